@@ -1,0 +1,211 @@
+// What the daemon asks of a network: ordered messages and one-sided reads and writes between the
+// nodes of a job. One Transport is one NIC domain with one reliable datagram endpoint.
+//
+// Thread: one Transport belongs to one progress thread, which makes every call; nothing here locks.
+// Only WaitFd, Describe, Capabilities and Address may be called by other threads (they never
+// change). Time is passed in (`now_ns`, any monotonic clock), so that tests need no sleeps.
+//
+// After set-up (creation, AddPeer, RegisterMemory) nothing here allocates, logs or blocks.
+//
+// An accepted operation (a post that returned kOk) ends in exactly one OnComplete, which comes from
+// within Poll. A post that returned anything else has no completion: kWouldBlock means "no slot,
+// Poll and try again"; every other code is a refusal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/error_code.h"
+#include "common/status.h"
+
+namespace ferry::transport {
+
+// Names a peer of one Transport. Never reused while the Transport lives.
+enum class PeerId : uint32_t {};
+inline constexpr PeerId kUnknownPeer{UINT32_MAX};
+
+// Names a registered region of one Transport. Never reused while the Transport lives.
+enum class RegionHandle : uint32_t {};
+
+struct TransportOptions {
+  // "auto" takes the best provider present; any other name is taken or refused, never replaced.
+  std::string provider = "auto";
+  // Address to bind and to listen on, for providers that are addressed by IP.
+  std::string source_address = "127.0.0.1";
+  // Port to listen on, for providers that are addressed by IP; 0 takes a free one.
+  uint16_t port = 0;
+  // NIC domain, such as "mlx5_0" or "cxi0"; empty takes the provider's first.
+  std::string domain;
+
+  // Operations accepted and not yet completed: in all, and to one peer (0 = half of all), so that a
+  // silent peer cannot take every slot.
+  uint32_t max_outstanding = 256;
+  uint32_t max_outstanding_per_peer = 0;
+
+  uint32_t receive_buffers = 64;
+  // Largest message, header and payload together.
+  uint32_t receive_buffer_bytes = 16 * 1024 + 64;
+
+  // Reads and writes travel in pieces of at most this size (or the provider's limit, if smaller).
+  uint64_t fragment_bytes = 4ULL << 20;
+  // How long an operation, or one fragment of a long one, may take from its acceptance on.
+  uint64_t post_timeout_ns = 10'000'000'000ULL;
+};
+
+struct Capabilities {
+  bool wait_fd = false;              // WaitFd and PrepareToSleep work; otherwise keep polling
+  bool progress_needs_poll = false;  // data moves only while somebody calls Poll
+  bool receive_names_peer = false;   // OnReceive knows the sender, if AddPeer has named it
+  uint64_t max_message_bytes = 0;
+};
+
+// For `ferryctl nics`.
+struct Description {
+  std::string provider;  // "tcp;ofi_rxm"
+  std::string fabric;    // "127.0.0.0/8"
+  std::string domain;    // "lo"
+  std::string version;   // of the library and of the provider
+  std::string address;   // readable form of Address()
+};
+
+// Who may touch a region, beside the owner's own Write and Read. Combine with |.
+enum class Access : uint32_t { kLocal = 0, kRemoteRead = 1, kRemoteWrite = 2 };
+constexpr Access operator|(Access a, Access b) {
+  return static_cast<Access>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+constexpr bool Includes(Access set, Access bit) {
+  return (static_cast<uint32_t>(set) & static_cast<uint32_t>(bit)) != 0;
+}
+
+struct MemoryRegion {
+  RegionHandle handle{};     // for local use in Write and Read
+  uint64_t key = 0;          // what peers need; random where the provider lets us choose
+  uint64_t remote_base = 0;  // byte i of the region is remote address remote_base + i
+};
+
+// One Read or Write. [local, local + bytes) must lie within the region of `region`.
+struct RmaRequest {
+  PeerId peer{};
+  void* local = nullptr;  // Write only reads from it
+  RegionHandle region{};
+  uint64_t remote_address = 0;  // the peer's remote_base + offset
+  uint64_t key = 0;             // the peer's key
+  uint64_t bytes = 0;           // 1 or more
+  uint64_t context = 0;         // handed back by OnComplete
+};
+
+// What the completion of a Write means.
+enum class Placement {
+  kLocal,   // `local` may be reused; the data may still be on its way
+  kRemote,  // besides, the data is in the peer's memory
+};
+
+// Only ever grow, but for `abandoned`.
+struct Statistics {
+  uint64_t messages_sent = 0;
+  uint64_t messages_received = 0;
+  uint64_t message_bytes_sent = 0;
+  uint64_t message_bytes_received = 0;
+  uint64_t writes = 0;
+  uint64_t write_bytes = 0;
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t errors = 0;       // operations that ended otherwise than in kOk
+  uint64_t timeouts = 0;     // of these, by their deadline
+  uint64_t would_block = 0;  // posts refused for want of a slot
+  uint64_t eagain = 0;       // posts that the provider put off (tried again, in order)
+  uint64_t abandoned = 0;    // operations reported as failed that the NIC still holds, now
+};
+
+// Receives what Poll finds. The calls come on the progress thread, from within Poll. They may post,
+// and call FailPeer and RemovePeer, but not Poll.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  // `message` is valid during the call only. `sender` may be kUnknownPeer: put who you are into the
+  // message.
+  virtual void OnReceive(PeerId sender, std::span<const std::byte> message) = 0;
+  // `code` is kOk, or:
+  //  kNodeUnreachable  the connection broke, or never took the operation before its deadline
+  //  kTimeout          the NIC took the operation and did not finish it before its deadline
+  //  kInvalidBuffer    the peer refused the key, the address or the length
+  //  kSystem           anything else the provider reports; LastError() has its words
+  //  or what FailPeer was given (kCancelled after RemovePeer).
+  virtual void OnComplete(uint64_t context, ErrorCode code) = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;  // drops what is outstanding, without OnComplete
+
+  virtual const Capabilities& capabilities() const = 0;
+  virtual const Description& Describe() const = 0;
+  // Opaque, for AddPeer at the other side; same bytes for as long as the Transport lives.
+  virtual const std::vector<std::byte>& Address() const = 0;
+  virtual const Statistics& statistics() const = 0;
+  // The provider's words for the last failed operation, for a log line; empty if none failed.
+  virtual std::string LastError() const = 0;
+
+  // Names a peer. Sends nothing: a peer that is not there is noticed by the first operation's
+  // deadline. Errors: kInvalidArgument (not an address of this provider), kLimitExceeded.
+  virtual StatusOr<PeerId> AddPeer(std::span<const std::byte> address) = 0;
+  // FailPeer(peer, kCancelled) and forgets it. Errors: kNotFound.
+  virtual Status RemovePeer(PeerId peer) = 0;
+  // All pending operations to the peer complete with `code` in the next Poll; later posts return
+  // `code` (which must be a failure). Unknown peers are ignored: the peer is gone either way.
+  virtual void FailPeer(PeerId peer, ErrorCode code) = 0;
+
+  // Pins and registers [base, base + bytes), which stays the caller's and stays mapped until
+  // DeregisterMemory returns kOk. May block for long: use at set-up or through a cache.
+  // Errors: kInvalidArgument, kOutOfMemory, kLimitExceeded, kSystem.
+  virtual StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access) = 0;
+  // Peers' accesses with its key fail from now on. Errors: kNotFound; kWouldBlock while the NIC
+  // still holds an operation on the region (see "After a failure"): Poll, try again later, and keep
+  // the memory mapped until then.
+  virtual Status DeregisterMemory(RegionHandle region) = 0;
+
+  // Sends header and payload as one message; both may be reused once the call has returned.
+  // Messages to one peer arrive in the order of acceptance: one that the provider puts off
+  // (-FI_EAGAIN) waits in the peer's queue, and later posts to that peer wait behind it.
+  // Completion means that the NIC took the message, not that the peer has read it.
+  // Errors: kWouldBlock, kLimitExceeded, kInvalidArgument (longer than max_message_bytes),
+  // kNotFound (peer), what FailPeer was given.
+  virtual ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
+                                std::span<const std::byte> payload, uint64_t context,
+                                uint64_t now_ns) = 0;
+
+  // Puts to, or gets from, the peer's registered memory; long ones travel in fragments. `local`
+  // belongs to the transport until OnComplete. No order holds among reads and writes, nor between
+  // them and messages: to announce data by a message, wait for the completion of a
+  // Placement::kRemote write first.
+  // Errors: kWouldBlock, kLimitExceeded, kInvalidBuffer (local range or region), kInvalidArgument
+  // (no bytes), kNotFound (peer), what FailPeer was given.
+  //
+  // After a failure. When an operation ends by its deadline or by FailPeer, the NIC may hold it
+  // still ("abandoned"): its late end is swallowed, but until then the NIC may read the local
+  // buffer of a Write and write into that of a Read, here and at the peer. So treat the contents of
+  // both as undefined, and free the local memory only after DeregisterMemory has returned kOk. A
+  // peer protects its own memory by deregistering it. Abandoned operations keep their slots; posts
+  // return kLimitExceeded if none is left (there are spare ones): create the Transport anew then.
+  virtual ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) = 0;
+  virtual ErrorCode Read(const RmaRequest& request, uint64_t now_ns) = 0;
+
+  // Moves data, tries again what was put off, ends what is overdue, and hands up to `budget`
+  // events (OnReceive or OnComplete) to `sink`. Returns how many.
+  virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
+
+  // Sleeping: add WaitFd() to an epoll set once, level-triggered, for reading. Then, whenever Poll
+  // returned 0: if PrepareToSleep(), wait for the descriptor, but no longer than until
+  // NextPollNs(); else Poll again. WaitFd is -1, and PrepareToSleep false, if
+  // !capabilities().wait_fd. The descriptor stays the transport's.
+  virtual int WaitFd() const = 0;
+  virtual bool PrepareToSleep() = 0;
+  // The time of the next deadline or retry; UINT64_MAX if none is pending.
+  virtual uint64_t NextPollNs(uint64_t now_ns) const = 0;
+};
+
+}  // namespace ferry::transport
