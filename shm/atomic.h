@@ -1,0 +1,70 @@
+// The only way Ferry touches words in shared memory: std::atomic_ref with explicit orders.
+//
+// Every acquire and release names the place it pairs with in a comment ("Pairs with Foo::Bar"). There
+// are no standalone fences (ThreadSanitizer does not see them) and no volatile.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::shm {
+
+template <typename T>
+concept SharedWord = std::is_trivially_copyable_v<T> && std::atomic_ref<T>::is_always_lock_free;
+
+template <SharedWord T>
+inline T Load(const T& word, std::memory_order order) {
+  // atomic_ref wants a non-const object; a load does not modify it.
+  return std::atomic_ref<T>(const_cast<T&>(word)).load(order);
+}
+
+template <SharedWord T>
+inline T LoadRelaxed(const T& word) {
+  return Load(word, std::memory_order_relaxed);
+}
+
+template <SharedWord T>
+inline T LoadAcquire(const T& word) {
+  return Load(word, std::memory_order_acquire);
+}
+
+template <SharedWord T>
+inline void StoreRelaxed(T& word, std::type_identity_t<T> value) {
+  std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
+}
+
+template <SharedWord T>
+inline void StoreRelease(T& word, std::type_identity_t<T> value) {
+  std::atomic_ref<T>(word).store(value, std::memory_order_release);
+}
+
+template <SharedWord T>
+inline T FetchAdd(T& word, std::type_identity_t<T> value, std::memory_order order) {
+  return std::atomic_ref<T>(word).fetch_add(value, order);
+}
+
+template <SharedWord T>
+inline T FetchOr(T& word, std::type_identity_t<T> value, std::memory_order order) {
+  return std::atomic_ref<T>(word).fetch_or(value, order);
+}
+
+template <SharedWord T>
+inline T FetchAnd(T& word, std::type_identity_t<T> value, std::memory_order order) {
+  return std::atomic_ref<T>(word).fetch_and(value, order);
+}
+
+template <SharedWord T>
+inline T Exchange(T& word, std::type_identity_t<T> value, std::memory_order order) {
+  return std::atomic_ref<T>(word).exchange(value, order);
+}
+
+// Strong compare-and-swap; on failure `expected` holds what was found (acquire).
+template <SharedWord T>
+inline bool CompareExchange(T& word, T& expected, std::type_identity_t<T> desired,
+                            std::memory_order success) {
+  return std::atomic_ref<T>(word).compare_exchange_strong(expected, desired, success,
+                                                          std::memory_order_acquire);
+}
+
+}  // namespace ferry::shm

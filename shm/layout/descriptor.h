@@ -1,0 +1,107 @@
+// The 64-byte descriptor that travels through a lane: one message, or one step of a protocol.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+inline constexpr uint32_t kInlineBytes = 32;
+
+enum class DescriptorKind : uint8_t {
+  kNone = 0,
+  kEager = 1,         // a whole message: inline, or in one slab cell of the same lane
+  kRts = 2,           // request to send, same node: `payload` is LocalRts
+  kRemoteRts = 3,     // request to send to another node: `payload` is RemoteRts
+  kPull = 4,          // rank -> daemon: fetch a matched remote message; `payload` is PullCommand
+  kPullDone = 5,      // daemon -> receiving rank: `payload` is TransferResult
+  kSendDone = 6,      // daemon -> sending rank: `payload` is TransferResult
+  kCredit = 7,        // to a remote sender: `payload` is CreditReturn
+};
+
+// Descriptor::flags.
+inline constexpr uint8_t kFlagCell = 1;            // kEager: the data lies in cell `cell`
+inline constexpr uint8_t kFlagSourcePrivate = 2;   // kRemoteRts: source is the rank's private memory
+inline constexpr uint8_t kFlagSynchronous = 4;     // reserved for synchronous sends
+
+struct alignas(64) Descriptor {
+  uint32_t stamp;       // lap of the ring; stored last by the producer (see lane.h)
+  uint8_t kind;         // DescriptorKind
+  uint8_t flags;
+  uint16_t cell;        // slab cell index, with kFlagCell
+  uint32_t source;      // global rank of the sender
+  uint32_t destination; // global rank of the receiver
+  uint32_t context;     // communicator context id
+  int32_t tag;
+  uint64_t size_bytes;  // of the whole message
+  uint8_t payload[kInlineBytes];
+};
+FERRY_ASSERT_LAYOUT(Descriptor, 64);
+FERRY_ASSERT_OFFSET(Descriptor, stamp, 0);
+FERRY_ASSERT_OFFSET(Descriptor, kind, 4);
+FERRY_ASSERT_OFFSET(Descriptor, flags, 5);
+FERRY_ASSERT_OFFSET(Descriptor, cell, 6);
+FERRY_ASSERT_OFFSET(Descriptor, source, 8);
+FERRY_ASSERT_OFFSET(Descriptor, destination, 12);
+FERRY_ASSERT_OFFSET(Descriptor, context, 16);
+FERRY_ASSERT_OFFSET(Descriptor, tag, 20);
+FERRY_ASSERT_OFFSET(Descriptor, size_bytes, 24);
+FERRY_ASSERT_OFFSET(Descriptor, payload, 32);
+
+// Where bytes lie: inside a registered region (region != 0, `address` is an offset in it) or in the
+// private memory of the owning rank (region == 0, `address` is a virtual address there).
+struct Location {
+  uint32_t region;
+  uint32_t reserved;
+  uint64_t address;
+};
+FERRY_ASSERT_LAYOUT(Location, 16);
+FERRY_ASSERT_OFFSET(Location, region, 0);
+FERRY_ASSERT_OFFSET(Location, address, 8);
+
+// Payload of kRts: the transfer slot with this index in the sender's inbox says the rest.
+struct LocalRts {
+  uint32_t transfer;
+  uint32_t generation;
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(LocalRts, 32);
+
+// Payload of kRemoteRts. Rank -> daemon: `where` says the source buffer and `key` is 0. Between
+// daemons and daemon -> rank: `where.address` and `key` are what an RMA read of it needs.
+struct RemoteRts {
+  uint32_t send_request;     // index of the sender's request
+  uint32_t send_generation;
+  uint64_t key;
+  Location where;
+};
+FERRY_ASSERT_LAYOUT(RemoteRts, 32);
+
+// Payload of kPull: the transfer slot with this index in the caller's own inbox says the rest.
+struct PullCommand {
+  uint32_t transfer;
+  uint32_t generation;
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(PullCommand, 32);
+
+// Payload of kPullDone and kSendDone.
+struct TransferResult {
+  uint32_t request;
+  uint32_t generation;
+  int32_t error;  // ErrorCode
+  uint32_t reserved0;
+  uint64_t reserved[2];
+};
+FERRY_ASSERT_LAYOUT(TransferResult, 32);
+
+// Payload of kCredit: `count` more messages may be sent to `source` (the rank that returns them).
+struct CreditReturn {
+  uint32_t count;
+  uint32_t reserved0;
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(CreditReturn, 32);
+
+}  // namespace ferry::shm

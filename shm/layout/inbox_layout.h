@@ -1,0 +1,41 @@
+// A rank's inbox segment: what its peers on the node map too.
+//
+// InboxLayout, then LaneLayout[local_size + 1] (one lane per rank of the node by local index; the last
+// one carries the daemon's arrivals from other nodes), then TransferLayout[request_limit].
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/lane_layout.h"
+#include "shm/layout/layout_check.h"
+#include "shm/layout/segment_header.h"
+#include "shm/layout/transfer_layout.h"
+#include "shm/layout/wake_layout.h"
+
+namespace ferry::shm {
+
+struct alignas(4096) InboxLayout {
+  SegmentHeader header;
+  WakeLayout wake;
+};
+FERRY_ASSERT_LAYOUT(InboxLayout, 4096);
+FERRY_ASSERT_OFFSET(InboxLayout, header, 0);
+FERRY_ASSERT_OFFSET(InboxLayout, wake, 128);
+
+inline constexpr uint64_t InboxLaneOffset(uint32_t lane) {
+  return sizeof(InboxLayout) + uint64_t{lane} * sizeof(LaneLayout);
+}
+
+// The daemon's lane comes after those of the node's ranks.
+inline constexpr uint32_t DaemonLane(uint32_t local_size) { return local_size; }
+
+inline constexpr uint64_t InboxTransferOffset(uint32_t local_size) {
+  return InboxLaneOffset(local_size + 1);
+}
+
+inline constexpr uint64_t InboxSizeBytes(uint32_t local_size, uint32_t request_limit) {
+  return (InboxTransferOffset(local_size) + uint64_t{request_limit} * sizeof(TransferLayout) + 4095) &
+         ~uint64_t{4095};
+}
+
+}  // namespace ferry::shm

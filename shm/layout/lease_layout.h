@@ -1,0 +1,26 @@
+// The progress lease: one word says who may drain a rank's lanes and change its match table.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+// Lease word: 0 = free, otherwise the holder's id, plus kLeaseWanted when somebody waits for it.
+inline constexpr uint32_t kLeaseFree = 0;
+inline constexpr uint32_t kLeaseWanted = 0x8000'0000U;
+// Holder ids: a rank's thread uses its thread id; the daemon's progress worker this one.
+inline constexpr uint32_t kLeaseWorker = 0x4000'0000U;
+
+struct alignas(128) LeaseLayout {
+  uint32_t word;
+  uint32_t reserved0;
+  uint64_t handovers;  // times a holder gave way to a waiter (statistics)
+  uint64_t reserved[14];
+};
+FERRY_ASSERT_LAYOUT(LeaseLayout, 128);
+FERRY_ASSERT_OFFSET(LeaseLayout, word, 0);
+FERRY_ASSERT_OFFSET(LeaseLayout, handovers, 8);
+
+}  // namespace ferry::shm

@@ -1,0 +1,76 @@
+// One slot per request (isend, irecv, persistent or not) of a rank, in its session segment.
+//
+// Requests live in shared memory so that the daemon's progress worker can match for a rank that
+// computes. The slot's index also names the TransferLayout of the same message in the rank's inbox.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/descriptor.h"
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+enum class RequestState : uint32_t {
+  kFree = 0,
+  kInactive = 1,      // a persistent request between starts
+  kQueued = 2,        // send: waits for lane space or credit in the rank's own queue
+  kPosted = 3,        // receive: in the match table
+  kLanded = 4,        // receive: an eager message was matched; a rank's thread still has to copy it
+  kTransferring = 5,  // a TransferLayout says how far it is
+  kRemoteWait = 6,    // the daemon finishes it with kPullDone or kSendDone
+  kComplete = 7,      // `error` and the status words are valid
+};
+
+enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2 };
+
+inline constexpr uint32_t kRequestPersistent = 1;  // RequestLayout::flags
+inline constexpr uint32_t kRequestBounce = 2;      // `buffer` is a heap block of Ferry's own
+
+struct alignas(64) RequestLayout {
+  uint32_t state;       // RequestState; stored last, with release, by whoever changes the slot
+  uint32_t generation;  // bumped at each (re)use: stale answers are told apart
+  uint32_t kind;        // RequestKind
+  uint32_t flags;
+  // What was asked for.
+  uint32_t context;
+  int32_t peer;         // destination, or source (kAnySource)
+  int32_t tag;          // kAnyTag for receives
+  uint32_t next;        // chain: free list, or a destination's queue of waiting sends (0 = end)
+  Location buffer;
+  uint64_t size_bytes;  // to send, or capacity
+  // What came of it.
+  int32_t error;        // ErrorCode
+  int32_t status_source;
+  int32_t status_tag;
+  uint32_t match_entry;     // kPosted: index in the match table
+  uint64_t message_bytes;   // size of the matched message (may exceed the capacity: truncated)
+  // kLanded: where the eager data lies. kTransferring: whose inbox holds the transfer, which slot.
+  uint32_t lane;
+  uint16_t cell;
+  uint8_t descriptor_kind;
+  uint8_t descriptor_flags;
+  uint32_t transfer_rank;
+  uint32_t transfer_index;
+  uint32_t transfer_generation;
+  uint32_t reserved0;
+  uint8_t payload[kInlineBytes];
+  uint64_t user_address;    // address the application passed (private, for the rank alone)
+  uint64_t reserved[5];
+};
+FERRY_ASSERT_LAYOUT(RequestLayout, 192);
+FERRY_ASSERT_OFFSET(RequestLayout, state, 0);
+FERRY_ASSERT_OFFSET(RequestLayout, generation, 4);
+FERRY_ASSERT_OFFSET(RequestLayout, context, 16);
+FERRY_ASSERT_OFFSET(RequestLayout, next, 28);
+FERRY_ASSERT_OFFSET(RequestLayout, buffer, 32);
+FERRY_ASSERT_OFFSET(RequestLayout, size_bytes, 48);
+FERRY_ASSERT_OFFSET(RequestLayout, error, 56);
+FERRY_ASSERT_OFFSET(RequestLayout, match_entry, 68);
+FERRY_ASSERT_OFFSET(RequestLayout, message_bytes, 72);
+FERRY_ASSERT_OFFSET(RequestLayout, lane, 80);
+FERRY_ASSERT_OFFSET(RequestLayout, transfer_rank, 88);
+FERRY_ASSERT_OFFSET(RequestLayout, payload, 104);
+FERRY_ASSERT_OFFSET(RequestLayout, user_address, 136);
+
+}  // namespace ferry::shm

@@ -1,0 +1,64 @@
+// A large message on its way: where it is, where it goes, and who copies which chunk.
+//
+// Same node: the slot lies in the sender's inbox at the index of its send request. The sender writes
+// the source, the receiver writes the destination when it has matched; then sender, receiver and
+// progress worker claim chunks. Other node: the slot lies in the receiver's inbox at the index of its
+// receive request and is read by the daemon.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/descriptor.h"
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+enum class TransferState : uint32_t {
+  kIdle = 0,
+  kOffered = 1,   // the source is valid; a descriptor announces it
+  kMatched = 2,   // the destination is valid: chunks may be claimed
+  kDone = 3,      // every chunk has been copied (or `error` says why not)
+  kReleased = 4,  // the receiver will not look at this slot again: the owner may use it anew
+};
+
+struct alignas(128) TransferLayout {
+  // Line 0: what moves. Written before `state` is published, then constant.
+  uint32_t state;  // TransferState
+  uint32_t generation;
+  Location source;
+  Location destination;
+  uint64_t size_bytes;     // bytes to move (already cut to the receiver's capacity)
+  uint32_t chunk_bytes;
+  uint32_t source_rank;
+  // Line 1: contended while chunks are claimed.
+  alignas(64) uint32_t next_chunk;  // fetch-add claims one
+  uint32_t done_chunks;
+  int32_t error;                    // first ErrorCode met
+  uint32_t destination_rank;
+  // Other node only: what the remote source needs.
+  uint64_t remote_key;
+  uint32_t remote_request;
+  uint32_t remote_generation;
+  uint32_t remote_flags;            // Descriptor flags of the kRemoteRts
+  uint32_t receive_request;         // index of the receive request
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(TransferLayout, 128);
+FERRY_ASSERT_OFFSET(TransferLayout, state, 0);
+FERRY_ASSERT_OFFSET(TransferLayout, generation, 4);
+FERRY_ASSERT_OFFSET(TransferLayout, source, 8);
+FERRY_ASSERT_OFFSET(TransferLayout, destination, 24);
+FERRY_ASSERT_OFFSET(TransferLayout, size_bytes, 40);
+FERRY_ASSERT_OFFSET(TransferLayout, chunk_bytes, 48);
+FERRY_ASSERT_OFFSET(TransferLayout, source_rank, 52);
+FERRY_ASSERT_OFFSET(TransferLayout, next_chunk, 64);
+FERRY_ASSERT_OFFSET(TransferLayout, done_chunks, 68);
+FERRY_ASSERT_OFFSET(TransferLayout, error, 72);
+FERRY_ASSERT_OFFSET(TransferLayout, destination_rank, 76);
+FERRY_ASSERT_OFFSET(TransferLayout, remote_key, 80);
+FERRY_ASSERT_OFFSET(TransferLayout, remote_request, 88);
+FERRY_ASSERT_OFFSET(TransferLayout, remote_generation, 92);
+FERRY_ASSERT_OFFSET(TransferLayout, remote_flags, 96);
+FERRY_ASSERT_OFFSET(TransferLayout, receive_request, 100);
+
+}  // namespace ferry::shm

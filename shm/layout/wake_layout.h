@@ -1,0 +1,35 @@
+// One cache line per rank that arrivals and completions touch: the wake word, who sleeps, and which
+// lanes have something.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+inline constexpr uint32_t kActivityWords = 4;
+inline constexpr uint32_t kMaxLanes = kActivityWords * 64;  // 255 peers of the node and the daemon
+
+// A thread sleeps on `sequence` (a futex word shared between processes). Publishers bump it with a
+// sequentially consistent read-modify-write and then read `sleepers`; a sleeper adds itself to
+// `sleepers` and then looks for work once more. One of the two always sees the other.
+struct alignas(128) WakeLayout {
+  uint32_t sequence;   // bumped by every publisher
+  uint32_t sleepers;   // threads asleep, or about to be
+  uint32_t inside;     // threads of the rank inside a blocking call: 0 = the rank computes
+  int32_t poison;      // ErrorCode: once set, everything on this rank fails with it
+  uint64_t activity[kActivityWords];  // bit i: lane i may have something
+  uint32_t death_epoch;  // bumped by the daemon after it marked a rank dead in SessionLayout::dead
+  uint32_t reserved0;
+  uint64_t reserved[9];
+};
+FERRY_ASSERT_LAYOUT(WakeLayout, 128);
+FERRY_ASSERT_OFFSET(WakeLayout, sequence, 0);
+FERRY_ASSERT_OFFSET(WakeLayout, sleepers, 4);
+FERRY_ASSERT_OFFSET(WakeLayout, inside, 8);
+FERRY_ASSERT_OFFSET(WakeLayout, poison, 12);
+FERRY_ASSERT_OFFSET(WakeLayout, activity, 16);
+FERRY_ASSERT_OFFSET(WakeLayout, death_epoch, 48);
+
+}  // namespace ferry::shm
