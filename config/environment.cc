@@ -1,0 +1,100 @@
+#include "config/environment.h"
+
+#include <unistd.h>
+
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kPrefix = "FERRY_";
+
+std::optional<std::string_view> Find(const char* const* environment, std::string_view name) {
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+// FERRY_LOG_LEVEL -> log_level.
+std::string OptionName(std::string_view variable) {
+  std::string name(variable.substr(kPrefix.size()));
+  for (char& c : name) {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+std::string DefaultRunDirectory(const char* const* environment) {
+  if (geteuid() == 0) {
+    return "/run/ferry";
+  }
+  if (const auto runtime = Find(environment, "XDG_RUNTIME_DIR"); runtime && !runtime->empty()) {
+    return std::string(*runtime) + "/ferry";
+  }
+  return "/tmp/ferry-" + std::to_string(geteuid());
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+}  // namespace
+
+const char* const* ProcessEnvironment() { return environ; }
+
+Status ApplyEnvironment(const char* const* environment, Options* options) {
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view variable = entry.substr(0, entry.find('='));
+    if (!variable.starts_with(kPrefix) || variable.size() == entry.size()) {
+      continue;
+    }
+    const std::string where = "environment variable " + std::string(variable);
+    const std::string name = OptionName(variable);
+    const Option* option = FindOption(name);
+    if (option == nullptr || EnvironmentVariable(*option) != variable) {
+      return UnknownOption(name, where);
+    }
+    FERRY_RETURN_IF_ERROR(SetOption(*option, entry.substr(variable.size() + 1), where, options));
+  }
+  return {};
+}
+
+Status FinishOptions(const char* const* environment, Options* options) {
+  if (options->run_directory.empty()) {
+    options->run_directory = DefaultRunDirectory(environment);
+  }
+  if (options->node_name.empty()) {
+    options->node_name = HostName();
+  }
+  return CheckOptions(*options);
+}
+
+StatusOr<Options> OptionsFromEnvironment(const char* const* environment) {
+  Options options;
+  FERRY_RETURN_IF_ERROR(ApplyEnvironment(environment, &options));
+  FERRY_RETURN_IF_ERROR(FinishOptions(environment, &options));
+  return options;
+}
+
+std::vector<std::string> EnvironmentFor(const Options& options) {
+  const Options defaults;
+  std::vector<std::string> entries;
+  for (const Option& option : OptionTable()) {
+    Option shown = option;
+    shown.secret = false;
+    if (const std::string text = OptionText(shown, options); text != OptionText(shown, defaults)) {
+      entries.push_back(EnvironmentVariable(option) + "=" + text);
+    }
+  }
+  return entries;
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,34 @@
+// Options from environment variables. The only place in Ferry that reads the environment, and light
+// enough for libferry: no TOML, no logging.
+//
+// Any thread, but not while another thread changes the environment. Nothing blocks. Errors:
+// kConfiguration, naming the variable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "config/options.h"
+
+namespace ferry::config {
+
+// Environment of this process, in the form of execve: "NAME=value" strings ended by a null pointer.
+const char* const* ProcessEnvironment();
+
+// Reads every FERRY_* variable of `environment` into `options`; one that belongs to no option is an
+// error, because it is more likely a typing mistake than meant for somebody else.
+Status ApplyEnvironment(const char* const* environment, Options* options);
+
+// The last step once all sources are read: fills in run_directory and node_name where they are
+// empty and checks that the values fit each other.
+Status FinishOptions(const char* const* environment, Options* options);
+
+// All that a rank needs: defaults, `environment`, FinishOptions.
+StatusOr<Options> OptionsFromEnvironment(const char* const* environment);
+
+// The "FERRY_NAME=value" strings that give a child process these options: one for each value that
+// is not the default, secrets included. For execve and posix_spawn only; never for a log.
+std::vector<std::string> EnvironmentFor(const Options& options);
+
+}  // namespace ferry::config

@@ -1,0 +1,321 @@
+#include "config/options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <numeric>
+#include <system_error>
+#include <vector>
+
+namespace ferry::config {
+namespace {
+
+constexpr uint64_t kKibi = 1024;
+constexpr uint64_t kMebi = 1024 * kKibi;
+constexpr uint64_t kTebi = 1024 * 1024 * kMebi;
+constexpr uint64_t kHourMs = 3'600'000;
+constexpr uint64_t kSecondUs = 1'000'000;
+constexpr uint64_t kMillion = 1ULL << 20;
+constexpr uint64_t kPathMax = 4095;
+constexpr uint64_t kUnixPathMax = 80;  // sun_path is 108 bytes and socket names follow
+
+constexpr Option Number(Group group, const char* name, uint64_t Options::*member, const char* unit,
+                        uint64_t min, uint64_t max, const char* help) {
+  return {group, name, member, unit, min, max, "", help};
+}
+
+constexpr Option Text(Group group, const char* name, std::string Options::*member, uint64_t min,
+                      uint64_t max, const char* help) {
+  return {group, name, member, "", min, max, "", help};
+}
+
+constexpr Option Choice(Group group, const char* name, std::string Options::*member,
+                        const char* choices, const char* help) {
+  return {group, name, member, "", 0, kPathMax, choices, help};
+}
+
+constexpr Option From(Source source, Option option) {
+  option.source = source;
+  return option;
+}
+
+constexpr Option Secret(Option option) {
+  option.secret = true;
+  return option;
+}
+
+constexpr Option kTable[] = {
+    From(Source::kNotFile, Text(Group::kPlace, "config_file", &Options::config_file, 0, kPathMax,
+                                "The TOML file to read; empty reads none.")),
+    Text(Group::kPlace, "run_directory", &Options::run_directory, 0, kUnixPathMax,
+         "Directory of the daemon's sockets, mode 0700 or 0755; one daemon per directory. "
+         "Empty means /run/ferry for root, else $XDG_RUNTIME_DIR/ferry, else /tmp/ferry-UID. "
+         "Ranks find their daemon by it, so a user's ranks that belong to a system daemon "
+         "need FERRY_RUN_DIRECTORY=/run/ferry."),
+    Text(Group::kPlace, "node_name", &Options::node_name, 0, 63,
+         "This node's name in messages and reports. Empty means the host name."),
+
+    Text(Group::kNetwork, "provider", &Options::provider, 1, 63,
+         "The libfabric provider that joins the nodes, such as tcp;ofi_rxm. auto takes the "
+         "fastest one present."),
+    Text(Group::kNetwork, "fabric_address", &Options::fabric_address, 1, 255,
+         "Local address of the data plane: an IP address or a host name."),
+    Number(Group::kNetwork, "fabric_port", &Options::fabric_port, , 0, 65535,
+           "Port of the data plane; 0 takes a free one."),
+    Text(Group::kNetwork, "control_address", &Options::control_address, 1, 255,
+         "Local address on which other daemons reach this one's control plane. Only a "
+         "loopback address may speak without TLS."),
+    Number(Group::kNetwork, "control_port", &Options::control_port, , 0, 65535,
+           "Port of the control plane; 0 takes a free one."),
+
+    Number(Group::kLimits, "max_local_ranks", &Options::max_local_ranks, "ranks", 1, 1024,
+           "How many ranks one daemon serves at a time."),
+    Number(Group::kLimits, "max_ranks", &Options::max_ranks, "ranks", 1, kMillion,
+           "How many ranks one job may have, over all nodes."),
+    Number(Group::kLimits, "request_limit", &Options::request_limit, "requests", 64, 16 * kMillion,
+           "How many requests a rank may have pending; the next one fails with a limit error."),
+    Number(Group::kLimits, "unexpected_limit", &Options::unexpected_limit, "messages", 64,
+           16 * kMillion,
+           "How many messages a rank may hold that arrived before their receive was posted."),
+
+    Number(Group::kMessages, "heap_bytes", &Options::heap_bytes, "bytes", kMebi, kTebi,
+           "Size of a rank's Ferry heap in host memory: the memory that peers and daemon reach "
+           "without a second copy."),
+    Number(Group::kMessages, "eager_max_bytes", &Options::eager_max_bytes, "bytes", 0, 8 * kKibi,
+           "Messages up to this size are sent at once through the receiver's lane; larger ones "
+           "wait for the receive (rendezvous). At most one slab cell."),
+    Number(Group::kMessages, "rendezvous_chunk_bytes", &Options::rendezvous_chunk_bytes, "bytes",
+           4 * kKibi, 16 * kMebi,
+           "A rendezvous inside a node is copied in chunks of this size by whoever is free."),
+    Number(Group::kMessages, "staging_block_bytes", &Options::staging_block_bytes, "bytes",
+           4 * kKibi, 64 * kMebi,
+           "Block size of the pipeline between nodes, for memory that the network cannot reach "
+           "directly."),
+    Number(Group::kMessages, "staging_blocks", &Options::staging_blocks, "blocks", 2, 4096,
+           "How many such blocks of pinned memory a daemon holds."),
+    Number(Group::kMessages, "copy_workers", &Options::copy_workers, "threads", 0, 64,
+           "Threads of the daemon that copy into and out of staging blocks; 0 leaves the copies "
+           "to the progress thread."),
+
+    Number(Group::kWaiting, "spin_pauses", &Options::spin_pauses, "pauses", 0, kMillion,
+           "How often a waiter pauses before it starts to yield the core between polls."),
+    Number(Group::kWaiting, "idle_before_sleep_us", &Options::idle_before_sleep_us, "microseconds",
+           0, 10 * kSecondUs,
+           "How long a waiting rank polls without progress before it sleeps. Waking it costs "
+           "its peer tens of microseconds."),
+    Number(Group::kWaiting, "daemon_idle_before_sleep_us", &Options::daemon_idle_before_sleep_us,
+           "microseconds", 0, 10 * kSecondUs, "The same for the daemon's progress thread."),
+
+    Number(Group::kFailures, "heartbeat_interval_ms", &Options::heartbeat_interval_ms,
+           "milliseconds", 10, kHourMs, "How often daemons greet each other."),
+    Number(Group::kFailures, "peer_timeout_ms", &Options::peer_timeout_ms, "milliseconds", 50,
+           kHourMs,
+           "A daemon silent for this long is taken for dead and its operations fail. At least "
+           "twice heartbeat_interval_ms."),
+    Number(Group::kFailures, "operation_timeout_ms", &Options::operation_timeout_ms, "milliseconds",
+           100, kHourMs, "A network operation not complete after this long fails."),
+    Number(Group::kFailures, "attach_timeout_ms", &Options::attach_timeout_ms, "milliseconds", 100,
+           kHourMs,
+           "How long a rank waits for its daemon, and for the other ranks, when it joins a job."),
+    Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
+           kHourMs, "How long a daemon asked to stop waits for its ranks to leave."),
+
+    Choice(Group::kGpu, "gpu_backend", &Options::gpu_backend, "host",
+           "Where device memory lives. host emulates devices in host memory."),
+    Number(Group::kGpu, "host_gpu_count", &Options::host_gpu_count, "devices", 1, 64,
+           "How many devices the host backend emulates on this node."),
+    Number(Group::kGpu, "host_gpu_memory_bytes", &Options::host_gpu_memory_bytes, "bytes", kMebi,
+           kTebi, "Memory of each emulated device."),
+
+    Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
+           "The least severe messages that the daemon and the tools log."),
+    Choice(Group::kLog, "log_format", &Options::log_format, "text|json",
+           "text for people, json for one object per line."),
+    Text(Group::kLog, "log_file", &Options::log_file, 0, kPathMax,
+         "File that log lines are appended to. Empty means standard error."),
+
+    From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_id", &Options::job_id, 0, 63,
+                                        "Name of the job, the same for all its ranks.")),
+    Secret(
+        From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_secret", &Options::job_secret, 0,
+                                            128, "What a process must know to enter the job."))),
+    From(Source::kEnvironmentOnly, Number(Group::kLaunch, "rank", &Options::rank, , 0, kMillion - 1,
+                                          "Number of this rank, from 0.")),
+    From(Source::kEnvironmentOnly,
+         Number(Group::kLaunch, "size", &Options::size, "ranks", 0, kMillion,
+                "Number of ranks of the job; 0 outside a job.")),
+    From(Source::kEnvironmentOnly, Number(Group::kLaunch, "node", &Options::node, , 0, kMillion - 1,
+                                          "Number of the rank's node within the job, from 0.")),
+};
+
+// Levenshtein's distance, one row of the matrix at a time.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// The nearest option name, or null when none is near enough to be what was meant.
+const char* NearestName(std::string_view name) {
+  size_t best = std::max<size_t>(2, name.size() / 3) + 1;
+  const char* nearest = nullptr;
+  for (const Option& option : kTable) {
+    if (const size_t distance = EditDistance(name, option.name); distance < best) {
+      best = distance;
+      nearest = option.name;
+    }
+  }
+  return nearest;
+}
+
+bool IsChoice(std::string_view choices, std::string_view text) {
+  while (true) {
+    const size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == text) {
+      return true;
+    }
+    if (bar == std::string_view::npos) {
+      return false;
+    }
+    choices.remove_prefix(bar + 1);
+  }
+}
+
+Status BadValue(const Option& option, std::string_view text, std::string_view where) {
+  const std::string shown =
+      option.secret ? "the value given (not shown)" : "\"" + std::string(text) + "\"";
+  return {ErrorCode::kConfiguration, std::string(where) + ": " + option.name + " cannot be " +
+                                         shown + ": it must be " + AllowedValues(option)};
+}
+
+Status Conflict(std::string message) { return {ErrorCode::kConfiguration, std::move(message)}; }
+
+}  // namespace
+
+std::span<const Option> OptionTable() { return kTable; }
+
+const char* GroupTitle(Group group) {
+  switch (group) {
+    case Group::kPlace:
+      return "The daemon's place";
+    case Group::kNetwork:
+      return "Network";
+    case Group::kLimits:
+      return "Limits";
+    case Group::kMessages:
+      return "Messages";
+    case Group::kWaiting:
+      return "Waiting";
+    case Group::kFailures:
+      return "Failures";
+    case Group::kGpu:
+      return "GPUs";
+    case Group::kLog:
+      return "Log";
+    case Group::kLaunch:
+      return "A rank's place in its job (set by ferryrun)";
+  }
+  return "";
+}
+
+const Option* FindOption(std::string_view name) {
+  const Option* row = std::find_if(std::begin(kTable), std::end(kTable),
+                                   [name](const Option& option) { return name == option.name; });
+  return row == std::end(kTable) ? nullptr : row;
+}
+
+std::string EnvironmentVariable(const Option& option) {
+  std::string variable = "FERRY_";
+  for (const char* c = option.name; *c != '\0'; ++c) {
+    variable += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+  }
+  return variable;
+}
+
+std::string AllowedValues(const Option& option) {
+  if (*option.choices != '\0') {
+    std::string choices = option.choices;
+    if (choices.find('|') == std::string::npos) {
+      return "\"" + choices + "\"";
+    }
+    for (size_t bar = 0; (bar = choices.find('|', bar)) != std::string::npos;) {
+      choices.replace(bar, 1, ", ");
+    }
+    return "one of " + choices;
+  }
+  const std::string from_to = std::to_string(option.min) + " to " + std::to_string(option.max);
+  if (std::holds_alternative<std::string Options::*>(option.member)) {
+    return "text of " + from_to + " bytes";
+  }
+  return "an integer from " + from_to + (*option.unit ? std::string(" (") + option.unit + ")" : "");
+}
+
+std::string OptionText(const Option& option, const Options& options) {
+  if (option.secret) {
+    return "(secret)";
+  }
+  if (const auto* number = std::get_if<uint64_t Options::*>(&option.member)) {
+    return std::to_string(options.*(*number));
+  }
+  return options.*std::get<std::string Options::*>(option.member);
+}
+
+Status SetOption(const Option& option, std::string_view text, std::string_view where,
+                 Options* options) {
+  if (const auto* member = std::get_if<uint64_t Options::*>(&option.member)) {
+    uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || stop != end || number < option.min || number > option.max) {
+      return BadValue(option, text, where);
+    }
+    options->*(*member) = number;
+    return {};
+  }
+  if (text.size() < option.min || text.size() > option.max ||
+      (*option.choices != '\0' && !IsChoice(option.choices, text))) {
+    return BadValue(option, text, where);
+  }
+  options->*std::get<std::string Options::*>(option.member) = text;
+  return {};
+}
+
+Status UnknownOption(std::string_view name, std::string_view where) {
+  std::string message = std::string(where) + ": unknown option \"" + std::string(name) + "\"";
+  if (const char* nearest = NearestName(name)) {
+    message += std::string("; did you mean ") + nearest + "?";
+  } else {
+    message += "; `ferryd --help` lists all options";
+  }
+  return {ErrorCode::kConfiguration, std::move(message)};
+}
+
+Status CheckOptions(const Options& options) {
+  if (options.size != 0 && options.rank >= options.size) {
+    return Conflict("rank (" + std::to_string(options.rank) + ") must be below size (" +
+                    std::to_string(options.size) +
+                    "): FERRY_RANK and FERRY_SIZE come from the launcher");
+  }
+  if (options.max_local_ranks > options.max_ranks) {
+    return Conflict("max_local_ranks (" + std::to_string(options.max_local_ranks) +
+                    ") must not exceed max_ranks (" + std::to_string(options.max_ranks) + ")");
+  }
+  if (options.peer_timeout_ms < 2 * options.heartbeat_interval_ms) {
+    return Conflict("peer_timeout_ms (" + std::to_string(options.peer_timeout_ms) +
+                    ") must be at least twice heartbeat_interval_ms (" +
+                    std::to_string(options.heartbeat_interval_ms) +
+                    "), or one late greeting declares a peer dead");
+  }
+  return {};
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,137 @@
+// Every option of Ferry, for the daemon, the ranks and the tools, in one place.
+//
+// A value comes from, in increasing precedence: the default below, the TOML file (toml_loader.h),
+// the environment (environment.h), the flags (flags.h); loader.h puts them together. A name or
+// value that is not understood is an error of code kConfiguration which says where it stands and
+// what is allowed.
+//
+// To add an option: a member with its default here, a row in the table of options.cc, then
+// `bazel run //config:print_reference` (see docs/configuration.md). Its environment variable and
+// its flag follow from its name: eager_max_bytes, FERRY_EAGER_MAX_BYTES, --eager_max_bytes.
+//
+// Plain data and pure functions: any thread, nothing blocks. Units are in the names.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "common/status.h"
+
+namespace ferry::config {
+
+// What each option means stands in the table (options.cc), docs/configuration.md and `ferryd
+// --help`.
+struct Options {
+  // The daemon's place.
+  std::string config_file;
+  std::string run_directory;  // empty until FinishOptions (environment.h)
+  std::string node_name;      // empty: the host name
+
+  // Network.
+  std::string provider = "auto";
+  std::string fabric_address = "127.0.0.1";
+  uint64_t fabric_port = 0;
+  std::string control_address = "127.0.0.1";
+  uint64_t control_port = 0;
+
+  // Limits.
+  uint64_t max_local_ranks = 64;
+  uint64_t max_ranks = 1024;
+  uint64_t request_limit = 16384;
+  uint64_t unexpected_limit = 1048576;
+
+  // Messages.
+  uint64_t heap_bytes = 64ULL << 20;
+  uint64_t eager_max_bytes = 8192;
+  uint64_t rendezvous_chunk_bytes = 128ULL << 10;
+  uint64_t staging_block_bytes = 256ULL << 10;
+  uint64_t staging_blocks = 16;
+  uint64_t copy_workers = 1;
+
+  // Waiting.
+  uint64_t spin_pauses = 64;
+  uint64_t idle_before_sleep_us = 200;
+  uint64_t daemon_idle_before_sleep_us = 50;
+
+  // Failures.
+  uint64_t heartbeat_interval_ms = 250;
+  uint64_t peer_timeout_ms = 2000;
+  uint64_t operation_timeout_ms = 10000;
+  uint64_t attach_timeout_ms = 5000;
+  uint64_t drain_timeout_ms = 5000;
+
+  // GPUs.
+  std::string gpu_backend = "host";
+  uint64_t host_gpu_count = 1;
+  uint64_t host_gpu_memory_bytes = 1ULL << 30;
+
+  // Log.
+  std::string log_level = "info";
+  std::string log_format = "text";
+  std::string log_file;
+
+  // A rank's place in its job, set by its launcher; size is 0 outside a job.
+  std::string job_id;
+  std::string job_secret;
+  uint64_t rank = 0;
+  uint64_t size = 0;
+  uint64_t node = 0;
+
+  bool operator==(const Options&) const = default;
+};
+
+enum class Group { kPlace, kNetwork, kLimits, kMessages, kWaiting, kFailures, kGpu, kLog, kLaunch };
+
+// Where an option may be set.
+enum class Source {
+  kAnywhere,        // file, environment and flags
+  kNotFile,         // environment and flags
+  kEnvironmentOnly  // set by launchers
+};
+
+// One row of the table.
+struct Option {
+  Group group;
+  const char* name;
+  std::variant<uint64_t Options::*, std::string Options::*> member;
+  const char* unit;  // "bytes"; empty where there is none
+  uint64_t min;      // of a number; of a text, its length in bytes
+  uint64_t max;
+  const char* choices;  // "text|json"; empty where any text is allowed
+  const char* help;     // whole sentences
+  Source source = Source::kAnywhere;
+  bool secret = false;  // never printed, not even in an error
+};
+
+// All options, grouped, in the order in which documents list them.
+std::span<const Option> OptionTable();
+
+// A heading for the group, such as "Network".
+const char* GroupTitle(Group group);
+
+// The row of that name, or null.
+const Option* FindOption(std::string_view name);
+
+// "FERRY_EAGER_MAX_BYTES".
+std::string EnvironmentVariable(const Option& option);
+
+// What values are allowed, as a phrase: "an integer from 0 to 8192 (bytes)".
+std::string AllowedValues(const Option& option);
+
+// The value held in `options`, as SetOption would read it; "(secret)" for a secret.
+std::string OptionText(const Option& option, const Options& options);
+
+// Reads `text` into `options`. `where` opens the error message: "ferryd.toml:12", "flag --rank".
+Status SetOption(const Option& option, std::string_view text, std::string_view where,
+                 Options* options);
+
+// The error for a name that no row has; it suggests the nearest one.
+Status UnknownOption(std::string_view name, std::string_view where);
+
+// Checks what no single row can: values that must fit each other.
+Status CheckOptions(const Options& options);
+
+}  // namespace ferry::config

@@ -1,0 +1,17 @@
+// The options table as text for people. Pure functions; any thread.
+#pragma once
+
+#include <string>
+
+namespace ferry::config {
+
+// What config/ferryd.toml holds: every option with its help and its default, commented out.
+std::string DefaultToml();
+
+// The tables of docs/configuration.md.
+std::string OptionsMarkdown();
+
+// One paragraph per flag, for --help.
+std::string FlagsHelp();
+
+}  // namespace ferry::config

@@ -1,0 +1,21 @@
+// Options from a TOML file: plain `name = value` lines at top level, no tables.
+//
+// Any thread; blocks on reading the file. Errors: kConfiguration as "file:line: ...". toml++ stays
+// behind this header and its exceptions are compiled out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/status.h"
+#include "config/options.h"
+
+namespace ferry::config {
+
+// Reads the file at `path` into `options`.
+Status ApplyToml(const std::string& path, Options* options);
+
+// The same for text already read; `path` is for messages.
+Status ApplyTomlText(std::string_view text, const std::string& path, Options* options);
+
+}  // namespace ferry::config

@@ -1,0 +1,128 @@
+#include "config/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace ferry::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Strings in the form of execve.
+class Environment {
+ public:
+  explicit Environment(std::vector<std::string> entries) : entries_(std::move(entries)) {
+    for (const std::string& entry : entries_) {
+      pointers_.push_back(entry.c_str());
+    }
+    pointers_.push_back(nullptr);
+  }
+  const char* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> entries_;
+  std::vector<const char*> pointers_;
+};
+
+TEST(EnvironmentTest, AbsentMeansDefault) {
+  Options options;
+  EXPECT_TRUE(ApplyEnvironment(Environment({"HOME=/root", "PATH=/bin"}).get(), &options).ok());
+  EXPECT_EQ(options, Options());
+}
+
+TEST(EnvironmentTest, ReadsNumbersAndText) {
+  const Environment environment(
+      {"FERRY_RANK=3", "FERRY_SIZE=4", "FERRY_JOB_SECRET=a=b", "FERRY_PROVIDER=tcp;ofi_rxm"});
+  const StatusOr<Options> options = OptionsFromEnvironment(environment.get());
+  ASSERT_TRUE(options.ok()) << options.status().ToString();
+  EXPECT_EQ(options->rank, 3u);
+  EXPECT_EQ(options->size, 4u);
+  EXPECT_EQ(options->job_secret, "a=b");
+  EXPECT_EQ(options->provider, "tcp;ofi_rxm");
+}
+
+TEST(EnvironmentTest, NamesTheMalformedVariable) {
+  Options options;
+  EXPECT_EQ(ApplyEnvironment(Environment({"FERRY_HEAP_BYTES=lots"}).get(), &options).message(),
+            "environment variable FERRY_HEAP_BYTES: heap_bytes cannot be \"lots\": it must be an "
+            "integer from 1048576 to 1099511627776 (bytes)");
+}
+
+TEST(EnvironmentTest, RejectsUnknownVariables) {
+  for (const char* entry : {"FERRY_LOG_LEVLE=info", "FERRY_log_level=info", "FERRY_=1"}) {
+    Options options;
+    const Status status = ApplyEnvironment(Environment({entry}).get(), &options);
+    EXPECT_EQ(status.code(), ErrorCode::kConfiguration) << entry;
+    EXPECT_THAT(status.message(), HasSubstr("unknown option")) << entry;
+  }
+}
+
+TEST(EnvironmentTest, LeavesOthersVariablesAlone) {
+  Options options;
+  EXPECT_TRUE(
+      ApplyEnvironment(Environment({"FERRYMAN=1", "MY_FERRY_RANK=1"}).get(), &options).ok());
+}
+
+TEST(EnvironmentTest, FinishKeepsWhatWasSet) {
+  const Environment environment({"FERRY_RUN_DIRECTORY=/here", "FERRY_NODE_NAME=a"});
+  const StatusOr<Options> options = OptionsFromEnvironment(environment.get());
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->run_directory, "/here");
+  EXPECT_EQ(options->node_name, "a");
+}
+
+TEST(EnvironmentTest, FinishFillsInTheRunDirectory) {
+  const StatusOr<Options> with =
+      OptionsFromEnvironment(Environment({"XDG_RUNTIME_DIR=/run/user/7"}).get());
+  const StatusOr<Options> without = OptionsFromEnvironment(Environment({}).get());
+  ASSERT_TRUE(with.ok() && without.ok());
+  const bool root = geteuid() == 0;
+  EXPECT_EQ(with->run_directory, root ? "/run/ferry" : "/run/user/7/ferry");
+  EXPECT_EQ(without->run_directory,
+            root ? "/run/ferry" : "/tmp/ferry-" + std::to_string(geteuid()));
+  EXPECT_FALSE(with->node_name.empty());
+}
+
+TEST(EnvironmentTest, FinishChecksTheWhole) {
+  const StatusOr<Options> options =
+      OptionsFromEnvironment(Environment({"FERRY_RANK=2", "FERRY_SIZE=2"}).get());
+  EXPECT_EQ(options.status().code(), ErrorCode::kConfiguration);
+}
+
+TEST(EnvironmentTest, PassesOnWhatIsNotDefault) {
+  Options options;
+  EXPECT_THAT(EnvironmentFor(options), ElementsAre());
+  options.eager_max_bytes = 512;
+  options.job_secret = "hunter2";
+  EXPECT_THAT(EnvironmentFor(options),
+              ElementsAre("FERRY_EAGER_MAX_BYTES=512", "FERRY_JOB_SECRET=hunter2"));
+}
+
+TEST(EnvironmentTest, WhatIsPassedOnReadsBackTheSame) {
+  Options options;
+  for (const Option& option : OptionTable()) {
+    if (const auto* number = std::get_if<uint64_t Options::*>(&option.member)) {
+      options.*(*number) = option.max;
+    }
+  }
+  Options read;
+  ASSERT_TRUE(ApplyEnvironment(Environment(EnvironmentFor(options)).get(), &read).ok());
+  EXPECT_EQ(read, options);
+}
+
+TEST(EnvironmentTest, ProcessEnvironmentIsTheOneOfThisProcess) {
+  bool found = false;
+  for (const char* const* entry = ProcessEnvironment(); *entry != nullptr; ++entry) {
+    found = found || std::string(*entry).starts_with("TEST_TMPDIR=");
+  }
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace ferry::config

@@ -1,0 +1,156 @@
+#include "config/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace ferry::config {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const Option& Row(const char* name) {
+  const Option* option = FindOption(name);
+  EXPECT_NE(option, nullptr) << name;
+  return *option;
+}
+
+TEST(OptionsTest, TableBindsEveryMemberOnce) {
+  std::set<std::string> names;
+  std::set<const void*> members;
+  const Options options;
+  size_t bytes = 0;
+  for (const Option& option : OptionTable()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    EXPECT_NE(*option.help, '\0') << option.name;
+    std::visit(
+        [&](auto member) {
+          EXPECT_TRUE(members.insert(&(options.*member)).second) << option.name;
+          bytes += sizeof(options.*member);
+        },
+        option.member);
+  }
+  EXPECT_EQ(bytes, sizeof(Options)) << "a member of Options has no row in the table";
+}
+
+TEST(OptionsTest, GroupsStandTogether) {
+  std::set<Group> seen;
+  const Option* previous = nullptr;
+  for (const Option& option : OptionTable()) {
+    if (previous == nullptr || previous->group != option.group) {
+      EXPECT_TRUE(seen.insert(option.group).second) << option.name;
+      EXPECT_STRNE(GroupTitle(option.group), "");
+    }
+    previous = &option;
+  }
+}
+
+TEST(OptionsTest, EveryDefaultIsAllowed) {
+  const Options defaults;
+  Options options;
+  for (const Option& option : OptionTable()) {
+    if (option.secret) {
+      continue;
+    }
+    const Status status = SetOption(option, OptionText(option, defaults), "test", &options);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  EXPECT_EQ(options, defaults);
+  EXPECT_TRUE(CheckOptions(defaults).ok());
+}
+
+TEST(OptionsTest, NamesTheEnvironmentVariable) {
+  EXPECT_EQ(EnvironmentVariable(Row("eager_max_bytes")), "FERRY_EAGER_MAX_BYTES");
+}
+
+TEST(OptionsTest, SetsNumbersAtTheirLimits) {
+  Options options;
+  EXPECT_TRUE(SetOption(Row("eager_max_bytes"), "0", "test", &options).ok());
+  EXPECT_EQ(options.eager_max_bytes, 0u);
+  EXPECT_TRUE(SetOption(Row("eager_max_bytes"), "8192", "test", &options).ok());
+  EXPECT_EQ(options.eager_max_bytes, 8192u);
+}
+
+TEST(OptionsTest, RejectsWhatIsNoAllowedNumber) {
+  for (const char* text :
+       {"", "abc", "12x", " 12", "-1", "1.5", "0x10", "8193", "18446744073709551616"}) {
+    Options options;
+    const Status status = SetOption(Row("eager_max_bytes"), text, "ferryd.toml:7", &options);
+    EXPECT_EQ(status.code(), ErrorCode::kConfiguration) << text;
+    EXPECT_EQ(status.message(), "ferryd.toml:7: eager_max_bytes cannot be \"" + std::string(text) +
+                                    "\": it must be an integer from 0 to 8192 (bytes)");
+    EXPECT_EQ(options, Options()) << "a rejected value must not be stored";
+  }
+}
+
+TEST(OptionsTest, RejectsANumberBelowItsMinimum) {
+  Options options;
+  EXPECT_THAT(SetOption(Row("staging_blocks"), "1", "test", &options).message(),
+              HasSubstr("from 2 to 4096 (blocks)"));
+}
+
+TEST(OptionsTest, RejectsWhatIsNoChoice) {
+  for (const char* text : {"", "jso", "jsonx", "text|json", "JSON"}) {
+    Options options;
+    EXPECT_EQ(
+        SetOption(Row("log_format"), text, "test", &options).message(),
+        "test: log_format cannot be \"" + std::string(text) + "\": it must be one of text, json");
+  }
+}
+
+TEST(OptionsTest, RejectsTextOfWrongLength) {
+  Options options;
+  EXPECT_THAT(SetOption(Row("provider"), "", "test", &options).message(),
+              HasSubstr("text of 1 to 63 bytes"));
+  EXPECT_FALSE(SetOption(Row("run_directory"), std::string(81, 'x'), "test", &options).ok());
+  EXPECT_TRUE(SetOption(Row("run_directory"), std::string(80, 'x'), "test", &options).ok());
+}
+
+TEST(OptionsTest, NeverShowsASecret) {
+  Options options;
+  const std::string secret = "hunter2" + std::string(200, 'x');
+  EXPECT_THAT(SetOption(Row("job_secret"), secret, "test", &options).message(),
+              AllOf(HasSubstr("job_secret"), Not(HasSubstr("hunter2"))));
+  options.job_secret = "hunter2";
+  EXPECT_EQ(OptionText(Row("job_secret"), options), "(secret)");
+}
+
+TEST(OptionsTest, SuggestsTheNearestName) {
+  const Status status = UnknownOption("eagre_max_bytes", "ferryd.toml:3");
+  EXPECT_EQ(status.code(), ErrorCode::kConfiguration);
+  EXPECT_EQ(status.message(),
+            "ferryd.toml:3: unknown option \"eagre_max_bytes\"; did you mean eager_max_bytes?");
+}
+
+TEST(OptionsTest, SuggestsNothingForWhatResemblesNothing) {
+  EXPECT_THAT(UnknownOption("zzzzzzzzzzzz", "test").message(), Not(HasSubstr("did you mean")));
+}
+
+TEST(OptionsTest, ChecksThatRankIsBelowSize) {
+  Options options;
+  options.rank = 4;
+  EXPECT_TRUE(CheckOptions(options).ok()) << "outside a job the rank means nothing";
+  options.size = 4;
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("rank (4) must be below size (4)"));
+  options.rank = 3;
+  EXPECT_TRUE(CheckOptions(options).ok());
+}
+
+TEST(OptionsTest, ChecksThatATimeoutOutlastsTwoHeartbeats) {
+  Options options;
+  options.heartbeat_interval_ms = 1001;
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("peer_timeout_ms (2000)"));
+}
+
+TEST(OptionsTest, ChecksThatANodeHoldsNoMoreThanAJob) {
+  Options options;
+  options.max_ranks = 8;
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("max_local_ranks (64)"));
+}
+
+}  // namespace
+}  // namespace ferry::config

@@ -1,0 +1,99 @@
+#include "config/toml_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+namespace ferry::config {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The error that `text` gives as the file f.toml.
+std::string ErrorOf(const std::string& text) {
+  Options options;
+  const Status status = ApplyTomlText(text, "f.toml", &options);
+  EXPECT_EQ(status.code(), ErrorCode::kConfiguration) << text;
+  return status.message();
+}
+
+TEST(TomlLoaderTest, ReadsNumbersAndText) {
+  Options options;
+  const Status status = ApplyTomlText("# comment\nstaging_blocks = 1_000\nlog_format = \"json\"\n",
+                                      "f.toml", &options);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(options.staging_blocks, 1000u);
+  EXPECT_EQ(options.log_format, "json");
+}
+
+TEST(TomlLoaderTest, AbsentMeansDefault) {
+  Options options;
+  EXPECT_TRUE(ApplyTomlText("", "f.toml", &options).ok());
+  EXPECT_EQ(options, Options());
+}
+
+TEST(TomlLoaderTest, NamesTheLineOfAnUnknownOption) {
+  EXPECT_EQ(ErrorOf("log_level = \"info\"\n\nstaging_block = 2\n"),
+            "f.toml:3: unknown option \"staging_block\"; did you mean staging_blocks?");
+}
+
+TEST(TomlLoaderTest, NamesTheLineOfAValueOutOfRange) {
+  EXPECT_THAT(
+      ErrorOf("\neager_max_bytes = 8193"),
+      StartsWith("f.toml:2: eager_max_bytes cannot be \"8193\": it must be an integer from 0"));
+  EXPECT_THAT(ErrorOf("eager_max_bytes = -1"), HasSubstr("cannot be \"-1\""));
+}
+
+TEST(TomlLoaderTest, RejectsValuesOfAnotherType) {
+  EXPECT_THAT(ErrorOf("eager_max_bytes = \"8192\""),
+              HasSubstr("cannot be a string: it must be an int"));
+  EXPECT_THAT(ErrorOf("eager_max_bytes = 1.5"), HasSubstr("cannot be a floating-point number"));
+  EXPECT_THAT(ErrorOf("eager_max_bytes = [1]"), HasSubstr("cannot be an array"));
+  EXPECT_THAT(ErrorOf("eager_max_bytes = 1979-05-27"), HasSubstr("cannot be a date or time"));
+  EXPECT_THAT(ErrorOf("log_level = 3"), HasSubstr("cannot be an integer"));
+  EXPECT_THAT(ErrorOf("log_level = true"), HasSubstr("cannot be a boolean"));
+}
+
+TEST(TomlLoaderTest, RejectsTables) {
+  EXPECT_EQ(ErrorOf("\n[network]\nprovider = \"tcp\"\n"),
+            "f.toml:2: unknown table [network]: options stand at top level, as name = value");
+}
+
+TEST(TomlLoaderTest, NamesTheLineOfASyntaxError) {
+  EXPECT_THAT(ErrorOf("log_level = \"info\"\nlog_format = \n"), StartsWith("f.toml:2: "));
+  EXPECT_THAT(ErrorOf("rank"), StartsWith("f.toml:1: "));
+  EXPECT_THAT(ErrorOf("log_level = \"a\"\nlog_level = \"b\"\n"), StartsWith("f.toml:2: "));
+}
+
+TEST(TomlLoaderTest, LeavesLaunchOptionsToTheEnvironment) {
+  EXPECT_EQ(ErrorOf("job_secret = \"hunter2\""),
+            "f.toml:1: job_secret cannot be set in a file: use the environment variable "
+            "FERRY_JOB_SECRET");
+  EXPECT_THAT(ErrorOf("config_file = \"other.toml\""), HasSubstr("FERRY_CONFIG_FILE"));
+}
+
+TEST(TomlLoaderTest, SaysWhyAFileCannotBeRead) {
+  Options options;
+  const std::string directory = testing::TempDir();
+  const Status missing = ApplyToml(directory + "/none.toml", &options);
+  EXPECT_EQ(missing.code(), ErrorCode::kConfiguration);
+  EXPECT_EQ(missing.message(),
+            "cannot read " + directory + "/none.toml: No such file or directory");
+  EXPECT_EQ(ApplyToml(directory, &options).message(),
+            "cannot read " + directory + ": Is a directory");
+}
+
+TEST(TomlLoaderTest, ReadsAFile) {
+  const std::string path = testing::TempDir() + "/read.toml";
+  std::ofstream(path) << "# " << std::string(10'000, 'x') << "\nmax_ranks = 99\n";
+  Options options;
+  const Status status = ApplyToml(path, &options);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(options.max_ranks, 99u);
+}
+
+}  // namespace
+}  // namespace ferry::config
