@@ -60,12 +60,12 @@ constexpr Option kTable[] = {
          "fastest one present."),
     Text(Group::kNetwork, "fabric_address", &Options::fabric_address, 1, 255,
          "Local address of the data plane: an IP address or a host name."),
-    Number(Group::kNetwork, "fabric_port", &Options::fabric_port, , 0, 65535,
+    Number(Group::kNetwork, "fabric_port", &Options::fabric_port, "", 0, 65535,
            "Port of the data plane; 0 takes a free one."),
     Text(Group::kNetwork, "control_address", &Options::control_address, 1, 255,
          "Local address on which other daemons reach this one's control plane. Only a "
          "loopback address may speak without TLS."),
-    Number(Group::kNetwork, "control_port", &Options::control_port, , 0, 65535,
+    Number(Group::kNetwork, "control_port", &Options::control_port, "", 0, 65535,
            "Port of the control plane; 0 takes a free one."),
 
     Number(Group::kLimits, "max_local_ranks", &Options::max_local_ranks, "ranks", 1, 1024,
@@ -139,13 +139,14 @@ constexpr Option kTable[] = {
     Secret(
         From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_secret", &Options::job_secret, 0,
                                             128, "What a process must know to enter the job."))),
-    From(Source::kEnvironmentOnly, Number(Group::kLaunch, "rank", &Options::rank, , 0, kMillion - 1,
-                                          "Number of this rank, from 0.")),
+    From(Source::kEnvironmentOnly, Number(Group::kLaunch, "rank", &Options::rank, "", 0,
+                                          kMillion - 1, "Number of this rank, from 0.")),
     From(Source::kEnvironmentOnly,
          Number(Group::kLaunch, "size", &Options::size, "ranks", 0, kMillion,
                 "Number of ranks of the job; 0 outside a job.")),
-    From(Source::kEnvironmentOnly, Number(Group::kLaunch, "node", &Options::node, , 0, kMillion - 1,
-                                          "Number of the rank's node within the job, from 0.")),
+    From(Source::kEnvironmentOnly,
+         Number(Group::kLaunch, "node", &Options::node, "", 0, kMillion - 1,
+                "Number of the rank's node within the job, from 0.")),
 };
 
 // Levenshtein's distance, one row of the matrix at a time.
