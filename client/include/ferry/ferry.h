@@ -1,0 +1,191 @@
+/* ferry.h - the native C interface of Ferry, a per-node service that moves GPU and host buffers between
+ * the processes of a parallel job.
+ *
+ * Semantics follow MPI 5.0 chapters 3 (point to point) and 11 (environment): messages between two ranks
+ * of one communicator context are non-overtaking; a receive may name FERRY_ANY_SOURCE and FERRY_ANY_TAG.
+ * Every buffer argument may point to host memory of any kind or to device memory of a GPU backend; the
+ * library identifies it by its address.
+ *
+ * Unless a comment says otherwise, functions return FERRY_SUCCESS or an error code below, may be called
+ * by any thread (see ferry_init), and do not block. After an error ferry_last_error() gives a sentence
+ * that names what was wrong and what to do.
+ */
+#ifndef FERRY_FERRY_H_
+#define FERRY_FERRY_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(FERRY_BUILDING_LIBRARY)
+#define FERRY_API __attribute__((visibility("default")))
+#else
+#define FERRY_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Errors --------------------------------------------------------------------------------- */
+
+/* Numbers are never reused. FERRY_PENDING is not a failure. */
+enum {
+  FERRY_SUCCESS = 0,
+  FERRY_PENDING = 1,
+  FERRY_ERR_ARGUMENT = 2,
+  FERRY_ERR_NOT_INITIALIZED = 3,
+  FERRY_ERR_ALREADY_INITIALIZED = 4,
+  FERRY_ERR_NO_DAEMON = 5,
+  FERRY_ERR_VERSION = 6,
+  FERRY_ERR_PERMISSION = 7,
+  FERRY_ERR_RUN_DIRECTORY = 8,
+  FERRY_ERR_RANK = 9,
+  FERRY_ERR_TAG = 10,
+  FERRY_ERR_TRUNCATED = 11, /* the buffer holds the first bytes of a longer message */
+  FERRY_ERR_MEMORY = 12,
+  FERRY_ERR_LIMIT = 13,
+  FERRY_ERR_PEER_DIED = 14,
+  FERRY_ERR_DAEMON_DIED = 15,
+  FERRY_ERR_NODE_UNREACHABLE = 16,
+  FERRY_ERR_TIMEOUT = 17,
+  FERRY_ERR_CANCELLED = 18,
+  FERRY_ERR_NOT_FOUND = 19,
+  FERRY_ERR_EXISTS = 20,
+  FERRY_ERR_UNSUPPORTED = 21,
+  FERRY_ERR_BUFFER = 22,
+  FERRY_ERR_REQUEST = 23,
+  FERRY_ERR_CORRUPT = 24,
+  FERRY_ERR_SYSTEM = 25,
+  FERRY_ERR_DRAINING = 26,
+  FERRY_ERR_INTERNAL = 27,
+  FERRY_ERR_FORKED = 28,
+  FERRY_ERR_CONFIGURATION = 29,
+  FERRY_ERR_ABORTED = 30
+};
+
+/* A short phrase for any code. Never null, never freed. */
+FERRY_API const char* ferry_error_string(int code);
+/* What the last failing call of this thread had to say. Valid until its next failing call. */
+FERRY_API const char* ferry_last_error(void);
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+enum {
+  FERRY_THREAD_SINGLE = 0,     /* one thread */
+  FERRY_THREAD_FUNNELED = 1,   /* only the thread that initialised calls Ferry */
+  FERRY_THREAD_SERIALIZED = 2, /* one thread at a time */
+  FERRY_THREAD_MULTIPLE = 3    /* any thread at any time */
+};
+
+/* Joins the job named by the environment (FERRY_JOB_ID, FERRY_RANK, ...: set by ferryrun) through the
+ * ferryd of this node, and waits until every rank of the job has joined (at most attach_timeout_ms).
+ * `provided` may be null; it is never less than `required`. Blocks. Collective. */
+FERRY_API int ferry_init(int required, int* provided);
+/* Waits until this rank's own requests are done and leaves the job. Blocks. Every request must be complete
+ * or freed; memory of ferry_alloc is freed. Ferry cannot be initialised again by this process. */
+FERRY_API int ferry_finalize(void);
+/* 1 between ferry_init and ferry_finalize. */
+FERRY_API int ferry_initialized(void);
+/* Tells the daemon that the job failed with `exit_code`, and ends this process. Does not return. */
+FERRY_API void ferry_abort(int exit_code) __attribute__((noreturn));
+
+/* -1 when not initialised. */
+FERRY_API int ferry_rank(void);
+FERRY_API int ferry_size(void);
+/* Index of the node (daemon) that `rank` lives on, or -1. */
+FERRY_API int ferry_node_of(int rank);
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+typedef enum {
+  FERRY_MEMORY_HOST = 0,   /* the rank's heap: pageable, shared with the node's ranks and daemon */
+  FERRY_MEMORY_PINNED = 1, /* the same, registered with the GPU backend */
+  FERRY_MEMORY_DEVICE = 2  /* device memory of the GPU backend in use */
+} ferry_memory_kind;
+
+/* Memory that Ferry can move without a copy of its own. 64-byte aligned (device: page-aligned), zeroed.
+ * `device` is the index of the GPU (0 for host kinds). FERRY_ERR_MEMORY names what was left. */
+FERRY_API int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer);
+/* FERRY_ERR_BUFFER for an address that ferry_alloc did not return, or that a request still uses. */
+FERRY_API int ferry_free(void* pointer);
+/* Copies between any two kinds of memory and waits for the end of the copy. */
+FERRY_API int ferry_memcpy(void* destination, const void* source, size_t size_bytes);
+
+/* Registers memory of the application's own, [pointer, pointer + size_bytes), so that repeated transfers
+ * may skip identifying it and the GPU backend may pin it. Ranges must not overlap (FERRY_ERR_EXISTS). */
+FERRY_API int ferry_register(void* pointer, size_t size_bytes);
+/* FERRY_ERR_NOT_FOUND for a pointer that was not registered; FERRY_ERR_BUFFER while a request uses it. */
+FERRY_API int ferry_deregister(void* pointer);
+
+/* ---- Point to point --------------------------------------------------------------------------- */
+
+#define FERRY_ANY_SOURCE (-1)
+#define FERRY_ANY_TAG (-1)
+#define FERRY_TAG_MAX 0x3fffffff
+
+/* A request. 0 is the null request: complete at once, never an error. */
+typedef uint64_t ferry_request;
+#define FERRY_REQUEST_NULL ((ferry_request)0)
+
+typedef struct {
+  int source;
+  int tag;
+  int error;          /* of this operation */
+  int cancelled;      /* 1 if it was cancelled */
+  size_t size_bytes;  /* received: at most the capacity of the buffer */
+} ferry_status;
+
+/* Starts sending. The buffer must not be changed until the request is complete. Never blocks: what cannot
+ * leave yet waits in this rank's own queue. FERRY_ERR_LIMIT at the limit of requests. */
+FERRY_API int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
+                          ferry_request* request);
+/* Starts receiving at most `size_bytes`. A longer message fills the buffer and ends with
+ * FERRY_ERR_TRUNCATED. */
+FERRY_API int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag,
+                          ferry_request* request);
+/* Blocking forms. `status` may be null. */
+FERRY_API int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag);
+FERRY_API int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status);
+
+/* Persistent requests: made once, started many times with ferry_start, ended with ferry_request_free. */
+FERRY_API int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
+                              ferry_request* request);
+FERRY_API int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag,
+                              ferry_request* request);
+FERRY_API int ferry_start(ferry_request request);
+/* Frees an inactive persistent request (or one never started). An active one: FERRY_ERR_REQUEST. */
+FERRY_API int ferry_request_free(ferry_request* request);
+
+/* Completion. A completed non-persistent request is freed and set to FERRY_REQUEST_NULL. The return value
+ * is the operation's error. test: *done = 0 or 1. */
+FERRY_API int ferry_test(ferry_request* request, int* done, ferry_status* status);
+FERRY_API int ferry_wait(ferry_request* request, ferry_status* status); /* blocks */
+/* Waits for all; returns the first error met, in order of the array. `statuses` may be null. Blocks. */
+FERRY_API int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses);
+/* Waits for one; *index = which, or -1 when all are null. Blocks. */
+FERRY_API int ferry_waitany(size_t count, ferry_request* requests, int* index, ferry_status* status);
+
+/* Looks for an unexpected message without receiving it. iprobe: *found = 0 or 1; probe blocks. */
+FERRY_API int ferry_iprobe(int source, int tag, int* found, ferry_status* status);
+FERRY_API int ferry_probe(int source, int tag, ferry_status* status);
+
+/* Asks to cancel; the request must still be completed by test or wait, whose status says whether it was.
+ * A receive is cancelled if it has not matched; a send if it has not left this rank's queue. */
+FERRY_API int ferry_cancel(ferry_request request);
+
+/* Returns when every rank of the job has called it. Blocks. Collective. */
+FERRY_API int ferry_barrier(void);
+
+/* ---- What went where -------------------------------------------------------------------------- */
+
+/* Counters of this rank by index, 0 .. ferry_counter_count() - 1. Names are stable; the unit is part of
+ * the text. Null or 0 for an index out of range. */
+FERRY_API int ferry_counter_count(void);
+FERRY_API const char* ferry_counter_name(int index);
+FERRY_API uint64_t ferry_counter_value(int index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRY_FERRY_H_ */

@@ -1,0 +1,87 @@
+// The attach socket: RUN_DIRECTORY/attach.sock, a Unix seqpacket socket that comes before gRPC.
+//
+// It carries what gRPC cannot: the caller's uid (SO_PEERCRED) and file descriptors (SCM_RIGHTS). A rank
+// keeps the connection open for life: its hang-up is the rank's end, the daemon's hang-up the daemon's.
+// One packet is one message; every message starts with AttachHeader, and its answer carries the same
+// `serial`. Only the rank asks; the daemon's only unsolicited message is kGoodbye.
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::attach {
+
+inline constexpr uint64_t kMagic = 0x4843'4154'5446'4641ULL;
+inline constexpr uint32_t kMaxText = 256;
+inline constexpr uint32_t kTokenBytes = 32;
+inline constexpr uint32_t kMaxPacketBytes = 1024;
+
+enum class Kind : uint32_t {
+  kAttach = 1,        // AttachRequest -> AttachReply; no descriptors
+  kSegments = 2,      // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd, daemon pidfd]
+  kRegion = 3,        // RegionRequest + [memfd] -> Reply (then Client.RegisterRegion activates it)
+  kPeerInbox = 4,     // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
+  kPeerRegion = 5,    // PeerRequest -> Reply + [memfd]
+  kReply = 6,
+  kAttachReply = 7,
+  kGoodbye = 8,       // Reply: the daemon ends this session; `code` and `text` say why
+};
+
+struct AttachHeader {
+  uint64_t magic;
+  uint32_t kind;    // Kind
+  uint32_t serial;
+  uint32_t layout_version;
+  uint32_t protocol_version;
+};
+
+struct AttachRequest {
+  AttachHeader header;
+  uint32_t pid;
+  uint32_t rank;
+  uint32_t size;
+  uint32_t reserved;
+  char job_id[64];
+  uint8_t job_secret[64];
+  uint32_t job_secret_bytes;
+  uint32_t reserved2;
+};
+
+// The first answer: what the rank needs to make its segments. On failure `code` != 0 and `text` says why.
+struct AttachReply {
+  AttachHeader header;
+  int32_t code;  // ErrorCode
+  uint32_t daemon_pid;
+  uint32_t local_size;
+  uint32_t local_index;
+  uint8_t token[kTokenBytes];  // metadata "ferry-token" of every gRPC call, as hexadecimal text
+  char text[kMaxText];
+};
+
+struct SegmentsRequest {
+  AttachHeader header;
+  uint64_t session_bytes;
+  uint64_t inbox_bytes;
+};
+
+struct RegionRequest {
+  AttachHeader header;
+  uint32_t region;
+  uint32_t reserved;
+  uint64_t size_bytes;
+};
+
+struct PeerRequest {
+  AttachHeader header;
+  uint32_t rank;
+  uint32_t region;  // kPeerRegion
+};
+
+struct Reply {
+  AttachHeader header;
+  int32_t code;  // ErrorCode
+  uint32_t reserved;
+  uint64_t size_bytes;  // of the object whose descriptor comes with it
+  char text[kMaxText];
+};
+
+}  // namespace ferry::attach
