@@ -1,0 +1,83 @@
+// What the control plane asks of the data plane. One implementation: daemon/progress/progress_plane.h;
+// tests of the control plane use a fake.
+//
+// Calling thread: any control thread. Calls reach the progress thread through its mailbox and return
+// when it has carried them out (microseconds to milliseconds), so a caller may free what it took back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/session/session.h"
+
+namespace ferry::daemon {
+
+// A job as every node of it knows it.
+struct JobPlan {
+  std::string job_id;
+  uint64_t key = 0;                    // names the job in packets between daemons
+  uint32_t node = 0;                   // this node's index
+  std::vector<uint32_t> node_of_rank;  // by rank
+  std::vector<uint32_t> local_index;   // by rank: its lane on its own node
+  uint32_t size() const { return static_cast<uint32_t>(node_of_rank.size()); }
+};
+
+// How to reach another node.
+struct NodeRoute {
+  std::vector<std::byte> fabric_address;
+  uint64_t send_key = 0;     // goes into every packet to it
+  uint64_t receive_key = 0;  // must be in every packet from it
+  uint64_t incarnation = 0;
+};
+
+struct NicStatistics {
+  std::string provider, fabric, domain, address, version;
+  uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
+  uint64_t reads = 0, writes = 0, errors = 0;
+  uint32_t outstanding = 0;
+};
+
+class DataPlane {
+ public:
+  virtual ~DataPlane() = default;
+
+  // The fabric address that other daemons need to reach this one.
+  virtual std::vector<std::byte> FabricAddress() const = 0;
+  virtual NicStatistics Nic() const = 0;
+
+  virtual Status AddJob(const JobPlan& plan) = 0;
+  // Every session of the job must be gone.
+  virtual void RemoveJob(const std::string& job_id) = 0;
+
+  // Starts serving a rank.
+  virtual Status AddSession(std::shared_ptr<Session> session) = 0;
+  // Stops serving it: on return no thread of the data plane touches its segments, its regions or its
+  // process any more, and its pending operations are gone.
+  virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
+
+  // Makes an added region known to the NIC / ends that: on return nothing uses it.
+  virtual Status AddRegion(const std::string& job_id, uint32_t rank,
+                           std::shared_ptr<const Region> region) = 0;
+  virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;
+
+  // Routes packets of the job to node `node` of it.
+  virtual Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) = 0;
+
+  // A rank is gone (anywhere in the job): the sessions of the job here learn it, their pending
+  // operations with it fail with `error`, sleepers wake.
+  virtual void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) = 0;
+  // A peer daemon is gone: all its ranks are, with kNodeUnreachable, and operations on the wire fail now.
+  virtual void NodeFailed(uint64_t incarnation, ErrorCode error) = 0;
+  // The job was aborted: every session of it here is poisoned with `error`.
+  virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;
+
+  // True when nothing is queued, on the wire or being copied (for draining).
+  virtual bool Idle() const = 0;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,36 @@
+#include "daemon/session/session.h"
+
+namespace ferry::daemon {
+
+std::shared_ptr<const Region> Session::FindRegion(uint32_t id) const {
+  std::lock_guard lock(mutex_);
+  auto found = regions_.find(id);
+  return found == regions_.end() ? nullptr : found->second;
+}
+
+Status Session::AddRegion(std::shared_ptr<const Region> region) {
+  std::lock_guard lock(mutex_);
+  uint32_t id = region->id;
+  if (!regions_.emplace(id, std::move(region)).second) {
+    return {ErrorCode::kAlreadyExists, "region " + std::to_string(id) + " is already registered"};
+  }
+  return {};
+}
+
+std::shared_ptr<const Region> Session::RemoveRegion(uint32_t id) {
+  std::lock_guard lock(mutex_);
+  auto found = regions_.find(id);
+  if (found == regions_.end()) {
+    return nullptr;
+  }
+  std::shared_ptr<const Region> region = std::move(found->second);
+  regions_.erase(found);
+  return region;
+}
+
+std::map<uint32_t, std::shared_ptr<const Region>> Session::Regions() const {
+  std::lock_guard lock(mutex_);
+  return regions_;
+}
+
+}  // namespace ferry::daemon

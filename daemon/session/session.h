@@ -1,0 +1,72 @@
+// One attached rank, as the daemon sees it.
+//
+// Ownership: shared_ptr between the control plane, which makes and ends sessions, and the data plane,
+// which serves them. The identity and the two segments never change after the session was added to the
+// data plane; regions come and go under a lock that no hot path takes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "proto/attach_protocol.h"
+#include "shm/layout/inbox_layout.h"
+#include "shm/layout/session_layout.h"
+#include "shm/segment.h"
+
+namespace ferry::daemon {
+
+enum class RegionKind { kHostHeap, kDevice };
+
+// Memory of a rank that the daemon maps and registers with the NIC.
+struct Region {
+  uint32_t id = 0;
+  RegionKind kind = RegionKind::kHostHeap;
+  uint32_t device = 0;
+  uint64_t allocation_id = 0;
+  UniqueFd fd;             // handed on to peers of the node
+  shm::Mapping mapping;
+};
+
+struct Session {
+  std::string job_id;
+  uint32_t rank = 0;
+  uint32_t local_index = 0;  // its lane in every inbox of the node
+  pid_t pid = 0;
+  uid_t uid = 0;
+  std::array<uint8_t, attach::kTokenBytes> token{};
+  bool private_memory_reachable = false;  // process_vm calls to `pid` work (probed at attach)
+  UniqueFd pidfd;
+  UniqueFd doorbell;  // eventfd that the rank writes when the daemon sleeps
+  UniqueFd session_fd;
+  UniqueFd inbox_fd;
+  shm::Mapping session_map;
+  shm::Mapping inbox_map;
+
+  shm::SessionLayout* layout() const {
+    return reinterpret_cast<shm::SessionLayout*>(session_map.base());
+  }
+  shm::InboxLayout* inbox() const { return reinterpret_cast<shm::InboxLayout*>(inbox_map.base()); }
+
+  // Null when the session has no such active region. Any thread.
+  std::shared_ptr<const Region> FindRegion(uint32_t id) const;
+  // kAlreadyExists when the id is taken.
+  Status AddRegion(std::shared_ptr<const Region> region);
+  // Takes the region out; null when there is none.
+  std::shared_ptr<const Region> RemoveRegion(uint32_t id);
+  // A copy of the list, for status pages.
+  std::map<uint32_t, std::shared_ptr<const Region>> Regions() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<uint32_t, std::shared_ptr<const Region>> regions_;
+};
+
+}  // namespace ferry::daemon
