@@ -1,23 +1,33 @@
 // Producer and consumer ends of a lane (shm/layout/lane_layout.h).
 //
-// A single-producer single-consumer ring of 64-byte descriptors. A slot holds message number n when its
-// stamp equals StampOf(n), so a consumer polls the slot itself: one cache line per message. Everything
-// the producer must remember lies in the lane, so another thread, or the progress worker, can continue
-// where the last one stopped or was killed. Neither end blocks, allocates or enters the kernel.
+// A single-producer single-consumer ring of 64-byte descriptors. A slot holds message number n when
+// its stamp equals StampOf(n), so a consumer polls the slot itself: one cache line per message.
+// Everything the producer must remember lies in the lane, so another thread, or the progress
+// worker, can continue where the last one stopped or was killed. Neither end blocks, allocates or
+// enters the kernel (but for LaneProducer::Open).
+//
+// Killed producers. The stamp is the publication: before it there is no message, after it a whole
+// one. One killed between stamp and tail leaves the tail one behind; the next push sees the stamp
+// at the tail and steps over it. A cell taken but not yet named by a published descriptor is lost:
+// at most one per kill, as long as a producer takes one cell per message. The same holds for a
+// consumer killed between consuming a message and giving its cell back.
 //
 // Calling thread: a producer end is used by the holder of the sending rank's lease (or the daemon's
 // progress thread), a consumer end by the holder of the receiving rank's lease.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
+#include "shm/atomic.h"
 #include "shm/layout/lane_layout.h"
 
 namespace ferry::shm {
 
 inline constexpr uint32_t kNoCell = ~uint32_t{0};
 
-// The stamp of message number `n` (from 0): never 0, so that untouched slots hold nothing.
+// The stamp of message number `n` (from 0). Not 0 in the first lap, so that untouched slots hold
+// nothing; later it only has to differ from the lap before, and may wrap.
 constexpr uint32_t StampOf(uint64_t n) { return static_cast<uint32_t>(n / kLaneSlots) + 1; }
 
 class LaneProducer {
@@ -25,16 +35,22 @@ class LaneProducer {
   LaneProducer() = default;
   explicit LaneProducer(LaneLayout* lane) : lane_(lane) {}
 
-  // Makes the lane usable at first use: prefaults its pages and marks it open. Idempotent; survives a
-  // producer killed half-way.
+  // Makes the lane usable at first use: prefaults its pages and marks it open. Idempotent; survives
+  // a producer killed half-way. Enters the kernel. A failure to prefault is not one to open: the
+  // pages are then taken as they are touched.
   void Open(uint32_t producer_rank);
   bool is_open() const;
 
   // Free slots as far as known; re-reads the consumer's head only when it looks full.
-  bool HasRoom();
+  bool HasRoom() { return HasRoomAt(Tail()); }
   // Publishes a copy of `descriptor` (its stamp is set here). Returns false, and changes nothing,
   // when the lane is full.
   bool TryPush(const Descriptor& descriptor);
+
+  // The same without a copy: the slot to fill (all but the stamp; it holds an old message), or null
+  // when the lane is full. Not published, and forgotten by the next call, until Publish.
+  Descriptor* TryReserve();
+  void Publish(Descriptor* reserved);
 
   // Takes a free slab cell, or kNoCell. The cell belongs to the producer until a descriptor that
   // names it is pushed; then to the consumer until LaneConsumer::ReleaseCell.
@@ -43,6 +59,10 @@ class LaneProducer {
   uint8_t* Cell(uint32_t cell) const { return lane_->cells[cell]; }
 
  private:
+  Descriptor* SlotOf(uint64_t n) const { return &lane_->slots[n % kLaneSlots]; }
+  uint64_t Tail();
+  bool HasRoomAt(uint64_t tail);
+
   LaneLayout* lane_ = nullptr;
   uint64_t known_head_ = 0;
   uint32_t cell_hint_ = 0;
@@ -53,20 +73,81 @@ class LaneConsumer {
   LaneConsumer() = default;
   explicit LaneConsumer(LaneLayout* lane) : lane_(lane) {}
 
-  // The next message, or null. It stays valid until the head passes it.
+  // The next message, or null. It stays valid until the head passes it. Its contents are what the
+  // producer, perhaps a faulty one, wrote: copy, then check.
   const Descriptor* Peek() const;
   // The word a journal advances: store *HeadWord() + 1 to consume what Peek returned.
   uint64_t* HeadWord() const { return &lane_->consumer.head; }
   // Consumes what Peek returned, for consumers without a journal (the daemon).
   void Pop();
-  // Gives a cell back to the producer; the data in it must not be read any more.
+  // Gives a cell back to the producer; the data in it must not be read any more. Ignores a number
+  // that is no cell's.
   void ReleaseCell(uint32_t cell);
+  // `cell` comes from a descriptor: check it with IsCell first.
   const uint8_t* Cell(uint32_t cell) const { return lane_->cells[cell]; }
-  // Messages waiting, at least (reads the producer's tail).
+  static constexpr bool IsCell(uint32_t cell) { return cell < kLaneCells; }
+  // Messages waiting, at least (reads the producer's tail). Never more than kLaneSlots.
   uint64_t Backlog() const;
 
  private:
   LaneLayout* lane_ = nullptr;
 };
+
+// The number of the next message. Its slot already carries its stamp if the last producer was
+// killed before it could store the tail: then the message is out, and the tail catches up here.
+inline uint64_t LaneProducer::Tail() {
+  uint64_t tail = LoadRelaxed(lane_->producer.tail);
+  if (LoadRelaxed(SlotOf(tail)->stamp) == StampOf(tail)) [[unlikely]] {
+    ++tail;
+    StoreRelease(lane_->producer.tail, tail);  // Pairs with LaneConsumer::Backlog.
+  }
+  return tail;
+}
+
+inline bool LaneProducer::HasRoomAt(uint64_t tail) {
+  if (tail - known_head_ < kLaneSlots) {
+    return true;
+  }
+  // Pairs with LaneConsumer::Pop and Journal::Commit: the slots before the head are no longer read.
+  known_head_ = LoadAcquire(lane_->consumer.head);
+  return tail - known_head_ < kLaneSlots;  // false, too, for a head that is past the tail (corrupt)
+}
+
+inline Descriptor* LaneProducer::TryReserve() {
+  const uint64_t tail = Tail();
+  return HasRoomAt(tail) ? SlotOf(tail) : nullptr;
+}
+
+inline void LaneProducer::Publish(Descriptor* reserved) {
+  const uint64_t tail = LoadRelaxed(lane_->producer.tail);
+  // Pairs with LaneConsumer::Peek: publishes the rest of the slot, and the cell that it names.
+  StoreRelease(reserved->stamp, StampOf(tail));
+  StoreRelease(lane_->producer.tail, tail + 1);  // Pairs with LaneConsumer::Backlog.
+}
+
+inline bool LaneProducer::TryPush(const Descriptor& descriptor) {
+  Descriptor* slot = TryReserve();
+  if (slot == nullptr) {
+    return false;
+  }
+  constexpr size_t kStampBytes = sizeof(descriptor.stamp);
+  std::memcpy(reinterpret_cast<uint8_t*>(slot) + kStampBytes,
+              reinterpret_cast<const uint8_t*>(&descriptor) + kStampBytes,
+              sizeof(Descriptor) - kStampBytes);
+  Publish(slot);
+  return true;
+}
+
+inline const Descriptor* LaneConsumer::Peek() const {
+  const uint64_t head = LoadRelaxed(lane_->consumer.head);
+  const Descriptor* slot = &lane_->slots[head % kLaneSlots];
+  // Pairs with LaneProducer::Publish: acquires the slot and its cell.
+  return LoadAcquire(slot->stamp) == StampOf(head) ? slot : nullptr;
+}
+
+inline void LaneConsumer::Pop() {
+  // Pairs with LaneProducer::HasRoomAt: the slot has been read.
+  StoreRelease(lane_->consumer.head, LoadRelaxed(lane_->consumer.head) + 1);
+}
 
 }  // namespace ferry::shm

@@ -1,7 +1,8 @@
 // Sealed memfd segments: made by one process, checked and mapped by others.
 //
-// A segment is sealed against shrinking, growing and further seals, so that a mapping can never fault
-// because its creator truncated it. Only memfds are used: nothing is left in /dev/shm after a crash.
+// A segment is sealed against shrinking, growing and further seals, so that a mapping can never
+// fault because its creator truncated it. Only memfds are used: nothing is left in /dev/shm after a
+// crash.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +35,12 @@ class Mapping {
   uint64_t size_bytes_ = 0;
 };
 
-// Makes a memfd of `size_bytes` (rounded up to pages), all zero, sealed. `name` shows in /proc/PID/maps.
+// Makes a memfd of `size_bytes` (rounded up to pages), all zero, sealed. `name` shows in
+// /proc/PID/maps.
 StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes);
 
-// Maps a whole memfd read-write. kCorrupt when it is not sealed against shrinking or its size differs
-// from `size_bytes` (0 = any size); the message says which.
+// Maps a whole memfd read-write. kCorrupt when it is not sealed against shrinking or its size
+// differs from `size_bytes` (0 = any size); the message says which.
 StatusOr<Mapping> MapSegment(int fd, uint64_t size_bytes);
 
 // Touches [base, base + size_bytes) for writing so that the caller's cgroup pays for it now.

@@ -2,6 +2,8 @@
 //
 // Waking a sleeper costs tens of microseconds and spinning without yielding costs whole time slices
 // once processes outnumber cores, so a wait goes through three phases; each is configurable.
+//
+// Calling thread: a Waiter belongs to one thread and one wait.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +11,45 @@
 namespace ferry::shm {
 
 struct WaitPolicy {
-  uint32_t spin_pauses = 64;               // polls with a pause instruction between them
-  uint64_t idle_before_sleep_ns = 200'000; // from the first idle poll; then the caller should sleep
+  uint32_t spin_pauses = 64;                // polls with a pause instruction between them
+  uint64_t idle_before_sleep_ns = 200'000;  // from the first yield; then the caller should sleep
 };
+
+// Tells the core that this is a spin loop.
+inline void CpuPause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // "yield" does nothing on most cores
+#endif
+}
 
 class Waiter {
  public:
   explicit Waiter(const WaitPolicy& policy) : policy_(policy) {}
 
   // Called after a poll that found nothing. Pauses or yields, and returns true when it is time to
-  // sleep. Reads the clock only in the yielding phase.
-  bool Idle();
+  // sleep (again at each further call, still yielding). Reads the clock only in the yielding phase.
+  bool Idle() {
+    if (polls_ < policy_.spin_pauses) {
+      ++polls_;
+      CpuPause();
+      return false;
+    }
+    return Yield();
+  }
   // Called after a poll that found something: starts over.
-  void Reset() { polls_ = 0; }
+  void Reset() {
+    polls_ = 0;
+    idle_since_ns_ = 0;
+  }
 
  private:
+  bool Yield();
+
   WaitPolicy policy_;
   uint32_t polls_ = 0;
-  uint64_t idle_since_ns_ = 0;
+  uint64_t idle_since_ns_ = 0;  // 0 = still spinning
 };
 
 }  // namespace ferry::shm

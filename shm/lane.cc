@@ -1,0 +1,60 @@
+#include "shm/lane.h"
+
+#include <algorithm>
+
+#include "shm/segment.h"
+
+namespace ferry::shm {
+
+void LaneProducer::Open(uint32_t producer_rank) {
+  if (is_open()) {
+    return;
+  }
+  // Only a matter of who pays for the pages, and when: on failure the first touch tries again.
+  (void)Prefault(reinterpret_cast<std::byte*>(lane_), sizeof(LaneLayout));
+  StoreRelaxed(lane_->producer.producer_rank, producer_rank);
+  // Pairs with is_open: publishes producer_rank.
+  StoreRelease(lane_->producer.state, static_cast<uint32_t>(LaneState::kOpen));
+}
+
+bool LaneProducer::is_open() const {
+  // Pairs with Open.
+  return LoadAcquire(lane_->producer.state) == static_cast<uint32_t>(LaneState::kOpen);
+}
+
+uint32_t LaneProducer::TryTakeCell() {
+  for (uint32_t i = 0; i < kLaneCells; ++i) {
+    const uint32_t cell = (cell_hint_ + i) % kLaneCells;
+    uint8_t& state = lane_->cell_state[cell];
+    // Pairs with LaneConsumer::ReleaseCell: the consumer has read the cell. No compare-and-swap is
+    // needed: a free cell has no other taker.
+    if (LoadAcquire(state) == static_cast<uint8_t>(CellState::kFree)) {
+      StoreRelaxed(state, static_cast<uint8_t>(CellState::kInUse));
+      cell_hint_ = cell + 1;
+      return cell;
+    }
+  }
+  return kNoCell;
+}
+
+void LaneProducer::ReturnCell(uint32_t cell) {
+  cell_hint_ = cell;
+  StoreRelaxed(lane_->cell_state[cell], static_cast<uint8_t>(CellState::kFree));
+}
+
+void LaneConsumer::ReleaseCell(uint32_t cell) {
+  if (!IsCell(cell)) {
+    return;
+  }
+  // Pairs with LaneProducer::TryTakeCell: the cell has been read.
+  StoreRelease(lane_->cell_state[cell], static_cast<uint8_t>(CellState::kFree));
+}
+
+uint64_t LaneConsumer::Backlog() const {
+  const uint64_t head = LoadRelaxed(lane_->consumer.head);
+  const uint64_t tail = LoadAcquire(lane_->producer.tail);  // Pairs with LaneProducer::Publish.
+  // The tail lags while a message is between its stamp and the tail.
+  return tail > head ? std::min<uint64_t>(tail - head, kLaneSlots) : 0;
+}
+
+}  // namespace ferry::shm

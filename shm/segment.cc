@@ -1,0 +1,134 @@
+#include "shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "shm/atomic.h"
+
+// Newer than the C library's headers may be.
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace ferry::shm {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 46;  // beyond what a process can map
+
+constexpr uint64_t PageDown(uint64_t value) { return value & ~(kPageBytes - 1); }
+constexpr uint64_t PageUp(uint64_t value) { return PageDown(value + kPageBytes - 1); }
+
+int CreateMemfd(const char* name) {
+  constexpr unsigned int kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = memfd_create(name, kFlags | MFD_NOEXEC_SEAL);
+  // Linux before 6.3 does not know MFD_NOEXEC_SEAL; some later ones insist on it.
+  return fd < 0 && errno == EINVAL ? memfd_create(name, kFlags) : fd;
+}
+
+// Writes to each page without changing it: another process may be using it already.
+void TouchPages(std::byte* base, uint64_t size_bytes) {
+  for (uint64_t offset = 0; offset < size_bytes; offset += kPageBytes) {
+    FetchOr(reinterpret_cast<uint8_t&>(base[offset]), 0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (base_ != nullptr) {
+    munmap(base_, size_bytes_);
+  }
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(size_bytes_, other.size_bytes_);
+  return *this;
+}
+
+std::byte* Mapping::Release() {
+  size_bytes_ = 0;
+  return std::exchange(base_, nullptr);
+}
+
+StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes) {
+  if (size_bytes == 0 || size_bytes > kMaxSegmentBytes) {
+    return Status(ErrorCode::kInvalidArgument,
+                  std::string("segment ") + name + " of " + std::to_string(size_bytes) +
+                      " bytes: ask for 1 to " + std::to_string(kMaxSegmentBytes));
+  }
+  UniqueFd fd(CreateMemfd(name));
+  if (!fd.valid()) {
+    return StatusFromErrno(errno, std::string("memfd_create ") + name);
+  }
+  if (ftruncate(fd.get(), static_cast<off_t>(PageUp(size_bytes))) != 0) {
+    return StatusFromErrno(errno, std::string("ftruncate segment ") + name + " to " +
+                                      std::to_string(size_bytes) + " bytes");
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return StatusFromErrno(errno, std::string("sealing segment ") + name);
+  }
+  return fd;
+}
+
+StatusOr<Mapping> MapSegment(int fd, uint64_t size_bytes) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 && errno != EINVAL) {
+    return StatusFromErrno(errno, "reading the seals of a segment");
+  }
+  // EINVAL: not a memfd at all, so nothing seals it.
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return Status(ErrorCode::kCorrupt,
+                  "segment is not sealed against shrinking: its creator could cut it off under us; "
+                  "make it with CreateSegment");
+  }
+  struct stat info {};
+  if (fstat(fd, &info) != 0) {
+    return StatusFromErrno(errno, "fstat of a segment");
+  }
+  const auto actual_bytes = static_cast<uint64_t>(info.st_size);
+  if (actual_bytes == 0 || (size_bytes != 0 && actual_bytes != PageUp(size_bytes))) {
+    return Status(ErrorCode::kCorrupt, "segment has " + std::to_string(actual_bytes) +
+                                           " bytes instead of " +
+                                           std::to_string(PageUp(size_bytes)));
+  }
+  void* base = mmap(nullptr, actual_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return StatusFromErrno(errno,
+                           "mapping a segment of " + std::to_string(actual_bytes) + " bytes");
+  }
+  return Mapping(static_cast<std::byte*>(base), actual_bytes);
+}
+
+Status Prefault(std::byte* base, uint64_t size_bytes) {
+  const uint64_t excess = reinterpret_cast<uintptr_t>(base) % kPageBytes;
+  std::byte* first = base - excess;
+  const uint64_t length = PageUp(size_bytes + excess);
+  while (madvise(first, length, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EINTR || errno == EAGAIN) {
+      continue;
+    }
+    if (errno == EINVAL) {  // Linux before 5.14
+      TouchPages(first, length);
+      break;
+    }
+    return StatusFromErrno(errno, "prefaulting " + std::to_string(size_bytes) + " bytes");
+  }
+  return {};
+}
+
+}  // namespace ferry::shm

@@ -1,0 +1,60 @@
+#include "shm/wake.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <climits>
+
+namespace ferry::shm {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+}  // namespace
+
+// Not FUTEX_PRIVATE_FLAG: the word is shared between processes.
+void Wake::WakeAll() {
+  syscall(SYS_futex, &layout_->sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void Wake::RestoreActivity(uint32_t lane) {
+  FetchOr(layout_->activity[lane / 64], uint64_t{1} << (lane % 64), std::memory_order_seq_cst);
+}
+
+uint32_t Wake::PrepareToSleep() {
+  // Pairs with AfterPublish, which reads `sleepers` after it bumped `sequence`.
+  FetchAdd(layout_->sleepers, 1, std::memory_order_seq_cst);
+  return Load(layout_->sequence, std::memory_order_seq_cst);
+}
+
+void Wake::CancelSleep() { FetchAdd(layout_->sleepers, ~uint32_t{0}, std::memory_order_seq_cst); }
+
+void Wake::Sleep(uint32_t sequence, uint64_t timeout_ns) {
+  const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
+                         .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
+  // Woken, timed out, interrupted or too late to sleep: the caller looks for work in every case.
+  syscall(SYS_futex, &layout_->sequence, FUTEX_WAIT, sequence, timeout_ns == 0 ? nullptr : &timeout,
+          nullptr, 0);
+  CancelSleep();
+}
+
+void Wake::Enter() { FetchAdd(layout_->inside, 1, std::memory_order_seq_cst); }
+
+// Pairs with AfterPublish: a publisher that does not see this is seen by the caller's next look.
+void Wake::Leave() { FetchAdd(layout_->inside, ~uint32_t{0}, std::memory_order_seq_cst); }
+
+void Wake::Poison(ErrorCode error) {
+  int32_t none = 0;
+  // Pairs with poison().
+  CompareExchange(layout_->poison, none, static_cast<int32_t>(error), std::memory_order_acq_rel);
+  // Also by those that came second: the first may have been killed before it could wake anybody.
+  Publish();
+}
+
+ErrorCode Wake::poison() const {
+  return static_cast<ErrorCode>(LoadAcquire(layout_->poison));  // Pairs with Poison.
+}
+
+}  // namespace ferry::shm
