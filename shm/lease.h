@@ -1,9 +1,12 @@
 // The progress lease of a rank (shm/layout/lease_layout.h): who may drain its lanes and match.
 //
-// Held for at most 32 descriptors and never across a copy, a system call or a callback. A thread that
-// finds it taken sets WANTED, yields a few times, then sleeps on the word; the holder hands over when it
-// releases. Crash rule: only after the control plane knows that a holder is dead may BreakDead take the
-// lease from it; the taker then calls Journal::Recover.
+// Held for at most 32 descriptors and never across a copy, a system call or a callback. A thread
+// that finds it taken sets WANTED, yields a few times, then sleeps on the word; the holder hands
+// over when it releases. Crash rule: only after the control plane knows that a holder is dead may
+// BreakDead take the lease from it; the taker then calls Journal::Recover. A waiter may die at any
+// time: nobody depends on it.
+//
+// Calling thread: any, of any process that maps the word.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +20,19 @@ class Lease {
   Lease() = default;
   explicit Lease(LeaseLayout* layout) : layout_(layout) {}
 
-  // Takes the lease if it is free. `holder` is a thread id of the rank, or kLeaseWorker. Never blocks.
+  // Takes the lease if it is free. `holder` is a thread id of the rank, or kLeaseWorker. Never
+  // blocks.
   bool TryAcquire(uint32_t holder);
   // Takes the lease, waiting for its holder if need be (yield, then sleep). Returns false when
-  // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero.
+  // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero; a sleeper
+  // looks at it every 10 ms, since whoever writes it does not know this word.
   bool Acquire(uint32_t holder, const int32_t* give_up = nullptr);
-  // Gives the lease back and wakes a waiter if there is one; then yields once, so that the waiter gets it.
+  // Gives the lease back and wakes the waiters if there are any; then yields once, so that one of
+  // them gets it. Does nothing when the lease is not `holder`'s (BreakDead took it).
   void Release(uint32_t holder);
   // Whether somebody waits: a polling holder then releases.
   bool IsWanted() const;
+  // The holder's id without the WANTED bit; kLeaseFree = nobody.
   uint32_t Holder() const;
 
   // Takes the lease from `dead_holder` if that one still holds it.
