@@ -7,8 +7,9 @@
 //
 // Calling thread: the lease holder, one at a time. Mutations are added to the journal's open
 // transaction; the caller may add stores of its own and then commits. At most one mutation per
-// transaction. Nothing blocks or allocates. Every traversal is bounded by the pool's size: a cycle or an
-// index out of range (a corrupt table) is reported as kCorrupt through `corrupt()`, and finds nothing.
+// transaction. Nothing blocks or allocates. Every traversal is bounded by the pool's size: a cycle
+// or an index out of range (a corrupt table) is reported as kCorrupt through `corrupt()`, and finds
+// nothing. A corrupt table changes no more either: only closing the session helps.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,15 @@ struct Envelope {
   int32_t tag;
 };
 
+// The journal entries that one mutation takes at most; a transaction's other stores must fit in the
+// rest.
+inline constexpr uint32_t kMatchMaxStores = 13;
+
 class MatchTable {
  public:
   MatchTable() = default;
+  // `journal` outlives the table, and the table lies in one of its segments (else it counts as
+  // corrupt).
   MatchTable(MatchTableLayout* layout, Journal* journal);
 
   // Prepares zeroed memory for `capacity` entries (entry 0 is never used).
@@ -45,21 +52,45 @@ class MatchTable {
   // Removes an entry of either sort and gives it back to the pool.
   void Remove(uint32_t entry);
 
+  // The entry with this index; one in state kFree for an index out of range.
   const MatchEntry& Entry(uint32_t entry) const;
-  uint32_t posted_count() const;
-  uint32_t unexpected_count() const;
+  uint32_t posted_count() const { return layout_->posted_count; }
+  uint32_t unexpected_count() const { return layout_->unexpected_count; }
 
-  // Visits entries of the pool in index order, from `from` (0 = first), to find the next posted one
-  // that names `source` or kAnySource; 0 = none. For failing the receives of a dead peer.
+  // Visits entries of the pool in index order, from `from` itself on (0 = first), to find the next
+  // posted one that names `source` or kAnySource; 0 = none. For failing the receives of a dead
+  // peer: go on from the result + 1.
   uint32_t NextPostedFrom(int32_t source, uint32_t from);
 
   // kOk, or kCorrupt once a traversal met something impossible.
   ErrorCode corrupt() const { return corrupt_; }
+  // Entries that FindUnexpected and FindPosted looked at since this object was made (statistics).
+  uint64_t traversal_steps() const { return traversal_steps_; }
 
  private:
+  // An entry from the pool, and what the pool will be without it.
+  struct Taken {
+    uint32_t entry;  // 0 = none
+    uint32_t free_first;
+    uint32_t fresh;
+  };
+
+  uint32_t FindInChain(const MatchBucket& bucket, uint32_t chain, MatchState state,
+                       const Envelope& key);
+  Taken Take();
+  bool CanAppend(const MatchBucket& bucket);
+  void Append(MatchBucket* bucket, uint32_t chain, uint32_t entry);
+  void Unlink(MatchBucket* bucket, uint32_t chain, uint32_t entry);
+  void SetTaken(const Taken& taken, MatchState state);
+  bool IsIndex(uint32_t entry) const { return entry < capacity_; }
+  uint32_t Corrupt();
+
   MatchTableLayout* layout_ = nullptr;
+  MatchEntry* entries_ = nullptr;
   Journal* journal_ = nullptr;
+  uint32_t capacity_ = 0;  // read once: what it says later bounds nothing
   ErrorCode corrupt_ = ErrorCode::kOk;
+  uint64_t traversal_steps_ = 0;
 };
 
 }  // namespace ferry::shm
