@@ -1,0 +1,90 @@
+// Streams and events: queues of operations that a device runs in order, and marks in them.
+//
+// Every call is thread-safe. "Enqueues" means that the call returns before the operation runs; its
+// memory must stay valid until it has. A stream or event is owned by the caller and must be
+// destroyed before the backend that made it. After fork(), calls in the child return kForked.
+//
+// Failure. The first operation that fails poisons its stream: operations behind it may be skipped,
+// further calls return its error, and so do events recorded behind it. A stream that waits for such
+// an event is poisoned in turn. So a failure reaches everyone who waits, and nobody waits for ever.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "common/status.h"
+
+namespace ferry::gpu {
+
+// A mark in a stream. An event that was never recorded counts as complete.
+class Event {
+ public:
+  virtual ~Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // kOk once everything before the last record has run, kWouldBlock before that, else the error
+  // that poisoned the stream; kCancelled if the stream was destroyed first. Does not block.
+  virtual Status Query() = 0;
+  // Blocks until Query would not say kWouldBlock, and returns what it then says.
+  virtual Status Synchronize() = 0;
+
+ protected:
+  Event() = default;
+};
+
+enum class WaitCondition : uint8_t {
+  kGreaterOrEqual,  // unsigned; keep words below 2^63, where the vendors' comparisons agree
+  kEqual,           // may be missed if the word moves on: use it only on words that then stay
+};
+
+class Stream {
+ public:
+  // Does not wait for queued work: operations that have not begun may be dropped (their events say
+  // kCancelled) and a wait in progress is abandoned. Synchronize first to see the work done. A copy
+  // or host function in progress is waited for.
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Enqueues a copy between any two of device, pinned, managed and ordinary host memory (with
+  // ordinary memory the call may block until the copy is done). The ranges must not overlap. Zero
+  // bytes do nothing. kInvalidArgument for null pointers and overlap; kInvalidBuffer for a range
+  // that starts inside an allocation and runs past its end.
+  virtual Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) = 0;
+
+  // Enqueues the mark; `event` then stands for this point. It may be recorded again or destroyed
+  // while earlier waits for it are still queued: those keep the point they captured.
+  // kInvalidArgument for null and for an event of another backend.
+  virtual Status RecordEvent(Event* event) = 0;
+
+  // Makes operations enqueued after this call wait until `event`, as last recorded before the call,
+  // is complete. No CPU thread of the caller blocks. Errors as for RecordEvent.
+  virtual Status WaitEvent(Event* event) = 0;
+
+  // Enqueues a 64-bit store of `value`, seen by any waiter after all that this stream did before
+  // it. `word` must be aligned to 8 bytes (kInvalidArgument) and lie in pinned or registered
+  // memory, or in device memory where the device can wait there (kInvalidBuffer otherwise).
+  virtual Status WriteValue64(uint64_t* word, uint64_t value) = 0;
+
+  // Makes operations enqueued after this call wait until the word meets the condition. A CPU,
+  // another stream or another process may write it, with a 64-bit release store. Same errors.
+  virtual Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) = 0;
+
+  // Enqueues a function to be called once, from a thread of the backend, without exceptions. It
+  // must not call this interface. A status other than ok poisons the stream. Never called for a
+  // stream that was poisoned or destroyed before its turn. kInvalidArgument for an empty function.
+  virtual Status LaunchHost(std::function<Status()> function) = 0;
+
+  // kOk if everything enqueued so far has run, kWouldBlock if not, or the stream's error. Does not
+  // block.
+  virtual Status Query() = 0;
+
+  // Blocks until everything enqueued before the call has run. Returns the stream's error, if any.
+  virtual Status Synchronize() = 0;
+
+ protected:
+  Stream() = default;
+};
+
+}  // namespace ferry::gpu

@@ -1,0 +1,50 @@
+// The plain types of the GPU backend interface: what a device is, what a pointer points to, and how
+// an allocation travels to another process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "common/unique_fd.h"
+
+namespace ferry::gpu {
+
+struct DeviceInfo {
+  std::string name;
+  std::string pci_address;   // "0000:3b:00.0"; empty if the device is not on a PCI bus
+  int numa_node = -1;        // -1: unknown
+  uint64_t total_bytes = 0;  // the most that AllocateDevice can ever hand out at once
+};
+
+enum class PointerKind : uint8_t {
+  kUnknown,  // nothing this backend knows: ordinary host memory, another backend's, or no memory
+  kDevice,   // device memory, allocated here or imported; a CPU may or may not be able to touch it
+  kPinned,   // host memory that devices reach: AllocatePinned or RegisterHostMemory
+  kManaged,  // migrates between host and device; never allocated by Ferry
+};
+
+// What a pointer points to. `base` and `size_bytes` describe the whole allocation around it. Only
+// `kind` means anything when it is kUnknown.
+struct PointerInfo {
+  PointerKind kind = PointerKind::kUnknown;
+  int device = -1;  // -1 for host memory
+  void* base = nullptr;
+  uint64_t size_bytes = 0;
+  // Never 0 and never given again by this backend, so a cache keyed by it cannot mistake new memory
+  // at an old address for the old memory.
+  uint64_t allocation_id = 0;
+};
+
+// One exported allocation. The descriptor travels by SCM_RIGHTS, the other fields as they are; the
+// receiver builds an IpcHandle from both and imports it.
+struct IpcHandle {
+  UniqueFd fd;                       // owned; invalid where the vendor's handle holds none
+  std::array<uint8_t, 64> opaque{};  // the vendor's own handle; all zero where `fd` says it all
+  uint64_t offset_bytes = 0;         // of the exported pointer within the allocation
+  uint64_t size_bytes = 0;           // of the whole allocation
+  uint64_t allocation_id = 0;        // the exporter's; with the exporter's identity, a cache key
+  int32_t device = -1;               // the exporter's ordinal of the device
+};
+
+}  // namespace ferry::gpu
