@@ -1,0 +1,67 @@
+// Every range of memory that the host backend knows, found by any address inside it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <shared_mutex>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "gpu_backends/api/types.h"
+#include "gpu_backends/host/mapping.h"
+
+namespace ferry::gpu {
+
+// How a range became known, and so which call may forget it.
+enum class Origin : uint8_t { kAllocated, kImported, kRegistered };
+
+struct Allocation {
+  PointerKind kind = PointerKind::kUnknown;
+  Origin origin = Origin::kAllocated;
+  int device = -1;
+  uintptr_t base = 0;
+  uint64_t size_bytes = 0;
+  uint64_t id = 0;       // set by Insert
+  uintptr_t handle = 0;  // what the user holds: `base`, or the address that ImportIpc returned
+  Mapping mapping;       // empty for registered memory
+  UniqueFd fd;           // only for device memory allocated here
+};
+
+// Thread-safe.
+class AllocationTable {
+ public:
+  explicit AllocationTable(int device_count) : used_bytes_(device_count) {}
+
+  // Takes the allocation and gives it an id. kAlreadyExists where it overlaps a known range.
+  Status Insert(Allocation allocation);
+
+  // Forgets the range whose handle is `pointer` and hands it out, to be unmapped outside the lock.
+  // kInvalidBuffer, with what the pointer is instead, unless it has that origin; `call` names the
+  // caller in the message.
+  StatusOr<Allocation> Remove(const void* pointer, Origin origin, const char* call);
+
+  PointerInfo Identify(const void* pointer) const;
+
+  // For a pointer into device memory allocated here: a duplicate of its descriptor and its place.
+  StatusOr<IpcHandle> Export(const void* pointer) const;
+
+  // kInvalidBuffer if the range begins in a known one and runs past its end, or, with
+  // `must_be_known`, begins in none.
+  Status CheckRange(const void* pointer, uint64_t size_bytes, bool must_be_known) const;
+
+  // Takes `size_bytes` of a device's emulated memory. kOutOfMemory if less than that is free.
+  Status Reserve(int device, uint64_t size_bytes, uint64_t total_bytes);
+  void Unreserve(int device, uint64_t size_bytes);
+
+ private:
+  // The known range around an address, or null. The caller holds the lock.
+  const Allocation* FindLocked(uintptr_t address) const;
+
+  mutable std::shared_mutex mutex_;
+  std::map<uintptr_t, Allocation> by_base_;  // ranges do not overlap
+  std::vector<uint64_t> used_bytes_;         // per device
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace ferry::gpu

@@ -1,0 +1,215 @@
+#include "gpu_backends/host/host_backend.h"
+
+#include <string>
+#include <utility>
+
+#include "gpu_backends/host/allocation_table.h"
+#include "gpu_backends/host/fork_guard.h"
+#include "gpu_backends/host/host_stream.h"
+#include "gpu_backends/host/mapping.h"
+
+namespace ferry::gpu {
+namespace {
+
+constexpr int kMaxDevices = 64;
+
+Status InvalidArgument(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
+Status CheckSize(uint64_t size_bytes, const char* call) {
+  return size_bytes > 0 ? Status() : InvalidArgument(std::string(call) + ": the size is zero");
+}
+
+class HostBackend final : public GpuBackend {
+ public:
+  explicit HostBackend(const HostBackendOptions& options)
+      : options_(options), table_(options.device_count) {}
+
+  std::string_view name() const override { return "host"; }
+  int device_count() const override { return options_.device_count; }
+  StatusOr<DeviceInfo> GetDeviceInfo(int device) const override;
+  PointerInfo Identify(const void* pointer) const override;
+
+  StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) override;
+  StatusOr<void*> AllocatePinned(uint64_t size_bytes) override;
+  Status Free(void* pointer) override;
+
+  StatusOr<IpcHandle> ExportIpc(const void* pointer) override;
+  StatusOr<void*> ImportIpc(const IpcHandle& handle) override;
+  Status CloseIpc(void* pointer) override;
+
+  Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
+  Status UnregisterHostMemory(void* pointer) override;
+
+  StatusOr<std::unique_ptr<Stream>> CreateStream(int device) override;
+  StatusOr<std::unique_ptr<Event>> CreateEvent(int device) override;
+
+ private:
+  // The checks that open every call: not in a forked child, and a device that exists.
+  Status CheckDevice(int device) const;
+  StatusOr<void*> AllocateReserved(int device, uint64_t size_bytes);
+  // Gives `mapping` to `allocation`, which then owns it, and enters it; returns its address.
+  StatusOr<void*> Enter(Allocation allocation, Mapping mapping);
+
+  const HostBackendOptions options_;
+  const ForkGuard fork_guard_;
+  AllocationTable table_;
+};
+
+StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  DeviceInfo info;
+  info.name = "emulated device " + std::to_string(device);
+  info.total_bytes = options_.device_memory_bytes;
+  return info;
+}
+
+PointerInfo HostBackend::Identify(const void* pointer) const {
+  // In a child another thread may have held the table's lock when it was forked.
+  return fork_guard_.InChild() ? PointerInfo{} : table_.Identify(pointer);
+}
+
+StatusOr<void*> HostBackend::AllocateDevice(int device, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocateDevice"));
+  FERRY_RETURN_IF_ERROR(table_.Reserve(device, size_bytes, options_.device_memory_bytes));
+  StatusOr<void*> pointer = AllocateReserved(device, size_bytes);
+  if (!pointer.ok()) {
+    table_.Unreserve(device, size_bytes);
+  }
+  return pointer;
+}
+
+StatusOr<void*> HostBackend::AllocateReserved(int device, uint64_t size_bytes) {
+  StatusOr<UniqueFd> fd = CreateSealedMemfd(size_bytes);
+  FERRY_RETURN_IF_ERROR(fd.status());
+  StatusOr<Mapping> mapping = Mapping::Shared(fd->get(), size_bytes);
+  FERRY_RETURN_IF_ERROR(mapping.status());
+  Allocation allocation;
+  allocation.kind = PointerKind::kDevice;
+  allocation.device = device;
+  allocation.size_bytes = size_bytes;
+  allocation.fd = std::move(*fd);
+  return Enter(std::move(allocation), std::move(*mapping));
+}
+
+StatusOr<void*> HostBackend::AllocatePinned(uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocatePinned"));
+  StatusOr<Mapping> mapping = Mapping::Anonymous(size_bytes);
+  FERRY_RETURN_IF_ERROR(mapping.status());
+  Allocation allocation;
+  allocation.kind = PointerKind::kPinned;
+  allocation.size_bytes = size_bytes;
+  return Enter(std::move(allocation), std::move(*mapping));
+}
+
+Status HostBackend::Free(void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  StatusOr<Allocation> allocation = table_.Remove(pointer, Origin::kAllocated, "Free");
+  FERRY_RETURN_IF_ERROR(allocation.status());
+  if (allocation->kind == PointerKind::kDevice) {
+    table_.Unreserve(allocation->device, allocation->size_bytes);
+  }
+  return {};
+}
+
+StatusOr<IpcHandle> HostBackend::ExportIpc(const void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  return table_.Export(pointer);
+}
+
+StatusOr<void*> HostBackend::ImportIpc(const IpcHandle& handle) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  FERRY_RETURN_IF_ERROR(CheckSize(handle.size_bytes, "ImportIpc"));
+  if (!handle.fd.valid()) {
+    return InvalidArgument("ImportIpc: the handle has no descriptor; send it by SCM_RIGHTS");
+  }
+  if (handle.offset_bytes >= handle.size_bytes) {
+    return InvalidArgument("ImportIpc: offset " + std::to_string(handle.offset_bytes) +
+                           " lies outside the " + std::to_string(handle.size_bytes) +
+                           " bytes of the allocation");
+  }
+  FERRY_RETURN_IF_ERROR(CheckSealedMemfd(handle.fd.get(), handle.size_bytes));
+  StatusOr<Mapping> mapping = Mapping::Shared(handle.fd.get(), handle.size_bytes);
+  FERRY_RETURN_IF_ERROR(mapping.status());
+  Allocation allocation;
+  allocation.kind = PointerKind::kDevice;
+  allocation.origin = Origin::kImported;
+  allocation.device = handle.device;
+  allocation.size_bytes = handle.size_bytes;
+  allocation.handle = handle.offset_bytes;
+  return Enter(std::move(allocation), std::move(*mapping));
+}
+
+Status HostBackend::CloseIpc(void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  return table_.Remove(pointer, Origin::kImported, "CloseIpc").status();
+}
+
+Status HostBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "RegisterHostMemory"));
+  Allocation allocation;
+  allocation.kind = PointerKind::kPinned;
+  allocation.origin = Origin::kRegistered;
+  allocation.base = reinterpret_cast<uintptr_t>(pointer);
+  allocation.handle = allocation.base;
+  allocation.size_bytes = size_bytes;
+  if (pointer == nullptr || size_bytes - 1 > UINTPTR_MAX - allocation.base) {
+    return InvalidArgument("RegisterHostMemory: " + std::to_string(size_bytes) +
+                           " bytes from this address, null or too high, are no range of memory");
+  }
+  return table_.Insert(std::move(allocation));
+}
+
+Status HostBackend::UnregisterHostMemory(void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  return table_.Remove(pointer, Origin::kRegistered, "UnregisterHostMemory").status();
+}
+
+StatusOr<std::unique_ptr<Stream>> HostBackend::CreateStream(int device) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  return std::unique_ptr<Stream>(
+      std::make_unique<HostStream>(&table_, &fork_guard_, options_.wait_yield_ns));
+}
+
+StatusOr<std::unique_ptr<Event>> HostBackend::CreateEvent(int device) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  return std::unique_ptr<Event>(std::make_unique<HostEvent>(&fork_guard_));
+}
+
+Status HostBackend::CheckDevice(int device) const {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  if (device < 0 || device >= options_.device_count) {
+    return InvalidArgument("there is no device " + std::to_string(device) +
+                           "; the host backend has devices 0 to " +
+                           std::to_string(options_.device_count - 1));
+  }
+  return {};
+}
+
+StatusOr<void*> HostBackend::Enter(Allocation allocation, Mapping mapping) {
+  allocation.base = reinterpret_cast<uintptr_t>(mapping.data());
+  allocation.handle += allocation.base;  // from the offset within the allocation
+  allocation.mapping = std::move(mapping);
+  void* pointer = reinterpret_cast<void*>(allocation.handle);
+  FERRY_RETURN_IF_ERROR(table_.Insert(std::move(allocation)));
+  return pointer;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions& options) {
+  if (options.device_count < 1 || options.device_count > kMaxDevices) {
+    return InvalidArgument("the host backend emulates 1 to " + std::to_string(kMaxDevices) +
+                           " devices, not " + std::to_string(options.device_count));
+  }
+  if (options.device_memory_bytes == 0) {
+    return InvalidArgument("the host backend's devices need more than 0 bytes of memory");
+  }
+  return std::unique_ptr<GpuBackend>(std::make_unique<HostBackend>(options));
+}
+
+}  // namespace ferry::gpu

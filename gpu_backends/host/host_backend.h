@@ -1,0 +1,29 @@
+// The host backend: GPUs emulated by ordinary memory and threads, for machines and tests without
+// one.
+//
+// Device memory is a sealed memfd with its pages present, mapped by its owner and by whoever
+// imports it; the CPU can touch it. Streams are in-order threads that start with their first
+// operation and sleep when idle (StreamWorker tells how value waits poll). Pinned memory is
+// ordinary memory with its pages present; registering memory records the range and locks nothing,
+// since no device needs it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/status.h"
+#include "gpu_backends/api/backend.h"
+
+namespace ferry::gpu {
+
+struct HostBackendOptions {
+  int device_count = 1;                              // 1 to 64
+  uint64_t device_memory_bytes = uint64_t{1} << 30;  // of each device, for each process
+  uint64_t wait_yield_ns = 200'000;  // how long a value wait yields before it sleeps between looks
+};
+
+// kInvalidArgument for options outside their ranges. Any thread; does not block; takes no memory
+// yet.
+StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions& options);
+
+}  // namespace ferry::gpu

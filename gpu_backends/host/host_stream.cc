@@ -1,0 +1,150 @@
+#include "gpu_backends/host/host_stream.h"
+
+#include <string>
+#include <utility>
+
+namespace ferry::gpu {
+namespace {
+
+Status InvalidArgument(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
+StatusOr<HostEvent*> ToHostEvent(Event* event, const char* call) {
+  auto* host_event = dynamic_cast<HostEvent*>(event);
+  if (host_event == nullptr) {
+    return InvalidArgument(std::string(call) + ": the event is " +
+                           (event == nullptr ? "null" : "another backend's") +
+                           "; make it with the CreateEvent of the stream's backend");
+  }
+  return host_event;
+}
+
+Status CheckNoOverlap(const void* destination, const void* source, uint64_t size_bytes) {
+  const auto to = reinterpret_cast<uintptr_t>(destination);
+  const auto from = reinterpret_cast<uintptr_t>(source);
+  const uint64_t distance = to > from ? to - from : from - to;
+  if (distance < size_bytes) {
+    return InvalidArgument("CopyAsync: source and destination of " + std::to_string(size_bytes) +
+                           " bytes lie only " + std::to_string(distance) + " bytes apart");
+  }
+  return {};
+}
+
+}  // namespace
+
+// In a forked child the threads that waited are gone, and what they shared cannot be destroyed: it
+// is left behind.
+HostEvent::~HostEvent() {
+  if (fork_guard_->InChild()) {
+    new std::shared_ptr<Completion>(std::move(completion_));
+  }
+}
+
+Status HostEvent::Query() {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  const std::shared_ptr<Completion> completion = Current();
+  return completion == nullptr ? Status() : completion->Query();
+}
+
+Status HostEvent::Synchronize() {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  const std::shared_ptr<Completion> completion = Current();
+  return completion == nullptr ? Status() : completion->Wait();
+}
+
+std::shared_ptr<Completion> HostEvent::Current() {
+  std::lock_guard lock(mutex_);
+  return completion_;
+}
+
+void HostEvent::SetCurrent(std::shared_ptr<Completion> completion) {
+  std::lock_guard lock(mutex_);
+  completion_ = std::move(completion);
+}
+
+HostStream::HostStream(const AllocationTable* table, const ForkGuard* fork_guard,
+                       uint64_t wait_yield_ns)
+    : table_(table),
+      fork_guard_(fork_guard),
+      worker_(std::make_unique<StreamWorker>(wait_yield_ns)) {}
+
+HostStream::~HostStream() {
+  if (fork_guard_->InChild()) {
+    worker_.release();  // NOLINT: its thread does not exist here and cannot be joined
+  }
+}
+
+Status HostStream::CopyAsync(void* destination, const void* source, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  if (size_bytes == 0) {
+    return {};
+  }
+  if (destination == nullptr || source == nullptr) {
+    return InvalidArgument("CopyAsync: source and destination must not be null");
+  }
+  FERRY_RETURN_IF_ERROR(CheckNoOverlap(destination, source, size_bytes));
+  FERRY_RETURN_IF_ERROR(table_->CheckRange(destination, size_bytes, /*must_be_known=*/false));
+  FERRY_RETURN_IF_ERROR(table_->CheckRange(source, size_bytes, /*must_be_known=*/false));
+  return worker_->Enqueue(CopyOperation{destination, source, size_bytes});
+}
+
+Status HostStream::RecordEvent(Event* event) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  StatusOr<HostEvent*> host_event = ToHostEvent(event, "RecordEvent");
+  FERRY_RETURN_IF_ERROR(host_event.status());
+  auto completion = std::make_shared<Completion>();
+  FERRY_RETURN_IF_ERROR(worker_->Enqueue(RecordOperation{completion}));
+  (*host_event)->SetCurrent(std::move(completion));
+  return {};
+}
+
+Status HostStream::WaitEvent(Event* event) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  StatusOr<HostEvent*> host_event = ToHostEvent(event, "WaitEvent");
+  FERRY_RETURN_IF_ERROR(host_event.status());
+  std::shared_ptr<Completion> completion = (*host_event)->Current();
+  if (completion == nullptr) {
+    return {};
+  }
+  return worker_->Enqueue(WaitEventOperation{std::move(completion)});
+}
+
+Status HostStream::WriteValue64(uint64_t* word, uint64_t value) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  FERRY_RETURN_IF_ERROR(CheckWord(word));
+  return worker_->Enqueue(WriteOperation{word, value});
+}
+
+Status HostStream::WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  FERRY_RETURN_IF_ERROR(CheckWord(word));
+  return worker_->Enqueue(WaitValueOperation{word, value, condition});
+}
+
+Status HostStream::LaunchHost(std::function<Status()> function) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  if (!function) {
+    return InvalidArgument("LaunchHost: the function is empty");
+  }
+  return worker_->Enqueue(HostOperation{std::move(function)});
+}
+
+Status HostStream::Query() {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  return worker_->Query();
+}
+
+Status HostStream::Synchronize() {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  return worker_->Synchronize();
+}
+
+Status HostStream::CheckWord(const uint64_t* word) const {
+  if (reinterpret_cast<uintptr_t>(word) % sizeof(*word) != 0) {
+    return InvalidArgument("a word that streams write or wait for must be aligned to 8 bytes");
+  }
+  return table_->CheckRange(word, sizeof(*word), /*must_be_known=*/true);
+}
+
+}  // namespace ferry::gpu

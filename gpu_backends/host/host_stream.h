@@ -1,0 +1,59 @@
+// Streams and events of the host backend: they check arguments, a StreamWorker does the work.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "common/status.h"
+#include "gpu_backends/api/stream.h"
+#include "gpu_backends/host/allocation_table.h"
+#include "gpu_backends/host/completion.h"
+#include "gpu_backends/host/fork_guard.h"
+#include "gpu_backends/host/stream_worker.h"
+
+namespace ferry::gpu {
+
+class HostEvent final : public Event {
+ public:
+  explicit HostEvent(const ForkGuard* fork_guard) : fork_guard_(fork_guard) {}
+  ~HostEvent() override;
+
+  Status Query() override;
+  Status Synchronize() override;
+
+  // The point last recorded; null if none was. Waits keep the point that they took.
+  std::shared_ptr<Completion> Current();
+  void SetCurrent(std::shared_ptr<Completion> completion);
+
+ private:
+  const ForkGuard* const fork_guard_;
+  std::mutex mutex_;
+  std::shared_ptr<Completion> completion_;
+};
+
+class HostStream final : public Stream {
+ public:
+  // The table and the guard are the backend's, which outlives its streams.
+  HostStream(const AllocationTable* table, const ForkGuard* fork_guard, uint64_t wait_yield_ns);
+  ~HostStream() override;
+
+  Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
+  Status RecordEvent(Event* event) override;
+  Status WaitEvent(Event* event) override;
+  Status WriteValue64(uint64_t* word, uint64_t value) override;
+  Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) override;
+  Status LaunchHost(std::function<Status()> function) override;
+  Status Query() override;
+  Status Synchronize() override;
+
+ private:
+  Status CheckWord(const uint64_t* word) const;
+
+  const AllocationTable* const table_;
+  const ForkGuard* const fork_guard_;
+  std::unique_ptr<StreamWorker> worker_;
+};
+
+}  // namespace ferry::gpu

@@ -1,0 +1,196 @@
+#include "gpu_backends/host/stream_worker.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "common/clock.h"
+#include "gpu_backends/host/word.h"
+
+namespace ferry::gpu {
+namespace {
+
+constexpr int kPausesBeforeYield = 64;
+constexpr std::chrono::microseconds kFirstSleep{20};
+constexpr std::chrono::microseconds kLongestSleep{1000};
+
+Status CancelledStatus() { return {ErrorCode::kCancelled, "the stream was destroyed"}; }
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Builds a std::visit visitor from lambdas.
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+}  // namespace
+
+StreamWorker::~StreamWorker() {
+  {
+    std::lock_guard lock(mutex_);
+    cancelled_.store(true, std::memory_order_relaxed);
+    work_.notify_one();
+    if (awaited_ != nullptr) {
+      awaited_->InterruptWaits();
+    }
+  }
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+Status StreamWorker::Enqueue(Operation operation) {
+  std::lock_guard lock(mutex_);
+  FERRY_RETURN_IF_ERROR(error_);
+  FERRY_RETURN_IF_ERROR(StartLocked());
+  pending_.push_back(std::move(operation));
+  ++enqueued_count_;
+  work_.notify_one();
+  return {};
+}
+
+Status StreamWorker::Query() {
+  std::lock_guard lock(mutex_);
+  if (error_.ok() && finished_count_ < enqueued_count_) {
+    return {ErrorCode::kWouldBlock, "the stream has work to do"};
+  }
+  return error_;
+}
+
+Status StreamWorker::Synchronize() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this, target = enqueued_count_] { return finished_count_ >= target; });
+  return error_;
+}
+
+Status StreamWorker::StartLocked() {
+  if (thread_.joinable()) {
+    return {};
+  }
+  // The application's signal handlers must not run on this thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    thread_ = std::thread([this] { Main(); });
+    pthread_setname_np(thread_.native_handle(), "ferry-stream");
+  } catch (const std::system_error& error) {
+    status = StatusFromErrno(error.code().value(), "starting the thread of a stream");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+void StreamWorker::Main() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return !pending_.empty() || Cancelled(); });
+    if (pending_.empty()) {
+      return;
+    }
+    batch_.swap(pending_);
+    lock.unlock();
+    RunBatch();
+    batch_.clear();  // keeps its room: steady work allocates nothing
+    lock.lock();
+  }
+}
+
+// After a failure or a cancellation the rest is skipped, except that events learn why.
+void StreamWorker::RunBatch() {
+  Status status;
+  {
+    std::lock_guard lock(mutex_);
+    status = error_;
+  }
+  for (const Operation& operation : batch_) {
+    if (status.ok() && Cancelled()) {
+      status = CancelledStatus();
+    }
+    if (status.ok()) {
+      status = Run(operation);
+    }
+    if (const auto* record = std::get_if<RecordOperation>(&operation)) {
+      record->completion->Complete(status);
+    }
+    std::lock_guard lock(mutex_);
+    error_ = status;
+    ++finished_count_;
+    done_.notify_all();
+  }
+}
+
+Status StreamWorker::Run(const Operation& operation) {
+  return std::visit(
+      Overloaded{
+          [](const CopyOperation& copy) {
+            std::memcpy(copy.destination, copy.source, copy.size_bytes);
+            return Status();
+          },
+          [](const RecordOperation&) { return Status(); },
+          [this](const WaitEventOperation& wait) { return WaitForEvent(wait.completion); },
+          [](const WriteOperation& write) {
+            StoreWord(write.word, write.value);
+            return Status();
+          },
+          [this](const WaitValueOperation& wait) { return WaitForValue(wait); },
+          [](const HostOperation& host) { return host.function(); },
+      },
+      operation);
+}
+
+Status StreamWorker::WaitForEvent(const std::shared_ptr<Completion>& completion) {
+  {
+    std::lock_guard lock(mutex_);
+    awaited_ = completion;
+  }
+  Status status = completion->WaitUnless(cancelled_);
+  std::lock_guard lock(mutex_);
+  awaited_.reset();
+  return status;
+}
+
+Status StreamWorker::WaitForValue(const WaitValueOperation& wait) {
+  const auto met = [&wait] { return WordMeets(wait.word, wait.value, wait.condition); };
+  for (int i = 0; i < kPausesBeforeYield; ++i) {
+    if (met()) {
+      return {};
+    }
+    Pause();
+  }
+  const uint64_t yield_until_ns = MonotonicNs() + wait_yield_ns_;
+  while (MonotonicNs() < yield_until_ns) {
+    if (met()) {
+      return {};
+    }
+    if (Cancelled()) {
+      return CancelledStatus();
+    }
+    std::this_thread::yield();
+  }
+  std::unique_lock lock(mutex_);
+  for (auto sleep = kFirstSleep; !met(); sleep = std::min(2 * sleep, kLongestSleep)) {
+    if (work_.wait_for(lock, sleep, [this] { return Cancelled(); })) {
+      return CancelledStatus();
+    }
+  }
+  return {};
+}
+
+}  // namespace ferry::gpu

@@ -1,0 +1,87 @@
+// The thread behind a stream of the host backend: runs operations in order.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/api/stream.h"
+#include "gpu_backends/host/completion.h"
+
+namespace ferry::gpu {
+
+struct CopyOperation {
+  void* destination;
+  const void* source;
+  uint64_t size_bytes;
+};
+struct RecordOperation {
+  std::shared_ptr<Completion> completion;
+};
+struct WaitEventOperation {
+  std::shared_ptr<Completion> completion;
+};
+struct WriteOperation {
+  uint64_t* word;
+  uint64_t value;
+};
+struct WaitValueOperation {
+  uint64_t* word;
+  uint64_t value;
+  WaitCondition condition;
+};
+struct HostOperation {
+  std::function<Status()> function;
+};
+using Operation = std::variant<CopyOperation, RecordOperation, WaitEventOperation, WriteOperation,
+                               WaitValueOperation, HostOperation>;
+
+// Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
+// for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
+// knows nothing of it: it yields for `wait_yield_ns`, then looks at growing intervals of up to 1
+// ms.
+class StreamWorker {
+ public:
+  explicit StreamWorker(uint64_t wait_yield_ns) : wait_yield_ns_(wait_yield_ns) {}
+  // Drops what has not begun, abandons a wait, and joins the thread.
+  ~StreamWorker();
+  StreamWorker(const StreamWorker&) = delete;
+  StreamWorker& operator=(const StreamWorker&) = delete;
+
+  // The error that poisoned the stream, or kSystem if the thread cannot start.
+  Status Enqueue(Operation operation);
+  Status Query();
+  Status Synchronize();
+
+ private:
+  Status StartLocked();
+  void Main();
+  void RunBatch();
+  Status Run(const Operation& operation);
+  Status WaitForEvent(const std::shared_ptr<Completion>& completion);
+  Status WaitForValue(const WaitValueOperation& wait);
+  bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  const uint64_t wait_yield_ns_;
+  std::vector<Operation> batch_;  // the thread's own: what it took from pending_
+
+  std::mutex mutex_;
+  std::condition_variable work_;  // the thread sleeps here
+  std::condition_variable done_;  // Synchronize sleeps here
+  std::vector<Operation> pending_;
+  uint64_t enqueued_count_ = 0;
+  uint64_t finished_count_ = 0;
+  Status error_;                               // the first failure
+  std::shared_ptr<const Completion> awaited_;  // what the thread waits for, to interrupt it
+  std::atomic<bool> cancelled_{false};         // set under mutex_
+  std::thread thread_;
+};
+
+}  // namespace ferry::gpu
