@@ -1,0 +1,63 @@
+#include "shm/counters.h"
+
+namespace ferry::shm {
+namespace {
+
+using enum Statistic;
+
+constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
+    {kMessagesSent, "messages_sent", "messages", "Messages sent by this rank"},
+    {kMessagesReceived, "messages_received", "messages", "Messages received by this rank"},
+    {kBytesSent, "bytes_sent", "bytes", "Payload sent by this rank"},
+    {kBytesReceived, "bytes_received", "bytes", "Payload received by this rank"},
+    {kPathInlineMessages, "path_inline_messages", "messages", "Messages inside their descriptor"},
+    {kPathInlineBytes, "path_inline_bytes", "bytes", "Payload inside descriptors"},
+    {kPathCellMessages, "path_cell_messages", "messages", "Messages through a slab cell"},
+    {kPathCellBytes, "path_cell_bytes", "bytes", "Payload through slab cells"},
+    {kPathHeapCopyMessages, "path_heap_copy_messages", "messages",
+     "Messages copied once between heaps of the same node"},
+    {kPathHeapCopyBytes, "path_heap_copy_bytes", "bytes",
+     "Payload copied once between heaps of the same node"},
+    {kPathProcessVmMessages, "path_process_vm_messages", "messages",
+     "Messages copied by process_vm_readv or process_vm_writev"},
+    {kPathProcessVmBytes, "path_process_vm_bytes", "bytes",
+     "Payload copied by process_vm_readv or process_vm_writev"},
+    {kPathBounceMessages, "path_bounce_messages", "messages",
+     "Messages from or to private memory, copied through a bounce block"},
+    {kPathBounceBytes, "path_bounce_bytes", "bytes", "Payload copied through bounce blocks"},
+    {kPathRdmaMessages, "path_rdma_messages", "messages",
+     "Messages between nodes moved straight between the buffers"},
+    {kPathRdmaBytes, "path_rdma_bytes", "bytes",
+     "Payload between nodes moved straight between the buffers"},
+    {kPathStagedMessages, "path_staged_messages", "messages",
+     "Messages between nodes moved through pinned staging memory"},
+    {kPathStagedBytes, "path_staged_bytes", "bytes",
+     "Payload between nodes moved through pinned staging memory"},
+    {kChunksCopiedByRank, "chunks_copied_by_rank", "chunks",
+     "Chunks of large messages copied by the rank's own threads"},
+    {kChunksCopiedByWorker, "chunks_copied_by_worker", "chunks",
+     "Chunks of large messages copied by the progress worker"},
+    {kSendsQueued, "sends_queued", "messages", "Sends that had to wait for room or credit"},
+    {kUnexpectedMessages, "unexpected_messages", "messages",
+     "Messages that arrived before their receive was posted"},
+    {kWorkerMatches, "worker_matches", "messages",
+     "Messages matched by the progress worker while the rank computed"},
+    {kLeaseHandovers, "lease_handovers", "times", "Times a lease holder gave way to a waiter"},
+    {kErrors, "errors", "requests", "Requests that ended with an error"},
+}};
+
+constexpr bool EachLabelIsInItsPlace() {
+  for (uint32_t i = 0; i < kStatisticCount; ++i) {
+    if (static_cast<uint32_t>(kLabels[i].id) != i) {
+      return false;
+    }
+  }
+  return true;
+}
+static_assert(EachLabelIsInItsPlace());
+
+}  // namespace
+
+const std::array<StatisticLabel, kStatisticCount>& StatisticLabels() { return kLabels; }
+
+}  // namespace ferry::shm
