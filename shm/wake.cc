@@ -14,8 +14,11 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
-// Not FUTEX_PRIVATE_FLAG: the word is shared between processes.
+// The second bump is for a sleeper that read `sequence` after the first one, but looked for work
+// before the activity bit was set: it must not sleep on what it read. Not FUTEX_PRIVATE_FLAG: the
+// word is shared between processes.
 void Wake::WakeAll() {
+  FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);  // Pairs with PrepareToSleep.
   syscall(SYS_futex, &layout_->sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

@@ -8,7 +8,8 @@
 //   ++sequence                           and read sequence               and read sequence
 //   read activity; set the bit         drain the lanes taken           look for work
 //     if it is clear                                                   futex-wait while sequence
-//   read sleepers; wake if not 0                                         is what was read
+//   read sleepers; if not 0,                                             is what was read
+//     ++sequence and futex-wake
 //
 // A publisher that finds the bit set leaves it to the consumer who will clear it; one that finds no
 // sleeper leaves it to the sleeper's look. Both then read a `sequence` that is at least the

@@ -12,13 +12,14 @@ inline constexpr uint32_t kActivityWords = 4;
 inline constexpr uint32_t kMaxLanes = kActivityWords * 64;  // 255 peers of the node and the daemon
 
 // A thread sleeps on `sequence` (a futex word shared between processes). Publishers bump it with a
-// sequentially consistent read-modify-write and then read `sleepers`; a sleeper adds itself to
-// `sleepers` and then looks for work once more. One of the two always sees the other.
+// sequentially consistent read-modify-write, set the activity bit, and then read `sleepers`; a
+// sleeper adds itself to `sleepers` and then looks for work once more. One of the two always sees
+// the other (shm/wake.h).
 struct alignas(128) WakeLayout {
-  uint32_t sequence;   // bumped by every publisher
-  uint32_t sleepers;   // threads asleep, or about to be
-  uint32_t inside;     // threads of the rank inside a blocking call: 0 = the rank computes
-  int32_t poison;      // ErrorCode: once set, everything on this rank fails with it
+  uint32_t sequence;  // bumped by every publisher, and once more before it wakes sleepers
+  uint32_t sleepers;  // threads asleep, or about to be
+  uint32_t inside;    // threads of the rank inside a blocking call: 0 = the rank computes
+  int32_t poison;     // ErrorCode: once set, everything on this rank fails with it
   uint64_t activity[kActivityWords];  // bit i: lane i may have something
   uint32_t death_epoch;  // bumped by the daemon after it marked a rank dead in SessionLayout::dead
   uint32_t reserved0;
