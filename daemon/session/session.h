@@ -39,6 +39,7 @@ struct Session {
   std::string job_id;
   uint32_t rank = 0;
   uint32_t local_index = 0;  // its lane in every inbox of the node
+  uint32_t local_size = 0;   // ranks of the job on this node
   pid_t pid = 0;
   uid_t uid = 0;
   std::array<uint8_t, attach::kTokenBytes> token{};
@@ -49,6 +50,9 @@ struct Session {
   UniqueFd inbox_fd;
   shm::Mapping session_map;
   shm::Mapping inbox_map;
+  // Copied out of the segments when they were checked: the rank can change what lies there.
+  uint32_t request_limit = 0;
+  uint32_t match_capacity = 0;
 
   shm::SessionLayout* layout() const {
     return reinterpret_cast<shm::SessionLayout*>(session_map.base());
