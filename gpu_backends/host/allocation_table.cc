@@ -30,7 +30,7 @@ const char* OriginText(Origin origin) {
 }
 
 std::string RangeText(const Allocation& allocation) {
-  return "the " + std::to_string(allocation.size_bytes) + " bytes at " + Hex(allocation.base);
+  return "the " + std::to_string(allocation.size_bytes) + " bytes at " + Hex(allocation.begin());
 }
 
 }  // namespace
@@ -41,15 +41,16 @@ const Allocation* AllocationTable::FindLocked(uintptr_t address) const {
     return nullptr;
   }
   const Allocation& candidate = std::prev(next)->second;
-  return address - candidate.base < candidate.size_bytes ? &candidate : nullptr;
+  return address - candidate.begin() < candidate.size_bytes ? &candidate : nullptr;
 }
 
 Status AllocationTable::Insert(Allocation allocation) {
   std::unique_lock lock(mutex_);
-  const Allocation* overlapped = FindLocked(allocation.base);
+  const uintptr_t begin = allocation.begin();
+  const Allocation* overlapped = FindLocked(begin);
   if (overlapped == nullptr) {
-    auto next = by_base_.upper_bound(allocation.base);
-    if (next != by_base_.end() && next->first - allocation.base < allocation.size_bytes) {
+    auto next = by_base_.upper_bound(begin);
+    if (next != by_base_.end() && next->first - begin < allocation.size_bytes) {
       overlapped = &next->second;
     }
   }
@@ -58,9 +59,8 @@ Status AllocationTable::Insert(Allocation allocation) {
                                            RangeText(*overlapped) + ", which are " +
                                            OriginText(overlapped->origin)};
   }
-  const uintptr_t base = allocation.base;
   allocation.id = next_id_++;
-  by_base_.emplace(base, std::move(allocation));
+  by_base_.emplace(begin, std::move(allocation));
   return {};
 }
 
@@ -77,12 +77,12 @@ StatusOr<Allocation> AllocationTable::Remove(const void* pointer, Origin origin,
     return Status(ErrorCode::kInvalidBuffer, std::string(call) + " of " + Hex(address) +
                                                  ": it is " + OriginText(found->origin));
   }
-  if (found->handle != address) {
+  if (found->handle() != address) {
     return Status(ErrorCode::kInvalidBuffer, std::string(call) + " of " + Hex(address) +
                                                  ": it lies inside " + RangeText(*found) +
-                                                 "; pass " + Hex(found->handle));
+                                                 "; pass " + Hex(found->handle()));
   }
-  return std::move(by_base_.extract(found->base).mapped());
+  return std::move(by_base_.extract(found->begin()).mapped());
 }
 
 PointerInfo AllocationTable::Identify(const void* pointer) const {
@@ -91,8 +91,7 @@ PointerInfo AllocationTable::Identify(const void* pointer) const {
   if (found == nullptr) {
     return {};
   }
-  return {found->kind, found->device, reinterpret_cast<void*>(found->base), found->size_bytes,
-          found->id};
+  return {found->kind, found->device, found->base, found->size_bytes, found->id};
 }
 
 StatusOr<IpcHandle> AllocationTable::Export(const void* pointer) const {
@@ -109,7 +108,7 @@ StatusOr<IpcHandle> AllocationTable::Export(const void* pointer) const {
   if (!handle.fd.valid()) {
     return StatusFromErrno(errno, "duplicating the descriptor of an exported allocation");
   }
-  handle.offset_bytes = address - found->base;
+  handle.offset_bytes = address - found->begin();
   handle.size_bytes = found->size_bytes;
   handle.allocation_id = found->id;
   handle.device = found->device;
@@ -128,7 +127,7 @@ Status AllocationTable::CheckRange(const void* pointer, uint64_t size_bytes,
                                       "register it with RegisterHostMemory")
                          : Status();
   }
-  const uint64_t available_bytes = found->size_bytes - (address - found->base);
+  const uint64_t available_bytes = found->size_bytes - (address - found->begin());
   if (size_bytes > available_bytes) {
     return {ErrorCode::kInvalidBuffer, std::to_string(size_bytes) + " bytes from " + Hex(address) +
                                            " run past the end of " + RangeText(*found)};

@@ -20,12 +20,15 @@ struct Allocation {
   PointerKind kind = PointerKind::kUnknown;
   Origin origin = Origin::kAllocated;
   int device = -1;
-  uintptr_t base = 0;
+  void* base = nullptr;
   uint64_t size_bytes = 0;
-  uint64_t id = 0;       // set by Insert
-  uintptr_t handle = 0;  // what the user holds: `base`, or the address that ImportIpc returned
-  Mapping mapping;       // empty for registered memory
-  UniqueFd fd;           // only for device memory allocated here
+  uint64_t handle_offset_bytes = 0;  // from `base` to what the user holds; not 0 for some imports
+  uint64_t id = 0;                   // set by Insert
+  Mapping mapping;                   // empty for registered memory
+  UniqueFd fd;                       // only for device memory allocated here
+
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(base); }
+  uintptr_t handle() const { return begin() + handle_offset_bytes; }
 };
 
 // Thread-safe.

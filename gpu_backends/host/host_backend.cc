@@ -1,5 +1,6 @@
 #include "gpu_backends/host/host_backend.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -139,7 +140,7 @@ StatusOr<void*> HostBackend::ImportIpc(const IpcHandle& handle) {
   allocation.origin = Origin::kImported;
   allocation.device = handle.device;
   allocation.size_bytes = handle.size_bytes;
-  allocation.handle = handle.offset_bytes;
+  allocation.handle_offset_bytes = handle.offset_bytes;
   return Enter(std::move(allocation), std::move(*mapping));
 }
 
@@ -154,10 +155,9 @@ Status HostBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {
   Allocation allocation;
   allocation.kind = PointerKind::kPinned;
   allocation.origin = Origin::kRegistered;
-  allocation.base = reinterpret_cast<uintptr_t>(pointer);
-  allocation.handle = allocation.base;
+  allocation.base = pointer;
   allocation.size_bytes = size_bytes;
-  if (pointer == nullptr || size_bytes - 1 > UINTPTR_MAX - allocation.base) {
+  if (pointer == nullptr || size_bytes - 1 > UINTPTR_MAX - allocation.begin()) {
     return InvalidArgument("RegisterHostMemory: " + std::to_string(size_bytes) +
                            " bytes from this address, null or too high, are no range of memory");
   }
@@ -191,10 +191,9 @@ Status HostBackend::CheckDevice(int device) const {
 }
 
 StatusOr<void*> HostBackend::Enter(Allocation allocation, Mapping mapping) {
-  allocation.base = reinterpret_cast<uintptr_t>(mapping.data());
-  allocation.handle += allocation.base;  // from the offset within the allocation
+  void* pointer = static_cast<std::byte*>(mapping.data()) + allocation.handle_offset_bytes;
+  allocation.base = mapping.data();
   allocation.mapping = std::move(mapping);
-  void* pointer = reinterpret_cast<void*>(allocation.handle);
   FERRY_RETURN_IF_ERROR(table_.Insert(std::move(allocation)));
   return pointer;
 }

@@ -33,11 +33,12 @@ Status CheckNoOverlap(const void* destination, const void* source, uint64_t size
 
 }  // namespace
 
-// In a forked child the threads that waited are gone, and what they shared cannot be destroyed: it
-// is left behind.
+HostEvent::HostEvent(const ForkGuard* fork_guard)
+    : fork_guard_(fork_guard), state_(std::make_unique<State>()) {}
+
 HostEvent::~HostEvent() {
   if (fork_guard_->InChild()) {
-    new std::shared_ptr<Completion>(std::move(completion_));
+    (void)state_.release();  // threads that are gone here waited for it: it cannot be destroyed
   }
 }
 
@@ -54,13 +55,13 @@ Status HostEvent::Synchronize() {
 }
 
 std::shared_ptr<Completion> HostEvent::Current() {
-  std::lock_guard lock(mutex_);
-  return completion_;
+  std::lock_guard lock(state_->mutex);
+  return state_->completion;
 }
 
 void HostEvent::SetCurrent(std::shared_ptr<Completion> completion) {
-  std::lock_guard lock(mutex_);
-  completion_ = std::move(completion);
+  std::lock_guard lock(state_->mutex);
+  state_->completion = std::move(completion);
 }
 
 HostStream::HostStream(const AllocationTable* table, const ForkGuard* fork_guard,
@@ -71,7 +72,7 @@ HostStream::HostStream(const AllocationTable* table, const ForkGuard* fork_guard
 
 HostStream::~HostStream() {
   if (fork_guard_->InChild()) {
-    worker_.release();  // NOLINT: its thread does not exist here and cannot be joined
+    (void)worker_.release();  // its thread does not exist here and cannot be joined
   }
 }
 

@@ -17,7 +17,7 @@ namespace ferry::gpu {
 
 class HostEvent final : public Event {
  public:
-  explicit HostEvent(const ForkGuard* fork_guard) : fork_guard_(fork_guard) {}
+  explicit HostEvent(const ForkGuard* fork_guard);
   ~HostEvent() override;
 
   Status Query() override;
@@ -28,9 +28,13 @@ class HostEvent final : public Event {
   void SetCurrent(std::shared_ptr<Completion> completion);
 
  private:
+  struct State {
+    std::mutex mutex;
+    std::shared_ptr<Completion> completion;
+  };
+
   const ForkGuard* const fork_guard_;
-  std::mutex mutex_;
-  std::shared_ptr<Completion> completion_;
+  std::unique_ptr<State> state_;
 };
 
 class HostStream final : public Stream {

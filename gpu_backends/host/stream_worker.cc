@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "gpu_backends/host/word.h"
+#include "shm/atomic.h"
 
 namespace ferry::gpu {
 namespace {
@@ -27,6 +27,12 @@ void Pause() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+bool WordMeets(const WaitValueOperation& wait) {
+  // Pairs with the store in Run, or with the release store of whoever else writes the word.
+  const uint64_t current = shm::LoadAcquire(*wait.word);
+  return wait.condition == WaitCondition::kEqual ? current == wait.value : current >= wait.value;
 }
 
 // Builds a std::visit visitor from lambdas.
@@ -146,7 +152,9 @@ Status StreamWorker::Run(const Operation& operation) {
           [](const RecordOperation&) { return Status(); },
           [this](const WaitEventOperation& wait) { return WaitForEvent(wait.completion); },
           [](const WriteOperation& write) {
-            StoreWord(write.word, write.value);
+            // Pairs with WordMeets, here or in another process: publishes what the stream did
+            // before.
+            shm::StoreRelease(*write.word, write.value);
             return Status();
           },
           [this](const WaitValueOperation& wait) { return WaitForValue(wait); },
@@ -167,7 +175,7 @@ Status StreamWorker::WaitForEvent(const std::shared_ptr<Completion>& completion)
 }
 
 Status StreamWorker::WaitForValue(const WaitValueOperation& wait) {
-  const auto met = [&wait] { return WordMeets(wait.word, wait.value, wait.condition); };
+  const auto met = [&wait] { return WordMeets(wait); };
   for (int i = 0; i < kPausesBeforeYield; ++i) {
     if (met()) {
       return {};
