@@ -22,8 +22,7 @@ struct HostBackendOptions {
   uint64_t wait_yield_ns = 200'000;  // how long a value wait yields before it sleeps between looks
 };
 
-// kInvalidArgument for options outside their ranges. Any thread; does not block; takes no memory
-// yet.
+// kInvalidArgument for options outside their ranges. Any thread; does not block, takes no memory.
 StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions& options);
 
 }  // namespace ferry::gpu
