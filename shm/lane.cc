@@ -37,6 +37,12 @@ uint32_t LaneProducer::TryTakeCell() {
   return kNoCell;
 }
 
+void LaneProducer::AskForRoom() {
+  // Pairs with the consumer's notice (RankEngine::NoticeRoom): sequentially consistent, so that
+  // either it sees this word or the next TryPush sees its head.
+  Exchange(lane_->producer.waiting, 1U, std::memory_order_seq_cst);
+}
+
 void LaneProducer::ReturnCell(uint32_t cell) {
   cell_hint_ = cell;
   StoreRelaxed(lane_->cell_state[cell], static_cast<uint8_t>(CellState::kFree));

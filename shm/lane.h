@@ -52,6 +52,10 @@ class LaneProducer {
   Descriptor* TryReserve();
   void Publish(Descriptor* reserved);
 
+  // After TryPush found the lane full: asks the consumer to wake this rank once it has made room.
+  // Try again afterwards, since room may have come in between.
+  void AskForRoom();
+
   // Takes a free slab cell, or kNoCell. The cell belongs to the producer until a descriptor that
   // names it is pushed; then to the consumer until LaneConsumer::ReleaseCell.
   uint32_t TryTakeCell();

@@ -11,28 +11,28 @@ inline constexpr uint32_t kInlineBytes = 32;
 
 enum class DescriptorKind : uint8_t {
   kNone = 0,
-  kEager = 1,         // a whole message: inline, or in one slab cell of the same lane
-  kRts = 2,           // request to send, same node: `payload` is LocalRts
-  kRemoteRts = 3,     // request to send to another node: `payload` is RemoteRts
-  kPull = 4,          // rank -> daemon: fetch a matched remote message; `payload` is PullCommand
-  kPullDone = 5,      // daemon -> receiving rank: `payload` is TransferResult
-  kSendDone = 6,      // daemon -> sending rank: `payload` is TransferResult
-  kCredit = 7,        // to a remote sender: `payload` is CreditReturn
+  kEager = 1,      // a whole message: inline, or in one slab cell of the same lane
+  kRts = 2,        // request to send, same node: `payload` is LocalRts
+  kRemoteRts = 3,  // request to send to another node: `payload` is RemoteRts
+  kPull = 4,       // rank -> daemon: fetch a matched remote message; `payload` is PullCommand
+  kPullDone = 5,   // daemon -> receiving rank: `payload` is TransferResult
+  kSendDone = 6,   // daemon -> sending rank: `payload` is TransferResult
+  kCredit = 7,     // to a remote sender: `payload` is CreditReturn
 };
 
 // Descriptor::flags.
-inline constexpr uint8_t kFlagCell = 1;            // kEager: the data lies in cell `cell`
-inline constexpr uint8_t kFlagSourcePrivate = 2;   // kRemoteRts: source is the rank's private memory
-inline constexpr uint8_t kFlagSynchronous = 4;     // reserved for synchronous sends
+inline constexpr uint8_t kFlagCell = 1;           // kEager: the data lies in cell `cell`
+inline constexpr uint8_t kFlagSourcePrivate = 2;  // kRemoteRts: source is the rank's private memory
+inline constexpr uint8_t kFlagSynchronous = 4;    // reserved for synchronous sends
 
 struct alignas(64) Descriptor {
-  uint32_t stamp;       // lap of the ring; stored last by the producer (see lane.h)
-  uint8_t kind;         // DescriptorKind
+  uint32_t stamp;  // lap of the ring; stored last by the producer (see lane.h)
+  uint8_t kind;    // DescriptorKind
   uint8_t flags;
-  uint16_t cell;        // slab cell index, with kFlagCell
-  uint32_t source;      // global rank of the sender
-  uint32_t destination; // global rank of the receiver
-  uint32_t context;     // communicator context id
+  uint16_t cell;         // slab cell index, with kFlagCell
+  uint32_t source;       // global rank of the sender
+  uint32_t destination;  // global rank of the receiver
+  uint32_t context;      // communicator context id
   int32_t tag;
   uint64_t size_bytes;  // of the whole message
   uint8_t payload[kInlineBytes];
@@ -71,7 +71,7 @@ FERRY_ASSERT_LAYOUT(LocalRts, 32);
 // Payload of kRemoteRts. Rank -> daemon: `where` says the source buffer and `key` is 0. Between
 // daemons and daemon -> rank: `where.address` and `key` are what an RMA read of it needs.
 struct RemoteRts {
-  uint32_t send_request;     // index of the sender's request
+  uint32_t send_request;  // index of the sender's request
   uint32_t send_generation;
   uint64_t key;
   Location where;

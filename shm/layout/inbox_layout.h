@@ -1,7 +1,7 @@
 // A rank's inbox segment: what its peers on the node map too.
 //
-// InboxLayout, then LaneLayout[local_size + 1] (one lane per rank of the node by local index; the last
-// one carries the daemon's arrivals from other nodes), then TransferLayout[request_limit].
+// InboxLayout, then LaneLayout[local_size + 1] (one lane per rank of the node by local index; the
+// last one carries the daemon's arrivals from other nodes), then TransferLayout[request_limit].
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ inline constexpr uint64_t InboxTransferOffset(uint32_t local_size) {
 }
 
 inline constexpr uint64_t InboxSizeBytes(uint32_t local_size, uint32_t request_limit) {
-  return (InboxTransferOffset(local_size) + uint64_t{request_limit} * sizeof(TransferLayout) + 4095) &
+  return (InboxTransferOffset(local_size) + uint64_t{request_limit} * sizeof(TransferLayout) +
+          4095) &
          ~uint64_t{4095};
 }
 

@@ -1,9 +1,9 @@
 // The intent record of a lease holder: the words it is about to store.
 //
 // A mutation is a list of plain stores. The holder writes the list here, publishes `count`, applies
-// the stores, and clears `count`. A successor that finds `count` != 0 applies the list again: storing
-// the same values twice changes nothing, so a kill at any instruction leaves either the old state or,
-// after recovery, the new one.
+// the stores, and clears `count`. A successor that finds `count` != 0 applies the list again:
+// storing the same values twice changes nothing, so a kill at any instruction leaves either the old
+// state or, after recovery, the new one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace ferry::shm {
 inline constexpr uint32_t kJournalEntries = 62;
 
 struct JournalEntry {
-  uint64_t place;  // bit 63: in the inbox, not the session segment; bit 62: 64-bit word; rest: offset
+  uint64_t
+      place;  // bit 63: in the inbox, not the session segment; bit 62: 64-bit word; rest: offset
   uint64_t value;
 };
 FERRY_ASSERT_LAYOUT(JournalEntry, 16);

@@ -1,7 +1,7 @@
 // A lane: one sender's ring of descriptors into one receiver's inbox, with its slab of cells.
 //
-// A lane lies in the receiver's inbox at a fixed place per sender. Its pages stay untouched until the
-// sender opens it (a memfd is sparse), so peers that never talk cost nothing.
+// A lane lies in the receiver's inbox at a fixed place per sender. Its pages stay untouched until
+// the sender opens it (a memfd is sparse), so peers that never talk cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace ferry::shm {
 
-inline constexpr uint32_t kLaneSlots = 256;       // power of two
-inline constexpr uint32_t kLaneCells = 64;        // one cache line of cell states
+inline constexpr uint32_t kLaneSlots = 256;  // power of two
+inline constexpr uint32_t kLaneCells = 64;   // one cache line of cell states
 inline constexpr uint32_t kCellBytes = 8192;
 
 enum class LaneState : uint32_t { kUnused = 0, kOpen = 1 };
@@ -23,8 +23,10 @@ enum class CellState : uint8_t { kFree = 0, kInUse = 1 };
 struct alignas(128) LaneProducerWords {
   uint32_t state;  // LaneState
   uint32_t producer_rank;
-  uint64_t tail;   // descriptors pushed so far; a new producer thread continues here
-  uint64_t reserved[14];
+  uint64_t tail;     // descriptors pushed so far; a new producer thread continues here
+  uint32_t waiting;  // 1: the producer found the lane full and wants to be woken when there is room
+  uint32_t reserved0;
+  uint64_t reserved[13];
 };
 FERRY_ASSERT_LAYOUT(LaneProducerWords, 128);
 

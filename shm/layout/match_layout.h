@@ -1,9 +1,9 @@
 // The match table: posted receives and unexpected messages of one rank, hashed and pointer-free.
 //
 // Entries come from one pool and are linked by index (0 = none, so entry 0 is never used). Posted
-// entries are chained in one bucket, by their exact pattern (wildcards included as values). Unexpected
-// entries are chained four times, once per pattern that a receive could name them by. Each chain is in
-// order of arrival or posting; a bucket stores first and last.
+// entries are chained in one bucket, by their exact pattern (wildcards included as values).
+// Unexpected entries are chained four times, once per pattern that a receive could name them by.
+// Each chain is in order of arrival or posting; a bucket stores first and last.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ inline constexpr uint32_t kPatternKinds = 4;     // exact; any source; any tag; 
 enum class MatchState : uint32_t { kFree = 0, kPosted = 1, kUnexpected = 2 };
 
 struct alignas(128) MatchEntry {
-  uint32_t state;       // MatchState
+  uint32_t state;  // MatchState
   uint32_t context;
-  int32_t source;       // a posted entry may hold kAnySource
-  int32_t tag;          // a posted entry may hold kAnyTag
-  uint64_t sequence;    // order of posting, or of arrival
-  uint32_t next[kPatternKinds];      // posted entries use [0] only; free entries chain by next[0]
+  int32_t source;                // a posted entry may hold kAnySource
+  int32_t tag;                   // a posted entry may hold kAnyTag
+  uint64_t sequence;             // order of posting, or of arrival
+  uint32_t next[kPatternKinds];  // posted entries use [0] only; free entries chain by next[0]
   uint32_t previous[kPatternKinds];
-  uint32_t request;     // posted: the receive request
+  uint32_t request;  // posted: the receive request
   // Unexpected: the descriptor as it came, and the lane it came by.
   uint32_t lane;
   uint64_t size_bytes;
@@ -62,9 +62,9 @@ FERRY_ASSERT_LAYOUT(MatchBucket, 8);
 
 // Followed in memory by MatchEntry[capacity].
 struct alignas(4096) MatchTableLayout {
-  uint32_t capacity;        // entries in the pool, entry 0 (unused) included
-  uint32_t free_first;      // chain of entries given back
-  uint32_t fresh;           // entries [fresh, capacity) were never used: their pages are untouched
+  uint32_t capacity;    // entries in the pool, entry 0 (unused) included
+  uint32_t free_first;  // chain of entries given back
+  uint32_t fresh;       // entries [fresh, capacity) were never used: their pages are untouched
   uint32_t posted_count;
   uint32_t unexpected_count;
   uint32_t posted_kind_count[kPatternKinds];

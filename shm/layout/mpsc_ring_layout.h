@@ -21,8 +21,8 @@ FERRY_ASSERT_OFFSET(MpscSlot, turn, 0);
 FERRY_ASSERT_OFFSET(MpscSlot, payload, 8);
 
 struct alignas(128) MpscRingLayout {
-  uint64_t tickets;  // taken so far by producers
-  alignas(128) uint64_t head;  // consumed so far
+  uint64_t tickets;                // taken so far by producers
+  alignas(128) uint64_t head;      // consumed so far
   alignas(128) uint32_t capacity;  // power of two
   uint32_t reserved0;
   uint64_t reserved[15];

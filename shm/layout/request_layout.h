@@ -34,17 +34,17 @@ struct alignas(64) RequestLayout {
   uint32_t flags;
   // What was asked for.
   uint32_t context;
-  int32_t peer;         // destination, or source (kAnySource)
-  int32_t tag;          // kAnyTag for receives
-  uint32_t next;        // chain: free list, or a destination's queue of waiting sends (0 = end)
+  int32_t peer;   // destination, or source (kAnySource)
+  int32_t tag;    // kAnyTag for receives
+  uint32_t next;  // chain: free list, or a destination's queue of waiting sends (0 = end)
   Location buffer;
   uint64_t size_bytes;  // to send, or capacity
   // What came of it.
-  int32_t error;        // ErrorCode
+  int32_t error;  // ErrorCode
   int32_t status_source;
   int32_t status_tag;
-  uint32_t match_entry;     // kPosted: index in the match table
-  uint64_t message_bytes;   // size of the matched message (may exceed the capacity: truncated)
+  uint32_t match_entry;    // kPosted: index in the match table
+  uint64_t message_bytes;  // size of the matched message (may exceed the capacity: truncated)
   // kLanded: where the eager data lies. kTransferring: whose inbox holds the transfer, which slot.
   uint32_t lane;
   uint16_t cell;
@@ -55,7 +55,7 @@ struct alignas(64) RequestLayout {
   uint32_t transfer_generation;
   uint32_t reserved0;
   uint8_t payload[kInlineBytes];
-  uint64_t user_address;    // address the application passed (private, for the rank alone)
+  uint64_t user_address;  // address the application passed (private, for the rank alone)
   uint64_t reserved[5];
 };
 FERRY_ASSERT_LAYOUT(RequestLayout, 192);

@@ -16,8 +16,8 @@ inline constexpr uint64_t kSegmentMagic = 0x5952'5245'4630'3031ULL;  // "100FERR
 enum class SegmentKind : uint32_t {
   kNone = 0,
   kSession = 1,  // a rank's private state: requests, match table; mapped by rank and its daemon
-  kInbox = 2,    // a rank's lanes and transfers; mapped by the rank, its node's peers and the daemon
-  kHeap = 3,     // user memory (no header inside; listed here so that ids never clash)
+  kInbox = 2,  // a rank's lanes and transfers; mapped by the rank, its node's peers and the daemon
+  kHeap = 3,   // user memory (no header inside; listed here so that ids never clash)
 };
 
 struct alignas(128) SegmentHeader {
@@ -29,7 +29,7 @@ struct alignas(128) SegmentHeader {
   uint32_t rank;
   uint32_t job_size;
   uint32_t local_size;
-  uint32_t request_limit;   // slots in RequestLayout and TransferLayout pools
+  uint32_t request_limit;  // slots in RequestLayout and TransferLayout pools
   uint32_t unexpected_limit;
   uint64_t reserved[10];
 };

@@ -8,8 +8,8 @@
 
 #include "shm/layout/journal_layout.h"
 #include "shm/layout/lane_layout.h"
-#include "shm/layout/lease_layout.h"
 #include "shm/layout/layout_check.h"
+#include "shm/layout/lease_layout.h"
 #include "shm/layout/match_layout.h"
 #include "shm/layout/request_layout.h"
 #include "shm/layout/segment_header.h"
@@ -23,11 +23,11 @@ inline constexpr uint32_t kMaxRanks = 1024;  // of one job
 struct PeerWords {
   uint32_t queue_first;  // chain of RequestLayout in state kQueued (0 = empty)
   uint32_t queue_last;
-  uint32_t sent;         // remote messages sent to this peer since the start (wraps)
-  uint32_t credited;     // of those, given back by kCredit (wraps)
-  uint32_t drained;      // remote messages drained from this peer (wraps)
-  uint32_t returned;     // of those, given back by kCredit sent by us (wraps)
-  uint32_t dead;         // ErrorCode: the peer is gone (written by the daemon)
+  uint32_t sent;      // remote messages sent to this peer since the start (wraps)
+  uint32_t credited;  // of those, given back by kCredit (wraps)
+  uint32_t drained;   // remote messages drained from this peer (wraps)
+  uint32_t returned;  // of those, given back by kCredit sent by us (wraps)
+  uint32_t dead;      // ErrorCode: the peer is gone (written by the daemon)
   uint32_t reserved;
 };
 FERRY_ASSERT_LAYOUT(PeerWords, 32);
@@ -44,27 +44,24 @@ struct alignas(4096) SessionLayout {
   LeaseLayout lease;
   JournalLayout journal;
   // Doorbell to the daemon: `daemon_wake.sleepers` != 0 means it sleeps in epoll and wants the
-  // session's eventfd; bits of `daemon_wake.activity` name local lanes (ranks) that need the worker.
+  // session's eventfd; bits of `daemon_wake.activity` name local lanes (ranks) that need the
+  // worker.
   WakeLayout daemon_wake;
   alignas(128) uint64_t counters[kCounterWords];
-  alignas(128) uint32_t request_free_first;
-  uint32_t request_fresh;   // slots [request_fresh, request_limit) were never used
-  uint32_t requests_in_use;
-  uint32_t queued_sends;    // requests in state kQueued, over all peers
-  uint32_t control_first;   // chain of matched remote receives that wait for space in to_daemon
+  alignas(128) uint32_t request_fresh;  // slots [request_fresh, request_limit) were never used
+  uint32_t queued_sends;                // requests in state kQueued, over all peers
+  uint32_t control_first;  // chain of matched remote receives that wait for space in to_daemon
   uint32_t control_last;
-  uint32_t zombie_first;    // finished sends whose transfer the receiver still looks at
-  uint32_t zombie_last;
-  uint64_t reserved[12];
+  uint64_t reserved[14];
   PeerWords peers[kMaxRanks];
-  LaneLayout to_daemon;     // producer: the lease holder; consumer: the daemon's progress thread
+  LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
 };
 FERRY_ASSERT_LAYOUT(SessionLayout, 581632);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
 FERRY_ASSERT_OFFSET(SessionLayout, counters, 1408);
-FERRY_ASSERT_OFFSET(SessionLayout, request_free_first, 1792);
+FERRY_ASSERT_OFFSET(SessionLayout, request_fresh, 1792);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 

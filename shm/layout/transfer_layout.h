@@ -1,9 +1,9 @@
 // A large message on its way: where it is, where it goes, and who copies which chunk.
 //
-// Same node: the slot lies in the sender's inbox at the index of its send request. The sender writes
-// the source, the receiver writes the destination when it has matched; then sender, receiver and
-// progress worker claim chunks. Other node: the slot lies in the receiver's inbox at the index of its
-// receive request and is read by the daemon.
+// Same node: the slot lies in the sender's inbox at the index of its send request. The sender
+// writes the source, the receiver writes the destination when it has matched; then sender, receiver
+// and progress worker claim chunks. Other node: the slot lies in the receiver's inbox at the index
+// of its receive request and is read by the daemon.
 #pragma once
 
 #include <cstdint>
@@ -27,20 +27,21 @@ struct alignas(128) TransferLayout {
   uint32_t generation;
   Location source;
   Location destination;
-  uint64_t size_bytes;     // bytes to move (already cut to the receiver's capacity)
+  uint64_t size_bytes;  // bytes to move (already cut to the receiver's capacity)
   uint32_t chunk_bytes;
   uint32_t source_rank;
-  // Line 1: contended while chunks are claimed.
-  alignas(64) uint32_t next_chunk;  // fetch-add claims one
+  // Line 1: contended while chunks are claimed. `claim` is the generation in the upper half and the
+  // next chunk in the lower: a claimant that was stopped since an earlier life of the slot fails
+  // its compare-and-swap instead of claiming a chunk of another message.
+  alignas(64) uint64_t claim;
   uint32_t done_chunks;
-  int32_t error;                    // first ErrorCode met
-  uint32_t destination_rank;
+  int32_t error;  // first ErrorCode met
   // Other node only: what the remote source needs.
   uint64_t remote_key;
   uint32_t remote_request;
   uint32_t remote_generation;
-  uint32_t remote_flags;            // Descriptor flags of the kRemoteRts
-  uint32_t receive_request;         // index of the receive request
+  uint32_t remote_flags;  // Descriptor flags of the kRemoteRts
+  uint32_t destination_rank;
   uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(TransferLayout, 128);
@@ -51,14 +52,13 @@ FERRY_ASSERT_OFFSET(TransferLayout, destination, 24);
 FERRY_ASSERT_OFFSET(TransferLayout, size_bytes, 40);
 FERRY_ASSERT_OFFSET(TransferLayout, chunk_bytes, 48);
 FERRY_ASSERT_OFFSET(TransferLayout, source_rank, 52);
-FERRY_ASSERT_OFFSET(TransferLayout, next_chunk, 64);
-FERRY_ASSERT_OFFSET(TransferLayout, done_chunks, 68);
-FERRY_ASSERT_OFFSET(TransferLayout, error, 72);
-FERRY_ASSERT_OFFSET(TransferLayout, destination_rank, 76);
+FERRY_ASSERT_OFFSET(TransferLayout, claim, 64);
+FERRY_ASSERT_OFFSET(TransferLayout, done_chunks, 72);
+FERRY_ASSERT_OFFSET(TransferLayout, error, 76);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_key, 80);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_request, 88);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_generation, 92);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_flags, 96);
-FERRY_ASSERT_OFFSET(TransferLayout, receive_request, 100);
+FERRY_ASSERT_OFFSET(TransferLayout, destination_rank, 100);
 
 }  // namespace ferry::shm

@@ -1,0 +1,45 @@
+#include "common/process_memory.h"
+
+#include <sys/uio.h>
+
+#include <cerrno>
+
+namespace ferry {
+namespace {
+
+using ProcessVmCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
+                                  unsigned long);
+
+ErrorCode Transfer(ProcessVmCall call, pid_t pid, uint64_t remote_address, char* local,
+                   uint64_t size_bytes) {
+  while (size_bytes != 0) {
+    const iovec here{local, size_bytes};
+    const iovec there{reinterpret_cast<void*>(remote_address), size_bytes};
+    const ssize_t moved = call(pid, &here, 1, &there, 1, 0);
+    if (moved < 0) {
+      return errno == ESRCH ? ErrorCode::kPeerDied : ErrorCodeFromErrno(errno);
+    }
+    if (moved == 0) {
+      return ErrorCode::kInvalidBuffer;
+    }
+    local += moved;
+    remote_address += static_cast<uint64_t>(moved);
+    size_bytes -= static_cast<uint64_t>(moved);
+  }
+  return ErrorCode::kOk;
+}
+
+}  // namespace
+
+ErrorCode ReadProcessMemory(pid_t pid, uint64_t remote_address, void* local, uint64_t size_bytes) {
+  return Transfer(process_vm_readv, pid, remote_address, static_cast<char*>(local), size_bytes);
+}
+
+ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* local,
+                             uint64_t size_bytes) {
+  // The call only reads from `local`; iovec has no const.
+  return Transfer(process_vm_writev, pid, remote_address,
+                  const_cast<char*>(static_cast<const char*>(local)), size_bytes);
+}
+
+}  // namespace ferry

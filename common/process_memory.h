@@ -1,0 +1,20 @@
+// Copies to and from the private memory of another process of the same user (process_vm_readv,
+// writev).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "common/error_code.h"
+
+namespace ferry {
+
+// Copies all `size_bytes` or fails: kPeerDied (no such process), kPermissionDenied (another user,
+// not dumpable, or ptrace is restricted), kInvalidBuffer (not mapped there). Any thread; enters the
+// kernel.
+ErrorCode ReadProcessMemory(pid_t pid, uint64_t remote_address, void* local, uint64_t size_bytes);
+ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* local,
+                             uint64_t size_bytes);
+
+}  // namespace ferry

@@ -1,0 +1,53 @@
+// What must happen outside the lease after a step of the engine: wake-ups and copies.
+//
+// The engine never wakes, copies or enters the kernel itself; it notes the need here, and whoever
+// held the lease performs it after the release. Fixed size: filling it never allocates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "shm/layout/wake_layout.h"
+
+namespace ferry::engine {
+
+class LaneSet {
+ public:
+  void Add(uint32_t lane) { words_[lane / 64] |= uint64_t{1} << (lane % 64); }
+  bool Has(uint32_t lane) const { return (words_[lane / 64] >> (lane % 64)) & 1U; }
+  bool empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
+  void Clear() { words_ = {}; }
+
+  template <typename Visitor>
+  void ForEach(Visitor&& visit) const {
+    for (uint32_t w = 0; w < shm::kActivityWords; ++w) {
+      for (uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
+        visit(w * 64 + static_cast<uint32_t>(__builtin_ctzll(bits)));
+      }
+    }
+  }
+
+ private:
+  std::array<uint64_t, shm::kActivityWords> words_{};
+};
+
+inline constexpr uint32_t kMaxTransfersPerStep = 64;
+
+struct Effects {
+  LaneSet lanes;   // local peers (by local index) whose lane from us has something new
+  LaneSet wakes;   // local peers to wake: room in a lane, a transfer matched or done
+  LaneSet urgent;  // of both: peers for whom the progress worker must step in if they compute
+  bool to_daemon = false;  // our lane to the daemon has something new
+  bool self = false;       // a request of this rank changed: another thread of it may sleep
+  // Receive requests that became transfers inside the node: copies may start.
+  std::array<uint32_t, kMaxTransfersPerStep> transfers{};
+  uint32_t transfer_count = 0;
+
+  void AddTransfer(uint32_t request) {
+    if (transfer_count < kMaxTransfersPerStep) {
+      transfers[transfer_count++] = request;
+    }
+  }
+};
+
+}  // namespace ferry::engine

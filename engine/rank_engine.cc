@@ -1,0 +1,299 @@
+#include "engine/rank_engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shm/atomic.h"
+
+namespace ferry::engine {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
+                       const EngineOptions& options, Runner runner)
+    : view_(view),
+      peers_(peers),
+      options_(options),
+      runner_(runner),
+      journal_(&view.layout->journal, view.base(), view.size_bytes, view.inbox.base(),
+               view.inbox.size_bytes),
+      match_(view.match(), &journal_),
+      statistics_(view.layout->counters),
+      wake_(view.inbox.wake()) {
+  const uint32_t own_lane = peers.by_rank[view.rank].local_index;
+  for (uint32_t rank : peers.rank_of_local) {
+    producers_.emplace_back(peers.by_rank[rank].inbox.lane(own_lane));
+  }
+  producers_.emplace_back(&view.layout->to_daemon);
+  for (uint32_t lane = 0; lane <= view.inbox.local_size; ++lane) {
+    consumers_.emplace_back(view.inbox.lane(lane));
+  }
+  credit_owed_.reserve(view.job_size);
+}
+
+// ---- Progress --------------------------------------------------------------------------------
+
+uint32_t RankEngine::Progress(Effects& effects) {
+  uint32_t handled = DrainActive(effects);
+  if (!credit_owed_.empty()) {
+    ReturnCredits(effects);
+  }
+  if (view_.layout->control_first != 0) {
+    FlushControl(effects);
+  }
+  if (view_.layout->queued_sends != 0) {
+    FlushQueues(effects);
+  }
+  // Pairs with the daemon's bump: the dead words are visible once the epoch is.
+  if (shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_) [[unlikely]] {
+    ApplyDeaths(effects);
+    ++handled;
+  }
+  return handled;
+}
+
+bool RankEngine::HasWork() const {
+  return consumers_[hot_lane_].Peek() != nullptr || wake_.HasActivity() ||
+         shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
+}
+
+bool RankEngine::WaitsForRoom() const {
+  return shm::LoadRelaxed(view_.layout->queued_sends) != 0 ||
+         shm::LoadRelaxed(view_.layout->control_first) != 0 || !credit_owed_.empty();
+}
+
+ErrorCode RankEngine::RecoverFromDeadHolder() {
+  if (!journal_.Recover()) {
+    Poison(ErrorCode::kCorrupt);
+    return ErrorCode::kCorrupt;
+  }
+  // The dead holder may have taken activity bits without draining what they named.
+  for (uint32_t lane = 0; lane < consumers_.size(); ++lane) {
+    wake_.RestoreActivity(lane);
+  }
+  return ErrorCode::kOk;
+}
+
+uint32_t RankEngine::DrainActive(Effects& effects) {
+  // The lane that spoke last is asked first, without touching the line that publishers contend for.
+  // Every few times the others get their turn all the same.
+  uint32_t handled = DrainLane(hot_lane_, kDrainBudget, effects);
+  if (handled != 0 && ++hot_streak_ % 16 != 0) {
+    return handled;
+  }
+  const uint32_t words = (view_.inbox.local_size + 64) / 64;
+  for (uint32_t word = 0; word < words && handled < kDrainBudget; ++word) {
+    for (uint64_t bits = wake_.TakeActivity(word); bits != 0; bits &= bits - 1) {
+      const uint32_t lane = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+      if (lane >= consumers_.size()) {
+        continue;  // a bit that no correct peer sets
+      }
+      const uint32_t budget = kDrainBudget - std::min(handled, kDrainBudget);
+      const uint32_t drained = DrainLane(lane, budget, effects);
+      if (drained == budget) {
+        wake_.RestoreActivity(lane);  // perhaps not empty
+      }
+      if (drained != 0) {
+        hot_lane_ = lane;
+      }
+      handled += drained;
+    }
+  }
+  return handled;
+}
+
+uint32_t RankEngine::DrainLane(uint32_t lane, uint32_t budget, Effects& effects) {
+  const shm::LaneConsumer& consumer = consumers_[lane];
+  uint32_t handled = 0;
+  while (handled < budget) {
+    const Descriptor* next = consumer.Peek();
+    if (next == nullptr) {
+      break;
+    }
+    Arrival arrival;
+    arrival.descriptor = *next;  // copied once, then checked: its producer can still write to it
+    arrival.lane = lane;
+    arrival.source =
+        lane < view_.inbox.local_size ? peers_.rank_of_local[lane] : arrival.descriptor.source;
+    if (!Handle(arrival, effects)) {
+      break;
+    }
+    ++handled;
+    NoticeRoom(lane, effects);
+  }
+  return handled;
+}
+
+void RankEngine::NoticeRoom(uint32_t lane, Effects& effects) {
+  const uint64_t head = *consumers_[lane].HeadWord();
+  if (head % kRoomNoticeEvery != 0) {
+    return;
+  }
+  shm::LaneLayout* layout = view_.inbox.lane(lane);
+  // Pairs with RankEngine::Push: the producer stores `waiting`, then looks at the head again. It is
+  // full for a whole lap, so at least one of the notices of that lap sees the word.
+  if (shm::Load(layout->producer.waiting, std::memory_order_seq_cst) != 0) {
+    shm::StoreRelaxed(layout->producer.waiting, 0);
+    if (lane < view_.inbox.local_size) {
+      effects.wakes.Add(lane);
+      effects.urgent.Add(lane);
+    }
+  }
+}
+
+bool RankEngine::IsPlausible(const Arrival& arrival) const {
+  const Descriptor& d = arrival.descriptor;
+  const bool from_daemon = arrival.lane == view_.inbox.local_size;
+  switch (static_cast<DescriptorKind>(d.kind)) {
+    case DescriptorKind::kEager:
+      if (arrival.source >= view_.job_size || d.tag < 0) {
+        return false;
+      }
+      return (d.flags & shm::kFlagCell) != 0
+                 ? d.cell < shm::kLaneCells && d.size_bytes <= shm::kCellBytes
+                 : d.size_bytes <= shm::kInlineBytes;
+    case DescriptorKind::kRts: {
+      shm::LocalRts rts;
+      std::memcpy(&rts, d.payload, sizeof(rts));
+      return !from_daemon && d.tag >= 0 && rts.transfer != 0 &&
+             rts.transfer < peers_.by_rank[arrival.source].inbox.request_limit;
+    }
+    case DescriptorKind::kRemoteRts:
+      return from_daemon && arrival.source < view_.job_size && d.tag >= 0;
+    case DescriptorKind::kPullDone:
+    case DescriptorKind::kSendDone:
+      return from_daemon;
+    case DescriptorKind::kCredit:
+      return from_daemon && arrival.source < view_.job_size;
+    case DescriptorKind::kNone:
+    case DescriptorKind::kPull:
+      return false;
+  }
+  return false;
+}
+
+// Consumes the arrival, in one transaction with what it changes. False: it stays in the lane.
+bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
+  if (!IsPlausible(arrival)) {
+    statistics_.Add(shm::Statistic::kErrors);
+    Consume(arrival.lane);
+    journal_.Commit();
+    Poison(ErrorCode::kCorrupt);
+    return true;
+  }
+  switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
+    case DescriptorKind::kPullDone:
+    case DescriptorKind::kSendDone:
+      HandleResult(arrival, effects);
+      return true;
+    case DescriptorKind::kCredit: {
+      shm::CreditReturn credit;
+      std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
+      uint32_t* credited = &view_.layout->peers[arrival.source].credited;
+      journal_.Set(credited, *credited + credit.count);
+      Consume(arrival.lane);
+      journal_.Commit();
+      return true;
+    }
+    default:
+      return HandleMessage(arrival, effects);
+  }
+}
+
+void RankEngine::Consume(uint32_t lane) {
+  uint64_t* head = consumers_[lane].HeadWord();
+  journal_.Set(head, *head + 1);
+}
+
+bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
+  const Descriptor& d = arrival.descriptor;
+  const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
+  Descriptor known = d;
+  known.source = arrival.source;  // a local peer's word for it does not count
+  const uint32_t posted = match_.FindPosted(envelope);
+  if (posted != 0) {
+    const uint32_t request = match_.Entry(posted).request;
+    if (request == 0 || request >= view_.request_limit) {
+      Poison(ErrorCode::kCorrupt);
+      return false;
+    }
+    match_.Remove(posted);
+    Consume(arrival.lane);
+    Match(request, arrival, effects);
+    effects.self = true;
+  } else {
+    if (match_.AddUnexpected(known, arrival.lane) == 0) {
+      journal_.Abandon();
+      Poison(match_.corrupt() != ErrorCode::kOk ? ErrorCode::kCorrupt : ErrorCode::kLimitExceeded);
+      return false;
+    }
+    statistics_.Add(shm::Statistic::kUnexpectedMessages);
+    Consume(arrival.lane);
+    journal_.Commit();
+    effects.self = true;  // somebody may be probing
+  }
+  if (arrival.lane == view_.inbox.local_size) {
+    shm::PeerWords& peer = view_.layout->peers[arrival.source];
+    peer.drained += 1;
+    if (peer.drained - peer.returned == kRemoteWindow / 2) {
+      credit_owed_.push_back(arrival.source);
+    }
+  }
+  return true;
+}
+
+void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
+  shm::TransferResult result;
+  std::memcpy(&result, arrival.descriptor.payload, sizeof(result));
+  Consume(arrival.lane);
+  if (result.request != 0 && result.request < view_.request_limit) {
+    RequestLayout& slot = *view_.request(result.request);
+    // A result for an earlier life of the slot (its request failed with a dead peer) is ignored.
+    if (slot.generation == result.generation &&
+        shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait)) {
+      if (result.error != 0) {
+        shm::StoreRelaxed(slot.error, result.error);
+        statistics_.Add(shm::Statistic::kErrors);
+      }
+      journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
+      effects.self = true;
+    }
+  }
+  journal_.Commit();
+}
+
+void RankEngine::ReturnCredits(Effects& effects) {
+  while (!credit_owed_.empty()) {
+    const uint32_t source = credit_owed_.back();
+    shm::PeerWords& peer = view_.layout->peers[source];
+    Descriptor descriptor{};
+    descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
+    descriptor.source = view_.rank;
+    descriptor.destination = source;
+    shm::CreditReturn credit{};
+    credit.count = peer.drained - peer.returned;
+    std::memcpy(descriptor.payload, &credit, sizeof(credit));
+    if (!PushTo(producers_.back(), descriptor)) {
+      return;
+    }
+    effects.to_daemon = true;
+    peer.returned = peer.drained;
+    credit_owed_.pop_back();
+  }
+}
+
+void RankEngine::Complete(RequestLayout& slot, ErrorCode error) {
+  shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+  // Pairs with the rank's test and wait: publishes the status words.
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+}
+
+void RankEngine::Poison(ErrorCode error) {
+  journal_.Abandon();
+  wake_.Poison(error);
+}
+
+}  // namespace ferry::engine

@@ -1,0 +1,173 @@
+// The message engine of one rank: starts sends and receives, drains lanes, matches.
+//
+// Pure: it changes shared memory and private state, and says in Effects what is to be done outside
+// the lease; it never copies user data, wakes, sleeps, reads a clock or enters the kernel. The same
+// class runs in the rank and, while the rank computes, in the daemon's progress worker, each with
+// its own mappings.
+//
+// Calling thread: the holder of the rank's progress lease, for every member unless noted. Errors of
+// a message end up in its request; errors of the whole rank (a corrupt table, too many unexpected
+// messages) in WakeLayout::poison.
+//
+// Follows MPI 5.0 sections 3.5 (order, matching) and 3.8 (probe, cancel), and docs/architecture.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/error_code.h"
+#include "engine/effects.h"
+#include "engine/peer_table.h"
+#include "engine/session_view.h"
+#include "shm/counters.h"
+#include "shm/journal.h"
+#include "shm/lane.h"
+#include "shm/match_table.h"
+#include "shm/wake.h"
+
+namespace ferry::engine {
+
+inline constexpr uint32_t kDrainBudget = 32;   // descriptors per lease
+inline constexpr uint32_t kRemoteWindow = 32;  // messages to one remote rank before a credit
+inline constexpr uint32_t kRoomNoticeEvery =
+    64;  // a consumer looks for a waiting producer this often
+
+// Who runs the engine.
+enum class Runner { kRank, kWorker };
+
+struct EngineOptions {
+  uint32_t eager_max_bytes = shm::kCellBytes;  // larger messages are offered by RTS
+  uint32_t chunk_bytes = 128 * 1024;
+  uint32_t single_chunk_max_bytes = 128 * 1024;  // larger transfers are worth helping with
+};
+
+struct SendArguments {
+  uint32_t destination = 0;
+  uint32_t context = 0;
+  int32_t tag = 0;
+  uint64_t size_bytes = 0;
+};
+
+struct ProbeResult {
+  int32_t source = 0;
+  int32_t tag = 0;
+  uint64_t size_bytes = 0;
+};
+
+class RankEngine {
+ public:
+  // `view` and `peers` outlive the engine; every local peer's inbox is mapped.
+  RankEngine(const SessionView& view, const PeerTable& peers, const EngineOptions& options,
+             Runner runner);
+
+  // ---- Sending -----------------------------------------------------------------------------
+  // The lane that messages to `destination` take. Opening it touches its pages (system calls): done
+  // once, before the first send and without the lease. Any thread.
+  bool LaneIsOpen(uint32_t destination);
+  void OpenLane(uint32_t destination);
+  // A message of at most kInlineBytes that can leave at once. False: nothing happened.
+  bool TrySendInline(const SendArguments& send, const void* data, Effects& effects);
+  // A slab cell on the way to `destination` if a message of at most kCellBytes could leave now,
+  // else kNoCell. Its bytes are at CellBytes; the caller fills them without the lease, then sends.
+  uint32_t TryTakeCell(uint32_t destination);
+  uint8_t* CellBytes(uint32_t destination, uint32_t cell);  // any thread
+  // False: the lane filled up meanwhile; the cell was given back.
+  bool TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects);
+  // Everything else: the request's slot is filled in (kind, context, peer, tag, buffer, size;
+  // inline data in `payload` with descriptor_kind kEager). Offers it by RTS, or queues it; never
+  // fails to take it.
+  void StartSend(uint32_t request, Effects& effects);
+
+  // ---- Receiving ----------------------------------------------------------------------------
+  // The request's slot is filled in. Matches an unexpected message or posts the receive.
+  // kLimitExceeded: the match table is full; the request was not started.
+  ErrorCode StartReceive(uint32_t request, Effects& effects);
+  bool Probe(const shm::Envelope& pattern, ProbeResult* result);
+  // True: it was still queued or posted, and is now complete with kCancelled.
+  bool Cancel(uint32_t request);
+
+  // ---- Progress -----------------------------------------------------------------------------
+  // Handles up to kDrainBudget descriptors; returns how many. Also does what else is due: queued
+  // sends, credits, dead peers.
+  uint32_t Progress(Effects& effects);
+  // Whether Progress would find something (any thread; a hint without the lease).
+  bool HasWork() const;
+  // True while something waits for room that a peer or the daemon will make: then HasWork says
+  // nothing.
+  bool WaitsForRoom() const;
+  // After the lease was taken from a dead holder: rolls its mutation forward and forgets nothing it
+  // may have had in hand.
+  ErrorCode RecoverFromDeadHolder();
+
+  const SessionView& view() const { return view_; }
+  const PeerTable& peers() const { return peers_; }
+
+ private:
+  // A descriptor taken from a lane, and whom it is really from.
+  struct Arrival {
+    shm::Descriptor descriptor;
+    uint32_t source;
+    uint32_t lane;
+  };
+
+  // Sending (rank_engine_send.cc).
+  shm::LaneProducer& ProducerTo(uint32_t destination);
+  bool HasCredit(uint32_t destination) const;
+  bool CanLeave(uint32_t destination);
+  bool PushTo(shm::LaneProducer& producer, const shm::Descriptor& descriptor);
+  bool Push(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
+  bool Offer(uint32_t request, Effects& effects);
+  shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
+  shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
+  void Enqueue(uint32_t request);
+  void Unqueue(uint32_t request);
+  void FlushQueue(uint32_t destination, Effects& effects);
+  void FlushQueues(Effects& effects);
+
+  // Draining (rank_engine.cc).
+  uint32_t DrainActive(Effects& effects);
+  uint32_t DrainLane(uint32_t lane, uint32_t budget, Effects& effects);
+  void NoticeRoom(uint32_t lane, Effects& effects);
+  bool IsPlausible(const Arrival& arrival) const;
+  bool Handle(const Arrival& arrival, Effects& effects);
+  bool HandleMessage(const Arrival& arrival, Effects& effects);
+  void HandleResult(const Arrival& arrival, Effects& effects);
+  void Consume(uint32_t lane);
+  void ReturnCredits(Effects& effects);
+  void Complete(shm::RequestLayout& slot, ErrorCode error);
+  void Poison(ErrorCode error);
+
+  // Matching (rank_engine_receive.cc).
+  void Match(uint32_t request, const Arrival& arrival, Effects& effects);
+  void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
+  void PublishTransfer(const shm::RequestLayout& slot, const Arrival& arrival, Effects& effects);
+  void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
+  void PushPull(uint32_t request, Effects& effects);
+  bool TryPushPull(uint32_t request, Effects& effects);
+  void FlushControl(Effects& effects);
+  void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
+
+  // Deaths (rank_engine_deaths.cc).
+  ErrorCode DeathOf(int32_t peer) const;
+  void ApplyDeaths(Effects& effects);
+  void FailIfDead(uint32_t request);
+  bool IsTransferDone(const shm::RequestLayout& slot) const;
+
+  SessionView view_;
+  const PeerTable& peers_;
+  EngineOptions options_;
+  Runner runner_;
+  shm::Journal journal_;
+  shm::MatchTable match_;
+  shm::Statistics statistics_;
+  shm::Wake wake_;
+  std::vector<shm::LaneProducer> producers_;  // by local index; the last one leads to the daemon
+  std::vector<shm::LaneConsumer> consumers_;  // by lane
+  std::vector<uint32_t> credit_owed_;         // remote ranks that are due a credit
+  uint32_t hot_lane_ = 0;
+  uint32_t hot_streak_ = 0;
+  uint32_t deaths_seen_ = 0;
+  ErrorCode any_died_ = ErrorCode::kOk;  // how some rank of the job died, orderly leaves apart
+};
+
+}  // namespace ferry::engine

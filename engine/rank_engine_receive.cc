@@ -1,0 +1,247 @@
+// RankEngine: receiving and matching. See rank_engine.h.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+
+namespace ferry::engine {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const shm::Envelope pattern{slot.context, slot.peer, slot.tag};
+  if (const uint32_t entry = match_.FindUnexpected(pattern); entry != 0) {
+    const shm::MatchEntry& found = match_.Entry(entry);
+    Arrival arrival{};
+    arrival.source = static_cast<uint32_t>(found.source);
+    arrival.lane = found.lane;
+    arrival.descriptor.kind = found.kind;
+    arrival.descriptor.flags = found.flags;
+    arrival.descriptor.cell = found.cell;
+    arrival.descriptor.source = arrival.source;
+    arrival.descriptor.tag = found.tag;
+    arrival.descriptor.size_bytes = found.size_bytes;
+    std::memcpy(arrival.descriptor.payload, found.payload, shm::kInlineBytes);
+    match_.Remove(entry);
+    Match(request, arrival, effects);
+    return ErrorCode::kOk;
+  }
+  if (match_.corrupt() != ErrorCode::kOk) {
+    Poison(ErrorCode::kCorrupt);
+    return ErrorCode::kCorrupt;
+  }
+  if (const ErrorCode death = DeathOf(slot.peer); death != ErrorCode::kOk) {
+    Complete(slot, death);
+    return ErrorCode::kOk;
+  }
+  const uint32_t entry = match_.Post(pattern, request);
+  if (entry == 0) {
+    journal_.Abandon();
+    return ErrorCode::kLimitExceeded;
+  }
+  slot.match_entry = entry;
+  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
+  journal_.Commit();
+  return ErrorCode::kOk;
+}
+
+bool RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
+  const uint32_t entry = match_.FindUnexpected(pattern);
+  if (entry == 0) {
+    return false;
+  }
+  const shm::MatchEntry& found = match_.Entry(entry);
+  *result = {found.source, found.tag, found.size_bytes};
+  return true;
+}
+
+bool RankEngine::Cancel(uint32_t request) {
+  RequestLayout& slot = *view_.request(request);
+  switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
+    case RequestState::kPosted:
+      match_.Remove(slot.match_entry);
+      journal_.Commit();
+      break;
+    case RequestState::kQueued:
+      Unqueue(request);
+      break;
+    default:
+      return false;
+  }
+  Complete(slot, ErrorCode::kCancelled);
+  return true;
+}
+
+// Completes the open transaction: the match table's change, the request's new state, whatever the
+// caller added. The request's other words are plain stores: nobody reads them before the new state,
+// and a successor that finds the old state writes them again.
+void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const Descriptor& d = arrival.descriptor;
+  const auto kind = static_cast<DescriptorKind>(d.kind);
+  slot.status_source = static_cast<int32_t>(arrival.source);
+  slot.status_tag = d.tag;
+  slot.message_bytes = d.size_bytes;
+  shm::StoreRelaxed(slot.error,
+                    static_cast<int32_t>(d.size_bytes > slot.size_bytes ? ErrorCode::kTruncated
+                                                                        : ErrorCode::kOk));
+  slot.descriptor_kind = d.kind;
+  slot.descriptor_flags = d.flags;
+  RequestState state = RequestState::kLanded;
+  if (kind == DescriptorKind::kEager) {
+    slot.lane = arrival.lane;
+    slot.cell = d.cell;
+    std::memcpy(slot.payload, d.payload, shm::kInlineBytes);
+  } else if (kind == DescriptorKind::kRts) {
+    state = RequestState::kTransferring;
+    OpenTransfer(slot, arrival);
+  } else {
+    state = RequestState::kRemoteWait;
+    DescribePull(slot, request, arrival);
+  }
+  CountArrival(slot, arrival);
+  journal_.Set(&slot.state, static_cast<uint32_t>(state));
+  journal_.Commit();
+  if (state == RequestState::kTransferring) {
+    PublishTransfer(slot, arrival, effects);
+    effects.AddTransfer(request);
+  } else if (state == RequestState::kRemoteWait) {
+    PushPull(request, effects);
+  }
+}
+
+// Names the transfer slot in the sender's inbox; nothing there changes yet.
+void RankEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
+  shm::LocalRts rts;
+  std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
+  slot.transfer_rank = arrival.source;
+  slot.transfer_index = rts.transfer;
+  slot.transfer_generation = rts.generation;
+}
+
+// Fills in the destination and lets everybody copy.
+void RankEngine::PublishTransfer(const RequestLayout& slot, const Arrival& arrival,
+                                 Effects& effects) {
+  const Peer& sender = peers_.by_rank[arrival.source];
+  shm::TransferLayout* transfer = sender.inbox.transfer(slot.transfer_index);
+  // Pairs with RankEngine::LocalOffer: the source is there.
+  const auto offered = static_cast<uint32_t>(shm::TransferState::kOffered);
+  if (transfer == nullptr || shm::LoadAcquire(transfer->state) != offered ||
+      transfer->generation != slot.transfer_generation) {
+    // The sender is dead or took its offer back; its death completes the request.
+    return;
+  }
+  transfer->destination = slot.buffer;
+  transfer->size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  // Pairs with Transfer::Claim: publishes the destination.
+  shm::StoreRelease(transfer->state, static_cast<uint32_t>(shm::TransferState::kMatched));
+  if (transfer->size_bytes > options_.single_chunk_max_bytes) {
+    effects.wakes.Add(sender.local_index);  // the sender may help to copy
+  }
+}
+
+// Describes the remote source and our destination in our own transfer slot, for the daemon.
+void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
+  shm::RemoteRts rts;
+  std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
+  shm::TransferLayout& transfer = *view_.inbox.transfer(request);
+  transfer.generation = slot.generation;
+  transfer.source = rts.where;
+  transfer.destination = slot.buffer;
+  transfer.size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  transfer.source_rank = arrival.source;
+  transfer.destination_rank = view_.rank;
+  transfer.remote_key = rts.key;
+  transfer.remote_request = rts.send_request;
+  transfer.remote_generation = rts.send_generation;
+  transfer.remote_flags = arrival.descriptor.flags;
+  shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kMatched));
+  slot.transfer_rank = view_.rank;
+  slot.transfer_index = request;
+  slot.transfer_generation = slot.generation;
+}
+
+// Asks the daemon to fetch; without room the request waits in the control chain.
+void RankEngine::PushPull(uint32_t request, Effects& effects) {
+  if (view_.layout->control_first == 0 && TryPushPull(request, effects)) {
+    return;
+  }
+  RequestLayout& slot = *view_.request(request);
+  slot.next = 0;
+  if (view_.layout->control_first == 0) {
+    journal_.Set(&view_.layout->control_first, request);
+  } else {
+    journal_.Set(&view_.request(view_.layout->control_last)->next, request);
+  }
+  journal_.Set(&view_.layout->control_last, request);
+  journal_.Commit();
+}
+
+bool RankEngine::TryPushPull(uint32_t request, Effects& effects) {
+  const RequestLayout& slot = *view_.request(request);
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPull);
+  descriptor.source = view_.rank;
+  descriptor.destination = static_cast<uint32_t>(slot.status_source);
+  descriptor.context = slot.context;
+  descriptor.tag = slot.status_tag;
+  descriptor.size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  shm::PullCommand pull{};
+  pull.transfer = request;
+  pull.generation = slot.generation;
+  std::memcpy(descriptor.payload, &pull, sizeof(pull));
+  if (!PushTo(producers_.back(), descriptor)) {
+    return false;
+  }
+  effects.to_daemon = true;
+  return true;
+}
+
+void RankEngine::FlushControl(Effects& effects) {
+  for (uint32_t n = 0; n < kDrainBudget && view_.layout->control_first != 0; ++n) {
+    const uint32_t request = view_.layout->control_first;
+    const uint32_t next = view_.request(request)->next;
+    if (!TryPushPull(request, effects)) {
+      return;
+    }
+    journal_.Set(&view_.layout->control_first, next);
+    journal_.Commit();
+  }
+}
+
+void RankEngine::CountArrival(const RequestLayout& slot, const Arrival& arrival) {
+  using shm::Path;
+  const Descriptor& d = arrival.descriptor;
+  Path path = Path::kInline;
+  switch (static_cast<DescriptorKind>(d.kind)) {
+    case DescriptorKind::kEager:
+      path = (d.flags & shm::kFlagCell) != 0 ? Path::kCell : Path::kInline;
+      break;
+    case DescriptorKind::kRts: {
+      const shm::TransferLayout* transfer =
+          peers_.by_rank[arrival.source].inbox.transfer(slot.transfer_index);
+      const bool heaps =
+          transfer != nullptr && transfer->source.region != 0 && slot.buffer.region != 0;
+      path = heaps ? Path::kHeapCopy : Path::kProcessVm;
+      break;
+    }
+    default:
+      path = (d.flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0 ? Path::kStaged
+                                                                                 : Path::kRdma;
+      break;
+  }
+  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  statistics_.Add(shm::Statistic::kMessagesReceived);
+  statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
+  statistics_.AddMessage(path, size_bytes);
+  if (runner_ == Runner::kWorker) {
+    statistics_.Add(shm::Statistic::kWorkerMatches);
+  }
+}
+
+}  // namespace ferry::engine

@@ -1,0 +1,253 @@
+// RankEngine: sending. See rank_engine.h.
+#include <cstring>
+
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+
+namespace ferry::engine {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+Descriptor MessageDescriptor(DescriptorKind kind, uint32_t source, const SendArguments& send) {
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(kind);
+  descriptor.source = source;
+  descriptor.destination = send.destination;
+  descriptor.context = send.context;
+  descriptor.tag = send.tag;
+  descriptor.size_bytes = send.size_bytes;
+  return descriptor;
+}
+
+}  // namespace
+
+shm::LaneProducer& RankEngine::ProducerTo(uint32_t destination) {
+  const Peer& peer = peers_.by_rank[destination];
+  return peer.local ? producers_[peer.local_index] : producers_.back();
+}
+
+bool RankEngine::LaneIsOpen(uint32_t destination) { return ProducerTo(destination).is_open(); }
+
+void RankEngine::OpenLane(uint32_t destination) { ProducerTo(destination).Open(view_.rank); }
+
+bool RankEngine::HasCredit(uint32_t destination) const {
+  const shm::PeerWords& peer = view_.layout->peers[destination];
+  return peers_.by_rank[destination].local || peer.sent - peer.credited < kRemoteWindow;
+}
+
+// Whether a new message may go at once: nothing to `destination` waits before it.
+bool RankEngine::CanLeave(uint32_t destination) {
+  const shm::PeerWords& peer = view_.layout->peers[destination];
+  return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 && HasCredit(destination);
+}
+
+// Pushes, and asks to be woken when the lane is full.
+bool RankEngine::PushTo(shm::LaneProducer& producer, const Descriptor& descriptor) {
+  if (producer.TryPush(descriptor)) {
+    return true;
+  }
+  producer.AskForRoom();
+  return producer.TryPush(descriptor);
+}
+
+bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
+  const Peer& peer = peers_.by_rank[destination];
+  if (!PushTo(ProducerTo(destination), descriptor)) {
+    if (peer.local) {
+      effects.urgent.Add(peer.local_index);  // a full lane: somebody has to drain it
+      effects.lanes.Add(peer.local_index);
+    }
+    return false;
+  }
+  if (peer.local) {
+    effects.lanes.Add(peer.local_index);
+  } else {
+    view_.layout->peers[destination].sent += 1;
+    effects.to_daemon = true;
+  }
+  statistics_.Add(shm::Statistic::kMessagesSent);
+  statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
+  return true;
+}
+
+bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effects& effects) {
+  if (!CanLeave(send.destination)) {
+    return false;
+  }
+  Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
+  std::memcpy(descriptor.payload, data, send.size_bytes);
+  return Push(send.destination, descriptor, effects);
+}
+
+uint32_t RankEngine::TryTakeCell(uint32_t destination) {
+  shm::LaneProducer& producer = ProducerTo(destination);
+  return CanLeave(destination) && producer.HasRoom() ? producer.TryTakeCell() : shm::kNoCell;
+}
+
+uint8_t* RankEngine::CellBytes(uint32_t destination, uint32_t cell) {
+  return ProducerTo(destination).Cell(cell);
+}
+
+bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& effects) {
+  Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
+  descriptor.flags = shm::kFlagCell;
+  descriptor.cell = static_cast<uint16_t>(cell);
+  if (CanLeave(send.destination) && Push(send.destination, descriptor, effects)) {
+    return true;
+  }
+  ProducerTo(send.destination).ReturnCell(cell);
+  return false;
+}
+
+void RankEngine::StartSend(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const auto destination = static_cast<uint32_t>(slot.peer);
+  if (const ErrorCode death = DeathOf(slot.peer); death != ErrorCode::kOk) {
+    Complete(slot, death);
+    return;
+  }
+  if (!CanLeave(destination) || !Offer(request, effects)) {
+    Enqueue(request);
+    statistics_.Add(shm::Statistic::kSendsQueued);
+  }
+}
+
+// Pushes the first descriptor of a request's message. False: no room.
+bool RankEngine::Offer(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const auto destination = static_cast<uint32_t>(slot.peer);
+  const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
+  if (slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
+    Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
+    std::memcpy(descriptor.payload, slot.payload, shm::kInlineBytes);
+    if (!Push(destination, descriptor, effects)) {
+      return false;
+    }
+    Complete(slot, ErrorCode::kOk);
+    effects.self = true;
+    return true;
+  }
+  const uint32_t before = shm::LoadRelaxed(slot.state);
+  const bool local = peers_.by_rank[destination].local;
+  const Descriptor descriptor = local ? LocalOffer(request, send) : RemoteOffer(request, send);
+  // The state first: the other side may be done before Push returns.
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(local ? RequestState::kTransferring
+                                                            : RequestState::kRemoteWait));
+  if (!Push(destination, descriptor, effects)) {
+    shm::StoreRelease(slot.state, before);
+    return false;
+  }
+  if (local) {
+    effects.urgent.Add(peers_.by_rank[destination].local_index);
+  }
+  return true;
+}
+
+// Describes the source in the transfer slot that belongs to the request.
+Descriptor RankEngine::LocalOffer(uint32_t request, const SendArguments& send) {
+  RequestLayout& slot = *view_.request(request);
+  shm::TransferLayout& transfer = *view_.inbox.transfer(request);
+  transfer.generation = slot.generation;
+  transfer.source = slot.buffer;
+  transfer.size_bytes = slot.size_bytes;
+  transfer.chunk_bytes = options_.chunk_bytes;
+  transfer.source_rank = view_.rank;
+  transfer.destination_rank = send.destination;
+  shm::StoreRelaxed(transfer.claim, uint64_t{slot.generation} << 32);
+  shm::StoreRelaxed(transfer.done_chunks, 0);
+  shm::StoreRelaxed(transfer.error, 0);
+  // Pairs with RankEngine::MatchLocalRts: publishes the source.
+  shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kOffered));
+  slot.transfer_rank = view_.rank;
+  slot.transfer_index = request;
+  slot.transfer_generation = slot.generation;
+  Descriptor descriptor = MessageDescriptor(DescriptorKind::kRts, view_.rank, send);
+  shm::LocalRts rts{};
+  rts.transfer = request;
+  rts.generation = slot.generation;
+  std::memcpy(descriptor.payload, &rts, sizeof(rts));
+  return descriptor;
+}
+
+// Tells the daemon where the source is; it adds what a remote read needs.
+Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) {
+  const RequestLayout& slot = *view_.request(request);
+  Descriptor descriptor = MessageDescriptor(DescriptorKind::kRemoteRts, view_.rank, send);
+  descriptor.flags = slot.buffer.region == 0 ? shm::kFlagSourcePrivate : 0;
+  shm::RemoteRts rts{};
+  rts.send_request = request;
+  rts.send_generation = slot.generation;
+  rts.where = slot.buffer;
+  std::memcpy(descriptor.payload, &rts, sizeof(rts));
+  return descriptor;
+}
+
+// ---- The rank's own queue of sends that wait for room or credit ---------------------------------
+
+void RankEngine::Enqueue(uint32_t request) {
+  RequestLayout& slot = *view_.request(request);
+  shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
+  slot.next = 0;
+  if (peer.queue_first == 0) {
+    journal_.Set(&peer.queue_first, request);
+  } else {
+    journal_.Set(&view_.request(peer.queue_last)->next, request);
+  }
+  journal_.Set(&peer.queue_last, request);
+  journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends + 1);
+  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kQueued));
+  journal_.Commit();
+}
+
+void RankEngine::FlushQueues(Effects& effects) {
+  for (uint32_t rank = 0; rank < view_.job_size && view_.layout->queued_sends != 0; ++rank) {
+    if (view_.layout->peers[rank].queue_first != 0) {
+      FlushQueue(rank, effects);
+    }
+  }
+}
+
+void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
+  shm::PeerWords& peer = view_.layout->peers[destination];
+  for (uint32_t n = 0; n < kDrainBudget && peer.queue_first != 0 && HasCredit(destination); ++n) {
+    const uint32_t request = peer.queue_first;
+    const uint32_t next = view_.request(request)->next;
+    if (!Offer(request, effects)) {
+      return;
+    }
+    journal_.Set(&peer.queue_first, next);
+    if (next == 0) {
+      journal_.Set(&peer.queue_last, 0U);
+    }
+    journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
+    journal_.Commit();
+  }
+}
+
+// Takes a queued send out of the middle of its queue (cancel, death).
+void RankEngine::Unqueue(uint32_t request) {
+  RequestLayout& slot = *view_.request(request);
+  shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
+  uint32_t previous = 0;
+  uint32_t current = peer.queue_first;
+  for (uint32_t n = 0; current != 0 && current != request && n < view_.request_limit; ++n) {
+    previous = current;
+    current = view_.request(current)->next;
+  }
+  if (current != request) {
+    return;
+  }
+  journal_.Set(previous == 0 ? &peer.queue_first : &view_.request(previous)->next, slot.next);
+  if (slot.next == 0) {
+    journal_.Set(&peer.queue_last, previous);
+  }
+  journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
+  journal_.Commit();
+}
+
+}  // namespace ferry::engine

@@ -1,0 +1,60 @@
+// Copying a matched message inside a node, chunk by chunk, by whoever is there: the receiver, the
+// sender, the progress worker.
+//
+// A participant claims a chunk, copies it and counts it as done; the one that counts the last
+// publishes kDone. While somebody holds a chunk the transfer cannot end, so its slot is not used
+// anew under him.
+//
+// Calling thread: any, without the lease.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/error_code.h"
+#include "shm/layout/transfer_layout.h"
+
+namespace ferry::engine {
+
+// How this process gets at a piece of somebody's memory.
+struct Reach {
+  std::byte* mapped = nullptr;  // here, or
+  pid_t pid = 0;                // in that process,
+  uint64_t address = 0;         // at that address
+  bool ok() const { return mapped != nullptr || pid != 0; }
+};
+
+// What a participant can reach, and how it copies.
+class MemoryAccess {
+ public:
+  virtual ~MemoryAccess() = default;
+  // [where, where + size_bytes) in the memory of `rank`. Not ok() when it is not for this process
+  // to touch; others may still be able to. May map a region (a system call).
+  virtual Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) = 0;
+  virtual ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) = 0;
+};
+
+enum class ChunkResult {
+  kNothing,   // not matched yet, all chunks claimed, or out of this process's reach
+  kCopied,    // one chunk further
+  kFinished,  // that was the last: wake both sides
+};
+
+// Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`.
+ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory);
+
+// What a side learns when it looks.
+struct TransferProgress {
+  bool done = false;
+  ErrorCode error = ErrorCode::kOk;  // valid when done
+};
+TransferProgress Look(const shm::TransferLayout& slot, uint32_t generation);
+
+// The receiver's last touch: the owner may use the slot anew.
+void Release(shm::TransferLayout& slot, uint32_t generation);
+// Whether the owner may use the slot for another message.
+bool IsReusable(const shm::TransferLayout& slot);
+
+}  // namespace ferry::engine
