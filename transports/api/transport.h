@@ -25,11 +25,11 @@
 namespace ferry::transport {
 
 // Names a peer of one Transport. Never reused while the Transport lives.
-enum class PeerId : uint32_t {};
-inline constexpr PeerId kUnknownPeer{UINT32_MAX};
+enum class PeerId : uint64_t {};
+inline constexpr PeerId kUnknownPeer{UINT64_MAX};
 
 // Names a registered region of one Transport. Never reused while the Transport lives.
-enum class RegionHandle : uint32_t {};
+enum class RegionHandle : uint64_t {};
 
 struct TransportOptions {
   // "auto" takes the best provider present; any other name is taken or refused, never replaced.
@@ -52,7 +52,8 @@ struct TransportOptions {
 
   // Reads and writes travel in pieces of at most this size (or the provider's limit, if smaller).
   uint64_t fragment_bytes = 4ULL << 20;
-  // How long an operation, or one fragment of a long one, may take from its acceptance on.
+  // How long an operation, or one fragment of a long one, may take from its acceptance on. Time
+  // during which nobody polled for more than half of this does not count.
   uint64_t post_timeout_ns = 10'000'000'000ULL;
 };
 
@@ -163,9 +164,9 @@ class Transport {
   // DeregisterMemory returns kOk. May block for long: use at set-up or through a cache.
   // Errors: kInvalidArgument, kOutOfMemory, kLimitExceeded, kSystem.
   virtual StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access) = 0;
-  // Peers' accesses with its key fail from now on. Errors: kNotFound; kWouldBlock while the NIC
-  // still holds an operation on the region (see "After a failure"): Poll, try again later, and keep
-  // the memory mapped until then.
+  // Peers' accesses with its key fail from now on. Errors: kNotFound; kWouldBlock while an
+  // operation uses the region, be it one reported as failed (see "After a failure"): Poll, try
+  // again later, and keep the memory mapped until then.
   virtual Status DeregisterMemory(RegionHandle region) = 0;
 
   // Sends header and payload as one message; both may be reused once the call has returned.

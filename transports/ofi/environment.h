@@ -14,9 +14,8 @@ struct EnvironmentVariable {
 
 inline constexpr std::array<EnvironmentVariable, 1> kRequiredEnvironment = {{
     {"IPATH_NO_BACKTRACE", "1",
-     "Debian's libfabric loads libpsm_infinipath, whose constructor would otherwise take over "
-     "SIGSEGV, SIGBUS, "
-     "SIGILL, SIGABRT, SIGINT and SIGTERM"},
+     "Debian's libfabric loads libpsm_infinipath, whose constructor would otherwise take over the "
+     "handlers of SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT and SIGTERM"},
 }};
 
 }  // namespace ferry::transport

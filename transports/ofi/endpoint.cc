@@ -1,0 +1,121 @@
+#include "transports/ofi/endpoint.h"
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+
+#include "transports/ofi/error.h"
+#include "transports/ofi/provider.h"
+
+namespace ferry::transport {
+namespace {
+
+// The Status of a libfabric call.
+Status Check(int error, const char* what) {
+  return error == 0 ? Status() : SetUpError(error, what);
+}
+
+Status OpenDomain(Endpoint* e) {
+  fid_fabric* fabric = nullptr;
+  FERRY_RETURN_IF_ERROR(Check(fi_fabric(e->info->fabric_attr, &fabric, nullptr), "fi_fabric"));
+  e->fabric.reset(fabric);
+  fid_domain* domain = nullptr;
+  FERRY_RETURN_IF_ERROR(Check(fi_domain(fabric, e->info.get(), &domain, nullptr), "fi_domain"));
+  e->domain.reset(domain);
+  fi_av_attr attributes{};
+  attributes.type = FI_AV_TABLE;
+  fid_av* addresses = nullptr;
+  FERRY_RETURN_IF_ERROR(Check(fi_av_open(domain, &attributes, &addresses, nullptr), "fi_av_open"));
+  e->addresses.reset(addresses);
+  return Status();
+}
+
+// With a wait descriptor where the provider has one.
+Status OpenCompletionQueue(Endpoint* e, size_t entries) {
+  fi_cq_attr attributes{};
+  attributes.size = entries;
+  attributes.format = FI_CQ_FORMAT_MSG;
+  attributes.wait_obj = FI_WAIT_FD;
+  fid_cq* queue = nullptr;
+  if (fi_cq_open(e->domain.get(), &attributes, &queue, nullptr) == 0) {
+    e->completions.reset(queue);
+    if (fi_control(&queue->fid, FI_GETWAIT, &e->wait_fd) == 0) {
+      return Status();
+    }
+    e->completions.reset();
+    e->wait_fd = -1;
+  }
+  attributes.wait_obj = FI_WAIT_NONE;
+  FERRY_RETURN_IF_ERROR(
+      Check(fi_cq_open(e->domain.get(), &attributes, &queue, nullptr), "fi_cq_open"));
+  e->completions.reset(queue);
+  return Status();
+}
+
+Status Enable(Endpoint* e, const TransportOptions& options) {
+  fid_ep* endpoint = nullptr;
+  FERRY_RETURN_IF_ERROR(
+      Check(fi_endpoint(e->domain.get(), e->info.get(), &endpoint, nullptr), "fi_endpoint"));
+  e->endpoint.reset(endpoint);
+  FERRY_RETURN_IF_ERROR(Check(fi_ep_bind(endpoint, &e->addresses->fid, 0), "fi_ep_bind"));
+  FERRY_RETURN_IF_ERROR(
+      Check(fi_ep_bind(endpoint, &e->completions->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind"));
+  const int error = fi_enable(endpoint);
+  if (error == -FI_EADDRINUSE) {
+    return Status(ErrorCode::kAlreadyExists, "port " + std::to_string(options.port) + " of " +
+                                                 options.source_address +
+                                                 " is in use; choose another port, or 0 for any.");
+  }
+  FERRY_RETURN_IF_ERROR(Check(error, "fi_enable"));
+  return Status();
+}
+
+Status ReadName(Endpoint* e) {
+  size_t bytes = 0;
+  int error = fi_getname(&e->endpoint->fid, nullptr, &bytes);
+  if (error != 0 && error != -FI_ETOOSMALL) {
+    return SetUpError(error, "fi_getname");
+  }
+  e->name.resize(bytes);
+  FERRY_RETURN_IF_ERROR(Check(fi_getname(&e->endpoint->fid, e->name.data(), &bytes), "fi_getname"));
+  e->name.resize(bytes);
+  return Status();
+}
+
+std::string VersionText(uint32_t version) {
+  return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
+void Describe(Endpoint* e) {
+  const fi_fabric_attr& fabric = *e->info->fabric_attr;
+  char text[256] = {};
+  size_t bytes = sizeof(text);
+  fi_av_straddr(e->addresses.get(), e->name.data(), text, &bytes);
+  e->description = {
+      .provider = fabric.prov_name,
+      .fabric = fabric.name,
+      .domain = e->info->domain_attr->name,
+      .version = "libfabric " + VersionText(fi_version()) + ", provider " +
+                 VersionText(fabric.prov_version),
+      .address = std::string(text, strnlen(text, sizeof(text))),
+  };
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options,
+                                                 size_t queue_entries) {
+  StatusOr<InfoPtr> info = ChooseProvider(options);
+  if (!info.ok()) {
+    return info.status();
+  }
+  auto endpoint = std::make_unique<Endpoint>();
+  endpoint->info = std::move(*info);
+  FERRY_RETURN_IF_ERROR(OpenDomain(endpoint.get()));
+  FERRY_RETURN_IF_ERROR(OpenCompletionQueue(endpoint.get(), queue_entries));
+  FERRY_RETURN_IF_ERROR(Enable(endpoint.get(), options));
+  FERRY_RETURN_IF_ERROR(ReadName(endpoint.get()));
+  Describe(endpoint.get());
+  return endpoint;
+}
+
+}  // namespace ferry::transport

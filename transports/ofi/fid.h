@@ -1,0 +1,26 @@
+// Owners of libfabric's objects: closed once, in the reverse order of declaration.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <memory>
+
+namespace ferry::transport {
+
+struct FidCloser {
+  template <typename Fid>
+  void operator()(Fid* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <typename Fid>
+using FidPtr = std::unique_ptr<Fid, FidCloser>;
+
+struct InfoDeleter {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
+
+}  // namespace ferry::transport

@@ -1,0 +1,140 @@
+#include "transports/ofi/memory.h"
+
+#include <rdma/fi_errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <cerrno>
+
+#include "transports/ofi/error.h"
+
+namespace ferry::transport {
+namespace {
+
+constexpr int kKeyAttempts = 8;
+
+uint64_t FabricAccess(Access access) {
+  uint64_t bits = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+  if (Includes(access, Access::kRemoteRead)) {
+    bits |= FI_REMOTE_READ;
+  }
+  if (Includes(access, Access::kRemoteWrite)) {
+    bits |= FI_REMOTE_WRITE;
+  }
+  return bits;
+}
+
+// A key that cannot be guessed, as wide as the provider allows: keys are what guards the data
+// plane.
+StatusOr<uint64_t> RandomKey(const Endpoint& endpoint) {
+  uint64_t key = 0;
+  if (getrandom(&key, sizeof(key), 0) != static_cast<ssize_t>(sizeof(key))) {
+    return StatusFromErrno(errno, "getrandom");
+  }
+  const size_t width = endpoint.info->domain_attr->mr_key_size;
+  return width >= sizeof(key) ? key : key & ((uint64_t{1} << (8 * width)) - 1);
+}
+
+StatusOr<FidPtr<fid_mr>> RegisterOnce(const Endpoint& endpoint, void* base, uint64_t bytes,
+                                      uint64_t access) {
+  fid_mr* mr = nullptr;
+  int error = -FI_ENOKEY;
+  // A key that is taken is possible where keys are narrow.
+  for (int attempt = 0; attempt < kKeyAttempts && error == -FI_ENOKEY; attempt++) {
+    uint64_t key = 0;
+    if (!endpoint.MrMode(FI_MR_PROV_KEY)) {
+      StatusOr<uint64_t> random = RandomKey(endpoint);
+      if (!random.ok()) {
+        return random.status();
+      }
+      key = *random;
+    }
+    error = fi_mr_reg(endpoint.domain.get(), base, bytes, access, 0, key, 0, &mr, nullptr);
+  }
+  if (error != 0) {
+    return SetUpError(error, "fi_mr_reg of " + std::to_string(bytes) + " bytes");
+  }
+  FidPtr<fid_mr> owner(mr);
+  if (endpoint.MrMode(FI_MR_ENDPOINT)) {
+    error = fi_mr_bind(mr, &endpoint.endpoint->fid, 0);
+    if (error == 0) {
+      error = fi_mr_enable(mr);
+    }
+    if (error != 0) {
+      return SetUpError(error, "fi_mr_enable of " + std::to_string(bytes) + " bytes");
+    }
+  }
+  return owner;
+}
+
+}  // namespace
+
+bool Region::Contains(const void* address, uint64_t length) const {
+  const auto begin = reinterpret_cast<uintptr_t>(base);
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  return at >= begin && at - begin <= bytes && length <= bytes - (at - begin);
+}
+
+StatusOr<MemoryRegion> RegionTable::Register(void* base, uint64_t bytes, Access access) {
+  const auto start = reinterpret_cast<uintptr_t>(base);
+  if (base == nullptr || bytes == 0 || start + bytes < start) {
+    return Status(
+        ErrorCode::kInvalidArgument,
+        "RegisterMemory wants an address and at least one byte, within the address space; "
+        "got " +
+            std::to_string(bytes) + " bytes at " + std::to_string(start));
+  }
+  StatusOr<FidPtr<fid_mr>> mr = RegisterOnce(*endpoint_, base, bytes, FabricAccess(access));
+  if (!mr.ok()) {
+    return mr.status();
+  }
+  MemoryRegion result;
+  result.handle = regions_.Insert();
+  result.key = fi_mr_key(mr->get());
+  result.remote_base = endpoint_->MrMode(FI_MR_VIRT_ADDR) ? start : 0;
+  Region* region = regions_.Find(result.handle);
+  region->base = static_cast<std::byte*>(base);
+  region->bytes = bytes;
+  region->mr = std::move(*mr);
+  region->descriptor = endpoint_->MrMode(FI_MR_LOCAL) ? fi_mr_desc(region->mr.get()) : nullptr;
+  return result;
+}
+
+Status RegionTable::Deregister(RegionHandle handle) {
+  Region* region = regions_.Find(handle);
+  if (region == nullptr) {
+    return Status(ErrorCode::kNotFound, "DeregisterMemory: no such region");
+  }
+  if (region->users != 0) {
+    return Status(ErrorCode::kWouldBlock,
+                  "DeregisterMemory: " + std::to_string(region->users) +
+                      " operations still use the region; Poll and try again");
+  }
+  regions_.Erase(handle);
+  return Status();
+}
+
+StatusOr<std::unique_ptr<Arena>> Arena::Create(const Endpoint& endpoint, size_t bytes) {
+  void* base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  if (base == MAP_FAILED) {
+    return StatusFromErrno(errno, "mmap of " + std::to_string(bytes) + " bytes for messages");
+  }
+  std::unique_ptr<Arena> arena(new Arena(static_cast<std::byte*>(base), bytes));
+  if (endpoint.MrMode(FI_MR_LOCAL)) {
+    StatusOr<FidPtr<fid_mr>> mr = RegisterOnce(endpoint, base, bytes, FabricAccess(Access::kLocal));
+    if (!mr.ok()) {
+      return mr.status();
+    }
+    arena->mr_ = std::move(*mr);
+    arena->descriptor_ = fi_mr_desc(arena->mr_.get());
+  }
+  return arena;
+}
+
+Arena::~Arena() {
+  mr_.reset();
+  munmap(base_, bytes_);
+}
+
+}  // namespace ferry::transport

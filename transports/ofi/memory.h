@@ -1,0 +1,64 @@
+// Registered memory: the regions of the callers, and the arena of a transport's own buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "common/status.h"
+#include "transports/api/transport.h"
+#include "transports/ofi/endpoint.h"
+#include "transports/ofi/fid.h"
+#include "transports/ofi/slot_map.h"
+
+namespace ferry::transport {
+
+struct Region {
+  std::byte* base = nullptr;
+  uint64_t bytes = 0;
+  FidPtr<fid_mr> mr;
+  void* descriptor = nullptr;  // null unless the provider wants FI_MR_LOCAL
+  uint32_t users = 0;          // operations that the NIC may still carry out on it
+
+  bool Contains(const void* address, uint64_t length) const;
+};
+
+class RegionTable {
+ public:
+  explicit RegionTable(const Endpoint* endpoint) : endpoint_(endpoint) {}
+
+  StatusOr<MemoryRegion> Register(void* base, uint64_t bytes, Access access);
+  Status Deregister(RegionHandle handle);
+  void Clear() { regions_.Clear(); }
+  Region* Find(RegionHandle handle) { return regions_.Find(handle); }
+
+ private:
+  const Endpoint* endpoint_;
+  SlotMap<RegionHandle, Region> regions_;
+};
+
+// Page-aligned anonymous memory, registered for local use if the provider wants that. Must outlive
+// the endpoint, which may write into it until it is closed.
+class Arena {
+ public:
+  static StatusOr<std::unique_ptr<Arena>> Create(const Endpoint& endpoint, size_t bytes);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // To be called before the endpoint is closed; the memory goes only with the arena.
+  void Deregister() { mr_.reset(); }
+
+  std::byte* base() const { return base_; }
+  void* descriptor() const { return descriptor_; }
+
+ private:
+  Arena(std::byte* base, size_t bytes) : base_(base), bytes_(bytes) {}
+
+  std::byte* base_;
+  size_t bytes_;
+  FidPtr<fid_mr> mr_;
+  void* descriptor_ = nullptr;
+};
+
+}  // namespace ferry::transport

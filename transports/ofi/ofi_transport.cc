@@ -1,0 +1,738 @@
+#include "transports/ofi/ofi_transport.h"
+
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "transports/ofi/endpoint.h"
+#include "transports/ofi/error.h"
+#include "transports/ofi/memory.h"
+#include "transports/ofi/operation.h"
+#include "transports/ofi/slot_map.h"
+
+namespace ferry::transport {
+namespace {
+
+constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what the provider put off, while asleep
+constexpr int kCompletionBatch = 16;
+constexpr size_t kCacheLine = 64;
+// Slots beside max_outstanding, for abandoned operations.
+constexpr uint32_t kSlotsPerOutstanding = 2;
+
+// Of a message's copy in the arena.
+size_t CellBytes(const TransportOptions& options) {
+  return (options.receive_buffer_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+size_t OperationSlots(const TransportOptions& options) {
+  return size_t{options.max_outstanding} * kSlotsPerOutstanding;
+}
+
+struct ReceiveBuffer : PostContext {
+  std::byte* data = nullptr;
+};
+
+class OfiTransport final : public Transport {
+ public:
+  OfiTransport(const TransportOptions& options, std::unique_ptr<Endpoint> endpoint,
+               std::unique_ptr<Arena> arena);
+  ~OfiTransport() override;
+  Status PostAllReceives();
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const Description& Describe() const override { return endpoint_->description; }
+  const std::vector<std::byte>& Address() const override { return endpoint_->name; }
+  const Statistics& statistics() const override { return statistics_; }
+  std::string LastError() const override;
+
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
+  Status RemovePeer(PeerId id) override;
+  void FailPeer(PeerId id, ErrorCode code) override;
+
+  StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access) override {
+    return regions_.Register(base, bytes, access);
+  }
+  Status DeregisterMemory(RegionHandle region) override { return regions_.Deregister(region); }
+
+  ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
+                        std::span<const std::byte> payload, uint64_t context,
+                        uint64_t now_ns) override;
+  ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) override {
+    return StartRma(Operation::Kind::kWrite, request, placement, now_ns);
+  }
+  ErrorCode Read(const RmaRequest& request, uint64_t now_ns) override {
+    return StartRma(Operation::Kind::kRead, request, Placement::kLocal, now_ns);
+  }
+
+  int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
+  int WaitFd() const override { return endpoint_->wait_fd; }
+  bool PrepareToSleep() override;
+  uint64_t NextPollNs(uint64_t now_ns) const override;
+
+ private:
+  // Accepting and posting.
+  ErrorCode Reserve(PeerId id, uint64_t context, uint64_t now_ns, Operation** operation);
+  ErrorCode StartRma(Operation::Kind kind, const RmaRequest& request, Placement placement,
+                     uint64_t now_ns);
+  ErrorCode Start(Operation* op);
+  ssize_t PostFragment(Operation* op);
+  ssize_t Post(Operation* op);
+  ErrorCode PostOrQueue(Operation* op);
+  void Enqueue(Operation* op);
+  void Dequeue(Operation* op);
+
+  // Ending.
+  void Fail(Operation* op, ErrorCode code);
+  void Leave(Operation* op);
+  void Release(Operation* op);
+  void ForgetIfIdle(Peer* peer);
+
+  // Parts of Poll: each returns how many events it handed to the sink.
+  int ReadCompletions(CompletionSink& sink, int budget, uint64_t now_ns);
+  int ReadError(CompletionSink& sink, uint64_t now_ns);
+  int OnOperation(Operation* op, ErrorCode code, CompletionSink& sink, uint64_t now_ns);
+  void OnMessage(ReceiveBuffer* buffer, size_t bytes, fi_addr_t source, CompletionSink& sink);
+  int ReportEnded(CompletionSink& sink, int budget);
+
+  void ForgiveStall(uint64_t now_ns);
+  void EndOverdue(uint64_t now_ns);
+  void RetryQueues();
+  void RetryReceives();
+  ssize_t PostReceive(ReceiveBuffer* buffer);
+  void PostReceiveOrDefer(ReceiveBuffer* buffer);
+  void CountSuccess(const Operation& op);
+
+  const TransportOptions options_;
+  const uint32_t per_peer_limit_;
+  const uint64_t fragment_bytes_;
+  const size_t cell_bytes_;
+  std::unique_ptr<Arena> arena_;  // outlives the endpoint
+  std::unique_ptr<Endpoint> endpoint_;
+  fid_ep* const ep_;
+  Capabilities capabilities_;
+  Statistics statistics_;
+  int last_error_ = 0;           // libfabric's, positive
+  int last_provider_error_ = 0;  // the provider's own
+  uint64_t last_call_ns_ = 0;    // the time passed to the last post or Poll
+
+  RegionTable regions_;
+  SlotMap<PeerId, Peer> peers_;
+  std::vector<PeerId> peer_by_address_;  // by fi_addr_t, which FI_AV_TABLE keeps small
+
+  std::vector<Operation> operations_;
+  uint32_t outstanding_ = 0;
+  LifeList free_;
+  LifeList deadlines_;  // kQueued and kPosted, soonest first: the timeout is the same for all
+  LifeList ending_;
+  PeerList waiting_;  // peers whose queue is not empty
+
+  std::vector<ReceiveBuffer> receives_;
+  std::vector<ReceiveBuffer*> deferred_receives_;  // the provider had no room for them yet
+};
+
+// ---------------------------------------------------------------------------------------- set-up
+
+OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endpoint> endpoint,
+                           std::unique_ptr<Arena> arena)
+    : options_(options),
+      per_peer_limit_(options.max_outstanding_per_peer != 0
+                          ? options.max_outstanding_per_peer
+                          : std::max(1U, options.max_outstanding / 2)),
+      fragment_bytes_(
+          std::min<uint64_t>(options.fragment_bytes, endpoint->info->ep_attr->max_msg_size)),
+      cell_bytes_(CellBytes(options)),
+      arena_(std::move(arena)),
+      endpoint_(std::move(endpoint)),
+      ep_(endpoint_->endpoint.get()),
+      regions_(endpoint_.get()),
+      operations_(OperationSlots(options)),
+      receives_(options.receive_buffers) {
+  capabilities_ = {
+      .wait_fd = endpoint_->wait_fd >= 0,
+      .progress_needs_poll = endpoint_->info->domain_attr->data_progress != FI_PROGRESS_AUTO,
+      .receive_names_peer = (endpoint_->info->caps & FI_SOURCE) != 0,
+      .max_message_bytes = options.receive_buffer_bytes,
+  };
+  for (Operation& op : operations_) {
+    free_.push_back(op);
+  }
+  // The arena: a cell for each operation, then one for each receive.
+  std::byte* cell = arena_->base() + operations_.size() * cell_bytes_;
+  for (ReceiveBuffer& buffer : receives_) {
+    buffer.is_receive = true;
+    buffer.data = cell;
+    cell += cell_bytes_;
+  }
+  deferred_receives_.reserve(receives_.size());
+}
+
+OfiTransport::~OfiTransport() {
+  // Registrations may be bound to the endpoint, so they go first; the memory itself goes last.
+  regions_.Clear();
+  arena_->Deregister();
+  endpoint_.reset();
+}
+
+Status OfiTransport::PostAllReceives() {
+  for (ReceiveBuffer& buffer : receives_) {
+    if (const ssize_t error = PostReceive(&buffer); error != 0) {
+      return SetUpError(static_cast<int>(error), "fi_recv");
+    }
+  }
+  return Status();
+}
+
+std::string OfiTransport::LastError() const {
+  if (last_error_ == 0) {
+    return "";
+  }
+  return std::string(fi_strerror(last_error_)) + " (provider " + endpoint_->description.provider +
+         ", its error " + std::to_string(last_provider_error_) + ")";
+}
+
+// ----------------------------------------------------------------------------------------- peers
+
+StatusOr<PeerId> OfiTransport::AddPeer(std::span<const std::byte> address) {
+  if (address.size() != endpoint_->name.size()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "AddPeer: an address of provider " + endpoint_->description.provider + " has " +
+                      std::to_string(endpoint_->name.size()) + " bytes, this one " +
+                      std::to_string(address.size()) +
+                      "; do both nodes use the same provider and address family?");
+  }
+  fi_addr_t fabric_address = FI_ADDR_UNSPEC;
+  const int inserted =
+      fi_av_insert(endpoint_->addresses.get(), address.data(), 1, &fabric_address, 0, nullptr);
+  if (inserted != 1) {
+    return Status(
+        ErrorCode::kInvalidArgument,
+        "AddPeer: provider " + endpoint_->description.provider + " does not accept this address");
+  }
+  const PeerId id = peers_.Insert();
+  Peer* peer = peers_.Find(id);
+  peer->id = id;
+  peer->address = fabric_address;
+  if (fabric_address >= peer_by_address_.size()) {
+    peer_by_address_.resize(fabric_address + 1, kUnknownPeer);
+  }
+  peer_by_address_[fabric_address] = id;
+  return id;
+}
+
+Status OfiTransport::RemovePeer(PeerId id) {
+  Peer* peer = peers_.Find(id);
+  if (peer == nullptr || peer->removed) {
+    return Status(ErrorCode::kNotFound, "RemovePeer: no such peer");
+  }
+  FailPeer(id, ErrorCode::kCancelled);
+  peer->removed = true;
+  if (peer_by_address_[peer->address] == id) {
+    peer_by_address_[peer->address] = kUnknownPeer;
+  }
+  ForgetIfIdle(peer);
+  return Status();
+}
+
+void OfiTransport::FailPeer(PeerId id, ErrorCode code) {
+  Peer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return;
+  }
+  peer->failure = code;
+  for (auto next = deadlines_.begin(); next != deadlines_.end() && peer->outstanding > 0;) {
+    Operation& op = *next++;
+    if (op.peer == peer) {
+      Fail(&op, code);
+    }
+  }
+}
+
+// The provider may still look up the address of what it holds, so the peer stays until then.
+void OfiTransport::ForgetIfIdle(Peer* peer) {
+  if (!peer->removed || peer->held != 0) {
+    return;
+  }
+  fi_av_remove(endpoint_->addresses.get(), &peer->address, 1, 0);
+  peers_.Erase(peer->id);
+}
+
+// ------------------------------------------------------------------------------ accepting, posting
+
+// Takes a slot and fills in what all operations share.
+ErrorCode OfiTransport::Reserve(PeerId id, uint64_t context, uint64_t now_ns,
+                                Operation** operation) {
+  last_call_ns_ = now_ns;
+  Peer* peer = peers_.Find(id);
+  if (peer == nullptr || peer->removed) {
+    return ErrorCode::kNotFound;
+  }
+  if (peer->failure != ErrorCode::kOk) {
+    return peer->failure;
+  }
+  if (free_.empty() && statistics_.abandoned == operations_.size()) {
+    return ErrorCode::kLimitExceeded;
+  }
+  if (free_.empty() || outstanding_ >= options_.max_outstanding ||
+      peer->outstanding >= per_peer_limit_) {
+    statistics_.would_block++;
+    return ErrorCode::kWouldBlock;
+  }
+  Operation* op = &free_.front();
+  op->peer = peer;
+  op->context = context;
+  op->deadline_ns = now_ns + options_.post_timeout_ns;
+  *operation = op;
+  return ErrorCode::kOk;
+}
+
+ErrorCode OfiTransport::SendMessage(PeerId peer, std::span<const std::byte> header,
+                                    std::span<const std::byte> payload, uint64_t context,
+                                    uint64_t now_ns) {
+  const uint64_t limit = options_.receive_buffer_bytes;
+  if (header.size() > limit || payload.size() > limit - header.size()) {
+    return ErrorCode::kInvalidArgument;
+  }
+  Operation* op = nullptr;
+  if (const ErrorCode code = Reserve(peer, context, now_ns, &op); code != ErrorCode::kOk) {
+    return code;
+  }
+  op->kind = Operation::Kind::kMessage;
+  op->local = arena_->base() + static_cast<size_t>(op - operations_.data()) * cell_bytes_;
+  op->descriptor = arena_->descriptor();
+  op->region = nullptr;
+  op->bytes = op->remaining = header.size() + payload.size();
+  std::ranges::copy(header, op->local);
+  std::ranges::copy(payload, op->local + header.size());
+  return Start(op);
+}
+
+ErrorCode OfiTransport::StartRma(Operation::Kind kind, const RmaRequest& request,
+                                 Placement placement, uint64_t now_ns) {
+  if (request.bytes == 0) {
+    return ErrorCode::kInvalidArgument;
+  }
+  Region* region = regions_.Find(request.region);
+  if (region == nullptr || !region->Contains(request.local, request.bytes)) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  Operation* op = nullptr;
+  if (const ErrorCode code = Reserve(request.peer, request.context, now_ns, &op);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  op->kind = kind;
+  op->placement = placement;
+  op->local = static_cast<std::byte*>(request.local);
+  op->descriptor = region->descriptor;
+  op->region = region;
+  op->remote_address = request.remote_address;
+  op->key = request.key;
+  op->bytes = op->remaining = request.bytes;
+  return Start(op);
+}
+
+// Accepts the reserved operation unless the provider refuses it for good.
+ErrorCode OfiTransport::Start(Operation* op) {
+  free_.pop_front();
+  deadlines_.push_back(*op);
+  op->state = Operation::State::kPosted;
+  outstanding_++;
+  op->peer->outstanding++;
+  if (op->region != nullptr) {
+    op->region->users++;
+  }
+  const ErrorCode code = PostOrQueue(op);
+  if (code != ErrorCode::kOk) {
+    statistics_.errors++;
+    Leave(op);
+    Release(op);
+  }
+  return code;
+}
+
+// Calls the provider for the current fragment. Returns 0, -FI_EAGAIN or another negative error.
+ssize_t OfiTransport::PostFragment(Operation* op) {
+  const fi_addr_t to = op->peer->address;
+  PostContext* context = op;
+  if (op->kind == Operation::Kind::kMessage) {
+    return fi_send(ep_, op->local, op->remaining, op->descriptor, to, context);
+  }
+  const uint64_t length = std::min(op->remaining, fragment_bytes_);
+  const iovec local{op->local, length};
+  const fi_rma_iov remote{op->remote_address, length, op->key};
+  const fi_msg_rma message{&local, &op->descriptor, 1, to, &remote, 1, context, 0};
+  if (op->kind == Operation::Kind::kRead) {
+    return fi_readmsg(ep_, &message, FI_COMPLETION);
+  }
+  const uint64_t placed = op->placement == Placement::kRemote ? FI_DELIVERY_COMPLETE : 0;
+  return fi_writemsg(ep_, &message, FI_COMPLETION | placed);
+}
+
+// PostFragment, with its bookkeeping.
+ssize_t OfiTransport::Post(Operation* op) {
+  const ssize_t error = PostFragment(op);
+  if (error == 0) {
+    op->held = true;
+    op->peer->held++;
+  } else if (error == -FI_EAGAIN) {
+    statistics_.eagain++;
+  } else {
+    last_error_ = static_cast<int>(-error);
+    last_provider_error_ = 0;
+  }
+  return error;
+}
+
+// kOk means posted, or queued to be posted. What waits already is never overtaken.
+ErrorCode OfiTransport::PostOrQueue(Operation* op) {
+  const ssize_t error = op->peer->queue.empty() ? Post(op) : -FI_EAGAIN;
+  if (error == -FI_EAGAIN) {
+    Enqueue(op);
+    return ErrorCode::kOk;
+  }
+  return error == 0 ? ErrorCode::kOk : OperationError(static_cast<int>(-error));
+}
+
+void OfiTransport::Enqueue(Operation* op) {
+  Peer* peer = op->peer;
+  if (peer->queue.empty()) {
+    waiting_.push_back(*peer);
+  }
+  peer->queue.push_back(*op);
+  op->state = Operation::State::kQueued;
+}
+
+void OfiTransport::Dequeue(Operation* op) {
+  Peer* peer = op->peer;
+  peer->queue.erase(peer->queue.iterator_to(*op));
+  if (peer->queue.empty()) {
+    waiting_.erase(waiting_.iterator_to(*peer));
+  }
+  op->state = Operation::State::kPosted;
+}
+
+// ----------------------------------------------------------------------------------------- ending
+
+// Takes an operation out of the accounts of those in progress.
+void OfiTransport::Leave(Operation* op) {
+  deadlines_.erase(deadlines_.iterator_to(*op));
+  outstanding_--;
+  op->peer->outstanding--;
+}
+
+// Ends a queued or posted operation: Poll will report `code`.
+void OfiTransport::Fail(Operation* op, ErrorCode code) {
+  if (op->state == Operation::State::kQueued) {
+    Dequeue(op);
+  }
+  Leave(op);
+  statistics_.errors++;
+  op->result = code;
+  op->state = Operation::State::kEnding;
+  ending_.push_back(*op);
+}
+
+// Gives back the slot of an operation that is on no list, reported, and not held by the NIC.
+void OfiTransport::Release(Operation* op) {
+  if (op->region != nullptr) {
+    op->region->users--;
+  }
+  op->state = Operation::State::kFree;
+  free_.push_front(*op);
+}
+
+// ------------------------------------------------------------------------------------------- Poll
+
+int OfiTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
+  ForgiveStall(now_ns);
+  int events = ReadCompletions(sink, budget, now_ns);
+  EndOverdue(now_ns);
+  RetryQueues();
+  RetryReceives();
+  events += ReportEnded(sink, budget - events);
+  return events;
+}
+
+int OfiTransport::ReadCompletions(CompletionSink& sink, int budget, uint64_t now_ns) {
+  std::array<fi_cq_msg_entry, kCompletionBatch> entries;
+  std::array<fi_addr_t, kCompletionBatch> sources;
+  int events = 0;
+  for (int entries_read = 0; entries_read < budget;) {
+    const int wanted = std::min(kCompletionBatch, budget - entries_read);
+    const ssize_t count = fi_cq_readfrom(endpoint_->completions.get(), entries.data(),
+                                         static_cast<size_t>(wanted), sources.data());
+    if (count == -FI_EAVAIL) {
+      events += ReadError(sink, now_ns);
+      entries_read++;
+      continue;
+    }
+    if (count <= 0) {
+      break;
+    }
+    for (ssize_t i = 0; i < count; i++) {
+      auto* context = static_cast<PostContext*>(entries[i].op_context);
+      if (context->is_receive) {
+        OnMessage(static_cast<ReceiveBuffer*>(context), entries[i].len, sources[i], sink);
+        events++;
+      } else {
+        events += OnOperation(static_cast<Operation*>(context), ErrorCode::kOk, sink, now_ns);
+      }
+    }
+    entries_read += static_cast<int>(count);
+  }
+  return events;
+}
+
+int OfiTransport::ReadError(CompletionSink& sink, uint64_t now_ns) {
+  fi_cq_err_entry entry{};
+  if (fi_cq_readerr(endpoint_->completions.get(), &entry, 0) <= 0) {
+    return 0;
+  }
+  last_error_ = entry.err;
+  last_provider_error_ = entry.prov_errno;
+  auto* context = static_cast<PostContext*>(entry.op_context);
+  if (context != nullptr && !context->is_receive) {
+    return OnOperation(static_cast<Operation*>(context), OperationError(entry.err), sink, now_ns);
+  }
+  statistics_.errors++;  // a message that did not fit, or an error of no operation
+  if (context != nullptr && entry.err != FI_ECANCELED) {
+    PostReceiveOrDefer(static_cast<ReceiveBuffer*>(context));
+  }
+  return 0;
+}
+
+void OfiTransport::OnMessage(ReceiveBuffer* buffer, size_t bytes, fi_addr_t source,
+                             CompletionSink& sink) {
+  statistics_.messages_received++;
+  statistics_.message_bytes_received += bytes;
+  const bool known = capabilities_.receive_names_peer && source < peer_by_address_.size();
+  sink.OnReceive(known ? peer_by_address_[source] : kUnknownPeer, {buffer->data, bytes});
+  PostReceiveOrDefer(buffer);
+}
+
+// The NIC has let go of a fragment. Returns 1 if that ended an operation, now reported.
+int OfiTransport::OnOperation(Operation* op, ErrorCode code, CompletionSink& sink,
+                              uint64_t now_ns) {
+  op->held = false;
+  op->peer->held--;
+  if (op->state == Operation::State::kEnding || op->state == Operation::State::kAbandoned) {
+    ForgetIfIdle(op->peer);
+    if (op->state == Operation::State::kAbandoned) {
+      statistics_.abandoned--;
+      Release(op);
+    }
+    return 0;
+  }
+  if (code == ErrorCode::kOk) {
+    const uint64_t length =
+        op->region == nullptr ? op->remaining : std::min(op->remaining, fragment_bytes_);
+    op->remaining -= length;
+    if (op->remaining > 0) {
+      op->local += length;
+      op->remote_address += length;
+      op->deadline_ns = now_ns + options_.post_timeout_ns;
+      deadlines_.splice(deadlines_.end(), deadlines_, deadlines_.iterator_to(*op));
+      code = PostOrQueue(op);
+      if (code == ErrorCode::kOk) {
+        return 0;
+      }
+    }
+  }
+  if (code == ErrorCode::kOk) {
+    CountSuccess(*op);
+  } else {
+    statistics_.errors++;
+  }
+  Leave(op);
+  Release(op);
+  sink.OnComplete(op->context, code);
+  return 1;
+}
+
+// Time during which nobody called us (the process was stopped, the machine suspended) is no fault
+// of the peers.
+void OfiTransport::ForgiveStall(uint64_t now_ns) {
+  const uint64_t gap_ns = now_ns - std::min(last_call_ns_, now_ns);
+  last_call_ns_ = now_ns;
+  if (gap_ns > options_.post_timeout_ns / 2) {
+    for (Operation& op : deadlines_) {
+      op.deadline_ns += gap_ns;
+    }
+  }
+}
+
+void OfiTransport::EndOverdue(uint64_t now_ns) {
+  while (!deadlines_.empty() && deadlines_.front().deadline_ns <= now_ns) {
+    Operation* op = &deadlines_.front();
+    statistics_.timeouts++;
+    Fail(op, op->held ? ErrorCode::kTimeout : ErrorCode::kNodeUnreachable);
+  }
+}
+
+// Posts what the provider had put off, each peer's in order.
+void OfiTransport::RetryQueues() {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    Peer& peer = *next++;  // Dequeue may take it off the list
+    while (!peer.queue.empty()) {
+      Operation* op = &peer.queue.front();
+      const ssize_t error = Post(op);
+      if (error == -FI_EAGAIN) {
+        break;
+      }
+      if (error == 0) {
+        Dequeue(op);
+      } else {
+        Fail(op, OperationError(static_cast<int>(-error)));
+      }
+    }
+  }
+}
+
+int OfiTransport::ReportEnded(CompletionSink& sink, int budget) {
+  int events = 0;
+  while (events < budget && !ending_.empty()) {
+    Operation* op = &ending_.front();
+    ending_.pop_front();
+    const uint64_t context = op->context;
+    const ErrorCode result = op->result;
+    if (op->held) {
+      op->state = Operation::State::kAbandoned;
+      statistics_.abandoned++;
+    } else {
+      Release(op);
+    }
+    sink.OnComplete(context, result);
+    events++;
+  }
+  return events;
+}
+
+void OfiTransport::CountSuccess(const Operation& op) {
+  switch (op.kind) {
+    case Operation::Kind::kMessage:
+      statistics_.messages_sent++;
+      statistics_.message_bytes_sent += op.bytes;
+      break;
+    case Operation::Kind::kWrite:
+      statistics_.writes++;
+      statistics_.write_bytes += op.bytes;
+      break;
+    case Operation::Kind::kRead:
+      statistics_.reads++;
+      statistics_.read_bytes += op.bytes;
+      break;
+  }
+}
+
+// --------------------------------------------------------------------------------------- receives
+
+ssize_t OfiTransport::PostReceive(ReceiveBuffer* buffer) {
+  PostContext* context = buffer;
+  return fi_recv(ep_, buffer->data, options_.receive_buffer_bytes, arena_->descriptor(),
+                 FI_ADDR_UNSPEC, context);
+}
+
+void OfiTransport::PostReceiveOrDefer(ReceiveBuffer* buffer) {
+  if (PostReceive(buffer) != 0) {
+    deferred_receives_.push_back(buffer);  // within the capacity reserved
+  }
+}
+
+void OfiTransport::RetryReceives() {
+  while (!deferred_receives_.empty() && PostReceive(deferred_receives_.back()) == 0) {
+    deferred_receives_.pop_back();
+  }
+}
+
+// --------------------------------------------------------------------------------------- sleeping
+
+bool OfiTransport::PrepareToSleep() {
+  if (!capabilities_.wait_fd || !ending_.empty()) {
+    return false;
+  }
+  fid* queue = &endpoint_->completions->fid;
+  return fi_trywait(endpoint_->fabric.get(), &queue, 1) == FI_SUCCESS;
+}
+
+uint64_t OfiTransport::NextPollNs(uint64_t now_ns) const {
+  if (!ending_.empty()) {
+    return now_ns;
+  }
+  if (!waiting_.empty() || !deferred_receives_.empty()) {
+    return now_ns + kRetryIntervalNs;
+  }
+  if (deadlines_.empty()) {
+    return UINT64_MAX;
+  }
+  // Often enough not to be taken for a stall.
+  return std::min(deadlines_.front().deadline_ns, now_ns + options_.post_timeout_ns / 4);
+}
+
+// --------------------------------------------------------------------------------------- creation
+
+Status InvalidOption(ErrorCode code, const std::string& what) {
+  return Status(code, "TransportOptions: " + what);
+}
+
+Status CheckOptions(const TransportOptions& options) {
+  constexpr uint32_t kMost = 1U << 16;
+  if (options.max_outstanding == 0 || options.max_outstanding > kMost) {
+    return InvalidOption(ErrorCode::kInvalidArgument, "max_outstanding must be 1 to 65536, not " +
+                                                          std::to_string(options.max_outstanding));
+  }
+  if (options.max_outstanding_per_peer > options.max_outstanding) {
+    return InvalidOption(ErrorCode::kInvalidArgument,
+                         "max_outstanding_per_peer exceeds max_outstanding");
+  }
+  if (options.receive_buffers == 0 || options.receive_buffer_bytes == 0) {
+    return InvalidOption(ErrorCode::kInvalidArgument,
+                         "receive_buffers and receive_buffer_bytes must be 1 or more");
+  }
+  if (options.fragment_bytes == 0 || options.post_timeout_ns == 0) {
+    return InvalidOption(ErrorCode::kInvalidArgument,
+                         "fragment_bytes and post_timeout_ns must be 1 or more");
+  }
+  return Status();
+}
+
+// Half of the provider's receive queue: ofi_rxm hangs when all of it is posted.
+Status CheckLimits(const TransportOptions& options, const fi_info& info) {
+  const size_t most = std::max<size_t>(1, info.rx_attr->size / 2);
+  if (options.receive_buffers > most) {
+    return InvalidOption(ErrorCode::kLimitExceeded,
+                         "receive_buffers is " + std::to_string(options.receive_buffers) +
+                             "; provider " + info.fabric_attr->prov_name + " takes " +
+                             std::to_string(most) + " at most");
+  }
+  if (options.receive_buffer_bytes > info.ep_attr->max_msg_size) {
+    return InvalidOption(ErrorCode::kLimitExceeded,
+                         "receive_buffer_bytes exceeds the provider's largest message of " +
+                             std::to_string(info.ep_attr->max_msg_size) + " bytes");
+  }
+  return Status();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& options) {
+  FERRY_RETURN_IF_ERROR(CheckOptions(options));
+  const size_t slots = OperationSlots(options) + options.receive_buffers;
+  StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, slots);
+  if (!endpoint.ok()) {
+    return endpoint.status();
+  }
+  FERRY_RETURN_IF_ERROR(CheckLimits(options, *(*endpoint)->info));
+  StatusOr<std::unique_ptr<Arena>> arena = Arena::Create(**endpoint, slots * CellBytes(options));
+  if (!arena.ok()) {
+    return arena.status();
+  }
+  auto transport = std::make_unique<OfiTransport>(options, std::move(*endpoint), std::move(*arena));
+  FERRY_RETURN_IF_ERROR(transport->PostAllReceives());
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+}  // namespace ferry::transport

@@ -1,0 +1,157 @@
+#include "transports/ofi/provider.h"
+
+#include <rdma/fi_errno.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "transports/ofi/error.h"
+
+namespace ferry::transport {
+namespace {
+
+enum class Addressing { kIp, kDevice };
+
+struct ProviderRule {
+  std::string_view name;
+  Addressing addressing;
+  bool automatic;
+};
+
+// Best first: NICs with their own reliable datagrams and queues, then RDMA connections, then TCP.
+// `sockets` is slow, but runs deferred work without a special NIC: for development, on request.
+constexpr std::array<ProviderRule, 6> kPreferences = {{
+    {"cxi", Addressing::kDevice, true},
+    {"efa", Addressing::kDevice, true},
+    {"psm3", Addressing::kDevice, true},
+    {"verbs;ofi_rxm", Addressing::kIp, true},
+    {"tcp;ofi_rxm", Addressing::kIp, true},
+    {"sockets", Addressing::kIp, false},
+}};
+
+// "tcp" stands for "tcp;ofi_rxm". A provider without a rule is addressed by its device.
+ProviderRule RuleFor(std::string_view name) {
+  for (const ProviderRule& rule : kPreferences) {
+    if (name == rule.name || name == rule.name.substr(0, rule.name.find(';'))) {
+      return rule;
+    }
+  }
+  return {name, Addressing::kDevice, false};
+}
+
+InfoPtr MakeHints(const ProviderRule& rule, const std::string& domain) {
+  InfoPtr hints(fi_allocinfo());
+  if (hints == nullptr) {
+    return hints;
+  }
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->caps = FI_MSG | FI_RMA;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->av_type = FI_AV_TABLE;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->fabric_attr->prov_name = strdup(std::string(rule.name).c_str());
+  if (!domain.empty()) {
+    hints->domain_attr->name = strdup(domain.c_str());
+  }
+  return hints;
+}
+
+// Asks libfabric; null with `*error` set if it has nothing. With `source`, FI_SOURCE (messages name
+// their sender) is asked for first: not every provider has it.
+InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* error) {
+  InfoPtr hints = MakeHints(rule, options != nullptr ? options->domain : "");
+  if (hints == nullptr) {
+    *error = FI_ENOMEM;
+    return nullptr;
+  }
+  const bool by_ip = options != nullptr && rule.addressing == Addressing::kIp;
+  const std::string port = by_ip ? std::to_string(options->port) : "";
+  fi_info* found = nullptr;
+  for (const uint64_t source_capability : {uint64_t{FI_SOURCE}, uint64_t{0}}) {
+    hints->caps = FI_MSG | FI_RMA | source_capability;
+    *error =
+        -fi_getinfo(kFabricVersion, by_ip ? options->source_address.c_str() : nullptr,
+                    by_ip ? port.c_str() : nullptr, by_ip ? FI_SOURCE : 0, hints.get(), &found);
+    if (*error == 0) {
+      break;
+    }
+  }
+  return InfoPtr(found);
+}
+
+bool Available(const ProviderRule& rule) {
+  int error = 0;
+  return Query(rule, nullptr, &error) != nullptr;
+}
+
+std::string Join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text.empty() ? "none" : text;
+}
+
+Status NotAvailable(const TransportOptions& options) {
+  return Status(ErrorCode::kUnsupported,
+                "libfabric provider '" + options.provider + "' is not available" +
+                    (options.domain.empty() ? "" : " on domain '" + options.domain + "'") +
+                    "; available here: " + Join(AvailableProviders()) +
+                    ". Choose one of these or 'auto'.");
+}
+
+StatusOr<InfoPtr> ChooseAutomatically(const TransportOptions& options) {
+  for (const ProviderRule& rule : kPreferences) {
+    int error = 0;
+    if (InfoPtr info; rule.automatic && (info = Query(rule, &options, &error)) != nullptr) {
+      return info;
+    }
+  }
+  return Status(ErrorCode::kUnsupported,
+                "no libfabric provider serves source address '" + options.source_address +
+                    (options.domain.empty() ? "'" : "' on domain '" + options.domain + "'") +
+                    "; available here: " + Join(AvailableProviders()) + ".");
+}
+
+}  // namespace
+
+StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options) {
+  if (options.provider == "auto") {
+    return ChooseAutomatically(options);
+  }
+  const ProviderRule rule = RuleFor(options.provider);
+  int error = 0;
+  InfoPtr info = Query(rule, &options, &error);
+  if (info != nullptr) {
+    return info;
+  }
+  if (error != FI_ENODATA && error != FI_ENOSYS) {
+    return SetUpError(error, "libfabric provider '" + options.provider + "' with source address '" +
+                                 options.source_address + "'");
+  }
+  if (options.domain.empty() && rule.addressing == Addressing::kIp && Available(rule)) {
+    return Status(ErrorCode::kInvalidArgument, "source address '" + options.source_address +
+                                                   "' belongs to no interface that provider '" +
+                                                   options.provider +
+                                                   "' can use; give an address of this machine.");
+  }
+  return NotAvailable(options);
+}
+
+std::vector<std::string> AvailableProviders() {
+  std::vector<std::string> names;
+  for (const ProviderRule& rule : kPreferences) {
+    if (Available(rule)) {
+      names.emplace_back(rule.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace ferry::transport
