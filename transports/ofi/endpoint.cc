@@ -51,22 +51,38 @@ Status OpenCompletionQueue(Endpoint* e, size_t entries) {
   return Status();
 }
 
-Status Enable(Endpoint* e, const TransportOptions& options) {
+// The address is taken by fi_endpoint or by fi_enable, as the provider likes.
+int OpenAndEnable(Endpoint* e) {
   fid_ep* endpoint = nullptr;
-  FERRY_RETURN_IF_ERROR(
-      Check(fi_endpoint(e->domain.get(), e->info.get(), &endpoint, nullptr), "fi_endpoint"));
-  e->endpoint.reset(endpoint);
-  FERRY_RETURN_IF_ERROR(Check(fi_ep_bind(endpoint, &e->addresses->fid, 0), "fi_ep_bind"));
-  FERRY_RETURN_IF_ERROR(
-      Check(fi_ep_bind(endpoint, &e->completions->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind"));
-  const int error = fi_enable(endpoint);
-  if (error == -FI_EADDRINUSE) {
-    return Status(ErrorCode::kAlreadyExists, "port " + std::to_string(options.port) + " of " +
-                                                 options.source_address +
-                                                 " is in use; choose another port, or 0 for any.");
+  int error = fi_endpoint(e->domain.get(), e->info.get(), &endpoint, nullptr);
+  if (error != 0) {
+    return error;
   }
-  FERRY_RETURN_IF_ERROR(Check(error, "fi_enable"));
-  return Status();
+  e->endpoint.reset(endpoint);
+  error = fi_ep_bind(endpoint, &e->addresses->fid, 0);
+  if (error == 0) {
+    error = fi_ep_bind(endpoint, &e->completions->fid, FI_TRANSMIT | FI_RECV);
+  }
+  return error == 0 ? fi_enable(endpoint) : error;
+}
+
+Status OpenListener(Endpoint* e, const TransportOptions& options) {
+  const int error = OpenAndEnable(e);
+  switch (-error) {
+    case 0:
+      return Status();
+    case FI_EADDRINUSE:
+      return Status(ErrorCode::kAlreadyExists,
+                    "port " + std::to_string(options.port) + " of " + options.source_address +
+                        " is in use; choose another port, or 0 for any.");
+    case FI_EADDRNOTAVAIL:
+      return Status(ErrorCode::kInvalidArgument,
+                    "source address '" + options.source_address +
+                        "' belongs to no interface of this machine; give one that does.");
+    default:
+      return SetUpError(
+          error, "opening an endpoint of provider " + std::string(e->info->fabric_attr->prov_name));
+  }
 }
 
 Status ReadName(Endpoint* e) {
@@ -112,7 +128,7 @@ StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options
   endpoint->info = std::move(*info);
   FERRY_RETURN_IF_ERROR(OpenDomain(endpoint.get()));
   FERRY_RETURN_IF_ERROR(OpenCompletionQueue(endpoint.get(), queue_entries));
-  FERRY_RETURN_IF_ERROR(Enable(endpoint.get(), options));
+  FERRY_RETURN_IF_ERROR(OpenListener(endpoint.get(), options));
   FERRY_RETURN_IF_ERROR(ReadName(endpoint.get()));
   Describe(endpoint.get());
   return endpoint;
