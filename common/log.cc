@@ -33,7 +33,7 @@ class EscapedMessage : public spdlog::custom_flag_formatter {
   explicit EscapedMessage(bool json) : json_(json) {}
 
   void format(const spdlog::details::log_msg& message, const std::tm&,
-              spdlog::memory_buf_t& out) override {  // NOLINT: spdlog's name
+              spdlog::memory_buf_t& out) override {
     for (const char c : message.payload) {
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
         fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(c));
@@ -46,7 +46,7 @@ class EscapedMessage : public spdlog::custom_flag_formatter {
     }
   }
 
-  std::unique_ptr<custom_flag_formatter> clone() const override {  // NOLINT: spdlog's name
+  std::unique_ptr<custom_flag_formatter> clone() const override {
     return std::make_unique<EscapedMessage>(json_);
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kKibi = 1024;
 constexpr uint64_t kMebi = 1024 * kKibi;
-constexpr uint64_t kTebi = 1024 * 1024 * kMebi;
+constexpr uint64_t kTebi = kMebi * kMebi;
 constexpr uint64_t kHourMs = 3'600'000;
 constexpr uint64_t kSecondUs = 1'000'000;
 constexpr uint64_t kMillion = 1ULL << 20;
