@@ -1,0 +1,30 @@
+"""Turns `bazel aquery 'mnemonic("CppCompile", ...)' --output=jsonproto` into compile_commands.json.
+
+Reads standard input, writes standard output. Commands run in the workspace root, where Bazel's
+bazel-out link makes generated headers visible.
+"""
+
+import json
+import os
+import sys
+
+# Flags of gcc that clang's tools do not know.
+GCC_ONLY = {"-fno-canonical-system-headers", "-Wno-free-nonheap-object",
+            "-Wunused-but-set-parameter", "-Wno-tsan"}
+
+# Bazel redefines these for reproducible builds, which clang-tidy reports.
+REDEFINED = ("-D__DATE__", "-D__TIME__", "-D__TIMESTAMP__")
+
+
+def main():
+    commands = []
+    for action in json.load(sys.stdin).get("actions", []):
+        arguments = [a for a in action["arguments"]
+                     if a not in GCC_ONLY and not a.startswith(REDEFINED)]
+        source = arguments[arguments.index("-c") + 1]
+        commands.append({"directory": os.getcwd(), "file": source, "arguments": arguments})
+    json.dump(commands, sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()

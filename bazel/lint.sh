@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# `./dev lint`: formatting, clang-tidy on what changed, the direction of dependencies, habits.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+problems=0
+
+# clean WHAT COMMAND...: a check that passes when the command succeeds and prints nothing.
+clean() {
+  local what=$1 found
+  shift
+  if ! found=$("$@" 2>&1) || [[ -n $found ]]; then
+    printf 'lint: %s\n%s\n' "$what" "$found"
+    problems=$((problems + 1))
+  fi
+}
+
+# absent REGEX PATHSPEC...: prints the tracked lines of code, comments left out, that match.
+absent() { git grep -nP "^(?! *//).*($1)" -- '*.h' '*.cc' '*.c' "${@:2}" || true; }
+
+unformatted() {
+  clang-format --dry-run -Werror "$@" 2>&1 | sed -n 's/:[0-9]*:[0-9]*: error: .*//p' | sort -u
+}
+
+# query EXPRESSION: labels, without Bazel's chatter.
+query() { bazel query --noimplicit_deps --noshow_progress --ui_event_filters=-info "$1"; }
+
+# uses FOLDER ALLOWED...: prints what targets of FOLDER depend on outside the folders allowed.
+uses() {
+  local folder expression
+  [[ -d $1 ]] || return 0
+  expression="deps(//$1/...) intersect //..."
+  for folder in "$@" third_party; do
+    [[ -d $folder ]] && expression+=" except //$folder/..."
+  done
+  query "$expression"
+}
+
+# layer FOLDER ALLOWED...: FOLDER depends on nothing of ours but the folders allowed.
+layer() { clean "$1 may depend only on: $*" uses "$@"; }
+
+check_dependencies() {
+  layer common
+  layer proto
+  layer shm common
+  layer config common
+  layer transports common
+  layer gpu_backends common
+  layer engine shm common
+  layer client engine shm proto config gpu_backends common
+  layer daemon engine shm proto config transports gpu_backends common
+  clean "libferry links gRPC or spdlog" \
+    query "somepath(//client:libferry.so, //third_party:grpc + //third_party:spdlog)"
+  clean "a concrete transport is named outside ferryd's main" \
+    query "rdeps(//..., //transports/... except //transports/api/..., 1)
+           except (//transports/... + //tests/... + //daemon:all)"
+}
+
+# One process per file and core; its tally of warnings in system headers is left out.
+tidy() {
+  printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p . 2>&1 |
+    grep -v ' warnings\? generated\.$' || [[ ${PIPESTATUS[1]} == 0 ]]
+}
+
+changed_sources() {
+  local base
+  base=$(git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
+  [[ $base != $(git rev-parse HEAD) ]] || base=$(git rev-parse -q --verify HEAD~ || echo HEAD)
+  git diff --name-only --diff-filter=d "$base" -- '*.cc'
+}
+
+warn_of_long_files() {
+  local file lines limit
+  while read -r file; do
+    lines=$(wc -l <"$file")
+    case $file in *.h) limit=300 ;; *) limit=600 ;; esac
+    ((lines <= limit)) || echo "lint: warning: $file has $lines lines (limit $limit)"
+  done < <(git ls-files '*.h' '*.cc' '*.c')
+}
+
+mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.c')
+clean "format these with clang-format -i" unformatted "${sources[@]}"
+clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/'
+# A GPU backend may not look at shm/, so the emulated one has its own word.h; tests look at words raw.
+clean "atomics on shared memory go through shm/atomic.h" \
+  absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!gpu_backends/host/word.h' ':!tests/'
+clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b'
+check_dependencies
+warn_of_long_files
+mapfile -t sources < <(changed_sources)
+if ((${#sources[@]})); then
+  ./dev compdb
+  clean "clang-tidy" tidy "${sources[@]}"
+fi
+((problems == 0)) || exit 1
+echo "lint: clean"

@@ -1,0 +1,116 @@
+"""Sums up test runs: test_summary.py NAME=FILE...
+
+Each FILE is what one `bazel test --build_event_json_file=FILE` wrote. Names every failure and every
+skipped test with its reason, then prints `N passed, N failed` (and `, N skipped`) over all cases of
+all files. A test that was not built or not run, or died without a verdict, and any other target that
+was not built, count as failed. Exits with 1 if any failed.
+"""
+
+import json
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, 0, 0
+
+    def fail(self, what):
+        self.failed += 1
+        print("FAILED  " + what)
+
+    def skip(self, what, reason):
+        self.skipped += 1
+        print("SKIPPED " + what + ": " + (reason or "no reason given"))
+
+
+def read_events(path):
+    """The events of `path` as (kind, id, event); none if Bazel wrote no file."""
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                event = json.loads(line)
+                (kind, event_id), = event["id"].items()
+                yield kind, event_id, event
+    except FileNotFoundError:
+        return
+
+
+def excluded_tags(options):
+    """The tags that --test_tag_filters=-tag,... leaves out."""
+    prefix = "--test_tag_filters="
+    filters = [o[len(prefix):] for o in options if o.startswith(prefix)]
+    return {tag[1:] for tag in (filters or [""])[-1].split(",") if tag.startswith("-")}
+
+
+def count_cases(label, uris, tally):
+    """Adds up the cases in the test.xml files; returns how many failed."""
+    failed_before = tally.failed
+    for uri in uris:
+        root = ElementTree.parse(urllib.parse.unquote(urllib.parse.urlparse(uri).path))
+        for case in root.iter("testcase"):
+            name = label + " " + ".".join(filter(None, [case.get("classname"), case.get("name")]))
+            skipped = case.find("skipped")
+            if case.find("failure") is not None or case.find("error") is not None:
+                tally.fail(name)
+            elif case.get("status") == "notrun":
+                tally.skip(name, "disabled")
+            elif skipped is not None or case.get("result") == "skipped":
+                reason = "" if skipped is None else skipped.get("message", "")
+                tally.skip(name, " ".join(reason.split()[1:]))  # without "file:line"
+            else:
+                tally.passed += 1
+    return tally.failed - failed_before
+
+
+def count_run(name, path, tally):
+    tests, verdicts, uris, not_built = set(), {}, {}, {}
+    excluded, exit_code = set(), None
+    failed_before = tally.failed
+    for kind, event_id, event in read_events(path):
+        label = event_id.get("label") if isinstance(event_id, dict) else None
+        if kind == "optionsParsed":
+            excluded = excluded_tags(event["optionsParsed"].get("cmdLine", []))
+        elif kind == "targetConfigured" and "configured" in event:
+            target = event["configured"]
+            if target["targetKind"].endswith("_test rule"):
+                if not excluded & set(target.get("tag", [])):
+                    tests.add(label)
+        elif kind == "targetCompleted" and not event.get("completed", {}).get("success"):
+            not_built[label] = "was not built"
+        elif kind == "pattern" and "aborted" in event:
+            not_built[" ".join(event_id["pattern"])] = event["aborted"].get("description", "")
+        elif kind == "testResult" and "testResult" in event:
+            files = event["testResult"].get("testActionOutput", [])
+            uris.setdefault(label, []).extend(
+                f["uri"] for f in files if f["name"] == "test.xml")
+        elif kind == "testSummary" and "testSummary" in event:
+            verdicts[label] = event["testSummary"]["overallStatus"]
+        elif kind == "buildFinished":
+            exit_code = event["finished"]["exitCode"].get("code", 0)
+
+    for label, reason in sorted(not_built.items()):
+        tally.fail(name + label + " " + reason)
+    for label in sorted(tests - set(not_built)):
+        verdict = verdicts.get(label, "was not run")
+        failures = count_cases(name + label, uris.get(label, []), tally)
+        if verdict != "PASSED" and failures == 0:  # killed, timed out, or a sanitizer's report
+            tally.fail(name + label + " " + verdict)
+    if exit_code != 0 and tally.failed == failed_before:
+        tally.fail(name + ("Bazel did not run" if exit_code is None else
+                           "Bazel ended with code %d" % exit_code))
+
+
+def main():
+    tally = Tally()
+    for argument in sys.argv[1:]:
+        name, _, path = argument.rpartition("=")
+        count_run(name + ": ", path, tally)
+    skipped = ", %d skipped" % tally.skipped if tally.skipped else ""
+    print("%d passed, %d failed%s" % (tally.passed, tally.failed, skipped))
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
