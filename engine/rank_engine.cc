@@ -52,17 +52,27 @@ uint32_t RankEngine::Progress(Effects& effects) {
     ApplyDeaths(effects);
     ++handled;
   }
+  if (handled >= kDrainBudget) {
+    effects.self = true;  // more may be there: a sleeping thread must not rely on us
+  }
   return handled;
 }
 
 bool RankEngine::HasWork() const {
-  return consumers_[hot_lane_].Peek() != nullptr || wake_.HasActivity() ||
-         shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
+  // The lane that spoke last needs no look of its own: a message drained ahead of its activity bit
+  // leaves the bit set.
+  return wake_.HasActivity() ||
+         shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_);
+}
+
+bool RankEngine::HasArrivals() const {
+  return std::any_of(consumers_.begin(), consumers_.end(),
+                     [](const shm::LaneConsumer& lane) { return lane.Peek() != nullptr; });
 }
 
 bool RankEngine::WaitsForRoom() const {
   return shm::LoadRelaxed(view_.layout->queued_sends) != 0 ||
-         shm::LoadRelaxed(view_.layout->control_first) != 0 || !credit_owed_.empty();
+         shm::LoadRelaxed(view_.layout->control_first) != 0;
 }
 
 ErrorCode RankEngine::RecoverFromDeadHolder() {

@@ -92,8 +92,9 @@ class RankEngine {
   uint32_t Progress(Effects& effects);
   // Whether Progress would find something (any thread; a hint without the lease).
   bool HasWork() const;
-  // True while something waits for room that a peer or the daemon will make: then HasWork says
-  // nothing.
+  // Whether some lane holds a descriptor (looks at each; any thread).
+  bool HasArrivals() const;
+  // True while something waits for room that a peer or the daemon will make (any thread).
   bool WaitsForRoom() const;
   // After the lease was taken from a dead holder: rolls its mutation forward and forgets nothing it
   // may have had in hand.

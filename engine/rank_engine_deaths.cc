@@ -19,7 +19,7 @@ ErrorCode RankEngine::DeathOf(int32_t peer) const {
 }
 
 void RankEngine::ApplyDeaths(Effects& effects) {
-  deaths_seen_ = shm::LoadAcquire(wake_.layout()->death_epoch);
+  shm::StoreRelaxed(deaths_seen_, shm::LoadAcquire(wake_.layout()->death_epoch));
   // What the dead had sent before still counts: empty the lanes first.
   for (uint32_t lane = 0; lane < consumers_.size(); ++lane) {
     DrainLane(lane, shm::kLaneSlots, effects);

@@ -27,7 +27,7 @@ void Wake::RestoreActivity(uint32_t lane) {
 }
 
 uint32_t Wake::PrepareToSleep() {
-  // Pairs with AfterPublish, which reads `sleepers` after it bumped `sequence`.
+  // Pairs with WakeSleepers, which reads `sleepers` after it bumped `sequence`.
   FetchAdd(layout_->sleepers, 1, std::memory_order_seq_cst);
   return Load(layout_->sequence, std::memory_order_seq_cst);
 }
@@ -42,11 +42,6 @@ void Wake::Sleep(uint32_t sequence, uint64_t timeout_ns) {
           nullptr, 0);
   CancelSleep();
 }
-
-void Wake::Enter() { FetchAdd(layout_->inside, 1, std::memory_order_seq_cst); }
-
-// Pairs with AfterPublish: a publisher that does not see this is seen by the caller's next look.
-void Wake::Leave() { FetchAdd(layout_->inside, ~uint32_t{0}, std::memory_order_seq_cst); }
 
 void Wake::Poison(ErrorCode error) {
   int32_t none = 0;

@@ -29,12 +29,6 @@
 
 namespace ferry::shm {
 
-// What a publisher learns about the rank it published to.
-struct PublishResult {
-  bool woke_sleeper = false;   // a futex call was made
-  bool nobody_inside = false;  // no thread of the rank is in a blocking call: the rank computes
-};
-
 class Wake {
  public:
   Wake() = default;
@@ -43,9 +37,17 @@ class Wake {
   // Announces that lane `lane` (< kMaxLanes) has something (already stored with release): bumps the
   // wake word with a sequentially consistent read-modify-write, sets the activity bit if it is
   // clear, and wakes sleepers.
-  PublishResult PublishLane(uint32_t lane);
+  void PublishLane(uint32_t lane);
   // The same without a lane: a completion or a state change.
-  PublishResult Publish();
+  void Publish();
+  // After publishing work that cannot wait for the rank's next call (a rendezvous, a full lane):
+  // whether no thread of the rank is inside, so that the progress worker must step in. A thread
+  // that leaves meanwhile sees that it was asked (TakeUrgent).
+  bool MustAttend();
+
+  // Publishes to a sleeper that waits for a descriptor and not for the futex: the daemon. True: it
+  // sleeps (or is about to), so ring its doorbell.
+  bool AnnounceLane(uint32_t lane);
 
   // Takes the activity bits of word `word_index` (0 .. kActivityWords - 1) and clears them. The
   // lanes they name must be drained after the call, not before. A holder killed in between has lost
@@ -62,11 +64,11 @@ class Wake {
   // leaves the sleepers. Returns early on signals; callers look for work and call again.
   void Sleep(uint32_t sequence, uint64_t timeout_ns);
 
-  // Entering and leaving blocking calls: publishers of work that cannot wait see whether to call
-  // the daemon. A publisher that still saw the thread inside called nobody: look for work once more
-  // after Leave, or hand it over.
-  void Enter();
-  void Leave();
+  // Entering and leaving blocking calls. A thread that leaves and gets true from TakeUrgent looks
+  // whether lanes still hold something, and if so hands it to the progress worker.
+  void Enter() { FetchAdd(layout_->inside, 1, std::memory_order_seq_cst); }
+  void Leave() { FetchAdd(layout_->inside, ~uint32_t{0}, std::memory_order_seq_cst); }
+  bool TakeUrgent();
 
   // Poisons the rank: everything on it fails with `error` from now on. First one wins.
   void Poison(ErrorCode error);
@@ -75,26 +77,22 @@ class Wake {
   WakeLayout* layout() const { return layout_; }
 
  private:
-  PublishResult AfterPublish();
+  void Bump(uint32_t lane);
+  void WakeSleepers();
   void WakeAll();
 
   WakeLayout* layout_ = nullptr;
 };
 
-inline PublishResult Wake::AfterPublish() {
-  PublishResult result;
+inline void Wake::WakeSleepers() {
   // Pairs with PrepareToSleep: either this sees the sleeper, or the sleeper's last look sees the
   // work.
   if (Load(layout_->sleepers, std::memory_order_seq_cst) != 0) [[unlikely]] {
     WakeAll();
-    result.woke_sleeper = true;
   }
-  // Pairs with Leave, in the same way.
-  result.nobody_inside = Load(layout_->inside, std::memory_order_seq_cst) == 0;
-  return result;
 }
 
-inline PublishResult Wake::PublishLane(uint32_t lane) {
+inline void Wake::Bump(uint32_t lane) {
   // Pairs with TakeActivity and PrepareToSleep, which read `sequence`: publishes the message.
   FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);
   uint64_t& word = layout_->activity[lane / 64];
@@ -104,13 +102,38 @@ inline PublishResult Wake::PublishLane(uint32_t lane) {
   if ((Load(word, std::memory_order_seq_cst) & bit) == 0) {
     FetchOr(word, bit, std::memory_order_seq_cst);
   }
-  return AfterPublish();
 }
 
-inline PublishResult Wake::Publish() {
+inline void Wake::PublishLane(uint32_t lane) {
+  Bump(lane);
+  WakeSleepers();
+}
+
+inline void Wake::Publish() {
   // Pairs with PrepareToSleep: publishes what was completed.
   FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);
-  return AfterPublish();
+  WakeSleepers();
+}
+
+inline bool Wake::AnnounceLane(uint32_t lane) {
+  Bump(lane);
+  // Pairs with the daemon's own preparation to sleep, as in WakeSleepers.
+  return Load(layout_->sleepers, std::memory_order_seq_cst) != 0;
+}
+
+inline bool Wake::MustAttend() {
+  // Pairs with TakeUrgent after Leave: either this sees that nobody is inside, or the thread that
+  // leaves sees the mark.
+  Exchange(layout_->urgent, 1U, std::memory_order_seq_cst);
+  return Load(layout_->inside, std::memory_order_seq_cst) == 0;
+}
+
+inline bool Wake::TakeUrgent() {
+  // Pairs with MustAttend.
+  if (Load(layout_->urgent, std::memory_order_seq_cst) == 0) {
+    return false;
+  }
+  return Exchange(layout_->urgent, 0U, std::memory_order_seq_cst) != 0;
 }
 
 inline uint64_t Wake::TakeActivity(uint32_t word_index) {

@@ -16,21 +16,25 @@ inline constexpr uint32_t kMaxLanes = kActivityWords * 64;  // 255 peers of the 
 // sleeper adds itself to `sleepers` and then looks for work once more. One of the two always sees
 // the other (shm/wake.h).
 struct alignas(128) WakeLayout {
-  uint32_t sequence;  // bumped by every publisher, and once more before it wakes sleepers
-  uint32_t sleepers;  // threads asleep, or about to be
-  uint32_t inside;    // threads of the rank inside a blocking call: 0 = the rank computes
-  int32_t poison;     // ErrorCode: once set, everything on this rank fails with it
+  // Line 0: what publishers write.
+  uint32_t sequence;                  // bumped by every publisher
+  uint32_t sleepers;                  // threads asleep, or about to be
   uint64_t activity[kActivityWords];  // bit i: lane i may have something
-  uint32_t death_epoch;  // bumped by the daemon after it marked a rank dead in SessionLayout::dead
-  uint32_t reserved0;
-  uint64_t reserved[9];
+  uint64_t reserved0[3];
+  // Line 1: what the rank's own threads write or poll; publishers touch it for urgent work only.
+  uint32_t inside;       // threads of the rank inside a blocking call: 0 = the rank computes
+  uint32_t urgent;       // 1: urgent work was published since a thread last left
+  uint32_t death_epoch;  // bumped by the daemon after it marked a rank dead in SessionLayout::peers
+  int32_t poison;        // ErrorCode: once set, everything on this rank fails with it
+  uint64_t reserved1[6];
 };
 FERRY_ASSERT_LAYOUT(WakeLayout, 128);
 FERRY_ASSERT_OFFSET(WakeLayout, sequence, 0);
 FERRY_ASSERT_OFFSET(WakeLayout, sleepers, 4);
-FERRY_ASSERT_OFFSET(WakeLayout, inside, 8);
-FERRY_ASSERT_OFFSET(WakeLayout, poison, 12);
-FERRY_ASSERT_OFFSET(WakeLayout, activity, 16);
-FERRY_ASSERT_OFFSET(WakeLayout, death_epoch, 48);
+FERRY_ASSERT_OFFSET(WakeLayout, activity, 8);
+FERRY_ASSERT_OFFSET(WakeLayout, inside, 64);
+FERRY_ASSERT_OFFSET(WakeLayout, urgent, 68);
+FERRY_ASSERT_OFFSET(WakeLayout, death_epoch, 72);
+FERRY_ASSERT_OFFSET(WakeLayout, poison, 76);
 
 }  // namespace ferry::shm
