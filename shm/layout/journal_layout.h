@@ -15,8 +15,8 @@ namespace ferry::shm {
 inline constexpr uint32_t kJournalEntries = 62;
 
 struct JournalEntry {
-  uint64_t
-      place;  // bit 63: in the inbox, not the session segment; bit 62: 64-bit word; rest: offset
+  // Bit 63: in the inbox, not the session segment; bit 62: a 64-bit word; the rest: the offset.
+  uint64_t place;
   uint64_t value;
 };
 FERRY_ASSERT_LAYOUT(JournalEntry, 16);

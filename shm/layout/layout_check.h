@@ -7,8 +7,9 @@
 namespace ferry::shm {
 
 template <typename T>
-inline constexpr bool kIsSharedLayout = std::is_standard_layout_v<T>&&
-    std::is_trivially_copyable_v<T>&& std::is_trivially_default_constructible_v<T>;
+inline constexpr bool kIsSharedLayout =
+    std::conjunction_v<std::is_standard_layout<T>, std::is_trivially_copyable<T>,
+                       std::is_trivially_default_constructible<T>>;
 
 }  // namespace ferry::shm
 

@@ -1,0 +1,325 @@
+// The literal numbers of every layout in shared memory. A failure here means that programs of two
+// builds no longer understand each other: bump kLayoutVersion in common/version.h, then change the
+// numbers.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/version.h"
+#include "shm/layout/counter_layout.h"
+#include "shm/layout/descriptor.h"
+#include "shm/layout/inbox_layout.h"
+#include "shm/layout/journal_layout.h"
+#include "shm/layout/lane_layout.h"
+#include "shm/layout/lease_layout.h"
+#include "shm/layout/match_layout.h"
+#include "shm/layout/mpsc_ring_layout.h"
+#include "shm/layout/request_layout.h"
+#include "shm/layout/segment_header.h"
+#include "shm/layout/session_layout.h"
+#include "shm/layout/transfer_layout.h"
+#include "shm/layout/wake_layout.h"
+
+namespace ferry::shm {
+namespace {
+
+constexpr char kBump[] = "a layout changed: bump kLayoutVersion";
+
+#define EXPECT_SIZE(type, size_bytes) EXPECT_EQ(sizeof(type), size_bytes##U) << kBump
+#define EXPECT_AT(type, member, offset) EXPECT_EQ(offsetof(type, member), offset##U) << kBump
+
+TEST(LayoutTest, SegmentHeader) {
+  EXPECT_SIZE(SegmentHeader, 128);
+  EXPECT_AT(SegmentHeader, magic, 0);
+  EXPECT_AT(SegmentHeader, layout_version, 8);
+  EXPECT_AT(SegmentHeader, kind, 12);
+  EXPECT_AT(SegmentHeader, size_bytes, 16);
+  EXPECT_AT(SegmentHeader, creator_pid, 24);
+  EXPECT_AT(SegmentHeader, rank, 28);
+  EXPECT_AT(SegmentHeader, job_size, 32);
+  EXPECT_AT(SegmentHeader, local_size, 36);
+  EXPECT_AT(SegmentHeader, request_limit, 40);
+  EXPECT_AT(SegmentHeader, unexpected_limit, 44);
+}
+
+TEST(LayoutTest, Descriptor) {
+  EXPECT_SIZE(Descriptor, 64);
+  EXPECT_AT(Descriptor, stamp, 0);
+  EXPECT_AT(Descriptor, kind, 4);
+  EXPECT_AT(Descriptor, flags, 5);
+  EXPECT_AT(Descriptor, cell, 6);
+  EXPECT_AT(Descriptor, source, 8);
+  EXPECT_AT(Descriptor, destination, 12);
+  EXPECT_AT(Descriptor, context, 16);
+  EXPECT_AT(Descriptor, tag, 20);
+  EXPECT_AT(Descriptor, size_bytes, 24);
+  EXPECT_AT(Descriptor, payload, 32);
+}
+
+TEST(LayoutTest, Location) {
+  EXPECT_SIZE(Location, 16);
+  EXPECT_AT(Location, region, 0);
+  EXPECT_AT(Location, address, 8);
+}
+
+TEST(LayoutTest, LocalRts) {
+  EXPECT_SIZE(LocalRts, 32);
+  EXPECT_AT(LocalRts, transfer, 0);
+  EXPECT_AT(LocalRts, generation, 4);
+}
+
+TEST(LayoutTest, RemoteRts) {
+  EXPECT_SIZE(RemoteRts, 32);
+  EXPECT_AT(RemoteRts, send_request, 0);
+  EXPECT_AT(RemoteRts, send_generation, 4);
+  EXPECT_AT(RemoteRts, key, 8);
+  EXPECT_AT(RemoteRts, where, 16);
+}
+
+TEST(LayoutTest, PullCommand) {
+  EXPECT_SIZE(PullCommand, 32);
+  EXPECT_AT(PullCommand, transfer, 0);
+  EXPECT_AT(PullCommand, generation, 4);
+}
+
+TEST(LayoutTest, TransferResult) {
+  EXPECT_SIZE(TransferResult, 32);
+  EXPECT_AT(TransferResult, request, 0);
+  EXPECT_AT(TransferResult, generation, 4);
+  EXPECT_AT(TransferResult, error, 8);
+}
+
+TEST(LayoutTest, CreditReturn) {
+  EXPECT_SIZE(CreditReturn, 32);
+  EXPECT_AT(CreditReturn, count, 0);
+}
+
+TEST(LayoutTest, LaneProducerWords) {
+  EXPECT_SIZE(LaneProducerWords, 128);
+  EXPECT_AT(LaneProducerWords, state, 0);
+  EXPECT_AT(LaneProducerWords, producer_rank, 4);
+  EXPECT_AT(LaneProducerWords, tail, 8);
+  EXPECT_AT(LaneProducerWords, waiting, 16);
+}
+
+TEST(LayoutTest, LaneConsumerWords) {
+  EXPECT_SIZE(LaneConsumerWords, 128);
+  EXPECT_AT(LaneConsumerWords, head, 0);
+}
+
+TEST(LayoutTest, LaneLayout) {
+  EXPECT_SIZE(LaneLayout, 544768);
+  EXPECT_AT(LaneLayout, producer, 0);
+  EXPECT_AT(LaneLayout, consumer, 128);
+  EXPECT_AT(LaneLayout, cell_state, 256);
+  EXPECT_AT(LaneLayout, slots, 384);
+  EXPECT_AT(LaneLayout, cells, 20480);
+}
+
+TEST(LayoutTest, WakeLayout) {
+  EXPECT_SIZE(WakeLayout, 128);
+  EXPECT_AT(WakeLayout, sequence, 0);
+  EXPECT_AT(WakeLayout, sleepers, 4);
+  EXPECT_AT(WakeLayout, inside, 8);
+  EXPECT_AT(WakeLayout, poison, 12);
+  EXPECT_AT(WakeLayout, activity, 16);
+  EXPECT_AT(WakeLayout, death_epoch, 48);
+}
+
+TEST(LayoutTest, InboxLayout) {
+  EXPECT_SIZE(InboxLayout, 4096);
+  EXPECT_AT(InboxLayout, header, 0);
+  EXPECT_AT(InboxLayout, wake, 128);
+}
+
+TEST(LayoutTest, TransferLayout) {
+  EXPECT_SIZE(TransferLayout, 128);
+  EXPECT_AT(TransferLayout, state, 0);
+  EXPECT_AT(TransferLayout, generation, 4);
+  EXPECT_AT(TransferLayout, source, 8);
+  EXPECT_AT(TransferLayout, destination, 24);
+  EXPECT_AT(TransferLayout, size_bytes, 40);
+  EXPECT_AT(TransferLayout, chunk_bytes, 48);
+  EXPECT_AT(TransferLayout, source_rank, 52);
+  EXPECT_AT(TransferLayout, claim, 64);
+  EXPECT_AT(TransferLayout, done_chunks, 72);
+  EXPECT_AT(TransferLayout, error, 76);
+  EXPECT_AT(TransferLayout, remote_key, 80);
+  EXPECT_AT(TransferLayout, remote_request, 88);
+  EXPECT_AT(TransferLayout, remote_generation, 92);
+  EXPECT_AT(TransferLayout, remote_flags, 96);
+  EXPECT_AT(TransferLayout, destination_rank, 100);
+}
+
+TEST(LayoutTest, LeaseLayout) {
+  EXPECT_SIZE(LeaseLayout, 128);
+  EXPECT_AT(LeaseLayout, word, 0);
+  EXPECT_AT(LeaseLayout, handovers, 8);
+}
+
+TEST(LayoutTest, JournalEntry) {
+  EXPECT_SIZE(JournalEntry, 16);
+  EXPECT_AT(JournalEntry, value, 8);
+}
+
+TEST(LayoutTest, JournalLayout) {
+  EXPECT_SIZE(JournalLayout, 1024);
+  EXPECT_AT(JournalLayout, count, 0);
+  EXPECT_AT(JournalLayout, recoveries, 8);
+  EXPECT_AT(JournalLayout, entries, 32);
+}
+
+TEST(LayoutTest, PeerWords) {
+  EXPECT_SIZE(PeerWords, 32);
+  EXPECT_AT(PeerWords, queue_first, 0);
+  EXPECT_AT(PeerWords, queue_last, 4);
+  EXPECT_AT(PeerWords, sent, 8);
+  EXPECT_AT(PeerWords, credited, 12);
+  EXPECT_AT(PeerWords, drained, 16);
+  EXPECT_AT(PeerWords, returned, 20);
+  EXPECT_AT(PeerWords, dead, 24);
+}
+
+TEST(LayoutTest, SessionLayout) {
+  EXPECT_SIZE(SessionLayout, 581632);
+  EXPECT_AT(SessionLayout, header, 0);
+  EXPECT_AT(SessionLayout, lease, 128);
+  EXPECT_AT(SessionLayout, journal, 256);
+  EXPECT_AT(SessionLayout, daemon_wake, 1280);
+  EXPECT_AT(SessionLayout, counters, 1408);
+  EXPECT_AT(SessionLayout, request_fresh, 1792);
+  EXPECT_AT(SessionLayout, queued_sends, 1796);
+  EXPECT_AT(SessionLayout, control_first, 1800);
+  EXPECT_AT(SessionLayout, control_last, 1804);
+  EXPECT_AT(SessionLayout, peers, 1920);
+  EXPECT_AT(SessionLayout, to_daemon, 36864);
+}
+
+TEST(LayoutTest, RequestLayout) {
+  EXPECT_SIZE(RequestLayout, 192);
+  EXPECT_AT(RequestLayout, state, 0);
+  EXPECT_AT(RequestLayout, generation, 4);
+  EXPECT_AT(RequestLayout, kind, 8);
+  EXPECT_AT(RequestLayout, flags, 12);
+  EXPECT_AT(RequestLayout, context, 16);
+  EXPECT_AT(RequestLayout, peer, 20);
+  EXPECT_AT(RequestLayout, tag, 24);
+  EXPECT_AT(RequestLayout, next, 28);
+  EXPECT_AT(RequestLayout, buffer, 32);
+  EXPECT_AT(RequestLayout, size_bytes, 48);
+  EXPECT_AT(RequestLayout, error, 56);
+  EXPECT_AT(RequestLayout, status_source, 60);
+  EXPECT_AT(RequestLayout, status_tag, 64);
+  EXPECT_AT(RequestLayout, match_entry, 68);
+  EXPECT_AT(RequestLayout, message_bytes, 72);
+  EXPECT_AT(RequestLayout, lane, 80);
+  EXPECT_AT(RequestLayout, cell, 84);
+  EXPECT_AT(RequestLayout, descriptor_kind, 86);
+  EXPECT_AT(RequestLayout, descriptor_flags, 87);
+  EXPECT_AT(RequestLayout, transfer_rank, 88);
+  EXPECT_AT(RequestLayout, transfer_index, 92);
+  EXPECT_AT(RequestLayout, transfer_generation, 96);
+  EXPECT_AT(RequestLayout, payload, 104);
+  EXPECT_AT(RequestLayout, user_address, 136);
+}
+
+TEST(LayoutTest, MatchEntry) {
+  EXPECT_SIZE(MatchEntry, 128);
+  EXPECT_AT(MatchEntry, state, 0);
+  EXPECT_AT(MatchEntry, context, 4);
+  EXPECT_AT(MatchEntry, source, 8);
+  EXPECT_AT(MatchEntry, tag, 12);
+  EXPECT_AT(MatchEntry, sequence, 16);
+  EXPECT_AT(MatchEntry, next, 24);
+  EXPECT_AT(MatchEntry, previous, 40);
+  EXPECT_AT(MatchEntry, request, 56);
+  EXPECT_AT(MatchEntry, lane, 60);
+  EXPECT_AT(MatchEntry, size_bytes, 64);
+  EXPECT_AT(MatchEntry, kind, 72);
+  EXPECT_AT(MatchEntry, flags, 73);
+  EXPECT_AT(MatchEntry, cell, 74);
+  EXPECT_AT(MatchEntry, payload, 80);
+}
+
+TEST(LayoutTest, MatchBucket) {
+  EXPECT_SIZE(MatchBucket, 8);
+  EXPECT_AT(MatchBucket, first, 0);
+  EXPECT_AT(MatchBucket, last, 4);
+}
+
+TEST(LayoutTest, MatchTableLayout) {
+  EXPECT_SIZE(MatchTableLayout, 45056);
+  EXPECT_AT(MatchTableLayout, capacity, 0);
+  EXPECT_AT(MatchTableLayout, free_first, 4);
+  EXPECT_AT(MatchTableLayout, fresh, 8);
+  EXPECT_AT(MatchTableLayout, posted_count, 12);
+  EXPECT_AT(MatchTableLayout, unexpected_count, 16);
+  EXPECT_AT(MatchTableLayout, posted_kind_count, 20);
+  EXPECT_AT(MatchTableLayout, next_sequence, 40);
+  EXPECT_AT(MatchTableLayout, posted, 128);
+  EXPECT_AT(MatchTableLayout, unexpected, 8320);
+}
+
+TEST(LayoutTest, CounterLayout) {
+  EXPECT_SIZE(CounterLayout, 64);
+  EXPECT_AT(CounterLayout, value, 0);
+  EXPECT_AT(CounterLayout, error, 8);
+}
+
+TEST(LayoutTest, MpscSlot) {
+  EXPECT_SIZE(MpscSlot, 64);
+  EXPECT_AT(MpscSlot, turn, 0);
+  EXPECT_AT(MpscSlot, payload, 8);
+}
+
+TEST(LayoutTest, MpscRingLayout) {
+  EXPECT_SIZE(MpscRingLayout, 384);
+  EXPECT_AT(MpscRingLayout, tickets, 0);
+  EXPECT_AT(MpscRingLayout, head, 128);
+  EXPECT_AT(MpscRingLayout, capacity, 256);
+}
+
+TEST(LayoutTest, Constants) {
+  EXPECT_EQ(kLayoutVersion, 1U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
+  EXPECT_EQ(kLaneSlots, 256U) << kBump;
+  EXPECT_EQ(kLaneCells, 64U) << kBump;
+  EXPECT_EQ(kCellBytes, 8192U) << kBump;
+  EXPECT_EQ(kInlineBytes, 32U) << kBump;
+  EXPECT_EQ(kActivityWords, 4U) << kBump;
+  EXPECT_EQ(kJournalEntries, 62U) << kBump;
+  EXPECT_EQ(kMatchBuckets, 1024U) << kBump;
+  EXPECT_EQ(kMaxRanks, 1024U) << kBump;
+  EXPECT_EQ(kCounterWords, 48U) << kBump;
+  EXPECT_EQ(kMpscPayloadBytes, 56U) << kBump;
+  EXPECT_EQ(kLeaseWanted, 0x80000000U) << kBump;
+  EXPECT_EQ(kLeaseWorker, 0x40000000U) << kBump;
+  EXPECT_EQ(kCounterFailure, 0x4000000000000000ULL) << kBump;
+}
+
+TEST(LayoutTest, PlacesInsideSegments) {
+  EXPECT_EQ(InboxLaneOffset(0), 4096U) << kBump;
+  EXPECT_EQ(InboxLaneOffset(DaemonLane(2)), 1093632U) << kBump;
+  EXPECT_EQ(InboxTransferOffset(2), 1638400U) << kBump;
+  EXPECT_EQ(InboxSizeBytes(2, 100), 1654784U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 581632U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 602112U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 778240U) << kBump;
+}
+
+// The bits that two processes must agree on, written as numbers.
+TEST(LayoutTest, Enumerations) {
+  EXPECT_EQ(static_cast<int>(SegmentKind::kInbox), 2);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kEager), 1);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kCredit), 7);
+  EXPECT_EQ(static_cast<int>(TransferState::kReleased), 4);
+  EXPECT_EQ(static_cast<int>(RequestState::kComplete), 7);
+  EXPECT_EQ(static_cast<int>(RequestKind::kReceive), 2);
+  EXPECT_EQ(static_cast<int>(MatchState::kUnexpected), 2);
+  EXPECT_EQ(static_cast<int>(LaneState::kOpen), 1);
+  EXPECT_EQ(static_cast<int>(CellState::kInUse), 1);
+}
+
+}  // namespace
+}  // namespace ferry::shm

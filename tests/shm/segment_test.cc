@@ -1,0 +1,147 @@
+#include "shm/segment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "tests/shm/child_process.h"
+
+namespace ferry::shm {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kPage = 4096;
+
+TEST(SegmentTest, IsZeroAndSharedBetweenProcesses) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 3 * kPage);
+  ASSERT_TRUE(fd.ok()) << fd.status().ToString();
+  StatusOr<Mapping> mapping = MapSegment(fd->get(), 3 * kPage);
+  ASSERT_TRUE(mapping.ok()) << mapping.status().ToString();
+  ASSERT_EQ(mapping->size_bytes(), 3 * kPage);
+  EXPECT_EQ(mapping->base()[2 * kPage], std::byte{0});
+  ChildProcess child([&] {
+    StatusOr<Mapping> other = MapSegment(fd->get(), 0);
+    if (!other.ok()) {
+      return false;
+    }
+    other->base()[2 * kPage] = std::byte{7};
+    return true;
+  });
+  ASSERT_TRUE(child.Join());
+  EXPECT_EQ(mapping->base()[2 * kPage], std::byte{7});
+}
+
+TEST(SegmentTest, RoundsUpToPages) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", kPage + 1);
+  ASSERT_TRUE(fd.ok());
+  StatusOr<Mapping> mapping = MapSegment(fd->get(), kPage + 1);
+  ASSERT_TRUE(mapping.ok()) << mapping.status().ToString();
+  EXPECT_EQ(mapping->size_bytes(), 2 * kPage);
+}
+
+TEST(SegmentTest, RefusesSizesThatCannotBe) {
+  for (uint64_t size_bytes : {uint64_t{0}, ~uint64_t{0}}) {
+    StatusOr<UniqueFd> fd = CreateSegment("ferry-test", size_bytes);
+    ASSERT_FALSE(fd.ok());
+    EXPECT_EQ(fd.status().code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(fd.status().message(), HasSubstr(std::to_string(size_bytes) + " bytes"));
+  }
+}
+
+TEST(SegmentTest, CanNeitherShrinkNorGrow) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 2 * kPage);
+  ASSERT_TRUE(fd.ok());
+  EXPECT_EQ(ftruncate(fd->get(), kPage), -1);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_EQ(ftruncate(fd->get(), 3 * kPage), -1);
+  EXPECT_EQ(errno, EPERM);
+}
+
+TEST(SegmentTest, MappingRefusesWhatIsNotSealed) {
+  UniqueFd unsealed(memfd_create("ferry-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(unsealed.get(), kPage), 0);
+  StatusOr<Mapping> mapping = MapSegment(unsealed.get(), kPage);
+  ASSERT_FALSE(mapping.ok());
+  EXPECT_EQ(mapping.status().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(mapping.status().message(), HasSubstr("not sealed against shrinking"));
+}
+
+TEST(SegmentTest, MappingRefusesWhatIsNoMemfd) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  StatusOr<Mapping> mapping = MapSegment(read_end.get(), kPage);
+  ASSERT_FALSE(mapping.ok());
+  EXPECT_EQ(mapping.status().code(), ErrorCode::kCorrupt);
+}
+
+TEST(SegmentTest, MappingRefusesAClosedDescriptor) {
+  StatusOr<Mapping> mapping = MapSegment(-1, kPage);
+  ASSERT_FALSE(mapping.ok());
+  EXPECT_THAT(mapping.status().message(), HasSubstr("reading the seals"));
+}
+
+TEST(SegmentTest, MappingRefusesAnotherSizeAndNamesBoth) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 2 * kPage);
+  ASSERT_TRUE(fd.ok());
+  StatusOr<Mapping> mapping = MapSegment(fd->get(), kPage);
+  ASSERT_FALSE(mapping.ok());
+  EXPECT_EQ(mapping.status().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(mapping.status().message(), HasSubstr("8192"));
+  EXPECT_THAT(mapping.status().message(), HasSubstr("4096"));
+}
+
+TEST(SegmentTest, MovedMappingIsUnmappedOnce) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", kPage);
+  ASSERT_TRUE(fd.ok());
+  StatusOr<Mapping> mapping = MapSegment(fd->get(), kPage);
+  ASSERT_TRUE(mapping.ok());
+  std::byte* base = mapping->base();
+  {
+    Mapping taken = std::move(*mapping);
+    EXPECT_FALSE(mapping->valid());
+    Mapping assigned;
+    assigned = std::move(taken);
+    EXPECT_EQ(assigned.base(), base);
+    unsigned char resident = 0;
+    EXPECT_EQ(mincore(base, kPage, &resident), 0);
+  }
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(base, kPage, &resident), -1);
+  EXPECT_EQ(errno, ENOMEM);
+}
+
+TEST(SegmentTest, PrefaultTakesThePagesAndChangesNothing) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 16 * kPage);
+  ASSERT_TRUE(fd.ok());
+  StatusOr<Mapping> mapping = MapSegment(fd->get(), 0);
+  ASSERT_TRUE(mapping.ok());
+  mapping->base()[5 * kPage] = std::byte{9};
+  // From the middle of page 4 to the middle of page 7: whole pages are taken.
+  ASSERT_TRUE(Prefault(mapping->base() + 4 * kPage + 100, 3 * kPage).ok());
+  std::vector<unsigned char> resident(16);
+  ASSERT_EQ(mincore(mapping->base(), 16 * kPage, resident.data()), 0);
+  for (uint32_t page = 0; page < 16; ++page) {
+    EXPECT_EQ(resident[page] & 1, page >= 4 && page <= 7) << "page " << page;
+  }
+  EXPECT_EQ(mapping->base()[5 * kPage], std::byte{9});
+}
+
+TEST(SegmentTest, PrefaultOfUnmappedMemoryIsAnError) {
+  void* hole = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(hole, MAP_FAILED);
+  munmap(hole, kPage);
+  const Status status = Prefault(static_cast<std::byte*>(hole), kPage);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), HasSubstr("prefaulting 4096 bytes"));
+}
+
+}  // namespace
+}  // namespace ferry::shm

@@ -1,0 +1,219 @@
+#include "shm/wake.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "shm/lane.h"
+#include "tests/shm/child_process.h"
+#include "tests/shm/shared_memory.h"
+
+namespace ferry::shm {
+namespace {
+
+TEST(WakeTest, PublishSetsTheBitOfItsLaneUntilTaken) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  EXPECT_FALSE(wake.HasActivity());
+  wake.PublishLane(0);
+  wake.PublishLane(65);
+  wake.PublishLane(kMaxLanes - 1);
+  wake.PublishLane(65);
+  EXPECT_TRUE(wake.HasActivity());
+  EXPECT_EQ(wake.TakeActivity(0), 1U);
+  EXPECT_EQ(wake.TakeActivity(1), 2U);
+  EXPECT_EQ(wake.TakeActivity(2), 0U);
+  EXPECT_EQ(wake.TakeActivity(3), uint64_t{1} << 63);
+  EXPECT_FALSE(wake.HasActivity());
+  EXPECT_EQ(layout->sequence, 4U);
+}
+
+TEST(WakeTest, RestoreMarksALaneWithoutWaking) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  wake.RestoreActivity(130);
+  EXPECT_EQ(layout->sequence, 0U);
+  EXPECT_EQ(wake.TakeActivity(2), uint64_t{1} << 2);
+}
+
+TEST(WakeTest, PublisherLearnsWhoIsInside) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  EXPECT_TRUE(wake.PublishLane(1).nobody_inside);
+  wake.Enter();
+  wake.Enter();
+  EXPECT_FALSE(wake.PublishLane(1).nobody_inside);
+  wake.Leave();
+  EXPECT_FALSE(wake.Publish().nobody_inside);
+  wake.Leave();
+  EXPECT_TRUE(wake.Publish().nobody_inside);
+}
+
+TEST(WakeTest, PublisherWakesOnlyWhoSleeps) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  EXPECT_FALSE(wake.Publish().woke_sleeper);
+  wake.PrepareToSleep();
+  EXPECT_TRUE(wake.Publish().woke_sleeper);
+  wake.CancelSleep();
+  EXPECT_FALSE(wake.PublishLane(3).woke_sleeper);
+}
+
+TEST(WakeTest, SleepReturnsAtOnceAfterAPublication) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  const uint32_t sequence = wake.PrepareToSleep();
+  wake.Publish();
+  wake.Sleep(sequence, 0);  // would last for ever
+  EXPECT_EQ(layout->sleepers, 0U);
+}
+
+TEST(WakeTest, SleepEndsWithItsTimeout) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  wake.Sleep(wake.PrepareToSleep(), 1'000'000);
+  EXPECT_EQ(layout->sleepers, 0U);
+  EXPECT_EQ(layout->sequence, 0U);
+}
+
+TEST(WakeTest, FirstPoisonStaysAndWakesEverybody) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  EXPECT_EQ(wake.poison(), ErrorCode::kOk);
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 3; ++i) {
+    sleepers.emplace_back([&] {
+      while (wake.poison() == ErrorCode::kOk) {
+        const uint32_t sequence = wake.PrepareToSleep();
+        if (wake.poison() != ErrorCode::kOk) {
+          wake.CancelSleep();
+          return;
+        }
+        wake.Sleep(sequence, 0);
+      }
+    });
+  }
+  wake.Poison(ErrorCode::kDaemonDied);
+  wake.Poison(ErrorCode::kAborted);
+  for (std::thread& sleeper : sleepers) {
+    sleeper.join();
+  }
+  EXPECT_EQ(wake.poison(), ErrorCode::kDaemonDied);
+  EXPECT_EQ(layout->sleepers, 0U);
+}
+
+// A rank as the stress tests use it: its wake word and one lane per sender.
+constexpr uint32_t kSenders = 3;
+struct TestInbox {
+  WakeLayout wake;
+  LaneLayout lanes[kSenders];
+};
+
+void Send(TestInbox* inbox, uint32_t lane, int32_t tag) {
+  LaneProducer producer(&inbox->lanes[lane]);
+  Descriptor descriptor{};
+  descriptor.tag = tag;
+  while (!producer.TryPush(descriptor)) {
+    std::this_thread::yield();
+  }
+  Wake(&inbox->wake).PublishLane(lane);
+}
+
+// Takes what is announced. Returns the number of messages, or a large number if one was out of
+// order.
+uint64_t Receive(TestInbox* inbox, int32_t (&expected_tags)[kSenders]) {
+  uint64_t received = 0;
+  uint64_t bits = Wake(&inbox->wake).TakeActivity(0);
+  for (uint32_t lane = 0; lane < kSenders; ++lane) {
+    if ((bits >> lane & 1) == 0) {
+      continue;
+    }
+    LaneConsumer consumer(&inbox->lanes[lane]);
+    while (const Descriptor* descriptor = consumer.Peek()) {
+      received += descriptor->tag == expected_tags[lane]++ ? 1 : uint64_t{1} << 32;
+      consumer.Pop();
+    }
+  }
+  return received;
+}
+
+// Receives at least one message, asleep whenever there is none: a lost wake-up hangs.
+uint64_t ReceiveAsleep(TestInbox* inbox, int32_t (&expected_tags)[kSenders]) {
+  Wake wake(&inbox->wake);
+  for (;;) {
+    uint64_t received = Receive(inbox, expected_tags);
+    if (received != 0) {
+      return received;
+    }
+    const uint32_t sequence = wake.PrepareToSleep();
+    received = Receive(inbox, expected_tags);
+    if (received != 0) {
+      wake.CancelSleep();
+      return received;
+    }
+    wake.Sleep(sequence, 0);
+  }
+}
+
+constexpr int32_t kRounds = 5'000;
+
+bool Ping(TestInbox* mine, TestInbox* other, bool first) {
+  int32_t expected[kSenders] = {};
+  for (int32_t round = 0; round < kRounds; ++round) {
+    if (first) {
+      Send(other, 0, round);
+    }
+    if (ReceiveAsleep(mine, expected) != 1) {
+      return false;
+    }
+    if (!first) {
+      Send(other, 0, round);
+    }
+  }
+  return true;
+}
+
+TEST(WakeStressTest, NoWakeUpIsLostBetweenTwoThreads) {
+  Shared<TestInbox> left;
+  Shared<TestInbox> right;
+  std::thread other([&] { EXPECT_TRUE(Ping(right.get(), left.get(), false)); });
+  EXPECT_TRUE(Ping(left.get(), right.get(), true));
+  other.join();
+}
+
+TEST(WakeStressTest, NoWakeUpIsLostBetweenTwoProcesses) {
+  Shared<TestInbox> left;
+  Shared<TestInbox> right;
+  ChildProcess other([&] { return Ping(right.get(), left.get(), false); });
+  EXPECT_TRUE(Ping(left.get(), right.get(), true));
+  EXPECT_TRUE(other.Join());
+}
+
+TEST(WakeStressTest, NoWakeUpIsLostFromManySenders) {
+  constexpr int32_t kMessages = 20'000;
+  Shared<TestInbox> inbox;
+  std::vector<std::unique_ptr<ChildProcess>> senders;
+  for (uint32_t lane = 0; lane < kSenders; ++lane) {
+    senders.push_back(std::make_unique<ChildProcess>([&inbox, lane] {
+      for (int32_t tag = 0; tag < kMessages; ++tag) {
+        Send(inbox.get(), lane, tag);
+      }
+      return true;
+    }));
+  }
+  int32_t expected[kSenders] = {};
+  uint64_t received = 0;
+  while (received < uint64_t{kSenders} * kMessages) {
+    received += ReceiveAsleep(inbox.get(), expected);
+  }
+  EXPECT_EQ(received, uint64_t{kSenders} * kMessages);
+  for (auto& sender : senders) {
+    EXPECT_TRUE(sender->Join());
+  }
+}
+
+}  // namespace
+}  // namespace ferry::shm
