@@ -86,6 +86,8 @@ bool Lease::BreakDead(uint32_t dead_holder, uint32_t new_holder) {
   while (!CompareExchange(layout_->word, seen, new_holder | (seen & kLeaseWanted),
                           std::memory_order_acquire)) {
     if ((seen & ~kLeaseWanted) != dead_holder) {
+      // It may have died in Release, after it gave the lease back and before it woke the waiters.
+      FutexWakeAll(&layout_->word);
       return false;
     }
   }

@@ -35,7 +35,9 @@ class Lease {
   // The holder's id without the WANTED bit; kLeaseFree = nobody.
   uint32_t Holder() const;
 
-  // Takes the lease from `dead_holder` if that one still holds it.
+  // Takes the lease from `dead_holder` if that one still holds it; else makes sure that nobody
+  // sleeps on because of it. To be called for every thread that may have held the lease when it
+  // died.
   bool BreakDead(uint32_t dead_holder, uint32_t new_holder);
 
  private:

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <random>
-#include <vector>
 
 namespace ferry::shm {
 namespace {
