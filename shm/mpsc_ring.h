@@ -95,7 +95,7 @@ inline bool MpscRing::TryPush(const void* payload, uint32_t size_bytes) {
   uint64_t ticket = LoadRelaxed(layout_->tickets);
   for (;;) {
     if (IsTurn(ticket)) {
-      if (CompareExchange(layout_->tickets, ticket, ticket + 1, std::memory_order_relaxed)) {
+      if (CompareExchange(layout_->tickets, ticket, ticket + 1, std::memory_order_acquire)) {
         Publish(ticket, payload, size_bytes);
         return true;
       }
