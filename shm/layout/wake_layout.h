@@ -17,7 +17,7 @@ inline constexpr uint32_t kMaxLanes = kActivityWords * 64;  // 255 peers of the 
 // the other (shm/wake.h).
 struct alignas(128) WakeLayout {
   // Line 0: what publishers write.
-  uint32_t sequence;                  // bumped by every publisher
+  uint32_t sequence;                  // bumped by every publisher, and again to wake sleepers
   uint32_t sleepers;                  // threads asleep, or about to be
   uint64_t activity[kActivityWords];  // bit i: lane i may have something
   uint64_t reserved0[3];

@@ -121,10 +121,11 @@ TEST(LayoutTest, WakeLayout) {
   EXPECT_SIZE(WakeLayout, 128);
   EXPECT_AT(WakeLayout, sequence, 0);
   EXPECT_AT(WakeLayout, sleepers, 4);
-  EXPECT_AT(WakeLayout, inside, 8);
-  EXPECT_AT(WakeLayout, poison, 12);
-  EXPECT_AT(WakeLayout, activity, 16);
-  EXPECT_AT(WakeLayout, death_epoch, 48);
+  EXPECT_AT(WakeLayout, activity, 8);
+  EXPECT_AT(WakeLayout, inside, 64);
+  EXPECT_AT(WakeLayout, urgent, 68);
+  EXPECT_AT(WakeLayout, death_epoch, 72);
+  EXPECT_AT(WakeLayout, poison, 76);
 }
 
 TEST(LayoutTest, InboxLayout) {
@@ -160,6 +161,7 @@ TEST(LayoutTest, LeaseLayout) {
 
 TEST(LayoutTest, JournalEntry) {
   EXPECT_SIZE(JournalEntry, 16);
+  EXPECT_AT(JournalEntry, place, 0);
   EXPECT_AT(JournalEntry, value, 8);
 }
 

@@ -21,6 +21,7 @@ struct World {
   LaneLayout lane;
   uint32_t sleeper_sequence;
   uint32_t sleeper_saw_work;
+  uint32_t leaver_was_asked;
 };
 
 class WakeKillTest : public testing::Test {
@@ -32,6 +33,7 @@ class WakeKillTest : public testing::Test {
     std::memset(static_cast<void*>(&world_->lane), 0, offsetof(LaneLayout, cells));
     world_->sleeper_sequence = 0;
     world_->sleeper_saw_work = 0;
+    world_->leaver_was_asked = 0;
   }
   void PushAndPublish(int32_t tag) {
     Descriptor descriptor{};
@@ -120,6 +122,25 @@ TEST_F(WakeKillTest, LanePublisherKilledAtAnyInstructionIsMadeUpForByTheNext) {
         EXPECT_EQ(LaneConsumer(&world_->lane).Peek(), nullptr) << "a message was left behind";
         PushAndPublish(2);
         EXPECT_EQ(TakeAndDrain(), 1U);
+      });
+}
+
+TEST_F(WakeKillTest, UrgentWorkIsNotMissedByAThreadStoppedWhileItLeaves) {
+  ForEachInstruction(
+      1,
+      [this] {
+        Reset();
+        Wake(&world_->wake).Enter();
+      },
+      [this] {
+        Wake wake(&world_->wake);
+        wake.Leave();
+        world_->leaver_was_asked = wake.TakeUrgent();
+      },
+      [this](SteppedChild& child) {
+        const bool calls_worker = Wake(&world_->wake).MustAttend();
+        ASSERT_TRUE(child.Finish());
+        EXPECT_TRUE(calls_worker || world_->leaver_was_asked != 0);
       });
 }
 

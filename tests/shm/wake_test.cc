@@ -39,27 +39,40 @@ TEST(WakeTest, RestoreMarksALaneWithoutWaking) {
   EXPECT_EQ(wake.TakeActivity(2), uint64_t{1} << 2);
 }
 
-TEST(WakeTest, PublisherLearnsWhoIsInside) {
+TEST(WakeTest, UrgentWorkIsForTheWorkerOnlyWhenNobodyIsInside) {
   Shared<WakeLayout> layout;
   Wake wake(layout.get());
-  EXPECT_TRUE(wake.PublishLane(1).nobody_inside);
+  EXPECT_TRUE(wake.MustAttend());
   wake.Enter();
   wake.Enter();
-  EXPECT_FALSE(wake.PublishLane(1).nobody_inside);
+  EXPECT_FALSE(wake.MustAttend());
   wake.Leave();
-  EXPECT_FALSE(wake.Publish().nobody_inside);
+  EXPECT_FALSE(wake.MustAttend());
   wake.Leave();
-  EXPECT_TRUE(wake.Publish().nobody_inside);
+  EXPECT_TRUE(wake.MustAttend());
 }
 
-TEST(WakeTest, PublisherWakesOnlyWhoSleeps) {
+TEST(WakeTest, LeavingThreadLearnsOnceOfUrgentWork) {
   Shared<WakeLayout> layout;
   Wake wake(layout.get());
-  EXPECT_FALSE(wake.Publish().woke_sleeper);
+  wake.Enter();
+  EXPECT_FALSE(wake.TakeUrgent());
+  wake.MustAttend();
+  wake.MustAttend();
+  wake.Leave();
+  EXPECT_TRUE(wake.TakeUrgent());
+  EXPECT_FALSE(wake.TakeUrgent());
+}
+
+TEST(WakeTest, AnnouncerLearnsWhetherToRingTheDoorbell) {
+  Shared<WakeLayout> layout;
+  Wake wake(layout.get());
+  EXPECT_FALSE(wake.AnnounceLane(3));
   wake.PrepareToSleep();
-  EXPECT_TRUE(wake.Publish().woke_sleeper);
+  EXPECT_TRUE(wake.AnnounceLane(3));
   wake.CancelSleep();
-  EXPECT_FALSE(wake.PublishLane(3).woke_sleeper);
+  EXPECT_FALSE(wake.AnnounceLane(3));
+  EXPECT_EQ(wake.TakeActivity(0), uint64_t{1} << 3);
 }
 
 TEST(WakeTest, SleepReturnsAtOnceAfterAPublication) {
