@@ -1,5 +1,6 @@
-// What must be in the environment before the process starts that links libfabric. This library
-// never touches the environment: main (or a test's BUILD) sets these and executes itself anew.
+// What must be in the environment before a process starts that links libfabric: most of it is read
+// before main. This library never touches the environment: main sets what is not set already and
+// executes itself anew; tests say it in their BUILD.
 #pragma once
 
 #include <array>
@@ -12,10 +13,13 @@ struct EnvironmentVariable {
   const char* reason;
 };
 
-inline constexpr std::array<EnvironmentVariable, 1> kRequiredEnvironment = {{
+inline constexpr std::array<EnvironmentVariable, 2> kRequiredEnvironment = {{
     {"IPATH_NO_BACKTRACE", "1",
      "Debian's libfabric loads libpsm_infinipath, whose constructor would otherwise take over the "
      "handlers of SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT and SIGTERM"},
+    {"FI_OFI_RXM_BUFFER_SIZE", "20480",
+     "keeps a message of 16 KiB and its header below ofi_rxm's rendezvous, which would double its "
+     "latency"},
 }};
 
 }  // namespace ferry::transport

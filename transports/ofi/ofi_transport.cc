@@ -12,6 +12,8 @@
 #include "transports/ofi/error.h"
 #include "transports/ofi/memory.h"
 #include "transports/ofi/operation.h"
+#include "transports/ofi/operation_table.h"
+#include "transports/ofi/options.h"
 #include "transports/ofi/slot_map.h"
 
 namespace ferry::transport {
@@ -19,19 +21,6 @@ namespace {
 
 constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what the provider put off, while asleep
 constexpr int kCompletionBatch = 16;
-constexpr size_t kCacheLine = 64;
-// Slots beside max_outstanding, for abandoned operations.
-constexpr uint32_t kSlotsPerOutstanding = 2;
-
-// Of a message's copy in the arena.
-size_t CellBytes(const TransportOptions& options) {
-  return (options.receive_buffer_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-}
-
-size_t OperationSlots(const TransportOptions& options) {
-  return size_t{options.max_outstanding} * kSlotsPerOutstanding;
-}
-
 struct ReceiveBuffer : PostContext {
   std::byte* data = nullptr;
 };
@@ -74,21 +63,13 @@ class OfiTransport final : public Transport {
   uint64_t NextPollNs(uint64_t now_ns) const override;
 
  private:
-  // Accepting and posting.
-  ErrorCode Reserve(PeerId id, uint64_t context, uint64_t now_ns, Operation** operation);
   ErrorCode StartRma(Operation::Kind kind, const RmaRequest& request, Placement placement,
                      uint64_t now_ns);
+  Peer* Usable(PeerId id, ErrorCode* code);
   ErrorCode Start(Operation* op);
   ssize_t PostFragment(Operation* op);
   ssize_t Post(Operation* op);
   ErrorCode PostOrQueue(Operation* op);
-  void Enqueue(Operation* op);
-  void Dequeue(Operation* op);
-
-  // Ending.
-  void Fail(Operation* op, ErrorCode code);
-  void Leave(Operation* op);
-  void Release(Operation* op);
   void ForgetIfIdle(Peer* peer);
 
   // Parts of Poll: each returns how many events it handed to the sink.
@@ -98,8 +79,6 @@ class OfiTransport final : public Transport {
   void OnMessage(ReceiveBuffer* buffer, size_t bytes, fi_addr_t source, CompletionSink& sink);
   int ReportEnded(CompletionSink& sink, int budget);
 
-  void ForgiveStall(uint64_t now_ns);
-  void EndOverdue(uint64_t now_ns);
   void RetryQueues();
   void RetryReceives();
   ssize_t PostReceive(ReceiveBuffer* buffer);
@@ -107,7 +86,6 @@ class OfiTransport final : public Transport {
   void CountSuccess(const Operation& op);
 
   const TransportOptions options_;
-  const uint32_t per_peer_limit_;
   const uint64_t fragment_bytes_;
   const size_t cell_bytes_;
   std::unique_ptr<Arena> arena_;  // outlives the endpoint
@@ -117,19 +95,12 @@ class OfiTransport final : public Transport {
   Statistics statistics_;
   int last_error_ = 0;           // libfabric's, positive
   int last_provider_error_ = 0;  // the provider's own
-  uint64_t last_call_ns_ = 0;    // the time passed to the last post or Poll
 
   RegionTable regions_;
   SlotMap<PeerId, Peer> peers_;
   std::vector<PeerId> peer_by_address_;  // by fi_addr_t, which FI_AV_TABLE keeps small
 
-  std::vector<Operation> operations_;
-  uint32_t outstanding_ = 0;
-  LifeList free_;
-  LifeList deadlines_;  // kQueued and kPosted, soonest first: the timeout is the same for all
-  LifeList ending_;
-  PeerList waiting_;  // peers whose queue is not empty
-
+  OperationTable operations_;
   std::vector<ReceiveBuffer> receives_;
   std::vector<ReceiveBuffer*> deferred_receives_;  // the provider had no room for them yet
 };
@@ -139,9 +110,6 @@ class OfiTransport final : public Transport {
 OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endpoint> endpoint,
                            std::unique_ptr<Arena> arena)
     : options_(options),
-      per_peer_limit_(options.max_outstanding_per_peer != 0
-                          ? options.max_outstanding_per_peer
-                          : std::max(1U, options.max_outstanding / 2)),
       fragment_bytes_(
           std::min<uint64_t>(options.fragment_bytes, endpoint->info->ep_attr->max_msg_size)),
       cell_bytes_(CellBytes(options)),
@@ -149,7 +117,11 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
       endpoint_(std::move(endpoint)),
       ep_(endpoint_->endpoint.get()),
       regions_(endpoint_.get()),
-      operations_(OperationSlots(options)),
+      operations_({.slots = OperationSlots(options),
+                   .outstanding = options.max_outstanding,
+                   .outstanding_per_peer = PerPeerLimit(options),
+                   .timeout_ns = options.post_timeout_ns},
+                  &statistics_),
       receives_(options.receive_buffers) {
   capabilities_ = {
       .wait_fd = endpoint_->wait_fd >= 0,
@@ -157,11 +129,8 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
       .receive_names_peer = (endpoint_->info->caps & FI_SOURCE) != 0,
       .max_message_bytes = options.receive_buffer_bytes,
   };
-  for (Operation& op : operations_) {
-    free_.push_back(op);
-  }
   // The arena: a cell for each operation, then one for each receive.
-  std::byte* cell = arena_->base() + operations_.size() * cell_bytes_;
+  std::byte* cell = arena_->base() + OperationSlots(options) * cell_bytes_;
   for (ReceiveBuffer& buffer : receives_) {
     buffer.is_receive = true;
     buffer.data = cell;
@@ -243,12 +212,7 @@ void OfiTransport::FailPeer(PeerId id, ErrorCode code) {
     return;
   }
   peer->failure = code;
-  for (auto next = deadlines_.begin(); next != deadlines_.end() && peer->outstanding > 0;) {
-    Operation& op = *next++;
-    if (op.peer == peer) {
-      Fail(&op, code);
-    }
-  }
+  operations_.FailAll(peer, code);
 }
 
 // The provider may still look up the address of what it holds, so the peer stays until then.
@@ -262,48 +226,38 @@ void OfiTransport::ForgetIfIdle(Peer* peer) {
 
 // ------------------------------------------------------------------------------ accepting, posting
 
-// Takes a slot and fills in what all operations share.
-ErrorCode OfiTransport::Reserve(PeerId id, uint64_t context, uint64_t now_ns,
-                                Operation** operation) {
-  last_call_ns_ = now_ns;
+// Null, with `*code` set, if nothing may be posted to the peer.
+Peer* OfiTransport::Usable(PeerId id, ErrorCode* code) {
   Peer* peer = peers_.Find(id);
   if (peer == nullptr || peer->removed) {
-    return ErrorCode::kNotFound;
+    *code = ErrorCode::kNotFound;
+    return nullptr;
   }
-  if (peer->failure != ErrorCode::kOk) {
-    return peer->failure;
-  }
-  if (free_.empty() && statistics_.abandoned == operations_.size()) {
-    return ErrorCode::kLimitExceeded;
-  }
-  if (free_.empty() || outstanding_ >= options_.max_outstanding ||
-      peer->outstanding >= per_peer_limit_) {
-    statistics_.would_block++;
-    return ErrorCode::kWouldBlock;
-  }
-  Operation* op = &free_.front();
-  op->peer = peer;
-  op->context = context;
-  op->deadline_ns = now_ns + options_.post_timeout_ns;
-  *operation = op;
-  return ErrorCode::kOk;
+  *code = peer->failure;
+  return peer->failure == ErrorCode::kOk ? peer : nullptr;
 }
 
-ErrorCode OfiTransport::SendMessage(PeerId peer, std::span<const std::byte> header,
+ErrorCode OfiTransport::SendMessage(PeerId id, std::span<const std::byte> header,
                                     std::span<const std::byte> payload, uint64_t context,
                                     uint64_t now_ns) {
+  operations_.OnCall(now_ns);
   const uint64_t limit = options_.receive_buffer_bytes;
   if (header.size() > limit || payload.size() > limit - header.size()) {
     return ErrorCode::kInvalidArgument;
   }
+  ErrorCode code = ErrorCode::kOk;
+  Peer* peer = Usable(id, &code);
+  if (peer == nullptr) {
+    return code;
+  }
   Operation* op = nullptr;
-  if (const ErrorCode code = Reserve(peer, context, now_ns, &op); code != ErrorCode::kOk) {
+  code = operations_.Accept(peer, /*region=*/nullptr, context, now_ns, &op);
+  if (code != ErrorCode::kOk) {
     return code;
   }
   op->kind = Operation::Kind::kMessage;
-  op->local = arena_->base() + static_cast<size_t>(op - operations_.data()) * cell_bytes_;
+  op->local = arena_->base() + operations_.IndexOf(op) * cell_bytes_;
   op->descriptor = arena_->descriptor();
-  op->region = nullptr;
   op->bytes = op->remaining = header.size() + payload.size();
   std::ranges::copy(header, op->local);
   std::ranges::copy(payload, op->local + header.size());
@@ -312,6 +266,7 @@ ErrorCode OfiTransport::SendMessage(PeerId peer, std::span<const std::byte> head
 
 ErrorCode OfiTransport::StartRma(Operation::Kind kind, const RmaRequest& request,
                                  Placement placement, uint64_t now_ns) {
+  operations_.OnCall(now_ns);
   if (request.bytes == 0) {
     return ErrorCode::kInvalidArgument;
   }
@@ -319,37 +274,32 @@ ErrorCode OfiTransport::StartRma(Operation::Kind kind, const RmaRequest& request
   if (region == nullptr || !region->Contains(request.local, request.bytes)) {
     return ErrorCode::kInvalidBuffer;
   }
+  ErrorCode code = ErrorCode::kOk;
+  Peer* peer = Usable(request.peer, &code);
+  if (peer == nullptr) {
+    return code;
+  }
   Operation* op = nullptr;
-  if (const ErrorCode code = Reserve(request.peer, request.context, now_ns, &op);
-      code != ErrorCode::kOk) {
+  code = operations_.Accept(peer, region, request.context, now_ns, &op);
+  if (code != ErrorCode::kOk) {
     return code;
   }
   op->kind = kind;
   op->placement = placement;
   op->local = static_cast<std::byte*>(request.local);
   op->descriptor = region->descriptor;
-  op->region = region;
   op->remote_address = request.remote_address;
   op->key = request.key;
   op->bytes = op->remaining = request.bytes;
   return Start(op);
 }
 
-// Accepts the reserved operation unless the provider refuses it for good.
+// Posts or queues an accepted operation, unless the provider refuses it for good.
 ErrorCode OfiTransport::Start(Operation* op) {
-  free_.pop_front();
-  deadlines_.push_back(*op);
-  op->state = Operation::State::kPosted;
-  outstanding_++;
-  op->peer->outstanding++;
-  if (op->region != nullptr) {
-    op->region->users++;
-  }
   const ErrorCode code = PostOrQueue(op);
   if (code != ErrorCode::kOk) {
     statistics_.errors++;
-    Leave(op);
-    Release(op);
+    operations_.Finish(op);
   }
   return code;
 }
@@ -391,66 +341,18 @@ ssize_t OfiTransport::Post(Operation* op) {
 ErrorCode OfiTransport::PostOrQueue(Operation* op) {
   const ssize_t error = op->peer->queue.empty() ? Post(op) : -FI_EAGAIN;
   if (error == -FI_EAGAIN) {
-    Enqueue(op);
+    operations_.Enqueue(op);
     return ErrorCode::kOk;
   }
   return error == 0 ? ErrorCode::kOk : OperationError(static_cast<int>(-error));
 }
 
-void OfiTransport::Enqueue(Operation* op) {
-  Peer* peer = op->peer;
-  if (peer->queue.empty()) {
-    waiting_.push_back(*peer);
-  }
-  peer->queue.push_back(*op);
-  op->state = Operation::State::kQueued;
-}
-
-void OfiTransport::Dequeue(Operation* op) {
-  Peer* peer = op->peer;
-  peer->queue.erase(peer->queue.iterator_to(*op));
-  if (peer->queue.empty()) {
-    waiting_.erase(waiting_.iterator_to(*peer));
-  }
-  op->state = Operation::State::kPosted;
-}
-
-// ----------------------------------------------------------------------------------------- ending
-
-// Takes an operation out of the accounts of those in progress.
-void OfiTransport::Leave(Operation* op) {
-  deadlines_.erase(deadlines_.iterator_to(*op));
-  outstanding_--;
-  op->peer->outstanding--;
-}
-
-// Ends a queued or posted operation: Poll will report `code`.
-void OfiTransport::Fail(Operation* op, ErrorCode code) {
-  if (op->state == Operation::State::kQueued) {
-    Dequeue(op);
-  }
-  Leave(op);
-  statistics_.errors++;
-  op->result = code;
-  op->state = Operation::State::kEnding;
-  ending_.push_back(*op);
-}
-
-// Gives back the slot of an operation that is on no list, reported, and not held by the NIC.
-void OfiTransport::Release(Operation* op) {
-  if (op->region != nullptr) {
-    op->region->users--;
-  }
-  op->state = Operation::State::kFree;
-  free_.push_front(*op);
-}
-
 // ------------------------------------------------------------------------------------------- Poll
 
 int OfiTransport::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
-  ForgiveStall(now_ns);
+  operations_.OnCall(now_ns);
   int events = ReadCompletions(sink, budget, now_ns);
-  EndOverdue(now_ns);
+  operations_.FailOverdue(now_ns);
   RetryQueues();
   RetryReceives();
   events += ReportEnded(sink, budget - events);
@@ -519,12 +421,9 @@ int OfiTransport::OnOperation(Operation* op, ErrorCode code, CompletionSink& sin
                               uint64_t now_ns) {
   op->held = false;
   op->peer->held--;
-  if (op->state == Operation::State::kEnding || op->state == Operation::State::kAbandoned) {
+  if (op->state != Operation::State::kPosted) {
     ForgetIfIdle(op->peer);
-    if (op->state == Operation::State::kAbandoned) {
-      statistics_.abandoned--;
-      Release(op);
-    }
+    operations_.OnLateEnd(op);
     return 0;
   }
   if (code == ErrorCode::kOk) {
@@ -534,8 +433,7 @@ int OfiTransport::OnOperation(Operation* op, ErrorCode code, CompletionSink& sin
     if (op->remaining > 0) {
       op->local += length;
       op->remote_address += length;
-      op->deadline_ns = now_ns + options_.post_timeout_ns;
-      deadlines_.splice(deadlines_.end(), deadlines_, deadlines_.iterator_to(*op));
+      operations_.RenewDeadline(op, now_ns);
       code = PostOrQueue(op);
       if (code == ErrorCode::kOk) {
         return 0;
@@ -547,35 +445,14 @@ int OfiTransport::OnOperation(Operation* op, ErrorCode code, CompletionSink& sin
   } else {
     statistics_.errors++;
   }
-  Leave(op);
-  Release(op);
+  operations_.Finish(op);
   sink.OnComplete(op->context, code);
   return 1;
 }
 
-// Time during which nobody called us (the process was stopped, the machine suspended) is no fault
-// of the peers.
-void OfiTransport::ForgiveStall(uint64_t now_ns) {
-  const uint64_t gap_ns = now_ns - std::min(last_call_ns_, now_ns);
-  last_call_ns_ = now_ns;
-  if (gap_ns > options_.post_timeout_ns / 2) {
-    for (Operation& op : deadlines_) {
-      op.deadline_ns += gap_ns;
-    }
-  }
-}
-
-void OfiTransport::EndOverdue(uint64_t now_ns) {
-  while (!deadlines_.empty() && deadlines_.front().deadline_ns <= now_ns) {
-    Operation* op = &deadlines_.front();
-    statistics_.timeouts++;
-    Fail(op, op->held ? ErrorCode::kTimeout : ErrorCode::kNodeUnreachable);
-  }
-}
-
 // Posts what the provider had put off, each peer's in order.
 void OfiTransport::RetryQueues() {
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
+  for (auto next = operations_.waiting().begin(); next != operations_.waiting().end();) {
     Peer& peer = *next++;  // Dequeue may take it off the list
     while (!peer.queue.empty()) {
       Operation* op = &peer.queue.front();
@@ -584,9 +461,9 @@ void OfiTransport::RetryQueues() {
         break;
       }
       if (error == 0) {
-        Dequeue(op);
+        operations_.Dequeue(op);
       } else {
-        Fail(op, OperationError(static_cast<int>(-error)));
+        operations_.Fail(op, OperationError(static_cast<int>(-error)));
       }
     }
   }
@@ -594,18 +471,9 @@ void OfiTransport::RetryQueues() {
 
 int OfiTransport::ReportEnded(CompletionSink& sink, int budget) {
   int events = 0;
-  while (events < budget && !ending_.empty()) {
-    Operation* op = &ending_.front();
-    ending_.pop_front();
-    const uint64_t context = op->context;
-    const ErrorCode result = op->result;
-    if (op->held) {
-      op->state = Operation::State::kAbandoned;
-      statistics_.abandoned++;
-    } else {
-      Release(op);
-    }
-    sink.OnComplete(context, result);
+  OperationTable::Ended ended;
+  while (events < budget && operations_.TakeEnded(&ended)) {
+    sink.OnComplete(ended.context, ended.code);
     events++;
   }
   return events;
@@ -651,7 +519,7 @@ void OfiTransport::RetryReceives() {
 // --------------------------------------------------------------------------------------- sleeping
 
 bool OfiTransport::PrepareToSleep() {
-  if (!capabilities_.wait_fd || !ending_.empty()) {
+  if (!capabilities_.wait_fd || operations_.AnyEnded()) {
     return false;
   }
   fid* queue = &endpoint_->completions->fid;
@@ -659,68 +527,23 @@ bool OfiTransport::PrepareToSleep() {
 }
 
 uint64_t OfiTransport::NextPollNs(uint64_t now_ns) const {
-  if (!ending_.empty()) {
+  if (operations_.AnyEnded()) {
     return now_ns;
   }
-  if (!waiting_.empty() || !deferred_receives_.empty()) {
+  if (operations_.AnyWaiting() || !deferred_receives_.empty()) {
     return now_ns + kRetryIntervalNs;
   }
-  if (deadlines_.empty()) {
-    return UINT64_MAX;
-  }
-  // Often enough not to be taken for a stall.
-  return std::min(deadlines_.front().deadline_ns, now_ns + options_.post_timeout_ns / 4);
-}
-
-// --------------------------------------------------------------------------------------- creation
-
-Status InvalidOption(ErrorCode code, const std::string& what) {
-  return Status(code, "TransportOptions: " + what);
-}
-
-Status CheckOptions(const TransportOptions& options) {
-  constexpr uint32_t kMost = 1U << 16;
-  if (options.max_outstanding == 0 || options.max_outstanding > kMost) {
-    return InvalidOption(ErrorCode::kInvalidArgument, "max_outstanding must be 1 to 65536, not " +
-                                                          std::to_string(options.max_outstanding));
-  }
-  if (options.max_outstanding_per_peer > options.max_outstanding) {
-    return InvalidOption(ErrorCode::kInvalidArgument,
-                         "max_outstanding_per_peer exceeds max_outstanding");
-  }
-  if (options.receive_buffers == 0 || options.receive_buffer_bytes == 0) {
-    return InvalidOption(ErrorCode::kInvalidArgument,
-                         "receive_buffers and receive_buffer_bytes must be 1 or more");
-  }
-  if (options.fragment_bytes == 0 || options.post_timeout_ns == 0) {
-    return InvalidOption(ErrorCode::kInvalidArgument,
-                         "fragment_bytes and post_timeout_ns must be 1 or more");
-  }
-  return Status();
-}
-
-// Half of the provider's receive queue: ofi_rxm hangs when all of it is posted.
-Status CheckLimits(const TransportOptions& options, const fi_info& info) {
-  const size_t most = std::max<size_t>(1, info.rx_attr->size / 2);
-  if (options.receive_buffers > most) {
-    return InvalidOption(ErrorCode::kLimitExceeded,
-                         "receive_buffers is " + std::to_string(options.receive_buffers) +
-                             "; provider " + info.fabric_attr->prov_name + " takes " +
-                             std::to_string(most) + " at most");
-  }
-  if (options.receive_buffer_bytes > info.ep_attr->max_msg_size) {
-    return InvalidOption(ErrorCode::kLimitExceeded,
-                         "receive_buffer_bytes exceeds the provider's largest message of " +
-                             std::to_string(info.ep_attr->max_msg_size) + " bytes");
-  }
-  return Status();
+  const uint64_t deadline_ns = operations_.NextDeadlineNs();
+  // While operations are outstanding, often enough not to be taken for a stall.
+  return deadline_ns == UINT64_MAX ? UINT64_MAX
+                                   : std::min(deadline_ns, now_ns + options_.post_timeout_ns / 4);
 }
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& options) {
   FERRY_RETURN_IF_ERROR(CheckOptions(options));
-  const size_t slots = OperationSlots(options) + options.receive_buffers;
+  const size_t slots = size_t{OperationSlots(options)} + options.receive_buffers;
   StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, slots);
   if (!endpoint.ok()) {
     return endpoint.status();

@@ -62,10 +62,25 @@ InfoPtr MakeHints(const ProviderRule& rule, const std::string& domain) {
   return hints;
 }
 
-// Asks libfabric; null with `*error` set if it has nothing. With `source`, FI_SOURCE (messages name
-// their sender) is asked for first: not every provider has it.
+// The first of the list on `domain` (any, if empty): not every provider heeds the hint.
+InfoPtr OnDomain(InfoPtr list, const std::string& domain) {
+  if (domain.empty()) {
+    return list;
+  }
+  for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
+    if (domain == info->domain_attr->name) {
+      return InfoPtr(fi_dupinfo(info));
+    }
+  }
+  return nullptr;
+}
+
+// Asks libfabric, for the provider as such if `options` is null; null with `*error` set if it has
+// nothing. FI_SOURCE, with which messages name their sender, is asked for first: not every provider
+// has it.
 InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* error) {
-  InfoPtr hints = MakeHints(rule, options != nullptr ? options->domain : "");
+  const std::string domain = options != nullptr ? options->domain : "";
+  InfoPtr hints = MakeHints(rule, domain);
   if (hints == nullptr) {
     *error = FI_ENOMEM;
     return nullptr;
@@ -82,7 +97,11 @@ InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* er
       break;
     }
   }
-  return InfoPtr(found);
+  InfoPtr info = OnDomain(InfoPtr(found), domain);
+  if (info == nullptr && *error == 0) {
+    *error = FI_ENODATA;
+  }
+  return info;
 }
 
 bool Available(const ProviderRule& rule) {
