@@ -38,6 +38,12 @@ uses() {
 # layer FOLDER ALLOWED...: FOLDER depends on nothing of ours but what is allowed.
 layer() { clean "$1 may depend only on: $*" uses "$@"; }
 
+# loaded_only_by FOLDER LABELS: nothing but LABELS names the concrete implementations in FOLDER.
+loaded_only_by() {
+  clean "$1 other than the api are named outside $2" \
+    query "rdeps(//..., //$1/... except //$1/api/..., 1) except (//$1/... + //tests/... + $2)"
+}
+
 check_dependencies() {
   layer common
   layer proto
@@ -46,13 +52,12 @@ check_dependencies() {
   layer transports common
   layer gpu_backends common //shm:atomic  # its words are waited on by other processes
   layer engine shm common
-  layer client engine shm proto config gpu_backends common
+  layer client engine shm proto gpu_backends common //config:options //config:environment
   layer daemon engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so, //third_party:grpc + //third_party:spdlog)"
-  clean "a concrete transport is named outside ferryd's main" \
-    query "rdeps(//..., //transports/... except //transports/api/..., 1)
-           except (//transports/... + //tests/... + //daemon:all)"
+  loaded_only_by transports "//daemon:all"
+  loaded_only_by gpu_backends "//daemon:all + //client:all"
 }
 
 # One process per file and core; its tally of warnings in system headers is left out.
