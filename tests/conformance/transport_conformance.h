@@ -109,16 +109,27 @@ class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
     a_of_b_ = *b_->transport->AddPeer(a_->transport->Address());
   }
 
-  // Polls a_ and b_ (what there is of them) until `done`.
+  // Polls a_, and b_ if there is one, until `done`; sleeps when nothing happens, so as to leave the
+  // processor to a provider's own threads.
   void PollUntil(const std::function<bool()>& done) {
     const uint64_t give_up_ns = MonotonicNs() + kPatience;
     while (!done()) {
       int events = a_->Poll();
       events += b_ != nullptr ? b_->Poll() : 0;
       if (events == 0) {
-        sched_yield();
+        SleepOnBoth();
         ASSERT_LT(MonotonicNs(), give_up_ns) << "nothing happens; " << a_->transport->LastError();
       }
+    }
+  }
+
+  void SleepOnBoth() {
+    Transport* const b = b_ != nullptr ? b_->transport.get() : a_->transport.get();
+    if (a_->transport->PrepareToSleep() && b->PrepareToSleep()) {
+      pollfd descriptors[] = {{a_->transport->WaitFd(), POLLIN, 0}, {b->WaitFd(), POLLIN, 0}};
+      poll(descriptors, 2, /*timeout_ms=*/1);
+    } else {
+      sched_yield();
     }
   }
 
@@ -371,11 +382,16 @@ TEST_P(TransportConformance, ReportsABadKeyAndGoesOn) {
   AwaitResults(2);
   EXPECT_NE(a_->recorder.ResultOf(2), ErrorCode::kOk);
 
-  // With some providers the bad key costs the connection; the next operation makes a new one.
-  ASSERT_EQ(a_->transport->Write(ToB(0, 0, 64, 3), Placement::kRemote, MonotonicNs()),
-            ErrorCode::kOk);
-  AwaitResults(3);
-  EXPECT_EQ(a_->recorder.ResultOf(3), ErrorCode::kOk);
+  // With some providers the bad key costs the connection, and whatever is on it; soon there is a
+  // new one.
+  uint64_t context = 2;
+  do {
+    context++;
+    ASSERT_EQ(a_->transport->Write(ToB(0, 0, 64, context), Placement::kRemote, MonotonicNs()),
+              ErrorCode::kOk);
+    AwaitResults(context);
+  } while (a_->recorder.ResultOf(context) == ErrorCode::kNodeUnreachable && context < 1000);
+  EXPECT_EQ(a_->recorder.ResultOf(context), ErrorCode::kOk);
 }
 
 TEST_P(TransportConformance, ReportsAnAccessBeyondTheRemoteRegion) {

@@ -2,10 +2,12 @@
 #include "transports/ofi/ofi_transport.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 
+#include "transports/ofi/environment.h"
 #include "transports/ofi/provider.h"
 
 namespace ferry::transport {
@@ -118,7 +120,17 @@ TEST(OfiTransportTest, KeysAreNotGuessable) {
   EXPECT_GT(all, uint64_t{1} << 48);
 }
 
-// Needs kRequiredEnvironment, which BUILD sets.
+TEST(OfiTransportTest, TestsRunInTheRequiredEnvironment) {
+  std::vector<std::string> set;
+  for (char** entry = environ; *entry != nullptr; entry++) {
+    set.emplace_back(*entry);
+  }
+  for (const EnvironmentVariable& variable : kRequiredEnvironment) {
+    const std::string entry = std::string(variable.name) + "=" + variable.value;
+    EXPECT_NE(std::find(set.begin(), set.end(), entry), set.end()) << entry;
+  }
+}
+
 TEST(OfiTransportTest, LeavesSignalHandlersAlone) {
   ASSERT_TRUE(CreateOfiTransport(TransportOptions()).ok());
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT, SIGTERM}) {

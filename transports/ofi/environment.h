@@ -1,6 +1,6 @@
 // What must be in the environment before a process starts that links libfabric: most of it is read
 // before main. This library never touches the environment: main sets what is not set already and
-// executes itself anew; tests say it in their BUILD.
+// executes itself anew; tests take it from environment.bzl.
 #pragma once
 
 #include <array>
@@ -13,13 +13,16 @@ struct EnvironmentVariable {
   const char* reason;
 };
 
-inline constexpr std::array<EnvironmentVariable, 2> kRequiredEnvironment = {{
+inline constexpr std::array<EnvironmentVariable, 5> kRequiredEnvironment = {{
     {"IPATH_NO_BACKTRACE", "1",
      "Debian's libfabric loads libpsm_infinipath, whose constructor would otherwise take over the "
      "handlers of SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT and SIGTERM"},
     {"FI_OFI_RXM_BUFFER_SIZE", "20480",
      "keeps a message of 16 KiB and its header below ofi_rxm's rendezvous, which would double its "
      "latency"},
+    {"FI_SOCKETS_PE_WAITTIME", "0", "the sockets provider's thread sleeps when idle, not spins"},
+    {"FI_SOCKETS_CONN_TIMEOUT", "300", "a post to a dead link blocks 300 ms, not 15 s"},
+    {"FI_SOCKETS_MAX_CONN_RETRY", "1", "the same"},
 }};
 
 }  // namespace ferry::transport
