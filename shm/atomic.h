@@ -1,7 +1,7 @@
 // The only way Ferry touches words in shared memory: std::atomic_ref with explicit orders.
 //
-// Every acquire and release names the place it pairs with in a comment ("Pairs with Foo::Bar"). There
-// are no standalone fences (ThreadSanitizer does not see them) and no volatile.
+// Every acquire and release names the place it pairs with in a comment ("Pairs with Foo::Bar").
+// There are no standalone fences (ThreadSanitizer does not see them) and no volatile.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,8 @@ inline T Exchange(T& word, std::type_identity_t<T> value, std::memory_order orde
   return std::atomic_ref<T>(word).exchange(value, order);
 }
 
-// Strong compare-and-swap; on failure `expected` holds what was found (acquire).
+// Strong compare-and-swap; on failure `expected` holds what was found (acquire). `success` is not
+// relaxed: gcc refuses a failure order that is stronger than it.
 template <SharedWord T>
 inline bool CompareExchange(T& word, T& expected, std::type_identity_t<T> desired,
                             std::memory_order success) {
