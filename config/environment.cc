@@ -3,23 +3,11 @@
 #include <unistd.h>
 
 #include <cctype>
-#include <optional>
-#include <string_view>
 
 namespace ferry::config {
 namespace {
 
 constexpr std::string_view kPrefix = "FERRY_";
-
-std::optional<std::string_view> Find(const char* const* environment, std::string_view name) {
-  for (; *environment != nullptr; ++environment) {
-    const std::string_view entry = *environment;
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
-      return entry.substr(name.size() + 1);
-    }
-  }
-  return std::nullopt;
-}
 
 // FERRY_LOG_LEVEL -> log_level.
 std::string OptionName(std::string_view variable) {
@@ -34,7 +22,8 @@ std::string DefaultRunDirectory(const char* const* environment) {
   if (geteuid() == 0) {
     return "/run/ferry";
   }
-  if (const auto runtime = Find(environment, "XDG_RUNTIME_DIR"); runtime && !runtime->empty()) {
+  if (const auto runtime = FindVariable(environment, "XDG_RUNTIME_DIR");
+      runtime && !runtime->empty()) {
     return std::string(*runtime) + "/ferry";
   }
   return "/tmp/ferry-" + std::to_string(geteuid());
@@ -48,6 +37,27 @@ std::string HostName() {
 }  // namespace
 
 const char* const* ProcessEnvironment() { return environ; }
+
+std::optional<std::string_view> FindVariable(const char* const* environment,
+                                             std::string_view name) {
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> ForeignEnvironment(const char* const* environment) {
+  std::vector<std::string> entries;
+  for (; *environment != nullptr; ++environment) {
+    if (!std::string_view(*environment).starts_with(kPrefix)) {
+      entries.emplace_back(*environment);
+    }
+  }
+  return entries;
+}
 
 Status ApplyEnvironment(const char* const* environment, Options* options) {
   for (; *environment != nullptr; ++environment) {
@@ -90,7 +100,9 @@ std::vector<std::string> EnvironmentFor(const Options& options) {
   for (const Option& option : OptionTable()) {
     Option shown = option;
     shown.secret = false;
-    if (const std::string text = OptionText(shown, options); text != OptionText(shown, defaults)) {
+    const bool in_job = option.group == Group::kLaunch && options.size != 0;
+    const std::string text = OptionText(shown, options);
+    if (in_job || text != OptionText(shown, defaults)) {
       entries.push_back(EnvironmentVariable(option) + "=" + text);
     }
   }

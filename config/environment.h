@@ -5,7 +5,9 @@
 // kConfiguration, naming the variable.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/status.h"
@@ -15,6 +17,12 @@ namespace ferry::config {
 
 // Environment of this process, in the form of execve: "NAME=value" strings ended by a null pointer.
 const char* const* ProcessEnvironment();
+
+// The value of one variable, such as PATH. It lives as long as `environment`.
+std::optional<std::string_view> FindVariable(const char* const* environment, std::string_view name);
+
+// The entries that are none of Ferry's: what a launcher passes on beside EnvironmentFor.
+std::vector<std::string> ForeignEnvironment(const char* const* environment);
 
 // Reads every FERRY_* variable of `environment` into `options`; one that belongs to no option is an
 // error, because it is more likely a typing mistake than meant for somebody else.
@@ -28,7 +36,8 @@ Status FinishOptions(const char* const* environment, Options* options);
 StatusOr<Options> OptionsFromEnvironment(const char* const* environment);
 
 // The "FERRY_NAME=value" strings that give a child process these options: one for each value that
-// is not the default, secrets included. For execve and posix_spawn only; never for a log.
+// is not the default, secrets included, and a rank's whole place in its job (scripts read it). For
+// execve and posix_spawn only; never for a log.
 std::vector<std::string> EnvironmentFor(const Options& options);
 
 }  // namespace ferry::config

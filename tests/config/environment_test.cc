@@ -104,6 +104,25 @@ TEST(EnvironmentTest, PassesOnWhatIsNotDefault) {
               ElementsAre("FERRY_EAGER_MAX_BYTES=512", "FERRY_JOB_SECRET=hunter2"));
 }
 
+TEST(EnvironmentTest, PassesOnTheWholePlaceInAJob) {
+  Options options;
+  options.size = 2;
+  EXPECT_THAT(EnvironmentFor(options), ElementsAre("FERRY_JOB_ID=", "FERRY_JOB_SECRET=",
+                                                   "FERRY_RANK=0", "FERRY_SIZE=2", "FERRY_NODE=0"));
+}
+
+TEST(EnvironmentTest, FindsWholeNamesOnly) {
+  const Environment environment({"PATHS=/no", "PATH=/bin:/usr/bin", "EMPTY="});
+  EXPECT_EQ(FindVariable(environment.get(), "PATH"), "/bin:/usr/bin");
+  EXPECT_EQ(FindVariable(environment.get(), "EMPTY"), "");
+  EXPECT_EQ(FindVariable(environment.get(), "PAT"), std::nullopt);
+}
+
+TEST(EnvironmentTest, TellsForeignVariablesFromFerrys) {
+  EXPECT_THAT(ForeignEnvironment(Environment({"FERRY_RANK=1", "FERRYMAN=1", "HOME=/"}).get()),
+              ElementsAre("FERRYMAN=1", "HOME=/"));
+}
+
 TEST(EnvironmentTest, WhatIsPassedOnReadsBackTheSame) {
   Options options;
   for (const Option& option : OptionTable()) {
