@@ -1,0 +1,148 @@
+// A ferryd for the tests of the tools: the Admin service, the files and the flags of the real one,
+// and nothing behind them. It notes what it is asked in RUN_DIRECTORY's parent, "NODE.calls".
+//
+// FAKE_FERRYD makes it misbehave: "crash" at once with two lines of log, "hang" before it serves,
+// "old" (another protocol version), "stubborn" (ignores SIGTERM).
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "common/version.h"
+#include "config/environment.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry {
+namespace {
+
+std::string Behaviour() {
+  return std::string(
+      config::FindVariable(config::ProcessEnvironment(), "FAKE_FERRYD").value_or(""));
+}
+
+class FakeAdmin : public control::Admin::Service {
+ public:
+  explicit FakeAdmin(const config::Options& options)
+      : options_(options), calls_(options.run_directory + ".calls", std::ios::app) {}
+
+  // NOLINTBEGIN: names and signatures are gRPC's
+  grpc::Status Status(grpc::ServerContext*, const control::StatusRequest*,
+                      control::StatusReply* reply) override {
+    control::NodeIdentity* node = reply->mutable_node();
+    node->set_name(options_.node_name);
+    node->set_layout_version(kLayoutVersion);
+    node->set_protocol_version(Behaviour() == "old" ? kProtocolVersion + 1 : kProtocolVersion);
+    node->set_control_address("127.0.0.1:" + std::to_string(getpid()));
+    node->set_provider("none");
+    reply->set_pid(static_cast<uint32_t>(getpid()));
+    reply->set_state("serving");
+    reply->set_run_directory(options_.run_directory);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status CreateJob(grpc::ServerContext*, const control::CreateJobRequest* request,
+                         control::CreateJobReply*) override {
+    std::string text = "create node " + std::to_string(request->node()) + " size " +
+                       std::to_string(request->size()) + " secret_bytes " +
+                       std::to_string(request->secret().size()) + " placed";
+    for (const uint32_t node : request->node_of_rank()) {
+      text += " " + std::to_string(node);
+    }
+    text += " nodes " + std::to_string(request->node_addresses_size());
+    Note(text);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status DestroyJob(grpc::ServerContext*, const control::DestroyJobRequest*,
+                          control::DestroyJobReply*) override {
+    Note("destroy");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Sessions(grpc::ServerContext*, const control::SessionsRequest*,
+                        control::SessionsReply* reply) override {
+    control::SessionStatus* session = reply->add_sessions();
+    session->set_job_id("abc");
+    session->set_rank(3);
+    session->set_bytes_sent(5'000'000'000);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Why(grpc::ServerContext*, const control::WhyRequest* request,
+                   control::WhyReply*) override {
+    return {grpc::StatusCode::NOT_FOUND,
+            "no rank " + std::to_string(request->rank()) + " in job " + request->job_id()};
+  }
+  // NOLINTEND
+
+ private:
+  void Note(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    calls_ << text << std::endl;
+  }
+
+  const config::Options options_;
+  std::mutex mutex_;
+  std::ofstream calls_;
+};
+
+int Serve(const config::Options& options, int ready_fd) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+
+  const std::string socket = options.run_directory + "/control.sock";
+  const std::string about = options.run_directory + "/ferryd.json";
+  FakeAdmin admin(options);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(&admin);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    std::fprintf(stderr, "cannot serve %s\n", socket.c_str());
+    return 1;
+  }
+  std::ofstream(about) << "{\"pid\": " << getpid()
+                       << ", \"control_address\": \"127.0.0.1:" << getpid() << "\"}\n";
+  if (ready_fd >= 0 && write(ready_fd, "ready\n", 6) != 6) {
+    return 1;
+  }
+  close(ready_fd);
+  int signal = 0;
+  do {
+    sigwait(&ending, &signal);
+  } while (Behaviour() == "stubborn");
+  server->Shutdown();
+  unlink(socket.c_str());
+  unlink(about.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace ferry
+
+int main(int argc, char** argv) {
+  const int ready_fd = argc == 3 ? std::atoi(argv[2]) : -1;
+  const auto options = ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());
+  if (!options.ok()) {
+    std::fprintf(stderr, "%s\n", options.status().message().c_str());
+    return 1;
+  }
+  if (ferry::Behaviour() == "crash") {
+    std::fprintf(stderr, "opening the fabric\nthere is no fabric\n");
+    return 7;
+  }
+  if (ferry::Behaviour() == "hang") {
+    pause();
+  }
+  return ferry::Serve(*options, ready_fd);
+}

@@ -1,0 +1,360 @@
+// ferryrun as its user meets it, with shell scripts for ranks and a stand-in for ferryd.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
+
+// ferryrun FLAGS sh -c SCRIPT, with a private fake daemon.
+std::vector<std::string> Script(std::vector<std::string> flags, const std::string& script) {
+  std::vector<std::string> arguments = {kFerryrun, "--private", "--ferryd", kFakeFerryd};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  arguments.insert(arguments.end(), {"sh", "-c", script});
+  return arguments;
+}
+
+struct Mistake {
+  std::vector<std::string> flags;
+  int exit_code;
+  std::string message;
+};
+
+class FerryrunMistakeTest : public testing::TestWithParam<Mistake> {};
+
+TEST_P(FerryrunMistakeTest, IsNamedBeforeAnythingStarts) {
+  std::vector<std::string> arguments = {kFerryrun, "--ferryd", "/nonexistent"};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const CommandResult result = RunCommand(arguments);
+  EXPECT_EQ(result.exit_code, GetParam().exit_code);
+  EXPECT_THAT(result.err, AllOf(StartsWith("ferryrun: "), HasSubstr(GetParam().message)));
+  EXPECT_EQ(result.out, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FerryrunMistakeTest,
+    testing::Values(
+        Mistake{{"-n", "0", "true"}, 2, "-n 0: a job has at least one rank"},
+        Mistake{{"-n", "four", "true"}, 2, "'four' is not a whole number"},
+        Mistake{{"-n", "-3", "true"}, 2, "'-3' is not a whole number"},
+        Mistake{{"-n"}, 2, "1 required N missing"},
+        Mistake{{"-n", "5000", "true"}, 2, "a job has at most 1024 ranks"},
+        Mistake{{"-n", "65", "true"}, 2, "puts 65 ranks on one, but a daemon serves at most 64"},
+        Mistake{{"-n", "4", "--nodes", "5", "true"}, 2, "--nodes 5 for -n 4"},
+        Mistake{{"-n", "4", "--nodes", "0", "true"}, 2, "--nodes 0"},
+        Mistake{{"-n", "4"}, 2, "no program to run"},
+        Mistake{{"-n", "4", "--lable", "true"}, 2, "unknown flag --lable"},
+        Mistake{{"--log_level=loud", "true"}, 2, "log_level cannot be \"loud\""},
+        Mistake{{"-n", "2", "nosuchprogram"},
+                127,
+                "cannot run 'nosuchprogram': No such file or directory (is it in PATH, or did you "
+                "mean ./nosuchprogram?)"},
+        Mistake{{"./nosuchprogram"}, 127, "cannot run './nosuchprogram': No such file"},
+        Mistake{{"/tmp"}, 126, "cannot run '/tmp': Is a directory"},
+        Mistake{{"/etc/passwd"}, 126, "is it executable? try chmod +x"},
+        Mistake{{"--run_directory=/nonexistent", "true"},
+                1,
+                "no ferryd serves /nonexistent (the directory does not exist): start one with "
+                "`ferryd --run_directory=/nonexistent`"},
+        Mistake{{"--private", "true"}, 1, "cannot run '/nonexistent': No such file"}));
+
+TEST(FerryrunTest, RefusesUnknownVariables) {
+  const CommandResult result = RunCommand({kFerryrun, "true"}, {"FERRY_LOG_LEVLE=info"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("FERRY_LOG_LEVLE: unknown option"));
+}
+
+TEST(FerryrunTest, SaysThatAProgramIsNoProgram) {
+  const std::string path = testing::TempDir() + "not_a_program";
+  std::ofstream(path) << "\x7f"
+                         "ELF?";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  Command command({kFerryrun, "--private", "--ferryd", kFakeFerryd, path});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 126);
+  EXPECT_THAT(result.err, HasSubstr("not_a_program': Exec format error"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, PlacesAndLabelsRanks) {
+  Command command(Script({"-n", "5", "--nodes", "2"},
+                         "echo $FERRY_RANK of $FERRY_SIZE on $FERRY_NODE; "
+                         "echo secret ${#FERRY_JOB_SECRET} >&2"));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("[0] 0 of 5 on 0", "[1] 1 of 5 on 0", "[2] 2 of 5 on 0",
+                          "[3] 3 of 5 on 1", "[4] 4 of 5 on 1"));
+  EXPECT_THAT(SortedLines(result.err),
+              ElementsAre("[0] secret 64", "[1] secret 64", "[2] secret 64", "[3] secret 64",
+                          "[4] secret 64"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, TellsEachDaemonAboutTheJob) {
+  Command command(Script({"-n", "3", "--nodes", "2"}, "cat $FERRY_RUN_DIRECTORY.calls"));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("[0] create node 0 size 3 secret_bytes 32 placed 0 0 1 nodes 2",
+                          "[1] create node 0 size 3 secret_bytes 32 placed 0 0 1 nodes 2",
+                          "[2] create node 1 size 3 secret_bytes 32 placed 0 0 1 nodes 2"));
+}
+
+TEST(FerryrunTest, LabelsAlignFromTenRanksOn) {
+  const CommandResult result = RunCommand(Script({"-n", "11"}, "test $FERRY_RANK = 3 && echo x"));
+  EXPECT_EQ(result.out, "[ 3] x\n");
+}
+
+TEST(FerryrunTest, PassesOptionsOn) {
+  Command command(
+      Script({"--eager-max-bytes=512"}, "echo $FERRY_EAGER_MAX_BYTES $FERRY_SPIN_PAUSES $OTHER"),
+      {"FERRY_SPIN_PAUSES=7", "OTHER=kept"});
+  EXPECT_EQ(command.Wait().out, "[0] 512 7 kept\n");
+}
+
+TEST(FerryrunTest, LeavesOutputAloneWithoutLabels) {
+  const CommandResult result =
+      RunCommand(Script({"--no-label"}, "printf 'a\\nb'; printf 'c\\n\\nd'; printf e >&2"));
+  EXPECT_EQ(result.out, "a\nbc\n\nd");
+  EXPECT_EQ(result.err, "e");
+}
+
+TEST(FerryrunTest, NeverMixesLines) {
+  // Each rank writes its lines in halves.
+  const std::string script =
+      "i=0; while [ $i -lt 200 ]; do printf \"$FERRY_RANK$FERRY_RANK\"; "
+      "printf \"$FERRY_RANK$FERRY_RANK\\n\"; i=$((i+1)); done";
+  const CommandResult result = RunCommand(Script({"-n", "3"}, script));
+  const std::vector<std::string> lines = SortedLines(result.out);
+  EXPECT_THAT(lines, SizeIs(600));
+  for (const std::string& line : lines) {
+    EXPECT_THAT((std::vector<std::string>{"[0] 0000", "[1] 1111", "[2] 2222"}),
+                testing::Contains(line));
+  }
+}
+
+TEST(FerryrunTest, ForwardsMuchOutputWhole) {
+  const CommandResult result =
+      RunCommand(Script({"--no-label"}, "head -c 3000000 /dev/zero | tr '\\0' x"));
+  EXPECT_EQ(result.out.size(), 3000000u);
+}
+
+TEST(FerryrunTest, GivesStandardInputToRankZeroOnly) {
+  const std::string input(50000, 'y');
+  Command command(Script({"-n", "2"}, "wc -c"), {}, input);
+  EXPECT_THAT(SortedLines(command.Wait().out), ElementsAre("[0] 50000", "[1] 0"));
+}
+
+TEST(FerryrunTest, ReportsTheRankThatExited) {
+  Command command(Script({"-n", "4"}, "test $FERRY_RANK != 2 || exit 3; exec sleep 100"));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err,
+              testing::MatchesRegex("ferryrun: rank 2 \\(pid [0-9]+\\) exited with code "
+                                    "3; ending the other 3 ranks\n"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, ReportsTheRankThatWasKilled) {
+  Command command(Script({"-n", "2"}, "test $FERRY_RANK != 1 || kill -SEGV $$; exec sleep 100"));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("ferryrun: rank 1 (pid "), HasSubstr("was killed by SIGSEGV"),
+                    HasSubstr("; ending the other rank\n")));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, KeepsGoingWhenAsked) {
+  const CommandResult result = RunCommand(
+      Script({"-n", "2", "--keep-going"}, "read line; test $FERRY_RANK = 0 || exit 4; echo done"));
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(result.out, "[0] done\n");
+  EXPECT_THAT(result.err, HasSubstr("exited with code 4\n"));
+}
+
+TEST(FerryrunTest, KillsRanksThatIgnoreTheRequestToEnd) {
+  // Rank 0 fails once rank 1 ignores SIGTERM.
+  Command command(Script({"-n", "2", "--grace-ms", "50"},
+                         "flag=$XDG_RUNTIME_DIR/trapped; "
+                         "if [ $FERRY_RANK = 0 ]; then "
+                         "  until [ -e $flag ]; do sleep 0.01; done; rm $flag; exit 5; "
+                         "fi; trap '' TERM; touch $flag; while :; do sleep 1; done"));
+  EXPECT_EQ(command.Wait().exit_code, 5);
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, EndsWhatARankLeftBehind) {
+  Command command(Script({}, "sleep 100 & echo started"));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[0] started\n");
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, ForwardsSignals) {
+  Command command(Script({"-n", "2"},
+                         "trap 'echo got it; exit 0' USR1; echo ready $FERRY_RANK; "
+                         "while :; do sleep 0.01; done"));
+  ASSERT_TRUE(command.WaitForOutput("ready 0"));
+  ASSERT_TRUE(command.WaitForOutput("ready 1"));
+  command.Signal(SIGUSR1);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("[0] got it", "[0] ready 0", "[1] got it", "[1] ready 1"));
+}
+
+TEST(FerryrunTest, EndsTheJobOnSigterm) {
+  Command command(Script({"-n", "2"}, "echo ready; exec sleep 100"));
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  command.Signal(SIGTERM);
+  EXPECT_EQ(command.Wait().exit_code, 128 + SIGTERM);
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, KillsOnTheSecondInterrupt) {
+  Command command(Script({}, "trap 'echo again' INT; echo ready; while :; do sleep 0.01; done"));
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  command.Signal(SIGINT);
+  ASSERT_TRUE(command.WaitForOutput("again"));
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait().exit_code, 128 + SIGKILL);
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, ShowsTheLastWordsOfADaemonThatCannotStart) {
+  Command command(Script({"-n", "2", "--nodes", "2"}, "echo never"), {"FAKE_FERRYD=crash"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("ferryd of node 0 (pid "),
+                    HasSubstr("could not start: it exited with code 7; its last log lines:\n"
+                              "  opening the fabric\n  there is no fabric\n")));
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, CanBeInterruptedWhileADaemonStarts) {
+  Command command(Script({}, "echo never"), {"FAKE_FERRYD=hang"});
+  ASSERT_TRUE(Eventually([&] { return !command.Find("--ready-fd").empty(); }));
+  command.Signal(SIGINT);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("interrupted by SIGINT before the job started"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, RefusesADaemonOfAnotherVersion) {
+  const CommandResult result = RunCommand(Script({}, "echo never"), {"FAKE_FERRYD=old"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("has another version (layout 1, protocol 2)"),
+                                HasSubstr("(layout 1, protocol 1)")));
+}
+
+TEST(FerryrunTest, KillsADaemonThatDoesNotStop) {
+  Command command(Script({"--grace-ms", "50"}, "exit 0"), {"FAKE_FERRYD=stubborn"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("did not stop cleanly: it was killed by SIGKILL"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, ReportsADaemonThatDiesAndEndsTheRanks) {
+  Command command(
+      Script({"-n", "2", "--nodes", "2", "--grace-ms", "50"}, "echo ready; exec sleep 100"));
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  const std::vector<pid_t> daemons = command.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(2));
+  kill(daemons[0], SIGKILL);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("ferryd of node "),
+                                HasSubstr("was killed by SIGKILL while the job ran")));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, LeavesNoProcessWhenItIsKilled) {
+  Command command(Script({"-n", "2"}, "echo ready; exec sleep 100"));
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  command.Signal(SIGKILL);
+  EXPECT_EQ(command.Wait().signal, SIGKILL);
+  // What stays is its directory, which the next ferryrun removes.
+  EXPECT_THAT(command.Leftovers(), testing::Each(HasSubstr("/ferryrun-")));
+}
+
+TEST(FerryrunTest, RemovesWhatAKilledOneLeft) {
+  Command first(Script({}, "echo ready; exec sleep 100"));
+  ASSERT_TRUE(first.WaitForOutput("ready"));
+  const std::string variable = "XDG_RUNTIME_DIR=" + first.runtime_directory();
+  const auto directories = [&] {
+    return std::distance(std::filesystem::directory_iterator(first.runtime_directory()), {});
+  };
+
+  Command second({"/usr/bin/env", variable, kFerryrun, "--private", "--ferryd", kFakeFerryd, "sh",
+                  "-c", "exit 0"});
+  EXPECT_EQ(second.Wait().exit_code, 0);
+  EXPECT_EQ(directories(), 1) << "the living one's directory must stay";
+
+  first.Signal(SIGKILL);
+  first.Wait();
+  Command third({"/usr/bin/env", variable, kFerryrun, "--private", "--ferryd", kFakeFerryd, "sh",
+                 "-c", "exit 0"});
+  EXPECT_EQ(third.Wait().exit_code, 0);
+  EXPECT_EQ(directories(), 0);
+}
+
+TEST(FerryrunTest, UsesTheDaemonThatRuns) {
+  const std::string directory = "/tmp/ferry-test-daemon-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  Command daemon({kFakeFerryd}, {"FERRY_RUN_DIRECTORY=" + directory});
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(directory + "/ferryd.json"); }));
+  Command command({kFerryrun, "-n", "2", "sh", "-c", "echo $FERRY_RUN_DIRECTORY"},
+                  {"FERRY_RUN_DIRECTORY=" + directory});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] " + directory, "[1] " + directory));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  std::ifstream calls(directory + ".calls");
+  std::string last;
+  for (std::string line; std::getline(calls, line);) {
+    last = line;
+  }
+  EXPECT_EQ(last, "destroy");
+  daemon.Signal(SIGTERM);
+  daemon.Wait();
+  std::filesystem::remove_all(directory);
+  std::filesystem::remove(directory + ".calls");
+}
+
+TEST(FerryrunTest, EndsWhenNobodyReadsItsOutput) {
+  Command command(
+      {"/bin/sh", "-c",
+       std::string(kFerryrun) + " --private --ferryd " + kFakeFerryd + " yes | head -n 1; true"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.out, "[0] y\n");
+  EXPECT_THAT(result.err, HasSubstr("cannot write to standard output: Broken pipe"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ferry::e2e

@@ -1,0 +1,84 @@
+#include "tools/ferryrun/private_directory.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace ferry::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxBaseBytes = 40;  // run_directory may have 80
+
+std::string Prefix() { return "ferryrun-" + std::to_string(geteuid()) + "-"; }
+
+// Locks the directory, if it is this user's and nobody has it locked.
+UniqueFd TryLock(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat directory {};
+  if (!fd.valid() || fstat(fd.get(), &directory) != 0 || directory.st_uid != geteuid() ||
+      flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    return UniqueFd();
+  }
+  return fd;
+}
+
+void RemoveStale(const std::string& base) {
+  std::error_code error;
+  for (fs::directory_iterator entry(base, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(Prefix())) {
+      if (const UniqueFd lock = TryLock(entry->path()); lock.valid()) {
+        std::error_code ignored;
+        fs::remove_all(entry->path(), ignored);
+      }
+    }
+  }
+}
+
+// Whether the name still leads to the locked directory: another ferryrun may have taken it for
+// stale in the moment before it was locked.
+bool IsStillThere(const std::string& path, int fd) {
+  struct stat by_name {};
+  struct stat by_fd {};
+  return stat(path.c_str(), &by_name) == 0 && fstat(fd, &by_fd) == 0 &&
+         by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
+}
+
+}  // namespace
+
+StatusOr<PrivateDirectory> PrivateDirectory::Create(const std::string& base) {
+  RemoveStale(base);
+  while (true) {
+    std::string path = base + "/" + Prefix() + "XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) {
+      return Status(ErrorCode::kRunDirectory,
+                    StatusFromErrno(errno, "cannot make a directory in " + base).message());
+    }
+    if (UniqueFd lock = TryLock(path); lock.valid() && IsStillThere(path, lock.get())) {
+      return PrivateDirectory(std::move(path), std::move(lock));
+    }
+  }
+}
+
+PrivateDirectory::~PrivateDirectory() {
+  if (lock_.valid()) {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+}
+
+std::string PrivateBase(const std::string& runtime_directory) {
+  const bool usable = !runtime_directory.empty() && runtime_directory.size() <= kMaxBaseBytes &&
+                      access(runtime_directory.c_str(), W_OK | X_OK) == 0;
+  return usable ? runtime_directory : "/tmp";
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,36 @@
+// The temporary directory of one ferryrun, removed with it.
+//
+// A lock held on the directory tells a living owner from one that was killed: each ferryrun first
+// removes what killed ones of the same user left. Any thread; blocks on the file system only.
+#pragma once
+
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::tools {
+
+class PrivateDirectory {
+ public:
+  // Makes BASE/ferryrun-UID-XXXXXX, mode 0700. kRunDirectory when that is not possible.
+  static StatusOr<PrivateDirectory> Create(const std::string& base);
+  PrivateDirectory(PrivateDirectory&&) = default;
+  PrivateDirectory& operator=(PrivateDirectory&&) = delete;
+  ~PrivateDirectory();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  PrivateDirectory(std::string path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  UniqueFd lock_;
+};
+
+// Where such directories belong: `runtime_directory` if it is usable and its name leaves room for a
+// Unix socket's, else /tmp.
+std::string PrivateBase(const std::string& runtime_directory);
+
+}  // namespace ferry::tools

@@ -1,0 +1,123 @@
+#include "tools/ferryrun/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ferry::tools {
+namespace {
+
+std::vector<char*> NullTerminated(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& string : strings) {
+    pointers.push_back(const_cast<char*>(string.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Moves the three standard streams into place. The sources lie above 2 (main sees to that).
+bool PlaceStreams(const SpawnRequest& request) {
+  return dup2(request.stdin_fd, STDIN_FILENO) >= 0 && dup2(request.stdout_fd, STDOUT_FILENO) >= 0 &&
+         dup2(request.stderr_fd, STDERR_FILENO) >= 0 &&
+         (request.inherited_fd < 0 || fcntl(request.inherited_fd, F_SETFD, 0) == 0);
+}
+
+// The child between fork and exec: async-signal-safe calls only, since gRPC has threads.
+[[noreturn]] void BecomeProgram(const SpawnRequest& request, char* const* arguments,
+                                char* const* environment, pid_t parent, int failure_fd) {
+  setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(SIGPIPE, &by_default, nullptr);
+  sigaction(SIGTTIN, &by_default, nullptr);
+  if (prctl(PR_SET_PDEATHSIG, request.parent_death_signal) == 0 && PlaceStreams(request) &&
+      sigprocmask(SIG_SETMASK, &none, nullptr) == 0) {
+    if (getppid() != parent) {
+      _exit(0);  // ferryrun died before prctl took effect
+    }
+    execve(request.path.c_str(), arguments, environment);
+  }
+  const int error_number = errno;
+  [[maybe_unused]] const ssize_t written = write(failure_fd, &error_number, sizeof(error_number));
+  _exit(127);
+}
+
+}  // namespace
+
+StatusOr<Pipe> MakePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return StatusFromErrno(errno, "cannot make a pipe");
+  }
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+StatusOr<pid_t> Spawn(const SpawnRequest& request) {
+  const std::vector<char*> arguments = NullTerminated(request.arguments);
+  const std::vector<char*> environment = NullTerminated(request.environment);
+  StatusOr<Pipe> failure = MakePipe();
+  FERRY_RETURN_IF_ERROR(failure.status());
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return StatusFromErrno(errno, "cannot start a process");
+  }
+  if (pid == 0) {
+    BecomeProgram(request, arguments.data(), environment.data(), parent, failure->write.get());
+  }
+  setpgid(pid, pid);  // here too: the group must exist before anybody signals it
+  failure->write.Reset();
+  int error_number = 0;
+  ssize_t size = 0;
+  do {
+    size = read(failure->read.get(), &error_number, sizeof(error_number));
+  } while (size < 0 && errno == EINTR);
+  if (size == sizeof(error_number)) {
+    waitpid(pid, nullptr, 0);
+    return StatusFromErrno(error_number, "cannot run '" + request.path + "'");
+  }
+  return pid;
+}
+
+bool HasEnded(pid_t pid, ProcessEnd* end) {
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0) {
+    return false;
+  }
+  *end = {};
+  if (info.si_code == CLD_EXITED) {
+    end->exit_code = info.si_status;
+  } else {
+    end->signal = info.si_status;
+    end->dumped_core = info.si_code == CLD_DUMPED;
+  }
+  return true;
+}
+
+void Reap(pid_t pid) {
+  kill(-pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
+std::string Describe(const ProcessEnd& end) {
+  if (end.signal == 0) {
+    return "exited with code " + std::to_string(end.exit_code);
+  }
+  const char* name = sigabbrev_np(end.signal);
+  return "was killed by " +
+         (name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(end.signal)) +
+         (end.dumped_core ? " (core dumped)" : "");
+}
+
+int ShellCode(const ProcessEnd& end) { return end.signal != 0 ? 128 + end.signal : end.exit_code; }
+
+}  // namespace ferry::tools

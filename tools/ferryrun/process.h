@@ -1,0 +1,58 @@
+// Starting child processes, and saying how they ended.
+//
+// Calling thread: the main thread, which lives as long as ferryrun: the kernel takes the end of the
+// thread that started a child for the end of its parent. Nothing blocks but for the exec itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::tools {
+
+struct SpawnRequest {
+  std::string path;
+  std::vector<std::string> arguments;    // the program's name first
+  std::vector<std::string> environment;  // "NAME=value"
+  int stdin_fd;
+  int stdout_fd;
+  int stderr_fd;
+  int inherited_fd = -1;    // one more descriptor that the program finds under the same number
+  int parent_death_signal;  // what the child gets when ferryrun dies, however it dies
+};
+
+// Starts the program in a process group of its own, with no signal blocked. A program that cannot
+// be executed is an error here, not a child that ends: "cannot run 'x': why".
+StatusOr<pid_t> Spawn(const SpawnRequest& request);
+
+struct ProcessEnd {
+  int exit_code = 0;
+  int signal = 0;  // 0: it exited by itself
+  bool dumped_core = false;
+
+  bool ok() const { return exit_code == 0 && signal == 0; }
+};
+
+// Whether the child has ended, and how; it stays a zombie, so that its pid and process group stay
+// its own, until Reap.
+bool HasEnded(pid_t pid, ProcessEnd* end);
+// Kills what is left of an ended child's process group, and releases its pid.
+void Reap(pid_t pid);
+
+// "exited with code 3", "was killed by SIGSEGV (core dumped)".
+std::string Describe(const ProcessEnd& end);
+// As a shell reports it: the code, or 128 + signal.
+int ShellCode(const ProcessEnd& end);
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+// Both ends closed on exec.
+StatusOr<Pipe> MakePipe();
+
+}  // namespace ferry::tools

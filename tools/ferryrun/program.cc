@@ -1,0 +1,74 @@
+#include "tools/ferryrun/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace ferry::tools {
+namespace {
+
+// 0, or why `path` cannot be run, as errno.
+int WhyNotRunnable(const std::string& path) {
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) {
+    return errno;
+  }
+  if (S_ISDIR(file.st_mode)) {
+    return EISDIR;
+  }
+  return access(path.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+Status CannotRun(const std::string& name, int error_number, const std::string& advice) {
+  const bool missing = error_number == ENOENT || error_number == ENOTDIR;
+  return {missing ? ErrorCode::kNotFound : ErrorCode::kPermissionDenied,
+          "cannot run '" + name + "': " + std::strerror(error_number) + advice};
+}
+
+}  // namespace
+
+StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path) {
+  if (name.find('/') != std::string::npos) {
+    const int error_number = WhyNotRunnable(name);
+    if (error_number == 0) {
+      return name;
+    }
+    return CannotRun(name, error_number,
+                     error_number == EACCES ? " (is it executable? try chmod +x)" : "");
+  }
+  int best_error = ENOENT;  // "not executable" says more than "not found"
+  while (!name.empty() && !search_path.empty()) {
+    const size_t colon = search_path.find(':');
+    const std::string_view folder = search_path.substr(0, colon);
+    search_path.remove_prefix(colon == search_path.npos ? search_path.size() : colon + 1);
+    const std::string path = (folder.empty() ? "." : std::string(folder)) + "/" + name;
+    const int error_number = WhyNotRunnable(path);
+    if (error_number == 0) {
+      return path;
+    }
+    if (error_number == EACCES) {
+      best_error = EACCES;
+    }
+  }
+  return CannotRun(name, best_error, " (is it in PATH, or did you mean ./" + name + "?)");
+}
+
+StatusOr<std::string> FindFerryd() {
+  std::error_code error;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : {"ferryd", "../sbin/ferryd", "../../daemon/ferryd"}) {
+    const auto path = (folder / place).lexically_normal();
+    if (WhyNotRunnable(path) == 0) {
+      return path.string();
+    }
+  }
+  return Status(ErrorCode::kNotFound,
+                "no ferryd beside " + folder.string() +
+                    "/ferryrun: build or install it, or name it with --ferryd");
+}
+
+}  // namespace ferry::tools

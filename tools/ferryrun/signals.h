@@ -1,0 +1,31 @@
+// Signals as data: blocked everywhere, read from a descriptor.
+#pragma once
+
+#include <optional>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::tools {
+
+class SignalSource {
+ public:
+  // Blocks the signals that ferryrun handles. Call it before any other thread starts (they inherit
+  // the mask), from the main thread. Children start with nothing blocked.
+  static StatusOr<SignalSource> Create();
+
+  // Readable when a signal waits.
+  int fd() const { return fd_.get(); }
+  // The next signal, without blocking.
+  std::optional<int> Next();
+
+ private:
+  explicit SignalSource(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  UniqueFd fd_;
+};
+
+// Whether this signal, sent to ferryrun, ends the job.
+bool IsEnding(int signal);
+
+}  // namespace ferry::tools

@@ -1,0 +1,35 @@
+#include "tools/flags/option_flags.h"
+
+#include <algorithm>
+
+#include "config/environment.h"
+#include "config/loader.h"
+
+namespace ferry::tools {
+
+void AddOptionFlags(CLI::App* app, std::vector<std::string>* flags) {
+  for (const config::Option& option : config::OptionTable()) {
+    if (option.source == config::Source::kEnvironmentOnly) {
+      continue;
+    }
+    const std::string flag = std::string("--") + option.name;
+    std::string names = flag;
+    if (std::string dashed = flag; dashed.find('_') != std::string::npos) {
+      std::replace(dashed.begin(), dashed.end(), '_', '-');
+      names += "," + dashed;
+    }
+    app->add_option_function<std::string>(
+           names, [flags, flag](const std::string& value) { flags->push_back(flag + "=" + value); })
+        ->group("");
+  }
+}
+
+StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
+  std::vector<const char*> arguments;
+  for (const std::string& flag : flags) {
+    arguments.push_back(flag.c_str());
+  }
+  return config::LoadOptions(arguments, config::ProcessEnvironment());
+}
+
+}  // namespace ferry::tools
