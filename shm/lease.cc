@@ -43,9 +43,9 @@ bool Lease::Acquire(uint32_t holder, const int32_t* give_up) {
     if (seen == kLeaseFree) {
       continue;
     }
-    // Relaxed: the bit only tells the holder to wake; it carries no data.
+    // The bit carries no data; acquire, because CompareExchange asks for no less.
     if ((seen & kLeaseWanted) == 0 &&
-        !CompareExchange(layout_->word, seen, seen | kLeaseWanted, std::memory_order_relaxed)) {
+        !CompareExchange(layout_->word, seen, seen | kLeaseWanted, std::memory_order_acquire)) {
       continue;
     }
     if (yields < kYieldsBeforeSleep) {

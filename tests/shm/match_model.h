@@ -363,7 +363,9 @@ class InvariantCheck {
         ++visits_[i][chain];
         previous = i;
       }
-      Expect(buckets[bucket].last == previous, "bucket " + std::to_string(bucket) + ": wrong last");
+      if (buckets[bucket].last != previous) {
+        Expect(false, "bucket " + std::to_string(bucket) + ": wrong last");
+      }
     }
   }
 

@@ -103,7 +103,7 @@ TEST_P(MatchTableCrashTest, LeavesTheStateBeforeOrAfter) {
       GetParam() > 0 ? CollidingKeys(GetParam()) : std::vector<Envelope>();
   TestSession crashed(kCapacity);
   TestSession successor(kCapacity);
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const TestSession session(kCapacity);
     Journal journal = session.MakeJournal();
