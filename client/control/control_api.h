@@ -1,0 +1,95 @@
+/* The control client of libferry: calls to the daemon's gRPC service Client, behind plain C.
+ *
+ * libferry opens libferry_control.so with dlopen(RTLD_NOW | RTLD_LOCAL) when a rank first joins a
+ * job and calls ferry_control_entry, its only exported symbol. So libferry itself links neither
+ * gRPC nor Protocol Buffers. This header needs neither.
+ *
+ * What is isolated: the library's own symbols are hidden and bound to itself (-Bsymbolic), and its
+ * messages are of the lite runtime, which registers nothing in a process-wide pool. What is not:
+ * the shared libraries of gRPC, Abseil and protobuf-lite that it needs are looked up by SONAME and
+ * their symbols in the global scope first. An application that exports another version of those
+ * from its executable, or loads one with RTLD_GLOBAL, would be preferred to them.
+ *
+ * No thread is started before `connect`. After the first one gRPC keeps threads of its own; the
+ * library stays in memory for the life of the process (-z nodelete), dlclose or not. In a forked
+ * child nothing here may be used.
+ *
+ * Every function blocks until the daemon has answered or `timeout_ms` is over, and returns 0 or an
+ * ErrorCode (common/error_code.h); on failure `text` holds a sentence, ended by a null byte. Calls
+ * on one handle may come from any thread, at the same time; close must be the last.
+ */
+#ifndef FERRY_CLIENT_CONTROL_CONTROL_API_H_
+#define FERRY_CLIENT_CONTROL_CONTROL_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FERRY_CONTROL_API_VERSION 1
+#define FERRY_CONTROL_ENTRY_NAME "ferry_control_entry"
+
+/* As in proto/control.proto. */
+enum { FERRY_CONTROL_REGION_HOST_HEAP = 1, FERRY_CONTROL_REGION_DEVICE = 2 };
+
+typedef struct ferry_control ferry_control; /* a connection */
+
+typedef struct {
+  char* data; /* may be null */
+  size_t size_bytes;
+} ferry_control_text;
+
+typedef struct {
+  uint32_t rank;
+  uint32_t node;
+  uint32_t local_index;              /* its lane on its node */
+  uint32_t pid;                      /* 0 for ranks of other nodes */
+  uint32_t private_memory_reachable; /* 0 or 1 */
+} ferry_control_peer;
+
+typedef struct {
+  uint32_t region; /* chosen by the rank, unique within it, never 0 */
+  uint32_t kind;   /* FERRY_CONTROL_REGION_... */
+  uint32_t device;
+  uint32_t reserved;
+  uint64_t size_bytes;
+  uint64_t allocation_id;
+} ferry_control_region;
+
+typedef struct {
+  uint32_t version; /* FERRY_CONTROL_API_VERSION */
+
+  /* `token_hex`: the token of AttachReply as hexadecimal text. On success the caller owns *control.
+   */
+  int (*connect)(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
+                 ferry_control** control, ferry_control_text text);
+  /* Waits until every rank has joined. Fills peers[0 .. size), by rank; `size` is the job's size.
+   * kTimeout: the text names the ranks that are missing. */
+  int (*join)(ferry_control* control, uint32_t timeout_ms, uint32_t size, ferry_control_peer* peers,
+              uint32_t* node, uint32_t* node_count, ferry_control_text text);
+  /* Its descriptor must have gone over the attach socket. */
+  int (*register_region)(ferry_control* control, uint32_t timeout_ms,
+                         const ferry_control_region* region, ferry_control_text text);
+  int (*deregister_region)(ferry_control* control, uint32_t timeout_ms, uint32_t region,
+                           ferry_control_text text);
+  /* Where `count` ranks live: fills peers[0 .. count), in the order asked for. */
+  int (*resolve)(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, uint32_t count,
+                 ferry_control_peer* peers, ferry_control_text text);
+  /* An orderly leave: the session ends, the connection stays until close. */
+  int (*detach)(ferry_control* control, uint32_t timeout_ms, ferry_control_text text);
+  /* The whole job fails. `reason` may be null. */
+  int (*abort)(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
+               ferry_control_text text);
+  /* Frees it; null is allowed. */
+  void (*close)(ferry_control* control);
+} ferry_control_api;
+
+typedef const ferry_control_api* (*ferry_control_entry_function)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRY_CLIENT_CONTROL_CONTROL_API_H_ */

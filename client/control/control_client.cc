@@ -1,0 +1,199 @@
+// libferry_control.so: the only file of libferry that knows gRPC. See control_api.h.
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "client/control/control_api.h"
+#include "common/error_code.h"
+#include "proto/control.grpc.pb.h"
+#include "proto/error_details.h"
+
+using ferry::ErrorCode;
+namespace pb = ferry::control;
+
+struct ferry_control {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<pb::Client::Stub> stub;
+  std::string token;
+  std::string socket_path;
+};
+
+namespace {
+
+std::chrono::system_clock::time_point Deadline(uint32_t timeout_ms) {
+  return std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms);
+}
+
+int Fail(ErrorCode code, const std::string& message, ferry_control_text text) {
+  if (text.data != nullptr && text.size_bytes > 0) {
+    const size_t size = std::min(message.size(), text.size_bytes - 1);
+    std::memcpy(text.data, message.data(), size);
+    text.data[size] = '\0';
+  }
+  return static_cast<int>(code);
+}
+
+// The daemon's own code where it sent one; else what gRPC found out about the connection.
+int Finish(const ferry_control& control, const grpc::Status& status, ferry_control_text text) {
+  if (status.ok()) {
+    return 0;
+  }
+  if (const int code = pb::DecodeErrorDetails(status.error_details()); code != 0) {
+    return Fail(static_cast<ErrorCode>(code), status.error_message(), text);
+  }
+  const std::string about = "ferryd at " + control.socket_path + ": " + status.error_message();
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return Fail(ErrorCode::kDaemonDied, about, text);
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return Fail(ErrorCode::kTimeout, about, text);
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return Fail(ErrorCode::kVersionMismatch, about, text);
+    default:
+      return Fail(ErrorCode::kInternal, about, text);
+  }
+}
+
+// One unary call of the service, with the token and a deadline.
+template <typename Request, typename Reply>
+grpc::Status Call(ferry_control* control, uint32_t timeout_ms,
+                  grpc::Status (pb::Client::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Reply*),
+                  const Request& request, Reply* reply) {
+  grpc::ClientContext context;
+  context.set_deadline(Deadline(timeout_ms));
+  context.AddMetadata("ferry-token", control->token);
+  return (control->stub.get()->*method)(&context, request, reply);
+}
+
+ferry_control_peer PeerFrom(const pb::PeerInfo& info) {
+  return {info.rank(), info.node(), info.local_index(), info.pid(),
+          info.private_memory_reachable() ? 1U : 0U};
+}
+
+int Connect(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
+            ferry_control** control, ferry_control_text text) {
+  auto made = std::make_unique<ferry_control>();
+  made->socket_path = socket_path;
+  made->token = token_hex;
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  made->channel = grpc::CreateCustomChannel("unix:" + made->socket_path,
+                                            grpc::InsecureChannelCredentials(), arguments);
+  if (!made->channel->WaitForConnected(Deadline(timeout_ms))) {
+    return Fail(ErrorCode::kNoDaemon, "no ferryd answers at " + made->socket_path, text);
+  }
+  made->stub = pb::Client::NewStub(made->channel);
+  *control = made.release();
+  return 0;
+}
+
+int Join(ferry_control* control, uint32_t timeout_ms, uint32_t size, ferry_control_peer* peers,
+         uint32_t* node, uint32_t* node_count, ferry_control_text text) {
+  pb::JoinJobReply reply;
+  const grpc::Status status =
+      Call(control, timeout_ms, &pb::Client::Stub::JoinJob, pb::JoinJobRequest(), &reply);
+  if (!status.ok()) {
+    return Finish(*control, status, text);
+  }
+  if (reply.peers_size() != static_cast<int>(size)) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "the job has " + std::to_string(reply.peers_size()) + " ranks, not " + std::to_string(size),
+        text);
+  }
+  for (uint32_t i = 0; i < size; ++i) {
+    peers[i] = PeerFrom(reply.peers(static_cast<int>(i)));
+  }
+  *node = reply.node();
+  *node_count = reply.node_count();
+  return 0;
+}
+
+int RegisterRegion(ferry_control* control, uint32_t timeout_ms, const ferry_control_region* region,
+                   ferry_control_text text) {
+  pb::RegisterRegionRequest request;
+  request.set_region(region->region);
+  request.set_size_bytes(region->size_bytes);
+  request.set_kind(static_cast<pb::RegionKind>(region->kind));
+  request.set_device(region->device);
+  request.set_allocation_id(region->allocation_id);
+  pb::RegisterRegionReply reply;
+  return Finish(*control,
+                Call(control, timeout_ms, &pb::Client::Stub::RegisterRegion, request, &reply),
+                text);
+}
+
+int DeregisterRegion(ferry_control* control, uint32_t timeout_ms, uint32_t region,
+                     ferry_control_text text) {
+  pb::DeregisterRegionRequest request;
+  request.set_region(region);
+  pb::DeregisterRegionReply reply;
+  return Finish(*control,
+                Call(control, timeout_ms, &pb::Client::Stub::DeregisterRegion, request, &reply),
+                text);
+}
+
+int Resolve(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, uint32_t count,
+            ferry_control_peer* peers, ferry_control_text text) {
+  if (count == 0) {
+    return 0;  // on the wire, no ranks would mean all
+  }
+  pb::ResolvePeersRequest request;
+  request.mutable_ranks()->Add(ranks, ranks + count);
+  pb::ResolvePeersReply reply;
+  const grpc::Status status =
+      Call(control, timeout_ms, &pb::Client::Stub::ResolvePeers, request, &reply);
+  if (!status.ok()) {
+    return Finish(*control, status, text);
+  }
+  if (reply.peers_size() != static_cast<int>(count)) {
+    return Fail(ErrorCode::kInternal, "ferryd resolved another number of ranks than asked for",
+                text);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    peers[i] = PeerFrom(reply.peers(static_cast<int>(i)));
+  }
+  return 0;
+}
+
+int Detach(ferry_control* control, uint32_t timeout_ms, ferry_control_text text) {
+  pb::DetachReply reply;
+  return Finish(*control,
+                Call(control, timeout_ms, &pb::Client::Stub::Detach, pb::DetachRequest(), &reply),
+                text);
+}
+
+int Abort(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
+          ferry_control_text text) {
+  pb::AbortJobRequest request;
+  request.set_exit_code(exit_code);
+  request.set_reason(reason == nullptr ? "" : reason);
+  pb::AbortJobReply reply;
+  return Finish(*control, Call(control, timeout_ms, &pb::Client::Stub::AbortJob, request, &reply),
+                text);
+}
+
+void Close(ferry_control* control) { delete control; }
+
+constexpr ferry_control_api kApi = {
+    .version = FERRY_CONTROL_API_VERSION,
+    .connect = Connect,
+    .join = Join,
+    .register_region = RegisterRegion,
+    .deregister_region = DeregisterRegion,
+    .resolve = Resolve,
+    .detach = Detach,
+    .abort = Abort,
+    .close = Close,
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const ferry_control_api* ferry_control_entry() {
+  return &kApi;
+}

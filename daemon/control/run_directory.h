@@ -1,0 +1,62 @@
+// The daemon's run directory: its lock, its sockets' paths, its info file.
+//
+//   ferryd.lock   held (flock) for the daemon's life; its text is the daemon's pid
+//   attach.sock   proto/attach_protocol.h
+//   control.sock  gRPC services Client and Admin
+//   ferryd.json   what launchers and tools need to know: see Info
+//
+// Whoever holds the lock owns every file here. What a dead daemon left behind is removed under the
+// lock; the destructor removes its own files, and the directory too if Open made it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::daemon {
+
+class RunDirectory {
+ public:
+  // What ferryd.json tells.
+  struct Info {
+    std::string node_name;
+    std::string control_address;  // host:port really bound
+    uint64_t incarnation = 0;
+  };
+
+  // Makes the directory (mode 0700) if only its last component is missing. Errors: kRunDirectory
+  // (its parent is missing, it is no directory, is owned by someone else, is writable by others, or
+  // not by us), kAlreadyExists (another daemon holds it: names its pid). May be called by any
+  // thread; does not wait for the lock.
+  static StatusOr<RunDirectory> Open(const std::string& path);
+
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&&) = delete;
+  ~RunDirectory();
+
+  const std::string& path() const { return path_; }
+  std::string AttachSocket() const { return path_ + "/attach.sock"; }
+  std::string ControlSocket() const { return path_ + "/control.sock"; }
+  std::string InfoFile() const { return path_ + "/ferryd.json"; }
+  std::string LockFile() const { return path_ + "/ferryd.lock"; }
+
+  // Writes ferryd.json at once and whole (rename).
+  Status WriteInfo(const Info& info) const;
+
+ private:
+  RunDirectory(std::string path, bool created);
+  Status Lock();
+  Status TryLock();
+  void RemoveFiles() const;
+
+  std::string path_;
+  bool created_ = false;  // the directory itself
+  pid_t owner_pid_ = 0;   // a forked child must not unlink what is its parent's; 0: not locked
+  UniqueFd lock_;
+};
+
+}  // namespace ferry::daemon

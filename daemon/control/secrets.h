@@ -1,0 +1,30 @@
+// Random numbers, and proofs that a peer knows a job's secret.
+//
+// Any thread. Only getrandom may block, and only before the kernel's pool is ready at boot.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ferry::daemon {
+
+// Fills `bytes` from getrandom(2).
+void FillRandom(std::span<uint8_t> bytes);
+// A random number that is not 0.
+uint64_t RandomId();
+
+// Takes the same time wherever the two differ (lengths are no secret).
+bool ConstantTimeEquals(std::string_view a, std::string_view b);
+
+// Lower-case hexadecimal, two digits a byte.
+std::string HexText(std::span<const uint8_t> bytes);
+
+// HMAC-SHA256 (RFC 2104) over job and sender: a daemon that knows the job's secret made it.
+std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t incarnation);
+// The number that names a job in packets between daemons: the same on all its nodes, never 0.
+uint64_t JobKey(std::string_view secret, std::string_view job_id);
+
+}  // namespace ferry::daemon
