@@ -1,8 +1,8 @@
 // One attached rank, as the daemon sees it.
 //
-// Ownership: shared_ptr between the control plane, which makes and ends sessions, and the data plane,
-// which serves them. The identity and the two segments never change after the session was added to the
-// data plane; regions come and go under a lock that no hot path takes.
+// Ownership: shared_ptr between the control plane, which makes and ends sessions, and the data
+// plane, which serves them. The identity and the two segments never change after the session was
+// added to the data plane; regions come and go under a lock that no hot path takes.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +31,7 @@ struct Region {
   RegionKind kind = RegionKind::kHostHeap;
   uint32_t device = 0;
   uint64_t allocation_id = 0;
-  UniqueFd fd;             // handed on to peers of the node
+  UniqueFd fd;  // handed on to peers of the node
   shm::Mapping mapping;
 };
 
@@ -40,6 +40,7 @@ struct Session {
   uint32_t rank = 0;
   uint32_t local_index = 0;  // its lane in every inbox of the node
   uint32_t local_size = 0;   // ranks of the job on this node
+  uint32_t job_size = 0;     // and on all
   pid_t pid = 0;
   uid_t uid = 0;
   std::array<uint8_t, attach::kTokenBytes> token{};

@@ -1,0 +1,370 @@
+#include "daemon/control/attach_connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/log.h"
+#include "common/version.h"
+#include "daemon/control/attach_server.h"
+#include "daemon/control/session_segments.h"
+
+namespace ferry::daemon {
+namespace {
+
+using attach::AttachHeader;
+using attach::Kind;
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+AttachHeader AnswerTo(const AttachHeader& asked, Kind kind) {
+  return {attach::kMagic, static_cast<uint32_t>(kind), asked.serial, kLayoutVersion,
+          kProtocolVersion};
+}
+
+void CopyText(const std::string& text, char (&to)[attach::kMaxText]) {
+  const size_t size = std::min<size_t>(text.size(), attach::kMaxText - 1);
+  memcpy(to, text.data(), size);
+  to[size] = '\0';
+}
+
+std::string Versions(uint32_t layout, uint32_t protocol) {
+  return "layout version " + std::to_string(layout) + ", protocol version " +
+         std::to_string(protocol);
+}
+
+Status Malformed(const std::string& why) { return {ErrorCode::kCorrupt, "attach socket: " + why}; }
+
+RateLimiter& RefusalLimiter() {
+  static RateLimiter limiter(10, 1'000'000'000);
+  return limiter;
+}
+
+}  // namespace
+
+AttachConnection::AttachConnection(AttachServer& server, UniqueFd socket, pid_t pid, uid_t uid)
+    : server_(server),
+      pid_(pid),
+      uid_(uid),
+      socket_(server.context_, socket.Release()),
+      process_(server.context_),
+      deadline_(server.context_) {}
+
+// ---- Waiting ----
+
+void AttachConnection::Start() {
+  deadline_.expires_after(std::chrono::milliseconds(server_.attach_timeout_ms_));
+  deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && self->session_ == nullptr && self->socket_.is_open()) {
+      self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
+    }
+  });
+  WaitForPacket();
+}
+
+void AttachConnection::WaitForPacket() {
+  if (!socket_.is_open()) {
+    return;
+  }
+  socket_.async_wait(Descriptor::wait_read,
+                     [self = shared_from_this()](const boost::system::error_code& error) {
+                       if (!error && self->socket_.is_open()) {
+                         self->OnReadable();
+                       }
+                     });
+}
+
+void AttachConnection::WaitForProcess() {
+  process_.async_wait(Descriptor::wait_read,
+                      [self = shared_from_this()](const boost::system::error_code& error) {
+                        if (!error && self->socket_.is_open()) {
+                          self->OnHangUp();
+                        }
+                      });
+}
+
+void AttachConnection::OnReadable() {
+  Packet packet;
+  const StatusOr<Received> received = ReceivePacket(socket_.native_handle(), &packet);
+  if (!received.ok()) {
+    return Refuse({}, received.status());
+  }
+  switch (*received) {
+    case Received::kHangUp:
+      return OnHangUp();
+    case Received::kPacket:
+      Handle(packet);
+      break;
+    case Received::kNothing:
+      break;
+  }
+  WaitForPacket();
+}
+
+// ---- Ends ----
+
+void AttachConnection::Close() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  process_.close(ignored);
+  deadline_.cancel();
+  session_.reset();
+}
+
+void AttachConnection::OnHangUp() {
+  const auto self = shared_from_this();
+  const std::shared_ptr<Session> session = session_;
+  Close();
+  server_.Remove(self);
+  if (session != nullptr) {
+    server_.registry_.RankGone(*session, " (pid " + std::to_string(pid_) + ") died");
+  }
+}
+
+void AttachConnection::Goodbye(const Status& why) { Refuse({}, why); }
+
+void AttachConnection::Refuse(const AttachHeader& header, const Status& why) {
+  if (!socket_.is_open()) {
+    return;
+  }
+  LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_, uid_,
+             why.message());
+  attach::Reply goodbye{};
+  goodbye.header = AnswerTo(header, Kind::kGoodbye);
+  goodbye.code = static_cast<int32_t>(why.code());
+  CopyText(why.message(), goodbye.text);
+  // If it does not read, the hang-up must do.
+  (void)SendPacket(socket_.native_handle(), goodbye).ok();
+  const auto self = shared_from_this();
+  const std::shared_ptr<Session> session = session_;
+  Close();
+  server_.Remove(self);
+  if (session != nullptr) {
+    server_.registry_.EndSession(session->job_id, session->rank, why);
+  }
+}
+
+// ---- Requests ----
+
+Status AttachConnection::CheckPacket(const Packet& packet) const {
+  if (packet.size < sizeof(AttachHeader)) {
+    return Malformed("a packet of " + std::to_string(packet.size) + " bytes has no header");
+  }
+  AttachHeader header{};
+  memcpy(&header, packet.bytes.data(), sizeof(header));
+  if (header.magic != attach::kMagic) {
+    return Malformed("a packet does not begin with Ferry's magic number");
+  }
+  if (header.layout_version != kLayoutVersion || header.protocol_version != kProtocolVersion) {
+    return {ErrorCode::kVersionMismatch,
+            "the rank's libferry has " + Versions(header.layout_version, header.protocol_version) +
+                "; ferryd " + kFerryVersion + " has " + Versions(kLayoutVersion, kProtocolVersion) +
+                ": use the same release of Ferry on both sides"};
+  }
+  return {};
+}
+
+void AttachConnection::Handle(Packet& packet) {
+  AttachHeader header{};
+  memcpy(&header, packet.bytes.data(), std::min(packet.size, sizeof(header)));
+  if (Status status = CheckPacket(packet); !status.ok()) {
+    if (header.kind == static_cast<uint32_t>(Kind::kAttach) &&
+        status.code() == ErrorCode::kVersionMismatch) {
+      AnswerAttach(header, status);  // in the form that a rank waits for
+    }
+    return Refuse(header, status);
+  }
+  Status status = Malformed("a packet of kind " + std::to_string(header.kind) + " and " +
+                            std::to_string(packet.size) + " bytes is no request");
+  switch (static_cast<Kind>(header.kind)) {
+    case Kind::kAttach:
+      if (const auto* request = packet.As<attach::AttachRequest>(); request != nullptr) {
+        return HandleAttach(*request);
+      }
+      break;
+    case Kind::kSegments:
+      if (const auto* request = packet.As<attach::SegmentsRequest>(); request != nullptr) {
+        status = HandleSegments(*request, packet);
+      }
+      break;
+    case Kind::kRegion:
+      if (const auto* request = packet.As<attach::RegionRequest>(); request != nullptr) {
+        status = HandleRegion(*request, packet);
+      }
+      break;
+    case Kind::kPeerInbox:
+      if (const auto* request = packet.As<attach::PeerRequest>(); request != nullptr) {
+        status = HandlePeerInbox(*request);
+      }
+      break;
+    case Kind::kPeerRegion:
+      if (const auto* request = packet.As<attach::PeerRequest>(); request != nullptr) {
+        status = HandlePeerRegion(*request);
+      }
+      break;
+    case Kind::kReply:
+    case Kind::kAttachReply:
+    case Kind::kGoodbye:
+      break;
+  }
+  if (status.code() == ErrorCode::kCorrupt) {
+    Refuse(header, status);
+  } else if (!status.ok()) {
+    Answer(header, status);
+  }
+}
+
+void AttachConnection::Answer(const AttachHeader& asked, const Status& status, uint64_t size_bytes,
+                              std::span<const int> fds) {
+  attach::Reply reply{};
+  reply.header = AnswerTo(asked, Kind::kReply);
+  reply.code = static_cast<int32_t>(status.code());
+  reply.size_bytes = size_bytes;
+  CopyText(status.message(), reply.text);
+  if (!SendPacket(socket_.native_handle(), reply, fds).ok()) {
+    OnHangUp();  // it asks and does not read the answers
+  }
+}
+
+StatusOr<std::shared_ptr<Session>> AttachConnection::AttachAs(
+    const attach::AttachRequest& request) {
+  if (session_ != nullptr) {
+    return Status(ErrorCode::kAlreadyExists, "this connection is attached already");
+  }
+  if (request.job_secret_bytes > sizeof(request.job_secret) || pid_ == 0) {
+    return Malformed(pid_ == 0 ? "the rank's process is in a foreign pid namespace: run it in "
+                                 "ferryd's, or a child of it"
+                               : "the secret is longer than its field");
+  }
+  AttachClaim claim;
+  claim.job_id.assign(request.job_id, strnlen(request.job_id, sizeof(request.job_id)));
+  claim.secret.assign(reinterpret_cast<const char*>(request.job_secret), request.job_secret_bytes);
+  claim.rank = request.rank;
+  claim.size = request.size;
+  claim.pid = pid_;
+  claim.uid = uid_;
+  StatusOr<std::shared_ptr<Session>> session = server_.registry_.Attach(claim, weak_from_this());
+  if (!session.ok()) {
+    return session;
+  }
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const int watched = pidfd.valid() ? fcntl(pidfd.get(), F_DUPFD_CLOEXEC, 0) : -1;
+  if (watched < 0 || !doorbell.valid()) {
+    const Status why = StatusFromErrno(errno, "watching pid " + std::to_string(pid_));
+    server_.registry_.EndSession(claim.job_id, claim.rank, why);
+    return why;
+  }
+  process_.assign(watched);
+  (*session)->pidfd = std::move(pidfd);
+  (*session)->doorbell = std::move(doorbell);
+  return session;
+}
+
+void AttachConnection::HandleAttach(const attach::AttachRequest& request) {
+  StatusOr<std::shared_ptr<Session>> session = AttachAs(request);
+  if (!socket_.is_open()) {
+    return;
+  }
+  if (session.ok()) {
+    session_ = *session;
+    WaitForProcess();
+  } else {
+    LogLimited(RefusalLimiter(), spdlog::level::warn, "attach socket: pid {} uid {}: {}", pid_,
+               uid_, session.status().message());
+  }
+  AnswerAttach(request.header, session.status());
+}
+
+void AttachConnection::AnswerAttach(const AttachHeader& asked, const Status& status) {
+  attach::AttachReply reply{};
+  reply.header = AnswerTo(asked, Kind::kAttachReply);
+  reply.daemon_pid = static_cast<uint32_t>(getpid());
+  reply.code = static_cast<int32_t>(status.code());
+  CopyText(status.message(), reply.text);
+  if (status.ok()) {
+    reply.local_size = session_->local_size;
+    reply.local_index = session_->local_index;
+    std::copy(session_->token.begin(), session_->token.end(), reply.token);
+  }
+  if (!SendPacket(socket_.native_handle(), reply).ok()) {
+    OnHangUp();
+  }
+}
+
+Status AttachConnection::ExpectSession(const Packet& packet, size_t descriptors) const {
+  if (session_ == nullptr) {
+    return Malformed("a request came before kAttach");
+  }
+  if (packet.fds.size() != descriptors) {
+    return Malformed("a request carries " + std::to_string(packet.fds.size()) +
+                     " descriptors instead of " + std::to_string(descriptors));
+  }
+  return {};
+}
+
+Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request, Packet& packet) {
+  FERRY_RETURN_IF_ERROR(ExpectSession(packet, 2));
+  if (session_->session_map.valid()) {
+    return Malformed("the segments came twice");
+  }
+  FERRY_RETURN_IF_ERROR(AdoptSegments(std::move(packet.fds[0]), request.session_bytes,
+                                      std::move(packet.fds[1]), request.inbox_bytes,
+                                      session_.get()));
+  session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
+  FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
+  const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
+  Answer(request.header, {}, 0, fds);
+  return {};
+}
+
+Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Packet& packet) {
+  FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
+  StatusOr<std::shared_ptr<Region>> region =
+      AdoptRegion(std::move(packet.fds[0]), request.region, request.size_bytes);
+  if (!region.ok()) {
+    return region.status();
+  }
+  FERRY_RETURN_IF_ERROR(server_.registry_.OfferRegion(*session_, *region));
+  Answer(request.header, {}, (*region)->mapping.size_bytes());
+  return {};
+}
+
+Status AttachConnection::HandlePeerInbox(const attach::PeerRequest& request) {
+  if (session_ == nullptr) {
+    return Malformed("a request came before kAttach");
+  }
+  StatusOr<std::shared_ptr<Session>> peer = server_.registry_.FindPeer(*session_, request.rank);
+  if (!peer.ok()) {
+    return peer.status();
+  }
+  const std::array<int, 1> fds = {(*peer)->inbox_fd.get()};
+  Answer(request.header, {}, (*peer)->inbox_map.size_bytes(), fds);
+  return {};
+}
+
+Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
+  if (session_ == nullptr) {
+    return Malformed("a request came before kAttach");
+  }
+  StatusOr<std::shared_ptr<Session>> peer = server_.registry_.FindPeer(*session_, request.rank);
+  if (!peer.ok()) {
+    return peer.status();
+  }
+  const std::shared_ptr<const Region> region = (*peer)->FindRegion(request.region);
+  if (region == nullptr) {
+    return {ErrorCode::kNotFound, "rank " + std::to_string(request.rank) + " has no region " +
+                                      std::to_string(request.region)};
+  }
+  const std::array<int, 1> fds = {region->fd.get()};
+  Answer(request.header, {}, region->mapping.size_bytes(), fds);
+  return {};
+}
+
+}  // namespace ferry::daemon

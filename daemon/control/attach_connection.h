@@ -1,0 +1,61 @@
+// One connection of the attach socket: a private part of attach_server.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/status.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/packet_socket.h"
+
+namespace ferry::daemon {
+
+class AttachServer;
+
+class AttachConnection final : public RankConnection,
+                               public std::enable_shared_from_this<AttachConnection> {
+ public:
+  AttachConnection(AttachServer& server, UniqueFd socket, pid_t pid, uid_t uid);
+
+  void Start();
+  // Without a word: the server ends.
+  void Close();
+  void Goodbye(const Status& why) override;
+
+ private:
+  void WaitForPacket();
+  void WaitForProcess();
+  void OnReadable();
+  // Says kGoodbye with `why` and ends the connection, and the session with it.
+  void Refuse(const attach::AttachHeader& header, const Status& why);
+  void OnHangUp();
+
+  void Handle(Packet& packet);
+  Status CheckPacket(const Packet& packet) const;
+  void HandleAttach(const attach::AttachRequest& request);
+  Status HandleSegments(const attach::SegmentsRequest& request, Packet& packet);
+  Status HandleRegion(const attach::RegionRequest& request, Packet& packet);
+  Status HandlePeerInbox(const attach::PeerRequest& request);
+  Status HandlePeerRegion(const attach::PeerRequest& request);
+  StatusOr<std::shared_ptr<Session>> AttachAs(const attach::AttachRequest& request);
+  Status ExpectSession(const Packet& packet, size_t descriptors) const;
+  void AnswerAttach(const attach::AttachHeader& asked, const Status& status);
+  void Answer(const attach::AttachHeader& asked, const Status& status, uint64_t size_bytes = 0,
+              std::span<const int> fds = {});
+
+  AttachServer& server_;
+  const pid_t pid_;
+  const uid_t uid_;
+  boost::asio::posix::stream_descriptor socket_;
+  boost::asio::posix::stream_descriptor process_;  // pidfd
+  boost::asio::steady_timer deadline_;             // for kAttach
+  std::shared_ptr<Session> session_;               // once attached
+};
+
+}  // namespace ferry::daemon

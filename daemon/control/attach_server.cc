@@ -1,0 +1,104 @@
+#include "daemon/control/attach_server.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "common/log.h"
+#include "daemon/control/attach_connection.h"
+#include "daemon/control/packet_socket.h"
+
+namespace ferry::daemon {
+
+AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& registry,
+                           uint64_t attach_timeout_ms, uint64_t max_connections)
+    : context_(context),
+      registry_(registry),
+      attach_timeout_ms_(attach_timeout_ms),
+      max_connections_(max_connections),
+      daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
+      listener_(context),
+      retry_(context) {}
+
+AttachServer::~AttachServer() { Stop(); }
+
+Status AttachServer::Listen(const std::string& path) {
+  if (!daemon_pidfd_.valid()) {
+    return {ErrorCode::kUnsupported,
+            "pidfd_open does not work here: Ferry needs Linux 5.4 or later"};
+  }
+  StatusOr<UniqueFd> socket = ListenSeqpacket(path, 0666);
+  if (!socket.ok()) {
+    return socket.status();
+  }
+  listener_.assign(socket->Release());
+  AcceptSoon();
+  return {};
+}
+
+void AttachServer::Stop() {
+  boost::system::error_code ignored;
+  listener_.close(ignored);
+  retry_.cancel();
+  for (const auto& connection : std::exchange(connections_, {})) {
+    connection->Close();
+  }
+}
+
+void AttachServer::AcceptSoon() {
+  listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       [this](const boost::system::error_code& error) {
+                         if (!error) {
+                           AcceptAll();
+                         }
+                       });
+}
+
+void AttachServer::AcceptAll() {
+  while (listener_.is_open()) {
+    UniqueFd fd(accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
+      // The connection stays in the queue: asking for it at once would only burn the processor.
+      spdlog::error("attach socket: out of file descriptors: raise ulimit -n");
+      retry_.expires_after(std::chrono::milliseconds(100));
+      return retry_.async_wait([this](const boost::system::error_code& error) {
+        if (!error) {
+          AcceptAll();
+        }
+      });
+    }
+    if (!fd.valid()) {
+      break;
+    }
+    Accept(std::move(fd));
+  }
+  AcceptSoon();
+}
+
+void AttachServer::Accept(UniqueFd fd) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return;
+  }
+  if (connections_.size() >= max_connections_) {
+    static RateLimiter limiter(5, 1'000'000'000);
+    LogLimited(limiter, spdlog::level::warn,
+               "attach socket: refused pid {}: {} connections are open already", credentials.pid,
+               connections_.size());
+    return;
+  }
+  auto connection =
+      std::make_shared<AttachConnection>(*this, std::move(fd), credentials.pid, credentials.uid);
+  connections_.insert(connection);
+  connection->Start();
+}
+
+void AttachServer::Remove(const std::shared_ptr<AttachConnection>& connection) {
+  connections_.erase(connection);
+}
+
+}  // namespace ferry::daemon

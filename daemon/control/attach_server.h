@@ -1,0 +1,58 @@
+// The attach socket (proto/attach_protocol.h): who a rank is, its segments, its life.
+//
+// One connection per rank, open for its life. It ends with the rank's process (pidfd) or its
+// hang-up, whichever comes first; whatever else arrives there that is not a correct packet ends
+// that one connection with a message. A connection that has not attached within `attach_timeout_ms`
+// ends too.
+//
+// Thread: the control thread; nothing blocks but mmap and the data plane's answers.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "daemon/control/job_registry.h"
+
+namespace ferry::daemon {
+
+class AttachConnection;
+
+class AttachServer {
+ public:
+  // Both must outlive it.
+  AttachServer(boost::asio::io_context& context, JobRegistry& registry, uint64_t attach_timeout_ms,
+               uint64_t max_connections);
+  ~AttachServer();
+
+  // Makes the socket at `path`, for everybody (whether a uid may attach is decided later, by job).
+  Status Listen(const std::string& path);
+  // Closes the socket and all connections; ranks see a hang-up.
+  void Stop();
+
+  size_t connections() const { return connections_.size(); }
+
+ private:
+  friend class AttachConnection;
+  void AcceptSoon();
+  void AcceptAll();
+  void Accept(UniqueFd fd);
+  void Remove(const std::shared_ptr<AttachConnection>& connection);
+
+  boost::asio::io_context& context_;
+  JobRegistry& registry_;
+  const uint64_t attach_timeout_ms_;
+  const uint64_t max_connections_;
+  UniqueFd daemon_pidfd_;
+  boost::asio::posix::stream_descriptor listener_;
+  boost::asio::steady_timer retry_;
+  std::set<std::shared_ptr<AttachConnection>> connections_;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,102 @@
+// A job as this daemon's control plane knows it. Plain data of the control thread; JobRegistry
+// changes it, admin_report.h reads it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/progress/data_plane.h"
+#include "daemon/session/session.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+// What a launcher asks for.
+struct JobSpec {
+  std::string id;
+  std::string secret;
+  uid_t owner = 0;
+  uint32_t node = 0;                        // our index
+  std::vector<uint32_t> node_of_rank;       // by rank
+  std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
+};
+
+// The daemon's end of a rank's attach connection.
+class RankConnection {
+ public:
+  virtual ~RankConnection() = default;
+  // Tells the rank why the daemon ends its session, and hangs up.
+  virtual void Goodbye(const Status& why) = 0;
+};
+
+enum class RankState { kAbsent, kAttached, kServing, kJoined, kEnded };
+const char* RankStateText(RankState state);
+
+using JoinDone = std::function<void(const Status&, const control::JoinJobReply&)>;
+
+struct Rank {
+  RankState state = RankState::kAbsent;  // of a rank elsewhere: kAbsent, kJoined, kEnded
+  bool has_joined = false;
+  bool private_memory_reachable = false;
+  Status end;  // once kEnded: ok if it left orderly, else what became of it
+
+  // Only of ranks here.
+  std::shared_ptr<Session> session;
+  std::weak_ptr<RankConnection> connection;
+  std::map<uint32_t, std::shared_ptr<Region>>
+      offered;         // came over the attach socket, not active yet
+  JoinDone join_done;  // a JoinJob call that waits
+  std::unique_ptr<boost::asio::steady_timer> join_timer;
+};
+
+enum class NodeState { kSelf, kConnecting, kUp, kFailed };
+
+struct Node {
+  NodeState state = NodeState::kConnecting;
+  std::string address;
+  uint64_t incarnation = 0;
+  Status trouble;  // the last thing that went wrong
+  // What the node has not been told yet. Each message holds the whole truth, so one suffices.
+  bool joined_pending = false;
+  bool left_pending = false;
+  bool in_flight = false;
+};
+
+struct Job {
+  uint64_t serial = 0;  // tells a job from an earlier one of the same id
+  JobSpec spec;
+  JobPlan plan;
+  std::vector<Rank> ranks;
+  std::vector<Node> nodes;
+  bool complete = false;  // all ranks of all nodes have joined
+  bool aborted = false;
+  Status failure;  // why it can never be complete, or was aborted
+
+  uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
+  bool IsLocal(uint32_t rank) const { return spec.node_of_rank[rank] == spec.node; }
+  bool AllJoined() const;
+  bool AllEnded() const;
+  // No other node waits for news of this job.
+  bool NewsDelivered() const;
+  // "rank 2 (node 1 at 127.0.0.1:4000: connection refused), rank 3 (not attached)".
+  std::string MissingRanks() const;
+  const char* StateText() const;
+};
+
+// What the end of a rank with `code` means to its peers: why it happened is mostly its own affair.
+ErrorCode PeerError(ErrorCode code);
+
+// Checks everything about a spec that needs no other knowledge. kInvalidArgument or kLimitExceeded.
+Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_ranks);
+// Fills plan, ranks and nodes from the spec.
+std::unique_ptr<Job> MakeJob(JobSpec spec);
+
+}  // namespace ferry::daemon

@@ -1,0 +1,557 @@
+// Jobs and the ranks of this node; what concerns other nodes is in job_registry_nodes.cc.
+#include "daemon/control/job_registry.h"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <utility>
+
+#include "daemon/control/secrets.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr size_t kMaxOfferedRegions = 64;
+
+std::string RankText(uint32_t rank, const std::string& job_id) {
+  return "rank " + std::to_string(rank) + " of job " + job_id;
+}
+
+void FillPeer(const Job& job, uint32_t rank, control::PeerInfo* info) {
+  info->set_rank(rank);
+  info->set_node(job.spec.node_of_rank[rank]);
+  info->set_local_index(job.plan.local_index[rank]);
+  if (const auto& session = job.ranks[rank].session; session != nullptr) {
+    info->set_pid(static_cast<uint32_t>(session->pid));
+    info->set_private_memory_reachable(session->private_memory_reachable);
+  }
+}
+
+uint32_t LocalSize(const Job& job) {
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    count += job.IsLocal(rank) ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane,
+                         RegistryLimits limits)
+    : context_(context), data_plane_(data_plane), limits_(limits) {}
+
+JobRegistry::~JobRegistry() { *alive_ = false; }
+
+// ---- Launcher ----
+
+Status JobRegistry::CreateJob(JobSpec spec) {
+  if (draining_) {
+    return {ErrorCode::kDraining, "ferryd is draining and takes no new jobs"};
+  }
+  FERRY_RETURN_IF_ERROR(CheckJobSpec(spec, limits_.max_ranks, limits_.max_local_ranks));
+  if (FindJob(spec.id) != nullptr) {
+    return {ErrorCode::kAlreadyExists, "job " + spec.id + " exists already on this daemon"};
+  }
+  std::unique_ptr<Job> job = MakeJob(std::move(spec));
+  job->serial = next_serial_++;
+  std::vector<std::string> acquired;
+  const auto release_links = [&] {
+    for (const std::string& address : acquired) {
+      links_->Release(address);
+    }
+  };
+  for (const Node& node : job->nodes) {
+    if (node.state == NodeState::kSelf) {
+      continue;
+    }
+    if (Status status = links_->Acquire(node.address); !status.ok()) {
+      release_links();
+      return status;
+    }
+    acquired.push_back(node.address);
+  }
+  if (Status status = data_plane_.AddJob(job->plan); !status.ok()) {
+    release_links();
+    return status;
+  }
+  jobs_.emplace(job->spec.id, std::move(job));
+  Changed();
+  return {};
+}
+
+Status JobRegistry::DestroyJob(const std::string& job_id) {
+  Job* job = FindJob(job_id);
+  if (job == nullptr) {
+    return {ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon"};
+  }
+  const Status why(ErrorCode::kAborted, "job " + job_id + " was destroyed by its launcher");
+  FailJob(*job, why);
+  for (uint32_t rank = 0; rank < job->size(); ++rank) {
+    EndRank(*job, rank, why);
+  }
+  SweepSoon();
+  return {};
+}
+
+// ---- Attach socket ----
+
+Status JobRegistry::CheckAttach(const AttachClaim& claim, Job** found) const {
+  Job* job = FindJob(claim.job_id);
+  const bool trusted = claim.uid == geteuid() || claim.uid == 0;
+  if (!trusted && (job == nullptr || claim.uid != job->spec.owner)) {
+    return {ErrorCode::kPermissionDenied,
+            "uid " + std::to_string(claim.uid) + " may not attach to the ferryd of uid " +
+                std::to_string(geteuid()) + ": only that user, root and the job's owner may"};
+  }
+  if (job == nullptr) {
+    return {ErrorCode::kNotFound, "there is no job " + claim.job_id +
+                                      " on this daemon: start ranks with ferryrun, or check "
+                                      "FERRY_JOB_ID and FERRY_RUN_DIRECTORY"};
+  }
+  if (!ConstantTimeEquals(claim.secret, job->spec.secret)) {
+    return {ErrorCode::kPermissionDenied,
+            "wrong secret for job " + claim.job_id + ": check FERRY_JOB_SECRET"};
+  }
+  if (job->aborted) {
+    return job->failure;
+  }
+  if (claim.size != job->size()) {
+    return {ErrorCode::kInvalidArgument, "job " + claim.job_id + " has " +
+                                             std::to_string(job->size()) + " ranks, not " +
+                                             std::to_string(claim.size) + ": check FERRY_SIZE"};
+  }
+  if (claim.rank >= job->size()) {
+    return {ErrorCode::kInvalidRank, RankText(claim.rank, claim.job_id) +
+                                         " is out of range: its ranks are 0 to " +
+                                         std::to_string(job->size() - 1)};
+  }
+  if (!job->IsLocal(claim.rank)) {
+    return {ErrorCode::kInvalidRank, RankText(claim.rank, claim.job_id) + " belongs to node " +
+                                         std::to_string(job->spec.node_of_rank[claim.rank]) +
+                                         "; this is node " + std::to_string(job->spec.node)};
+  }
+  const Rank& rank = job->ranks[claim.rank];
+  if (rank.state == RankState::kEnded) {
+    return {ErrorCode::kAlreadyExists,
+            RankText(claim.rank, claim.job_id) + " has ended; a rank attaches only once"};
+  }
+  if (rank.state != RankState::kAbsent) {
+    return {ErrorCode::kAlreadyExists, RankText(claim.rank, claim.job_id) +
+                                           " is attached already, by pid " +
+                                           std::to_string(rank.session->pid)};
+  }
+  if (tokens_.size() >= limits_.max_local_ranks) {
+    return {ErrorCode::kLimitExceeded, "this daemon serves " + std::to_string(tokens_.size()) +
+                                           " ranks, as many as max_local_ranks allows"};
+  }
+  *found = job;
+  return {};
+}
+
+StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
+                                                       std::weak_ptr<RankConnection> connection) {
+  Job* job = nullptr;
+  FERRY_RETURN_IF_ERROR(CheckAttach(claim, &job));
+  auto session = std::make_shared<Session>();
+  session->job_id = claim.job_id;
+  session->rank = claim.rank;
+  session->local_index = job->plan.local_index[claim.rank];
+  session->local_size = LocalSize(*job);
+  session->job_size = job->size();
+  session->pid = claim.pid;
+  session->uid = claim.uid;
+  FillRandom(session->token);
+  Rank& rank = job->ranks[claim.rank];
+  rank.state = RankState::kAttached;
+  rank.session = session;
+  rank.connection = std::move(connection);
+  tokens_.emplace(HexText(session->token), session);
+  Changed();
+  return session;
+}
+
+Status JobRegistry::Serve(const Session& session) {
+  Job* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr || rank->state != RankState::kAttached) {
+    return {ErrorCode::kAlreadyExists,
+            RankText(session.rank, session.job_id) + " has handed over its segments before"};
+  }
+  rank->private_memory_reachable = session.private_memory_reachable;
+  FERRY_RETURN_IF_ERROR(data_plane_.AddSession(rank->session));
+  rank->state = RankState::kServing;
+  Changed();
+  return {};
+}
+
+Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {
+  Job* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr || rank->state < RankState::kServing) {
+    return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) +
+                                            " must hand over its segments before its regions"};
+  }
+  const std::string name =
+      "region " + std::to_string(region->id) + " of " + RankText(session.rank, session.job_id);
+  if (region->id == 0) {
+    return {ErrorCode::kInvalidArgument, name + ": 0 names no region"};
+  }
+  if (session.FindRegion(region->id) != nullptr || rank->offered.contains(region->id)) {
+    return {ErrorCode::kAlreadyExists, name + " exists already"};
+  }
+  if (rank->offered.size() >= kMaxOfferedRegions) {
+    return {ErrorCode::kLimitExceeded, name + ": " + std::to_string(kMaxOfferedRegions) +
+                                           " regions wait for RegisterRegion already"};
+  }
+  rank->offered.emplace(region->id, std::move(region));
+  return {};
+}
+
+StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
+                                                         uint32_t rank) const {
+  Job* job = nullptr;
+  if (FindRank(session, &job) == nullptr) {
+    return Status(ErrorCode::kNotInitialized,
+                  RankText(session.rank, session.job_id) + " has ended");
+  }
+  if (rank >= job->size() || !job->IsLocal(rank)) {
+    return Status(ErrorCode::kInvalidRank,
+                  RankText(rank, session.job_id) + " is not a rank of this node");
+  }
+  switch (job->ranks[rank].state) {
+    case RankState::kServing:
+    case RankState::kJoined:
+      return job->ranks[rank].session;
+    case RankState::kEnded:
+      return Status(ErrorCode::kPeerDied, RankText(rank, session.job_id) + " has ended");
+    case RankState::kAbsent:
+    case RankState::kAttached:
+      break;
+  }
+  return Status(ErrorCode::kWouldBlock,
+                RankText(rank, session.job_id) + " has not attached yet: join the job first");
+}
+
+void JobRegistry::RankGone(const Session& session, const std::string& how) {
+  Job* job = nullptr;
+  if (FindRank(session, &job) != nullptr) {
+    EndRank(*job, session.rank, {ErrorCode::kPeerDied, RankText(session.rank, job->spec.id) + how});
+  }
+}
+
+void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Status& why) {
+  if (Job* job = FindJob(job_id);
+      job != nullptr && rank < job->size() && job->ranks[rank].session != nullptr) {
+    EndRank(*job, rank, why);
+  }
+}
+
+// ---- Service Client ----
+
+StatusOr<std::shared_ptr<Session>> JobRegistry::FindToken(const std::string& token) const {
+  const auto found = tokens_.find(token);
+  if (found == tokens_.end()) {
+    return Status(ErrorCode::kPermissionDenied,
+                  token.empty() ? "the call carries no token (metadata ferry-token): attach first"
+                                : "the call's token names no attached rank: its session has ended");
+  }
+  return found->second;
+}
+
+void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
+  Job* job = nullptr;
+  Rank* rank = FindRank(*session, &job);
+  const std::string name = RankText(session->rank, session->job_id);
+  if (rank == nullptr) {
+    return done({ErrorCode::kNotInitialized, name + " has ended"}, {});
+  }
+  if (rank->state == RankState::kAttached) {
+    return done({ErrorCode::kNotInitialized, name + " must hand over its segments before it joins"},
+                {});
+  }
+  if (rank->join_done != nullptr) {
+    return done({ErrorCode::kAlreadyExists, name + " is joining already"}, {});
+  }
+  rank->join_done = std::move(done);
+  if (!job->failure.ok()) {
+    return FinishJoin(*job, session->rank, job->failure);
+  }
+  if (rank->state != RankState::kJoined) {
+    rank->state = RankState::kJoined;
+    rank->has_joined = true;
+    TellNodes(*job, &Node::joined_pending);
+    Changed();
+  }
+  rank->join_timer = std::make_unique<boost::asio::steady_timer>(
+      context_, std::chrono::milliseconds(limits_.join_timeout_ms));
+  rank->join_timer->async_wait([this, alive = alive_, id = session->job_id, serial = job->serial,
+                                index = session->rank](const boost::system::error_code& error) {
+    if (!error && *alive) {
+      OnJoinTimeout(id, serial, index);
+    }
+  });
+  CheckComplete(*job);
+}
+
+void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank) {
+  Job* job = FindJob(job_id);
+  if (job != nullptr && job->serial == serial) {
+    FinishJoin(
+        *job, rank,
+        {ErrorCode::kTimeout, "job " + job_id + " is not complete after " +
+                                  std::to_string(limits_.join_timeout_ms) +
+                                  " ms (attach_timeout_ms): missing " + job->MissingRanks()});
+  }
+}
+
+void JobRegistry::CheckComplete(Job& job) {
+  if (!job.complete) {
+    for (const Node& node : job.nodes) {
+      if (node.state != NodeState::kSelf && node.state != NodeState::kUp) {
+        return;
+      }
+    }
+    if (!job.AllJoined()) {
+      return;
+    }
+    job.complete = true;
+    Changed();
+  }
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    FinishJoin(job, rank, {});
+  }
+}
+
+void JobRegistry::FinishJoin(Job& job, uint32_t rank, const Status& status) {
+  const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
+  job.ranks[rank].join_timer.reset();
+  if (done == nullptr) {
+    return;
+  }
+  control::JoinJobReply reply;
+  if (status.ok()) {
+    reply.set_node(job.spec.node);
+    reply.set_node_count(static_cast<uint32_t>(job.nodes.size()));
+    for (uint32_t peer = 0; peer < job.size(); ++peer) {
+      FillPeer(job, peer, reply.add_peers());
+    }
+  }
+  done(status, reply);
+}
+
+StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
+    const Session& session, const control::RegisterRegionRequest& request) {
+  const std::string name = "region " + std::to_string(request.region()) + " of " +
+                           RankText(session.rank, session.job_id);
+  Job* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr || !rank->offered.contains(request.region())) {
+    return Status(ErrorCode::kNotFound,
+                  name + ": its descriptor did not come over the attach socket");
+  }
+  const auto node = rank->offered.extract(request.region());
+  std::shared_ptr<Region> region = node.mapped();
+  if (region->mapping.size_bytes() != shm::RoundUpToPage(request.size_bytes())) {
+    return Status(ErrorCode::kInvalidArgument, name + " was said to have " +
+                                                   std::to_string(request.size_bytes()) +
+                                                   " bytes, but its segment has " +
+                                                   std::to_string(region->mapping.size_bytes()));
+  }
+  if (request.kind() == control::REGION_KIND_HOST_HEAP) {
+    region->kind = RegionKind::kHostHeap;
+  } else if (request.kind() == control::REGION_KIND_DEVICE) {
+    region->kind = RegionKind::kDevice;
+  } else {
+    return Status(ErrorCode::kInvalidArgument,
+                  name + ": unknown kind " + std::to_string(request.kind()));
+  }
+  region->device = request.device();
+  region->allocation_id = request.allocation_id();
+  return region;
+}
+
+Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersRequest& request,
+                            control::ResolvePeersReply* reply) const {
+  Job* job = nullptr;
+  if (FindRank(session, &job) == nullptr) {
+    return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) + " has ended"};
+  }
+  for (const uint32_t rank : request.ranks()) {
+    if (rank >= job->size()) {
+      return {ErrorCode::kInvalidRank, RankText(rank, session.job_id) +
+                                           " is out of range: its ranks are 0 to " +
+                                           std::to_string(job->size() - 1)};
+    }
+    FillPeer(*job, rank, reply->add_peers());
+  }
+  for (uint32_t rank = 0; request.ranks().empty() && rank < job->size(); ++rank) {
+    FillPeer(*job, rank, reply->add_peers());
+  }
+  return {};
+}
+
+void JobRegistry::Detach(const Session& session) {
+  Job* job = nullptr;
+  if (FindRank(session, &job) != nullptr) {
+    EndRank(*job, session.rank, {});
+  }
+}
+
+// ---- Ends ----
+
+void JobRegistry::EndRank(Job& job, uint32_t index, const Status& how) {
+  Rank& rank = job.ranks[index];
+  if (rank.state == RankState::kEnded) {
+    return;
+  }
+  const bool was_serving = rank.state == RankState::kServing || rank.state == RankState::kJoined;
+  rank.state = RankState::kEnded;
+  rank.end = how;
+  if (job.IsLocal(index)) {
+    if (rank.session != nullptr && was_serving) {
+      data_plane_.RemoveSession(job.spec.id, index);
+    }
+    EndLocalRank(job, index);
+    TellNodes(job, &Node::left_pending);
+  }
+  // Of a node that failed, NodeFailed has told the data plane all.
+  if (!how.ok() && job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
+    data_plane_.RankEnded(job.spec.id, index, PeerError(how.code()));
+  }
+  if (!job.complete) {
+    FailJob(job, how.ok() ? Status(ErrorCode::kPeerDied,
+                                   RankText(index, job.spec.id) + " left before all had joined")
+                          : how);
+  }
+  SweepSoon();
+  Changed();
+}
+
+void JobRegistry::EndLocalRank(Job& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  FinishJoin(job, index,
+             rank.end.ok() ? Status(ErrorCode::kCancelled,
+                                    RankText(index, job.spec.id) + " left while it joined")
+                           : rank.end);
+  rank.offered.clear();
+  if (rank.session != nullptr) {
+    tokens_.erase(HexText(rank.session->token));
+    rank.session.reset();
+  }
+  const auto connection = std::exchange(rank.connection, {}).lock();
+  if (connection != nullptr && !rank.end.ok()) {
+    connection->Goodbye(rank.end);
+  }
+}
+
+void JobRegistry::FailJob(Job& job, const Status& why) {
+  if (job.failure.ok()) {
+    job.failure = why;
+    Changed();
+  }
+  FailJoins(job, job.failure);
+}
+
+void JobRegistry::FailJoins(Job& job, const Status& why) {
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    FinishJoin(job, rank, why);
+  }
+}
+
+void JobRegistry::Abort(const Session& session, int exit_code, const std::string& reason) {
+  Job* job = nullptr;
+  if (FindRank(session, &job) == nullptr) {
+    return;
+  }
+  AbortJob(*job, {ErrorCode::kAborted,
+                  RankText(session.rank, session.job_id) + " aborted it with exit code " +
+                      std::to_string(exit_code) + (reason.empty() ? "" : ": " + reason)});
+  TellNodes(*job, &Node::left_pending);
+}
+
+void JobRegistry::AbortJob(Job& job, const Status& why) {
+  if (job.aborted) {
+    return;
+  }
+  job.aborted = true;
+  job.failure = why;
+  FailJoins(job, why);
+  data_plane_.PoisonJob(job.spec.id, ErrorCode::kAborted);
+  Changed();
+}
+
+void JobRegistry::Drain() {
+  draining_ = true;
+  Changed();
+}
+
+void JobRegistry::EndAll(const std::string& reason) {
+  for (const auto& [id, job] : jobs_) {
+    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+      if (job->IsLocal(rank)) {
+        EndRank(*job, rank, {ErrorCode::kDaemonDied, reason});
+      }
+    }
+  }
+}
+
+// ---- Small things ----
+
+Job* JobRegistry::FindJob(const std::string& job_id) const {
+  const auto found = jobs_.find(job_id);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+Rank* JobRegistry::FindRank(const Session& session, Job** job) const {
+  Job* found = FindJob(session.job_id);
+  if (found == nullptr || session.rank >= found->size() ||
+      found->ranks[session.rank].session.get() != &session) {
+    return nullptr;
+  }
+  *job = found;
+  return &found->ranks[session.rank];
+}
+
+void JobRegistry::SweepSoon() {
+  if (!std::exchange(sweep_posted_, true)) {
+    boost::asio::post(context_, [this, alive = alive_] {
+      if (*alive) {
+        Sweep();
+      }
+    });
+  }
+}
+
+void JobRegistry::Sweep() {
+  sweep_posted_ = false;
+  std::vector<std::string> over;
+  for (const auto& [id, job] : jobs_) {
+    if (job->AllEnded() && job->NewsDelivered()) {
+      over.push_back(id);
+    }
+  }
+  for (const std::string& id : over) {
+    Remove(id);
+  }
+}
+
+void JobRegistry::Remove(const std::string& job_id) {
+  const auto job = jobs_.extract(job_id);
+  for (const Node& node : job.mapped()->nodes) {
+    if (node.state != NodeState::kSelf && node.state != NodeState::kFailed) {
+      links_->Release(node.address);
+    }
+  }
+  data_plane_.RemoveJob(job_id);
+  Changed();
+}
+
+void JobRegistry::Changed() const {
+  if (on_change_ != nullptr) {
+    on_change_();
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,162 @@
+// The jobs of this daemon, their ranks here and what is known of those elsewhere.
+//
+// Thread: everything on the control thread (ControlLoop); no locks. Calls of the data plane are
+// made from here and block for as long as the data plane takes (micro- to milliseconds), except
+// that RegisterRegion, which may pin gigabytes, is left to the caller's thread: see Region
+// functions.
+//
+// A rank's life: Attach -> Serve (segments mapped, data plane serves it) -> Join (waits until all
+// ranks of the job have joined, on all nodes) -> Detach, or RankGone. A job's life: CreateJob ->
+// complete -> removed when its last rank, anywhere, has ended. Every end is told to the nodes of
+// the job.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "common/status.h"
+#include "daemon/control/job.h"
+#include "daemon/control/node_links.h"
+#include "daemon/progress/data_plane.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+struct RegistryLimits {
+  uint64_t max_ranks = 1024;
+  uint64_t max_local_ranks = 64;
+  uint64_t join_timeout_ms = 5000;
+};
+
+// What a process that connects to the attach socket claims; pid and uid come from the kernel.
+struct AttachClaim {
+  std::string job_id;
+  std::string secret;
+  uint32_t rank = 0;
+  uint32_t size = 0;
+  pid_t pid = 0;
+  uid_t uid = 0;
+};
+
+class JobRegistry : public NodeEvents {
+ public:
+  // All must outlive it. `links` may be set later, but before the first CreateJob.
+  JobRegistry(boost::asio::io_context& context, DataPlane& data_plane, RegistryLimits limits);
+  ~JobRegistry() override;
+  void set_links(NodeLinks* links) { links_ = links; }
+  // Called after every change that a status page would show.
+  void set_on_change(std::function<void()> on_change) { on_change_ = std::move(on_change); }
+
+  // ---- Launcher ----
+  // kDraining, kAlreadyExists, and what CheckJobSpec, NodeLinks::Acquire, DataPlane::AddJob say.
+  Status CreateJob(JobSpec spec);
+  // Ends its ranks here. kNotFound.
+  Status DestroyJob(const std::string& job_id);
+
+  // ---- Attach socket ----
+  // A session with its token and identity, without segments. Errors: kPermissionDenied (uid,
+  // secret), kNotFound (job), kInvalidArgument (size), kInvalidRank, kAlreadyExists,
+  // kLimitExceeded, kAborted.
+  StatusOr<std::shared_ptr<Session>> Attach(const AttachClaim& claim,
+                                            std::weak_ptr<RankConnection> connection);
+  // The session's segments are mapped: the data plane serves it from now on.
+  Status Serve(const Session& session);
+  // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
+  Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
+  // The session of a rank of the same job and node, with segments. kInvalidRank, kPeerDied,
+  // kWouldBlock.
+  StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;
+  // The rank's process ended or hung up. Nothing if it left before.
+  void RankGone(const Session& session, const std::string& how);
+  // The daemon ends the session: the rank is told why.
+  void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
+
+  // ---- Service Client; `token` as hexadecimal text ----
+  // kPermissionDenied.
+  StatusOr<std::shared_ptr<Session>> FindToken(const std::string& token) const;
+  // Calls `done` once: now, when the job is complete, or when it cannot become so. kTimeout after
+  // join_timeout_ms; kPeerDied, kNodeUnreachable, kAborted, kVersionMismatch.
+  void Join(const std::shared_ptr<Session>& session, JoinDone done);
+  // Takes an offered region out and completes its description. kNotFound, kInvalidArgument.
+  StatusOr<std::shared_ptr<Region>> TakeRegion(const Session& session,
+                                               const control::RegisterRegionRequest& request);
+  Status Resolve(const Session& session, const control::ResolvePeersRequest& request,
+                 control::ResolvePeersReply* reply) const;
+  void Detach(const Session& session);
+  void Abort(const Session& session, int exit_code, const std::string& reason);
+
+  // ---- Service Peer ----
+  // kNotFound, kPermissionDenied (proof), kInvalidArgument, kNodeUnreachable (incarnation).
+  Status NodeJoined(const control::JoinedRequest& request);
+  Status NodeLeft(const control::LeftRequest& request);
+
+  // ---- NodeEvents ----
+  void OnNodeUp(const NodeContact& contact) override;
+  void OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) override;
+  void OnNodeTrouble(const std::string& address, const Status& why) override;
+  void OnTick() override;
+
+  // ---- Life ----
+  void Drain();
+  bool draining() const { return draining_; }
+  bool empty() const { return jobs_.empty(); }
+  // True when no node waits for news: see Job::NewsDelivered.
+  bool quiet() const;
+  // Ends every session here with kDaemonDied and tells the other nodes.
+  void EndAll(const std::string& reason);
+
+  const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
+  uint64_t local_ranks() const { return tokens_.size(); }
+
+ private:
+  Job* FindJob(const std::string& job_id) const;
+  // The rank of a session that has not ended; null otherwise.
+  Rank* FindRank(const Session& session, Job** job) const;
+  Status CheckAttach(const AttachClaim& claim, Job** job) const;
+  StatusOr<Job*> CheckPeerRequest(const std::string& job_id, const std::string& proof,
+                                  uint64_t incarnation) const;
+
+  void EndRank(Job& job, uint32_t rank, const Status& how);
+  void EndLocalRank(Job& job, uint32_t rank);
+  void FailJob(Job& job, const Status& why);
+  void FailJoins(Job& job, const Status& why);
+  void FinishJoin(Job& job, uint32_t rank, const Status& status);
+  void CheckComplete(Job& job);
+  void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
+  void AbortJob(Job& job, const Status& why);
+
+  void TellNodes(Job& job, bool Node::*pending);
+  void Deliver(Job& job, uint32_t node);
+  void OnDelivered(const std::string& job_id, uint64_t serial, uint32_t node, bool Node::*pending,
+                   const Status& status);
+  control::JoinedRequest JoinedNews(const Job& job) const;
+  control::LeftRequest LeftNews(const Job& job) const;
+
+  // Removes jobs that are over, from the loop, so that no caller loses the job under its feet.
+  void SweepSoon();
+  void Sweep();
+  void Remove(const std::string& job_id);
+  void Changed() const;
+
+  boost::asio::io_context& context_;
+  DataPlane& data_plane_;
+  const RegistryLimits limits_;
+  NodeLinks* links_ = nullptr;
+  std::function<void()> on_change_;
+  bool draining_ = false;
+  bool sweep_posted_ = false;
+  uint64_t next_serial_ = 1;
+  std::map<std::string, std::unique_ptr<Job>> jobs_;
+  std::unordered_map<std::string, std::shared_ptr<Session>>
+      tokens_;  // sessions that have not ended
+  // Handlers that outlive this object find it gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ferry::daemon

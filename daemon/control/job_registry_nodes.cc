@@ -1,0 +1,294 @@
+// JobRegistry and the other nodes: news to them, news from them, their coming and going.
+#include <algorithm>
+#include <cstring>
+
+#include "daemon/control/job_registry.h"
+#include "daemon/control/secrets.h"
+
+namespace ferry::daemon {
+namespace {
+
+bool WorthAnotherTry(const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kNotFound:  // the job may not have been created there yet
+    case ErrorCode::kNodeUnreachable:
+    case ErrorCode::kTimeout:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status OtherIncarnation(const Job& job, uint32_t node) {
+  return {ErrorCode::kNodeUnreachable, "node " + std::to_string(node) + " of job " + job.spec.id +
+                                           " has another incarnation: its daemon was restarted"};
+}
+
+std::vector<std::byte> Bytes(const std::string& text) {
+  std::vector<std::byte> bytes(text.size());
+  std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+}  // namespace
+
+// ---- To other nodes ----
+
+void JobRegistry::TellNodes(Job& job, bool Node::*pending) {
+  for (uint32_t node = 0; node < job.nodes.size(); ++node) {
+    if (job.nodes[node].state != NodeState::kSelf && job.nodes[node].state != NodeState::kFailed) {
+      job.nodes[node].*pending = true;
+      Deliver(job, node);
+    }
+  }
+}
+
+// One message at a time to a node, so that "joined" never overtakes "left".
+void JobRegistry::Deliver(Job& job, uint32_t index) {
+  Node& node = job.nodes[index];
+  if (node.state != NodeState::kUp || node.in_flight) {
+    return;
+  }
+  const auto done = [this, alive = alive_, id = job.spec.id, serial = job.serial, index](
+                        bool Node::*pending, const Status& status) {
+    if (*alive) {
+      OnDelivered(id, serial, index, pending, status);
+    }
+  };
+  if (node.joined_pending) {
+    node.joined_pending = false;
+    node.in_flight = true;
+    links_->SendJoined(node.address, JoinedNews(job),
+                       [done](const Status& status) { done(&Node::joined_pending, status); });
+  } else if (node.left_pending) {
+    node.left_pending = false;
+    node.in_flight = true;
+    links_->SendLeft(node.address, LeftNews(job),
+                     [done](const Status& status) { done(&Node::left_pending, status); });
+  }
+}
+
+void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
+                              bool Node::*pending, const Status& status) {
+  Job* job = FindJob(job_id);
+  if (job == nullptr || job->serial != serial) {
+    return;
+  }
+  Node& node = job->nodes[index];
+  node.in_flight = false;
+  node.trouble = status;
+  // A job whose ranks have all ended is no longer worth telling to a node that does not know it.
+  const bool moot = job->AllEnded() && status.code() == ErrorCode::kNotFound;
+  if (status.ok() || moot) {
+    node.trouble = {};
+    Deliver(*job, index);
+  } else if (WorthAnotherTry(status)) {
+    node.*pending = true;  // until the next OnTick
+  } else {
+    FailJob(*job, {status.code(), "node " + std::to_string(index) + " at " + node.address +
+                                      " refused: " + status.message()});
+  }
+  SweepSoon();
+}
+
+control::JoinedRequest JobRegistry::JoinedNews(const Job& job) const {
+  control::JoinedRequest request;
+  request.set_incarnation(links_->Incarnation());
+  request.set_job_id(job.spec.id);
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  request.set_node(job.spec.node);
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    // Ranks that have ended since stay in: a node that hears late must not think they never joined.
+    if (job.IsLocal(rank) && job.ranks[rank].has_joined) {
+      control::JobRank* joined = request.add_ranks();
+      joined->set_rank(rank);
+      joined->set_private_memory_reachable(job.ranks[rank].private_memory_reachable);
+    }
+  }
+  return request;
+}
+
+control::LeftRequest JobRegistry::LeftNews(const Job& job) const {
+  control::LeftRequest request;
+  request.set_incarnation(links_->Incarnation());
+  request.set_job_id(job.spec.id);
+  request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    if (!job.IsLocal(rank) || job.ranks[rank].state != RankState::kEnded) {
+      continue;
+    }
+    const Status& end = job.ranks[rank].end;
+    control::RankEnd* left = request.add_ranks();
+    left->set_rank(rank);
+    left->set_orderly(end.ok());
+    // What is this node's daemon here is another node's there.
+    const ErrorCode error = PeerError(end.code());
+    left->set_error(static_cast<int32_t>(
+        error == ErrorCode::kDaemonDied ? ErrorCode::kNodeUnreachable : error));
+    left->set_reason(end.message());
+  }
+  request.set_job_aborted(job.aborted);
+  request.set_abort_reason(job.aborted ? job.failure.message() : "");
+  return request;
+}
+
+bool JobRegistry::quiet() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->NewsDelivered(); });
+}
+
+void JobRegistry::OnTick() {
+  for (const auto& [id, job] : jobs_) {
+    for (uint32_t node = 0; node < job->nodes.size(); ++node) {
+      Deliver(*job, node);
+    }
+  }
+}
+
+// ---- From other nodes ----
+
+StatusOr<Job*> JobRegistry::CheckPeerRequest(const std::string& job_id, const std::string& proof,
+                                             uint64_t incarnation) const {
+  Job* job = FindJob(job_id);
+  if (job == nullptr) {
+    return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
+  }
+  if (!ConstantTimeEquals(proof, JobProof(job->spec.secret, job_id, incarnation))) {
+    return Status(ErrorCode::kPermissionDenied,
+                  "the caller does not know the secret of job " + job_id);
+  }
+  return job;
+}
+
+Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
+  StatusOr<Job*> found =
+      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+  if (!found.ok()) {
+    return found.status();
+  }
+  Job& job = **found;
+  if (request.node() >= job.nodes.size() || request.node() == job.spec.node) {
+    return {ErrorCode::kInvalidArgument,
+            "job " + job.spec.id + " has no other node " + std::to_string(request.node())};
+  }
+  const Node& node = job.nodes[request.node()];
+  if (node.state == NodeState::kFailed) {
+    return node.trouble;
+  }
+  if (node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
+    return OtherIncarnation(job, request.node());
+  }
+  for (const control::JobRank& joined : request.ranks()) {
+    if (joined.rank() >= job.size() || job.spec.node_of_rank[joined.rank()] != request.node()) {
+      return {ErrorCode::kInvalidArgument, "rank " + std::to_string(joined.rank()) + " of job " +
+                                               job.spec.id + " is not of node " +
+                                               std::to_string(request.node())};
+    }
+    Rank& rank = job.ranks[joined.rank()];
+    if (rank.state == RankState::kAbsent) {
+      rank.state = RankState::kJoined;
+      rank.private_memory_reachable = joined.private_memory_reachable();
+    }
+  }
+  CheckComplete(job);
+  Changed();
+  return {};
+}
+
+Status JobRegistry::NodeLeft(const control::LeftRequest& request) {
+  StatusOr<Job*> found =
+      CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
+  if (!found.ok()) {
+    return found.status();
+  }
+  Job& job = **found;
+  for (const control::RankEnd& left : request.ranks()) {
+    if (left.rank() >= job.size() || job.IsLocal(left.rank())) {
+      return {ErrorCode::kInvalidArgument, "rank " + std::to_string(left.rank()) + " of job " +
+                                               job.spec.id + " is not of the caller's node"};
+    }
+    if (const Node& node = job.nodes[job.spec.node_of_rank[left.rank()]];
+        node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
+      return OtherIncarnation(job, job.spec.node_of_rank[left.rank()]);
+    }
+    EndRank(job, left.rank(),
+            left.orderly()
+                ? Status()
+                : Status(PeerError(static_cast<ErrorCode>(left.error())), left.reason()));
+  }
+  if (request.job_aborted()) {
+    AbortJob(job, {ErrorCode::kAborted, request.abort_reason()});
+  }
+  return {};
+}
+
+// ---- Nodes come and go ----
+
+void JobRegistry::OnNodeUp(const NodeContact& contact) {
+  for (const auto& [id, job] : jobs_) {
+    for (uint32_t index = 0; index < job->nodes.size(); ++index) {
+      Node& node = job->nodes[index];
+      if (node.state != NodeState::kConnecting || node.address != contact.address) {
+        continue;
+      }
+      NodeRoute route;
+      route.fabric_address = Bytes(contact.fabric_address);
+      route.send_key = contact.send_key;
+      route.receive_key = contact.receive_key;
+      route.incarnation = contact.incarnation;
+      if (Status status = data_plane_.AddNode(id, index, route); !status.ok()) {
+        node.trouble = status;
+        FailJob(*job, status);
+        continue;
+      }
+      // Only now may the node hear that ranks have joined here: its packets have a route.
+      node.state = NodeState::kUp;
+      node.incarnation = contact.incarnation;
+      node.trouble = {};
+      Deliver(*job, index);
+    }
+    CheckComplete(*job);
+  }
+  Changed();
+}
+
+void JobRegistry::OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) {
+  if (incarnation != 0) {
+    data_plane_.NodeFailed(incarnation, ErrorCode::kNodeUnreachable);
+  }
+  for (const auto& [id, job] : jobs_) {
+    for (uint32_t index = 0; index < job->nodes.size(); ++index) {
+      Node& node = job->nodes[index];
+      if (node.address != address || node.state == NodeState::kSelf ||
+          node.state == NodeState::kFailed) {
+        continue;
+      }
+      node.state = NodeState::kFailed;
+      node.trouble = why;
+      const Status failure(
+          why.code(), "node " + std::to_string(index) + " at " + address + ": " + why.message());
+      if (!job->complete) {
+        FailJob(*job, failure);
+      }
+      for (uint32_t rank = 0; rank < job->size(); ++rank) {
+        if (job->spec.node_of_rank[rank] == index) {
+          EndRank(*job, rank, failure);
+        }
+      }
+    }
+  }
+  SweepSoon();
+  Changed();
+}
+
+void JobRegistry::OnNodeTrouble(const std::string& address, const Status& why) {
+  for (const auto& [id, job] : jobs_) {
+    for (Node& node : job->nodes) {
+      if (node.address == address && node.state == NodeState::kConnecting) {
+        node.trouble = why;
+      }
+    }
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,57 @@
+// What the job registry asks of the links to other daemons, and what they tell it. One
+// implementation: peer_links.h; tests of the registry use a fake. All on the control thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/status.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+// Another daemon that answered Hello.
+struct NodeContact {
+  std::string address;  // as the job names it: the key of its link
+  std::string name;
+  uint64_t incarnation = 0;
+  std::string fabric_address;
+  uint64_t send_key = 0;
+  uint64_t receive_key = 0;
+};
+
+class NodeLinks {
+ public:
+  using Done = std::function<void(const Status&)>;
+  virtual ~NodeLinks() = default;
+
+  // Wants a link to the daemon at `address` (host:port); NodeEvents::OnNodeUp follows, soon after
+  // for one that is up already. Counted: each success needs a Release. Errors: kInvalidArgument
+  // (not a host:port), kPermissionDenied (not loopback, and no TLS).
+  virtual Status Acquire(const std::string& address) = 0;
+  // Drops the link when nobody wants it any more. Unknown addresses are ignored.
+  virtual void Release(const std::string& address) = 0;
+
+  // This daemon's own incarnation, which requests carry.
+  virtual uint64_t Incarnation() const = 0;
+  // Calls the daemon there; `done` comes later, never from within.
+  virtual void SendJoined(const std::string& address, const control::JoinedRequest& request,
+                          Done done) = 0;
+  virtual void SendLeft(const std::string& address, const control::LeftRequest& request,
+                        Done done) = 0;
+};
+
+class NodeEvents {
+ public:
+  virtual ~NodeEvents() = default;
+  virtual void OnNodeUp(const NodeContact& contact) = 0;
+  // The daemon is dead, or refuses to talk (then `incarnation` is 0). The link is gone.
+  virtual void OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) = 0;
+  // Not up yet; it will be tried again.
+  virtual void OnNodeTrouble(const std::string& address, const Status& why) = 0;
+  // Every heartbeat interval while there are links: time to try again what failed.
+  virtual void OnTick() = 0;
+};
+
+}  // namespace ferry::daemon

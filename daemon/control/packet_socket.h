@@ -1,0 +1,53 @@
+// Packets with descriptors over a Unix seqpacket socket (proto/attach_protocol.h).
+//
+// Any thread; never blocks. Descriptors received are closed with the Packet.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "proto/attach_protocol.h"
+
+namespace ferry::daemon {
+
+inline constexpr size_t kMaxPacketFds = 4;
+
+struct Packet {
+  alignas(8) std::array<std::byte, attach::kMaxPacketBytes> bytes;
+  size_t size = 0;
+  std::vector<UniqueFd> fds;
+
+  // Null when the packet is not exactly a T.
+  template <typename T>
+  const T* As() const {
+    static_assert(sizeof(T) <= attach::kMaxPacketBytes && alignof(T) <= 8);
+    return size == sizeof(T) ? reinterpret_cast<const T*>(bytes.data()) : nullptr;
+  }
+};
+
+enum class Received { kPacket, kNothing, kHangUp };
+
+// Takes the next packet, if there is one. kCorrupt: longer than kMaxPacketBytes, or with more than
+// kMaxPacketFds descriptors (they are closed).
+StatusOr<Received> ReceivePacket(int socket, Packet* packet);
+
+// kWouldBlock when the receiver reads too slowly; kSystem.
+Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
+
+template <typename T>
+Status SendPacket(int socket, const T& message, std::span<const int> fds = {}) {
+  return SendPacket(socket, std::as_bytes(std::span(&message, 1)), fds);
+}
+
+// A listening seqpacket socket at `path`, which must not exist; its file has `mode`.
+StatusOr<UniqueFd> ListenSeqpacket(const std::string& path, unsigned mode);
+// A connected one, for tests and tools.
+StatusOr<UniqueFd> ConnectSeqpacket(const std::string& path);
+
+}  // namespace ferry::daemon

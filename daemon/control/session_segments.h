@@ -1,0 +1,28 @@
+// Takes over the memfds of a rank: nothing in them is trusted before it was checked, and what the
+// daemon goes on using is copied out.
+//
+// Any thread; blocks only for mmap.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "daemon/session/session.h"
+
+namespace ferry::daemon {
+
+// Maps and checks both segments and moves them into `session`. Errors: kCorrupt (not sealed, of
+// another size, kind or rank, too small for what the header says), kVersionMismatch (both named).
+Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox_fd,
+                     uint64_t inbox_bytes, Session* session);
+
+// Maps a region's memfd. kCorrupt as above.
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, uint32_t id, uint64_t size_bytes);
+
+// Whether process_vm_readv on the rank is allowed, to us and so, as the uid is the same, to its
+// peers.
+bool ProbePrivateMemory(pid_t pid, uid_t uid);
+
+}  // namespace ferry::daemon

@@ -1,0 +1,432 @@
+#include "daemon/control/attach_server.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "common/version.h"
+#include "daemon/control/control_loop.h"
+#include "daemon/control/job_registry.h"
+#include "tests/daemon/fake_data_plane.h"
+#include "tests/daemon/test_rank.h"
+
+namespace ferry::daemon {
+namespace {
+
+using attach::Kind;
+
+// Jobs of one node need no links.
+class NoLinks final : public NodeLinks {
+ public:
+  Status Acquire(const std::string&) override { return {}; }
+  void Release(const std::string&) override {}
+  uint64_t Incarnation() const override { return 1; }
+  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
+  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
+};
+
+class AttachServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/ferry-attach-XXXXXX";
+    directory_ = mkdtemp(path);
+    socket_path_ = directory_ + "/attach.sock";
+    Start(20'000, 64);
+  }
+  void TearDown() override {
+    Stop();
+    std::filesystem::remove_all(directory_);
+  }
+  void Start(uint64_t attach_timeout_ms, uint64_t max_connections) {
+    loop_ = std::make_unique<ControlLoop>();
+    registry_ = std::make_unique<JobRegistry>(loop_->context(), data_plane_,
+                                              RegistryLimits{1024, 3, 20'000});
+    registry_->set_links(&links_);
+    server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, attach_timeout_ms,
+                                             max_connections);
+    ASSERT_TRUE(server_->Listen(socket_path_).ok());
+    loop_->Start();
+    ASSERT_TRUE(CreateJob("job", 4).ok());
+  }
+  void Stop() {
+    if (server_ != nullptr) {
+      loop_->Run([this] { server_->Stop(); });
+      loop_->Stop();
+      server_.reset();
+      registry_.reset();
+      loop_.reset();
+      std::filesystem::remove(socket_path_);
+    }
+  }
+  // Ranks 0, 1, 2 here; the last one elsewhere.
+  Status CreateJob(const std::string& id, uint32_t size, uid_t owner = 0) {
+    JobSpec spec;
+    spec.id = id;
+    spec.secret = kTestSecret;
+    spec.owner = owner;
+    spec.node_addresses = {"127.0.0.1:1", "127.0.0.1:2"};
+    spec.node_of_rank.assign(size, 0);
+    spec.node_of_rank.back() = 1;
+    return loop_->Run([&] { return registry_->CreateJob(spec); });
+  }
+  TestRank Rank(uint32_t rank, const std::string& job = "job", uint32_t size = 4) {
+    return TestRank(job, rank, size, 3);
+  }
+  size_t Connections() {
+    return loop_->Run([this] { return server_->connections(); });
+  }
+  // The daemon says why, then hangs up, and lives.
+  void ExpectGoodbye(TestRank& rank, Answer answer, ErrorCode code, const std::string& words) {
+    EXPECT_EQ(answer.kind(), Kind::kGoodbye);
+    EXPECT_EQ(answer.code(), code);
+    EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();
+    EXPECT_TRUE(rank.Read().hang_up);
+    TestRank next = Rank(2);
+    EXPECT_TRUE(next.Enter(socket_path_));
+  }
+  void ExpectRefusal(const Answer& answer, ErrorCode code, const std::string& words) {
+    EXPECT_EQ(answer.code(), code) << answer.text();
+    EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();
+  }
+
+  std::string directory_;
+  std::string socket_path_;
+  FakeDataPlane data_plane_;
+  NoLinks links_;
+  std::unique_ptr<ControlLoop> loop_;
+  std::unique_ptr<JobRegistry> registry_;
+  std::unique_ptr<AttachServer> server_;
+};
+
+TEST_F(AttachServerTest, ServesARankThatAttachesAsItShould) {
+  TestRank rank = Rank(1);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  const Answer attached = rank.Attach();
+  ASSERT_EQ(attached.code(), ErrorCode::kOk) << attached.text();
+  EXPECT_EQ(attached.attach.local_size, 3U);
+  EXPECT_EQ(attached.attach.local_index, 1U);
+  EXPECT_EQ(attached.attach.daemon_pid, static_cast<uint32_t>(getpid()));
+  const Answer answer = rank.SendSegments();
+  ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  EXPECT_EQ(answer.packet.fds.size(), 2U);
+  EXPECT_EQ(data_plane_.Count("AddSession job 1"), 1U);
+}
+
+TEST_F(AttachServerTest, AnotherVersionIsRefusedAndBothAreNamed) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  auto request = rank.AttachRequest();
+  request.header.layout_version = 77;
+  const Answer answer = rank.Ask(request);
+  EXPECT_EQ(answer.kind(), Kind::kAttachReply);
+  ExpectRefusal(answer, ErrorCode::kVersionMismatch, "layout version 77");
+  ExpectRefusal(answer, ErrorCode::kVersionMismatch,
+                "has layout version " + std::to_string(kLayoutVersion));
+  ExpectGoodbye(rank, rank.Read(), ErrorCode::kVersionMismatch, "layout version 77");
+}
+
+TEST_F(AttachServerTest, GarbageEndsOnlyItsConnection) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  const std::array<char, 100> garbage{};
+  ExpectGoodbye(rank, rank.Ask(garbage), ErrorCode::kCorrupt, "magic number");
+}
+
+TEST_F(AttachServerTest, AShortPacketIsMalformed) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ExpectGoodbye(rank, rank.Ask('x'), ErrorCode::kCorrupt, "a packet of 1 bytes has no header");
+}
+
+TEST_F(AttachServerTest, ALongPacketIsMalformed) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  const std::array<char, attach::kMaxPacketBytes + 1> garbage{};
+  ExpectGoodbye(rank, rank.Ask(garbage), ErrorCode::kCorrupt, "longer than 1024 bytes");
+}
+
+TEST_F(AttachServerTest, AnUnknownKindIsMalformed) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ExpectGoodbye(rank, rank.Ask(rank.Header(static_cast<Kind>(99))), ErrorCode::kCorrupt, "kind 99");
+}
+
+TEST_F(AttachServerTest, ARequestBeforeAttachIsMalformed) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ExpectGoodbye(rank, rank.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kCorrupt, "before kAttach");
+}
+
+TEST_F(AttachServerTest, SurplusDescriptorsAreClosed) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  const size_t before = OpenDescriptors();
+  attach::SegmentsRequest request{};
+  request.header = rank.Header(Kind::kSegments);
+  const Answer answer = rank.Ask(request, {0, 1, 2});
+  ExpectRefusal(answer, ErrorCode::kCorrupt, "3 descriptors instead of 2");
+  EXPECT_TRUE(rank.Read().hang_up);
+  EXPECT_LT(OpenDescriptors(), before);  // the connection's are gone too
+}
+
+TEST_F(AttachServerTest, ASilentConnectionEnds) {
+  Stop();
+  Start(50, 64);
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ExpectGoodbye(rank, rank.Read(), ErrorCode::kTimeout, "no request to attach came in time");
+}
+
+TEST_F(AttachServerTest, ConnectionsAreBounded) {
+  Stop();
+  Start(20'000, 2);
+  TestRank first = Rank(0);
+  TestRank second = Rank(1);
+  TestRank third = Rank(2);
+  ASSERT_TRUE(first.Enter(socket_path_));
+  ASSERT_TRUE(second.Enter(socket_path_));
+  ASSERT_TRUE(third.Connect(socket_path_).ok());
+  EXPECT_TRUE(third.Read().hang_up);
+}
+
+TEST_F(AttachServerTest, RefusesClaimsThatDoNotFitTheJob) {
+  const auto refused = [&](TestRank rank, ErrorCode code, const std::string& words) {
+    ASSERT_TRUE(rank.Connect(socket_path_).ok());
+    const Answer answer = rank.Attach();
+    EXPECT_EQ(answer.kind(), Kind::kAttachReply);
+    ExpectRefusal(answer, code, words);
+  };
+  refused(Rank(0, "nojob"), ErrorCode::kNotFound, "there is no job nojob");
+  refused(Rank(0, "job", 5), ErrorCode::kInvalidArgument, "has 4 ranks, not 5");
+  refused(Rank(4), ErrorCode::kInvalidRank, "its ranks are 0 to 3");
+  refused(Rank(3), ErrorCode::kInvalidRank, "belongs to node 1; this is node 0");
+}
+
+TEST_F(AttachServerTest, RefusesAWrongSecret) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  auto request = rank.AttachRequest();
+  request.job_secret[3] ^= 1;
+  ExpectRefusal(rank.Ask(request), ErrorCode::kPermissionDenied, "wrong secret for job job");
+}
+
+TEST_F(AttachServerTest, RefusesASecretLongerThanItsField) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  auto request = rank.AttachRequest();
+  request.job_secret_bytes = 65;
+  ExpectRefusal(rank.Ask(request), ErrorCode::kCorrupt, "longer than its field");
+}
+
+TEST_F(AttachServerTest, ARankAttachesOnlyOnce) {
+  TestRank first = Rank(0);
+  ASSERT_TRUE(first.Enter(socket_path_));
+  TestRank second = Rank(0);
+  ASSERT_TRUE(second.Connect(socket_path_).ok());
+  ExpectRefusal(second.Attach(), ErrorCode::kAlreadyExists,
+                "is attached already, by pid " + std::to_string(getpid()));
+  first.HangUp();
+  ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 0"));
+  TestRank third = Rank(0);
+  ASSERT_TRUE(third.Connect(socket_path_).ok());
+  ExpectRefusal(third.Attach(), ErrorCode::kAlreadyExists, "has ended");
+}
+
+TEST_F(AttachServerTest, MoreRanksThanTheLimitAreRefused) {
+  ASSERT_TRUE(CreateJob("other", 2).ok());
+  TestRank ranks[] = {Rank(0), Rank(1), Rank(2)};
+  for (TestRank& rank : ranks) {
+    ASSERT_TRUE(rank.Enter(socket_path_));
+  }
+  TestRank fourth("other", 0, 2, 1);
+  ASSERT_TRUE(fourth.Connect(socket_path_).ok());
+  ExpectRefusal(fourth.Attach(), ErrorCode::kLimitExceeded, "as many as max_local_ranks allows");
+}
+
+// Attaches as uid 12345 from a child process; returns the daemon's answer.
+Answer AttachAsOther(const std::string& path, const std::string& job) {
+  int back[2];
+  EXPECT_EQ(pipe(back), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    Answer answer;
+    TestRank rank(job, 0, 2, 1);
+    if (setresuid(12345, 12345, 12345) == 0 && rank.Connect(path).ok()) {
+      answer = rank.Attach();
+    }
+    _exit(write(back[1], &answer.attach, sizeof(answer.attach)) > 0 ? 0 : 1);
+  }
+  close(back[1]);
+  Answer answer;
+  EXPECT_EQ(read(back[0], &answer.attach, sizeof(answer.attach)),
+            static_cast<ssize_t>(sizeof(answer.attach)));
+  close(back[0]);
+  waitpid(child, nullptr, 0);
+  return answer;
+}
+
+TEST_F(AttachServerTest, OnlyTheJobsOwnerMayAttachBesideTheDaemonsUser) {
+  if (!CanBecomeOthers()) {
+    GTEST_SKIP() << "needs root, outside a user namespace";
+  }
+  std::filesystem::permissions(directory_, std::filesystem::perms(0755));
+  ASSERT_TRUE(CreateJob("mine", 2, 0).ok());
+  ASSERT_TRUE(CreateJob("theirs", 2, 12345).ok());
+  ExpectRefusal(AttachAsOther(socket_path_, "mine"), ErrorCode::kPermissionDenied,
+                "uid 12345 may not attach to the ferryd of uid 0");
+  ExpectRefusal(AttachAsOther(socket_path_, "nojob"), ErrorCode::kPermissionDenied, "uid 12345");
+  EXPECT_EQ(AttachAsOther(socket_path_, "theirs").code(), ErrorCode::kOk);
+}
+
+struct BadSegment {
+  const char* name;
+  void (*spoil)(shm::SegmentHeader* session, shm::SegmentHeader* inbox);
+  const char* words;
+};
+
+class BadSegmentTest : public AttachServerTest, public ::testing::WithParamInterface<BadSegment> {};
+
+TEST_P(BadSegmentTest, EndsTheSession) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  auto session = rank.SegmentHeader(shm::SegmentKind::kSession);
+  auto inbox = rank.SegmentHeader(shm::SegmentKind::kInbox);
+  GetParam().spoil(&session, &inbox);
+  ExpectGoodbye(rank, rank.SendSegments(session, inbox), ErrorCode::kCorrupt, GetParam().words);
+  EXPECT_EQ(data_plane_.Count("AddSession job 0"), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AttachServer, BadSegmentTest,
+    ::testing::Values(
+        BadSegment{"Rank", [](auto* session, auto*) { session->rank = 9; }, "the rank is 9"},
+        BadSegment{"InboxRank", [](auto*, auto* inbox) { inbox->rank = 9; }, "inbox segment"},
+        BadSegment{"JobSize", [](auto* session, auto*) { session->job_size = 9; }, "should be 4"},
+        BadSegment{"LocalSize", [](auto*, auto* inbox) { inbox->local_size = 9; }, "should be 3"},
+        BadSegment{"NoRequests", [](auto* session, auto*) { session->request_limit = 0; },
+                   "a request limit of 0"},
+        BadSegment{"ManyRequests", [](auto* session, auto*) { session->request_limit = 1 << 20; },
+                   "should be"},
+        BadSegment{"Kind",
+                   [](auto* session, auto*) {
+                     session->kind = static_cast<uint32_t>(shm::SegmentKind::kInbox);
+                   },
+                   "of kind 2"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(AttachServerTest, AnUnsealedSegmentIsRefused) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  const UniqueFd memfd(memfd_create("unsealed", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(memfd.get(), 1 << 20), 0);
+  attach::SegmentsRequest request{};
+  request.header = rank.Header(Kind::kSegments);
+  request.session_bytes = 1 << 20;
+  request.inbox_bytes = 1 << 20;
+  ExpectGoodbye(rank, rank.Ask(request, {memfd.get(), memfd.get()}), ErrorCode::kCorrupt,
+                "not sealed against shrinking");
+}
+
+TEST_F(AttachServerTest, InboxesAndRegionsPassOnlyBetweenRanksOfTheJobHere) {
+  ASSERT_TRUE(CreateJob("other", 2).ok());
+  TestRank first = Rank(0);
+  TestRank second = Rank(1);
+  ASSERT_TRUE(first.Enter(socket_path_));
+  ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kWouldBlock, "has not attached yet");
+  ASSERT_TRUE(second.Enter(socket_path_));
+  Answer answer = first.AskPeer(Kind::kPeerInbox, 1);
+  ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  ASSERT_EQ(answer.packet.fds.size(), 1U);
+  const auto mapping = shm::MapSegment(answer.packet.fds[0].get(), answer.reply.size_bytes);
+  ASSERT_TRUE(mapping.ok());
+  EXPECT_EQ(reinterpret_cast<shm::SegmentHeader*>(mapping->base())->rank, 1U);
+  ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 3), ErrorCode::kInvalidRank,
+                "is not a rank of this node");
+  ExpectRefusal(first.AskPeer(Kind::kPeerRegion, 1, 5), ErrorCode::kNotFound, "has no region 5");
+  second.HangUp();
+  ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1"));
+  ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kPeerDied, "has ended");
+}
+
+TEST_F(AttachServerTest, OffersOfRegionsAreChecked) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  EXPECT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
+  ExpectRefusal(rank.SendRegion(7, 8192), ErrorCode::kAlreadyExists, "exists already");
+  ExpectRefusal(rank.SendRegion(0, 8192), ErrorCode::kInvalidArgument, "0 names no region");
+}
+
+TEST_F(AttachServerTest, AHangUpEndsTheRankAndLeaksNothing) {
+  const size_t before = OpenDescriptors();
+  {
+    TestRank rank = Rank(1);
+    ASSERT_TRUE(rank.Enter(socket_path_));
+    ASSERT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
+    rank.HangUp();
+    ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1 14"));
+  }
+  EXPECT_EQ(data_plane_.Count("RemoveSession job 1"), 1U);
+  EXPECT_EQ(Connections(), 0U);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST_F(AttachServerTest, AKilledProcessEndsItsRankThoughItsSocketIsStillOpen) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    TestRank rank = Rank(2);
+    const bool entered = rank.Enter(socket_path_);
+    if (fork() == 0) {  // holds the connection open
+      close(ready[1]);
+      pause();
+    }
+    const char answer = entered ? 'y' : 'n';
+    (void)!write(ready[1], &answer, 1);
+    pause();
+  }
+  char entered = 'n';
+  ASSERT_EQ(read(ready[0], &entered, 1), 1);
+  ASSERT_EQ(entered, 'y');
+  const std::string children =
+      "/proc/" + std::to_string(child) + "/task/" + std::to_string(child) + "/children";
+  std::FILE* file = std::fopen(children.c_str(), "r");
+  int grandchild = 0;
+  ASSERT_EQ(std::fscanf(file, "%d", &grandchild), 1);
+  std::fclose(file);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(data_plane_.WaitFor("RankEnded job 2 14"));
+  kill(grandchild, SIGKILL);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(AttachServerTest, ADestroyedJobSaysGoodbyeToItsRanks) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  ASSERT_TRUE(loop_->Run([&] { return registry_->DestroyJob("job"); }).ok());
+  const Answer answer = rank.Read();
+  EXPECT_EQ(answer.kind(), Kind::kGoodbye);
+  ExpectRefusal(answer, ErrorCode::kAborted, "was destroyed by its launcher");
+  EXPECT_TRUE(rank.Read().hang_up);
+  EXPECT_TRUE(data_plane_.WaitFor("RemoveJob job"));
+}
+
+TEST_F(AttachServerTest, TwoDaemonsCannotShareASocket) {
+  AttachServer second(loop_->context(), *registry_, 1000, 4);
+  const Status status = second.Listen(socket_path_);
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("Address already in use"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ferry::daemon

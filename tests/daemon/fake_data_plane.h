@@ -1,0 +1,113 @@
+// A data plane that only remembers what it was asked, one line a call, such as "RankEnded j 1 14".
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "daemon/progress/data_plane.h"
+
+namespace ferry::daemon {
+
+class FakeDataPlane final : public DataPlane {
+ public:
+  std::vector<std::byte> FabricAddress() const override { return {std::byte{1}, std::byte{2}}; }
+  NicStatistics Nic() const override {
+    NicStatistics nic;
+    nic.provider = "fake";
+    nic.writes = 7;
+    return nic;
+  }
+  Status AddJob(const JobPlan& plan) override {
+    Record("AddJob " + plan.job_id);
+    std::lock_guard lock(mutex_);
+    plan_ = plan;
+    return {};
+  }
+  void RemoveJob(const std::string& job_id) override { Record("RemoveJob " + job_id); }
+  Status AddSession(std::shared_ptr<Session> session) override {
+    Record("AddSession " + session->job_id + " " + std::to_string(session->rank));
+    return {};
+  }
+  void RemoveSession(const std::string& job_id, uint32_t rank) override {
+    Record("RemoveSession " + job_id + " " + std::to_string(rank));
+  }
+  Status AddRegion(const std::string& job_id, uint32_t rank,
+                   std::shared_ptr<const Region> region) override {
+    Record("AddRegion " + job_id + " " + std::to_string(rank) + " " + std::to_string(region->id));
+    std::lock_guard lock(mutex_);
+    return region_status_;
+  }
+  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override {
+    Record("RemoveRegion " + job_id + " " + std::to_string(rank) + " " + std::to_string(region));
+  }
+  Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override {
+    {
+      std::lock_guard lock(mutex_);
+      routes_.push_back(route);
+    }
+    Record("AddNode " + job_id + " " + std::to_string(node));
+    return {};
+  }
+  void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override {
+    Record("RankEnded " + job_id + " " + std::to_string(rank) + " " + Number(error));
+  }
+  void NodeFailed(uint64_t incarnation, ErrorCode error) override {
+    Record("NodeFailed " + std::to_string(incarnation) + " " + Number(error));
+  }
+  void PoisonJob(const std::string& job_id, ErrorCode error) override {
+    Record("PoisonJob " + job_id + " " + Number(error));
+  }
+  bool Idle() const override { return true; }
+
+  // ---- For tests ----
+  static std::string Number(ErrorCode error) { return std::to_string(static_cast<int>(error)); }
+  std::vector<std::string> calls() const {
+    std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  size_t Count(const std::string& start) const {
+    std::lock_guard lock(mutex_);
+    return CountLocked(start);
+  }
+  // Waits until a call that begins with `start` was made; false after 20 s.
+  bool WaitFor(const std::string& start) const {
+    std::unique_lock lock(mutex_);
+    return called_.wait_for(lock, std::chrono::seconds(20), [&] { return CountLocked(start) > 0; });
+  }
+  JobPlan plan() const {
+    std::lock_guard lock(mutex_);
+    return plan_;
+  }
+  std::vector<NodeRoute> routes() const {
+    std::lock_guard lock(mutex_);
+    return routes_;
+  }
+  void set_region_status(Status status) {
+    std::lock_guard lock(mutex_);
+    region_status_ = std::move(status);
+  }
+
+ private:
+  size_t CountLocked(const std::string& start) const {
+    return static_cast<size_t>(std::count_if(
+        calls_.begin(), calls_.end(), [&](const auto& call) { return call.starts_with(start); }));
+  }
+  void Record(std::string call) {
+    std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+    called_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable called_;
+  std::vector<std::string> calls_;
+  std::vector<NodeRoute> routes_;
+  JobPlan plan_;
+  Status region_status_;
+};
+
+}  // namespace ferry::daemon

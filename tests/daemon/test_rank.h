@@ -1,0 +1,186 @@
+// A rank's side of the attach socket, step by step, and right or wrong as a test wants it.
+#pragma once
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/version.h"
+#include "daemon/control/packet_socket.h"
+#include "shm/layout/inbox_layout.h"
+#include "shm/layout/session_layout.h"
+#include "shm/segment.h"
+#include "shm/segment_check.h"
+
+namespace ferry::daemon {
+
+inline constexpr char kTestSecret[] = "0123456789abcdef0123456789abcdef";
+inline constexpr uint32_t kTestRequests = 64;
+inline constexpr uint32_t kTestMatches = 128;
+
+// What a rank finds when it reads: a packet, or the daemon's hang-up.
+struct Answer {
+  bool hang_up = false;
+  Packet packet;
+  attach::AttachReply attach{};  // if it was one
+  attach::Reply reply{};         // if it was one
+  ErrorCode code() const {
+    return static_cast<ErrorCode>(attach.header.magic != 0 ? attach.code : reply.code);
+  }
+  std::string text() const { return attach.header.magic != 0 ? attach.text : reply.text; }
+  attach::Kind kind() const {
+    return static_cast<attach::Kind>(attach.header.magic != 0 ? attach.header.kind
+                                                              : reply.header.kind);
+  }
+};
+
+class TestRank {
+ public:
+  TestRank(std::string job_id, uint32_t rank, uint32_t size, uint32_t local_size)
+      : job_id_(std::move(job_id)), rank_(rank), size_(size), local_size_(local_size) {}
+
+  Status Connect(const std::string& path) {
+    StatusOr<UniqueFd> socket = ConnectSeqpacket(path);
+    if (!socket.ok()) {
+      return socket.status();
+    }
+    socket_ = std::move(*socket);
+    return {};
+  }
+
+  attach::AttachHeader Header(attach::Kind kind) {
+    return {attach::kMagic, static_cast<uint32_t>(kind), ++serial_, kLayoutVersion,
+            kProtocolVersion};
+  }
+  attach::AttachRequest AttachRequest() {
+    attach::AttachRequest request{};
+    request.header = Header(attach::Kind::kAttach);
+    request.pid = static_cast<uint32_t>(getpid());
+    request.rank = rank_;
+    request.size = size_;
+    job_id_.copy(request.job_id, sizeof(request.job_id) - 1);
+    std::memcpy(request.job_secret, kTestSecret, sizeof(kTestSecret) - 1);
+    request.job_secret_bytes = sizeof(kTestSecret) - 1;
+    return request;
+  }
+  shm::SegmentHeader SegmentHeader(shm::SegmentKind kind) const {
+    shm::SegmentHeader header{};
+    header.kind = static_cast<uint32_t>(kind);
+    header.rank = rank_;
+    header.job_size = size_;
+    header.local_size = local_size_;
+    header.request_limit = kTestRequests;
+    return header;
+  }
+
+  template <typename T>
+  Answer Ask(const T& request, const std::vector<int>& fds = {}) {
+    (void)SendPacket(socket_.get(), request, fds).ok();
+    return Read();
+  }
+  // Blocks until something comes (the daemon always says something or hangs up).
+  Answer Read() {
+    Answer answer;
+    pollfd waiting{socket_.get(), POLLIN, 0};
+    poll(&waiting, 1, 20'000);
+    const auto received = ReceivePacket(socket_.get(), &answer.packet);
+    if (!received.ok() || *received != Received::kPacket) {
+      answer.hang_up = received.ok() && *received == Received::kHangUp;
+    } else if (const auto* attach = answer.packet.As<attach::AttachReply>(); attach != nullptr) {
+      answer.attach = *attach;
+    } else if (const auto* reply = answer.packet.As<attach::Reply>(); reply != nullptr) {
+      answer.reply = *reply;
+    }
+    return answer;
+  }
+
+  Answer Attach() {
+    Answer answer = Ask(AttachRequest());
+    token_ = "";
+    for (const uint8_t byte : answer.attach.token) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      token_ += kDigits[byte >> 4];
+      token_ += kDigits[byte & 15];
+    }
+    return answer;
+  }
+  // Segments as a correct rank makes them, unless `session` and `inbox` say otherwise.
+  Answer SendSegments() {
+    return SendSegments(SegmentHeader(shm::SegmentKind::kSession),
+                        SegmentHeader(shm::SegmentKind::kInbox));
+  }
+  Answer SendSegments(const shm::SegmentHeader& session, const shm::SegmentHeader& inbox) {
+    const uint64_t session_bytes = shm::SessionSizeBytes(kTestRequests, kTestMatches);
+    const uint64_t inbox_bytes = shm::InboxSizeBytes(local_size_, kTestRequests);
+    session_fd_ = MakeSegment(session, session_bytes, &session_);
+    inbox_fd_ = MakeSegment(inbox, inbox_bytes, &inbox_);
+    auto* table = reinterpret_cast<shm::MatchTableLayout*>(session_.base() +
+                                                           shm::SessionMatchOffset(kTestRequests));
+    table->capacity = kTestMatches;
+    attach::SegmentsRequest request{};
+    request.header = Header(attach::Kind::kSegments);
+    request.session_bytes = session_bytes;
+    request.inbox_bytes = inbox_bytes;
+    return Ask(request, {session_fd_.get(), inbox_fd_.get()});
+  }
+  Answer SendRegion(uint32_t region, uint64_t size_bytes) {
+    StatusOr<UniqueFd> fd = shm::CreateSegment("test-region", size_bytes);
+    attach::RegionRequest request{};
+    request.header = Header(attach::Kind::kRegion);
+    request.region = region;
+    request.size_bytes = size_bytes;
+    return Ask(request, {fd->get()});
+  }
+  Answer AskPeer(attach::Kind kind, uint32_t rank, uint32_t region = 0) {
+    attach::PeerRequest request{};
+    request.header = Header(kind);
+    request.rank = rank;
+    request.region = region;
+    return Ask(request);
+  }
+  // Attaches with everything; true if the daemon was content.
+  bool Enter(const std::string& path) {
+    return Connect(path).ok() && Attach().code() == ErrorCode::kOk &&
+           SendSegments().code() == ErrorCode::kOk;
+  }
+  void HangUp() { socket_.Reset(); }
+
+  const std::string& token() const { return token_; }
+  int socket() const { return socket_.get(); }
+  shm::SessionLayout* session() { return reinterpret_cast<shm::SessionLayout*>(session_.base()); }
+
+ private:
+  static UniqueFd MakeSegment(const shm::SegmentHeader& fields, uint64_t size_bytes,
+                              shm::Mapping* mapping) {
+    StatusOr<UniqueFd> fd = shm::CreateSegment("test-segment", size_bytes);
+    *mapping = std::move(*shm::MapSegment(fd->get(), size_bytes));
+    shm::SegmentHeader header = fields;
+    header.size_bytes = size_bytes;
+    shm::PublishHeader(reinterpret_cast<shm::SegmentHeader*>(mapping->base()), header);
+    return std::move(*fd);
+  }
+
+  const std::string job_id_;
+  const uint32_t rank_;
+  const uint32_t size_;
+  const uint32_t local_size_;
+  uint32_t serial_ = 0;
+  UniqueFd socket_;
+  std::string token_;
+  UniqueFd session_fd_;
+  UniqueFd inbox_fd_;
+  shm::Mapping session_;
+  shm::Mapping inbox_;
+};
+
+// Whether this process can become another user: it is root, and not of a namespace that knows no
+// others.
+bool CanBecomeOthers();
+
+// How many descriptors this process has open.
+size_t OpenDescriptors();
+
+}  // namespace ferry::daemon
