@@ -82,7 +82,9 @@ class RankEngine {
   // The request's slot is filled in. Matches an unexpected message or posts the receive.
   // kLimitExceeded: the match table is full; the request was not started.
   ErrorCode StartReceive(uint32_t request, Effects& effects);
-  bool Probe(const shm::Envelope& pattern, ProbeResult* result);
+  // kWouldBlock: no unexpected message matches. Else what a receive would get, or the error it
+  // would.
+  ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
   // True: it was still queued or posted, and is now complete with kCancelled.
   bool Cancel(uint32_t request);
 

@@ -50,14 +50,15 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   return ErrorCode::kOk;
 }
 
-bool RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
+ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
   const uint32_t entry = match_.FindUnexpected(pattern);
   if (entry == 0) {
-    return false;
+    const ErrorCode death = DeathOf(pattern.source);
+    return death == ErrorCode::kOk ? ErrorCode::kWouldBlock : death;
   }
   const shm::MatchEntry& found = match_.Entry(entry);
   *result = {found.source, found.tag, found.size_bytes};
-  return true;
+  return ErrorCode::kOk;
 }
 
 bool RankEngine::Cancel(uint32_t request) {

@@ -1,14 +1,14 @@
-/* ferry.h - the native C interface of Ferry, a per-node service that moves GPU and host buffers between
- * the processes of a parallel job.
+/* ferry.h - the native C interface of Ferry, a per-node service that moves GPU and host buffers
+ * between the processes of a parallel job.
  *
- * Semantics follow MPI 5.0 chapters 3 (point to point) and 11 (environment): messages between two ranks
- * of one communicator context are non-overtaking; a receive may name FERRY_ANY_SOURCE and FERRY_ANY_TAG.
- * Every buffer argument may point to host memory of any kind or to device memory of a GPU backend; the
- * library identifies it by its address.
+ * Semantics follow MPI 5.0 chapters 3 (point to point) and 11 (environment): messages between two
+ * ranks of one communicator context are non-overtaking; a receive may name FERRY_ANY_SOURCE and
+ * FERRY_ANY_TAG. Every buffer argument may point to host memory of any kind or to device memory of
+ * a GPU backend; the library identifies it by its address.
  *
- * Unless a comment says otherwise, functions return FERRY_SUCCESS or an error code below, may be called
- * by any thread (see ferry_init), and do not block. After an error ferry_last_error() gives a sentence
- * that names what was wrong and what to do.
+ * Unless a comment says otherwise, functions return FERRY_SUCCESS or an error code below, may be
+ * called by any thread (see ferry_init), and do not block. After an error ferry_last_error() gives
+ * a sentence that names what was wrong and what to do.
  */
 #ifndef FERRY_FERRY_H_
 #define FERRY_FERRY_H_
@@ -77,12 +77,14 @@ enum {
   FERRY_THREAD_MULTIPLE = 3    /* any thread at any time */
 };
 
-/* Joins the job named by the environment (FERRY_JOB_ID, FERRY_RANK, ...: set by ferryrun) through the
- * ferryd of this node, and waits until every rank of the job has joined (at most attach_timeout_ms).
- * `provided` may be null; it is never less than `required`. Blocks. Collective. */
+/* Joins the job named by the environment (FERRY_JOB_ID, FERRY_RANK, ...: set by ferryrun) through
+ * the ferryd of this node, and waits until every rank of the job has joined (at most
+ * attach_timeout_ms). `provided` may be null; it is never less than `required`. Blocks. Collective.
+ */
 FERRY_API int ferry_init(int required, int* provided);
-/* Waits until this rank's own requests are done and leaves the job. Blocks. Every request must be complete
- * or freed; memory of ferry_alloc is freed. Ferry cannot be initialised again by this process. */
+/* Waits until this rank's own requests are done and leaves the job. Blocks. Every request must be
+ * complete or freed; memory of ferry_alloc is freed. Ferry cannot be initialised again by this
+ * process. */
 FERRY_API int ferry_finalize(void);
 /* 1 between ferry_init and ferry_finalize. */
 FERRY_API int ferry_initialized(void);
@@ -103,21 +105,25 @@ typedef enum {
   FERRY_MEMORY_DEVICE = 2  /* device memory of the GPU backend in use */
 } ferry_memory_kind;
 
-/* Memory that Ferry can move without a copy of its own. 64-byte aligned (device: page-aligned), zeroed.
- * `device` is the index of the GPU (0 for host kinds). FERRY_ERR_MEMORY names what was left. */
+/* Memory that Ferry can move without a copy of its own. 64-byte aligned (device: page-aligned),
+ * zeroed. `device` is the index of the GPU (0 for host kinds). FERRY_ERR_MEMORY names what was
+ * left. */
 FERRY_API int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer);
 /* FERRY_ERR_BUFFER for an address that ferry_alloc did not return, or that a request still uses. */
 FERRY_API int ferry_free(void* pointer);
 /* Copies between any two kinds of memory and waits for the end of the copy. */
 FERRY_API int ferry_memcpy(void* destination, const void* source, size_t size_bytes);
 
-/* Registers memory of the application's own, [pointer, pointer + size_bytes), so that repeated transfers
- * may skip identifying it and the GPU backend may pin it. Ranges must not overlap (FERRY_ERR_EXISTS). */
+/* Registers memory of the application's own, [pointer, pointer + size_bytes), so that repeated
+ * transfers may skip identifying it and the GPU backend may pin it. Ranges must not overlap
+ * (FERRY_ERR_EXISTS). */
 FERRY_API int ferry_register(void* pointer, size_t size_bytes);
-/* FERRY_ERR_NOT_FOUND for a pointer that was not registered; FERRY_ERR_BUFFER while a request uses it. */
+/* FERRY_ERR_NOT_FOUND for a pointer that was not registered; FERRY_ERR_BUFFER while a request uses
+ * it. */
 FERRY_API int ferry_deregister(void* pointer);
 
-/* ---- Point to point --------------------------------------------------------------------------- */
+/* ---- Point to point ---------------------------------------------------------------------------
+ */
 
 #define FERRY_ANY_SOURCE (-1)
 #define FERRY_ANY_TAG (-1)
@@ -130,13 +136,13 @@ typedef uint64_t ferry_request;
 typedef struct {
   int source;
   int tag;
-  int error;          /* of this operation */
-  int cancelled;      /* 1 if it was cancelled */
-  size_t size_bytes;  /* received: at most the capacity of the buffer */
+  int error;         /* of this operation */
+  int cancelled;     /* 1 if it was cancelled */
+  size_t size_bytes; /* received: at most the capacity of the buffer */
 } ferry_status;
 
-/* Starts sending. The buffer must not be changed until the request is complete. Never blocks: what cannot
- * leave yet waits in this rank's own queue. FERRY_ERR_LIMIT at the limit of requests. */
+/* Starts sending. The buffer must not be changed until the request is complete. Never blocks: what
+ * cannot leave yet waits in this rank's own queue. FERRY_ERR_LIMIT at the limit of requests. */
 FERRY_API int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
                           ferry_request* request);
 /* Starts receiving at most `size_bytes`. A longer message fills the buffer and ends with
@@ -145,9 +151,11 @@ FERRY_API int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag,
                           ferry_request* request);
 /* Blocking forms. `status` may be null. */
 FERRY_API int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag);
-FERRY_API int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status);
+FERRY_API int ferry_recv(void* buffer, size_t size_bytes, int source, int tag,
+                         ferry_status* status);
 
-/* Persistent requests: made once, started many times with ferry_start, ended with ferry_request_free. */
+/* Persistent requests: made once, started many times with ferry_start, ended with
+ * ferry_request_free. */
 FERRY_API int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
                               ferry_request* request);
 FERRY_API int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag,
@@ -156,30 +164,34 @@ FERRY_API int ferry_start(ferry_request request);
 /* Frees an inactive persistent request (or one never started). An active one: FERRY_ERR_REQUEST. */
 FERRY_API int ferry_request_free(ferry_request* request);
 
-/* Completion. A completed non-persistent request is freed and set to FERRY_REQUEST_NULL. The return value
- * is the operation's error. test: *done = 0 or 1. */
+/* Completion. A completed non-persistent request is freed and set to FERRY_REQUEST_NULL. The return
+ * value is the operation's error. test: *done = 0 or 1. */
 FERRY_API int ferry_test(ferry_request* request, int* done, ferry_status* status);
 FERRY_API int ferry_wait(ferry_request* request, ferry_status* status); /* blocks */
-/* Waits for all; returns the first error met, in order of the array. `statuses` may be null. Blocks. */
+/* Waits for all; returns the first error met, in order of the array. `statuses` may be null.
+ * Blocks. */
 FERRY_API int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses);
 /* Waits for one; *index = which, or -1 when all are null. Blocks. */
-FERRY_API int ferry_waitany(size_t count, ferry_request* requests, int* index, ferry_status* status);
+FERRY_API int ferry_waitany(size_t count, ferry_request* requests, int* index,
+                            ferry_status* status);
 
 /* Looks for an unexpected message without receiving it. iprobe: *found = 0 or 1; probe blocks. */
 FERRY_API int ferry_iprobe(int source, int tag, int* found, ferry_status* status);
 FERRY_API int ferry_probe(int source, int tag, ferry_status* status);
 
-/* Asks to cancel; the request must still be completed by test or wait, whose status says whether it was.
- * A receive is cancelled if it has not matched; a send if it has not left this rank's queue. */
+/* Asks to cancel; the request must still be completed by test or wait, whose status says whether it
+ * was. A receive is cancelled if it has not matched; a send if it has not left this rank's queue.
+ */
 FERRY_API int ferry_cancel(ferry_request request);
 
 /* Returns when every rank of the job has called it. Blocks. Collective. */
 FERRY_API int ferry_barrier(void);
 
-/* ---- What went where -------------------------------------------------------------------------- */
+/* ---- What went where --------------------------------------------------------------------------
+ */
 
-/* Counters of this rank by index, 0 .. ferry_counter_count() - 1. Names are stable; the unit is part of
- * the text. Null or 0 for an index out of range. */
+/* Counters of this rank by index, 0 .. ferry_counter_count() - 1. Names are stable; the unit is
+ * part of the text. Null or 0 for an index out of range. */
 FERRY_API int ferry_counter_count(void);
 FERRY_API const char* ferry_counter_name(int index);
 FERRY_API uint64_t ferry_counter_value(int index);

@@ -1,0 +1,225 @@
+#include "client/core/attach_connection.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "common/version.h"
+
+namespace ferry::client {
+namespace {
+
+constexpr size_t kMaxDescriptors = 4;
+
+// One packet from the socket with the descriptors that came with it; 0 bytes = hang-up.
+ssize_t ReceivePacket(int fd, void* data, size_t size_bytes, int flags,
+                      std::vector<UniqueFd>* descriptors) {
+  iovec piece{data, size_bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t received = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
+  if (received < 0) {
+    return received;
+  }
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+      continue;
+    }
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int received_fd = -1;
+      std::memcpy(&received_fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      descriptors->emplace_back(received_fd);
+    }
+  }
+  return received;
+}
+
+ssize_t SendPacket(int fd, void* data, size_t size_bytes, const std::vector<int>& descriptors) {
+  iovec piece{data, size_bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    const size_t bytes = descriptors.size() * sizeof(int);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(bytes);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
+  }
+  return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+// The text of a packet from the daemon, which is not trusted to end it.
+std::string Text(const char* text) { return {text, strnlen(text, attach::kMaxText)}; }
+
+Status CheckReply(int32_t code, const char* text) {
+  return code == 0 ? Status() : Status(static_cast<ErrorCode>(code), Text(text));
+}
+
+}  // namespace
+
+Status AttachConnection::Connect(const std::string& run_directory, uint64_t timeout_ms) {
+  const std::string path = run_directory + "/attach.sock";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return {ErrorCode::kRunDirectory,
+            "the run directory's path is too long for a Unix socket: " + path};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  socket_.Reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket_.valid()) {
+    return StatusFromErrno(errno, "socket");
+  }
+  const timeval timeout{static_cast<time_t>(timeout_ms / 1000),
+                        static_cast<suseconds_t>(timeout_ms % 1000 * 1000)};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+    return {};
+  }
+  if (errno == ENOENT || errno == ECONNREFUSED) {
+    return {ErrorCode::kNoDaemon,
+            "no ferryd listens on " + path +
+                (errno == ECONNREFUSED ? " (the socket is left over from one that died)" : "") +
+                ". Start the program with ferryrun, or start ferryd and set FERRY_RUN_DIRECTORY"};
+  }
+  return StatusFromErrno(errno, "connect to " + path);
+}
+
+Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t request_bytes,
+                                  std::vector<int> descriptors, void* reply, size_t reply_bytes,
+                                  attach::Kind reply_kind, std::vector<UniqueFd>* received) {
+  std::lock_guard lock(mutex_);
+  auto* header = static_cast<attach::AttachHeader*>(request);
+  *header = {attach::kMagic, static_cast<uint32_t>(kind), next_serial_++, kLayoutVersion,
+             kProtocolVersion};
+  if (SendPacket(socket_.get(), request, request_bytes, descriptors) < 0) {
+    return errno == EPIPE || errno == ECONNRESET
+               ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection")
+               : StatusFromErrno(errno, "send to ferryd");
+  }
+  for (;;) {
+    alignas(8) std::array<char, attach::kMaxPacketBytes> packet{};
+    const ssize_t size = ReceivePacket(socket_.get(), packet.data(), packet.size(), 0, received);
+    if (size < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return errno == EAGAIN
+                 ? Status(ErrorCode::kTimeout, "ferryd did not answer on its attach socket")
+                 : StatusFromErrno(errno, "receive from ferryd");
+    }
+    if (size == 0) {
+      return goodbye_.ok() ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection")
+                           : goodbye_;
+    }
+    attach::AttachHeader answer{};
+    std::memcpy(&answer, packet.data(),
+                std::min<size_t>(sizeof(answer), static_cast<size_t>(size)));
+    if (answer.magic != attach::kMagic) {
+      return {ErrorCode::kCorrupt, "what listens on the attach socket is not ferryd"};
+    }
+    if (answer.kind == static_cast<uint32_t>(attach::Kind::kGoodbye)) {
+      attach::Reply goodbye{};
+      std::memcpy(&goodbye, packet.data(), std::min(sizeof(goodbye), static_cast<size_t>(size)));
+      goodbye_ = CheckReply(goodbye.code, goodbye.text);
+      continue;
+    }
+    if (answer.serial != header->serial) {
+      received->clear();
+      continue;  // an answer that came too late for its caller
+    }
+    if (answer.kind != static_cast<uint32_t>(reply_kind) &&
+        answer.kind == static_cast<uint32_t>(attach::Kind::kReply)) {
+      attach::Reply refusal{};
+      std::memcpy(&refusal, packet.data(), std::min(sizeof(refusal), static_cast<size_t>(size)));
+      Status status = CheckReply(refusal.code, refusal.text);
+      return status.ok() ? Status(ErrorCode::kCorrupt, "ferryd gave an unexpected answer") : status;
+    }
+    if (static_cast<size_t>(size) != reply_bytes) {
+      return {ErrorCode::kCorrupt, "ferryd's answer has " + std::to_string(size) + " bytes, not " +
+                                       std::to_string(reply_bytes)};
+    }
+    std::memcpy(reply, packet.data(), reply_bytes);
+    return {};
+  }
+}
+
+StatusOr<attach::AttachReply> AttachConnection::Attach(const attach::AttachRequest& request) {
+  attach::AttachRequest copy = request;
+  attach::AttachReply reply{};
+  std::vector<UniqueFd> none;
+  FERRY_RETURN_IF_ERROR(Exchange(attach::Kind::kAttach, &copy, sizeof(copy), {}, &reply,
+                                 sizeof(reply), attach::Kind::kAttachReply, &none));
+  FERRY_RETURN_IF_ERROR(CheckReply(reply.code, reply.text));
+  return reply;
+}
+
+StatusOr<AttachAnswer> AttachConnection::Ask(attach::Kind kind, void* request, size_t request_bytes,
+                                             std::vector<int> descriptors) {
+  attach::Reply reply{};
+  AttachAnswer answer;
+  FERRY_RETURN_IF_ERROR(Exchange(kind, request, request_bytes, std::move(descriptors), &reply,
+                                 sizeof(reply), attach::Kind::kReply, &answer.descriptors));
+  FERRY_RETURN_IF_ERROR(CheckReply(reply.code, reply.text));
+  answer.size_bytes = reply.size_bytes;
+  return answer;
+}
+
+StatusOr<AttachAnswer> AttachConnection::SendSegments(uint64_t session_bytes, int session_fd,
+                                                      uint64_t inbox_bytes, int inbox_fd) {
+  attach::SegmentsRequest request{};
+  request.session_bytes = session_bytes;
+  request.inbox_bytes = inbox_bytes;
+  return Ask(attach::Kind::kSegments, &request, sizeof(request), {session_fd, inbox_fd});
+}
+
+Status AttachConnection::SendRegion(uint32_t region, uint64_t size_bytes, int fd) {
+  attach::RegionRequest request{};
+  request.region = region;
+  request.size_bytes = size_bytes;
+  return Ask(attach::Kind::kRegion, &request, sizeof(request), {fd}).status();
+}
+
+StatusOr<AttachAnswer> AttachConnection::PeerInbox(uint32_t rank) {
+  attach::PeerRequest request{};
+  request.rank = rank;
+  return Ask(attach::Kind::kPeerInbox, &request, sizeof(request), {});
+}
+
+StatusOr<AttachAnswer> AttachConnection::PeerRegion(uint32_t rank, uint32_t region) {
+  attach::PeerRequest request{};
+  request.rank = rank;
+  request.region = region;
+  return Ask(attach::Kind::kPeerRegion, &request, sizeof(request), {});
+}
+
+Status AttachConnection::Goodbye() {
+  std::lock_guard lock(mutex_);
+  attach::Reply reply{};
+  std::vector<UniqueFd> none;
+  while (goodbye_.ok() &&
+         ReceivePacket(socket_.get(), &reply, sizeof(reply), MSG_DONTWAIT, &none) > 0) {
+    if (reply.header.kind == static_cast<uint32_t>(attach::Kind::kGoodbye)) {
+      goodbye_ = CheckReply(reply.code, reply.text);
+    }
+  }
+  return goodbye_.ok() ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection") : goodbye_;
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,56 @@
+// The rank's end of the attach socket (proto/attach_protocol.h).
+//
+// Calling thread: any; one exchange at a time (a lock). Calls block until the daemon answers, at
+// most the timeout given at Connect. The connection stays open for the rank's life: its hang-up
+// tells the daemon.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "proto/attach_protocol.h"
+
+namespace ferry::client {
+
+// An answer to anything but the first request.
+struct AttachAnswer {
+  uint64_t size_bytes = 0;
+  std::vector<UniqueFd> descriptors;
+};
+
+class AttachConnection {
+ public:
+  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon when nothing listens there, with what to do.
+  Status Connect(const std::string& run_directory, uint64_t timeout_ms);
+
+  // The first exchange: identity and versions.
+  StatusOr<attach::AttachReply> Attach(const attach::AttachRequest& request);
+  StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
+                                      int inbox_fd);
+  Status SendRegion(uint32_t region, uint64_t size_bytes, int fd);
+  StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
+  StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
+
+  // For the watcher: readable or hung up.
+  int fd() const { return socket_.get(); }
+  // After a hang-up: why the daemon ended the session, or kDaemonDied when it said nothing.
+  Status Goodbye();
+
+ private:
+  Status Exchange(attach::Kind kind, void* request, size_t request_bytes,
+                  std::vector<int> descriptors, void* reply, size_t reply_bytes,
+                  attach::Kind reply_kind, std::vector<UniqueFd>* received);
+  StatusOr<AttachAnswer> Ask(attach::Kind kind, void* request, size_t request_bytes,
+                             std::vector<int> descriptors);
+
+  std::mutex mutex_;
+  UniqueFd socket_;
+  uint32_t next_serial_ = 1;
+  Status goodbye_;
+};
+
+}  // namespace ferry::client

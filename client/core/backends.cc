@@ -1,0 +1,22 @@
+#include "client/core/backends.h"
+
+#include "gpu_backends/host/host_backend.h"
+
+namespace ferry::client {
+
+StatusOr<std::unique_ptr<gpu::BackendRegistry>> OpenBackends(const config::Options& options) {
+  auto registry = std::make_unique<gpu::BackendRegistry>();
+  if (options.gpu_backend != "host") {
+    return Status(ErrorCode::kConfiguration,
+                  "gpu_backend is '" + options.gpu_backend + "'; this build has only 'host'");
+  }
+  gpu::HostBackendOptions host;
+  host.device_count = static_cast<int>(options.host_gpu_count);
+  host.device_memory_bytes = options.host_gpu_memory_bytes;
+  StatusOr<std::unique_ptr<gpu::GpuBackend>> backend = gpu::CreateHostBackend(host);
+  FERRY_RETURN_IF_ERROR(backend.status());
+  FERRY_RETURN_IF_ERROR(registry->Add(std::move(*backend)));
+  return registry;
+}
+
+}  // namespace ferry::client

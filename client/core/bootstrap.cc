@@ -1,0 +1,213 @@
+// Client: joining and leaving a job. See client.h.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "client/core/client.h"
+
+namespace ferry::client {
+namespace {
+
+Status CheckJob(const config::Options& options) {
+  if (options.size == 0 || options.job_id.empty()) {
+    return {
+        ErrorCode::kConfiguration,
+        "this process belongs to no job (FERRY_JOB_ID and FERRY_SIZE are not set); start it with "
+        "ferryrun -n N PROGRAM"};
+  }
+  if (options.rank >= options.size) {
+    return {ErrorCode::kInvalidRank, "FERRY_RANK is " + std::to_string(options.rank) +
+                                         " but FERRY_SIZE is " + std::to_string(options.size)};
+  }
+  if (options.size > shm::kMaxRanks) {
+    return {ErrorCode::kLimitExceeded, "a job of " + std::to_string(options.size) +
+                                           " ranks; this version takes at most " +
+                                           std::to_string(shm::kMaxRanks)};
+  }
+  return {};
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, bool threads,
+                                               std::unique_ptr<gpu::BackendRegistry> backends) {
+  FERRY_RETURN_IF_ERROR(CheckJob(options));
+  std::unique_ptr<Client> client(new Client());
+  client->threads_ = threads;
+  client->backends_ = std::move(backends);
+  client->eager_max_bytes_ = std::min<uint64_t>(options.eager_max_bytes, shm::kCellBytes);
+  client->worker_min_bytes_ = options.rendezvous_chunk_bytes;
+  client->wait_policy_ = {static_cast<uint32_t>(options.spin_pauses),
+                          options.idle_before_sleep_us * 1000};
+  FERRY_RETURN_IF_ERROR(client->attach_.Connect(options.run_directory, options.attach_timeout_ms));
+  FERRY_RETURN_IF_ERROR(client->Attach(options));
+  return client;
+}
+
+Status Client::Attach(const config::Options& options) {
+  attach::AttachRequest request{};
+  request.pid = static_cast<uint32_t>(getpid());
+  request.rank = static_cast<uint32_t>(options.rank);
+  request.size = static_cast<uint32_t>(options.size);
+  if (options.job_id.size() >= sizeof(request.job_id) ||
+      options.job_secret.size() > sizeof(request.job_secret)) {
+    return {ErrorCode::kConfiguration, "FERRY_JOB_ID or FERRY_JOB_SECRET is too long"};
+  }
+  std::memcpy(request.job_id, options.job_id.data(), options.job_id.size());
+  std::memcpy(request.job_secret, options.job_secret.data(), options.job_secret.size());
+  request.job_secret_bytes = static_cast<uint32_t>(options.job_secret.size());
+  StatusOr<attach::AttachReply> reply = attach_.Attach(request);
+  FERRY_RETURN_IF_ERROR(reply.status());
+  if (reply->local_size == 0 || reply->local_size >= shm::kMaxLanes ||
+      reply->local_index >= reply->local_size) {
+    return {ErrorCode::kCorrupt, "ferryd named an impossible place on the node"};
+  }
+  FERRY_RETURN_IF_ERROR(MakeSegments(options, *reply));
+  return MeetPeers(options, *reply);
+}
+
+// Makes, seals, prefaults and hands over the session and inbox segments.
+Status Client::MakeSegments(const config::Options& options, const attach::AttachReply& reply) {
+  engine::SegmentPlan plan;
+  plan.rank = static_cast<uint32_t>(options.rank);
+  plan.job_size = static_cast<uint32_t>(options.size);
+  plan.local_size = reply.local_size;
+  plan.request_limit = static_cast<uint32_t>(options.request_limit) + 1;
+  plan.unexpected_limit = static_cast<uint32_t>(options.unexpected_limit) + 1;
+  StatusOr<UniqueFd> session = shm::CreateSegment("ferry-session", plan.session_bytes());
+  FERRY_RETURN_IF_ERROR(session.status());
+  StatusOr<UniqueFd> inbox = shm::CreateSegment("ferry-inbox", plan.inbox_bytes());
+  FERRY_RETURN_IF_ERROR(inbox.status());
+  StatusOr<shm::Mapping> session_map = shm::MapSegment(session->get(), plan.session_bytes());
+  FERRY_RETURN_IF_ERROR(session_map.status());
+  StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox->get(), plan.inbox_bytes());
+  FERRY_RETURN_IF_ERROR(inbox_map.status());
+  // The parts used from the start; lanes, requests and entries take their pages at first use.
+  FERRY_RETURN_IF_ERROR(shm::Prefault(session_map->base(), sizeof(shm::SessionLayout)));
+  FERRY_RETURN_IF_ERROR(shm::Prefault(inbox_map->base(), sizeof(shm::InboxLayout)));
+  engine::InitializeSegments(plan, static_cast<uint32_t>(getpid()), session_map->base(),
+                             inbox_map->base());
+  StatusOr<engine::SessionView> view = engine::ViewSession(
+      session_map->base(), session_map->size_bytes(), inbox_map->base(), inbox_map->size_bytes());
+  FERRY_RETURN_IF_ERROR(view.status());
+  view_ = *view;
+  own_lane_ = reply.local_index;
+  session_map_ = std::move(*session_map);
+  inbox_maps_.resize(reply.local_size);
+  inbox_maps_[own_lane_] = std::move(*inbox_map);
+
+  StatusOr<AttachAnswer> answer =
+      attach_.SendSegments(plan.session_bytes(), session->get(), plan.inbox_bytes(), inbox->get());
+  FERRY_RETURN_IF_ERROR(answer.status());
+  if (answer->descriptors.size() != 2) {
+    return {ErrorCode::kCorrupt, "ferryd did not hand out its doorbell and pidfd"};
+  }
+  doorbell_ = std::move(answer->descriptors[0]);
+  daemon_pidfd_ = std::move(answer->descriptors[1]);
+  return {};
+}
+
+// Joins, maps the inboxes of the node's ranks, and builds the engine over them.
+Status Client::MeetPeers(const config::Options& options, const attach::AttachReply& reply) {
+  FERRY_RETURN_IF_ERROR(control_.Connect(options.run_directory, reply.token, sizeof(reply.token),
+                                         static_cast<uint32_t>(options.attach_timeout_ms)));
+  StatusOr<ControlLibrary::Membership> job = control_.Join(view_.job_size);
+  FERRY_RETURN_IF_ERROR(job.status());
+  peers_.by_rank.resize(view_.job_size);
+  peers_.rank_of_local.resize(reply.local_size);
+  std::vector<PeerProcess> processes(view_.job_size);
+  for (const ferry_control_peer& peer : job->peers) {
+    nodes_.push_back(peer.node);
+    engine::Peer& place = peers_.by_rank[peer.rank];
+    place.local = peer.node == job->node;
+    place.local_index = peer.local_index;
+    if (place.local) {
+      peers_.rank_of_local[peer.local_index] = peer.rank;
+      processes[peer.rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
+    }
+  }
+  private_reachable_ = processes[view_.rank].memory_reachable;
+  for (uint32_t rank : peers_.rank_of_local) {
+    FERRY_RETURN_IF_ERROR(MapInbox(rank));
+  }
+  engine::EngineOptions engine_options;
+  engine_options.eager_max_bytes = static_cast<uint32_t>(eager_max_bytes_);
+  engine_options.chunk_bytes = static_cast<uint32_t>(options.rendezvous_chunk_bytes);
+  engine_options.single_chunk_max_bytes = engine_options.chunk_bytes;
+  engine_ =
+      std::make_unique<engine::RankEngine>(view_, peers_, engine_options, engine::Runner::kRank);
+  lease_ = shm::Lease(&view_.layout->lease);
+  wake_ = shm::Wake(view_.inbox.wake());
+  daemon_wake_ = shm::Wake(&view_.layout->daemon_wake);
+  statistics_ = shm::Statistics(view_.layout->counters);
+  memory_ = std::make_unique<Memory>(options.heap_bytes, backends_.get(), &attach_, &control_);
+  peer_memory_ = std::make_unique<PeerMemory>(view_.rank, processes, &memory_->regions(), &attach_);
+  requests_ = std::make_unique<RequestPool>(view_, threads_);
+  shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
+  watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_);
+  return {};
+}
+
+Status Client::MapInbox(uint32_t rank) {
+  engine::Peer& peer = peers_.by_rank[rank];
+  if (rank == view_.rank) {
+    peer.inbox = view_.inbox;
+    return {};
+  }
+  StatusOr<AttachAnswer> answer = attach_.PeerInbox(rank);
+  FERRY_RETURN_IF_ERROR(answer.status());
+  if (answer->descriptors.size() != 1) {
+    return {ErrorCode::kCorrupt, "ferryd handed out no inbox for rank " + std::to_string(rank)};
+  }
+  StatusOr<shm::Mapping> mapping = shm::MapSegment(answer->descriptors[0].get(), 0);
+  FERRY_RETURN_IF_ERROR(mapping.status());
+  StatusOr<engine::InboxView> inbox = engine::ViewInbox(mapping->base(), mapping->size_bytes());
+  FERRY_RETURN_IF_ERROR(inbox.status());
+  peer.inbox = *inbox;
+  inbox_maps_[peer.local_index] = std::move(*mapping);
+  return {};
+}
+
+Status Client::Leave() {
+  if (requests_->in_use() != 0) {
+    return {ErrorCode::kInvalidRequest,
+            std::to_string(requests_->in_use()) +
+                " requests are not complete or not freed; wait for them, "
+                "or free persistent ones with ferry_request_free"};
+  }
+  // Nobody may leave while another still counts on him. A rank that died does not keep us.
+  (void)Barrier();
+  if (poison() != ErrorCode::kOk) {
+    return Health();
+  }
+  return control_.Detach();
+}
+
+void Client::Abort(int exit_code) { (void)control_.Abort(exit_code, "ferry_abort was called"); }
+
+Status Client::Health() const {
+  const ErrorCode code = poison();
+  if (code == ErrorCode::kOk) {
+    return {};
+  }
+  const Status reason = watcher_->reason();
+  if (!reason.ok()) {
+    return reason;
+  }
+  switch (code) {
+    case ErrorCode::kLimitExceeded:
+      return {code,
+              "more unexpected messages than unexpected_limit (FERRY_UNEXPECTED_LIMIT) allows: "
+              "post receives earlier, or raise it"};
+    case ErrorCode::kCorrupt:
+      return {code, "the rank's shared memory holds what no correct peer writes"};
+    default:
+      return {code, ""};
+  }
+}
+
+Client::~Client() { watcher_.reset(); }
+
+}  // namespace ferry::client

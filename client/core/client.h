@@ -1,0 +1,172 @@
+// One rank's connection to Ferry: everything behind ferry.h.
+//
+// Parts: how it joins and leaves (bootstrap.cc), how it makes progress and waits (progress.cc), how
+// sends and receives start (point_to_point.cc) and end (completion.cc). There is one Client per
+// process.
+//
+// Calling thread: any that the thread level allows. Functions that block say so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "client/core/attach_connection.h"
+#include "client/core/control_library.h"
+#include "client/core/memory.h"
+#include "client/core/peer_memory.h"
+#include "client/core/request_pool.h"
+#include "client/core/watcher.h"
+#include "config/options.h"
+#include "engine/rank_engine.h"
+#include "gpu_backends/api/registry.h"
+#include "shm/lease.h"
+#include "shm/wait_policy.h"
+#include "shm/wake.h"
+
+namespace ferry::client {
+
+// Communicator contexts. Applications use one; Ferry's own messages never meet theirs.
+inline constexpr uint32_t kUserContext = 0;
+inline constexpr uint32_t kInternalContext = 1;
+
+struct Completion {
+  int source = 0;
+  int tag = 0;
+  ErrorCode error = ErrorCode::kOk;
+  uint64_t size_bytes = 0;
+};
+
+class Client {
+ public:
+  // Joins the job that `options` names; blocks until all ranks have. `threads`: several threads may
+  // call at the same time.
+  static StatusOr<std::unique_ptr<Client>> Join(const config::Options& options, bool threads,
+                                                std::unique_ptr<gpu::BackendRegistry> backends);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Meets the other ranks, then leaves in good order. Blocks. kInvalidRequest while requests are
+  // open.
+  Status Leave();
+  // The whole job fails; the daemon is told, then the caller ends the process.
+  void Abort(int exit_code);
+
+  uint32_t rank() const { return view_.rank; }
+  uint32_t size() const { return view_.job_size; }
+  int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
+  Memory& memory() { return *memory_; }
+  RequestPool& requests() { return *requests_; }
+  uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
+
+  // What a call must know before it starts a message.
+  struct Message {
+    void* buffer = nullptr;
+    uint64_t size_bytes = 0;
+    int32_t peer = 0;
+    int32_t tag = 0;
+    uint32_t context = kUserContext;
+  };
+
+  // kLimitExceeded when all request slots are in use; the rank's poison when it has one.
+  ErrorCode StartSend(const Message& message, RequestHandle* handle);
+  ErrorCode StartReceive(const Message& message, RequestHandle* handle);
+  // Makes a persistent request (kind send or receive) without starting it.
+  ErrorCode MakePersistent(const Message& message, shm::RequestKind kind, RequestHandle* handle);
+  ErrorCode Start(RequestHandle handle);
+  ErrorCode FreePersistent(RequestHandle handle);
+  bool Cancel(RequestHandle handle);
+  // Looks for an unexpected message; kWouldBlock when there is none and `block` is false.
+  ErrorCode Probe(const Message& pattern, bool block, Completion* found);
+
+  // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
+  // (unless persistent). A persistent request that was not started counts as complete.
+  bool Test(RequestHandle handle, Completion* completion);
+  // The same, but waits. Blocks.
+  void Wait(RequestHandle handle, Completion* completion);
+  // Waits until one of the handles (null ones are skipped) is complete and returns its index, or -1
+  // when all are null. Blocks.
+  int WaitAny(std::span<const RequestHandle> handles, Completion* completion);
+  // Whether the handle names a request of this rank (a completed send included).
+  bool IsValid(RequestHandle handle) const;
+
+  // Blocks until all ranks have called it (dissemination).
+  ErrorCode Barrier();
+
+  // kOk, or why nothing works any more; the sentence is the watcher's.
+  ErrorCode poison() const { return wake_.poison(); }
+  Status Health() const;
+
+ private:
+  Client() = default;
+
+  // bootstrap.cc
+  Status Attach(const config::Options& options);
+  Status MakeSegments(const config::Options& options, const attach::AttachReply& reply);
+  Status MeetPeers(const config::Options& options, const attach::AttachReply& reply);
+  Status MapInbox(uint32_t rank);
+
+  // progress.cc
+  uint32_t Holder() const;
+  bool PollOnce();
+  void Perform(engine::Effects& effects);
+  void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
+  bool HelpBackground();
+  void NoteTransfers(const engine::Effects& effects);
+  void LeaveLibrary();
+  template <typename Done>
+  void WaitUntil(Done&& done);
+  template <typename Action>
+  ErrorCode UnderLease(Action&& action);
+
+  // point_to_point.cc
+  bool SendEager(const Message& message);
+  ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
+  ErrorCode StartSlot(uint32_t request);
+  ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
+
+  // completion.cc
+  bool Advance(uint32_t request);
+  bool CopyTransfer(uint32_t request);
+  void CopyLanded(shm::RequestLayout& slot);
+  void FinishTransfer(uint32_t request, ErrorCode error);
+  void EndBounce(shm::RequestLayout& slot, bool deliver);
+  void Collect(uint32_t request, Completion* completion);
+
+  AttachConnection attach_;
+  ControlLibrary control_;
+  std::unique_ptr<gpu::BackendRegistry> backends_;
+  shm::Mapping session_map_;
+  std::vector<shm::Mapping> inbox_maps_;  // by local index
+  UniqueFd doorbell_;
+  UniqueFd daemon_pidfd_;
+
+  engine::SessionView view_;
+  engine::PeerTable peers_;
+  std::vector<uint32_t> nodes_;  // by rank
+  uint32_t own_lane_ = 0;
+  bool threads_ = false;
+  bool private_reachable_ = false;  // others may reach this rank's private memory
+  uint64_t eager_max_bytes_ = 0;
+  uint64_t worker_min_bytes_ =
+      0;  // transfers above are handed to the worker when the rank computes
+  shm::WaitPolicy wait_policy_;
+
+  std::unique_ptr<engine::RankEngine> engine_;
+  shm::Lease lease_;
+  shm::Wake wake_;
+  shm::Wake daemon_wake_;
+  shm::Statistics statistics_;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<PeerMemory> peer_memory_;
+  std::unique_ptr<RequestPool> requests_;
+  std::mutex background_mutex_;
+  std::vector<uint32_t> background_;  // receives that became transfers in some other request's call
+  uint32_t barriers_ = 0;
+  std::unique_ptr<Watcher> watcher_;
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,197 @@
+// Client: how requests end. See client.h.
+#include <algorithm>
+#include <cstring>
+
+#include "client/core/progress.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+using shm::RequestKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+bool Client::IsValid(RequestHandle handle) const {
+  return handle == kCompletedSend || requests_->Resolve(handle) != 0;
+}
+
+// Does what only the rank's own threads do for a request: copies what landed, helps to copy
+// transfers. True: it is complete (or inactive), or the rank is poisoned.
+bool Client::Advance(uint32_t request) {
+  RequestLayout& slot = requests_->Slot(request);
+  // Pairs with the engine's stores of the state: acquires the words that belong to it.
+  switch (static_cast<RequestState>(shm::LoadAcquire(slot.state))) {
+    case RequestState::kComplete:
+    case RequestState::kInactive:
+      return true;
+    case RequestState::kLanded:
+      CopyLanded(slot);
+      return true;
+    case RequestState::kTransferring:
+      while (CopyTransfer(request)) {
+      }
+      return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete);
+    default:
+      return wake_.poison() != ErrorCode::kOk;
+  }
+}
+
+void Client::CopyLanded(RequestLayout& slot) {
+  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  auto* user = reinterpret_cast<void*>(slot.user_address);
+  if ((slot.descriptor_flags & shm::kFlagCell) != 0) {
+    shm::LaneConsumer lane(view_.inbox.lane(slot.lane));
+    std::memcpy(user, lane.Cell(slot.cell), size_bytes);
+    lane.ReleaseCell(slot.cell);
+  } else if (size_bytes != 0) {
+    std::memcpy(user, slot.payload, size_bytes);
+  }
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+}
+
+// Copies one chunk of a transfer. True: it did, and there may be more; the request is completed
+// when the transfer is done.
+bool Client::CopyTransfer(uint32_t request) {
+  const RequestLayout& slot = requests_->Slot(request);
+  const engine::Peer& owner = peers_.by_rank[slot.transfer_rank];
+  shm::TransferLayout* transfer = owner.inbox.transfer(slot.transfer_index);
+  if (transfer == nullptr) {
+    FinishTransfer(request, ErrorCode::kCorrupt);
+    return false;
+  }
+  const engine::ChunkResult result = peer_memory_->CopyChunk(*transfer, slot.transfer_generation);
+  if (result != engine::ChunkResult::kNothing) {
+    statistics_.AddShared(shm::Statistic::kChunksCopiedByRank);
+  }
+  const engine::TransferProgress progress = engine::Look(*transfer, slot.transfer_generation);
+  if (progress.done) {
+    FinishTransfer(request, progress.error);
+    if (result == engine::ChunkResult::kFinished) {
+      const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
+      const int32_t other = is_send ? slot.peer : slot.status_source;
+      shm::Wake(peers_.by_rank[static_cast<uint32_t>(other)].inbox.wake()).Publish();
+    }
+    return false;
+  }
+  return result == engine::ChunkResult::kCopied;
+}
+
+void Client::FinishTransfer(uint32_t request, ErrorCode error) {
+  RequestLayout& slot = requests_->Slot(request);
+  if (error != ErrorCode::kOk) {
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+  }
+  if (slot.kind == static_cast<uint32_t>(RequestKind::kReceive)) {
+    if (shm::TransferLayout* transfer =
+            peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
+        transfer != nullptr) {
+      engine::Release(*transfer, slot.transfer_generation);
+    }
+  }
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+}
+
+// Ends the use of a stand-in block: moves received data to where the application wants it, and
+// frees the block unless a persistent request will need it again.
+void Client::EndBounce(RequestLayout& slot, bool deliver) {
+  if ((slot.flags & shm::kRequestBounce) == 0) {
+    return;
+  }
+  std::byte* block = memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address;
+  const bool fetched = slot.kind == static_cast<uint32_t>(RequestKind::kReceive) &&
+                       slot.descriptor_kind != static_cast<uint8_t>(shm::DescriptorKind::kEager);
+  if (deliver && fetched) {
+    std::memcpy(reinterpret_cast<void*>(slot.user_address), block,
+                std::min(slot.message_bytes, slot.size_bytes));
+  }
+  if ((slot.flags & shm::kRequestPersistent) == 0) {
+    memory_->FreeBounce(block);
+  }
+}
+
+// Fills in what came of a request and ends its life, or makes it ready for another start.
+void Client::Collect(uint32_t request, Completion* completion) {
+  RequestLayout& slot = requests_->Slot(request);
+  const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
+  if (state == RequestState::kInactive) {
+    *completion = {};
+    return;
+  }
+  if (state != RequestState::kComplete) {
+    // Poisoned in mid-flight: the slot is never used again, for somebody may still write to it.
+    *completion = {slot.status_source, slot.status_tag, wake_.poison(), 0};
+    return;
+  }
+  completion->source = slot.status_source;
+  completion->tag = slot.status_tag;
+  completion->error = static_cast<ErrorCode>(shm::LoadRelaxed(slot.error));
+  const bool usable =
+      completion->error == ErrorCode::kOk || completion->error == ErrorCode::kTruncated;
+  completion->size_bytes = usable ? std::min(slot.message_bytes, slot.size_bytes) : 0;
+  // After any other error somebody may still write to the block: it stays taken.
+  if (usable || completion->error == ErrorCode::kCancelled) {
+    EndBounce(slot, usable);
+  }
+  if ((slot.flags & shm::kRequestPersistent) != 0) {
+    shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));
+  } else {
+    requests_->GiveBack(request);
+  }
+}
+
+bool Client::Test(RequestHandle handle, Completion* completion) {
+  const uint32_t request = requests_->Resolve(handle);
+  if (request == 0) {
+    *completion = {};
+    return true;
+  }
+  if (!Advance(request)) {
+    (void)PollOnce();
+    if (!Advance(request)) {
+      return false;
+    }
+  }
+  Collect(request, completion);
+  return true;
+}
+
+void Client::Wait(RequestHandle handle, Completion* completion) {
+  const uint32_t request = requests_->Resolve(handle);
+  if (request == 0) {
+    *completion = {};
+    return;
+  }
+  WaitUntil([&] { return Advance(request); });
+  Collect(request, completion);
+}
+
+int Client::WaitAny(std::span<const RequestHandle> handles, Completion* completion) {
+  int found = -1;
+  bool any = false;
+  WaitUntil([&] {
+    any = false;
+    for (size_t i = 0; i < handles.size(); ++i) {
+      if (handles[i] == 0) {
+        continue;
+      }
+      any = true;
+      const uint32_t request = requests_->Resolve(handles[i]);
+      if (request == 0 || Advance(request)) {
+        found = static_cast<int>(i);
+        return true;
+      }
+    }
+    return !any;
+  });
+  if (found >= 0) {
+    const uint32_t request = requests_->Resolve(handles[static_cast<size_t>(found)]);
+    if (request == 0) {
+      *completion = {};
+    } else {
+      Collect(request, completion);
+    }
+  }
+  return found;
+}
+
+}  // namespace ferry::client

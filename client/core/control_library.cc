@@ -1,0 +1,123 @@
+#include "client/core/control_library.h"
+
+#include <dlfcn.h>
+
+#include <array>
+
+namespace ferry::client {
+namespace {
+
+constexpr char kFileName[] = "libferry_control.so";
+
+// Beside this library when installed, one folder below it in a build tree, else by the loader's
+// path.
+std::vector<std::string> Candidates() {
+  std::vector<std::string> paths;
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<void*>(&Candidates), &self) != 0 && self.dli_fname != nullptr) {
+    const std::string path = self.dli_fname;
+    if (const size_t slash = path.rfind('/'); slash != std::string::npos) {
+      paths.push_back(path.substr(0, slash + 1) + kFileName);
+      paths.push_back(path.substr(0, slash + 1) + "control/" + kFileName);
+    }
+  }
+  paths.emplace_back(kFileName);
+  return paths;
+}
+
+StatusOr<const ferry_control_api*> Load() {
+  std::string tried;
+  for (const std::string& path : Candidates()) {
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      tried += std::string("\n  ") + dlerror();
+      continue;
+    }
+    auto entry =
+        reinterpret_cast<ferry_control_entry_function>(dlsym(library, FERRY_CONTROL_ENTRY_NAME));
+    const ferry_control_api* api = entry == nullptr ? nullptr : entry();
+    if (api == nullptr || api->version != FERRY_CONTROL_API_VERSION) {
+      return Status(ErrorCode::kVersionMismatch,
+                    path + " has control API version " +
+                        std::to_string(api == nullptr ? 0 : api->version) + ", libferry needs " +
+                        std::to_string(FERRY_CONTROL_API_VERSION));
+    }
+    return api;
+  }
+  return Status(ErrorCode::kNotFound, std::string("cannot open ") + kFileName +
+                                          ", which belongs beside libferry; tried:" + tried);
+}
+
+// Room for the sentence that a failing call leaves.
+class ErrorText {
+ public:
+  ferry_control_text text() { return {buffer_.data(), buffer_.size()}; }
+  Status status(int code) const {
+    return code == 0 ? Status() : Status(static_cast<ErrorCode>(code), buffer_.data());
+  }
+
+ private:
+  std::array<char, 1024> buffer_{};
+};
+
+std::string Hexadecimal(const uint8_t* bytes, size_t count) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+ControlLibrary::~ControlLibrary() {
+  if (control_ != nullptr) {
+    api_->close(control_);
+  }
+}
+
+Status ControlLibrary::Connect(const std::string& run_directory, const uint8_t* token,
+                               size_t token_bytes, uint32_t timeout_ms) {
+  StatusOr<const ferry_control_api*> api = Load();
+  FERRY_RETURN_IF_ERROR(api.status());
+  api_ = *api;
+  timeout_ms_ = timeout_ms;
+  ErrorText error;
+  return error.status(api_->connect((run_directory + "/control.sock").c_str(),
+                                    Hexadecimal(token, token_bytes).c_str(), timeout_ms, &control_,
+                                    error.text()));
+}
+
+StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size) {
+  Membership membership;
+  membership.peers.resize(size);
+  ErrorText error;
+  FERRY_RETURN_IF_ERROR(
+      error.status(api_->join(control_, timeout_ms_, size, membership.peers.data(),
+                              &membership.node, &membership.node_count, error.text())));
+  return membership;
+}
+
+Status ControlLibrary::RegisterRegion(const ferry_control_region& region) {
+  ErrorText error;
+  return error.status(api_->register_region(control_, timeout_ms_, &region, error.text()));
+}
+
+Status ControlLibrary::DeregisterRegion(uint32_t region) {
+  ErrorText error;
+  return error.status(api_->deregister_region(control_, timeout_ms_, region, error.text()));
+}
+
+Status ControlLibrary::Detach() {
+  ErrorText error;
+  return error.status(api_->detach(control_, timeout_ms_, error.text()));
+}
+
+Status ControlLibrary::Abort(int exit_code, const char* reason) {
+  ErrorText error;
+  return error.status(api_->abort(control_, timeout_ms_, exit_code, reason, error.text()));
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,42 @@
+// Opens libferry_control.so, which talks gRPC to the daemon, with local symbols (client/control).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/control/control_api.h"
+#include "common/status.h"
+
+namespace ferry::client {
+
+// A connection to the daemon's Client service. Calling thread: any. Calls block.
+class ControlLibrary {
+ public:
+  ControlLibrary() = default;
+  ~ControlLibrary();
+  ControlLibrary(const ControlLibrary&) = delete;
+  ControlLibrary& operator=(const ControlLibrary&) = delete;
+
+  // Loads the library from beside libferry and connects. `token` is AttachReply's.
+  Status Connect(const std::string& run_directory, const uint8_t* token, size_t token_bytes,
+                 uint32_t timeout_ms);
+  struct Membership {
+    uint32_t node = 0;
+    uint32_t node_count = 0;
+    std::vector<ferry_control_peer> peers;  // by rank
+  };
+  // Waits until every rank has joined.
+  StatusOr<Membership> Join(uint32_t size);
+  Status RegisterRegion(const ferry_control_region& region);
+  Status DeregisterRegion(uint32_t region);
+  Status Detach();
+  Status Abort(int exit_code, const char* reason);
+
+ private:
+  const ferry_control_api* api_ = nullptr;
+  ferry_control* control_ = nullptr;
+  uint32_t timeout_ms_ = 0;
+};
+
+}  // namespace ferry::client

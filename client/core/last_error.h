@@ -1,0 +1,14 @@
+// The sentence behind the last failing call of a thread (ferry_last_error).
+#pragma once
+
+#include "common/status.h"
+
+namespace ferry::client {
+
+// Remembers `status` for this thread and returns its code as the C API does. Any thread.
+int Fail(const Status& status);
+int Fail(ErrorCode code, const char* message);
+// Never null.
+const char* LastError();
+
+}  // namespace ferry::client

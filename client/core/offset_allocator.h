@@ -1,0 +1,34 @@
+// Hands out pieces of a range of offsets; its books lie outside the range, where peers cannot reach
+// them.
+//
+// First fit over free pieces in order of address, merged with their neighbours when they come back.
+// Not thread-safe: the caller locks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace ferry::client {
+
+class OffsetAllocator {
+ public:
+  static constexpr uint64_t kNone = ~uint64_t{0};
+
+  OffsetAllocator() = default;
+  explicit OffsetAllocator(uint64_t size_bytes) : free_bytes_(size_bytes) { free_[0] = size_bytes; }
+
+  // An offset aligned to 64 with `size_bytes` (rounded up to 64) behind it, or kNone.
+  uint64_t Allocate(uint64_t size_bytes);
+  // Gives back what Allocate returned; the size it had, or 0 when `offset` is no live allocation.
+  uint64_t Free(uint64_t offset);
+  // The size of a live allocation, or 0.
+  uint64_t SizeOf(uint64_t offset) const;
+  uint64_t free_bytes() const { return free_bytes_; }
+
+ private:
+  std::map<uint64_t, uint64_t> free_;  // offset -> size
+  std::map<uint64_t, uint64_t> live_;
+  uint64_t free_bytes_ = 0;
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,93 @@
+#include "client/core/peer_memory.h"
+
+#include <cstring>
+
+#include "common/process_memory.h"
+
+namespace ferry::client {
+namespace {
+
+constexpr size_t kMaxMapped = 256;  // regions of peers
+
+}  // namespace
+
+PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers,
+                       const RegionTable* own_regions, AttachConnection* attach)
+    : own_rank_(own_rank), peers_(std::move(peers)), own_regions_(own_regions), attach_(attach) {}
+
+engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t generation) {
+  // One copying thread per process: the job's other ranks are the ones to share the work with.
+  std::lock_guard lock(mutex_);
+  return engine::CopyChunk(slot, generation, *this);
+}
+
+engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {
+  if (where.region != 0) {
+    return ResolveRegion(rank, where, size_bytes);
+  }
+  if (rank == own_rank_) {
+    return {reinterpret_cast<std::byte*>(where.address), 0, 0};
+  }
+  const PeerProcess& peer = peers_[rank];
+  return peer.memory_reachable ? engine::Reach{nullptr, peer.pid, where.address} : engine::Reach{};
+}
+
+engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& where,
+                                        uint64_t size_bytes) {
+  std::byte* base = nullptr;
+  uint64_t region_bytes = 0;
+  if (rank == own_rank_) {
+    if (const OwnRegion* own = own_regions_->ById(where.region); own != nullptr) {
+      base = own->base;
+      region_bytes = own->size_bytes;
+    }
+  } else if (const shm::Mapping* mapping = Map({rank, where.region}); mapping != nullptr) {
+    base = mapping->base();
+    region_bytes = mapping->size_bytes();
+  }
+  if (where.address > region_bytes || size_bytes > region_bytes - where.address) {
+    return {};
+  }
+  return {base == nullptr ? nullptr : base + where.address, 0, 0};
+}
+
+// Two regions at most are in use at a time, and both are at the front of the list: what is dropped
+// at its end is never one of them.
+const shm::Mapping* PeerMemory::Map(const Key& key) {
+  if (const auto known = index_.find(key); known != index_.end()) {
+    mapped_.splice(mapped_.begin(), mapped_, known->second);
+    return &mapped_.front().mapping;
+  }
+  StatusOr<AttachAnswer> answer = attach_->PeerRegion(key.rank, key.region);
+  if (!answer.ok() || answer->descriptors.empty()) {
+    return nullptr;
+  }
+  StatusOr<shm::Mapping> mapping = shm::MapSegment(answer->descriptors[0].get(), 0);
+  if (!mapping.ok()) {
+    return nullptr;
+  }
+  mapped_.push_front({key, std::move(*mapping)});
+  index_[key] = mapped_.begin();
+  if (mapped_.size() > kMaxMapped) {
+    index_.erase(mapped_.back().key);
+    mapped_.pop_back();
+  }
+  return &mapped_.front().mapping;
+}
+
+ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach& source,
+                           uint64_t size_bytes) {
+  if (destination.mapped != nullptr && source.mapped != nullptr) {
+    std::memcpy(destination.mapped, source.mapped, size_bytes);
+    return ErrorCode::kOk;
+  }
+  if (destination.mapped != nullptr) {
+    return ReadProcessMemory(source.pid, source.address, destination.mapped, size_bytes);
+  }
+  if (source.mapped != nullptr) {
+    return WriteProcessMemory(destination.pid, destination.address, source.mapped, size_bytes);
+  }
+  return ErrorCode::kUnsupported;  // a rank is always one of the two sides
+}
+
+}  // namespace ferry::client

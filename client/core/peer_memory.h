@@ -1,0 +1,64 @@
+// What this rank can reach of its own and its peers' memory, and how it copies between them.
+//
+// Regions of peers are mapped when first needed and kept, the least recently used going first
+// beyond a limit. Private memory of a peer is reached by process_vm calls where the daemon found
+// them allowed.
+//
+// Calling thread: any, without the lease. Resolve may ask the daemon for a descriptor.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "client/core/attach_connection.h"
+#include "client/core/region_table.h"
+#include "engine/transfer.h"
+#include "shm/segment.h"
+
+namespace ferry::client {
+
+struct PeerProcess {
+  pid_t pid = 0;                  // 0 for ranks of other nodes
+  bool memory_reachable = false;  // process_vm calls are allowed
+};
+
+// Copies chunks for one thread at a time: mappings it resolved stay until its next Resolve round.
+class PeerMemory : public engine::MemoryAccess {
+ public:
+  PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const RegionTable* own_regions,
+             AttachConnection* attach);
+
+  engine::Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
+  ErrorCode Copy(const engine::Reach& destination, const engine::Reach& source,
+                 uint64_t size_bytes) override;
+
+  // CopyChunk with the mappings held in place.
+  engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation);
+
+ private:
+  struct Key {
+    uint32_t rank;
+    uint32_t region;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Mapped {
+    Key key;
+    shm::Mapping mapping;
+  };
+
+  engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+  const shm::Mapping* Map(const Key& key);
+
+  const uint32_t own_rank_;
+  const std::vector<PeerProcess> peers_;
+  const RegionTable* const own_regions_;
+  AttachConnection* const attach_;
+  std::mutex mutex_;          // held by a thread for the length of one chunk
+  std::list<Mapped> mapped_;  // most recently used first
+  std::map<Key, std::list<Mapped>::iterator> index_;
+};
+
+}  // namespace ferry::client

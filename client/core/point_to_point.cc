@@ -1,0 +1,281 @@
+// Client: starting sends and receives. See client.h.
+#include <algorithm>
+#include <cstring>
+
+#include "client/core/progress.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+using shm::RequestKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+// ---- Sending ----------------------------------------------------------------------------------
+
+// Sends a small message that can leave at once, without a request. The copy into a slab cell
+// happens outside the lease.
+bool Client::SendEager(const Message& message) {
+  if (message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) {
+    return false;
+  }
+  const engine::SendArguments send{static_cast<uint32_t>(message.peer), message.context,
+                                   message.tag, message.size_bytes};
+  const auto sent = [](bool done) { return done ? ErrorCode::kOk : ErrorCode::kWouldBlock; };
+  if (message.size_bytes <= shm::kInlineBytes) {
+    return UnderLease([&](engine::Effects& effects) {
+             return sent(engine_->TrySendInline(send, message.buffer, effects));
+           }) == ErrorCode::kOk;
+  }
+  uint32_t cell = shm::kNoCell;
+  (void)UnderLease([&](engine::Effects&) {
+    cell = engine_->TryTakeCell(send.destination);
+    return ErrorCode::kOk;
+  });
+  if (cell == shm::kNoCell) {
+    return false;
+  }
+  std::memcpy(engine_->CellBytes(send.destination, cell), message.buffer, message.size_bytes);
+  return UnderLease([&](engine::Effects& effects) {
+           return sent(engine_->TrySendCell(send, cell, effects));
+         }) == ErrorCode::kOk;
+}
+
+ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
+  const auto destination = static_cast<uint32_t>(message.peer);
+  if (!engine_->LaneIsOpen(destination)) {
+    engine_->OpenLane(destination);
+  }
+  if (SendEager(message)) {
+    *handle = kCompletedSend;
+    return ErrorCode::kOk;
+  }
+  uint32_t request = 0;
+  if (const ErrorCode error = Take(message, RequestKind::kSend, &request);
+      error != ErrorCode::kOk) {
+    return error;
+  }
+  *handle = requests_->HandleOf(request);
+  return StartSlot(request);
+}
+
+// ---- Receiving --------------------------------------------------------------------------------
+
+ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
+  uint32_t request = 0;
+  if (const ErrorCode error = Take(message, RequestKind::kReceive, &request);
+      error != ErrorCode::kOk) {
+    return error;
+  }
+  *handle = requests_->HandleOf(request);
+  const ErrorCode error = StartSlot(request);
+  if (error != ErrorCode::kOk) {
+    requests_->GiveBack(request);
+  }
+  return error;
+}
+
+// ---- Both -------------------------------------------------------------------------------------
+
+ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* request) {
+  if (poison() != ErrorCode::kOk) {
+    return poison();
+  }
+  *request = requests_->Take();
+  if (*request == 0) {
+    return ErrorCode::kLimitExceeded;
+  }
+  const ErrorCode error = FillSlot(*request, message, kind);
+  if (error != ErrorCode::kOk) {
+    requests_->GiveBack(*request);
+  }
+  return error;
+}
+
+ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind kind) {
+  RequestLayout& slot = requests_->Slot(request);
+  slot.kind = static_cast<uint32_t>(kind);
+  slot.context = message.context;
+  slot.peer = message.peer;
+  slot.tag = message.tag;
+  slot.size_bytes = message.size_bytes;
+  slot.user_address = reinterpret_cast<uint64_t>(message.buffer);
+  slot.buffer = memory_->regions().Find(message.buffer, message.size_bytes);
+  slot.status_source = message.peer;
+  slot.status_tag = message.tag;
+  slot.message_bytes = message.size_bytes;
+  shm::StoreRelaxed(slot.error, 0);
+  // Where nobody else may reach private memory, a block of the heap stands in for it: for sends,
+  // whose data others fetch, and for receives that the daemon may have to fill.
+  const bool needs_bounce = slot.buffer.region == 0 && !private_reachable_ &&
+                            message.size_bytes > eager_max_bytes_ &&
+                            (kind == RequestKind::kSend || peers_.rank_of_local.size() != size());
+  if (needs_bounce) {
+    void* block = memory_->AllocateBounce(message.size_bytes);
+    if (block == nullptr) {
+      return ErrorCode::kOutOfMemory;
+    }
+    slot.flags |= shm::kRequestBounce;
+    slot.buffer = memory_->regions().Find(block, message.size_bytes);
+  }
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));
+  return ErrorCode::kOk;
+}
+
+ErrorCode Client::StartSlot(uint32_t request) {
+  RequestLayout& slot = requests_->Slot(request);
+  const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
+  auto* user = reinterpret_cast<std::byte*>(slot.user_address);
+  if (is_send && slot.size_bytes <= shm::kInlineBytes) {
+    slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    std::memcpy(slot.payload, user, slot.size_bytes);
+  } else if (is_send && (slot.flags & shm::kRequestBounce) != 0) {
+    std::memcpy(memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address, user,
+                slot.size_bytes);
+  }
+  bool hand_over = false;
+  const ErrorCode error = UnderLease([&](engine::Effects& effects) {
+    if (is_send) {
+      engine_->StartSend(request, effects);
+      return ErrorCode::kOk;
+    }
+    const ErrorCode started = engine_->StartReceive(request, effects);
+    hand_over = effects.transfer_count != 0 && slot.size_bytes > worker_min_bytes_;
+    return started;
+  });
+  if (hand_over) {
+    // The message was waiting: let the worker copy while the rank computes.
+    engine::LaneSet self;
+    self.Add(own_lane_);
+    CallWorker(self, false);
+  }
+  return error;
+}
+
+// ---- Persistent requests ------------------------------------------------------------------------
+
+ErrorCode Client::MakePersistent(const Message& message, RequestKind kind, RequestHandle* handle) {
+  uint32_t request = 0;
+  if (kind == RequestKind::kSend && !engine_->LaneIsOpen(static_cast<uint32_t>(message.peer))) {
+    engine_->OpenLane(static_cast<uint32_t>(message.peer));
+  }
+  const ErrorCode error = Take(message, kind, &request);
+  if (error == ErrorCode::kOk) {
+    requests_->Slot(request).flags |= shm::kRequestPersistent;
+    *handle = requests_->HandleOf(request);
+  }
+  return error;
+}
+
+ErrorCode Client::Start(RequestHandle handle) {
+  const uint32_t request = requests_->Resolve(handle);
+  if (request == 0) {
+    return ErrorCode::kInvalidRequest;
+  }
+  RequestLayout& slot = requests_->Slot(request);
+  if ((slot.flags & shm::kRequestPersistent) == 0 ||
+      shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kInactive)) {
+    return ErrorCode::kInvalidRequest;
+  }
+  if (poison() != ErrorCode::kOk) {
+    return poison();
+  }
+  shm::StoreRelaxed(slot.error, 0);
+  const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
+  if (is_send) {
+    const Message message{reinterpret_cast<void*>(slot.user_address), slot.size_bytes, slot.peer,
+                          slot.tag, slot.context};
+    // The receiver may still look at the transfer of the last start.
+    WaitUntil([&] {
+      return slot.transfer_index != request || engine::IsReusable(requests_->Transfer(request)) ||
+             shm::LoadAcquire(view_.layout->peers[slot.peer].dead) != 0 ||
+             poison() != ErrorCode::kOk;
+    });
+    slot.transfer_index = 0;
+    if (SendEager(message)) {
+      shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+      return ErrorCode::kOk;
+    }
+  }
+  return StartSlot(request);
+}
+
+ErrorCode Client::FreePersistent(RequestHandle handle) {
+  const uint32_t request = requests_->Resolve(handle);
+  if (request == 0) {
+    return ErrorCode::kInvalidRequest;
+  }
+  RequestLayout& slot = requests_->Slot(request);
+  if ((slot.flags & shm::kRequestPersistent) == 0 ||
+      shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kInactive)) {
+    return ErrorCode::kInvalidRequest;
+  }
+  slot.flags &= ~shm::kRequestPersistent;
+  EndBounce(slot, false);
+  requests_->GiveBack(request);
+  return ErrorCode::kOk;
+}
+
+// ---- Probe, cancel, barrier ---------------------------------------------------------------------
+
+ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
+  ErrorCode result = ErrorCode::kWouldBlock;
+  const auto look = [&] {
+    engine::ProbeResult probe;
+    result = UnderLease([&](engine::Effects&) {
+      return engine_->Probe({pattern.context, pattern.peer, pattern.tag}, &probe);
+    });
+    if (result == ErrorCode::kOk) {
+      *found = {probe.source, probe.tag, ErrorCode::kOk, probe.size_bytes};
+    }
+    return result != ErrorCode::kWouldBlock || poison() != ErrorCode::kOk;
+  };
+  if (block) {
+    WaitUntil(look);
+  } else {
+    (void)PollOnce();
+    (void)look();
+  }
+  return poison() != ErrorCode::kOk ? poison() : result;
+}
+
+bool Client::Cancel(RequestHandle handle) {
+  const uint32_t request = requests_->Resolve(handle);
+  return request != 0 && UnderLease([&](engine::Effects&) {
+                           return engine_->Cancel(request) ? ErrorCode::kOk
+                                                           : ErrorCode::kWouldBlock;
+                         }) == ErrorCode::kOk;
+}
+
+// Dissemination (Hensgen, Finkel and Manber, 1988): in round k a rank tells the one 2^k further.
+ErrorCode Client::Barrier() {
+  const uint32_t barrier = barriers_++ & 0xffffU;
+  for (uint32_t distance = 1, round = 0; distance < size(); distance *= 2, ++round) {
+    const auto tag = static_cast<int32_t>(barrier << 8 | round);
+    const auto to = static_cast<int32_t>((rank() + distance) % size());
+    const auto from = static_cast<int32_t>((rank() + size() - distance) % size());
+    RequestHandle send = 0;
+    RequestHandle receive = 0;
+    Completion sent;
+    Completion received;
+    if (ErrorCode error = StartReceive({nullptr, 0, from, tag, kInternalContext}, &receive);
+        error != ErrorCode::kOk) {
+      return error;
+    }
+    ErrorCode error = StartSend({nullptr, 0, to, tag, kInternalContext}, &send);
+    if (error == ErrorCode::kOk) {
+      Wait(send, &sent);
+      error = sent.error;
+    }
+    if (error != ErrorCode::kOk) {
+      (void)Cancel(receive);
+    }
+    Wait(receive, &received);
+    if (error != ErrorCode::kOk || received.error != ErrorCode::kOk) {
+      return error != ErrorCode::kOk ? error : received.error;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,115 @@
+// Client: progress and waiting. See client.h.
+#include "client/core/progress.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+uint32_t Client::Holder() const {
+  thread_local const auto id = static_cast<uint32_t>(gettid());
+  return id;
+}
+
+// One round of the engine, if nobody else is at it. True: it found something to do.
+bool Client::PollOnce() {
+  if (!lease_.TryAcquire(Holder())) {
+    return false;
+  }
+  engine::Effects effects;
+  const uint32_t handled = engine_->Progress(effects);
+  lease_.Release(Holder());
+  if (handled != 0) {
+    NoteTransfers(effects);
+  }
+  Perform(effects);
+  return handled != 0;
+}
+
+// Wakes whoever the engine named. Publishing can enter the kernel, so the lease is not held.
+void Client::Perform(engine::Effects& effects) {
+  effects.lanes.ForEach([this](uint32_t lane) {
+    shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).PublishLane(own_lane_);
+  });
+  effects.wakes.ForEach([this](uint32_t lane) {
+    shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).Publish();
+  });
+  engine::LaneSet attend;
+  effects.urgent.ForEach([&](uint32_t lane) {
+    if (lane != own_lane_ &&
+        shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).MustAttend()) {
+      attend.Add(lane);
+    }
+  });
+  if (effects.to_daemon || !attend.empty()) {
+    CallWorker(attend, effects.to_daemon);
+  }
+  if (effects.self && threads_) {
+    wake_.Publish();
+  }
+}
+
+// Asks the daemon to look after ranks that compute, and at our lane to it.
+void Client::CallWorker(const engine::LaneSet& ranks, bool to_daemon) {
+  bool asleep = false;
+  ranks.ForEach([&](uint32_t lane) { asleep |= daemon_wake_.AnnounceLane(lane); });
+  if (to_daemon) {
+    asleep |= daemon_wake_.AnnounceLane(shm::DaemonLane(view_.inbox.local_size));
+  }
+  if (asleep) {
+    eventfd_write(doorbell_.get(), 1);
+  }
+}
+
+// Remembers transfers of receives that the calling thread may not be waiting for.
+void Client::NoteTransfers(const engine::Effects& effects) {
+  if (effects.transfer_count == 0) {
+    return;
+  }
+  std::lock_guard lock(background_mutex_);
+  background_.insert(background_.end(), effects.transfers.begin(),
+                     effects.transfers.begin() + effects.transfer_count);
+}
+
+// Copies a chunk of some remembered transfer. True: it found one.
+bool Client::HelpBackground() {
+  uint32_t request = 0;
+  {
+    std::lock_guard lock(background_mutex_);
+    if (background_.empty()) {
+      return false;
+    }
+    request = background_.back();
+  }
+  const shm::RequestLayout& slot = requests_->Slot(request);
+  const bool moving =
+      shm::LoadAcquire(slot.state) == static_cast<uint32_t>(shm::RequestState::kTransferring);
+  if (moving && CopyTransfer(request)) {
+    return true;
+  }
+  std::lock_guard lock(background_mutex_);
+  std::erase(background_, request);
+  return moving;
+}
+
+// On the way out of a blocking call: what it leaves behind goes to the progress worker.
+void Client::LeaveLibrary() {
+  wake_.Leave();
+  bool left_behind = wake_.TakeUrgent() && engine_->HasArrivals();
+  if (!left_behind) {
+    std::lock_guard lock(background_mutex_);
+    left_behind = !background_.empty();
+    background_.clear();
+  }
+  if (left_behind) {
+    engine::LaneSet self;
+    self.Add(own_lane_);
+    CallWorker(self, false);
+  }
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,54 @@
+// The templates of Client that run the engine and wait: for client/core's own files.
+#pragma once
+
+#include "client/core/client.h"
+
+namespace ferry::client {
+
+// Sleeps while waiting for room end after this time: room in a lane is announced, but not by a peer
+// that was killed.
+inline constexpr uint64_t kRoomSleepNs = 1'000'000;
+
+// Runs `action(effects)`, which returns an ErrorCode, as the holder of the progress lease, then
+// does outside it what it asked for. Fails with the rank's poison when the lease's holder is dead.
+template <typename Action>
+ErrorCode Client::UnderLease(Action&& action) {
+  if (!lease_.Acquire(Holder(), &wake_.layout()->poison)) {
+    return wake_.poison();
+  }
+  engine::Effects effects;
+  const ErrorCode result = action(effects);
+  lease_.Release(Holder());
+  Perform(effects);
+  return result;
+}
+
+// Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
+// advance requests; it must become true once the rank is poisoned.
+template <typename Done>
+void Client::WaitUntil(Done&& done) {
+  if (done()) {
+    return;
+  }
+  wake_.Enter();
+  shm::Waiter waiter(wait_policy_);
+  while (!done()) {
+    if (PollOnce() || HelpBackground()) {
+      waiter.Reset();
+      continue;
+    }
+    if (!waiter.Idle()) {
+      continue;
+    }
+    const uint32_t sequence = wake_.PrepareToSleep();
+    if (engine_->HasWork() || done()) {
+      wake_.CancelSleep();
+      waiter.Reset();
+      continue;
+    }
+    wake_.Sleep(sequence, engine_->WaitsForRoom() ? kRoomSleepNs : 0);
+  }
+  LeaveLibrary();
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,53 @@
+#include "client/core/region_table.h"
+
+#include <algorithm>
+
+namespace ferry::client {
+
+RegionTable::RegionTable() { Publish({}); }
+
+shm::Location RegionTable::Find(const void* pointer, uint64_t size_bytes) const {
+  // Pairs with Publish.
+  const Table& table = *current_.load(std::memory_order_acquire);
+  const auto* address = static_cast<const std::byte*>(pointer);
+  auto after = std::upper_bound(
+      table.begin(), table.end(), address,
+      [](const std::byte* wanted, const OwnRegion& region) { return wanted < region.base; });
+  if (after != table.begin()) {
+    const OwnRegion& region = *std::prev(after);
+    const auto offset = static_cast<uint64_t>(address - region.base);
+    if (offset < region.size_bytes && size_bytes <= region.size_bytes - offset) {
+      return {region.id, 0, offset};
+    }
+  }
+  return {0, 0, reinterpret_cast<uint64_t>(pointer)};
+}
+
+const OwnRegion* RegionTable::ById(uint32_t id) const {
+  const Table& table = *current_.load(std::memory_order_acquire);
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [id](const OwnRegion& region) { return region.id == id; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+void RegionTable::Add(const OwnRegion& region) {
+  Table table = *current_.load(std::memory_order_relaxed);
+  table.insert(
+      std::upper_bound(table.begin(), table.end(), region,
+                       [](const OwnRegion& a, const OwnRegion& b) { return a.base < b.base; }),
+      region);
+  Publish(std::move(table));
+}
+
+void RegionTable::Remove(uint32_t id) {
+  Table table = *current_.load(std::memory_order_relaxed);
+  std::erase_if(table, [id](const OwnRegion& region) { return region.id == id; });
+  Publish(std::move(table));
+}
+
+void RegionTable::Publish(Table table) {
+  all_.push_back(std::make_unique<const Table>(std::move(table)));
+  current_.store(all_.back().get(), std::memory_order_release);
+}
+
+}  // namespace ferry::client

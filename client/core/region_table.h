@@ -1,0 +1,44 @@
+// Which of the rank's addresses lie in memory that the daemon and the peers can map.
+//
+// Calling thread: Find from any, without a lock; Add and Remove one at a time (the caller locks). A
+// change publishes a new table; old ones stay until the end, since a reader may still look at them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "shm/layout/descriptor.h"
+
+namespace ferry::client {
+
+struct OwnRegion {
+  std::byte* base = nullptr;
+  uint64_t size_bytes = 0;
+  uint32_t id = 0;
+};
+
+class RegionTable {
+ public:
+  RegionTable();
+
+  // Where `pointer` lies, as other processes name it: region and offset, or region 0 and the
+  // address itself when it is private memory (or not all of the `size_bytes` are in one region).
+  shm::Location Find(const void* pointer, uint64_t size_bytes) const;
+  // The region with this id, or null.
+  const OwnRegion* ById(uint32_t id) const;
+
+  void Add(const OwnRegion& region);
+  void Remove(uint32_t id);
+
+ private:
+  using Table = std::vector<OwnRegion>;  // by base
+  void Publish(Table table);
+
+  std::atomic<const Table*> current_;
+  std::vector<std::unique_ptr<const Table>> all_;
+};
+
+}  // namespace ferry::client

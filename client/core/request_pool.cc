@@ -1,0 +1,112 @@
+#include "client/core/request_pool.h"
+
+#include <algorithm>
+
+#include "engine/transfer.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+constexpr uint32_t kRetireTries = 4;  // waiting slots looked at per Take
+
+}  // namespace
+
+RequestPool::RequestPool(const engine::SessionView& view, bool shared_by_threads)
+    : view_(view), shared_by_threads_(shared_by_threads) {}
+
+bool RequestPool::IsReusable(uint32_t request) const {
+  const RequestLayout& slot = *view_.request(request);
+  const auto peer = static_cast<uint32_t>(slot.peer);
+  return engine::IsReusable(*view_.inbox.transfer(request)) ||
+         (peer < view_.job_size && shm::LoadAcquire(view_.layout->peers[peer].dead) != 0);
+}
+
+uint32_t RequestPool::Take() {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (shared_by_threads_) {
+    lock.lock();
+  }
+  for (uint32_t n = 0; n < kRetireTries && !waiting_.empty(); ++n) {
+    const uint32_t request = waiting_.front();
+    waiting_.pop_front();
+    if (IsReusable(request)) {
+      free_.push_back(request);
+    } else {
+      waiting_.push_back(request);
+    }
+  }
+  uint32_t request = 0;
+  if (!free_.empty()) {
+    request = free_.back();
+    free_.pop_back();
+  } else if (const uint32_t fresh = shm::LoadRelaxed(view_.layout->request_fresh);
+             fresh < view_.request_limit) {
+    request = fresh;
+    // Pairs with readers that scan [1, request_fresh), the daemon among them.
+    shm::StoreRelease(view_.layout->request_fresh, fresh + 1);
+  } else {
+    return 0;
+  }
+  ++in_use_;
+  RequestLayout& slot = *view_.request(request);
+  // Never 0, and never the generation of kCompletedSend's null index.
+  slot.generation = slot.generation + 1 == 0 ? 1 : slot.generation + 1;
+  slot.flags = 0;
+  slot.descriptor_kind = 0;
+  slot.transfer_index = 0;
+  return request;
+}
+
+void RequestPool::GiveBack(uint32_t request) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (shared_by_threads_) {
+    lock.lock();
+  }
+  RequestLayout& slot = *view_.request(request);
+  const bool offered = slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) &&
+                       slot.transfer_index == request && !IsReusable(request);
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kFree));
+  --in_use_;
+  if (offered) {
+    waiting_.push_back(request);
+  } else {
+    free_.push_back(request);
+  }
+}
+
+uint32_t RequestPool::Resolve(RequestHandle handle) const {
+  const auto request = static_cast<uint32_t>(handle);
+  if (request == 0 || request >= view_.request_limit ||
+      request >= shm::LoadAcquire(view_.layout->request_fresh)) {
+    return 0;
+  }
+  const RequestLayout& slot = *view_.request(request);
+  return slot.generation == static_cast<uint32_t>(handle >> 32) &&
+                 shm::LoadRelaxed(slot.state) != static_cast<uint32_t>(RequestState::kFree)
+             ? request
+             : 0;
+}
+
+bool RequestPool::Uses(const void* begin, uint64_t size_bytes) const {
+  const auto first = reinterpret_cast<uint64_t>(begin);
+  const uint32_t fresh = shm::LoadAcquire(view_.layout->request_fresh);
+  for (uint32_t request = 1; request < fresh; ++request) {
+    const RequestLayout& slot = *view_.request(request);
+    const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
+    if (state == RequestState::kFree || state == RequestState::kInactive ||
+        state == RequestState::kComplete) {
+      continue;
+    }
+    if (slot.user_address < first + size_bytes && first < slot.user_address + slot.size_bytes) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace ferry::client

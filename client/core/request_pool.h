@@ -1,0 +1,57 @@
+// The request slots of a rank (shm/layout/request_layout.h), and the handles that name them.
+//
+// Only the rank's own threads take and give back slots, so the free list lies in private memory. A
+// finished send whose transfer the receiver still looks at waits aside before it is used anew.
+//
+// Calling thread: any; a lock is taken only with FERRY_THREAD_MULTIPLE.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "engine/session_view.h"
+#include "shm/layout/request_layout.h"
+
+namespace ferry::client {
+
+// 0 = null; otherwise slot index in the lower half, generation in the upper.
+using RequestHandle = uint64_t;
+
+// A send that was over before its request would have been needed. Index 0 names no slot.
+inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
+
+class RequestPool {
+ public:
+  RequestPool(const engine::SessionView& view, bool shared_by_threads);
+
+  // A slot in a new generation, or 0 when all are in use.
+  uint32_t Take();
+  void GiveBack(uint32_t request);
+
+  RequestHandle HandleOf(uint32_t request) const {
+    return uint64_t{view_.request(request)->generation} << 32 | request;
+  }
+  // The slot a handle names, or 0 when it names none that is in use.
+  uint32_t Resolve(RequestHandle handle) const;
+  shm::RequestLayout& Slot(uint32_t request) const { return *view_.request(request); }
+  // The transfer slot in the own inbox that goes with a request.
+  shm::TransferLayout& Transfer(uint32_t request) const { return *view_.inbox.transfer(request); }
+
+  // Whether a request that is not complete reads or writes [begin, begin + size_bytes).
+  bool Uses(const void* begin, uint64_t size_bytes) const;
+  uint32_t in_use() const { return in_use_; }
+
+ private:
+  bool IsReusable(uint32_t request) const;
+
+  const engine::SessionView view_;
+  const bool shared_by_threads_;
+  mutable std::mutex mutex_;
+  std::vector<uint32_t> free_;
+  std::deque<uint32_t> waiting_;  // given back, transfer not yet released
+  uint32_t in_use_ = 0;
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,50 @@
+#include "client/core/watcher.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ferry::client {
+
+Watcher::Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake)
+    : attach_(attach), daemon_pidfd_(daemon_pidfd), wake_(wake), stop_(eventfd(0, EFD_CLOEXEC)) {
+  // The application's signals are not for this thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread(&Watcher::Run, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Watcher::~Watcher() {
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+Status Watcher::reason() const {
+  std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+void Watcher::Run() {
+  pollfd watched[] = {
+      {stop_.get(), POLLIN, 0}, {attach_->fd(), POLLRDHUP, 0}, {daemon_pidfd_, POLLIN, 0}};
+  while (poll(watched, 3, -1) < 0 && errno == EINTR) {
+  }
+  if (watched[0].revents != 0) {
+    return;
+  }
+  const Status reason = attach_->Goodbye();
+  {
+    std::lock_guard lock(mutex_);
+    reason_ = reason;
+  }
+  wake_.Poison(reason.code());
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,41 @@
+// One thread per rank that turns the daemon's death into errors at once.
+//
+// It sleeps on the attach socket and on ferryd's pidfd; when either says that the daemon is gone it
+// poisons the rank, which wakes every sleeping thread.
+#pragma once
+
+#include <mutex>
+#include <thread>
+
+#include "client/core/attach_connection.h"
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "shm/wake.h"
+
+namespace ferry::client {
+
+class Watcher {
+ public:
+  // Everything outlives the watcher.
+  Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake);
+  // Stops and joins the thread.
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // Why the rank was poisoned by this watcher; ok when it was not. Any thread.
+  Status reason() const;
+
+ private:
+  void Run();
+
+  AttachConnection* const attach_;
+  const int daemon_pidfd_;
+  shm::Wake wake_;
+  UniqueFd stop_;  // eventfd
+  mutable std::mutex mutex_;
+  Status reason_;
+  std::thread thread_;
+};
+
+}  // namespace ferry::client

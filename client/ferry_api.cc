@@ -1,0 +1,482 @@
+// The C API (ferry.h) over client/core. Checks arguments, turns codes into sentences, nothing else.
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/core/backends.h"
+#include "client/core/client.h"
+#include "client/core/last_error.h"
+#include "client/include/ferry/ferry.h"
+#include "config/environment.h"
+#include "shm/counters.h"
+
+namespace {
+
+using ferry::ErrorCode;
+using ferry::Status;
+using ferry::client::Client;
+using ferry::client::Completion;
+using ferry::client::Fail;
+
+enum class Phase { kBefore, kRunning, kAfter };
+
+std::atomic<Phase> phase{Phase::kBefore};
+std::atomic<bool> forked{false};
+std::unique_ptr<Client> client;
+
+Status CheckRunning() {
+  if (forked.load(std::memory_order_relaxed)) {
+    return {
+        ErrorCode::kForked,
+        "this process is a fork of one that had called ferry_init; start ranks with ferryrun, or "
+        "call exec first"};
+  }
+  switch (phase.load(std::memory_order_acquire)) {
+    case Phase::kRunning:
+      return {};
+    case Phase::kBefore:
+      return {ErrorCode::kNotInitialized, "call ferry_init first"};
+    case Phase::kAfter:
+      return {ErrorCode::kNotInitialized, "ferry_finalize was called"};
+  }
+  return {};
+}
+
+// Adds the sentence to an error of the client.
+int Report(ErrorCode error) {
+  switch (error) {
+    case ErrorCode::kOk:
+      return FERRY_SUCCESS;
+    case ErrorCode::kLimitExceeded:
+      if (client->poison() == ErrorCode::kOk) {
+        return Fail(error,
+                    "all request slots are in use: complete some first, or raise request_limit "
+                    "(FERRY_REQUEST_LIMIT)");
+      }
+      break;
+    case ErrorCode::kTruncated:
+      return Fail(error,
+                  "the message is longer than the receive buffer, which holds its first bytes");
+    case ErrorCode::kPeerDied:
+      return Fail(error, "the other rank, or with FERRY_ANY_SOURCE some rank of the job, has died");
+    case ErrorCode::kNotFound:
+      return Fail(error, "the other rank has left the job");
+    case ErrorCode::kNodeUnreachable:
+      return Fail(error, "the ferryd of the other rank's node died or cannot be reached");
+    case ErrorCode::kPermissionDenied:
+      return Fail(error, "the system refused a copy between the two processes");
+    default:
+      break;
+  }
+  const Status health = client->Health();
+  return Fail(health.ok() ? Status(error, "") : Status(error, health.message()));
+}
+
+Status CheckBuffer(const void* buffer, size_t size_bytes) {
+  if (buffer == nullptr && size_bytes != 0) {
+    return {ErrorCode::kInvalidBuffer,
+            "the buffer is null but " + std::to_string(size_bytes) + " bytes are to be moved"};
+  }
+  return {};
+}
+
+Status CheckRank(int rank, bool any_allowed) {
+  if (rank >= 0 && static_cast<uint32_t>(rank) < client->size()) {
+    return {};
+  }
+  if (any_allowed && rank == FERRY_ANY_SOURCE) {
+    return {};
+  }
+  return {ErrorCode::kInvalidRank, "rank " + std::to_string(rank) + " is not between 0 and " +
+                                       std::to_string(client->size() - 1) +
+                                       (any_allowed ? ", nor FERRY_ANY_SOURCE" : "")};
+}
+
+Status CheckTag(int tag, bool any_allowed) {
+  if ((tag >= 0 && tag <= FERRY_TAG_MAX) || (any_allowed && tag == FERRY_ANY_TAG)) {
+    return {};
+  }
+  return {ErrorCode::kInvalidTag, "tag " + std::to_string(tag) + " is not between 0 and " +
+                                      std::to_string(FERRY_TAG_MAX) +
+                                      (any_allowed ? ", nor FERRY_ANY_TAG" : "")};
+}
+
+Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bool receive) {
+  FERRY_RETURN_IF_ERROR(CheckRunning());
+  FERRY_RETURN_IF_ERROR(CheckBuffer(buffer, size_bytes));
+  FERRY_RETURN_IF_ERROR(CheckRank(peer, receive));
+  return CheckTag(tag, receive);
+}
+
+Status CheckRequest(const ferry_request* request) {
+  FERRY_RETURN_IF_ERROR(CheckRunning());
+  if (request == nullptr) {
+    return {ErrorCode::kInvalidArgument, "the address of the request is null"};
+  }
+  if (*request != FERRY_REQUEST_NULL && !client->IsValid(*request)) {
+    return {ErrorCode::kInvalidRequest, "the request is not active: completed and freed before?"};
+  }
+  return {};
+}
+
+Client::Message ToMessage(const void* buffer, size_t size_bytes, int peer, int tag) {
+  return {const_cast<void*>(buffer), size_bytes, peer, tag, ferry::client::kUserContext};
+}
+
+void Fill(ferry_status* status, const Completion& completion) {
+  if (status == nullptr) {
+    return;
+  }
+  const bool cancelled = completion.error == ErrorCode::kCancelled;
+  status->source = completion.source;
+  status->tag = completion.tag;
+  status->error = cancelled ? FERRY_SUCCESS : static_cast<int>(completion.error);
+  status->cancelled = cancelled ? 1 : 0;
+  status->size_bytes = completion.size_bytes;
+}
+
+// Ends a completed request as the caller sees it.
+int Finish(ferry_request* request, ferry_status* status, const Completion& completion) {
+  Fill(status, completion);
+  if (!client->IsValid(*request) || *request == ferry::client::kCompletedSend) {
+    *request = FERRY_REQUEST_NULL;
+  }
+  return completion.error == ErrorCode::kCancelled ? FERRY_SUCCESS : Report(completion.error);
+}
+
+int Begin(const Status& check, const Client::Message& message, ferry_request* request,
+          ErrorCode (Client::*start)(const Client::Message&, ferry::client::RequestHandle*)) {
+  if (!check.ok()) {
+    return Fail(check);
+  }
+  if (request == nullptr) {
+    return Fail(ErrorCode::kInvalidArgument, "the address of the request is null");
+  }
+  *request = FERRY_REQUEST_NULL;
+  return Report((client.get()->*start)(message, request));
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* ferry_error_string(int code) {
+  return ferry::ErrorCodeText(static_cast<ErrorCode>(code));
+}
+
+const char* ferry_last_error(void) { return ferry::client::LastError(); }
+
+int ferry_init(int required, int* provided) {
+  if (required < FERRY_THREAD_SINGLE || required > FERRY_THREAD_MULTIPLE) {
+    return Fail(ErrorCode::kInvalidArgument, "the thread level is not one of FERRY_THREAD_*");
+  }
+  Phase before = Phase::kBefore;
+  if (phase.load() != before) {
+    return Fail(ErrorCode::kAlreadyInitialized, "ferry_init was called before in this process");
+  }
+  auto options = ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());
+  if (!options.ok()) {
+    return Fail(options.status());
+  }
+  auto backends = ferry::client::OpenBackends(*options);
+  if (!backends.ok()) {
+    return Fail(backends.status());
+  }
+  auto joined = Client::Join(*options, required == FERRY_THREAD_MULTIPLE, std::move(*backends));
+  if (!joined.ok()) {
+    return Fail(joined.status());
+  }
+  client = std::move(*joined);
+  pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+  if (provided != nullptr) {
+    *provided = required;
+  }
+  phase.store(Phase::kRunning, std::memory_order_release);
+  return FERRY_SUCCESS;
+}
+
+int ferry_finalize(void) {
+  if (Status status = CheckRunning(); !status.ok()) {
+    return Fail(status);
+  }
+  const Status status = client->Leave();
+  if (status.code() == ErrorCode::kInvalidRequest) {
+    return Fail(status);
+  }
+  phase.store(Phase::kAfter, std::memory_order_release);
+  const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
+  client.reset();
+  return result;
+}
+
+int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
+
+void ferry_abort(int exit_code) {
+  if (CheckRunning().ok()) {
+    client->Abort(exit_code);
+  }
+  std::_Exit(exit_code);
+}
+
+int ferry_rank(void) { return CheckRunning().ok() ? static_cast<int>(client->rank()) : -1; }
+
+int ferry_size(void) { return CheckRunning().ok() ? static_cast<int>(client->size()) : -1; }
+
+int ferry_node_of(int rank) {
+  return CheckRunning().ok() && CheckRank(rank, false).ok()
+             ? client->NodeOf(static_cast<uint32_t>(rank))
+             : -1;
+}
+
+int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer) {
+  if (Status status = CheckRunning(); !status.ok()) {
+    return Fail(status);
+  }
+  if (pointer == nullptr || kind < FERRY_MEMORY_HOST || kind > FERRY_MEMORY_DEVICE) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "the kind is not one of FERRY_MEMORY_*, or the address "
+                "for the result is null");
+  }
+  auto memory =
+      client->memory().Allocate(size_bytes, static_cast<ferry::client::MemoryKind>(kind), device);
+  if (!memory.ok()) {
+    return Fail(memory.status());
+  }
+  *pointer = *memory;
+  return FERRY_SUCCESS;
+}
+
+int ferry_free(void* pointer) {
+  Status status = CheckRunning();
+  if (status.ok() && pointer != nullptr) {
+    const uint64_t size_bytes = client->memory().AllocationSize(pointer);
+    status = size_bytes != 0 && client->requests().Uses(pointer, size_bytes)
+                 ? Status(ErrorCode::kInvalidBuffer,
+                          "a request that is not complete uses this memory; wait for it first")
+                 : client->memory().Free(pointer);
+  }
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+int ferry_memcpy(void* destination, const void* source, size_t size_bytes) {
+  Status status = CheckRunning();
+  if (status.ok() && size_bytes != 0) {
+    status = destination == nullptr || source == nullptr
+                 ? Status(ErrorCode::kInvalidBuffer, "source or destination is null")
+                 : client->memory().Copy(destination, source, size_bytes);
+  }
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+int ferry_register(void* pointer, size_t size_bytes) {
+  Status status = CheckRunning();
+  if (status.ok()) {
+    status = pointer == nullptr || size_bytes == 0
+                 ? Status(ErrorCode::kInvalidArgument, "the range is empty")
+                 : client->memory().Register(pointer, size_bytes);
+  }
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+int ferry_deregister(void* pointer) {
+  Status status = CheckRunning();
+  if (status.ok()) {
+    const uint64_t size_bytes = client->memory().RegistrationSize(pointer);
+    status = size_bytes != 0 && client->requests().Uses(pointer, size_bytes)
+                 ? Status(ErrorCode::kInvalidBuffer,
+                          "a request that is not complete uses this memory; wait for it first")
+                 : client->memory().Deregister(pointer);
+  }
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
+                ferry_request* request) {
+  return Begin(CheckMessage(buffer, size_bytes, destination, tag, false),
+               ToMessage(buffer, size_bytes, destination, tag), request, &Client::StartSend);
+}
+
+int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
+  return Begin(CheckMessage(buffer, size_bytes, source, tag, true),
+               ToMessage(buffer, size_bytes, source, tag), request, &Client::StartReceive);
+}
+
+int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) {
+  ferry_request request = FERRY_REQUEST_NULL;
+  const int started = ferry_isend(buffer, size_bytes, destination, tag, &request);
+  return started != FERRY_SUCCESS ? started : ferry_wait(&request, nullptr);
+}
+
+int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status) {
+  ferry_request request = FERRY_REQUEST_NULL;
+  const int started = ferry_irecv(buffer, size_bytes, source, tag, &request);
+  return started != FERRY_SUCCESS ? started : ferry_wait(&request, status);
+}
+
+int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
+                    ferry_request* request) {
+  const Status check = CheckMessage(buffer, size_bytes, destination, tag, false);
+  if (!check.ok() || request == nullptr) {
+    return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
+                      : Fail(check);
+  }
+  return Report(client->MakePersistent(ToMessage(buffer, size_bytes, destination, tag),
+                                       ferry::shm::RequestKind::kSend, request));
+}
+
+int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
+  const Status check = CheckMessage(buffer, size_bytes, source, tag, true);
+  if (!check.ok() || request == nullptr) {
+    return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
+                      : Fail(check);
+  }
+  return Report(client->MakePersistent(ToMessage(buffer, size_bytes, source, tag),
+                                       ferry::shm::RequestKind::kReceive, request));
+}
+
+int ferry_start(ferry_request request) {
+  if (Status status = CheckRequest(&request); !status.ok()) {
+    return Fail(status);
+  }
+  const ErrorCode error = client->Start(request);
+  return error == ErrorCode::kInvalidRequest
+             ? Fail(error, "only a persistent request that is not active can be started")
+             : Report(error);
+}
+
+int ferry_request_free(ferry_request* request) {
+  if (Status status = CheckRequest(request); !status.ok()) {
+    return Fail(status);
+  }
+  if (*request == FERRY_REQUEST_NULL) {
+    return FERRY_SUCCESS;
+  }
+  if (client->FreePersistent(*request) != ErrorCode::kOk) {
+    return Fail(ErrorCode::kInvalidRequest,
+                "only a persistent request that is not active can be freed; wait for it first");
+  }
+  *request = FERRY_REQUEST_NULL;
+  return FERRY_SUCCESS;
+}
+
+int ferry_test(ferry_request* request, int* done, ferry_status* status) {
+  if (Status check = CheckRequest(request); !check.ok()) {
+    return Fail(check);
+  }
+  if (done == nullptr) {
+    return Fail(ErrorCode::kInvalidArgument, "the address for the flag is null");
+  }
+  Completion completion;
+  *done = *request == FERRY_REQUEST_NULL || client->Test(*request, &completion) ? 1 : 0;
+  return *done != 0 ? Finish(request, status, completion) : FERRY_SUCCESS;
+}
+
+int ferry_wait(ferry_request* request, ferry_status* status) {
+  if (Status check = CheckRequest(request); !check.ok()) {
+    return Fail(check);
+  }
+  Completion completion;
+  if (*request != FERRY_REQUEST_NULL) {
+    client->Wait(*request, &completion);
+  }
+  return Finish(request, status, completion);
+}
+
+int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses) {
+  if (count != 0 && requests == nullptr) {
+    return Fail(ErrorCode::kInvalidArgument, "the array of requests is null");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (Status check = CheckRequest(&requests[i]); !check.ok()) {
+      return Fail(check);
+    }
+  }
+  int result = FERRY_SUCCESS;
+  std::string sentence;
+  for (size_t i = 0; i < count; ++i) {
+    const int error = ferry_wait(&requests[i], statuses == nullptr ? nullptr : &statuses[i]);
+    if (error != FERRY_SUCCESS && result == FERRY_SUCCESS) {
+      result = error;
+      sentence = ferry_last_error();
+    }
+  }
+  return result == FERRY_SUCCESS ? result : Fail(static_cast<ErrorCode>(result), sentence.c_str());
+}
+
+int ferry_waitany(size_t count, ferry_request* requests, int* index, ferry_status* status) {
+  if (index == nullptr || (count != 0 && requests == nullptr)) {
+    return Fail(ErrorCode::kInvalidArgument, "the array of requests or the index is null");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (Status check = CheckRequest(&requests[i]); !check.ok()) {
+      return Fail(check);
+    }
+  }
+  Completion completion;
+  if (Status check = CheckRunning(); !check.ok()) {
+    return Fail(check);
+  }
+  *index = client->WaitAny({requests, count}, &completion);
+  return *index < 0 ? FERRY_SUCCESS : Finish(&requests[*index], status, completion);
+}
+
+int ferry_iprobe(int source, int tag, int* found, ferry_status* status) {
+  if (Status check = CheckMessage(nullptr, 0, source, tag, true); !check.ok()) {
+    return Fail(check);
+  }
+  if (found == nullptr) {
+    return Fail(ErrorCode::kInvalidArgument, "the address for the flag is null");
+  }
+  Completion completion;
+  const ErrorCode error = client->Probe(ToMessage(nullptr, 0, source, tag), false, &completion);
+  *found = error == ErrorCode::kOk ? 1 : 0;
+  if (*found != 0) {
+    Fill(status, completion);
+  }
+  return error == ErrorCode::kWouldBlock ? FERRY_SUCCESS : Report(error);
+}
+
+int ferry_probe(int source, int tag, ferry_status* status) {
+  if (Status check = CheckMessage(nullptr, 0, source, tag, true); !check.ok()) {
+    return Fail(check);
+  }
+  Completion completion;
+  const ErrorCode error = client->Probe(ToMessage(nullptr, 0, source, tag), true, &completion);
+  Fill(status, completion);
+  return Report(error);
+}
+
+int ferry_cancel(ferry_request request) {
+  if (Status status = CheckRequest(&request); !status.ok()) {
+    return Fail(status);
+  }
+  (void)client->Cancel(request);
+  return FERRY_SUCCESS;
+}
+
+int ferry_barrier(void) {
+  if (Status status = CheckRunning(); !status.ok()) {
+    return Fail(status);
+  }
+  return Report(client->Barrier());
+}
+
+int ferry_counter_count(void) { return static_cast<int>(ferry::shm::kStatisticCount); }
+
+const char* ferry_counter_name(int index) {
+  return index < 0 || index >= ferry_counter_count()
+             ? nullptr
+             : ferry::shm::StatisticLabels()[static_cast<size_t>(index)].name;
+}
+
+uint64_t ferry_counter_value(int index) {
+  return CheckRunning().ok() && index >= 0 && index < ferry_counter_count()
+             ? client->Counter(static_cast<uint32_t>(index))
+             : 0;
+}
+
+}  // extern "C"
