@@ -70,16 +70,15 @@ TEST_F(LaneKillTest, ProducerKilledAtAnyInstructionLeavesAWholeMessageOrNone) {
       1, [this] { Reset(); }, [this] { LaneProducer(layout_.get()).TryPush(Message(1)); },
       [&](SteppedChild& child) {
         child.Kill();
+        const std::vector<int32_t> left = Drain(layout_.get());
+        if (!left.empty()) {
+          EXPECT_EQ(left, std::vector<int32_t>{1});
+          ++with_message;
+        }
         LaneProducer successor(layout_.get());
         ASSERT_TRUE(successor.TryPush(Message(2)));
         ASSERT_TRUE(successor.TryPush(Message(3)));
-        const std::vector<int32_t> tags = Drain(layout_.get());
-        if (tags.size() == 3) {
-          EXPECT_EQ(tags, (std::vector<int32_t>{1, 2, 3}));
-          ++with_message;
-        } else {
-          EXPECT_EQ(tags, (std::vector<int32_t>{2, 3}));
-        }
+        EXPECT_EQ(Drain(layout_.get()), (std::vector<int32_t>{2, 3}));
       });
   EXPECT_GT(with_message, 1U) << "no kill after the stamp was tried";
   EXPECT_LT(with_message, points) << "no kill before the stamp was tried";
