@@ -33,14 +33,17 @@ class LaneSet {
 
 inline constexpr uint32_t kMaxTransfersPerStep = 64;
 
+// Made anew at every step, so the array is left as it is (its zeros would cost more than the step).
 struct Effects {
+  Effects() {}  // NOLINT: leaves `transfers` uninitialised on purpose
+
   LaneSet lanes;   // local peers (by local index) whose lane from us has something new
   LaneSet wakes;   // local peers to wake: room in a lane, a transfer matched or done
   LaneSet urgent;  // of both: peers for whom the progress worker must step in if they compute
   bool to_daemon = false;  // our lane to the daemon has something new
   bool self = false;       // a request of this rank changed: another thread of it may sleep
   // Receive requests that became transfers inside the node: copies may start.
-  std::array<uint32_t, kMaxTransfersPerStep> transfers{};
+  std::array<uint32_t, kMaxTransfersPerStep> transfers;  // the first transfer_count are valid
   uint32_t transfer_count = 0;
 
   void AddTransfer(uint32_t request) {
