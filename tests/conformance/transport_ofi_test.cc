@@ -7,6 +7,9 @@
 #include "tests/conformance/transport_conformance.h"
 #include "transports/ofi/ofi_transport.h"
 
+// libfabric 1.17 loses a connection object when an endpoint is closed while it connects.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so"; }
+
 namespace ferry::transport {
 
 const char* const kPeerProgram = "tests/conformance/transport_ofi_peer";
