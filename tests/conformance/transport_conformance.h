@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -291,6 +292,30 @@ TEST_P(TransportConformance, DeliversTheLargestMessageAndRefusesALargerOne) {
   EXPECT_EQ(a_->recorder.results.count(2), 0U);
 }
 
+TEST_P(TransportConformance, DropsAMessageThatDoesNotFit) {
+  TransportOptions small = Options();
+  small.receive_buffer_bytes = 512;
+  a_ = MakeNode(Options());
+  b_ = MakeNode(small);
+  b_of_a_ = *a_->transport->AddPeer(b_->transport->Address());
+  const std::vector<std::byte> data = Pattern(1000, 17);
+  ASSERT_EQ(a_->transport->SendMessage(b_of_a_, data, {}, 0, MonotonicNs()), ErrorCode::kOk);
+  PollUntil([&] { return b_->transport->statistics().errors == 1; });
+
+  // Some providers close the connection over it, and what is sent before they notice is lost.
+  const auto fitting = std::span(data).first(512);
+  uint64_t context = 0;
+  PollUntil([&] {
+    if (a_->recorder.results.size() == context + 1) {
+      context++;
+      EXPECT_EQ(a_->transport->SendMessage(b_of_a_, fitting, {}, context, MonotonicNs()),
+                ErrorCode::kOk);
+    }
+    return !b_->recorder.messages.empty();
+  });
+  EXPECT_TRUE(std::ranges::equal(b_->recorder.messages.at(0), fitting));
+}
+
 TEST_P(TransportConformance, NamesTheSenderWhereItSaysSo) {
   Connect(Options());
   const std::vector<std::byte> data(8);
@@ -493,6 +518,19 @@ TEST_P(TransportConformance, RemovedPeerIsUnknown) {
   ASSERT_EQ(a_->transport->SendMessage(again, data, {}, 3, MonotonicNs()), ErrorCode::kOk);
   AwaitResults(2);
   EXPECT_EQ(a_->recorder.ResultOf(3), ErrorCode::kOk);
+}
+
+TEST_P(TransportConformance, APeerWithTwoNamesKeepsTheOther) {
+  Connect(Options());
+  const PeerId second = *a_->transport->AddPeer(b_->transport->Address());
+  const std::vector<std::byte> data(8);
+  ASSERT_EQ(a_->transport->SendMessage(b_of_a_, data, {}, 1, MonotonicNs()), ErrorCode::kOk);
+  AwaitResults(1);
+  ASSERT_TRUE(a_->transport->RemovePeer(b_of_a_).ok());
+  ASSERT_EQ(a_->transport->SendMessage(second, data, {}, 2, MonotonicNs()), ErrorCode::kOk);
+  AwaitResults(2);
+  EXPECT_EQ(a_->recorder.ResultOf(2), ErrorCode::kOk);
+  PollUntil([&] { return b_->recorder.messages.size() == 2; });
 }
 
 TEST_P(TransportConformance, APeerThatWasNeverThereMeetsTheDeadline) {

@@ -2,7 +2,7 @@
 // nodes of a job. One Transport is one NIC domain with one reliable datagram endpoint.
 //
 // Thread: one Transport belongs to one progress thread, which makes every call; nothing here locks.
-// Only WaitFd, Describe, Capabilities and Address may be called by other threads (they never
+// Only WaitFd, Describe, capabilities and Address may be called by other threads (they never
 // change). Time is passed in (`now_ns`, any monotonic clock), so that tests need no sleeps.
 //
 // After set-up (creation, AddPeer, RegisterMemory) nothing here allocates, logs or blocks.
@@ -131,7 +131,8 @@ class CompletionSink {
   // message.
   virtual void OnReceive(PeerId sender, std::span<const std::byte> message) = 0;
   // `code` is kOk, or:
-  //  kNodeUnreachable  the connection broke, or never took the operation before its deadline
+  //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
+  //                    for one operation to say), or never took the operation before its deadline
   //  kTimeout          the NIC took the operation and did not finish it before its deadline
   //  kInvalidBuffer    the peer refused the key, the address or the length
   //  kSystem           anything else the provider reports; LastError() has its words
@@ -152,7 +153,7 @@ class Transport {
   virtual std::string LastError() const = 0;
 
   // Names a peer. Sends nothing: a peer that is not there is noticed by the first operation's
-  // deadline. Errors: kInvalidArgument (not an address of this provider), kLimitExceeded.
+  // deadline. Errors: kInvalidArgument (not an address of this provider).
   virtual StatusOr<PeerId> AddPeer(std::span<const std::byte> address) = 0;
   // FailPeer(peer, kCancelled) and forgets it. Errors: kNotFound.
   virtual Status RemovePeer(PeerId peer) = 0;
@@ -172,7 +173,8 @@ class Transport {
   // Sends header and payload as one message; both may be reused once the call has returned.
   // Messages to one peer arrive in the order of acceptance: one that the provider puts off
   // (-FI_EAGAIN) waits in the peer's queue, and later posts to that peer wait behind it.
-  // Completion means that the NIC took the message, not that the peer has read it.
+  // Completion means that the NIC took the message, not that the peer has read it: if the
+  // connection breaks, messages that have completed may be lost. Number them if that matters.
   // Errors: kWouldBlock, kLimitExceeded, kInvalidArgument (longer than max_message_bytes),
   // kNotFound (peer), what FailPeer was given.
   virtual ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,

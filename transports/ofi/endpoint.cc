@@ -3,6 +3,8 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
+#include <cstring>
+
 #include "transports/ofi/error.h"
 #include "transports/ofi/provider.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cassert>
 #include <vector>
 
 #include "transports/ofi/endpoint.h"
@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what the provider put off, while asleep
 constexpr int kCompletionBatch = 16;
+
 struct ReceiveBuffer : PostContext {
   std::byte* data = nullptr;
 };
@@ -72,7 +73,7 @@ class OfiTransport final : public Transport {
   ErrorCode PostOrQueue(Operation* op);
   void ForgetIfIdle(Peer* peer);
 
-  // Parts of Poll: each returns how many events it handed to the sink.
+  // Parts of Poll. Those that return a number hand so many events to the sink.
   int ReadCompletions(CompletionSink& sink, int budget, uint64_t now_ns);
   int ReadError(CompletionSink& sink, uint64_t now_ns);
   int OnOperation(Operation* op, ErrorCode code, CompletionSink& sink, uint64_t now_ns);
@@ -211,6 +212,7 @@ void OfiTransport::FailPeer(PeerId id, ErrorCode code) {
   if (peer == nullptr) {
     return;
   }
+  assert(code != ErrorCode::kOk);
   peer->failure = code;
   operations_.FailAll(peer, code);
 }
