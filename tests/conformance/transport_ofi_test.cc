@@ -1,9 +1,4 @@
 // The transport conformance suite over libfabric's providers.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "tests/conformance/transport_conformance.h"
 #include "transports/ofi/ofi_transport.h"
 
@@ -11,13 +6,15 @@
 extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so"; }
 
 namespace ferry::transport {
+namespace {
 
-const char* const kPeerProgram = "tests/conformance/transport_ofi_peer";
+TransportUnderTest Ofi(const std::string& name, const std::string& provider) {
+  return {name, provider, CreateOfiTransport, "tests/conformance/transport_ofi_peer"};
+}
 
-INSTANTIATE_TEST_SUITE_P(
-    Ofi, TransportConformance,
-    testing::Values(TransportUnderTest{"Tcp", "tcp;ofi_rxm", CreateOfiTransport},
-                    TransportUnderTest{"Sockets", "sockets", CreateOfiTransport}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Ofi, TransportConformance,
+                         testing::Values(Ofi("Tcp", "tcp;ofi_rxm"), Ofi("Sockets", "sockets")),
+                         [](const auto& info) { return info.param.name; });
 
+}  // namespace
 }  // namespace ferry::transport

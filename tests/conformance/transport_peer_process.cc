@@ -24,7 +24,8 @@ bool ReadAll(int fd, void* data, size_t bytes) {
 
 }  // namespace
 
-std::unique_ptr<PeerProcess> PeerProcess::Start(const std::string& provider,
+std::unique_ptr<PeerProcess> PeerProcess::Start(const std::string& program,
+                                                const std::string& provider,
                                                 std::span<const std::byte> our_address) {
   int input[2];
   int output[2];
@@ -41,9 +42,8 @@ std::unique_ptr<PeerProcess> PeerProcess::Start(const std::string& provider,
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, its_input.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, its_output.get(), STDOUT_FILENO);
-  std::string program = kPeerProgram;
-  std::string argument = provider;
-  char* const argv[] = {program.data(), argument.data(), nullptr};
+  std::string arguments[] = {program, provider};
+  char* const argv[] = {arguments[0].data(), arguments[1].data(), nullptr};
   const int error = posix_spawn(&process->pid_, program.c_str(), &actions, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {

@@ -12,13 +12,10 @@
 
 namespace ferry::transport {
 
-// The program beside the test; set by the test's main file.
-extern const char* const kPeerProgram;
-
 class PeerProcess {
  public:
   // Returns when the process is ready; null if it is not.
-  static std::unique_ptr<PeerProcess> Start(const std::string& provider,
+  static std::unique_ptr<PeerProcess> Start(const std::string& program, const std::string& provider,
                                             std::span<const std::byte> our_address);
   ~PeerProcess();
 

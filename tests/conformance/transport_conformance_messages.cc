@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <cstring>
+
+#include "tests/conformance/transport_conformance.h"
+
+namespace ferry::transport {
+
+TEST_P(TransportConformance, DeliversMessagesInOrderUnderBackPressure) {
+  TransportOptions options = Options();
+  options.max_outstanding = 32;
+  options.receive_buffers = 4;
+  Connect(options);
+  constexpr uint64_t kMessages = 10'000;
+  const std::vector<std::byte> payload = Pattern(200, 7);
+  uint64_t sent = 0;
+  PollUntil([&] {
+    while (sent < kMessages) {
+      const auto header = std::as_bytes(std::span(&sent, 1));
+      const auto body = std::span(payload).first(sent % payload.size());
+      const ErrorCode code = a_->transport->SendMessage(b_of_a_, header, body, sent, MonotonicNs());
+      if (code != ErrorCode::kOk) {
+        EXPECT_EQ(code, ErrorCode::kWouldBlock);
+        break;
+      }
+      sent++;
+    }
+    return b_->recorder.messages.size() == kMessages && a_->recorder.results.size() == kMessages;
+  });
+  EXPECT_GT(a_->transport->statistics().would_block, 0U);
+  ASSERT_EQ(b_->recorder.messages.size(), kMessages);
+  for (uint64_t i = 0; i < kMessages; i++) {
+    const std::vector<std::byte>& message = b_->recorder.messages[i];
+    uint64_t number = 0;
+    std::memcpy(&number, message.data(), sizeof(number));
+    ASSERT_EQ(number, i);
+    ASSERT_EQ(message.size(), sizeof(number) + i % payload.size());
+    ASSERT_EQ(a_->recorder.ResultOf(i), ErrorCode::kOk);
+  }
+  EXPECT_EQ(a_->transport->statistics().messages_sent, kMessages);
+  EXPECT_EQ(b_->transport->statistics().messages_received, kMessages);
+}
+
+TEST_P(TransportConformance, DeliversTheLargestMessageAndRefusesALargerOne) {
+  Connect(Options());
+  const uint64_t limit = a_->transport->capabilities().max_message_bytes;
+  std::vector<std::byte> data = Pattern(limit, 3);
+  const auto header = std::span(data).first(64);
+  const auto payload = std::span(data).subspan(64);
+  ASSERT_EQ(a_->transport->SendMessage(b_of_a_, header, payload, 1, MonotonicNs()), ErrorCode::kOk);
+  const std::vector<std::byte> expected = data;
+  std::fill(data.begin(), data.end(), std::byte{0});  // ours again since the call returned
+  PollUntil([&] { return !b_->recorder.messages.empty() && !a_->recorder.results.empty(); });
+  EXPECT_EQ(b_->recorder.messages.at(0), expected);
+
+  const std::vector<std::byte> one_more(1);
+  EXPECT_EQ(a_->transport->SendMessage(b_of_a_, data, one_more, 2, MonotonicNs()),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(a_->recorder.results.count(2), 0U);
+}
+
+TEST_P(TransportConformance, DropsAMessageThatDoesNotFit) {
+  TransportOptions small = Options();
+  small.receive_buffer_bytes = 512;
+  a_ = MakeNode(Options());
+  b_ = MakeNode(small);
+  b_of_a_ = *a_->transport->AddPeer(b_->transport->Address());
+  const std::vector<std::byte> data = Pattern(1000, 17);
+  ASSERT_EQ(a_->transport->SendMessage(b_of_a_, data, {}, 0, MonotonicNs()), ErrorCode::kOk);
+  PollUntil([&] { return b_->transport->statistics().errors == 1; });
+
+  // Some providers close the connection over it, and what is sent before they notice is lost.
+  const auto fitting = std::span(data).first(512);
+  uint64_t context = 0;
+  PollUntil([&] {
+    if (a_->recorder.results.size() == context + 1) {
+      context++;
+      EXPECT_EQ(a_->transport->SendMessage(b_of_a_, fitting, {}, context, MonotonicNs()),
+                ErrorCode::kOk);
+    }
+    return !b_->recorder.messages.empty();
+  });
+  EXPECT_TRUE(std::ranges::equal(b_->recorder.messages.at(0), fitting));
+}
+
+TEST_P(TransportConformance, NamesTheSenderWhereItSaysSo) {
+  Connect(Options());
+  const std::vector<std::byte> data(8);
+  ASSERT_EQ(a_->transport->SendMessage(b_of_a_, data, {}, 1, MonotonicNs()), ErrorCode::kOk);
+  PollUntil([&] { return !b_->recorder.messages.empty(); });
+  const bool named = b_->transport->capabilities().receive_names_peer;
+  EXPECT_EQ(b_->recorder.senders.at(0), named ? a_of_b_ : kUnknownPeer);
+}
+
+TEST_P(TransportConformance, AnswersFromWithinTheCallback) {
+  Connect(Options());
+  struct Echo : Recorder {
+    void OnReceive(PeerId, std::span<const std::byte> message) override {
+      EXPECT_EQ(transport->SendMessage(peer, message, {}, 1, MonotonicNs()), ErrorCode::kOk);
+    }
+    Transport* transport = nullptr;
+    PeerId peer{};
+  } echo;
+  echo.transport = b_->transport.get();
+  echo.peer = a_of_b_;
+  const std::vector<std::byte> data = Pattern(333, 9);
+  ASSERT_EQ(a_->transport->SendMessage(b_of_a_, data, {}, 1, MonotonicNs()), ErrorCode::kOk);
+  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  while (a_->recorder.messages.empty() && MonotonicNs() < give_up_ns) {
+    a_->Poll();
+    b_->transport->Poll(echo, 64, MonotonicNs());
+  }
+  ASSERT_EQ(a_->recorder.messages.size(), 1U);
+  EXPECT_EQ(a_->recorder.messages[0], data);
+}
+
+}  // namespace ferry::transport
