@@ -3,22 +3,25 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 namespace ferry::client {
 namespace {
 
 constexpr char kFileName[] = "libferry_control.so";
 
-// Beside this library when installed, one folder below it in a build tree, else by the loader's
-// path.
+// Beside this library when installed, one folder below it in a build tree (which reaches the library
+// through a link), else by the loader's path.
 std::vector<std::string> Candidates() {
   std::vector<std::string> paths;
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&Candidates), &self) != 0 && self.dli_fname != nullptr) {
-    const std::string path = self.dli_fname;
-    if (const size_t slash = path.rfind('/'); slash != std::string::npos) {
-      paths.push_back(path.substr(0, slash + 1) + kFileName);
-      paths.push_back(path.substr(0, slash + 1) + "control/" + kFileName);
+    std::error_code ignored;
+    const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
+    if (!folder.empty()) {
+      paths.push_back(folder / kFileName);
+      paths.push_back(folder / "control" / kFileName);
     }
   }
   paths.emplace_back(kFileName);

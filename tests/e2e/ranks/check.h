@@ -1,0 +1,72 @@
+// Checks for test programs that run as ranks: a failed one says where and ends the program with
+// status 1.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "ferry/ferry.h"
+
+namespace ferry::ranks {
+
+[[noreturn]] inline void FailAt(const char* file, int line, const char* text, long long got,
+                                long long wanted) {
+  std::fprintf(stderr, "rank %d: %s:%d: %s is %lld, not %lld (last error: %s)\n", ferry_rank(),
+               file, line, text, got, wanted, ferry_last_error());
+  std::exit(1);
+}
+
+#define CHECK_EQ(expression, wanted)                                                    \
+  do {                                                                                  \
+    const auto check_got = static_cast<long long>(expression);                          \
+    const auto check_wanted = static_cast<long long>(wanted);                           \
+    if (check_got != check_wanted) {                                                    \
+      ::ferry::ranks::FailAt(__FILE__, __LINE__, #expression, check_got, check_wanted); \
+    }                                                                                   \
+  } while (false)
+
+#define CHECK_OK(expression) CHECK_EQ(expression, FERRY_SUCCESS)
+
+// Bytes that tell which message they belong to, and where in it they are.
+inline uint8_t ByteOf(uint64_t message, uint64_t index) {
+  const uint64_t mixed = (message * 0x9e3779b97f4a7c15ULL + index) * 0xbf58476d1ce4e5b9ULL;
+  return static_cast<uint8_t>(mixed >> 56);
+}
+
+inline void Fill(void* data, uint64_t size_bytes, uint64_t message) {
+  for (uint64_t i = 0; i < size_bytes; ++i) {
+    static_cast<uint8_t*>(data)[i] = ByteOf(message, i);
+  }
+}
+
+// Checks the first `size_bytes`.
+inline void CheckBytes(const void* data, uint64_t size_bytes, uint64_t message, const char* file,
+                       int line) {
+  for (uint64_t i = 0; i < size_bytes; ++i) {
+    const uint8_t got = static_cast<const uint8_t*>(data)[i];
+    if (got != ByteOf(message, i)) {
+      std::fprintf(stderr, "rank %d: %s:%d: message %llu is wrong from byte %llu on\n",
+                   ferry_rank(), file, line, static_cast<unsigned long long>(message),
+                   static_cast<unsigned long long>(i));
+      std::exit(1);
+    }
+  }
+}
+
+#define CHECK_BYTES(data, size_bytes, message) \
+  ::ferry::ranks::CheckBytes(data, size_bytes, message, __FILE__, __LINE__)
+
+inline uint64_t CounterNamed(const char* name) {
+  for (int i = 0; i < ferry_counter_count(); ++i) {
+    const char* known = ferry_counter_name(i);
+    if (std::string_view(known) == name) {
+      return ferry_counter_value(i);
+    }
+  }
+  std::fprintf(stderr, "no counter is called %s\n", name);
+  std::exit(1);
+}
+
+}  // namespace ferry::ranks
