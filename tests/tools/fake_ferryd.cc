@@ -19,6 +19,7 @@
 #include "common/version.h"
 #include "config/environment.h"
 #include "proto/control.grpc.pb.h"
+#include "proto/error_details.h"
 
 namespace ferry {
 namespace {
@@ -79,7 +80,8 @@ class FakeAdmin : public control::Admin::Service {
   grpc::Status Why(grpc::ServerContext*, const control::WhyRequest* request,
                    control::WhyReply*) override {
     return {grpc::StatusCode::NOT_FOUND,
-            "no rank " + std::to_string(request->rank()) + " in job " + request->job_id()};
+            "no rank " + std::to_string(request->rank()) + " in job " + request->job_id(),
+            control::EncodeErrorDetails(static_cast<int32_t>(ErrorCode::kNotFound))};
   }
   // NOLINTEND
 

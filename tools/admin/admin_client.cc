@@ -10,6 +10,7 @@
 
 #include "common/unique_fd.h"
 #include "common/version.h"
+#include "proto/error_details.h"
 
 namespace ferry::tools {
 namespace {
@@ -99,6 +100,9 @@ Status AdminClient::CompareVersions() const {
 
 Status AdminClient::FromGrpc(const grpc::Status& status) const {
   const std::string& said = status.error_message();
+  if (const int32_t code = control::DecodeErrorDetails(status.error_details()); code != 0) {
+    return {static_cast<ErrorCode>(code), said};
+  }
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return {};
@@ -112,16 +116,6 @@ Status AdminClient::FromGrpc(const grpc::Status& status) const {
               "the ferryd of " + run_directory_ +
                   " does not know this request: install both from one release (this program: " +
                   Versions(kLayoutVersion, kProtocolVersion) + ")"};
-    case grpc::StatusCode::PERMISSION_DENIED:
-      return said.empty() ? NotAllowed(run_directory_) : Status(ErrorCode::kPermissionDenied, said);
-    case grpc::StatusCode::NOT_FOUND:
-      return {ErrorCode::kNotFound, said};
-    case grpc::StatusCode::ALREADY_EXISTS:
-      return {ErrorCode::kAlreadyExists, said};
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return {ErrorCode::kInvalidArgument, said};
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return {ErrorCode::kLimitExceeded, said};
     default:
       return {ErrorCode::kSystem, "the ferryd of " + run_directory_ + " said: " + said};
   }

@@ -1,6 +1,7 @@
 #include "tools/ferryrun/job.h"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
@@ -55,6 +56,7 @@ StatusOr<Job> Job::Create(const std::vector<JobNode>& nodes, uint32_t ranks) {
   request.set_job_id(job.id_);
   request.set_secret(job.secret_);
   request.set_size(ranks);
+  request.set_uid(geteuid());
   request.mutable_node_of_rank()->Add(job.node_of_rank_.begin(), job.node_of_rank_.end());
   for (const JobNode& node : nodes) {
     request.add_node_addresses(node.control_address);

@@ -1,0 +1,144 @@
+// ferryctl as its user meets it, with a stand-in for ferryd.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
+constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
+
+class FerryctlTest : public testing::Test {
+ protected:
+  FerryctlTest() {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+    fs::create_directory(run_directory());
+  }
+  ~FerryctlTest() override { fs::remove_all(directory_); }
+
+  std::string run_directory() const { return directory_ + "/run"; }
+  CommandResult Ferryctl(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {kFerryctl, "--run_directory=" + run_directory()});
+    return RunCommand(std::move(arguments));
+  }
+  // Starts the stand-in and waits until it serves.
+  std::unique_ptr<Command> StartDaemon(std::vector<std::string> variables = {}) {
+    variables.push_back("FERRY_RUN_DIRECTORY=" + run_directory());
+    auto daemon =
+        std::make_unique<Command>(std::vector<std::string>{kFakeFerryd}, std::move(variables));
+    EXPECT_TRUE(Eventually([&] { return fs::exists(run_directory() + "/ferryd.json"); }));
+    return daemon;
+  }
+
+ private:
+  std::string directory_ = "/tmp/ferryctl-XXXXXX";
+};
+
+TEST_F(FerryctlTest, SaysWhichDirectoryHasNoDaemon) {
+  fs::remove_all(run_directory());
+  const CommandResult missing = Ferryctl({"status"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err, StartsWith("ferryctl: no ferryd serves " + run_directory() +
+                                      " (the directory does not exist): start one with `ferryd "
+                                      "--run_directory=" +
+                                      run_directory() + "`"));
+  fs::create_directory(run_directory());
+  EXPECT_THAT(Ferryctl({"status"}).err, HasSubstr("(the directory holds no control.sock)"));
+}
+
+TEST_F(FerryctlTest, RecognisesTheSocketOfADeadDaemon) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, (run_directory() + "/control.sock").c_str());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(fd);
+  const CommandResult result = Ferryctl({"status"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("(a dead ferryd left its socket there)"));
+}
+
+TEST_F(FerryctlTest, RefusesADaemonOfAnotherVersionAndNamesBoth) {
+  const auto daemon = StartDaemon({"FAKE_FERRYD=old"});
+  const CommandResult result = Ferryctl({"sessions"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("has another version (layout 1, protocol 2)"),
+                                HasSubstr("than this program (layout 1, protocol 1)")));
+}
+
+TEST_F(FerryctlTest, ShowsAStoppedDaemonAsSuch) {
+  const auto daemon = StartDaemon();
+  daemon->Signal(SIGSTOP);
+  const CommandResult result = Ferryctl({"status"});
+  daemon->Signal(SIGCONT);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("did not answer within 3000 ms: is it stopped?"));
+}
+
+TEST_F(FerryctlTest, ShowsTablesAndJson) {
+  const auto daemon = StartDaemon();
+  const CommandResult status = Ferryctl({"status"});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_THAT(status.out, HasSubstr(": serving, pid " + std::to_string(daemon->pid())));
+  EXPECT_THAT(Ferryctl({"sessions"}).out, HasSubstr("\nabc.3 "));
+  const auto json = nlohmann::json::parse(Ferryctl({"--json", "sessions"}).out, nullptr, false);
+  EXPECT_EQ(json["sessions"][0]["bytes_sent"], 5'000'000'000);
+  EXPECT_EQ(nlohmann::json::parse(Ferryctl({"sessions", "--json"}).out, nullptr, false), json);
+}
+
+TEST_F(FerryctlTest, PassesOnWhatTheDaemonSays) {
+  const auto daemon = StartDaemon();
+  const CommandResult result = Ferryctl({"why", "abc.5"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "ferryctl: no rank 5 in job abc\n");
+}
+
+TEST_F(FerryctlTest, KnowsARequestThatTheDaemonDoesNot) {
+  const auto daemon = StartDaemon();
+  EXPECT_THAT(Ferryctl({"drain"}).err, HasSubstr("does not know this request"));
+}
+
+TEST_F(FerryctlTest, ReportsMistakesAsSuch) {
+  for (const auto& [arguments, message] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{}, "A subcommand is required"},
+           {{"stat"}, "unknown word stat"},
+           {{"status", "--now"}, "unknown word --now"},
+           {{"why"}, "JOB.RANK is required"},
+           {{"why", "3"}, "\"3\" names no rank: write JOB.RANK"},
+           {{"config", "--log_level=loud"}, "log_level cannot be \"loud\""}}) {
+    const CommandResult result = Ferryctl(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, AllOf(StartsWith("ferryctl: "), HasSubstr(message)));
+  }
+}
+
+TEST_F(FerryctlTest, ShowsOptionsAndVersionWithoutADaemon) {
+  const CommandResult options = Ferryctl({"config", "--spin-pauses=9"});
+  EXPECT_EQ(options.exit_code, 0) << options.err;
+  EXPECT_THAT(options.out,
+              testing::ContainsRegex("\nspin_pauses +9 +pauses +flag --spin_pauses\n"));
+  const CommandResult version = Ferryctl({"version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, AllOf(StartsWith("ferryctl "), HasSubstr("(layout 1, protocol 1)"),
+                                 HasSubstr("\ndaemon: no ferryd serves ")));
+}
+
+}  // namespace
+}  // namespace ferry::e2e

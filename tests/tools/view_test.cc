@@ -1,0 +1,77 @@
+#include "tools/ferryctl/view.h"
+
+#include <gtest/gtest.h>
+
+namespace ferry::tools {
+namespace {
+
+TEST(ViewTest, KeepsLargeNumbersAsNumbersInJson) {
+  control::SessionsReply reply;
+  control::SessionStatus* session = reply.add_sessions();
+  session->set_job_id("abc");
+  session->set_rank(3);
+  session->set_bytes_sent(5'000'000'000);
+  const View view = MakeView(reply);
+  EXPECT_EQ(view.json["sessions"][0]["bytes_sent"].get<uint64_t>(), 5'000'000'000);
+  EXPECT_EQ(view.json["sessions"][0]["job_id"], "abc");
+  EXPECT_EQ(view.text.find("RANK "), 0u);
+  EXPECT_NE(view.text.find("\nabc.3 "), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find(" 4.7 GiB "), std::string::npos) << view.text;
+}
+
+TEST(ViewTest, SaysThatThereIsNothing) {
+  EXPECT_EQ(MakeView(control::SessionsReply()).text, "no rank is attached\n");
+  EXPECT_EQ(MakeView(control::SessionsReply()).json.dump(), R"({"sessions":[]})");
+  EXPECT_EQ(MakeView(control::WhyReply()).text, "it waits for nothing\n");
+}
+
+TEST(ViewTest, NamesWildcards) {
+  control::WhyReply reply;
+  control::WaitReason* reason = reply.add_reasons();
+  reason->set_operation("receive");
+  reason->set_peer(-1);
+  reason->set_tag(7);
+  reason->set_size_bytes(2048);
+  reason->set_step("no message has come");
+  EXPECT_EQ(MakeView(reply).text,
+            "OPERATION  PEER  TAG   SIZE  WAITS FOR\n"
+            "receive     any    7  2 KiB  no message has come\n");
+}
+
+TEST(ViewTest, LeavesOutAnUnknownNumaNode) {
+  control::GpusReply reply;
+  control::GpuStatus* gpu = reply.add_gpus();
+  gpu->set_backend("host");
+  gpu->set_numa_node(-1);
+  gpu->set_total_bytes(1 << 30);
+  EXPECT_EQ(MakeView(reply).text,
+            "BACKEND  DEVICE  NAME  PCI  NUMA  MEMORY  NOTE\n"
+            "host          0  -     -       -   1 GiB  -\n");
+}
+
+TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {
+  control::StatusReply reply;
+  reply.mutable_node()->set_name("n0");
+  reply.mutable_node()->set_provider("tcp");
+  reply.mutable_node()->set_control_address("127.0.0.1:5");
+  reply.set_state("serving");
+  reply.set_pid(12);
+  reply.set_uptime_ms(1500);
+  reply.set_run_directory("/run/ferry");
+  control::PeerStatus* peer = reply.add_peers();
+  peer->set_name("n1");
+  peer->set_last_heard_ms(20);
+  const View view = MakeView(reply);
+  EXPECT_EQ(view.text,
+            "node n0: serving, pid 12, up 1 s\n"
+            "run directory /run/ferry, control 127.0.0.1:5, provider tcp\n"
+            "0 sessions, 0 regions of 0 B\n"
+            "\n"
+            "PEER  ADDRESS  STATE  LAST HEARD\n"
+            "n1    -        -       20 ms ago\n");
+  EXPECT_EQ(view.json["node"]["name"], "n0");
+  EXPECT_TRUE(view.json["jobs"].empty());
+}
+
+}  // namespace
+}  // namespace ferry::tools

@@ -1,0 +1,235 @@
+// ferryctl: asks a ferryd how it is, or to stop. One call per command.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/version.h"
+#include "config/environment.h"
+#include "tools/admin/admin_client.h"
+#include "tools/ferryctl/option_report.h"
+#include "tools/ferryctl/rank_name.h"
+#include "tools/ferryctl/table.h"
+#include "tools/ferryctl/view.h"
+#include "tools/flags/option_flags.h"
+
+namespace ferry::tools {
+namespace {
+
+using nlohmann::ordered_json;
+using Stub = AdminClient::Stub;
+
+constexpr int kFailure = 1;
+constexpr int kUsageError = 2;
+constexpr uint64_t kTimeoutMs = 3000;
+
+struct Arguments {
+  bool json = false;
+  bool now = false;
+  uint32_t interval_ms = 1000;
+  std::string rank;
+  std::vector<std::string> options;
+};
+
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void PrintJson(const ordered_json& value, int indent = 2) {
+  // Names may hold any bytes; what is no UTF-8 is replaced.
+  Print(value.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+}
+
+StatusOr<AdminClient> Connect(const Arguments& arguments) {
+  const StatusOr<config::Options> options = LoadOptions(arguments.options);
+  FERRY_RETURN_IF_ERROR(options.status());
+  return AdminClient::Connect(options->run_directory, kTimeoutMs);
+}
+
+// One question whose answer is shown.
+template <typename Request, typename Reply>
+Status Ask(const Arguments& arguments,
+           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+           const Request& request = {}) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  Reply reply;
+  FERRY_RETURN_IF_ERROR(client->Call(method, request, &reply));
+  const View view = MakeView(reply);
+  arguments.json ? PrintJson(view.json) : Print(view.text);
+  return {};
+}
+
+// One order, confirmed with a sentence.
+template <typename Request, typename Reply>
+Status Order(const Arguments& arguments,
+             grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+             const Request& request, const char* done) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  Reply reply;
+  FERRY_RETURN_IF_ERROR(client->Call(method, request, &reply));
+  const uint32_t pid = client->daemon().pid();
+  arguments.json ? PrintJson({{"pid", pid}})
+                 : Print("ferryd (pid " + std::to_string(pid) + ") " + done + "\n");
+  return {};
+}
+
+Status Counters(const Arguments& arguments) {
+  control::CountersRequest request;
+  request.set_rank(-1);
+  if (!arguments.rank.empty()) {
+    const StatusOr<RankName> name = ParseRankName(arguments.rank);
+    FERRY_RETURN_IF_ERROR(name.status());
+    request.set_job_id(name->job_id);
+    request.set_rank(static_cast<int32_t>(name->rank));
+  }
+  return Ask(arguments, &Stub::Counters, request);
+}
+
+Status Why(const Arguments& arguments) {
+  const StatusOr<RankName> name = ParseRankName(arguments.rank);
+  FERRY_RETURN_IF_ERROR(name.status());
+  control::WhyRequest request;
+  request.set_job_id(name->job_id);
+  request.set_rank(name->rank);
+  return Ask(arguments, &Stub::Why, request);
+}
+
+Status Watch(const Arguments& arguments) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  control::WatchRequest request;
+  request.set_interval_ms(arguments.interval_ms);
+  grpc::ClientContext context;
+  const auto stream = client->stub().Watch(&context, request);
+  control::StatusReply reply;
+  while (stream->Read(&reply)) {
+    const View view = MakeView(reply);
+    arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
+  }
+  return client->FromGrpc(stream->Finish());
+}
+
+Status ShowOptions(const Arguments& arguments) {
+  const StatusOr<std::vector<OptionOrigin>> report =
+      ReportOptions(arguments.options, config::ProcessEnvironment());
+  FERRY_RETURN_IF_ERROR(report.status());
+  Table table({{"OPTION"}, {"VALUE"}, {"UNIT"}, {"FROM"}});
+  ordered_json json = ordered_json::object();
+  for (const OptionOrigin& row : *report) {
+    table.AddRow({row.option->name, row.value, row.option->unit, row.origin});
+    json[row.option->name] = {{"value", row.value}, {"origin", row.origin}};
+  }
+  arguments.json ? PrintJson(json) : Print(table.Text());
+  return {};
+}
+
+// Says what this program is even when there is no daemon.
+Status ShowVersion(const Arguments& arguments) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  const std::string daemon =
+      client.ok() ? "the same versions, pid " + std::to_string(client->daemon().pid())
+                  : client.status().message();
+  arguments.json ? PrintJson({{"version", kFerryVersion},
+                              {"layout_version", kLayoutVersion},
+                              {"protocol_version", kProtocolVersion},
+                              {"daemon", daemon}})
+                 : Print(std::string("ferryctl ") + kFerryVersion + " (layout " +
+                         std::to_string(kLayoutVersion) + ", protocol " +
+                         std::to_string(kProtocolVersion) + ")\ndaemon: " + daemon + "\n");
+  return {};
+}
+
+struct Command {
+  const char* name;
+  const char* help;
+  Status (*run)(const Arguments&);
+  enum { kNoRank, kMayNameRank, kMustNameRank } rank = kNoRank;
+};
+
+constexpr Command kCommands[] = {
+    {"status", "The daemon, its jobs and the daemons it knows",
+     [](const Arguments& a) { return Ask(a, &Stub::Status); }},
+    {"sessions", "The ranks that are attached",
+     [](const Arguments& a) { return Ask(a, &Stub::Sessions); }},
+    {"counters", "All counters, or those of one rank", Counters, Command::kMayNameRank},
+    {"nics", "The network interfaces in use",
+     [](const Arguments& a) { return Ask(a, &Stub::Nics); }},
+    {"gpus", "The devices", [](const Arguments& a) { return Ask(a, &Stub::Gpus); }},
+    {"why", "What a rank waits for", Why, Command::kMustNameRank},
+    {"drain", "Take no new jobs; running ones go on",
+     [](const Arguments& a) { return Order(a, &Stub::Drain, {}, "takes no new jobs"); }},
+    {"shutdown", "Stop once the ranks have left",
+     [](const Arguments& a) {
+       control::ShutdownRequest request;
+       request.set_now(a.now);
+       return Order(a, &Stub::Shutdown, request,
+                    a.now ? "stops now" : "stops once its ranks have left");
+     }},
+    {"watch", "The status, again after every change", Watch},
+    {"config", "The effective options and where each comes from", ShowOptions},
+    {"version", "Versions of this program and of the daemon", ShowVersion},
+};
+
+// Fills in `arguments` and returns the command chosen.
+const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments* arguments) {
+  app->require_subcommand(1);
+  app->fallthrough();
+  app->add_flag("--json", arguments->json, "print JSON");
+  AddOptionFlags(app, &arguments->options);
+  app->footer(
+      "--run_directory=DIRECTORY chooses the daemon. The other options of ferryd may be given as\n"
+      "flags too; they matter to `config`.");
+  const Command* chosen = nullptr;
+  for (const Command& command : kCommands) {
+    CLI::App* subcommand = app->add_subcommand(command.name, command.help);
+    subcommand->fallthrough();  // --json and the options may follow the command
+    subcommand->callback([&chosen, &command] { chosen = &command; });
+    if (command.rank != Command::kNoRank) {
+      subcommand->add_option("JOB.RANK", arguments->rank, "a rank, as sessions lists it")
+          ->required(command.rank == Command::kMustNameRank);
+    }
+    if (command.run == Watch) {
+      subcommand->add_option("--interval-ms", arguments->interval_ms,
+                             "also after so many milliseconds (1000)");
+    }
+    if (std::string_view(command.name) == "shutdown") {
+      subcommand->add_flag("--now", arguments->now, "do not wait for the ranks");
+    }
+  }
+  app->parse(argc, argv);
+  return chosen;
+}
+
+int Run(int argc, const char* const* argv) {
+  CLI::App app("Looks at a ferryd, and stops it.", "ferryctl");
+  Arguments arguments;
+  const Command* command = nullptr;
+  try {
+    command = Parse(&app, argc, argv, &arguments);
+  } catch (const CLI::Success& asked) {  // --help
+    return app.exit(asked);
+  } catch (const CLI::ParseError& mistake) {
+    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    const std::string what = unknown.empty() ? mistake.what() : "unknown word " + unknown[0];
+    std::fprintf(stderr, "ferryctl: %s (ferryctl --help lists the commands)\n", what.c_str());
+    return kUsageError;
+  }
+  const Status status = command->run(arguments);
+  if (!status.ok()) {
+    std::fprintf(stderr, "ferryctl: %s\n", status.message().c_str());
+    const bool mistake =
+        status.code() == ErrorCode::kConfiguration || status.code() == ErrorCode::kInvalidArgument;
+    return mistake ? kUsageError : kFailure;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ferry::tools
+
+int main(int argc, char** argv) { return ferry::tools::Run(argc, argv); }

@@ -1,0 +1,20 @@
+// How users name a rank: JOB.RANK, as `ferryctl sessions` shows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/status.h"
+
+namespace ferry::tools {
+
+struct RankName {
+  std::string job_id;
+  uint32_t rank = 0;
+};
+
+// kInvalidArgument when `text` is not of that form. Any thread.
+StatusOr<RankName> ParseRankName(std::string_view text);
+
+}  // namespace ferry::tools

@@ -1,0 +1,234 @@
+#include "tools/ferryctl/view.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/ferryctl/table.h"
+
+namespace ferry::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+enum class Show { kPlain, kBytes, kAgo, kAnyIfNegative, kNothingIfNegative };
+
+// One field of a message: its name in JSON (null: not there), its column's title (null: none).
+template <typename Message>
+struct Field {
+  const char* name;
+  const char* title;
+  ordered_json (*value)(const Message&);
+  Show show = Show::kPlain;
+};
+
+// The value of the message's own accessor.
+#define FERRY_VALUE(Message, accessor) \
+  [](const control::Message& message) { return ordered_json(message.accessor()); }
+
+std::string CellText(const ordered_json& value, Show show) {
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  switch (show) {
+    case Show::kPlain:
+      break;
+    case Show::kBytes:
+      return BytesText(value.get<uint64_t>());
+    case Show::kAgo:
+      return DurationText(value.get<uint64_t>()) + " ago";
+    case Show::kAnyIfNegative:
+      return value.get<int64_t>() < 0 ? "any" : value.dump();
+    case Show::kNothingIfNegative:
+      return value.get<int64_t>() < 0 ? "" : value.dump();
+  }
+  return value.dump();
+}
+
+template <typename Message, size_t kSize>
+ordered_json Object(const Message& message, const Field<Message> (&fields)[kSize]) {
+  ordered_json object = ordered_json::object();
+  for (const Field<Message>& field : fields) {
+    if (field.name != nullptr) {
+      object[field.name] = field.value(message);
+    }
+  }
+  return object;
+}
+
+template <typename Message, size_t kSize>
+View ListView(const google::protobuf::RepeatedPtrField<Message>& messages,
+              const Field<Message> (&fields)[kSize], const char* when_empty) {
+  std::vector<Column> columns;
+  for (const Field<Message>& field : fields) {
+    if (field.title != nullptr) {
+      const bool text = field.value(Message()).is_string();
+      columns.push_back({field.title, text ? Align::kLeft : Align::kRight});
+    }
+  }
+  View view = {ordered_json::array(), ""};
+  Table table(std::move(columns));
+  for (const Message& message : messages) {
+    std::vector<std::string> cells;
+    for (const Field<Message>& field : fields) {
+      if (field.title != nullptr) {
+        cells.push_back(CellText(field.value(message), field.show));
+      }
+    }
+    table.AddRow(std::move(cells));
+    view.json.push_back(Object(message, fields));
+  }
+  view.text = table.empty() ? when_empty : table.Text();
+  return view;
+}
+
+constexpr Field<control::JobStatus> kJobFields[] = {
+    {"job_id", "JOB", FERRY_VALUE(JobStatus, job_id)},
+    {"state", "STATE", FERRY_VALUE(JobStatus, state)},
+    {"size", "RANKS", FERRY_VALUE(JobStatus, size)},
+    {"local", "HERE", FERRY_VALUE(JobStatus, local)},
+    {"joined", "JOINED", FERRY_VALUE(JobStatus, joined)},
+    {"uid", "UID", FERRY_VALUE(JobStatus, uid)},
+};
+
+constexpr Field<control::PeerStatus> kPeerFields[] = {
+    {"name", "PEER", FERRY_VALUE(PeerStatus, name)},
+    {"control_address", "ADDRESS", FERRY_VALUE(PeerStatus, control_address)},
+    {"state", "STATE", FERRY_VALUE(PeerStatus, state)},
+    {"incarnation", nullptr, FERRY_VALUE(PeerStatus, incarnation)},
+    {"last_heard_ms", "LAST HEARD", FERRY_VALUE(PeerStatus, last_heard_ms), Show::kAgo},
+};
+
+constexpr Field<control::NodeIdentity> kNodeFields[] = {
+    {"name", nullptr, FERRY_VALUE(NodeIdentity, name)},
+    {"incarnation", nullptr, FERRY_VALUE(NodeIdentity, incarnation)},
+    {"layout_version", nullptr, FERRY_VALUE(NodeIdentity, layout_version)},
+    {"protocol_version", nullptr, FERRY_VALUE(NodeIdentity, protocol_version)},
+    {"control_address", nullptr, FERRY_VALUE(NodeIdentity, control_address)},
+    {"provider", nullptr, FERRY_VALUE(NodeIdentity, provider)},
+};
+
+constexpr Field<control::StatusReply> kStatusFields[] = {
+    {"pid", nullptr, FERRY_VALUE(StatusReply, pid)},
+    {"uptime_ms", nullptr, FERRY_VALUE(StatusReply, uptime_ms)},
+    {"state", nullptr, FERRY_VALUE(StatusReply, state)},
+    {"run_directory", nullptr, FERRY_VALUE(StatusReply, run_directory)},
+    {"sessions", nullptr, FERRY_VALUE(StatusReply, sessions)},
+    {"regions", nullptr, FERRY_VALUE(StatusReply, regions)},
+    {"region_bytes", nullptr, FERRY_VALUE(StatusReply, region_bytes)},
+};
+
+// The form in which other commands take a rank.
+ordered_json RankName(const control::SessionStatus& session) {
+  return session.job_id() + "." + std::to_string(session.rank());
+}
+
+constexpr Field<control::SessionStatus> kSessionFields[] = {
+    {nullptr, "RANK", RankName},
+    {"job_id", nullptr, FERRY_VALUE(SessionStatus, job_id)},
+    {"rank", nullptr, FERRY_VALUE(SessionStatus, rank)},
+    {"pid", "PID", FERRY_VALUE(SessionStatus, pid)},
+    {"uid", "UID", FERRY_VALUE(SessionStatus, uid)},
+    {"state", "STATE", FERRY_VALUE(SessionStatus, state)},
+    {"regions", "REGIONS", FERRY_VALUE(SessionStatus, regions)},
+    {"region_bytes", "SIZE", FERRY_VALUE(SessionStatus, region_bytes), Show::kBytes},
+    {"messages_sent", "SENT", FERRY_VALUE(SessionStatus, messages_sent)},
+    {"bytes_sent", "BYTES", FERRY_VALUE(SessionStatus, bytes_sent), Show::kBytes},
+    {"messages_received", "RECEIVED", FERRY_VALUE(SessionStatus, messages_received)},
+    {"bytes_received", "BYTES", FERRY_VALUE(SessionStatus, bytes_received), Show::kBytes},
+    {"requests", "REQUESTS", FERRY_VALUE(SessionStatus, requests)},
+    {"posted", "POSTED", FERRY_VALUE(SessionStatus, posted)},
+    {"unexpected", "UNEXPECTED", FERRY_VALUE(SessionStatus, unexpected)},
+    {"queued", "QUEUED", FERRY_VALUE(SessionStatus, queued)},
+};
+
+constexpr Field<control::CounterValue> kCounterFields[] = {
+    {"scope", "SCOPE", FERRY_VALUE(CounterValue, scope)},
+    {"name", "COUNTER", FERRY_VALUE(CounterValue, name)},
+    {"value", "VALUE", FERRY_VALUE(CounterValue, value)},
+    {"unit", "UNIT", FERRY_VALUE(CounterValue, unit)},
+    {"help", "MEANING", FERRY_VALUE(CounterValue, help)},
+};
+
+constexpr Field<control::NicStatus> kNicFields[] = {
+    {"provider", "PROVIDER", FERRY_VALUE(NicStatus, provider)},
+    {"version", "VERSION", FERRY_VALUE(NicStatus, version)},
+    {"domain", "DOMAIN", FERRY_VALUE(NicStatus, domain)},
+    {"fabric", "FABRIC", FERRY_VALUE(NicStatus, fabric)},
+    {"address", "ADDRESS", FERRY_VALUE(NicStatus, address)},
+    {"messages_sent", "SENT", FERRY_VALUE(NicStatus, messages_sent)},
+    {"bytes_sent", "BYTES", FERRY_VALUE(NicStatus, bytes_sent), Show::kBytes},
+    {"messages_received", "RECEIVED", FERRY_VALUE(NicStatus, messages_received)},
+    {"bytes_received", "BYTES", FERRY_VALUE(NicStatus, bytes_received), Show::kBytes},
+    {"reads", "READS", FERRY_VALUE(NicStatus, reads)},
+    {"writes", "WRITES", FERRY_VALUE(NicStatus, writes)},
+    {"errors", "ERRORS", FERRY_VALUE(NicStatus, errors)},
+    {"outstanding", "OUTSTANDING", FERRY_VALUE(NicStatus, outstanding)},
+};
+
+constexpr Field<control::GpuStatus> kGpuFields[] = {
+    {"backend", "BACKEND", FERRY_VALUE(GpuStatus, backend)},
+    {"device", "DEVICE", FERRY_VALUE(GpuStatus, device)},
+    {"name", "NAME", FERRY_VALUE(GpuStatus, name)},
+    {"pci", "PCI", FERRY_VALUE(GpuStatus, pci)},
+    {"numa_node", "NUMA", FERRY_VALUE(GpuStatus, numa_node), Show::kNothingIfNegative},
+    {"total_bytes", "MEMORY", FERRY_VALUE(GpuStatus, total_bytes), Show::kBytes},
+    {"note", "NOTE", FERRY_VALUE(GpuStatus, note)},
+};
+
+constexpr Field<control::WaitReason> kReasonFields[] = {
+    {"operation", "OPERATION", FERRY_VALUE(WaitReason, operation)},
+    {"peer", "PEER", FERRY_VALUE(WaitReason, peer), Show::kAnyIfNegative},
+    {"tag", "TAG", FERRY_VALUE(WaitReason, tag), Show::kAnyIfNegative},
+    {"size_bytes", "SIZE", FERRY_VALUE(WaitReason, size_bytes), Show::kBytes},
+    {"step", "WAITS FOR", FERRY_VALUE(WaitReason, step)},
+};
+
+#undef FERRY_VALUE
+
+View Named(const char* name, View list) {
+  return {{{name, std::move(list.json)}}, std::move(list.text)};
+}
+
+}  // namespace
+
+View MakeView(const control::StatusReply& reply) {
+  const control::NodeIdentity& node = reply.node();
+  const View jobs = ListView(reply.jobs(), kJobFields, "");
+  const View peers = ListView(reply.peers(), kPeerFields, "");
+  View view = {Object(reply, kStatusFields), ""};
+  view.json["node"] = Object(node, kNodeFields);
+  view.json["jobs"] = jobs.json;
+  view.json["peers"] = peers.json;
+  view.text = "node " + node.name() + ": " + reply.state() + ", pid " +
+              std::to_string(reply.pid()) + ", up " + DurationText(reply.uptime_ms()) + "\n" +
+              "run directory " + reply.run_directory() + ", control " + node.control_address() +
+              ", provider " + node.provider() + "\n" + std::to_string(reply.sessions()) +
+              " sessions, " + std::to_string(reply.regions()) + " regions of " +
+              BytesText(reply.region_bytes()) + "\n";
+  for (const View* list : {&jobs, &peers}) {
+    view.text += list->text.empty() ? "" : "\n" + list->text;
+  }
+  return view;
+}
+
+View MakeView(const control::SessionsReply& reply) {
+  return Named("sessions", ListView(reply.sessions(), kSessionFields, "no rank is attached\n"));
+}
+
+View MakeView(const control::CountersReply& reply) {
+  return Named("counters", ListView(reply.counters(), kCounterFields, "no counters\n"));
+}
+
+View MakeView(const control::NicsReply& reply) {
+  return Named("nics", ListView(reply.nics(), kNicFields, "no network interface in use\n"));
+}
+
+View MakeView(const control::GpusReply& reply) {
+  return Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n"));
+}
+
+View MakeView(const control::WhyReply& reply) {
+  return Named("reasons", ListView(reply.reasons(), kReasonFields, "it waits for nothing\n"));
+}
+
+}  // namespace ferry::tools
