@@ -44,14 +44,21 @@ std::vector<Scenario> Scenarios() {
                                                Receive(key[2], 3)};
   const std::vector<Operation> three_arrived = {Arrive(key[0], 1), Arrive(key[1], 2),
                                                 Arrive(key[2], 3)};
-  // One that came and went, so that the next entry is not a fresh one.
-  const std::vector<Operation> recycled = {Receive({5, 5, 5}, 1), Arrive({5, 5, 5}, 2),
-                                           Receive(key[0], 3)};
+  // Three that came and went, so that the next entries are not fresh ones.
+  std::vector<Operation> recycled;
+  for (uint32_t id = 1; id <= 3; ++id) {
+    recycled.push_back(Receive({5, 5, 5}, id));
+  }
+  for (uint32_t id = 4; id <= 6; ++id) {
+    recycled.push_back(Arrive({5, 5, 5}, id));
+  }
+  recycled.push_back(Receive(key[0], 7));
   return {
       {"PostFirst", {}, Receive(key[0], 1)},
-      {"PostBehindAnother", recycled, Receive(key[1], 4)},
-      {"PostWildcard", recycled, Receive(any, 4)},
+      {"PostBehindAnother", recycled, Receive(key[1], 8)},
+      {"PostWildcard", recycled, Receive(any, 8)},
       {"ArriveUnexpectedFirst", {}, Arrive(key[0], 1)},
+      {"ArriveUnexpectedInARecycledEntry", recycled, Arrive(key[1], 8)},
       {"ArriveUnexpectedBehindOthers", three_arrived, Arrive(key[1], 4)},
       {"ArriveAtTheOnlyReceive", {Receive(key[0], 1)}, Arrive(key[0], 2)},
       {"ArriveAtTheFirstReceive", three_posted, Arrive(key[0], 4)},
