@@ -159,6 +159,17 @@ TEST_F(MatchTableTest, KeepsCollidingKeysApart) {
   EXPECT_TRUE(CheckInvariants(session_));
 }
 
+TEST_F(MatchTableTest, AMessageWithWildcardsInItsEnvelopeHarmsNothing) {
+  const uint32_t odd = Arrive({0, kAnySource, kAnyTag});
+  const uint32_t good = Arrive({0, 1, 1});
+  EXPECT_EQ(table_.FindUnexpected({0, 1, 1}), good);
+  EXPECT_EQ(table_.FindPosted({0, kAnySource, kAnyTag}), 0U);
+  EXPECT_TRUE(CheckInvariants(session_));
+  Remove(odd);
+  EXPECT_EQ(table_.FindUnexpected({0, kAnySource, kAnyTag}), good);
+  EXPECT_TRUE(CheckInvariants(session_));
+}
+
 // --- Depth: by hash, not by walking.
 
 class MatchTableDepthTest : public testing::TestWithParam<std::array<int32_t, 2>> {};
@@ -377,7 +388,7 @@ TEST_F(MatchTableDamageTest, CapacityBeyondTheSegment) {
 }
 
 // Words of a table in use are overwritten at random. Every operation must end, and stay in the
-// segment: the pages around it are not accessible.
+// segment: the page behind it is not accessible.
 TEST(MatchTableFuzzTest, SurvivesRandomDamage) {
   uint32_t noticed = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
