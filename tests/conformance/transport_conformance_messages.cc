@@ -40,6 +40,55 @@ TEST_P(TransportConformance, DeliversMessagesInOrderUnderBackPressure) {
   EXPECT_EQ(b_->transport->statistics().messages_received, kMessages);
 }
 
+// Sends numbered messages: each completion posts the next.
+class Refill : public Recorder {
+ public:
+  Refill(Transport* transport, PeerId peer, uint64_t messages)
+      : transport_(transport), peer_(peer), messages_(messages) {}
+
+  void Post() {
+    const auto number = std::as_bytes(std::span(&next_, 1));
+    EXPECT_EQ(transport_->SendMessage(peer_, number, rest_, next_, MonotonicNs()), ErrorCode::kOk);
+    next_++;
+  }
+  void OnComplete(uint64_t, ErrorCode code) override {
+    EXPECT_EQ(code, ErrorCode::kOk);
+    if (next_ < messages_) {
+      Post();
+    }
+  }
+
+ private:
+  Transport* transport_;
+  PeerId peer_;
+  uint64_t messages_;
+  uint64_t next_ = 0;
+  std::vector<std::byte> rest_ = std::vector<std::byte>(1000);
+};
+
+// More messages than providers have room for, and the next ones come just when room has come for
+// those that wait.
+TEST_P(TransportConformance, DoesNotOvertakeWhatTheProviderPutOff) {
+  constexpr uint64_t kMessages = 8000;
+  TransportOptions options = Options();
+  options.max_outstanding = options.max_outstanding_per_peer = 4000;
+  options.receive_buffer_bytes = 1024;
+  Connect(options);
+  Refill refill(a_->transport.get(), b_of_a_, kMessages);
+  for (uint32_t i = 0; i < options.max_outstanding; i++) {
+    refill.Post();
+  }
+  const uint64_t give_up_ns = MonotonicNs() + kPatience;
+  while (b_->recorder.messages.size() < kMessages && MonotonicNs() < give_up_ns) {
+    a_->transport->Poll(refill, 64, MonotonicNs());
+    b_->Poll();
+  }
+  ASSERT_EQ(b_->recorder.messages.size(), kMessages);
+  for (uint64_t i = 0; i < kMessages; i++) {
+    ASSERT_EQ(std::memcmp(b_->recorder.messages[i].data(), &i, sizeof(i)), 0) << i;
+  }
+}
+
 TEST_P(TransportConformance, DeliversTheLargestMessageAndRefusesALargerOne) {
   Connect(Options());
   const uint64_t limit = a_->transport->capabilities().max_message_bytes;
