@@ -115,8 +115,8 @@ struct Statistics {
   uint64_t write_bytes = 0;
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
-  uint64_t errors = 0;       // operations that ended otherwise than in kOk
-  uint64_t timeouts = 0;     // of these, by their deadline
+  uint64_t errors = 0;    // operations failed, posts the provider refused, messages too long for us
+  uint64_t timeouts = 0;  // of these, by their deadline
   uint64_t would_block = 0;  // posts refused for want of a slot
   uint64_t eagain = 0;       // posts that the provider put off (tried again, in order)
   uint64_t abandoned = 0;    // operations reported as failed that the NIC still holds, now
