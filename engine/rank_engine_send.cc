@@ -140,6 +140,10 @@ bool RankEngine::Offer(uint32_t request, Effects& effects) {
                                                             : RequestState::kRemoteWait));
   if (!Push(destination, descriptor, effects)) {
     shm::StoreRelease(slot.state, before);
+    if (local) {  // nobody has seen the offer: a cancelled request leaves its transfer slot free
+      shm::StoreRelaxed(view_.inbox.transfer(request)->state,
+                        static_cast<uint32_t>(shm::TransferState::kIdle));
+    }
     return false;
   }
   if (local) {
