@@ -31,14 +31,14 @@ RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
   for (uint32_t lane = 0; lane <= view.inbox.local_size; ++lane) {
     consumers_.emplace_back(view.inbox.lane(lane));
   }
-  credit_owed_.reserve(view.job_size);
+  deaths_.resize(view.job_size, ErrorCode::kOk);
 }
 
 // ---- Progress --------------------------------------------------------------------------------
 
 uint32_t RankEngine::Progress(Effects& effects) {
   uint32_t handled = DrainActive(effects);
-  if (!credit_owed_.empty()) {
+  if (view_.layout->credits_owed != 0) {
     ReturnCredits(effects);
   }
   if (view_.layout->control_first != 0) {
@@ -72,7 +72,8 @@ bool RankEngine::HasArrivals() const {
 
 bool RankEngine::WaitsForRoom() const {
   return shm::LoadRelaxed(view_.layout->queued_sends) != 0 ||
-         shm::LoadRelaxed(view_.layout->control_first) != 0;
+         shm::LoadRelaxed(view_.layout->control_first) != 0 ||
+         shm::LoadRelaxed(view_.layout->credits_owed) != 0;
 }
 
 ErrorCode RankEngine::RecoverFromDeadHolder() {
@@ -150,6 +151,8 @@ void RankEngine::NoticeRoom(uint32_t lane, Effects& effects) {
     if (lane < view_.inbox.local_size) {
       effects.wakes.Add(lane);
       effects.urgent.Add(lane);
+    } else {
+      effects.to_daemon = true;
     }
   }
 }
@@ -189,7 +192,7 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
 bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
   if (!IsPlausible(arrival)) {
     statistics_.Add(shm::Statistic::kErrors);
-    Consume(arrival.lane);
+    Consume(arrival);
     journal_.Commit();
     Poison(ErrorCode::kCorrupt);
     return true;
@@ -204,7 +207,7 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
       std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
       uint32_t* credited = &view_.layout->peers[arrival.source].credited;
       journal_.Set(credited, *credited + credit.count);
-      Consume(arrival.lane);
+      Consume(arrival);
       journal_.Commit();
       return true;
     }
@@ -213,9 +216,20 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
   }
 }
 
-void RankEngine::Consume(uint32_t lane) {
-  uint64_t* head = consumers_[lane].HeadWord();
+// Adds the consumption to the open transaction; of a message from another node also its credit.
+void RankEngine::Consume(const Arrival& arrival) {
+  uint64_t* head = consumers_[arrival.lane].HeadWord();
   journal_.Set(head, *head + 1);
+  const auto kind = static_cast<DescriptorKind>(arrival.descriptor.kind);
+  if (arrival.lane != view_.inbox.local_size || arrival.source >= view_.job_size ||
+      (kind != DescriptorKind::kEager && kind != DescriptorKind::kRemoteRts)) {
+    return;
+  }
+  shm::PeerWords& peer = view_.layout->peers[arrival.source];
+  journal_.Set(&peer.drained, peer.drained + 1);
+  if (peer.drained + 1 - peer.returned == kRemoteWindow / 2) {
+    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed + 1);
+  }
 }
 
 bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
@@ -231,7 +245,7 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
       return false;
     }
     match_.Remove(posted);
-    Consume(arrival.lane);
+    Consume(arrival);
     Match(request, arrival, effects);
     effects.self = true;
   } else {
@@ -241,16 +255,9 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
       return false;
     }
     statistics_.Add(shm::Statistic::kUnexpectedMessages);
-    Consume(arrival.lane);
+    Consume(arrival);
     journal_.Commit();
     effects.self = true;  // somebody may be probing
-  }
-  if (arrival.lane == view_.inbox.local_size) {
-    shm::PeerWords& peer = view_.layout->peers[arrival.source];
-    peer.drained += 1;
-    if (peer.drained - peer.returned == kRemoteWindow / 2) {
-      credit_owed_.push_back(arrival.source);
-    }
   }
   return true;
 }
@@ -258,7 +265,7 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
 void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
   shm::TransferResult result;
   std::memcpy(&result, arrival.descriptor.payload, sizeof(result));
-  Consume(arrival.lane);
+  Consume(arrival);
   if (result.request != 0 && result.request < view_.request_limit) {
     RequestLayout& slot = *view_.request(result.request);
     // A result for an earlier life of the slot (its request failed with a dead peer) is ignored.
@@ -268,6 +275,7 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         shm::StoreRelaxed(slot.error, result.error);
         statistics_.Add(shm::Statistic::kErrors);
       }
+      AbandonTransfer(result.request);
       journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
       effects.self = true;
     }
@@ -276,9 +284,11 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
 }
 
 void RankEngine::ReturnCredits(Effects& effects) {
-  while (!credit_owed_.empty()) {
-    const uint32_t source = credit_owed_.back();
+  for (uint32_t source = 0; source < view_.job_size && view_.layout->credits_owed != 0; ++source) {
     shm::PeerWords& peer = view_.layout->peers[source];
+    if (peer.drained - peer.returned < kRemoteWindow / 2) {
+      continue;
+    }
     Descriptor descriptor{};
     descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);
     descriptor.source = view_.rank;
@@ -286,19 +296,21 @@ void RankEngine::ReturnCredits(Effects& effects) {
     shm::CreditReturn credit{};
     credit.count = peer.drained - peer.returned;
     std::memcpy(descriptor.payload, &credit, sizeof(credit));
-    if (!PushTo(producers_.back(), descriptor)) {
+    if (!StageToDaemon(descriptor, effects)) {
       return;
     }
-    effects.to_daemon = true;
-    peer.returned = peer.drained;
-    credit_owed_.pop_back();
+    journal_.Set(&peer.returned, peer.drained);
+    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
+    journal_.Commit();
   }
 }
 
+// Ends the request, in one transaction with whatever is open.
 void RankEngine::Complete(RequestLayout& slot, ErrorCode error) {
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   // Pairs with the rank's test and wait: publishes the status words.
-  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
+  journal_.Commit();
 }
 
 void RankEngine::Poison(ErrorCode error) {

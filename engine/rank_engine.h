@@ -117,12 +117,13 @@ class RankEngine {
   shm::LaneProducer& ProducerTo(uint32_t destination);
   bool HasCredit(uint32_t destination) const;
   bool CanLeave(uint32_t destination);
-  bool PushTo(shm::LaneProducer& producer, const shm::Descriptor& descriptor);
+  bool StageToDaemon(const shm::Descriptor& descriptor, Effects& effects);
   bool Push(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
   bool Offer(uint32_t request, Effects& effects);
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
   shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
   void Enqueue(uint32_t request);
+  void Unchain(uint32_t* first, uint32_t* last, uint32_t request);
   void Unqueue(uint32_t request);
   void FlushQueue(uint32_t destination, Effects& effects);
   void FlushQueues(Effects& effects);
@@ -135,7 +136,7 @@ class RankEngine {
   bool Handle(const Arrival& arrival, Effects& effects);
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   void HandleResult(const Arrival& arrival, Effects& effects);
-  void Consume(uint32_t lane);
+  void Consume(const Arrival& arrival);
   void ReturnCredits(Effects& effects);
   void Complete(shm::RequestLayout& slot, ErrorCode error);
   void Poison(ErrorCode error);
@@ -145,8 +146,8 @@ class RankEngine {
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
   void PublishTransfer(const shm::RequestLayout& slot, const Arrival& arrival, Effects& effects);
   void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
-  void PushPull(uint32_t request, Effects& effects);
-  bool TryPushPull(uint32_t request, Effects& effects);
+  void StagePull(uint32_t request, Effects& effects);
+  bool TryStagePull(uint32_t request, Effects& effects);
   void FlushControl(Effects& effects);
   void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
 
@@ -154,6 +155,7 @@ class RankEngine {
   ErrorCode DeathOf(int32_t peer) const;
   void ApplyDeaths(Effects& effects);
   void FailIfDead(uint32_t request);
+  void AbandonTransfer(uint32_t request);
   bool IsTransferDone(const shm::RequestLayout& slot) const;
 
   SessionView view_;
@@ -166,10 +168,12 @@ class RankEngine {
   shm::Wake wake_;
   std::vector<shm::LaneProducer> producers_;  // by local index; the last one leads to the daemon
   std::vector<shm::LaneConsumer> consumers_;  // by lane
-  std::vector<uint32_t> credit_owed_;         // remote ranks that are due a credit
   uint32_t hot_lane_ = 0;
   uint32_t hot_streak_ = 0;
+  // The deaths this engine has applied: a receive fails only once what the dead had sent before was
+  // drained. Another engine of the session applies them by itself.
   uint32_t deaths_seen_ = 0;
+  std::vector<ErrorCode> deaths_;        // by rank
   ErrorCode any_died_ = ErrorCode::kOk;  // how some rank of the job died, orderly leaves apart
 };
 

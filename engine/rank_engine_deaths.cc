@@ -1,7 +1,9 @@
 // RankEngine: what happens to a rank's requests when another rank is gone. See rank_engine.h.
 #include <algorithm>
+#include <atomic>
 
 #include "engine/rank_engine.h"
+#include "engine/transfer.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -12,22 +14,22 @@ using shm::RequestState;
 // The error of a receive from, or a send to, `peer`. A receive from any source fails once any rank
 // has died (it could wait for ever), but not because others have left in good order.
 ErrorCode RankEngine::DeathOf(int32_t peer) const {
-  if (peer >= 0) {
-    return static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[peer].dead));
-  }
-  return any_died_;
+  return peer >= 0 ? deaths_[static_cast<uint32_t>(peer)] : any_died_;
 }
 
 void RankEngine::ApplyDeaths(Effects& effects) {
+  // Stored first: a death that comes meanwhile bumps the epoch again.
   shm::StoreRelaxed(deaths_seen_, shm::LoadAcquire(wake_.layout()->death_epoch));
-  // What the dead had sent before still counts: empty the lanes first.
-  for (uint32_t lane = 0; lane < consumers_.size(); ++lane) {
-    DrainLane(lane, shm::kLaneSlots, effects);
-  }
-  any_died_ = ErrorCode::kOk;
   for (uint32_t rank = 0; rank < view_.job_size; ++rank) {
     const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
-    if (death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
+    if (death == deaths_[rank]) {
+      continue;
+    }
+    // What the dead had sent before still counts: empty its lane first.
+    const Peer& peer = peers_.by_rank[rank];
+    DrainLane(peer.local ? peer.local_index : view_.inbox.local_size, shm::kLaneSlots, effects);
+    deaths_[rank] = death;
+    if (death != ErrorCode::kNotFound) {
       any_died_ = death;
     }
   }
@@ -42,46 +44,52 @@ void RankEngine::ApplyDeaths(Effects& effects) {
 void RankEngine::FailIfDead(uint32_t request) {
   RequestLayout& slot = *view_.request(request);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
-  switch (state) {
-    case RequestState::kQueued:
-      if (DeathOf(slot.peer) == ErrorCode::kOk) {
-        return;
-      }
-      Unqueue(request);
-      Complete(slot, DeathOf(slot.peer));
-      return;
-    case RequestState::kPosted:
-      if (DeathOf(slot.peer) == ErrorCode::kOk) {
-        return;
-      }
-      match_.Remove(slot.match_entry);
-      journal_.Commit();
-      Complete(slot, DeathOf(slot.peer));
-      return;
-    case RequestState::kTransferring:
-    case RequestState::kRemoteWait: {
-      const bool receive = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
-      const ErrorCode death = DeathOf(receive ? slot.status_source : slot.peer);
-      if (death == ErrorCode::kOk ||
-          (state == RequestState::kTransferring && IsTransferDone(slot))) {
-        return;
-      }
-      statistics_.Add(shm::Statistic::kErrors);
-      Complete(slot, death);
-      return;
-    }
-    default:
-      return;
+  const bool receive = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
+  const bool matched = state == RequestState::kTransferring || state == RequestState::kRemoteWait;
+  if (!matched && state != RequestState::kQueued && state != RequestState::kPosted) {
+    return;
   }
+  const ErrorCode death = DeathOf(matched && receive ? slot.status_source : slot.peer);
+  if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
+    return;
+  }
+  if (state == RequestState::kQueued) {
+    Unqueue(request);
+  } else if (state == RequestState::kPosted) {
+    match_.Remove(slot.match_entry);
+  } else {
+    statistics_.Add(shm::Statistic::kErrors);
+    if (state == RequestState::kRemoteWait) {
+      Unchain(&view_.layout->control_first, &view_.layout->control_last, request);
+    }
+    AbandonTransfer(request);
+  }
+  Complete(slot, death);
+}
+
+// Gives the request's own transfer slot back where nobody inside the node will touch it any more:
+// an offer that its receiver did not live to match, or a description for the daemon.
+void RankEngine::AbandonTransfer(uint32_t request) {
+  const RequestLayout& slot = *view_.request(request);
+  shm::TransferLayout& transfer = *view_.inbox.transfer(request);
+  if (slot.transfer_rank != view_.rank || slot.transfer_index != request ||
+      transfer.generation != slot.generation) {
+    return;
+  }
+  const bool for_daemon =
+      shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
+  auto offered = static_cast<uint32_t>(for_daemon ? shm::TransferState::kMatched
+                                                  : shm::TransferState::kOffered);
+  shm::CompareExchange(transfer.state, offered,
+                       static_cast<uint32_t>(shm::TransferState::kReleased),
+                       std::memory_order_acq_rel);
 }
 
 // A transfer whose last chunk was copied counts, even if the other side died afterwards.
 bool RankEngine::IsTransferDone(const RequestLayout& slot) const {
   const shm::TransferLayout* transfer =
       peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
-  // Pairs with FinishChunk in engine/transfer.cc.
-  return transfer != nullptr &&
-         shm::LoadAcquire(transfer->state) >= static_cast<uint32_t>(shm::TransferState::kDone);
+  return transfer != nullptr && Look(*transfer, slot.transfer_generation).done;
 }
 
 }  // namespace ferry::engine

@@ -42,6 +42,10 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   const uint32_t entry = match_.Post(pattern, request);
   if (entry == 0) {
     journal_.Abandon();
+    if (match_.corrupt() != ErrorCode::kOk) {
+      Poison(ErrorCode::kCorrupt);
+      return ErrorCode::kCorrupt;
+    }
     return ErrorCode::kLimitExceeded;
   }
   slot.match_entry = entry;
@@ -66,7 +70,6 @@ bool RankEngine::Cancel(uint32_t request) {
   switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
     case RequestState::kPosted:
       match_.Remove(slot.match_entry);
-      journal_.Commit();
       break;
     case RequestState::kQueued:
       Unqueue(request);
@@ -107,12 +110,17 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
   }
   CountArrival(slot, arrival);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
+  const bool orphan =
+      state != RequestState::kLanded && DeathOf(slot.status_source) != ErrorCode::kOk;
+  if (state == RequestState::kRemoteWait && !orphan) {
+    StagePull(request, effects);
+  }
   journal_.Commit();
-  if (state == RequestState::kTransferring) {
+  if (orphan) [[unlikely]] {
+    FailIfDead(request);  // announced before the death, but the data will not come
+  } else if (state == RequestState::kTransferring) {
     PublishTransfer(slot, arrival, effects);
     effects.AddTransfer(request);
-  } else if (state == RequestState::kRemoteWait) {
-    PushPull(request, effects);
   }
 }
 
@@ -167,23 +175,23 @@ void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arriv
   slot.transfer_generation = slot.generation;
 }
 
-// Asks the daemon to fetch; without room the request waits in the control chain.
-void RankEngine::PushPull(uint32_t request, Effects& effects) {
-  if (view_.layout->control_first == 0 && TryPushPull(request, effects)) {
+// Asks the daemon to fetch, in the open transaction; without room the request waits in the control
+// chain.
+void RankEngine::StagePull(uint32_t request, Effects& effects) {
+  shm::SessionLayout& session = *view_.layout;
+  if (session.control_first == 0 && TryStagePull(request, effects)) {
     return;
   }
-  RequestLayout& slot = *view_.request(request);
-  slot.next = 0;
-  if (view_.layout->control_first == 0) {
-    journal_.Set(&view_.layout->control_first, request);
+  view_.request(request)->next = 0;
+  if (session.control_first == 0) {
+    journal_.Set(&session.control_first, request);
   } else {
-    journal_.Set(&view_.request(view_.layout->control_last)->next, request);
+    journal_.Set(&view_.request(session.control_last)->next, request);
   }
-  journal_.Set(&view_.layout->control_last, request);
-  journal_.Commit();
+  journal_.Set(&session.control_last, request);
 }
 
-bool RankEngine::TryPushPull(uint32_t request, Effects& effects) {
+bool RankEngine::TryStagePull(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPull);
@@ -196,21 +204,16 @@ bool RankEngine::TryPushPull(uint32_t request, Effects& effects) {
   pull.transfer = request;
   pull.generation = slot.generation;
   std::memcpy(descriptor.payload, &pull, sizeof(pull));
-  if (!PushTo(producers_.back(), descriptor)) {
-    return false;
-  }
-  effects.to_daemon = true;
-  return true;
+  return StageToDaemon(descriptor, effects);
 }
 
 void RankEngine::FlushControl(Effects& effects) {
   for (uint32_t n = 0; n < kDrainBudget && view_.layout->control_first != 0; ++n) {
     const uint32_t request = view_.layout->control_first;
-    const uint32_t next = view_.request(request)->next;
-    if (!TryPushPull(request, effects)) {
+    if (!TryStagePull(request, effects)) {
       return;
     }
-    journal_.Set(&view_.layout->control_first, next);
+    journal_.Set(&view_.layout->control_first, view_.request(request)->next);
     journal_.Commit();
   }
 }

@@ -46,29 +46,49 @@ bool RankEngine::CanLeave(uint32_t destination) {
   return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 && HasCredit(destination);
 }
 
-// Pushes, and asks to be woken when the lane is full.
-bool RankEngine::PushTo(shm::LaneProducer& producer, const Descriptor& descriptor) {
-  if (producer.TryPush(descriptor)) {
-    return true;
+// Adds a push into the lane to the daemon, which lies in the session, to the open transaction: the
+// rest of the slot, its stamp, the tail. False: no room; asks to be woken when there is.
+bool RankEngine::StageToDaemon(const Descriptor& descriptor, Effects& effects) {
+  shm::LaneProducer& producer = producers_.back();
+  Descriptor* slot = producer.TryReserve();
+  if (slot == nullptr) {
+    producer.AskForRoom();
+    slot = producer.TryReserve();
+    if (slot == nullptr) {
+      return false;
+    }
   }
-  producer.AskForRoom();
-  return producer.TryPush(descriptor);
+  constexpr uint32_t kStampBytes = sizeof(descriptor.stamp);
+  uint64_t* const tail = &view_.layout->to_daemon.producer.tail;
+  journal_.SetBytes(reinterpret_cast<std::byte*>(slot) + kStampBytes,
+                    reinterpret_cast<const std::byte*>(&descriptor) + kStampBytes,
+                    sizeof(Descriptor) - kStampBytes);
+  journal_.Set(&slot->stamp, shm::StampOf(*tail));
+  journal_.Set(tail, *tail + 1);
+  effects.to_daemon = true;
+  return true;
 }
 
+// Pushes a message's first descriptor: to a local peer at once, to the daemon in the open
+// transaction, which the caller commits.
 bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
   const Peer& peer = peers_.by_rank[destination];
-  if (!PushTo(ProducerTo(destination), descriptor)) {
-    if (peer.local) {
-      effects.urgent.Add(peer.local_index);  // a full lane: somebody has to drain it
-      effects.lanes.Add(peer.local_index);
-    }
-    return false;
-  }
   if (peer.local) {
+    shm::LaneProducer& producer = ProducerTo(destination);
     effects.lanes.Add(peer.local_index);
+    if (!producer.TryPush(descriptor)) {
+      producer.AskForRoom();
+      if (!producer.TryPush(descriptor)) {
+        effects.urgent.Add(peer.local_index);  // a full lane: somebody has to drain it
+        return false;
+      }
+    }
   } else {
-    view_.layout->peers[destination].sent += 1;
-    effects.to_daemon = true;
+    if (!StageToDaemon(descriptor, effects)) {
+      return false;
+    }
+    uint32_t* const sent = &view_.layout->peers[destination].sent;
+    journal_.Set(sent, *sent + 1);
   }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
@@ -81,7 +101,8 @@ bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effe
   }
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
   std::memcpy(descriptor.payload, data, send.size_bytes);
-  return Push(send.destination, descriptor, effects);
+  const bool pushed = Push(send.destination, descriptor, effects);
+  return pushed && journal_.Commit();
 }
 
 uint32_t RankEngine::TryTakeCell(uint32_t destination) {
@@ -98,7 +119,7 @@ bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& 
   descriptor.flags = shm::kFlagCell;
   descriptor.cell = static_cast<uint16_t>(cell);
   if (CanLeave(send.destination) && Push(send.destination, descriptor, effects)) {
-    return true;
+    return journal_.Commit();
   }
   ProducerTo(send.destination).ReturnCell(cell);
   return false;
@@ -111,13 +132,16 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
     Complete(slot, death);
     return;
   }
-  if (!CanLeave(destination) || !Offer(request, effects)) {
+  if (CanLeave(destination) && Offer(request, effects)) {
+    journal_.Commit();
+  } else {
     Enqueue(request);
     statistics_.Add(shm::Statistic::kSendsQueued);
   }
 }
 
-// Pushes the first descriptor of a request's message. False: no room.
+// Pushes the first descriptor of a request's message; what else that changes is in the open
+// transaction, which the caller commits. False: no room.
 bool RankEngine::Offer(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
@@ -128,27 +152,31 @@ bool RankEngine::Offer(uint32_t request, Effects& effects) {
     if (!Push(destination, descriptor, effects)) {
       return false;
     }
-    Complete(slot, ErrorCode::kOk);
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kOk));
+    journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
     effects.self = true;
     return true;
   }
+  if (!peers_.by_rank[destination].local) {
+    journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
+    if (!Push(destination, RemoteOffer(request, send), effects)) {
+      journal_.Abandon();
+      return false;
+    }
+    return true;
+  }
   const uint32_t before = shm::LoadRelaxed(slot.state);
-  const bool local = peers_.by_rank[destination].local;
-  const Descriptor descriptor = local ? LocalOffer(request, send) : RemoteOffer(request, send);
+  const Descriptor descriptor = LocalOffer(request, send);
   // The state first: the other side may be done before Push returns.
-  shm::StoreRelease(slot.state, static_cast<uint32_t>(local ? RequestState::kTransferring
-                                                            : RequestState::kRemoteWait));
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kTransferring));
   if (!Push(destination, descriptor, effects)) {
     shm::StoreRelease(slot.state, before);
-    if (local) {  // nobody has seen the offer: a cancelled request leaves its transfer slot free
-      shm::StoreRelaxed(view_.inbox.transfer(request)->state,
-                        static_cast<uint32_t>(shm::TransferState::kIdle));
-    }
+    // Nobody has seen the offer: a request cancelled now leaves its transfer slot free.
+    shm::StoreRelaxed(view_.inbox.transfer(request)->state,
+                      static_cast<uint32_t>(shm::TransferState::kIdle));
     return false;
   }
-  if (local) {
-    effects.urgent.Add(peers_.by_rank[destination].local_index);
-  }
+  effects.urgent.Add(peers_.by_rank[destination].local_index);
   return true;
 }
 
@@ -180,7 +208,8 @@ Descriptor RankEngine::LocalOffer(uint32_t request, const SendArguments& send) {
 
 // Tells the daemon where the source is; it adds what a remote read needs.
 Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) {
-  const RequestLayout& slot = *view_.request(request);
+  RequestLayout& slot = *view_.request(request);
+  slot.transfer_index = 0;  // none of our own
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kRemoteRts, view_.rank, send);
   descriptor.flags = slot.buffer.region == 0 ? shm::kFlagSourcePrivate : 0;
   shm::RemoteRts rts{};
@@ -233,12 +262,17 @@ void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
   }
 }
 
-// Takes a queued send out of the middle of its queue (cancel, death).
+// Takes a queued send out of the middle of its queue (cancel, death), in the open transaction.
 void RankEngine::Unqueue(uint32_t request) {
-  RequestLayout& slot = *view_.request(request);
-  shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(slot.peer)];
+  shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(view_.request(request)->peer)];
+  Unchain(&peer.queue_first, &peer.queue_last, request);
+  journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
+}
+
+// Takes a request out of a chain, in the open transaction. One that is not in it changes nothing.
+void RankEngine::Unchain(uint32_t* first, uint32_t* last, uint32_t request) {
   uint32_t previous = 0;
-  uint32_t current = peer.queue_first;
+  uint32_t current = *first;
   for (uint32_t n = 0; current != 0 && current != request && n < view_.request_limit; ++n) {
     previous = current;
     current = view_.request(current)->next;
@@ -246,12 +280,11 @@ void RankEngine::Unqueue(uint32_t request) {
   if (current != request) {
     return;
   }
-  journal_.Set(previous == 0 ? &peer.queue_first : &view_.request(previous)->next, slot.next);
-  if (slot.next == 0) {
-    journal_.Set(&peer.queue_last, previous);
+  const uint32_t next = view_.request(request)->next;
+  journal_.Set(previous == 0 ? first : &view_.request(previous)->next, next);
+  if (next == 0) {
+    journal_.Set(last, previous);
   }
-  journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
-  journal_.Commit();
 }
 
 }  // namespace ferry::engine

@@ -52,7 +52,9 @@ struct alignas(4096) SessionLayout {
   uint32_t queued_sends;                // requests in state kQueued, over all peers
   uint32_t control_first;  // chain of matched remote receives that wait for space in to_daemon
   uint32_t control_last;
-  uint64_t reserved[14];
+  uint32_t credits_owed;  // peers with half a window or more drained and not yet returned
+  uint32_t reserved0;
+  uint64_t reserved[13];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
 };
@@ -62,6 +64,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
 FERRY_ASSERT_OFFSET(SessionLayout, counters, 1408);
 FERRY_ASSERT_OFFSET(SessionLayout, request_fresh, 1792);
+FERRY_ASSERT_OFFSET(SessionLayout, credits_owed, 1808);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 

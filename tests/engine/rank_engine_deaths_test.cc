@@ -162,7 +162,9 @@ TEST_F(RankEngineDeathsTest, ReceivesWhatHadArrivedBeforeTheEpochIsThere) {
   shm::StoreRelease(node_.view(0).layout->peers[kDead].dead,
                     static_cast<uint32_t>(ErrorCode::kPeerDied));
   EXPECT_EQ(rank().Receive(kDead, 7, 16).data, "last words");
-  EXPECT_EQ(rank().Receive(kDead, 7, 16).error, ErrorCode::kPeerDied);
+  const uint32_t later = rank().Irecv(kDead, 7, 16);
+  Die();
+  EXPECT_EQ(rank().Finish(later).error, ErrorCode::kPeerDied);
 }
 
 TEST_F(RankEngineDeathsTest, EachEngineOfTheSessionLearnsOfTheDeath) {

@@ -194,6 +194,7 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, queued_sends, 1796);
   EXPECT_AT(SessionLayout, control_first, 1800);
   EXPECT_AT(SessionLayout, control_last, 1804);
+  EXPECT_AT(SessionLayout, credits_owed, 1808);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
 }
