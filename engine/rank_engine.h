@@ -144,7 +144,7 @@ class RankEngine {
   // Matching (rank_engine_receive.cc).
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
-  void PublishTransfer(const shm::RequestLayout& slot, const Arrival& arrival, Effects& effects);
+  void PublishTransfer(uint32_t request, Effects& effects);
   void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
   void StagePull(uint32_t request, Effects& effects);
   bool TryStagePull(uint32_t request, Effects& effects);

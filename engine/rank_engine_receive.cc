@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/rank_engine.h"
+#include "engine/transfer.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -119,8 +120,7 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
   if (orphan) [[unlikely]] {
     FailIfDead(request);  // announced before the death, but the data will not come
   } else if (state == RequestState::kTransferring) {
-    PublishTransfer(slot, arrival, effects);
-    effects.AddTransfer(request);
+    PublishTransfer(request, effects);
   }
 }
 
@@ -134,22 +134,19 @@ void RankEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
 }
 
 // Fills in the destination and lets everybody copy.
-void RankEngine::PublishTransfer(const RequestLayout& slot, const Arrival& arrival,
-                                 Effects& effects) {
-  const Peer& sender = peers_.by_rank[arrival.source];
+void RankEngine::PublishTransfer(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const Peer& sender = peers_.by_rank[slot.transfer_rank];
   shm::TransferLayout* transfer = sender.inbox.transfer(slot.transfer_index);
-  // Pairs with RankEngine::LocalOffer: the source is there.
-  const auto offered = static_cast<uint32_t>(shm::TransferState::kOffered);
-  if (transfer == nullptr || shm::LoadAcquire(transfer->state) != offered ||
-      transfer->generation != slot.transfer_generation) {
-    // The sender is dead or took its offer back; its death completes the request.
+  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  if (transfer == nullptr ||
+      !MatchTransfer(*transfer, slot.transfer_generation, slot.buffer, size_bytes)) {
+    statistics_.Add(shm::Statistic::kErrors);
+    Complete(slot, ErrorCode::kCorrupt);  // it offers nothing of the kind
     return;
   }
-  transfer->destination = slot.buffer;
-  transfer->size_bytes = std::min(slot.message_bytes, slot.size_bytes);
-  // Pairs with Transfer::Claim: publishes the destination.
-  shm::StoreRelease(transfer->state, static_cast<uint32_t>(shm::TransferState::kMatched));
-  if (transfer->size_bytes > options_.single_chunk_max_bytes) {
+  effects.AddTransfer(request);
+  if (size_bytes > options_.single_chunk_max_bytes) {
     effects.wakes.Add(sender.local_index);  // the sender may help to copy
   }
 }
@@ -159,17 +156,14 @@ void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arriv
   shm::RemoteRts rts;
   std::memcpy(&rts, arrival.descriptor.payload, sizeof(rts));
   shm::TransferLayout& transfer = *view_.inbox.transfer(request);
-  transfer.generation = slot.generation;
-  transfer.source = rts.where;
-  transfer.destination = slot.buffer;
-  transfer.size_bytes = std::min(slot.message_bytes, slot.size_bytes);
-  transfer.source_rank = arrival.source;
-  transfer.destination_rank = view_.rank;
   transfer.remote_key = rts.key;
   transfer.remote_request = rts.send_request;
   transfer.remote_generation = rts.send_generation;
   transfer.remote_flags = arrival.descriptor.flags;
-  shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kMatched));
+  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  DescribeTransfer(transfer, slot.generation,
+                   {rts.where, size_bytes, options_.chunk_bytes, arrival.source, view_.rank},
+                   slot.buffer);
   slot.transfer_rank = view_.rank;
   slot.transfer_index = request;
   slot.transfer_generation = slot.generation;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/rank_engine.h"
+#include "engine/transfer.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -183,18 +184,8 @@ bool RankEngine::Offer(uint32_t request, Effects& effects) {
 // Describes the source in the transfer slot that belongs to the request.
 Descriptor RankEngine::LocalOffer(uint32_t request, const SendArguments& send) {
   RequestLayout& slot = *view_.request(request);
-  shm::TransferLayout& transfer = *view_.inbox.transfer(request);
-  transfer.generation = slot.generation;
-  transfer.source = slot.buffer;
-  transfer.size_bytes = slot.size_bytes;
-  transfer.chunk_bytes = options_.chunk_bytes;
-  transfer.source_rank = view_.rank;
-  transfer.destination_rank = send.destination;
-  shm::StoreRelaxed(transfer.claim, uint64_t{slot.generation} << 32);
-  shm::StoreRelaxed(transfer.done_chunks, 0);
-  shm::StoreRelaxed(transfer.error, 0);
-  // Pairs with RankEngine::MatchLocalRts: publishes the source.
-  shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kOffered));
+  OfferTransfer(*view_.inbox.transfer(request), slot.generation,
+                {slot.buffer, slot.size_bytes, options_.chunk_bytes, view_.rank, send.destination});
   slot.transfer_rank = view_.rank;
   slot.transfer_index = request;
   slot.transfer_generation = slot.generation;

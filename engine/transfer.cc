@@ -13,7 +13,14 @@ namespace {
 
 constexpr uint32_t kMinChunkBytes = 4096;
 
-// The words of a matched transfer, read once: the other side of the job can write to them.
+constexpr uint32_t kNoChunk = ~uint32_t{0};  // beyond the last of any message
+
+constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunk) {
+  return uint64_t{generation} << 32 | chunk;
+}
+
+// The words of a matched transfer, read once: the other side of the job can write to them. Acquire:
+// see WriteOffer.
 struct Plan {
   shm::Location source;
   shm::Location destination;
@@ -24,17 +31,41 @@ struct Plan {
   uint32_t chunks;
 };
 
+shm::Location ReadLocation(const shm::Location& where) {
+  return {shm::LoadAcquire(where.region), 0, shm::LoadAcquire(where.address)};
+}
+
+void WriteLocation(shm::Location& where, const shm::Location& value) {
+  shm::StoreRelease(where.region, value.region);
+  shm::StoreRelease(where.address, value.address);
+}
+
 Plan ReadPlan(const TransferLayout& slot) {
-  Plan plan{slot.source,
-            slot.destination,
-            slot.source_rank,
-            slot.destination_rank,
-            slot.size_bytes,
-            std::max(slot.chunk_bytes, kMinChunkBytes),
+  Plan plan{ReadLocation(slot.source),
+            ReadLocation(slot.destination),
+            shm::LoadAcquire(slot.source_rank),
+            shm::LoadAcquire(slot.destination_rank),
+            shm::LoadAcquire(slot.size_bytes),
+            std::max(shm::LoadAcquire(slot.chunk_bytes), kMinChunkBytes),
             0};
   const uint64_t chunks = (plan.size_bytes + plan.chunk_bytes - 1) / plan.chunk_bytes;
-  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, ~uint32_t{0}));
+  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kNoChunk));
   return plan;
+}
+
+// Claims are closed before anything else changes. A claimant that was stopped since an earlier life
+// of the slot may read words of both lives; but whoever reads one of the new (release, acquire)
+// finds the claims closed, so its claim fails.
+void WriteOffer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
+  shm::Exchange(slot.claim, ClaimWord(generation, kNoChunk), std::memory_order_acq_rel);
+  shm::StoreRelease(slot.generation, generation);
+  WriteLocation(slot.source, offer.source);
+  shm::StoreRelease(slot.size_bytes, offer.size_bytes);
+  shm::StoreRelease(slot.chunk_bytes, offer.chunk_bytes);
+  shm::StoreRelease(slot.source_rank, offer.source_rank);
+  shm::StoreRelease(slot.destination_rank, offer.destination_rank);
+  shm::StoreRelaxed(slot.done_chunks, 0);
+  shm::StoreRelaxed(slot.error, 0);
 }
 
 // Takes the next chunk of this generation. False: none is left.
@@ -42,7 +73,7 @@ bool Claim(TransferLayout& slot, uint32_t generation, uint32_t chunks, uint32_t*
   uint64_t claim = shm::LoadRelaxed(slot.claim);
   do {
     *chunk = static_cast<uint32_t>(claim);
-    if (static_cast<uint32_t>(claim >> 32) != generation || *chunk >= chunks) {
+    if (claim >> 32 != generation || *chunk >= chunks) {
       return false;
     }
   } while (!shm::CompareExchange(slot.claim, claim, claim + 1, std::memory_order_acq_rel));
@@ -65,21 +96,55 @@ ErrorCode CopyPart(const Plan& plan, uint32_t chunk, const Reach& destination, c
 
 }  // namespace
 
+void OfferTransfer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
+  WriteOffer(slot, generation, offer);
+  shm::StoreRelease(slot.claim, ClaimWord(generation, 0));
+  // Pairs with MatchTransfer: publishes the source.
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kOffered));
+}
+
+bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Location& destination,
+                   uint64_t size_bytes) {
+  // Pairs with OfferTransfer: the source is there.
+  if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kOffered) ||
+      shm::LoadAcquire(slot.generation) != generation) {
+    return false;
+  }
+  WriteLocation(slot.destination, destination);
+  shm::StoreRelease(slot.size_bytes, size_bytes);
+  // Pairs with CopyChunk: publishes the destination.
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
+  return true;
+}
+
+void DescribeTransfer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer,
+                      const shm::Location& destination) {
+  WriteOffer(slot, generation, offer);
+  WriteLocation(slot.destination, destination);
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
+}
+
 ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& memory) {
-  // Pairs with RankEngine::PublishTransfer: source and destination are there.
+  // Pairs with MatchTransfer: source and destination are there.
   if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kMatched) ||
-      slot.generation != generation) {
+      shm::LoadAcquire(slot.claim) >> 32 != generation) {
     return ChunkResult::kNothing;
   }
   const Plan plan = ReadPlan(slot);
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
-  const Reach source = memory.Resolve(plan.source_rank, plan.source, plan.size_bytes);
-  const Reach destination =
-      memory.Resolve(plan.destination_rank, plan.destination, plan.size_bytes);
+  Reach source;
+  Reach destination;
+  if (plan.size_bytes != 0) {  // without bytes there may be no buffers either
+    source = memory.Resolve(plan.source_rank, plan.source, plan.size_bytes);
+    destination = memory.Resolve(plan.destination_rank, plan.destination, plan.size_bytes);
+    if (!source.ok() || !destination.ok()) {
+      return ChunkResult::kNothing;
+    }
+  }
   uint32_t chunk = 0;
-  if (!source.ok() || !destination.ok() || !Claim(slot, generation, plan.chunks, &chunk)) {
+  if (!Claim(slot, generation, plan.chunks, &chunk)) {
     return ChunkResult::kNothing;
   }
   const ErrorCode error =
@@ -100,7 +165,7 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
 TransferProgress Look(const TransferLayout& slot, uint32_t generation) {
   // Pairs with CopyChunk's kDone.
   const auto state = static_cast<TransferState>(shm::LoadAcquire(slot.state));
-  if (slot.generation != generation ||
+  if (shm::LoadAcquire(slot.generation) != generation ||
       (state != TransferState::kDone && state != TransferState::kReleased)) {
     return {};
   }
@@ -108,7 +173,7 @@ TransferProgress Look(const TransferLayout& slot, uint32_t generation) {
 }
 
 void Release(TransferLayout& slot, uint32_t generation) {
-  if (slot.generation == generation) {
+  if (shm::LoadAcquire(slot.generation) == generation) {
     // Pairs with IsReusable: we have read all we need.
     shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kReleased));
   }

@@ -36,6 +36,25 @@ class MemoryAccess {
   virtual ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) = 0;
 };
 
+// What moves.
+struct TransferOffer {
+  shm::Location source;
+  uint64_t size_bytes = 0;
+  uint32_t chunk_bytes = 0;
+  uint32_t source_rank = 0;
+  uint32_t destination_rank = 0;
+};
+
+// The owner's first touch of a reusable slot: it may be matched from now on.
+void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer);
+// The receiver's part: `size_bytes` (cut to its capacity) may be copied to `destination` from now
+// on. False: the slot does not offer this generation.
+bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& destination,
+                   uint64_t size_bytes);
+// Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.
+void DescribeTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer,
+                      const shm::Location& destination);
+
 enum class ChunkResult {
   kNothing,   // not matched yet, all chunks claimed, or out of this process's reach
   kCopied,    // one chunk further

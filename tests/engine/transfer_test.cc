@@ -1,0 +1,248 @@
+// Chunks of a matched message, claimed by whoever is there.
+#include "engine/transfer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "shm/atomic.h"
+#include "tests/engine/rank_fixture.h"
+
+namespace ferry::engine {
+namespace {
+
+using shm::TransferLayout;
+using shm::TransferState;
+
+constexpr uint32_t kChunk = 4096;
+
+// Adds 1 to each byte of the destination that a byte is copied to; may refuse or fail.
+class CountingMemory : public MemoryAccess {
+ public:
+  Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t) override {
+    if (rank == refused_rank) {
+      return {};
+    }
+    return {reinterpret_cast<std::byte*>(where.address), 0, where.address};
+  }
+  ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) override {
+    copies.fetch_add(1);
+    if (destination.address == failing_address) {
+      return ErrorCode::kInvalidBuffer;
+    }
+    for (uint64_t i = 0; i < size_bytes; ++i) {
+      destination.mapped[i] = std::byte(static_cast<uint8_t>(destination.mapped[i]) +
+                                        static_cast<uint8_t>(source.mapped[i]));
+    }
+    return ErrorCode::kOk;
+  }
+
+  uint32_t refused_rank = ~uint32_t{0};
+  uint64_t failing_address = 0;
+  std::atomic<uint32_t> copies{0};
+};
+
+class TransferTest : public testing::Test {
+ protected:
+  void Match(uint64_t size_bytes, uint32_t generation) {
+    source_.assign(size_bytes, std::byte{1});
+    destination_.assign(size_bytes + 1, std::byte{0});
+    const auto place = [](const std::vector<std::byte>& bytes) {
+      return shm::Location{0, 0, reinterpret_cast<uint64_t>(bytes.data())};
+    };
+    OfferTransfer(slot_, generation, {place(source_), size_bytes, kChunk, 0, 1});
+    EXPECT_TRUE(MatchTransfer(slot_, generation, place(destination_), size_bytes));
+  }
+  void ExpectEachByteOnce() {
+    EXPECT_EQ(std::count(destination_.begin(), destination_.end() - 1, std::byte{1}),
+              static_cast<int64_t>(destination_.size() - 1));
+    EXPECT_EQ(destination_.back(), std::byte{0}) << "wrote past the end";
+  }
+
+  TransferLayout slot_{};
+  std::vector<std::byte> source_;
+  std::vector<std::byte> destination_;
+  CountingMemory memory_;
+};
+
+TEST_F(TransferTest, CopiesChunkByChunk) {
+  Match(2 * kChunk + 1, 3);
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_), ChunkResult::kCopied);
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_), ChunkResult::kCopied);
+  EXPECT_FALSE(Look(slot_, 3).done);
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_), ChunkResult::kFinished);
+  EXPECT_EQ(CopyChunk(slot_, 3, memory_), ChunkResult::kNothing);
+  EXPECT_TRUE(Look(slot_, 3).done);
+  EXPECT_EQ(Look(slot_, 3).error, ErrorCode::kOk);
+  ExpectEachByteOnce();
+}
+
+TEST_F(TransferTest, FinishesWithoutBytes) {
+  Match(0, 1);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+  EXPECT_TRUE(Look(slot_, 1).done);
+  EXPECT_EQ(memory_.copies.load(), 0U);
+}
+
+TEST_F(TransferTest, ClaimsOnlyWhatIsMatched) {
+  Match(kChunk, 1);
+  for (const TransferState state : {TransferState::kIdle, TransferState::kOffered,
+                                    TransferState::kDone, TransferState::kReleased}) {
+    slot_.state = static_cast<uint32_t>(state);
+    EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kNothing);
+  }
+}
+
+TEST_F(TransferTest, MatchesOnlyTheGenerationOnOffer) {
+  EXPECT_FALSE(MatchTransfer(slot_, 0, {}, 1));
+  OfferTransfer(slot_, 4, {{}, 1, kChunk, 0, 1});
+  EXPECT_FALSE(MatchTransfer(slot_, 3, {}, 1));
+  EXPECT_TRUE(MatchTransfer(slot_, 4, {}, 1));
+  EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 1)) << "only once";
+}
+
+TEST_F(TransferTest, WhatTheDaemonMovesIsNotForClaimants) {
+  Match(kChunk, 1);
+  CopyChunk(slot_, 1, memory_);
+  Release(slot_, 1);
+  DescribeTransfer(slot_, 2, {slot_.source, 10 * kChunk, kChunk, 0, 1}, slot_.destination);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kNothing);
+  EXPECT_EQ(CopyChunk(slot_, 2, memory_), ChunkResult::kNothing);
+  EXPECT_EQ(memory_.copies.load(), 1U);
+}
+
+TEST_F(TransferTest, StaleClaimantGetsNothing) {
+  Match(kChunk, 2);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kNothing);
+  EXPECT_FALSE(Look(slot_, 1).done);
+  Release(slot_, 1);
+  EXPECT_FALSE(IsReusable(slot_));
+  EXPECT_EQ(CopyChunk(slot_, 2, memory_), ChunkResult::kFinished);
+  EXPECT_FALSE(Look(slot_, 1).done);
+}
+
+TEST_F(TransferTest, ClaimantThatWasStoppedWhileTheSlotWasReusedGetsNothing) {
+  // It has seen kMatched of its own generation, then stands still in Resolve while the slot gets
+  // another, longer message.
+  class Stopped : public CountingMemory {
+   public:
+    Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override {
+      if (rank == 0) {
+        reuse();
+      }
+      return CountingMemory::Resolve(rank, where, size_bytes);
+    }
+    std::function<void()> reuse;
+  };
+  Match(kChunk, 1);
+  Stopped stopped;
+  stopped.reuse = [this] { Match(10 * kChunk, 2); };
+  EXPECT_EQ(CopyChunk(slot_, 1, stopped), ChunkResult::kNothing);
+  EXPECT_EQ(stopped.copies.load(), 0U);
+  EXPECT_EQ(slot_.done_chunks, 0U);
+}
+
+TEST_F(TransferTest, LeavesWhatItCannotReachToOthers) {
+  Match(kChunk, 1);
+  CountingMemory other;
+  for (const uint32_t rank : {0U, 1U}) {
+    other.refused_rank = rank;
+    EXPECT_EQ(CopyChunk(slot_, 1, other), ChunkResult::kNothing);
+  }
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+}
+
+TEST_F(TransferTest, ReportsTheErrorOfOneChunk) {
+  Match(3 * kChunk, 1);
+  memory_.failing_address = slot_.destination.address + kChunk;
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kCopied);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kCopied);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+  EXPECT_TRUE(Look(slot_, 1).done);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
+}
+
+TEST_F(TransferTest, ReusableAfterRelease) {
+  EXPECT_TRUE(IsReusable(slot_));
+  Match(1, 1);
+  EXPECT_FALSE(IsReusable(slot_));
+  CopyChunk(slot_, 1, memory_);
+  EXPECT_FALSE(IsReusable(slot_));
+  Release(slot_, 1);
+  EXPECT_TRUE(IsReusable(slot_));
+  EXPECT_TRUE(Look(slot_, 1).done) << "the sender may look later";
+}
+
+TEST_F(TransferTest, TinyChunksOfACorruptPeerAreEnlarged) {
+  Match(3 * kChunk, 1);
+  slot_.chunk_bytes = 0;
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kCopied);
+  slot_.chunk_bytes = 1;
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kCopied);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+  ExpectEachByteOnce();
+}
+
+class TransferThreadsTest : public TransferTest, public testing::WithParamInterface<uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Threads, TransferThreadsTest, testing::Values(2, 3, 4));
+
+TEST_P(TransferThreadsTest, CopyEachByteOnce) {
+  for (uint32_t round = 1; round <= 20; ++round) {
+    Match(100 * kChunk + round, round);
+    std::atomic<uint32_t> finished{0};
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < GetParam(); ++i) {
+      threads.emplace_back([&] {
+        ChunkResult result = ChunkResult::kCopied;
+        while (result == ChunkResult::kCopied) {
+          result = CopyChunk(slot_, round, memory_);
+        }
+        finished += result == ChunkResult::kFinished ? 1 : 0;
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    EXPECT_EQ(finished.load(), 1U);
+    EXPECT_TRUE(Look(slot_, round).done);
+    ExpectEachByteOnce();
+  }
+}
+
+TEST(TransferReuseTest, HelpersOfEarlierGenerationsDisturbNothing) {
+  // A helper copies whatever generation it last heard of, always a little late, while the slot is
+  // used for message after message.
+  constexpr uint32_t kMessages = 300;
+  TestNode node(NodeOptions{.request_limit = 4});
+  std::atomic<uint32_t> generation{0};
+  std::atomic<bool> over{false};
+  std::vector<std::thread> helpers;
+  for (uint32_t i = 0; i < 2; ++i) {
+    helpers.emplace_back([&] {
+      FlatMemory memory;
+      while (!over.load()) {
+        CopyChunk(*node.view(0).inbox.transfer(1), generation.load(), memory);
+      }
+    });
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    // Kept alive by the receiver until the helpers are through: both look at `done`.
+    const std::string data = Pattern(10'000 + 40'000 * (i % 3), i);
+    const uint32_t send = node[0].IsendByRequest(1, 7, data);
+    ASSERT_EQ(send, 1U);
+    generation.store(node[0].slot(send).generation);
+    ASSERT_EQ(node[1].Receive(0, 7, data.size()).data, data);
+    ASSERT_EQ(node[0].Wait(send).error, ErrorCode::kOk);
+  }
+  over.store(true);
+  for (std::thread& helper : helpers) {
+    helper.join();
+  }
+}
+
+}  // namespace
+}  // namespace ferry::engine
