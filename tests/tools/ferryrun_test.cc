@@ -114,9 +114,9 @@ TEST(FerryrunTest, TellsEachDaemonAboutTheJob) {
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(SortedLines(result.out),
-              ElementsAre("[0] create node 0 size 3 secret_bytes 32 placed 0 0 1 nodes 2",
-                          "[1] create node 0 size 3 secret_bytes 32 placed 0 0 1 nodes 2",
-                          "[2] create node 1 size 3 secret_bytes 32 placed 0 0 1 nodes 2"));
+              ElementsAre("[0] create node 0 size 3 secret_bytes 64 placed 0 0 1 nodes 2",
+                          "[1] create node 0 size 3 secret_bytes 64 placed 0 0 1 nodes 2",
+                          "[2] create node 1 size 3 secret_bytes 64 placed 0 0 1 nodes 2"));
 }
 
 TEST(FerryrunTest, LabelsAlignFromTenRanksOn) {

@@ -40,7 +40,7 @@ std::string Hex(std::string_view bytes) {
 Job::Job(const std::vector<JobNode>& nodes, uint32_t ranks)
     : nodes_(&nodes),
       id_(Hex(RandomBytes(kIdBytes))),
-      secret_(RandomBytes(kSecretBytes)),
+      secret_(Hex(RandomBytes(kSecretBytes))),
       node_of_rank_(PlaceInBlocks(ranks, static_cast<uint32_t>(nodes.size()))) {}
 
 Job::Job(Job&& other) noexcept
@@ -85,7 +85,7 @@ std::vector<std::string> Job::Environment(uint32_t rank, config::Options options
   options.node = node_of_rank_[rank];
   options.run_directory = (*nodes_)[options.node].run_directory;
   options.job_id = id_;
-  options.job_secret = Hex(secret_);
+  options.job_secret = secret_;
   options.rank = rank;
   options.size = size();
   return config::EnvironmentFor(options);

@@ -37,7 +37,7 @@ class Job {
 
   const std::vector<JobNode>* nodes_;
   std::string id_;
-  std::string secret_;  // as bytes
+  std::string secret_;  // text, since it travels in the environment
   std::vector<uint32_t> node_of_rank_;
   size_t created_ = 0;  // at so many nodes
 };

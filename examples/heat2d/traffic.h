@@ -1,0 +1,22 @@
+// What Ferry's counters say about a stretch of the program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ferry/ferry.hpp"
+
+namespace heat2d {
+
+// The counters of this rank, by index.
+std::vector<uint64_t> ReadCounters();
+
+// Collective: the increase since `before`, added up over all ranks; known to rank 0.
+std::vector<uint64_t> TrafficSince(const ferry::Session& session,
+                                   const std::vector<uint64_t>& before);
+
+// Messages and bytes sent, and a table of the share that took each path.
+std::string TrafficText(const std::vector<uint64_t>& traffic);
+
+}  // namespace heat2d
