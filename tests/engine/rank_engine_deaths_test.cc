@@ -82,6 +82,17 @@ TEST_F(RankEngineDeathsTest, FailsNewSends) {
   EXPECT_EQ(rank().Finish(rank().Isend(kAlive, 7, "x")).error, ErrorCode::kOk);
 }
 
+TEST_F(RankEngineDeathsTest, FailsProbes) {
+  node_[kDead].Isend(0, 7, "last words");
+  Die();
+  ProbeResult result;
+  EXPECT_EQ(rank().engine().Probe({0, static_cast<int32_t>(kDead), 7}, &result), ErrorCode::kOk);
+  EXPECT_EQ(rank().engine().Probe({0, static_cast<int32_t>(kDead), 8}, &result),
+            ErrorCode::kPeerDied);
+  EXPECT_EQ(rank().engine().Probe({0, static_cast<int32_t>(kAlive), 8}, &result),
+            ErrorCode::kWouldBlock);
+}
+
 TEST_F(RankEngineDeathsTest, FailsTransfersUnderWay) {
   const uint32_t send = rank().Isend(kDead, 7, Pattern(20'000, 1));
   const uint32_t alive = rank().Isend(kAlive, 7, Pattern(20'000, 2));

@@ -165,18 +165,19 @@ TEST(RankEngineQueueTest, CannotCancelWhatHasMatched) {
 TEST(RankEngineQueueTest, ProbeLeavesTheMessage) {
   TestNode node;
   ProbeResult result;
-  EXPECT_FALSE(node[1].engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &result));
+  EXPECT_EQ(node[1].engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &result),
+            ErrorCode::kWouldBlock);
   node[0].Isend(1, 7, "first");
   node[0].Isend(1, 8, Pattern(20'000, 1));
   node[1].Progress();
-  ASSERT_TRUE(node[1].engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &result));
+  ASSERT_EQ(node[1].engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &result), ErrorCode::kOk);
   EXPECT_EQ(result.source, 0);
   EXPECT_EQ(result.tag, 7);
   EXPECT_EQ(result.size_bytes, 5U);
-  ASSERT_TRUE(node[1].engine().Probe({0, 0, 8}, &result));
+  ASSERT_EQ(node[1].engine().Probe({0, 0, 8}, &result), ErrorCode::kOk);
   EXPECT_EQ(result.size_bytes, 20'000U);
-  EXPECT_FALSE(node[1].engine().Probe({0, 0, 9}, &result));
-  EXPECT_FALSE(node[1].engine().Probe({1, 0, 8}, &result));
+  EXPECT_EQ(node[1].engine().Probe({0, 0, 9}, &result), ErrorCode::kWouldBlock);
+  EXPECT_EQ(node[1].engine().Probe({1, 0, 8}, &result), ErrorCode::kWouldBlock);
   EXPECT_EQ(node[1].Receive(0, 7, 16).data, "first");
 }
 
