@@ -328,9 +328,7 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Pack
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
   StatusOr<std::shared_ptr<Region>> region =
       AdoptRegion(std::move(packet.fds[0]), request.region, request.size_bytes);
-  if (!region.ok()) {
-    return region.status();
-  }
+  FERRY_RETURN_IF_ERROR(region.status());
   FERRY_RETURN_IF_ERROR(server_.registry_.OfferRegion(*session_, *region));
   Answer(request.header, {}, (*region)->mapping.size_bytes());
   return {};
@@ -341,9 +339,7 @@ Status AttachConnection::HandlePeerInbox(const attach::PeerRequest& request) {
     return Malformed("a request came before kAttach");
   }
   StatusOr<std::shared_ptr<Session>> peer = server_.registry_.FindPeer(*session_, request.rank);
-  if (!peer.ok()) {
-    return peer.status();
-  }
+  FERRY_RETURN_IF_ERROR(peer.status());
   const std::array<int, 1> fds = {(*peer)->inbox_fd.get()};
   Answer(request.header, {}, (*peer)->inbox_map.size_bytes(), fds);
   return {};
@@ -354,9 +350,7 @@ Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
     return Malformed("a request came before kAttach");
   }
   StatusOr<std::shared_ptr<Session>> peer = server_.registry_.FindPeer(*session_, request.rank);
-  if (!peer.ok()) {
-    return peer.status();
-  }
+  FERRY_RETURN_IF_ERROR(peer.status());
   const std::shared_ptr<const Region> region = (*peer)->FindRegion(request.region);
   if (region == nullptr) {
     return {ErrorCode::kNotFound, "rank " + std::to_string(request.rank) + " has no region " +

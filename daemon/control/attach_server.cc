@@ -31,9 +31,7 @@ Status AttachServer::Listen(const std::string& path) {
             "pidfd_open does not work here: Ferry needs Linux 5.4 or later"};
   }
   StatusOr<UniqueFd> socket = ListenSeqpacket(path, 0666);
-  if (!socket.ok()) {
-    return socket.status();
-  }
+  FERRY_RETURN_IF_ERROR(socket.status());
   listener_.assign(socket->Release());
   AcceptSoon();
   return {};

@@ -157,7 +157,7 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
 std::unique_ptr<Job> MakeJob(JobSpec spec) {
   auto job = std::make_unique<Job>();
   job->plan.job_id = spec.id;
-  job->plan.key = JobKey(spec.secret, spec.id);
+  job->plan.key = DeriveKey(spec.secret, "job key|" + spec.id);
   job->plan.node = spec.node;
   job->plan.node_of_rank = spec.node_of_rank;
   std::vector<uint32_t> next_index(spec.node_addresses.size(), 0);

@@ -13,6 +13,7 @@ bool WorthAnotherTry(const Status& status) {
     case ErrorCode::kNotFound:  // the job may not have been created there yet
     case ErrorCode::kNodeUnreachable:
     case ErrorCode::kTimeout:
+    case ErrorCode::kDaemonDied:  // it took us for dead: the next heartbeat ends the link
       return true;
     default:
       return false;
@@ -163,9 +164,7 @@ StatusOr<Job*> JobRegistry::CheckPeerRequest(const std::string& job_id, const st
 Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
   StatusOr<Job*> found =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
-  if (!found.ok()) {
-    return found.status();
-  }
+  FERRY_RETURN_IF_ERROR(found.status());
   Job& job = **found;
   if (request.node() >= job.nodes.size() || request.node() == job.spec.node) {
     return {ErrorCode::kInvalidArgument,
@@ -198,9 +197,7 @@ Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
 Status JobRegistry::NodeLeft(const control::LeftRequest& request) {
   StatusOr<Job*> found =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
-  if (!found.ok()) {
-    return found.status();
-  }
+  FERRY_RETURN_IF_ERROR(found.status());
   Job& job = **found;
   for (const control::RankEnd& left : request.ranks()) {
     if (left.rank() >= job.size() || job.IsLocal(left.rank())) {

@@ -102,9 +102,7 @@ Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const 
 
 StatusOr<UniqueFd> ListenSeqpacket(const std::string& path, unsigned mode) {
   StatusOr<sockaddr_un> address = UnixAddress(path);
-  if (!address.ok()) {
-    return address.status();
-  }
+  FERRY_RETURN_IF_ERROR(address.status());
   StatusOr<UniqueFd> fd = SeqpacketSocket();
   if (!fd.ok()) {
     return fd;
@@ -119,9 +117,7 @@ StatusOr<UniqueFd> ListenSeqpacket(const std::string& path, unsigned mode) {
 
 StatusOr<UniqueFd> ConnectSeqpacket(const std::string& path) {
   StatusOr<sockaddr_un> address = UnixAddress(path);
-  if (!address.ok()) {
-    return address.status();
-  }
+  FERRY_RETURN_IF_ERROR(address.status());
   StatusOr<UniqueFd> fd = SeqpacketSocket();
   if (fd.ok() &&
       connect(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {

@@ -68,8 +68,8 @@ std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t 
   return HmacSha256(secret, std::string(job_id) + "|" + std::to_string(incarnation));
 }
 
-uint64_t JobKey(std::string_view secret, std::string_view job_id) {
-  const std::string digest = HmacSha256(secret, "job key|" + std::string(job_id));
+uint64_t DeriveKey(std::string_view secret, std::string_view text) {
+  const std::string digest = HmacSha256(secret, text);
   uint64_t key = 0;
   std::memcpy(&key, digest.data(), sizeof(key));
   return key == 0 ? 1 : key;

@@ -24,7 +24,7 @@ std::string HexText(std::span<const uint8_t> bytes);
 
 // HMAC-SHA256 (RFC 2104) over job and sender: a daemon that knows the job's secret made it.
 std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t incarnation);
-// The number that names a job in packets between daemons: the same on all its nodes, never 0.
-uint64_t JobKey(std::string_view secret, std::string_view job_id);
+// A number, never 0, that only who knows the secret can find.
+uint64_t DeriveKey(std::string_view secret, std::string_view text);
 
 }  // namespace ferry::daemon

@@ -40,29 +40,25 @@ StatusOr<shm::Mapping> MapChecked(int fd, uint64_t size_bytes, shm::SegmentKind 
   return mapping;
 }
 
-// A copy of the header whose fields fit the session.
-StatusOr<shm::SegmentHeader> CheckedHeader(const shm::Mapping& mapping, const Session& session,
-                                           const char* name) {
-  const auto* live = reinterpret_cast<const shm::SegmentHeader*>(mapping.base());
-  shm::SegmentHeader header{};
-  header.rank = shm::LoadRelaxed(live->rank);
-  header.job_size = shm::LoadRelaxed(live->job_size);
-  header.local_size = shm::LoadRelaxed(live->local_size);
-  header.request_limit = shm::LoadRelaxed(live->request_limit);
-  if (header.rank != session.rank) {
-    return Bad(name, Differs("the rank", header.rank, session.rank));
+// The request limit in the header, which must be that of the session's rank.
+StatusOr<uint32_t> CheckedRequestLimit(const shm::Mapping& mapping, const Session& session,
+                                       const char* name) {
+  const auto& header = *reinterpret_cast<const shm::SegmentHeader*>(mapping.base());
+  if (const uint32_t rank = shm::LoadRelaxed(header.rank); rank != session.rank) {
+    return Bad(name, Differs("the rank", rank, session.rank));
   }
-  if (header.job_size != session.job_size) {
-    return Bad(name, Differs("the job's size", header.job_size, session.job_size));
+  if (const uint32_t size = shm::LoadRelaxed(header.job_size); size != session.job_size) {
+    return Bad(name, Differs("the job's size", size, session.job_size));
   }
-  if (header.local_size != session.local_size) {
-    return Bad(name, Differs("the number of local ranks", header.local_size, session.local_size));
+  if (const uint32_t size = shm::LoadRelaxed(header.local_size); size != session.local_size) {
+    return Bad(name, Differs("the number of local ranks", size, session.local_size));
   }
-  if (header.request_limit == 0 || header.request_limit > kMaxRequestLimit) {
-    return Bad(name, "a request limit of " + std::to_string(header.request_limit) +
-                         " is out of range (1 to " + std::to_string(kMaxRequestLimit) + ")");
+  const uint32_t limit = shm::LoadRelaxed(header.request_limit);
+  if (limit == 0 || limit > kMaxRequestLimit) {
+    return Bad(name, "a request limit of " + std::to_string(limit) + " is out of range (1 to " +
+                         std::to_string(kMaxRequestLimit) + ")");
   }
-  return header;
+  return limit;
 }
 
 // The capacity of the match table, once it is sure that the table lies within the segment.
@@ -87,33 +83,22 @@ Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox
                      uint64_t inbox_bytes, Session* session) {
   auto session_map =
       MapChecked(session_fd.get(), session_bytes, shm::SegmentKind::kSession, "session");
-  if (!session_map.ok()) {
-    return session_map.status();
-  }
+  FERRY_RETURN_IF_ERROR(session_map.status());
   auto inbox_map = MapChecked(inbox_fd.get(), inbox_bytes, shm::SegmentKind::kInbox, "inbox");
-  if (!inbox_map.ok()) {
-    return inbox_map.status();
+  FERRY_RETURN_IF_ERROR(inbox_map.status());
+  const auto limit = CheckedRequestLimit(*session_map, *session, "session");
+  FERRY_RETURN_IF_ERROR(limit.status());
+  const auto inbox_limit = CheckedRequestLimit(*inbox_map, *session, "inbox");
+  FERRY_RETURN_IF_ERROR(inbox_limit.status());
+  if (*inbox_limit != *limit) {
+    return Bad("inbox", Differs("the request limit", *inbox_limit, *limit));
   }
-  const auto session_header = CheckedHeader(*session_map, *session, "session");
-  if (!session_header.ok()) {
-    return session_header.status();
-  }
-  const auto inbox_header = CheckedHeader(*inbox_map, *session, "inbox");
-  if (!inbox_header.ok()) {
-    return inbox_header.status();
-  }
-  const uint32_t limit = session_header->request_limit;
-  if (inbox_header->request_limit != limit) {
-    return Bad("inbox", Differs("the request limit", inbox_header->request_limit, limit));
-  }
-  if (inbox_map->size_bytes() < shm::InboxSizeBytes(session->local_size, limit)) {
+  if (inbox_map->size_bytes() < shm::InboxSizeBytes(session->local_size, *limit)) {
     return Bad("inbox", "it is too small for its lanes and transfers");
   }
-  const auto capacity = CheckedCapacity(*session_map, limit);
-  if (!capacity.ok()) {
-    return capacity.status();
-  }
-  session->request_limit = limit;
+  const auto capacity = CheckedCapacity(*session_map, *limit);
+  FERRY_RETURN_IF_ERROR(capacity.status());
+  session->request_limit = *limit;
   session->match_capacity = *capacity;
   session->session_map = std::move(*session_map);
   session->inbox_map = std::move(*inbox_map);

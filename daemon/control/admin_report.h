@@ -1,0 +1,28 @@
+// What ferryctl shows, collected from jobs and from the shared memory of their ranks.
+//
+// Thread: the control thread; never blocks. Words of shared memory are read once each, with relaxed
+// loads, and bounded by what was checked at attach: a rank can make its own lines wrong, nothing
+// else.
+#pragma once
+
+#include <string>
+
+#include "common/status.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/progress/data_plane.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+// Jobs, sessions and regions; the rest of the reply is the caller's.
+void ReportStatus(const JobRegistry& registry, control::StatusReply* reply);
+void ReportSessions(const JobRegistry& registry, control::SessionsReply* reply);
+// Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
+Status ReportCounters(const JobRegistry& registry, const control::CountersRequest& request,
+                      control::CountersReply* reply);
+// What the rank's unfinished requests wait for, at most 1000 of them. kNotFound.
+Status ReportWhy(const JobRegistry& registry, const control::WhyRequest& request,
+                 control::WhyReply* reply);
+void ReportNic(const NicStatistics& statistics, control::NicStatus* nic);
+
+}  // namespace ferry::daemon

@@ -1,0 +1,206 @@
+#include "daemon/control/admin_service.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/control/admin_report.h"
+#include "daemon/control/grpc_status.h"
+
+namespace ferry::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kMaxWatchers = 16;  // each holds a thread
+constexpr uint32_t kMaxRanksWithoutCheck = 1U << 20;
+constexpr milliseconds kHangUpCheck(500);  // a watcher that left is noticed within this time
+
+// "Status" is a method of the service; the class needs its full name here.
+using Outcome = ::ferry::Status;
+
+JobSpec SpecFrom(const control::CreateJobRequest& request) {
+  JobSpec spec;
+  spec.id = request.job_id();
+  spec.secret = request.secret();
+  spec.owner = request.has_uid() ? request.uid() : geteuid();
+  spec.node = request.node();
+  spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+  spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
+  return spec;
+}
+
+}  // namespace
+
+// ---- ChangeSignal ----
+
+void ChangeSignal::Notify() {
+  std::lock_guard lock(mutex_);
+  ++count_;
+  changed_.notify_all();
+}
+
+void ChangeSignal::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+uint64_t ChangeSignal::Wait(uint64_t seen, milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [&] { return closed_ || count_ != seen; });
+  return count_;
+}
+
+bool ChangeSignal::closed() const {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+// ---- Jobs ----
+
+AdminService::AdminService(AdminContext context)
+    : context_(std::move(context)), started_ns_(MonotonicNs()) {}
+
+grpc::Status AdminService::CreateJob(grpc::ServerContext*, const control::CreateJobRequest* request,
+                                     control::CreateJobReply*) {
+  const auto placed = static_cast<uint32_t>(request->node_of_rank_size());
+  if (request->size() != placed || placed > kMaxRanksWithoutCheck) {
+    return ToGrpc({ErrorCode::kInvalidArgument,
+                   "job " + request->job_id() + ": it has " + std::to_string(request->size()) +
+                       " ranks, but node_of_rank places " + std::to_string(placed)});
+  }
+  const Outcome outcome =
+      context_.loop.Run([&] { return context_.registry.CreateJob(SpecFrom(*request)); });
+  if (outcome.ok()) {
+    spdlog::info("job {}: created, {} ranks on {} nodes", request->job_id(), placed,
+                 request->node_addresses_size());
+  } else {
+    spdlog::warn("job not created: {}", outcome.message());
+  }
+  return ToGrpc(outcome);
+}
+
+grpc::Status AdminService::DestroyJob(grpc::ServerContext*,
+                                      const control::DestroyJobRequest* request,
+                                      control::DestroyJobReply*) {
+  return ToGrpc(context_.loop.Run([&] { return context_.registry.DestroyJob(request->job_id()); }));
+}
+
+// ---- Reports ----
+
+void AdminService::FillStatus(control::StatusReply* reply) {
+  reply->set_pid(static_cast<uint32_t>(getpid()));
+  reply->set_uptime_ms((MonotonicNs() - started_ns_) / 1'000'000);
+  reply->set_run_directory(context_.run_directory);
+  context_.loop.Run([&] {
+    *reply->mutable_node() = context_.links.self();
+    for (control::PeerStatus& peer : context_.links.Report()) {
+      *reply->add_peers() = std::move(peer);
+    }
+    ReportStatus(context_.registry, reply);
+  });
+}
+
+grpc::Status AdminService::Status(grpc::ServerContext*, const control::StatusRequest*,
+                                  control::StatusReply* reply) {
+  FillStatus(reply);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Sessions(grpc::ServerContext*, const control::SessionsRequest*,
+                                    control::SessionsReply* reply) {
+  context_.loop.Run([&] { ReportSessions(context_.registry, reply); });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Counters(grpc::ServerContext*, const control::CountersRequest* request,
+                                    control::CountersReply* reply) {
+  return ToGrpc(
+      context_.loop.Run([&] { return ReportCounters(context_.registry, *request, reply); }));
+}
+
+grpc::Status AdminService::Nics(grpc::ServerContext*, const control::NicsRequest*,
+                                control::NicsReply* reply) {
+  ReportNic(context_.data_plane.Nic(), reply->add_nics());
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Gpus(grpc::ServerContext*, const control::GpusRequest*,
+                                control::GpusReply* reply) {
+  if (context_.gpus != nullptr) {
+    for (control::GpuStatus& gpu : context_.gpus()) {
+      *reply->add_gpus() = std::move(gpu);
+    }
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Why(grpc::ServerContext*, const control::WhyRequest* request,
+                               control::WhyReply* reply) {
+  return ToGrpc(context_.loop.Run([&] { return ReportWhy(context_.registry, *request, reply); }));
+}
+
+// ---- Life ----
+
+grpc::Status AdminService::Drain(grpc::ServerContext* context, const control::DrainRequest*,
+                                 control::DrainReply*) {
+  context_.loop.Run([&] { context_.registry.Drain(); });
+  const uint64_t deadline_ns = MonotonicNs() + context_.drain_timeout_ms * 1'000'000;
+  uint64_t seen = 0;
+  while (true) {
+    const uint64_t ranks = context_.loop.Run([&] { return context_.registry.local_ranks(); });
+    if (ranks == 0) {
+      return grpc::Status::OK;
+    }
+    if (MonotonicNs() >= deadline_ns || context->IsCancelled() || context_.changes.closed()) {
+      return ToGrpc({ErrorCode::kTimeout, std::to_string(ranks) + " ranks have not left after " +
+                                              std::to_string(context_.drain_timeout_ms) +
+                                              " ms (drain_timeout_ms); ferryd goes on draining"});
+    }
+    seen = context_.changes.Wait(seen, kHangUpCheck);
+  }
+}
+
+grpc::Status AdminService::Shutdown(grpc::ServerContext*, const control::ShutdownRequest* request,
+                                    control::ShutdownReply*) {
+  context_.request_stop(request->now());
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Watch(grpc::ServerContext* context, const control::WatchRequest* request,
+                                 grpc::ServerWriter<control::StatusReply>* writer) {
+  {
+    std::lock_guard lock(watchers_mutex_);
+    if (watchers_ >= kMaxWatchers) {
+      return ToGrpc({ErrorCode::kLimitExceeded,
+                     "there are " + std::to_string(watchers_) + " watchers already"});
+    }
+    ++watchers_;
+  }
+  const milliseconds interval(request->interval_ms() == 0 ? UINT32_MAX : request->interval_ms());
+  uint64_t written_ns = 0;
+  uint64_t seen = 0;
+  uint64_t count = 0;
+  while (!context->IsCancelled() && !context_.changes.closed()) {
+    const bool due = milliseconds((MonotonicNs() - written_ns) / 1'000'000) >= interval;
+    if (written_ns == 0 || due || count != seen) {
+      seen = count;
+      written_ns = MonotonicNs();
+      control::StatusReply reply;
+      FillStatus(&reply);
+      if (!writer->Write(reply)) {
+        break;
+      }
+    }
+    count = context_.changes.Wait(seen, std::min(kHangUpCheck, interval));
+  }
+  std::lock_guard lock(watchers_mutex_);
+  --watchers_;
+  return grpc::Status::OK;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,91 @@
+// The gRPC service Admin: launchers and administrators. The socket's file mode (0600) says who may
+// call.
+//
+// Calls run on gRPC's pool and reach the jobs through the control loop; Drain and Watch wait there.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "daemon/control/control_loop.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/peer_links.h"
+#include "daemon/progress/data_plane.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry::daemon {
+
+// Counts the changes of a status, and wakes who waits for one. Any thread.
+class ChangeSignal {
+ public:
+  void Notify();
+  // For good: every wait returns at once.
+  void Close();
+  // Returns the count once it differs from `seen`, or after `timeout`.
+  uint64_t Wait(uint64_t seen, std::chrono::milliseconds timeout);
+  bool closed() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t count_ = 0;
+  bool closed_ = false;
+};
+
+// What the service needs; all must outlive it, and the loop must run until the server has shut
+// down.
+struct AdminContext {
+  ControlLoop& loop;
+  JobRegistry& registry;
+  PeerLinks& links;
+  DataPlane& data_plane;
+  ChangeSignal& changes;
+  std::string run_directory;
+  uint64_t drain_timeout_ms = 0;
+  std::function<std::vector<control::GpuStatus>()> gpus;
+  std::function<void(bool now)> request_stop;
+};
+
+class AdminService final : public control::Admin::Service {
+ public:
+  explicit AdminService(AdminContext context);
+
+  grpc::Status CreateJob(grpc::ServerContext* context, const control::CreateJobRequest* request,
+                         control::CreateJobReply* reply) override;
+  grpc::Status DestroyJob(grpc::ServerContext* context, const control::DestroyJobRequest* request,
+                          control::DestroyJobReply* reply) override;
+  grpc::Status Status(grpc::ServerContext* context, const control::StatusRequest* request,
+                      control::StatusReply* reply) override;
+  grpc::Status Sessions(grpc::ServerContext* context, const control::SessionsRequest* request,
+                        control::SessionsReply* reply) override;
+  grpc::Status Counters(grpc::ServerContext* context, const control::CountersRequest* request,
+                        control::CountersReply* reply) override;
+  grpc::Status Nics(grpc::ServerContext* context, const control::NicsRequest* request,
+                    control::NicsReply* reply) override;
+  grpc::Status Gpus(grpc::ServerContext* context, const control::GpusRequest* request,
+                    control::GpusReply* reply) override;
+  grpc::Status Why(grpc::ServerContext* context, const control::WhyRequest* request,
+                   control::WhyReply* reply) override;
+  // Returns when no rank is left; DEADLINE_EXCEEDED after drain_timeout_ms, and goes on draining.
+  grpc::Status Drain(grpc::ServerContext* context, const control::DrainRequest* request,
+                     control::DrainReply* reply) override;
+  grpc::Status Shutdown(grpc::ServerContext* context, const control::ShutdownRequest* request,
+                        control::ShutdownReply* reply) override;
+  grpc::Status Watch(grpc::ServerContext* context, const control::WatchRequest* request,
+                     grpc::ServerWriter<control::StatusReply>* writer) override;
+
+ private:
+  void FillStatus(control::StatusReply* reply);
+
+  AdminContext context_;
+  const uint64_t started_ns_;
+  std::mutex watchers_mutex_;
+  int watchers_ = 0;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,120 @@
+#include "daemon/control/client_service.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "daemon/control/grpc_status.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr char kTokenKey[] = "ferry-token";
+
+std::string TokenOf(const grpc::ServerContextBase& context) {
+  const auto found = context.client_metadata().find(kTokenKey);
+  return found == context.client_metadata().end()
+             ? std::string()
+             : std::string(found->second.data(), found->second.size());
+}
+
+}  // namespace
+
+template <typename Function>
+Status ClientService::OnLoop(grpc::ServerContext* context, Function function) {
+  return loop_.Run([&]() -> Status {
+    StatusOr<std::shared_ptr<Session>> session = registry_.FindToken(TokenOf(*context));
+    FERRY_RETURN_IF_ERROR(session.status());
+    return function(*session);
+  });
+}
+
+grpc::ServerUnaryReactor* ClientService::JoinJob(grpc::CallbackServerContext* context,
+                                                 const control::JoinJobRequest*,
+                                                 control::JoinJobReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  loop_.Post([this, reactor, reply, token = TokenOf(*context)] {
+    StatusOr<std::shared_ptr<Session>> session = registry_.FindToken(token);
+    if (!session.ok()) {
+      return reactor->Finish(ToGrpc(session.status()));
+    }
+    registry_.Join(*session,
+                   [reactor, reply](const Status& status, const control::JoinJobReply& answer) {
+                     *reply = answer;
+                     reactor->Finish(ToGrpc(status));
+                   });
+  });
+  return reactor;
+}
+
+Status ClientService::Register(grpc::ServerContext* context,
+                               const control::RegisterRegionRequest& request) {
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Region> region;
+  FERRY_RETURN_IF_ERROR(OnLoop(context, [&](const std::shared_ptr<Session>& caller) -> Status {
+    StatusOr<std::shared_ptr<Region>> taken = registry_.TakeRegion(*caller, request);
+    FERRY_RETURN_IF_ERROR(taken.status());
+    session = caller;
+    region = *taken;
+    return session->AddRegion(region);
+  }));
+  // If the session ends meanwhile, the data plane refuses, and the region ends with the session.
+  Status status = data_plane_.AddRegion(session->job_id, session->rank, region);
+  if (!status.ok()) {
+    session->RemoveRegion(region->id);
+  }
+  return status;
+}
+
+grpc::Status ClientService::RegisterRegion(grpc::ServerContext* context,
+                                           const control::RegisterRegionRequest* request,
+                                           control::RegisterRegionReply*) {
+  return ToGrpc(Register(context, *request));
+}
+
+grpc::Status ClientService::DeregisterRegion(grpc::ServerContext* context,
+                                             const control::DeregisterRegionRequest* request,
+                                             control::DeregisterRegionReply*) {
+  std::shared_ptr<Session> session;
+  std::shared_ptr<const Region> region;
+  const Status status = OnLoop(context, [&](const std::shared_ptr<Session>& caller) -> Status {
+    session = caller;
+    region = session->RemoveRegion(request->region());
+    if (region == nullptr) {
+      return {ErrorCode::kNotFound, "rank " + std::to_string(session->rank) + " has no region " +
+                                        std::to_string(request->region())};
+    }
+    return {};
+  });
+  if (status.ok()) {
+    data_plane_.RemoveRegion(session->job_id, session->rank, region->id);
+  }
+  return ToGrpc(status);  // here the last hold on the memory goes
+}
+
+grpc::Status ClientService::ResolvePeers(grpc::ServerContext* context,
+                                         const control::ResolvePeersRequest* request,
+                                         control::ResolvePeersReply* reply) {
+  return ToGrpc(OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+    return registry_.Resolve(*session, *request, reply);
+  }));
+}
+
+grpc::Status ClientService::Detach(grpc::ServerContext* context, const control::DetachRequest*,
+                                   control::DetachReply*) {
+  return ToGrpc(OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+    registry_.Detach(*session);
+    return Status();
+  }));
+}
+
+grpc::Status ClientService::AbortJob(grpc::ServerContext* context,
+                                     const control::AbortJobRequest* request,
+                                     control::AbortJobReply*) {
+  return ToGrpc(OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+    registry_.Abort(*session, request->exit_code(), request->reason());
+    return Status();
+  }));
+}
+
+}  // namespace ferry::daemon

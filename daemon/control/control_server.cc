@@ -1,0 +1,283 @@
+#include "daemon/control/control_server.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "daemon/control/admin_service.h"
+#include "daemon/control/attach_server.h"
+#include "daemon/control/client_service.h"
+#include "daemon/control/control_loop.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/net_address.h"
+#include "daemon/control/peer_links.h"
+#include "daemon/control/peer_service.h"
+#include "daemon/control/run_directory.h"
+#include "daemon/control/secrets.h"
+
+namespace ferry::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kIdlePoll(20);   // while draining, for the data plane's last operations
+constexpr milliseconds kLastNews(500);  // for the other nodes to hear that our ranks ended
+constexpr milliseconds kGrpcGrace(200);
+constexpr uint64_t kStrayConnections = 64;  // to the attach socket, beside the ranks'
+
+RegistryLimits LimitsFrom(const config::Options& options) {
+  return {options.max_ranks, options.max_local_ranks, options.attach_timeout_ms};
+}
+
+void LogFromGrpc(gpr_log_func_args* line) {
+  const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
+  spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "grpc: {}", line->message);
+}
+
+// New files are the owner's only, while it lives.
+class PrivateFiles {
+ public:
+  PrivateFiles() : before_(umask(0177)) {}
+  ~PrivateFiles() { umask(before_); }
+
+ private:
+  const mode_t before_;
+};
+
+}  // namespace
+
+struct ControlServer::Parts {
+  Parts(const config::Options& options, DataPlane& data_plane, RunDirectory directory)
+      : options(options),
+        data_plane(data_plane),
+        directory(std::move(directory)),
+        registry(loop.context(), data_plane, LimitsFrom(options)),
+        links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}),
+        attach(loop.context(), registry, options.attach_timeout_ms,
+               options.max_local_ranks + kStrayConnections),
+        client_service(loop, registry, data_plane),
+        peer_service(loop, links, registry),
+        signals(loop.context()) {
+    registry.set_links(&links);
+    registry.set_on_change([this] { changes.Notify(); });
+  }
+
+  Status StartPeerServer();
+  Status StartLocalServer();
+  void SetIdentity(int port);
+  void WaitForSignal();
+  void Drain();
+  bool Drained();
+  void Stop();
+
+  const config::Options options;
+  DataPlane& data_plane;
+  RunDirectory directory;
+  ControlLoop loop;
+  ChangeSignal changes;
+  JobRegistry registry;
+  PeerLinks links;
+  AttachServer attach;
+  ClientService client_service;
+  std::optional<AdminService> admin_service;
+  PeerService peer_service;
+  boost::asio::signal_set signals;
+  std::string control_address;
+  std::unique_ptr<grpc::Server> peer_server;
+  std::unique_ptr<grpc::Server> local_server;
+  bool running = false;
+
+  std::mutex mutex;
+  std::condition_variable stop_requested;
+  bool stop = false;
+  bool stop_now = false;
+};
+
+// ---- Start ----
+
+Status ControlServer::Parts::StartPeerServer() {
+  FERRY_RETURN_IF_ERROR(CheckLoopback(options.control_address));
+  const HostPort address{options.control_address, static_cast<uint16_t>(options.control_port)};
+  FERRY_RETURN_IF_ERROR(ProbeListen(address, "control_port"));
+  grpc::ServerBuilder builder;
+  // gRPC would share the port with whoever else asks for it.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  int port = 0;
+  builder.AddListeningPort(address.Text(), grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&peer_service);
+  peer_server = builder.BuildAndStart();
+  if (peer_server == nullptr || port == 0) {
+    return {ErrorCode::kSystem, "cannot serve the control plane at " + address.Text()};
+  }
+  SetIdentity(port);
+  return {};
+}
+
+void ControlServer::Parts::SetIdentity(int port) {
+  control_address = HostPort{options.control_address, static_cast<uint16_t>(port)}.Text();
+  const std::vector<std::byte> fabric = data_plane.FabricAddress();
+  control::NodeIdentity self;
+  self.set_name(options.node_name);
+  self.set_incarnation(RandomId());
+  self.set_layout_version(kLayoutVersion);
+  self.set_protocol_version(kProtocolVersion);
+  self.set_control_address(control_address);
+  self.set_fabric_address(fabric.data(), fabric.size());
+  self.set_provider(data_plane.Nic().provider);
+  links.set_self(std::move(self));
+}
+
+Status ControlServer::Parts::StartLocalServer() {
+  grpc::ServerBuilder builder;
+  const PrivateFiles private_files;
+  builder.AddListeningPort("unix:" + directory.ControlSocket(), grpc::InsecureServerCredentials());
+  builder.RegisterService(&client_service);
+  builder.RegisterService(&*admin_service);
+  local_server = builder.BuildAndStart();
+  if (local_server == nullptr) {
+    return {ErrorCode::kSystem, "cannot serve at " + directory.ControlSocket()};
+  }
+  return {};
+}
+
+StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
+    const config::Options& options, DataPlane& data_plane,
+    std::function<std::vector<control::GpuStatus>()> gpus) {
+  gpr_set_log_function(LogFromGrpc);
+  StatusOr<RunDirectory> directory = RunDirectory::Open(options.run_directory);
+  FERRY_RETURN_IF_ERROR(directory.status());
+  std::unique_ptr<ControlServer> server(
+      new ControlServer(std::make_unique<Parts>(options, data_plane, std::move(*directory))));
+  Parts& parts = *server->parts_;
+  parts.admin_service.emplace(
+      AdminContext{parts.loop, parts.registry, parts.links, data_plane, parts.changes,
+                   options.run_directory, options.drain_timeout_ms, std::move(gpus),
+                   [&server = *server](bool now) { server.RequestStop(now); }});
+  // Calls that come early wait for the loop.
+  FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
+  FERRY_RETURN_IF_ERROR(parts.StartLocalServer());
+  FERRY_RETURN_IF_ERROR(parts.attach.Listen(parts.directory.AttachSocket()));
+  FERRY_RETURN_IF_ERROR(parts.directory.WriteInfo(
+      {options.node_name, parts.control_address, parts.links.Incarnation()}));
+  parts.loop.Start();
+  parts.running = true;
+  spdlog::info("ferryd {} serves {} and {}", kFerryVersion, options.run_directory,
+               parts.control_address);
+  return server;
+}
+
+ControlServer::ControlServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+ControlServer::~ControlServer() { parts_->Stop(); }
+
+const std::string& ControlServer::control_address() const { return parts_->control_address; }
+
+// ---- Signals ----
+
+void ControlServer::Parts::WaitForSignal() {
+  signals.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) {
+      return;
+    }
+    if (number == SIGHUP) {
+      spdlog::info("SIGHUP ignored: restart ferryd to read its options anew");
+    } else {
+      std::lock_guard lock(mutex);
+      stop_now = stop;
+      stop = true;
+      spdlog::info("signal {}: {}", number, stop_now ? "stopping now" : "draining");
+      stop_requested.notify_all();
+    }
+    WaitForSignal();
+  });
+}
+
+void ControlServer::HandleSignals() {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    boost::system::error_code error;
+    parts_->signals.add(number, error);
+    if (error) {
+      spdlog::warn("signal {} cannot be handled: {}", number, error.message());
+    }
+  }
+  parts_->WaitForSignal();
+}
+
+// ---- Stop ----
+
+void ControlServer::RequestStop(bool now) {
+  std::lock_guard lock(parts_->mutex);
+  parts_->stop = true;
+  parts_->stop_now = parts_->stop_now || now;
+  parts_->stop_requested.notify_all();
+}
+
+void ControlServer::EndSession(const std::string& job_id, uint32_t rank, const Status& why) {
+  parts_->loop.Post([this, job_id, rank, why] { parts_->registry.EndSession(job_id, rank, why); });
+}
+
+void ControlServer::RunUntilStopped() {
+  {
+    std::unique_lock lock(parts_->mutex);
+    parts_->stop_requested.wait(lock, [this] { return parts_->stop; });
+  }
+  parts_->Drain();
+  parts_->Stop();
+}
+
+bool ControlServer::Parts::Drained() {
+  return loop.Run([this] { return registry.local_ranks() == 0; }) && data_plane.Idle();
+}
+
+void ControlServer::Parts::Drain() {
+  loop.Run([this] { registry.Drain(); });
+  const uint64_t deadline_ns = MonotonicNs() + options.drain_timeout_ms * 1'000'000;
+  std::unique_lock lock(mutex);
+  while (!stop_now && MonotonicNs() < deadline_ns) {
+    lock.unlock();
+    const bool drained = Drained();
+    lock.lock();
+    if (drained) {
+      return;
+    }
+    stop_requested.wait_for(lock, kIdlePoll);
+  }
+}
+
+// The servers first, while the loop still answers their handlers; then what posts to the loop; then
+// it.
+void ControlServer::Parts::Stop() {
+  if (std::exchange(running, false)) {
+    loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
+    const uint64_t deadline_ns = MonotonicNs() + 1'000'000ULL * kLastNews.count();
+    while (!loop.Run([this] { return registry.quiet(); }) && MonotonicNs() < deadline_ns) {
+      std::unique_lock lock(mutex);
+      stop_requested.wait_for(lock, kIdlePoll);
+    }
+    changes.Close();
+    const auto deadline = std::chrono::system_clock::now() + kGrpcGrace;
+    local_server->Shutdown(deadline);
+    peer_server->Shutdown(deadline);
+    links.Stop();
+    loop.Run([this] {
+      attach.Stop();
+      boost::system::error_code ignored;
+      signals.cancel(ignored);
+    });
+    spdlog::info("ferryd has stopped");
+  }
+  loop.Stop();
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,50 @@
+// The control plane of ferryd, whole: run directory, attach socket, gRPC servers, links, their
+// threads.
+//
+// Start and RunUntilStopped belong to one thread, the main one; the rest may be called by any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "config/options.h"
+#include "daemon/progress/data_plane.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+class ControlServer {
+ public:
+  // `data_plane` must outlive it. `gpus` lists the GPUs for ferryctl, from any thread; it may be
+  // null. Errors: kRunDirectory, kAlreadyExists (another daemon there, or the port in use),
+  // kPermissionDenied (a control address that is not loopback), kInvalidArgument (one that is not
+  // ours), kSystem.
+  static StatusOr<std::unique_ptr<ControlServer>> Start(
+      const config::Options& options, DataPlane& data_plane,
+      std::function<std::vector<control::GpuStatus>()> gpus);
+  ~ControlServer();
+
+  // SIGTERM and SIGINT call RequestStop, a second one with `now`; SIGHUP is ignored. At most one
+  // ControlServer of a process may do so.
+  void HandleSignals();
+  // Blocks until RequestStop; then drains (drain_timeout_ms, unless `now`), tells ranks and peers,
+  // stops all threads. Call once.
+  void RunUntilStopped();
+  void RequestStop(bool now);
+  // The data plane found that a rank breaks the rules: its session ends, the rank is told why.
+  void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
+
+  // host:port with the port really bound.
+  const std::string& control_address() const;
+
+ private:
+  struct Parts;
+  explicit ControlServer(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,105 @@
+#include "daemon/control/net_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <charconv>
+
+#include "common/unique_fd.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint32_t kLoopbackNet = 127;
+
+// Where "localhost" stands for its first address; AF_UNSPEC for what is no numeric address.
+sockaddr_storage SocketAddress(const std::string& host, uint16_t port, socklen_t* size) {
+  sockaddr_storage storage{};
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+  const char* text = host == "localhost" ? "127.0.0.1" : host.c_str();
+  if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    *size = sizeof(*v4);
+    return storage;
+  }
+  storage = {};
+  if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    *size = sizeof(*v6);
+  }
+  return storage;
+}
+
+bool IsLoopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == kLoopbackNet;
+  }
+  return address.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+}  // namespace
+
+std::string HostPort::Text() const {
+  const bool brackets = host.find(':') != std::string::npos;
+  return (brackets ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+StatusOr<HostPort> ParseHostPort(const std::string& text) {
+  HostPort address;
+  const size_t colon = text.rfind(':');
+  if (colon != std::string::npos) {
+    address.host = text.substr(0, colon);
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
+    if (error != std::errc() || stop != end) {
+      address.port = 0;
+    }
+  }
+  if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']') {
+    address.host = address.host.substr(1, address.host.size() - 2);
+  }
+  if (address.host.empty() || address.port == 0) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "\"" + text + "\" is not an address: write HOST:PORT, such as 127.0.0.1:4000");
+  }
+  return address;
+}
+
+Status CheckLoopback(const std::string& host) {
+  socklen_t size = 0;
+  if (IsLoopback(SocketAddress(host, 0, &size))) {
+    return {};
+  }
+  return {ErrorCode::kPermissionDenied,
+          "the control plane speaks to " + host +
+              " only with TLS, which this release lacks: use a loopback address (127.0.0.1, ::1)"};
+}
+
+Status ProbeListen(const HostPort& address, const std::string& option) {
+  socklen_t size = 0;
+  const sockaddr_storage storage = SocketAddress(address.host, address.port, &size);
+  const UniqueFd probe(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!probe.valid()) {
+    return StatusFromErrno(errno, option + " " + address.host);
+  }
+  const int on = 1;
+  (void)setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), size) == 0 &&
+      listen(probe.get(), 1) == 0) {
+    return {};
+  }
+  const bool in_use = errno == EADDRINUSE;
+  return {in_use ? ErrorCode::kAlreadyExists : ErrorCode::kInvalidArgument,
+          "cannot listen at " + address.Text() + ": " + strerror(errno) +
+              (in_use ? "; choose another " + option + ", or 0 for a free one" : "")};
+}
+
+}  // namespace ferry::daemon

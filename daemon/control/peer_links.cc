@@ -1,0 +1,374 @@
+#include "daemon/control/peer_links.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "daemon/control/grpc_status.h"
+#include "daemon/control/net_address.h"
+#include "daemon/control/secrets.h"
+#include "proto/control.grpc.pb.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr size_t kKeySecretBytes = 32;
+
+using AsyncPeer = control::Peer::StubInterface::async_interface;
+using Callback = std::function<void(grpc::Status)>;
+template <typename Request, typename Reply>
+using Method = void (AsyncPeer::*)(grpc::ClientContext*, const Request*, Reply*, Callback);
+
+constexpr Method<control::HelloRequest, control::HelloReply> kHello = &AsyncPeer::Hello;
+constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat =
+    &AsyncPeer::Heartbeat;
+constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
+constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const LinkTiming& timing) {
+  grpc::ChannelArguments arguments;
+  const int interval_ms = static_cast<int>(timing.heartbeat_interval_ms);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, interval_ms);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, interval_ms);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, interval_ms);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A connection of its own: a broken one must not be shared with a link made anew.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// The callee understood the question and will not answer another one of its kind.
+bool IsRefusal(const Status& status) {
+  return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
+}
+
+std::string Versions(const control::NodeIdentity& node) {
+  return "layout version " + std::to_string(node.layout_version()) + ", protocol version " +
+         std::to_string(node.protocol_version());
+}
+
+}  // namespace
+
+struct PeerLinks::Link {
+  std::string address;
+  uint32_t wanted = 0;  // by how many jobs
+  std::unique_ptr<control::Peer::Stub> stub;
+  bool up = false;
+  bool asking = false;  // a Hello or heartbeat is under way
+  NodeContact contact;  // once up
+  uint64_t last_heard_ns = 0;
+  uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
+};
+
+PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing)
+    : loop_(loop),
+      events_(events),
+      timing_(timing),
+      key_secret_(kKeySecretBytes, '\0'),
+      timer_(loop.context()) {
+  FillRandom({reinterpret_cast<uint8_t*>(key_secret_.data()), key_secret_.size()});
+}
+
+PeerLinks::~PeerLinks() = default;
+
+void PeerLinks::Stop() {
+  loop_.Run([this] {
+    ticking_ = false;
+    timer_.cancel();
+  });
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (grpc::ClientContext* context : calls_) {
+    context->TryCancel();
+  }
+  none_left_.wait(lock, [this] { return calls_.empty(); });
+}
+
+// ---- Calls ----
+
+template <typename Request, typename Reply, typename Method>
+void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
+                     std::function<void(const Status&, const Reply&)> done) {
+  struct State {
+    grpc::ClientContext context;
+    Request request;
+    Reply reply;
+  };
+  auto state = std::make_shared<State>();
+  state->request = request;
+  state->context.set_deadline(std::chrono::system_clock::now() +
+                              std::chrono::milliseconds(timing_.peer_timeout_ms));
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) {
+      return;
+    }
+    calls_.insert(&state->context);
+  }
+  (link->stub->async()->*method)(
+      &state->context, &state->request, &state->reply,
+      [this, link, state, done = std::move(done)](const grpc::Status& status) {
+        loop_.Post([state, done, answer = FromGrpc(status)] { done(answer, state->reply); });
+        Forget(&state->context);
+      });
+}
+
+void PeerLinks::Forget(grpc::ClientContext* context) {
+  std::lock_guard lock(mutex_);
+  calls_.erase(context);
+  none_left_.notify_all();
+}
+
+void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
+                           Done done) {
+  const auto found = links_.find(address);
+  if (found == links_.end()) {
+    return loop_.Post([done = std::move(done), address] {
+      done({ErrorCode::kNodeUnreachable, "there is no link to " + address});
+    });
+  }
+  Call<control::JoinedRequest, control::JoinedReply>(
+      found->second, kJoined, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+}
+
+void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest& request,
+                         Done done) {
+  const auto found = links_.find(address);
+  if (found == links_.end()) {
+    return loop_.Post([done = std::move(done), address] {
+      done({ErrorCode::kNodeUnreachable, "there is no link to " + address});
+    });
+  }
+  Call<control::LeftRequest, control::LeftReply>(
+      found->second, kLeft, request,
+      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+}
+
+// ---- The life of a link ----
+
+Status PeerLinks::Acquire(const std::string& address) {
+  if (const auto found = links_.find(address); found != links_.end()) {
+    ++found->second->wanted;
+    if (found->second->up) {
+      loop_.Post([this, link = found->second] { ReportUp(link); });
+    }
+    return {};
+  }
+  const StatusOr<HostPort> parsed = ParseHostPort(address);
+  FERRY_RETURN_IF_ERROR(parsed.status());
+  FERRY_RETURN_IF_ERROR(CheckLoopback(parsed->host));
+  auto link = std::make_shared<Link>();
+  link->address = address;
+  link->wanted = 1;
+  link->stub = control::Peer::NewStub(MakeChannel(address, timing_));
+  links_.emplace(address, link);
+  SayHello(link);
+  if (!std::exchange(ticking_, true)) {
+    TickLater();
+  }
+  return {};
+}
+
+void PeerLinks::Release(const std::string& address) {
+  const auto found = links_.find(address);
+  if (found != links_.end() && --found->second->wanted == 0) {
+    links_.erase(found);
+  }
+}
+
+bool PeerLinks::IsCurrent(const LinkPtr& link) const {
+  const auto found = links_.find(link->address);
+  return found != links_.end() && found->second == link;
+}
+
+void PeerLinks::SayHello(const LinkPtr& link) {
+  link->asking = true;
+  control::HelloRequest request;
+  *request.mutable_from() = self_;
+  Call<control::HelloRequest, control::HelloReply>(
+      link, kHello, request, [this, link](const Status& status, const control::HelloReply& reply) {
+        OnHello(link, status, reply);
+      });
+}
+
+void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
+                        const control::HelloReply& reply) {
+  link->asking = false;
+  if (!IsCurrent(link)) {
+    return;
+  }
+  const Status answer = status.ok() ? CheckIdentity(reply.from()) : status;
+  if (!answer.ok()) {
+    if (IsRefusal(answer)) {
+      return MarkDown(link, answer);
+    }
+    return events_.OnNodeTrouble(link->address, answer);  // until the next tick
+  }
+  const control::NodeIdentity& peer = reply.from();
+  link->up = true;
+  link->last_heard_ns = MonotonicNs();
+  link->contact.address = link->address;
+  link->contact.name = peer.name();
+  link->contact.incarnation = peer.incarnation();
+  link->contact.fabric_address = peer.fabric_address();
+  link->contact.send_key = reply.data_key();
+  link->contact.receive_key = ReceiveKey(peer.incarnation());
+  dead_.erase(peer.incarnation());
+  spdlog::info("peer {} at {} is up", peer.name(), link->address);
+  ReportUp(link);
+}
+
+void PeerLinks::ReportUp(const LinkPtr& link) {
+  if (IsCurrent(link)) {
+    events_.OnNodeUp(link->contact);
+  }
+}
+
+void PeerLinks::Beat(const LinkPtr& link) {
+  link->asking = true;
+  if (link->unanswered_since_ns == 0) {
+    link->unanswered_since_ns = MonotonicNs();
+  }
+  control::HeartbeatRequest request;
+  request.set_incarnation(self_.incarnation());
+  Call<control::HeartbeatRequest, control::HeartbeatReply>(
+      link, kHeartbeat, request,
+      [this, link](const Status& status, const control::HeartbeatReply& reply) {
+        OnBeat(link, status, reply.incarnation());
+      });
+}
+
+void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation) {
+  link->asking = false;
+  if (!IsCurrent(link)) {
+    return;
+  }
+  const uint64_t now_ns = MonotonicNs();
+  if (status.ok() && incarnation != link->contact.incarnation) {
+    return MarkDown(link, {ErrorCode::kNodeUnreachable,
+                           "its daemon was restarted, the one of this job is gone"});
+  }
+  if (status.ok()) {
+    link->last_heard_ns = now_ns;
+    link->unanswered_since_ns = 0;
+    return;
+  }
+  const bool refused = status.code() == ErrorCode::kDaemonDied;  // see CheckAlive
+  const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
+  if (refused || silent_ms >= timing_.peer_timeout_ms) {
+    MarkDown(link, {ErrorCode::kNodeUnreachable,
+                    refused ? status.message()
+                            : "its daemon has been silent for " + std::to_string(silent_ms) +
+                                  " ms (peer_timeout_ms): " + status.message()});
+  }
+}
+
+void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
+  const uint64_t incarnation = link->up ? link->contact.incarnation : 0;
+  links_.erase(link->address);
+  if (incarnation != 0) {
+    dead_.insert(incarnation);
+  }
+  spdlog::error("peer {} at {} is down: {}", link->contact.name, link->address, why.message());
+  events_.OnNodeDown(link->address, incarnation, why);
+}
+
+void PeerLinks::TickLater() {
+  timer_.expires_after(std::chrono::milliseconds(timing_.heartbeat_interval_ms));
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && ticking_) {
+      Tick();
+    }
+  });
+}
+
+void PeerLinks::Tick() {
+  ticking_ = !links_.empty();
+  if (!ticking_) {
+    return;  // an idle daemon without peers has no timer at all
+  }
+  for (const auto& [address, link] : links_) {
+    if (!link->asking) {
+      link->up ? Beat(link) : SayHello(link);
+    }
+  }
+  events_.OnTick();
+  TickLater();
+}
+
+// ---- The callee's side ----
+
+Status PeerLinks::CheckIdentity(const control::NodeIdentity& peer) const {
+  if (peer.layout_version() != self_.layout_version() ||
+      peer.protocol_version() != self_.protocol_version()) {
+    return {ErrorCode::kVersionMismatch, "the daemon of node " + peer.name() + " has " +
+                                             Versions(peer) + "; the one of node " + self_.name() +
+                                             " has " + Versions(self_) +
+                                             ": use the same release of Ferry on both"};
+  }
+  if (peer.incarnation() == self_.incarnation()) {
+    return {ErrorCode::kInvalidArgument,
+            "that address is the daemon of node " + self_.name() + " itself"};
+  }
+  if (peer.provider() != self_.provider()) {
+    return {ErrorCode::kUnsupported, "the daemon of node " + peer.name() + " uses the provider " +
+                                         peer.provider() + "; the one of node " + self_.name() +
+                                         " uses " + self_.provider() +
+                                         ": set the option provider alike on both"};
+  }
+  return {};
+}
+
+// Derived, not stored: a stranger that greets us a million times costs no memory.
+uint64_t PeerLinks::ReceiveKey(uint64_t incarnation) const {
+  return DeriveKey(key_secret_, "receive key|" + std::to_string(incarnation));
+}
+
+StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request) {
+  FERRY_RETURN_IF_ERROR(CheckIdentity(request.from()));
+  dead_.erase(request.from().incarnation());
+  control::HelloReply reply;
+  *reply.mutable_from() = self_;
+  reply.set_data_key(ReceiveKey(request.from().incarnation()));
+  return reply;
+}
+
+Status PeerLinks::CheckAlive(uint64_t incarnation) {
+  if (dead_.contains(incarnation)) {
+    return {ErrorCode::kDaemonDied, "the daemon of node " + self_.name() +
+                                        " took its caller for dead, and has ended their jobs"};
+  }
+  for (const auto& [address, link] : links_) {
+    if (link->up && link->contact.incarnation == incarnation) {
+      link->last_heard_ns = MonotonicNs();
+    }
+  }
+  return {};
+}
+
+std::vector<control::PeerStatus> PeerLinks::Report() const {
+  std::vector<control::PeerStatus> report;
+  for (const auto& [address, link] : links_) {
+    control::PeerStatus& peer = report.emplace_back();
+    peer.set_name(link->contact.name);
+    peer.set_control_address(address);
+    const bool silent =
+        link->unanswered_since_ns != 0 &&
+        MonotonicNs() - link->unanswered_since_ns > 2 * timing_.heartbeat_interval_ms * kNsPerMs;
+    peer.set_state(!link->up ? "connecting" : silent ? "silent" : "up");
+    peer.set_incarnation(link->contact.incarnation);
+    if (link->up) {
+      peer.set_last_heard_ms((MonotonicNs() - link->last_heard_ns) / kNsPerMs);
+    }
+  }
+  return report;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,110 @@
+// Links to other daemons: Hello, heartbeat, and the calls that the job registry makes.
+//
+// A link begins with Hello, tried again every heartbeat interval until it is answered or refused;
+// then comes a heartbeat every interval. A peer is dead when a heartbeat, or several in a row,
+// remain without answer for `peer_timeout_ms`, when it answers with another incarnation (it was
+// restarted), or when it says that it took us for dead. Its incarnation is then refused until it
+// says Hello again.
+//
+// Keys of the data plane: we have a receive key for each incarnation and tell it in the answer to
+// its Hello; so a send key comes only with the answer to our own.
+//
+// Thread: the control thread, but for Stop. gRPC's callbacks post to it.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/control/control_loop.h"
+#include "daemon/control/node_links.h"
+#include "proto/control.pb.h"
+
+namespace grpc {
+class ClientContext;
+}
+
+namespace ferry::daemon {
+
+struct LinkTiming {
+  uint64_t heartbeat_interval_ms = 250;
+  uint64_t peer_timeout_ms = 2000;
+};
+
+class PeerLinks final : public NodeLinks {
+ public:
+  // `loop` and `events` must outlive it.
+  PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing);
+  ~PeerLinks() override;
+  // Who we are; before the loop starts.
+  void set_self(control::NodeIdentity self) { self_ = std::move(self); }
+  const control::NodeIdentity& self() const { return self_; }
+
+  // Cancels every call and waits until gRPC is done with them. Not on the control thread, which
+  // must still run.
+  void Stop();
+
+  // ---- NodeLinks ----
+  Status Acquire(const std::string& address) override;
+  void Release(const std::string& address) override;
+  uint64_t Incarnation() const override { return self_.incarnation(); }
+  void SendJoined(const std::string& address, const control::JoinedRequest& request,
+                  Done done) override;
+  void SendLeft(const std::string& address, const control::LeftRequest& request,
+                Done done) override;
+
+  // ---- The callee's side, for the service Peer ----
+  // kVersionMismatch (both versions named), kUnsupported (another provider), kInvalidArgument
+  // (ourselves).
+  StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request);
+  // kDaemonDied for an incarnation that was taken for dead.
+  Status CheckAlive(uint64_t incarnation);
+
+  std::vector<control::PeerStatus> Report() const;
+
+ private:
+  struct Link;
+  using LinkPtr = std::shared_ptr<Link>;
+
+  template <typename Request, typename Reply, typename Method>
+  void Call(const LinkPtr& link, Method method, const Request& request,
+            std::function<void(const Status&, const Reply&)> done);
+  void Forget(grpc::ClientContext* context);
+
+  void SayHello(const LinkPtr& link);
+  void OnHello(const LinkPtr& link, const Status& status, const control::HelloReply& reply);
+  void Beat(const LinkPtr& link);
+  void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
+  void ReportUp(const LinkPtr& link);
+  void MarkDown(const LinkPtr& link, const Status& why);
+  Status CheckIdentity(const control::NodeIdentity& peer) const;
+  uint64_t ReceiveKey(uint64_t incarnation) const;
+  bool IsCurrent(const LinkPtr& link) const;
+  void TickLater();
+  void Tick();
+
+  ControlLoop& loop_;
+  NodeEvents& events_;
+  const LinkTiming timing_;
+  control::NodeIdentity self_;
+  std::map<std::string, LinkPtr> links_;  // by address
+  std::string key_secret_;                // receive keys are derived from it
+  std::set<uint64_t> dead_;               // incarnations
+  boost::asio::steady_timer timer_;
+  bool ticking_ = false;
+
+  // Calls that gRPC holds.
+  std::mutex mutex_;
+  std::condition_variable none_left_;
+  std::set<grpc::ClientContext*> calls_;
+  bool stopped_ = false;
+};
+
+}  // namespace ferry::daemon

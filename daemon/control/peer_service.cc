@@ -1,0 +1,57 @@
+#include "daemon/control/peer_service.h"
+
+#include <utility>
+
+#include "daemon/control/grpc_status.h"
+
+namespace ferry::daemon {
+
+// `function` runs on the control thread; request and reply live until Finish.
+template <typename Function>
+grpc::ServerUnaryReactor* PeerService::Answer(grpc::CallbackServerContext* context,
+                                              Function function) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  loop_.Post([reactor, function = std::move(function)] { reactor->Finish(ToGrpc(function())); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* PeerService::Hello(grpc::CallbackServerContext* context,
+                                             const control::HelloRequest* request,
+                                             control::HelloReply* reply) {
+  return Answer(context, [this, request, reply] {
+    StatusOr<control::HelloReply> answer = links_.HandleHello(*request);
+    if (answer.ok()) {
+      *reply = *answer;
+    }
+    return answer.status();
+  });
+}
+
+grpc::ServerUnaryReactor* PeerService::Joined(grpc::CallbackServerContext* context,
+                                              const control::JoinedRequest* request,
+                                              control::JoinedReply*) {
+  return Answer(context, [this, request]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+    return registry_.NodeJoined(*request);
+  });
+}
+
+grpc::ServerUnaryReactor* PeerService::Left(grpc::CallbackServerContext* context,
+                                            const control::LeftRequest* request,
+                                            control::LeftReply*) {
+  return Answer(context, [this, request]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+    return registry_.NodeLeft(*request);
+  });
+}
+
+grpc::ServerUnaryReactor* PeerService::Heartbeat(grpc::CallbackServerContext* context,
+                                                 const control::HeartbeatRequest* request,
+                                                 control::HeartbeatReply* reply) {
+  return Answer(context, [this, request, reply] {
+    reply->set_incarnation(links_.Incarnation());
+    return links_.CheckAlive(request->incarnation());
+  });
+}
+
+}  // namespace ferry::daemon
