@@ -1,0 +1,192 @@
+#include "daemon/ferryd.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/log.h"
+#include "common/unique_fd.h"
+#include "common/version.h"
+#include "config/environment.h"
+#include "config/loader.h"
+#include "config/reference.h"
+#include "daemon/control/control_server.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr int kCannotStart = 1;
+constexpr int kBadUsage = 2;
+
+// The command line: ferryd's own flags, and the rest, which are options of config/.
+struct Arguments {
+  bool help = false;
+  bool version = false;
+  UniqueFd ready;
+  std::vector<std::string> options;
+};
+
+Status BadFlag(const std::string& why) { return {ErrorCode::kConfiguration, why}; }
+
+// The value of `--name VALUE` or `--name=VALUE` at argv[*index], or nothing if it is another flag.
+std::optional<std::string> TakeValue(std::string_view name, int argc, char** argv, int* index) {
+  const std::string_view argument = argv[*index];
+  if (argument.starts_with(name) && argument.size() > name.size() && argument[name.size()] == '=') {
+    return std::string(argument.substr(name.size() + 1));
+  }
+  if (argument != name) {
+    return std::nullopt;
+  }
+  return ++*index < argc ? argv[*index] : "";
+}
+
+StatusOr<Arguments> ParseArguments(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--help" || argument == "-h") {
+      arguments.help = true;
+    } else if (argument == "--version") {
+      arguments.version = true;
+    } else if (const auto file = TakeValue("--config", argc, argv, &i)) {
+      if (file->empty()) {
+        return BadFlag("flag --config needs a file");
+      }
+      arguments.options.push_back("--config_file=" + *file);
+    } else if (const auto number = TakeValue("--ready-fd", argc, argv, &i)) {
+      int fd = -1;
+      const char* end = number->data() + number->size();
+      const auto [stop, error] = std::from_chars(number->data(), end, fd);
+      if (error != std::errc() || stop != end || fd < 0) {
+        return BadFlag("flag --ready-fd needs the number of an open descriptor, not \"" + *number +
+                       "\"");
+      }
+      arguments.ready.Reset(fd);
+    } else {
+      arguments.options.emplace_back(argument);
+    }
+  }
+  return arguments;
+}
+
+void PrintHelp() {
+  std::printf(
+      "ferryd %s: carries the GPU and host buffers of the jobs on this node\n\n"
+      "usage: ferryd [--config FILE] [--ready-fd N] [--OPTION VALUE]...\n\n"
+      "  --config FILE   read options from this TOML file (the same as --config_file)\n"
+      "  --ready-fd N    write a line to descriptor N once ferryd serves\n"
+      "  --version       print the version and those of layout and protocol\n"
+      "  --help          print this\n\n"
+      "SIGTERM or SIGINT drains and stops, a second one stops at once.\n"
+      "Each option may also be set in the file, or in the environment (FERRY_LOG_LEVEL).\n\n%s",
+      kFerryVersion, config::FlagsHelp().c_str());
+}
+
+StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
+  std::vector<const char*> pointers;
+  for (const std::string& flag : flags) {
+    pointers.push_back(flag.c_str());
+  }
+  return config::LoadOptions(pointers, config::ProcessEnvironment());
+}
+
+// Threads made meanwhile inherit the block, so that signals come to the main thread, once it is
+// ready.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigemptyset(&blocked_);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+      sigaddset(&blocked_, number);
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked_, nullptr);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_UNBLOCK, &blocked_, nullptr); }
+
+ private:
+  sigset_t blocked_;
+};
+
+Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& make_parts) {
+  std::optional<SignalsBlocked> signals_blocked(std::in_place);
+  signal(SIGPIPE, SIG_IGN);
+  StatusOr<DaemonParts> parts = make_parts(options);
+  FERRY_RETURN_IF_ERROR(parts.status());
+  auto server = ControlServer::Start(options, *parts->data_plane, std::move(parts->gpus));
+  FERRY_RETURN_IF_ERROR(server.status());
+  (*server)->HandleSignals();
+  signals_blocked.reset();
+  constexpr std::string_view kReady = "ready\n";
+  if (ready.valid() && write(ready.get(), kReady.data(), kReady.size()) < 0) {
+    return StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
+  }
+  ready.Reset();
+  (*server)->RunUntilStopped();
+  return {};
+}
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "ferryd: %s\n", status.message().c_str());
+  return status.code() == ErrorCode::kConfiguration ? kBadUsage : kCannotStart;
+}
+
+}  // namespace
+
+void EnsureEnvironment(char** argv, std::span<const Variable> variables) {
+  const char* const* present = config::ProcessEnvironment();
+  std::vector<std::string> added;
+  for (const Variable& variable : variables) {
+    if (!config::FindVariable(present, variable.name).has_value()) {
+      added.push_back(std::string(variable.name) + "=" + variable.value);
+    }
+  }
+  if (added.empty()) {
+    return;
+  }
+  std::vector<char*> environment;
+  for (const char* const* entry = present; *entry != nullptr; ++entry) {
+    environment.push_back(const_cast<char*>(*entry));
+  }
+  for (std::string& entry : added) {
+    environment.push_back(entry.data());
+  }
+  environment.push_back(nullptr);
+  execve("/proc/self/exe", argv, environment.data());
+  std::fprintf(stderr, "ferryd: cannot execute itself anew to set %s: %s\n", added[0].c_str(),
+               strerror(errno));
+}
+
+int RunFerryd(int argc, char** argv, const MakeParts& make_parts) {
+  StatusOr<Arguments> arguments = ParseArguments(argc, argv);
+  if (!arguments.ok()) {
+    return Fail(arguments.status());
+  }
+  if (arguments->help) {
+    PrintHelp();
+    return 0;
+  }
+  if (arguments->version) {
+    std::printf("ferryd %s (layout version %u, protocol version %u)\n", kFerryVersion,
+                kLayoutVersion, kProtocolVersion);
+    return 0;
+  }
+  const StatusOr<config::Options> options = LoadOptions(arguments->options);
+  if (!options.ok()) {
+    return Fail(options.status());
+  }
+  const LogSettings log{options->log_level, options->log_format, options->log_file};
+  if (Status status = SetUpLog("ferryd", log); !status.ok()) {
+    return Fail(status);
+  }
+  const Status status = Serve(*options, std::move(arguments->ready), make_parts);
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace ferry::daemon

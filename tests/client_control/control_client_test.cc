@@ -1,0 +1,143 @@
+// The library against a daemon, in a process that has gRPC and the same messages for itself.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+
+#include "tests/client_control/control_library.h"
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_daemon.h"
+
+namespace ferry {
+namespace {
+
+using daemon::TestRank;
+
+constexpr uint32_t kTimeoutMs = 20'000;
+
+class ControlClientTest : public ::testing::Test {
+ protected:
+  ControlClientTest() : options_(daemon::TestOptions(directory_.path() + "/a")) {}
+  void SetUp() override {
+    ASSERT_NE(api_, nullptr);
+    Start();
+  }
+  void TearDown() override { api_->close(control_); }
+  void Start() {
+    daemon_ = std::make_unique<daemon::TestDaemon>(options_);
+    ASSERT_TRUE(
+        daemon_->CreateJob(daemon::TestDaemon::JobRequest("job", {0, 0}, {daemon_->address()}, 0))
+            .ok());
+    ASSERT_TRUE(rank_.Enter(daemon_->attach_path()));
+    control_ = Connect(rank_.token());
+  }
+  ferry_control* Connect(const std::string& token) {
+    ferry_control* control = nullptr;
+    EXPECT_EQ(api_->connect((options_.run_directory + "/control.sock").c_str(), token.c_str(),
+                            kTimeoutMs, &control, Text()),
+              0)
+        << text_;
+    return control;
+  }
+  ferry_control_text Text() { return {text_, sizeof(text_)}; }
+  void ExpectError(int code, ErrorCode expected, const std::string& words) {
+    EXPECT_EQ(code, static_cast<int>(expected));
+    EXPECT_NE(std::string(text_).find(words), std::string::npos) << text_;
+  }
+
+  const ferry_control_api* api_ = OpenControlLibrary();
+  daemon::TemporaryDirectory directory_;
+  config::Options options_;
+  std::unique_ptr<daemon::TestDaemon> daemon_;
+  TestRank rank_{"job", 0, 2, 2};
+  ferry_control* control_ = nullptr;
+  char text_[256] = "";
+};
+
+TEST_F(ControlClientTest, JoinsAndDetaches) {
+  TestRank other("job", 1, 2, 2);
+  ASSERT_TRUE(other.Enter(daemon_->attach_path()));
+  control::JoinJobReply reply;
+  auto joined = std::async(std::launch::async, [&] { return daemon_->Join(other, &reply); });
+  ferry_control_peer peers[2] = {};
+  uint32_t node = 9;
+  uint32_t node_count = 0;
+  ASSERT_EQ(api_->join(control_, kTimeoutMs, 2, peers, &node, &node_count, Text()), 0) << text_;
+  EXPECT_TRUE(joined.get().ok());
+  EXPECT_EQ(node, 0U);
+  EXPECT_EQ(node_count, 1U);
+  EXPECT_EQ(peers[1].rank, 1U);
+  EXPECT_EQ(peers[1].local_index, 1U);
+  EXPECT_EQ(peers[1].pid, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(peers[1].private_memory_reachable, 1U);
+  ASSERT_EQ(api_->detach(control_, kTimeoutMs, Text()), 0) << text_;
+  EXPECT_EQ(daemon_->plane.Count("RankEnded"), 0U);
+  ExpectError(api_->detach(control_, kTimeoutMs, Text()), ErrorCode::kPermissionDenied,
+              "its session has ended");
+}
+
+TEST_F(ControlClientTest, ReportsATimeoutInTheDaemonsWords) {
+  daemon_.reset();
+  api_->close(control_);
+  options_.attach_timeout_ms = 100;
+  rank_.HangUp();
+  Start();
+  ferry_control_peer peers[2] = {};
+  uint32_t node = 0;
+  uint32_t node_count = 0;
+  ExpectError(api_->join(control_, kTimeoutMs, 2, peers, &node, &node_count, Text()),
+              ErrorCode::kTimeout, "missing rank 1 (not attached)");
+}
+
+TEST_F(ControlClientTest, HasADeadlineOfItsOwn) {
+  ferry_control_peer peers[2] = {};
+  uint32_t node = 0;
+  uint32_t node_count = 0;
+  ExpectError(api_->join(control_, 50, 2, peers, &node, &node_count, Text()), ErrorCode::kTimeout,
+              "ferryd at " + options_.run_directory + "/control.sock");
+}
+
+TEST_F(ControlClientTest, AWrongTokenIsRefused) {
+  ferry_control* stranger = Connect(std::string(64, '0'));
+  ExpectError(api_->detach(stranger, kTimeoutMs, Text()), ErrorCode::kPermissionDenied,
+              "names no attached rank");
+  api_->close(stranger);
+}
+
+TEST_F(ControlClientTest, RegistersAndDeregisters) {
+  ASSERT_EQ(rank_.SendRegion(3, 4096).code(), ErrorCode::kOk);
+  ferry_control_region region = {};
+  region.region = 3;
+  region.kind = FERRY_CONTROL_REGION_HOST_HEAP;
+  region.size_bytes = 4096;
+  ASSERT_EQ(api_->register_region(control_, kTimeoutMs, &region, Text()), 0) << text_;
+  EXPECT_EQ(daemon_->plane.Count("AddRegion job 0 3"), 1U);
+  ASSERT_EQ(api_->deregister_region(control_, kTimeoutMs, 3, Text()), 0) << text_;
+  ExpectError(api_->deregister_region(control_, kTimeoutMs, 3, Text()), ErrorCode::kNotFound,
+              "has no region 3");
+}
+
+TEST_F(ControlClientTest, Resolves) {
+  const uint32_t ranks[] = {1, 0};
+  ferry_control_peer peers[2] = {};
+  ASSERT_EQ(api_->resolve(control_, kTimeoutMs, ranks, 2, peers, Text()), 0) << text_;
+  EXPECT_EQ(peers[0].rank, 1U);
+  EXPECT_EQ(peers[1].rank, 0U);
+  EXPECT_EQ(api_->resolve(control_, kTimeoutMs, ranks, 0, nullptr, Text()), 0);
+  const uint32_t beyond = 2;
+  ExpectError(api_->resolve(control_, kTimeoutMs, &beyond, 1, peers, Text()),
+              ErrorCode::kInvalidRank, "its ranks are 0 to 1");
+}
+
+TEST_F(ControlClientTest, Aborts) {
+  ASSERT_EQ(api_->abort(control_, kTimeoutMs, 7, "the reason", Text()), 0) << text_;
+  EXPECT_EQ(daemon_->plane.Count("PoisonJob job 30"), 1U);
+}
+
+TEST_F(ControlClientTest, NoticesThatTheDaemonIsGone) {
+  daemon_.reset();
+  ExpectError(api_->detach(control_, kTimeoutMs, Text()), ErrorCode::kDaemonDied, "ferryd at ");
+}
+
+}  // namespace
+}  // namespace ferry

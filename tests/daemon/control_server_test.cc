@@ -1,0 +1,491 @@
+// One daemon: what launchers, ranks and administrators ask of it.
+#include "daemon/control/control_server.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "shm/layout/request_layout.h"
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_daemon.h"
+
+namespace ferry::daemon {
+namespace {
+
+class ControlServerTest : public ::testing::Test {
+ protected:
+  ControlServerTest() : options_(TestOptions(directory_.path() + "/a")), daemon_(options_) {}
+
+  // `size` ranks, all here.
+  Status CreateJob(const std::string& id, uint32_t size) {
+    return daemon_.CreateJob(
+        TestDaemon::JobRequest(id, std::vector<uint32_t>(size, 0), {daemon_.address()}, 0));
+  }
+  Status RegisterRegion(const TestRank& rank, uint32_t region, uint64_t size_bytes) {
+    control::RegisterRegionRequest request;
+    request.set_region(region);
+    request.set_size_bytes(size_bytes);
+    request.set_kind(control::REGION_KIND_DEVICE);
+    control::RegisterRegionReply reply;
+    return TestDaemon::Call(*daemon_.client, &control::Client::Stub::RegisterRegion, request,
+                            &reply, rank.token());
+  }
+  Status DeregisterRegion(const TestRank& rank, uint32_t region) {
+    control::DeregisterRegionRequest request;
+    request.set_region(region);
+    control::DeregisterRegionReply reply;
+    return TestDaemon::Call(*daemon_.client, &control::Client::Stub::DeregisterRegion, request,
+                            &reply, rank.token());
+  }
+
+  TemporaryDirectory directory_;
+  config::Options options_;
+  TestDaemon daemon_;
+};
+
+// ---- Start ----
+
+void ExpectNoStart(const config::Options& options, ErrorCode code, const std::string& words) {
+  FakeDataPlane plane;
+  const auto server = ControlServer::Start(options, plane, nullptr);
+  ASSERT_FALSE(server.ok());
+  ExpectError(server.status(), code, words);
+}
+
+TEST_F(ControlServerTest, ASecondDaemonOnTheDirectoryIsRefused) {
+  ExpectNoStart(options_, ErrorCode::kAlreadyExists,
+                "in use by ferryd with pid " + std::to_string(getpid()));
+}
+
+TEST_F(ControlServerTest, APortInUseIsRefused) {
+  config::Options options = TestOptions(directory_.path() + "/b");
+  const std::string& address = daemon_.address();
+  options.control_port = std::stoul(address.substr(address.rfind(':') + 1));
+  ExpectNoStart(options, ErrorCode::kAlreadyExists, "Address already in use; choose another");
+  EXPECT_FALSE(std::filesystem::exists(options.run_directory));
+}
+
+TEST_F(ControlServerTest, PlaintextBeyondLoopbackIsRefused) {
+  config::Options options = TestOptions(directory_.path() + "/b");
+  for (const char* address : {"0.0.0.0", "192.0.2.1", "example.org", "::"}) {
+    options.control_address = address;
+    ExpectNoStart(options, ErrorCode::kPermissionDenied, "only with TLS");
+  }
+}
+
+TEST_F(ControlServerTest, TheSocketsAndTheInfoFileAreThere) {
+  struct stat info {};
+  ASSERT_EQ(stat((options_.run_directory + "/control.sock").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+  EXPECT_TRUE(std::filesystem::exists(options_.run_directory + "/attach.sock"));
+  EXPECT_TRUE(std::filesystem::exists(options_.run_directory + "/ferryd.json"));
+}
+
+TEST(ControlServerStopTest, NothingIsLeftBehind) {
+  TemporaryDirectory directory;
+  const auto once = [&] {
+    TestDaemon daemon(TestOptions(directory.path() + "/a"));
+    ASSERT_TRUE(daemon.CreateJob(TestDaemon::JobRequest("job", {0}, {daemon.address()}, 0)).ok());
+    TestRank rank("job", 0, 1, 1);
+    ASSERT_TRUE(rank.Enter(daemon.attach_path()));
+    control::JoinJobReply reply;
+    ASSERT_TRUE(daemon.Join(rank, &reply).ok());
+    daemon.Stop();
+    EXPECT_EQ(rank.Read().kind(), attach::Kind::kGoodbye);
+    EXPECT_TRUE(rank.Read().hang_up);
+  };
+  once();  // gRPC opens descriptors of its own the first time
+  const size_t before = OpenDescriptors();
+  once();
+  EXPECT_EQ(OpenDescriptors(), before);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+// ---- Jobs ----
+
+TEST_F(ControlServerTest, JobsThatMakeNoSenseAreRefused) {
+  const auto request = [&](const std::string& id, std::vector<uint32_t> node_of_rank) {
+    return TestDaemon::JobRequest(id, node_of_rank, {daemon_.address(), "127.0.0.1:9"}, 0);
+  };
+  ExpectError(daemon_.CreateJob(request("", {0})), ErrorCode::kInvalidArgument, "a job id must be");
+  ExpectError(daemon_.CreateJob(request("job", {})), ErrorCode::kInvalidArgument, "has no ranks");
+  ExpectError(daemon_.CreateJob(request("job", {0, 2})), ErrorCode::kInvalidArgument,
+              "placed on node 2");
+  ExpectError(daemon_.CreateJob(request("job", {0, 0, 0, 0, 0})), ErrorCode::kLimitExceeded,
+              "5 ranks on this node are more than the 4 that max_local_ranks allows");
+  ExpectError(daemon_.CreateJob(request("job", std::vector<uint32_t>(2000, 1))),
+              ErrorCode::kLimitExceeded, "more than the 1024 that max_ranks allows");
+  auto wrong = request("job", {0});
+  wrong.set_secret("short");
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "must be 16 to 64 bytes");
+  wrong = request("job", {0});
+  wrong.set_size(2);
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "node_of_rank places 1");
+  wrong = request("job", {0});
+  wrong.set_node(7);
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "node 7 is none of its 2");
+  wrong = request("job", {0});
+  wrong.set_node_addresses(1, "192.0.2.1:9");
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kPermissionDenied, "only with TLS");
+  wrong.set_node_addresses(1, "nonsense");
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "write HOST:PORT");
+  wrong.set_node_addresses(1, daemon_.address());
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "the same address");
+  EXPECT_TRUE(daemon_.plane.calls().empty());
+}
+
+TEST_F(ControlServerTest, AJobExistsOnlyOnce) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  ExpectError(CreateJob("job", 1), ErrorCode::kAlreadyExists, "job job exists already");
+}
+
+TEST_F(ControlServerTest, AnUnknownJobCannotBeDestroyed) {
+  control::DestroyJobRequest request;
+  request.set_job_id("nojob");
+  control::DestroyJobReply reply;
+  ExpectError(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::DestroyJob, request, &reply),
+              ErrorCode::kNotFound, "there is no job nojob");
+}
+
+TEST_F(ControlServerTest, RanksJoinTogetherAndTheJobEndsWithTheLastOne) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank first("job", 0, 2, 2);
+  TestRank second("job", 1, 2, 2);
+  ASSERT_TRUE(first.Enter(daemon_.attach_path()));
+  ASSERT_TRUE(second.Enter(daemon_.attach_path()));
+  control::JoinJobReply replies[2];
+  auto early = std::async(std::launch::async, [&] { return daemon_.Join(first, &replies[0]); });
+  ASSERT_TRUE(daemon_.Join(second, &replies[1]).ok());
+  ASSERT_TRUE(early.get().ok());
+  ASSERT_EQ(replies[0].peers_size(), 2);
+  EXPECT_EQ(replies[0].node_count(), 1U);
+  EXPECT_EQ(replies[0].peers(1).local_index(), 1U);
+  EXPECT_EQ(replies[0].peers(1).pid(), static_cast<uint32_t>(getpid()));
+  EXPECT_TRUE(replies[0].peers(1).private_memory_reachable());
+  EXPECT_TRUE(daemon_.Detach(first).ok());
+  EXPECT_TRUE(daemon_.Detach(second).ok());
+  EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob job"));
+  EXPECT_EQ(daemon_.plane.Count("RankEnded"), 0U);
+  EXPECT_EQ(daemon_.GetStatus().jobs_size(), 0);
+}
+
+TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {
+  daemon_.Stop();
+  options_.max_local_ranks = 64;
+  TestDaemon daemon(options_);
+  constexpr uint32_t kRanks = 64;
+  ASSERT_TRUE(daemon
+                  .CreateJob(TestDaemon::JobRequest("big", std::vector<uint32_t>(kRanks, 0),
+                                                    {daemon.address()}, 0))
+                  .ok());
+  std::vector<std::unique_ptr<TestRank>> ranks;
+  std::vector<std::future<Status>> joins;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    ranks.push_back(std::make_unique<TestRank>("big", rank, kRanks, kRanks));
+    ASSERT_TRUE(ranks.back()->Enter(daemon.attach_path()));
+    joins.push_back(std::async(std::launch::async, [&daemon, rank = ranks.back().get()] {
+      control::JoinJobReply reply;
+      return daemon.Join(*rank, &reply);
+    }));
+  }
+  for (auto& join : joins) {
+    const Status status = join.get();
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TEST_F(ControlServerTest, AJoinThatTakesTooLongNamesTheMissingRanks) {
+  daemon_.Stop();
+  options_.attach_timeout_ms = 100;
+  TestDaemon daemon(options_);
+  ASSERT_TRUE(
+      daemon.CreateJob(TestDaemon::JobRequest("late", {0, 0, 0}, {daemon.address()}, 0)).ok());
+  TestRank rank("late", 0, 3, 3);
+  TestRank attached("late", 2, 3, 3);
+  ASSERT_TRUE(rank.Enter(daemon.attach_path()));
+  ASSERT_TRUE(attached.Enter(daemon.attach_path()));
+  control::JoinJobReply reply;
+  ExpectError(daemon.Join(rank, &reply), ErrorCode::kTimeout,
+              "missing rank 1 (not attached), rank 2 (attached)");
+}
+
+TEST_F(ControlServerTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJoins) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank first("job", 0, 2, 2);
+  TestRank second("job", 1, 2, 2);
+  ASSERT_TRUE(first.Enter(daemon_.attach_path()));
+  ASSERT_TRUE(second.Enter(daemon_.attach_path()));
+  control::JoinJobReply reply;
+  auto waiting = std::async(std::launch::async, [&] { return daemon_.Join(first, &reply); });
+  second.HangUp();
+  ExpectError(waiting.get(), ErrorCode::kPeerDied, "rank 1 of job job");
+}
+
+TEST_F(ControlServerTest, JoinBeforeTheSegmentsIsRefused) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Connect(daemon_.attach_path()).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  control::JoinJobReply reply;
+  ExpectError(daemon_.Join(rank, &reply), ErrorCode::kNotInitialized,
+              "must hand over its segments");
+}
+
+TEST_F(ControlServerTest, CallsNeedTheTokenOfAnAttachedRank) {
+  control::ResolvePeersReply reply;
+  const control::ResolvePeersRequest request;
+  ExpectError(
+      TestDaemon::Call(*daemon_.client, &control::Client::Stub::ResolvePeers, request, &reply),
+      ErrorCode::kPermissionDenied, "carries no token");
+  ExpectError(TestDaemon::Call(*daemon_.client, &control::Client::Stub::ResolvePeers, request,
+                               &reply, std::string(64, 'a')),
+              ErrorCode::kPermissionDenied, "names no attached rank");
+  control::JoinJobReply join_reply;
+  ExpectError(TestDaemon::Call(*daemon_.client, &control::Client::Stub::JoinJob,
+                               control::JoinJobRequest(), &join_reply),
+              ErrorCode::kPermissionDenied, "carries no token");
+}
+
+TEST_F(ControlServerTest, ATokenEndsWithItsSession) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank rank("job", 0, 2, 2);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  ASSERT_TRUE(daemon_.Detach(rank).ok());
+  ExpectError(daemon_.Detach(rank), ErrorCode::kPermissionDenied, "its session has ended");
+}
+
+TEST_F(ControlServerTest, ResolveTellsWhereRanksLive) {
+  ASSERT_TRUE(CreateJob("job", 3).ok());
+  TestRank rank("job", 1, 3, 3);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  control::ResolvePeersRequest request;
+  control::ResolvePeersReply reply;
+  const auto resolve = [&] {
+    return TestDaemon::Call(*daemon_.client, &control::Client::Stub::ResolvePeers, request, &reply,
+                            rank.token());
+  };
+  ASSERT_TRUE(resolve().ok());
+  EXPECT_EQ(reply.peers_size(), 3);
+  request.add_ranks(2);
+  ASSERT_TRUE(resolve().ok());
+  ASSERT_EQ(reply.peers_size(), 1);
+  EXPECT_EQ(reply.peers(0).rank(), 2U);
+  request.add_ranks(3);
+  ExpectError(resolve(), ErrorCode::kInvalidRank, "its ranks are 0 to 2");
+}
+
+TEST_F(ControlServerTest, AnAbortPoisonsTheJob) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank rank("job", 0, 2, 2);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  control::AbortJobRequest request;
+  request.set_exit_code(3);
+  request.set_reason("no more");
+  control::AbortJobReply reply;
+  ASSERT_TRUE(TestDaemon::Call(*daemon_.client, &control::Client::Stub::AbortJob, request, &reply,
+                               rank.token())
+                  .ok());
+  EXPECT_EQ(daemon_.plane.Count("PoisonJob job 30"), 1U);
+  TestRank late("job", 1, 2, 2);
+  ASSERT_TRUE(late.Connect(daemon_.attach_path()).ok());
+  const Answer answer = late.Attach();
+  EXPECT_EQ(answer.code(), ErrorCode::kAborted);
+  EXPECT_NE(answer.text().find("aborted it with exit code 3: no more"), std::string::npos);
+}
+
+// ---- Regions ----
+
+TEST_F(ControlServerTest, RegionsComeAndGo) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank rank("job", 0, 2, 2);
+  TestRank peer("job", 1, 2, 2);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  ASSERT_TRUE(peer.Enter(daemon_.attach_path()));
+  ExpectError(RegisterRegion(rank, 5, 8192), ErrorCode::kNotFound,
+              "did not come over the attach socket");
+  ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
+  ASSERT_TRUE(RegisterRegion(rank, 5, 8192).ok());
+  EXPECT_EQ(daemon_.plane.Count("AddRegion job 0 5"), 1U);
+  EXPECT_EQ(daemon_.GetStatus().region_bytes(), 8192U);
+  const Answer answer = peer.AskPeer(attach::Kind::kPeerRegion, 0, 5);
+  ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  EXPECT_EQ(answer.reply.size_bytes, 8192U);
+  EXPECT_EQ(answer.packet.fds.size(), 1U);
+  ASSERT_TRUE(DeregisterRegion(rank, 5).ok());
+  EXPECT_EQ(daemon_.plane.Count("RemoveRegion job 0 5"), 1U);
+  ExpectError(DeregisterRegion(rank, 5), ErrorCode::kNotFound, "has no region 5");
+}
+
+TEST_F(ControlServerTest, ARegionOfAnotherSizeIsRefused) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
+  ExpectError(RegisterRegion(rank, 5, 4096), ErrorCode::kInvalidArgument,
+              "said to have 4096 bytes, but its segment has 8192");
+}
+
+TEST_F(ControlServerTest, ARegionThatTheDataPlaneRefusesDoesNotStay) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  daemon_.plane.set_region_status({ErrorCode::kOutOfMemory, "the NIC is full"});
+  ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
+  ExpectError(RegisterRegion(rank, 5, 8192), ErrorCode::kOutOfMemory, "the NIC is full");
+  EXPECT_EQ(daemon_.GetStatus().regions(), 0U);
+}
+
+// ---- Administration ----
+
+TEST_F(ControlServerTest, StatusAndSessionsTellWhatIsThere) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank rank("job", 1, 2, 2);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  rank.session()->counters[0] = 17;
+  const control::StatusReply status = daemon_.GetStatus();
+  EXPECT_EQ(status.pid(), static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(status.node().layout_version(), kLayoutVersion);
+  EXPECT_EQ(status.node().control_address(), daemon_.address());
+  EXPECT_EQ(status.node().provider(), "fake");
+  EXPECT_EQ(status.state(), "serving");
+  ASSERT_EQ(status.jobs_size(), 1);
+  EXPECT_EQ(status.jobs(0).state(), "joining");
+  EXPECT_EQ(status.sessions(), 1U);
+  control::SessionsReply sessions;
+  ASSERT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Sessions,
+                               control::SessionsRequest(), &sessions)
+                  .ok());
+  ASSERT_EQ(sessions.sessions_size(), 1);
+  EXPECT_EQ(sessions.sessions(0).rank(), 1U);
+  EXPECT_EQ(sessions.sessions(0).messages_sent(), 17U);
+  EXPECT_EQ(sessions.sessions(0).state(), "attached");
+}
+
+TEST_F(ControlServerTest, CountersHaveNameAndUnit) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  rank.session()->counters[2] = 4096;
+  control::CountersRequest request;
+  request.set_rank(-1);
+  control::CountersReply reply;
+  const auto counters = [&] {
+    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Counters, request, &reply);
+  };
+  ASSERT_TRUE(counters().ok());
+  ASSERT_GT(reply.counters_size(), 2);
+  EXPECT_EQ(reply.counters(2).scope(), "job job rank 0");
+  EXPECT_EQ(reply.counters(2).value(), 4096U);
+  EXPECT_FALSE(reply.counters(2).unit().empty());
+  request.set_job_id("nojob");
+  ExpectError(counters(), ErrorCode::kNotFound, "no such rank");
+}
+
+TEST_F(ControlServerTest, WhyNamesWhatARankWaitsFor) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  auto* requests = reinterpret_cast<shm::RequestLayout*>(
+      reinterpret_cast<std::byte*>(rank.session()) + shm::SessionRequestsOffset());
+  requests[1].state = static_cast<uint32_t>(shm::RequestState::kPosted);
+  requests[1].kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  requests[1].peer = -1;
+  requests[1].tag = 42;
+  rank.session()->request_fresh = UINT32_MAX;  // a rank may write what it wants
+  control::WhyRequest request;
+  request.set_job_id("job");
+  control::WhyReply reply;
+  const auto why = [&] {
+    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply);
+  };
+  ASSERT_TRUE(why().ok());
+  ASSERT_EQ(reply.reasons_size(), 1);
+  EXPECT_EQ(reply.reasons(0).operation(), "receive");
+  EXPECT_EQ(reply.reasons(0).tag(), 42);
+  EXPECT_EQ(reply.reasons(0).step(), "waits for a matching message");
+  request.set_rank(1);
+  ExpectError(why(), ErrorCode::kNotFound, "is not attached");
+  request.set_job_id("nojob");
+  ExpectError(why(), ErrorCode::kNotFound, "there is no job nojob");
+}
+
+TEST_F(ControlServerTest, NicsAndGpusAreListed) {
+  control::NicsReply nics;
+  ASSERT_TRUE(
+      TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Nics, control::NicsRequest(), &nics)
+          .ok());
+  ASSERT_EQ(nics.nics_size(), 1);
+  EXPECT_EQ(nics.nics(0).writes(), 7U);
+  control::GpusReply gpus;
+  ASSERT_TRUE(
+      TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Gpus, control::GpusRequest(), &gpus)
+          .ok());
+  ASSERT_EQ(gpus.gpus_size(), 1);
+  EXPECT_EQ(gpus.gpus(0).backend(), "host");
+}
+
+TEST_F(ControlServerTest, WatchSendsEveryChange) {
+  grpc::ClientContext context;
+  auto reader = daemon_.admin->Watch(&context, control::WatchRequest());
+  control::StatusReply status;
+  ASSERT_TRUE(reader->Read(&status));
+  EXPECT_EQ(status.jobs_size(), 0);
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  while (status.jobs_size() == 0) {
+    ASSERT_TRUE(reader->Read(&status));
+  }
+  context.TryCancel();
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  control::DrainReply reply;
+  const auto drain = [&] {
+    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Drain, control::DrainRequest(),
+                            &reply);
+  };
+  ExpectError(drain(), ErrorCode::kTimeout, "1 ranks have not left after 100 ms");
+  ExpectError(CreateJob("other", 1), ErrorCode::kDraining, "takes no new jobs");
+  EXPECT_EQ(daemon_.GetStatus().state(), "draining");
+  ASSERT_TRUE(daemon_.Detach(rank).ok());
+  EXPECT_TRUE(drain().ok());
+}
+
+TEST_F(ControlServerTest, ShutdownEndsTheServer) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  std::thread main_thread([&] { daemon_.server().RunUntilStopped(); });
+  control::ShutdownRequest request;
+  control::ShutdownReply reply;
+  EXPECT_TRUE(
+      TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Shutdown, request, &reply).ok());
+  main_thread.join();
+  const Answer answer = rank.Read();
+  EXPECT_EQ(answer.code(), ErrorCode::kDaemonDied);
+  EXPECT_NE(answer.text().find("ferryd of node a has stopped"), std::string::npos);
+  EXPECT_EQ(daemon_.plane.Count("RemoveSession job 0"), 1U);
+}
+
+TEST_F(ControlServerTest, TheDataPlaneCanEndASession) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  daemon_.server().EndSession("job", 0, {ErrorCode::kCorrupt, "descriptor 7 makes no sense"});
+  const Answer answer = rank.Read();
+  EXPECT_EQ(answer.kind(), attach::Kind::kGoodbye);
+  EXPECT_EQ(answer.code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(answer.text(), "descriptor 7 makes no sense");
+  EXPECT_TRUE(daemon_.plane.WaitFor("RankEnded job 0 14"));
+}
+
+}  // namespace
+}  // namespace ferry::daemon

@@ -1,0 +1,116 @@
+// The program: flags, signals, what it leaves behind.
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/version.h"
+#include "proto/control.grpc.pb.h"
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_rank.h"
+
+namespace ferry::daemon {
+namespace {
+
+class FerrydTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
+  // Runs ferryd to its end and expects that it says `words`.
+  void ExpectEnd(const std::vector<std::string>& flags, int code, const std::string& words) {
+    FerrydProcess daemon(Path("run"), flags);
+    EXPECT_EQ(daemon.Wait(), code);
+    EXPECT_NE(daemon.Errors().find(words), std::string::npos) << daemon.Errors();
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(FerrydTest, TellsItsVersions) {
+  ExpectEnd({"--version"}, 0, std::string("ferryd ") + kFerryVersion);
+}
+
+TEST_F(FerrydTest, HelpListsTheOptions) {
+  ExpectEnd({"--help"}, 0, "--ready-fd N");
+  ExpectEnd({"--help"}, 0, "drain_timeout_ms");
+}
+
+TEST_F(FerrydTest, MistakesInFlagsEndWithCodeTwo) {
+  ExpectEnd({"--no_such_option=1"}, 2, "no_such_option");
+  ExpectEnd({"--control_port=x"}, 2, "control_port");
+  ExpectEnd({"--ready-fd", "x"}, 2, "--ready-fd needs the number of an open descriptor");
+  ExpectEnd({"--config"}, 2, "--config needs a file");
+}
+
+TEST_F(FerrydTest, ReadsItsConfigurationFile) {
+  std::ofstream(Path("ferryd.toml")) << "control_address = \"192.0.2.7\"\n";
+  ExpectEnd({"--config", Path("ferryd.toml")}, 1, "192.0.2.7 only with TLS");
+}
+
+TEST_F(FerrydTest, SigtermStopsItAndLeavesNothing) {
+  FerrydProcess daemon(Path("run"), {});
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  daemon.Signal(SIGHUP);  // ignored
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+  EXPECT_FALSE(std::filesystem::exists(Path("run")));
+}
+
+TEST_F(FerrydTest, ASecondSignalEndsTheDrainAtOnce) {
+  FerrydProcess daemon(Path("run"), {"--drain_timeout_ms=3600000"});
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  const auto admin = control::Admin::NewStub(
+      grpc::CreateChannel("unix:" + Path("run/control.sock"), grpc::InsecureChannelCredentials()));
+  control::CreateJobRequest job;
+  job.set_job_id("job");
+  job.set_secret(kTestSecret);
+  job.set_size(1);
+  job.add_node_of_rank(0);
+  job.add_node_addresses(daemon.ControlAddress());
+  control::CreateJobReply created;
+  grpc::ClientContext create;
+  ASSERT_TRUE(admin->CreateJob(&create, job, &created).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(Path("run/attach.sock")));
+
+  daemon.Signal(SIGINT);
+  grpc::ClientContext watch;
+  auto reader = admin->Watch(&watch, control::WatchRequest());
+  control::StatusReply status;
+  while (status.state() != "draining") {
+    ASSERT_TRUE(reader->Read(&status));
+  }
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+  EXPECT_EQ(rank.Read().code(), ErrorCode::kDaemonDied);
+  watch.TryCancel();
+  (void)reader->Finish();
+}
+
+TEST_F(FerrydTest, StartsOverTheRemainsOfAKilledOne) {
+  {
+    FerrydProcess killed(Path("run"), {});
+    ASSERT_TRUE(killed.WaitUntilReady()) << killed.Errors();
+    killed.Signal(SIGKILL);
+    EXPECT_EQ(killed.Wait(), 128 + SIGKILL);
+  }
+  EXPECT_TRUE(std::filesystem::exists(Path("run/attach.sock")));
+  FerrydProcess next(Path("run"), {});
+  EXPECT_TRUE(next.WaitUntilReady()) << next.Errors();
+}
+
+TEST_F(FerrydTest, ASecondOneIsRefusedWithThePidOfTheFirst) {
+  FerrydProcess first(Path("run"), {});
+  ASSERT_TRUE(first.WaitUntilReady()) << first.Errors();
+  FerrydProcess second(Path("run"), {});
+  EXPECT_FALSE(second.WaitUntilReady());
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_NE(second.Errors().find("in use by ferryd with pid " + std::to_string(first.pid())),
+            std::string::npos)
+      << second.Errors();
+}
+
+}  // namespace
+}  // namespace ferry::daemon
