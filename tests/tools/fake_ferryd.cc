@@ -102,6 +102,7 @@ int Serve(const config::Options& options, int ready_fd) {
   sigaddset(&ending, SIGTERM);
   sigprocmask(SIG_BLOCK, &ending, nullptr);
 
+  const bool created = mkdir(options.run_directory.c_str(), 0700) == 0;
   const std::string socket = options.run_directory + "/control.sock";
   const std::string about = options.run_directory + "/ferryd.json";
   FakeAdmin admin(options);
@@ -126,6 +127,9 @@ int Serve(const config::Options& options, int ready_fd) {
   server->Shutdown();
   unlink(socket.c_str());
   unlink(about.c_str());
+  if (created) {
+    rmdir(options.run_directory.c_str());
+  }
   return 0;
 }
 

@@ -65,9 +65,6 @@ StatusOr<PrivateDaemon> PrivateDaemon::Start(const std::string& program, uint32_
   PrivateDaemon daemon;
   daemon.node_ = node;
   daemon.run_directory_ = folder + "/" + std::to_string(node);
-  if (mkdir(daemon.run_directory_.c_str(), 0700) != 0) {
-    return StatusFromErrno(errno, "cannot make " + daemon.run_directory_);
-  }
   StatusOr<UniqueFd> log = MakeLog(folder);
   FERRY_RETURN_IF_ERROR(log.status());
   daemon.log_ = std::move(*log);
