@@ -312,9 +312,13 @@ int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) 
 }
 
 int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status) {
-  ferry_request request = FERRY_REQUEST_NULL;
-  const int started = ferry_irecv(buffer, size_bytes, source, tag, &request);
-  return started != FERRY_SUCCESS ? started : ferry_wait(&request, status);
+  if (Status check = CheckMessage(buffer, size_bytes, source, tag, true); !check.ok()) {
+    return Fail(check);
+  }
+  Completion completion;
+  const ErrorCode error = client->Receive(ToMessage(buffer, size_bytes, source, tag), &completion);
+  Fill(status, completion);
+  return Report(error != ErrorCode::kOk ? error : completion.error);
 }
 
 int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,

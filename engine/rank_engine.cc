@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "shm/atomic.h"
 
@@ -235,8 +236,6 @@ void RankEngine::Consume(const Arrival& arrival) {
 bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
   const Descriptor& d = arrival.descriptor;
   const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
-  Descriptor known = d;
-  known.source = arrival.source;  // a local peer's word for it does not count
   const uint32_t posted = match_.FindPosted(envelope);
   if (posted != 0) {
     const uint32_t request = match_.Entry(posted).request;
@@ -248,7 +247,12 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
     Consume(arrival);
     Match(request, arrival, effects);
     effects.self = true;
+  } else if (MatchesDirect(envelope)) {
+    Consume(arrival);
+    Match(std::exchange(direct_, 0), arrival, effects);
   } else {
+    Descriptor known = d;
+    known.source = arrival.source;  // a local peer's word for it does not count
     if (match_.AddUnexpected(known, arrival.lane) == 0) {
       journal_.Abandon();
       Poison(match_.corrupt() != ErrorCode::kOk ? ErrorCode::kCorrupt : ErrorCode::kLimitExceeded);

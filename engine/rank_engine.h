@@ -82,6 +82,10 @@ class RankEngine {
   // The request's slot is filled in. Matches an unexpected message or posts the receive.
   // kLimitExceeded: the match table is full; the request was not started.
   ErrorCode StartReceive(uint32_t request, Effects& effects);
+  // For a blocking receive, before it is posted: gives the request an unexpected message, or one
+  // that this round of Progress drains, and so spares the way through the table of posted receives.
+  // Receives posted before come first. False: not yet; call again, or StartReceive.
+  bool ReceiveNow(uint32_t request, Effects& effects);
   // kWouldBlock: no unexpected message matches. Else what a receive would get, or the error it
   // would.
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
@@ -142,6 +146,8 @@ class RankEngine {
   void Poison(ErrorCode error);
 
   // Matching (rank_engine_receive.cc).
+  bool TakeUnexpected(uint32_t request, Effects& effects);
+  bool MatchesDirect(const shm::Envelope& envelope) const;
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
   void PublishTransfer(uint32_t request, Effects& effects);
@@ -168,6 +174,7 @@ class RankEngine {
   shm::Wake wake_;
   std::vector<shm::LaneProducer> producers_;  // by local index; the last one leads to the daemon
   std::vector<shm::LaneConsumer> consumers_;  // by lane
+  uint32_t direct_ = 0;                       // the request of ReceiveNow while that runs
   uint32_t hot_lane_ = 0;
   uint32_t hot_streak_ = 0;
   // The deaths this engine has applied: a receive fails only once what the dead had sent before was

@@ -1,6 +1,7 @@
 // RankEngine: receiving and matching. See rank_engine.h.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/rank_engine.h"
 #include "engine/transfer.h"
@@ -13,23 +14,53 @@ using shm::DescriptorKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
+// Gives the request the earliest unexpected message that it matches. False: there is none.
+bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
+  const RequestLayout& slot = *view_.request(request);
+  const uint32_t entry = match_.FindUnexpected({slot.context, slot.peer, slot.tag});
+  if (entry == 0) {
+    return false;
+  }
+  const shm::MatchEntry& found = match_.Entry(entry);
+  Arrival arrival{};
+  arrival.source = static_cast<uint32_t>(found.source);
+  arrival.lane = found.lane;
+  arrival.descriptor.kind = found.kind;
+  arrival.descriptor.flags = found.flags;
+  arrival.descriptor.cell = found.cell;
+  arrival.descriptor.source = arrival.source;
+  arrival.descriptor.tag = found.tag;
+  arrival.descriptor.size_bytes = found.size_bytes;
+  std::memcpy(arrival.descriptor.payload, found.payload, shm::kInlineBytes);
+  match_.Remove(entry);
+  Match(request, arrival, effects);
+  return true;
+}
+
+bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
+  if (match_.unexpected_count() != 0 && TakeUnexpected(request, effects)) {
+    return true;
+  }
+  direct_ = request;
+  (void)Progress(effects);
+  return std::exchange(direct_, 0) == 0;
+}
+
+// Whether the message is for the receive that ReceiveNow was called with.
+bool RankEngine::MatchesDirect(const shm::Envelope& envelope) const {
+  if (direct_ == 0) {
+    return false;
+  }
+  const RequestLayout& slot = *view_.request(direct_);
+  return slot.context == envelope.context &&
+         (slot.peer == envelope.source || slot.peer == shm::kAnySource) &&
+         (slot.tag == envelope.tag || slot.tag == shm::kAnyTag);
+}
+
 ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const shm::Envelope pattern{slot.context, slot.peer, slot.tag};
-  if (const uint32_t entry = match_.FindUnexpected(pattern); entry != 0) {
-    const shm::MatchEntry& found = match_.Entry(entry);
-    Arrival arrival{};
-    arrival.source = static_cast<uint32_t>(found.source);
-    arrival.lane = found.lane;
-    arrival.descriptor.kind = found.kind;
-    arrival.descriptor.flags = found.flags;
-    arrival.descriptor.cell = found.cell;
-    arrival.descriptor.source = arrival.source;
-    arrival.descriptor.tag = found.tag;
-    arrival.descriptor.size_bytes = found.size_bytes;
-    std::memcpy(arrival.descriptor.payload, found.payload, shm::kInlineBytes);
-    match_.Remove(entry);
-    Match(request, arrival, effects);
+  if (TakeUnexpected(request, effects)) {
     return ErrorCode::kOk;
   }
   if (match_.corrupt() != ErrorCode::kOk) {

@@ -74,6 +74,8 @@ class Client {
   // kLimitExceeded when all request slots are in use; the rank's poison when it has one.
   ErrorCode StartSend(const Message& message, RequestHandle* handle);
   ErrorCode StartReceive(const Message& message, RequestHandle* handle);
+  // A blocking receive.
+  ErrorCode Receive(const Message& message, Completion* completion);
   // Makes a persistent request (kind send or receive) without starting it.
   ErrorCode MakePersistent(const Message& message, shm::RequestKind kind, RequestHandle* handle);
   ErrorCode Start(RequestHandle handle);
@@ -115,6 +117,7 @@ class Client {
   void Perform(engine::Effects& effects);
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
   bool HelpBackground();
+  bool IsTransferring(uint32_t request) const;
   void NoteTransfers(const engine::Effects& effects);
   void LeaveLibrary();
   template <typename Done>
@@ -126,6 +129,7 @@ class Client {
   bool SendEager(const Message& message);
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request);
+  bool TryReceiveNow(uint32_t request);
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
 
   // completion.cc

@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kFileName[] = "libferry_control.so";
 
-// Beside this library when installed, one folder below it in a build tree (which reaches the library
-// through a link), else by the loader's path.
+// Beside this library when installed, one folder below it in a build tree (which reaches the
+// library through a link), else by the loader's path.
 std::vector<std::string> Candidates() {
   std::vector<std::string> paths;
   Dl_info self{};

@@ -75,6 +75,43 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
   return error;
 }
 
+bool Client::TryReceiveNow(uint32_t request) {
+  if (!lease_.TryAcquire(Holder())) {
+    return false;
+  }
+  engine::Effects effects;
+  const bool matched = engine_->ReceiveNow(request, effects);
+  lease_.Release(Holder());
+  NoteTransfers(effects);
+  Perform(effects);
+  return matched;
+}
+
+// The message is often a moment away: the receive is posted only when it did not come while we
+// polled.
+ErrorCode Client::Receive(const Message& message, Completion* completion) {
+  uint32_t request = 0;
+  if (const ErrorCode error = Take(message, RequestKind::kReceive, &request);
+      error != ErrorCode::kOk) {
+    return error;
+  }
+  bool matched = false;
+  wake_.Enter();
+  shm::Waiter waiter(wait_policy_);
+  do {
+    matched = TryReceiveNow(request);
+  } while (!matched && !waiter.Idle());
+  ErrorCode error = matched ? ErrorCode::kOk : StartSlot(request);
+  if (error == ErrorCode::kOk) {
+    WaitUntil([&] { return Advance(request); });
+    Collect(request, completion);
+  } else {
+    requests_->GiveBack(request);
+  }
+  LeaveLibrary();
+  return error;
+}
+
 // ---- Both -------------------------------------------------------------------------------------
 
 ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* request) {

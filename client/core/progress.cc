@@ -75,6 +75,11 @@ void Client::NoteTransfers(const engine::Effects& effects) {
                      effects.transfers.begin() + effects.transfer_count);
 }
 
+bool Client::IsTransferring(uint32_t request) const {
+  return shm::LoadAcquire(requests_->Slot(request).state) ==
+         static_cast<uint32_t>(shm::RequestState::kTransferring);
+}
+
 // Copies a chunk of some remembered transfer. True: it found one.
 bool Client::HelpBackground() {
   uint32_t request = 0;
@@ -102,6 +107,7 @@ void Client::LeaveLibrary() {
   bool left_behind = wake_.TakeUrgent() && engine_->HasArrivals();
   if (!left_behind) {
     std::lock_guard lock(background_mutex_);
+    std::erase_if(background_, [this](uint32_t request) { return !IsTransferring(request); });
     left_behind = !background_.empty();
     background_.clear();
   }
