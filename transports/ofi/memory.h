@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "common/slot_map.h"
 #include "common/status.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/fid.h"
-#include "transports/ofi/slot_map.h"
 
 namespace ferry::transport {
 

@@ -8,13 +8,13 @@
 #include <cassert>
 #include <vector>
 
+#include "common/slot_map.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/error.h"
 #include "transports/ofi/memory.h"
 #include "transports/ofi/operation.h"
 #include "transports/ofi/operation_table.h"
 #include "transports/ofi/options.h"
-#include "transports/ofi/slot_map.h"
 
 namespace ferry::transport {
 namespace {

@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-namespace ferry::transport {
+namespace ferry {
 
 // Id is an `enum class : uint64_t`. Entries keep their address. Not thread safe; only Insert
 // allocates.
@@ -48,6 +48,19 @@ class SlotMap {
     free_.push_back(index);
   }
 
+  // Calls `visit(id, value)` for every entry; it may erase the one it is given.
+  template <typename Visitor>
+  void ForEach(Visitor&& visit) {
+    for (uint32_t index = 0; index < slots_.size(); ++index) {
+      if (slots_[index].used) {
+        visit(MakeId(index), slots_[index].value);
+      }
+    }
+  }
+
+  uint32_t size() const { return static_cast<uint32_t>(slots_.size() - free_.size()); }
+  bool empty() const { return size() == 0; }
+
   // Drops all entries and forgets all ids: for tearing down.
   void Clear() {
     slots_.clear();
@@ -69,4 +82,4 @@ class SlotMap {
   std::vector<uint32_t> free_;
 };
 
-}  // namespace ferry::transport
+}  // namespace ferry

@@ -1,8 +1,8 @@
-#include "transports/ofi/slot_map.h"
+#include "common/slot_map.h"
 
 #include <gtest/gtest.h>
 
-namespace ferry::transport {
+namespace ferry {
 namespace {
 
 enum class Id : uint64_t {};
@@ -47,5 +47,22 @@ TEST(SlotMapTest, EntriesKeepTheirAddress) {
   EXPECT_EQ(map.Find(first), address);
 }
 
+TEST(SlotMapTest, VisitsEveryEntryAndLetsItGo) {
+  SlotMap<Id, int> map;
+  for (int i = 0; i < 5; ++i) {
+    *map.Find(map.Insert()) = i;
+  }
+  int sum = 0;
+  map.ForEach([&](Id id, int& value) {
+    sum += value;
+    if (value % 2 == 0) {
+      map.Erase(id);
+    }
+  });
+  EXPECT_EQ(sum, 10);
+  EXPECT_EQ(map.size(), 2U);
+  EXPECT_FALSE(map.empty());
+}
+
 }  // namespace
-}  // namespace ferry::transport
+}  // namespace ferry
