@@ -1,0 +1,94 @@
+#include "daemon/staging/copy_pool.h"
+
+#include <utility>
+
+#include "common/process_memory.h"
+
+namespace ferry::daemon {
+namespace {
+
+ErrorCode Copy(const CopyTask& task) {
+  return task.direction == CopyTask::Direction::kFromProcess
+             ? ReadProcessMemory(task.pid, task.remote_address, task.local, task.size_bytes)
+             : WriteProcessMemory(task.pid, task.remote_address, task.local, task.size_bytes);
+}
+
+}  // namespace
+
+CopyPool::CopyPool(uint32_t workers, uint32_t capacity, std::function<void()> notify)
+    : capacity_(capacity), notify_(std::move(notify)) {
+  // All the memory there will be, so that nothing allocates later.
+  waiting_.reserve(2 * size_t{capacity});
+  finished_.reserve(capacity);
+  collected_.reserve(capacity);
+  for (uint32_t i = 0; i < workers; ++i) {
+    workers_.emplace_back([this] { Work(); });
+  }
+}
+
+CopyPool::~CopyPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+bool CopyPool::Submit(const CopyTask& task) {
+  if (pending_ == capacity_) {
+    return false;
+  }
+  ++pending_;
+  if (workers_.empty()) {
+    Finish(task);
+    return true;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (next_ == capacity_) {
+      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(next_));
+      next_ = 0;
+    }
+    waiting_.push_back(task);
+  }
+  wake_.notify_one();
+  return true;
+}
+
+void CopyPool::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stop_ || next_ < waiting_.size(); });
+    if (stop_) {
+      return;
+    }
+    const CopyTask task = waiting_[next_++];
+    lock.unlock();
+    Finish(task);
+    lock.lock();
+  }
+}
+
+void CopyPool::Finish(const CopyTask& task) {
+  CopyTask done = task;
+  done.result = Copy(task);
+  {
+    std::lock_guard lock(mutex_);
+    finished_.push_back(done);
+    any_finished_.store(true, std::memory_order_release);  // Pairs with Collect.
+  }
+  notify_();
+}
+
+void CopyPool::TakeFinished() {
+  collected_.clear();
+  std::lock_guard lock(mutex_);
+  collected_.swap(finished_);
+  any_finished_.store(false, std::memory_order_relaxed);
+  pending_ -= static_cast<uint32_t>(collected_.size());
+}
+
+}  // namespace ferry::daemon
