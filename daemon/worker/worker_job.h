@@ -1,0 +1,83 @@
+// The ranks of one job on this node, as the progress worker sees them.
+//
+// Calling thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/progress/data_plane.h"
+#include "daemon/session/session.h"
+#include "daemon/worker/attend_flag.h"
+#include "engine/peer_table.h"
+#include "engine/rank_engine.h"
+#include "engine/session_view.h"
+#include "engine/transfer.h"
+#include "shm/counters.h"
+#include "shm/lease.h"
+#include "shm/wake.h"
+
+namespace ferry::daemon {
+
+// A large message inside the node that the worker helps to copy; the receiver is the rank that
+// lists it.
+struct WorkerCopy {
+  uint32_t source = 0;    // rank, whose inbox holds the transfer
+  uint32_t transfer = 0;  // index there
+  uint32_t generation = 0;
+};
+
+struct WorkerRank {
+  std::shared_ptr<Session> session;
+  AttendFlagPtr flag;
+  std::map<uint32_t, std::shared_ptr<const Region>> regions;
+  engine::SessionView view;
+  std::unique_ptr<engine::RankEngine> engine;  // null until all ranks of the node are there
+  shm::Lease lease;
+  shm::Wake wake;
+  shm::Statistics statistics;
+  std::vector<WorkerCopy> copies;
+  bool attending = false;  // there may be something to match
+  uint32_t refusals = 0;   // times the lease was taken, in a row
+};
+
+class WorkerJob {
+ public:
+  explicit WorkerJob(const JobPlan& plan);
+
+  StatusOr<AttendFlagPtr> AddRank(std::shared_ptr<Session> session,
+                                  const engine::EngineOptions& options);
+  void RemoveRank(uint32_t rank);
+  WorkerRank* Find(uint32_t rank);
+  WorkerRank* FindLocal(uint32_t local_index);
+  // The inbox of a rank of this node; invalid for others.
+  engine::InboxView Inbox(uint32_t rank) const;
+  const std::map<uint32_t, std::unique_ptr<WorkerRank>>& ranks() const { return ranks_; }
+
+ private:
+  void BuildEngines(const engine::EngineOptions& options);
+
+  const JobPlan plan_;
+  engine::PeerTable peers_;
+  std::map<uint32_t, std::unique_ptr<WorkerRank>> ranks_;  // by rank
+  // Engines look into the inboxes of all ranks of the node, those that have left too.
+  std::vector<std::shared_ptr<Session>> mapped_;
+};
+
+// How the worker reaches the memory of the job's ranks.
+class WorkerMemory final : public engine::MemoryAccess {
+ public:
+  WorkerMemory(WorkerJob& job, std::vector<std::byte>& bounce) : job_(job), bounce_(bounce) {}
+  engine::Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
+  ErrorCode Copy(const engine::Reach& destination, const engine::Reach& source,
+                 uint64_t size_bytes) override;
+
+ private:
+  WorkerJob& job_;
+  std::vector<std::byte>& bounce_;  // between two processes' private memory
+};
+
+}  // namespace ferry::daemon
