@@ -1,0 +1,198 @@
+#include "daemon/progress/arrivals.h"
+
+#include <cstring>
+
+#include "engine/rank_engine.h"
+
+namespace ferry::daemon {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+
+namespace {
+
+Descriptor DescriptorOf(const PacketHeader& header, DescriptorKind kind) {
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(kind);
+  descriptor.flags = header.flags;
+  descriptor.source = header.source;
+  descriptor.destination = header.destination;
+  descriptor.context = header.context;
+  descriptor.tag = header.tag;
+  descriptor.size_bytes = header.size_bytes;
+  return descriptor;
+}
+
+}  // namespace
+
+std::optional<Arrivals::Trouble> Arrivals::OnPacket(std::span<const std::byte> bytes,
+                                                    uint64_t now_ns) {
+  const std::optional<Packet> packet = ParsePacket(bytes);
+  Job* job = packet ? Admit(packet->header) : nullptr;
+  if (job == nullptr) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  return Handle(*job, *packet, now_ns);
+}
+
+// Null when the packet is not from whom it says.
+Job* Arrivals::Admit(const PacketHeader& header) {
+  Job* job = directory_.FindJobByKey(header.job_key);
+  if (job == nullptr || header.source_node >= job->routes.size()) {
+    return nullptr;
+  }
+  const Route& route = job->routes[header.source_node];
+  const bool genuine = route.link != nullptr && route.link->failure == ErrorCode::kOk &&
+                       route.receive_key == header.key && job->IsRank(header.source) &&
+                       job->plan.node_of_rank[header.source] == header.source_node &&
+                       job->IsRank(header.destination) && job->IsLocal(header.destination);
+  return genuine ? job : nullptr;
+}
+
+std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet, uint64_t now_ns) {
+  ServedRank* rank = job.served[packet.header.destination];
+  const uint32_t source = packet.header.source;
+  switch (static_cast<PacketKind>(packet.header.kind)) {
+    case PacketKind::kEager:
+    case PacketKind::kRemoteRts:
+      return HandleMessage(job, packet, now_ns);
+    case PacketKind::kCredit:
+      return HandleCredit(job, packet);
+    case PacketKind::kSendDone:
+      if (rank != nullptr) {
+        HandleResult(*rank, packet);
+      }
+      return std::nullopt;
+    case PacketKind::kPull:
+      if (const auto pull = BodyOf<WirePull>(packet.body); pull && rank != nullptr) {
+        feeds_.OnPull(*rank, source, *pull, now_ns);
+      } else if (pull) {
+        WireBlock refusal{};
+        refusal.pull = pull->pull;
+        refusal.error = static_cast<int32_t>(ErrorCode::kPeerDied);
+        outbound_.Post(job, PacketKind::kBlockReady, packet.header.destination, source, refusal,
+                       now_ns);
+      }
+      return std::nullopt;
+    case PacketKind::kBlockReady:
+      if (const auto block = BodyOf<WireBlock>(packet.body); block && rank != nullptr) {
+        pulls_.OnBlockReady(*rank, source, *block, now_ns);
+      }
+      return std::nullopt;
+    case PacketKind::kBlockDone:
+      if (const auto done = BodyOf<WireBlockDone>(packet.body); done && rank != nullptr) {
+        feeds_.OnBlockDone(*rank, source, *done, now_ns);
+      }
+      return std::nullopt;
+    default:
+      ++dropped_;
+      return std::nullopt;
+  }
+}
+
+std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet& packet,
+                                                         uint64_t now_ns) {
+  const PacketHeader& header = packet.header;
+  if (header.kind == static_cast<uint8_t>(PacketKind::kEager)) {
+    if (header.tag < 0 || header.size_bytes > shm::kCellBytes ||
+        header.size_bytes != packet.body.size()) {
+      ++dropped_;
+      return std::nullopt;
+    }
+    return Deliver(job, DescriptorOf(header, DescriptorKind::kEager), packet.body);
+  }
+  const auto wire = BodyOf<WireRts>(packet.body);
+  if (!wire || header.tag < 0 || wire->send_request == 0) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  if (job.ended[header.destination] != ErrorCode::kOk) {
+    const WireResult result{wire->send_request, wire->send_generation,
+                            static_cast<int32_t>(ErrorCode::kPeerDied), 0};
+    outbound_.Post(job, PacketKind::kSendDone, header.destination, header.source, result, now_ns);
+    return std::nullopt;
+  }
+  Descriptor descriptor = DescriptorOf(header, DescriptorKind::kRemoteRts);
+  const shm::RemoteRts rts{
+      wire->send_request, wire->send_generation, wire->key, {0, 0, wire->address}};
+  std::memcpy(descriptor.payload, &rts, sizeof(rts));
+  return Deliver(job, descriptor, {});
+}
+
+std::optional<Arrivals::Trouble> Arrivals::HandleCredit(Job& job, const Packet& packet) {
+  const auto wire = BodyOf<WireCredit>(packet.body);
+  if (!wire) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kCredit);
+  const shm::CreditReturn credit{wire->count, 0, {}};
+  std::memcpy(descriptor.payload, &credit, sizeof(credit));
+  return Deliver(job, descriptor, {});
+}
+
+void Arrivals::HandleResult(ServedRank& rank, const Packet& packet) {
+  const auto wire = BodyOf<WireResult>(packet.body);
+  if (!wire) {
+    ++dropped_;
+    return;
+  }
+  feeds_.OnResult(rank, packet.header.source, *wire);
+  Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kSendDone);
+  const shm::TransferResult result{wire->send_request, wire->send_generation, wire->error, 0, {}};
+  std::memcpy(descriptor.payload, &result, sizeof(result));
+  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
+}
+
+std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& descriptor,
+                                                   std::span<const std::byte> data) {
+  const uint32_t destination = descriptor.destination;
+  if (ServedRank* rank = job.served[destination]; rank != nullptr) {
+    return rank->ended ? std::nullopt : Judge(*rank, rank->delivery.Deliver(descriptor, data));
+  }
+  if (job.ended[destination] != ErrorCode::kOk) {
+    return std::nullopt;
+  }
+  std::deque<Message>& early = job.early[destination];
+  if (early.size() > 2 * uint64_t{job.remote_ranks} * engine::kRemoteWindow) {
+    return Trouble{&job, nullptr, ErrorCode::kCorrupt,
+                   "more messages for rank " + std::to_string(destination) +
+                       ", which has not attached, than its peers have credit for"};
+  }
+  early.push_back({descriptor, {data.begin(), data.end()}});
+  return std::nullopt;
+}
+
+std::optional<Arrivals::Trouble> Arrivals::DeliverEarly(ServedRank& rank) {
+  const auto found = rank.job->early.find(rank.rank());
+  if (found == rank.job->early.end()) {
+    return std::nullopt;
+  }
+  const std::deque<Message> early = std::move(found->second);
+  rank.job->early.erase(found);
+  for (const Message& message : early) {
+    if (auto trouble = Judge(rank, rank.delivery.Deliver(message.descriptor, message.data))) {
+      return trouble;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Arrivals::Trouble> Arrivals::Judge(ServedRank& rank, Delivery::Result result) const {
+  switch (result) {
+    case Delivery::Result::kTaken:
+      return std::nullopt;
+    case Delivery::Result::kOverflow:
+      return Trouble{rank.job, nullptr, ErrorCode::kCorrupt,
+                     "more messages for rank " + std::to_string(rank.rank()) +
+                         " than its peers have credit for"};
+    case Delivery::Result::kQuota:
+      break;
+  }
+  return Trouble{rank.job, &rank, ErrorCode::kLimitExceeded,
+                 "too many unexpected messages: the daemon holds no more of them; post receives "
+                 "earlier"};
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,59 @@
+// Takes packets from other daemons apart, checks them, and passes them on.
+//
+// A packet counts only if its job is known, its key is the one given to the node it names, and its
+// source lives on that node; everything else is counted and dropped.
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "daemon/progress/directory.h"
+#include "daemon/progress/feeds.h"
+#include "daemon/progress/outbound.h"
+#include "daemon/progress/pulls.h"
+#include "daemon/progress/wire.h"
+
+namespace ferry::daemon {
+
+class Arrivals {
+ public:
+  // All outlive this.
+  Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds)
+      : directory_(directory), outbound_(outbound), pulls_(pulls), feeds_(feeds) {}
+
+  // What went wrong for good.
+  struct Trouble {
+    Job* job = nullptr;
+    ServedRank* rank = nullptr;  // null: the whole job
+    ErrorCode error = ErrorCode::kOk;
+    std::string text;
+  };
+  std::optional<Trouble> OnPacket(std::span<const std::byte> bytes, uint64_t now_ns);
+  // What came for the rank before it was served.
+  std::optional<Trouble> DeliverEarly(ServedRank& rank);
+
+  uint64_t dropped() const { return dropped_; }
+
+ private:
+  Job* Admit(const PacketHeader& header);
+  std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
+  std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
+  std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
+  void HandleResult(ServedRank& rank, const Packet& packet);
+  std::optional<Trouble> Deliver(Job& job, const shm::Descriptor& descriptor,
+                                 std::span<const std::byte> data);
+  std::optional<Trouble> Judge(ServedRank& rank, Delivery::Result result) const;
+
+  Directory& directory_;
+  Outbound& outbound_;
+  Pulls& pulls_;
+  Feeds& feeds_;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,153 @@
+// What the progress thread knows: jobs, the ranks served here, and the ways to other nodes. Ranks
+// and remote daemons can write to none of it; whatever they say is checked against it.
+//
+// Calling thread: the progress thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/progress/data_plane.h"
+#include "daemon/progress/delivery.h"
+#include "daemon/worker/attend_flag.h"
+#include "shm/lane.h"
+#include "shm/wake.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+// The way to one other daemon, in one life of it. It outlives the jobs that used it: what was
+// accepted last still has to arrive.
+struct Link {
+  uint64_t incarnation = 0;
+  transport::PeerId peer{};
+  std::vector<std::byte> fabric_address;
+  ErrorCode failure = ErrorCode::kOk;  // why nothing is sent to it any more
+  bool broken = false;                 // the transport lost a message: to be failed
+  uint32_t routes = 0;                 // of jobs
+  uint32_t outstanding = 0;            // messages that the transport has not completed
+  struct Waiting {
+    std::vector<std::byte> bytes;
+  };
+  std::deque<Waiting> waiting;  // packets of ours that found no slot
+};
+
+// A job's use of a link.
+struct Route {
+  Link* link = nullptr;  // null: not known yet, or this node
+  uint64_t send_key = 0;
+  uint64_t receive_key = 0;
+};
+
+// A region that the NIC knows.
+struct ServedRegion {
+  std::shared_ptr<const Region> region;
+  transport::MemoryRegion registration;
+  uint32_t users = 0;    // pulls that read into it
+  bool closing = false;  // no new users
+};
+
+// A private buffer that was offered to a remote rank, by send request. Copied here when the offer
+// passed: the rank cannot change it afterwards.
+struct Offer {
+  uint32_t generation = 0;
+  uint32_t destination = 0;
+  uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  bool valid = false;
+};
+
+struct Job;
+
+// A rank of this node.
+struct ServedRank {
+  ServedRank(std::shared_ptr<Session> its_session, Job* its_job, uint64_t max_waiting,
+             uint64_t max_parked_bytes)
+      : session(std::move(its_session)),
+        job(its_job),
+        commands(&session->layout()->to_daemon),
+        daemon_wake(&session->layout()->daemon_wake),
+        delivery(session->inbox(), session->local_size, max_waiting, max_parked_bytes) {}
+
+  const std::shared_ptr<Session> session;
+  Job* const job;
+  uint32_t rank() const { return session->rank; }
+
+  shm::LaneConsumer commands;  // of the lane to_daemon
+  shm::Wake daemon_wake;
+  Delivery delivery;
+  std::map<uint32_t, ServedRegion> regions;
+  std::vector<Offer> offers;
+  AttendFlagPtr attend;
+
+  bool ended = false;          // its lane is not read any more: it broke the rules
+  bool held = false;           // the next command waits for a slot, a route or a block
+  uint64_t held_since_ns = 0;  // valid while held
+  uint32_t operations = 0;     // pulls and feeds that touch its memory
+};
+
+struct Job {
+  explicit Job(const JobPlan& its_plan);
+
+  const JobPlan plan;
+  std::vector<Route> routes;        // by node
+  std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
+  std::vector<ErrorCode> ended;     // by rank: not kOk once it is gone (kNotFound: it left)
+  std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
+  std::vector<uint32_t> rank_of_local;            // by local index, for this node
+  uint32_t remote_ranks = 0;
+
+  bool IsRank(uint32_t rank) const { return rank < plan.size(); }
+  bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }
+  Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
+};
+
+class Directory {
+ public:
+  // kAlreadyExists, kInvalidArgument (the plan contradicts itself).
+  Status AddJob(const JobPlan& plan);
+  void RemoveJob(const std::string& job_id);
+  Job* FindJob(const std::string& job_id);
+  Job* FindJobByKey(uint64_t key);
+
+  // kNotFound (job), kInvalidArgument (not a rank of this node, or other sizes than the plan's),
+  // kAlreadyExists.
+  Status CheckSession(const Session& session);
+  ServedRank* AddServed(std::unique_ptr<ServedRank> served);
+  void RemoveServed(ServedRank* served);
+  ServedRank* FindServed(const std::string& job_id, uint32_t rank);
+  const std::vector<std::unique_ptr<ServedRank>>& served() const { return served_; }
+  const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
+
+  Link* FindLink(uint64_t incarnation);
+  Link* AddLink(const NodeRoute& route, transport::PeerId peer);
+  // Forgets links that have failed, are idle, and are used by no job. `forget` gets each peer.
+  template <typename Forget>
+  void SweepLinks(Forget&& forget);
+  const std::map<uint64_t, std::unique_ptr<Link>>& links() const { return links_; }
+
+ private:
+  std::map<std::string, std::unique_ptr<Job>> jobs_;
+  std::unordered_map<uint64_t, Job*> by_key_;
+  std::vector<std::unique_ptr<ServedRank>> served_;
+  std::map<uint64_t, std::unique_ptr<Link>> links_;  // by incarnation
+};
+
+template <typename Forget>
+void Directory::SweepLinks(Forget&& forget) {
+  std::erase_if(links_, [&](const auto& entry) {
+    const Link& link = *entry.second;
+    if (link.failure == ErrorCode::kOk || link.routes != 0 || link.outstanding != 0) {
+      return false;
+    }
+    forget(link.peer);
+    return true;
+  });
+}
+
+}  // namespace ferry::daemon

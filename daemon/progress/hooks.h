@@ -1,0 +1,27 @@
+// What the data plane tells the control plane by itself.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/error_code.h"
+
+namespace ferry::daemon {
+
+// Called on the progress thread, seldom: they must not block nor call the data plane back (post to
+// a loop instead). Any may be empty.
+struct PlaneHooks {
+  // A rank wrote what no correct library writes. It is poisoned and no longer listened to; the
+  // control plane should end its session.
+  std::function<void(const std::string& job_id, uint32_t rank, const std::string& text)>
+      on_violation;
+  // A daemon sent what no correct daemon sends, or the other nodes broke their credit: every
+  // session of the job here is poisoned with `error`.
+  std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
+      on_job_failed;
+  // The network lost a message to a daemon. What NodeFailed does was done already.
+  std::function<void(uint64_t incarnation, ErrorCode error, const std::string& text)> on_link_lost;
+};
+
+}  // namespace ferry::daemon

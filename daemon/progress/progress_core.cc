@@ -1,0 +1,201 @@
+#include "daemon/progress/progress_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shm/atomic.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr int kPollBudget = 64;
+constexpr uint32_t kCommandBudget = 32;   // of one rank in one turn
+constexpr uint32_t kParkedCopies = 64;    // beside those of staging blocks
+constexpr uint64_t kRetryNs = 1'000'000;  // for what nobody announces: a rank making room
+constexpr uint64_t kChecksPerTimeout = 8;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
+    const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
+    WorkerClient& worker, PlaneHooks hooks, std::function<void()> ring) {
+  const uint64_t longest = sizeof(PacketHeader) + shm::kCellBytes;
+  if (transport->capabilities().max_message_bytes < longest) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "the transport carries messages of " +
+                      std::to_string(transport->capabilities().max_message_bytes) +
+                      " bytes, the data plane needs " + std::to_string(longest) +
+                      ": raise TransportOptions::receive_buffer_bytes");
+  }
+  StatusOr<std::unique_ptr<StagingPool>> staging =
+      StagingPool::Create(*transport, options.staging_block_bytes, options.staging_blocks);
+  FERRY_RETURN_IF_ERROR(staging.status());
+  return std::unique_ptr<ProgressCore>(new ProgressCore(options, std::move(transport),
+                                                        std::move(*staging), worker,
+                                                        std::move(hooks), std::move(ring)));
+}
+
+ProgressCore::ProgressCore(const CoreOptions& options,
+                           std::unique_ptr<transport::Transport> transport,
+                           std::unique_ptr<StagingPool> staging, WorkerClient& worker,
+                           PlaneHooks hooks, std::function<void()> ring)
+    : options_(options),
+      hooks_(std::move(hooks)),
+      worker_(worker),
+      staging_(std::move(staging)),
+      transport_(std::move(transport)),
+      copies_(options.copy_workers, options.staging_blocks + kParkedCopies, std::move(ring)),
+      outbound_(*transport_, directory_),
+      pulls_(*transport_, outbound_, *staging_, copies_, options.operation_timeout_ns),
+      feeds_(outbound_, *staging_, copies_, options.operation_timeout_ns),
+      commands_(outbound_, pulls_, feeds_),
+      arrivals_(directory_, outbound_, pulls_, feeds_) {}
+
+ProgressCore::~ProgressCore() = default;
+
+// ---- A turn
+// --------------------------------------------------------------------------------------
+
+uint32_t ProgressCore::Turn(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  auto done = static_cast<uint32_t>(transport_->Poll(*this, kPollBudget, now_ns));
+  done += copies_.Collect([this](const CopyTask& task) { OnCopied(task); });
+  outbound_.Flush(now_ns);
+  pulls_.Advance(now_ns);
+  feeds_.Advance(now_ns);
+  for (const auto& rank : directory_.served()) {
+    done += Serve(*rank);
+  }
+  FailBrokenLinks();
+  if (now_ns >= next_check_ns_) {
+    CheckDeadlines();
+  }
+  return done;
+}
+
+uint32_t ProgressCore::Serve(ServedRank& rank) {
+  if (rank.ended) {
+    return 0;
+  }
+  uint32_t done = TakeActivity(rank);
+  const RankCommands::Outcome outcome = commands_.Drain(rank, kCommandBudget, now_ns_);
+  done += outcome.handled;
+  if (outcome.violation) {
+    EndRank(rank, ErrorCode::kCorrupt, *outcome.violation);
+    return done + 1;
+  }
+  if (!rank.delivery.empty() && rank.delivery.Flush() == Delivery::Result::kQuota) {
+    EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
+    return done + 1;
+  }
+  if (outcome.made_room) {
+    rank.delivery.wake().Publish();
+    if (rank.delivery.wake().MustAttend()) {
+      worker_.Attend(*rank.attend);
+    }
+  }
+  if (rank.delivery.has_news() && rank.delivery.Announce()) {
+    worker_.Attend(*rank.attend);
+  }
+  return done;
+}
+
+// The bit of a rank of the node asks for the worker; the daemon's own bit only woke us.
+uint32_t ProgressCore::TakeActivity(ServedRank& rank) {
+  const Job& job = *rank.job;
+  const auto lanes = static_cast<uint32_t>(job.rank_of_local.size());
+  uint32_t taken = 0;
+  for (uint32_t word = 0; word <= lanes / 64; ++word) {
+    for (uint64_t bits = rank.daemon_wake.TakeActivity(word); bits != 0; bits &= bits - 1) {
+      const uint32_t lane = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+      ServedRank* target = lane < lanes ? job.served[job.rank_of_local[lane]] : nullptr;
+      if (target != nullptr) {
+        worker_.Attend(*target->attend);
+      }
+      ++taken;
+    }
+  }
+  return taken;
+}
+
+void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::byte> message) {
+  if (const auto trouble = arrivals_.OnPacket(message, now_ns_)) {
+    OnTrouble(*trouble);
+  }
+}
+
+void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
+  if ((context & kReadContext) != 0) {
+    pulls_.OnReadComplete(context, code, now_ns_);
+  } else {
+    outbound_.OnComplete(LinkOf(context), code);
+  }
+}
+
+void ProgressCore::OnCopied(const CopyTask& task) {
+  if (task.direction == CopyTask::Direction::kToProcess) {
+    pulls_.OnCopied(task, now_ns_);
+  } else {
+    feeds_.OnCopied(task, now_ns_);
+  }
+}
+
+// ---- Sleeping
+// ------------------------------------------------------------------------------------
+
+bool ProgressCore::PrepareToSleep() {
+  for (const auto& rank : directory_.served()) {
+    // Pairs with Wake::AnnounceLane: either the rank sees this, or we see its bit below.
+    shm::Exchange(rank->session->layout()->daemon_wake.sleepers, 1U, std::memory_order_seq_cst);
+  }
+  for (const auto& rank : directory_.served()) {
+    if (rank->ended) {
+      continue;
+    }
+    if (rank->daemon_wake.HasActivity() || rank->delivery.has_news() ||
+        (!rank->held && rank->commands.Peek() != nullptr)) {
+      return false;
+    }
+  }
+  return !transport_->capabilities().wait_fd || transport_->PrepareToSleep();
+}
+
+void ProgressCore::Wake() {
+  for (const auto& rank : directory_.served()) {
+    shm::StoreRelaxed(rank->session->layout()->daemon_wake.sleepers, 0);
+  }
+}
+
+uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
+  uint64_t next = transport_->NextPollNs(now_ns);
+  bool retry = !transport_->capabilities().wait_fd;
+  bool check = !pulls_.empty() || !feeds_.empty() || staging_->has_tainted() || !abandoned_.empty();
+  for (const auto& rank : directory_.served()) {
+    retry |= !rank->delivery.empty();
+    check |= rank->held;
+  }
+  if (retry) {
+    next = std::min(next, now_ns + kRetryNs);
+  }
+  return check ? std::min(next, std::max(next_check_ns_, now_ns)) : next;
+}
+
+void ProgressCore::CheckDeadlines() {
+  next_check_ns_ = now_ns_ + options_.operation_timeout_ns / kChecksPerTimeout;
+  pulls_.CheckDeadlines(now_ns_);
+  feeds_.CheckDeadlines(now_ns_);
+  staging_->Recycle();
+  std::erase_if(abandoned_, [this](const ServedRegion& region) {
+    return transport_->DeregisterMemory(region.registration.handle).code() !=
+           ErrorCode::kWouldBlock;
+  });
+  for (const auto& rank : directory_.served()) {
+    if (rank->held && !rank->ended &&
+        now_ns_ - rank->held_since_ns > options_.operation_timeout_ns) {
+      EndRank(*rank, ErrorCode::kNodeUnreachable,
+              "its next message has waited too long for a node that is not connected");
+    }
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,120 @@
+// All that the progress thread does, without the thread: one Turn moves everything that can move.
+//
+// Owns the transport, the staging memory, the copy workers, and what is known of jobs, ranks and
+// nodes. Single-threaded: the progress thread makes every call (other threads go through its
+// mailbox). Time is passed in. Nothing blocks but registrations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/progress/arrivals.h"
+#include "daemon/progress/directory.h"
+#include "daemon/progress/feeds.h"
+#include "daemon/progress/hooks.h"
+#include "daemon/progress/outbound.h"
+#include "daemon/progress/pulls.h"
+#include "daemon/progress/rank_commands.h"
+#include "daemon/staging/copy_pool.h"
+#include "daemon/staging/staging_pool.h"
+#include "daemon/worker/worker_client.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+struct CoreOptions {
+  uint64_t staging_block_bytes = 256 << 10;
+  uint32_t staging_blocks = 16;
+  uint32_t copy_workers = 1;
+  uint64_t operation_timeout_ns = 10'000'000'000;
+  uint64_t max_parked_bytes = 256 << 20;  // of one rank
+};
+
+class ProgressCore final : private transport::CompletionSink {
+ public:
+  // `worker` and what `ring` refers to outlive this. `ring` (any thread) ends a sleep.
+  static StatusOr<std::unique_ptr<ProgressCore>> Create(
+      const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
+      WorkerClient& worker, PlaneHooks hooks, std::function<void()> ring);
+  ~ProgressCore() override;
+
+  // Returns how much was done; 0 = nothing to do.
+  uint32_t Turn(uint64_t now_ns);
+
+  // Before a sleep: tells every rank to ring its doorbell from now on, then looks once more. False:
+  // there is something to do. Wake ends it.
+  bool PrepareToSleep();
+  void Wake();
+  // When to turn again even if nothing rings; UINT64_MAX = never.
+  uint64_t NextTurnNs(uint64_t now_ns) const;
+  const transport::Transport& transport() const { return *transport_; }
+
+  // As in DataPlane.
+  Status AddJob(const JobPlan& plan) { return directory_.AddJob(plan); }
+  void RemoveJob(const std::string& job_id);
+  Status CheckSession(const Session& session) { return directory_.CheckSession(session); }
+  // After CheckSession.
+  void AddSession(std::shared_ptr<Session> session, AttendFlagPtr attend);
+  Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
+  Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
+  void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
+  void NodeFailed(uint64_t incarnation, ErrorCode error);
+  void PoisonJob(const std::string& job_id, ErrorCode error);
+  NicStatistics Nic() const;
+  bool Idle() const;
+
+  // -1 when there is none.
+  int DoorbellOf(const std::string& job_id, uint32_t rank);
+  // Removals take several turns: true once it is done (or there is nothing of that name). Until
+  // `last_ns` a session's last commands are sent; from `deadline_ns` on, memory that the NIC does
+  // not let go of is kept for it.
+  bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t last_ns,
+                        uint64_t deadline_ns);
+  bool TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                       uint64_t deadline_ns);
+
+ private:
+  ProgressCore(const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
+               std::unique_ptr<StagingPool> staging, WorkerClient& worker, PlaneHooks hooks,
+               std::function<void()> ring);
+
+  // transport::CompletionSink.
+  void OnReceive(transport::PeerId sender, std::span<const std::byte> message) override;
+  void OnComplete(uint64_t context, ErrorCode code) override;
+
+  uint32_t Serve(ServedRank& rank);
+  uint32_t TakeActivity(ServedRank& rank);
+  void OnCopied(const CopyTask& task);
+  void OnTrouble(const Arrivals::Trouble& trouble);
+  void EndRank(ServedRank& rank, ErrorCode error, const std::string& text);
+  void FailBrokenLinks();
+  void FailLink(Link& link, ErrorCode error);
+  void MarkDead(Job& job, uint32_t rank, ErrorCode error);
+  void AnnounceDeaths(Job& job);
+  void CheckDeadlines();
+  bool Deregister(const ServedRegion& region, uint64_t deadline_ns);
+
+  const CoreOptions options_;
+  const PlaneHooks hooks_;
+  WorkerClient& worker_;
+  uint64_t now_ns_ = 0;
+  uint64_t next_check_ns_ = 0;
+
+  // The transport goes first: until then it may hold memory of the other two.
+  Directory directory_;
+  std::unique_ptr<StagingPool> staging_;
+  std::vector<ServedRegion> abandoned_;  // removed, but the NIC has not let go of them
+  std::unique_ptr<transport::Transport> transport_;
+  CopyPool copies_;
+  Outbound outbound_;
+  Pulls pulls_;
+  Feeds feeds_;
+  RankCommands commands_;
+  Arrivals arrivals_;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,303 @@
+// ProgressCore: what the control plane asks for, and deaths. See progress_core.h.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/progress/progress_core.h"
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+
+namespace ferry::daemon {
+
+// ---- Jobs, sessions, regions, nodes
+// --------------------------------------------------------------
+
+void ProgressCore::RemoveJob(const std::string& job_id) {
+  directory_.RemoveJob(job_id);
+  directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
+}
+
+void ProgressCore::AddSession(std::shared_ptr<Session> session, AttendFlagPtr attend) {
+  Job* job = directory_.FindJob(session->job_id);
+  const uint64_t max_waiting = uint64_t{job->remote_ranks} * engine::kRemoteWindow;
+  auto served =
+      std::make_unique<ServedRank>(std::move(session), job, max_waiting, options_.max_parked_bytes);
+  served->attend = std::move(attend);
+  ServedRank* added = directory_.AddServed(std::move(served));
+  for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
+    if (job->ended[rank] != ErrorCode::kOk && job->ended[rank] != ErrorCode::kNotFound) {
+      shm::StoreRelease(added->session->layout()->peers[rank].dead,
+                        static_cast<uint32_t>(job->ended[rank]));
+    }
+  }
+  if (const auto trouble = arrivals_.DeliverEarly(*added)) {
+    OnTrouble(*trouble);
+  }
+}
+
+int ProgressCore::DoorbellOf(const std::string& job_id, uint32_t rank) {
+  const ServedRank* served = directory_.FindServed(job_id, rank);
+  return served == nullptr ? -1 : served->session->doorbell.get();
+}
+
+bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t last_ns,
+                                    uint64_t deadline_ns) {
+  ServedRank* served = directory_.FindServed(job_id, rank);
+  if (served == nullptr) {
+    return true;
+  }
+  // What it said last still goes out: a send is over for the rank once it lies in the lane.
+  if (!served->ended && served->commands.Peek() != nullptr && now_ns_ < last_ns) {
+    return false;
+  }
+  served->ended = true;
+  pulls_.FailOf(served, ErrorCode::kCancelled, now_ns_);
+  feeds_.CancelOf(served);
+  for (auto& [id, region] : served->regions) {
+    region.closing = true;
+  }
+  if (served->operations != 0) {
+    return false;
+  }
+  std::erase_if(served->regions,
+                [&](const auto& entry) { return Deregister(entry.second, deadline_ns); });
+  if (!served->regions.empty()) {
+    return false;
+  }
+  shm::StoreRelaxed(served->session->layout()->daemon_wake.sleepers, 0);
+  directory_.RemoveServed(served);
+  return true;
+}
+
+Status ProgressCore::AddRegion(const std::string& job_id, uint32_t rank,
+                               std::shared_ptr<const Region> region) {
+  ServedRank* served = directory_.FindServed(job_id, rank);
+  const std::string what = "region " + std::to_string(region->id) + " of rank " +
+                           std::to_string(rank) + " of job " + job_id;
+  if (served == nullptr) {
+    return {ErrorCode::kNotFound, what + ": the rank is not served here"};
+  }
+  if (region->id == 0 || !region->mapping.valid()) {
+    return {ErrorCode::kInvalidArgument, what + ": needs a number other than 0, and a mapping"};
+  }
+  if (served->regions.contains(region->id)) {
+    return {ErrorCode::kAlreadyExists, what + " is known already"};
+  }
+  StatusOr<transport::MemoryRegion> registration = transport_->RegisterMemory(
+      region->mapping.base(), region->mapping.size_bytes(), transport::Access::kRemoteRead);
+  FERRY_RETURN_IF_ERROR(registration.status());
+  ServedRegion& added = served->regions[region->id];
+  added.region = std::move(region);
+  added.registration = *registration;
+  return {};
+}
+
+bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
+                                   uint64_t deadline_ns) {
+  ServedRank* served = directory_.FindServed(job_id, rank);
+  if (served == nullptr) {
+    return true;
+  }
+  const auto found = served->regions.find(region);
+  if (found == served->regions.end()) {
+    return true;
+  }
+  found->second.closing = true;
+  pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  if (found->second.users != 0 || !Deregister(found->second, deadline_ns)) {
+    return false;
+  }
+  served->regions.erase(found);
+  return true;
+}
+
+// True once the NIC has let go of it; after the deadline its memory is kept until then.
+bool ProgressCore::Deregister(const ServedRegion& region, uint64_t deadline_ns) {
+  if (transport_->DeregisterMemory(region.registration.handle).code() != ErrorCode::kWouldBlock) {
+    return true;
+  }
+  if (now_ns_ < deadline_ns) {
+    return false;
+  }
+  abandoned_.push_back(region);
+  return true;
+}
+
+Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
+  Job* job = directory_.FindJob(job_id);
+  const std::string what = "node " + std::to_string(node) + " of job " + job_id;
+  if (job == nullptr) {
+    return {ErrorCode::kNotFound, what + ": the job is not known here"};
+  }
+  if (node >= job->routes.size() || node == job->plan.node) {
+    return {ErrorCode::kInvalidArgument, what + " is not another node of it"};
+  }
+  Link* link = directory_.FindLink(route.incarnation);
+  if (link == nullptr) {
+    StatusOr<transport::PeerId> peer = transport_->AddPeer(route.fabric_address);
+    FERRY_RETURN_IF_ERROR(peer.status());
+    link = directory_.AddLink(route, *peer);
+  }
+  if (link->failure != ErrorCode::kOk) {
+    return {ErrorCode::kNodeUnreachable, what + ": that daemon has failed before"};
+  }
+  Route& added = job->routes[node];
+  if (added.link != nullptr) {
+    --added.link->routes;
+  }
+  ++link->routes;
+  added = {link, route.send_key, route.receive_key};
+  return {};
+}
+
+// ---- Deaths
+// --------------------------------------------------------------------------------------
+
+void ProgressCore::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
+  Job* job = directory_.FindJob(job_id);
+  if (job == nullptr || !job->IsRank(rank)) {
+    return;
+  }
+  MarkDead(*job, rank, error);
+  AnnounceDeaths(*job);
+}
+
+void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
+  job.ended[rank] = error;
+  job.early.erase(rank);
+  pulls_.FailFrom(&job, rank, error, now_ns_);
+  feeds_.CancelTo(&job, rank);
+  for (ServedRank* served : job.served) {
+    if (served != nullptr && served->rank() != rank) {
+      // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
+      shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
+    }
+  }
+}
+
+void ProgressCore::AnnounceDeaths(Job& job) {
+  for (ServedRank* served : job.served) {
+    if (served == nullptr) {
+      continue;
+    }
+    shm::Wake& wake = served->delivery.wake();
+    // Pairs with RankEngine::Progress: the dead words are visible once the epoch is.
+    shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release);
+    wake.Publish();
+    if (wake.MustAttend()) {
+      worker_.Attend(*served->attend);
+    }
+  }
+}
+
+void ProgressCore::NodeFailed(uint64_t incarnation, ErrorCode error) {
+  if (Link* link = directory_.FindLink(incarnation); link != nullptr) {
+    FailLink(*link, error);
+    directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
+  }
+}
+
+void ProgressCore::FailLink(Link& link, ErrorCode error) {
+  if (link.failure != ErrorCode::kOk) {
+    return;
+  }
+  link.failure = error == ErrorCode::kOk ? ErrorCode::kNodeUnreachable : error;
+  link.waiting.clear();
+  transport_->FailPeer(link.peer, link.failure);
+  for (const auto& [id, job] : directory_.jobs()) {
+    bool any = false;
+    for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
+      if (job->RouteTo(rank).link == &link && job->ended[rank] == ErrorCode::kOk) {
+        MarkDead(*job, rank, ErrorCode::kNodeUnreachable);
+        any = true;
+      }
+    }
+    if (any) {
+      AnnounceDeaths(*job);
+    }
+  }
+}
+
+void ProgressCore::FailBrokenLinks() {
+  for (const auto& [incarnation, link] : directory_.links()) {
+    if (link->broken && link->failure == ErrorCode::kOk) {
+      FailLink(*link, ErrorCode::kNodeUnreachable);
+      if (hooks_.on_link_lost) {
+        hooks_.on_link_lost(incarnation, ErrorCode::kNodeUnreachable, transport_->LastError());
+      }
+    }
+  }
+}
+
+void ProgressCore::PoisonJob(const std::string& job_id, ErrorCode error) {
+  Job* job = directory_.FindJob(job_id);
+  if (job == nullptr) {
+    return;
+  }
+  for (ServedRank* served : job->served) {
+    if (served != nullptr) {
+      served->delivery.wake().Poison(error);
+    }
+  }
+}
+
+void ProgressCore::OnTrouble(const Arrivals::Trouble& trouble) {
+  if (trouble.rank != nullptr) {
+    EndRank(*trouble.rank, trouble.error, trouble.text);
+    return;
+  }
+  for (ServedRank* served : trouble.job->served) {
+    if (served != nullptr) {
+      served->ended = true;
+    }
+  }
+  PoisonJob(trouble.job->plan.job_id, trouble.error);
+  if (hooks_.on_job_failed) {
+    hooks_.on_job_failed(trouble.job->plan.job_id, trouble.error, trouble.text);
+  }
+}
+
+void ProgressCore::EndRank(ServedRank& rank, ErrorCode error, const std::string& text) {
+  if (rank.ended) {
+    return;
+  }
+  rank.ended = true;
+  rank.delivery.wake().Poison(error);
+  if (hooks_.on_violation) {
+    hooks_.on_violation(rank.session->job_id, rank.rank(), text);
+  }
+}
+
+// ---- Looking in
+// ----------------------------------------------------------------------------------
+
+NicStatistics ProgressCore::Nic() const {
+  const transport::Description& description = transport_->Describe();
+  const transport::Statistics& counts = transport_->statistics();
+  NicStatistics nic;
+  nic.provider = description.provider;
+  nic.fabric = description.fabric;
+  nic.domain = description.domain;
+  nic.address = description.address;
+  nic.version = description.version;
+  nic.messages_sent = counts.messages_sent;
+  nic.messages_received = counts.messages_received;
+  nic.bytes_sent = counts.message_bytes_sent + counts.write_bytes;
+  nic.bytes_received = counts.message_bytes_received + counts.read_bytes;
+  nic.reads = counts.reads;
+  nic.writes = counts.writes;
+  nic.errors = counts.errors + arrivals_.dropped();
+  nic.outstanding = pulls_.reads();
+  for (const auto& [incarnation, link] : directory_.links()) {
+    nic.outstanding += link->outstanding;
+  }
+  return nic;
+}
+
+bool ProgressCore::Idle() const {
+  return pulls_.empty() && feeds_.empty() && copies_.pending() == 0 && !outbound_.busy() &&
+         std::all_of(directory_.served().begin(), directory_.served().end(), [](const auto& rank) {
+           return rank->ended || (rank->delivery.empty() && rank->commands.Peek() == nullptr);
+         });
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,149 @@
+#include "daemon/progress/progress_plane.h"
+
+#include <utility>
+
+#include "common/clock.h"
+#include "daemon/worker/progress_worker.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kNsPerUs = 1'000;
+// How long a leaving rank's last messages may take to be accepted by the network.
+constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
+
+CoreOptions CoreOptionsOf(const config::Options& options) {
+  CoreOptions core;
+  core.staging_block_bytes = options.staging_block_bytes;
+  core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
+  core.copy_workers = static_cast<uint32_t>(options.copy_workers);
+  core.operation_timeout_ns = options.operation_timeout_ms * kNsPerMs;
+  return core;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
+    const config::Options& options, std::unique_ptr<transport::Transport> transport,
+    PlaneHooks hooks) {
+  auto mailbox = std::make_unique<Mailbox>();
+  const auto ring = [box = mailbox.get()] { box->Ring(); };
+  engine::EngineOptions engine;
+  engine.chunk_bytes = static_cast<uint32_t>(options.rendezvous_chunk_bytes);
+  std::unique_ptr<WorkerClient> worker = std::make_unique<ProgressWorker>(engine, ring);
+  StatusOr<std::unique_ptr<ProgressCore>> core = ProgressCore::Create(
+      CoreOptionsOf(options), std::move(transport), *worker, std::move(hooks), ring);
+  FERRY_RETURN_IF_ERROR(core.status());
+  return std::unique_ptr<ProgressPlane>(
+      new ProgressPlane(options, std::move(mailbox), std::move(worker), std::move(*core)));
+}
+
+ProgressPlane::ProgressPlane(const config::Options& options, std::unique_ptr<Mailbox> mailbox,
+                             std::unique_ptr<WorkerClient> worker,
+                             std::unique_ptr<ProgressCore> core)
+    : operation_timeout_ns_(options.operation_timeout_ms * kNsPerMs),
+      mailbox_(std::move(mailbox)),
+      worker_(std::move(worker)),
+      core_(std::move(core)),
+      thread_(std::make_unique<ProgressThread>(
+          *core_, *mailbox_,
+          shm::WaitPolicy{static_cast<uint32_t>(options.spin_pauses),
+                          options.daemon_idle_before_sleep_us * kNsPerUs})) {}
+
+ProgressPlane::~ProgressPlane() = default;
+
+std::vector<std::byte> ProgressPlane::FabricAddress() const { return core_->transport().Address(); }
+
+NicStatistics ProgressPlane::Nic() const {
+  NicStatistics nic;
+  thread_->Call([&] { nic = core_->Nic(); });
+  return nic;
+}
+
+Status ProgressPlane::AddJob(const JobPlan& plan) {
+  Status status;
+  thread_->Call([&] { status = core_->AddJob(plan); });
+  if (status.ok()) {
+    worker_->AddJob(plan);
+  }
+  return status;
+}
+
+void ProgressPlane::RemoveJob(const std::string& job_id) {
+  thread_->Call([&] { core_->RemoveJob(job_id); });
+  worker_->RemoveJob(job_id);
+}
+
+Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
+  Status status;
+  thread_->Call([&] { status = core_->CheckSession(*session); });
+  FERRY_RETURN_IF_ERROR(status);
+  // The worker first: from then on the progress thread may ask it to attend.
+  StatusOr<AttendFlagPtr> attend = worker_->AddSession(session);
+  FERRY_RETURN_IF_ERROR(attend.status());
+  thread_->Watch(session->doorbell.get());
+  thread_->Call([&] { core_->AddSession(session, *attend); });
+  return {};
+}
+
+void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
+  const uint64_t last_ns = MonotonicNs() + kFarewellNs;
+  const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
+  int doorbell = -1;
+  thread_->Call([&] { doorbell = core_->DoorbellOf(job_id, rank); });
+  thread_->Unwatch(doorbell);
+  thread_->Until([&] { return core_->TryRemoveSession(job_id, rank, last_ns, deadline_ns); });
+  worker_->RemoveSession(job_id, rank);
+}
+
+Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
+                                std::shared_ptr<const Region> region) {
+  Status status;
+  thread_->Call([&] { status = core_->AddRegion(job_id, rank, region); });
+  if (status.ok()) {
+    worker_->AddRegion(job_id, rank, std::move(region));
+  }
+  return status;
+}
+
+void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
+  worker_->RemoveRegion(job_id, rank, region);
+  const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
+  thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns); });
+}
+
+Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
+  Status status;
+  thread_->Call([&] { status = core_->AddNode(job_id, node, route); });
+  return status;
+}
+
+void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
+  thread_->Call([&] { core_->RankEnded(job_id, rank, error); });
+}
+
+void ProgressPlane::NodeFailed(uint64_t incarnation, ErrorCode error) {
+  thread_->Call([&] { core_->NodeFailed(incarnation, error); });
+}
+
+void ProgressPlane::PoisonJob(const std::string& job_id, ErrorCode error) {
+  thread_->Call([&] { core_->PoisonJob(job_id, error); });
+}
+
+bool ProgressPlane::Idle() const {
+  bool idle = false;
+  thread_->Call([&] { idle = core_->Idle(); });
+  return idle && worker_->Idle();
+}
+
+StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
+    const config::Options& options, std::unique_ptr<transport::Transport> transport,
+    PlaneHooks hooks) {
+  StatusOr<std::unique_ptr<ProgressPlane>> plane =
+      ProgressPlane::Create(options, std::move(transport), std::move(hooks));
+  FERRY_RETURN_IF_ERROR(plane.status());
+  return std::unique_ptr<DataPlane>(std::move(*plane));
+}
+
+}  // namespace ferry::daemon

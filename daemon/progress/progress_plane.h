@@ -1,0 +1,69 @@
+// The data plane of ferryd: a progress thread for the NIC, copy workers, and the progress worker.
+// Implements DataPlane (data_plane.h says what each call means, and from which threads).
+//
+// Order of set-up. A packet that arrives before AddJob and AddNode (for the node it comes from)
+// cannot be told from a forged one and is dropped. So the control plane lets no rank of a job send
+// before every node of it has done both. A rank may attach later than others send to it: messages
+// wait for its session.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "config/options.h"
+#include "daemon/progress/data_plane.h"
+#include "daemon/progress/hooks.h"
+#include "daemon/progress/mailbox.h"
+#include "daemon/progress/progress_core.h"
+#include "daemon/progress/progress_thread.h"
+#include "daemon/worker/worker_client.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+class ProgressPlane final : public DataPlane {
+ public:
+  static StatusOr<std::unique_ptr<ProgressPlane>> Create(
+      const config::Options& options, std::unique_ptr<transport::Transport> transport,
+      PlaneHooks hooks = {});
+  ~ProgressPlane() override;
+
+  std::vector<std::byte> FabricAddress() const override;
+  NicStatistics Nic() const override;
+  Status AddJob(const JobPlan& plan) override;
+  void RemoveJob(const std::string& job_id) override;
+  Status AddSession(std::shared_ptr<Session> session) override;
+  void RemoveSession(const std::string& job_id, uint32_t rank) override;
+  Status AddRegion(const std::string& job_id, uint32_t rank,
+                   std::shared_ptr<const Region> region) override;
+  void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
+  Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override;
+  void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;
+  void NodeFailed(uint64_t incarnation, ErrorCode error) override;
+  void PoisonJob(const std::string& job_id, ErrorCode error) override;
+  bool Idle() const override;
+
+  TurnStatistics Turns() const { return thread_->statistics(); }
+
+ private:
+  ProgressPlane(const config::Options& options, std::unique_ptr<Mailbox> mailbox,
+                std::unique_ptr<WorkerClient> worker, std::unique_ptr<ProgressCore> core);
+
+  const uint64_t operation_timeout_ns_;
+  // The thread stops first, then the core goes, which uses the others.
+  const std::unique_ptr<Mailbox> mailbox_;
+  const std::unique_ptr<WorkerClient> worker_;
+  const std::unique_ptr<ProgressCore> core_;
+  const std::unique_ptr<ProgressThread> thread_;
+};
+
+// Takes the transport over. `options` gives timeouts, waiting, staging and copy workers. Errors:
+// kInvalidArgument (the transport's messages are too short), kOutOfMemory and those of registering
+// the staging memory.
+StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
+    const config::Options& options, std::unique_ptr<transport::Transport> transport,
+    PlaneHooks hooks = {});
+
+}  // namespace ferry::daemon

@@ -1,0 +1,118 @@
+#include "daemon/progress/progress_thread.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "common/clock.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kLongestSleepMs = 3'600'000;
+constexpr int kEvents = 16;
+
+void Add(int epoll, int fd, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+}  // namespace
+
+ProgressThread::ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy)
+    : core_(core), mailbox_(mailbox), policy_(policy), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  Add(epoll_.get(), mailbox_.fd(), EPOLLIN);
+  if (const int fd = core_.transport().WaitFd(); fd >= 0) {
+    Add(epoll_.get(), fd, EPOLLIN);
+  }
+  thread_ = std::thread([this] { Loop(); });
+}
+
+ProgressThread::~ProgressThread() {
+  stop_.store(true, std::memory_order_relaxed);
+  mailbox_.Ring();
+  thread_.join();
+}
+
+void ProgressThread::Call(const std::function<void()>& call) {
+  Until([&call] {
+    call();
+    return true;
+  });
+}
+
+void ProgressThread::Until(const std::function<bool()>& step) {
+  std::promise<void> done;
+  mailbox_.Post([&] { pending_.push_back({step, &done}); });
+  done.get_future().wait();
+}
+
+// Edge-triggered, so that nobody has to read it: a read could block at the rank's whim.
+void ProgressThread::Watch(int doorbell) {
+  if (doorbell >= 0) {
+    Add(epoll_.get(), doorbell, EPOLLIN | EPOLLET);
+  }
+}
+
+void ProgressThread::Unwatch(int doorbell) {
+  if (doorbell >= 0) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, doorbell, nullptr);
+  }
+}
+
+void ProgressThread::Loop() {
+  shm::Waiter waiter(policy_);
+  while (!stop_.load(std::memory_order_relaxed)) {
+    turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    uint32_t done = mailbox_.Open();
+    done += core_.Turn(MonotonicNs());
+    done += RunPending();
+    if (done != 0) {
+      waiter.Reset();
+    } else if (waiter.Idle()) {
+      Sleep();
+    }
+  }
+}
+
+uint32_t ProgressThread::RunPending() {
+  return static_cast<uint32_t>(std::erase_if(pending_, [](const Pending& pending) {
+    if (!pending.step()) {
+      return false;
+    }
+    pending.done->set_value();
+    return true;
+  }));
+}
+
+void ProgressThread::Sleep() {
+  if (core_.PrepareToSleep()) {
+    sleeps_.store(sleeps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    epoll_event events[kEvents];
+    const int count = epoll_wait(epoll_.get(), events, kEvents, SleepMs(MonotonicNs()));
+    for (int i = 0; i < count; ++i) {
+      if (events[i].data.fd == mailbox_.fd()) {
+        mailbox_.Silence();
+      }
+    }
+  }
+  core_.Wake();
+}
+
+// Rounded up, or the last part of a millisecond would be spent turning.
+int ProgressThread::SleepMs(uint64_t now_ns) const {
+  if (!pending_.empty()) {
+    return 1;
+  }
+  const uint64_t next_ns = core_.NextTurnNs(now_ns);
+  if (next_ns == UINT64_MAX) {
+    return -1;
+  }
+  const uint64_t left_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+  return static_cast<int>(std::min((left_ns + kNsPerMs - 1) / kNsPerMs, kLongestSleepMs));
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,70 @@
+// The progress thread: turns the core, and sleeps when there is nothing to do.
+//
+// Calling thread: any but the progress thread itself, for Call, Until, Watch and Unwatch; the first
+// two block until the progress thread has carried out what they were given.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "common/unique_fd.h"
+#include "daemon/progress/mailbox.h"
+#include "daemon/progress/progress_core.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::daemon {
+
+// How the thread spends its time; only ever grow.
+struct TurnStatistics {
+  uint64_t turns = 0;
+  uint64_t sleeps = 0;
+};
+
+class ProgressThread {
+ public:
+  // Both outlive this. Starts the thread.
+  ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy);
+  // Stops the thread; what Until was given must be done.
+  ~ProgressThread();
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+
+  // Carries out `call` on the thread.
+  void Call(const std::function<void()>& call);
+  // Carries out `step` after each turn until it returns true.
+  void Until(const std::function<bool()>& step);
+  // A write to this eventfd ends a sleep. It is never read: a rank holds it too.
+  void Watch(int doorbell);
+  void Unwatch(int doorbell);
+
+  TurnStatistics statistics() const {
+    return {turns_.load(std::memory_order_relaxed), sleeps_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  struct Pending {
+    std::function<bool()> step;
+    std::promise<void>* done;
+  };
+
+  void Loop();
+  uint32_t RunPending();
+  void Sleep();
+  int SleepMs(uint64_t now_ns) const;
+
+  ProgressCore& core_;
+  Mailbox& mailbox_;
+  const shm::WaitPolicy policy_;
+  UniqueFd epoll_;
+  std::vector<Pending> pending_;  // the thread's
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> turns_{0};
+  std::atomic<uint64_t> sleeps_{0};
+  std::thread thread_;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,449 @@
+#include "daemon/progress/pulls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "shm/atomic.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint32_t kPiecesUnderWay = 4;   // of one pull
+constexpr uint32_t kReadsUnderWay = 64;   // of all: the transport's other slots are for messages
+constexpr uint64_t kReadBytes = 1 << 20;  // longest read straight into a heap
+constexpr size_t kMaxAnnounced = 64;      // far more than a correct sender's window
+
+uint64_t ContextOf(const void* piece) { return reinterpret_cast<uint64_t>(piece) | kReadContext; }
+
+}  // namespace
+
+Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingPool& staging,
+             CopyPool& copies, uint64_t timeout_ns)
+    : transport_(transport),
+      outbound_(outbound),
+      staging_(staging),
+      copies_(copies),
+      timeout_ns_(timeout_ns) {}
+
+// ---- Beginning
+// -----------------------------------------------------------------------------------
+
+std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand& command,
+                                        uint64_t now_ns) {
+  const Session& session = *rank.session;
+  if (command.transfer == 0 || command.transfer >= session.request_limit) {
+    return "a pull names transfer " + std::to_string(command.transfer) + " of " +
+           std::to_string(session.request_limit);
+  }
+  if (rank.operations >= session.request_limit) {
+    return "more pulls than requests";
+  }
+  const auto* transfers = reinterpret_cast<const shm::TransferLayout*>(
+      session.inbox_map.base() + shm::InboxTransferOffset(session.local_size));
+  // Pairs with RankEngine::DescribePull. Copied once, then checked: others can write to it.
+  const uint32_t state = shm::LoadAcquire(transfers[command.transfer].state);
+  const shm::TransferLayout transfer = transfers[command.transfer];
+  if (state != static_cast<uint32_t>(shm::TransferState::kMatched) ||
+      transfer.generation != command.generation) {
+    return std::nullopt;  // the rank has given it up meanwhile: its source died
+  }
+  if (!rank.job->IsRank(transfer.source_rank) || rank.job->IsLocal(transfer.source_rank)) {
+    return "a pull's source, rank " + std::to_string(transfer.source_rank) +
+           ", is not on another node";
+  }
+  const PullId id = pulls_.Insert();
+  Pull& pull = *pulls_.Find(id);
+  pull.rank = &rank;
+  pull.request = command.transfer;
+  pull.generation = command.generation;
+  pull.source = transfer.source_rank;
+  pull.send_request = transfer.remote_request;
+  pull.send_generation = transfer.remote_generation;
+  pull.size_bytes = transfer.size_bytes;
+  pull.heard_ns = now_ns;
+  ++rank.operations;
+  ErrorCode error = FindSource(transfer, &pull);
+  if (error == ErrorCode::kOk) {
+    error = FindDestination(transfer, &pull);
+  }
+  if (error == ErrorCode::kOk) {
+    error = Begin(id, pull, now_ns);
+  }
+  if (error != ErrorCode::kOk) {
+    Fail(id, pull, error, now_ns);
+  }
+  return std::nullopt;
+}
+
+ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
+  Job& job = *pull->rank->job;
+  if ((transfer.remote_flags & shm::kFlagSourcePrivate) == 0) {
+    pull->kind = Source::kHeap;
+  } else {
+    pull->kind = pull->send_request == 0 ? Source::kParked : Source::kPrivate;
+  }
+  pull->remote_address = transfer.source.address;
+  pull->key = transfer.remote_key;
+  if (pull->kind == Source::kParked) {
+    const auto* data = pull->rank->delivery.Parked(ParkedId{pull->key});
+    return data != nullptr && pull->size_bytes <= data->size() ? ErrorCode::kOk
+                                                               : ErrorCode::kInvalidRequest;
+  }
+  if (const ErrorCode ended = job.ended[pull->source]; ended != ErrorCode::kOk) {
+    return ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
+  }
+  const Link* link = job.RouteTo(pull->source).link;
+  return link == nullptr ? ErrorCode::kNodeUnreachable : link->failure;
+}
+
+ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull) {
+  const shm::Location& where = transfer.destination;
+  if (where.region == 0) {
+    pull->address = where.address;
+    return pull->rank->session->private_memory_reachable ? ErrorCode::kOk
+                                                         : ErrorCode::kPermissionDenied;
+  }
+  const auto found = pull->rank->regions.find(where.region);
+  if (found == pull->rank->regions.end() || found->second.closing) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  ServedRegion& region = found->second;
+  const uint64_t limit = region.region->mapping.size_bytes();
+  if (where.address > limit || pull->size_bytes > limit - where.address) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  pull->region = &region;
+  pull->mapped = region.region->mapping.base() + where.address;
+  ++region.users;
+  return ErrorCode::kOk;
+}
+
+ErrorCode Pulls::Begin(PullId id, Pull& pull, uint64_t now_ns) {
+  if (pull.size_bytes == 0) {
+    End(id, pull, now_ns);
+    return ErrorCode::kOk;
+  }
+  if (pull.kind == Source::kPrivate) {
+    const WirePull wire{static_cast<uint64_t>(id), pull.send_request, pull.send_generation,
+                        pull.size_bytes};
+    outbound_.Post(*pull.rank->job, PacketKind::kPull, pull.rank->rank(), pull.source, wire,
+                   now_ns);
+    return ErrorCode::kOk;
+  }
+  Step(id, pull, now_ns);
+  return ErrorCode::kOk;
+}
+
+void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block,
+                         uint64_t now_ns) {
+  const PullId id{block.pull};
+  Pull* pull = pulls_.Find(id);
+  if (pull == nullptr || pull->rank != &rank || pull->source != source ||
+      pull->kind != Source::kPrivate || pull->error != ErrorCode::kOk) {
+    return;  // the pull has failed meanwhile
+  }
+  pull->heard_ns = now_ns;
+  if (block.error != 0) {
+    Fail(id, *pull, static_cast<ErrorCode>(block.error), now_ns);
+    return;
+  }
+  if (block.size_bytes == 0 || block.size_bytes > staging_.block_bytes() ||
+      block.offset > pull->size_bytes || block.size_bytes > pull->size_bytes - block.offset ||
+      pull->announced.size() >= kMaxAnnounced) {
+    Fail(id, *pull, ErrorCode::kCorrupt, now_ns);
+    return;
+  }
+  pull->announced.push_back(block);
+  if (!pull->queued) {
+    Step(id, *pull, now_ns);
+  }
+}
+
+// ---- Pieces
+// --------------------------------------------------------------------------------------
+
+bool Pulls::HasNextPiece(const Pull& pull) const {
+  return pull.kind == Source::kPrivate ? !pull.announced.empty()
+                                       : pull.begun_bytes < pull.size_bytes;
+}
+
+Pulls::Piece Pulls::NextPiece(const Pull& pull) const {
+  Piece piece;
+  if (pull.kind == Source::kPrivate) {
+    const WireBlock& block = pull.announced.front();
+    piece.offset = block.offset;
+    piece.size_bytes = block.size_bytes;
+    piece.remote_address = block.address;
+    piece.key = block.key;
+    piece.remote_block = block.block;
+    piece.owes_block = true;
+    return piece;
+  }
+  const uint64_t longest = pull.mapped != nullptr ? kReadBytes : staging_.block_bytes();
+  // The first piece into private memory is short, so that the copy worker starts early.
+  const uint64_t wanted = pull.mapped == nullptr && pull.begun_bytes == 0
+                              ? std::max<uint64_t>(longest / 4, 1)
+                              : longest;
+  piece.offset = pull.begun_bytes;
+  piece.size_bytes = std::min(wanted, pull.size_bytes - pull.begun_bytes);
+  piece.remote_address = pull.remote_address + piece.offset;
+  piece.key = pull.key;
+  return piece;
+}
+
+Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
+  if (pull.kind == Source::kParked) {
+    return BeginParked(id, pull);
+  }
+  if (reads_ >= kReadsUnderWay) {
+    return Want::kSlot;
+  }
+  StagingBlock* block = nullptr;
+  if (pull.mapped == nullptr && (block = staging_.Take(StagingUse::kIncoming)) == nullptr) {
+    return Want::kBlock;
+  }
+  const PieceId piece_id = pieces_.Insert();
+  Piece& piece = *pieces_.Find(piece_id);
+  piece = NextPiece(pull);
+  piece.self = piece_id;
+  piece.pull = id;
+  piece.block = block;
+  transport::RmaRequest read;
+  read.peer = pull.rank->job->RouteTo(pull.source).link->peer;
+  read.local = block != nullptr ? block->base : pull.mapped + piece.offset;
+  read.region = block != nullptr ? block->registration.handle : pull.region->registration.handle;
+  read.remote_address = piece.remote_address;
+  read.key = piece.key;
+  read.bytes = piece.size_bytes;
+  read.context = ContextOf(&piece);
+  const ErrorCode code = transport_.Read(read, now_ns);
+  if (code == ErrorCode::kOk) {
+    ++reads_;
+    ++pull.under_way;
+    pull.begun_bytes += piece.size_bytes;
+    if (pull.kind == Source::kPrivate) {
+      pull.announced.erase(pull.announced.begin());
+    }
+    return Want::kNothing;
+  }
+  pieces_.Erase(piece_id);
+  if (block != nullptr) {
+    staging_.Give(block);
+  }
+  if (code == ErrorCode::kWouldBlock) {
+    return Want::kSlot;
+  }
+  pull.error = code;
+  return Want::kNothing;
+}
+
+Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
+  const std::vector<std::byte>& data = *pull.rank->delivery.Parked(ParkedId{pull.key});
+  if (pull.mapped != nullptr) {
+    std::memcpy(pull.mapped, data.data(), pull.size_bytes);
+    pull.begun_bytes = pull.done_bytes = pull.size_bytes;
+    return Want::kNothing;
+  }
+  const PieceId piece_id = pieces_.Insert();
+  Piece& piece = *pieces_.Find(piece_id);
+  piece.self = piece_id;
+  piece.pull = id;
+  piece.size_bytes = pull.size_bytes;
+  CopyTask task;
+  task.direction = CopyTask::Direction::kToProcess;
+  task.pid = pull.rank->session->pid;
+  task.remote_address = pull.address;
+  task.local = const_cast<std::byte*>(data.data());
+  task.size_bytes = pull.size_bytes;
+  task.context = &piece;
+  if (!copies_.Submit(task)) {
+    pieces_.Erase(piece_id);
+    return Want::kSlot;
+  }
+  ++pull.under_way;
+  pull.begun_bytes = pull.size_bytes;
+  return Want::kNothing;
+}
+
+// Begins what can be begun, and ends the pull if that was all.
+void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
+  while (pull.error == ErrorCode::kOk && pull.under_way < kPiecesUnderWay && HasNextPiece(pull)) {
+    const Want want = BeginPiece(id, pull, now_ns);
+    if (want != Want::kNothing) {
+      (want == Want::kSlot ? wants_slot_ : wants_block_).push_back(id);
+      pull.queued = true;
+      return;
+    }
+    pull.heard_ns = now_ns;
+  }
+  EndIfDone(id, pull, now_ns);
+}
+
+void Pulls::Advance(uint64_t now_ns) {
+  Resume(wants_slot_, now_ns);
+  if (staging_.HasFree(StagingUse::kIncoming)) {
+    Resume(wants_block_, now_ns);
+  }
+}
+
+// In order, until one of them is queued again.
+void Pulls::Resume(std::deque<PullId>& queue, uint64_t now_ns) {
+  for (size_t n = queue.size(); n > 0; --n) {
+    const PullId id = queue.front();
+    queue.pop_front();
+    Pull* pull = pulls_.Find(id);
+    if (pull == nullptr) {
+      continue;
+    }
+    pull->queued = false;
+    Step(id, *pull, now_ns);
+    pull = pulls_.Find(id);
+    if (pull != nullptr && pull->queued) {
+      return;
+    }
+  }
+}
+
+void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
+  Piece& piece = *reinterpret_cast<Piece*>(context & ~kReadContext);
+  Pull& pull = *pulls_.Find(piece.pull);
+  --reads_;
+  pull.heard_ns = now_ns;
+  if (piece.block == nullptr) {
+    EndPiece(piece, code, now_ns);
+  } else if (code != ErrorCode::kOk) {
+    staging_.GiveTainted(piece.block);
+    EndPiece(piece, code, now_ns);
+  } else if (pull.error != ErrorCode::kOk) {
+    staging_.Give(piece.block);
+    EndPiece(piece, pull.error, now_ns);
+  } else {
+    WriteOut(piece, pull, now_ns);
+  }
+}
+
+void Pulls::WriteOut(Piece& piece, Pull& pull, uint64_t now_ns) {
+  CopyTask task;
+  task.direction = CopyTask::Direction::kToProcess;
+  task.pid = pull.rank->session->pid;
+  task.remote_address = pull.address + piece.offset;
+  task.local = piece.block->base;
+  task.size_bytes = piece.size_bytes;
+  task.context = &piece;
+  if (!copies_.Submit(task)) {  // cannot be: there is room for every block
+    staging_.Give(piece.block);
+    EndPiece(piece, ErrorCode::kInternal, now_ns);
+  } else if (std::exchange(piece.owes_block, false)) {
+    // The sender's block may be used again while ours is written out.
+    outbound_.Post(*pull.rank->job, PacketKind::kBlockDone, pull.rank->rank(), pull.source,
+                   WireBlockDone{piece.remote_block}, now_ns);
+  }
+}
+
+void Pulls::OnCopied(const CopyTask& task, uint64_t now_ns) {
+  Piece& piece = *static_cast<Piece*>(task.context);
+  if (piece.block != nullptr) {
+    staging_.Give(piece.block);
+  }
+  EndPiece(piece, task.result, now_ns);
+}
+
+void Pulls::EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns) {
+  const Piece ended = piece;
+  pieces_.Erase(ended.self);
+  Pull& pull = *pulls_.Find(ended.pull);
+  --pull.under_way;
+  if (error != ErrorCode::kOk) {
+    Fail(ended.pull, pull, error, now_ns);
+    return;
+  }
+  if (ended.owes_block && pull.error == ErrorCode::kOk) {
+    outbound_.Post(*pull.rank->job, PacketKind::kBlockDone, pull.rank->rank(), pull.source,
+                   WireBlockDone{ended.remote_block}, now_ns);
+  }
+  pull.done_bytes += ended.size_bytes;
+  if (!pull.queued && ended.block != nullptr && !wants_block_.empty() && HasNextPiece(pull)) {
+    pull.queued = true;  // others waited for the block longer
+    wants_block_.push_back(ended.pull);
+  }
+  if (pull.queued) {
+    EndIfDone(ended.pull, pull, now_ns);
+  } else {
+    Step(ended.pull, pull, now_ns);
+  }
+}
+
+// ---- Ending
+// --------------------------------------------------------------------------------------
+
+void Pulls::Fail(PullId id, Pull& pull, ErrorCode error, uint64_t now_ns) {
+  if (pull.error == ErrorCode::kOk) {
+    pull.error = error;
+  }
+  EndIfDone(id, pull, now_ns);
+}
+
+void Pulls::EndIfDone(PullId id, Pull& pull, uint64_t now_ns) {
+  if (pull.under_way == 0 && (pull.error != ErrorCode::kOk || pull.done_bytes >= pull.size_bytes)) {
+    End(id, pull, now_ns);
+  }
+}
+
+void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
+  ServedRank& rank = *pull.rank;
+  if (pull.region != nullptr) {
+    --pull.region->users;
+  }
+  if (pull.kind == Source::kParked) {
+    rank.delivery.Unpark(ParkedId{pull.key});
+  } else {
+    const WireResult result{pull.send_request, pull.send_generation,
+                            static_cast<int32_t>(pull.error), 0};
+    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), pull.source, result, now_ns);
+  }
+  shm::Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
+  descriptor.source = pull.source;
+  descriptor.destination = rank.rank();
+  const shm::TransferResult result{
+      pull.request, pull.generation, static_cast<int32_t>(pull.error), 0, {}};
+  std::memcpy(descriptor.payload, &result, sizeof(result));
+  --rank.operations;
+  pulls_.Erase(id);
+  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
+}
+
+void Pulls::CheckDeadlines(uint64_t now_ns) {
+  pulls_.ForEach([&](PullId id, Pull& pull) {
+    // What waits for the network or for us ends by itself.
+    if (pull.under_way == 0 && !pull.queued && now_ns - pull.heard_ns > timeout_ns_) {
+      Fail(id, pull, ErrorCode::kTimeout, now_ns);
+    }
+  });
+}
+
+template <typename Predicate>
+void Pulls::FailIf(ErrorCode error, uint64_t now_ns, Predicate&& matches) {
+  pulls_.ForEach([&](PullId id, Pull& pull) {
+    if (matches(pull)) {
+      Fail(id, pull, error, now_ns);
+    }
+  });
+}
+
+void Pulls::FailOf(const ServedRank* rank, ErrorCode error, uint64_t now_ns) {
+  FailIf(error, now_ns, [rank](const Pull& pull) { return pull.rank == rank; });
+}
+
+void Pulls::FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns) {
+  FailIf(error, now_ns, [job, source](const Pull& pull) {
+    return pull.rank->job == job && pull.source == source && pull.kind != Source::kParked;
+  });
+}
+
+void Pulls::FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns) {
+  FailIf(error, now_ns, [region](const Pull& pull) { return pull.region == region; });
+}
+
+}  // namespace ferry::daemon

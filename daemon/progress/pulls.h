@@ -1,0 +1,134 @@
+// The receiving side of large messages from other nodes: fetches them where the rank wants them.
+//
+// A pull moves pieces. From a heap, a piece is an RMA read of a part of the source; from private
+// memory, of a block that the sender's daemon staged and announced (feeds.h). Into a heap, the read
+// goes straight to its place; into private memory, it goes to a staging block and a copy worker
+// writes it out. A few pieces are under way at a time, the first a quarter as long as the others,
+// so that the stages soon overlap. A parked message (delivery.h) is copied from the daemon's
+// memory.
+//
+// Every pull ends in one kPullDone for the receiving rank and one WireResult for the sender's
+// daemon, when nothing of it is under way any more. After an error the contents of the destination
+// are undefined; a NIC that has been given up on may still write there until the region is removed.
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/slot_map.h"
+#include "daemon/progress/directory.h"
+#include "daemon/progress/outbound.h"
+#include "daemon/staging/copy_pool.h"
+#include "daemon/staging/staging_pool.h"
+#include "shm/layout/transfer_layout.h"
+
+namespace ferry::daemon {
+
+enum class PullId : uint64_t {};
+enum class PieceId : uint64_t {};
+
+class Pulls {
+ public:
+  // All outlive this.
+  Pulls(transport::Transport& transport, Outbound& outbound, StagingPool& staging, CopyPool& copies,
+        uint64_t timeout_ns);
+
+  // Begins what a rank's kPull asks for. An error text when no correct rank writes such a command.
+  std::optional<std::string> Start(ServedRank& rank, const shm::PullCommand& command,
+                                   uint64_t now_ns);
+  // The sender's daemon staged a block, for a pull of `rank` from `source`.
+  void OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block, uint64_t now_ns);
+  void OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
+  void OnCopied(const CopyTask& task, uint64_t now_ns);
+
+  // Goes on where a slot or a staging block was wanting.
+  void Advance(uint64_t now_ns);
+  // Ends the pulls whose source has been silent for too long.
+  void CheckDeadlines(uint64_t now_ns);
+  // Fails those that match; each ends once nothing of it is under way.
+  void FailOf(const ServedRank* rank, ErrorCode error, uint64_t now_ns);
+  void FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns);
+  void FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns);
+
+  bool empty() const { return pulls_.empty(); }
+  uint32_t reads() const { return reads_; }  // under way
+  // Whether Advance could do something without anybody's help.
+  bool runnable() const { return !wants_slot_.empty(); }
+
+ private:
+  enum class Source { kHeap, kPrivate, kParked };
+  enum class Want { kNothing, kSlot, kBlock };
+
+  struct Pull {
+    ServedRank* rank = nullptr;
+    uint32_t request = 0;
+    uint32_t generation = 0;
+    uint32_t source = 0;  // rank
+    uint32_t send_request = 0;
+    uint32_t send_generation = 0;
+    Source kind = Source::kHeap;
+    uint64_t size_bytes = 0;
+    // Where to: `mapped` in `region`, or `address` in the rank's process.
+    std::byte* mapped = nullptr;
+    ServedRegion* region = nullptr;
+    uint64_t address = 0;
+    // Where from (kHeap; of kParked, `key` is the message).
+    uint64_t remote_address = 0;
+    uint64_t key = 0;
+    // How far.
+    std::vector<WireBlock> announced;  // kPrivate: to be read, in order
+    uint64_t begun_bytes = 0;
+    uint64_t done_bytes = 0;
+    uint32_t under_way = 0;  // pieces
+    bool queued = false;     // in wants_slot_ or wants_block_
+    ErrorCode error = ErrorCode::kOk;
+    uint64_t heard_ns = 0;  // when the source, or we, last did something
+  };
+  struct Piece {
+    PieceId self{};
+    PullId pull{};
+    uint64_t offset = 0;
+    uint64_t size_bytes = 0;
+    uint64_t remote_address = 0;
+    uint64_t key = 0;
+    uint64_t remote_block = 0;      // kPrivate
+    bool owes_block = false;        // it is to be given back
+    StagingBlock* block = nullptr;  // into private memory
+  };
+
+  ErrorCode FindDestination(const shm::TransferLayout& transfer, Pull* pull);
+  ErrorCode FindSource(const shm::TransferLayout& transfer, Pull* pull);
+  ErrorCode Begin(PullId id, Pull& pull, uint64_t now_ns);
+  Want BeginParked(PullId id, Pull& pull);
+
+  bool HasNextPiece(const Pull& pull) const;
+  Piece NextPiece(const Pull& pull) const;
+  Want BeginPiece(PullId id, Pull& pull, uint64_t now_ns);
+  void Step(PullId id, Pull& pull, uint64_t now_ns);
+  void Resume(std::deque<PullId>& queue, uint64_t now_ns);
+  void WriteOut(Piece& piece, Pull& pull, uint64_t now_ns);
+  void EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns);
+  void Fail(PullId id, Pull& pull, ErrorCode error, uint64_t now_ns);
+  void EndIfDone(PullId id, Pull& pull, uint64_t now_ns);
+  void End(PullId id, Pull& pull, uint64_t now_ns);
+  template <typename Predicate>
+  void FailIf(ErrorCode error, uint64_t now_ns, Predicate&& matches);
+
+  transport::Transport& transport_;
+  Outbound& outbound_;
+  StagingPool& staging_;
+  CopyPool& copies_;
+  const uint64_t timeout_ns_;
+  uint32_t reads_ = 0;  // under way
+  SlotMap<PullId, Pull> pulls_;
+  SlotMap<PieceId, Piece> pieces_;
+  std::deque<PullId> wants_slot_;
+  std::deque<PullId> wants_block_;
+};
+
+}  // namespace ferry::daemon

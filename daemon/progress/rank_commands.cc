@@ -1,0 +1,204 @@
+#include "daemon/progress/rank_commands.h"
+
+#include <cstring>
+
+#include "engine/rank_engine.h"
+#include "shm/atomic.h"
+
+namespace ferry::daemon {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+
+namespace {
+
+DescriptorKind KindOf(const Descriptor& command) {
+  return static_cast<DescriptorKind>(command.kind);
+}
+
+template <typename Payload>
+Payload PayloadOf(const Descriptor& command) {
+  Payload payload;
+  std::memcpy(&payload, command.payload, sizeof(payload));
+  return payload;
+}
+
+bool IsInside(const Region& region, uint64_t offset, uint64_t size_bytes) {
+  const uint64_t limit = region.mapping.size_bytes();
+  return offset <= limit && size_bytes <= limit - offset;
+}
+
+PacketHeader HeaderOf(const ServedRank& rank, const Descriptor& command, PacketKind kind) {
+  PacketHeader header{};
+  header.kind = static_cast<uint8_t>(kind);
+  header.source = rank.rank();
+  header.destination = command.destination;
+  header.context = command.context;
+  header.tag = command.tag;
+  header.size_bytes = command.size_bytes;
+  return header;
+}
+
+}  // namespace
+
+RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uint64_t now_ns) {
+  Outcome outcome;
+  rank.held = false;
+  while (outcome.handled < budget) {
+    const Descriptor* next = rank.commands.Peek();
+    if (next == nullptr) {
+      break;
+    }
+    const Descriptor command = *next;  // once: the rank can still write to it
+    if (KindOf(command) == DescriptorKind::kPull) {
+      outcome.violation = pulls_.Start(rank, PayloadOf<shm::PullCommand>(command), now_ns);
+    } else {
+      outcome.violation = Check(rank, command);
+      if (!outcome.violation && Forward(rank, command, now_ns) == Step::kHeld) {
+        rank.held = true;
+        break;
+      }
+    }
+    if (outcome.violation) {
+      break;
+    }
+    if (KindOf(command) == DescriptorKind::kEager && (command.flags & shm::kFlagCell) != 0) {
+      rank.commands.ReleaseCell(command.cell);
+    }
+    rank.commands.Pop();
+    ++outcome.handled;
+    outcome.made_room |= NoticeRoom(rank);
+  }
+  if (!rank.held || outcome.handled != 0) {
+    rank.held_since_ns = now_ns;
+  }
+  return outcome;
+}
+
+// An error text when no correct rank writes this.
+std::optional<std::string> RankCommands::Check(const ServedRank& rank,
+                                               const Descriptor& command) const {
+  const Job& job = *rank.job;
+  const std::string what = "a command of kind " + std::to_string(command.kind);
+  if (!job.IsRank(command.destination) || job.IsLocal(command.destination)) {
+    return what + " goes to rank " + std::to_string(command.destination) +
+           ", which is on no other node";
+  }
+  switch (KindOf(command)) {
+    case DescriptorKind::kEager: {
+      const bool in_cell = (command.flags & shm::kFlagCell) != 0;
+      if (command.tag < 0 || command.size_bytes > (in_cell ? shm::kCellBytes : shm::kInlineBytes) ||
+          (in_cell && !shm::LaneConsumer::IsCell(command.cell))) {
+        return "an eager message of " + std::to_string(command.size_bytes) + " bytes, cell " +
+               std::to_string(command.cell) + ", tag " + std::to_string(command.tag);
+      }
+      return std::nullopt;
+    }
+    case DescriptorKind::kRemoteRts: {
+      const auto rts = PayloadOf<shm::RemoteRts>(command);
+      if (command.tag < 0 || rts.send_request == 0 ||
+          rts.send_request >= rank.session->request_limit ||
+          (rts.where.region == 0) != ((command.flags & shm::kFlagSourcePrivate) != 0)) {
+        return "an offer by request " + std::to_string(rts.send_request) + " of region " +
+               std::to_string(rts.where.region) + ", tag " + std::to_string(command.tag);
+      }
+      return std::nullopt;
+    }
+    case DescriptorKind::kCredit:
+      return std::nullopt;
+    default:
+      return what;
+  }
+}
+
+RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& command,
+                                         uint64_t now_ns) {
+  ErrorCode code = ErrorCode::kOk;
+  switch (KindOf(command)) {
+    case DescriptorKind::kEager:
+      code = SendEager(rank, command, now_ns);
+      break;
+    case DescriptorKind::kRemoteRts:
+      code = SendRts(rank, command, now_ns);
+      break;
+    default:
+      code = SendCredit(rank, command, now_ns);
+      break;
+  }
+  if (code == ErrorCode::kWouldBlock) {
+    return Step::kHeld;
+  }
+  // An eager message to a node that is gone is lost, as if it had been on its way; the rank learns
+  // of the node's end by itself. An offer waits for an answer.
+  if (code != ErrorCode::kOk && KindOf(command) == DescriptorKind::kRemoteRts) {
+    RefuseRts(rank, command, code);
+  }
+  return Step::kDone;
+}
+
+ErrorCode RankCommands::SendEager(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
+  const uint8_t* data =
+      (command.flags & shm::kFlagCell) != 0 ? rank.commands.Cell(command.cell) : command.payload;
+  return outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kEager),
+                        std::as_bytes(std::span(data, command.size_bytes)), now_ns);
+}
+
+ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
+  const auto rts = PayloadOf<shm::RemoteRts>(command);
+  PacketHeader header = HeaderOf(rank, command, PacketKind::kRemoteRts);
+  WireRts wire{rts.send_request, rts.send_generation, 0, 0};
+  Offer offer;
+  offer.generation = rts.send_generation;
+  offer.destination = command.destination;
+  if (rts.where.region == 0) {
+    header.flags = shm::kFlagSourcePrivate;
+    offer.address = rts.where.address;
+    offer.size_bytes = command.size_bytes;
+    offer.valid = true;
+  } else if (const auto found = rank.regions.find(rts.where.region);
+             found != rank.regions.end() && !found->second.closing &&
+             IsInside(*found->second.region, rts.where.address, command.size_bytes)) {
+    wire.key = found->second.registration.key;
+    wire.address = found->second.registration.remote_base + rts.where.address;
+  } else {
+    // The message must still match in its turn: it goes on as an offer that nobody can fetch.
+    header.flags = shm::kFlagSourcePrivate;
+  }
+  const ErrorCode code = outbound_.Send(*rank.job, header, BytesOf(wire), now_ns);
+  if (code == ErrorCode::kOk) {
+    feeds_.OnOffer(rank, rts.send_request, offer);
+  }
+  return code;
+}
+
+ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
+  const WireCredit credit{PayloadOf<shm::CreditReturn>(command).count, 0};
+  return outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kCredit), BytesOf(credit),
+                        now_ns);
+}
+
+void RankCommands::RefuseRts(ServedRank& rank, const Descriptor& command, ErrorCode error) {
+  const auto rts = PayloadOf<shm::RemoteRts>(command);
+  Descriptor answer{};
+  answer.kind = static_cast<uint8_t>(DescriptorKind::kSendDone);
+  answer.source = command.destination;
+  answer.destination = rank.rank();
+  const shm::TransferResult result{
+      rts.send_request, rts.send_generation, static_cast<int32_t>(error), 0, {}};
+  std::memcpy(answer.payload, &result, sizeof(result));
+  (void)rank.delivery.Deliver(answer);  // answers have no limit but their requests
+}
+
+// As RankEngine::NoticeRoom.
+bool RankCommands::NoticeRoom(ServedRank& rank) {
+  const uint64_t head = *rank.commands.HeadWord();
+  uint32_t& waiting = rank.session->layout()->to_daemon.producer.waiting;
+  // Pairs with LaneProducer::AskForRoom: it stores `waiting`, then looks at the head again.
+  if (head % engine::kRoomNoticeEvery != 0 || shm::Load(waiting, std::memory_order_seq_cst) == 0) {
+    return false;
+  }
+  shm::StoreRelaxed(waiting, 0);
+  return true;
+}
+
+}  // namespace ferry::daemon

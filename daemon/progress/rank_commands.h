@@ -1,0 +1,49 @@
+// Reads a rank's commands from its lane to the daemon: copies each descriptor once, checks it
+// against what only the daemon can write, and carries it out.
+//
+// Calling thread: the progress thread. Does not block.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "daemon/progress/directory.h"
+#include "daemon/progress/feeds.h"
+#include "daemon/progress/outbound.h"
+#include "daemon/progress/pulls.h"
+
+namespace ferry::daemon {
+
+class RankCommands {
+ public:
+  // All outlive this.
+  RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds)
+      : outbound_(outbound), pulls_(pulls), feeds_(feeds) {}
+
+  struct Outcome {
+    uint32_t handled = 0;
+    bool made_room = false;                // the rank waits for room in the lane
+    std::optional<std::string> violation;  // no correct rank writes this: stop listening
+  };
+  // Carries out up to `budget` commands. Sets rank.held when the next one cannot leave yet.
+  Outcome Drain(ServedRank& rank, uint32_t budget, uint64_t now_ns);
+
+ private:
+  // Whether a command is through.
+  enum class Step { kDone, kHeld };
+
+  std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command) const;
+  Step Forward(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  ErrorCode SendEager(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  ErrorCode SendCredit(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  void RefuseRts(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
+  bool NoticeRoom(ServedRank& rank);
+
+  Outbound& outbound_;
+  Pulls& pulls_;
+  Feeds& feeds_;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,145 @@
+// The packets that daemons send each other over the transport (docs/protocol.md).
+//
+// A packet is a header and a body; a message's data follows the header of kEager. Words are
+// little-endian, as on every machine that Ferry runs on. What arrives is copied out and checked
+// before anything is believed: magic, version and sizes here, keys and ranks in arrivals.h.
+//
+// Bump kProtocolVersion with any change.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "common/version.h"
+
+namespace ferry::daemon {
+
+static_assert(std::endian::native == std::endian::little, "packets are sent as they lie in memory");
+
+inline constexpr uint32_t kPacketMagic = 0x4b50'5246;  // "FRPK"
+inline constexpr uint8_t kPacketVersion = kProtocolVersion;
+
+enum class PacketKind : uint8_t {
+  kNone = 0,
+  kEager = 1,       // body: the whole message
+  kRemoteRts = 2,   // body: WireRts
+  kCredit = 3,      // body: WireCredit
+  kSendDone = 4,    // body: WireResult; receiver's daemon -> sender's
+  kPull = 5,        // body: WirePull; receiver's daemon -> sender's: stage a private source
+  kBlockReady = 6,  // body: WireBlock; sender's daemon -> receiver's
+  kBlockDone = 7,   // body: WireBlockDone; receiver's daemon -> sender's
+};
+
+// `source` and `destination` are ranks: those of the message for kEager and kRemoteRts; of the
+// packet itself for the others (a kCredit's source is the rank that gives it).
+struct PacketHeader {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t kind;   // PacketKind
+  uint8_t flags;  // kEager, kRemoteRts: those of the descriptor
+  uint8_t reserved0;
+  uint64_t key;      // of the sending daemon at the receiving one
+  uint64_t job_key;  // JobPlan::key
+  uint32_t source_node;
+  uint32_t body_bytes;
+  uint32_t source;
+  uint32_t destination;
+  uint32_t context;  // kEager, kRemoteRts: the message's
+  int32_t tag;
+  uint64_t size_bytes;  // of the whole message
+  uint64_t reserved1;
+};
+static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
+static_assert(offsetof(PacketHeader, key) == 8 && offsetof(PacketHeader, source_node) == 24);
+static_assert(offsetof(PacketHeader, source) == 32 && offsetof(PacketHeader, size_bytes) == 48);
+
+struct WireRts {
+  uint32_t send_request;
+  uint32_t send_generation;
+  uint64_t key;  // of an RMA read; 0 with kFlagSourcePrivate
+  uint64_t address;
+};
+static_assert(sizeof(WireRts) == 24);
+
+struct WireCredit {
+  uint32_t count;
+  uint32_t reserved;
+};
+static_assert(sizeof(WireCredit) == 8);
+
+// How the transfer that the sender's request began has ended.
+struct WireResult {
+  uint32_t send_request;
+  uint32_t send_generation;
+  int32_t error;  // ErrorCode
+  uint32_t reserved;
+};
+static_assert(sizeof(WireResult) == 16);
+
+struct WirePull {
+  uint64_t pull;  // the receiver's daemon's name for it
+  uint32_t send_request;
+  uint32_t send_generation;
+  uint64_t size_bytes;  // wanted: at most what was offered
+};
+static_assert(sizeof(WirePull) == 24);
+
+// One block of a private source lies in the sending daemon's staging memory, to be read by RMA.
+struct WireBlock {
+  uint64_t pull;
+  uint64_t block;   // to be named in WireBlockDone
+  uint64_t offset;  // in the message
+  uint64_t key;
+  uint64_t address;
+  uint32_t size_bytes;
+  int32_t error;  // ErrorCode: if not kOk, the source failed and no more blocks come
+};
+static_assert(sizeof(WireBlock) == 48);
+
+struct WireBlockDone {
+  uint64_t block;
+};
+static_assert(sizeof(WireBlockDone) == 8);
+
+template <typename Body>
+std::span<const std::byte> BytesOf(const Body& body) {
+  return std::as_bytes(std::span<const Body, 1>(&body, 1));
+}
+
+// Nothing when the body does not have that size.
+template <typename Body>
+std::optional<Body> BodyOf(std::span<const std::byte> bytes) {
+  if (bytes.size() != sizeof(Body)) {
+    return std::nullopt;
+  }
+  Body body;
+  std::memcpy(&body, bytes.data(), sizeof(body));
+  return body;
+}
+
+struct Packet {
+  PacketHeader header;
+  std::span<const std::byte> body;
+};
+
+// Nothing when it is no packet of this version; keys and ranks are not looked at.
+inline std::optional<Packet> ParsePacket(std::span<const std::byte> bytes) {
+  Packet packet;
+  if (bytes.size() < sizeof(packet.header)) {
+    return std::nullopt;
+  }
+  std::memcpy(&packet.header, bytes.data(), sizeof(packet.header));
+  packet.body = bytes.subspan(sizeof(packet.header));
+  if (packet.header.magic != kPacketMagic || packet.header.version != kPacketVersion ||
+      packet.header.body_bytes != packet.body.size()) {
+    return std::nullopt;
+  }
+  return packet;
+}
+
+}  // namespace ferry::daemon

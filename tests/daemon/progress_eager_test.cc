@@ -1,0 +1,419 @@
+// Small and medium messages between nodes, credits, deaths, wrong commands and packets.
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "common/clock.h"
+#include "daemon/progress/wire.h"
+#include "shm/atomic.h"
+#include "tests/daemon/progress_fixture.h"
+#include "transports/ofi/ofi_transport.h"
+
+namespace ferry::daemon {
+namespace {
+
+class ProgressEagerTest : public PlaneTest {};
+
+TEST_F(ProgressEagerTest, CarriesInlineAndMediumMessages) {
+  Start({1, 1});
+  for (const uint64_t size_bytes :
+       {uint64_t{0}, uint64_t{8}, uint64_t{32}, uint64_t{33}, uint64_t{8192}}) {
+    const std::vector<std::byte> sent = Pattern(size_bytes, 1);
+    std::vector<std::byte> got(size_bytes + 1);
+    const uint32_t receive = rank(1).Receive(0, 5, Private(got.data()), got.size());
+    const uint32_t send = rank(0).Send(1, 5, sent.data(), size_bytes);
+    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
+    EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+    EXPECT_EQ(rank(1).MessageBytes(receive), size_bytes);
+    got.resize(size_bytes);
+    EXPECT_EQ(got, sent);
+  }
+}
+
+TEST_F(ProgressEagerTest, TruncatesToTheReceiversBuffer) {
+  Start({1, 1});
+  const std::vector<std::byte> sent = Pattern(100, 1);
+  std::vector<std::byte> got(40);
+  const uint32_t receive = rank(1).Receive(0, 5, Private(got.data()), got.size());
+  rank(0).Send(1, 5, sent.data(), sent.size());
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kTruncated);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), sent.begin()));
+}
+
+// The receiver reads nothing until its senders are out of credit; then it reads all, in order.
+TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
+  constexpr uint32_t kMessages = 10'000;
+  Start({1, 2, 1});  // rank 1 receives from 0 and 3; rank 2 is a bystander
+  uint32_t sent[4] = {};
+  const auto send_some = [&](uint32_t from) {
+    // As many as leave at once: the rest stays with the sender.
+    while (sent[from] < kMessages / 2) {
+      const uint64_t word = sent[from];
+      engine::Effects effects;
+      if (rank(from).engine().WaitsForRoom()) {
+        rank(from).Progress();
+        return;
+      }
+      const uint32_t request = rank(from).Send(1, static_cast<int32_t>(from), &word, sizeof(word));
+      ++sent[from];
+      if (request != 0) {
+        rank(from).Progress();
+        return;
+      }
+    }
+  };
+  for (int i = 0; i < 100; ++i) {
+    send_some(0);
+    send_some(3);
+  }
+  // 32 each at most are on their way; each sender's next one waits in its own queue.
+  EXPECT_LE(sent[0], engine::kRemoteWindow + 1);
+  EXPECT_LE(sent[3], engine::kRemoteWindow + 1);
+  uint64_t word = 77;
+  const uint32_t aside = rank(2).Receive(0, 9, Private(&word), sizeof(word));
+  uint64_t other = 78;
+  rank(0).Send(2, 9, &other, sizeof(other));
+  EXPECT_EQ(rank(2).Wait(aside), ErrorCode::kOk);  // the slow one is in nobody's way
+  EXPECT_EQ(word, 78U);
+  for (uint32_t i = 0; i < kMessages / 2; ++i) {
+    for (const uint32_t from : {0U, 3U}) {
+      uint64_t got = ~uint64_t{0};
+      const uint32_t receive = rank(1).Receive(
+          static_cast<int32_t>(from), static_cast<int32_t>(from), Private(&got), sizeof(got));
+      ASSERT_TRUE(Eventually([&] {
+        send_some(from);
+        rank(1).Progress();
+        return rank(1).Test(receive);
+      })) << "message "
+          << i << " of rank " << from;
+      EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+      ASSERT_EQ(got, i);
+    }
+  }
+  EXPECT_TRUE(told_.failed_jobs.empty());
+}
+
+// More unexpected medium messages than the lane has cells: they are parked, and the one that is
+// awaited comes through.
+TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
+  constexpr uint32_t kUnexpected = 500;
+  Start({1, 1});
+  const auto pump = [&](uint32_t request) {
+    return Eventually([&] {
+      rank(0).Progress();
+      rank(1).Progress();
+      return rank(0).Test(request);
+    });
+  };
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<uint32_t> queued;
+  for (uint32_t i = 0; i < kUnexpected; ++i) {
+    sent.push_back(Pattern(1000 + i, i));
+    const uint32_t request = rank(0).Send(1, 1, sent.back().data(), sent.back().size());
+    if (request != 0) {
+      queued.push_back(request);
+    }
+    rank(1).Progress();
+    // So that all but a few go eagerly.
+    Eventually([&] {
+      rank(0).Progress();
+      rank(1).Progress();
+      return !rank(0).engine().WaitsForRoom();
+    });
+  }
+  uint64_t awaited = 0;
+  const uint64_t word = 4711;
+  const uint32_t receive = rank(1).Receive(0, 2, Private(&awaited), sizeof(awaited));
+  ASSERT_TRUE(pump(rank(0).Send(1, 2, &word, sizeof(word))));
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+  EXPECT_EQ(awaited, word);
+  for (uint32_t i = 0; i < kUnexpected; ++i) {
+    std::vector<std::byte> got(sent[i].size());
+    // Into private memory and into the heap in turn.
+    const bool heap = i % 2 == 0;
+    const uint32_t request =
+        rank(1).Receive(0, 1, heap ? InHeap(64) : Private(got.data()), got.size());
+    ASSERT_EQ(rank(1).Wait(request), ErrorCode::kOk) << i;
+    if (heap) {
+      std::memcpy(got.data(), rank(1).heap() + 64, got.size());
+    }
+    ASSERT_EQ(got, sent[i]) << i;
+  }
+  for (const uint32_t request : queued) {
+    EXPECT_EQ(rank(0).Wait(request), ErrorCode::kOk);
+  }
+}
+
+TEST_F(ProgressEagerTest, KeepsMessagesForARankThatAttachesLater) {
+  StartPlanes({1, 1}, FastOptions());
+  Attach(0);
+  rank(0).BuildEngine({&rank(0)});
+  uint64_t word = 99;
+  rank(0).Send(1, 3, &word, sizeof(word));
+  ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received == 1; }));
+  Attach(1);
+  rank(1).BuildEngine({&rank(1)});
+  uint64_t got = 0;
+  EXPECT_EQ(rank(1).Wait(rank(1).Receive(0, 3, Private(&got), sizeof(got))), ErrorCode::kOk);
+  EXPECT_EQ(got, word);
+}
+
+TEST_F(ProgressEagerTest, SendsTheLastMessagesOfALeavingRank) {
+  Start({1, 1});
+  for (uint64_t word = 0; word < 30; ++word) {
+    EXPECT_EQ(rank(0).Send(1, 3, &word, sizeof(word)), 0U);
+  }
+  plane(0).RemoveSession(kJob, 0);
+  for (uint64_t word = 0; word < 30; ++word) {
+    uint64_t got = ~uint64_t{0};
+    EXPECT_EQ(rank(1).Wait(rank(1).Receive(0, 3, Private(&got), sizeof(got))), ErrorCode::kOk);
+    EXPECT_EQ(got, word);
+  }
+}
+
+// ---- Sleeping
+// ------------------------------------------------------------------------------------
+
+TEST_F(ProgressEagerTest, SleepsWhenIdleAndIsWokenByTheDoorbell) {
+  Start({1, 1});
+  ASSERT_TRUE(Eventually([&] { return plane(0).Turns().sleeps > 0; }));
+  // Every round trip starts with both daemons asleep.
+  for (uint64_t i = 0; i < 20; ++i) {
+    for (uint32_t node = 0; node < 2; ++node) {
+      ASSERT_TRUE(Eventually([&] {
+        const auto& wake = rank(node).session().layout()->daemon_wake;
+        return shm::LoadAcquire(wake.sleepers) != 0;
+      }));
+    }
+    uint64_t got = 0;
+    const uint32_t receive = rank(1).Receive(0, 1, Private(&got), sizeof(got));
+    rank(0).Send(1, 1, &i, sizeof(i));
+    ASSERT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+    ASSERT_EQ(got, i);
+  }
+}
+
+TEST_F(ProgressEagerTest, AnIdlePlaneDoesNotTurn) {
+  Start({1, 1});
+  uint64_t word = 1;
+  const uint32_t receive = rank(1).Receive(0, 1, Private(&word), sizeof(word));
+  rank(0).Send(1, 1, &word, sizeof(word));
+  ASSERT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+  ASSERT_TRUE(Eventually([&] {
+    const auto& wake = rank(0).session().layout()->daemon_wake;
+    return shm::LoadAcquire(wake.sleepers) != 0;
+  }));
+  const TurnStatistics before = plane(0).Turns();
+  usleep(300'000);  // what is measured: how often it turns meanwhile
+  const TurnStatistics after = plane(0).Turns();
+  EXPECT_LT(after.turns - before.turns, 200U);  // thousands when it polls
+  EXPECT_TRUE(plane(0).Idle());
+}
+
+// ---- Deaths
+// --------------------------------------------------------------------------------------
+
+TEST_F(ProgressEagerTest, ADeadRankFailsReceivesFromIt) {
+  Start({1, 2});
+  uint64_t word = 0;
+  const uint32_t from_dead = rank(1).Receive(0, 1, Private(&word), sizeof(word));
+  const uint32_t from_living = rank(1).Receive(2, 1, Private(&word), sizeof(word));
+  plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
+  EXPECT_EQ(rank(1).Wait(from_dead), ErrorCode::kPeerDied);
+  EXPECT_FALSE(rank(1).Test(from_living));
+  EXPECT_EQ(rank(1).Wait(rank(1).Send(0, 1, &word, 4000)), ErrorCode::kPeerDied);
+  EXPECT_EQ(rank(2).Wait(rank(2).Send(1, 1, &word, sizeof(word))), ErrorCode::kOk);
+  EXPECT_EQ(rank(1).Wait(from_living), ErrorCode::kOk);
+}
+
+TEST_F(ProgressEagerTest, AFailedNodeFailsReceivesFromItsRanks) {
+  Start({2, 1, 1});
+  uint64_t word = 0;
+  const uint32_t first = rank(2).Receive(0, 1, Private(&word), sizeof(word));
+  const uint32_t second = rank(2).Receive(1, 1, Private(&word), sizeof(word));
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(rank(2).Wait(first), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(rank(2).Wait(second), ErrorCode::kNodeUnreachable);
+  // The third node is still there.
+  const uint32_t third = rank(2).Receive(3, 1, Private(&word), sizeof(word));
+  uint64_t sent = 12;
+  rank(3).Send(2, 1, &sent, sizeof(sent));
+  EXPECT_EQ(rank(2).Wait(third), ErrorCode::kOk);
+  EXPECT_EQ(word, 12U);
+}
+
+TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
+  config::Options options = FastOptions();
+  options.operation_timeout_ms = 500;
+  Start({1, 1}, options);
+  uint64_t word = 0;
+  const uint32_t receive = rank(0).Receive(1, 1, Private(&word), sizeof(word));
+  const uint32_t warm_up = rank(1).Receive(0, 2, Private(&word), sizeof(word));
+  rank(0).Send(1, 2, &word, sizeof(word));
+  ASSERT_EQ(rank(1).Wait(warm_up), ErrorCode::kOk);
+  planes_[1].reset();
+  rank(0).Send(1, 1, &word, sizeof(word));
+  EXPECT_EQ(rank(0).Wait(receive), ErrorCode::kNodeUnreachable);
+  EXPECT_TRUE(Eventually([&] {
+    std::lock_guard lock(told_.mutex);
+    return told_.lost_links == std::vector<uint64_t>{Incarnation(1)};
+  }));
+}
+
+TEST_F(ProgressEagerTest, PoisonsEverySessionOfAJob) {
+  Start({2, 1});
+  plane(0).PoisonJob(kJob, ErrorCode::kAborted);
+  EXPECT_EQ(rank(0).wake().poison(), ErrorCode::kAborted);
+  EXPECT_EQ(rank(1).wake().poison(), ErrorCode::kAborted);
+  EXPECT_EQ(rank(2).wake().poison(), ErrorCode::kOk);
+}
+
+// ---- Wrong commands and packets
+// ------------------------------------------------------------------
+
+struct WrongCommand {
+  const char* name;
+  std::function<void(shm::Descriptor&)> spoil;
+};
+
+class ProgressViolationTest : public PlaneTest, public testing::WithParamInterface<WrongCommand> {};
+
+TEST_P(ProgressViolationTest, EndsThatRankAlone) {
+  Start({2, 1});
+  shm::Descriptor command{};
+  command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+  command.source = 0;
+  command.destination = 2;
+  command.size_bytes = 8;
+  GetParam().spoil(command);
+  rank(0).PushToDaemon(command);
+  ASSERT_TRUE(Eventually([&] { return rank(0).wake().poison() == ErrorCode::kCorrupt; }));
+  ASSERT_TRUE(Eventually([&] {
+    std::lock_guard lock(told_.mutex);
+    return told_.violations.size() == 1;
+  }));
+  uint64_t word = 5;
+  uint64_t got = 0;
+  const uint32_t receive = rank(2).Receive(1, 1, Private(&got), sizeof(got));
+  rank(1).Send(2, 1, &word, sizeof(word));
+  EXPECT_EQ(rank(2).Wait(receive), ErrorCode::kOk);
+  EXPECT_EQ(got, word);
+}
+
+template <typename Payload>
+void SetPayload(shm::Descriptor& command, shm::DescriptorKind kind, const Payload& payload) {
+  command.kind = static_cast<uint8_t>(kind);
+  std::memcpy(command.payload, &payload, sizeof(payload));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ProgressViolationTest,
+    testing::Values(
+        WrongCommand{"UnknownKind", [](auto& c) { c.kind = 200; }},
+        WrongCommand{"KindOfTheDaemon", [](auto& c) { c.kind = 5; }},
+        WrongCommand{"NoSuchRank", [](auto& c) { c.destination = 1000; }},
+        WrongCommand{"RankOfThisNode", [](auto& c) { c.destination = 1; }},
+        WrongCommand{"NegativeTag", [](auto& c) { c.tag = -1; }},
+        WrongCommand{"TooLongForInline", [](auto& c) { c.size_bytes = 33; }},
+        WrongCommand{"TooLongForACell",
+                     [](auto& c) {
+                       c.flags = shm::kFlagCell;
+                       c.size_bytes = 8193;
+                     }},
+        WrongCommand{"NoSuchCell",
+                     [](auto& c) {
+                       c.flags = shm::kFlagCell;
+                       c.cell = 64;
+                     }},
+        WrongCommand{
+            "OfferWithoutRequest",
+            [](auto& c) {
+              SetPayload(c, shm::DescriptorKind::kRemoteRts, shm::RemoteRts{0, 1, 0, {1, 0, 0}});
+            }},
+        WrongCommand{
+            "OfferThatContradictsItself",
+            [](auto& c) {
+              SetPayload(c, shm::DescriptorKind::kRemoteRts, shm::RemoteRts{1, 1, 0, {0, 0, 0}});
+            }},
+        WrongCommand{
+            "PullOutOfRange",
+            [](auto& c) {
+              SetPayload(c, shm::DescriptorKind::kPull, shm::PullCommand{1'000'000, 1, {}});
+            }}),
+    [](const auto& info) { return info.param.name; });
+
+// A stranger with a transport of his own.
+class ProgressForgeryTest : public PlaneTest {
+ protected:
+  struct Ignore : transport::CompletionSink {
+    void OnReceive(transport::PeerId, std::span<const std::byte>) override {}
+    void OnComplete(uint64_t, ErrorCode) override {}
+  };
+
+  void Forge(const std::function<void(PacketHeader&)>& change) {
+    transport::TransportOptions options;
+    options.provider = "tcp;ofi_rxm";
+    auto stranger = std::move(*transport::CreateOfiTransport(options));
+    const auto peer = stranger->AddPeer(plane(0).FabricAddress());
+    ASSERT_TRUE(peer.ok());
+    PacketHeader header{};
+    header.magic = kPacketMagic;
+    header.version = kPacketVersion;
+    header.kind = static_cast<uint8_t>(PacketKind::kEager);
+    header.key = 0x1000 + 1 * 16 + 0;  // what node 1 sends to node 0
+    header.job_key = 0x1234;
+    header.source_node = 1;
+    header.source = 1;
+    header.destination = 0;
+    header.tag = 1;
+    header.body_bytes = 8;
+    header.size_bytes = 8;
+    change(header);
+    const uint64_t word = 666;
+    Ignore ignore;
+    ASSERT_TRUE(Eventually([&] {
+      stranger->Poll(ignore, 8, MonotonicNs());
+      return stranger->SendMessage(*peer, BytesOf(header), BytesOf(word), 0, MonotonicNs()) ==
+             ErrorCode::kOk;
+    }));
+    ASSERT_TRUE(Eventually([&] {
+      stranger->Poll(ignore, 8, MonotonicNs());
+      return plane(0).Nic().messages_received > 0;
+    }));
+  }
+};
+
+TEST_F(ProgressForgeryTest, DropsPacketsThatAreNotGenuine) {
+  const std::vector<std::function<void(PacketHeader&)>> changes = {
+      [](PacketHeader& h) { h.key += 1; },
+      [](PacketHeader& h) { h.job_key += 1; },
+      [](PacketHeader& h) { h.magic += 1; },
+      [](PacketHeader& h) { h.version += 1; },
+      [](PacketHeader& h) { h.source_node = 77; },
+      [](PacketHeader& h) { h.source = 0; },
+      [](PacketHeader& h) { h.source = 5000; },
+      [](PacketHeader& h) { h.destination = 1; },
+      [](PacketHeader& h) { h.destination = 5000; },
+      [](PacketHeader& h) { h.body_bytes = 7; },
+      [](PacketHeader& h) { h.size_bytes = 9; },
+      [](PacketHeader& h) { h.tag = -1; },
+      [](PacketHeader& h) { h.kind = 99; },
+      [](PacketHeader& h) { h.kind = static_cast<uint8_t>(PacketKind::kRemoteRts); },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    SCOPED_TRACE(i);
+    Start({1, 1});
+    Forge(changes[i]);
+    EXPECT_EQ(plane(0).Nic().errors, 1U);
+    rank(0).Progress();
+    EXPECT_EQ(rank(0).view().match()->unexpected_count, 0U);
+    TearDown();
+    ranks_.clear();
+    node_of_rank_.clear();
+    local_index_.clear();
+  }
+}
+
+}  // namespace
+}  // namespace ferry::daemon

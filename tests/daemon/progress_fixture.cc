@@ -1,0 +1,427 @@
+#include "tests/daemon/progress_fixture.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/clock.h"
+#include "engine/transfer.h"
+#include "shm/atomic.h"
+#include "transports/ofi/ofi_transport.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint32_t kRequestLimit = 4096;
+constexpr uint32_t kUnexpectedLimit = 16384;
+constexpr uint64_t kPatienceNs = 20'000'000'000;
+constexpr uint32_t kHolder = 7;  // this rank's thread, in its lease
+constexpr uint64_t kJobKey = 0x1234;
+
+uint64_t LinkKey(uint32_t from, uint32_t to) { return 0x1000 + from * 16 + to; }
+
+shm::Mapping MapAll(int fd) {
+  StatusOr<shm::Mapping> mapping = shm::MapSegment(fd, 0);
+  EXPECT_TRUE(mapping.ok()) << mapping.status().ToString();
+  return std::move(*mapping);
+}
+
+}  // namespace
+
+shm::Location InHeap(uint64_t offset) { return {kHeapRegion, 0, offset}; }
+shm::Location Private(const void* address) { return {0, 0, reinterpret_cast<uint64_t>(address)}; }
+
+bool Eventually(const std::function<bool()>& condition) {
+  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
+  while (!condition()) {
+    if (MonotonicNs() > end_ns) {
+      return false;
+    }
+    sched_yield();
+  }
+  return true;
+}
+
+std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed) {
+  std::vector<std::byte> bytes(size_bytes);
+  for (uint64_t i = 0; i < size_bytes; ++i) {
+    bytes[i] = static_cast<std::byte>(i * 7 + i / 251 + seed);
+  }
+  return bytes;
+}
+
+// ---- TestRank
+// ------------------------------------------------------------------------------------
+
+TestRank::TestRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
+                   shm::Mapping inbox_map)
+    : session_(std::move(session)),
+      plan_(plan),
+      session_map_(std::move(session_map)),
+      inbox_map_(std::move(inbox_map)) {
+  StatusOr<engine::SessionView> view = engine::ViewSession(
+      session_map_.base(), session_map_.size_bytes(), inbox_map_.base(), inbox_map_.size_bytes());
+  EXPECT_TRUE(view.ok()) << view.status().ToString();
+  view_ = *view;
+  lease_ = shm::Lease(&view_.layout->lease);
+}
+
+void TestRank::BuildEngine(const std::vector<TestRank*>& local_ranks) {
+  local_ranks_ = local_ranks;
+  peers_.by_rank.resize(plan_.size());
+  peers_.rank_of_local.resize(local_ranks.size());
+  for (uint32_t rank = 0; rank < plan_.size(); ++rank) {
+    peers_.by_rank[rank].local = plan_.node_of_rank[rank] == plan_.node;
+    peers_.by_rank[rank].local_index = plan_.local_index[rank];
+  }
+  for (TestRank* local : local_ranks) {
+    peers_.by_rank[local->rank()].inbox = local->view_.inbox;
+    peers_.rank_of_local[local->session().local_index] = local->rank();
+  }
+  engine_ = std::make_unique<engine::RankEngine>(view_, peers_, engine::EngineOptions{},
+                                                 engine::Runner::kRank);
+}
+
+std::shared_ptr<const Region> TestRank::MakeHeap() {
+  auto region = std::make_shared<Region>();
+  StatusOr<UniqueFd> fd = shm::CreateSegment("test-heap", kHeapBytes);
+  EXPECT_TRUE(fd.ok());
+  heap_ = MapAll(fd->get());
+  region->id = kHeapRegion;
+  region->mapping = MapAll(fd->get());
+  region->fd = std::move(*fd);
+  return region;
+}
+
+std::byte* TestRank::At(const shm::Location& where) {
+  return where.region == 0 ? reinterpret_cast<std::byte*>(where.address)
+                           : heap_.base() + where.address;
+}
+
+void TestRank::Lock() {
+  while (!lease_.TryAcquire(kHolder)) {
+    sched_yield();
+  }
+}
+
+void TestRank::Unlock(const engine::Effects& effects) {
+  lease_.Release(kHolder);
+  const uint32_t own_lane = session_->local_index;
+  effects.lanes.ForEach([&](uint32_t lane) { local_ranks_[lane]->wake().PublishLane(own_lane); });
+  effects.wakes.ForEach([&](uint32_t lane) { local_ranks_[lane]->wake().Publish(); });
+  bool ring = effects.to_daemon;
+  effects.urgent.ForEach([&](uint32_t lane) {
+    if (local_ranks_[lane]->wake().MustAttend() &&
+        shm::Wake(&view_.layout->daemon_wake).AnnounceLane(lane)) {
+      ring = true;
+    }
+  });
+  if (ring) {
+    RingDaemon();
+  }
+}
+
+void TestRank::RingDaemon() {
+  if (shm::Wake(&view_.layout->daemon_wake).AnnounceLane(session_->local_size)) {
+    const uint64_t one = 1;
+    ASSERT_EQ(write(session_->doorbell.get(), &one, sizeof(one)), sizeof(one));
+  }
+}
+
+uint32_t TestRank::NewRequest() {
+  const uint32_t fresh = view_.layout->request_fresh;
+  for (uint32_t request = 1; request < fresh; ++request) {
+    if (shm::LoadRelaxed(Slot(request).state) == static_cast<uint32_t>(shm::RequestState::kFree)) {
+      return request;
+    }
+  }
+  shm::StoreRelease(view_.layout->request_fresh, fresh + 1);
+  return fresh;
+}
+
+uint32_t TestRank::Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes) {
+  const engine::SendArguments send{destination, 0, tag, size_bytes};
+  engine::Effects effects;
+  engine_->OpenLane(destination);
+  Lock();
+  bool sent = false;
+  if (size_bytes <= shm::kInlineBytes) {
+    sent = engine_->TrySendInline(send, data, effects);
+  } else if (size_bytes <= shm::kCellBytes) {
+    const uint32_t cell = engine_->TryTakeCell(destination);
+    if (cell != shm::kNoCell) {
+      std::memcpy(engine_->CellBytes(destination, cell), data, size_bytes);
+      sent = engine_->TrySendCell(send, cell, effects);
+    }
+  }
+  Unlock(effects);
+  return sent ? 0 : SendFrom(destination, tag, Private(data), size_bytes);
+}
+
+uint32_t TestRank::SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
+                            uint64_t size_bytes) {
+  engine_->OpenLane(destination);
+  const uint32_t request = NewRequest();
+  shm::RequestLayout& slot = Slot(request);
+  slot.generation += 1;
+  slot.kind = static_cast<uint32_t>(shm::RequestKind::kSend);
+  slot.context = 0;
+  slot.peer = static_cast<int32_t>(destination);
+  slot.tag = tag;
+  slot.buffer = where;
+  slot.size_bytes = size_bytes;
+  slot.error = 0;
+  slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kRts);
+  if (size_bytes <= shm::kInlineBytes) {
+    slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    std::memcpy(slot.payload, At(where), size_bytes);
+  }
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kInactive));
+  engine::Effects effects;
+  Lock();
+  engine_->StartSend(request, effects);
+  Unlock(effects);
+  return request;
+}
+
+uint32_t TestRank::Receive(int32_t source, int32_t tag, const shm::Location& where,
+                           uint64_t size_bytes) {
+  const uint32_t request = NewRequest();
+  shm::RequestLayout& slot = Slot(request);
+  slot.generation += 1;
+  slot.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  slot.context = 0;
+  slot.peer = source;
+  slot.tag = tag;
+  slot.buffer = where;
+  slot.size_bytes = size_bytes;
+  slot.error = 0;
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kInactive));
+  engine::Effects effects;
+  Lock();
+  EXPECT_EQ(engine_->StartReceive(request, effects), ErrorCode::kOk);
+  Unlock(effects);
+  return request;
+}
+
+bool TestRank::Progress() {
+  if (!lease_.TryAcquire(kHolder)) {
+    return false;
+  }
+  engine::Effects effects;
+  engine_->Progress(effects);
+  Unlock(effects);
+  return true;
+}
+
+void TestRank::FinishLanded(shm::RequestLayout& slot) {
+  const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
+  shm::LaneConsumer lane(view_.inbox.lane(slot.lane));
+  const bool in_cell = (slot.descriptor_flags & shm::kFlagCell) != 0;
+  std::memcpy(At(slot.buffer), in_cell ? lane.Cell(slot.cell) : slot.payload, size_bytes);
+  if (in_cell) {
+    lane.ReleaseCell(slot.cell);
+  }
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kComplete));
+}
+
+bool TestRank::Test(uint32_t request) {
+  if (request == 0) {
+    return true;
+  }
+  shm::RequestLayout& slot = Slot(request);
+  switch (static_cast<shm::RequestState>(shm::LoadAcquire(slot.state))) {
+    case shm::RequestState::kLanded:
+      FinishLanded(slot);
+      return true;
+    case shm::RequestState::kTransferring: {
+      shm::TransferLayout* transfer =
+          peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
+      const engine::TransferProgress look = engine::Look(*transfer, slot.transfer_generation);
+      if (!look.done) {
+        return false;
+      }
+      slot.error = static_cast<int32_t>(look.error);
+      if (slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive)) {
+        engine::Release(*transfer, slot.transfer_generation);
+      }
+      shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kComplete));
+      return true;
+    }
+    case shm::RequestState::kComplete:
+      return true;
+    default:
+      return false;
+  }
+}
+
+ErrorCode TestRank::Wait(uint32_t request) {
+  const bool done = Eventually([&] {
+    Progress();
+    return Test(request);
+  });
+  EXPECT_TRUE(done) << "rank " << rank() << " waits for ever for request " << request;
+  if (request == 0 || !done) {
+    return done ? ErrorCode::kOk : ErrorCode::kInternal;
+  }
+  const auto error = static_cast<ErrorCode>(shm::LoadRelaxed(Slot(request).error));
+  shm::StoreRelease(Slot(request).state, static_cast<uint32_t>(shm::RequestState::kFree));
+  return error;
+}
+
+uint64_t TestRank::MessageBytes(uint32_t request) const {
+  return view_.request(request)->message_bytes;
+}
+
+void TestRank::PushToDaemon(const shm::Descriptor& descriptor) {
+  shm::LaneProducer lane(&view_.layout->to_daemon);
+  lane.Open(rank());
+  ASSERT_TRUE(lane.TryPush(descriptor));
+  RingDaemon();
+}
+
+// ---- PlaneTest
+// -----------------------------------------------------------------------------------
+
+config::Options FastOptions() {
+  config::Options options;
+  options.staging_block_bytes = 16 << 10;
+  options.staging_blocks = 8;
+  options.operation_timeout_ms = 10'000;
+  return options;
+}
+
+JobPlan PlaneTest::PlanFor(uint32_t node) const {
+  JobPlan plan;
+  plan.job_id = kJob;
+  plan.key = kJobKey;
+  plan.node = node;
+  plan.node_of_rank = node_of_rank_;
+  plan.local_index = local_index_;
+  return plan;
+}
+
+void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
+                            const config::Options& options) {
+  local_size_ = ranks_per_node;
+  for (uint32_t node = 0; node < ranks_per_node.size(); ++node) {
+    for (uint32_t i = 0; i < ranks_per_node[node]; ++i) {
+      node_of_rank_.push_back(node);
+      local_index_.push_back(i);
+    }
+    transport::TransportOptions transport;
+    transport.provider = "tcp;ofi_rxm";
+    transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
+    auto created = transport::CreateOfiTransport(transport);
+    ASSERT_TRUE(created.ok()) << created.status().ToString();
+    PlaneHooks hooks;
+    hooks.on_violation = [this](const std::string&, uint32_t, const std::string& text) {
+      std::lock_guard lock(told_.mutex);
+      told_.violations.push_back(text);
+    };
+    hooks.on_job_failed = [this](const std::string&, ErrorCode, const std::string& text) {
+      std::lock_guard lock(told_.mutex);
+      told_.failed_jobs.push_back(text);
+    };
+    hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode, const std::string&) {
+      std::lock_guard lock(told_.mutex);
+      told_.lost_links.push_back(incarnation);
+    };
+    auto plane = ProgressPlane::Create(options, std::move(*created), hooks);
+    ASSERT_TRUE(plane.ok()) << plane.status().ToString();
+    planes_.push_back(std::move(*plane));
+  }
+  ranks_.resize(node_of_rank_.size());
+  for (uint32_t node = 0; node < planes_.size(); ++node) {
+    ASSERT_TRUE(planes_[node]->AddJob(PlanFor(node)).ok());
+    for (uint32_t other = 0; other < planes_.size(); ++other) {
+      if (other != node) {
+        const NodeRoute route{planes_[other]->FabricAddress(), LinkKey(node, other),
+                              LinkKey(other, node), Incarnation(other)};
+        const Status status = planes_[node]->AddNode(kJob, other, route);
+        ASSERT_TRUE(status.ok()) << status.ToString();
+      }
+    }
+  }
+}
+
+void PlaneTest::Attach(uint32_t rank) {
+  engine::SegmentPlan segments;
+  segments.rank = rank;
+  segments.job_size = static_cast<uint32_t>(node_of_rank_.size());
+  segments.local_size = local_size_[NodeOf(rank)];
+  segments.request_limit = kRequestLimit;
+  segments.unexpected_limit = kUnexpectedLimit;
+  auto session = std::make_shared<Session>();
+  session->job_id = kJob;
+  session->rank = rank;
+  session->local_index = local_index_[rank];
+  session->local_size = segments.local_size;
+  session->pid = getpid();
+  session->uid = getuid();
+  session->private_memory_reachable = true;
+  session->doorbell.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  session->session_fd = std::move(*shm::CreateSegment("test-session", segments.session_bytes()));
+  session->inbox_fd = std::move(*shm::CreateSegment("test-inbox", segments.inbox_bytes()));
+  shm::Mapping session_map = MapAll(session->session_fd.get());
+  shm::Mapping inbox_map = MapAll(session->inbox_fd.get());
+  engine::InitializeSegments(segments, static_cast<uint32_t>(getpid()), session_map.base(),
+                             inbox_map.base());
+  session->session_map = MapAll(session->session_fd.get());
+  session->inbox_map = MapAll(session->inbox_fd.get());
+  session->request_limit = kRequestLimit;
+  session->match_capacity = kUnexpectedLimit;
+  ranks_[rank] = std::make_unique<TestRank>(session, PlanFor(NodeOf(rank)), std::move(session_map),
+                                            std::move(inbox_map));
+  ProgressPlane& plane = *planes_[NodeOf(rank)];
+  Status status = plane.AddSession(session);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  status = plane.AddRegion(kJob, rank, ranks_[rank]->MakeHeap());
+  ASSERT_TRUE(status.ok()) << status.ToString();
+}
+
+void PlaneTest::BuildEngines() {
+  for (uint32_t node = 0; node < planes_.size(); ++node) {
+    std::vector<TestRank*> local(local_size_[node]);
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (NodeOf(rank) == node) {
+        local[local_index_[rank]] = ranks_[rank].get();
+      }
+    }
+    for (TestRank* rank : local) {
+      rank->BuildEngine(local);
+    }
+  }
+}
+
+void PlaneTest::Start(const std::vector<uint32_t>& ranks_per_node, const config::Options& options) {
+  ASSERT_NO_FATAL_FAILURE(StartPlanes(ranks_per_node, options));
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    ASSERT_NO_FATAL_FAILURE(Attach(rank));
+  }
+  BuildEngines();
+}
+
+void PlaneTest::RemoveRank(uint32_t rank) {
+  if (planes_[NodeOf(rank)] != nullptr) {
+    planes_[NodeOf(rank)]->RemoveSession(kJob, rank);
+  }
+}
+
+void PlaneTest::TearDown() {
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    RemoveRank(rank);
+  }
+  for (const auto& plane : planes_) {
+    if (plane != nullptr) {
+      plane->RemoveJob(kJob);
+    }
+  }
+  planes_.clear();
+}
+
+}  // namespace ferry::daemon

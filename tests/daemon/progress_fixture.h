@@ -1,0 +1,128 @@
+// Nodes, jobs and ranks inside one test process: real data planes over loopback, real segments, and
+// the real engine, driven by the test in place of the client library.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "daemon/progress/progress_plane.h"
+#include "daemon/session/session.h"
+#include "engine/rank_engine.h"
+#include "engine/session_view.h"
+#include "shm/lease.h"
+
+namespace ferry::daemon {
+
+inline constexpr uint64_t kHeapBytes = 8 << 20;
+inline constexpr uint32_t kHeapRegion = 1;
+inline constexpr char kJob[] = "job";
+
+// Where a test buffer lies: in the rank's heap, or in this process's own memory.
+shm::Location InHeap(uint64_t offset);
+shm::Location Private(const void* address);
+
+class TestRank {
+ public:
+  // `session` is the daemon's; the rank maps the same segments once more.
+  TestRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
+           shm::Mapping inbox_map);
+
+  // As the client library does it. 0: done at once; else the request.
+  uint32_t Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes);
+  uint32_t SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
+                    uint64_t size_bytes);
+  uint32_t Receive(int32_t source, int32_t tag, const shm::Location& where, uint64_t size_bytes);
+  // One step of the engine, and what follows from it. False: the lease was taken.
+  bool Progress();
+  // Whether the request is complete; finishes what only a rank's thread does.
+  bool Test(uint32_t request);
+  // Progresses until it is complete (20 s at most). Returns its error.
+  ErrorCode Wait(uint32_t request);
+  uint64_t MessageBytes(uint32_t request) const;
+
+  // Raw access, for wrong commands.
+  void PushToDaemon(const shm::Descriptor& descriptor);
+  void RingDaemon();
+  uint32_t NewRequest();
+  shm::RequestLayout& Slot(uint32_t request) { return *view_.request(request); }
+
+  uint32_t rank() const { return session_->rank; }
+  Session& session() { return *session_; }
+  engine::RankEngine& engine() { return *engine_; }
+  engine::SessionView& view() { return view_; }
+  shm::Wake wake() { return shm::Wake(view_.inbox.wake()); }
+  std::byte* heap() { return heap_.base(); }
+  uint64_t Statistic(shm::Statistic id) const {
+    return shm::Statistics(view_.layout->counters).Read(id);
+  }
+  std::shared_ptr<const Region> MakeHeap();  // for the daemon
+  void BuildEngine(const std::vector<TestRank*>& local_ranks);
+
+ private:
+  void Lock();
+  void Unlock(const engine::Effects& effects);
+  void FinishLanded(shm::RequestLayout& slot);
+  std::byte* At(const shm::Location& where);
+
+  std::shared_ptr<Session> session_;
+  const JobPlan plan_;
+  shm::Mapping session_map_;
+  shm::Mapping inbox_map_;
+  shm::Mapping heap_;
+  engine::SessionView view_;
+  engine::PeerTable peers_;
+  std::unique_ptr<engine::RankEngine> engine_;
+  shm::Lease lease_;
+  std::vector<TestRank*> local_ranks_;
+};
+
+// What the planes told through their hooks.
+struct Told {
+  std::mutex mutex;
+  std::vector<std::string> violations;
+  std::vector<std::string> failed_jobs;
+  std::vector<uint64_t> lost_links;
+};
+
+config::Options FastOptions();
+
+class PlaneTest : public testing::Test {
+ protected:
+  // Node i serves `ranks_per_node[i]` ranks; ranks are numbered node by node.
+  void Start(const std::vector<uint32_t>& ranks_per_node,
+             const config::Options& options = FastOptions());
+  void TearDown() override;
+
+  JobPlan PlanFor(uint32_t node) const;
+  // Parts of Start, for tests that do them in another order.
+  void StartPlanes(const std::vector<uint32_t>& ranks_per_node, const config::Options& options);
+  void Attach(uint32_t rank);
+  void BuildEngines();
+  void RemoveRank(uint32_t rank);
+  uint64_t Incarnation(uint32_t node) const { return 100 + node; }
+
+  ProgressPlane& plane(uint32_t node) { return *planes_[node]; }
+  TestRank& rank(uint32_t rank) { return *ranks_[rank]; }
+  uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
+
+  Told told_;
+  std::vector<std::unique_ptr<ProgressPlane>> planes_;
+  std::vector<std::unique_ptr<TestRank>> ranks_;
+  std::vector<uint32_t> node_of_rank_;
+  std::vector<uint32_t> local_index_;
+  std::vector<uint32_t> local_size_;  // by node
+};
+
+// Polls, yielding, until `condition` holds (20 s at most; then false).
+bool Eventually(const std::function<bool()>& condition);
+
+// A recognisable pattern.
+std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed);
+
+}  // namespace ferry::daemon
