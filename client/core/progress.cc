@@ -90,9 +90,7 @@ bool Client::HelpBackground() {
     }
     request = background_.back();
   }
-  const shm::RequestLayout& slot = requests_->Slot(request);
-  const bool moving =
-      shm::LoadAcquire(slot.state) == static_cast<uint32_t>(shm::RequestState::kTransferring);
+  const bool moving = IsTransferring(request);
   if (moving && CopyTransfer(request)) {
     return true;
   }
