@@ -82,6 +82,8 @@ ErrorCode RankEngine::RecoverFromDeadHolder() {
     Poison(ErrorCode::kCorrupt);
     return ErrorCode::kCorrupt;
   }
+  FinishPush();
+  RepublishTransfers();
   // The dead holder may have taken activity bits without draining what they named.
   for (uint32_t lane = 0; lane < consumers_.size(); ++lane) {
     wake_.RestoreActivity(lane);

@@ -124,6 +124,12 @@ class RankEngine {
   bool StageToDaemon(const shm::Descriptor& descriptor, Effects& effects);
   bool Push(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
   bool Offer(uint32_t request, Effects& effects);
+  bool OfferLocal(uint32_t request, uint32_t destination, Effects& effects);
+  bool OfferRemote(uint32_t request, uint32_t destination, Effects& effects);
+  void SetSent(shm::RequestLayout& slot);
+  void IntendPush(uint32_t request);
+  void FinishPush();
+  shm::Descriptor EagerOffer(uint32_t request, const SendArguments& send) const;
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
   shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
   void Enqueue(uint32_t request);
@@ -151,6 +157,7 @@ class RankEngine {
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
   void PublishTransfer(uint32_t request, Effects& effects);
+  void RepublishTransfers();
   void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
   void StagePull(uint32_t request, Effects& effects);
   bool TryStagePull(uint32_t request, Effects& effects);

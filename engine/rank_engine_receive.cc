@@ -182,6 +182,25 @@ void RankEngine::PublishTransfer(uint32_t request, Effects& effects) {
   }
 }
 
+// For a successor: publishes what the dead holder had matched but not yet published.
+void RankEngine::RepublishTransfers() {
+  const uint32_t fresh =
+      std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
+  for (uint32_t request = 1; request < fresh; ++request) {
+    const RequestLayout& slot = *view_.request(request);
+    if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kTransferring) ||
+        slot.kind != static_cast<uint32_t>(shm::RequestKind::kReceive)) {
+      continue;
+    }
+    shm::TransferLayout* transfer =
+        peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
+    if (transfer != nullptr) {  // one that is published already stays as it is
+      (void)MatchTransfer(*transfer, slot.transfer_generation, slot.buffer,
+                          std::min(slot.message_bytes, slot.size_bytes));
+    }
+  }
+}
+
 // Describes the remote source and our destination in our own transfer slot, for the daemon.
 void RankEngine::DescribePull(RequestLayout& slot, uint32_t request, const Arrival& arrival) {
   shm::RemoteRts rts;

@@ -146,39 +146,102 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
 bool RankEngine::Offer(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
+  return peers_.by_rank[destination].local ? OfferLocal(request, destination, effects)
+                                           : OfferRemote(request, destination, effects);
+}
+
+bool RankEngine::OfferLocal(uint32_t request, uint32_t destination, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
-  if (slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
-    Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
-    std::memcpy(descriptor.payload, slot.payload, shm::kInlineBytes);
-    if (!Push(destination, descriptor, effects)) {
-      return false;
-    }
-    shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kOk));
-    journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
-    effects.self = true;
-    return true;
-  }
-  if (!peers_.by_rank[destination].local) {
-    journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
-    if (!Push(destination, RemoteOffer(request, send), effects)) {
-      journal_.Abandon();
-      return false;
-    }
-    return true;
-  }
+  const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
   const uint32_t before = shm::LoadRelaxed(slot.state);
-  const Descriptor descriptor = LocalOffer(request, send);
-  // The state first: the other side may be done before Push returns.
-  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kTransferring));
+  const Descriptor descriptor = eager ? EagerOffer(request, send) : LocalOffer(request, send);
+  IntendPush(request);
+  if (!eager) {  // the state first: the other side may be done before Push returns
+    shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kTransferring));
+  }
   if (!Push(destination, descriptor, effects)) {
     shm::StoreRelease(slot.state, before);
-    // Nobody has seen the offer: a request cancelled now leaves its transfer slot free.
-    shm::StoreRelaxed(view_.inbox.transfer(request)->state,
-                      static_cast<uint32_t>(shm::TransferState::kIdle));
+    shm::StoreRelease(view_.layout->push_request, 0);
+    if (!eager) {  // nobody has seen the offer: a request cancelled now leaves its slot free
+      shm::StoreRelaxed(view_.inbox.transfer(request)->state,
+                        static_cast<uint32_t>(shm::TransferState::kIdle));
+    }
     return false;
   }
-  effects.urgent.Add(peers_.by_rank[destination].local_index);
+  journal_.Set(&view_.layout->push_request, 0U);
+  if (eager) {
+    SetSent(slot);
+    effects.self = true;
+  } else {
+    effects.urgent.Add(peers_.by_rank[destination].local_index);
+  }
   return true;
+}
+
+bool RankEngine::OfferRemote(uint32_t request, uint32_t destination, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
+  const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
+  if (!Push(destination, eager ? EagerOffer(request, send) : RemoteOffer(request, send), effects)) {
+    return false;
+  }
+  if (eager) {
+    SetSent(slot);
+    effects.self = true;
+  } else {
+    journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
+  }
+  return true;
+}
+
+// In the open transaction: an eager message has left.
+void RankEngine::SetSent(RequestLayout& slot) {
+  shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kOk));
+  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
+}
+
+// A lane in a peer's inbox is beyond the journal: what is about to be pushed there is noted
+// instead.
+void RankEngine::IntendPush(uint32_t request) {
+  const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
+  const auto destination = static_cast<uint32_t>(view_.request(request)->peer);
+  const shm::LaneLayout& lane = *peers_.by_rank[destination].inbox.lane(own_lane);
+  shm::StoreRelaxed(view_.layout->push_number, shm::LoadRelaxed(lane.producer.tail));
+  // Pairs with FinishPush: publishes the number.
+  shm::StoreRelease(view_.layout->push_request, request);
+}
+
+// For a successor: does the rest of a push that happened, forgets one that did not.
+void RankEngine::FinishPush() {
+  const uint32_t request = shm::LoadAcquire(view_.layout->push_request);  // Pairs with IntendPush.
+  if (request == 0 || request >= view_.request_limit) {
+    return;
+  }
+  RequestLayout& slot = *view_.request(request);
+  const auto destination = static_cast<uint32_t>(slot.peer);
+  const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
+  const shm::LaneLayout* lane = peers_.by_rank[destination].inbox.lane(own_lane);
+  const uint64_t number = view_.layout->push_number;
+  const bool happened =
+      shm::LoadAcquire(lane->slots[number % shm::kLaneSlots].stamp) == shm::StampOf(number);
+  const bool queued = view_.layout->peers[destination].queue_first == request;
+  if (happened && slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
+    SetSent(slot);
+  } else if (!happened && queued) {
+    journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kQueued));
+  }
+  if (happened && queued) {
+    Unqueue(request);
+  }
+  journal_.Set(&view_.layout->push_request, 0U);
+  journal_.Commit();
+}
+
+Descriptor RankEngine::EagerOffer(uint32_t request, const SendArguments& send) const {
+  Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
+  std::memcpy(descriptor.payload, view_.request(request)->payload, shm::kInlineBytes);
+  return descriptor;
 }
 
 // Describes the source in the transfer slot that belongs to the request.

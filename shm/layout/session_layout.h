@@ -53,8 +53,11 @@ struct alignas(4096) SessionLayout {
   uint32_t control_first;  // chain of matched remote receives that wait for space in to_daemon
   uint32_t control_last;
   uint32_t credits_owed;  // peers with half a window or more drained and not yet returned
-  uint32_t reserved0;
-  uint64_t reserved[13];
+  // The push that a lease holder is about: `push_request`'s descriptor as number `push_number` of
+  // the lane to its peer (0 = none). Tells a successor whether it happened.
+  uint32_t push_request;
+  uint64_t push_number;
+  uint64_t reserved[12];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
 };
@@ -65,6 +68,8 @@ FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
 FERRY_ASSERT_OFFSET(SessionLayout, counters, 1408);
 FERRY_ASSERT_OFFSET(SessionLayout, request_fresh, 1792);
 FERRY_ASSERT_OFFSET(SessionLayout, credits_owed, 1808);
+FERRY_ASSERT_OFFSET(SessionLayout, push_request, 1812);
+FERRY_ASSERT_OFFSET(SessionLayout, push_number, 1816);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 

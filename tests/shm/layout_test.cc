@@ -195,6 +195,8 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, control_first, 1800);
   EXPECT_AT(SessionLayout, control_last, 1804);
   EXPECT_AT(SessionLayout, credits_owed, 1808);
+  EXPECT_AT(SessionLayout, push_request, 1812);
+  EXPECT_AT(SessionLayout, push_number, 1816);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
 }

@@ -1,0 +1,201 @@
+// A progress worker that is killed at any instruction while it holds the lease: the rank takes the
+// lease over, and every message still arrives, or leaves, once and in order.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "shm/lease.h"
+#include "tests/engine/rank_fixture.h"
+#include "tests/shm/step_kill.h"
+
+namespace ferry::engine {
+namespace {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::RequestState;
+
+constexpr uint32_t kHolder = 11;  // any id that is not the worker's
+constexpr uint64_t kStride = 53;  // instructions between kills; prime
+
+class RankEngineKillTest : public testing::Test {
+ protected:
+  // Makes `prepare`'s node, lets a worker of `rank` progress in a child, kills it and takes over.
+  template <typename Prepare, typename Check>
+  void KillWorkerOf(uint32_t rank, Prepare&& prepare, Check&& check) {
+    const uint64_t points = shm::ForEachInstruction(
+        kStride,
+        [&] {
+          node_ = prepare();
+          worker_ = std::make_unique<TestRank>(*node_, rank, Runner::kWorker);
+        },
+        [&] {
+          shm::Lease lease(&node_->view(rank).layout->lease);
+          lease.TryAcquire(shm::kLeaseWorker);
+          Effects effects;
+          worker_->engine().Progress(effects);
+          lease.Release(shm::kLeaseWorker);
+        },
+        [&](shm::SteppedChild& child) {
+          child.Kill();
+          shm::Lease lease(&node_->view(rank).layout->lease);
+          const bool broken = lease.BreakDead(shm::kLeaseWorker, kHolder);
+          ASSERT_TRUE(broken || lease.TryAcquire(kHolder));
+          ASSERT_EQ((*node_)[rank].engine().RecoverFromDeadHolder(), ErrorCode::kOk);
+          lease.Release(kHolder);
+          broken_ += broken ? 1 : 0;
+          recovered_ += node_->view(rank).layout->journal.recoveries;
+          // What the dead worker had pushed but not announced: the control plane announces again.
+          for (uint32_t peer = 0; peer < node_->local_ranks(); ++peer) {
+            for (uint32_t lane = 0; lane <= node_->local_ranks(); ++lane) {
+              shm::Wake(node_->view(peer).inbox.wake()).PublishLane(lane);
+            }
+          }
+          check();
+        });
+    EXPECT_GT(points, 20U);
+    EXPECT_GT(broken_, 10U) << "the worker was hardly ever killed with the lease";
+    EXPECT_GT(recovered_, 0U) << "no transaction was ever cut";
+  }
+
+  std::unique_ptr<TestNode> node_;
+  std::unique_ptr<TestRank> worker_;
+  uint64_t broken_ = 0;
+  uint64_t recovered_ = 0;
+};
+
+TEST_F(RankEngineKillTest, DrainedMessagesArriveOnceInOrder) {
+  FERRY_REQUIRE_STEPPING();
+  // Of each path one that is awaited and one that is not.
+  const std::vector<uint64_t> sizes = {8, 100, 12'000, 8, 100, 12'000};
+  std::vector<uint32_t> receives;
+  KillWorkerOf(
+      1,
+      [&] {
+        auto node = std::make_unique<TestNode>(NodeOptions{.request_limit = 32});
+        receives.clear();
+        for (int i = 0; i < 3; ++i) {
+          receives.push_back((*node)[1].Irecv(0, 7, 12'000));
+        }
+        for (uint32_t i = 0; i < sizes.size(); ++i) {
+          (*node)[0].Isend(1, 7, Pattern(sizes[i], i));
+        }
+        return node;
+      },
+      [&] {
+        TestRank& rank = (*node_)[1];
+        for (uint32_t i = 0; i < sizes.size(); ++i) {
+          const Outcome received =
+              i < receives.size() ? rank.Wait(receives[i]) : rank.Receive(0, 7, 12'000);
+          ASSERT_EQ(received.error, ErrorCode::kOk);
+          ASSERT_EQ(received.data, Pattern(sizes[i], i)) << "message " << i;
+        }
+        ProbeResult probe;
+        EXPECT_EQ(rank.engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &probe),
+                  ErrorCode::kWouldBlock)
+            << "a message came twice";
+      });
+}
+
+TEST_F(RankEngineKillTest, PullsAndCreditsGoToTheDaemonOnce) {
+  FERRY_REQUIRE_STEPPING();
+  std::vector<uint32_t> receives;
+  KillWorkerOf(
+      0,
+      [&] {
+        auto node = std::make_unique<TestNode>(
+            NodeOptions{.local_ranks = 1, .remote_ranks = 1, .request_limit = 32});
+        shm::PeerWords& peer = node->view(0).layout->peers[1];
+        peer.drained = kRemoteWindow / 2 - 2;  // the second message owes a credit
+        FakeDaemon daemon(node->view(0));
+        receives.clear();
+        for (int32_t tag = 0; tag < 3; ++tag) {
+          receives.push_back((*node)[0].Irecv(1, tag, 1000));
+          daemon.RemoteRts(1, tag, 1000);
+        }
+        return node;
+      },
+      [&] {
+        TestRank& rank = (*node_)[0];
+        node_->Settle();
+        std::vector<uint32_t> pulls;
+        uint32_t credits = 0;
+        for (const Descriptor& descriptor : FakeDaemon(node_->view(0)).Take()) {
+          if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kPull)) {
+            pulls.push_back(PayloadOf<shm::PullCommand>(descriptor).transfer);
+          } else {
+            ASSERT_EQ(descriptor.kind, static_cast<uint8_t>(DescriptorKind::kCredit));
+            credits += PayloadOf<shm::CreditReturn>(descriptor).count;
+          }
+        }
+        EXPECT_EQ(pulls, receives);
+        EXPECT_EQ(credits, kRemoteWindow / 2 + 1);
+        EXPECT_EQ(node_->view(0).layout->credits_owed, 0U);
+        EXPECT_EQ(rank.state(receives[0]), RequestState::kRemoteWait);
+      });
+}
+
+// Queued sends of rank 0 to local rank 1, or to remote rank 2, leave once the lane has room.
+class QueuedSendKillTest : public RankEngineKillTest, public testing::WithParamInterface<bool> {
+ protected:
+  static constexpr uint32_t kFill = shm::kLaneSlots;
+  static uint64_t SizeOf(uint32_t i) { return i % 2 == 0 ? 8 : 12'000; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Local, QueuedSendKillTest, testing::Bool());
+
+TEST_P(QueuedSendKillTest, LeaveOnceInOrder) {
+  FERRY_REQUIRE_STEPPING();
+  const bool local = GetParam();
+  const uint32_t destination = local ? 1 : 2;
+  std::vector<uint32_t> sends;
+  KillWorkerOf(
+      0,
+      [&] {
+        auto node = std::make_unique<TestNode>(NodeOptions{
+            .local_ranks = 2, .remote_ranks = 1, .request_limit = 32, .unexpected_limit = 512});
+        shm::LaneLayout* lane =
+            local ? node->view(1).inbox.lane(0) : &node->view(0).layout->to_daemon;
+        (*node)[0].engine().OpenLane(destination);
+        shm::LaneProducer producer(lane);
+        while (producer.TryPush(Descriptor{})) {
+        }
+        sends.clear();
+        for (uint32_t i = 0; i < 4; ++i) {
+          sends.push_back((*node)[0].Isend(destination, 7, Pattern(SizeOf(i), i)));
+        }
+        shm::LaneConsumer consumer(lane);
+        for (uint32_t i = 0; i < kFill; ++i) {
+          consumer.Pop();
+        }
+        return node;
+      },
+      [&] {
+        TestRank& rank = (*node_)[0];
+        if (local) {
+          for (uint32_t i = 0; i < 4; ++i) {
+            ASSERT_EQ((*node_)[1].Receive(0, 7, 12'000).data, Pattern(SizeOf(i), i));
+            ASSERT_EQ(rank.Wait(sends[i]).error, ErrorCode::kOk);
+          }
+          node_->Settle();
+          ProbeResult probe;
+          EXPECT_EQ((*node_)[1].engine().Probe({0, 0, 7}, &probe), ErrorCode::kWouldBlock)
+              << "a message was sent twice";
+        } else {
+          node_->Settle();
+          const std::vector<Descriptor> taken = FakeDaemon(node_->view(0)).Take();
+          ASSERT_EQ(taken.size(), 4U);
+          for (uint32_t i = 0; i < 4; ++i) {
+            EXPECT_EQ(taken[i].size_bytes, SizeOf(i));
+            EXPECT_EQ(rank.state(sends[i]),
+                      i % 2 == 0 ? RequestState::kComplete : RequestState::kRemoteWait);
+          }
+          EXPECT_EQ(node_->view(0).layout->peers[2].sent, 4U);
+        }
+        EXPECT_EQ(node_->view(0).layout->queued_sends, 0U);
+        EXPECT_EQ(node_->view(0).layout->peers[destination].queue_first, 0U);
+      });
+}
+
+}  // namespace
+}  // namespace ferry::engine
