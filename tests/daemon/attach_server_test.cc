@@ -172,6 +172,7 @@ TEST_F(AttachServerTest, SurplusDescriptorsAreClosed) {
   const Answer answer = rank.Ask(request, {0, 1, 2});
   ExpectRefusal(answer, ErrorCode::kCorrupt, "3 descriptors instead of 2");
   EXPECT_TRUE(rank.Read().hang_up);
+  EXPECT_EQ(Connections(), 0U);
   EXPECT_LT(OpenDescriptors(), before);  // the connection's are gone too
 }
 

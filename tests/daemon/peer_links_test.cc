@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 
 #include "daemon/control/secrets.h"
@@ -17,12 +18,16 @@ namespace {
 // Another daemon's service Peer, as right or wrong as a test wants it.
 class FakePeer final : public control::Peer::Service {
  public:
-  FakePeer() {
-    identity.set_name("fake");
-    identity.set_incarnation(4711);
-    identity.set_layout_version(kLayoutVersion);
-    identity.set_protocol_version(kProtocolVersion);
-    identity.set_provider("fake");
+  // `change` makes another identity of the correct one.
+  explicit FakePeer(const std::function<void(control::NodeIdentity*)>& change = nullptr) {
+    identity_.set_name("fake");
+    identity_.set_incarnation(4711);
+    identity_.set_layout_version(kLayoutVersion);
+    identity_.set_protocol_version(kProtocolVersion);
+    identity_.set_provider("fake");
+    if (change != nullptr) {
+      change(&identity_);
+    }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
@@ -33,7 +38,7 @@ class FakePeer final : public control::Peer::Service {
 
   grpc::Status Hello(grpc::ServerContext*, const control::HelloRequest*,
                      control::HelloReply* reply) override {
-    *reply->mutable_from() = identity;
+    *reply->mutable_from() = identity_;
     reply->set_data_key(99);
     return grpc::Status::OK;
   }
@@ -48,11 +53,11 @@ class FakePeer final : public control::Peer::Service {
     return grpc::Status::OK;
   }
 
-  control::NodeIdentity identity;  // before the first call
   std::atomic<uint64_t> incarnation{4711};
   std::atomic<bool> heartbeat_refused{false};
 
  private:
+  control::NodeIdentity identity_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -134,7 +139,10 @@ TEST_F(TwoDaemonsTest, JoinAcrossNodesAndAgreeOnKeys) {
   EXPECT_NE(from_a[0].send_key, from_a[0].receive_key);
   EXPECT_EQ(from_a[0].fabric_address.size(), 2U);
   EXPECT_EQ(a_.plane.plan().key, b_.plane.plan().key);
-  EXPECT_EQ(a_.GetStatus().peers(0).state(), "up");
+  const control::StatusReply status = a_.GetStatus();
+  ASSERT_EQ(status.peers_size(), 1);
+  EXPECT_EQ(status.peers(0).name(), "b");
+  EXPECT_NE(status.peers(0).state(), "connecting");
 }
 
 TEST_F(TwoDaemonsTest, ARankThatDiesEndsOnBothNodes) {
@@ -227,15 +235,14 @@ TEST_F(PeerLinksTest, AGreetingWithAnotherProviderIsRefused) {
 }
 
 TEST_F(PeerLinksTest, APeerOfAnotherVersionFailsTheJoin) {
-  FakePeer peer;
-  peer.identity.set_layout_version(77);
+  FakePeer peer([](auto* identity) { identity->set_layout_version(77); });
   EnterJobWith(peer.address());
   ExpectError(Join(), ErrorCode::kVersionMismatch, "layout version 77");
 }
 
 TEST_F(PeerLinksTest, ADaemonIsNotItsOwnPeer) {
-  FakePeer peer;
-  peer.identity.set_incarnation(a_.GetStatus().node().incarnation());
+  const uint64_t own = a_.GetStatus().node().incarnation();
+  FakePeer peer([own](auto* identity) { identity->set_incarnation(own); });
   EnterJobWith(peer.address());
   ExpectError(Join(), ErrorCode::kInvalidArgument, "is the daemon of node a itself");
 }
