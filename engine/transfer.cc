@@ -163,10 +163,12 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
 }
 
 TransferProgress Look(const TransferLayout& slot, uint32_t generation) {
+  if (shm::LoadAcquire(slot.generation) != generation) {
+    return {true, ErrorCode::kOk};  // IsReusable let the owner go on
+  }
   // Pairs with CopyChunk's kDone.
   const auto state = static_cast<TransferState>(shm::LoadAcquire(slot.state));
-  if (shm::LoadAcquire(slot.generation) != generation ||
-      (state != TransferState::kDone && state != TransferState::kReleased)) {
+  if (state != TransferState::kDone && state != TransferState::kReleased) {
     return {};
   }
   return {true, static_cast<ErrorCode>(shm::LoadRelaxed(slot.error))};
@@ -182,7 +184,8 @@ void Release(TransferLayout& slot, uint32_t generation) {
 bool IsReusable(const TransferLayout& slot) {
   // Pairs with Release.
   const auto state = static_cast<TransferState>(shm::LoadAcquire(slot.state));
-  return state == TransferState::kIdle || state == TransferState::kReleased;
+  return state == TransferState::kIdle || state == TransferState::kReleased ||
+         (state == TransferState::kDone && shm::LoadRelaxed(slot.error) == 0);
 }
 
 }  // namespace ferry::engine

@@ -64,16 +64,18 @@ enum class ChunkResult {
 // Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`.
 ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory);
 
-// What a side learns when it looks.
+// What a side learns when it looks. A slot of another generation was used anew since, and so this
+// transfer ended well: after an error the owner keeps the slot until the receiver has seen it.
 struct TransferProgress {
   bool done = false;
   ErrorCode error = ErrorCode::kOk;  // valid when done
 };
 TransferProgress Look(const shm::TransferLayout& slot, uint32_t generation);
 
-// The receiver's last touch: the owner may use the slot anew.
+// The receiver's last touch after an error: the owner may use the slot anew. After a success there
+// is none, so a receiver that computes holds nobody up.
 void Release(shm::TransferLayout& slot, uint32_t generation);
-// Whether the owner may use the slot for another message.
+// Whether the owner may use the slot for another message, under another generation.
 bool IsReusable(const shm::TransferLayout& slot);
 
 }  // namespace ferry::engine

@@ -81,7 +81,7 @@ void Client::FinishTransfer(uint32_t request, ErrorCode error) {
   if (error != ErrorCode::kOk) {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   }
-  if (slot.kind == static_cast<uint32_t>(RequestKind::kReceive)) {
+  if (error != ErrorCode::kOk && slot.kind == static_cast<uint32_t>(RequestKind::kReceive)) {
     if (shm::TransferLayout* transfer =
             peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
         transfer != nullptr) {

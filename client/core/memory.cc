@@ -1,7 +1,10 @@
 #include "client/core/memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+
+#include "shm/layout/session_layout.h"
 
 namespace ferry::client {
 
@@ -68,7 +71,9 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   if (gpu == nullptr) {
     return Status(ErrorCode::kUnsupported, "no GPU backend is in use");
   }
-  StatusOr<void*> pointer = gpu->AllocateDevice(device, size_bytes == 0 ? 64 : size_bytes);
+  // Whole pages: that is what other processes map.
+  StatusOr<void*> pointer =
+      gpu->AllocateDevice(device, shm::RoundUpToPage(std::max<uint64_t>(size_bytes, 1)));
   FERRY_RETURN_IF_ERROR(pointer.status());
   StatusOr<gpu::IpcHandle> handle = gpu->ExportIpc(*pointer);
   Status status = handle.status();

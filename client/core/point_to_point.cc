@@ -217,18 +217,13 @@ ErrorCode Client::Start(RequestHandle handle) {
   if (poison() != ErrorCode::kOk) {
     return poison();
   }
-  shm::StoreRelaxed(slot.error, 0);
+  if (!requests_->Renew(request)) {
+    return ErrorCode::kInvalidRequest;
+  }
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
   if (is_send) {
     const Message message{reinterpret_cast<void*>(slot.user_address), slot.size_bytes, slot.peer,
                           slot.tag, slot.context};
-    // The receiver may still look at the transfer of the last start.
-    WaitUntil([&] {
-      return slot.transfer_index != request || engine::IsReusable(requests_->Transfer(request)) ||
-             shm::LoadAcquire(view_.layout->peers[slot.peer].dead) != 0 ||
-             poison() != ErrorCode::kOk;
-    });
-    slot.transfer_index = 0;
     if (SendEager(message)) {
       shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
       return ErrorCode::kOk;

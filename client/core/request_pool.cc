@@ -54,12 +54,23 @@ uint32_t RequestPool::Take() {
   }
   ++in_use_;
   RequestLayout& slot = *view_.request(request);
-  // Never 0, and never the generation of kCompletedSend's null index.
-  slot.generation = slot.generation + 1 == 0 ? 1 : slot.generation + 1;
+  slot.serial = slot.serial == ~uint32_t{0} ? 1 : slot.serial + 1;
   slot.flags = 0;
   slot.descriptor_kind = 0;
   slot.transfer_index = 0;
+  (void)Renew(request);
   return request;
+}
+
+bool RequestPool::Renew(uint32_t request) {
+  RequestLayout& slot = *view_.request(request);
+  if (slot.transfer_rank == view_.rank && slot.transfer_index == request && !IsReusable(request)) {
+    return false;
+  }
+  slot.generation += 1;
+  slot.transfer_index = 0;
+  shm::StoreRelaxed(slot.error, 0);
+  return true;
 }
 
 void RequestPool::GiveBack(uint32_t request) {
@@ -86,7 +97,7 @@ uint32_t RequestPool::Resolve(RequestHandle handle) const {
     return 0;
   }
   const RequestLayout& slot = *view_.request(request);
-  return slot.generation == static_cast<uint32_t>(handle >> 32) &&
+  return slot.serial == static_cast<uint32_t>(handle >> 32) &&
                  shm::LoadRelaxed(slot.state) != static_cast<uint32_t>(RequestState::kFree)
              ? request
              : 0;

@@ -1,7 +1,7 @@
 // The request slots of a rank (shm/layout/request_layout.h), and the handles that name them.
 //
 // Only the rank's own threads take and give back slots, so the free list lies in private memory. A
-// finished send whose transfer the receiver still looks at waits aside before it is used anew.
+// send whose transfer failed waits aside until the receiver has seen that.
 //
 // Calling thread: any; a lock is taken only with FERRY_THREAD_MULTIPLE.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace ferry::client {
 
-// 0 = null; otherwise slot index in the lower half, generation in the upper.
+// 0 = null; otherwise slot index in the lower half, the slot's serial in the upper.
 using RequestHandle = uint64_t;
 
 // A send that was over before its request would have been needed. Index 0 names no slot.
@@ -26,12 +26,15 @@ class RequestPool {
  public:
   RequestPool(const engine::SessionView& view, bool shared_by_threads);
 
-  // A slot in a new generation, or 0 when all are in use.
+  // A slot with a new serial and generation, or 0 when all are in use.
   uint32_t Take();
+  // A new generation for another start of a persistent request. False: its last transfer failed and
+  // the receiver has not seen that yet; the request cannot be started again.
+  bool Renew(uint32_t request);
   void GiveBack(uint32_t request);
 
   RequestHandle HandleOf(uint32_t request) const {
-    return uint64_t{view_.request(request)->generation} << 32 | request;
+    return uint64_t{view_.request(request)->serial} << 32 | request;
   }
   // The slot a handle names, or 0 when it names none that is in use.
   uint32_t Resolve(RequestHandle handle) const;

@@ -29,7 +29,7 @@ inline constexpr uint32_t kRequestBounce = 2;      // `buffer` is a heap block o
 
 struct alignas(64) RequestLayout {
   uint32_t state;       // RequestState; stored last, with release, by whoever changes the slot
-  uint32_t generation;  // bumped at each (re)use: stale answers are told apart
+  uint32_t generation;  // bumped at each use and each start: stale answers are told apart
   uint32_t kind;        // RequestKind
   uint32_t flags;
   // What was asked for.
@@ -53,7 +53,7 @@ struct alignas(64) RequestLayout {
   uint32_t transfer_rank;
   uint32_t transfer_index;
   uint32_t transfer_generation;
-  uint32_t reserved0;
+  uint32_t serial;  // names the slot to the application; persistent requests keep it over starts
   uint8_t payload[kInlineBytes];
   uint64_t user_address;  // address the application passed (private, for the rank alone)
   uint64_t reserved[5];
@@ -70,6 +70,7 @@ FERRY_ASSERT_OFFSET(RequestLayout, match_entry, 68);
 FERRY_ASSERT_OFFSET(RequestLayout, message_bytes, 72);
 FERRY_ASSERT_OFFSET(RequestLayout, lane, 80);
 FERRY_ASSERT_OFFSET(RequestLayout, transfer_rank, 88);
+FERRY_ASSERT_OFFSET(RequestLayout, serial, 100);
 FERRY_ASSERT_OFFSET(RequestLayout, payload, 104);
 FERRY_ASSERT_OFFSET(RequestLayout, user_address, 136);
 

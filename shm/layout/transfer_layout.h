@@ -18,7 +18,7 @@ enum class TransferState : uint32_t {
   kOffered = 1,   // the source is valid; a descriptor announces it
   kMatched = 2,   // the destination is valid: chunks may be claimed
   kDone = 3,      // every chunk has been copied (or `error` says why not)
-  kReleased = 4,  // the receiver will not look at this slot again: the owner may use it anew
+  kReleased = 4,  // after an error: the receiver has seen it, the owner may use the slot anew
 };
 
 struct alignas(128) TransferLayout {

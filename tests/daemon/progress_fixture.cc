@@ -246,7 +246,8 @@ bool TestRank::Test(uint32_t request) {
         return false;
       }
       slot.error = static_cast<int32_t>(look.error);
-      if (slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive)) {
+      if (look.error != ErrorCode::kOk &&
+          slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive)) {
         engine::Release(*transfer, slot.transfer_generation);
       }
       shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kComplete));

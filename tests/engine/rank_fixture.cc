@@ -184,7 +184,7 @@ void TestRank::Transfer(RequestLayout& slot) {
   if (progress.error != ErrorCode::kOk || !receives) {
     slot.error = static_cast<int32_t>(progress.error);
   }
-  if (receives) {
+  if (receives && progress.error != ErrorCode::kOk) {
     Release(*transfer, slot.transfer_generation);
   }
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));

@@ -117,11 +117,12 @@ TEST_F(TransferTest, WhatTheDaemonMovesIsNotForClaimants) {
 TEST_F(TransferTest, StaleClaimantGetsNothing) {
   Match(kChunk, 2);
   EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kNothing);
-  EXPECT_FALSE(Look(slot_, 1).done);
+  EXPECT_TRUE(Look(slot_, 1).done) << "or the slot would not have been used anew";
+  EXPECT_FALSE(Look(slot_, 2).done);
   Release(slot_, 1);
   EXPECT_FALSE(IsReusable(slot_));
   EXPECT_EQ(CopyChunk(slot_, 2, memory_), ChunkResult::kFinished);
-  EXPECT_FALSE(Look(slot_, 1).done);
+  EXPECT_TRUE(Look(slot_, 2).done);
 }
 
 TEST_F(TransferTest, ClaimantThatWasStoppedWhileTheSlotWasReusedGetsNothing) {
@@ -165,15 +166,26 @@ TEST_F(TransferTest, ReportsTheErrorOfOneChunk) {
   EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
 }
 
-TEST_F(TransferTest, ReusableAfterRelease) {
+TEST_F(TransferTest, ReusableOnceDone) {
   EXPECT_TRUE(IsReusable(slot_));
   Match(1, 1);
   EXPECT_FALSE(IsReusable(slot_));
   CopyChunk(slot_, 1, memory_);
+  EXPECT_TRUE(IsReusable(slot_)) << "a receiver that computes holds nobody up";
+  EXPECT_TRUE(Look(slot_, 1).done);
+  Match(1, 2);
+  EXPECT_TRUE(Look(slot_, 1).done) << "the receiver may look later";
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kOk);
+}
+
+TEST_F(TransferTest, AfterAnErrorReusableOnlyOnceTheReceiverHasSeenIt) {
+  Match(1, 1);
+  memory_.failing_address = slot_.destination.address;
+  CopyChunk(slot_, 1, memory_);
   EXPECT_FALSE(IsReusable(slot_));
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
   Release(slot_, 1);
   EXPECT_TRUE(IsReusable(slot_));
-  EXPECT_TRUE(Look(slot_, 1).done) << "the sender may look later";
 }
 
 TEST_F(TransferTest, TinyChunksOfACorruptPeerAreEnlarged) {

@@ -225,6 +225,7 @@ TEST(LayoutTest, RequestLayout) {
   EXPECT_AT(RequestLayout, transfer_rank, 88);
   EXPECT_AT(RequestLayout, transfer_index, 92);
   EXPECT_AT(RequestLayout, transfer_generation, 96);
+  EXPECT_AT(RequestLayout, serial, 100);
   EXPECT_AT(RequestLayout, payload, 104);
   EXPECT_AT(RequestLayout, user_address, 136);
 }
