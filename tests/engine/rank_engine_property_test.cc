@@ -133,8 +133,9 @@ class Run {
   }
 
   void Post(Posted receive) {
-    receive.request =
-        node_[receive.rank].Irecv(receive.source, receive.tag, receive.capacity, receive.context);
+    TestRank& rank = node_[receive.rank];
+    const auto start = Below(2) == 0 ? &TestRank::Irecv : &TestRank::IrecvDirect;
+    receive.request = (rank.*start)(receive.source, receive.tag, receive.capacity, receive.context);
     ASSERT_EQ(node_[receive.rank].start_error(), ErrorCode::kOk);
     posted_.push_back(std::move(receive));
   }

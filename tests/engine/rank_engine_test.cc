@@ -51,6 +51,16 @@ TEST_P(PathTest, ArrivesUnexpected) {
   EXPECT_EQ(node[0].Wait(send).error, ErrorCode::kOk);
 }
 
+TEST_P(PathTest, ArrivesAtADirectReceive) {
+  TestNode node;
+  const std::string data = Pattern(GetParam(), 6);
+  const uint32_t send = node[0].Isend(1, 7, data);
+  const uint32_t receive = node[1].IrecvDirect(0, 7, kLarge);
+  EXPECT_EQ(Count(node[1], shm::Statistic::kUnexpectedMessages), 0U);
+  EXPECT_EQ(node[1].Wait(receive).data, data);
+  EXPECT_EQ(node[0].Wait(send).error, ErrorCode::kOk);
+}
+
 TEST_P(PathTest, TellsTruncationAndKeepsWhatFits) {
   if (GetParam() == 0) {
     GTEST_SKIP() << "an empty message fits everywhere";
@@ -153,6 +163,26 @@ TEST(RankEngineTest, KeepsTheOrderOfReceivesToo) {
   for (uint32_t i = 0; i < 6; ++i) {
     EXPECT_EQ(node[1].Wait(receives[i]).data, std::to_string(i));
   }
+}
+
+TEST(RankEngineTest, DirectReceiveTakesItsTurn) {
+  // After what was posted before, and after what had come before.
+  TestNode node;
+  const uint32_t posted = node[1].Irecv(shm::kAnySource, shm::kAnyTag, 16);
+  for (const char* message : {"1", "2", "3"}) {
+    node[0].Isend(1, 7, message);
+  }
+  EXPECT_EQ(node[1].Wait(node[1].IrecvDirect(0, 7, 16)).data, "2");
+  EXPECT_EQ(node[1].Wait(posted).data, "1");
+  EXPECT_EQ(node[1].Wait(node[1].IrecvDirect(shm::kAnySource, 7, 16)).data, "3");
+  const uint32_t waiting = node[1].IrecvDirect(0, 8, 16);
+  EXPECT_EQ(node[1].state(waiting), RequestState::kPosted);
+  Effects effects;
+  const uint32_t other = node[1].NewRequest(shm::RequestKind::kReceive, 0, 9, 0, "");
+  EXPECT_FALSE(node[1].engine().ReceiveNow(other, effects));
+  node[0].Isend(1, 9, "for nobody yet");
+  node[1].Progress();
+  EXPECT_EQ(node[1].state(other), RequestState::kInactive) << "it asked for then only";
 }
 
 TEST(RankEngineTest, MatchesWildcards) {

@@ -119,6 +119,19 @@ uint32_t TestRank::Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, u
   return request;
 }
 
+uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes,
+                               uint32_t context) {
+  const uint32_t request =
+      NewRequest(RequestKind::kReceive, source, tag, context, std::string(capacity_bytes, '\0'));
+  Effects effects;
+  start_error_ = ErrorCode::kOk;
+  if (!engine_.ReceiveNow(request, effects)) {
+    start_error_ = engine_.StartReceive(request, effects);
+  }
+  Perform(effects);
+  return request;
+}
+
 uint32_t TestRank::Progress() {
   Effects effects;
   const uint32_t handled = engine_.Progress(effects);
