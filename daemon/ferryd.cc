@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -114,22 +115,63 @@ class SignalsBlocked {
   sigset_t blocked_;
 };
 
+// Hands what the data plane finds out to the control server, while there is one.
+class HookRelay {
+ public:
+  void Attach(ControlServer* server) {
+    const std::lock_guard lock(mutex_);
+    server_ = server;
+  }
+  PlaneHooks Hooks() {
+    PlaneHooks hooks;
+    hooks.on_violation = [this](const std::string& job_id, uint32_t rank, const std::string& text) {
+      Tell([&](ControlServer& to) { to.EndSession(job_id, rank, {ErrorCode::kCorrupt, text}); });
+    };
+    hooks.on_job_failed = [this](const std::string& job_id, ErrorCode error,
+                                 const std::string& text) {
+      Tell([&](ControlServer& to) { to.FailJob(job_id, {error, text}); });
+    };
+    hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode error, const std::string& text) {
+      Tell([&](ControlServer& to) { to.LoseNode(incarnation, {error, text}); });
+    };
+    return hooks;
+  }
+
+ private:
+  template <typename Function>
+  void Tell(Function function) {
+    const std::lock_guard lock(mutex_);
+    if (server_ != nullptr) {
+      function(*server_);
+    }
+  }
+
+  std::mutex mutex_;
+  ControlServer* server_ = nullptr;
+};
+
 Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& make_parts) {
   std::optional<SignalsBlocked> signals_blocked(std::in_place);
   signal(SIGPIPE, SIG_IGN);
-  StatusOr<DaemonParts> parts = make_parts(options);
+  HookRelay relay;
+  StatusOr<DaemonParts> parts = make_parts(options, relay.Hooks());
   FERRY_RETURN_IF_ERROR(parts.status());
   auto server = ControlServer::Start(options, *parts->data_plane, std::move(parts->gpus));
   FERRY_RETURN_IF_ERROR(server.status());
+  relay.Attach(server->get());
   (*server)->HandleSignals();
   signals_blocked.reset();
   constexpr std::string_view kReady = "ready\n";
-  if (ready.valid() && write(ready.get(), kReady.data(), kReady.size()) < 0) {
-    return StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
-  }
+  const bool told =
+      !ready.valid() || write(ready.get(), kReady.data(), kReady.size()) > 0 || errno == EPIPE;
+  const Status status =
+      told ? Status() : StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
   ready.Reset();
-  (*server)->RunUntilStopped();
-  return {};
+  if (status.ok()) {
+    (*server)->RunUntilStopped();
+  }
+  relay.Attach(nullptr);
+  return status;
 }
 
 int Fail(const Status& status) {

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "config/options.h"
 #include "daemon/progress/data_plane.h"
+#include "daemon/progress/hooks.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {
@@ -20,7 +21,8 @@ struct DaemonParts {
   std::unique_ptr<DataPlane> data_plane;
   std::function<std::vector<control::GpuStatus>()> gpus;  // for ferryctl; may be null
 };
-using MakeParts = std::function<StatusOr<DaemonParts>(const config::Options&)>;
+// `hooks` may be called for as long as the data plane lives.
+using MakeParts = std::function<StatusOr<DaemonParts>(const config::Options&, PlaneHooks hooks)>;
 
 struct Variable {
   const char* name;

@@ -1,4 +1,5 @@
-// ferryd: names the concrete transport, data plane and GPU backends, and hands them to its life (ferryd.h).
+// ferryd: names the concrete transport, data plane and GPU backends, and hands them to its life
+// (ferryd.h).
 #include <array>
 #include <utility>
 
@@ -58,12 +59,13 @@ StatusOr<std::shared_ptr<ferry::gpu::GpuBackend>> OpenBackend(const Options& opt
   return std::shared_ptr<ferry::gpu::GpuBackend>(std::move(*backend));
 }
 
-StatusOr<DaemonParts> MakeParts(const Options& options) {
+StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHooks hooks) {
   auto backend = OpenBackend(options);
   FERRY_RETURN_IF_ERROR(backend.status());
   auto transport = OpenTransport(options);
   FERRY_RETURN_IF_ERROR(transport.status());
-  auto plane = ferry::daemon::ProgressPlane::Create(options, std::move(*transport));
+  auto plane =
+      ferry::daemon::ProgressPlane::Create(options, std::move(*transport), std::move(hooks));
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);

@@ -227,6 +227,14 @@ void ControlServer::EndSession(const std::string& job_id, uint32_t rank, const S
   parts_->loop.Post([this, job_id, rank, why] { parts_->registry.EndSession(job_id, rank, why); });
 }
 
+void ControlServer::FailJob(const std::string& job_id, const Status& why) {
+  parts_->loop.Post([this, job_id, why] { parts_->registry.FailHere(job_id, why); });
+}
+
+void ControlServer::LoseNode(uint64_t incarnation, const Status& why) {
+  parts_->loop.Post([this, incarnation, why] { parts_->links.Lose(incarnation, why); });
+}
+
 void ControlServer::RunUntilStopped() {
   {
     std::unique_lock lock(parts_->mutex);

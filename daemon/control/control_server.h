@@ -34,8 +34,14 @@ class ControlServer {
   // stops all threads. Call once.
   void RunUntilStopped();
   void RequestStop(bool now);
-  // The data plane found that a rank breaks the rules: its session ends, the rank is told why.
+
+  // What the data plane finds out by itself (progress/hooks.h); all return at once.
+  // A rank breaks the rules: its session ends, the rank is told why.
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
+  // A job cannot go on here: it is aborted on all its nodes.
+  void FailJob(const std::string& job_id, const Status& why);
+  // A daemon cannot be reached: taken for dead.
+  void LoseNode(uint64_t incarnation, const Status& why);
 
   // host:port with the port really bound.
   const std::string& control_address() const;

@@ -482,6 +482,13 @@ void JobRegistry::AbortJob(Job& job, const Status& why) {
   Changed();
 }
 
+void JobRegistry::FailHere(const std::string& job_id, const Status& why) {
+  if (Job* job = FindJob(job_id); job != nullptr) {
+    AbortJob(*job, why);
+    TellNodes(*job, &Node::left_pending);
+  }
+}
+
 void JobRegistry::Drain() {
   draining_ = true;
   Changed();

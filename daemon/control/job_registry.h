@@ -77,6 +77,9 @@ class JobRegistry : public NodeEvents {
   // The daemon ends the session: the rank is told why.
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
 
+  // A job that cannot go on here is aborted on all its nodes. Unknown ones are ignored.
+  void FailHere(const std::string& job_id, const Status& why);
+
   // ---- Service Client; `token` as hexadecimal text ----
   // kPermissionDenied.
   StatusOr<std::shared_ptr<Session>> FindToken(const std::string& token) const;

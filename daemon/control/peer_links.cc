@@ -353,6 +353,14 @@ Status PeerLinks::CheckAlive(uint64_t incarnation) {
   return {};
 }
 
+void PeerLinks::Lose(uint64_t incarnation, const Status& why) {
+  for (const auto& [address, link] : links_) {
+    if (link->up && link->contact.incarnation == incarnation) {
+      return MarkDown(LinkPtr(link), why);
+    }
+  }
+}
+
 std::vector<control::PeerStatus> PeerLinks::Report() const {
   std::vector<control::PeerStatus> report;
   for (const auto& [address, link] : links_) {

@@ -67,6 +67,9 @@ class PeerLinks final : public NodeLinks {
   // kDaemonDied for an incarnation that was taken for dead.
   Status CheckAlive(uint64_t incarnation);
 
+  // The data plane cannot reach the daemon any more. Unknown ones are ignored.
+  void Lose(uint64_t incarnation, const Status& why);
+
   std::vector<control::PeerStatus> Report() const;
 
  private:

@@ -13,7 +13,8 @@
 
 namespace ferry::daemon {
 
-FerrydProcess::FerrydProcess(const std::string& directory, const std::vector<std::string>& flags)
+FerrydProcess::FerrydProcess(const std::string& directory, const std::vector<std::string>& flags,
+                             const char* program)
     : directory_(directory), log_(directory + ".log") {
   int ready[2];
   if (pipe(ready) != 0) {
@@ -34,7 +35,7 @@ FerrydProcess::FerrydProcess(const std::string& directory, const std::vector<std
     const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    execv("tests/daemon/ferryd_for_test", argv.data());
+    execv(program, argv.data());
     _exit(127);
   }
   close(ready[1]);

@@ -1,4 +1,4 @@
-// A ferryd_for_test in a process of its own.
+// A ferryd in a process of its own: the one for tests, or the real one.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,12 @@ namespace ferry::daemon {
 
 class FerrydProcess {
  public:
+  static constexpr char kForTest[] = "tests/daemon/ferryd_for_test";
+  static constexpr char kReal[] = "daemon/ferryd";
+
   // Starts it over `directory` with `flags` added; WaitUntilReady says whether it serves.
-  FerrydProcess(const std::string& directory, const std::vector<std::string>& flags);
+  FerrydProcess(const std::string& directory, const std::vector<std::string>& flags,
+                const char* program = kForTest);
   // Kills it if it still runs.
   ~FerrydProcess();
   FerrydProcess(const FerrydProcess&) = delete;

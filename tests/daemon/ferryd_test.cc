@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "common/version.h"
 #include "proto/control.grpc.pb.h"
@@ -110,6 +111,40 @@ TEST_F(FerrydTest, ASecondOneIsRefusedWithThePidOfTheFirst) {
   EXPECT_NE(second.Errors().find("in use by ferryd with pid " + std::to_string(first.pid())),
             std::string::npos)
       << second.Errors();
+}
+
+// The real one: transport, data plane and GPU backend as main.cc wires them.
+TEST_F(FerrydTest, TheRealOneServesAndStops) {
+  FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  std::ifstream file("/proc/" + std::to_string(daemon.pid()) + "/environ", std::ios::binary);
+  const std::string environment{std::istreambuf_iterator<char>(file),
+                                std::istreambuf_iterator<char>()};
+  EXPECT_NE(environment.find("IPATH_NO_BACKTRACE=1"), std::string::npos);
+
+  const auto admin = control::Admin::NewStub(
+      grpc::CreateChannel("unix:" + Path("run/control.sock"), grpc::InsecureChannelCredentials()));
+  control::NicsReply nics;
+  grpc::ClientContext nics_call;
+  ASSERT_TRUE(admin->Nics(&nics_call, control::NicsRequest(), &nics).ok());
+  ASSERT_EQ(nics.nics_size(), 1);
+  EXPECT_FALSE(nics.nics(0).provider().empty());
+  control::GpusReply gpus;
+  grpc::ClientContext gpus_call;
+  ASSERT_TRUE(admin->Gpus(&gpus_call, control::GpusRequest(), &gpus).ok());
+  EXPECT_EQ(gpus.gpus_size(), 1);
+
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+  EXPECT_FALSE(std::filesystem::exists(Path("run")));
+}
+
+TEST_F(FerrydTest, TheRealOneRefusesAProviderThatIsNotThere) {
+  FerrydProcess daemon(Path("run"), {"--provider=nosuch"}, FerrydProcess::kReal);
+  EXPECT_FALSE(daemon.WaitUntilReady());
+  EXPECT_EQ(daemon.Wait(), 1);
+  EXPECT_NE(daemon.Errors().find("nosuch"), std::string::npos) << daemon.Errors();
+  EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
 }  // namespace

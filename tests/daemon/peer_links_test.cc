@@ -288,6 +288,20 @@ TEST_F(PeerLinksTest, APeerThatTookUsForDeadIsDeadToUs) {
   EXPECT_TRUE(a_.plane.WaitFor("NodeFailed 4711 16"));
 }
 
+TEST_F(PeerLinksTest, APeerThatTheDataPlaneLosesIsDead) {
+  FakePeer peer;
+  EnterJobWith(peer.address());
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
+  a_.server().LoseNode(4711, {ErrorCode::kNodeUnreachable, "a message was lost"});
+  ExpectError(Join(), ErrorCode::kNodeUnreachable, "a message was lost");
+}
+
+TEST_F(TwoDaemonsTest, AJobThatFailsOnOneNodeIsAbortedOnBoth) {
+  a_.server().FailJob("job", {ErrorCode::kCorrupt, "the other nodes broke their credit"});
+  EXPECT_TRUE(a_.plane.WaitFor("PoisonJob job 30"));
+  EXPECT_TRUE(b_.plane.WaitFor("PoisonJob job 30"));
+}
+
 class LostDaemonTest : public PeerLinksTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
