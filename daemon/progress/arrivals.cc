@@ -60,9 +60,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kCredit:
       return HandleCredit(job, packet);
     case PacketKind::kSendDone:
-      if (rank != nullptr) {
-        HandleResult(*rank, packet);
-      }
+      HandleResult(job, packet);
       return std::nullopt;
     case PacketKind::kPull:
       if (const auto pull = BodyOf<WirePull>(packet.body); pull && rank != nullptr) {
@@ -81,8 +79,8 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       }
       return std::nullopt;
     case PacketKind::kBlockDone:
-      if (const auto done = BodyOf<WireBlockDone>(packet.body); done && rank != nullptr) {
-        feeds_.OnBlockDone(*rank, source, *done, now_ns);
+      if (const auto done = BodyOf<WireBlockDone>(packet.body)) {
+        feeds_.OnBlockDone(job, packet.header.destination, source, *done, now_ns);
       }
       return std::nullopt;
     default:
@@ -132,17 +130,21 @@ std::optional<Arrivals::Trouble> Arrivals::HandleCredit(Job& job, const Packet& 
   return Deliver(job, descriptor, {});
 }
 
-void Arrivals::HandleResult(ServedRank& rank, const Packet& packet) {
+void Arrivals::HandleResult(Job& job, const Packet& packet) {
   const auto wire = BodyOf<WireResult>(packet.body);
   if (!wire) {
     ++dropped_;
     return;
   }
-  feeds_.OnResult(rank, packet.header.source, *wire);
+  feeds_.OnResult(job, packet.header.destination, packet.header.source, *wire);
+  ServedRank* rank = job.served[packet.header.destination];
+  if (rank == nullptr) {
+    return;
+  }
   Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kSendDone);
   const shm::TransferResult result{wire->send_request, wire->send_generation, wire->error, 0, {}};
   std::memcpy(descriptor.payload, &result, sizeof(result));
-  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
+  (void)rank->delivery.Deliver(descriptor);  // answers have no limit but their requests
 }
 
 std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& descriptor,

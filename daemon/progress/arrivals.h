@@ -44,7 +44,7 @@ class Arrivals {
   std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
-  void HandleResult(ServedRank& rank, const Packet& packet);
+  void HandleResult(Job& job, const Packet& packet);
   std::optional<Trouble> Deliver(Job& job, const shm::Descriptor& descriptor,
                                  std::span<const std::byte> data);
   std::optional<Trouble> Judge(ServedRank& rank, Delivery::Result result) const;

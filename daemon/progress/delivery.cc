@@ -13,6 +13,7 @@ using shm::DescriptorKind;
 namespace {
 
 constexpr uint32_t kNoRank = ~uint32_t{0};
+constexpr uint32_t kMaxIncoming = 1 << 20;  // more than all requests of a job's senders
 
 bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
   return descriptor.kind == static_cast<uint8_t>(kind);
@@ -40,13 +41,18 @@ Delivery::Delivery(shm::InboxLayout* inbox, uint32_t local_size, uint64_t max_wa
 }
 
 Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const std::byte> data) {
-  if (waiting_.empty() && TryPush(descriptor, data)) {
-    return Result::kTaken;
-  }
-  if (IsMessage(descriptor) && ++waiting_messages_ > max_waiting_) {
+  if (incoming_.size() >= kMaxIncoming) {
     return Result::kOverflow;
   }
-  waiting_.push_back({descriptor, {data.begin(), data.end()}});
+  const Descriptor noted =
+      IsKind(descriptor, DescriptorKind::kRemoteRts) ? Note(descriptor) : descriptor;
+  if (waiting_.empty() && TryPush(noted, data)) {
+    return Result::kTaken;
+  }
+  if (IsMessage(noted) && ++waiting_messages_ > max_waiting_) {
+    return Result::kOverflow;
+  }
+  waiting_.push_back({noted, {data.begin(), data.end()}});
   return Flush();
 }
 
@@ -117,15 +123,18 @@ bool Delivery::ShouldPark(const Message& message) {
   return message.data.size() > shm::kInlineBytes && RankHoldsAllCells() && lane_.HasRoom();
 }
 
-// Pushes a request-to-send in the message's place. It names no request (0): Pulls knows by that
-// where the bytes are.
+// Pushes a request-to-send in the message's place.
 Delivery::Result Delivery::Park(Message& message) {
   if (parked_bytes_ + message.data.size() > max_parked_bytes_) {
     return Result::kQuota;
   }
   parked_bytes_ += message.data.size();
-  const ParkedId id = parked_.Insert();
-  *parked_.Find(id) = std::move(message.data);
+  const IncomingId id = incoming_.Insert();
+  Incoming& incoming = *incoming_.Find(id);
+  incoming.kind = Incoming::Kind::kParked;
+  incoming.source = message.descriptor.source;
+  incoming.size_bytes = message.data.size();
+  incoming.parked = std::move(message.data);
   shm::RemoteRts rts{};
   rts.key = static_cast<uint64_t>(id);
   Descriptor descriptor = message.descriptor;
@@ -137,21 +146,48 @@ Delivery::Result Delivery::Park(Message& message) {
   return Result::kTaken;
 }
 
+// Keeps what the offer says; the rank gets the number of the note.
+Descriptor Delivery::Note(const Descriptor& offer) {
+  shm::RemoteRts rts;
+  std::memcpy(&rts, offer.payload, sizeof(rts));
+  const IncomingId id = incoming_.Insert();
+  Incoming& incoming = *incoming_.Find(id);
+  incoming.kind = (offer.flags & shm::kFlagSourcePrivate) != 0 ? Incoming::Kind::kPrivate
+                                                               : Incoming::Kind::kHeap;
+  incoming.source = offer.source;
+  incoming.send_request = rts.send_request;
+  incoming.send_generation = rts.send_generation;
+  incoming.key = rts.key;
+  incoming.address = rts.where.address;
+  incoming.size_bytes = offer.size_bytes;
+  rts.key = static_cast<uint64_t>(id);
+  rts.where = {};
+  Descriptor noted = offer;
+  std::memcpy(noted.payload, &rts, sizeof(rts));
+  return noted;
+}
+
+void Delivery::Forget(IncomingId id) {
+  if (const Incoming* incoming = incoming_.Find(id); incoming != nullptr) {
+    parked_bytes_ -= incoming->parked.size();
+    incoming_.Erase(id);
+  }
+}
+
+void Delivery::ForgetOffersOf(uint32_t source) {
+  incoming_.ForEach([&](IncomingId id, const Incoming& incoming) {
+    if (incoming.source == source && incoming.kind != Incoming::Kind::kParked) {
+      incoming_.Erase(id);
+    }
+  });
+}
+
 bool Delivery::Announce() {
   wake_.PublishLane(lane_index_);
   const bool crowded = shm::LaneConsumer(layout_).Backlog() > shm::kLaneSlots / 2;
   const bool must_look = urgent_ || crowded || !waiting_.empty();
   news_ = urgent_ = false;
   return must_look && wake_.MustAttend();
-}
-
-const std::vector<std::byte>* Delivery::Parked(ParkedId id) { return parked_.Find(id); }
-
-void Delivery::Unpark(ParkedId id) {
-  if (const auto* data = parked_.Find(id); data != nullptr) {
-    parked_bytes_ -= data->size();
-    parked_.Erase(id);
-  }
 }
 
 }  // namespace ferry::daemon

@@ -27,13 +27,27 @@ struct Message {
   std::vector<std::byte> data;
 };
 
-enum class ParkedId : uint64_t {};
+// A message whose bytes have not come into the rank's inbox: offered by a remote rank, or parked.
+// The rank gets only the id, so it can neither choose nor damage what the NIC is told to read.
+enum class IncomingId : uint64_t {};
+
+struct Incoming {
+  enum class Kind { kHeap, kPrivate, kParked };
+  Kind kind = Kind::kHeap;
+  uint32_t source = 0;  // rank
+  uint32_t send_request = 0;
+  uint32_t send_generation = 0;
+  uint64_t key = 0;  // kHeap: where an RMA read finds it
+  uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  std::vector<std::byte> parked;
+};
 
 class Delivery {
  public:
   enum class Result {
     kTaken,     // delivered, or waiting for its turn
-    kOverflow,  // more waits than correct senders can cause
+    kOverflow,  // more waits, or is offered, than correct senders can cause
     kQuota,     // more is parked than the quota allows
   };
 
@@ -42,7 +56,8 @@ class Delivery {
   Delivery(shm::InboxLayout* inbox, uint32_t local_size, uint64_t max_waiting,
            uint64_t max_parked_bytes);
 
-  // `descriptor`: as the rank will see it, but for where the data of a kEager lies.
+  // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
+  // is in the wire's offer in the payload of a kRemoteRts.
   Result Deliver(const shm::Descriptor& descriptor, std::span<const std::byte> data = {});
   // Moves on what waits. Only kTaken or kQuota.
   Result Flush();
@@ -55,9 +70,11 @@ class Delivery {
   bool has_news() const { return news_; }
   shm::Wake& wake() { return wake_; }
 
-  // The bytes of a parked message; null when `id` names none. Unpark frees them.
-  const std::vector<std::byte>* Parked(ParkedId id);
-  void Unpark(ParkedId id);
+  // Null when `id` names none.
+  const Incoming* Find(IncomingId id) { return incoming_.Find(id); }
+  void Forget(IncomingId id);
+  // Forgets the offers of a rank that is gone; what it parked stays.
+  void ForgetOffersOf(uint32_t source);
 
  private:
   bool TryPush(const shm::Descriptor& descriptor, std::span<const std::byte> data);
@@ -65,6 +82,7 @@ class Delivery {
   bool RankHoldsAllCells() const;
   bool ShouldPark(const Message& message);
   Result Park(Message& message);
+  shm::Descriptor Note(const shm::Descriptor& offer);
   void NotePushed(const shm::Descriptor& descriptor);
 
   shm::LaneLayout* layout_;
@@ -75,7 +93,7 @@ class Delivery {
   const uint64_t max_parked_bytes_;
   std::deque<Message> waiting_;
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
-  SlotMap<ParkedId, std::vector<std::byte>> parked_;
+  SlotMap<IncomingId, Incoming> incoming_;
   uint64_t parked_bytes_ = 0;
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell
   bool news_ = false;

@@ -49,17 +49,20 @@ struct ServedRegion {
   std::shared_ptr<const Region> region;
   transport::MemoryRegion registration;
   uint32_t users = 0;    // pulls that read into it
+  uint32_t offered = 0;  // offers of parts of it that the receivers have not answered
   bool closing = false;  // no new users
 };
 
-// A private buffer that was offered to a remote rank, by send request. Copied here when the offer
-// passed: the rank cannot change it afterwards.
+// A buffer that was offered to a remote rank, by send request. Copied here when the offer passed:
+// the rank cannot change it afterwards.
 struct Offer {
+  enum class State { kNone, kHeap, kPrivate };
+  State state = State::kNone;
   uint32_t generation = 0;
   uint32_t destination = 0;
-  uint64_t address = 0;
+  ServedRegion* region = nullptr;  // kHeap
+  uint64_t address = 0;            // kPrivate
   uint64_t size_bytes = 0;
-  bool valid = false;
 };
 
 struct Job;

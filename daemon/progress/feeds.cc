@@ -9,66 +9,93 @@ constexpr uint32_t kBlocksInUse = 4;  // of one feed
 
 }  // namespace
 
+// ---- Offers
+// --------------------------------------------------------------------------------------
+
 void Feeds::OnOffer(ServedRank& rank, uint32_t request, const Offer& offer) {
   if (request >= rank.offers.size()) {
-    if (!offer.valid) {
-      return;
-    }
     rank.offers.resize(request + 1);
   }
+  Void(&rank.offers[request]);
   rank.offers[request] = offer;
+  if (offer.region != nullptr) {
+    ++offer.region->offered;
+  }
+}
+
+void Feeds::Void(Offer* offer) const {
+  if (offer->region != nullptr) {
+    --offer->region->offered;
+  }
+  offer->region = nullptr;
+  offer->state = Offer::State::kNone;
+}
+
+void Feeds::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
+  for (Offer& offer : rank.offers) {
+    if (offer.region == region) {
+      Void(&offer);
+    }
+  }
 }
 
 void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull, uint64_t now_ns) {
-  const Offer* offer =
-      pull.send_request < rank.offers.size() ? &rank.offers[pull.send_request] : nullptr;
-  if (offer == nullptr || !offer->valid || offer->generation != pull.send_generation ||
-      offer->destination != destination || pull.size_bytes > offer->size_bytes ||
-      pull.size_bytes == 0) {
-    Refuse(rank, destination, pull, ErrorCode::kInvalidBuffer, now_ns);
+  Offer* offer = pull.send_request < rank.offers.size() ? &rank.offers[pull.send_request] : nullptr;
+  if (offer == nullptr || offer->state != Offer::State::kPrivate ||
+      offer->generation != pull.send_generation || offer->destination != destination ||
+      pull.size_bytes > offer->size_bytes || pull.size_bytes == 0) {
+    Refuse(*rank.job, rank.rank(), destination, pull.pull, ErrorCode::kInvalidBuffer, now_ns);
     return;
   }
-  if (!rank.session->private_memory_reachable) {
-    Refuse(rank, destination, pull, ErrorCode::kPermissionDenied, now_ns);
+  if (rank.ended || !rank.session->private_memory_reachable) {
+    Refuse(*rank.job, rank.rank(), destination, pull.pull,
+           rank.ended ? ErrorCode::kPeerDied : ErrorCode::kPermissionDenied, now_ns);
     return;
   }
-  rank.offers[pull.send_request].valid = false;  // one pull for each offer
   const FeedId id = feeds_.Insert();
   Feed& feed = *feeds_.Find(id);
+  feed.job = rank.job;
   feed.rank = &rank;
+  feed.source = rank.rank();
+  feed.destination = destination;
   feed.request = pull.send_request;
   feed.generation = pull.send_generation;
-  feed.destination = destination;
   feed.pull = pull.pull;
   feed.address = offer->address;
   feed.size_bytes = pull.size_bytes;
   feed.heard_ns = now_ns;
+  Void(offer);  // one pull for each offer
   ++rank.operations;
   Step(id, feed, now_ns);
 }
 
-void Feeds::Refuse(ServedRank& rank, uint32_t destination, const WirePull& pull, ErrorCode error,
+void Feeds::Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
                    uint64_t now_ns) {
   WireBlock block{};
-  block.pull = pull.pull;
+  block.pull = pull;
   block.error = static_cast<int32_t>(error);
-  outbound_.Post(*rank.job, PacketKind::kBlockReady, rank.rank(), destination, block, now_ns);
+  outbound_.Post(job, PacketKind::kBlockReady, source, destination, block, now_ns);
+}
+
+// ---- Blocks
+// --------------------------------------------------------------------------------------
+
+bool Feeds::MayBegin(const Feed& feed) const {
+  return !feed.cancelled && feed.begun_bytes < feed.size_bytes &&
+         feed.copying + feed.announced < kBlocksInUse;
 }
 
 // Begins as many blocks as there are and may be.
 void Feeds::Step(FeedId id, Feed& feed, uint64_t now_ns) {
-  while (!feed.queued && !feed.cancelled && feed.begun_bytes < feed.size_bytes &&
-         feed.blocks < kBlocksInUse) {
-    if (!wants_block_.empty() || !BeginBlock(id, feed)) {
+  while (!feed.queued && MayBegin(feed)) {
+    if (!wants_block_.empty() || !BeginBlock(id, feed, now_ns)) {
       wants_block_.push_back(id);
       feed.queued = true;
-      return;
     }
-    feed.heard_ns = now_ns;
   }
 }
 
-bool Feeds::BeginBlock(FeedId id, Feed& feed) {
+bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
   StagingBlock* staging = staging_.Take(StagingUse::kOutgoing);
   if (staging == nullptr) {
     return false;
@@ -94,8 +121,9 @@ bool Feeds::BeginBlock(FeedId id, Feed& feed) {
     blocks_.Erase(block_id);
     return false;
   }
-  ++feed.blocks;
+  ++feed.copying;
   feed.begun_bytes += block.size_bytes;
+  feed.heard_ns = now_ns;
   return true;
 }
 
@@ -104,24 +132,19 @@ void Feeds::OnCopied(const CopyTask& task, uint64_t now_ns) {
   const FeedId id = block.feed;
   Feed& feed = *feeds_.Find(id);
   feed.heard_ns = now_ns;
+  --feed.copying;
   if (!feed.cancelled && task.result == ErrorCode::kOk) {
     block.announced = true;
-    Announce(feed, block, ErrorCode::kOk, now_ns);
+    ++feed.announced;
+    Announce(feed, block, now_ns);
     return;
   }
   staging_.Give(block.staging);
-  const Block failed = block;
-  blocks_.Erase(failed.self);
-  --feed.blocks;
-  if (!feed.cancelled) {
-    Announce(feed, failed, task.result, now_ns);
-    Cancel(id, feed);
-  } else {
-    EndIfIdle(id, feed);
-  }
+  blocks_.Erase(block.self);
+  Cancel(id, feed, task.result, now_ns);
 }
 
-void Feeds::Announce(const Feed& feed, const Block& block, ErrorCode error, uint64_t now_ns) {
+void Feeds::Announce(const Feed& feed, const Block& block, uint64_t now_ns) {
   WireBlock wire{};
   wire.pull = feed.pull;
   wire.block = static_cast<uint64_t>(block.self);
@@ -129,13 +152,11 @@ void Feeds::Announce(const Feed& feed, const Block& block, ErrorCode error, uint
   wire.key = block.staging->registration.key;
   wire.address = block.staging->registration.remote_base;
   wire.size_bytes = block.size_bytes;
-  wire.error = static_cast<int32_t>(error);
-  outbound_.Post(*feed.rank->job, PacketKind::kBlockReady, feed.rank->rank(), feed.destination,
-                 wire, now_ns);
+  outbound_.Post(*feed.job, PacketKind::kBlockReady, feed.source, feed.destination, wire, now_ns);
 }
 
-void Feeds::OnBlockDone(const ServedRank& rank, uint32_t destination, const WireBlockDone& done,
-                        uint64_t now_ns) {
+void Feeds::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
+                        const WireBlockDone& done, uint64_t now_ns) {
   const FeedBlockId block_id{done.block};
   Block* block = blocks_.Find(block_id);
   if (block == nullptr || !block->announced) {
@@ -143,31 +164,16 @@ void Feeds::OnBlockDone(const ServedRank& rank, uint32_t destination, const Wire
   }
   const FeedId id = block->feed;
   Feed& feed = *feeds_.Find(id);
-  if (feed.rank != &rank || feed.destination != destination) {
+  if (feed.job != &job || feed.source != source || feed.destination != destination) {
     return;
   }
   feed.heard_ns = now_ns;
   feed.done_bytes += block->size_bytes;
   staging_.Give(block->staging);
   blocks_.Erase(block_id);
-  --feed.blocks;
+  --feed.announced;
   Step(id, feed, now_ns);
-  EndIfIdle(id, feed);
-}
-
-void Feeds::OnResult(ServedRank& rank, uint32_t destination, const WireResult& result) {
-  if (result.send_request < rank.offers.size()) {
-    Offer& offer = rank.offers[result.send_request];
-    if (offer.generation == result.send_generation && offer.destination == destination) {
-      offer.valid = false;
-    }
-  }
-  feeds_.ForEach([&](FeedId id, Feed& feed) {
-    if (feed.rank == &rank && feed.request == result.send_request &&
-        feed.generation == result.send_generation && feed.destination == destination) {
-      Cancel(id, feed);
-    }
-  });
+  EndIfDone(id, feed);
 }
 
 void Feeds::Advance(uint64_t now_ns) {
@@ -179,57 +185,121 @@ void Feeds::Advance(uint64_t now_ns) {
       continue;
     }
     feed->queued = false;
-    if (!feed->cancelled && BeginBlock(id, *feed)) {
-      feed->heard_ns = now_ns;
-      // The next one waits its turn behind the other feeds.
-      if (feed->begun_bytes < feed->size_bytes && feed->blocks < kBlocksInUse) {
-        feed->queued = true;
-        wants_block_.push_back(id);
-      }
+    if (MayBegin(*feed) && BeginBlock(id, *feed, now_ns) && MayBegin(*feed)) {
+      feed->queued = true;  // for the next one, behind the other feeds
+      wants_block_.push_back(id);
     }
+  }
+}
+
+// ---- Ending
+// --------------------------------------------------------------------------------------
+
+void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const WireResult& result) {
+  ServedRank* rank = job.served[source];
+  if (rank != nullptr && result.send_request < rank->offers.size()) {
+    Offer& offer = rank->offers[result.send_request];
+    if (offer.generation == result.send_generation && offer.destination == destination) {
+      Void(&offer);
+    }
+  }
+  feeds_.ForEach([&](FeedId id, Feed& feed) {
+    if (feed.job == &job && feed.source == source && feed.destination == destination &&
+        feed.request == result.send_request && feed.generation == result.send_generation) {
+      feed.cancelled = true;
+      TakeBack(id, feed, Reuse::kAtOnce);  // the peer has nothing under way
+    }
+  });
+}
+
+void Feeds::Cancel(FeedId id, Feed& feed, ErrorCode error, uint64_t now_ns) {
+  if (!feed.cancelled) {
+    feed.cancelled = true;
+    feed.heard_ns = now_ns;
+    Refuse(*feed.job, feed.source, feed.destination, feed.pull, error, now_ns);
+  }
+  EndIfDone(id, feed);
+}
+
+// Blocks that the peer knows of can be used again.
+void Feeds::TakeBack(FeedId id, Feed& feed, Reuse reuse) {
+  blocks_.ForEach([&](FeedBlockId block_id, Block& block) {
+    if (block.feed == id && block.announced) {
+      if (reuse == Reuse::kAtOnce) {
+        staging_.Give(block.staging);
+      } else {
+        staging_.GiveTainted(block.staging);
+      }
+      blocks_.Erase(block_id);
+      --feed.announced;
+    }
+  });
+  EndIfDone(id, feed);
+}
+
+void Feeds::EndIfDone(FeedId id, Feed& feed) {
+  const bool all_begun = feed.cancelled || feed.begun_bytes >= feed.size_bytes;
+  if (all_begun && feed.copying == 0 && feed.rank != nullptr) {
+    --feed.rank->operations;
+    feed.rank = nullptr;
+  }
+  if (feed.rank == nullptr && feed.announced == 0) {
+    feeds_.Erase(id);
   }
 }
 
 void Feeds::CheckDeadlines(uint64_t now_ns) {
   feeds_.ForEach([&](FeedId id, Feed& feed) {
-    if (feed.blocks != 0 && now_ns - feed.heard_ns > timeout_ns_) {
-      Cancel(id, feed);
+    // The peer's own deadline comes first.
+    if (feed.announced != 0 && now_ns - feed.heard_ns > 2 * timeout_ns_) {
+      Cancel(id, feed, ErrorCode::kTimeout, now_ns);
+      if (Feed* left = feeds_.Find(id); left != nullptr) {
+        TakeBack(id, *left, Reuse::kUnderAnotherKey);
+      }
     }
   });
 }
 
-// Announced blocks may be being read by the peer this very moment.
-void Feeds::Cancel(FeedId id, Feed& feed) {
-  feed.cancelled = true;
-  blocks_.ForEach([&](FeedBlockId block_id, Block& block) {
-    if (block.feed == id && block.announced) {
-      staging_.GiveTainted(block.staging);
-      blocks_.Erase(block_id);
-      --feed.blocks;
+void Feeds::CancelOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
+  for (Offer& offer : rank.offers) {
+    if (offer.state == Offer::State::kPrivate) {
+      Void(&offer);
     }
-  });
-  EndIfIdle(id, feed);
-}
-
-void Feeds::EndIfIdle(FeedId id, Feed& feed) {
-  if (feed.blocks == 0 && (feed.cancelled || feed.done_bytes >= feed.size_bytes)) {
-    --feed.rank->operations;
-    feeds_.Erase(id);
   }
-}
-
-void Feeds::CancelOf(const ServedRank* rank) {
   feeds_.ForEach([&](FeedId id, Feed& feed) {
-    if (feed.rank == rank) {
-      Cancel(id, feed);
+    if (feed.rank == &rank) {
+      Cancel(id, feed, error, now_ns);
     }
   });
 }
 
-void Feeds::CancelTo(const Job* job, uint32_t destination) {
+void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
+  for (ServedRank* rank : job.served) {
+    for (uint32_t i = 0; rank != nullptr && i < rank->offers.size(); ++i) {
+      if (rank->offers[i].destination == destination) {
+        Void(&rank->offers[i]);
+      }
+    }
+  }
+  // The daemon of a dead rank still answers; one that is gone does not.
+  const Link* link = job.RouteTo(destination).link;
+  const bool answers = link != nullptr && link->failure == ErrorCode::kOk;
   feeds_.ForEach([&](FeedId id, Feed& feed) {
-    if (feed.rank->job == job && feed.destination == destination) {
-      Cancel(id, feed);
+    if (feed.job != &job || feed.destination != destination) {
+      return;
+    }
+    Cancel(id, feed, ErrorCode::kCancelled, now_ns);
+    if (Feed* left = feeds_.Find(id); left != nullptr && !answers) {
+      TakeBack(id, *left, Reuse::kUnderAnotherKey);
+    }
+  });
+}
+
+void Feeds::Drop(const Job* job) {
+  feeds_.ForEach([&](FeedId id, Feed& feed) {
+    if (feed.job == job) {
+      feed.cancelled = true;
+      TakeBack(id, feed, Reuse::kUnderAnotherKey);
     }
   });
 }

@@ -4,7 +4,7 @@
 // WirePull; then copy workers bring the message, block by block, into registered staging memory,
 // each block is announced by WireBlock, read by the peer, and given back by WireBlockDone. A few
 // blocks are in use at a time, the first a quarter as long. The receiver's daemon ends it all with
-// its WireResult.
+// its WireResult; only then, or when that is overdue, are blocks that it knows of used for others.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -29,40 +29,49 @@ class Feeds {
   Feeds(Outbound& outbound, StagingPool& staging, CopyPool& copies, uint64_t timeout_ns)
       : outbound_(outbound), staging_(staging), copies_(copies), timeout_ns_(timeout_ns) {}
 
-  // Notes what `rank` offers now by that request: a private buffer if `offer.valid`.
+  // Notes what `rank` offers now by that request, in place of what it offered by it before.
   void OnOffer(ServedRank& rank, uint32_t request, const Offer& offer);
   // The daemon of `destination` asks for what `rank` offered to it.
   void OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull, uint64_t now_ns);
-  void OnBlockDone(const ServedRank& rank, uint32_t destination, const WireBlockDone& done,
+  void OnBlockDone(const Job& job, uint32_t source, uint32_t destination, const WireBlockDone& done,
                    uint64_t now_ns);
-  // The receiver's daemon is through with the offer, well or badly.
-  void OnResult(ServedRank& rank, uint32_t destination, const WireResult& result);
+  // The receiver's daemon is through with an offer of rank `source`, well or badly.
+  void OnResult(Job& job, uint32_t source, uint32_t destination, const WireResult& result);
   void OnCopied(const CopyTask& task, uint64_t now_ns);
 
   // Goes on where a block was wanting.
   void Advance(uint64_t now_ns);
   void CheckDeadlines(uint64_t now_ns);
-  // Gives up feeds; each ends once no copy of it is under way.
-  void CancelOf(const ServedRank* rank);
-  void CancelTo(const Job* job, uint32_t destination);
+  // Gives up the feeds of a rank: `rank.operations` falls as copies of its memory end. Tells the
+  // receivers.
+  void CancelOf(ServedRank& rank, ErrorCode error, uint64_t now_ns);
+  // A remote rank is gone: offers to it are void.
+  void OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns);
+  // The region is about to go: its offers are void.
+  void ForgetRegion(ServedRank& rank, const ServedRegion* region);
+  // Forgets what is left of a job whose ranks are gone.
+  void Drop(const Job* job);
 
   bool empty() const { return feeds_.empty(); }
 
  private:
   struct Feed {
-    ServedRank* rank = nullptr;
+    Job* job = nullptr;
+    ServedRank* rank = nullptr;  // null once its memory is not touched any more
+    uint32_t source = 0;         // rank
+    uint32_t destination = 0;    // rank
     uint32_t request = 0;
     uint32_t generation = 0;
-    uint32_t destination = 0;  // rank
-    uint64_t pull = 0;         // the peer's name for it
+    uint64_t pull = 0;  // the peer's name for it
     uint64_t address = 0;
     uint64_t size_bytes = 0;
     uint64_t begun_bytes = 0;
     uint64_t done_bytes = 0;
-    uint32_t blocks = 0;  // in use
-    bool queued = false;  // in wants_block_
-    bool cancelled = false;
-    uint64_t heard_ns = 0;  // when the peer, or a copy worker, last did something
+    uint32_t copying = 0;    // blocks that copy workers fill
+    uint32_t announced = 0;  // blocks that the peer may read
+    bool queued = false;     // in wants_block_
+    bool cancelled = false;  // no more blocks; waits for the peer's result
+    uint64_t heard_ns = 0;   // when the peer, or a copy worker, last did something
   };
   struct Block {
     FeedBlockId self{};
@@ -73,13 +82,17 @@ class Feeds {
     bool announced = false;
   };
 
-  void Refuse(ServedRank& rank, uint32_t destination, const WirePull& pull, ErrorCode error,
+  void Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
               uint64_t now_ns);
+  void Void(Offer* offer) const;
   void Step(FeedId id, Feed& feed, uint64_t now_ns);
-  bool BeginBlock(FeedId id, Feed& feed);
-  void Announce(const Feed& feed, const Block& block, ErrorCode error, uint64_t now_ns);
-  void Cancel(FeedId id, Feed& feed);
-  void EndIfIdle(FeedId id, Feed& feed);
+  bool MayBegin(const Feed& feed) const;
+  bool BeginBlock(FeedId id, Feed& feed, uint64_t now_ns);
+  void Announce(const Feed& feed, const Block& block, uint64_t now_ns);
+  void Cancel(FeedId id, Feed& feed, ErrorCode error, uint64_t now_ns);
+  enum class Reuse { kAtOnce, kUnderAnotherKey };
+  void TakeBack(FeedId id, Feed& feed, Reuse reuse);
+  void EndIfDone(FeedId id, Feed& feed);
 
   Outbound& outbound_;
   StagingPool& staging_;

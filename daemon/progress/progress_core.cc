@@ -185,9 +185,10 @@ void ProgressCore::CheckDeadlines() {
   pulls_.CheckDeadlines(now_ns_);
   feeds_.CheckDeadlines(now_ns_);
   staging_->Recycle();
-  std::erase_if(abandoned_, [this](const ServedRegion& region) {
-    return transport_->DeregisterMemory(region.registration.handle).code() !=
-           ErrorCode::kWouldBlock;
+  std::erase_if(abandoned_, [this](const Abandoned& entry) {
+    return now_ns_ >= entry.not_before_ns &&
+           transport_->DeregisterMemory(entry.region.registration.handle).code() !=
+               ErrorCode::kWouldBlock;
   });
   for (const auto& rank : directory_.served()) {
     if (rank->held && !rank->ended &&

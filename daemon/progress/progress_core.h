@@ -96,7 +96,7 @@ class ProgressCore final : private transport::CompletionSink {
   void MarkDead(Job& job, uint32_t rank, ErrorCode error);
   void AnnounceDeaths(Job& job);
   void CheckDeadlines();
-  bool Deregister(const ServedRegion& region, uint64_t deadline_ns);
+  bool Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns);
 
   const CoreOptions options_;
   const PlaneHooks hooks_;
@@ -107,7 +107,12 @@ class ProgressCore final : private transport::CompletionSink {
   // The transport goes first: until then it may hold memory of the other two.
   Directory directory_;
   std::unique_ptr<StagingPool> staging_;
-  std::vector<ServedRegion> abandoned_;  // removed, but the NIC has not let go of them
+  // Regions that were removed, but that a NIC may still use: kept until `not_before_ns` at least.
+  struct Abandoned {
+    ServedRegion region;
+    uint64_t not_before_ns;
+  };
+  std::vector<Abandoned> abandoned_;
   std::unique_ptr<transport::Transport> transport_;
   CopyPool copies_;
   Outbound outbound_;

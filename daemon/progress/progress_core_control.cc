@@ -12,6 +12,9 @@ namespace ferry::daemon {
 // --------------------------------------------------------------
 
 void ProgressCore::RemoveJob(const std::string& job_id) {
+  if (const Job* job = directory_.FindJob(job_id); job != nullptr) {
+    feeds_.Drop(job);
+  }
   directory_.RemoveJob(job_id);
   directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
 }
@@ -51,15 +54,17 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   }
   served->ended = true;
   pulls_.FailOf(served, ErrorCode::kCancelled, now_ns_);
-  feeds_.CancelOf(served);
+  feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
   if (served->operations != 0) {
     return false;
   }
-  std::erase_if(served->regions,
-                [&](const auto& entry) { return Deregister(entry.second, deadline_ns); });
+  for (auto next = served->regions.begin(); next != served->regions.end();) {
+    next = Deregister(*served, next->second, deadline_ns) ? served->regions.erase(next)
+                                                          : std::next(next);
+  }
   if (!served->regions.empty()) {
     return false;
   }
@@ -103,22 +108,29 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   }
   found->second.closing = true;
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  if (found->second.users != 0 || !Deregister(found->second, deadline_ns)) {
+  if (found->second.users != 0 || !Deregister(*served, found->second, deadline_ns)) {
     return false;
   }
   served->regions.erase(found);
   return true;
 }
 
-// True once the NIC has let go of it; after the deadline its memory is kept until then.
-bool ProgressCore::Deregister(const ServedRegion& region, uint64_t deadline_ns) {
+// True once nothing here uses it. A peer that was offered a part may begin to read it until it
+// hears of the end, and a key that it does not find would cost it the connection: then the memory
+// is kept for a while. So it is, from the deadline on, for a NIC that does not let go.
+bool ProgressCore::Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns) {
+  if (region.offered != 0) {
+    feeds_.ForgetRegion(rank, &region);
+    abandoned_.push_back({region, now_ns_ + options_.operation_timeout_ns});
+    return true;
+  }
   if (transport_->DeregisterMemory(region.registration.handle).code() != ErrorCode::kWouldBlock) {
     return true;
   }
   if (now_ns_ < deadline_ns) {
     return false;
   }
-  abandoned_.push_back(region);
+  abandoned_.push_back({region, 0});
   return true;
 }
 
@@ -165,9 +177,10 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
   job.ended[rank] = error;
   job.early.erase(rank);
   pulls_.FailFrom(&job, rank, error, now_ns_);
-  feeds_.CancelTo(&job, rank);
+  feeds_.OnPeerEnded(job, rank, now_ns_);
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {
+      served->delivery.ForgetOffersOf(rank);
       // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
       shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
     }

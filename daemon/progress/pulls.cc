@@ -58,8 +58,6 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   pull.request = command.transfer;
   pull.generation = command.generation;
   pull.source = transfer.source_rank;
-  pull.send_request = transfer.remote_request;
-  pull.send_generation = transfer.remote_generation;
   pull.size_bytes = transfer.size_bytes;
   pull.heard_ns = now_ns;
   ++rank.operations;
@@ -76,23 +74,31 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   return std::nullopt;
 }
 
+// By the daemon's own note of the offer: of the rank's words only the number of it counts.
 ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
   Job& job = *pull->rank->job;
-  if ((transfer.remote_flags & shm::kFlagSourcePrivate) == 0) {
-    pull->kind = Source::kHeap;
-  } else {
-    pull->kind = pull->send_request == 0 ? Source::kParked : Source::kPrivate;
-  }
-  pull->remote_address = transfer.source.address;
-  pull->key = transfer.remote_key;
-  if (pull->kind == Source::kParked) {
-    const auto* data = pull->rank->delivery.Parked(ParkedId{pull->key});
-    return data != nullptr && pull->size_bytes <= data->size() ? ErrorCode::kOk
-                                                               : ErrorCode::kInvalidRequest;
+  Delivery& delivery = pull->rank->delivery;
+  const IncomingId id{transfer.remote_key};
+  const Incoming* incoming = delivery.Find(id);
+  const bool known = incoming != nullptr && incoming->source == pull->source &&
+                     pull->size_bytes <= incoming->size_bytes;
+  if (known && incoming->kind == Incoming::Kind::kParked) {
+    pull->kind = incoming->kind;
+    pull->parked = id;
+    return ErrorCode::kOk;
   }
   if (const ErrorCode ended = job.ended[pull->source]; ended != ErrorCode::kOk) {
     return ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
   }
+  if (!known) {
+    return ErrorCode::kInvalidRequest;
+  }
+  pull->kind = incoming->kind;
+  pull->send_request = incoming->send_request;
+  pull->send_generation = incoming->send_generation;
+  pull->remote_address = incoming->address;
+  pull->key = incoming->key;
+  delivery.Forget(id);  // one pull for each offer
   const Link* link = job.RouteTo(pull->source).link;
   return link == nullptr ? ErrorCode::kNodeUnreachable : link->failure;
 }
@@ -124,7 +130,7 @@ ErrorCode Pulls::Begin(PullId id, Pull& pull, uint64_t now_ns) {
     End(id, pull, now_ns);
     return ErrorCode::kOk;
   }
-  if (pull.kind == Source::kPrivate) {
+  if (pull.kind == Incoming::Kind::kPrivate) {
     const WirePull wire{static_cast<uint64_t>(id), pull.send_request, pull.send_generation,
                         pull.size_bytes};
     outbound_.Post(*pull.rank->job, PacketKind::kPull, pull.rank->rank(), pull.source, wire,
@@ -140,7 +146,7 @@ void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& blo
   const PullId id{block.pull};
   Pull* pull = pulls_.Find(id);
   if (pull == nullptr || pull->rank != &rank || pull->source != source ||
-      pull->kind != Source::kPrivate || pull->error != ErrorCode::kOk) {
+      pull->kind != Incoming::Kind::kPrivate || pull->error != ErrorCode::kOk) {
     return;  // the pull has failed meanwhile
   }
   pull->heard_ns = now_ns;
@@ -164,13 +170,13 @@ void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& blo
 // --------------------------------------------------------------------------------------
 
 bool Pulls::HasNextPiece(const Pull& pull) const {
-  return pull.kind == Source::kPrivate ? !pull.announced.empty()
-                                       : pull.begun_bytes < pull.size_bytes;
+  return pull.kind == Incoming::Kind::kPrivate ? !pull.announced.empty()
+                                               : pull.begun_bytes < pull.size_bytes;
 }
 
 Pulls::Piece Pulls::NextPiece(const Pull& pull) const {
   Piece piece;
-  if (pull.kind == Source::kPrivate) {
+  if (pull.kind == Incoming::Kind::kPrivate) {
     const WireBlock& block = pull.announced.front();
     piece.offset = block.offset;
     piece.size_bytes = block.size_bytes;
@@ -193,7 +199,7 @@ Pulls::Piece Pulls::NextPiece(const Pull& pull) const {
 }
 
 Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
-  if (pull.kind == Source::kParked) {
+  if (pull.kind == Incoming::Kind::kParked) {
     return BeginParked(id, pull);
   }
   if (reads_ >= kReadsUnderWay) {
@@ -222,7 +228,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
     ++reads_;
     ++pull.under_way;
     pull.begun_bytes += piece.size_bytes;
-    if (pull.kind == Source::kPrivate) {
+    if (pull.kind == Incoming::Kind::kPrivate) {
       pull.announced.erase(pull.announced.begin());
     }
     return Want::kNothing;
@@ -239,7 +245,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
 }
 
 Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
-  const std::vector<std::byte>& data = *pull.rank->delivery.Parked(ParkedId{pull.key});
+  const std::vector<std::byte>& data = pull.rank->delivery.Find(pull.parked)->parked;
   if (pull.mapped != nullptr) {
     std::memcpy(pull.mapped, data.data(), pull.size_bytes);
     pull.begun_bytes = pull.done_bytes = pull.size_bytes;
@@ -395,9 +401,9 @@ void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
   if (pull.region != nullptr) {
     --pull.region->users;
   }
-  if (pull.kind == Source::kParked) {
-    rank.delivery.Unpark(ParkedId{pull.key});
-  } else {
+  if (pull.kind == Incoming::Kind::kParked) {
+    rank.delivery.Forget(pull.parked);
+  } else if (pull.send_request != 0) {
     const WireResult result{pull.send_request, pull.send_generation,
                             static_cast<int32_t>(pull.error), 0};
     outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), pull.source, result, now_ns);
@@ -438,7 +444,7 @@ void Pulls::FailOf(const ServedRank* rank, ErrorCode error, uint64_t now_ns) {
 
 void Pulls::FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns) {
   FailIf(error, now_ns, [job, source](const Pull& pull) {
-    return pull.rank->job == job && pull.source == source && pull.kind != Source::kParked;
+    return pull.rank->job == job && pull.source == source && pull.kind != Incoming::Kind::kParked;
   });
 }
 

@@ -61,7 +61,6 @@ class Pulls {
   bool runnable() const { return !wants_slot_.empty(); }
 
  private:
-  enum class Source { kHeap, kPrivate, kParked };
   enum class Want { kNothing, kSlot, kBlock };
 
   struct Pull {
@@ -71,13 +70,14 @@ class Pulls {
     uint32_t source = 0;  // rank
     uint32_t send_request = 0;
     uint32_t send_generation = 0;
-    Source kind = Source::kHeap;
+    Incoming::Kind kind = Incoming::Kind::kHeap;
+    IncomingId parked{};  // kParked
     uint64_t size_bytes = 0;
     // Where to: `mapped` in `region`, or `address` in the rank's process.
     std::byte* mapped = nullptr;
     ServedRegion* region = nullptr;
     uint64_t address = 0;
-    // Where from (kHeap; of kParked, `key` is the message).
+    // Where from (kHeap).
     uint64_t remote_address = 0;
     uint64_t key = 0;
     // How far.

@@ -152,12 +152,14 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
   offer.destination = command.destination;
   if (rts.where.region == 0) {
     header.flags = shm::kFlagSourcePrivate;
+    offer.state = Offer::State::kPrivate;
     offer.address = rts.where.address;
     offer.size_bytes = command.size_bytes;
-    offer.valid = true;
   } else if (const auto found = rank.regions.find(rts.where.region);
              found != rank.regions.end() && !found->second.closing &&
              IsInside(*found->second.region, rts.where.address, command.size_bytes)) {
+    offer.state = Offer::State::kHeap;
+    offer.region = &found->second;
     wire.key = found->second.registration.key;
     wire.address = found->second.registration.remote_base + rts.where.address;
   } else {
