@@ -408,10 +408,7 @@ TEST_F(ProgressForgeryTest, DropsPacketsThatAreNotGenuine) {
     EXPECT_EQ(plane(0).Nic().errors, 1U);
     rank(0).Progress();
     EXPECT_EQ(rank(0).view().match()->unexpected_count, 0U);
-    TearDown();
-    ranks_.clear();
-    node_of_rank_.clear();
-    local_index_.clear();
+    Stop();
   }
 }
 

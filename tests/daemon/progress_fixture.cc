@@ -332,7 +332,12 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       std::lock_guard lock(told_.mutex);
       told_.lost_links.push_back(incarnation);
     };
-    auto plane = ProgressPlane::Create(options, std::move(*created), hooks);
+    gates_.push_back(std::make_shared<Gate>());
+    auto plane =
+        ProgressPlane::Create(options,
+                              std::make_unique<GateTransport>(std::move(*created), gates_.back(),
+                                                              transport.post_timeout_ns),
+                              hooks);
     ASSERT_TRUE(plane.ok()) << plane.status().ToString();
     planes_.push_back(std::move(*plane));
   }
@@ -407,13 +412,27 @@ void PlaneTest::Start(const std::vector<uint32_t>& ranks_per_node, const config:
   BuildEngines();
 }
 
+ErrorCode PlaneTest::WaitTogether(uint32_t waiter, uint32_t request) {
+  EXPECT_TRUE(Eventually([&] {
+    for (const auto& one : ranks_) {
+      one->Progress();
+    }
+    return rank(waiter).Test(request);
+  })) << "rank "
+      << waiter << ", request " << request;
+  return rank(waiter).Wait(request);
+}
+
 void PlaneTest::RemoveRank(uint32_t rank) {
   if (planes_[NodeOf(rank)] != nullptr) {
     planes_[NodeOf(rank)]->RemoveSession(kJob, rank);
   }
 }
 
-void PlaneTest::TearDown() {
+void PlaneTest::Stop() {
+  for (const auto& gate : gates_) {
+    gate->closed = false;
+  }
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     RemoveRank(rank);
   }
@@ -423,6 +442,10 @@ void PlaneTest::TearDown() {
     }
   }
   planes_.clear();
+  gates_.clear();
+  ranks_.clear();
+  node_of_rank_.clear();
+  local_index_.clear();
 }
 
 }  // namespace ferry::daemon

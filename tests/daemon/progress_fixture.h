@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
 #include "shm/lease.h"
+#include "tests/daemon/gate_transport.h"
 
 namespace ferry::daemon {
 
@@ -97,7 +99,9 @@ class PlaneTest : public testing::Test {
   // Node i serves `ranks_per_node[i]` ranks; ranks are numbered node by node.
   void Start(const std::vector<uint32_t>& ranks_per_node,
              const config::Options& options = FastOptions());
-  void TearDown() override;
+  void TearDown() override { Stop(); }
+  // As if nothing had been started.
+  void Stop();
 
   JobPlan PlanFor(uint32_t node) const;
   // Parts of Start, for tests that do them in another order.
@@ -107,11 +111,15 @@ class PlaneTest : public testing::Test {
   void RemoveRank(uint32_t rank);
   uint64_t Incarnation(uint32_t node) const { return 100 + node; }
 
+  // Progresses all ranks until the request of `waiter` is complete; its error.
+  ErrorCode WaitTogether(uint32_t waiter, uint32_t request);
+  Gate& gate(uint32_t node) { return *gates_[node]; }
   ProgressPlane& plane(uint32_t node) { return *planes_[node]; }
   TestRank& rank(uint32_t rank) { return *ranks_[rank]; }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
   Told told_;
+  std::vector<std::shared_ptr<Gate>> gates_;  // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;
   std::vector<std::unique_ptr<TestRank>> ranks_;
   std::vector<uint32_t> node_of_rank_;

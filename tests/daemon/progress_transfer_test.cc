@@ -1,0 +1,331 @@
+// Large messages between nodes: by RDMA, through staging, and what ends them early.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "shm/atomic.h"
+#include "tests/daemon/progress_fixture.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// Where source and destination lie.
+struct Memory {
+  const char* name;
+  bool source_in_heap;
+  bool destination_in_heap;
+};
+
+class ProgressTransferTest : public PlaneTest {
+ protected:
+  // Sends `size_bytes` from rank 0 to rank 1 and checks what arrives.
+  void Transfer(const Memory& memory, uint64_t size_bytes, uint64_t capacity_bytes) {
+    const std::vector<std::byte> sent = Pattern(size_bytes, 3);
+    std::vector<std::byte> got(capacity_bytes);
+    std::memcpy(rank(0).heap() + 128, sent.data(), size_bytes);
+    const uint32_t receive = rank(1).Receive(
+        0, 7, memory.destination_in_heap ? InHeap(64) : Private(got.data()), capacity_bytes);
+    const uint32_t send = rank(0).SendFrom(
+        1, 7, memory.source_in_heap ? InHeap(128) : Private(sent.data()), size_bytes);
+    EXPECT_EQ(WaitTogether(1, receive),
+              capacity_bytes < size_bytes ? ErrorCode::kTruncated : ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+    const uint64_t arrived = std::min(size_bytes, capacity_bytes);
+    const std::byte* where = memory.destination_in_heap ? rank(1).heap() + 64 : got.data();
+    EXPECT_EQ(std::memcmp(where, sent.data(), arrived), 0);
+  }
+  bool AllIdle() {
+    return Eventually([&] {
+      return std::all_of(planes_.begin(), planes_.end(),
+                         [](const auto& plane) { return plane == nullptr || plane->Idle(); });
+    });
+  }
+};
+
+class ProgressPathTest : public ProgressTransferTest, public testing::WithParamInterface<Memory> {};
+
+TEST_P(ProgressPathTest, MovesMessagesOfAllSizes) {
+  Start({1, 1});
+  // Around a block, its first quarter, and many of them.
+  for (const uint64_t size_bytes :
+       {uint64_t{33}, uint64_t{4096}, uint64_t{4097}, uint64_t{16} << 10, uint64_t{20481}, kMiB + 1,
+        3 * kMiB + 12345}) {
+    SCOPED_TRACE(size_bytes);
+    Transfer(GetParam(), size_bytes, size_bytes);
+  }
+  EXPECT_TRUE(AllIdle());
+}
+
+TEST_P(ProgressPathTest, CutsToTheReceiversBuffer) {
+  Start({1, 1});
+  Transfer(GetParam(), 100'000, 70'000);
+  Transfer(GetParam(), 100'000, 0);
+  EXPECT_TRUE(AllIdle());
+}
+
+TEST_P(ProgressPathTest, ManyAtOnceShareTheStagingBlocks) {
+  constexpr uint32_t kMessages = 40;
+  constexpr uint64_t kBytes = 150'000;
+  Start({1, 1});
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::vector<std::byte>> got(kMessages, std::vector<std::byte>(kBytes));
+  std::vector<uint32_t> sends;
+  std::vector<uint32_t> receives;
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    sent.push_back(Pattern(kBytes, i));
+    std::memcpy(rank(0).heap() + i * kBytes, sent[i].data(), kBytes);
+    receives.push_back(rank(1).Receive(
+        0, static_cast<int32_t>(i),
+        GetParam().destination_in_heap ? InHeap(i * kBytes) : Private(got[i].data()), kBytes));
+    sends.push_back(rank(0).SendFrom(
+        1, static_cast<int32_t>(i),
+        GetParam().source_in_heap ? InHeap(i * kBytes) : Private(sent[i].data()), kBytes));
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(WaitTogether(1, receives[i]), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, sends[i]), ErrorCode::kOk);
+    const std::byte* where =
+        GetParam().destination_in_heap ? rank(1).heap() + i * kBytes : got[i].data();
+    EXPECT_EQ(std::memcmp(where, sent[i].data(), kBytes), 0) << i;
+  }
+  EXPECT_TRUE(AllIdle());
+}
+
+// The receiver's reads are on their way when its node learns that the sender's is gone, and the
+// other way round.
+TEST_P(ProgressPathTest, ANodeFailureInTheMiddleEndsBothSides) {
+  Start({1, 1});
+  std::vector<std::byte> sent = Pattern(kMiB, 1);
+  std::vector<std::byte> got(kMiB);
+  gate(1).closed = true;
+  const uint32_t receive =
+      rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
+  const uint32_t send =
+      rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    return gate(1).held > 0;
+  }));
+  plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(rank(0).Wait(send), ErrorCode::kNodeUnreachable);
+  gate(1).closed = false;
+  EXPECT_TRUE(AllIdle());
+}
+
+TEST_P(ProgressPathTest, ADeadSenderEndsTheReceive) {
+  Start({1, 1});
+  std::vector<std::byte> sent = Pattern(kMiB, 1);
+  std::vector<std::byte> got(kMiB);
+  gate(1).closed = true;
+  const uint32_t receive =
+      rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
+  rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    return gate(1).held > 0;
+  }));
+  plane(0).RemoveSession(kJob, 0);  // whatever it had staged is given back
+  plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
+  gate(1).closed = false;
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kPeerDied);
+  EXPECT_TRUE(AllIdle());
+  EXPECT_TRUE(told_.lost_links.empty());  // no other job on these nodes notices
+}
+
+TEST_P(ProgressPathTest, ADeadReceiverEndsTheSend) {
+  Start({1, 1});
+  std::vector<std::byte> sent = Pattern(kMiB, 1);
+  std::vector<std::byte> got(kMiB);
+  gate(1).closed = true;
+  rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
+  const uint32_t send =
+      rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    return gate(1).held > 0;
+  }));
+  auto removed = std::async(std::launch::async, [&] { plane(1).RemoveSession(kJob, 1); });
+  // It waits for the NIC, which could still write to the rank's memory.
+  EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  gate(1).closed = false;
+  removed.wait();
+  plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
+  EXPECT_NE(rank(0).Wait(send), ErrorCode::kOk);
+  EXPECT_TRUE(AllIdle());
+}
+
+TEST_F(ProgressTransferTest, RemoveRegionWaitsForARunningRead) {
+  Start({1, 1});
+  gate(1).closed = true;
+  const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
+  const uint32_t send = rank(0).SendFrom(1, 7, InHeap(0), kMiB);
+  ASSERT_TRUE(Eventually([&] {
+    rank(1).Progress();
+    return gate(1).held > 0;
+  }));
+  auto removed =
+      std::async(std::launch::async, [&] { plane(1).RemoveRegion(kJob, 1, kHeapRegion); });
+  EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  gate(1).closed = false;
+  removed.wait();
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(rank(0).Wait(send), ErrorCode::kInvalidBuffer);
+}
+
+// A NIC that never lets go does not hold up the control plane for ever: the memory is kept for it.
+TEST_F(ProgressTransferTest, RemoveRegionGivesUpOnANicThatHoldsOn) {
+  config::Options options = FastOptions();
+  options.operation_timeout_ms = 200;
+  Start({1, 1}, options);
+  gate(1).closed = true;
+  const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
+  rank(0).SendFrom(1, 7, InHeap(0), kMiB);
+  ASSERT_TRUE(Eventually([&] {
+    rank(1).Progress();
+    return gate(1).held > 0;
+  }));
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kNodeUnreachable);
+  plane(1).RemoveRegion(kJob, 1, kHeapRegion);
+  EXPECT_GT(gate(1).held, 0U);
+}
+
+TEST_F(ProgressTransferTest, ARegionThatIsNoneFailsBothSides) {
+  Start({1, 1});
+  std::vector<std::byte> got(kMiB);
+  const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
+  const uint32_t send = rank(0).SendFrom(1, 7, {77, 0, 0}, kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
+  const uint32_t beyond = rank(1).Receive(0, 7, InHeap(kHeapBytes - 10), kMiB);
+  const uint32_t good = rank(0).SendFrom(1, 7, InHeap(0), kMiB);
+  EXPECT_EQ(WaitTogether(1, beyond), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, good), ErrorCode::kInvalidBuffer);
+  EXPECT_TRUE(AllIdle());
+}
+
+TEST_F(ProgressTransferTest, MemoryThatIsNotThereFailsBothSides) {
+  Start({1, 1});
+  const void* nowhere = reinterpret_cast<const void*>(4096);
+  std::vector<std::byte> got(kMiB);
+  uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
+  uint32_t send = rank(0).SendFrom(1, 7, Private(nowhere), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
+  receive = rank(1).Receive(0, 7, Private(nowhere), kMiB);
+  send = rank(0).SendFrom(1, 7, Private(got.data()), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
+  EXPECT_TRUE(AllIdle());
+  const uint32_t again = rank(1).Receive(0, 7, Private(got.data()), kMiB);
+  rank(0).SendFrom(1, 7, InHeap(0), kMiB);
+  EXPECT_EQ(WaitTogether(1, again), ErrorCode::kOk);
+}
+
+// The sender is another process, killed while its memory is being read.
+TEST_F(ProgressTransferTest, AKilledProcessFailsBothSides) {
+  std::vector<std::byte> data = Pattern(kMiB, 9);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  Start({1, 1});
+  rank(0).session().pid = child;  // its copy of `data` is at the same address
+  std::vector<std::byte> got(kMiB);
+  uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
+  uint32_t send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  EXPECT_EQ(got, data);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
+  send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kPeerDied);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kPeerDied);
+}
+
+TEST_F(ProgressTransferTest, PrivateMemoryOutOfReachIsRefused) {
+  Start({1, 1});
+  rank(0).session().private_memory_reachable = false;
+  std::vector<std::byte> data(kMiB);
+  const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
+  const uint32_t send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kPermissionDenied);
+}
+
+TEST_F(ProgressTransferTest, WorksWithoutCopyWorkers) {
+  config::Options options = FastOptions();
+  options.copy_workers = 0;
+  Start({1, 1}, options);
+  Transfer({"", false, false}, kMiB, kMiB);
+}
+
+TEST_F(ProgressTransferTest, TwoBlocksOfStagingSuffice) {
+  config::Options options = FastOptions();
+  options.staging_blocks = 2;
+  Start({2, 2}, options);
+  // Both ways at once.
+  std::vector<std::vector<std::byte>> sent;
+  std::vector<std::vector<std::byte>> got(4, std::vector<std::byte>(kMiB));
+  std::vector<uint32_t> sends;
+  std::vector<uint32_t> receives;
+  for (uint32_t i = 0; i < 4; ++i) {
+    sent.push_back(Pattern(kMiB, i));
+    const uint32_t other = (i + 2) % 4;
+    receives.push_back(
+        rank(i).Receive(static_cast<int32_t>(other), 1, Private(got[i].data()), kMiB));
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    sends.push_back(rank(i).SendFrom((i + 2) % 4, 1, Private(sent[i].data()), kMiB));
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(WaitTogether(i, receives[i]), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(i, sends[i]), ErrorCode::kOk);
+    EXPECT_EQ(got[i], sent[(i + 2) % 4]);
+  }
+}
+
+// The NIC does not get on with the reads: both sides hear of it.
+TEST_P(ProgressPathTest, ReadsThatTakeTooLongEndBothSides) {
+  config::Options options = FastOptions();
+  options.operation_timeout_ms = 300;
+  Start({1, 1}, options);
+  std::vector<std::byte> sent = Pattern(kMiB, 1);
+  std::vector<std::byte> got(kMiB);
+  gate(1).closed = true;
+  const uint32_t receive =
+      rank(1).Receive(0, 7, GetParam().destination_in_heap ? InHeap(0) : Private(got.data()), kMiB);
+  const uint32_t send =
+      rank(0).SendFrom(1, 7, GetParam().source_in_heap ? InHeap(0) : Private(sent.data()), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kTimeout);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kTimeout);
+  gate(1).closed = false;
+  EXPECT_TRUE(AllIdle());
+  // Blocks and link are as before.
+  Transfer(GetParam(), kMiB, kMiB);
+  EXPECT_TRUE(told_.lost_links.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProgressPathTest,
+                         testing::Values(Memory{"HeapToHeap", true, true},
+                                         Memory{"HeapToPrivate", true, false},
+                                         Memory{"PrivateToHeap", false, true},
+                                         Memory{"PrivateToPrivate", false, false}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ferry::daemon
