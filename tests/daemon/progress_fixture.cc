@@ -381,6 +381,9 @@ void PlaneTest::Attach(uint32_t rank) {
   session->inbox_map = MapAll(session->inbox_fd.get());
   session->request_limit = kRequestLimit;
   session->match_capacity = kUnexpectedLimit;
+  if (amend_session_) {
+    amend_session_(*session);
+  }
   ranks_[rank] = std::make_unique<TestRank>(session, PlanFor(NodeOf(rank)), std::move(session_map),
                                             std::move(inbox_map));
   ProgressPlane& plane = *planes_[NodeOf(rank)];

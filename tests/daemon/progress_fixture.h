@@ -118,6 +118,7 @@ class PlaneTest : public testing::Test {
   TestRank& rank(uint32_t rank) { return *ranks_[rank]; }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
+  std::function<void(Session&)> amend_session_;  // before a session is added
   Told told_;
   std::vector<std::shared_ptr<Gate>> gates_;  // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;

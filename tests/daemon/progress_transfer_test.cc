@@ -241,8 +241,12 @@ TEST_F(ProgressTransferTest, AKilledProcessFailsBothSides) {
     _exit(0);
   }
   ASSERT_GT(child, 0);
+  amend_session_ = [child](Session& session) {
+    if (session.rank == 0) {
+      session.pid = child;  // its copy of `data` is at the same address
+    }
+  };
   Start({1, 1});
-  rank(0).session().pid = child;  // its copy of `data` is at the same address
   std::vector<std::byte> got(kMiB);
   uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), kMiB);
   uint32_t send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
@@ -258,8 +262,8 @@ TEST_F(ProgressTransferTest, AKilledProcessFailsBothSides) {
 }
 
 TEST_F(ProgressTransferTest, PrivateMemoryOutOfReachIsRefused) {
+  amend_session_ = [](Session& session) { session.private_memory_reachable = session.rank != 0; };
   Start({1, 1});
-  rank(0).session().private_memory_reachable = false;
   std::vector<std::byte> data(kMiB);
   const uint32_t receive = rank(1).Receive(0, 7, InHeap(0), kMiB);
   const uint32_t send = rank(0).SendFrom(1, 7, Private(data.data()), kMiB);
