@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "engine/rank_engine.h"
+#include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -43,6 +44,7 @@ void RankEngine::ApplyDeaths(Effects& effects) {
 
 void RankEngine::FailIfDead(uint32_t request) {
   RequestLayout& slot = *view_.request(request);
+  const uint32_t generation = shm::LoadAcquire(slot.generation);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
   const bool receive = slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive);
   const bool matched = state == RequestState::kTransferring || state == RequestState::kRemoteWait;
@@ -63,6 +65,11 @@ void RankEngine::FailIfDead(uint32_t request) {
       Unchain(&view_.layout->control_first, &view_.layout->control_last, request);
     }
     AbandonTransfer(request);
+  }
+  if (state == RequestState::kTransferring) {  // without the lease the rank may be ending it, too
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(death));
+    (void)EndTransfer(slot, generation);
+    return;
   }
   Complete(slot, death);
 }

@@ -68,4 +68,10 @@ inline bool CompareExchange(T& word, T& expected, std::type_identity_t<T> desire
                                                           std::memory_order_acquire);
 }
 
+// Two neighbouring 32-bit words, the first of them 8-byte aligned, as one: little-endian, so
+// `first` is the lower half. For a compare-and-swap that must see both.
+inline uint64_t& PairAt(uint32_t& first) {
+  return *static_cast<uint64_t*>(static_cast<void*>(&first));
+}
+
 }  // namespace ferry::shm

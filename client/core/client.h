@@ -117,6 +117,7 @@ class Client {
   void Perform(engine::Effects& effects);
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
   bool HelpBackground();
+  void Forget(uint32_t request);
   bool IsTransferring(uint32_t request) const;
   void NoteTransfers(const engine::Effects& effects);
   void LeaveLibrary();
@@ -136,7 +137,7 @@ class Client {
   bool Advance(uint32_t request);
   bool CopyTransfer(uint32_t request);
   void CopyLanded(shm::RequestLayout& slot);
-  void FinishTransfer(uint32_t request, ErrorCode error);
+  void FinishTransfer(uint32_t request, uint32_t generation, ErrorCode error);
   void EndBounce(shm::RequestLayout& slot, bool deliver);
   void Collect(uint32_t request, Completion* completion);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "client/core/progress.h"
+#include "engine/request_end.h"
 #include "shm/atomic.h"
 
 namespace ferry::client {
@@ -53,10 +54,11 @@ void Client::CopyLanded(RequestLayout& slot) {
 // when the transfer is done.
 bool Client::CopyTransfer(uint32_t request) {
   const RequestLayout& slot = requests_->Slot(request);
+  const uint32_t generation = shm::LoadAcquire(slot.generation);
   const engine::Peer& owner = peers_.by_rank[slot.transfer_rank];
   shm::TransferLayout* transfer = owner.inbox.transfer(slot.transfer_index);
   if (transfer == nullptr) {
-    FinishTransfer(request, ErrorCode::kCorrupt);
+    FinishTransfer(request, generation, ErrorCode::kCorrupt);
     return false;
   }
   const engine::ChunkResult result = peer_memory_->CopyChunk(*transfer, slot.transfer_generation);
@@ -65,7 +67,7 @@ bool Client::CopyTransfer(uint32_t request) {
   }
   const engine::TransferProgress progress = engine::Look(*transfer, slot.transfer_generation);
   if (progress.done) {
-    FinishTransfer(request, progress.error);
+    FinishTransfer(request, generation, progress.error);
     if (result == engine::ChunkResult::kFinished) {
       const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
       const int32_t other = is_send ? slot.peer : slot.status_source;
@@ -76,7 +78,7 @@ bool Client::CopyTransfer(uint32_t request) {
   return result == engine::ChunkResult::kCopied;
 }
 
-void Client::FinishTransfer(uint32_t request, ErrorCode error) {
+void Client::FinishTransfer(uint32_t request, uint32_t generation, ErrorCode error) {
   RequestLayout& slot = requests_->Slot(request);
   if (error != ErrorCode::kOk) {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
@@ -88,7 +90,7 @@ void Client::FinishTransfer(uint32_t request, ErrorCode error) {
       engine::Release(*transfer, slot.transfer_generation);
     }
   }
-  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+  (void)engine::EndTransfer(slot, generation);
 }
 
 // Ends the use of a stand-in block: moves received data to where the application wants it, and
@@ -122,6 +124,7 @@ void Client::Collect(uint32_t request, Completion* completion) {
     *completion = {slot.status_source, slot.status_tag, wake_.poison(), 0};
     return;
   }
+  Forget(request);
   completion->source = slot.status_source;
   completion->tag = slot.status_tag;
   completion->error = static_cast<ErrorCode>(shm::LoadRelaxed(slot.error));

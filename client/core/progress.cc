@@ -80,23 +80,27 @@ bool Client::IsTransferring(uint32_t request) const {
          static_cast<uint32_t>(shm::RequestState::kTransferring);
 }
 
-// Copies a chunk of some remembered transfer. True: it found one.
+// Copies a chunk of some remembered transfer. True: it found one. The lock is held meanwhile, so
+// that Forget returns only when nobody touches the request any more.
 bool Client::HelpBackground() {
-  uint32_t request = 0;
-  {
-    std::lock_guard lock(background_mutex_);
-    if (background_.empty()) {
-      return false;
-    }
-    request = background_.back();
-  }
-  const bool moving = IsTransferring(request);
-  if (moving && CopyTransfer(request)) {
-    return true;
-  }
   std::lock_guard lock(background_mutex_);
-  std::erase(background_, request);
+  if (background_.empty()) {
+    return false;
+  }
+  const uint32_t request = background_.back();
+  const bool moving = IsTransferring(request);
+  if (!moving || !CopyTransfer(request)) {
+    background_.pop_back();
+  }
   return moving;
+}
+
+// Before a request's slot is used anew.
+void Client::Forget(uint32_t request) {
+  if (threads_) {
+    std::lock_guard lock(background_mutex_);
+    std::erase(background_, request);
+  }
 }
 
 // On the way out of a blocking call: what it leaves behind goes to the progress worker.
