@@ -269,6 +269,29 @@ TEST_F(ProgressEagerTest, PoisonsEverySessionOfAJob) {
   EXPECT_EQ(rank(2).wake().poison(), ErrorCode::kOk);
 }
 
+// A rank that sends more than it has credit for, to one that does not read: its daemon would have
+// to hold ever more, and gives the job up.
+TEST_F(ProgressEagerTest, SendersWithoutCreditEndTheirJob) {
+  Start({1, 1});
+  shm::Lease lease(&rank(1).view().layout->lease);
+  ASSERT_TRUE(lease.TryAcquire(99));  // so that no worker reads for it
+  shm::Descriptor command{};
+  command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+  command.destination = 1;
+  shm::LaneProducer lane(&rank(0).view().layout->to_daemon);
+  lane.Open(0);
+  ASSERT_TRUE(Eventually([&] {
+    if (lane.TryPush(command)) {
+      rank(0).RingDaemon();
+    }
+    return rank(1).wake().poison() == ErrorCode::kCorrupt;
+  }));
+  EXPECT_TRUE(Eventually([&] {
+    std::lock_guard lock(told_.mutex);
+    return told_.failed_jobs.size() == 1;
+  }));
+}
+
 // ---- Wrong commands and packets
 // ------------------------------------------------------------------
 

@@ -232,6 +232,29 @@ TEST_F(ProgressTransferTest, MemoryThatIsNotThereFailsBothSides) {
   EXPECT_EQ(WaitTogether(1, again), ErrorCode::kOk);
 }
 
+// A rank that makes up where a message is to be fetched from gets an error, and the network is not
+// asked: a key that nobody knows would cost other jobs their connection.
+TEST_F(ProgressTransferTest, AMadeUpSourceIsNotFetched) {
+  Start({1, 1});
+  shm::Lease lease(&rank(1).view().layout->lease);
+  ASSERT_TRUE(lease.TryAcquire(99));  // no worker gets in between
+  rank(0).SendFrom(1, 7, InHeap(0), kMiB);
+  ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received == 1; }));
+  lease.Release(99);
+  ASSERT_TRUE(Eventually([&] {
+    rank(1).Progress();
+    return rank(1).view().match()->unexpected_count == 1;
+  }));
+  auto* entries = reinterpret_cast<shm::MatchEntry*>(rank(1).view().match() + 1);
+  shm::RemoteRts rts;
+  std::memcpy(&rts, entries[1].payload, sizeof(rts));
+  rts.key += 1;
+  std::memcpy(entries[1].payload, &rts, sizeof(rts));
+  EXPECT_EQ(rank(1).Wait(rank(1).Receive(0, 7, InHeap(0), kMiB)), ErrorCode::kInvalidRequest);
+  EXPECT_EQ(plane(1).Nic().reads, 0U);
+  EXPECT_EQ(plane(1).Nic().errors, 0U);
+}
+
 // The sender is another process, killed while its memory is being read.
 TEST_F(ProgressTransferTest, AKilledProcessFailsBothSides) {
   std::vector<std::byte> data = Pattern(kMiB, 9);

@@ -1,0 +1,73 @@
+// A transport without a network: registers memory, and nothing else.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+class FakeTransport final : public transport::Transport {
+ public:
+  // The "NIC" holds on to a region until LetGo.
+  void Hold(transport::RegionHandle region) { held_ = region; }
+  void LetGo() { held_.reset(); }
+  void RefuseMemory() { refuse_ = true; }
+  transport::Access AccessOf(transport::RegionHandle region) const { return regions_.at(region); }
+
+  StatusOr<transport::MemoryRegion> RegisterMemory(void* /*base*/, uint64_t /*bytes*/,
+                                                   transport::Access access) override {
+    if (refuse_) {
+      return Status(ErrorCode::kLimitExceeded, "no more registrations");
+    }
+    transport::MemoryRegion region;
+    region.handle = transport::RegionHandle{++next_};
+    region.key = 1000 + next_;
+    regions_[region.handle] = access;
+    return region;
+  }
+  Status DeregisterMemory(transport::RegionHandle region) override {
+    if (held_ == region) {
+      return {ErrorCode::kWouldBlock, "held"};
+    }
+    return regions_.erase(region) == 1 ? Status() : Status(ErrorCode::kNotFound, "no such region");
+  }
+
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  const transport::Description& Describe() const override { return description_; }
+  const std::vector<std::byte>& Address() const override { return address_; }
+  const transport::Statistics& statistics() const override { return statistics_; }
+  std::string LastError() const override { return {}; }
+  StatusOr<transport::PeerId> AddPeer(std::span<const std::byte>) override {
+    return transport::PeerId{};
+  }
+  Status RemovePeer(transport::PeerId) override { return {}; }
+  void FailPeer(transport::PeerId, ErrorCode) override {}
+  ErrorCode SendMessage(transport::PeerId, std::span<const std::byte>, std::span<const std::byte>,
+                        uint64_t, uint64_t) override {
+    return ErrorCode::kWouldBlock;
+  }
+  ErrorCode Write(const transport::RmaRequest&, transport::Placement, uint64_t) override {
+    return ErrorCode::kWouldBlock;
+  }
+  ErrorCode Read(const transport::RmaRequest&, uint64_t) override { return ErrorCode::kWouldBlock; }
+  int Poll(transport::CompletionSink&, int, uint64_t) override { return 0; }
+  int WaitFd() const override { return -1; }
+  bool PrepareToSleep() override { return false; }
+  uint64_t NextPollNs(uint64_t) const override { return UINT64_MAX; }
+
+ private:
+  transport::Capabilities capabilities_;
+  transport::Description description_;
+  transport::Statistics statistics_;
+  std::vector<std::byte> address_;
+  std::map<transport::RegionHandle, transport::Access> regions_;
+  std::optional<transport::RegionHandle> held_;
+  bool refuse_ = false;
+  uint64_t next_ = 0;
+};
+
+}  // namespace ferry::daemon

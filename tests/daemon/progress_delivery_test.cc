@@ -1,0 +1,179 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "daemon/progress/delivery.h"
+#include "engine/session_view.h"
+#include "shm/segment.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint32_t kLocalSize = 1;
+constexpr uint64_t kMaxWaiting = 10;
+constexpr uint64_t kMaxParked = 20'000;
+
+class DeliveryTest : public testing::Test {
+ protected:
+  DeliveryTest()
+      : fd_(std::move(*shm::CreateSegment("inbox", shm::InboxSizeBytes(kLocalSize, 16)))),
+        map_(std::move(*shm::MapSegment(fd_.get(), 0))),
+        delivery_(reinterpret_cast<shm::InboxLayout*>(map_.base()), kLocalSize, kMaxWaiting,
+                  kMaxParked),
+        rank_(reinterpret_cast<shm::LaneLayout*>(map_.base() + shm::InboxLaneOffset(kLocalSize))) {}
+
+  Delivery::Result Send(int32_t tag, uint64_t size_bytes) {
+    shm::Descriptor descriptor{};
+    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    descriptor.source = 3;
+    descriptor.tag = tag;
+    descriptor.size_bytes = size_bytes;
+    return delivery_.Deliver(descriptor, std::vector<std::byte>(size_bytes, std::byte(tag)));
+  }
+  // The rank drains a message; its cell stays taken unless it `receives`.
+  shm::Descriptor Drain(bool receives) {
+    const shm::Descriptor* next = rank_.Peek();
+    if (next == nullptr) {
+      ADD_FAILURE() << "the lane is empty";
+      return {};
+    }
+    const shm::Descriptor copy = *next;
+    rank_.Pop();
+    if (receives && (copy.flags & shm::kFlagCell) != 0) {
+      rank_.ReleaseCell(copy.cell);
+    }
+    return copy;
+  }
+  static shm::RemoteRts RtsOf(const shm::Descriptor& descriptor) {
+    shm::RemoteRts rts;
+    std::memcpy(&rts, descriptor.payload, sizeof(rts));
+    return rts;
+  }
+
+  UniqueFd fd_;
+  shm::Mapping map_;
+  Delivery delivery_;
+  shm::LaneConsumer rank_;
+};
+
+TEST_F(DeliveryTest, KeepsTheOrderWhenTheLaneIsFull) {
+  for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
+    ASSERT_EQ(Send(static_cast<int32_t>(i), 8), Delivery::Result::kTaken) << i;
+  }
+  EXPECT_FALSE(delivery_.empty());
+  for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
+    EXPECT_EQ(Drain(true).tag, static_cast<int32_t>(i));
+    ASSERT_EQ(delivery_.Flush(), Delivery::Result::kTaken);
+  }
+  EXPECT_TRUE(delivery_.empty());
+}
+
+TEST_F(DeliveryTest, RefusesMoreThanCorrectSendersCause) {
+  for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {
+    ASSERT_EQ(Send(1, 8), Delivery::Result::kTaken);
+  }
+  EXPECT_EQ(Send(1, 8), Delivery::Result::kOverflow);
+  // Answers have a limit of their own: the rank's requests.
+  shm::Descriptor answer{};
+  answer.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
+  EXPECT_EQ(delivery_.Deliver(answer), Delivery::Result::kTaken);
+}
+
+TEST_F(DeliveryTest, WaitsForCellsOfMessagesThatTheRankHasNotDrained) {
+  for (uint32_t i = 0; i <= shm::kLaneCells; ++i) {
+    ASSERT_EQ(Send(static_cast<int32_t>(i), 100), Delivery::Result::kTaken);
+  }
+  EXPECT_FALSE(delivery_.empty());
+  Drain(true);
+  delivery_.Flush();
+  EXPECT_TRUE(delivery_.empty());
+  for (uint32_t i = 1; i <= shm::kLaneCells; ++i) {
+    EXPECT_EQ(Drain(true).kind, static_cast<uint8_t>(shm::DescriptorKind::kEager));
+  }
+}
+
+TEST_F(DeliveryTest, ParksWhatFindsNoCellBecauseAllAreUnexpected) {
+  for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
+    Send(static_cast<int32_t>(i), 100);
+    Drain(false);
+  }
+  EXPECT_EQ(Send(99, 5000), Delivery::Result::kTaken);
+  EXPECT_TRUE(delivery_.empty());
+  const shm::Descriptor parked = Drain(false);
+  EXPECT_EQ(parked.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
+  EXPECT_EQ(parked.flags, shm::kFlagSourcePrivate);
+  EXPECT_EQ(parked.tag, 99);
+  EXPECT_EQ(parked.size_bytes, 5000U);
+  const IncomingId id{RtsOf(parked).key};
+  const Incoming* incoming = delivery_.Find(id);
+  ASSERT_NE(incoming, nullptr);
+  EXPECT_EQ(incoming->kind, Incoming::Kind::kParked);
+  EXPECT_EQ(incoming->source, 3U);
+  EXPECT_EQ(incoming->parked, std::vector<std::byte>(5000, std::byte(99)));
+  delivery_.ForgetOffersOf(3);  // its sender dies: the message is here all the same
+  ASSERT_NE(delivery_.Find(id), nullptr);
+  // Small ones need no cell.
+  Send(7, 8);
+  EXPECT_EQ(Drain(false).kind, static_cast<uint8_t>(shm::DescriptorKind::kEager));
+}
+
+TEST_F(DeliveryTest, ParksUpToItsQuota) {
+  for (uint32_t i = 0; i < shm::kLaneCells; ++i) {
+    Send(1, 100);
+    Drain(false);
+  }
+  EXPECT_EQ(Send(1, 8000), Delivery::Result::kTaken);
+  const IncomingId first{RtsOf(Drain(false)).key};
+  EXPECT_EQ(Send(1, 8000), Delivery::Result::kTaken);
+  Drain(false);
+  EXPECT_EQ(Send(2, 8000), Delivery::Result::kQuota);
+  delivery_.Forget(first);
+  EXPECT_EQ(delivery_.Flush(), Delivery::Result::kTaken);
+  EXPECT_EQ(Drain(false).tag, 2);
+}
+
+TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
+  shm::Descriptor offer{};
+  offer.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
+  offer.source = 3;
+  offer.size_bytes = 1 << 20;
+  const shm::RemoteRts rts{12, 2, 0xdeadbeefcafeU, {0, 0, 0x7000}};
+  std::memcpy(offer.payload, &rts, sizeof(rts));
+  delivery_.Deliver(offer);
+  const shm::RemoteRts seen = RtsOf(Drain(true));
+  EXPECT_EQ(seen.send_request, 12U);
+  EXPECT_NE(seen.key, rts.key);
+  EXPECT_EQ(seen.where.address, 0U);
+  const IncomingId id{seen.key};
+  const Incoming* incoming = delivery_.Find(id);
+  ASSERT_NE(incoming, nullptr);
+  EXPECT_EQ(incoming->kind, Incoming::Kind::kHeap);
+  EXPECT_EQ(incoming->key, rts.key);
+  EXPECT_EQ(incoming->address, 0x7000U);
+  delivery_.ForgetOffersOf(3);
+  EXPECT_EQ(delivery_.Find(id), nullptr);
+}
+
+TEST_F(DeliveryTest, AsksForTheWorkerOnlyForWhatCannotWait) {
+  Send(1, 8);
+  EXPECT_TRUE(delivery_.has_news());
+  EXPECT_FALSE(delivery_.Announce());
+  EXPECT_FALSE(delivery_.has_news());
+  EXPECT_EQ(delivery_.wake().TakeActivity(0), 1U << kLocalSize);
+  shm::Descriptor done{};
+  done.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
+  delivery_.Deliver(done);
+  EXPECT_TRUE(delivery_.Announce());
+  delivery_.wake().Enter();
+  delivery_.Deliver(done);
+  EXPECT_FALSE(delivery_.Announce());  // the rank is there to see it
+  delivery_.wake().Leave();
+  for (uint32_t i = 0; i <= shm::kLaneSlots / 2; ++i) {
+    Send(1, 8);
+  }
+  EXPECT_TRUE(delivery_.Announce());  // the lane fills up
+}
+
+}  // namespace
+}  // namespace ferry::daemon

@@ -1,0 +1,163 @@
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/staging/copy_pool.h"
+#include "daemon/staging/staging_pool.h"
+#include "tests/daemon/fake_transport.h"
+
+namespace ferry::daemon {
+namespace {
+
+// ---- Staging pool
+// --------------------------------------------------------------------------------
+
+class StagingPoolTest : public testing::Test {
+ protected:
+  std::unique_ptr<StagingPool> Create(uint32_t blocks) {
+    auto pool = StagingPool::Create(transport_, 4096, blocks);
+    EXPECT_TRUE(pool.ok()) << pool.status().ToString();
+    return std::move(*pool);
+  }
+
+  FakeTransport transport_;
+};
+
+TEST_F(StagingPoolTest, HalvesItsBlocksBetweenTheDirections) {
+  const auto pool = Create(4);
+  std::set<std::byte*> bases;
+  for (const StagingUse use : {StagingUse::kOutgoing, StagingUse::kIncoming}) {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(pool->HasFree(use));
+      StagingBlock* block = pool->Take(use);
+      ASSERT_NE(block, nullptr);
+      EXPECT_TRUE(bases.insert(block->base).second);
+      block->base[4095] = std::byte{1};
+    }
+    EXPECT_FALSE(pool->HasFree(use));
+    EXPECT_EQ(pool->Take(use), nullptr);
+  }
+  EXPECT_EQ(pool->busy(), 4U);
+}
+
+TEST_F(StagingPoolTest, LetsPeersReadOnlyWhatLeaves) {
+  const auto pool = Create(2);
+  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kOutgoing)->registration.handle),
+            transport::Access::kRemoteRead);
+  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kIncoming)->registration.handle),
+            transport::Access::kLocal);
+}
+
+TEST_F(StagingPoolTest, UsesATaintedBlockAgainOnceTheNicHasLetGoAndUnderAnotherKey) {
+  const auto pool = Create(2);
+  StagingBlock* block = pool->Take(StagingUse::kOutgoing);
+  const uint64_t key = block->registration.key;
+  transport_.Hold(block->registration.handle);
+  pool->GiveTainted(block);
+  pool->Recycle();
+  EXPECT_EQ(pool->Take(StagingUse::kOutgoing), nullptr);
+  EXPECT_TRUE(pool->has_tainted());
+  transport_.LetGo();
+  pool->Recycle();
+  EXPECT_FALSE(pool->has_tainted());
+  ASSERT_EQ(pool->Take(StagingUse::kOutgoing), block);
+  EXPECT_NE(block->registration.key, key);
+}
+
+TEST_F(StagingPoolTest, SaysWhatIsWrongWithOneBlock) {
+  const auto pool = StagingPool::Create(transport_, 4096, 1);
+  ASSERT_FALSE(pool.ok());
+  EXPECT_EQ(pool.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(pool.status().message().find("staging_blocks is 1"), std::string::npos);
+}
+
+TEST_F(StagingPoolTest, PassesOnWhyTheNicRefusesMemory) {
+  transport_.RefuseMemory();
+  const auto pool = StagingPool::Create(transport_, 4096, 2);
+  ASSERT_FALSE(pool.ok());
+  EXPECT_EQ(pool.status().code(), ErrorCode::kLimitExceeded);
+}
+
+// ---- Copy pool
+// -----------------------------------------------------------------------------------
+
+CopyTask Task(CopyTask::Direction direction, const void* remote, void* local, uint64_t size_bytes) {
+  CopyTask task;
+  task.direction = direction;
+  task.pid = getpid();
+  task.remote_address = reinterpret_cast<uint64_t>(remote);
+  task.local = static_cast<std::byte*>(local);
+  task.size_bytes = size_bytes;
+  task.context = local;
+  return task;
+}
+
+class CopyPoolTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  void CollectAll(CopyPool& pool, std::vector<CopyTask>* done) {
+    while (pool.pending() != 0) {
+      if (pool.Collect([&](const CopyTask& task) { done->push_back(task); }) == 0) {
+        sched_yield();
+      }
+    }
+  }
+
+  std::atomic<uint32_t> notified_{0};
+};
+
+TEST_P(CopyPoolTest, CopiesBothWays) {
+  CopyPool pool(GetParam(), 8, [this] { ++notified_; });
+  const uint64_t remote = 17;
+  uint64_t local = 0;
+  uint64_t other = 0;
+  ASSERT_TRUE(pool.Submit(Task(CopyTask::Direction::kFromProcess, &remote, &local, 8)));
+  std::vector<CopyTask> done;
+  CollectAll(pool, &done);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].result, ErrorCode::kOk);
+  EXPECT_EQ(done[0].context, &local);
+  EXPECT_EQ(local, 17U);
+  ASSERT_TRUE(pool.Submit(Task(CopyTask::Direction::kToProcess, &other, &local, 8)));
+  CollectAll(pool, &done);
+  EXPECT_EQ(other, 17U);
+  EXPECT_EQ(notified_.load(), 2U);
+}
+
+TEST_P(CopyPoolTest, ReportsWhatFails) {
+  CopyPool pool(GetParam(), 8, [] {});
+  uint64_t local = 0;
+  ASSERT_TRUE(pool.Submit(
+      Task(CopyTask::Direction::kFromProcess, reinterpret_cast<const void*>(4096), &local, 8)));
+  std::vector<CopyTask> done;
+  CollectAll(pool, &done);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].result, ErrorCode::kInvalidBuffer);
+}
+
+TEST_P(CopyPoolTest, TakesNoMoreThanItsCapacityAndStaysInOrderOfUse) {
+  constexpr uint32_t kCapacity = 4;
+  CopyPool pool(GetParam(), kCapacity, [] {});
+  std::vector<CopyTask> done;
+  const uint64_t remote = 3;
+  std::vector<uint64_t> local(kCapacity);
+  for (int round = 0; round < 50; ++round) {
+    for (uint64_t& word : local) {
+      word = 0;
+      ASSERT_TRUE(pool.Submit(Task(CopyTask::Direction::kFromProcess, &remote, &word, 8)));
+    }
+    EXPECT_FALSE(pool.Submit(Task(CopyTask::Direction::kFromProcess, &remote, &local[0], 8)));
+    CollectAll(pool, &done);
+    EXPECT_EQ(local, std::vector<uint64_t>(kCapacity, 3));
+  }
+  EXPECT_EQ(done.size(), 50U * kCapacity);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, CopyPoolTest, testing::Values(0U, 1U, 3U));
+
+}  // namespace
+}  // namespace ferry::daemon
