@@ -55,9 +55,9 @@ check_dependencies() {
   layer client engine shm proto gpu_backends common //config:options //config:environment
   layer daemon engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
-    query "somepath(//client:libferry.so, //third_party:grpc + //third_party:spdlog)"
+    query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"
   loaded_only_by transports "//daemon:all"
-  loaded_only_by gpu_backends "//daemon:all + //client:all"
+  loaded_only_by gpu_backends "//daemon:all + //client/core:backends"
 }
 
 # One process per file and core; its tally of warnings in system headers is left out.

@@ -1,5 +1,5 @@
-// Status and StatusOr: how control-path functions report failure. The shape of absl::Status, without
-// Abseil, because libferry must not drag a second Abseil into an application.
+// Status and StatusOr: how control-path functions report failure. The shape of absl::Status,
+// without Abseil, because libferry must not drag a second Abseil into an application.
 #pragma once
 
 #include <optional>

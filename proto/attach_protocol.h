@@ -1,9 +1,9 @@
 // The attach socket: RUN_DIRECTORY/attach.sock, a Unix seqpacket socket that comes before gRPC.
 //
-// It carries what gRPC cannot: the caller's uid (SO_PEERCRED) and file descriptors (SCM_RIGHTS). A rank
-// keeps the connection open for life: its hang-up is the rank's end, the daemon's hang-up the daemon's.
-// One packet is one message; every message starts with AttachHeader, and its answer carries the same
-// `serial`. Only the rank asks; the daemon's only unsolicited message is kGoodbye.
+// It carries what gRPC cannot: the caller's uid (SO_PEERCRED) and file descriptors (SCM_RIGHTS). A
+// rank keeps the connection open for life: its hang-up is the rank's end, the daemon's hang-up the
+// daemon's. One packet is one message; every message starts with AttachHeader, and its answer
+// carries the same `serial`. Only the rank asks; the daemon's only unsolicited message is kGoodbye.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,20 @@ inline constexpr uint32_t kTokenBytes = 32;
 inline constexpr uint32_t kMaxPacketBytes = 1024;
 
 enum class Kind : uint32_t {
-  kAttach = 1,        // AttachRequest -> AttachReply; no descriptors
-  kSegments = 2,      // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd, daemon pidfd]
-  kRegion = 3,        // RegionRequest + [memfd] -> Reply (then Client.RegisterRegion activates it)
-  kPeerInbox = 4,     // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
-  kPeerRegion = 5,    // PeerRequest -> Reply + [memfd]
+  kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
+  kSegments = 2,    // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd,
+                    // daemon pidfd]
+  kRegion = 3,      // RegionRequest + [memfd] -> Reply (then Client.RegisterRegion activates it)
+  kPeerInbox = 4,   // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
+  kPeerRegion = 5,  // PeerRequest -> Reply + [memfd]
   kReply = 6,
   kAttachReply = 7,
-  kGoodbye = 8,       // Reply: the daemon ends this session; `code` and `text` say why
+  kGoodbye = 8,  // Reply: the daemon ends this session; `code` and `text` say why
 };
 
 struct AttachHeader {
   uint64_t magic;
-  uint32_t kind;    // Kind
+  uint32_t kind;  // Kind
   uint32_t serial;
   uint32_t layout_version;
   uint32_t protocol_version;
@@ -46,7 +47,8 @@ struct AttachRequest {
   uint32_t reserved2;
 };
 
-// The first answer: what the rank needs to make its segments. On failure `code` != 0 and `text` says why.
+// The first answer: what the rank needs to make its segments. On failure `code` != 0 and `text`
+// says why.
 struct AttachReply {
   AttachHeader header;
   int32_t code;  // ErrorCode

@@ -1,8 +1,9 @@
-// What the control plane asks of the data plane. One implementation: daemon/progress/progress_plane.h;
-// tests of the control plane use a fake.
+// What the control plane asks of the data plane. One implementation:
+// daemon/progress/progress_plane.h; tests of the control plane use a fake.
 //
-// Calling thread: any control thread. Calls reach the progress thread through its mailbox and return
-// when it has carried them out (microseconds to milliseconds), so a caller may free what it took back.
+// Calling thread: any control thread. Calls reach the progress thread through its mailbox and
+// return when it has carried them out (microseconds to milliseconds), so a caller may free what it
+// took back.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +57,8 @@ class DataPlane {
 
   // Starts serving a rank.
   virtual Status AddSession(std::shared_ptr<Session> session) = 0;
-  // Stops serving it: on return no thread of the data plane touches its segments, its regions or its
-  // process any more, and its pending operations are gone.
+  // Stops serving it: on return no thread of the data plane touches its segments, its regions or
+  // its process any more, and its pending operations are gone.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
 
   // Makes an added region known to the NIC / ends that: on return nothing uses it.
@@ -71,7 +72,8 @@ class DataPlane {
   // A rank is gone (anywhere in the job): the sessions of the job here learn it, their pending
   // operations with it fail with `error`, sleepers wake.
   virtual void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) = 0;
-  // A peer daemon is gone: all its ranks are, with kNodeUnreachable, and operations on the wire fail now.
+  // A peer daemon is gone: all its ranks are, with kNodeUnreachable, and operations on the wire
+  // fail now.
   virtual void NodeFailed(uint64_t incarnation, ErrorCode error) = 0;
   // The job was aborted: every session of it here is poisoned with `error`.
   virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;

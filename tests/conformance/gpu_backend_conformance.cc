@@ -1,8 +1,9 @@
 #include "tests/conformance/gpu_backend_conformance.h"
 
-#include <atomic>
 #include <cstring>
 #include <utility>
+
+#include "shm/atomic.h"
 
 namespace ferry::gpu {
 
@@ -68,11 +69,11 @@ std::unique_ptr<Event> GpuBackendConformance::NewEvent() {
 }
 
 void StoreFromCpu(uint64_t* word, uint64_t value) {
-  std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
+  shm::StoreRelease(*word, value);
 }
 
 uint64_t LoadFromCpu(uint64_t* word) {
-  return std::atomic_ref<uint64_t>(*word).load(std::memory_order_acquire);
+  return shm::LoadAcquire(*word);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuBackendConformance, testing::ValuesIn(ConformanceBackends()),
