@@ -92,6 +92,7 @@ void PrintHelp() {
 
 StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
   std::vector<const char*> pointers;
+  pointers.reserve(flags.size());
   for (const std::string& flag : flags) {
     pointers.push_back(flag.c_str());
   }
@@ -164,7 +165,7 @@ Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& ma
   constexpr std::string_view kReady = "ready\n";
   const bool told =
       !ready.valid() || write(ready.get(), kReady.data(), kReady.size()) > 0 || errno == EPIPE;
-  const Status status =
+  Status status =
       told ? Status() : StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
   ready.Reset();
   if (status.ok()) {

@@ -53,14 +53,13 @@ AttachConnection::AttachConnection(AttachServer& server, UniqueFd socket, pid_t 
       pid_(pid),
       uid_(uid),
       socket_(server.context_, socket.Release()),
-      process_(server.context_),
-      deadline_(server.context_) {}
+      process_(server.context_) {}
 
 // ---- Waiting ----
 
 void AttachConnection::Start() {
-  deadline_.expires_after(std::chrono::milliseconds(server_.attach_timeout_ms_));
-  deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+  deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
+  deadline_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && self->session_ == nullptr && self->socket_.is_open()) {
       self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
     }
@@ -113,7 +112,7 @@ void AttachConnection::Close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
   process_.close(ignored);
-  deadline_.cancel();
+  deadline_.reset();
   session_.reset();
 }
 

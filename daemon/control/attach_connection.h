@@ -7,6 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -53,9 +54,9 @@ class AttachConnection final : public RankConnection,
   const pid_t pid_;
   const uid_t uid_;
   boost::asio::posix::stream_descriptor socket_;
-  boost::asio::posix::stream_descriptor process_;  // pidfd
-  boost::asio::steady_timer deadline_;             // for kAttach
-  std::shared_ptr<Session> session_;               // once attached
+  boost::asio::posix::stream_descriptor process_;      // pidfd
+  std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
+  std::shared_ptr<Session> session_;                   // once attached
 };
 
 }  // namespace ferry::daemon

@@ -20,8 +20,7 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
       attach_timeout_ms_(attach_timeout_ms),
       max_connections_(max_connections),
       daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
-      listener_(context),
-      retry_(context) {}
+      listener_(context) {}
 
 AttachServer::~AttachServer() { Stop(); }
 
@@ -40,7 +39,7 @@ Status AttachServer::Listen(const std::string& path) {
 void AttachServer::Stop() {
   boost::system::error_code ignored;
   listener_.close(ignored);
-  retry_.cancel();
+  retry_.reset();
   for (const auto& connection : std::exchange(connections_, {})) {
     connection->Close();
   }
@@ -61,8 +60,8 @@ void AttachServer::AcceptAll() {
     if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
       // The connection stays in the queue: asking for it at once would only burn the processor.
       spdlog::error("attach socket: out of file descriptors: raise ulimit -n");
-      retry_.expires_after(std::chrono::milliseconds(100));
-      return retry_.async_wait([this](const boost::system::error_code& error) {
+      retry_.emplace(context_, std::chrono::milliseconds(100));
+      return retry_->async_wait([this](const boost::system::error_code& error) {
         if (!error) {
           AcceptAll();
         }

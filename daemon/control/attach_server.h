@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -51,7 +52,7 @@ class AttachServer {
   const uint64_t max_connections_;
   UniqueFd daemon_pidfd_;
   boost::asio::posix::stream_descriptor listener_;
-  boost::asio::steady_timer retry_;
+  std::optional<boost::asio::steady_timer> retry_;  // while we are out of descriptors
   std::set<std::shared_ptr<AttachConnection>> connections_;
 };
 
