@@ -245,7 +245,7 @@ TEST_F(ProgressEagerTest, AFailedNodeFailsReceivesFromItsRanks) {
 
 TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
   config::Options options = FastOptions();
-  options.operation_timeout_ms = 500;
+  options.operation_timeout_ms = 1000;
   Start({1, 1}, options);
   uint64_t word = 0;
   const uint32_t receive = rank(0).Receive(1, 1, Private(&word), sizeof(word));
