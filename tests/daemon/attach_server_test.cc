@@ -81,7 +81,8 @@ class AttachServerTest : public ::testing::Test {
     return loop_->Run([this] { return server_->connections(); });
   }
   // The daemon says why, then hangs up, and lives.
-  void ExpectGoodbye(TestRank& rank, Answer answer, ErrorCode code, const std::string& words) {
+  void ExpectGoodbye(TestRank& rank, const Answer& answer, ErrorCode code,
+                     const std::string& words) {
     EXPECT_EQ(answer.kind(), Kind::kGoodbye);
     EXPECT_EQ(answer.code(), code);
     EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();

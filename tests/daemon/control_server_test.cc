@@ -109,7 +109,7 @@ TEST(ControlServerStopTest, NothingIsLeftBehind) {
 // ---- Jobs ----
 
 TEST_F(ControlServerTest, JobsThatMakeNoSenseAreRefused) {
-  const auto request = [&](const std::string& id, std::vector<uint32_t> node_of_rank) {
+  const auto request = [&](const std::string& id, const std::vector<uint32_t>& node_of_rank) {
     return TestDaemon::JobRequest(id, node_of_rank, {daemon_.address(), "127.0.0.1:9"}, 0);
   };
   ExpectError(daemon_.CreateJob(request("", {0})), ErrorCode::kInvalidArgument, "a job id must be");

@@ -7,7 +7,8 @@ int main(int argc, char** argv) {
   constexpr daemon::Variable kVariables[] = {{"FERRYD_FOR_TEST", "1"}};
   daemon::EnsureEnvironment(argv, kVariables);
   return daemon::RunFerryd(
-      argc, argv, [](const config::Options&, daemon::PlaneHooks) -> StatusOr<daemon::DaemonParts> {
+      argc, argv,
+      [](const config::Options&, const daemon::PlaneHooks&) -> StatusOr<daemon::DaemonParts> {
         daemon::DaemonParts parts;
         parts.data_plane = std::make_unique<daemon::FakeDataPlane>();
         return parts;

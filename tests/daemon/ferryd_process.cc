@@ -24,6 +24,7 @@ FerrydProcess::FerrydProcess(const std::string& directory, const std::vector<std
                                         std::to_string(ready[1])};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) {
     argv.push_back(argument.data());
   }
