@@ -14,6 +14,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "config/environment.h"
+
 namespace ferry::e2e {
 namespace {
 
@@ -65,6 +67,11 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
   }
   mark_ = "XDG_RUNTIME_DIR=" + runtime_directory_;
   variables.insert(variables.end(), {kPath, mark_});
+  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+    if (const auto value = config::FindVariable(config::ProcessEnvironment(), name)) {
+      variables.push_back(std::string(name) + "=" + std::string(*value));
+    }
+  }
   int in[2];
   int out[2];
   int err[2];

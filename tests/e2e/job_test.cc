@@ -1,0 +1,120 @@
+// Whole jobs over the real daemon and the real library.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kHeat[] = "examples/heat2d/heat2d";
+
+std::vector<std::string> Job(std::vector<std::string> flags_and_program) {
+  flags_and_program.insert(flags_and_program.begin(),
+                           {kFerryrun, "--private", "--ferryd", kFerryd, "--no-label"});
+  return flags_and_program;
+}
+
+std::string TempFile(const std::string& name) { return testing::TempDir() + name; }
+
+TEST(JobTest, EveryRankGreetsTheNext) {
+  Command command(Job({"-n", "3", "--nodes", "2", "examples/hello/hello"}));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out), ElementsAre("rank 0 of 3 heard: hello from rank 2",
+                                                   "rank 1 of 3 heard: hello from rank 0",
+                                                   "rank 2 of 3 heard: hello from rank 1"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+class PointToPointTest : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(PointToPointTest, KeepsItsPromises) {
+  std::vector<std::string> arguments = GetParam();
+  arguments.push_back("tests/e2e/ranks/point_to_point");
+  Command command(Job(arguments));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "point_to_point: ok\n");
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, PointToPointTest,
+                         testing::Values(std::vector<std::string>{"-n", "1"},
+                                         std::vector<std::string>{"-n", "2"},
+                                         std::vector<std::string>{"-n", "2", "--nodes", "2"},
+                                         std::vector<std::string>{"-n", "4", "--nodes", "2"}));
+
+class HeatTest : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(HeatTest, EqualsTheSerialSolve) {
+  const std::string picture = TempFile("heat.png");
+  std::filesystem::remove(picture);
+  std::vector<std::string> arguments = GetParam();
+  arguments.insert(arguments.end(), {kHeat, "--iterations", "50", "--output", picture});
+  Command command(Job(arguments));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("largest difference 0 (must be 0)"),
+                                HasSubstr("\n  all "), EndsWith("\ndemo: PASS\n")));
+  EXPECT_TRUE(std::filesystem::exists(picture));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, HeatTest,
+                         testing::Values(std::vector<std::string>{"-n", "1"},
+                                         std::vector<std::string>{"-n", "3"},
+                                         std::vector<std::string>{"-n", "4", "--nodes", "2"},
+                                         std::vector<std::string>{"-n", "3", "--nodes", "3"}));
+
+TEST(HeatImageTest, TakesAnImageOfOddSize) {
+  const std::string image = TempFile("odd.pgm");
+  std::ofstream file(image);
+  file << "P2 7 9 100\n";
+  for (int i = 0; i < 63; ++i) {
+    file << i * 37 % 101 << ' ';
+  }
+  file.close();
+  Command command(Job({"-n", "4", kHeat, "--image", image, "--output", TempFile("odd.png")}));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("heat2d: 7 x 9 points"));
+}
+
+struct BadImage {
+  std::string bytes;
+  std::string message;
+};
+
+TEST(HeatImageTest, SaysWhatIsWrongWithAnImage) {
+  for (const BadImage& bad :
+       {BadImage{"", "the file is empty"}, BadImage{"P5 9 9 255 abc", "truncated: 3 of 81 pixels"},
+        BadImage{"P2 3 3 1 0 0 0 0 1 0 0 0 0",
+                 "3 x 3 is too small: 2 ranks need at least 3 x 4"}}) {
+    const std::string image = TempFile("bad");
+    std::ofstream(image, std::ios::binary) << bad.bytes;
+    Command command(Job({"-n", "2", kHeat, "--image", image}));
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.out, AllOf(HasSubstr("demo: FAIL: " + image), HasSubstr(bad.message)));
+    EXPECT_THAT(result.out, Not(HasSubstr("PASS")));
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace ferry::e2e

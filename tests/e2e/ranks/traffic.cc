@@ -1,0 +1,64 @@
+// Ranks that never stop talking, until something breaks: each sends to the next one of a ring and
+// receives from the previous one. On the first error it prints "rank R: error CODE: text" and ends
+// with status 3.
+//
+//   traffic exchange BYTES    both directions all the time
+//   traffic wait              rank 0 stays away, the others sleep in a receive that never matches
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "ferry/ferry.h"
+#include "tests/e2e/ranks/check.h"
+
+namespace {
+
+void StopOnError(int code) {
+  if (code != FERRY_SUCCESS) {
+    std::printf("rank %d: error %d: %s\n", ferry_rank(), code, ferry_last_error());
+    std::fflush(stdout);
+    std::_Exit(3);
+  }
+}
+
+[[noreturn]] void Exchange(size_t size_bytes) {
+  const int next = (ferry_rank() + 1) % ferry_size();
+  const int previous = (ferry_rank() + ferry_size() - 1) % ferry_size();
+  const std::vector<char> out(size_bytes, 'x');
+  std::vector<char> in(size_bytes);
+  for (long round = 0;; ++round) {
+    ferry_request requests[2];
+    StopOnError(ferry_irecv(in.data(), size_bytes, previous, 0, &requests[0]));
+    StopOnError(ferry_isend(out.data(), size_bytes, next, 0, &requests[1]));
+    StopOnError(ferry_waitall(2, requests, nullptr));
+    if (round == 100) {
+      std::printf("rank %d: under way\n", ferry_rank());
+      std::fflush(stdout);
+    }
+  }
+}
+
+[[noreturn]] void Wait() {
+  std::printf("rank %d: under way\n", ferry_rank());
+  std::fflush(stdout);
+  char message = 0;
+  if (ferry_rank() != 0) {
+    StopOnError(ferry_recv(&message, 1, 0, 0, nullptr));
+  }
+  while (true) {
+    pause();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  if (argc == 3 && argv[1] == std::string_view("exchange")) {
+    Exchange(static_cast<size_t>(std::atol(argv[2])));
+  }
+  Wait();
+}
