@@ -61,14 +61,15 @@ void Mapping::Reset() {
 }
 
 StatusOr<UniqueFd> CreateSealedMemfd(uint64_t size_bytes) {
-  if (size_bytes > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
+  if (size_bytes > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) / 2) {
     return OutOfMemory("ftruncate", size_bytes, EFBIG);
   }
   UniqueFd fd(memfd_create("ferry-device-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) {
     return StatusFromErrno(errno, "memfd_create for the host GPU backend");
   }
-  const auto size = static_cast<off_t>(size_bytes);
+  const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto size = static_cast<off_t>((size_bytes + page_bytes - 1) & ~(page_bytes - 1));
   if (ftruncate(fd.get(), size) != 0) {
     return OutOfMemory("ftruncate", size_bytes, errno);
   }

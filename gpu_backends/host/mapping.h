@@ -35,8 +35,9 @@ class Mapping {
   uint64_t size_bytes_ = 0;
 };
 
-// A memfd of `size_bytes`, zeroed, all pages allocated and charged to the caller, sealed against
-// changes of its size and of its seals. kOutOfMemory if the kernel has no room.
+// A memfd of `size_bytes`, rounded up to pages (as shm/segment.h checks it), zeroed, all pages
+// allocated and charged to the caller, sealed against changes of its size and of its seals.
+// kOutOfMemory if the kernel has no room.
 StatusOr<UniqueFd> CreateSealedMemfd(uint64_t size_bytes);
 
 // Checks a descriptor from another process before it is mapped: it must be a memfd that can no
