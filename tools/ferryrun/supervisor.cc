@@ -16,6 +16,7 @@ namespace ferry::tools {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kCauseWaitMs = 100;
 constexpr size_t kBlockBytes = 16 * 1024;
 constexpr int kDrainBlocks = 64;  // more than a pipe holds
 
@@ -106,9 +107,7 @@ void Supervisor::Poll() {
     fds.push_back({stream.sink->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
   }
   const int ready = poll(fds.data(), fds.size(), PollTimeoutMs());
-  if (ready == 0 && deadline_ns_ != 0 && MonotonicNs() >= deadline_ns_) {
-    phase_ == Phase::kRunning ? Stop(SIGTERM) : Kill();
-  }
+  OnTimeout();
   if (ready <= 0) {
     return;
   }
@@ -129,11 +128,25 @@ void Supervisor::Poll() {
 }
 
 int Supervisor::PollTimeoutMs() const {
-  if (deadline_ns_ == 0) {
-    return -1;
+  uint64_t next_ns = UINT64_MAX;
+  for (const uint64_t time_ns : {deadline_ns_, report_ns_}) {
+    next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
-  return now_ns >= deadline_ns_ ? 0 : static_cast<int>((deadline_ns_ - now_ns) / kNsPerMs + 1);
+  if (next_ns == UINT64_MAX) {
+    return -1;
+  }
+  return now_ns >= next_ns ? 0 : static_cast<int>((next_ns - now_ns) / kNsPerMs + 1);
+}
+
+void Supervisor::OnTimeout() {
+  const uint64_t now_ns = MonotonicNs();
+  if (report_ns_ != 0 && now_ns >= report_ns_) {
+    ReportFailures();
+  }
+  if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
+    phase_ == Phase::kRunning ? Stop(SIGTERM) : Kill();
+  }
 }
 
 void Supervisor::OnSignal(int signal) {
@@ -160,11 +173,12 @@ void Supervisor::OnSignal(int signal) {
 }
 
 void Supervisor::OnChildEnd() {
-  std::vector<uint32_t> ended;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     if (!ranks_[rank].ended && HasEnded(ranks_[rank].pid, &ranks_[rank].end)) {
       ranks_[rank].ended = true;
-      ended.push_back(rank);
+      if (!ranks_[rank].end.ok()) {
+        failed_.push_back(rank);
+      }
     }
   }
   for (size_t i = 0; i < daemons_->size(); ++i) {
@@ -174,33 +188,37 @@ void Supervisor::OnChildEnd() {
       OnDaemonEnd((*daemons_)[i], end);
     }
   }
-  // Of ranks that ended together, one that was killed is the cause; the others saw a peer die.
-  std::stable_partition(ended.begin(), ended.end(),
-                        [this](uint32_t rank) { return ranks_[rank].end.signal != 0; });
-  for (const uint32_t rank : ended) {
-    ReportRankEnd(rank);
+  // Its peers may see that a rank dies, and end, before the kernel is done with it. So a rank that
+  // exited by itself waits for one that was killed, which then is the cause.
+  const auto killed = std::stable_partition(failed_.begin(), failed_.end(), [this](uint32_t rank) {
+    return ranks_[rank].end.signal != 0;
+  });
+  if (killed != failed_.begin() || Running() == 0) {
+    ReportFailures();
+  } else if (!failed_.empty() && report_ns_ == 0) {
+    report_ns_ = MonotonicNs() + kCauseWaitMs * kNsPerMs;
   }
 }
 
-void Supervisor::ReportRankEnd(uint32_t rank) {
-  const ProcessEnd& end = ranks_[rank].end;
-  if (end.ok() || (exit_code_ != 0 && !settings_.keep_going)) {
-    return;
-  }
-  if (exit_code_ == 0) {
-    exit_code_ = ShellCode(end);
-  }
-  std::string text = "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks_[rank].pid) +
-                     ") " + Describe(end);
-  if (!settings_.keep_going && phase_ == Phase::kRunning) {
-    if (const uint32_t others = Running(); others > 0) {
-      text += "; ending the other " + (others > 1 ? std::to_string(others) + " ranks" : "rank");
+// Reports the first failure and ends the other ranks; all failures, if they are to go on.
+void Supervisor::ReportFailures() {
+  report_ns_ = 0;
+  for (const uint32_t rank : std::exchange(failed_, {})) {
+    if (exit_code_ != 0 && !settings_.keep_going) {
+      return;
+    }
+    const ProcessEnd& end = ranks_[rank].end;
+    exit_code_ = exit_code_ == 0 ? ShellCode(end) : exit_code_;
+    std::string text = "rank " + std::to_string(rank) + " (pid " +
+                       std::to_string(ranks_[rank].pid) + ") " + Describe(end);
+    if (!settings_.keep_going && phase_ == Phase::kRunning) {
+      if (const uint32_t others = Running(); others > 0) {
+        text += "; ending the other " + (others > 1 ? std::to_string(others) + " ranks" : "rank");
+      }
+      Stop(SIGTERM);
     }
     Say(text);
-    Stop(SIGTERM);
-    return;
   }
-  Say(text);
 }
 
 void Supervisor::OnDaemonEnd(const PrivateDaemon& daemon, const ProcessEnd& end) {

@@ -59,7 +59,8 @@ class Supervisor {
   int PollTimeoutMs() const;
   void OnSignal(int signal);
   void OnChildEnd();
-  void ReportRankEnd(uint32_t rank);
+  void ReportFailures();
+  void OnTimeout();
   void OnDaemonEnd(const PrivateDaemon& daemon, const ProcessEnd& end);
   void ReadStream(Stream* stream);
   void FlushSinks();
@@ -81,7 +82,9 @@ class Supervisor {
   std::vector<bool> daemon_ended_;
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
-  uint64_t deadline_ns_ = 0;  // when to go one step further in ending the ranks; 0 = never
+  uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
+  std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
+  uint64_t report_ns_ = 0;        // when; 0 = none
   int exit_code_ = 0;
 };
 
