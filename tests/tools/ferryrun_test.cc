@@ -275,7 +275,7 @@ TEST(FerryrunTest, KillsADaemonThatDoesNotStop) {
   Command command(Script({"--grace-ms", "50"}, "exit 0"), {"FAKE_FERRYD=stubborn"});
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.err, HasSubstr("did not stop cleanly: it was killed by SIGKILL"));
+  EXPECT_THAT(result.err, HasSubstr("did not stop as it should: it was killed by SIGKILL"));
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 

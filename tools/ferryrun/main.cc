@@ -101,11 +101,9 @@ void StopPrivateDaemons(uint64_t grace_ms, Daemons* daemons) {
   }
   for (PrivateDaemon& daemon : daemons->processes) {
     const std::string name = daemon.Name();
-    ProcessEnd already;
-    const bool reported = HasEnded(daemon.pid(), &already) && !already.ok();
     const ProcessEnd end = daemon.WaitUntilStopped(grace_ms);
-    if (!end.ok() && !reported) {
-      std::fprintf(stderr, "ferryrun: %s did not stop cleanly: it %s%s\n", name.c_str(),
+    if (!end.ok() && !daemon.end_was_reported()) {
+      std::fprintf(stderr, "ferryrun: %s did not stop as it should: it %s%s\n", name.c_str(),
                    Describe(end).c_str(), daemon.LastWords().c_str());
     }
   }

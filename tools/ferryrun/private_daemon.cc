@@ -92,6 +92,7 @@ StatusOr<PrivateDaemon> PrivateDaemon::Start(const std::string& program, uint32_
 PrivateDaemon::PrivateDaemon(PrivateDaemon&& other) noexcept
     : node_(other.node_),
       pid_(std::exchange(other.pid_, -1)),
+      end_was_reported_(other.end_was_reported_),
       run_directory_(std::move(other.run_directory_)),
       control_address_(std::move(other.control_address_)),
       ready_(std::move(other.ready_)),

@@ -40,6 +40,10 @@ class PrivateDaemon {
   // The last lines that it wrote, each indented, with a line end before each.
   std::string LastWords() const;
 
+  // Whether the user has been told that it ended by itself.
+  bool end_was_reported() const { return end_was_reported_; }
+  void MarkEndReported() { end_was_reported_ = true; }
+
   // Asks it to stop (SIGTERM); WaitUntilStopped kills it once the time is over.
   void AskToStop();
   ProcessEnd WaitUntilStopped(uint64_t timeout_ms);
@@ -50,6 +54,7 @@ class PrivateDaemon {
 
   uint32_t node_ = 0;
   pid_t pid_ = -1;
+  bool end_was_reported_ = false;
   std::string run_directory_;
   std::string control_address_;
   UniqueFd ready_;  // read end: a line once it serves

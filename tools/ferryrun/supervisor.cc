@@ -37,8 +37,7 @@ Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals
       signals_(signals),
       daemons_(daemons),
       out_(STDOUT_FILENO),
-      err_(STDERR_FILENO),
-      daemon_ended_(daemons->size()) {}
+      err_(STDERR_FILENO) {}
 
 Supervisor::~Supervisor() {
   Kill();
@@ -93,7 +92,9 @@ int Supervisor::Run() {
   while (phase_ == Phase::kRunning && (!out_.empty() || !err_.empty())) {
     Poll();
   }
-  const bool daemon_failed = std::count(daemon_ended_.begin(), daemon_ended_.end(), true) > 0;
+  const bool daemon_failed =
+      std::any_of(daemons_->begin(), daemons_->end(),
+                  [](const PrivateDaemon& daemon) { return daemon.end_was_reported(); });
   return exit_code_ == 0 && daemon_failed ? 1 : exit_code_;
 }
 
@@ -181,11 +182,10 @@ void Supervisor::OnChildEnd() {
       }
     }
   }
-  for (size_t i = 0; i < daemons_->size(); ++i) {
+  for (PrivateDaemon& daemon : *daemons_) {
     ProcessEnd end;
-    if (!daemon_ended_[i] && HasEnded((*daemons_)[i].pid(), &end)) {
-      daemon_ended_[i] = true;
-      OnDaemonEnd((*daemons_)[i], end);
+    if (!daemon.end_was_reported() && HasEnded(daemon.pid(), &end)) {
+      OnDaemonEnd(&daemon, end);
     }
   }
   // Its peers may see that a rank dies, and end, before the kernel is done with it. So a rank that
@@ -221,8 +221,9 @@ void Supervisor::ReportFailures() {
   }
 }
 
-void Supervisor::OnDaemonEnd(const PrivateDaemon& daemon, const ProcessEnd& end) {
-  Say(daemon.Name() + " " + Describe(end) + " while the job ran" + daemon.LastWords());
+void Supervisor::OnDaemonEnd(PrivateDaemon* daemon, const ProcessEnd& end) {
+  daemon->MarkEndReported();
+  Say(daemon->Name() + " " + Describe(end) + " while the job ran" + daemon->LastWords());
   // Its ranks learn it from libferry and end by themselves; those that do not are ended.
   if (phase_ == Phase::kRunning && deadline_ns_ == 0) {
     deadline_ns_ = MonotonicNs() + settings_.grace_ms * kNsPerMs;

@@ -61,7 +61,7 @@ class Supervisor {
   void OnChildEnd();
   void ReportFailures();
   void OnTimeout();
-  void OnDaemonEnd(const PrivateDaemon& daemon, const ProcessEnd& end);
+  void OnDaemonEnd(PrivateDaemon* daemon, const ProcessEnd& end);
   void ReadStream(Stream* stream);
   void FlushSinks();
   void DrainStreams();
@@ -79,7 +79,6 @@ class Supervisor {
   StdinForwarder stdin_;
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;
-  std::vector<bool> daemon_ended_;
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
   uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
