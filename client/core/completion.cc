@@ -31,7 +31,9 @@ bool Client::Advance(uint32_t request) {
     case RequestState::kTransferring:
       while (CopyTransfer(request)) {
       }
-      return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete);
+      // Without a daemon nobody tells that the other rank has died, so its chunks may never come.
+      return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete) ||
+             wake_.poison() != ErrorCode::kOk;
     default:
       return wake_.poison() != ErrorCode::kOk;
   }
