@@ -133,7 +133,7 @@ class RankEngine {
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
   shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
   void Enqueue(uint32_t request);
-  void Unchain(uint32_t* first, uint32_t* last, uint32_t request);
+  bool Unchain(uint32_t* first, uint32_t* last, uint32_t request);
   void Unqueue(uint32_t request);
   void FlushQueue(uint32_t destination, Effects& effects);
   void FlushQueues(Effects& effects);

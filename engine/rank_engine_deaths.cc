@@ -60,10 +60,13 @@ void RankEngine::FailIfDead(uint32_t request) {
   } else if (state == RequestState::kPosted) {
     match_.Remove(slot.match_entry);
   } else {
-    statistics_.Add(shm::Statistic::kErrors);
-    if (state == RequestState::kRemoteWait) {
-      Unchain(&view_.layout->control_first, &view_.layout->control_last, request);
+    // The daemon answers every pull that reached it, and until then the NIC may write to the
+    // buffer.
+    if (state == RequestState::kRemoteWait && receive &&
+        !Unchain(&view_.layout->control_first, &view_.layout->control_last, request)) {
+      return;
     }
+    statistics_.Add(shm::Statistic::kErrors);
     AbandonTransfer(request);
   }
   if (state == RequestState::kTransferring) {  // without the lease the rank may be ending it, too

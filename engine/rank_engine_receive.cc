@@ -142,15 +142,16 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
   }
   CountArrival(slot, arrival);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
-  const bool orphan =
-      state != RequestState::kLanded && DeathOf(slot.status_source) != ErrorCode::kOk;
-  if (state == RequestState::kRemoteWait && !orphan) {
-    StagePull(request, effects);
+  if (state == RequestState::kRemoteWait) {
+    StagePull(request, effects);  // from the dead, too: the daemon may hold the data, and answers
   }
   journal_.Commit();
-  if (orphan) [[unlikely]] {
+  if (state != RequestState::kTransferring) {
+    return;
+  }
+  if (DeathOf(slot.status_source) != ErrorCode::kOk) [[unlikely]] {
     FailIfDead(request);  // announced before the death, but the data will not come
-  } else if (state == RequestState::kTransferring) {
+  } else {
     PublishTransfer(request, effects);
   }
 }

@@ -323,22 +323,23 @@ void RankEngine::Unqueue(uint32_t request) {
   journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
 }
 
-// Takes a request out of a chain, in the open transaction. One that is not in it changes nothing.
-void RankEngine::Unchain(uint32_t* first, uint32_t* last, uint32_t request) {
+// Takes a request out of a chain, in the open transaction. False: it is not in it.
+bool RankEngine::Unchain(uint32_t* first, uint32_t* last, uint32_t request) {
   uint32_t previous = 0;
   uint32_t current = *first;
   for (uint32_t n = 0; current != 0 && current != request && n < view_.request_limit; ++n) {
     previous = current;
     current = view_.request(current)->next;
   }
-  if (current != request) {
-    return;
+  if (current != request || request == 0) {
+    return false;
   }
   const uint32_t next = view_.request(request)->next;
   journal_.Set(previous == 0 ? first : &view_.request(previous)->next, next);
   if (next == 0) {
     journal_.Set(last, previous);
   }
+  return true;
 }
 
 }  // namespace ferry::engine
