@@ -55,7 +55,7 @@ template <typename Queue>
 void PushPop(benchmark::State& state) {
   Queue queue;
   Descriptor descriptor{};
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     queue.TryPush(descriptor);
     benchmark::DoNotOptimize(queue.TryPop(&descriptor));
   }
@@ -80,7 +80,7 @@ void RoundTrip(benchmark::State& state) {
     }
   });
   Descriptor descriptor{};
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Until([&] { return there.TryPush(descriptor); });
     Until([&] { return back.TryPop(&descriptor); });
   }
@@ -105,7 +105,7 @@ void Stream(benchmark::State& state) {
     }
   });
   const Descriptor descriptor{};
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Until([&] { return queue.TryPush(descriptor); });
   }
   state.SetItemsProcessed(state.iterations());

@@ -71,7 +71,7 @@ void PostAndMatch(benchmark::State& state) {
   for (int32_t tag = 0; tag < state.range(0); ++tag) {
     queue.Post({0, 1, tag});
   }
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     queue.Post({0, 1, kTag});
     if (!queue.Match({0, 1, kTag})) {
       state.SkipWithError("no match");

@@ -55,7 +55,7 @@ class EventFd {
 template <typename Bell>
 void SignalAwake(benchmark::State& state) {
   Bell bell;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     bell.Signal();
   }
 }
@@ -65,7 +65,7 @@ BENCHMARK(SignalAwake<EventFd>);
 void PublishLane(benchmark::State& state) {
   SegmentMemory memory(sizeof(WakeLayout));
   Wake wake(memory.At<WakeLayout>(0));
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     wake.PublishLane(3);
     benchmark::DoNotOptimize(wake.TakeActivity(0));
   }
@@ -87,7 +87,7 @@ void WakeUpRoundTrip(benchmark::State& state) {
       back.Signal();
     }
   });
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     there.Signal();
     back.Wait();
   }

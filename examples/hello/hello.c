@@ -15,8 +15,7 @@
   } while (0)
 
 int main(void) {
-  char greeting[64];
-  char received[64];
+  int greeter = -1;
   ferry_request request;
 
   CHECK(ferry_init(FERRY_THREAD_SINGLE, NULL));
@@ -25,11 +24,10 @@ int main(void) {
   const int next = (rank + 1) % size;
   const int previous = (rank + size - 1) % size;
 
-  snprintf(greeting, sizeof(greeting), "hello from rank %d", rank);
-  CHECK(ferry_isend(greeting, sizeof(greeting), next, 0, &request));
-  CHECK(ferry_recv(received, sizeof(received), previous, 0, NULL));
+  CHECK(ferry_isend(&rank, sizeof(rank), next, 0, &request));
+  CHECK(ferry_recv(&greeter, sizeof(greeter), previous, 0, NULL));
   CHECK(ferry_wait(&request, NULL));
-  printf("rank %d of %d heard: %s\n", rank, size, received);
+  printf("rank %d of %d: rank %d says hello\n", rank, size, greeter);
 
   CHECK(ferry_finalize());
   return 0;

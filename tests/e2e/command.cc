@@ -44,6 +44,7 @@ std::vector<std::string> ShmEntries() {
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (std::string& string : strings) {
     pointers.push_back(string.data());
   }

@@ -35,9 +35,9 @@ TEST(JobTest, EveryRankGreetsTheNext) {
   Command command(Job({"-n", "3", "--nodes", "2", "examples/hello/hello"}));
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out), ElementsAre("rank 0 of 3 heard: hello from rank 2",
-                                                   "rank 1 of 3 heard: hello from rank 0",
-                                                   "rank 2 of 3 heard: hello from rank 1"));
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("rank 0 of 3: rank 2 says hello", "rank 1 of 3: rank 0 says hello",
+                          "rank 2 of 3: rank 1 says hello"));
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 

@@ -1,6 +1,7 @@
 // ferryctl: asks a ferryd how it is, or to stop. One call per command.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -232,4 +233,11 @@ int Run(int argc, const char* const* argv) {
 }  // namespace
 }  // namespace ferry::tools
 
-int main(int argc, char** argv) { return ferry::tools::Run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return ferry::tools::Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ferryctl: %s\n", error.what());
+    return ferry::tools::kFailure;
+  }
+}

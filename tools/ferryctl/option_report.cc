@@ -50,6 +50,7 @@ class SetBy {
 StatusOr<std::vector<OptionOrigin>> ReportOptions(const std::vector<std::string>& flags,
                                                   const char* const* environment) {
   std::vector<const char*> arguments;
+  arguments.reserve(flags.size());
   for (const std::string& flag : flags) {
     arguments.push_back(flag.c_str());
   }

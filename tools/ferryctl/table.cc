@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <string_view>
 
@@ -57,7 +58,7 @@ std::string BytesText(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  const bool whole = unit == 0 || value >= 99.95 || value == static_cast<uint64_t>(value);
+  const bool whole = unit == 0 || value >= 99.95 || value == std::floor(value);
   char text[32];
   std::snprintf(text, sizeof(text), whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text;

@@ -13,7 +13,7 @@ namespace ferry::tools {
 class LineSplitter {
  public:
   // Longer lines are passed on in pieces (with a label: on lines of their own).
-  static constexpr size_t kMaxLineBytes = 64 * 1024;
+  static constexpr size_t kMaxLineBytes = 1 << 16;
 
   explicit LineSplitter(std::string label) : label_(std::move(label)) {}
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kCauseWaitMs = 100;
-constexpr size_t kBlockBytes = 16 * 1024;
+constexpr size_t kBlockBytes = 1 << 14;
 constexpr int kDrainBlocks = 64;  // more than a pipe holds
 
 std::string Label(uint32_t rank, const SupervisorSettings& settings) {

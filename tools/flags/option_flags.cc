@@ -18,14 +18,17 @@ void AddOptionFlags(CLI::App* app, std::vector<std::string>* flags) {
       std::replace(dashed.begin(), dashed.end(), '_', '-');
       names += "," + dashed;
     }
-    app->add_option_function<std::string>(
-           names, [flags, flag](const std::string& value) { flags->push_back(flag + "=" + value); })
+    app->add_option_function<std::string>(names,
+                                          [flags, flag](const std::string& value) {
+                                            flags->emplace_back(flag).append("=" + value);
+                                          })
         ->group("");
   }
 }
 
 StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
   std::vector<const char*> arguments;
+  arguments.reserve(flags.size());
   for (const std::string& flag : flags) {
     arguments.push_back(flag.c_str());
   }
