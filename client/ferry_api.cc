@@ -306,9 +306,13 @@ int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_requ
 }
 
 int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) {
-  ferry_request request = FERRY_REQUEST_NULL;
-  const int started = ferry_isend(buffer, size_bytes, destination, tag, &request);
-  return started != FERRY_SUCCESS ? started : ferry_wait(&request, nullptr);
+  if (Status check = CheckMessage(buffer, size_bytes, destination, tag, false); !check.ok()) {
+    return Fail(check);
+  }
+  Completion completion;
+  const ErrorCode error =
+      client->Send(ToMessage(buffer, size_bytes, destination, tag), &completion);
+  return Report(error != ErrorCode::kOk ? error : completion.error);
 }
 
 int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status) {

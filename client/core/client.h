@@ -74,6 +74,8 @@ class Client {
   // kLimitExceeded when all request slots are in use; the rank's poison when it has one.
   ErrorCode StartSend(const Message& message, RequestHandle* handle);
   ErrorCode StartReceive(const Message& message, RequestHandle* handle);
+  // A blocking send.
+  ErrorCode Send(const Message& message, Completion* completion);
   // A blocking receive.
   ErrorCode Receive(const Message& message, Completion* completion);
   // Makes a persistent request (kind send or receive) without starting it.
@@ -114,7 +116,8 @@ class Client {
   // progress.cc
   uint32_t Holder() const;
   bool PollOnce();
-  void Perform(engine::Effects& effects);
+  void Perform(engine::Effects& effects, engine::LaneSet* later = nullptr);
+  void AskToAttend(const engine::LaneSet& ranks);
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
   bool HelpBackground();
   void Forget(uint32_t request);
@@ -122,14 +125,14 @@ class Client {
   void NoteTransfers(const engine::Effects& effects);
   void LeaveLibrary();
   template <typename Done>
-  void WaitUntil(Done&& done);
+  void WaitUntil(Done&& done, engine::LaneSet* later = nullptr);
   template <typename Action>
-  ErrorCode UnderLease(Action&& action);
+  ErrorCode UnderLease(Action&& action, engine::LaneSet* later = nullptr);
 
   // point_to_point.cc
   bool SendEager(const Message& message);
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
-  ErrorCode StartSlot(uint32_t request);
+  ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
   bool TryReceiveNow(uint32_t request);
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
 

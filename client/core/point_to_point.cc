@@ -16,11 +16,14 @@ using shm::RequestState;
 // Sends a small message that can leave at once, without a request. The copy into a slab cell
 // happens outside the lease.
 bool Client::SendEager(const Message& message) {
+  const auto destination = static_cast<uint32_t>(message.peer);
+  if (!engine_->LaneIsOpen(destination)) {
+    engine_->OpenLane(destination);  // the first message there
+  }
   if (message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) {
     return false;
   }
-  const engine::SendArguments send{static_cast<uint32_t>(message.peer), message.context,
-                                   message.tag, message.size_bytes};
+  const engine::SendArguments send{destination, message.context, message.tag, message.size_bytes};
   const auto sent = [](bool done) { return done ? ErrorCode::kOk : ErrorCode::kWouldBlock; };
   if (message.size_bytes <= shm::kInlineBytes) {
     return UnderLease([&](engine::Effects& effects) {
@@ -42,10 +45,6 @@ bool Client::SendEager(const Message& message) {
 }
 
 ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
-  const auto destination = static_cast<uint32_t>(message.peer);
-  if (!engine_->LaneIsOpen(destination)) {
-    engine_->OpenLane(destination);
-  }
   if (SendEager(message)) {
     *handle = kCompletedSend;
     return ErrorCode::kOk;
@@ -57,6 +56,26 @@ ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
   }
   *handle = requests_->HandleOf(request);
   return StartSlot(request);
+}
+
+ErrorCode Client::Send(const Message& message, Completion* completion) {
+  if (SendEager(message)) {
+    return ErrorCode::kOk;
+  }
+  uint32_t request = 0;
+  if (const ErrorCode error = Take(message, RequestKind::kSend, &request);
+      error != ErrorCode::kOk) {
+    return error;
+  }
+  engine::LaneSet later;
+  ErrorCode error = StartSlot(request, &later);
+  if (error == ErrorCode::kOk) {
+    WaitUntil([&] { return Advance(request); }, &later);
+    Collect(request, completion);
+  } else {
+    requests_->GiveBack(request);
+  }
+  return error;
 }
 
 // ---- Receiving --------------------------------------------------------------------------------
@@ -159,7 +178,7 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   return ErrorCode::kOk;
 }
 
-ErrorCode Client::StartSlot(uint32_t request) {
+ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   RequestLayout& slot = requests_->Slot(request);
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
   auto* user = reinterpret_cast<std::byte*>(slot.user_address);
@@ -171,7 +190,7 @@ ErrorCode Client::StartSlot(uint32_t request) {
                 slot.size_bytes);
   }
   bool hand_over = false;
-  const ErrorCode error = UnderLease([&](engine::Effects& effects) {
+  const auto start = [&](engine::Effects& effects) {
     if (is_send) {
       engine_->StartSend(request, effects);
       return ErrorCode::kOk;
@@ -179,7 +198,8 @@ ErrorCode Client::StartSlot(uint32_t request) {
     const ErrorCode started = engine_->StartReceive(request, effects);
     hand_over = effects.transfer_count != 0 && slot.size_bytes > worker_min_bytes_;
     return started;
-  });
+  };
+  const ErrorCode error = UnderLease(start, later);
   if (hand_over) {
     // The message was waiting: let the worker copy while the rank computes.
     engine::LaneSet self;
@@ -193,9 +213,6 @@ ErrorCode Client::StartSlot(uint32_t request) {
 
 ErrorCode Client::MakePersistent(const Message& message, RequestKind kind, RequestHandle* handle) {
   uint32_t request = 0;
-  if (kind == RequestKind::kSend && !engine_->LaneIsOpen(static_cast<uint32_t>(message.peer))) {
-    engine_->OpenLane(static_cast<uint32_t>(message.peer));
-  }
   const ErrorCode error = Take(message, kind, &request);
   if (error == ErrorCode::kOk) {
     requests_->Slot(request).flags |= shm::kRequestPersistent;

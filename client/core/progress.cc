@@ -30,26 +30,40 @@ bool Client::PollOnce() {
   return handled != 0;
 }
 
-// Wakes whoever the engine named. Publishing can enter the kernel, so the lease is not held.
-void Client::Perform(engine::Effects& effects) {
+// Wakes whoever the engine named. Publishing can enter the kernel, so the lease is not held. A
+// caller that goes on to wait takes the ranks that need the worker into `later`: most come by
+// themselves in a moment.
+void Client::Perform(engine::Effects& effects, engine::LaneSet* later) {
   effects.lanes.ForEach([this](uint32_t lane) {
     shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).PublishLane(own_lane_);
   });
   effects.wakes.ForEach([this](uint32_t lane) {
     shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).Publish();
   });
+  if (later != nullptr) {
+    effects.urgent.ForEach([later](uint32_t lane) { later->Add(lane); });
+  } else {
+    AskToAttend(effects.urgent);
+  }
+  if (effects.to_daemon) {
+    CallWorker({}, true);
+  }
+  if (effects.self && threads_) {
+    wake_.Publish();
+  }
+}
+
+// Calls the worker for those of the ranks that compute.
+void Client::AskToAttend(const engine::LaneSet& ranks) {
   engine::LaneSet attend;
-  effects.urgent.ForEach([&](uint32_t lane) {
+  ranks.ForEach([&](uint32_t lane) {
     if (lane != own_lane_ &&
         shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).MustAttend()) {
       attend.Add(lane);
     }
   });
-  if (effects.to_daemon || !attend.empty()) {
-    CallWorker(attend, effects.to_daemon);
-  }
-  if (effects.self && threads_) {
-    wake_.Publish();
+  if (!attend.empty()) {
+    CallWorker(attend, false);
   }
 }
 

@@ -8,34 +8,42 @@ namespace ferry::client {
 // Sleeps while waiting for room end after this time: room in a lane is announced, but not by a peer
 // that was killed.
 inline constexpr uint64_t kRoomSleepNs = 1'000'000;
+// Idle polls (pauses, then yields) before a waiting sender calls the worker for a receiver that
+// computes.
+inline constexpr uint32_t kPollsBeforeWorker = 128;
 
 // Runs `action(effects)`, which returns an ErrorCode, as the holder of the progress lease, then
 // does outside it what it asked for. Fails with the rank's poison when the lease's holder is dead.
 template <typename Action>
-ErrorCode Client::UnderLease(Action&& action) {
+ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
   if (!lease_.Acquire(Holder(), &wake_.layout()->poison)) {
     return wake_.poison();
   }
   engine::Effects effects;
   const ErrorCode result = action(effects);
   lease_.Release(Holder());
-  Perform(effects);
+  Perform(effects, later);
   return result;
 }
 
 // Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
-// advance requests; it must become true once the rank is poisoned.
+// advance requests; it must become true once the rank is poisoned. Ranks in `later` that still have
+// not come after a while get the worker.
 template <typename Done>
-void Client::WaitUntil(Done&& done) {
+void Client::WaitUntil(Done&& done, engine::LaneSet* later) {
   if (done()) {
     return;
   }
   wake_.Enter();
   shm::Waiter waiter(wait_policy_);
+  uint32_t idle_polls = 0;
   while (!done()) {
     if (PollOnce() || HelpBackground()) {
       waiter.Reset();
       continue;
+    }
+    if (later != nullptr && ++idle_polls == kPollsBeforeWorker) {
+      AskToAttend(*later);
     }
     if (!waiter.Idle()) {
       continue;

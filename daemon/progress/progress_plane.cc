@@ -48,7 +48,7 @@ ProgressPlane::ProgressPlane(const config::Options& options, std::unique_ptr<Mai
       core_(std::move(core)),
       thread_(std::make_unique<ProgressThread>(
           *core_, *mailbox_,
-          shm::WaitPolicy{static_cast<uint32_t>(options.spin_pauses),
+          shm::WaitPolicy{0,
                           options.daemon_idle_before_sleep_us * kNsPerUs})) {}
 
 ProgressPlane::~ProgressPlane() = default;
