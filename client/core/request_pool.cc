@@ -54,7 +54,8 @@ uint32_t RequestPool::Take() {
   }
   ++in_use_;
   RequestLayout& slot = *view_.request(request);
-  slot.serial = slot.serial == ~uint32_t{0} ? 1 : slot.serial + 1;
+  // Relaxed: a thread whose handle has just ended may still compare its serial with this one.
+  shm::StoreRelaxed(slot.serial, slot.serial == ~uint32_t{0} ? 1 : slot.serial + 1);
   slot.flags = 0;
   slot.descriptor_kind = 0;
   slot.transfer_index = 0;
@@ -97,7 +98,7 @@ uint32_t RequestPool::Resolve(RequestHandle handle) const {
     return 0;
   }
   const RequestLayout& slot = *view_.request(request);
-  return slot.serial == static_cast<uint32_t>(handle >> 32) &&
+  return shm::LoadRelaxed(slot.serial) == static_cast<uint32_t>(handle >> 32) &&
                  shm::LoadRelaxed(slot.state) != static_cast<uint32_t>(RequestState::kFree)
              ? request
              : 0;
