@@ -412,7 +412,10 @@ int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses)
       sentence = ferry_last_error();
     }
   }
-  return result == FERRY_SUCCESS ? result : Fail(static_cast<ErrorCode>(result), sentence.c_str());
+  if (result != FERRY_SUCCESS) {
+    ferry::client::RestoreLastError(std::move(sentence));
+  }
+  return result;
 }
 
 int ferry_waitany(size_t count, ferry_request* requests, int* index, ferry_status* status) {

@@ -1,8 +1,10 @@
 #include "daemon/ferryd.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -201,7 +203,11 @@ void EnsureEnvironment(char** argv, std::span<const Variable> variables) {
     environment.push_back(entry.data());
   }
   environment.push_back(nullptr);
-  execve("/proc/self/exe", argv, environment.data());
+  // By its own path: executed as /proc/self/exe it would be called "exe" in ps and top.
+  std::array<char, PATH_MAX> self{};
+  if (readlink("/proc/self/exe", self.data(), self.size() - 1) > 0) {
+    execve(self.data(), argv, environment.data());
+  }
   std::fprintf(stderr, "ferryd: cannot execute itself anew to set %s: %s\n", added[0].c_str(),
                strerror(errno));
 }

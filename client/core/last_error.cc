@@ -1,6 +1,7 @@
 #include "client/core/last_error.h"
 
 #include <string>
+#include <utility>
 
 namespace ferry::client {
 namespace {
@@ -17,5 +18,7 @@ int Fail(const Status& status) {
 int Fail(ErrorCode code, const char* message) { return Fail(Status(code, message)); }
 
 const char* LastError() { return last_error.c_str(); }
+
+void RestoreLastError(std::string sentence) { last_error = std::move(sentence); }
 
 }  // namespace ferry::client

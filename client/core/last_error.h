@@ -1,6 +1,8 @@
 // The sentence behind the last failing call of a thread (ferry_last_error).
 #pragma once
 
+#include <string>
+
 #include "common/status.h"
 
 namespace ferry::client {
@@ -10,5 +12,7 @@ int Fail(const Status& status);
 int Fail(ErrorCode code, const char* message);
 // Never null.
 const char* LastError();
+// Puts back what LastError said, after calls that failed later.
+void RestoreLastError(std::string sentence);
 
 }  // namespace ferry::client

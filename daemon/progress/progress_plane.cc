@@ -47,9 +47,7 @@ ProgressPlane::ProgressPlane(const config::Options& options, std::unique_ptr<Mai
       worker_(std::move(worker)),
       core_(std::move(core)),
       thread_(std::make_unique<ProgressThread>(
-          *core_, *mailbox_,
-          shm::WaitPolicy{0,
-                          options.daemon_idle_before_sleep_us * kNsPerUs})) {}
+          *core_, *mailbox_, shm::WaitPolicy{0, options.daemon_idle_before_sleep_us * kNsPerUs})) {}
 
 ProgressPlane::~ProgressPlane() = default;
 

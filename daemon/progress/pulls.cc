@@ -16,6 +16,22 @@ constexpr size_t kMaxAnnounced = 64;      // far more than a correct sender's wi
 
 uint64_t ContextOf(const void* piece) { return reinterpret_cast<uint64_t>(piece) | kReadContext; }
 
+// What a pull needs of a transfer slot; the words that claimants contend for stay out of it.
+shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
+  shm::TransferLayout copy{};
+  copy.generation = shm::LoadAcquire(slot.generation);
+  copy.source = {shm::LoadAcquire(slot.source.region), 0, shm::LoadAcquire(slot.source.address)};
+  copy.destination = {shm::LoadAcquire(slot.destination.region), 0,
+                      shm::LoadAcquire(slot.destination.address)};
+  copy.size_bytes = shm::LoadAcquire(slot.size_bytes);
+  copy.source_rank = shm::LoadAcquire(slot.source_rank);
+  copy.remote_key = slot.remote_key;
+  copy.remote_request = slot.remote_request;
+  copy.remote_generation = slot.remote_generation;
+  copy.remote_flags = slot.remote_flags;
+  return copy;
+}
+
 }  // namespace
 
 Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingPool& staging,
@@ -43,7 +59,7 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
       session.inbox_map.base() + shm::InboxTransferOffset(session.local_size));
   // Pairs with RankEngine::DescribePull. Copied once, then checked: others can write to it.
   const uint32_t state = shm::LoadAcquire(transfers[command.transfer].state);
-  const shm::TransferLayout transfer = transfers[command.transfer];
+  const shm::TransferLayout transfer = CopyDescription(transfers[command.transfer]);
   if (state != static_cast<uint32_t>(shm::TransferState::kMatched) ||
       transfer.generation != command.generation) {
     return std::nullopt;  // the rank has given it up meanwhile: its source died

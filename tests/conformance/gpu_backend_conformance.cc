@@ -68,13 +68,9 @@ std::unique_ptr<Event> GpuBackendConformance::NewEvent() {
   return event.ok() ? std::move(*event) : nullptr;
 }
 
-void StoreFromCpu(uint64_t* word, uint64_t value) {
-  shm::StoreRelease(*word, value);
-}
+void StoreFromCpu(uint64_t* word, uint64_t value) { shm::StoreRelease(*word, value); }
 
-uint64_t LoadFromCpu(uint64_t* word) {
-  return shm::LoadAcquire(*word);
-}
+uint64_t LoadFromCpu(uint64_t* word) { return shm::LoadAcquire(*word); }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuBackendConformance, testing::ValuesIn(ConformanceBackends()),
                          [](const auto& info) { return info.param.name; });
