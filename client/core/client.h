@@ -32,6 +32,10 @@ namespace ferry::client {
 inline constexpr uint32_t kUserContext = 0;
 inline constexpr uint32_t kInternalContext = 1;
 
+// Up to this size a copy through the heap beats the pipeline of staging blocks between nodes, which
+// wakes a copy worker on each side.
+inline constexpr uint64_t kBounceMaxBytes = 128 * 1024;
+
 struct Completion {
   int source = 0;
   int tag = 0;
@@ -131,6 +135,7 @@ class Client {
 
   // point_to_point.cc
   bool SendEager(const Message& message);
+  bool WantsBounce(const Message& message, shm::RequestKind kind) const;
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
   bool TryReceiveNow(uint32_t request);

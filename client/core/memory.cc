@@ -61,8 +61,6 @@ StatusOr<void*> Memory::AllocateHost(uint64_t size_bytes) {
                       std::to_string(heap_.size_bytes()) +
                       " free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)");
   }
-  // Zeroed here, and so its pages are this rank's from now on.
-  std::memset(heap_.base() + offset, 0, size_bytes);
   return static_cast<void*>(heap_.base() + offset);
 }
 
@@ -98,7 +96,11 @@ StatusOr<void*> Memory::Allocate(uint64_t size_bytes, MemoryKind kind, int devic
     return AllocateDevice(size_bytes, device);
   }
   StatusOr<void*> pointer = AllocateHost(size_bytes);
-  if (!pointer.ok() || kind == MemoryKind::kHost) {
+  if (!pointer.ok()) {
+    return pointer;
+  }
+  std::memset(*pointer, 0, size_bytes);  // and so its pages are this rank's from now on
+  if (kind == MemoryKind::kHost) {
     return pointer;
   }
   if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {

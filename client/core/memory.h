@@ -53,7 +53,7 @@ class Memory {
     uint64_t size_bytes;
   };
 
-  StatusOr<void*> AllocateHost(uint64_t size_bytes);
+  StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
   Status Announce(uint32_t region, uint64_t size_bytes, int fd, uint32_t kind, int device,

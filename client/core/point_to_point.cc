@@ -148,6 +148,18 @@ ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* reque
   return error;
 }
 
+// Whether a block of the heap should stand in for the message's private memory: where nobody else
+// may reach that, for sends, whose data others fetch, and for receives that the daemon may have to
+// fill; and for messages between nodes that are sooner copied here than staged by both daemons.
+bool Client::WantsBounce(const Message& message, RequestKind kind) const {
+  if (!private_reachable_ &&
+      (kind == RequestKind::kSend || peers_.rank_of_local.size() != size())) {
+    return true;
+  }
+  return message.peer >= 0 && !peers_.by_rank[static_cast<uint32_t>(message.peer)].local &&
+         message.size_bytes <= kBounceMaxBytes;
+}
+
 ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind kind) {
   RequestLayout& slot = requests_->Slot(request);
   slot.kind = static_cast<uint32_t>(kind);
@@ -161,18 +173,15 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   slot.status_tag = message.tag;
   slot.message_bytes = message.size_bytes;
   shm::StoreRelaxed(slot.error, 0);
-  // Where nobody else may reach private memory, a block of the heap stands in for it: for sends,
-  // whose data others fetch, and for receives that the daemon may have to fill.
-  const bool needs_bounce = slot.buffer.region == 0 && !private_reachable_ &&
-                            message.size_bytes > eager_max_bytes_ &&
-                            (kind == RequestKind::kSend || peers_.rank_of_local.size() != size());
-  if (needs_bounce) {
+  if (slot.buffer.region == 0 && message.size_bytes > eager_max_bytes_ &&
+      WantsBounce(message, kind)) {
     void* block = memory_->AllocateBounce(message.size_bytes);
-    if (block == nullptr) {
+    if (block != nullptr) {
+      slot.flags |= shm::kRequestBounce;
+      slot.buffer = memory_->regions().Find(block, message.size_bytes);
+    } else if (!private_reachable_) {
       return ErrorCode::kOutOfMemory;
     }
-    slot.flags |= shm::kRequestBounce;
-    slot.buffer = memory_->regions().Find(block, message.size_bytes);
   }
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));
   return ErrorCode::kOk;
