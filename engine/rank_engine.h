@@ -162,6 +162,7 @@ class RankEngine {
   void StagePull(uint32_t request, Effects& effects);
   bool TryStagePull(uint32_t request, Effects& effects);
   void FlushControl(Effects& effects);
+  shm::Path PathOf(const shm::RequestLayout& slot, const Arrival& arrival) const;
   void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
 
   // Deaths (rank_engine_deaths.cc).

@@ -263,31 +263,36 @@ void RankEngine::FlushControl(Effects& effects) {
   }
 }
 
-void RankEngine::CountArrival(const RequestLayout& slot, const Arrival& arrival) {
+// The way that the matched message's data takes.
+shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) const {
   using shm::Path;
-  const Descriptor& d = arrival.descriptor;
-  Path path = Path::kInline;
-  switch (static_cast<DescriptorKind>(d.kind)) {
+  const uint8_t flags = arrival.descriptor.flags;
+  switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
     case DescriptorKind::kEager:
-      path = (d.flags & shm::kFlagCell) != 0 ? Path::kCell : Path::kInline;
-      break;
+      if (arrival.lane == view_.inbox.local_size) {
+        return Path::kPacket;
+      }
+      return (flags & shm::kFlagCell) != 0 ? Path::kCell : Path::kInline;
     case DescriptorKind::kRts: {
       const shm::TransferLayout* transfer =
           peers_.by_rank[arrival.source].inbox.transfer(slot.transfer_index);
       const bool heaps =
           transfer != nullptr && transfer->source.region != 0 && slot.buffer.region != 0;
-      path = heaps ? Path::kHeapCopy : Path::kProcessVm;
-      break;
+      return heaps ? Path::kHeapCopy : Path::kProcessVm;
     }
     default:
-      path = (d.flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0 ? Path::kStaged
-                                                                                 : Path::kRdma;
-      break;
+      if ((flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0) {
+        return Path::kStaged;
+      }
+      return (slot.flags & shm::kRequestBounce) != 0 ? Path::kBounce : Path::kRdma;
   }
+}
+
+void RankEngine::CountArrival(const RequestLayout& slot, const Arrival& arrival) {
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   statistics_.Add(shm::Statistic::kMessagesReceived);
   statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
-  statistics_.AddMessage(path, size_bytes);
+  statistics_.AddMessage(PathOf(slot, arrival), size_bytes);
   if (runner_ == Runner::kWorker) {
     statistics_.Add(shm::Statistic::kWorkerMatches);
   }

@@ -36,16 +36,18 @@ enum class Statistic : uint32_t {
   kPathRdmaBytes = 15,
   kPathStagedMessages = 16,
   kPathStagedBytes = 17,
-  kChunksCopiedByRank = 18,
-  kChunksCopiedByWorker = 19,
-  kSendsQueued = 20,
-  kUnexpectedMessages = 21,
-  kWorkerMatches = 22,
-  kLeaseHandovers = 23,
-  kErrors = 24,
+  kPathPacketMessages = 18,
+  kPathPacketBytes = 19,
+  kChunksCopiedByRank = 20,
+  kChunksCopiedByWorker = 21,
+  kSendsQueued = 22,
+  kUnexpectedMessages = 23,
+  kWorkerMatches = 24,
+  kLeaseHandovers = 25,
+  kErrors = 26,
 };
 
-inline constexpr uint32_t kStatisticCount = 25;
+inline constexpr uint32_t kStatisticCount = 27;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 
@@ -66,9 +68,10 @@ enum class Path : uint32_t {
   kCell = 1,       // through a slab cell of the lane
   kHeapCopy = 2,   // same node, both buffers in heaps: one memcpy
   kProcessVm = 3,  // same node, private memory: process_vm_readv or writev
-  kBounce = 4,     // same node, private memory: through a heap block of Ferry's own
+  kBounce = 4,     // other node: into a heap block that stands in for private memory
   kRdma = 5,       // other node: straight between the buffers
   kStaged = 6,     // other node: through pinned staging memory
+  kPacket = 7,     // other node: with the packet that announces it
 };
 
 class Statistics {
@@ -104,6 +107,6 @@ class Statistics {
   uint64_t* words_ = nullptr;
 };
 
-static_assert(Statistics::BytesOf(Path::kStaged) == Statistic::kPathStagedBytes);
+static_assert(Statistics::BytesOf(Path::kPacket) == Statistic::kPathPacketBytes);
 
 }  // namespace ferry::shm

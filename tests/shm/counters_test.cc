@@ -27,9 +27,10 @@ TEST(StatisticsTest, IdsStayWhereTheyAre) {
   EXPECT_EQ(static_cast<uint32_t>(Statistic::kMessagesSent), 0U);
   EXPECT_EQ(static_cast<uint32_t>(Statistic::kPathInlineMessages), 4U);
   EXPECT_EQ(static_cast<uint32_t>(Statistic::kPathStagedBytes), 17U);
-  EXPECT_EQ(static_cast<uint32_t>(Statistic::kErrors), 24U);
+  EXPECT_EQ(static_cast<uint32_t>(Statistic::kPathPacketBytes), 19U);
+  EXPECT_EQ(static_cast<uint32_t>(Statistic::kErrors), 26U);
   EXPECT_STREQ(StatisticLabels()[0].name, "messages_sent");
-  EXPECT_STREQ(StatisticLabels()[24].name, "errors");
+  EXPECT_STREQ(StatisticLabels()[26].name, "errors");
 }
 
 TEST(StatisticsTest, PathsCountMessagesAndBytes) {
