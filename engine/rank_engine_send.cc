@@ -101,7 +101,9 @@ bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effe
     return false;
   }
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kEager, view_.rank, send);
-  std::memcpy(descriptor.payload, data, send.size_bytes);
+  if (send.size_bytes != 0) {  // then `data` may be null
+    std::memcpy(descriptor.payload, data, send.size_bytes);
+  }
   const bool pushed = Push(send.destination, descriptor, effects);
   return pushed && journal_.Commit();
 }

@@ -193,7 +193,7 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   auto* user = reinterpret_cast<std::byte*>(slot.user_address);
   if (is_send && slot.size_bytes <= shm::kInlineBytes) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
-    std::memcpy(slot.payload, user, slot.size_bytes);
+    std::copy_n(user, slot.size_bytes, reinterpret_cast<std::byte*>(slot.payload));
   } else if (is_send && (slot.flags & shm::kRequestBounce) != 0) {
     std::memcpy(memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address, user,
                 slot.size_bytes);

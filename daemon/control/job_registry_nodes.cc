@@ -26,9 +26,8 @@ Status OtherIncarnation(const Job& job, uint32_t node) {
 }
 
 std::vector<std::byte> Bytes(const std::string& text) {
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
 }
 
 }  // namespace

@@ -71,9 +71,8 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
   }
   mark_ = "XDG_RUNTIME_DIR=" + runtime_directory_;
   variables.insert(variables.end(), {kPath, mark_});
-  variables.push_back(
-      kNoLeakCheck +
-      config::FindVariable(config::ProcessEnvironment(), "ASAN_OPTIONS").value_or(""));
+  const auto asan = config::FindVariable(config::ProcessEnvironment(), "ASAN_OPTIONS");
+  variables.push_back(kNoLeakCheck + std::string(asan.value_or("")));
   for (const char* name : {"TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const auto value = config::FindVariable(config::ProcessEnvironment(), name)) {
       variables.push_back(std::string(name) + "=" + std::string(*value));
