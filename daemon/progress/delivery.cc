@@ -1,5 +1,6 @@
 #include "daemon/progress/delivery.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -80,7 +81,7 @@ bool Delivery::TryPush(const Descriptor& descriptor, std::span<const std::byte> 
   Descriptor pushed = descriptor;
   if (IsKind(descriptor, DescriptorKind::kEager)) {
     pushed.flags = 0;
-    std::memcpy(pushed.payload, data.data(), data.size());
+    std::copy(data.begin(), data.end(), reinterpret_cast<std::byte*>(pushed.payload));
   }
   if (!lane_.TryPush(pushed)) {
     return false;

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <thread>
@@ -37,7 +38,7 @@ class ProgressTransferTest : public PlaneTest {
     EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
     const uint64_t arrived = std::min(size_bytes, capacity_bytes);
     const std::byte* where = memory.destination_in_heap ? rank(1).heap() + 64 : got.data();
-    EXPECT_EQ(std::memcmp(where, sent.data(), arrived), 0);
+    EXPECT_TRUE(std::equal(where, where + arrived, sent.data()));
   }
   bool AllIdle() {
     return Eventually([&] {
