@@ -102,8 +102,9 @@ Status AttachConnection::Connect(const std::string& run_directory, uint64_t time
 }
 
 Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t request_bytes,
-                                  std::vector<int> descriptors, void* reply, size_t reply_bytes,
-                                  attach::Kind reply_kind, std::vector<UniqueFd>* received) {
+                                  const std::vector<int>& descriptors, void* reply,
+                                  size_t reply_bytes, attach::Kind reply_kind,
+                                  std::vector<UniqueFd>* received) {
   std::lock_guard lock(mutex_);
   auto* header = static_cast<attach::AttachHeader*>(request);
   *header = {attach::kMagic, static_cast<uint32_t>(kind), next_serial_++, kLayoutVersion,
@@ -171,11 +172,11 @@ StatusOr<attach::AttachReply> AttachConnection::Attach(const attach::AttachReque
 }
 
 StatusOr<AttachAnswer> AttachConnection::Ask(attach::Kind kind, void* request, size_t request_bytes,
-                                             std::vector<int> descriptors) {
+                                             const std::vector<int>& descriptors) {
   attach::Reply reply{};
   AttachAnswer answer;
-  FERRY_RETURN_IF_ERROR(Exchange(kind, request, request_bytes, std::move(descriptors), &reply,
-                                 sizeof(reply), attach::Kind::kReply, &answer.descriptors));
+  FERRY_RETURN_IF_ERROR(Exchange(kind, request, request_bytes, descriptors, &reply, sizeof(reply),
+                                 attach::Kind::kReply, &answer.descriptors));
   FERRY_RETURN_IF_ERROR(CheckReply(reply.code, reply.text));
   answer.size_bytes = reply.size_bytes;
   return answer;

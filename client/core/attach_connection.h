@@ -42,10 +42,10 @@ class AttachConnection {
 
  private:
   Status Exchange(attach::Kind kind, void* request, size_t request_bytes,
-                  std::vector<int> descriptors, void* reply, size_t reply_bytes,
+                  const std::vector<int>& descriptors, void* reply, size_t reply_bytes,
                   attach::Kind reply_kind, std::vector<UniqueFd>* received);
   StatusOr<AttachAnswer> Ask(attach::Kind kind, void* request, size_t request_bytes,
-                             std::vector<int> descriptors);
+                             const std::vector<int>& descriptors);
 
   std::mutex mutex_;
   UniqueFd socket_;

@@ -192,7 +192,7 @@ Status Client::Health() const {
   if (code == ErrorCode::kOk) {
     return {};
   }
-  const Status reason = watcher_->reason();
+  Status reason = watcher_->reason();
   if (!reason.ok()) {
     return reason;
   }

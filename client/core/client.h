@@ -34,7 +34,7 @@ inline constexpr uint32_t kInternalContext = 1;
 
 // Up to this size a copy through the heap beats the pipeline of staging blocks between nodes, which
 // wakes a copy worker on each side.
-inline constexpr uint64_t kBounceMaxBytes = 128 * 1024;
+inline constexpr uint64_t kBounceMaxBytes = uint64_t{128} * 1024;
 
 struct Completion {
   int source = 0;
