@@ -1,11 +1,13 @@
-/* Ping-pong latency and windowed bandwidth between ranks 0 and 1, after OSU's osu_latency and
- * osu_bw.
+/* Ping-pong latency and windowed bandwidth between pairs of ranks (0 and 1, 2 and 3, ...), after
+ * OSU's osu_latency and osu_bw.
  *
- *   p2p [MEMORY [SCALE]]
+ *   p2p MEMORY BATCH_MICROSECONDS BYTES...
  *
- * MEMORY is private (the default), heap or device. SCALE multiplies the number of rounds, in
- * percent. Rank 0 prints one line per size: "latency BYTES MICROSECONDS" (one way) and "bandwidth
- * BYTES MEGABYTES_PER_SECOND" (10^6), each the median of several batches.
+ * MEMORY is private, heap or device. The even rank of each pair prints, for each size, "latency
+ * BUFFERS BYTES MICROSECONDS" (one way) and "bandwidth BUFFERS BYTES MEGABYTES_PER_SECOND" (10^6),
+ * each the median of several batches of about the given length. BUFFERS is "touched" when the
+ * sender rewrites every byte before it sends and the receiver looks at every byte, both within the
+ * time that is measured, and "untouched" when neither does.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -13,12 +15,20 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim.h"
+#include "benchmarks/common/shim.h"
 
-enum { kBatches = 9, kWindow = 64, kMaxBytes = 4 << 20 };
+enum { kBatches = 7, kMaxWindow = 64, kMinWindow = 8, kWindowBytes = 16 << 20, kPageBytes = 4096 };
+enum { kMaxRounds = 100000 };
 
-static const size_t kSizes[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, kMaxBytes};
-enum { kSizeCount = sizeof(kSizes) / sizeof(kSizes[0]) };
+typedef struct {
+  int sends_first; /* the even rank of the pair */
+  int peer;
+  int touch;
+  size_t size;
+  int window;
+  char* buffers; /* `window` of them */
+  char* answer;
+} Pair;
 
 static double Now(void) {
   struct timespec now;
@@ -32,122 +42,151 @@ static int CompareDoubles(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static double Median(double* values) {
-  qsort(values, kBatches, sizeof(values[0]), CompareDoubles);
-  return values[kBatches / 2];
+static void Write(const Pair* pair, char* buffer, int value) {
+  if (pair->touch) {
+    memset(buffer, value & 0xff, pair->size);
+  }
 }
 
-/* Rounds in a batch: about as long for every size. */
-static int Rounds(size_t size, int scale) {
-  const int rounds = size <= 4096 ? 2000 : size <= 65536 ? 400 : size <= 262144 ? 100 : 20;
-  const int scaled = rounds * scale / 100;
-  return scaled > 0 ? scaled : 1;
+/* Every byte is compared with its neighbour: as fast a way to read them all as there is. */
+static void Read(const Pair* pair, const char* buffer, int value) {
+  if (pair->touch &&
+      (buffer[0] != (char)(value & 0xff) || memcmp(buffer, buffer + 1, pair->size - 1) != 0)) {
+    fprintf(stderr, "p2p: wrong data in a message of %zu bytes\n", pair->size);
+    exit(1);
+  }
 }
 
-static void PingPong(int rank, char* buffer, size_t size) {
-  if (rank == 0) {
-    Send(buffer, size, 1);
-    Receive(buffer, size, 1);
+static void PingPong(const Pair* pair, int round) {
+  char* buffer = pair->buffers;
+  if (pair->sends_first) {
+    Write(pair, buffer, round);
+    Send(buffer, pair->size, pair->peer);
+    Receive(buffer, pair->size, pair->peer);
+    Read(pair, buffer, round + 1);
   } else {
-    Receive(buffer, size, 0);
-    Send(buffer, size, 0);
+    Receive(buffer, pair->size, pair->peer);
+    Read(pair, buffer, round);
+    Write(pair, buffer, round + 1);
+    Send(buffer, pair->size, pair->peer);
   }
 }
 
-static double Latency(int rank, char* buffer, size_t size, int rounds) {
-  double batches[kBatches];
-  for (int batch = -1; batch < kBatches; ++batch) { /* batch -1 warms up */
-    const double start = Now();
-    for (int i = 0; i < rounds; ++i) {
-      PingPong(rank, buffer, size);
-    }
-    if (batch >= 0) {
-      batches[batch] = (Now() - start) / (2.0 * rounds);
-    }
-  }
-  return Median(batches);
-}
-
-/* Rank 0 sends windows of messages; rank 1 answers each window with eight bytes. */
-static void Window(int rank, char* buffer, size_t size, char* answer) {
-  Request requests[kWindow];
-  for (int i = 0; i < kWindow; ++i) {
-    if (rank == 0) {
-      StartSend(buffer, size, 1, &requests[i]);
+/* One rank sends a window of messages; the other answers it with eight bytes. */
+static void Window(const Pair* pair, int round) {
+  Request requests[kMaxWindow];
+  for (int i = 0; i < pair->window; ++i) {
+    char* buffer = pair->buffers + (size_t)i * pair->size;
+    if (pair->sends_first) {
+      Write(pair, buffer, round + i);
+      StartSend(buffer, pair->size, pair->peer, &requests[i]);
     } else {
-      StartReceive(buffer, size, 0, &requests[i]);
+      StartReceive(buffer, pair->size, pair->peer, &requests[i]);
     }
   }
-  WaitAll(kWindow, requests);
-  if (rank == 0) {
-    Receive(answer, 8, 1);
-  } else {
-    Send(answer, 8, 0);
-  }
-}
-
-static double Bandwidth(int rank, char* buffer, size_t size, char* answer, int rounds) {
-  const int windows = rounds / 20 + 1;
-  double batches[kBatches];
-  for (int batch = -1; batch < kBatches; ++batch) {
-    const double start = Now();
-    for (int i = 0; i < windows; ++i) {
-      Window(rank, buffer, size, answer);
-    }
-    if (batch >= 0) {
-      batches[batch] = (double)windows * kWindow * (double)size / (Now() - start);
-    }
-  }
-  return Median(batches);
-}
-
-/* One exchange whose content is looked at: a benchmark of wrong data would be worth nothing. */
-static void Verify(int rank, char* buffer, size_t size) {
-  memset(buffer, rank == 0 ? 0x5a : 0, size);
-  if (rank == 0) {
-    Send(buffer, size, 1);
+  WaitAll(pair->window, requests);
+  if (pair->sends_first) {
+    Receive(pair->answer, 8, pair->peer);
     return;
   }
-  Receive(buffer, size, 0);
-  for (size_t i = 0; i < size; ++i) {
-    if (buffer[i] != 0x5a) {
-      fprintf(stderr, "p2p: byte %zu of %zu is wrong\n", i, size);
-      exit(1);
-    }
+  for (int i = 0; i < pair->window; ++i) {
+    Read(pair, pair->buffers + (size_t)i * pair->size, round + i);
   }
+  Send(pair->answer, 8, pair->peer);
 }
 
-int main(int argc, char** argv) {
-  const char* memory = argc > 1 ? argv[1] : "private";
-  const int scale = argc > 2 ? atoi(argv[2]) : 100;
-  int rank = 0;
-  int ranks = 0;
-  Start(&rank, &ranks);
-  if (ranks != 2) {
-    fprintf(stderr, "p2p: runs on 2 ranks, not on %d\n", ranks);
-    return 2;
+/* The sender's number of rounds, so that both ranks of a pair do the same. */
+static int Agree(const Pair* pair, int rounds) {
+  int64_t* word = (int64_t*)(void*)pair->answer;
+  if (pair->sends_first) {
+    *word = rounds;
+    Send(word, sizeof(*word), pair->peer);
+  } else {
+    Receive(word, sizeof(*word), pair->peer);
   }
-  char* buffer = Allocate(memory, kMaxBytes);
-  char* answer = Allocate(memory, 4096);
-  if (buffer == NULL || answer == NULL) {
-    fprintf(stderr, "p2p: no memory\n");
-    return 1;
+  return (int)*word;
+}
+
+static double Repeat(const Pair* pair, void (*round)(const Pair*, int), int rounds) {
+  const double start = Now();
+  for (int i = 0; i < rounds; ++i) {
+    round(pair, i);
   }
-  memset(buffer, 1, kMaxBytes);
-  memset(answer, 1, 4096);
-  for (int i = 0; i < kSizeCount; ++i) {
-    const size_t size = kSizes[i];
-    const int rounds = Rounds(size, scale);
-    Verify(rank, buffer, size);
+  return (Now() - start) / rounds;
+}
+
+/* Seconds a round takes: the median over batches. What warms up also says how long one takes. */
+static double Measure(const Pair* pair, void (*round)(const Pair*, int), double batch_s) {
+  int rounds = 1;
+  double round_s = Repeat(pair, round, rounds);
+  for (int again = 1; again && rounds < kMaxRounds;) {
+    again = Agree(pair, rounds * round_s < batch_s / 4);
+    rounds *= again ? 4 : 1;
+    round_s = again ? Repeat(pair, round, rounds) : round_s;
+  }
+  rounds = Agree(pair, batch_s / round_s < kMaxRounds ? (int)(batch_s / round_s) + 1 : kMaxRounds);
+  double batches[kBatches];
+  for (int batch = 0; batch < kBatches; ++batch) {
+    batches[batch] = Repeat(pair, round, rounds);
+  }
+  qsort(batches, kBatches, sizeof(batches[0]), CompareDoubles);
+  return batches[kBatches / 2];
+}
+
+static void MeasureSize(Pair* pair, double batch_s) {
+  const char* names[] = {"untouched", "touched"};
+  for (pair->touch = 1; pair->touch >= 0; --pair->touch) {
     Barrier();
-    const double seconds = Latency(rank, buffer, size, rounds);
+    const double latency_s = Measure(pair, PingPong, batch_s) / 2;
     Barrier();
-    const double rate = Bandwidth(rank, buffer, size, answer, rounds);
-    if (rank == 0) {
-      printf("latency %zu %.3f\nbandwidth %zu %.1f\n", size, seconds * 1e6, size, rate / 1e6);
+    const double window_s = Measure(pair, Window, batch_s);
+    if (pair->sends_first) {
+      printf("latency %s %zu %.4f\nbandwidth %s %zu %.2f\n", names[pair->touch], pair->size,
+             latency_s * 1e6, names[pair->touch], pair->size,
+             pair->window * (double)pair->size / window_s / 1e6);
       fflush(stdout);
     }
   }
+}
+
+static int WindowFor(size_t size) {
+  const size_t fitting = kWindowBytes / size;
+  return fitting > kMaxWindow ? kMaxWindow : fitting < kMinWindow ? kMinWindow : (int)fitting;
+}
+
+int main(int argc, char** argv) {
+  int rank = 0;
+  int ranks = 0;
+  Start(&rank, &ranks);
+  if (argc < 4 || ranks % 2 != 0) {
+    fprintf(stderr, "usage: p2p MEMORY BATCH_MICROSECONDS BYTES..., on an even number of ranks\n");
+    return 2;
+  }
+  size_t all_bytes = 0;
+  for (int i = 3; i < argc; ++i) {
+    const size_t size = strtoull(argv[i], NULL, 10);
+    if (size == 0) {
+      fprintf(stderr, "p2p: \"%s\" is no size\n", argv[i]);
+      return 2;
+    }
+    const size_t bytes = size * (size_t)WindowFor(size);
+    all_bytes = bytes > all_bytes ? bytes : all_bytes;
+  }
+  Pair pair = {.sends_first = rank % 2 == 0, .peer = rank ^ 1};
+  pair.buffers = Allocate(argv[1], (all_bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
+  pair.answer = Allocate(argv[1], kPageBytes);
+  if (pair.buffers == NULL || pair.answer == NULL) {
+    fprintf(stderr, "p2p: no memory\n");
+    return 1;
+  }
+  memset(pair.buffers, 1, all_bytes);
+  memset(pair.answer, 1, kPageBytes);
+  for (int i = 3; i < argc; ++i) {
+    pair.size = strtoull(argv[i], NULL, 10);
+    pair.window = WindowFor(pair.size);
+    MeasureSize(&pair, strtod(argv[2], NULL) * 1e-6);
+  }
+  Barrier();
   Finish();
   return 0;
 }

@@ -1,0 +1,122 @@
+"""How a benchmark is run by Ferry and by the MPI libraries that are installed beside it.
+
+A benchmark in C includes benchmarks/common/shim.h; Bazel builds it for Ferry, compiler wrappers for the
+others. Libraries take turns within each repetition, so that a disturbance of the machine hits all of them
+alike. Only figures of one run should be compared.
+"""
+
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+
+FERRYRUN = "out/bin/tools/ferryrun/ferryrun"
+TIMEOUT_S = 300
+
+# Where the ranks are, and how many. A layout may hold more than two ranks for two cores.
+RANKS = {"same_node": 2, "same_node_private": 2, "oversubscribed": 4, "tcp": 2}
+LAYOUTS = list(RANKS)
+TITLES = {
+    "same_node": "two ranks on one node",
+    "same_node_private": "two ranks on one node, private memory",
+    "oversubscribed": "four ranks on two cores, two pairs at once",
+    "tcp": "two nodes over loopback TCP",
+}
+
+# Root may run Open MPI only when it says so twice.
+OPEN_MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+OPEN_MPI = ["mpirun.openmpi", "--oversubscribe"]
+OPEN_MPI_MORE = {
+    "oversubscribed": ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"],
+    "tcp": ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"],
+}
+MPICH = ["mpiexec.mpich"]
+MPICH_ENVIRONMENT = {"tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}}
+
+
+class Library:
+    """A way to run a program: the library's name, the program built for it, and for a layout the launcher
+    and added environment."""
+
+    def __init__(self, name, program, launcher):
+        self.name = name
+        self.program = program
+        self.launcher = launcher
+
+    def run(self, layout, arguments, environment=None):
+        """The program's standard output; RuntimeError with its last words when it fails."""
+        command, added = self.launcher(layout)
+        command = command + ["-n", str(RANKS[layout]), self.program] + arguments
+        cores = sorted(os.sched_getaffinity(0))[:2] if layout == "oversubscribed" else None
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, **added, **(environment or {})}, start_new_session=True,
+                              preexec_fn=lambda: cores and os.sched_setaffinity(0, cores)) as process:
+            try:
+                output, errors = process.communicate(timeout=TIMEOUT_S)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise RuntimeError(f"{self.name}: no end after {TIMEOUT_S} s") from None
+                raise
+        if process.returncode != 0:
+            raise RuntimeError(f"{self.name}: code {process.returncode}: {errors.strip()[-500:]}")
+        return output
+
+
+def ferry(program):
+    """Ferry's way to run what Bazel built; exits when that is not there."""
+    for path in (FERRYRUN, program):
+        if not os.path.exists(path):
+            sys.exit(f"no {path}: run ./dev bench NAME in the root of the workspace")
+    where = {"tcp": ["--nodes", "2"]}
+    return Library("Ferry", program,
+                   lambda layout: ([FERRYRUN, "--no-label"] + where.get(layout, ["--private"]), {}))
+
+
+def peers(source, folder):
+    """The MPI libraries that are installed, each with `source` compiled for it in `folder`."""
+    found = []
+    for name, wrapper, launcher in (
+            ("Open MPI", "mpicc.openmpi",
+             lambda layout: (OPEN_MPI + OPEN_MPI_MORE.get(layout, []), OPEN_MPI_ENVIRONMENT)),
+            ("MPICH", "mpicc.mpich", lambda layout: (MPICH, MPICH_ENVIRONMENT.get(layout, {})))):
+        if shutil.which(wrapper) is None:
+            print(f"{name} is not installed ({wrapper}): left out", file=sys.stderr)
+            continue
+        program = os.path.join(folder, os.path.basename(source) + "." + wrapper)
+        # gcc takes MPICH's MPI_STATUSES_IGNORE for an array of no elements.
+        subprocess.run([wrapper, "-O2", "-I.", "-Wno-stringop-overflow", "-DBENCH_MPI", source, "-o",
+                        program], check=True)
+        found.append(Library(name, program, launcher))
+    return found
+
+
+def show(progress):
+    """One line that is written over, for somebody who waits."""
+    if sys.stderr.isatty():
+        print(f"\r{progress:78}\r", end="", file=sys.stderr, flush=True)
+
+
+def take_turns(libraries, repetitions, title, run):
+    """Calls run(library), which returns {key: figure}, for each library in turn. Returns the medians
+    {library name: {key: figure}}; a library that fails is reported and left out."""
+    samples = defaultdict(lambda: defaultdict(list))
+    failed = set()
+    for repetition in range(repetitions):
+        for library in libraries:
+            if library.name in failed:
+                continue
+            show(f"{title}: {repetition + 1} of {repetitions}, {library.name}")
+            try:
+                for key, value in run(library).items():
+                    samples[library.name][key].append(value)
+            except RuntimeError as error:
+                print(f"\n{error}", file=sys.stderr)
+                failed.add(library.name)
+    show("")
+    return {name: {key: statistics.median(values) for key, values in figures.items()}
+            for name, figures in samples.items() if name not in failed}

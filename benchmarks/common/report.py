@@ -1,0 +1,112 @@
+"""Tables and JSON rows of the benchmarks.
+
+A row is Ferry's figure for one thing that was measured, with its peers' of the same run:
+    {benchmark, layout, size_bytes, metric, unit, ferry, peers: {name: value}, ratio_to_best_peer}
+The ratio is Ferry's figure over the best peer's: below 1 is better for a latency, above 1 for the rest.
+"""
+
+import json
+import os
+import platform
+import subprocess
+
+METRICS = ("latency", "bandwidth", "rate", "overlap")
+
+
+class Row:
+    """One figure beside its peers'. `ferry` is None, or a name is not in `peers`, when that run failed."""
+
+    def __init__(self, benchmark, layout, size_bytes, metric, unit, figures):
+        assert metric in METRICS, metric
+        self.benchmark = benchmark
+        self.layout = layout
+        self.size_bytes = size_bytes
+        self.metric = metric
+        self.unit = unit
+        self.ferry = figures.get("Ferry")
+        self.peers = {name: value for name, value in figures.items() if name != "Ferry"}
+
+    def ratio(self):
+        """Ferry's figure over the best peer's; None without both."""
+        if self.ferry is None or not self.peers:
+            return None
+        best = (min if self.metric == "latency" else max)(self.peers.values())
+        return self.ferry / best if best else None
+
+    def as_json(self):
+        return {"benchmark": self.benchmark, "layout": self.layout, "size_bytes": self.size_bytes,
+                "metric": self.metric, "unit": self.unit, "ferry": self.ferry, "peers": self.peers,
+                "ratio_to_best_peer": self.ratio()}
+
+
+def write_json(path, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump([row.as_json() for row in rows], file, indent=1)
+        file.write("\n")
+
+
+def size_text(size):
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} {unit}"
+        size //= 1024
+    return f"{size} GiB"
+
+
+def figure_text(value):
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def table(cells):
+    """A Markdown table, aligned for reading as text too: the first row is the header."""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ["| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths)) + " |"
+             for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def comparison(groups):
+    """A table of rows by size. `groups` is {title: rows}: further groups stand to the right of the first,
+    for the same sizes, their titles in the header."""
+    first = next(iter(groups.values()))
+    names = list(dict.fromkeys(name for rows in groups.values() for row in rows for name in row.peers))
+    header = ["size"]
+    for title in groups:
+        suffix = f", {title}" if title else ""
+        header += [f"{name}{suffix}" for name in ["Ferry"] + names] + ["ratio"]
+    cells = [header]
+    for index, row in enumerate(first):
+        line = [size_text(row.size_bytes)]
+        for rows in groups.values():
+            line.append(figure_text(rows[index].ferry))
+            line += [figure_text(rows[index].peers.get(name)) for name in names]
+            line.append(figure_text(rows[index].ratio()))
+        cells.append(line)
+    return table(cells)
+
+
+def describe_machine():
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+                if line.startswith("model name")), platform.machine())
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
+                            check=False).stdout.strip() or "unknown"
+    return f"{cpu}, {os.cpu_count()} cores, Linux {platform.release()}; commit {commit}"
+
+
+def publish(text, rows, output=None, json_path=None):
+    """Prints the tables, and writes what was asked for (the usual options --output and --json)."""
+    print(text, end="")
+    if output:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    if json_path:
+        write_json(json_path, rows)
+
+
+def add_options(parser):
+    """The options that every benchmark has."""
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, as JSON rows")
+    parser.add_argument("--output", metavar="FILE", help="write the tables there too, as Markdown")

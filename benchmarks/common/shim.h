@@ -1,0 +1,110 @@
+/* The few calls that a benchmark needs, by Ferry, or by MPI when BENCH_MPI is defined. Nothing else
+ * differs between the two programs. Every failure ends the process with a message. */
+#ifndef BENCHMARKS_COMMON_SHIM_H_
+#define BENCHMARKS_COMMON_SHIM_H_
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kTag = 7 };
+
+#if defined(BENCH_MPI)
+
+#include <mpi.h>
+
+#define BENCH_CHECK(call)                               \
+  do {                                                  \
+    if ((call) != MPI_SUCCESS) {                        \
+      fprintf(stderr, "benchmark: %s failed\n", #call); \
+      exit(1);                                          \
+    }                                                   \
+  } while (0)
+
+typedef MPI_Request Request;
+
+static inline void Start(int* rank, int* size) {
+  BENCH_CHECK(MPI_Init(NULL, NULL));
+  BENCH_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, rank));
+  BENCH_CHECK(MPI_Comm_size(MPI_COMM_WORLD, size));
+}
+static inline void Finish(void) { BENCH_CHECK(MPI_Finalize()); }
+static inline void Barrier(void) { BENCH_CHECK(MPI_Barrier(MPI_COMM_WORLD)); }
+
+static inline void Send(const void* buffer, size_t size, int peer) {
+  BENCH_CHECK(MPI_Send(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD));
+}
+static inline void Receive(void* buffer, size_t size, int peer) {
+  BENCH_CHECK(MPI_Recv(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+static inline void StartSend(const void* buffer, size_t size, int peer, Request* request) {
+  BENCH_CHECK(MPI_Isend(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, request));
+}
+static inline void StartReceive(void* buffer, size_t size, int peer, Request* request) {
+  BENCH_CHECK(MPI_Irecv(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, request));
+}
+static inline void WaitAll(int count, Request* requests) {
+  BENCH_CHECK(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
+}
+static inline void* Allocate(const char* memory, size_t size) {
+  if (strcmp(memory, "private") != 0) {
+    fprintf(stderr, "benchmark: MPI has no %s memory\n", memory);
+    exit(2);
+  }
+  return aligned_alloc(4096, size);
+}
+
+#else
+
+#include "ferry/ferry.h"
+
+#define BENCH_CHECK(call)                                                \
+  do {                                                                   \
+    if ((call) != FERRY_SUCCESS) {                                       \
+      fprintf(stderr, "benchmark: %s: %s\n", #call, ferry_last_error()); \
+      exit(1);                                                           \
+    }                                                                    \
+  } while (0)
+
+typedef ferry_request Request;
+
+static inline void Start(int* rank, int* size) {
+  BENCH_CHECK(ferry_init(FERRY_THREAD_SINGLE, NULL));
+  *rank = ferry_rank();
+  *size = ferry_size();
+}
+static inline void Finish(void) { BENCH_CHECK(ferry_finalize()); }
+static inline void Barrier(void) { BENCH_CHECK(ferry_barrier()); }
+
+static inline void Send(const void* buffer, size_t size, int peer) {
+  BENCH_CHECK(ferry_send(buffer, size, peer, kTag));
+}
+static inline void Receive(void* buffer, size_t size, int peer) {
+  BENCH_CHECK(ferry_recv(buffer, size, peer, kTag, NULL));
+}
+static inline void StartSend(const void* buffer, size_t size, int peer, Request* request) {
+  BENCH_CHECK(ferry_isend(buffer, size, peer, kTag, request));
+}
+static inline void StartReceive(void* buffer, size_t size, int peer, Request* request) {
+  BENCH_CHECK(ferry_irecv(buffer, size, peer, kTag, request));
+}
+static inline void WaitAll(int count, Request* requests) {
+  BENCH_CHECK(ferry_waitall((size_t)count, requests, NULL));
+}
+static inline void* Allocate(const char* memory, size_t size) {
+  void* buffer = NULL;
+  if (strcmp(memory, "private") == 0) {
+    return aligned_alloc(4096, size);
+  }
+  const int device = strcmp(memory, "device") == 0;
+  if (!device && strcmp(memory, "heap") != 0) {
+    fprintf(stderr, "benchmark: %s is no memory: private, heap or device\n", memory);
+    exit(2);
+  }
+  BENCH_CHECK(ferry_alloc(size, device ? FERRY_MEMORY_DEVICE : FERRY_MEMORY_HOST, 0, &buffer));
+  return buffer;
+}
+
+#endif
+
+#endif /* BENCHMARKS_COMMON_SHIM_H_ */
