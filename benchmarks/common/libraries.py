@@ -89,8 +89,8 @@ def peers(source, folder):
             continue
         program = os.path.join(folder, os.path.basename(source) + "." + wrapper)
         # gcc takes MPICH's MPI_STATUSES_IGNORE for an array of no elements.
-        subprocess.run([wrapper, "-O2", "-I.", "-Wno-stringop-overflow", "-DBENCH_MPI", source, "-o",
-                        program], check=True)
+        subprocess.run([wrapper, "-O2", "-I.", "-Wno-stringop-overflow", "-D_GNU_SOURCE", "-DBENCH_MPI",
+                        source, "-o", program], check=True)
         found.append(Library(name, program, launcher))
     return found
 

@@ -1,13 +1,13 @@
 /* Ping-pong latency and windowed bandwidth between pairs of ranks (0 and 1, 2 and 3, ...), after
  * OSU's osu_latency and osu_bw.
  *
- *   p2p MEMORY BATCH_MICROSECONDS BYTES...
+ *   p2p MEMORY bind|float BATCH_MICROSECONDS BYTES...
  *
- * MEMORY is private, heap or device. The even rank of each pair prints, for each size, "latency
- * BUFFERS BYTES MICROSECONDS" (one way) and "bandwidth BUFFERS BYTES MEGABYTES_PER_SECOND" (10^6),
- * each the median of several batches of about the given length. BUFFERS is "touched" when the
- * sender rewrites every byte before it sends and the receiver looks at every byte, both within the
- * time that is measured, and "untouched" when neither does.
+ * MEMORY is private, heap or device. "bind" gives each rank a core of its own. The even rank of
+ * each pair prints, for each size, "latency BUFFERS BYTES MICROSECONDS" (one way) and "bandwidth
+ * BUFFERS BYTES MEGABYTES_PER_SECOND" (10^6), each the median of several batches of about the given
+ * length. BUFFERS is "touched" when the sender rewrites every byte before it sends and the receiver
+ * looks at every byte, both within the time that is measured, and "untouched" when neither does.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -158,12 +158,17 @@ int main(int argc, char** argv) {
   int rank = 0;
   int ranks = 0;
   Start(&rank, &ranks);
-  if (argc < 4 || ranks % 2 != 0) {
-    fprintf(stderr, "usage: p2p MEMORY BATCH_MICROSECONDS BYTES..., on an even number of ranks\n");
+  if (argc < 5 || ranks % 2 != 0) {
+    fprintf(
+        stderr,
+        "usage: p2p MEMORY bind|float BATCH_MICROSECONDS BYTES..., on an even number of ranks\n");
     return 2;
   }
+  if (strcmp(argv[2], "bind") == 0) {
+    Bind(rank, ranks);
+  }
   size_t all_bytes = 0;
-  for (int i = 3; i < argc; ++i) {
+  for (int i = 4; i < argc; ++i) {
     const size_t size = strtoull(argv[i], NULL, 10);
     if (size == 0) {
       fprintf(stderr, "p2p: \"%s\" is no size\n", argv[i]);
@@ -181,10 +186,10 @@ int main(int argc, char** argv) {
   }
   memset(pair.buffers, 1, all_bytes);
   memset(pair.answer, 1, kPageBytes);
-  for (int i = 3; i < argc; ++i) {
+  for (int i = 4; i < argc; ++i) {
     pair.size = strtoull(argv[i], NULL, 10);
     pair.window = WindowFor(pair.size);
-    MeasureSize(&pair, strtod(argv[2], NULL) * 1e-6);
+    MeasureSize(&pair, strtod(argv[3], NULL) * 1e-6);
   }
   Barrier();
   Finish();
