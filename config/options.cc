@@ -92,7 +92,7 @@ constexpr Option kTable[] = {
            "Block size of the pipeline between nodes, for memory that the network cannot reach "
            "directly."),
     Number(Group::kMessages, "staging_blocks", &Options::staging_blocks, "blocks", 2, 4096,
-           "How many such blocks of pinned memory a daemon holds."),
+           "How many such blocks a job gets on each node, once it needs them."),
     Number(Group::kMessages, "copy_workers", &Options::copy_workers, "threads", 0, 64,
            "Threads of the daemon that copy into and out of staging blocks; 0 leaves the copies "
            "to the progress thread."),

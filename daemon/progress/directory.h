@@ -14,6 +14,7 @@
 
 #include "daemon/progress/data_plane.h"
 #include "daemon/progress/delivery.h"
+#include "daemon/staging/copier.h"
 #include "daemon/worker/attend_flag.h"
 #include "shm/lane.h"
 #include "shm/wake.h"
@@ -104,6 +105,8 @@ struct Job {
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
   std::vector<uint32_t> rank_of_local;            // by local index, for this node
   uint32_t remote_ranks = 0;
+  std::shared_ptr<Copier> copier;  // for private memory of its ranks
+  StagingPool* staging = nullptr;  // of the depot; null until it is needed
 
   bool IsRank(uint32_t rank) const { return rank < plan.size(); }
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }

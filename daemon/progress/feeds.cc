@@ -87,20 +87,29 @@ bool Feeds::MayBegin(const Feed& feed) const {
 
 // Begins as many blocks as there are and may be.
 void Feeds::Step(FeedId id, Feed& feed, uint64_t now_ns) {
+  if (feed.queued || !MayBegin(feed)) {
+    return;
+  }
+  if (const ErrorCode error = depot_.Provide(&feed.job->staging, *feed.job->copier);
+      error != ErrorCode::kOk) {
+    Cancel(id, feed, error, now_ns);
+    return;
+  }
+  auto& waiters = feed.job->staging->waiters(StagingUse::kOutgoing);
   while (!feed.queued && MayBegin(feed)) {
-    if (!wants_block_.empty() || !BeginBlock(id, feed, now_ns)) {
-      wants_block_.push_back(id);
+    if (!waiters.empty() || !BeginBlock(id, feed, now_ns)) {
+      waiters.push_back(static_cast<uint64_t>(id));
       feed.queued = true;
     }
   }
 }
 
 bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
-  StagingBlock* staging = staging_.Take(StagingUse::kOutgoing);
+  StagingBlock* staging = feed.job->staging->Take(StagingUse::kOutgoing);
   if (staging == nullptr) {
     return false;
   }
-  const uint64_t longest = staging_.block_bytes();
+  const uint64_t longest = depot_.block_bytes();
   const uint64_t wanted = feed.begun_bytes == 0 ? std::max<uint64_t>(longest / 4, 1) : longest;
   const FeedBlockId block_id = blocks_.Insert();
   Block& block = *blocks_.Find(block_id);
@@ -111,16 +120,13 @@ bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
   block.size_bytes = static_cast<uint32_t>(std::min(wanted, feed.size_bytes - feed.begun_bytes));
   CopyTask task;
   task.direction = CopyTask::Direction::kFromProcess;
+  task.lane = feed.rank->session->local_index;
   task.pid = feed.rank->session->pid;
   task.remote_address = feed.address + block.offset;
   task.local = staging->base;
   task.size_bytes = block.size_bytes;
   task.context = &block;
-  if (!copies_.Submit(task)) {
-    staging_.Give(staging);
-    blocks_.Erase(block_id);
-    return false;
-  }
+  (void)feed.job->copier->Submit(task);  // there is room for every block
   ++feed.copying;
   feed.begun_bytes += block.size_bytes;
   feed.heard_ns = now_ns;
@@ -139,7 +145,9 @@ void Feeds::OnCopied(const CopyTask& task, uint64_t now_ns) {
     Announce(feed, block, now_ns);
     return;
   }
-  staging_.Give(block.staging);
+  if (!task.abandoned) {
+    feed.job->staging->Give(block.staging);
+  }
   blocks_.Erase(block.self);
   Cancel(id, feed, task.result, now_ns);
 }
@@ -169,7 +177,7 @@ void Feeds::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
   }
   feed.heard_ns = now_ns;
   feed.done_bytes += block->size_bytes;
-  staging_.Give(block->staging);
+  feed.job->staging->Give(block->staging);
   blocks_.Erase(block_id);
   --feed.announced;
   Step(id, feed, now_ns);
@@ -177,9 +185,16 @@ void Feeds::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
 }
 
 void Feeds::Advance(uint64_t now_ns) {
-  while (!wants_block_.empty() && staging_.HasFree(StagingUse::kOutgoing)) {
-    const FeedId id = wants_block_.front();
-    wants_block_.pop_front();
+  for (const auto& pool : depot_.pools()) {
+    Advance(*pool, now_ns);
+  }
+}
+
+void Feeds::Advance(StagingPool& pool, uint64_t now_ns) {
+  auto& waiters = pool.waiters(StagingUse::kOutgoing);
+  while (!waiters.empty() && pool.HasFree(StagingUse::kOutgoing)) {
+    const FeedId id{waiters.front()};
+    waiters.pop_front();
     Feed* feed = feeds_.Find(id);
     if (feed == nullptr) {
       continue;
@@ -187,7 +202,7 @@ void Feeds::Advance(uint64_t now_ns) {
     feed->queued = false;
     if (MayBegin(*feed) && BeginBlock(id, *feed, now_ns) && MayBegin(*feed)) {
       feed->queued = true;  // for the next one, behind the other feeds
-      wants_block_.push_back(id);
+      waiters.push_back(static_cast<uint64_t>(id));
     }
   }
 }
@@ -226,9 +241,9 @@ void Feeds::TakeBack(FeedId id, Feed& feed, Reuse reuse) {
   blocks_.ForEach([&](FeedBlockId block_id, Block& block) {
     if (block.feed == id && block.announced) {
       if (reuse == Reuse::kAtOnce) {
-        staging_.Give(block.staging);
+        feed.job->staging->Give(block.staging);
       } else {
-        staging_.GiveTainted(block.staging);
+        feed.job->staging->GiveTainted(block.staging);
       }
       blocks_.Erase(block_id);
       --feed.announced;

@@ -10,13 +10,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 
 #include "common/slot_map.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/outbound.h"
-#include "daemon/staging/copy_pool.h"
-#include "daemon/staging/staging_pool.h"
+#include "daemon/staging/copier.h"
+#include "daemon/staging/staging_depot.h"
 
 namespace ferry::daemon {
 
@@ -26,8 +25,8 @@ enum class FeedBlockId : uint64_t {};
 class Feeds {
  public:
   // All outlive this.
-  Feeds(Outbound& outbound, StagingPool& staging, CopyPool& copies, uint64_t timeout_ns)
-      : outbound_(outbound), staging_(staging), copies_(copies), timeout_ns_(timeout_ns) {}
+  Feeds(Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
+      : outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
 
   // Notes what `rank` offers now by that request, in place of what it offered by it before.
   void OnOffer(ServedRank& rank, uint32_t request, const Offer& offer);
@@ -69,7 +68,7 @@ class Feeds {
     uint64_t done_bytes = 0;
     uint32_t copying = 0;    // blocks that copy workers fill
     uint32_t announced = 0;  // blocks that the peer may read
-    bool queued = false;     // in wants_block_
+    bool queued = false;     // among the waiters of its job's staging memory
     bool cancelled = false;  // no more blocks; waits for the peer's result
     uint64_t heard_ns = 0;   // when the peer, or a copy worker, last did something
   };
@@ -88,6 +87,7 @@ class Feeds {
   void Step(FeedId id, Feed& feed, uint64_t now_ns);
   bool MayBegin(const Feed& feed) const;
   bool BeginBlock(FeedId id, Feed& feed, uint64_t now_ns);
+  void Advance(StagingPool& pool, uint64_t now_ns);
   void Announce(const Feed& feed, const Block& block, uint64_t now_ns);
   void Cancel(FeedId id, Feed& feed, ErrorCode error, uint64_t now_ns);
   enum class Reuse { kAtOnce, kUnderAnotherKey };
@@ -95,12 +95,10 @@ class Feeds {
   void EndIfDone(FeedId id, Feed& feed);
 
   Outbound& outbound_;
-  StagingPool& staging_;
-  CopyPool& copies_;
+  StagingDepot& depot_;
   const uint64_t timeout_ns_;
   SlotMap<FeedId, Feed> feeds_;
   SlotMap<FeedBlockId, Block> blocks_;
-  std::deque<FeedId> wants_block_;
 };
 
 }  // namespace ferry::daemon

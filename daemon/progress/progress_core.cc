@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kPollBudget = 64;
 constexpr uint32_t kCommandBudget = 32;   // of one rank in one turn
-constexpr uint32_t kParkedCopies = 64;    // beside those of staging blocks
 constexpr uint64_t kRetryNs = 1'000'000;  // for what nobody announces: a rank making room
 constexpr uint64_t kChecksPerTimeout = 8;
 
@@ -27,27 +26,27 @@ StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
                       " bytes, the data plane needs " + std::to_string(longest) +
                       ": raise TransportOptions::receive_buffer_bytes");
   }
+  // Each job gets its own when it needs some; a daemon that could give none should say so now.
   StatusOr<std::unique_ptr<StagingPool>> staging =
       StagingPool::Create(*transport, options.staging_block_bytes, options.staging_blocks);
   FERRY_RETURN_IF_ERROR(staging.status());
-  return std::unique_ptr<ProgressCore>(new ProgressCore(options, std::move(transport),
-                                                        std::move(*staging), worker,
-                                                        std::move(hooks), std::move(ring)));
+  (*staging)->Close();
+  return std::unique_ptr<ProgressCore>(
+      new ProgressCore(options, std::move(transport), worker, std::move(hooks), std::move(ring)));
 }
 
 ProgressCore::ProgressCore(const CoreOptions& options,
-                           std::unique_ptr<transport::Transport> transport,
-                           std::unique_ptr<StagingPool> staging, WorkerClient& worker,
+                           std::unique_ptr<transport::Transport> transport, WorkerClient& worker,
                            PlaneHooks hooks, std::function<void()> ring)
     : options_(options),
       hooks_(std::move(hooks)),
       worker_(worker),
-      staging_(std::move(staging)),
+      depot_(*transport, options.staging_block_bytes, options.staging_blocks),
       transport_(std::move(transport)),
-      copies_(options.copy_workers, options.staging_blocks + kParkedCopies, std::move(ring)),
+      copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
       outbound_(*transport_, directory_),
-      pulls_(*transport_, outbound_, *staging_, copies_, options.operation_timeout_ns),
-      feeds_(outbound_, *staging_, copies_, options.operation_timeout_ns),
+      pulls_(*transport_, outbound_, depot_, options.operation_timeout_ns),
+      feeds_(outbound_, depot_, options.operation_timeout_ns),
       commands_(outbound_, pulls_, feeds_),
       arrivals_(directory_, outbound_, pulls_, feeds_) {}
 
@@ -59,7 +58,7 @@ ProgressCore::~ProgressCore() = default;
 uint32_t ProgressCore::Turn(uint64_t now_ns) {
   now_ns_ = now_ns;
   auto done = static_cast<uint32_t>(transport_->Poll(*this, kPollBudget, now_ns));
-  done += copies_.Collect([this](const CopyTask& task) { OnCopied(task); });
+  done += copies_->Collect(*this);
   outbound_.Flush(now_ns);
   pulls_.Advance(now_ns);
   feeds_.Advance(now_ns);
@@ -169,7 +168,7 @@ void ProgressCore::Wake() {
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
   bool retry = !transport_->capabilities().wait_fd;
-  bool check = !pulls_.empty() || !feeds_.empty() || staging_->has_tainted() || !abandoned_.empty();
+  bool check = !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() || !abandoned_.empty();
   for (const auto& rank : directory_.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
@@ -184,7 +183,7 @@ void ProgressCore::CheckDeadlines() {
   next_check_ns_ = now_ns_ + options_.operation_timeout_ns / kChecksPerTimeout;
   pulls_.CheckDeadlines(now_ns_);
   feeds_.CheckDeadlines(now_ns_);
-  staging_->Recycle();
+  depot_.Recycle(now_ns_);
   std::erase_if(abandoned_, [this](const Abandoned& entry) {
     return now_ns_ >= entry.not_before_ns &&
            transport_->DeregisterMemory(entry.region.registration.handle).code() !=

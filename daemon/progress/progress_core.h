@@ -20,7 +20,7 @@
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/rank_commands.h"
 #include "daemon/staging/copy_pool.h"
-#include "daemon/staging/staging_pool.h"
+#include "daemon/staging/staging_depot.h"
 #include "daemon/worker/worker_client.h"
 #include "transports/api/transport.h"
 
@@ -34,7 +34,7 @@ struct CoreOptions {
   uint64_t max_parked_bytes = 256 << 20;  // of one rank
 };
 
-class ProgressCore final : private transport::CompletionSink {
+class ProgressCore final : private transport::CompletionSink, private CopySink {
  public:
   // `worker` and what `ring` refers to outlive this. `ring` (any thread) ends a sleep.
   static StatusOr<std::unique_ptr<ProgressCore>> Create(
@@ -54,7 +54,7 @@ class ProgressCore final : private transport::CompletionSink {
   const transport::Transport& transport() const { return *transport_; }
 
   // As in DataPlane.
-  Status AddJob(const JobPlan& plan) { return directory_.AddJob(plan); }
+  Status AddJob(const JobPlan& plan);
   void RemoveJob(const std::string& job_id);
   Status CheckSession(const Session& session) { return directory_.CheckSession(session); }
   // After CheckSession.
@@ -79,16 +79,16 @@ class ProgressCore final : private transport::CompletionSink {
 
  private:
   ProgressCore(const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
-               std::unique_ptr<StagingPool> staging, WorkerClient& worker, PlaneHooks hooks,
-               std::function<void()> ring);
+               WorkerClient& worker, PlaneHooks hooks, std::function<void()> ring);
 
   // transport::CompletionSink.
   void OnReceive(transport::PeerId sender, std::span<const std::byte> message) override;
   void OnComplete(uint64_t context, ErrorCode code) override;
+  // CopySink.
+  void OnCopied(const CopyTask& task) override;
 
   uint32_t Serve(ServedRank& rank);
   uint32_t TakeActivity(ServedRank& rank);
-  void OnCopied(const CopyTask& task);
   void OnTrouble(const Arrivals::Trouble& trouble);
   void EndRank(ServedRank& rank, ErrorCode error, const std::string& text);
   void FailBrokenLinks();
@@ -104,9 +104,9 @@ class ProgressCore final : private transport::CompletionSink {
   uint64_t now_ns_ = 0;
   uint64_t next_check_ns_ = 0;
 
-  // The transport goes first: until then it may hold memory of the other two.
+  // The transport goes first: until then it may hold memory of the others.
   Directory directory_;
-  std::unique_ptr<StagingPool> staging_;
+  StagingDepot depot_;
   // Regions that were removed, but that a NIC may still use: kept until `not_before_ns` at least.
   struct Abandoned {
     ServedRegion region;
@@ -114,7 +114,7 @@ class ProgressCore final : private transport::CompletionSink {
   };
   std::vector<Abandoned> abandoned_;
   std::unique_ptr<transport::Transport> transport_;
-  CopyPool copies_;
+  const std::shared_ptr<CopyPool> copies_;  // for the jobs of our own user
   Outbound outbound_;
   Pulls pulls_;
   Feeds feeds_;

@@ -11,9 +11,16 @@ namespace ferry::daemon {
 // ---- Jobs, sessions, regions, nodes
 // --------------------------------------------------------------
 
+Status ProgressCore::AddJob(const JobPlan& plan) {
+  FERRY_RETURN_IF_ERROR(directory_.AddJob(plan));
+  directory_.FindJob(plan.job_id)->copier = copies_;
+  return {};
+}
+
 void ProgressCore::RemoveJob(const std::string& job_id) {
-  if (const Job* job = directory_.FindJob(job_id); job != nullptr) {
+  if (Job* job = directory_.FindJob(job_id); job != nullptr) {
     feeds_.Drop(job);
+    depot_.Retire(job->staging, *job->copier, now_ns_ + options_.operation_timeout_ns);
   }
   directory_.RemoveJob(job_id);
   directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
@@ -307,7 +314,7 @@ NicStatistics ProgressCore::Nic() const {
 }
 
 bool ProgressCore::Idle() const {
-  return pulls_.empty() && feeds_.empty() && copies_.pending() == 0 && !outbound_.busy() &&
+  return pulls_.empty() && feeds_.empty() && copies_->pending() == 0 && !outbound_.busy() &&
          std::all_of(directory_.served().begin(), directory_.served().end(), [](const auto& rank) {
            return rank->ended || (rank->delivery.empty() && rank->commands.Peek() == nullptr);
          });

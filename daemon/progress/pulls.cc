@@ -34,13 +34,9 @@ shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
 
 }  // namespace
 
-Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingPool& staging,
-             CopyPool& copies, uint64_t timeout_ns)
-    : transport_(transport),
-      outbound_(outbound),
-      staging_(staging),
-      copies_(copies),
-      timeout_ns_(timeout_ns) {}
+Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
+             uint64_t timeout_ns)
+    : transport_(transport), outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
 
 // ---- Beginning
 // -----------------------------------------------------------------------------------
@@ -170,7 +166,7 @@ void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& blo
     Fail(id, *pull, static_cast<ErrorCode>(block.error), now_ns);
     return;
   }
-  if (block.size_bytes == 0 || block.size_bytes > staging_.block_bytes() ||
+  if (block.size_bytes == 0 || block.size_bytes > depot_.block_bytes() ||
       block.offset > pull->size_bytes || block.size_bytes > pull->size_bytes - block.offset ||
       pull->announced.size() >= kMaxAnnounced) {
     Fail(id, *pull, ErrorCode::kCorrupt, now_ns);
@@ -202,7 +198,7 @@ Pulls::Piece Pulls::NextPiece(const Pull& pull) const {
     piece.owes_block = true;
     return piece;
   }
-  const uint64_t longest = pull.mapped != nullptr ? kReadBytes : staging_.block_bytes();
+  const uint64_t longest = pull.mapped != nullptr ? kReadBytes : depot_.block_bytes();
   // The first piece into private memory is short, so that the copy worker starts early.
   const uint64_t wanted = pull.mapped == nullptr && pull.begun_bytes == 0
                               ? std::max<uint64_t>(longest / 4, 1)
@@ -222,8 +218,15 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
     return Want::kSlot;
   }
   StagingBlock* block = nullptr;
-  if (pull.mapped == nullptr && (block = staging_.Take(StagingUse::kIncoming)) == nullptr) {
-    return Want::kBlock;
+  if (pull.mapped == nullptr) {
+    pull.error = ProvideStaging(pull);
+    if (pull.error != ErrorCode::kOk) {
+      return Want::kNothing;
+    }
+    block = pull.rank->job->staging->Take(StagingUse::kIncoming);
+    if (block == nullptr) {
+      return Want::kBlock;
+    }
   }
   const PieceId piece_id = pieces_.Insert();
   Piece& piece = *pieces_.Find(piece_id);
@@ -251,7 +254,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   }
   pieces_.Erase(piece_id);
   if (block != nullptr) {
-    staging_.Give(block);
+    pull.rank->job->staging->Give(block);
   }
   if (code == ErrorCode::kWouldBlock) {
     return Want::kSlot;
@@ -267,25 +270,30 @@ Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
     pull.begun_bytes = pull.done_bytes = pull.size_bytes;
     return Want::kNothing;
   }
+  pull.error = ProvideStaging(pull);
+  if (pull.error != ErrorCode::kOk) {
+    return Want::kNothing;
+  }
+  std::byte* cell = pull.rank->job->staging->TakeCell();
+  if (cell == nullptr) {
+    return Want::kSlot;
+  }
+  std::memcpy(cell, data.data(), pull.size_bytes);
   const PieceId piece_id = pieces_.Insert();
   Piece& piece = *pieces_.Find(piece_id);
   piece.self = piece_id;
   piece.pull = id;
   piece.size_bytes = pull.size_bytes;
-  CopyTask task;
-  task.direction = CopyTask::Direction::kToProcess;
-  task.pid = pull.rank->session->pid;
-  task.remote_address = pull.address;
-  task.local = const_cast<std::byte*>(data.data());
-  task.size_bytes = pull.size_bytes;
-  task.context = &piece;
-  if (!copies_.Submit(task)) {
-    pieces_.Erase(piece_id);
-    return Want::kSlot;
-  }
+  piece.cell = cell;
   ++pull.under_way;
+  SubmitCopy(piece, pull, cell);
   pull.begun_bytes = pull.size_bytes;
   return Want::kNothing;
+}
+
+ErrorCode Pulls::ProvideStaging(const Pull& pull) {
+  Job& job = *pull.rank->job;
+  return depot_.Provide(&job.staging, *job.copier);
 }
 
 // Begins what can be begun, and ends the pull if that was all.
@@ -293,7 +301,10 @@ void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
   while (pull.error == ErrorCode::kOk && pull.under_way < kPiecesUnderWay && HasNextPiece(pull)) {
     const Want want = BeginPiece(id, pull, now_ns);
     if (want != Want::kNothing) {
-      (want == Want::kSlot ? wants_slot_ : wants_block_).push_back(id);
+      std::deque<uint64_t>& queue = want == Want::kSlot
+                                        ? wants_slot_
+                                        : pull.rank->job->staging->waiters(StagingUse::kIncoming);
+      queue.push_back(static_cast<uint64_t>(id));
       pull.queued = true;
       return;
     }
@@ -304,15 +315,17 @@ void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
 
 void Pulls::Advance(uint64_t now_ns) {
   Resume(wants_slot_, now_ns);
-  if (staging_.HasFree(StagingUse::kIncoming)) {
-    Resume(wants_block_, now_ns);
+  for (const auto& pool : depot_.pools()) {
+    if (pool->HasFree(StagingUse::kIncoming)) {
+      Resume(pool->waiters(StagingUse::kIncoming), now_ns);
+    }
   }
 }
 
 // In order, until one of them is queued again.
-void Pulls::Resume(std::deque<PullId>& queue, uint64_t now_ns) {
+void Pulls::Resume(std::deque<uint64_t>& queue, uint64_t now_ns) {
   for (size_t n = queue.size(); n > 0; --n) {
-    const PullId id = queue.front();
+    const PullId id{queue.front()};
     queue.pop_front();
     Pull* pull = pulls_.Find(id);
     if (pull == nullptr) {
@@ -335,10 +348,10 @@ void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   if (piece.block == nullptr) {
     EndPiece(piece, code, now_ns);
   } else if (code != ErrorCode::kOk) {
-    staging_.GiveTainted(piece.block);
+    pull.rank->job->staging->GiveTainted(piece.block);
     EndPiece(piece, code, now_ns);
   } else if (pull.error != ErrorCode::kOk) {
-    staging_.Give(piece.block);
+    pull.rank->job->staging->Give(piece.block);
     EndPiece(piece, pull.error, now_ns);
   } else {
     WriteOut(piece, pull, now_ns);
@@ -346,27 +359,31 @@ void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
 }
 
 void Pulls::WriteOut(Piece& piece, Pull& pull, uint64_t now_ns) {
-  CopyTask task;
-  task.direction = CopyTask::Direction::kToProcess;
-  task.pid = pull.rank->session->pid;
-  task.remote_address = pull.address + piece.offset;
-  task.local = piece.block->base;
-  task.size_bytes = piece.size_bytes;
-  task.context = &piece;
-  if (!copies_.Submit(task)) {  // cannot be: there is room for every block
-    staging_.Give(piece.block);
-    EndPiece(piece, ErrorCode::kInternal, now_ns);
-  } else if (std::exchange(piece.owes_block, false)) {
+  SubmitCopy(piece, pull, piece.block->base);
+  if (std::exchange(piece.owes_block, false)) {
     // The sender's block may be used again while ours is written out.
     outbound_.Post(*pull.rank->job, PacketKind::kBlockDone, pull.rank->rank(), pull.source,
                    WireBlockDone{piece.remote_block}, now_ns);
   }
 }
 
+void Pulls::SubmitCopy(Piece& piece, const Pull& pull, std::byte* local) {
+  const Session& session = *pull.rank->session;
+  CopyTask task;
+  task.direction = CopyTask::Direction::kToProcess;
+  task.lane = session.local_index;
+  task.pid = session.pid;
+  task.remote_address = pull.address + piece.offset;
+  task.local = local;
+  task.size_bytes = piece.size_bytes;
+  task.context = &piece;
+  (void)pull.rank->job->copier->Submit(task);  // there is room for every block and cell
+}
+
 void Pulls::OnCopied(const CopyTask& task, uint64_t now_ns) {
   Piece& piece = *static_cast<Piece*>(task.context);
-  if (piece.block != nullptr) {
-    staging_.Give(piece.block);
+  if (!task.abandoned) {
+    pulls_.Find(piece.pull)->rank->job->staging->Return(task.local);
   }
   EndPiece(piece, task.result, now_ns);
 }
@@ -385,9 +402,12 @@ void Pulls::EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns) {
                    WireBlockDone{ended.remote_block}, now_ns);
   }
   pull.done_bytes += ended.size_bytes;
-  if (!pull.queued && ended.block != nullptr && !wants_block_.empty() && HasNextPiece(pull)) {
-    pull.queued = true;  // others waited for the block longer
-    wants_block_.push_back(ended.pull);
+  if (!pull.queued && ended.block != nullptr && HasNextPiece(pull)) {
+    auto& waiters = pull.rank->job->staging->waiters(StagingUse::kIncoming);
+    if (!waiters.empty()) {
+      pull.queued = true;  // others waited for the block longer
+      waiters.push_back(static_cast<uint64_t>(ended.pull));
+    }
   }
   if (pull.queued) {
     EndIfDone(ended.pull, pull, now_ns);

@@ -23,8 +23,8 @@
 #include "common/slot_map.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/outbound.h"
-#include "daemon/staging/copy_pool.h"
-#include "daemon/staging/staging_pool.h"
+#include "daemon/staging/copier.h"
+#include "daemon/staging/staging_depot.h"
 #include "shm/layout/transfer_layout.h"
 
 namespace ferry::daemon {
@@ -35,7 +35,7 @@ enum class PieceId : uint64_t {};
 class Pulls {
  public:
   // All outlive this.
-  Pulls(transport::Transport& transport, Outbound& outbound, StagingPool& staging, CopyPool& copies,
+  Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
         uint64_t timeout_ns);
 
   // Begins what a rank's kPull asks for. An error text when no correct rank writes such a command.
@@ -85,7 +85,7 @@ class Pulls {
     uint64_t begun_bytes = 0;
     uint64_t done_bytes = 0;
     uint32_t under_way = 0;  // pieces
-    bool queued = false;     // in wants_slot_ or wants_block_
+    bool queued = false;     // wants a slot or a block
     ErrorCode error = ErrorCode::kOk;
     uint64_t heard_ns = 0;  // when the source, or we, last did something
   };
@@ -99,19 +99,22 @@ class Pulls {
     uint64_t remote_block = 0;      // kPrivate
     bool owes_block = false;        // it is to be given back
     StagingBlock* block = nullptr;  // into private memory
+    std::byte* cell = nullptr;      // kParked, into private memory
   };
 
   ErrorCode FindDestination(const shm::TransferLayout& transfer, Pull* pull);
   ErrorCode FindSource(const shm::TransferLayout& transfer, Pull* pull);
   ErrorCode Begin(PullId id, Pull& pull, uint64_t now_ns);
   Want BeginParked(PullId id, Pull& pull);
+  ErrorCode ProvideStaging(const Pull& pull);
 
   bool HasNextPiece(const Pull& pull) const;
   Piece NextPiece(const Pull& pull) const;
   Want BeginPiece(PullId id, Pull& pull, uint64_t now_ns);
   void Step(PullId id, Pull& pull, uint64_t now_ns);
-  void Resume(std::deque<PullId>& queue, uint64_t now_ns);
+  void Resume(std::deque<uint64_t>& queue, uint64_t now_ns);
   void WriteOut(Piece& piece, Pull& pull, uint64_t now_ns);
+  static void SubmitCopy(Piece& piece, const Pull& pull, std::byte* local);
   void EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns);
   void Fail(PullId id, Pull& pull, ErrorCode error, uint64_t now_ns);
   void EndIfDone(PullId id, Pull& pull, uint64_t now_ns);
@@ -121,14 +124,13 @@ class Pulls {
 
   transport::Transport& transport_;
   Outbound& outbound_;
-  StagingPool& staging_;
-  CopyPool& copies_;
+  StagingDepot& depot_;
   const uint64_t timeout_ns_;
   uint32_t reads_ = 0;  // under way
   SlotMap<PullId, Pull> pulls_;
   SlotMap<PieceId, Piece> pieces_;
-  std::deque<PullId> wants_slot_;
-  std::deque<PullId> wants_block_;
+  // Ids of pulls. Those that want a block are in the waiters of their job's staging memory.
+  std::deque<uint64_t> wants_slot_;
 };
 
 }  // namespace ferry::daemon

@@ -1,8 +1,10 @@
 #include "daemon/staging/copy_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/process_memory.h"
+#include "daemon/staging/staging_pool.h"
 
 namespace ferry::daemon {
 namespace {
@@ -15,12 +17,7 @@ ErrorCode Copy(const CopyTask& task) {
 
 }  // namespace
 
-CopyPool::CopyPool(uint32_t workers, uint32_t capacity, std::function<void()> notify)
-    : capacity_(capacity), notify_(std::move(notify)) {
-  // All the memory there will be, so that nothing allocates later.
-  waiting_.reserve(2 * size_t{capacity});
-  finished_.reserve(capacity);
-  collected_.reserve(capacity);
+CopyPool::CopyPool(uint32_t workers, std::function<void()> notify) : notify_(std::move(notify)) {
   for (uint32_t i = 0; i < workers; ++i) {
     workers_.emplace_back([this] { Work(); });
   }
@@ -37,8 +34,19 @@ CopyPool::~CopyPool() {
   }
 }
 
+// All the memory there will be, so that nothing allocates later.
+void CopyPool::Open(StagingPool& pool) {
+  capacity_ += pool.pieces();
+  std::lock_guard lock(mutex_);
+  waiting_.reserve(2 * size_t{capacity_});
+  finished_.reserve(capacity_);
+  collected_.reserve(capacity_);
+}
+
+void CopyPool::Close(StagingPool& pool) { capacity_ -= pool.pieces(); }
+
 bool CopyPool::Submit(const CopyTask& task) {
-  if (pending_ == capacity_) {
+  if (pending_ >= capacity_) {
     return false;
   }
   ++pending_;
@@ -48,7 +56,7 @@ bool CopyPool::Submit(const CopyTask& task) {
   }
   {
     std::lock_guard lock(mutex_);
-    if (next_ == capacity_) {
+    if (waiting_.size() == waiting_.capacity()) {
       waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(next_));
       next_ = 0;
     }
@@ -81,6 +89,17 @@ void CopyPool::Finish(const CopyTask& task) {
     any_finished_.store(true, std::memory_order_release);  // Pairs with Collect.
   }
   notify_();
+}
+
+uint32_t CopyPool::Collect(CopySink& sink) {
+  if (!any_finished_.load(std::memory_order_acquire)) {  // Pairs with Finish.
+    return 0;
+  }
+  TakeFinished();
+  for (const CopyTask& task : collected_) {
+    sink.OnCopied(task);
+  }
+  return static_cast<uint32_t>(collected_.size());
 }
 
 void CopyPool::TakeFinished() {

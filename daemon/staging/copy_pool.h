@@ -1,11 +1,9 @@
-// Threads that copy between staging memory and the private memory of ranks: the host-side stages of
+// Copies by threads of this process, for the jobs of the daemon's own user: the host-side stages of
 // the pipelines between nodes.
 //
 // Calling thread: one owner (the progress thread) for all members; `notify` is called by the
 // workers. Submit and Collect take a lock for a few instructions; the copies run outside it.
 #pragma once
-
-#include <sys/types.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -16,54 +14,35 @@
 #include <thread>
 #include <vector>
 
-#include "common/error_code.h"
+#include "daemon/staging/copier.h"
 
 namespace ferry::daemon {
 
-struct CopyTask {
-  enum class Direction { kFromProcess, kToProcess };
-  Direction direction = Direction::kFromProcess;
-  pid_t pid = 0;
-  uint64_t remote_address = 0;  // in the process
-  std::byte* local = nullptr;   // here; kToProcess only reads it
-  uint64_t size_bytes = 0;
-  void* context = nullptr;            // the owner's
-  ErrorCode result = ErrorCode::kOk;  // set when it is collected; see common/process_memory.h
-};
-
-class CopyPool {
+class CopyPool final : public Copier {
  public:
-  // At most `capacity` tasks are submitted and not collected. `notify` (any thread; must not block)
-  // says that Collect will find something. Without workers Submit copies by itself.
-  CopyPool(uint32_t workers, uint32_t capacity, std::function<void()> notify);
+  // `notify` (any thread; must not block) says that Collect will find something. Without workers
+  // Submit copies by itself.
+  CopyPool(uint32_t workers, std::function<void()> notify);
   // Finishes what is being copied, drops what waits.
-  ~CopyPool();
+  ~CopyPool() override;
   CopyPool(const CopyPool&) = delete;
   CopyPool& operator=(const CopyPool&) = delete;
 
-  // False: full.
-  bool Submit(const CopyTask& task);
-  // Calls visit(task) for every finished task; it may submit. Returns how many.
-  template <typename Visitor>
-  uint32_t Collect(Visitor&& visit) {
-    if (!any_finished_.load(std::memory_order_acquire)) {  // Pairs with Finish.
-      return 0;
-    }
-    TakeFinished();
-    for (const CopyTask& task : collected_) {
-      visit(task);
-    }
-    return static_cast<uint32_t>(collected_.size());
-  }
-  uint32_t pending() const { return pending_; }
+  // Serves any number of pools.
+  void Open(StagingPool& pool) override;
+  void Close(StagingPool& pool) override;
+  bool Submit(const CopyTask& task) override;
+  uint32_t Collect(CopySink& sink) override;
+  bool Abandon(uint32_t /*lane*/, CopySink& /*sink*/) override { return false; }
+  uint32_t pending() const override { return pending_; }
 
  private:
   void Work();
   void Finish(const CopyTask& task);
   void TakeFinished();
 
-  const uint32_t capacity_;
   const std::function<void()> notify_;
+  uint32_t capacity_ = 0;
   uint32_t pending_ = 0;
   std::vector<CopyTask> collected_;
 

@@ -1,10 +1,16 @@
 #include "daemon/staging/staging_pool.h"
 
-#include <sys/mman.h>
+#include <algorithm>
+#include <utility>
 
-#include <cerrno>
+#include "shm/layout/lane_layout.h"
 
 namespace ferry::daemon {
+namespace {
+
+constexpr uint32_t kCells = 16;
+
+}  // namespace
 
 StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport& transport,
                                                            uint64_t block_bytes, uint32_t blocks) {
@@ -13,36 +19,42 @@ StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport&
                   "staging needs at least 2 blocks, one for each direction (staging_blocks is " +
                       std::to_string(blocks) + ")");
   }
-  const uint64_t size_bytes = block_bytes * blocks;
-  void* base = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, /*fd=*/-1, 0);
-  if (base == MAP_FAILED) {
-    return StatusFromErrno(errno, "mmap of " + std::to_string(size_bytes) +
-                                      " bytes for staging_blocks of staging_block_bytes");
-  }
+  StatusOr<UniqueFd> fd = shm::CreateSegment(
+      "ferry-staging", block_bytes * blocks + uint64_t{kCells} * shm::kCellBytes);
+  FERRY_RETURN_IF_ERROR(fd.status());
+  StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
+  FERRY_RETURN_IF_ERROR(mapping.status());
   std::unique_ptr<StagingPool> pool(
-      new StagingPool(transport, static_cast<std::byte*>(base), block_bytes, blocks));
+      new StagingPool(transport, std::move(*fd), std::move(*mapping), block_bytes, blocks));
   for (StagingBlock& block : pool->blocks_) {
-    FERRY_RETURN_IF_ERROR(pool->Register(&block));
+    if (Status status = pool->Register(&block); !status.ok()) {
+      pool->Close();
+      return status;
+    }
     pool->Give(&block);
   }
   return pool;
 }
 
-StagingPool::StagingPool(transport::Transport& transport, std::byte* base, uint64_t block_bytes,
-                         uint32_t blocks)
-    : transport_(transport), base_(base), block_bytes_(block_bytes), blocks_(blocks) {
+StagingPool::StagingPool(transport::Transport& transport, UniqueFd fd, shm::Mapping mapping,
+                         uint64_t block_bytes, uint32_t blocks)
+    : transport_(transport),
+      fd_(std::move(fd)),
+      mapping_(std::move(mapping)),
+      block_bytes_(block_bytes),
+      blocks_(blocks) {
   for (uint32_t i = 0; i < blocks; ++i) {
-    blocks_[i].base = base + i * block_bytes;
+    blocks_[i].base = base() + i * block_bytes;
     blocks_[i].use = i % 2 == 0 ? StagingUse::kOutgoing : StagingUse::kIncoming;
   }
   for (auto& list : free_) {
     list.reserve(blocks);
   }
   tainted_.reserve(blocks);
+  for (uint32_t i = 0; i < kCells; ++i) {
+    free_cells_.push_back(base() + block_bytes * blocks + uint64_t{i} * shm::kCellBytes);
+  }
 }
-
-StagingPool::~StagingPool() { munmap(base_, block_bytes_ * blocks_.size()); }
 
 Status StagingPool::Register(StagingBlock* block) {
   // Only what leaves is read by peers.
@@ -89,6 +101,37 @@ void StagingPool::Recycle() {
     return true;
   });
 }
+
+std::byte* StagingPool::TakeCell() {
+  if (free_cells_.empty()) {
+    return nullptr;
+  }
+  std::byte* cell = free_cells_.back();
+  free_cells_.pop_back();
+  return cell;
+}
+
+void StagingPool::Return(std::byte* piece) {
+  const auto index = static_cast<uint64_t>(piece - base()) / block_bytes_;
+  if (index < blocks_.size()) {
+    Give(&blocks_[index]);
+  } else {
+    GiveCell(piece);
+  }
+}
+
+bool StagingPool::Close() {
+  for (StagingBlock& block : blocks_) {
+    if (block.registered) {
+      block.registered =
+          transport_.DeregisterMemory(block.registration.handle).code() == ErrorCode::kWouldBlock;
+    }
+  }
+  return std::none_of(blocks_.begin(), blocks_.end(),
+                      [](const StagingBlock& block) { return block.registered; });
+}
+
+uint32_t StagingPool::pieces() const { return static_cast<uint32_t>(blocks_.size()) + kCells; }
 
 uint32_t StagingPool::busy() const {
   return static_cast<uint32_t>(blocks_.size() - free_[0].size() - free_[1].size());

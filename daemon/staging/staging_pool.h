@@ -1,7 +1,9 @@
-// Pinned memory between the network and memory that it cannot reach, in blocks.
+// Memory of one job between the network and memory that it cannot reach, in blocks.
 //
 // Half of the blocks serve data that leaves the node, half data that arrives: a transfer in one
-// direction then never waits for one in the other, and so never, around a corner, for itself.
+// direction then never waits for one in the other, and so never, around a corner, for itself. A few
+// small cells, which the network does not know, carry parked messages (delivery.h) to private
+// memory. All of it is one sealed memfd: of other processes only the job's own worker maps it.
 //
 // Calling thread: the progress thread (that of the transport). Does not block.
 #pragma once
@@ -9,10 +11,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "common/status.h"
+#include "common/unique_fd.h"
+#include "shm/segment.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -33,7 +38,6 @@ class StagingPool {
   // those of Transport::RegisterMemory.
   static StatusOr<std::unique_ptr<StagingPool>> Create(transport::Transport& transport,
                                                        uint64_t block_bytes, uint32_t blocks);
-  ~StagingPool();
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
@@ -47,22 +51,44 @@ class StagingPool {
   // Looks whether tainted blocks can be used again.
   void Recycle();
 
+  // Room of shm::kCellBytes for a parked message; null when none is free.
+  std::byte* TakeCell();
+  void GiveCell(std::byte* cell) { free_cells_.push_back(cell); }
+
+  // A block or cell that an abandoned copy may still touch is over: it can be used again.
+  void Return(std::byte* piece);
+
+  // Who waits for a block, in order: the users' own names.
+  std::deque<uint64_t>& waiters(StagingUse use) { return waiters_[static_cast<uint32_t>(use)]; }
+
+  // Takes everything from the network. True once it has let go of all: call again until then.
+  bool Close();
+
   uint64_t block_bytes() const { return block_bytes_; }
+  // Blocks and cells: the most there can be in use at a time.
+  uint32_t pieces() const;
   bool has_tainted() const { return !tainted_.empty(); }
   // Blocks in use or tainted.
   uint32_t busy() const;
+  // For the job's worker.
+  int fd() const { return fd_.get(); }
+  std::byte* base() const { return mapping_.base(); }
+  uint64_t size_bytes() const { return mapping_.size_bytes(); }
 
  private:
-  StagingPool(transport::Transport& transport, std::byte* base, uint64_t block_bytes,
-              uint32_t blocks);
+  StagingPool(transport::Transport& transport, UniqueFd fd, shm::Mapping mapping,
+              uint64_t block_bytes, uint32_t blocks);
   Status Register(StagingBlock* block);
 
   transport::Transport& transport_;
-  std::byte* const base_;
+  const UniqueFd fd_;
+  const shm::Mapping mapping_;
   const uint64_t block_bytes_;
   std::vector<StagingBlock> blocks_;
   std::array<std::vector<StagingBlock*>, 2> free_;
   std::vector<StagingBlock*> tainted_;
+  std::vector<std::byte*> free_cells_;
+  std::array<std::deque<uint64_t>, 2> waiters_;
 };
 
 }  // namespace ferry::daemon

@@ -15,6 +15,7 @@ class FakeTransport final : public transport::Transport {
   // The "NIC" holds on to a region until LetGo.
   void Hold(transport::RegionHandle region) { held_ = region; }
   void LetGo() { held_.reset(); }
+  size_t regions() const { return regions_.size(); }
   void RefuseMemory() { refuse_ = true; }
   transport::Access AccessOf(transport::RegionHandle region) const { return regions_.at(region); }
 

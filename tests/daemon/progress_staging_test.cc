@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "daemon/staging/copy_pool.h"
+#include "daemon/staging/staging_depot.h"
 #include "daemon/staging/staging_pool.h"
+#include "shm/layout/lane_layout.h"
+#include "shm/segment.h"
 #include "tests/daemon/fake_transport.h"
 
 namespace ferry::daemon {
@@ -83,6 +86,92 @@ TEST_F(StagingPoolTest, PassesOnWhyTheNicRefusesMemory) {
   EXPECT_EQ(pool.status().code(), ErrorCode::kLimitExceeded);
 }
 
+TEST_F(StagingPoolTest, LendsCellsThatTheNetworkDoesNotKnow) {
+  const auto pool = Create(2);
+  std::set<std::byte*> cells;
+  while (std::byte* cell = pool->TakeCell()) {
+    EXPECT_TRUE(cells.insert(cell).second);
+    cell[shm::kCellBytes - 1] = std::byte{1};
+  }
+  EXPECT_EQ(cells.size() + 2, pool->pieces());
+  pool->Return(*cells.begin());
+  EXPECT_EQ(pool->TakeCell(), *cells.begin());
+}
+
+TEST_F(StagingPoolTest, TakesBlocksBackByTheirMemory) {
+  const auto pool = Create(4);
+  pool->Take(StagingUse::kIncoming);
+  StagingBlock* block = pool->Take(StagingUse::kIncoming);
+  EXPECT_FALSE(pool->HasFree(StagingUse::kIncoming));
+  pool->Return(block->base);
+  EXPECT_EQ(pool->Take(StagingUse::kIncoming), block);
+}
+
+TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
+  const auto pool = Create(2);
+  const auto mapped = shm::MapSegment(pool->fd(), pool->size_bytes());
+  ASSERT_TRUE(mapped.ok()) << mapped.status().ToString();
+  StagingBlock* block = pool->Take(StagingUse::kOutgoing);
+  block->base[0] = std::byte{7};
+  EXPECT_EQ(mapped->base()[block->base - pool->base()], std::byte{7});
+}
+
+// ---- Depot
+// ---------------------------------------------------------------------------------------
+
+class StagingDepotTest : public testing::Test {
+ protected:
+  FakeTransport transport_;
+  StagingDepot depot_{transport_, 4096, 2};
+  CopyPool copies_{0, [] {}};
+};
+
+TEST_F(StagingDepotTest, MakesAPoolOnceAndForOneJob) {
+  StagingPool* pool = nullptr;
+  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
+  StagingPool* const first = pool;
+  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
+  EXPECT_EQ(pool, first);
+  StagingPool* other = nullptr;
+  ASSERT_EQ(depot_.Provide(&other, copies_), ErrorCode::kOk);
+  EXPECT_NE(other, first);
+  EXPECT_EQ(depot_.pools().size(), 2U);
+}
+
+TEST_F(StagingDepotTest, FreesAPoolThatNobodyUsesAtOnce) {
+  StagingPool* pool = nullptr;
+  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
+  EXPECT_EQ(transport_.regions(), 2U);
+  depot_.Retire(pool, copies_, 100);
+  EXPECT_TRUE(depot_.pools().empty());
+  EXPECT_FALSE(depot_.has_tainted());
+  EXPECT_EQ(transport_.regions(), 0U);
+  depot_.Retire(nullptr, copies_, 100);
+}
+
+TEST_F(StagingDepotTest, KeepsAPoolWhilePeersOrTheNicMayUseIt) {
+  StagingPool* pool = nullptr;
+  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
+  transport_.Hold(pool->Take(StagingUse::kOutgoing)->registration.handle);
+  depot_.Retire(pool, copies_, 100);
+  depot_.Recycle(99);
+  EXPECT_EQ(transport_.regions(), 2U);
+  depot_.Recycle(100);
+  EXPECT_EQ(transport_.regions(), 1U);
+  EXPECT_TRUE(depot_.has_tainted());
+  transport_.LetGo();
+  depot_.Recycle(101);
+  EXPECT_FALSE(depot_.has_tainted());
+  EXPECT_EQ(transport_.regions(), 0U);
+}
+
+TEST_F(StagingDepotTest, PassesOnWhyThereIsNoMemory) {
+  transport_.RefuseMemory();
+  StagingPool* pool = nullptr;
+  EXPECT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(pool, nullptr);
+}
+
 // ---- Copy pool
 // -----------------------------------------------------------------------------------
 
@@ -97,21 +186,34 @@ CopyTask Task(CopyTask::Direction direction, const void* remote, void* local, ui
   return task;
 }
 
-class CopyPoolTest : public testing::TestWithParam<uint32_t> {
+class CopyPoolTest : public testing::TestWithParam<uint32_t>, private CopySink {
  protected:
+  static constexpr uint32_t kBlocks = 4;
+
+  void SetUp() override { staging_ = std::move(*StagingPool::Create(transport_, 4096, kBlocks)); }
+
   void CollectAll(CopyPool& pool, std::vector<CopyTask>* done) {
+    done_ = done;
     while (pool.pending() != 0) {
-      if (pool.Collect([&](const CopyTask& task) { done->push_back(task); }) == 0) {
+      if (pool.Collect(*this) == 0) {
         sched_yield();
       }
     }
   }
 
+  FakeTransport transport_;
+  std::unique_ptr<StagingPool> staging_;
   std::atomic<uint32_t> notified_{0};
+
+ private:
+  void OnCopied(const CopyTask& task) override { done_->push_back(task); }
+
+  std::vector<CopyTask>* done_ = nullptr;
 };
 
 TEST_P(CopyPoolTest, CopiesBothWays) {
-  CopyPool pool(GetParam(), 8, [this] { ++notified_; });
+  CopyPool pool(GetParam(), [this] { ++notified_; });
+  pool.Open(*staging_);
   const uint64_t remote = 17;
   uint64_t local = 0;
   uint64_t other = 0;
@@ -129,7 +231,8 @@ TEST_P(CopyPoolTest, CopiesBothWays) {
 }
 
 TEST_P(CopyPoolTest, ReportsWhatFails) {
-  CopyPool pool(GetParam(), 8, [] {});
+  CopyPool pool(GetParam(), [] {});
+  pool.Open(*staging_);
   uint64_t local = 0;
   ASSERT_TRUE(pool.Submit(
       Task(CopyTask::Direction::kFromProcess, reinterpret_cast<const void*>(4096), &local, 8)));
@@ -140,11 +243,12 @@ TEST_P(CopyPoolTest, ReportsWhatFails) {
 }
 
 TEST_P(CopyPoolTest, TakesNoMoreThanItsCapacityAndStaysInOrderOfUse) {
-  constexpr uint32_t kCapacity = 4;
-  CopyPool pool(GetParam(), kCapacity, [] {});
+  const uint32_t capacity = staging_->pieces();
+  CopyPool pool(GetParam(), [] {});
+  pool.Open(*staging_);
   std::vector<CopyTask> done;
   const uint64_t remote = 3;
-  std::vector<uint64_t> local(kCapacity);
+  std::vector<uint64_t> local(capacity);
   for (int round = 0; round < 50; ++round) {
     for (uint64_t& word : local) {
       word = 0;
@@ -152,9 +256,11 @@ TEST_P(CopyPoolTest, TakesNoMoreThanItsCapacityAndStaysInOrderOfUse) {
     }
     EXPECT_FALSE(pool.Submit(Task(CopyTask::Direction::kFromProcess, &remote, &local[0], 8)));
     CollectAll(pool, &done);
-    EXPECT_EQ(local, std::vector<uint64_t>(kCapacity, 3));
+    EXPECT_EQ(local, std::vector<uint64_t>(capacity, 3));
   }
-  EXPECT_EQ(done.size(), 50U * kCapacity);
+  EXPECT_EQ(done.size(), 50U * capacity);
+  pool.Close(*staging_);
+  EXPECT_FALSE(pool.Submit(Task(CopyTask::Direction::kFromProcess, &remote, &local[0], 8)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, CopyPoolTest, testing::Values(0U, 1U, 3U));

@@ -1,0 +1,58 @@
+// Who copies between a job's staging memory and the private memory of its ranks.
+//
+// Calling thread: the progress thread, for all members.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/error_code.h"
+
+namespace ferry::daemon {
+
+class StagingPool;
+
+struct CopyTask {
+  enum class Direction : uint32_t { kFromProcess = 0, kToProcess = 1 };
+  Direction direction = Direction::kFromProcess;
+  uint32_t lane = 0;            // local index of the rank,
+  pid_t pid = 0;                // whose process this is
+  uint64_t remote_address = 0;  // in that process
+  std::byte* local = nullptr;   // in the job's staging memory; kToProcess only reads it
+  uint64_t size_bytes = 0;
+  void* context = nullptr;            // the owner's
+  ErrorCode result = ErrorCode::kOk;  // set when it is collected; see common/process_memory.h
+  // The copy was given up, but may still be under way: its memory comes back by
+  // StagingPool::Return.
+  bool abandoned = false;
+};
+
+class CopySink {
+ public:
+  virtual void OnCopied(const CopyTask& task) = 0;
+
+ protected:
+  ~CopySink() = default;
+};
+
+class Copier {
+ public:
+  virtual ~Copier() = default;
+
+  // Tasks in the memory of `pool` may come from now on, at most pool.pieces() at a time / will not
+  // come any more.
+  virtual void Open(StagingPool& pool) = 0;
+  virtual void Close(StagingPool& pool) = 0;
+  // False: more tasks than were announced by Open.
+  virtual bool Submit(const CopyTask& task) = 0;
+  // Tells `sink` of every finished task; it may submit. Returns how many.
+  virtual uint32_t Collect(CopySink& sink) = 0;
+  // Gives up the copies for a rank that is about to go; false: they must be waited for.
+  virtual bool Abandon(uint32_t lane, CopySink& sink) = 0;
+  // Submitted and not collected.
+  virtual uint32_t pending() const = 0;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,50 @@
+#include "daemon/staging/staging_depot.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ferry::daemon {
+
+ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
+  if (*pool != nullptr) {
+    return ErrorCode::kOk;
+  }
+  StatusOr<std::unique_ptr<StagingPool>> made =
+      StagingPool::Create(transport_, block_bytes_, blocks_);
+  if (!made.ok()) {
+    return made.status().code();
+  }
+  *pool = made->get();
+  pools_.push_back(std::move(*made));
+  copier.Open(**pool);
+  return ErrorCode::kOk;
+}
+
+void StagingDepot::Retire(StagingPool* pool, Copier& copier, uint64_t not_before_ns) {
+  const auto found = std::find_if(pools_.begin(), pools_.end(),
+                                  [pool](const auto& one) { return one.get() == pool; });
+  if (found == pools_.end()) {
+    return;
+  }
+  copier.Close(*pool);
+  if (pool->busy() != 0 || !pool->Close()) {
+    retired_.push_back({std::move(*found), not_before_ns});
+  }
+  pools_.erase(found);
+}
+
+void StagingDepot::Recycle(uint64_t now_ns) {
+  for (const auto& pool : pools_) {
+    pool->Recycle();
+  }
+  std::erase_if(retired_, [now_ns](const Retired& one) {
+    return now_ns >= one.not_before_ns && one.pool->Close();
+  });
+}
+
+bool StagingDepot::has_tainted() const {
+  return !retired_.empty() || std::any_of(pools_.begin(), pools_.end(),
+                                          [](const auto& pool) { return pool->has_tainted(); });
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,50 @@
+// Gives each job staging memory of its own when it first needs some, so that no user's worker maps
+// another user's data, and takes it back when the job ends.
+//
+// Calling thread: the progress thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/error_code.h"
+#include "daemon/staging/copier.h"
+#include "daemon/staging/staging_pool.h"
+
+namespace ferry::daemon {
+
+class StagingDepot {
+ public:
+  // The transport must be destroyed before the depot (see StagingPool).
+  StagingDepot(transport::Transport& transport, uint64_t block_bytes, uint32_t blocks)
+      : transport_(transport), block_bytes_(block_bytes), blocks_(blocks) {}
+
+  // Makes sure that *pool is a job's memory, to be copied to and from by `copier`. Errors as of
+  // StagingPool::Create; then it is still null.
+  ErrorCode Provide(StagingPool** pool, Copier& copier);
+  // The job has ended (null is fine). The memory is kept until the network has let go of it, and
+  // until `not_before_ns` if peers may still be reading there.
+  void Retire(StagingPool* pool, Copier& copier, uint64_t not_before_ns);
+  // Looks whether tainted blocks can be used again, and retired memory freed.
+  void Recycle(uint64_t now_ns);
+
+  const std::vector<std::unique_ptr<StagingPool>>& pools() const { return pools_; }
+  uint64_t block_bytes() const { return block_bytes_; }
+  // Recycle will have something to do.
+  bool has_tainted() const;
+
+ private:
+  struct Retired {
+    std::unique_ptr<StagingPool> pool;
+    uint64_t not_before_ns;
+  };
+
+  transport::Transport& transport_;
+  const uint64_t block_bytes_;
+  const uint32_t blocks_;
+  std::vector<std::unique_ptr<StagingPool>> pools_;
+  std::vector<Retired> retired_;
+};
+
+}  // namespace ferry::daemon
