@@ -13,7 +13,8 @@ TransportUnderTest Ofi(const std::string& name, const std::string& provider) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ofi, TransportConformance,
-                         testing::Values(Ofi("Tcp", "tcp;ofi_rxm"), Ofi("Sockets", "sockets")),
+                         testing::Values(Ofi("Net", "net"), Ofi("Tcp", "tcp;ofi_rxm"),
+                                         Ofi("Sockets", "sockets")),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

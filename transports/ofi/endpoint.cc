@@ -4,7 +4,9 @@
 #include <rdma/fi_errno.h>
 
 #include <cstring>
+#include <string_view>
 
+#include "transports/ofi/epoll_watch.h"
 #include "transports/ofi/error.h"
 #include "transports/ofi/provider.h"
 
@@ -31,25 +33,32 @@ Status OpenDomain(Endpoint* e) {
   return Status();
 }
 
-// With a wait descriptor where the provider has one.
-Status OpenCompletionQueue(Endpoint* e, size_t entries) {
+StatusOr<FidPtr<fid_cq>> OpenQueue(const Endpoint& e, size_t entries, fi_wait_obj wait) {
   fi_cq_attr attributes{};
   attributes.size = entries;
   attributes.format = FI_CQ_FORMAT_MSG;
-  attributes.wait_obj = FI_WAIT_FD;
+  attributes.wait_obj = wait;
   fid_cq* queue = nullptr;
-  if (fi_cq_open(e->domain.get(), &attributes, &queue, nullptr) == 0) {
-    e->completions.reset(queue);
-    if (fi_control(&queue->fid, FI_GETWAIT, &e->wait_fd) == 0) {
+  FERRY_RETURN_IF_ERROR(
+      Check(fi_cq_open(e.domain.get(), &attributes, &queue, nullptr), "fi_cq_open"));
+  return FidPtr<fid_cq>(queue);
+}
+
+// With a wait descriptor where the provider has one. `net` would start a thread for that, which
+// takes every message away from whoever polls: it is waited for by its epoll instances instead.
+Status OpenCompletionQueue(Endpoint* e, size_t entries) {
+  e->waits_by_epoll = std::string_view(e->info->fabric_attr->prov_name) == "net";
+  if (!e->waits_by_epoll) {
+    StatusOr<FidPtr<fid_cq>> queue = OpenQueue(*e, entries, FI_WAIT_FD);
+    if (queue.ok() && fi_control(&(*queue)->fid, FI_GETWAIT, &e->wait_fd) == 0) {
+      e->completions = std::move(*queue);
       return Status();
     }
-    e->completions.reset();
     e->wait_fd = -1;
   }
-  attributes.wait_obj = FI_WAIT_NONE;
-  FERRY_RETURN_IF_ERROR(
-      Check(fi_cq_open(e->domain.get(), &attributes, &queue, nullptr), "fi_cq_open"));
-  e->completions.reset(queue);
+  StatusOr<FidPtr<fid_cq>> queue = OpenQueue(*e, entries, FI_WAIT_NONE);
+  FERRY_RETURN_IF_ERROR(queue.status());
+  e->completions = std::move(*queue);
   return Status();
 }
 
@@ -128,9 +137,14 @@ StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options
   }
   auto endpoint = std::make_unique<Endpoint>();
   endpoint->info = std::move(*info);
+  const std::vector<int> before = EpollInstances();
   FERRY_RETURN_IF_ERROR(OpenDomain(endpoint.get()));
   FERRY_RETURN_IF_ERROR(OpenCompletionQueue(endpoint.get(), queue_entries));
   FERRY_RETURN_IF_ERROR(OpenListener(endpoint.get(), options));
+  if (endpoint->waits_by_epoll) {
+    endpoint->watch = WatchInstances(EpollInstances(), before);
+    endpoint->wait_fd = endpoint->watch.get();
+  }
   FERRY_RETURN_IF_ERROR(ReadName(endpoint.get()));
   Describe(endpoint.get());
   return endpoint;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "common/unique_fd.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/fid.h"
 
@@ -21,7 +22,9 @@ struct Endpoint {
   FidPtr<fid_cq> completions;
   FidPtr<fid_ep> endpoint;  // declared last: closed first, and with it the NIC lets go of all
 
-  int wait_fd = -1;  // of `completions`, which owns it; -1 if the provider can only be polled
+  int wait_fd = -1;  // of `completions`, or `watch`; -1 if the provider can only be polled
+  bool waits_by_epoll = false;  // the queue has no wait descriptor: see epoll_watch.h
+  UniqueFd watch;
   std::vector<std::byte> name;
   Description description;
 

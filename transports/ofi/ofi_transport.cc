@@ -94,6 +94,7 @@ class OfiTransport final : public Transport {
   fid_ep* const ep_;
   Capabilities capabilities_;
   Statistics statistics_;
+  bool queue_empty_ = false;     // nothing was posted since it was seen empty
   int last_error_ = 0;           // libfabric's, positive
   int last_provider_error_ = 0;  // the provider's own
 
@@ -126,7 +127,8 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
       receives_(options.receive_buffers) {
   capabilities_ = {
       .wait_fd = endpoint_->wait_fd >= 0,
-      .progress_needs_poll = endpoint_->info->domain_attr->data_progress != FI_PROGRESS_AUTO,
+      .progress_needs_poll = endpoint_->waits_by_epoll ||
+                             endpoint_->info->domain_attr->data_progress != FI_PROGRESS_AUTO,
       .receive_names_peer = (endpoint_->info->caps & FI_SOURCE) != 0,
       .max_message_bytes = options.receive_buffer_bytes,
   };
@@ -308,6 +310,7 @@ ErrorCode OfiTransport::Start(Operation* op) {
 
 // Calls the provider for the current fragment. Returns 0, -FI_EAGAIN or another negative error.
 ssize_t OfiTransport::PostFragment(Operation* op) {
+  queue_empty_ = false;
   const fi_addr_t to = op->peer->address;
   PostContext* context = op;
   if (op->kind == Operation::Kind::kMessage) {
@@ -374,6 +377,7 @@ int OfiTransport::ReadCompletions(CompletionSink& sink, int budget, uint64_t now
       entries_read++;
       continue;
     }
+    queue_empty_ = count == -FI_EAGAIN;
     if (count <= 0) {
       break;
     }
@@ -387,6 +391,9 @@ int OfiTransport::ReadCompletions(CompletionSink& sink, int budget, uint64_t now
       }
     }
     entries_read += static_cast<int>(count);
+    if (count < wanted) {
+      break;  // the next look enters the kernel: what came is passed on first
+    }
   }
   return events;
 }
@@ -501,6 +508,7 @@ void OfiTransport::CountSuccess(const Operation& op) {
 // --------------------------------------------------------------------------------------- receives
 
 ssize_t OfiTransport::PostReceive(ReceiveBuffer* buffer) {
+  queue_empty_ = false;
   PostContext* context = buffer;
   return fi_recv(ep_, buffer->data, options_.receive_buffer_bytes, arena_->descriptor(),
                  FI_ADDR_UNSPEC, context);
@@ -523,6 +531,9 @@ void OfiTransport::RetryReceives() {
 bool OfiTransport::PrepareToSleep() {
   if (!capabilities_.wait_fd || operations_.AnyEnded()) {
     return false;
+  }
+  if (endpoint_->waits_by_epoll) {
+    return queue_empty_;
   }
   fid* queue = &endpoint_->completions->fid;
   return fi_trywait(endpoint_->fabric.get(), &queue, 1) == FI_SUCCESS;

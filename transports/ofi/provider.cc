@@ -21,11 +21,12 @@ struct ProviderRule {
 
 // Best first: NICs with their own reliable datagrams and queues, then RDMA connections, then TCP.
 // `sockets` is slow, but runs deferred work without a special NIC: for development, on request.
-constexpr std::array<ProviderRule, 6> kPreferences = {{
+constexpr std::array<ProviderRule, 7> kPreferences = {{
     {"cxi", Addressing::kDevice, true},
     {"efa", Addressing::kDevice, true},
     {"psm3", Addressing::kDevice, true},
     {"verbs;ofi_rxm", Addressing::kIp, true},
+    {"net", Addressing::kIp, true},
     {"tcp;ofi_rxm", Addressing::kIp, true},
     {"sockets", Addressing::kIp, false},
 }};
