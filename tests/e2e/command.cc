@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kCommandSeconds = 60;
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr auto kPollInterval = std::chrono::milliseconds(5);
 constexpr char kPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
@@ -64,7 +63,7 @@ bool IsZombie(pid_t pid) {
 }  // namespace
 
 Command::Command(std::vector<std::string> arguments, std::vector<std::string> variables,
-                 std::string input)
+                 std::string input, unsigned limit_s)
     : runtime_directory_("/tmp/ferry-test-XXXXXX"), shm_before_(ShmEntries()) {
   if (mkdtemp(runtime_directory_.data()) == nullptr) {
     std::abort();
@@ -92,7 +91,7 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     setpgid(0, 0);
-    alarm(kCommandSeconds);  // survives exec
+    alarm(limit_s);  // survives exec
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }
@@ -142,6 +141,11 @@ bool Command::WaitForText(const std::string& text, const std::string* stream) {
 
 bool Command::WaitForOutput(const std::string& text) { return WaitForText(text, &out_); }
 bool Command::WaitForError(const std::string& text) { return WaitForText(text, &err_); }
+std::string Command::Output() {
+  const std::lock_guard lock(mutex_);
+  return out_;
+}
+
 void Command::Signal(int signal) const { kill(pid_, signal); }
 
 CommandResult Command::Wait() {

@@ -27,9 +27,9 @@ struct CommandResult {
 class Command {
  public:
   // Starts `arguments` (the program first) with `variables` ("NAME=value") added to a small
-  // environment, and `input` as its standard input. Killed after a minute.
+  // environment, and `input` as its standard input. Killed after `limit_s`.
   explicit Command(std::vector<std::string> arguments, std::vector<std::string> variables = {},
-                   std::string input = "");
+                   std::string input = "", unsigned limit_s = 60);
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
@@ -38,6 +38,8 @@ class Command {
   // Until standard output (or error) holds `text`. False when the command ends without.
   bool WaitForOutput(const std::string& text);
   bool WaitForError(const std::string& text);
+  // What it has written to standard output so far.
+  std::string Output();
   void Signal(int signal) const;
   CommandResult Wait();
 

@@ -1,28 +1,22 @@
 // Ranks that never stop talking, until something breaks: each sends to the next one of a ring and
-// receives from the previous one. On the first error it prints "rank R: error CODE: text" and ends
-// with status 3.
+// receives from the previous one. The first error ends it with status 3.
 //
 //   traffic exchange BYTES    both directions all the time
 //   traffic wait              rank 0 stays away, the others sleep in a receive that never matches
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "ferry/ferry.h"
 #include "tests/e2e/ranks/check.h"
+#include "tests/faults/ranks/say.h"
 
 namespace {
 
-void StopOnError(int code) {
-  if (code != FERRY_SUCCESS) {
-    std::printf("rank %d: error %d: %s\n", ferry_rank(), code, ferry_last_error());
-    std::fflush(stdout);
-    std::_Exit(3);
-  }
-}
+using ferry::ranks::Say;
+using ferry::ranks::StopOnError;
 
 [[noreturn]] void Exchange(size_t size_bytes) {
   const int next = (ferry_rank() + 1) % ferry_size();
@@ -35,15 +29,13 @@ void StopOnError(int code) {
     StopOnError(ferry_isend(out.data(), size_bytes, next, 0, &requests[1]));
     StopOnError(ferry_waitall(2, requests, nullptr));
     if (round == 100) {
-      std::printf("rank %d: under way\n", ferry_rank());
-      std::fflush(stdout);
+      Say("under way");
     }
   }
 }
 
 [[noreturn]] void Wait() {
-  std::printf("rank %d: under way\n", ferry_rank());
-  std::fflush(stdout);
+  Say("under way");
   char message = 0;
   if (ferry_rank() != 0) {
     StopOnError(ferry_recv(&message, 1, 0, 0, nullptr));

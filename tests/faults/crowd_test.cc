@@ -1,0 +1,31 @@
+// As many ranks as one daemon serves, all to all: correct, without an error.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr int kRanks = 64;
+
+TEST(CrowdTest, AllToAllOnOneDaemon) {
+  e2e::Command job(PrivateJob(kRanks, 1, {}, {"tests/faults/ranks/all_to_all"}));
+  const e2e::CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<std::string> lines = e2e::SortedLines(result.out);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.ends_with(": all right"); }),
+            kRanks);
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ferry::faults

@@ -1,0 +1,60 @@
+// What the fault tests share: a daemon that serves several jobs, jobs of rank programs that print
+// what happens to them, and how long it took until they knew.
+//
+// One test thread. Times are printed, not judged tightly: a test allows ten times what Ferry
+// promises, since it may share its machine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::faults {
+
+// A ferryd of the test's own, in a fresh run directory.
+class DaemonForTest {
+ public:
+  explicit DaemonForTest(std::vector<std::string> flags = {});
+  ~DaemonForTest();
+
+  const std::string& run_directory() const { return run_directory_; }
+  pid_t pid() const { return command_->pid(); }
+  // Descriptors of shared memory that it holds.
+  size_t CountMemfds() const;
+  // Ends it by SIGTERM; empty when it ended well and left nothing, else what is wrong.
+  std::string Stop();
+
+ private:
+  std::string directory_;
+  std::string run_directory_;
+  std::unique_ptr<e2e::Command> command_;
+};
+
+// The command line of ferryrun for `ranks` ranks of `program` on a daemon that runs already.
+std::vector<std::string> JobOn(const DaemonForTest& daemon, int ranks,
+                               const std::vector<std::string>& program);
+// The same on private daemons, one for each of `nodes`.
+std::vector<std::string> PrivateJob(int ranks, int nodes, std::vector<std::string> flags,
+                                    const std::vector<std::string>& program);
+
+// Waits until each rank has said "under way".
+bool UnderWay(e2e::Command* job, int ranks);
+// The pids of the ranks, by rank; `program` is a part of their command line. Empty if not all are
+// there.
+std::vector<pid_t> RankPids(const e2e::Command& job, const std::string& program, int ranks);
+
+// What a rank printed when it failed: "rank R: error CODE at NS: text".
+struct RankError {
+  int rank = 0;
+  int code = 0;
+  uint64_t at_ns = 0;
+};
+std::vector<RankError> ErrorsIn(const std::string& out);
+
+// The latest of `errors` after `since_ns`, in milliseconds.
+double LatestMs(const std::vector<RankError>& errors, uint64_t since_ns);
+
+}  // namespace ferry::faults

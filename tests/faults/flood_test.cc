@@ -1,0 +1,59 @@
+// A receiver that does not receive: memory stays bounded, nobody else waits, nothing is lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kFlood[] = "tests/faults/ranks/flood";
+
+struct Flood {
+  int ranks;
+  int nodes;
+  const char* kind;
+  const char* messages;
+  long allowed_kib;  // that the receiver may grow by
+};
+
+class FloodTest : public testing::TestWithParam<Flood> {};
+
+TEST_P(FloodTest, IsHeldBackAndArrivesWhole) {
+  const Flood& flood = GetParam();
+  Command job(PrivateJob(flood.ranks, flood.nodes, {}, {kFlood, flood.kind, flood.messages}));
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  for (int rank = 0; rank < flood.ranks; ++rank) {
+    EXPECT_THAT(result.out, HasSubstr("rank " + std::to_string(rank) + ": all right"));
+  }
+  const std::string grew = "rank 0: grew by ";
+  const size_t at = result.out.find(grew);
+  ASSERT_NE(at, std::string::npos) << result.out;
+  const long grew_kib = std::atol(result.out.c_str() + at + grew.size());
+  std::printf("%s %s on %d node(s): the receiver grew by %ld KiB\n", flood.kind, flood.messages,
+              flood.nodes, grew_kib);
+  EXPECT_LT(grew_kib, flood.allowed_kib);
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+// 9,000 messages hold 200 MB, of which the receiver must keep almost nothing; a million small ones
+// cost it one entry of 128 bytes each.
+INSTANTIATE_TEST_SUITE_P(Floods, FloodTest,
+                         testing::Values(Flood{4, 1, "never-posts", "9000", 32 << 10},
+                                         Flood{4, 2, "never-posts", "9000", 32 << 10},
+                                         Flood{4, 4, "never-posts", "9000", 32 << 10},
+                                         Flood{2, 1, "one-tag", "1000000", 200 << 10},
+                                         Flood{2, 2, "one-tag", "1000000", 200 << 10}));
+
+}  // namespace
+}  // namespace ferry::faults

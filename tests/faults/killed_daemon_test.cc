@@ -1,0 +1,95 @@
+// kill -9 of a daemon: its ranks, sleeping ones too, and their peers get an error, ferryrun ends
+// soon, and nothing stays behind. The same for ferryrun itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using testing::AnyOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::SizeIs;
+
+constexpr char kTraffic[] = "tests/faults/ranks/traffic";
+// As the library numbers them (ferry.h).
+constexpr int kPeerDied = 14;
+constexpr int kDaemonDied = 15;
+constexpr int kNodeUnreachable = 16;
+constexpr double kPromisedMs = 5000;  // until ferryrun has ended
+constexpr double kAllowed = 10;       // times what is promised
+
+void ExpectPrompt(uint64_t killed_ns) {
+  const double took_ms = static_cast<double>(MonotonicNs() - killed_ns) / 1e6;
+  std::printf("ferryrun ended %.0f ms after the kill (promised: %.0f)\n", took_ms, kPromisedMs);
+  EXPECT_LT(took_ms, kAllowed * kPromisedMs);
+}
+
+uint64_t KillDaemon(const Command& job, size_t daemons) {
+  const std::vector<pid_t> pids = job.Find("--ready-fd");
+  EXPECT_THAT(pids, SizeIs(daemons));
+  const uint64_t killed_ns = MonotonicNs();
+  kill(*std::max_element(pids.begin(), pids.end()), SIGKILL);
+  return killed_ns;
+}
+
+class KilledDaemonTest : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(KilledDaemonTest, IsAnErrorForAllRanks) {
+  std::vector<std::string> program = {kTraffic};
+  program.insert(program.end(), GetParam().begin(), GetParam().end());
+  Command job(PrivateJob(4, 2, {}, program));
+  ASSERT_TRUE(UnderWay(&job, 4));
+  const uint64_t killed_ns = KillDaemon(job, 2);
+  const CommandResult result = job.Wait();
+  ExpectPrompt(killed_ns);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("was killed by SIGKILL"));
+  EXPECT_THAT(ErrorsIn(result.out), SizeIs(4)) << result.out;
+  EXPECT_THAT(ErrorsIn(result.out),
+              Each(Field(&RankError::code, AnyOf(kDaemonDied, kNodeUnreachable, kPeerDied))));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Traffic, KilledDaemonTest,
+                         testing::Values(std::vector<std::string>{"exchange", "8"},
+                                         std::vector<std::string>{"exchange", "1000000"}));
+
+TEST(KilledDaemonTest, WakesRanksThatSleep) {
+  // Rank 0 never calls Ferry again: ferryrun ends it, after the grace.
+  Command job(PrivateJob(3, 1, {"--grace-ms", "1000"}, {kTraffic, "wait"}));
+  ASSERT_TRUE(UnderWay(&job, 3));
+  const uint64_t killed_ns = KillDaemon(job, 1);
+  const CommandResult result = job.Wait();
+  ExpectPrompt(killed_ns);
+  EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out;
+  EXPECT_THAT(ErrorsIn(result.out), Each(Field(&RankError::code, kDaemonDied)));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+TEST(KilledFerryrunTest, EndsRanksAndDaemons) {
+  Command job(PrivateJob(4, 2, {}, {kTraffic, "exchange", "1000"}));
+  ASSERT_TRUE(UnderWay(&job, 4));
+  job.Signal(SIGKILL);
+  job.Wait();
+  // Only the empty directory that the next ferryrun removes: no process, no socket.
+  EXPECT_THAT(job.Leftovers(), ElementsAre(MatchesRegex(".*/ferryrun-[^/]*")));
+}
+
+}  // namespace
+}  // namespace ferry::faults

@@ -1,0 +1,106 @@
+// kill -9 of a rank at many random moments of its traffic: its peers get an error soon, the daemon
+// serves a second job meanwhile that notices nothing, and nothing stays behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/clock.h"
+#include "config/environment.h"
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using testing::AnyOf;
+using testing::Eq;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kMixed[] = "tests/faults/ranks/mixed";
+constexpr int kPeerDied = 14;
+constexpr double kPromisedMs = 1000;
+constexpr double kAllowed = 10;  // times what is promised
+
+// FERRY_FAULT_ROUNDS: how many moments (the long run has 200).
+int Rounds() {
+  const auto rounds = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_ROUNDS");
+  return rounds.has_value() ? std::stoi(std::string(*rounds)) : 8;
+}
+
+// Some moment within the next 20 ms.
+void LetTimePass(std::mt19937* random) {
+  std::this_thread::sleep_for(
+      std::chrono::microseconds(std::uniform_int_distribution<int>(0, 20'000)(*random)));
+}
+
+// Kills one rank of `job` and returns how long the others took to know it.
+double KillOne(Command* job, int ranks, std::mt19937* random) {
+  const std::vector<pid_t> pids = RankPids(*job, kMixed, ranks);
+  EXPECT_THAT(pids, SizeIs(ranks));
+  LetTimePass(random);
+  const auto victim =
+      static_cast<size_t>(std::uniform_int_distribution<int>(0, ranks - 1)(*random));
+  const uint64_t killed_ns = MonotonicNs();
+  kill(pids.at(victim), SIGKILL);
+  const CommandResult result = job->Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  EXPECT_THAT(errors, SizeIs(ranks - 1)) << result.out << result.err;
+  for (const RankError& error : errors) {
+    EXPECT_EQ(error.code, kPeerDied) << result.out;
+  }
+  EXPECT_THAT(job->Leftovers(), IsEmpty());
+  return LatestMs(errors, killed_ns);
+}
+
+TEST(KilledRankTest, IsAnErrorForItsPeersAndNothingForAnotherJob) {
+  DaemonForTest daemon;
+  std::mt19937 random(20'25);
+  const size_t memfds = daemon.CountMemfds();
+  double worst_ms = 0;
+  for (int round = 0; round < Rounds() && !HasFailure(); ++round) {
+    Command broken(JobOn(daemon, 3, {kMixed, "0"}));
+    ASSERT_TRUE(UnderWay(&broken, 3));
+    Command other(JobOn(daemon, 2, {kMixed, "150"}));
+    ASSERT_TRUE(UnderWay(&other, 2));
+    worst_ms = std::max(worst_ms, KillOne(&broken, 3, &random));
+    const CommandResult result = other.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("rank 0: all right"));
+    EXPECT_THAT(result.out, HasSubstr("rank 1: all right"));
+    EXPECT_THAT(other.Leftovers(), IsEmpty());
+  }
+  std::printf("%d kills: the last peer knew after at most %.1f ms (promised: %.0f)\n", Rounds(),
+              worst_ms, kPromisedMs);
+  EXPECT_LT(worst_ms, kAllowed * kPromisedMs);
+  EXPECT_TRUE(e2e::Eventually([&] { return daemon.CountMemfds() <= memfds; }))
+      << daemon.CountMemfds() << " memfds are left of " << memfds;
+  EXPECT_EQ(daemon.Stop(), "");
+}
+
+TEST(KilledRankTest, IsAnErrorForPeersOnOtherNodes) {
+  std::mt19937 random(7);
+  double worst_ms = 0;
+  for (int round = 0; round < Rounds() / 2 && !HasFailure(); ++round) {
+    Command broken(PrivateJob(4, 2, {}, {kMixed, "0"}));
+    ASSERT_TRUE(UnderWay(&broken, 4));
+    worst_ms = std::max(worst_ms, KillOne(&broken, 4, &random));
+  }
+  std::printf("two nodes: the last peer knew after at most %.1f ms (promised: %.0f)\n", worst_ms,
+              kPromisedMs);
+  EXPECT_LT(worst_ms, kAllowed * kPromisedMs);
+}
+
+}  // namespace
+}  // namespace ferry::faults
