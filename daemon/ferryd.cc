@@ -21,6 +21,7 @@
 #include "config/loader.h"
 #include "config/reference.h"
 #include "daemon/control/control_server.h"
+#include "daemon/service_manager.h"
 
 namespace ferry::daemon {
 namespace {
@@ -162,7 +163,11 @@ Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& ma
   auto server = ControlServer::Start(options, *parts->data_plane, std::move(parts->gpus));
   FERRY_RETURN_IF_ERROR(server.status());
   relay.Attach(server->get());
-  (*server)->HandleSignals();
+  (*server)->HandleSignals([] {
+    ServiceManager::Reloading();
+    spdlog::info("SIGHUP: nothing to read anew; restart ferryd for its options");
+    ServiceManager::Ready("serves");
+  });
   signals_blocked.reset();
   constexpr std::string_view kReady = "ready\n";
   const bool told =
@@ -171,7 +176,11 @@ Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& ma
       told ? Status() : StatusFromErrno(errno, "writing to the descriptor of --ready-fd");
   ready.Reset();
   if (status.ok()) {
-    (*server)->RunUntilStopped();
+    ServiceManager::Ready("serves " + options.run_directory);
+    if (const uint64_t watchdog_ns = ServiceManager::WatchdogNs(); watchdog_ns > 0) {
+      (*server)->StartWatchdog(watchdog_ns / 2, ServiceManager::Alive);
+    }
+    (*server)->RunUntilStopped([] { ServiceManager::Stopping("waits for its ranks to leave"); });
   }
   relay.Attach(nullptr);
   return status;

@@ -2,6 +2,8 @@
 // other nodes, so that none of them needs a lock. gRPC's threads reach them through Post and Run.
 #pragma once
 
+#include <pthread.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -22,6 +24,7 @@ class ControlLoop {
 
   void Start() {
     thread_ = std::thread([this] { context_.run(); });
+    pthread_setname_np(thread_.native_handle(), "ferry-control");
   }
   // Ends the thread after the handler it is in; what was posted and has not run never will. Whoever
   // might still call Run must have stopped before.

@@ -25,6 +25,7 @@
 #include "daemon/control/peer_service.h"
 #include "daemon/control/run_directory.h"
 #include "daemon/control/secrets.h"
+#include "daemon/control/watchdog.h"
 
 namespace ferry::daemon {
 namespace {
@@ -68,6 +69,7 @@ struct ControlServer::Parts {
                options.max_local_ranks + kStrayConnections),
         client_service(loop, registry, data_plane),
         peer_service(loop, links, registry),
+        watchdog(loop, data_plane),
         signals(loop.context()) {
     registry.set_links(&links);
     registry.set_on_change([this] { changes.Notify(); });
@@ -77,6 +79,7 @@ struct ControlServer::Parts {
   Status StartLocalServer();
   void SetIdentity(int port);
   void WaitForSignal();
+  std::string Summary() const;
   void Drain();
   bool Drained();
   void Stop();
@@ -92,7 +95,9 @@ struct ControlServer::Parts {
   ClientService client_service;
   std::optional<AdminService> admin_service;
   PeerService peer_service;
+  Watchdog watchdog;
   boost::asio::signal_set signals;
+  std::function<void()> on_hangup;
   std::string control_address;
   std::unique_ptr<grpc::Server> peer_server;
   std::unique_ptr<grpc::Server> local_server;
@@ -191,7 +196,9 @@ void ControlServer::Parts::WaitForSignal() {
       return;
     }
     if (number == SIGHUP) {
-      spdlog::info("SIGHUP ignored: restart ferryd to read its options anew");
+      if (on_hangup) {
+        on_hangup();
+      }
     } else {
       std::lock_guard lock(mutex);
       stop_now = stop;
@@ -203,7 +210,8 @@ void ControlServer::Parts::WaitForSignal() {
   });
 }
 
-void ControlServer::HandleSignals() {
+void ControlServer::HandleSignals(std::function<void()> on_hangup) {
+  parts_->on_hangup = std::move(on_hangup);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     boost::system::error_code error;
     parts_->signals.add(number, error);
@@ -212,6 +220,22 @@ void ControlServer::HandleSignals() {
     }
   }
   parts_->WaitForSignal();
+}
+
+// ---- Watchdog ----
+
+std::string ControlServer::Parts::Summary() const {
+  return std::to_string(registry.local_ranks()) + " ranks and " +
+         std::to_string(registry.jobs().size()) + " jobs at " + options.run_directory;
+}
+
+void ControlServer::StartWatchdog(uint64_t interval_ns,
+                                  std::function<void(const std::string& status)> alive) {
+  parts_->loop.Run([this, interval_ns, &alive] {
+    parts_->watchdog.Start(
+        std::chrono::nanoseconds(interval_ns),
+        [parts = parts_.get(), alive = std::move(alive)] { alive("serves " + parts->Summary()); });
+  });
 }
 
 // ---- Stop ----
@@ -235,10 +259,13 @@ void ControlServer::LoseNode(uint64_t incarnation, const Status& why) {
   parts_->loop.Post([this, incarnation, why] { parts_->links.Lose(incarnation, why); });
 }
 
-void ControlServer::RunUntilStopped() {
+void ControlServer::RunUntilStopped(const std::function<void()>& on_stop) {
   {
     std::unique_lock lock(parts_->mutex);
     parts_->stop_requested.wait(lock, [this] { return parts_->stop; });
+  }
+  if (on_stop) {
+    on_stop();
   }
   parts_->Drain();
   parts_->Stop();
@@ -280,6 +307,7 @@ void ControlServer::Parts::Stop() {
     links.Stop();
     loop.Run([this] {
       attach.Stop();
+      watchdog.Stop();
       boost::system::error_code ignored;
       signals.cancel(ignored);
     });

@@ -4,6 +4,7 @@
 // Start and RunUntilStopped belong to one thread, the main one; the rest may be called by any.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,12 +28,15 @@ class ControlServer {
       std::function<std::vector<control::GpuStatus>()> gpus);
   ~ControlServer();
 
-  // SIGTERM and SIGINT call RequestStop, a second one with `now`; SIGHUP is ignored. At most one
-  // ControlServer of a process may do so.
-  void HandleSignals();
-  // Blocks until RequestStop; then drains (drain_timeout_ms, unless `now`), tells ranks and peers,
-  // stops all threads. Call once.
-  void RunUntilStopped();
+  // SIGTERM and SIGINT call RequestStop, a second one with `now`; SIGHUP calls `on_hangup`, on the
+  // control loop, which may be empty. At most one ControlServer of a process may do so.
+  void HandleSignals(std::function<void()> on_hangup);
+  // Calls `alive`, on the control loop, every `interval_ns` (not 0) in which both the control loop
+  // and the progress thread have turned, with a line on what the daemon serves. Once only.
+  void StartWatchdog(uint64_t interval_ns, std::function<void(const std::string& status)> alive);
+  // Blocks until RequestStop and calls `on_stop` (may be empty); then drains (drain_timeout_ms,
+  // unless `now`), tells ranks and peers, stops all threads. Call once.
+  void RunUntilStopped(const std::function<void()>& on_stop = {});
   void RequestStop(bool now);
 
   // What the data plane finds out by itself (progress/hooks.h); all return at once.

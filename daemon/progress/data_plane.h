@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,6 +78,9 @@ class DataPlane {
   virtual void NodeFailed(uint64_t incarnation, ErrorCode error) = 0;
   // The job was aborted: every session of it here is poisoned with `error`.
   virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;
+
+  // Has `answer` called by the data plane's own thread, soon if it turns. Returns at once.
+  virtual void Probe(std::function<void()> answer) = 0;
 
   // True when nothing is queued, on the wire or being copied (for draining).
   virtual bool Idle() const = 0;

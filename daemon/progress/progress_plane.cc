@@ -129,6 +129,8 @@ void ProgressPlane::PoisonJob(const std::string& job_id, ErrorCode error) {
   thread_->Call([&] { core_->PoisonJob(job_id, error); });
 }
 
+void ProgressPlane::Probe(std::function<void()> answer) { mailbox_->Post(std::move(answer)); }
+
 bool ProgressPlane::Idle() const {
   bool idle = false;
   thread_->Call([&] { idle = core_->Idle(); });

@@ -43,6 +43,7 @@ class ProgressPlane final : public DataPlane {
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;
   void NodeFailed(uint64_t incarnation, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
+  void Probe(std::function<void()> answer) override;
   bool Idle() const override;
 
   TurnStatistics Turns() const { return thread_->statistics(); }

@@ -1,5 +1,6 @@
 #include "daemon/progress/progress_thread.h"
 
+#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ ProgressThread::ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::
     Add(epoll_.get(), fd, EPOLLIN);
   }
   thread_ = std::thread([this] { Loop(); });
+  pthread_setname_np(thread_.native_handle(), "ferry-progress");
 }
 
 ProgressThread::~ProgressThread() {

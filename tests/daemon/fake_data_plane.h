@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -61,6 +62,17 @@ class FakeDataPlane final : public DataPlane {
   void PoisonJob(const std::string& job_id, ErrorCode error) override {
     Record("PoisonJob " + job_id + " " + Number(error));
   }
+  // Answered at once, but for while it is stuck.
+  void Probe(std::function<void()> answer) override {
+    Record("Probe");
+    std::unique_lock lock(mutex_);
+    if (stuck_) {
+      unanswered_.push_back(std::move(answer));
+      return;
+    }
+    lock.unlock();
+    answer();
+  }
   bool Idle() const override { return true; }
 
   // ---- For tests ----
@@ -90,6 +102,19 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     region_status_ = std::move(status);
   }
+  void set_stuck(bool stuck) {
+    std::vector<std::function<void()>> answers;
+    {
+      std::lock_guard lock(mutex_);
+      stuck_ = stuck;
+      if (!stuck) {
+        answers.swap(unanswered_);
+      }
+    }
+    for (const auto& answer : answers) {
+      answer();
+    }
+  }
 
  private:
   size_t CountLocked(const std::string& start) const {
@@ -108,6 +133,8 @@ class FakeDataPlane final : public DataPlane {
   std::vector<NodeRoute> routes_;
   JobPlan plan_;
   Status region_status_;
+  bool stuck_ = false;
+  std::vector<std::function<void()>> unanswered_;
 };
 
 }  // namespace ferry::daemon

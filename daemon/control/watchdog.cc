@@ -1,0 +1,40 @@
+#include "daemon/control/watchdog.h"
+
+#include <utility>
+
+#include "common/log.h"
+
+namespace ferry::daemon {
+
+void Watchdog::Start(std::chrono::nanoseconds interval, std::function<void()> alive) {
+  interval_ = interval;
+  alive_ = std::move(alive);
+  Ask();
+}
+
+void Watchdog::Ask() {
+  if (answered_->load(std::memory_order_relaxed) == asked_) {  // else the last letter still lies
+    data_plane_.Probe([answered = answered_, number = ++asked_] {
+      answered->store(number, std::memory_order_relaxed);
+    });
+  }
+  timer_.expires_after(interval_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      Tick();
+    }
+  });
+}
+
+void Watchdog::Tick() {
+  if (answered_->load(std::memory_order_relaxed) == asked_) {
+    reported_ = false;
+    alive_();
+  } else if (!std::exchange(reported_, true)) {
+    spdlog::error("the progress thread has not answered for {} ms; the watchdog is not fed",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(interval_).count());
+  }
+  Ask();
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,46 @@
+// Finds out, again and again, whether ferryd's threads turn.
+//
+// Each tick of a timer of the control loop sends the progress thread a letter. If the one before
+// was answered, both threads turn and `alive` is called. A thread that sleeps wakes for the letter;
+// one that is stuck does not answer, and is named in the log. Between ticks it costs nothing.
+//
+// Thread: the control loop's, or any before that loop starts.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "daemon/control/control_loop.h"
+#include "daemon/progress/data_plane.h"
+
+namespace ferry::daemon {
+
+class Watchdog {
+ public:
+  // Both must outlive it.
+  Watchdog(ControlLoop& loop, DataPlane& data_plane)
+      : data_plane_(data_plane), timer_(loop.context()) {}
+
+  // Calls `alive` on the control loop every `interval`, as long as both threads turn. Once only.
+  void Start(std::chrono::nanoseconds interval, std::function<void()> alive);
+  void Stop() { timer_.cancel(); }
+
+ private:
+  void Ask();
+  void Tick();
+
+  DataPlane& data_plane_;
+  boost::asio::steady_timer timer_;
+  std::chrono::nanoseconds interval_{};
+  std::function<void()> alive_;
+  uint64_t asked_ = 0;
+  bool reported_ = false;
+  // The number of the last letter that was answered. A letter may be read after this has gone.
+  std::shared_ptr<std::atomic<uint64_t>> answered_ = std::make_shared<std::atomic<uint64_t>>(0);
+};
+
+}  // namespace ferry::daemon
