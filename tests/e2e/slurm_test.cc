@@ -1,0 +1,385 @@
+// Ferry's Slurm scripts, first alone, then under a real Slurm of one node whose files, ports and
+// keys are this test's own. Jobs belong to an ordinary user.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kNobody[] = "65534";
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void WriteFile(const fs::path& path, const std::string& text, bool executable = false) {
+  std::ofstream(path) << text;
+  fs::permissions(path, executable ? fs::perms(0755) : fs::perms(0644));
+}
+
+void ReplaceAll(std::string* text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text->find(from, at)) != text->npos; at += to.size()) {
+    text->replace(at, from.size(), to);
+  }
+}
+
+// Ferry as if installed where every user can read it.
+class Installation {
+ public:
+  Installation() {
+    if (mkdtemp(path_.data()) == nullptr) {
+      std::abort();
+    }
+    fs::permissions(path_, fs::perms(0755));
+    for (const char* file :
+         {"daemon/ferryd", "tools/ferryctl/ferryctl", "tools/ferryrun/ferryrun",
+          "examples/hello/hello", "client/libferry.so.0", "client/control/libferry_control.so"}) {
+      fs::copy_file(file, Path(fs::path(file).filename()));
+    }
+    for (const char* script : {"functions", "prolog", "epilog", "task-prolog"}) {
+      std::string text = ReadFile(std::string("config/slurm/") + script);
+      ReplaceAll(&text, "@FERRYD@", Path("ferryd"));
+      ReplaceAll(&text, "@FERRYCTL@", Path("ferryctl"));
+      ReplaceAll(&text, "@ETC@", path_);
+      WriteFile(Path(script), text, /*executable=*/true);
+    }
+    Configure("");
+  }
+  ~Installation() { fs::remove_all(path_); }
+  Installation(const Installation&) = delete;
+  Installation& operator=(const Installation&) = delete;
+
+  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+  // Settings for the scripts beside the place of the jobs' directories, and for ferryd.
+  void Configure(const std::string& settings, const std::string& options = "") const {
+    WriteFile(Path("slurm.conf"), "run_base=" + Path("run") + "\n" + settings);
+    WriteFile(Path("job.toml"), options);
+  }
+  std::string Directory(const std::string& job) const { return Path("run/job-" + job); }
+  std::vector<std::string> Daemons(const std::string& job) const {
+    return SortedLines(
+        RunCommand({"/usr/bin/pgrep", "-f", "run_directory=" + Directory(job) + "( |$)"}).out);
+  }
+  // Files and processes of any job.
+  std::vector<std::string> Leftovers() const {
+    std::vector<std::string> found = SortedLines(
+        RunCommand({"/usr/bin/pgrep", "-a", "-f", "run_directory=" + Directory("")}).out);
+    if (fs::exists(Path("run"))) {
+      for (const auto& entry : fs::recursive_directory_iterator(Path("run"))) {
+        found.push_back(entry.path());
+      }
+    }
+    return found;
+  }
+
+ private:
+  std::string path_ = "/tmp/ferry-slurm-XXXXXX";
+};
+
+#define SKIP_UNLESS_ROOT() \
+  if (geteuid() != 0) GTEST_SKIP() << "the scripts are root's, and this is uid " << geteuid()
+
+// ---- The scripts alone ----
+
+class SlurmScriptTest : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_UNLESS_ROOT(); }
+  CommandResult Run(const std::string& script, const std::string& user = kNobody) const {
+    return RunCommand({ferry_.Path(script)}, {"SLURM_JOB_ID=7", "SLURM_JOB_UID=" + user});
+  }
+
+  Installation ferry_;
+};
+
+TEST_F(SlurmScriptTest, PrologStartsADaemonOfTheUserAndEpilogEndsIt) {
+  ASSERT_EQ(Run("prolog").exit_code, 0);
+  ASSERT_THAT(ferry_.Daemons("7"), SizeIs(1));
+  EXPECT_THAT(ReadFile("/proc/" + ferry_.Daemons("7")[0] + "/status"),
+              HasSubstr("\nUid:\t65534\t65534\t65534\t65534\n"));
+  EXPECT_EQ(fs::status(ferry_.Directory("7")).permissions(), fs::perms(0700));
+  EXPECT_EQ(Run("task-prolog").out, "export FERRY_RUN_DIRECTORY=" + ferry_.Directory("7") + "\n");
+  EXPECT_EQ(Run("epilog").exit_code, 0);
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmScriptTest, PrologReplacesWhatAnEarlierStartLeft) {
+  ASSERT_EQ(Run("prolog").exit_code, 0);
+  const std::vector<std::string> before = ferry_.Daemons("7");
+  ASSERT_EQ(Run("prolog").exit_code, 0);
+  EXPECT_THAT(ferry_.Daemons("7"), SizeIs(1));
+  EXPECT_NE(ferry_.Daemons("7"), before);
+  EXPECT_EQ(Run("epilog").exit_code, 0);
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmScriptTest, EpilogKillsADaemonThatDoesNotStop) {
+  ferry_.Configure("stop_timeout_s=1\n");
+  ASSERT_EQ(Run("prolog").exit_code, 0);
+  ASSERT_THAT(ferry_.Daemons("7"), SizeIs(1));
+  kill(std::stoi(ferry_.Daemons("7")[0]), SIGSTOP);
+  EXPECT_EQ(Run("epilog").exit_code, 0);
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmScriptTest, EpilogLeavesOtherJobsAlone) {
+  ASSERT_EQ(Run("prolog").exit_code, 0);
+  EXPECT_EQ(RunCommand({ferry_.Path("epilog")}, {"SLURM_JOB_ID=70", "SLURM_JOB_UID=65534"}).err,
+            "");
+  EXPECT_THAT(ferry_.Daemons("7"), SizeIs(1));
+  EXPECT_EQ(Run("epilog").exit_code, 0);
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmScriptTest, PrologSaysWhyThereIsNoDaemon) {
+  ferry_.Configure("", "provider = \"nosuch\"\n");
+  const CommandResult result = Run("prolog");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("ferry: job 7 has no ferryd on "),
+                    HasSubstr("it ended before it served; its last words: "), HasSubstr("nosuch")));
+  EXPECT_EQ(Run("task-prolog").out, "");
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmScriptTest, PrologDoesNotWaitForever) {
+  WriteFile(ferry_.Path("sleeper"), "#!/bin/sh\nsleep 100\n", /*executable=*/true);
+  ferry_.Configure("start_timeout_s=1\nstop_timeout_s=1\nferryd=" + ferry_.Path("sleeper") + "\n");
+  const CommandResult result = Run("prolog");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("it did not serve within 1 s"));
+  EXPECT_THAT(ferry_.Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmScriptTest, NamesWhatIsMissing) {
+  EXPECT_THAT(RunCommand({ferry_.Path("prolog")}).err,
+              HasSubstr("SLURM_JOB_ID is \"\", not a number: is this called by Slurm?"));
+  EXPECT_THAT(RunCommand({ferry_.Path("epilog")}, {"SLURM_JOB_ID=7", "SLURM_JOB_UID=me"}).err,
+              HasSubstr("SLURM_JOB_UID is \"me\", not a number"));
+  fs::remove(ferry_.Path("ferryd"));
+  EXPECT_THAT(Run("prolog").err, HasSubstr("ferryd is not there or cannot be executed"));
+}
+
+// ---- A cluster of one node ----
+
+// `name`'s place, or empty.
+std::string Find(const std::string& name) {
+  for (const char* folder : {"/usr/bin/", "/usr/sbin/"}) {
+    if (fs::exists(folder + name)) {
+      return folder + name;
+    }
+  }
+  return "";
+}
+
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+// munged, slurmctld and slurmd; no cgroups, no systemd.
+class Cluster {
+ public:
+  explicit Cluster(const Installation& ferry) : ferry_(ferry) {
+    host_ = SortedLines(RunCommand({"/bin/hostname", "-s"}).out).at(0);
+    for (const char* folder : {"munge", "state", "spool", "home"}) {
+      fs::create_directory(ferry.Path(folder));
+    }
+    fs::permissions(ferry.Path("home"), fs::perms(0777));
+    WriteFile(ferry.Path("munge/key"), std::string(64, 'k') + std::string(64, 'y'));
+    fs::permissions(ferry.Path("munge/key"), fs::perms(0600));
+    WriteFile(ferry.Path("cluster.conf"), Configuration());
+    const std::string munge = ferry.Path("munge/");
+    // One shell that owns all three: what ends it ends them.
+    daemons_ = std::make_unique<Command>(
+        std::vector<std::string>{
+            "/bin/sh", "-c",
+            Find("munged") + " --foreground --key-file=" + munge + "key --socket=" + munge +
+                "socket --pid-file=" + munge + "pid --log-file=" + munge + "log --seed-file=" +
+                munge + "seed & " + Find("slurmctld") + " -D & " + Find("slurmd") + " -D & wait"},
+        Environment());
+  }
+
+  // Whether the node serves; else `why` has the daemons' words.
+  bool WaitUntilIdle(std::string* why) const {
+    const bool idle = Eventually([this] {
+      return Ask({"sinfo", "-h", "-o", "%T"}).out == "idle\n";
+    });
+    *why = ReadFile(ferry_.Path("slurmctld.log")) + ReadFile(ferry_.Path("slurmd.log"));
+    return idle;
+  }
+  // A command of Slurm, as root.
+  CommandResult Ask(std::vector<std::string> arguments) const {
+    arguments[0] = Find(arguments[0]);
+    return RunCommand(arguments, Environment());
+  }
+  // Submits a script as an ordinary user; returns the job's number.
+  std::string Submit(const std::string& script) const {
+    WriteFile(ferry_.Path("job.sh"),
+              "#!/bin/bash\nexport LD_LIBRARY_PATH=" + ferry_.Path("") + "\n" + script, true);
+    const CommandResult result =
+        RunCommand({"/usr/bin/setpriv", "--reuid", kNobody, "--regid", kNobody, "--clear-groups",
+                    Find("sbatch"), "--parsable", "--chdir", ferry_.Path("home"), "--output",
+                    ferry_.Path("home/%j"), ferry_.Path("job.sh")},
+                   Environment());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out.substr(0, result.out.find('\n'));
+  }
+  // Waits for that state: after it the epilog has run.
+  bool WaitForState(const std::string& job, const std::string& state) const {
+    return Eventually([&] {
+      return Ask({"scontrol", "show", "job", job}).out.find("JobState=" + state) !=
+             std::string::npos;
+    });
+  }
+  std::string Output(const std::string& job) const { return ReadFile(ferry_.Path("home/" + job)); }
+  const std::string& host() const { return host_; }
+
+ private:
+  std::vector<std::string> Environment() const {
+    return {"SLURM_CONF=" + ferry_.Path("cluster.conf")};
+  }
+  std::string Configuration() const {
+    return "ClusterName=ferrytest\nSlurmctldHost=" + host_ +
+           "(127.0.0.1)\n"
+           "SlurmctldPort=" +
+           std::to_string(FreePort()) + "\nSlurmdPort=" + std::to_string(FreePort()) +
+           "\nSlurmUser=root\nSlurmdUser=root\n"
+           "AuthType=auth/munge\nAuthInfo=socket=" +
+           ferry_.Path("munge/socket") + "\nStateSaveLocation=" + ferry_.Path("state") +
+           "\nSlurmdSpoolDir=" + ferry_.Path("spool") +
+           "\nSlurmctldPidFile=" + ferry_.Path("slurmctld.pid") +
+           "\nSlurmdPidFile=" + ferry_.Path("slurmd.pid") +
+           "\nSlurmctldLogFile=" + ferry_.Path("slurmctld.log") +
+           "\nSlurmdLogFile=" + ferry_.Path("slurmd.log") +
+           "\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\n"
+           "MpiDefault=none\nJobAcctGatherType=jobacct_gather/none\nReturnToService=2\n"
+           "PrologFlags=Alloc\nProlog=" +
+           ferry_.Path("prolog") + "\nEpilog=" + ferry_.Path("epilog") +
+           "\nTaskProlog=" + ferry_.Path("task-prolog") + "\nNodeName=" + host_ +
+           " NodeAddr=127.0.0.1 CPUs=1\nPartitionName=test Nodes=" + host_ + " Default=YES\n";
+  }
+
+  const Installation& ferry_;
+  std::string host_;
+  std::unique_ptr<Command> daemons_;
+};
+
+class SlurmTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (geteuid() != 0) {
+      why_not_ = "slurmd runs as root here, and this is uid " + std::to_string(geteuid());
+      return;
+    }
+    for (const char* program : {"munged", "slurmctld", "slurmd", "sbatch", "setpriv"}) {
+      if (Find(program).empty()) {
+        why_not_ = std::string(program) +
+                   " is not installed: apt-get install munge slurmctld slurmd slurm-client";
+        return;
+      }
+    }
+    ferry_ = std::make_unique<Installation>();
+    cluster_ = std::make_unique<Cluster>(*ferry_);
+    if (std::string words; !cluster_->WaitUntilIdle(&words)) {
+      why_not_ = "Slurm does not start here: " + words;
+    }
+  }
+  static void TearDownTestSuite() {
+    cluster_.reset();
+    ferry_.reset();
+  }
+  void SetUp() override {
+    if (!why_not_.empty()) {
+      GTEST_SKIP() << why_not_;
+    }
+    ferry_->Configure("");
+  }
+
+  static std::string why_not_;
+  static std::unique_ptr<Installation> ferry_;
+  static std::unique_ptr<Cluster> cluster_;
+};
+
+std::string SlurmTest::why_not_;
+std::unique_ptr<Installation> SlurmTest::ferry_;
+std::unique_ptr<Cluster> SlurmTest::cluster_;
+
+TEST_F(SlurmTest, AJobRunsOverItsOwnDaemonAndLeavesNothing) {
+  const std::string job = cluster_->Submit(
+      "echo \"daemon: $FERRY_RUN_DIRECTORY\"\n" + ferry_->Path("ferryctl") + " status\n" +
+      ferry_->Path("ferryrun") + " -n 2 " + ferry_->Path("hello") + "\n");
+  ASSERT_TRUE(cluster_->WaitForState(job, "COMPLETED")) << cluster_->Output(job);
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(HasSubstr("daemon: " + ferry_->Directory(job) + "\n"),
+                    HasSubstr("run directory " + ferry_->Directory(job) + ","),
+                    HasSubstr("rank 0 of 2: rank 1 says hello"),
+                    HasSubstr("rank 1 of 2: rank 0 says hello")));
+  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmTest, ACancelledJobLeavesNothing) {
+  const std::string job =
+      cluster_->Submit(ferry_->Path("ferryrun") + " -n 2 sh -c 'echo running; exec sleep 100'\n");
+  ASSERT_TRUE(
+      Eventually([&] { return cluster_->Output(job).find("[1] running") != std::string::npos; }));
+  EXPECT_THAT(ferry_->Daemons(job), SizeIs(1));
+  EXPECT_EQ(cluster_->Ask({"scancel", job}).exit_code, 0);
+  ASSERT_TRUE(cluster_->WaitForState(job, "CANCELLED"));
+  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmTest, WithoutADaemonTheJobFailsAndSaysWhy) {
+  ferry_->Configure("on_failure=fail\n", "provider = \"nosuch\"\n");
+  const std::string job = cluster_->Submit("echo never\n");
+  ASSERT_TRUE(cluster_->WaitForState(job, "FAILED"));
+  EXPECT_THAT(cluster_->Output(job),
+              AllOf(HasSubstr("ferry: no ferryd on " + cluster_->host()), HasSubstr("nosuch")));
+  EXPECT_THAT(cluster_->Output(job), testing::Not(HasSubstr("never")));
+  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
+}
+
+TEST_F(SlurmTest, WithoutADaemonTheNodeIsDrained) {
+  ferry_->Configure("", "provider = \"nosuch\"\n");
+  const std::string job = cluster_->Submit("echo never\n");
+  ASSERT_TRUE(Eventually([] {
+    return cluster_->Ask({"sinfo", "-h", "-R", "-o", "%E"}).out == "Prolog error\n";
+  }));
+  EXPECT_THAT(ReadFile(ferry_->Path("slurmd.log")),
+              HasSubstr("ferry: job " + job + " has no ferryd on " + cluster_->host()));
+  EXPECT_EQ(cluster_->Ask({"scancel", job}).exit_code, 0);
+  ASSERT_TRUE(cluster_->WaitForState(job, "CANCELLED"));
+  EXPECT_EQ(cluster_->Output(job), "");
+  EXPECT_THAT(ferry_->Leftovers(), IsEmpty());
+  cluster_->Ask({"scontrol", "update", "nodename=" + cluster_->host(), "state=resume"});
+}
+
+}  // namespace
+}  // namespace ferry::e2e
