@@ -18,9 +18,16 @@ std::string OptionName(std::string_view variable) {
   return name;
 }
 
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+}  // namespace
+
 std::string DefaultRunDirectory(const char* const* environment) {
   if (geteuid() == 0) {
-    return "/run/ferry";
+    return kSystemRunDirectory;
   }
   if (const auto runtime = FindVariable(environment, "XDG_RUNTIME_DIR");
       runtime && !runtime->empty()) {
@@ -28,13 +35,6 @@ std::string DefaultRunDirectory(const char* const* environment) {
   }
   return "/tmp/ferry-" + std::to_string(geteuid());
 }
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
-}
-
-}  // namespace
 
 const char* const* ProcessEnvironment() { return environ; }
 

@@ -15,6 +15,12 @@
 
 namespace ferry::config {
 
+// Where the daemon of all users is, which root starts.
+inline constexpr char kSystemRunDirectory[] = "/run/ferry";
+
+// The run directory where no option names one.
+std::string DefaultRunDirectory(const char* const* environment);
+
 // Environment of this process, in the form of execve: "NAME=value" strings ended by a null pointer.
 const char* const* ProcessEnvironment();
 

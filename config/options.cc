@@ -50,10 +50,13 @@ constexpr Option kTable[] = {
     Text(Group::kPlace, "run_directory", &Options::run_directory, 0, kUnixPathMax,
          "Directory of the daemon's sockets, mode 0700 or 0755; one daemon per directory. "
          "Empty means /run/ferry for root, else $XDG_RUNTIME_DIR/ferry, else /tmp/ferry-UID. "
-         "Ranks find their daemon by it, so a user's ranks that belong to a system daemon "
-         "need FERRY_RUN_DIRECTORY=/run/ferry."),
+         "ferryrun tells its ranks; other ranks that belong to a system daemon need "
+         "FERRY_RUN_DIRECTORY=/run/ferry."),
     Text(Group::kPlace, "node_name", &Options::node_name, 0, 63,
          "This node's name in messages and reports. Empty means the host name."),
+    Choice(Group::kPlace, "users", &Options::users, "auto|own|all",
+           "Whom the daemon serves: own, the user it runs as (its sockets are closed to others); "
+           "all, every user of the node; auto, all if it runs as root, else own."),
 
     Text(Group::kNetwork, "provider", &Options::provider, 1, 63,
          "The libfabric provider that joins the nodes, such as tcp;ofi_rxm. auto takes the "

@@ -29,6 +29,7 @@ struct Options {
   std::string config_file;
   std::string run_directory;  // empty until FinishOptions (environment.h)
   std::string node_name;      // empty: the host name
+  std::string users = "auto";
 
   // Network.
   std::string provider = "auto";

@@ -2,8 +2,9 @@
 //
 // It carries what gRPC cannot: the caller's uid (SO_PEERCRED) and file descriptors (SCM_RIGHTS). A
 // rank keeps the connection open for life: its hang-up is the rank's end, the daemon's hang-up the
-// daemon's. One packet is one message; every message starts with AttachHeader, and its answer
-// carries the same `serial`. Only the rank asks; the daemon's only unsolicited message is kGoodbye.
+// daemon's. A launcher identifies itself here too, and keeps its connection while its jobs run. One
+// packet is one message; every message starts with AttachHeader, and its answer carries the same
+// `serial`. Only the rank asks; the daemon's only unsolicited message is kGoodbye.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ enum class Kind : uint32_t {
   kReply = 6,
   kAttachReply = 7,
   kGoodbye = 8,  // Reply: the daemon ends this session; `code` and `text` say why
+  kUser = 9,     // UserRequest -> UserReply: who starts jobs; the connection is his launcher
+  kUserReply = 10,
 };
 
 struct AttachHeader {
@@ -56,6 +59,22 @@ struct AttachReply {
   uint32_t local_size;
   uint32_t local_index;
   uint8_t token[kTokenBytes];  // metadata "ferry-token" of every gRPC call, as hexadecimal text
+  char text[kMaxText];
+};
+
+struct UserRequest {
+  AttachHeader header;
+};
+
+// The token is good for the gRPC service Launcher as long as this connection is open; the jobs that
+// it started end with the connection.
+struct UserReply {
+  AttachHeader header;
+  int32_t code;  // ErrorCode
+  uint32_t daemon_pid;
+  uint32_t uid;  // the caller's, as the kernel told the daemon
+  uint32_t reserved;
+  uint8_t token[kTokenBytes];  // metadata "ferry-token", as hexadecimal text
   char text[kMaxText];
 };
 

@@ -171,6 +171,16 @@ StatusOr<attach::AttachReply> AttachConnection::Attach(const attach::AttachReque
   return reply;
 }
 
+StatusOr<attach::UserReply> AttachConnection::IdentifyUser() {
+  attach::UserRequest request{};
+  attach::UserReply reply{};
+  std::vector<UniqueFd> none;
+  FERRY_RETURN_IF_ERROR(Exchange(attach::Kind::kUser, &request, sizeof(request), {}, &reply,
+                                 sizeof(reply), attach::Kind::kUserReply, &none));
+  FERRY_RETURN_IF_ERROR(CheckReply(reply.code, reply.text));
+  return reply;
+}
+
 StatusOr<AttachAnswer> AttachConnection::Ask(attach::Kind kind, void* request, size_t request_bytes,
                                              const std::vector<int>& descriptors) {
   attach::Reply reply{};

@@ -1,4 +1,4 @@
-// The rank's end of the attach socket (proto/attach_protocol.h).
+// The rank's, or launcher's, end of the attach socket (proto/attach_protocol.h).
 //
 // Calling thread: any; one exchange at a time (a lock). Calls block until the daemon answers, at
 // most the timeout given at Connect. The connection stays open for the rank's life: its hang-up
@@ -27,8 +27,10 @@ class AttachConnection {
   // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon when nothing listens there, with what to do.
   Status Connect(const std::string& run_directory, uint64_t timeout_ms);
 
-  // The first exchange: identity and versions.
+  // The first exchange of a rank: identity and versions.
   StatusOr<attach::AttachReply> Attach(const attach::AttachRequest& request);
+  // The only exchange of a launcher: the token for the gRPC service Launcher.
+  StatusOr<attach::UserReply> IdentifyUser();
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
   Status SendRegion(uint32_t region, uint64_t size_bytes, int fd);

@@ -115,12 +115,16 @@ void ReportRequest(const shm::RequestLayout& request, control::WhyReply* reply) 
 
 }  // namespace
 
-void ReportStatus(const JobRegistry& registry, control::StatusReply* reply) {
+void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
+                  control::StatusReply* reply) {
   reply->set_state(registry.draining() ? "draining" : "serving");
   uint32_t sessions = 0;
   uint32_t regions = 0;
   uint64_t region_bytes = 0;
   for (const auto& [id, job] : registry.jobs()) {
+    if (uid.has_value() && job->spec.owner != *uid) {
+      continue;
+    }
     uint32_t joined = 0;
     uint32_t local = 0;
     for (uint32_t index = 0; index < job->size(); ++index) {

@@ -5,6 +5,7 @@
 // else.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "common/status.h"
@@ -14,8 +15,10 @@
 
 namespace ferry::daemon {
 
-// Jobs, sessions and regions; the rest of the reply is the caller's.
-void ReportStatus(const JobRegistry& registry, control::StatusReply* reply);
+// Jobs, sessions and regions, of one user only if `uid` names one; the rest of the reply is the
+// caller's.
+void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
+                  control::StatusReply* reply);
 void ReportSessions(const JobRegistry& registry, control::SessionsReply* reply);
 // Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
 Status ReportCounters(const JobRegistry& registry, const control::CountersRequest& request,

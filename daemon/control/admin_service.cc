@@ -15,23 +15,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMaxWatchers = 16;  // each holds a thread
-constexpr uint32_t kMaxRanksWithoutCheck = 1U << 20;
+constexpr int kMaxWatchers = 16;           // each holds a thread
 constexpr milliseconds kHangUpCheck(500);  // a watcher that left is noticed within this time
 
 // "Status" is a method of the service; the class needs its full name here.
 using Outcome = ::ferry::Status;
-
-JobSpec SpecFrom(const control::CreateJobRequest& request) {
-  JobSpec spec;
-  spec.id = request.job_id();
-  spec.secret = request.secret();
-  spec.owner = request.has_uid() ? request.uid() : geteuid();
-  spec.node = request.node();
-  spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
-  spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
-  return spec;
-}
 
 }  // namespace
 
@@ -67,16 +55,12 @@ AdminService::AdminService(AdminContext context)
 
 grpc::Status AdminService::CreateJob(grpc::ServerContext*, const control::CreateJobRequest* request,
                                      control::CreateJobReply*) {
-  const auto placed = static_cast<uint32_t>(request->node_of_rank_size());
-  if (request->size() != placed || placed > kMaxRanksWithoutCheck) {
-    return ToGrpc({ErrorCode::kInvalidArgument,
-                   "job " + request->job_id() + ": it has " + std::to_string(request->size()) +
-                       " ranks, but node_of_rank places " + std::to_string(placed)});
-  }
+  StatusOr<JobSpec> spec = SpecFrom(*request);
   const Outcome outcome =
-      context_.loop.Run([&] { return context_.registry.CreateJob(SpecFrom(*request)); });
+      spec.ok() ? context_.loop.Run([&] { return context_.registry.CreateJob(std::move(*spec)); })
+                : spec.status();
   if (outcome.ok()) {
-    spdlog::info("job {}: created, {} ranks on {} nodes", request->job_id(), placed,
+    spdlog::info("job {}: created, {} ranks on {} nodes", request->job_id(), request->size(),
                  request->node_addresses_size());
   } else {
     spdlog::warn("job not created: {}", outcome.message());
@@ -92,22 +76,24 @@ grpc::Status AdminService::DestroyJob(grpc::ServerContext*,
 
 // ---- Reports ----
 
-void AdminService::FillStatus(control::StatusReply* reply) {
+void AdminService::FillStatus(std::optional<uid_t> uid, control::StatusReply* reply) {
   reply->set_pid(static_cast<uint32_t>(getpid()));
   reply->set_uptime_ms((MonotonicNs() - started_ns_) / 1'000'000);
   reply->set_run_directory(context_.run_directory);
   context_.loop.Run([&] {
     *reply->mutable_node() = context_.links.self();
-    for (control::PeerStatus& peer : context_.links.Report()) {
-      *reply->add_peers() = std::move(peer);
+    if (!uid.has_value()) {
+      for (control::PeerStatus& peer : context_.links.Report()) {
+        *reply->add_peers() = std::move(peer);
+      }
     }
-    ReportStatus(context_.registry, reply);
+    ReportStatus(context_.registry, uid, reply);
   });
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext*, const control::StatusRequest*,
                                   control::StatusReply* reply) {
-  FillStatus(reply);
+  FillStatus({}, reply);
   return grpc::Status::OK;
 }
 
@@ -191,7 +177,7 @@ grpc::Status AdminService::Watch(grpc::ServerContext* context, const control::Wa
       seen = count;
       written_ns = MonotonicNs();
       control::StatusReply reply;
-      FillStatus(&reply);
+      FillStatus({}, &reply);
       if (!writer->Write(reply)) {
         break;
       }

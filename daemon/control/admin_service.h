@@ -1,5 +1,5 @@
-// The gRPC service Admin: launchers and administrators. The socket's file mode (0600) says who may
-// call.
+// The gRPC service Admin. The file mode of its socket (0600) says who may call: root and the user
+// that ferryd runs as.
 //
 // Calls run on gRPC's pool and reach the jobs through the control loop; Drain and Watch wait there.
 #pragma once
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,9 +80,10 @@ class AdminService final : public control::Admin::Service {
   grpc::Status Watch(grpc::ServerContext* context, const control::WatchRequest* request,
                      grpc::ServerWriter<control::StatusReply>* writer) override;
 
- private:
-  void FillStatus(control::StatusReply* reply);
+  // The whole status, or what one user may see of it. Any thread but the control thread.
+  void FillStatus(std::optional<uid_t> uid, control::StatusReply* reply);
 
+ private:
   AdminContext context_;
   const uint64_t started_ns_;
   std::mutex watchers_mutex_;

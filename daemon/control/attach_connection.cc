@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
+#include "daemon/control/secrets.h"
 #include "daemon/control/session_segments.h"
 
 namespace ferry::daemon {
@@ -60,7 +61,7 @@ AttachConnection::AttachConnection(AttachServer& server, UniqueFd socket, pid_t 
 void AttachConnection::Start() {
   deadline_.emplace(server_.context_, std::chrono::milliseconds(server_.attach_timeout_ms_));
   deadline_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && self->session_ == nullptr && self->socket_.is_open()) {
+    if (!error && !self->identified() && self->socket_.is_open()) {
       self->Refuse({}, {ErrorCode::kTimeout, "attach socket: no request to attach came in time"});
     }
   });
@@ -114,6 +115,9 @@ void AttachConnection::Close() {
   process_.close(ignored);
   deadline_.reset();
   session_.reset();
+  if (const std::string token = std::exchange(launcher_, {}); !token.empty()) {
+    server_.launchers_.Dismiss(token);
+  }
 }
 
 void AttachConnection::OnHangUp() {
@@ -207,8 +211,14 @@ void AttachConnection::Handle(Packet& packet) {
         status = HandlePeerRegion(*request);
       }
       break;
+    case Kind::kUser:
+      if (const auto* request = packet.As<attach::UserRequest>(); request != nullptr) {
+        status = HandleUser(*request);
+      }
+      break;
     case Kind::kReply:
     case Kind::kAttachReply:
+    case Kind::kUserReply:
     case Kind::kGoodbye:
       break;
   }
@@ -233,8 +243,10 @@ void AttachConnection::Answer(const AttachHeader& asked, const Status& status, u
 
 StatusOr<std::shared_ptr<Session>> AttachConnection::AttachAs(
     const attach::AttachRequest& request) {
-  if (session_ != nullptr) {
-    return Status(ErrorCode::kAlreadyExists, "this connection is attached already");
+  if (identified()) {
+    return Status(ErrorCode::kAlreadyExists, session_ != nullptr
+                                                 ? "this connection is attached already"
+                                                 : "this connection is a launcher's");
   }
   if (request.job_secret_bytes > sizeof(request.job_secret) || pid_ == 0) {
     return Malformed(pid_ == 0 ? "the rank's process is in a foreign pid namespace: run it in "
@@ -295,6 +307,25 @@ void AttachConnection::AnswerAttach(const AttachHeader& asked, const Status& sta
   if (!SendPacket(socket_.native_handle(), reply).ok()) {
     OnHangUp();
   }
+}
+
+Status AttachConnection::HandleUser(const attach::UserRequest& request) {
+  if (identified()) {
+    return {ErrorCode::kAlreadyExists,
+            session_ != nullptr ? "this connection is a rank's: a launcher needs one of its own"
+                                : "this connection is a launcher's already"};
+  }
+  const Launchers::Token token = server_.launchers_.Admit(uid_);
+  launcher_ = HexText(token);
+  attach::UserReply reply{};
+  reply.header = AnswerTo(request.header, Kind::kUserReply);
+  reply.daemon_pid = static_cast<uint32_t>(getpid());
+  reply.uid = uid_;
+  std::copy(token.begin(), token.end(), reply.token);
+  if (!SendPacket(socket_.native_handle(), reply).ok()) {
+    OnHangUp();
+  }
+  return {};
 }
 
 Status AttachConnection::ExpectSession(const Packet& packet, size_t descriptors) const {

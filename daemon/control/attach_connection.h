@@ -33,6 +33,7 @@ class AttachConnection final : public RankConnection,
   void WaitForPacket();
   void WaitForProcess();
   void OnReadable();
+  bool identified() const { return session_ != nullptr || !launcher_.empty(); }
   // Says kGoodbye with `why` and ends the connection, and the session with it.
   void Refuse(const attach::AttachHeader& header, const Status& why);
   void OnHangUp();
@@ -40,6 +41,7 @@ class AttachConnection final : public RankConnection,
   void Handle(Packet& packet);
   Status CheckPacket(const Packet& packet) const;
   void HandleAttach(const attach::AttachRequest& request);
+  Status HandleUser(const attach::UserRequest& request);
   Status HandleSegments(const attach::SegmentsRequest& request, Packet& packet);
   Status HandleRegion(const attach::RegionRequest& request, Packet& packet);
   Status HandlePeerInbox(const attach::PeerRequest& request);
@@ -57,6 +59,7 @@ class AttachConnection final : public RankConnection,
   boost::asio::posix::stream_descriptor process_;      // pidfd
   std::optional<boost::asio::steady_timer> deadline_;  // for kAttach
   std::shared_ptr<Session> session_;                   // once attached
+  std::string launcher_;                               // the token of one, else empty
 };
 
 }  // namespace ferry::daemon

@@ -14,9 +14,11 @@
 namespace ferry::daemon {
 
 AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& registry,
-                           uint64_t attach_timeout_ms, uint64_t max_connections)
+                           Launchers& launchers, uint64_t attach_timeout_ms,
+                           uint64_t max_connections)
     : context_(context),
       registry_(registry),
+      launchers_(launchers),
       attach_timeout_ms_(attach_timeout_ms),
       max_connections_(max_connections),
       daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
@@ -24,12 +26,12 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
 
 AttachServer::~AttachServer() { Stop(); }
 
-Status AttachServer::Listen(const std::string& path) {
+Status AttachServer::Listen(const std::string& path, bool for_all) {
   if (!daemon_pidfd_.valid()) {
     return {ErrorCode::kUnsupported,
             "pidfd_open does not work here: Ferry needs Linux 5.4 or later"};
   }
-  StatusOr<UniqueFd> socket = ListenSeqpacket(path, 0666);
+  StatusOr<UniqueFd> socket = ListenSeqpacket(path, for_all ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(socket.status());
   listener_.assign(socket->Release());
   AcceptSoon();

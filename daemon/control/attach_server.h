@@ -1,9 +1,10 @@
-// The attach socket (proto/attach_protocol.h): who a rank is, its segments, its life.
+// The attach socket (proto/attach_protocol.h): who a rank or launcher is, a rank's segments, its
+// life.
 //
-// One connection per rank, open for its life. It ends with the rank's process (pidfd) or its
-// hang-up, whichever comes first; whatever else arrives there that is not a correct packet ends
-// that one connection with a message. A connection that has not attached within `attach_timeout_ms`
-// ends too.
+// One connection per rank or launcher, open for its life. A rank's ends with the rank's process
+// (pidfd) or its hang-up, whichever comes first; whatever else arrives there that is not a correct
+// packet ends that one connection with a message. A connection that has not attached within
+// `attach_timeout_ms` ends too.
 //
 // Thread: the control thread; nothing blocks but mmap and the data plane's answers.
 #pragma once
@@ -20,6 +21,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/control/launchers.h"
 
 namespace ferry::daemon {
 
@@ -27,13 +29,14 @@ class AttachConnection;
 
 class AttachServer {
  public:
-  // Both must outlive it.
-  AttachServer(boost::asio::io_context& context, JobRegistry& registry, uint64_t attach_timeout_ms,
-               uint64_t max_connections);
+  // All must outlive it.
+  AttachServer(boost::asio::io_context& context, JobRegistry& registry, Launchers& launchers,
+               uint64_t attach_timeout_ms, uint64_t max_connections);
   ~AttachServer();
 
-  // Makes the socket at `path`, for everybody (whether a uid may attach is decided later, by job).
-  Status Listen(const std::string& path);
+  // Makes the socket at `path`, for every user or only for ours and root (whether a uid may attach
+  // is decided later, by job).
+  Status Listen(const std::string& path, bool for_all);
   // Closes the socket and all connections; ranks see a hang-up.
   void Stop();
 
@@ -48,6 +51,7 @@ class AttachServer {
 
   boost::asio::io_context& context_;
   JobRegistry& registry_;
+  Launchers& launchers_;
   const uint64_t attach_timeout_ms_;
   const uint64_t max_connections_;
   UniqueFd daemon_pidfd_;

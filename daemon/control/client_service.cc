@@ -7,19 +7,6 @@
 #include "daemon/control/grpc_status.h"
 
 namespace ferry::daemon {
-namespace {
-
-constexpr char kTokenKey[] = "ferry-token";
-
-std::string TokenOf(const grpc::ServerContextBase& context) {
-  const auto found = context.client_metadata().find(kTokenKey);
-  return found == context.client_metadata().end()
-             ? std::string()
-             : std::string(found->second.data(), found->second.size());
-}
-
-}  // namespace
-
 template <typename Function>
 Status ClientService::OnLoop(grpc::ServerContext* context, Function function) {
   return loop_.Run([&]() -> Status {

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
@@ -20,6 +21,8 @@
 #include "daemon/control/client_service.h"
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
+#include "daemon/control/launcher_service.h"
+#include "daemon/control/launchers.h"
 #include "daemon/control/net_address.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/peer_service.h"
@@ -39,6 +42,10 @@ constexpr uint64_t kStrayConnections = 64;  // to the attach socket, beside the 
 
 RegistryLimits LimitsFrom(const config::Options& options) {
   return {options.max_ranks, options.max_local_ranks, options.attach_timeout_ms};
+}
+
+bool ServesAll(const config::Options& options) {
+  return options.users == "all" || (options.users == "auto" && geteuid() == 0);
 }
 
 void LogFromGrpc(gpr_log_func_args* line) {
@@ -65,9 +72,14 @@ struct ControlServer::Parts {
         directory(std::move(directory)),
         registry(loop.context(), data_plane, LimitsFrom(options)),
         links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}),
-        attach(loop.context(), registry, options.attach_timeout_ms,
+        launchers(registry),
+        attach(loop.context(), registry, launchers, options.attach_timeout_ms,
                options.max_local_ranks + kStrayConnections),
         client_service(loop, registry, data_plane),
+        launcher_service(loop, launchers,
+                         [this](uid_t uid, control::StatusReply* reply) {
+                           admin_service->FillStatus(uid, reply);
+                         }),
         peer_service(loop, links, registry),
         watchdog(loop, data_plane),
         signals(loop.context()) {
@@ -76,7 +88,8 @@ struct ControlServer::Parts {
   }
 
   Status StartPeerServer();
-  Status StartLocalServer();
+  Status StartUserServer();
+  Status StartAdminServer();
   void SetIdentity(int port);
   void WaitForSignal();
   std::string Summary() const;
@@ -91,8 +104,10 @@ struct ControlServer::Parts {
   ChangeSignal changes;
   JobRegistry registry;
   PeerLinks links;
+  Launchers launchers;
   AttachServer attach;
   ClientService client_service;
+  LauncherService launcher_service;
   std::optional<AdminService> admin_service;
   PeerService peer_service;
   Watchdog watchdog;
@@ -100,7 +115,8 @@ struct ControlServer::Parts {
   std::function<void()> on_hangup;
   std::string control_address;
   std::unique_ptr<grpc::Server> peer_server;
-  std::unique_ptr<grpc::Server> local_server;
+  std::unique_ptr<grpc::Server> user_server;
+  std::unique_ptr<grpc::Server> admin_server;
   bool running = false;
 
   std::mutex mutex;
@@ -143,15 +159,32 @@ void ControlServer::Parts::SetIdentity(int port) {
   links.set_self(std::move(self));
 }
 
-Status ControlServer::Parts::StartLocalServer() {
+// Two servers, so that nothing but a file's mode decides who may reach the service Admin.
+Status ControlServer::Parts::StartUserServer() {
+  const std::string path = directory.ControlSocket();
   grpc::ServerBuilder builder;
   const PrivateFiles private_files;
-  builder.AddListeningPort("unix:" + directory.ControlSocket(), grpc::InsecureServerCredentials());
+  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&client_service);
+  builder.RegisterService(&launcher_service);
+  user_server = builder.BuildAndStart();
+  if (user_server == nullptr) {
+    return {ErrorCode::kSystem, "cannot serve at " + path};
+  }
+  if (ServesAll(options) && chmod(path.c_str(), 0666) != 0) {
+    return StatusFromErrno(errno, "opening " + path + " to all users");
+  }
+  return {};
+}
+
+Status ControlServer::Parts::StartAdminServer() {
+  grpc::ServerBuilder builder;
+  const PrivateFiles private_files;
+  builder.AddListeningPort("unix:" + directory.AdminSocket(), grpc::InsecureServerCredentials());
   builder.RegisterService(&*admin_service);
-  local_server = builder.BuildAndStart();
-  if (local_server == nullptr) {
-    return {ErrorCode::kSystem, "cannot serve at " + directory.ControlSocket()};
+  admin_server = builder.BuildAndStart();
+  if (admin_server == nullptr) {
+    return {ErrorCode::kSystem, "cannot serve at " + directory.AdminSocket()};
   }
   return {};
 }
@@ -160,8 +193,16 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     const config::Options& options, DataPlane& data_plane,
     std::function<std::vector<control::GpuStatus>()> gpus) {
   gpr_set_log_function(LogFromGrpc);
-  StatusOr<RunDirectory> directory = RunDirectory::Open(options.run_directory);
+  StatusOr<RunDirectory> directory = RunDirectory::Open(options.run_directory, ServesAll(options));
   FERRY_RETURN_IF_ERROR(directory.status());
+  if (ServesAll(options) && !directory->IsOpenToAll()) {
+    const std::string closed = "run directory " + options.run_directory +
+                               " is closed to other users: chmod 0755 it to serve them";
+    if (options.users == "all") {
+      return Status(ErrorCode::kRunDirectory, closed);
+    }
+    spdlog::warn("{}", closed);
+  }
   std::unique_ptr<ControlServer> server(
       new ControlServer(std::make_unique<Parts>(options, data_plane, std::move(*directory))));
   Parts& parts = *server->parts_;
@@ -171,8 +212,9 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
                    [&server = *server](bool now) { server.RequestStop(now); }});
   // Calls that come early wait for the loop.
   FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
-  FERRY_RETURN_IF_ERROR(parts.StartLocalServer());
-  FERRY_RETURN_IF_ERROR(parts.attach.Listen(parts.directory.AttachSocket()));
+  FERRY_RETURN_IF_ERROR(parts.StartUserServer());
+  FERRY_RETURN_IF_ERROR(parts.StartAdminServer());
+  FERRY_RETURN_IF_ERROR(parts.attach.Listen(parts.directory.AttachSocket(), ServesAll(options)));
   FERRY_RETURN_IF_ERROR(parts.directory.WriteInfo(
       {options.node_name, parts.control_address, parts.links.Incarnation()}));
   parts.loop.Start();
@@ -302,7 +344,8 @@ void ControlServer::Parts::Stop() {
     }
     changes.Close();
     const auto deadline = std::chrono::system_clock::now() + kGrpcGrace;
-    local_server->Shutdown(deadline);
+    user_server->Shutdown(deadline);
+    admin_server->Shutdown(deadline);
     peer_server->Shutdown(deadline);
     links.Stop();
     loop.Run([this] {

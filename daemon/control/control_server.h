@@ -1,5 +1,5 @@
-// The control plane of ferryd, whole: run directory, attach socket, gRPC servers, links, their
-// threads.
+// The control plane of ferryd, whole: run directory, attach socket, gRPC servers (for users, for
+// administrators, for other daemons), links, their threads.
 //
 // Start and RunUntilStopped belong to one thread, the main one; the rest may be called by any.
 #pragma once

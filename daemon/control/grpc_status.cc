@@ -79,6 +79,13 @@ grpc::Status ToGrpc(const Status& status) {
           control::EncodeErrorDetails(static_cast<int32_t>(status.code()))};
 }
 
+std::string TokenOf(const grpc::ServerContextBase& context) {
+  const auto found = context.client_metadata().find("ferry-token");
+  return found == context.client_metadata().end()
+             ? std::string()
+             : std::string(found->second.data(), found->second.size());
+}
+
 Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) {
     return {};

@@ -1,5 +1,7 @@
 #include "daemon/control/job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -15,6 +17,7 @@ constexpr size_t kMinSecretBytes = 16;
 constexpr size_t kMaxSecretBytes = sizeof(attach::AttachRequest::job_secret);
 constexpr size_t kMaxJobIdBytes = sizeof(attach::AttachRequest::job_id) - 1;
 constexpr size_t kMaxRanksNamed = 8;
+constexpr uint32_t kMaxRanksWithoutCheck = 1U << 20;
 
 Status Invalid(const std::string& why) { return {ErrorCode::kInvalidArgument, why}; }
 
@@ -107,6 +110,22 @@ ErrorCode PeerError(ErrorCode code) {
     default:
       return ErrorCode::kPeerDied;
   }
+}
+
+StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request) {
+  const auto placed = static_cast<uint32_t>(request.node_of_rank_size());
+  if (request.size() != placed || placed > kMaxRanksWithoutCheck) {
+    return Invalid("job " + request.job_id() + ": it has " + std::to_string(request.size()) +
+                   " ranks, but node_of_rank places " + std::to_string(placed));
+  }
+  JobSpec spec;
+  spec.id = request.job_id();
+  spec.secret = request.secret();
+  spec.owner = request.has_uid() ? request.uid() : geteuid();
+  spec.node = request.node();
+  spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+  spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
+  return spec;
 }
 
 Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_ranks) {

@@ -24,6 +24,7 @@ struct JobSpec {
   std::string id;
   std::string secret;
   uid_t owner = 0;
+  uint64_t launcher = 0;                    // ends with it (launchers.h); 0: with nobody
   uint32_t node = 0;                        // our index
   std::vector<uint32_t> node_of_rank;       // by rank
   std::vector<std::string> node_addresses;  // by node: host:port of its Peer service
@@ -94,6 +95,9 @@ struct Job {
 // What the end of a rank with `code` means to its peers: why it happened is mostly its own affair.
 ErrorCode PeerError(ErrorCode code);
 
+// The spec that a launcher's request describes; without a uid the owner is our own.
+// kInvalidArgument.
+StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request);
 // Checks everything about a spec that needs no other knowledge. kInvalidArgument or kLimitExceeded.
 Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_ranks);
 // Fills plan, ranks and nodes from the spec.

@@ -52,7 +52,10 @@ Status JobRegistry::CreateJob(JobSpec spec) {
   }
   FERRY_RETURN_IF_ERROR(CheckJobSpec(spec, limits_.max_ranks, limits_.max_local_ranks));
   if (FindJob(spec.id) != nullptr) {
-    return {ErrorCode::kAlreadyExists, "job " + spec.id + " exists already on this daemon"};
+    return {ErrorCode::kAlreadyExists,
+            "job " + spec.id +
+                " exists already on this daemon (of whichever user): choose "
+                "another name"};
   }
   std::unique_ptr<Job> job = MakeJob(std::move(spec));
   job->serial = next_serial_++;

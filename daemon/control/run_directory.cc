@@ -80,11 +80,14 @@ RunDirectory::~RunDirectory() {
   }
 }
 
-StatusOr<RunDirectory> RunDirectory::Open(const std::string& path) {
+StatusOr<RunDirectory> RunDirectory::Open(const std::string& path, bool for_all) {
   const bool created = mkdir(path.c_str(), 0700) == 0;
   if (!created && errno != EEXIST) {
     return RefuseErrno(
         path, errno == ENOENT ? "cannot be created, its parent is missing" : "cannot be created");
+  }
+  if (created && for_all && chmod(path.c_str(), 0755) != 0) {  // whatever the umask says
+    return RefuseErrno(path, "cannot be opened to all users");
   }
   FERRY_RETURN_IF_ERROR(CheckDirectory(path));
   RunDirectory directory(path, created);
@@ -132,8 +135,14 @@ Status RunDirectory::TryLock() {
 void RunDirectory::RemoveFiles() const {
   unlink(AttachSocket().c_str());
   unlink(ControlSocket().c_str());
+  unlink(AdminSocket().c_str());
   unlink(InfoFile().c_str());
   unlink((InfoFile() + ".new").c_str());
+}
+
+bool RunDirectory::IsOpenToAll() const {
+  struct stat info {};
+  return stat(path_.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) != 0;
 }
 
 Status RunDirectory::WriteInfo(const Info& info) const {

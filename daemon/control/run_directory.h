@@ -2,7 +2,8 @@
 //
 //   ferryd.lock   held (flock) for the daemon's life; its text is the daemon's pid
 //   attach.sock   proto/attach_protocol.h
-//   control.sock  gRPC services Client and Admin
+//   control.sock  gRPC services Client and Launcher
+//   admin.sock    gRPC service Admin, for the owner and root only
 //   ferryd.json   what launchers and tools need to know: see Info
 //
 // Whoever holds the lock owns every file here. What a dead daemon left behind is removed under the
@@ -28,11 +29,12 @@ class RunDirectory {
     uint64_t incarnation = 0;
   };
 
-  // Makes the directory (mode 0700) if only its last component is missing. Errors: kRunDirectory
-  // (its parent is missing, it is no directory, is owned by someone else, is writable by others, or
-  // not by us), kAlreadyExists (another daemon holds it: names its pid). May be called by any
-  // thread; does not wait for the lock.
-  static StatusOr<RunDirectory> Open(const std::string& path);
+  // Makes the directory if only its last component is missing, with mode 0755 if it is for all
+  // users, else 0700; one that is there keeps its mode. Errors: kRunDirectory (its parent is
+  // missing, it is no directory, is owned by someone else, is writable by others, or not by us),
+  // kAlreadyExists (another daemon holds it: names its pid). May be called by any thread; does not
+  // wait for the lock.
+  static StatusOr<RunDirectory> Open(const std::string& path, bool for_all);
 
   RunDirectory(RunDirectory&& other) noexcept;
   RunDirectory& operator=(RunDirectory&&) = delete;
@@ -41,9 +43,12 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string AttachSocket() const { return path_ + "/attach.sock"; }
   std::string ControlSocket() const { return path_ + "/control.sock"; }
+  std::string AdminSocket() const { return path_ + "/admin.sock"; }
   std::string InfoFile() const { return path_ + "/ferryd.json"; }
   std::string LockFile() const { return path_ + "/ferryd.lock"; }
 
+  // Whether users other than the owner can reach the sockets in it.
+  bool IsOpenToAll() const;
   // Writes ferryd.json at once and whole (rename).
   Status WriteInfo(const Info& info) const;
 

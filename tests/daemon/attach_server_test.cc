@@ -47,9 +47,10 @@ class AttachServerTest : public ::testing::Test {
     registry_ = std::make_unique<JobRegistry>(loop_->context(), data_plane_,
                                               RegistryLimits{1024, 3, 20'000});
     registry_->set_links(&links_);
-    server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, attach_timeout_ms,
-                                             max_connections);
-    ASSERT_TRUE(server_->Listen(socket_path_).ok());
+    launchers_ = std::make_unique<Launchers>(*registry_);
+    server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, *launchers_,
+                                             attach_timeout_ms, max_connections);
+    ASSERT_TRUE(server_->Listen(socket_path_, true).ok());
     loop_->Start();
     ASSERT_TRUE(CreateJob("job", 4).ok());
   }
@@ -58,6 +59,7 @@ class AttachServerTest : public ::testing::Test {
       loop_->Run([this] { server_->Stop(); });
       loop_->Stop();
       server_.reset();
+      launchers_.reset();
       registry_.reset();
       loop_.reset();
       std::filesystem::remove(socket_path_);
@@ -101,6 +103,7 @@ class AttachServerTest : public ::testing::Test {
   NoLinks links_;
   std::unique_ptr<ControlLoop> loop_;
   std::unique_ptr<JobRegistry> registry_;
+  std::unique_ptr<Launchers> launchers_;
   std::unique_ptr<AttachServer> server_;
 };
 
@@ -424,8 +427,8 @@ TEST_F(AttachServerTest, ADestroyedJobSaysGoodbyeToItsRanks) {
 }
 
 TEST_F(AttachServerTest, TwoDaemonsCannotShareASocket) {
-  AttachServer second(loop_->context(), *registry_, 1000, 4);
-  const Status status = second.Listen(socket_path_);
+  AttachServer second(loop_->context(), *registry_, *launchers_, 1000, 4);
+  const Status status = second.Listen(socket_path_, true);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("Address already in use"), std::string::npos);
 }

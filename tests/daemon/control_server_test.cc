@@ -78,12 +78,38 @@ TEST_F(ControlServerTest, PlaintextBeyondLoopbackIsRefused) {
   }
 }
 
-TEST_F(ControlServerTest, TheSocketsAndTheInfoFileAreThere) {
+unsigned ModeOf(const std::string& path) {
   struct stat info {};
-  ASSERT_EQ(stat((options_.run_directory + "/control.sock").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600U);
-  EXPECT_TRUE(std::filesystem::exists(options_.run_directory + "/attach.sock"));
-  EXPECT_TRUE(std::filesystem::exists(options_.run_directory + "/ferryd.json"));
+  return stat(path.c_str(), &info) == 0 ? info.st_mode & 0777U : 0;
+}
+
+// The modes of run directory, attach.sock, control.sock and admin.sock.
+std::vector<unsigned> Modes(const std::string& directory) {
+  return {ModeOf(directory), ModeOf(directory + "/attach.sock"),
+          ModeOf(directory + "/control.sock"), ModeOf(directory + "/admin.sock")};
+}
+
+TEST_F(ControlServerTest, OnlyTheAdminSocketIsClosedToTheUsersServed) {
+  config::Options options = TestOptions(directory_.path() + "/all");
+  options.users = "all";
+  const TestDaemon all(options);
+  EXPECT_EQ(Modes(options.run_directory), (std::vector<unsigned>{0755, 0666, 0666, 0600}));
+  options = TestOptions(directory_.path() + "/own");
+  options.users = "own";
+  const TestDaemon own(options);
+  EXPECT_EQ(Modes(options.run_directory), (std::vector<unsigned>{0700, 0600, 0600, 0600}));
+  EXPECT_TRUE(std::filesystem::exists(options.run_directory + "/ferryd.json"));
+}
+
+TEST_F(ControlServerTest, OnlyRootServesAllUnasked) {
+  EXPECT_EQ(ModeOf(options_.run_directory), geteuid() == 0 ? 0755U : 0700U);
+}
+
+TEST_F(ControlServerTest, ADirectoryClosedToTheUsersServedIsRefused) {
+  config::Options options = TestOptions(directory_.path() + "/closed");
+  ASSERT_EQ(mkdir(options.run_directory.c_str(), 0700), 0);
+  options.users = "all";
+  ExpectNoStart(options, ErrorCode::kRunDirectory, "is closed to other users: chmod 0755 it");
 }
 
 TEST(ControlServerStopTest, NothingIsLeftBehind) {

@@ -63,7 +63,7 @@ TEST_F(FerrydTest, ASecondSignalEndsTheDrainAtOnce) {
   FerrydProcess daemon(Path("run"), {"--drain_timeout_ms=3600000"});
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
   const auto admin = control::Admin::NewStub(
-      grpc::CreateChannel("unix:" + Path("run/control.sock"), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel("unix:" + Path("run/admin.sock"), grpc::InsecureChannelCredentials()));
   control::CreateJobRequest job;
   job.set_job_id("job");
   job.set_secret(kTestSecret);
@@ -123,7 +123,7 @@ TEST_F(FerrydTest, TheRealOneServesAndStops) {
   EXPECT_NE(environment.find("IPATH_NO_BACKTRACE=1"), std::string::npos);
 
   const auto admin = control::Admin::NewStub(
-      grpc::CreateChannel("unix:" + Path("run/control.sock"), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel("unix:" + Path("run/admin.sock"), grpc::InsecureChannelCredentials()));
   control::NicsReply nics;
   grpc::ClientContext nics_call;
   ASSERT_TRUE(admin->Nics(&nics_call, control::NicsRequest(), &nics).ok());

@@ -31,7 +31,7 @@ class RunDirectoryTest : public ::testing::Test {
 };
 
 void ExpectRefusal(const std::string& path, const std::string& words) {
-  const StatusOr<RunDirectory> opened = RunDirectory::Open(path);
+  const StatusOr<RunDirectory> opened = RunDirectory::Open(path, false);
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.status().code(), ErrorCode::kRunDirectory);
   EXPECT_NE(opened.status().message().find(path), std::string::npos);
@@ -40,7 +40,7 @@ void ExpectRefusal(const std::string& path, const std::string& words) {
 
 TEST_F(RunDirectoryTest, MakesAPrivateDirectoryAndRemovesItAgain) {
   {
-    const auto opened = RunDirectory::Open(path_);
+    const auto opened = RunDirectory::Open(path_, false);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     struct stat info {};
     ASSERT_EQ(stat(path_.c_str(), &info), 0);
@@ -49,9 +49,27 @@ TEST_F(RunDirectoryTest, MakesAPrivateDirectoryAndRemovesItAgain) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+TEST_F(RunDirectoryTest, MakesADirectoryForAllWhateverTheUmask) {
+  const mode_t before = umask(0077);
+  const auto opened = RunDirectory::Open(path_, true);
+  umask(before);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  EXPECT_TRUE(opened->IsOpenToAll());
+  struct stat info {};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755U);
+}
+
+TEST_F(RunDirectoryTest, DoesNotOpenADirectoryThatItDidNotMake) {
+  mkdir(path_.c_str(), 0700);
+  const auto opened = RunDirectory::Open(path_, true);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  EXPECT_FALSE(opened->IsOpenToAll());
+}
+
 TEST_F(RunDirectoryTest, KeepsADirectoryThatItDidNotMake) {
   mkdir(path_.c_str(), 0755);
-  { ASSERT_TRUE(RunDirectory::Open(path_).ok()); }
+  { ASSERT_TRUE(RunDirectory::Open(path_, false).ok()); }
   EXPECT_TRUE(std::filesystem::is_empty(path_));
 }
 
@@ -94,7 +112,7 @@ TEST_F(RunDirectoryTest, RefusesADirectoryThatIsNotWritable) {
       {
         const bool same = geteuid() == uid;
         const bool dropped = same || setresuid(uid, uid, uid) == 0;
-        const auto opened = RunDirectory::Open(path_);
+        const auto opened = RunDirectory::Open(path_, false);
         const bool refused = !opened.ok() && opened.status().code() == ErrorCode::kRunDirectory &&
                              opened.status().message().find("not writable") != std::string::npos;
         _exit(dropped && refused ? 0 : 1);
@@ -103,9 +121,9 @@ TEST_F(RunDirectoryTest, RefusesADirectoryThatIsNotWritable) {
 }
 
 TEST_F(RunDirectoryTest, ASecondDaemonIsRefusedWithTheFirstOnesPid) {
-  const auto first = RunDirectory::Open(path_);
+  const auto first = RunDirectory::Open(path_, false);
   ASSERT_TRUE(first.ok());
-  const auto second = RunDirectory::Open(path_);
+  const auto second = RunDirectory::Open(path_, false);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), ErrorCode::kAlreadyExists);
   EXPECT_NE(second.status().message().find("in use by ferryd with pid " + std::to_string(getpid())),
@@ -117,9 +135,10 @@ TEST_F(RunDirectoryTest, ASecondDaemonIsRefusedWithTheFirstOnesPid) {
 TEST_F(RunDirectoryTest, RemovesWhatADeadDaemonLeft) {
   const pid_t child = fork();
   if (child == 0) {
-    auto opened = RunDirectory::Open(path_);
+    auto opened = RunDirectory::Open(path_, false);
     std::ofstream(opened->AttachSocket()) << "stale";
     std::ofstream(opened->ControlSocket()) << "stale";
+    std::ofstream(opened->AdminSocket()) << "stale";
     (void)opened->WriteInfo({}).ok();
     _exit(opened.ok() ? 0 : 1);  // without destructors, as if killed
   }
@@ -127,15 +146,16 @@ TEST_F(RunDirectoryTest, RemovesWhatADeadDaemonLeft) {
   ASSERT_EQ(waitpid(child, &exit_status, 0), child);
   ASSERT_EQ(exit_status, 0);
   ASSERT_TRUE(std::filesystem::exists(path_ + "/attach.sock"));
-  const auto opened = RunDirectory::Open(path_);
+  const auto opened = RunDirectory::Open(path_, false);
   ASSERT_TRUE(opened.ok()) << opened.status().message();
   EXPECT_FALSE(std::filesystem::exists(opened->AttachSocket()));
   EXPECT_FALSE(std::filesystem::exists(opened->ControlSocket()));
+  EXPECT_FALSE(std::filesystem::exists(opened->AdminSocket()));
   EXPECT_FALSE(std::filesystem::exists(opened->InfoFile()));
 }
 
 TEST_F(RunDirectoryTest, AForkedChildUnlinksNothing) {
-  const auto opened = RunDirectory::Open(path_);
+  const auto opened = RunDirectory::Open(path_, false);
   ASSERT_TRUE(opened.ok());
   ASSERT_TRUE(opened->WriteInfo({}).ok());
   const pid_t child = fork();
@@ -148,7 +168,7 @@ TEST_F(RunDirectoryTest, AForkedChildUnlinksNothing) {
 }
 
 TEST_F(RunDirectoryTest, TheInfoFileTellsWhereTheDaemonIs) {
-  const auto opened = RunDirectory::Open(path_);
+  const auto opened = RunDirectory::Open(path_, false);
   ASSERT_TRUE(opened.ok());
   ASSERT_TRUE(opened->WriteInfo({"node7", "127.0.0.1:4711", 42}).ok());
   std::ifstream file(opened->InfoFile());

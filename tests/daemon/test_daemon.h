@@ -40,10 +40,14 @@ class TestDaemon {
     });
     EXPECT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(*server);
-    channel_ = grpc::CreateChannel("unix:" + options.run_directory + "/control.sock",
-                                   grpc::InsecureChannelCredentials());
-    admin = control::Admin::NewStub(channel_);
-    client = control::Client::NewStub(channel_);
+    const auto channel = [&](const char* socket) {
+      return grpc::CreateChannel("unix:" + options.run_directory + socket,
+                                 grpc::InsecureChannelCredentials());
+    };
+    admin = control::Admin::NewStub(channel("/admin.sock"));
+    const auto users = channel("/control.sock");
+    client = control::Client::NewStub(users);
+    launcher = control::Launcher::NewStub(users);
     peer =
         control::Peer::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
   }
@@ -102,11 +106,11 @@ class TestDaemon {
   FakeDataPlane plane;
   std::unique_ptr<control::Admin::Stub> admin;
   std::unique_ptr<control::Client::Stub> client;
+  std::unique_ptr<control::Launcher::Stub> launcher;
   std::unique_ptr<control::Peer::Stub> peer;
 
  private:
   const config::Options options_;
-  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControlServer> server_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "common/version.h"
 #include "daemon/control/packet_socket.h"
+#include "daemon/control/secrets.h"
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/session_layout.h"
 #include "shm/segment.h"
@@ -99,12 +100,7 @@ class TestRank {
 
   Answer Attach() {
     Answer answer = Ask(AttachRequest());
-    token_ = "";
-    for (const uint8_t byte : answer.attach.token) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      token_ += kDigits[byte >> 4];
-      token_ += kDigits[byte & 15];
-    }
+    token_ = HexText(answer.attach.token);
     return answer;
   }
   // Segments as a correct rank makes them, unless `session` and `inbox` say otherwise.
@@ -174,6 +170,34 @@ class TestRank {
   UniqueFd inbox_fd_;
   shm::Mapping session_;
   shm::Mapping inbox_;
+};
+
+// A launcher's side of the attach socket.
+class TestLauncher {
+ public:
+  // Connects and asks to be a launcher; the token is empty when it was refused.
+  explicit TestLauncher(const std::string& path) : rank_("", 0, 0, 0) {
+    attach::UserReply reply{};
+    if (rank_.Connect(path).ok()) {
+      const Answer answer = rank_.Ask(attach::UserRequest{rank_.Header(attach::Kind::kUser)});
+      if (const auto* user = answer.packet.As<attach::UserReply>(); user != nullptr) {
+        reply = *user;
+      }
+    }
+    if (reply.header.magic == attach::kMagic && reply.code == 0) {
+      token_ = HexText(reply.token);
+      uid_ = reply.uid;
+    }
+  }
+  void HangUp() { rank_.HangUp(); }
+  const std::string& token() const { return token_; }
+  uid_t uid() const { return uid_; }
+  TestRank& rank() { return rank_; }
+
+ private:
+  TestRank rank_;
+  std::string token_;
+  uid_t uid_ = 0;
 };
 
 // Whether this process can become another user: it is root, and not of a namespace that knows no

@@ -1,11 +1,14 @@
-// A ferryd for the tests of the tools: the Admin service, the files and the flags of the real one,
-// and nothing behind them. It notes what it is asked in RUN_DIRECTORY's parent, "NODE.calls".
+// A ferryd for the tests of the tools: the services Admin and Launcher, the attach socket's answer
+// to launchers, the files and the flags of the real one, and nothing behind them. It notes what it
+// is asked in RUN_DIRECTORY's parent, "NODE.calls".
 //
 // FAKE_FERRYD makes it misbehave: "crash" at once with two lines of log, "hang" before it serves,
 // "old" (another protocol version), "stubborn" (ignores SIGTERM).
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,9 +18,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/version.h"
 #include "config/environment.h"
+#include "daemon/control/packet_socket.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/error_details.h"
 
@@ -29,23 +36,57 @@ std::string Behaviour() {
       config::FindVariable(config::ProcessEnvironment(), "FAKE_FERRYD").value_or(""));
 }
 
-class FakeAdmin : public control::Admin::Service {
+void FillStatus(const config::Options& options, control::StatusReply* reply) {
+  control::NodeIdentity* node = reply->mutable_node();
+  node->set_name(options.node_name);
+  node->set_layout_version(kLayoutVersion);
+  node->set_protocol_version(Behaviour() == "old" ? kProtocolVersion + 1 : kProtocolVersion);
+  node->set_control_address("127.0.0.1:" + std::to_string(getpid()));
+  node->set_provider("none");
+  reply->set_pid(static_cast<uint32_t>(getpid()));
+  reply->set_state("serving");
+  reply->set_run_directory(options.run_directory);
+}
+
+// Gives every launcher the same token.
+class FakeAttachSocket {
  public:
-  explicit FakeAdmin(const config::Options& options)
+  explicit FakeAttachSocket(const std::string& path)
+      : socket_(daemon::ListenSeqpacket(path, 0600)) {
+    thread_ = std::thread([this] { Serve(); });
+    thread_.detach();  // until the process ends
+  }
+
+ private:
+  void Serve() {
+    pollfd waiting{socket_->get(), POLLIN, 0};
+    while (poll(&waiting, 1, -1) > 0) {
+      UniqueFd launcher(accept4(socket_->get(), nullptr, nullptr, SOCK_CLOEXEC));
+      attach::UserRequest request{};
+      if (read(launcher.get(), &request, sizeof(request)) == sizeof(request)) {
+        attach::UserReply reply{};
+        reply.header = request.header;
+        reply.header.kind = static_cast<uint32_t>(attach::Kind::kUserReply);
+        (void)daemon::SendPacket(launcher.get(), reply).ok();
+        launchers_.push_back(std::move(launcher));
+      }
+    }
+  }
+
+  StatusOr<UniqueFd> socket_;
+  std::vector<UniqueFd> launchers_;
+  std::thread thread_;
+};
+
+class FakeLauncher : public control::Launcher::Service {
+ public:
+  explicit FakeLauncher(const config::Options& options)
       : options_(options), calls_(options.run_directory + ".calls", std::ios::app) {}
 
   // NOLINTBEGIN: names and signatures are gRPC's
   grpc::Status Status(grpc::ServerContext*, const control::StatusRequest*,
                       control::StatusReply* reply) override {
-    control::NodeIdentity* node = reply->mutable_node();
-    node->set_name(options_.node_name);
-    node->set_layout_version(kLayoutVersion);
-    node->set_protocol_version(Behaviour() == "old" ? kProtocolVersion + 1 : kProtocolVersion);
-    node->set_control_address("127.0.0.1:" + std::to_string(getpid()));
-    node->set_provider("none");
-    reply->set_pid(static_cast<uint32_t>(getpid()));
-    reply->set_state("serving");
-    reply->set_run_directory(options_.run_directory);
+    FillStatus(options_, reply);
     return grpc::Status::OK;
   }
 
@@ -67,6 +108,29 @@ class FakeAdmin : public control::Admin::Service {
     Note("destroy");
     return grpc::Status::OK;
   }
+  // NOLINTEND
+
+ private:
+  void Note(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    calls_ << text << std::endl;
+  }
+
+  const config::Options options_;
+  std::mutex mutex_;
+  std::ofstream calls_;
+};
+
+class FakeAdmin : public control::Admin::Service {
+ public:
+  explicit FakeAdmin(const config::Options& options) : options_(options) {}
+
+  // NOLINTBEGIN: names and signatures are gRPC's
+  grpc::Status Status(grpc::ServerContext*, const control::StatusRequest*,
+                      control::StatusReply* reply) override {
+    FillStatus(options_, reply);
+    return grpc::Status::OK;
+  }
 
   grpc::Status Sessions(grpc::ServerContext*, const control::SessionsRequest*,
                         control::SessionsReply* reply) override {
@@ -86,15 +150,19 @@ class FakeAdmin : public control::Admin::Service {
   // NOLINTEND
 
  private:
-  void Note(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    calls_ << text << std::endl;
-  }
-
   const config::Options options_;
-  std::mutex mutex_;
-  std::ofstream calls_;
 };
+
+std::unique_ptr<grpc::Server> ServeAt(const std::string& socket, grpc::Service* service) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    std::fprintf(stderr, "cannot serve %s\n", socket.c_str());
+  }
+  return server;
+}
 
 int Serve(const config::Options& options, int ready_fd) {
   sigset_t ending;
@@ -103,15 +171,15 @@ int Serve(const config::Options& options, int ready_fd) {
   sigprocmask(SIG_BLOCK, &ending, nullptr);
 
   const bool created = mkdir(options.run_directory.c_str(), 0700) == 0;
-  const std::string socket = options.run_directory + "/control.sock";
-  const std::string about = options.run_directory + "/ferryd.json";
+  const auto path = [&](const char* name) { return options.run_directory + "/" + name; };
+  const std::string about = path("ferryd.json");
   FakeAdmin admin(options);
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
-  builder.RegisterService(&admin);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) {
-    std::fprintf(stderr, "cannot serve %s\n", socket.c_str());
+  FakeLauncher launcher(options);
+  // Its thread may read it until the process ends.
+  static const FakeAttachSocket attach(path("attach.sock"));
+  const auto user_server = ServeAt(path("control.sock"), &launcher);
+  const auto admin_server = ServeAt(path("admin.sock"), &admin);
+  if (user_server == nullptr || admin_server == nullptr) {
     return 1;
   }
   std::ofstream(about) << "{\"pid\": " << getpid()
@@ -124,9 +192,11 @@ int Serve(const config::Options& options, int ready_fd) {
   do {
     sigwait(&ending, &signal);
   } while (Behaviour() == "stubborn");
-  server->Shutdown();
-  unlink(socket.c_str());
-  unlink(about.c_str());
+  user_server->Shutdown();
+  admin_server->Shutdown();
+  for (const char* name : {"attach.sock", "control.sock", "admin.sock", "ferryd.json"}) {
+    unlink(path(name).c_str());
+  }
   if (created) {
     rmdir(options.run_directory.c_str());
   }

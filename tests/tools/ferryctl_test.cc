@@ -59,13 +59,13 @@ TEST_F(FerryctlTest, SaysWhichDirectoryHasNoDaemon) {
                                       "--run_directory=" +
                                       run_directory() + "`"));
   fs::create_directory(run_directory());
-  EXPECT_THAT(Ferryctl({"status"}).err, HasSubstr("(the directory holds no control.sock)"));
+  EXPECT_THAT(Ferryctl({"status"}).err, HasSubstr("(the directory holds no admin.sock)"));
 }
 
 TEST_F(FerryctlTest, RecognisesTheSocketOfADeadDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, (run_directory() + "/control.sock").c_str());
+  std::strcpy(address.sun_path, (run_directory() + "/admin.sock").c_str());
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   close(fd);

@@ -1,8 +1,9 @@
-// The administrator's end of a ferryd: its Admin service over the Unix socket of its run directory.
+// The administrator's end of a ferryd: its Admin service, over admin.sock of its run directory.
 //
 // Any thread; calls block for at most the time given to Connect. Errors are sentences for the user:
 // what is wrong with that directory and what to do. kNoDaemon: nothing serves it (or not any more);
-// kPermissionDenied: it belongs to somebody else; kVersionMismatch: names both versions; kTimeout.
+// kPermissionDenied: this user is not its administrator; kVersionMismatch: names both versions;
+// kTimeout.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,6 +15,7 @@
 
 #include "common/status.h"
 #include "proto/control.grpc.pb.h"
+#include "tools/admin/daemon_call.h"
 
 namespace ferry::tools {
 
@@ -42,12 +44,10 @@ class AdminClient {
   const control::StatusReply& daemon() const { return daemon_; }
 
  private:
-  AdminClient(std::string run_directory, uint64_t timeout_ms);
+  explicit AdminClient(DaemonPlace place);
   std::chrono::system_clock::time_point Deadline() const;
-  Status CompareVersions() const;
 
-  std::string run_directory_;
-  uint64_t timeout_ms_;
+  DaemonPlace place_;
   std::unique_ptr<Stub> stub_;
   control::StatusReply daemon_;
 };

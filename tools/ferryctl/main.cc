@@ -10,6 +10,7 @@
 #include "common/version.h"
 #include "config/environment.h"
 #include "tools/admin/admin_client.h"
+#include "tools/admin/launcher_client.h"
 #include "tools/ferryctl/option_report.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/ferryctl/table.h"
@@ -47,7 +48,36 @@ void PrintJson(const ordered_json& value, int indent = 2) {
 StatusOr<AdminClient> Connect(const Arguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
-  return AdminClient::Connect(options->run_directory, kTimeoutMs);
+  StatusOr<AdminClient> client = AdminClient::Connect(options->run_directory, kTimeoutMs);
+  if (client.status().code() == ErrorCode::kPermissionDenied) {
+    return Status(ErrorCode::kPermissionDenied,
+                  client.status().message() + "; `ferryctl status` shows what is your own");
+  }
+  return client;
+}
+
+// The whole status for administrators; for others, what is their own.
+StatusOr<control::StatusReply> FetchStatus(const Arguments& arguments) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  if (client.ok()) {
+    return client->daemon();
+  }
+  if (client.status().code() != ErrorCode::kPermissionDenied) {
+    return client.status();
+  }
+  const StatusOr<config::Options> options = LoadOptions(arguments.options);
+  FERRY_RETURN_IF_ERROR(options.status());
+  const StatusOr<LauncherClient> user = LauncherClient::Connect(options->run_directory, kTimeoutMs);
+  FERRY_RETURN_IF_ERROR(user.status());
+  return user->daemon();
+}
+
+Status ShowStatus(const Arguments& arguments) {
+  const StatusOr<control::StatusReply> reply = FetchStatus(arguments);
+  FERRY_RETURN_IF_ERROR(reply.status());
+  const View view = MakeView(*reply);
+  arguments.json ? PrintJson(view.json) : Print(view.text);
+  return {};
 }
 
 // One question whose answer is shown.
@@ -131,10 +161,9 @@ Status ShowOptions(const Arguments& arguments) {
 
 // Says what this program is even when there is no daemon.
 Status ShowVersion(const Arguments& arguments) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  const std::string daemon =
-      client.ok() ? "the same versions, pid " + std::to_string(client->daemon().pid())
-                  : client.status().message();
+  const StatusOr<control::StatusReply> status = FetchStatus(arguments);
+  const std::string daemon = status.ok() ? "the same versions, pid " + std::to_string(status->pid())
+                                         : status.status().message();
   arguments.json ? PrintJson({{"version", kFerryVersion},
                               {"layout_version", kLayoutVersion},
                               {"protocol_version", kProtocolVersion},
@@ -153,8 +182,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"status", "The daemon, its jobs and the daemons it knows",
-     [](const Arguments& a) { return Ask(a, &Stub::Status); }},
+    {"status", "The daemon, its jobs and the daemons it knows", ShowStatus},
     {"sessions", "The ranks that are attached",
      [](const Arguments& a) { return Ask(a, &Stub::Sessions); }},
     {"counters", "All counters, or those of one rank", Counters, Command::kMayNameRank},

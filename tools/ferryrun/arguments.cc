@@ -19,8 +19,9 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "Every option of ferryd may be given as a flag too (ferryd --help lists them), for the "
     "private\n"
-    "daemons and the ranks. Without a flag, the daemon that serves the run directory is used if\n"
-    "there is one and the job has one node; else private ones are started, and end with the job.\n"
+    "daemons and the ranks. Without a flag, the daemon that serves the run directory, or else\n"
+    "/run/ferry, is used if there is one and the job has one node; else private ones are started,\n"
+    "and end with the job.\n"
     "The exit code is that of the first rank that failed, or 128 + the signal that killed it.";
 
 int PrintMistake(const std::string& message) {

@@ -1,7 +1,6 @@
 #include "tools/ferryrun/job.h"
 
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
@@ -56,7 +55,6 @@ StatusOr<Job> Job::Create(const std::vector<JobNode>& nodes, uint32_t ranks) {
   request.set_job_id(job.id_);
   request.set_secret(job.secret_);
   request.set_size(ranks);
-  request.set_uid(geteuid());
   request.mutable_node_of_rank()->Add(job.node_of_rank_.begin(), job.node_of_rank_.end());
   for (const JobNode& node : nodes) {
     request.add_node_addresses(node.control_address);
@@ -64,7 +62,7 @@ StatusOr<Job> Job::Create(const std::vector<JobNode>& nodes, uint32_t ranks) {
   for (const JobNode& node : nodes) {
     request.set_node(static_cast<uint32_t>(job.created_));
     control::CreateJobReply reply;
-    FERRY_RETURN_IF_ERROR(node.client.Call(&AdminClient::Stub::CreateJob, request, &reply));
+    FERRY_RETURN_IF_ERROR(node.client.Call(&LauncherClient::Stub::CreateJob, request, &reply));
     ++job.created_;
   }
   return job;
@@ -76,7 +74,7 @@ Job::~Job() {
   for (size_t node = 0; node < created_; ++node) {
     control::DestroyJobReply reply;
     // A daemon that has died in between has nothing left to destroy.
-    (void)(*nodes_)[node].client.Call(&AdminClient::Stub::DestroyJob, request, &reply);
+    (void)(*nodes_)[node].client.Call(&LauncherClient::Stub::DestroyJob, request, &reply);
   }
 }
 

@@ -1,6 +1,7 @@
 // A job as its daemons know it, from creation to destruction.
 //
-// Main thread; each call blocks for at most the time that its AdminClients were given per daemon.
+// Main thread; each call blocks for at most the time that its LauncherClients were given per
+// daemon.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@
 
 #include "common/status.h"
 #include "config/options.h"
-#include "tools/admin/admin_client.h"
+#include "tools/admin/launcher_client.h"
 
 namespace ferry::tools {
 
 // A daemon that takes part in the job.
 struct JobNode {
-  AdminClient client;
+  LauncherClient client;
   std::string run_directory;
   std::string control_address;
 };

@@ -44,23 +44,32 @@ struct Daemons {
   std::vector<JobNode> nodes;
 };
 
-// The daemon of the run directory, if it is wanted and there is one.
+Status UseDaemonOf(const std::string& run_directory, Daemons* daemons) {
+  StatusOr<LauncherClient> client = LauncherClient::Connect(run_directory, kCallTimeoutMs);
+  FERRY_RETURN_IF_ERROR(client.status());
+  const std::string address = client->daemon().node().control_address();
+  daemons->nodes.push_back({std::move(*client), run_directory, address});
+  return {};
+}
+
+// The daemon of the run directory, or else the node's, if it is wanted and there is one.
 Status UseRunningDaemon(const Arguments& arguments, const config::Options& options,
                         Daemons* daemons) {
   if (arguments.private_daemons || arguments.nodes > 1) {
     return {};
   }
-  StatusOr<AdminClient> client = AdminClient::Connect(options.run_directory, kCallTimeoutMs);
-  if (client.ok()) {
-    const std::string address = client->daemon().node().control_address();
-    daemons->nodes.push_back({std::move(*client), options.run_directory, address});
+  Status status = UseDaemonOf(options.run_directory, daemons);
+  const std::string usual = config::DefaultRunDirectory(config::ProcessEnvironment());
+  if (status.code() == ErrorCode::kNoDaemon && options.run_directory == usual) {
+    status = UseDaemonOf(config::kSystemRunDirectory, daemons);
+    if (status.code() == ErrorCode::kPermissionDenied) {
+      return {};  // there is one, but not for this user
+    }
+  }
+  if (status.ok() || (status.code() == ErrorCode::kNoDaemon && !arguments.names_run_directory)) {
     return {};
   }
-  if (client.status().code() == ErrorCode::kNoDaemon && !arguments.names_run_directory) {
-    return {};
-  }
-  return {client.status().code(),
-          client.status().message() + "; --private starts a daemon for this job alone"};
+  return {status.code(), status.message() + "; --private starts a daemon for this job alone"};
 }
 
 Status StartPrivateDaemons(const Arguments& arguments, const config::Options& options,
@@ -86,7 +95,8 @@ Status StartPrivateDaemons(const Arguments& arguments, const config::Options& op
   }
   // Only now: gRPC starts threads, and the daemons were forked without them.
   for (const PrivateDaemon& daemon : daemons->processes) {
-    StatusOr<AdminClient> client = AdminClient::Connect(daemon.run_directory(), kCallTimeoutMs);
+    StatusOr<LauncherClient> client =
+        LauncherClient::Connect(daemon.run_directory(), kCallTimeoutMs);
     FERRY_RETURN_IF_ERROR(client.status());
     daemons->nodes.push_back(
         {std::move(*client), daemon.run_directory(), daemon.control_address()});

@@ -74,6 +74,7 @@ StatusOr<PrivateDaemon> PrivateDaemon::Start(const std::string& program, uint32_
 
   options.run_directory = daemon.run_directory_;
   options.node_name = "node" + std::to_string(node);
+  options.users = "own";
   const int ready_fd = ready->write.get();
   const StatusOr<pid_t> pid = Spawn({.path = program,
                                      .arguments = {program, "--ready-fd", std::to_string(ready_fd)},

@@ -1,0 +1,65 @@
+#include "daemon/control/launchers.h"
+
+#include <utility>
+#include <vector>
+
+#include "daemon/control/secrets.h"
+
+namespace ferry::daemon {
+
+Launchers::Token Launchers::Admit(uid_t uid) {
+  Token token{};
+  FillRandom(token);
+  by_token_.emplace(HexText(token), Launcher{next_serial_++, uid});
+  return token;
+}
+
+void Launchers::Dismiss(const std::string& token) {
+  const auto launcher = by_token_.extract(token);
+  if (launcher.empty()) {
+    return;
+  }
+  std::vector<std::string> orphans;
+  for (const auto& [id, job] : registry_.jobs()) {
+    if (job->spec.launcher == launcher.mapped().serial) {
+      orphans.push_back(id);
+    }
+  }
+  for (const std::string& id : orphans) {
+    (void)registry_.DestroyJob(id);
+  }
+}
+
+StatusOr<Launchers::Launcher> Launchers::Find(const std::string& token) const {
+  const auto found = by_token_.find(token);
+  if (found == by_token_.end()) {
+    return Status(ErrorCode::kPermissionDenied,
+                  token.empty()
+                      ? "the call carries no token (metadata ferry-token): ask for one over the "
+                        "attach socket"
+                      : "the call's token is no launcher's: its connection to the attach socket "
+                        "must stay open");
+  }
+  return found->second;
+}
+
+Status Launchers::CreateJob(const std::string& token, JobSpec spec) {
+  const StatusOr<Launcher> launcher = Find(token);
+  FERRY_RETURN_IF_ERROR(launcher.status());
+  spec.owner = launcher->uid;
+  spec.launcher = launcher->serial;
+  return registry_.CreateJob(std::move(spec));
+}
+
+Status Launchers::DestroyJob(const std::string& token, const std::string& job_id) {
+  const StatusOr<Launcher> launcher = Find(token);
+  FERRY_RETURN_IF_ERROR(launcher.status());
+  const auto job = registry_.jobs().find(job_id);
+  if (job == registry_.jobs().end() || job->second->spec.owner != launcher->uid) {
+    return {ErrorCode::kNotFound,
+            "uid " + std::to_string(launcher->uid) + " has no job " + job_id + " on this daemon"};
+  }
+  return registry_.DestroyJob(job_id);
+}
+
+}  // namespace ferry::daemon
