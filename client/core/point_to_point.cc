@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "client/core/progress.h"
+#include "common/clock.h"
 #include "shm/atomic.h"
 
 namespace ferry::client {
@@ -190,6 +191,8 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
 ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   RequestLayout& slot = requests_->Slot(request);
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
+  // Eager sends and receives that are matched while polling never come here: they pay nothing.
+  shm::StoreRelaxed(slot.start_ns, CoarseMonotonicNs());
   auto* user = reinterpret_cast<std::byte*>(slot.user_address);
   if (is_send && slot.size_bytes <= shm::kInlineBytes) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);

@@ -1,22 +1,26 @@
 #include "daemon/control/admin_report.h"
 
-#include <algorithm>
-#include <span>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+
+#include "common/unique_fd.h"
+#include "daemon/control/rank_view.h"
 #include "shm/atomic.h"
 #include "shm/counters.h"
 #include "shm/layout/match_layout.h"
-#include "shm/layout/request_layout.h"
 
 namespace ferry::daemon {
 namespace {
 
-constexpr int kMaxReasons = 1000;
-
 using shm::LoadRelaxed;
 
 bool HasSegments(const Rank& rank) {
-  return rank.session != nullptr && rank.session->session_map.valid();
+  return rank.session != nullptr && rank.session->session_map.valid() &&
+         rank.session->inbox_map.valid();
 }
 
 uint64_t RegionBytes(const Session& session, uint32_t* count) {
@@ -26,40 +30,6 @@ uint64_t RegionBytes(const Session& session, uint32_t* count) {
     ++*count;
   }
   return bytes;
-}
-
-std::span<const shm::RequestLayout> UsedRequests(const Session& session) {
-  const auto* requests = reinterpret_cast<const shm::RequestLayout*>(session.session_map.base() +
-                                                                     shm::SessionRequestsOffset());
-  // Slots from `request_fresh` on were never used: reading them would only make their pages.
-  return {requests, std::min(LoadRelaxed(session.layout()->request_fresh), session.request_limit)};
-}
-
-// The step that an unfinished request has reached; null for one that waits for nothing.
-const char* StepText(const shm::RequestLayout& request) {
-  switch (static_cast<shm::RequestState>(LoadRelaxed(request.state))) {
-    case shm::RequestState::kQueued:
-      return "waits for space or credit at the receiver";
-    case shm::RequestState::kPosted:
-      return "waits for a matching message";
-    case shm::RequestState::kLanded:
-      return "matched; the rank has to copy the data out of the lane";
-    case shm::RequestState::kTransferring:
-      return "data is being copied between the ranks, or the receiver has not matched it yet";
-    case shm::RequestState::kRemoteWait:
-      return "waits for the daemon and the other node";
-    case shm::RequestState::kFree:
-    case shm::RequestState::kInactive:
-    case shm::RequestState::kComplete:
-      return nullptr;
-  }
-  return nullptr;
-}
-
-uint32_t Unfinished(const Session& session) {
-  const auto used = UsedRequests(session);
-  return static_cast<uint32_t>(std::count_if(
-      used.begin(), used.end(), [](const auto& request) { return StepText(request) != nullptr; }));
 }
 
 void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* status) {
@@ -81,7 +51,10 @@ void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* sta
   status->set_messages_received(statistics.Read(shm::Statistic::kMessagesReceived));
   status->set_bytes_sent(statistics.Read(shm::Statistic::kBytesSent));
   status->set_bytes_received(statistics.Read(shm::Statistic::kBytesReceived));
-  status->set_requests(Unfinished(session));
+  status->set_requests(CountUnfinished(session));
+  status->set_credits_out(CreditsOut(session));
+  const int32_t poison = LoadRelaxed(session.inbox()->wake.poison);
+  status->set_poison(poison == 0 ? "" : ErrorCodeText(static_cast<ErrorCode>(poison)));
   status->set_queued(LoadRelaxed(layout.queued_sends));
   const auto& table = *reinterpret_cast<const shm::MatchTableLayout*>(
       session.session_map.base() + shm::SessionMatchOffset(session.request_limit));
@@ -99,18 +72,14 @@ void AddCounter(const std::string& scope, const char* name, const char* unit, ui
   counter->set_help(help);
 }
 
-void ReportRequest(const shm::RequestLayout& request, control::WhyReply* reply) {
-  const char* step = StepText(request);
-  if (step == nullptr) {
-    return;
-  }
-  control::WaitReason* reason = reply->add_reasons();
-  const bool send = LoadRelaxed(request.kind) == static_cast<uint32_t>(shm::RequestKind::kSend);
-  reason->set_operation(send ? "send" : "receive");
-  reason->set_peer(LoadRelaxed(request.peer));
-  reason->set_tag(LoadRelaxed(request.tag));
-  reason->set_size_bytes(LoadRelaxed(request.size_bytes));
-  reason->set_step(step);
+uint64_t ResidentBytes() {
+  const UniqueFd file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  char text[128] = {};
+  const ssize_t size = file.valid() ? read(file.get(), text, sizeof(text) - 1) : 0;
+  const char* resident = size > 0 ? strchr(text, ' ') : nullptr;  // the second number, in pages
+  return resident == nullptr
+             ? 0
+             : strtoull(resident, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -183,24 +152,13 @@ Status ReportCounters(const JobRegistry& registry, const control::CountersReques
   return {};
 }
 
-Status ReportWhy(const JobRegistry& registry, const control::WhyRequest& request,
-                 control::WhyReply* reply) {
-  const auto job = registry.jobs().find(request.job_id());
-  if (job == registry.jobs().end()) {
-    return {ErrorCode::kNotFound, "there is no job " + request.job_id() + " on this daemon"};
-  }
-  if (request.rank() >= job->second->size() || !HasSegments(job->second->ranks[request.rank()])) {
-    return {ErrorCode::kNotFound, "rank " + std::to_string(request.rank()) + " of job " +
-                                      request.job_id() + " is not attached to this daemon"};
-  }
-  const Session& session = *job->second->ranks[request.rank()].session;
-  for (const shm::RequestLayout& slot : UsedRequests(session)) {
-    if (reply->reasons_size() >= kMaxReasons) {
-      break;
-    }
-    ReportRequest(slot, reply);
-  }
-  return {};
+void ReportProcess(control::StatusReply* reply) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  reply->set_cpu_time_us(static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
+                             1'000'000 +
+                         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
+  reply->set_resident_bytes(ResidentBytes());
 }
 
 void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
@@ -217,6 +175,9 @@ void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_writes(statistics.writes);
   nic->set_errors(statistics.errors);
   nic->set_outstanding(statistics.outstanding);
+  nic->set_staging_blocks(statistics.staging_blocks);
+  nic->set_staging_busy(statistics.staging_busy);
+  nic->set_staging_waits(statistics.staging_waits);
 }
 
 }  // namespace ferry::daemon

@@ -23,9 +23,8 @@ void ReportSessions(const JobRegistry& registry, control::SessionsReply* reply);
 // Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
 Status ReportCounters(const JobRegistry& registry, const control::CountersRequest& request,
                       control::CountersReply* reply);
-// What the rank's unfinished requests wait for, at most 1000 of them. kNotFound.
-Status ReportWhy(const JobRegistry& registry, const control::WhyRequest& request,
-                 control::WhyReply* reply);
+// What the daemon itself uses: CPU time and memory.
+void ReportProcess(control::StatusReply* reply);
 void ReportNic(const NicStatistics& statistics, control::NicStatus* nic);
 
 }  // namespace ferry::daemon

@@ -80,6 +80,7 @@ void AdminService::FillStatus(std::optional<uid_t> uid, control::StatusReply* re
   reply->set_pid(static_cast<uint32_t>(getpid()));
   reply->set_uptime_ms((MonotonicNs() - started_ns_) / 1'000'000);
   reply->set_run_directory(context_.run_directory);
+  ReportProcess(reply);
   context_.loop.Run([&] {
     *reply->mutable_node() = context_.links.self();
     if (!uid.has_value()) {
@@ -127,7 +128,10 @@ grpc::Status AdminService::Gpus(grpc::ServerContext*, const control::GpusRequest
 
 grpc::Status AdminService::Why(grpc::ServerContext*, const control::WhyRequest* request,
                                control::WhyReply* reply) {
-  return ToGrpc(context_.loop.Run([&] { return ReportWhy(context_.registry, *request, reply); }));
+  return ToGrpc(context_.loop.Run([&] {
+    return ReportWhy(context_.registry, context_.data_plane, *request, MonotonicNs(), &quiet_,
+                     reply);
+  }));
 }
 
 // ---- Life ----

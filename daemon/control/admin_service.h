@@ -16,6 +16,7 @@
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/peer_links.h"
+#include "daemon/control/why.h"
 #include "daemon/progress/data_plane.h"
 #include "proto/control.grpc.pb.h"
 
@@ -86,6 +87,7 @@ class AdminService final : public control::Admin::Service {
  private:
   AdminContext context_;
   const uint64_t started_ns_;
+  QuietLog quiet_;  // on the control thread
   std::mutex watchers_mutex_;
   int watchers_ = 0;
 };

@@ -42,6 +42,26 @@ struct NicStatistics {
   uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
   uint64_t reads = 0, writes = 0, errors = 0;
   uint32_t outstanding = 0;
+  // Staging memory: blocks, those in use, and transfers that wait for one.
+  uint32_t staging_blocks = 0, staging_busy = 0, staging_waits = 0;
+};
+
+// How far a large message to or from another node is.
+struct TransferReport {
+  bool receiving = false;
+  uint32_t request = 0;  // of the rank asked about
+  uint32_t peer = 0;     // rank
+  uint64_t done_bytes = 0;
+  uint64_t size_bytes = 0;
+  uint64_t silent_ns = 0;       // since anybody last did something for it
+  const char* wants = nullptr;  // what of this node it waits for; null: nothing
+};
+
+// What the data plane knows of a rank here that its shared memory does not tell.
+struct RankReport {
+  std::vector<TransferReport> transfers;
+  uint64_t held_ns = 0;  // how long its next command has waited for the network; 0: it does not
+  uint64_t arrivals_waiting = 0;  // messages for it that found no room in its lane
 };
 
 class DataPlane {
@@ -51,6 +71,8 @@ class DataPlane {
   // The fabric address that other daemons need to reach this one.
   virtual std::vector<std::byte> FabricAddress() const = 0;
   virtual NicStatistics Nic() const = 0;
+  // Empty for a rank that is not served.
+  virtual RankReport Inspect(const std::string& job_id, uint32_t rank) const = 0;
 
   virtual Status AddJob(const JobPlan& plan) = 0;
   // Every session of the job must be gone.

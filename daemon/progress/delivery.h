@@ -67,6 +67,7 @@ class Delivery {
   bool Announce();
 
   bool empty() const { return waiting_.empty(); }
+  uint64_t waiting() const { return waiting_.size(); }
   bool has_news() const { return news_; }
   shm::Wake& wake() { return wake_; }
 

@@ -319,4 +319,16 @@ void Feeds::Drop(const Job* job) {
   });
 }
 
+void Feeds::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
+  feeds_.ForEach([&](FeedId, const Feed& feed) {
+    if (feed.rank != &rank) {
+      return;
+    }
+    TransferReport report{false, feed.request, feed.destination, feed.done_bytes, feed.size_bytes};
+    report.silent_ns = now_ns - std::min(now_ns, feed.heard_ns);
+    report.wants = feed.queued ? "a staging block" : nullptr;
+    reports->push_back(report);
+  });
+}
+
 }  // namespace ferry::daemon

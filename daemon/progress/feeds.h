@@ -51,6 +51,9 @@ class Feeds {
   // Forgets what is left of a job whose ranks are gone.
   void Drop(const Job* job);
 
+  // Those of `rank`, for people who look.
+  void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
+
   bool empty() const { return feeds_.empty(); }
 
  private:

@@ -65,6 +65,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void NodeFailed(uint64_t incarnation, ErrorCode error);
   void PoisonJob(const std::string& job_id, ErrorCode error);
   NicStatistics Nic() const;
+  RankReport Inspect(const std::string& job_id, uint32_t rank);
   bool Idle() const;
 
   // -1 when there is none.

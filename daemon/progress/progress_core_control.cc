@@ -306,11 +306,32 @@ NicStatistics ProgressCore::Nic() const {
   nic.reads = counts.reads;
   nic.writes = counts.writes;
   nic.errors = counts.errors + arrivals_.dropped();
+  for (const auto& pool : depot_.pools()) {
+    nic.staging_blocks += pool->blocks();
+    nic.staging_busy += pool->busy();
+    nic.staging_waits += static_cast<uint32_t>(pool->waiters(StagingUse::kIncoming).size() +
+                                               pool->waiters(StagingUse::kOutgoing).size());
+  }
   nic.outstanding = pulls_.reads();
   for (const auto& [incarnation, link] : directory_.links()) {
     nic.outstanding += link->outstanding;
   }
   return nic;
+}
+
+RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
+  RankReport report;
+  const ServedRank* served = directory_.FindServed(job_id, rank);
+  if (served == nullptr) {
+    return report;
+  }
+  pulls_.Report(*served, now_ns_, &report.transfers);
+  feeds_.Report(*served, now_ns_, &report.transfers);
+  if (served->held && now_ns_ > served->held_since_ns) {
+    report.held_ns = now_ns_ - served->held_since_ns;
+  }
+  report.arrivals_waiting = served->delivery.waiting();
+  return report;
 }
 
 bool ProgressCore::Idle() const {

@@ -59,6 +59,12 @@ NicStatistics ProgressPlane::Nic() const {
   return nic;
 }
 
+RankReport ProgressPlane::Inspect(const std::string& job_id, uint32_t rank) const {
+  RankReport report;
+  thread_->Call([&] { report = core_->Inspect(job_id, rank); });
+  return report;
+}
+
 Status ProgressPlane::AddJob(const JobPlan& plan) {
   Status status;
   thread_->Call([&] { status = core_->AddJob(plan); });

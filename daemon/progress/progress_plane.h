@@ -32,6 +32,7 @@ class ProgressPlane final : public DataPlane {
 
   std::vector<std::byte> FabricAddress() const override;
   NicStatistics Nic() const override;
+  RankReport Inspect(const std::string& job_id, uint32_t rank) const override;
   Status AddJob(const JobPlan& plan) override;
   void RemoveJob(const std::string& job_id) override;
   Status AddSession(std::shared_ptr<Session> session) override;

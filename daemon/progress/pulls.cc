@@ -488,4 +488,20 @@ void Pulls::FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_n
   FailIf(error, now_ns, [region](const Pull& pull) { return pull.region == region; });
 }
 
+void Pulls::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
+  pulls_.ForEach([&](PullId id, const Pull& pull) {
+    if (pull.rank != &rank) {
+      return;
+    }
+    TransferReport report{true, pull.request, pull.source, pull.done_bytes, pull.size_bytes};
+    report.silent_ns = now_ns - std::min(now_ns, pull.heard_ns);
+    if (pull.queued) {
+      const auto slot =
+          std::find(wants_slot_.begin(), wants_slot_.end(), static_cast<uint64_t>(id));
+      report.wants = slot == wants_slot_.end() ? "a staging block" : "a slot of the network";
+    }
+    reports->push_back(report);
+  });
+}
+
 }  // namespace ferry::daemon

@@ -55,6 +55,9 @@ class Pulls {
   void FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns);
   void FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns);
 
+  // Those of `rank`, for people who look.
+  void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
+
   bool empty() const { return pulls_.empty(); }
   uint32_t reads() const { return reads_; }  // under way
   // Whether Advance could do something without anybody's help.

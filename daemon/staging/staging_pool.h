@@ -67,6 +67,7 @@ class StagingPool {
   uint64_t block_bytes() const { return block_bytes_; }
   // Blocks and cells: the most there can be in use at a time.
   uint32_t pieces() const;
+  uint32_t blocks() const { return static_cast<uint32_t>(blocks_.size()); }
   bool has_tainted() const { return !tainted_.empty(); }
   // Blocks in use or tainted.
   uint32_t busy() const;

@@ -56,7 +56,8 @@ struct alignas(64) RequestLayout {
   uint32_t serial;  // names the slot to the application; persistent requests keep it over starts
   uint8_t payload[kInlineBytes];
   uint64_t user_address;  // address the application passed (private, for the rank alone)
-  uint64_t reserved[5];
+  uint64_t start_ns;      // CLOCK_MONOTONIC, coarse, when it was started: for `ferryctl why`
+  uint64_t reserved[4];
 };
 FERRY_ASSERT_LAYOUT(RequestLayout, 192);
 FERRY_ASSERT_OFFSET(RequestLayout, state, 0);
@@ -73,5 +74,6 @@ FERRY_ASSERT_OFFSET(RequestLayout, transfer_rank, 88);
 FERRY_ASSERT_OFFSET(RequestLayout, serial, 100);
 FERRY_ASSERT_OFFSET(RequestLayout, payload, 104);
 FERRY_ASSERT_OFFSET(RequestLayout, user_address, 136);
+FERRY_ASSERT_OFFSET(RequestLayout, start_ns, 144);
 
 }  // namespace ferry::shm

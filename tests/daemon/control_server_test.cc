@@ -430,12 +430,16 @@ TEST_F(ControlServerTest, WhyNamesWhatARankWaitsFor) {
     return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply);
   };
   ASSERT_TRUE(why().ok());
-  ASSERT_EQ(reply.reasons_size(), 1);
-  EXPECT_EQ(reply.reasons(0).operation(), "receive");
-  EXPECT_EQ(reply.reasons(0).tag(), 42);
-  EXPECT_EQ(reply.reasons(0).step(), "waits for a matching message");
+  ASSERT_EQ(reply.ranks_size(), 1);
+  ASSERT_EQ(reply.ranks(0).reasons_size(), 1);
+  const control::WaitReason& reason = reply.ranks(0).reasons(0);
+  EXPECT_EQ(reason.operation(), "receive");
+  EXPECT_EQ(reason.tag(), 42);
+  EXPECT_EQ(reason.step(), "posted, unmatched; nothing else has come");
+  EXPECT_EQ(reason.age_ms(), 0U);  // it says when it was started only if it knows
+  EXPECT_EQ(reply.ranks(0).state(), "computes");
   request.set_rank(1);
-  ExpectError(why(), ErrorCode::kNotFound, "is not attached");
+  ExpectError(why(), ErrorCode::kNotFound, "job job has no rank 1: its ranks are 0 to 0");
   request.set_job_id("nojob");
   ExpectError(why(), ErrorCode::kNotFound, "there is no job nojob");
 }

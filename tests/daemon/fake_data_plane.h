@@ -22,6 +22,10 @@ class FakeDataPlane final : public DataPlane {
     nic.writes = 7;
     return nic;
   }
+  RankReport Inspect(const std::string&, uint32_t) const override {
+    std::lock_guard lock(mutex_);
+    return rank_report_;
+  }
   Status AddJob(const JobPlan& plan) override {
     Record("AddJob " + plan.job_id);
     std::lock_guard lock(mutex_);
@@ -98,6 +102,10 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     return routes_;
   }
+  void set_rank_report(RankReport report) {
+    std::lock_guard lock(mutex_);
+    rank_report_ = std::move(report);
+  }
   void set_region_status(Status status) {
     std::lock_guard lock(mutex_);
     region_status_ = std::move(status);
@@ -135,6 +143,7 @@ class FakeDataPlane final : public DataPlane {
   Status region_status_;
   bool stuck_ = false;
   std::vector<std::function<void()>> unanswered_;
+  RankReport rank_report_;
 };
 
 }  // namespace ferry::daemon

@@ -228,6 +228,7 @@ TEST(LayoutTest, RequestLayout) {
   EXPECT_AT(RequestLayout, serial, 100);
   EXPECT_AT(RequestLayout, payload, 104);
   EXPECT_AT(RequestLayout, user_address, 136);
+  EXPECT_AT(RequestLayout, start_ns, 144);
 }
 
 TEST(LayoutTest, MatchEntry) {

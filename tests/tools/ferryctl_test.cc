@@ -121,7 +121,7 @@ TEST_F(FerryctlTest, ReportsMistakesAsSuch) {
            {{"stat"}, "unknown word stat"},
            {{"status", "--now"}, "unknown word --now"},
            {{"why"}, "JOB.RANK is required"},
-           {{"why", "3"}, "\"3\" names no rank: write JOB.RANK"},
+           {{"counters", "3"}, "\"3\" names no rank: write JOB.RANK"},
            {{"config", "--log_level=loud"}, "log_level cannot be \"loud\""}}) {
     const CommandResult result = Ferryctl(arguments);
     EXPECT_EQ(result.exit_code, 2) << result.err;

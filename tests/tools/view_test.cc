@@ -22,20 +22,6 @@ TEST(ViewTest, KeepsLargeNumbersAsNumbersInJson) {
 TEST(ViewTest, SaysThatThereIsNothing) {
   EXPECT_EQ(MakeView(control::SessionsReply()).text, "no rank is attached\n");
   EXPECT_EQ(MakeView(control::SessionsReply()).json.dump(), R"({"sessions":[]})");
-  EXPECT_EQ(MakeView(control::WhyReply()).text, "it waits for nothing\n");
-}
-
-TEST(ViewTest, NamesWildcards) {
-  control::WhyReply reply;
-  control::WaitReason* reason = reply.add_reasons();
-  reason->set_operation("receive");
-  reason->set_peer(-1);
-  reason->set_tag(7);
-  reason->set_size_bytes(2048);
-  reason->set_step("no message has come");
-  EXPECT_EQ(MakeView(reply).text,
-            "OPERATION  PEER  TAG   SIZE  WAITS FOR\n"
-            "receive     any    7  2 KiB  no message has come\n");
 }
 
 TEST(ViewTest, LeavesOutAnUnknownNumaNode) {

@@ -1,5 +1,6 @@
 // ferryctl: asks a ferryd how it is, or to stop. One call per command.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "tools/ferryctl/rank_name.h"
 #include "tools/ferryctl/table.h"
 #include "tools/ferryctl/view.h"
+#include "tools/ferryctl/why_view.h"
 #include "tools/flags/option_flags.h"
 
 namespace ferry::tools {
@@ -121,13 +123,29 @@ Status Counters(const Arguments& arguments) {
   return Ask(arguments, &Stub::Counters, request);
 }
 
+// JOB.RANK, or JOB for all its ranks here. A job's name may look like a rank's.
 Status Why(const Arguments& arguments) {
-  const StatusOr<RankName> name = ParseRankName(arguments.rank);
-  FERRY_RETURN_IF_ERROR(name.status());
+  const StatusOr<AdminClient> client = Connect(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  const auto& jobs = client->daemon().jobs();
+  const bool is_job = std::any_of(jobs.begin(), jobs.end(), [&](const control::JobStatus& job) {
+    return job.job_id() == arguments.rank;
+  });
   control::WhyRequest request;
-  request.set_job_id(name->job_id);
-  request.set_rank(name->rank);
-  return Ask(arguments, &Stub::Why, request);
+  if (is_job) {
+    request.set_job_id(arguments.rank);
+    request.set_all_ranks(true);
+  } else {
+    const StatusOr<RankName> name = ParseRankName(arguments.rank);
+    FERRY_RETURN_IF_ERROR(name.status());
+    request.set_job_id(name->job_id);
+    request.set_rank(name->rank);
+  }
+  control::WhyReply reply;
+  FERRY_RETURN_IF_ERROR(client->Call(&Stub::Why, request, &reply));
+  const View view = WhyView(request.job_id(), is_job, reply);
+  arguments.json ? PrintJson(view.json) : Print(view.text);
+  return {};
 }
 
 Status Watch(const Arguments& arguments) {
@@ -189,7 +207,7 @@ constexpr Command kCommands[] = {
     {"nics", "The network interfaces in use",
      [](const Arguments& a) { return Ask(a, &Stub::Nics); }},
     {"gpus", "The devices", [](const Arguments& a) { return Ask(a, &Stub::Gpus); }},
-    {"why", "What a rank waits for", Why, Command::kMustNameRank},
+    {"why", "What a rank waits for, and why; or each rank of a job", Why, Command::kMustNameRank},
     {"drain", "Take no new jobs; running ones go on",
      [](const Arguments& a) { return Order(a, &Stub::Drain, {}, "takes no new jobs"); }},
     {"shutdown", "Stop once the ranks have left",
@@ -219,7 +237,11 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
     subcommand->fallthrough();  // --json and the options may follow the command
     subcommand->callback([&chosen, &command] { chosen = &command; });
     if (command.rank != Command::kNoRank) {
-      subcommand->add_option("JOB.RANK", arguments->rank, "a rank, as sessions lists it")
+      const bool or_job = command.run == Why;
+      subcommand
+          ->add_option(
+              "JOB.RANK", arguments->rank,
+              or_job ? "a rank, as sessions lists it; or a job" : "a rank, as sessions lists it")
           ->required(command.rank == Command::kMustNameRank);
     }
     if (command.run == Watch) {

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-enum class Show { kPlain, kBytes, kAgo, kAnyIfNegative, kNothingIfNegative };
+enum class Show { kPlain, kBytes, kAgo, kNothingIfNegative };
 
 // One field of a message: its name in JSON (null: not there), its column's title (null: none).
 template <typename Message>
@@ -36,8 +36,6 @@ std::string CellText(const ordered_json& value, Show show) {
       return BytesText(value.get<uint64_t>());
     case Show::kAgo:
       return DurationText(value.get<uint64_t>()) + " ago";
-    case Show::kAnyIfNegative:
-      return value.get<int64_t>() < 0 ? "any" : value.dump();
     case Show::kNothingIfNegative:
       return value.get<int64_t>() < 0 ? "" : value.dump();
   }
@@ -115,6 +113,9 @@ constexpr Field<control::StatusReply> kStatusFields[] = {
     {"sessions", nullptr, FERRY_VALUE(StatusReply, sessions)},
     {"regions", nullptr, FERRY_VALUE(StatusReply, regions)},
     {"region_bytes", nullptr, FERRY_VALUE(StatusReply, region_bytes)},
+    {"cpu_time_us", nullptr, FERRY_VALUE(StatusReply, cpu_time_us)},
+    {"resident_bytes", nullptr, FERRY_VALUE(StatusReply, resident_bytes)},
+    {"metrics_address", nullptr, FERRY_VALUE(StatusReply, metrics_address)},
 };
 
 // The form in which other commands take a rank.
@@ -139,6 +140,8 @@ constexpr Field<control::SessionStatus> kSessionFields[] = {
     {"posted", "POSTED", FERRY_VALUE(SessionStatus, posted)},
     {"unexpected", "UNEXPECTED", FERRY_VALUE(SessionStatus, unexpected)},
     {"queued", "QUEUED", FERRY_VALUE(SessionStatus, queued)},
+    {"credits_out", nullptr, FERRY_VALUE(SessionStatus, credits_out)},
+    {"poison", nullptr, FERRY_VALUE(SessionStatus, poison)},
 };
 
 constexpr Field<control::CounterValue> kCounterFields[] = {
@@ -163,6 +166,9 @@ constexpr Field<control::NicStatus> kNicFields[] = {
     {"writes", "WRITES", FERRY_VALUE(NicStatus, writes)},
     {"errors", "ERRORS", FERRY_VALUE(NicStatus, errors)},
     {"outstanding", "OUTSTANDING", FERRY_VALUE(NicStatus, outstanding)},
+    {"staging_blocks", nullptr, FERRY_VALUE(NicStatus, staging_blocks)},
+    {"staging_busy", nullptr, FERRY_VALUE(NicStatus, staging_busy)},
+    {"staging_waits", nullptr, FERRY_VALUE(NicStatus, staging_waits)},
 };
 
 constexpr Field<control::GpuStatus> kGpuFields[] = {
@@ -173,14 +179,6 @@ constexpr Field<control::GpuStatus> kGpuFields[] = {
     {"numa_node", "NUMA", FERRY_VALUE(GpuStatus, numa_node), Show::kNothingIfNegative},
     {"total_bytes", "MEMORY", FERRY_VALUE(GpuStatus, total_bytes), Show::kBytes},
     {"note", "NOTE", FERRY_VALUE(GpuStatus, note)},
-};
-
-constexpr Field<control::WaitReason> kReasonFields[] = {
-    {"operation", "OPERATION", FERRY_VALUE(WaitReason, operation)},
-    {"peer", "PEER", FERRY_VALUE(WaitReason, peer), Show::kAnyIfNegative},
-    {"tag", "TAG", FERRY_VALUE(WaitReason, tag), Show::kAnyIfNegative},
-    {"size_bytes", "SIZE", FERRY_VALUE(WaitReason, size_bytes), Show::kBytes},
-    {"step", "WAITS FOR", FERRY_VALUE(WaitReason, step)},
 };
 
 #undef FERRY_VALUE
@@ -205,6 +203,9 @@ View MakeView(const control::StatusReply& reply) {
               ", provider " + node.provider() + "\n" + std::to_string(reply.sessions()) +
               " sessions, " + std::to_string(reply.regions()) + " regions of " +
               BytesText(reply.region_bytes()) + "\n";
+  if (!reply.metrics_address().empty()) {
+    view.text += "metrics at http://" + reply.metrics_address() + "/metrics\n";
+  }
   for (const View* list : {&jobs, &peers}) {
     view.text += list->text.empty() ? "" : "\n" + list->text;
   }
@@ -225,10 +226,6 @@ View MakeView(const control::NicsReply& reply) {
 
 View MakeView(const control::GpusReply& reply) {
   return Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n"));
-}
-
-View MakeView(const control::WhyReply& reply) {
-  return Named("reasons", ListView(reply.reasons(), kReasonFields, "it waits for nothing\n"));
 }
 
 }  // namespace ferry::tools

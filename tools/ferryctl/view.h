@@ -20,6 +20,5 @@ View MakeView(const control::SessionsReply& reply);
 View MakeView(const control::CountersReply& reply);
 View MakeView(const control::NicsReply& reply);
 View MakeView(const control::GpusReply& reply);
-View MakeView(const control::WhyReply& reply);
 
 }  // namespace ferry::tools

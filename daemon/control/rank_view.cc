@@ -1,0 +1,231 @@
+#include "daemon/control/rank_view.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "common/unique_fd.h"
+#include "shm/atomic.h"
+#include "shm/counters.h"
+#include "shm/lane.h"
+#include "shm/layout/inbox_layout.h"
+#include "shm/layout/match_layout.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::LoadRelaxed;
+using shm::RequestLayout;
+using shm::RequestState;
+
+std::span<const RequestLayout> UsedRequests(const Session& session) {
+  const auto* requests = reinterpret_cast<const RequestLayout*>(session.session_map.base() +
+                                                                shm::SessionRequestsOffset());
+  // Slots from `request_fresh` on were never used: reading them would only make their pages.
+  return {requests, std::min(LoadRelaxed(session.layout()->request_fresh), session.request_limit)};
+}
+
+RequestState StateOf(const RequestLayout& slot) {
+  return static_cast<RequestState>(LoadRelaxed(slot.state));
+}
+
+RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState state) {
+  RequestView view;
+  view.index = index;
+  view.generation = LoadRelaxed(slot.generation);
+  view.state = state;
+  view.send = LoadRelaxed(slot.kind) == static_cast<uint32_t>(shm::RequestKind::kSend);
+  view.context = LoadRelaxed(slot.context);
+  view.peer = LoadRelaxed(slot.peer);
+  view.tag = LoadRelaxed(slot.tag);
+  view.size_bytes = LoadRelaxed(slot.size_bytes);
+  view.start_ns = LoadRelaxed(slot.start_ns);
+  view.transfer_rank = LoadRelaxed(slot.transfer_rank);
+  view.transfer_index = LoadRelaxed(slot.transfer_index);
+  view.transfer_generation = LoadRelaxed(slot.transfer_generation);
+  return view;
+}
+
+void ReadUnexpected(const Session& session, RankView* view) {
+  const auto* table = reinterpret_cast<const shm::MatchTableLayout*>(
+      session.session_map.base() + shm::SessionMatchOffset(session.request_limit));
+  if (LoadRelaxed(table->unexpected_count) == 0) {
+    return;
+  }
+  const auto* entries = reinterpret_cast<const shm::MatchEntry*>(table + 1);
+  const uint32_t end =
+      std::min({LoadRelaxed(table->fresh), session.match_capacity, kMaxUnexpectedRead});
+  std::map<std::tuple<uint32_t, uint32_t, int32_t, bool>, size_t> groups;
+  for (uint32_t i = 1; i < end; ++i) {
+    const shm::MatchEntry& entry = entries[i];
+    if (LoadRelaxed(entry.state) != static_cast<uint32_t>(shm::MatchState::kUnexpected)) {
+      continue;
+    }
+    UnexpectedView message;
+    message.source = static_cast<uint32_t>(LoadRelaxed(entry.source));
+    message.tag = LoadRelaxed(entry.tag);
+    message.context = LoadRelaxed(entry.context);
+    message.size_bytes = LoadRelaxed(entry.size_bytes);
+    message.announced =
+        LoadRelaxed(entry.kind) != static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    const auto [group, is_new] = groups.try_emplace(
+        {message.source, message.context, message.tag, message.announced}, view->unexpected.size());
+    if (!is_new) {
+      ++view->unexpected[group->second].count;
+    } else if (view->unexpected.size() < kMaxUnexpectedShown) {
+      view->unexpected.push_back(message);
+    } else {
+      groups.erase(group);
+    }
+  }
+}
+
+// Fowler, Noll and Vo's hash, word by word.
+void Mix(uint64_t word, uint64_t* hash) { *hash = (*hash ^ word) * 0x100000001b3ULL; }
+
+uint64_t Backlog(const shm::LaneLayout* lane) {
+  if (LoadRelaxed(lane->producer.state) != static_cast<uint32_t>(shm::LaneState::kOpen)) {
+    return 0;
+  }
+  return shm::LaneConsumer(const_cast<shm::LaneLayout*>(lane)).Backlog();
+}
+
+}  // namespace
+
+// ---- Processes ----
+
+ProcessState ParseProcessState(std::string_view stat) {
+  const size_t name_end = stat.rfind(')');  // the name before it may hold anything
+  if (name_end == stat.npos || name_end + 2 >= stat.size()) {
+    return ProcessState::kGone;
+  }
+  switch (stat[name_end + 2]) {
+    case 'R':
+      return ProcessState::kRuns;
+    case 'S':
+    case 'I':
+      return ProcessState::kSleeps;
+    case 'D':
+      return ProcessState::kUninterruptible;
+    case 'T':
+      return ProcessState::kStopped;
+    case 't':
+      return ProcessState::kTraced;
+    default:
+      return ProcessState::kGone;
+  }
+}
+
+ProcessState ReadProcessState(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char text[256];
+  const ssize_t size = file.valid() ? read(file.get(), text, sizeof(text)) : 0;
+  return ParseProcessState({text, size > 0 ? static_cast<size_t>(size) : 0});
+}
+
+// ---- Ranks ----
+
+bool IsUnfinished(RequestState state) {
+  switch (state) {
+    case RequestState::kQueued:
+    case RequestState::kPosted:
+    case RequestState::kLanded:
+    case RequestState::kTransferring:
+    case RequestState::kRemoteWait:
+      return true;
+    case RequestState::kFree:
+    case RequestState::kInactive:
+    case RequestState::kComplete:
+      return false;
+  }
+  return false;
+}
+
+uint32_t CountUnfinished(const Session& session) {
+  const auto used = UsedRequests(session);
+  return static_cast<uint32_t>(std::count_if(
+      used.begin(), used.end(), [](const auto& slot) { return IsUnfinished(StateOf(slot)); }));
+}
+
+RankView ReadRank(const Session& session) {
+  RankView view;
+  view.process = ReadProcessState(session.pid);
+  const shm::WakeLayout& wake = session.inbox()->wake;
+  view.inside = LoadRelaxed(wake.inside) != 0;
+  view.asleep = LoadRelaxed(wake.sleepers) != 0;
+  view.poison = static_cast<ErrorCode>(LoadRelaxed(wake.poison));
+  const shm::Statistics statistics(session.layout()->counters);
+  for (const shm::StatisticLabel& label : shm::StatisticLabels()) {
+    Mix(statistics.Read(label.id), &view.fingerprint);
+  }
+  uint32_t index = 0;
+  for (const RequestLayout& slot : UsedRequests(session)) {
+    if (const RequestState state = StateOf(slot); IsUnfinished(state)) {
+      ++view.unfinished;
+      if (view.requests.size() < kMaxRequestsShown) {
+        view.requests.push_back(ReadRequest(slot, index, state));
+        Mix(index ^ uint64_t{view.requests.back().generation} << 32, &view.fingerprint);
+        Mix(static_cast<uint64_t>(state), &view.fingerprint);
+      }
+    }
+    ++index;
+  }
+  std::stable_sort(view.requests.begin(), view.requests.end(),
+                   [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  ReadUnexpected(session, &view);
+  return view;
+}
+
+// ---- Places ----
+
+uint64_t LaneBacklog(const Session& receiver, uint32_t sender_lane) {
+  if (sender_lane > receiver.local_size) {
+    return 0;
+  }
+  return Backlog(reinterpret_cast<const shm::LaneLayout*>(receiver.inbox_map.base() +
+                                                          shm::InboxLaneOffset(sender_lane)));
+}
+
+uint64_t CommandBacklog(const Session& sender) { return Backlog(&sender.layout()->to_daemon); }
+
+uint32_t CreditsOut(const Session& sender, uint32_t peer) {
+  if (peer >= sender.job_size) {
+    return 0;
+  }
+  const shm::PeerWords& words = sender.layout()->peers[peer];
+  return LoadRelaxed(words.sent) - LoadRelaxed(words.credited);
+}
+
+uint64_t CreditsOut(const Session& sender) {
+  uint64_t sum = 0;
+  for (uint32_t peer = 0; peer < sender.job_size; ++peer) {
+    sum += CreditsOut(sender, peer);
+  }
+  return sum;
+}
+
+TransferView ReadTransfer(const Session& owner, uint32_t index) {
+  TransferView view;
+  if (index >= owner.request_limit) {
+    return view;
+  }
+  const auto& slot = reinterpret_cast<const shm::TransferLayout*>(
+      owner.inbox_map.base() + shm::InboxTransferOffset(owner.local_size))[index];
+  view.state = static_cast<shm::TransferState>(LoadRelaxed(slot.state));
+  view.generation = LoadRelaxed(slot.generation);
+  view.size_bytes = LoadRelaxed(slot.size_bytes);
+  view.chunks_done = LoadRelaxed(slot.done_chunks);
+  view.chunks_claimed = static_cast<uint32_t>(LoadRelaxed(slot.claim));
+  view.error = static_cast<ErrorCode>(LoadRelaxed(slot.error));
+  const uint64_t chunk_bytes = std::max(LoadRelaxed(slot.chunk_bytes), 1U);
+  const uint64_t chunks = view.size_bytes / chunk_bytes + (view.size_bytes % chunk_bytes != 0);
+  view.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, UINT32_MAX));
+  return view;
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,97 @@
+// What a rank of this node is about, read out of its shared memory and /proc for people who look.
+//
+// Thread: any; the session must be kept alive by the caller. Does not block. Each word is read
+// once, relaxed, and bounded by what was checked at attach; related words may be from slightly
+// different times. A rank can make its own lines wrong, nothing else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/error_code.h"
+#include "daemon/session/session.h"
+#include "shm/layout/request_layout.h"
+#include "shm/layout/transfer_layout.h"
+
+namespace ferry::daemon {
+
+// The state letter of /proc/PID/stat, for what it means here.
+enum class ProcessState { kGone, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
+// From the text of /proc/PID/stat; kGone for a zombie and for what is no such text.
+ProcessState ParseProcessState(std::string_view stat);
+// kGone when there is no such process.
+ProcessState ReadProcessState(pid_t pid);
+
+struct RequestView {
+  uint32_t index = 0;
+  uint32_t generation = 0;
+  shm::RequestState state = shm::RequestState::kFree;
+  bool send = false;
+  uint32_t context = 0;
+  int32_t peer = 0;
+  int32_t tag = 0;
+  uint64_t size_bytes = 0;
+  uint64_t start_ns = 0;
+  uint32_t transfer_rank = 0;
+  uint32_t transfer_index = 0;
+  uint32_t transfer_generation = 0;
+};
+
+// A message that no receive has wanted yet.
+struct UnexpectedView {
+  uint32_t source = 0;
+  int32_t tag = 0;
+  uint32_t context = 0;
+  uint64_t size_bytes = 0;
+  bool announced = false;  // its data is still with the sender
+  uint32_t count = 1;      // with the same envelope
+};
+
+struct RankView {
+  ProcessState process = ProcessState::kGone;
+  bool inside = false;  // a thread is inside a blocking call
+  bool asleep = false;  // and sleeps there
+  ErrorCode poison = ErrorCode::kOk;
+  std::vector<RequestView>
+      requests;             // unfinished ones, the oldest first; at most kMaxRequestsShown
+  uint32_t unfinished = 0;  // all of them
+  std::vector<UnexpectedView> unexpected;  // grouped; at most kMaxUnexpectedShown groups
+  uint64_t fingerprint = 0;                // changes whenever a message of the rank moves
+};
+
+inline constexpr uint32_t kMaxRequestsShown = 1000;
+inline constexpr uint32_t kMaxUnexpectedShown = 32;
+inline constexpr uint32_t kMaxUnexpectedRead = 65536;  // entries of the match table
+
+// Whether a request in this state waits for something.
+bool IsUnfinished(shm::RequestState state);
+// The number of unfinished requests alone.
+uint32_t CountUnfinished(const Session& session);
+RankView ReadRank(const Session& session);
+
+// ---- Places that requests wait at; all of sessions with segments ----
+
+// Descriptors that `sender_lane` of the inbox holds; kLaneSlots = full. 0 for one that is not open.
+uint64_t LaneBacklog(const Session& receiver, uint32_t sender_lane);
+uint64_t CommandBacklog(const Session& sender);
+// Messages to `peer` on another node that it has not drained yet.
+uint32_t CreditsOut(const Session& sender, uint32_t peer);
+uint64_t CreditsOut(const Session& sender);  // to all
+
+struct TransferView {
+  shm::TransferState state = shm::TransferState::kIdle;
+  uint32_t generation = 0;
+  uint64_t size_bytes = 0;
+  uint32_t chunks_done = 0;
+  uint32_t chunks_claimed = 0;
+  uint32_t chunks = 0;  // in all
+  ErrorCode error = ErrorCode::kOk;
+};
+// `index` is checked. kIdle for one out of range.
+TransferView ReadTransfer(const Session& owner, uint32_t index);
+
+}  // namespace ferry::daemon

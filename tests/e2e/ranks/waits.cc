@@ -1,0 +1,106 @@
+// Ranks that get stuck in a known way, for `ferryctl why`. Each prints "rank R: under way" first
+// and is ended from outside. A rank that has nothing to do sleeps outside Ferry.
+//
+//   waits unmatched    rank 1 receives what nobody sends
+//   waits wrong_tag    rank 0 sends tag 5 three times; rank 1 receives tag 7
+//   waits any          rank 1 receives from anybody
+//   waits send         rank 0 sends 1 MiB; rank 1 never receives
+//   waits crossed      rank 0 sends 1 MiB with tag 3; rank 1 receives tag 4 from it
+//   waits circle       each receives from the next
+//   waits chain        each receives from the next, but the last
+//   waits flood        rank 0 sends 1000 messages of 8000 bytes after SIGUSR1; rank 1 never
+//   receives waits fetch        rank 0 sends 1 MiB; rank 1 receives it after SIGUSR1
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "ferry/ferry.h"
+#include "tests/e2e/ranks/check.h"
+
+namespace {
+
+constexpr size_t kLarge = 1 << 20;
+
+[[noreturn]] void Sleep() {
+  while (true) {
+    pause();
+  }
+}
+
+void Receive(int source, int tag, size_t size_bytes = 8) {
+  std::vector<char> in(size_bytes);
+  CHECK_OK(ferry_recv(in.data(), in.size(), source, tag, nullptr));
+}
+
+void SendLarge(int tag) {
+  const std::vector<char> out(kLarge, 'x');
+  CHECK_OK(ferry_send(out.data(), out.size(), 1, tag));
+}
+
+void WaitForSignal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  int number = 0;
+  sigwait(&signals, &number);
+}
+
+void Flood() {
+  WaitForSignal();
+  std::vector<ferry_request> requests(1000);
+  const std::vector<char> message(8000);
+  for (ferry_request& request : requests) {
+    CHECK_OK(ferry_isend(message.data(), message.size(), 1, 0, &request));
+  }
+  CHECK_OK(ferry_waitall(requests.size(), requests.data(), nullptr));
+}
+
+void RankZero(std::string_view what) {
+  if (what == "wrong_tag") {
+    for (int i = 0; i < 3; ++i) {
+      CHECK_OK(ferry_send("message", 8, 1, 5));
+    }
+  } else if (what == "send" || what == "crossed" || what == "fetch") {
+    SendLarge(3);
+  } else if (what == "flood") {
+    Flood();
+  }
+}
+
+void RankOne(std::string_view what) {
+  if (what == "unmatched" || what == "wrong_tag") {
+    Receive(0, 7);
+  } else if (what == "any") {
+    Receive(FERRY_ANY_SOURCE, FERRY_ANY_TAG);
+  } else if (what == "crossed") {
+    Receive(0, 4);
+  } else if (what == "fetch") {
+    WaitForSignal();
+    Receive(0, 3, kLarge);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc == 2 ? argv[1] : "";
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);  // before Ferry's threads are made
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  std::printf("rank %d: under way\n", ferry_rank());
+  std::fflush(stdout);
+  const int next = (ferry_rank() + 1) % ferry_size();
+  if (what == "circle" || (what == "chain" && next != 0)) {
+    Receive(next, 0);
+  } else if (ferry_rank() == 0) {
+    RankZero(what);
+  } else if (ferry_rank() == 1) {
+    RankOne(what);
+  }
+  Sleep();
+}

@@ -1,0 +1,240 @@
+// `ferryctl why` with real daemons and ranks that are stuck: it must name what, whom and why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kWaits[] = "tests/e2e/ranks/waits";
+
+class WhyTest : public testing::Test {
+ protected:
+  void Start(int ranks, int nodes, const std::string& what) {
+    job_ = std::make_unique<Command>(std::vector<std::string>{
+        kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", std::to_string(ranks),
+        "--nodes", std::to_string(nodes), "--peer_timeout_ms=60000", "--operation_timeout_ms=60000",
+        kWaits, what});
+    for (int rank = 0; rank < ranks; ++rank) {
+      ASSERT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(job_->runtime_directory())) {
+      if (entry.path().filename() == "ferryd.json") {
+        directories_.push_back(entry.path().parent_path());
+      }
+    }
+    std::sort(directories_.begin(), directories_.end());
+    ASSERT_THAT(directories_, SizeIs(nodes));
+    const json status = Ask(0, {"status"});
+    ASSERT_THAT(status["jobs"], SizeIs(1));
+    id_ = status["jobs"][0]["job_id"];
+  }
+  void TearDown() override {
+    for (const pid_t pid : stopped_) {
+      kill(pid, SIGCONT);
+    }
+  }
+
+  CommandResult Ferryctl(int node, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {kFerryctl, "--run_directory=" + directories_[static_cast<size_t>(node)]});
+    return RunCommand(std::move(arguments));
+  }
+  json Ask(int node, std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const CommandResult result = Ferryctl(node, std::move(arguments));
+    return json::parse(result.out, nullptr, false);
+  }
+  // Asks until the first step of the rank's first request contains `step`.
+  json Why(int node, int rank, const std::string& step) {
+    json why;
+    EXPECT_TRUE(Eventually([&] {
+      why = Ask(node, {"why", id_ + "." + std::to_string(rank)});
+      why = why.is_object() && why.contains("ranks") ? why["ranks"][0] : json();
+      return why.is_object() && !why["reasons"].empty() && why["state"] == "waits" &&
+             why["reasons"][0]["step"].get<std::string>().find(step) != std::string::npos;
+    })) << why.dump(2);
+    return why;
+  }
+  pid_t PidOf(int node, int rank) {
+    const json sessions = Ask(node, {"sessions"});
+    for (const json& session : sessions["sessions"]) {
+      if (session["rank"] == rank) {
+        return session["pid"].get<pid_t>();
+      }
+    }
+    return -1;
+  }
+  void Stop(pid_t pid) {
+    ASSERT_GT(pid, 1);
+    stopped_.push_back(pid);
+    kill(pid, SIGSTOP);
+  }
+
+  std::unique_ptr<Command> job_;
+  std::vector<std::string> directories_;
+  std::string id_;
+  std::vector<pid_t> stopped_;
+};
+
+TEST_F(WhyTest, AReceiveThatNobodySendsFor) {
+  Start(2, 1, "unmatched");
+  const json why = Why(0, 1, "posted, unmatched; nothing else from rank 0 has come");
+  EXPECT_EQ(why["reasons"][0]["operation"], "receive");
+  EXPECT_EQ(why["reasons"][0]["peer"], 0);
+  EXPECT_EQ(why["reasons"][0]["peer_state"], "computes");
+  EXPECT_EQ(why["reasons"][0]["tag"], 7);
+  EXPECT_EQ(why["reasons"][0]["size_bytes"], 8);
+  EXPECT_THAT(why["chain"], ElementsAre(1, 0));
+  EXPECT_THAT(why["verdict"].get<std::string>(),
+              HasSubstr("rank 1 waits for rank 0, which is outside Ferry"));
+  EXPECT_EQ(why["deadlock"], false);
+  // Time is counted from the start of the receive, whenever somebody asks.
+  EXPECT_TRUE(Eventually([&] { return Why(0, 1, "posted")["reasons"][0]["age_ms"] > 100; }));
+  EXPECT_THAT(Ferryctl(0, {"why", id_ + ".1"}).out,
+              AllOf(HasSubstr("rank 1 waits for rank 0, which is outside Ferry"),
+                    HasSubstr("OPERATION"), HasSubstr("posted, unmatched")));
+}
+
+TEST_F(WhyTest, AWrongTagNamesTheMessagesThatCameInstead) {
+  Start(2, 1, "wrong_tag");
+  const json why = Why(0, 1, "what has come from rank 0 is tag 5 (3 messages)");
+  ASSERT_THAT(why["unexpected"], SizeIs(1));
+  EXPECT_EQ(why["unexpected"][0]["tag"], 5);
+  EXPECT_EQ(why["unexpected"][0]["count"], 3);
+  EXPECT_EQ(why["unexpected"][0]["announced"], false);
+}
+
+TEST_F(WhyTest, AReceiveFromAnybodyNamesNobody) {
+  Start(2, 1, "any");
+  const json why = Why(0, 1, "posted, unmatched; nothing else has come");
+  EXPECT_EQ(why["reasons"][0]["peer"], -1);
+  EXPECT_THAT(why["chain"], ElementsAre(1));
+  EXPECT_THAT(why["verdict"].get<std::string>(), HasSubstr("for any rank"));
+}
+
+TEST_F(WhyTest, ALargeSendToARankThatIsStopped) {
+  Start(2, 1, "send");
+  const pid_t receiver = PidOf(0, 1);
+  Stop(receiver);
+  const json why = Why(0, 0, "announced; rank 1 has");
+  EXPECT_EQ(why["reasons"][0]["operation"], "send");
+  EXPECT_EQ(why["reasons"][0]["size_bytes"], 1 << 20);
+  EXPECT_TRUE(
+      Eventually([&] { return Why(0, 0, "announced")["reasons"][0]["peer_state"] == "stopped"; }));
+  EXPECT_THAT(Why(0, 0, "announced")["verdict"].get<std::string>(),
+              HasSubstr("rank 0 waits for rank 1, which is stopped by a signal (state T): `kill "
+                        "-CONT " +
+                        std::to_string(receiver) + "`"));
+}
+
+TEST_F(WhyTest, MismatchedTagsAreADeadlock) {
+  Start(2, 1, "crossed");
+  const json sender =
+      Why(0, 0, "announced; rank 1 has posted no receive that matches; it waits for tag 4 instead");
+  EXPECT_TRUE(Eventually([&] { return Why(0, 0, "announced")["deadlock"] == true; }));
+  const json receiver = Why(0, 1, "what has come from rank 0 is tag 3 (1 message)");
+  EXPECT_EQ(receiver["unexpected"][0]["announced"], true);
+  EXPECT_THAT(receiver["chain"], ElementsAre(1, 0, 1));
+  EXPECT_THAT(receiver["verdict"].get<std::string>(),
+              HasSubstr("deadlock: rank 1 waits for rank 0, which waits for rank 1"));
+}
+
+TEST_F(WhyTest, ACircleOfReceivesIsADeadlockOfAll) {
+  Start(3, 1, "circle");
+  json all;
+  EXPECT_TRUE(Eventually([&] {
+    all = Ask(0, {"why", id_})["ranks"];
+    return all.size() == 3 && std::all_of(all.begin(), all.end(), [](const json& rank) {
+             return rank["deadlock"] == true;
+           });
+  })) << all.dump(2);
+  EXPECT_THAT(all[1]["chain"], ElementsAre(1, 2, 0, 1));
+  EXPECT_THAT(Ferryctl(0, {"why", id_}).out,
+              AllOf(HasSubstr("RANK"), HasSubstr("deadlock: rank 0 waits for rank 1, which waits "
+                                                 "for rank 2, which waits for rank 0")));
+}
+
+TEST_F(WhyTest, AChainEndsAtTheRankThatIsStopped) {
+  Start(3, 1, "chain");
+  Stop(PidOf(0, 2));
+  json why;
+  EXPECT_TRUE(Eventually([&] {
+    why = Why(0, 0, "posted, unmatched");
+    return why["chain"] == json({0, 1, 2}) &&
+           why["verdict"].get<std::string>().find("stopped") != std::string::npos;
+  })) << why.dump(2);
+  EXPECT_THAT(why["verdict"].get<std::string>(),
+              HasSubstr("rank 0 waits for rank 1, which waits for rank 2, which is stopped"));
+  const json stopped = Ask(0, {"why", id_ + ".2"})["ranks"][0];
+  EXPECT_EQ(stopped["state"], "stopped");
+}
+
+TEST_F(WhyTest, AFloodEndsAtTheRankThatDoesNotReceive) {
+  Start(2, 1, "flood");
+  kill(PidOf(0, 0), SIGUSR1);
+  const json why = Why(0, 0, "announced; rank 1 has posted no receive that matches");
+  EXPECT_EQ(why["reasons"][0]["operation"], "send");
+  EXPECT_THAT(why["chain"], ElementsAre(0, 1));
+}
+
+TEST_F(WhyTest, MissingCreditNamesTheRankOfTheOtherNode) {
+  Start(2, 2, "flood");
+  const pid_t sender = PidOf(0, 0);
+  ASSERT_GT(sender, 1);
+  const json daemon = Ask(1, {"status"});
+  Stop(daemon["pid"].get<pid_t>());
+  kill(sender, SIGUSR1);
+  const json why = Why(0, 0, "queued: no credit: rank 1 has not drained the last 32 messages");
+  EXPECT_EQ(why["reasons"][0]["peer_state"], "elsewhere");
+  EXPECT_THAT(why["verdict"].get<std::string>(),
+              AllOf(HasSubstr("rank 0 waits for rank 1, which is on node 1 (127.0.0.1:"),
+                    HasSubstr("`ferryctl why " + id_ + ".1` there tells more")));
+  const CommandResult elsewhere = Ferryctl(0, {"why", id_ + ".1"});
+  EXPECT_EQ(elsewhere.exit_code, 1);
+  EXPECT_THAT(elsewhere.err, HasSubstr("is not on this node: ask the ferryd of node 1 at 127."));
+}
+
+TEST_F(WhyTest, ATransferBetweenNodesSaysHowFarItIs) {
+  Start(2, 2, "fetch");
+  Why(0, 0, "announced to rank 1; it has posted no receive that matches");
+  const json daemon = Ask(0, {"status"});
+  const pid_t receiver = PidOf(1, 1);
+  ASSERT_GT(receiver, 1);
+  Stop(daemon["pid"].get<pid_t>());  // so that the fetch begins and gets no further
+  kill(receiver, SIGUSR1);
+  const json why = Why(1, 1, "matched; being fetched from rank 0: 0 of 1048576 bytes");
+  EXPECT_EQ(why["reasons"][0]["operation"], "receive");
+  EXPECT_EQ(why["reasons"][0]["done_bytes"], 0);
+  EXPECT_EQ(why["reasons"][0]["peer_state"], "elsewhere");
+}
+
+TEST_F(WhyTest, UnknownNamesSaySo) {
+  Start(1, 1, "unmatched");
+  EXPECT_THAT(Ferryctl(0, {"why", "nojob.0"}).err,
+              HasSubstr("there is no job nojob on this daemon"));
+  EXPECT_THAT(Ferryctl(0, {"why", id_ + ".9"}).err, HasSubstr("its ranks are 0 to 0"));
+  EXPECT_EQ(Ferryctl(0, {"why", "9"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace ferry::e2e

@@ -1,0 +1,14 @@
+// The answer to `ferryctl why`, as JSON and as text for people. Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "proto/control.pb.h"
+#include "tools/ferryctl/view.h"
+
+namespace ferry::tools {
+
+// One rank: all that is known. Several (`all` was asked): a line each.
+View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply);
+
+}  // namespace ferry::tools
