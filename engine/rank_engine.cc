@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/descriptor_check.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -12,6 +13,13 @@ using shm::Descriptor;
 using shm::DescriptorKind;
 using shm::RequestLayout;
 using shm::RequestState;
+
+namespace {
+
+// Stands in for a lane that is not read any more: nobody writes to it.
+constinit shm::LaneLayout silent_lane{};
+
+}  // namespace
 
 RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
                        const EngineOptions& options, Runner runner)
@@ -53,10 +61,13 @@ uint32_t RankEngine::Progress(Effects& effects) {
     ApplyDeaths(effects);
     ++handled;
   }
+  if (alarmed_ || journal_.spoilt()) [[unlikely]] {
+    RaiseAlarms(effects);
+  }
   if (handled >= kDrainBudget) {
     effects.self = true;  // more may be there: a sleeping thread must not rely on us
   }
-  return handled;
+  return journal_.spoilt() ? 0 : handled;  // nothing was consumed, nor ever will be
 }
 
 bool RankEngine::HasWork() const {
@@ -79,7 +90,7 @@ bool RankEngine::WaitsForRoom() const {
 
 ErrorCode RankEngine::RecoverFromDeadHolder() {
   if (!journal_.Recover()) {
-    Poison(ErrorCode::kCorrupt);
+    PoisonCorrupt({shm::FaultKind::kJournal, 0, 0});
     return ErrorCode::kCorrupt;
   }
   FinishPush();
@@ -162,61 +173,91 @@ void RankEngine::NoticeRoom(uint32_t lane, Effects& effects) {
 
 bool RankEngine::IsPlausible(const Arrival& arrival) const {
   const Descriptor& d = arrival.descriptor;
-  const bool from_daemon = arrival.lane == view_.inbox.local_size;
+  if (arrival.lane != view_.inbox.local_size) {
+    return IsPlausibleFromPeer(d, peers_.by_rank[arrival.source].inbox.request_limit);
+  }
   switch (static_cast<DescriptorKind>(d.kind)) {
     case DescriptorKind::kEager:
-      if (arrival.source >= view_.job_size || d.tag < 0) {
-        return false;
-      }
-      return (d.flags & shm::kFlagCell) != 0
-                 ? d.cell < shm::kLaneCells && d.size_bytes <= shm::kCellBytes
-                 : d.size_bytes <= shm::kInlineBytes;
-    case DescriptorKind::kRts: {
-      shm::LocalRts rts;
-      std::memcpy(&rts, d.payload, sizeof(rts));
-      return !from_daemon && d.tag >= 0 && rts.transfer != 0 &&
-             rts.transfer < peers_.by_rank[arrival.source].inbox.request_limit;
-    }
+      return arrival.source < view_.job_size && IsPlausibleEager(d);
     case DescriptorKind::kRemoteRts:
-      return from_daemon && arrival.source < view_.job_size && d.tag >= 0;
+      return arrival.source < view_.job_size && d.tag >= 0;
     case DescriptorKind::kPullDone:
     case DescriptorKind::kSendDone:
-      return from_daemon;
+      return true;
     case DescriptorKind::kCredit:
-      return from_daemon && arrival.source < view_.job_size;
-    case DescriptorKind::kNone:
-    case DescriptorKind::kPull:
+      return arrival.source < view_.job_size;
+    default:
       return false;
   }
-  return false;
 }
 
 // Consumes the arrival, in one transaction with what it changes. False: it stays in the lane.
 bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
-  if (!IsPlausible(arrival)) {
+  if (!IsPlausible(arrival)) [[unlikely]] {
     statistics_.Add(shm::Statistic::kErrors);
-    Consume(arrival);
-    journal_.Commit();
-    Poison(ErrorCode::kCorrupt);
-    return true;
+    if (arrival.lane == view_.inbox.local_size) {
+      PoisonCorrupt({shm::FaultKind::kDaemonLane, 0, arrival.descriptor.kind});
+    }
+    CloseLane(arrival.lane);  // what lies there stays, for the daemon to see
+    return false;
   }
   switch (static_cast<DescriptorKind>(arrival.descriptor.kind)) {
     case DescriptorKind::kPullDone:
     case DescriptorKind::kSendDone:
       HandleResult(arrival, effects);
       return true;
-    case DescriptorKind::kCredit: {
-      shm::CreditReturn credit;
-      std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
-      uint32_t* credited = &view_.layout->peers[arrival.source].credited;
-      journal_.Set(credited, *credited + credit.count);
-      Consume(arrival);
-      journal_.Commit();
+    case DescriptorKind::kCredit:
+      TakeCredit(arrival);
       return true;
-    }
     default:
       return HandleMessage(arrival, effects);
   }
+}
+
+// Reads a lane no more. Its producer is accused, unless that is the daemon.
+void RankEngine::CloseLane(uint32_t lane) {
+  consumers_[lane] = shm::LaneConsumer(&silent_lane);
+  if (lane != view_.inbox.local_size) {
+    accused_.Add(lane);
+    alarmed_ = true;
+  }
+}
+
+// In transactions of their own; what finds no room waits for the next round.
+void RankEngine::Accuse(Effects& effects) {
+  LaneSet waiting;
+  accused_.ForEach([&](uint32_t lane) {
+    Descriptor descriptor{};
+    descriptor.kind = static_cast<uint8_t>(DescriptorKind::kAccuse);
+    descriptor.source = view_.rank;
+    const shm::Accusation accusation{lane, 0, {}};
+    std::memcpy(descriptor.payload, &accusation, sizeof(accusation));
+    if (!StageToDaemon(descriptor, effects) || !journal_.Commit()) {
+      waiting.Add(lane);
+    }
+  });
+  accused_ = waiting;
+}
+
+// Says outside what went wrong in here.
+void RankEngine::RaiseAlarms(Effects& effects) {
+  if (journal_.spoilt()) {
+    PoisonCorrupt({shm::FaultKind::kStore, 0, 0});
+  }
+  Accuse(effects);
+  alarmed_ = !accused_.empty();
+  effects.to_daemon = true;
+}
+
+// A rank can give no more credit than it owes.
+void RankEngine::TakeCredit(const Arrival& arrival) {
+  shm::CreditReturn credit;
+  std::memcpy(&credit, arrival.descriptor.payload, sizeof(credit));
+  shm::PeerWords& peer = view_.layout->peers[arrival.source];
+  const uint32_t credited = peer.credited;
+  journal_.Set(&peer.credited, credited + std::min(credit.count, peer.sent - credited));
+  Consume(arrival);
+  journal_.Commit();
 }
 
 // Adds the consumption to the open transaction; of a message from another node also its credit.
@@ -240,12 +281,16 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
   const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
   const uint32_t posted = match_.FindPosted(envelope);
   if (posted != 0) {
-    const uint32_t request = match_.Entry(posted).request;
-    if (request == 0 || request >= view_.request_limit) {
-      Poison(ErrorCode::kCorrupt);
+    const uint32_t request = shm::LoadRelaxed(match_.Entry(posted).request);
+    if (!IsRequest(request)) {
+      PoisonCorrupt({shm::FaultKind::kMatchRequest, posted, request});
       return false;
     }
     match_.Remove(posted);
+    if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+      PoisonCorrupt(match_.fault());
+      return false;
+    }
     Consume(arrival);
     Match(request, arrival, effects);
     effects.self = true;
@@ -256,8 +301,11 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
     Descriptor known = d;
     known.source = arrival.source;  // a local peer's word for it does not count
     if (match_.AddUnexpected(known, arrival.lane) == 0) {
-      journal_.Abandon();
-      Poison(match_.corrupt() != ErrorCode::kOk ? ErrorCode::kCorrupt : ErrorCode::kLimitExceeded);
+      if (match_.corrupt() != ErrorCode::kOk) {
+        PoisonCorrupt(match_.fault());
+      } else {
+        Poison(ErrorCode::kLimitExceeded);
+      }
       return false;
     }
     statistics_.Add(shm::Statistic::kUnexpectedMessages);
@@ -272,7 +320,7 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
   shm::TransferResult result;
   std::memcpy(&result, arrival.descriptor.payload, sizeof(result));
   Consume(arrival);
-  if (result.request != 0 && result.request < view_.request_limit) {
+  if (IsRequest(result.request)) {
     RequestLayout& slot = *view_.request(result.request);
     // A result for an earlier life of the slot (its request failed with a dead peer) is ignored.
     if (slot.generation == result.generation &&
@@ -322,6 +370,15 @@ void RankEngine::Complete(RequestLayout& slot, ErrorCode error) {
 void RankEngine::Poison(ErrorCode error) {
   journal_.Abandon();
   wake_.Poison(error);
+}
+
+// The daemon ends the session with what the note says.
+void RankEngine::PoisonCorrupt(const shm::Fault& fault) {
+  shm::NoteFault(&view_.layout->fault, fault);
+  // Pairs with the daemon's look: publishes the note.
+  shm::StoreRelease(view_.layout->daemon_wake.poison, static_cast<int32_t>(ErrorCode::kCorrupt));
+  alarmed_ = true;
+  Poison(ErrorCode::kCorrupt);
 }
 
 }  // namespace ferry::engine

@@ -7,7 +7,12 @@
 //
 // Calling thread: the holder of the rank's progress lease, for every member unless noted. Errors of
 // a message end up in its request; errors of the whole rank (a corrupt table, too many unexpected
-// messages) in WakeLayout::poison.
+// messages) in WakeLayout::poison, and in SessionLayout::fault what was found.
+//
+// Nothing in the segments is believed, not even what the rank itself wrote: an index is loaded once
+// and checked before it leads anywhere, each walk is bounded, and the journal refuses stores that
+// lie outside. What a peer wrote wrongly is the peer's fault: the engine reads that lane no more
+// and accuses it to the daemon, which ends its session or parts the two.
 //
 // Follows MPI 5.0 sections 3.5 (order, matching) and 3.8 (probe, cancel), and docs/architecture.md.
 #pragma once
@@ -20,6 +25,7 @@
 #include "engine/peer_table.h"
 #include "engine/session_view.h"
 #include "shm/counters.h"
+#include "shm/fault.h"
 #include "shm/journal.h"
 #include "shm/lane.h"
 #include "shm/match_table.h"
@@ -121,13 +127,16 @@ class RankEngine {
   shm::LaneProducer& ProducerTo(uint32_t destination);
   bool HasCredit(uint32_t destination) const;
   bool CanLeave(uint32_t destination);
+  bool IsRank(int32_t peer) const { return static_cast<uint32_t>(peer) < view_.job_size; }
+  bool IsRequest(uint32_t request) const { return request != 0 && request < view_.request_limit; }
+  shm::TransferLayout* TransferOf(const shm::RequestLayout& slot) const;
   bool StageToDaemon(const shm::Descriptor& descriptor, Effects& effects);
   bool Push(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
-  bool Offer(uint32_t request, Effects& effects);
+  bool Offer(uint32_t request, uint32_t destination, Effects& effects);
   bool OfferLocal(uint32_t request, uint32_t destination, Effects& effects);
   bool OfferRemote(uint32_t request, uint32_t destination, Effects& effects);
   void SetSent(shm::RequestLayout& slot);
-  void IntendPush(uint32_t request);
+  void IntendPush(uint32_t request, uint32_t destination);
   void FinishPush();
   shm::Descriptor EagerOffer(uint32_t request, const SendArguments& send) const;
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
@@ -144,19 +153,25 @@ class RankEngine {
   void NoticeRoom(uint32_t lane, Effects& effects);
   bool IsPlausible(const Arrival& arrival) const;
   bool Handle(const Arrival& arrival, Effects& effects);
+  void CloseLane(uint32_t lane);
+  void Accuse(Effects& effects);
+  void TakeCredit(const Arrival& arrival);
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   void HandleResult(const Arrival& arrival, Effects& effects);
   void Consume(const Arrival& arrival);
   void ReturnCredits(Effects& effects);
   void Complete(shm::RequestLayout& slot, ErrorCode error);
   void Poison(ErrorCode error);
+  void PoisonCorrupt(const shm::Fault& fault);
+  void RaiseAlarms(Effects& effects);
 
   // Matching (rank_engine_receive.cc).
   bool TakeUnexpected(uint32_t request, Effects& effects);
+  ErrorCode Ailment();
   bool MatchesDirect(const shm::Envelope& envelope) const;
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
-  void PublishTransfer(uint32_t request, Effects& effects);
+  void PublishTransfer(uint32_t request, uint32_t source, Effects& effects);
   void RepublishTransfers();
   void DescribePull(shm::RequestLayout& slot, uint32_t request, const Arrival& arrival);
   void StagePull(uint32_t request, Effects& effects);
@@ -185,6 +200,8 @@ class RankEngine {
   uint32_t direct_ = 0;                       // the request of ReceiveNow while that runs
   uint32_t hot_lane_ = 0;
   uint32_t hot_streak_ = 0;
+  bool alarmed_ = false;  // the daemon is to be told of a fault, or of the lanes of accused_
+  LaneSet accused_;
   // The deaths this engine has applied: a receive fails only once what the dead had sent before was
   // drained. Another engine of the session applies them by itself.
   uint32_t deaths_seen_ = 0;

@@ -15,7 +15,7 @@ using shm::RequestState;
 // The error of a receive from, or a send to, `peer`. A receive from any source fails once any rank
 // has died (it could wait for ever), but not because others have left in good order.
 ErrorCode RankEngine::DeathOf(int32_t peer) const {
-  return peer >= 0 ? deaths_[static_cast<uint32_t>(peer)] : any_died_;
+  return IsRank(peer) ? deaths_[static_cast<uint32_t>(peer)] : any_died_;
 }
 
 void RankEngine::ApplyDeaths(Effects& effects) {
@@ -59,6 +59,10 @@ void RankEngine::FailIfDead(uint32_t request) {
     Unqueue(request);
   } else if (state == RequestState::kPosted) {
     match_.Remove(slot.match_entry);
+    if (match_.corrupt() != ErrorCode::kOk) {
+      PoisonCorrupt(match_.fault());
+      return;
+    }
   } else {
     // The daemon answers every pull that reached it, and until then the NIC may write to the
     // buffer.
@@ -97,8 +101,7 @@ void RankEngine::AbandonTransfer(uint32_t request) {
 
 // A transfer whose last chunk was copied counts, even if the other side died afterwards.
 bool RankEngine::IsTransferDone(const RequestLayout& slot) const {
-  const shm::TransferLayout* transfer =
-      peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
+  const shm::TransferLayout* transfer = TransferOf(slot);
   return transfer != nullptr && Look(*transfer, slot.transfer_generation).done;
 }
 

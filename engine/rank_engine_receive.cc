@@ -32,7 +32,15 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   arrival.descriptor.tag = found.tag;
   arrival.descriptor.size_bytes = found.size_bytes;
   std::memcpy(arrival.descriptor.payload, found.payload, shm::kInlineBytes);
+  if (arrival.lane > view_.inbox.local_size || !IsPlausible(arrival)) [[unlikely]] {
+    PoisonCorrupt({shm::FaultKind::kMatchState, entry, found.state});
+    return false;
+  }
   match_.Remove(entry);
+  if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+    PoisonCorrupt(match_.fault());
+    return false;
+  }
   Match(request, arrival, effects);
   return true;
 }
@@ -63,9 +71,10 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   if (TakeUnexpected(request, effects)) {
     return ErrorCode::kOk;
   }
-  if (match_.corrupt() != ErrorCode::kOk) {
-    Poison(ErrorCode::kCorrupt);
-    return ErrorCode::kCorrupt;
+  if (alarmed_ || match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+    if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {
+      return error;
+    }
   }
   if (const ErrorCode death = DeathOf(slot.peer); death != ErrorCode::kOk) {
     Complete(slot, death);
@@ -74,11 +83,8 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   const uint32_t entry = match_.Post(pattern, request);
   if (entry == 0) {
     journal_.Abandon();
-    if (match_.corrupt() != ErrorCode::kOk) {
-      Poison(ErrorCode::kCorrupt);
-      return ErrorCode::kCorrupt;
-    }
-    return ErrorCode::kLimitExceeded;
+    const ErrorCode error = Ailment();
+    return error != ErrorCode::kOk ? error : ErrorCode::kLimitExceeded;
   }
   slot.match_entry = entry;
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
@@ -86,9 +92,20 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   return ErrorCode::kOk;
 }
 
+// kCorrupt once the match table, or what was found in it, is: then the rank is poisoned.
+ErrorCode RankEngine::Ailment() {
+  if (match_.corrupt() != ErrorCode::kOk) {
+    PoisonCorrupt(match_.fault());
+  }
+  return wake_.poison() == ErrorCode::kCorrupt ? ErrorCode::kCorrupt : ErrorCode::kOk;
+}
+
 ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
   const uint32_t entry = match_.FindUnexpected(pattern);
   if (entry == 0) {
+    if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {
+      return error;
+    }
     const ErrorCode death = DeathOf(pattern.source);
     return death == ErrorCode::kOk ? ErrorCode::kWouldBlock : death;
   }
@@ -102,6 +119,10 @@ bool RankEngine::Cancel(uint32_t request) {
   switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
     case RequestState::kPosted:
       match_.Remove(slot.match_entry);
+      if (match_.corrupt() != ErrorCode::kOk) {
+        PoisonCorrupt(match_.fault());
+        return false;
+      }
       break;
     case RequestState::kQueued:
       Unqueue(request);
@@ -149,10 +170,10 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
   if (state != RequestState::kTransferring) {
     return;
   }
-  if (DeathOf(slot.status_source) != ErrorCode::kOk) [[unlikely]] {
+  if (DeathOf(static_cast<int32_t>(arrival.source)) != ErrorCode::kOk) [[unlikely]] {
     FailIfDead(request);  // announced before the death, but the data will not come
   } else {
-    PublishTransfer(request, effects);
+    PublishTransfer(request, arrival.source, effects);
   }
 }
 
@@ -166,10 +187,9 @@ void RankEngine::OpenTransfer(RequestLayout& slot, const Arrival& arrival) {
 }
 
 // Fills in the destination and lets everybody copy.
-void RankEngine::PublishTransfer(uint32_t request, Effects& effects) {
+void RankEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
-  const Peer& sender = peers_.by_rank[slot.transfer_rank];
-  shm::TransferLayout* transfer = sender.inbox.transfer(slot.transfer_index);
+  shm::TransferLayout* transfer = TransferOf(slot);
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   if (transfer == nullptr ||
       !MatchTransfer(*transfer, slot.transfer_generation, slot.buffer, size_bytes)) {
@@ -179,8 +199,16 @@ void RankEngine::PublishTransfer(uint32_t request, Effects& effects) {
   }
   effects.AddTransfer(request);
   if (size_bytes > options_.single_chunk_max_bytes) {
-    effects.wakes.Add(sender.local_index);  // the sender may help to copy
+    effects.wakes.Add(peers_.by_rank[source].local_index);  // the sender may help to copy
   }
+}
+
+// The transfer that the request names. Null when there is none.
+shm::TransferLayout* RankEngine::TransferOf(const RequestLayout& slot) const {
+  const uint32_t owner = shm::LoadRelaxed(slot.transfer_rank);
+  return owner < view_.job_size
+             ? peers_.by_rank[owner].inbox.transfer(shm::LoadRelaxed(slot.transfer_index))
+             : nullptr;
 }
 
 // For a successor: publishes what the dead holder had matched but not yet published.
@@ -193,9 +221,8 @@ void RankEngine::RepublishTransfers() {
         slot.kind != static_cast<uint32_t>(shm::RequestKind::kReceive)) {
       continue;
     }
-    shm::TransferLayout* transfer =
-        peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
-    if (transfer != nullptr) {  // one that is published already stays as it is
+    if (shm::TransferLayout* transfer = TransferOf(slot);
+        transfer != nullptr) {  // one that is published already stays as it is
       (void)MatchTransfer(*transfer, slot.transfer_generation, slot.buffer,
                           std::min(slot.message_bytes, slot.size_bytes));
     }
@@ -252,13 +279,22 @@ bool RankEngine::TryStagePull(uint32_t request, Effects& effects) {
   return StageToDaemon(descriptor, effects);
 }
 
+// A request leaves the chain without its link, so that a chain that bites its tail ends, too.
 void RankEngine::FlushControl(Effects& effects) {
-  for (uint32_t n = 0; n < kDrainBudget && view_.layout->control_first != 0; ++n) {
-    const uint32_t request = view_.layout->control_first;
+  for (uint32_t n = 0; n < kDrainBudget; ++n) {
+    const uint32_t request = shm::LoadRelaxed(view_.layout->control_first);
+    if (request == 0) {
+      return;
+    }
+    if (request >= view_.request_limit) {
+      PoisonCorrupt({shm::FaultKind::kRequestChain, request, 0});
+      return;
+    }
     if (!TryStagePull(request, effects)) {
       return;
     }
     journal_.Set(&view_.layout->control_first, view_.request(request)->next);
+    journal_.Set(&view_.request(request)->next, 0);
     journal_.Commit();
   }
 }
@@ -274,8 +310,7 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
       }
       return (flags & shm::kFlagCell) != 0 ? Path::kCell : Path::kInline;
     case DescriptorKind::kRts: {
-      const shm::TransferLayout* transfer =
-          peers_.by_rank[arrival.source].inbox.transfer(slot.transfer_index);
+      const shm::TransferLayout* transfer = TransferOf(slot);
       const bool heaps =
           transfer != nullptr && transfer->source.region != 0 && slot.buffer.region != 0;
       return heaps ? Path::kHeapCopy : Path::kProcessVm;

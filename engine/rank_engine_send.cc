@@ -135,7 +135,7 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
     Complete(slot, death);
     return;
   }
-  if (CanLeave(destination) && Offer(request, effects)) {
+  if (CanLeave(destination) && Offer(request, destination, effects)) {
     journal_.Commit();
   } else {
     Enqueue(request);
@@ -145,9 +145,7 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
 
 // Pushes the first descriptor of a request's message; what else that changes is in the open
 // transaction, which the caller commits. False: no room.
-bool RankEngine::Offer(uint32_t request, Effects& effects) {
-  RequestLayout& slot = *view_.request(request);
-  const auto destination = static_cast<uint32_t>(slot.peer);
+bool RankEngine::Offer(uint32_t request, uint32_t destination, Effects& effects) {
   return peers_.by_rank[destination].local ? OfferLocal(request, destination, effects)
                                            : OfferRemote(request, destination, effects);
 }
@@ -158,7 +156,7 @@ bool RankEngine::OfferLocal(uint32_t request, uint32_t destination, Effects& eff
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
   const uint32_t before = shm::LoadRelaxed(slot.state);
   const Descriptor descriptor = eager ? EagerOffer(request, send) : LocalOffer(request, send);
-  IntendPush(request);
+  IntendPush(request, destination);
   if (!eager) {  // the state first: the other side may be done before Push returns
     shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kTransferring));
   }
@@ -205,9 +203,8 @@ void RankEngine::SetSent(RequestLayout& slot) {
 
 // A lane in a peer's inbox is beyond the journal: what is about to be pushed there is noted
 // instead.
-void RankEngine::IntendPush(uint32_t request) {
+void RankEngine::IntendPush(uint32_t request, uint32_t destination) {
   const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
-  const auto destination = static_cast<uint32_t>(view_.request(request)->peer);
   const shm::LaneLayout& lane = *peers_.by_rank[destination].inbox.lane(own_lane);
   shm::StoreRelaxed(view_.layout->push_number, shm::LoadRelaxed(lane.producer.tail));
   // Pairs with FinishPush: publishes the number.
@@ -217,11 +214,15 @@ void RankEngine::IntendPush(uint32_t request) {
 // For a successor: does the rest of a push that happened, forgets one that did not.
 void RankEngine::FinishPush() {
   const uint32_t request = shm::LoadAcquire(view_.layout->push_request);  // Pairs with IntendPush.
-  if (request == 0 || request >= view_.request_limit) {
+  if (!IsRequest(request)) {
     return;
   }
   RequestLayout& slot = *view_.request(request);
-  const auto destination = static_cast<uint32_t>(slot.peer);
+  const auto destination = static_cast<uint32_t>(shm::LoadRelaxed(slot.peer));
+  if (destination >= view_.job_size || !peers_.by_rank[destination].local) {
+    PoisonCorrupt({shm::FaultKind::kRequestPeer, request, destination});
+    return;
+  }
   const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
   const shm::LaneLayout* lane = peers_.by_rank[destination].inbox.lane(own_lane);
   const uint64_t number = view_.layout->push_number;
@@ -303,10 +304,21 @@ void RankEngine::FlushQueues(Effects& effects) {
 
 void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
   shm::PeerWords& peer = view_.layout->peers[destination];
-  for (uint32_t n = 0; n < kDrainBudget && peer.queue_first != 0 && HasCredit(destination); ++n) {
-    const uint32_t request = peer.queue_first;
+  for (uint32_t n = 0; n < kDrainBudget && HasCredit(destination); ++n) {
+    const uint32_t request = shm::LoadRelaxed(peer.queue_first);
+    if (request == 0) {
+      return;
+    }
+    // The state, too: a queue that bites its tail comes back to one that has been sent.
+    if (request >= view_.request_limit ||
+        view_.request(request)->peer != static_cast<int32_t>(destination) ||
+        shm::LoadRelaxed(view_.request(request)->state) !=
+            static_cast<uint32_t>(RequestState::kQueued)) {
+      PoisonCorrupt({shm::FaultKind::kRequestChain, request, 0});
+      return;
+    }
     const uint32_t next = view_.request(request)->next;
-    if (!Offer(request, effects)) {
+    if (!Offer(request, destination, effects)) {
       return;
     }
     journal_.Set(&peer.queue_first, next);
@@ -320,7 +332,12 @@ void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
 
 // Takes a queued send out of the middle of its queue (cancel, death), in the open transaction.
 void RankEngine::Unqueue(uint32_t request) {
-  shm::PeerWords& peer = view_.layout->peers[static_cast<uint32_t>(view_.request(request)->peer)];
+  const auto destination = static_cast<uint32_t>(shm::LoadRelaxed(view_.request(request)->peer));
+  if (destination >= view_.job_size) {
+    PoisonCorrupt({shm::FaultKind::kRequestPeer, request, destination});
+    return;
+  }
+  shm::PeerWords& peer = view_.layout->peers[destination];
   Unchain(&peer.queue_first, &peer.queue_last, request);
   journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
 }
@@ -328,10 +345,14 @@ void RankEngine::Unqueue(uint32_t request) {
 // Takes a request out of a chain, in the open transaction. False: it is not in it.
 bool RankEngine::Unchain(uint32_t* first, uint32_t* last, uint32_t request) {
   uint32_t previous = 0;
-  uint32_t current = *first;
+  uint32_t current = shm::LoadRelaxed(*first);
   for (uint32_t n = 0; current != 0 && current != request && n < view_.request_limit; ++n) {
+    if (current >= view_.request_limit) {
+      PoisonCorrupt({shm::FaultKind::kRequestChain, current, 0});
+      return false;
+    }
     previous = current;
-    current = view_.request(current)->next;
+    current = shm::LoadRelaxed(view_.request(current)->next);
   }
   if (current != request || request == 0) {
     return false;

@@ -12,6 +12,7 @@ using shm::TransferState;
 namespace {
 
 constexpr uint32_t kMinChunkBytes = 4096;
+constexpr uint32_t kMaxChunkBytes = 16 << 20;  // nobody is kept busy by one claim for long
 
 constexpr uint32_t kNoChunk = ~uint32_t{0};  // beyond the last of any message
 
@@ -46,9 +47,10 @@ Plan ReadPlan(const TransferLayout& slot) {
             shm::LoadAcquire(slot.source_rank),
             shm::LoadAcquire(slot.destination_rank),
             shm::LoadAcquire(slot.size_bytes),
-            std::max(shm::LoadAcquire(slot.chunk_bytes), kMinChunkBytes),
+            std::clamp(shm::LoadAcquire(slot.chunk_bytes), kMinChunkBytes, kMaxChunkBytes),
             0};
-  const uint64_t chunks = (plan.size_bytes + plan.chunk_bytes - 1) / plan.chunk_bytes;
+  const uint64_t chunks =
+      plan.size_bytes / plan.chunk_bytes + (plan.size_bytes % plan.chunk_bytes != 0 ? 1 : 0);
   plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kNoChunk));
   return plan;
 }
@@ -78,6 +80,28 @@ bool Claim(TransferLayout& slot, uint32_t generation, uint32_t chunks, uint32_t*
     }
   } while (!shm::CompareExchange(slot.claim, claim, claim + 1, std::memory_order_acq_rel));
   return true;
+}
+
+// After an error nobody needs to copy the other chunks: takes all that are left; returns how many.
+uint32_t ClaimRest(TransferLayout& slot, uint32_t generation, uint32_t chunks) {
+  uint64_t claim = shm::LoadRelaxed(slot.claim);
+  uint32_t next = 0;
+  do {
+    next = static_cast<uint32_t>(claim);
+    if (claim >> 32 != generation || next >= chunks) {
+      return 0;
+    }
+  } while (!shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kNoChunk),
+                                 std::memory_order_acq_rel));
+  return chunks - next;
+}
+
+// Puts what the caller knows itself in place of what the slot says. False: the two cannot both be.
+bool ApplyOwnEnd(const OwnEnd& own, Plan* plan) {
+  (own.is_source ? plan->source : plan->destination) = own.where;
+  (own.is_source ? plan->source_rank : plan->destination_rank) = own.rank;
+  const uint32_t peer = own.is_source ? plan->destination_rank : plan->source_rank;
+  return plan->size_bytes <= own.size_bytes && peer == own.peer;
 }
 
 ErrorCode CopyPart(const Plan& plan, uint32_t chunk, const Reach& destination, const Reach& source,
@@ -124,22 +148,25 @@ void DescribeTransfer(TransferLayout& slot, uint32_t generation, const TransferO
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
 }
 
-ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& memory) {
+ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
+                      const OwnEnd* own) {
   // Pairs with MatchTransfer: source and destination are there.
   if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kMatched) ||
       shm::LoadAcquire(slot.claim) >> 32 != generation) {
     return ChunkResult::kNothing;
   }
-  const Plan plan = ReadPlan(slot);
+  Plan plan = ReadPlan(slot);
+  bool possible = own == nullptr || ApplyOwnEnd(*own, &plan);
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
   Reach source;
   Reach destination;
-  if (plan.size_bytes != 0) {  // without bytes there may be no buffers either
+  if (plan.size_bytes != 0 && possible) {  // without bytes there may be no buffers either
     source = memory.Resolve(plan.source_rank, plan.source, plan.size_bytes);
     destination = memory.Resolve(plan.destination_rank, plan.destination, plan.size_bytes);
-    if (!source.ok() || !destination.ok()) {
+    possible = !source.invalid && !destination.invalid;
+    if (possible && (!source.ok() || !destination.ok())) {
       return ChunkResult::kNothing;
     }
   }
@@ -147,13 +174,17 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (!Claim(slot, generation, plan.chunks, &chunk)) {
     return ChunkResult::kNothing;
   }
-  const ErrorCode error =
-      plan.size_bytes == 0 ? ErrorCode::kOk : CopyPart(plan, chunk, destination, source, memory);
+  ErrorCode error = possible ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
+  if (plan.size_bytes != 0 && possible) {
+    error = CopyPart(plan, chunk, destination, source, memory);
+  }
+  uint32_t ended = 1;
   if (error != ErrorCode::kOk) {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+    ended += ClaimRest(slot, generation, plan.chunks);
   }
   // Release: our bytes; acquire: those of the others. Pairs with itself.
-  const uint32_t done = shm::FetchAdd(slot.done_chunks, 1, std::memory_order_acq_rel) + 1;
+  const uint32_t done = shm::FetchAdd(slot.done_chunks, ended, std::memory_order_acq_rel) + ended;
   if (done != plan.chunks) {
     return ChunkResult::kCopied;
   }

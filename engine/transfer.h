@@ -23,6 +23,7 @@ struct Reach {
   std::byte* mapped = nullptr;  // here, or
   pid_t pid = 0;                // in that process,
   uint64_t address = 0;         // at that address
+  bool invalid = false;         // or nobody can: there is no such memory
   bool ok() const { return mapped != nullptr || pid != 0; }
 };
 
@@ -30,8 +31,9 @@ struct Reach {
 class MemoryAccess {
  public:
   virtual ~MemoryAccess() = default;
-  // [where, where + size_bytes) in the memory of `rank`. Not ok() when it is not for this process
-  // to touch; others may still be able to. May map a region (a system call).
+  // [where, where + size_bytes) in the memory of `rank`; both come from words that any rank of the
+  // node can write to. Not ok() when it is not for this process to touch; others may still be able
+  // to, unless it is `invalid`: then the transfer fails. May map a region (a system call).
   virtual Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) = 0;
   virtual ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) = 0;
 };
@@ -55,14 +57,26 @@ bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Lo
 void DescribeTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer,
                       const shm::Location& destination);
 
+// The caller's own end, from memory that only it can write to: what the slot says of it does not
+// count, or a peer could have it copy anywhere in its own memory.
+struct OwnEnd {
+  bool is_source = false;
+  uint32_t rank = 0;
+  uint32_t peer = 0;  // the rank at the other end
+  shm::Location where;
+  uint64_t size_bytes = 0;  // that may move, at most
+};
+
 enum class ChunkResult {
   kNothing,   // not matched yet, all chunks claimed, or out of this process's reach
   kCopied,    // one chunk further
   kFinished,  // that was the last: wake both sides
 };
 
-// Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`.
-ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory);
+// Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`. `own`
+// is null where the caller is neither end.
+ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
+                      const OwnEnd* own = nullptr);
 
 // What a side learns when it looks. A slot of another generation was used anew since, and so this
 // transfer ended well: after an error the owner keeps the slot until the receiver has seen it.

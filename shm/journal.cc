@@ -40,6 +40,13 @@ bool Journal::IsValid(const JournalEntry& entry) const {
   return offset % width == 0 && size_bytes >= width && offset <= size_bytes - width;
 }
 
+Journal::Store Journal::StoreOf(const JournalEntry& entry) const {
+  std::byte* const segment = (entry.place & kJournalInbox) != 0 ? inbox_ : session_;
+  const auto word =
+      reinterpret_cast<uint64_t>(segment + (entry.place & ~(kJournalInbox | kJournalWide)));
+  return {(entry.place & kJournalWide) != 0 ? word | kWideStore : word, entry.value};
+}
+
 bool Journal::Recover() {
   count_ = 0;
   // Pairs with Journal::Commit: a count means that all the entries are there.
@@ -51,9 +58,12 @@ bool Journal::Recover() {
     return false;
   }
   for (uint32_t i = 0; i < count; ++i) {
-    if (!IsValid(layout_->entries[i])) {
+    const JournalEntry entry = {LoadRelaxed(layout_->entries[i].place),
+                                LoadRelaxed(layout_->entries[i].value)};  // once, then checked
+    if (!IsValid(entry)) {
       return false;
     }
+    stores_[i] = StoreOf(entry);
   }
   Apply(count);
   StoreRelaxed(layout_->recoveries, LoadRelaxed(layout_->recoveries) + 1);

@@ -39,8 +39,10 @@ class Journal {
   void SetBytes(void* destination, const void* source, uint32_t size_bytes);
 
   // Publishes the list, applies it in order with release stores, and closes the transaction. False:
-  // the transaction was spoilt and nothing was stored (an error in the calling program).
+  // the transaction was spoilt and nothing was stored: an index in the segments led out of them.
   bool Commit();
+  // Whether any transaction was ever spoilt: the segments hold what no correct program writes.
+  bool spoilt() const { return spoilt_; }
   // Forgets the open transaction: nothing was stored.
   void Abandon() { count_ = 0; }
 
@@ -55,10 +57,18 @@ class Journal {
 
  private:
   static constexpr uint32_t kSpoilt = kJournalEntries + 1;
+  static constexpr uint64_t kWideStore = 1;  // words are aligned, so this bit of `word` is free
+
+  // A store to a word of this process that was found to lie in one of the segments.
+  struct Store {
+    uint64_t word;
+    uint64_t value;
+  };
 
   void Add(void* word, uint64_t width, uint64_t value);
-  void Apply(uint32_t count);
+  void Apply(uint32_t count) const;
   bool IsValid(const JournalEntry& entry) const;
+  Store StoreOf(const JournalEntry& entry) const;
 
   JournalLayout* layout_ = nullptr;
   std::byte* session_ = nullptr;
@@ -66,6 +76,9 @@ class Journal {
   std::byte* inbox_ = nullptr;
   uint64_t inbox_bytes_ = 0;
   uint32_t count_ = 0;
+  bool spoilt_ = false;
+  // What Apply stores: the published list lies where others can write, and is for successors only.
+  Store stores_[kJournalEntries];
 };
 
 inline void Journal::Add(void* word, uint64_t width, uint64_t value) {
@@ -81,17 +94,16 @@ inline void Journal::Add(void* word, uint64_t width, uint64_t value) {
     count_ = kSpoilt;
     return;
   }
-  layout_->entries[count_++] = {place | width, value};
+  layout_->entries[count_] = {place | width, value};
+  stores_[count_++] = {width != 0 ? address | kWideStore : address, value};
 }
 
-inline void Journal::Apply(uint32_t count) {
+inline void Journal::Apply(uint32_t count) const {
   for (uint32_t i = 0; i < count; ++i) {
-    const auto [place, value] = layout_->entries[i];
-    std::byte* const segment = (place & kJournalInbox) != 0 ? inbox_ : session_;
-    std::byte* const word = segment + (place & ~(kJournalInbox | kJournalWide));
+    const auto [word, value] = stores_[i];
     // Release, so that no store overtakes the publication of the list.
-    if ((place & kJournalWide) != 0) {
-      StoreRelease(*reinterpret_cast<uint64_t*>(word), value);
+    if ((word & kWideStore) != 0) {
+      StoreRelease(*reinterpret_cast<uint64_t*>(word & ~kWideStore), value);
     } else {
       StoreRelease(*reinterpret_cast<uint32_t*>(word), static_cast<uint32_t>(value));
     }
@@ -101,6 +113,7 @@ inline void Journal::Apply(uint32_t count) {
 inline bool Journal::Commit() {
   const uint32_t count = std::exchange(count_, 0);
   if (count > kJournalEntries) [[unlikely]] {
+    spoilt_ = true;
     return false;
   }
   StoreRelease(layout_->count, count);  // Pairs with Journal::Recover: publishes the entries.

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shm/atomic.h"
+
 namespace ferry::shm {
 namespace {
 
@@ -43,7 +45,7 @@ MatchTable::MatchTable(MatchTableLayout* layout, Journal* journal)
       journal_(journal),
       capacity_(layout->capacity) {
   if (!journal->Covers(layout, sizeof(*layout) + uint64_t{capacity_} * sizeof(MatchEntry))) {
-    Corrupt();
+    Corrupt({FaultKind::kMatchTable, 0, capacity_});
   }
 }
 
@@ -79,18 +81,23 @@ uint32_t MatchTable::FindPosted(const Envelope& envelope) {
 
 // The first entry of the chain with this key. Chain k > 0 holds messages by the k-th pattern kind:
 // what that kind leaves open is not compared. A posted entry's wildcards, in chain 0, are plain
-// values.
+// values. Links are loaded once each: the session's other threads, if faulty, write to them too.
 uint32_t MatchTable::FindInChain(const MatchBucket& bucket, uint32_t chain, MatchState state,
                                  const Envelope& key) {
   uint32_t steps_left = capacity_;
-  for (uint32_t index = bucket.first; index != 0; index = entries_[index].next[chain]) {
-    if (!IsIndex(index) || steps_left == 0 ||
-        entries_[index].state != static_cast<uint32_t>(state)) {
-      return Corrupt();
+  for (uint32_t index = LoadRelaxed(bucket.first); index != 0;
+       index = LoadRelaxed(entries_[index].next[chain])) {
+    if (!IsIndex(index)) {
+      return CorruptIndex(index);
     }
-    --steps_left;
-    ++traversal_steps_;
     const MatchEntry& entry = entries_[index];
+    if (entry.state != static_cast<uint32_t>(state)) {
+      return CorruptState(index);
+    }
+    if (steps_left-- == 0) {
+      return Corrupt({FaultKind::kMatchCycle, index, 0});
+    }
+    ++traversal_steps_;
     if (entry.context == key.context &&
         ((chain & kAnySourceBit) != 0 || entry.source == key.source) &&
         ((chain & kAnyTagBit) != 0 || entry.tag == key.tag)) {
@@ -160,12 +167,19 @@ void MatchTable::Remove(uint32_t index) {
   const MatchEntry& entry = Entry(index);
   const bool posted = entry.state == static_cast<uint32_t>(MatchState::kPosted);
   const bool unexpected = entry.state == static_cast<uint32_t>(MatchState::kUnexpected);
-  const auto is_index = [this](uint32_t link) { return IsIndex(link); };
   const uint32_t chains = posted ? 1 : kPatternKinds;
-  if ((!posted && !unexpected) || !std::all_of(entry.next, entry.next + chains, is_index) ||
-      !std::all_of(entry.previous, entry.previous + chains, is_index)) {
-    Corrupt();
+  if (!posted && !unexpected) {
+    Corrupt({FaultKind::kMatchState, index, entry.state});
     return;
+  }
+  // Links that change after this look lead at worst out of the segments: the journal's to refuse.
+  for (uint32_t chain = 0; chain < chains; ++chain) {
+    for (const uint32_t link : {entry.next[chain], entry.previous[chain]}) {
+      if (!IsIndex(link)) {
+        CorruptIndex(link);
+        return;
+      }
+    }
   }
   const Envelope envelope = {entry.context, entry.source, entry.tag};
   if (posted) {
@@ -203,17 +217,21 @@ uint32_t MatchTable::NextPostedFrom(int32_t source, uint32_t from) {
 // Chooses a free entry without taking it yet.
 MatchTable::Taken MatchTable::Take() {
   constexpr Taken kNone = {0, 0, 0};
-  const uint32_t fresh = layout_->fresh;
-  if (const uint32_t entry = layout_->free_first; entry != 0) {
-    if (!IsIndex(entry) || entries_[entry].state != static_cast<uint32_t>(MatchState::kFree) ||
-        !IsIndex(entries_[entry].next[0])) {
-      Corrupt();
+  const uint32_t fresh = LoadRelaxed(layout_->fresh);
+  if (const uint32_t entry = LoadRelaxed(layout_->free_first); entry != 0) {
+    const uint32_t next = IsIndex(entry) ? LoadRelaxed(entries_[entry].next[0]) : entry;
+    if (!IsIndex(next)) {
+      CorruptIndex(next);
       return kNone;
     }
-    return {entry, entries_[entry].next[0], fresh};
+    if (entries_[entry].state != static_cast<uint32_t>(MatchState::kFree)) {
+      CorruptState(entry);
+      return kNone;
+    }
+    return {entry, next, fresh};
   }
   if (fresh == 0) {
-    Corrupt();
+    CorruptIndex(fresh);
     return kNone;
   }
   return IsIndex(fresh) ? Taken{fresh, 0, fresh + 1} : kNone;
@@ -231,8 +249,9 @@ void MatchTable::SetTaken(const Taken& taken, MatchState state) {
 }
 
 bool MatchTable::CanAppend(const MatchBucket& bucket) {
-  if (!IsIndex(bucket.last)) {
-    Corrupt();
+  const uint32_t last = LoadRelaxed(bucket.last);
+  if (!IsIndex(last)) {
+    CorruptIndex(last);
     return false;
   }
   return true;
@@ -260,8 +279,10 @@ void MatchTable::Unlink(MatchBucket* bucket, uint32_t chain, uint32_t entry) {
 }
 
 // Without a capacity no index is valid: from now on nothing is found, added or removed.
-uint32_t MatchTable::Corrupt() {
-  corrupt_ = ErrorCode::kCorrupt;
+uint32_t MatchTable::Corrupt(const Fault& fault) {
+  if (fault_.kind == FaultKind::kNone) {
+    fault_ = fault;
+  }
   capacity_ = 0;
   return 0;
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "shm/fault.h"
 #include "shm/journal.h"
 #include "shm/layout/match_layout.h"
 
@@ -63,7 +64,11 @@ class MatchTable {
   uint32_t NextPostedFrom(int32_t source, uint32_t from);
 
   // kOk, or kCorrupt once a traversal met something impossible.
-  ErrorCode corrupt() const { return corrupt_; }
+  ErrorCode corrupt() const {
+    return fault_.kind == FaultKind::kNone ? ErrorCode::kOk : ErrorCode::kCorrupt;
+  }
+  // What that was: the first thing.
+  const Fault& fault() const { return fault_; }
   // Entries that FindUnexpected and FindPosted looked at since this object was made (statistics).
   uint64_t traversal_steps() const { return traversal_steps_; }
 
@@ -83,13 +88,19 @@ class MatchTable {
   void Unlink(MatchBucket* bucket, uint32_t chain, uint32_t entry);
   void SetTaken(const Taken& taken, MatchState state);
   bool IsIndex(uint32_t entry) const { return entry < capacity_; }
-  uint32_t Corrupt();
+  uint32_t Corrupt(const Fault& fault);
+  uint32_t CorruptIndex(uint32_t entry) {
+    return Corrupt({FaultKind::kMatchIndex, entry, capacity_});
+  }
+  uint32_t CorruptState(uint32_t entry) {
+    return Corrupt({FaultKind::kMatchState, entry, entries_[entry].state});
+  }
 
   MatchTableLayout* layout_ = nullptr;
   MatchEntry* entries_ = nullptr;
   Journal* journal_ = nullptr;
   uint32_t capacity_ = 0;  // read once: what it says later bounds nothing
-  ErrorCode corrupt_ = ErrorCode::kOk;
+  Fault fault_;
   uint64_t traversal_steps_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "client/core/client.h"
+#include "shm/fault.h"
 
 namespace ferry::client {
 namespace {
@@ -165,6 +166,10 @@ Status Client::MapInbox(uint32_t rank) {
   FERRY_RETURN_IF_ERROR(mapping.status());
   StatusOr<engine::InboxView> inbox = engine::ViewInbox(mapping->base(), mapping->size_bytes());
   FERRY_RETURN_IF_ERROR(inbox.status());
+  if (inbox->rank != rank || inbox->local_size != view_.inbox.local_size) {
+    return {ErrorCode::kCorrupt, "the inbox of rank " + std::to_string(rank) +
+                                     " says that it is another rank's, or of another job"};
+  }
   peer.inbox = *inbox;
   inbox_maps_[peer.local_index] = std::move(*mapping);
   return {};
@@ -202,7 +207,7 @@ Status Client::Health() const {
               "more unexpected messages than unexpected_limit (FERRY_UNEXPECTED_LIMIT) allows: "
               "post receives earlier, or raise it"};
     case ErrorCode::kCorrupt:
-      return {code, "the rank's shared memory holds what no correct peer writes"};
+      return {code, shm::Describe(shm::ReadFault(view_.layout->fault))};
     default:
       return {code, ""};
   }

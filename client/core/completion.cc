@@ -63,7 +63,12 @@ bool Client::CopyTransfer(uint32_t request) {
     FinishTransfer(request, generation, ErrorCode::kCorrupt);
     return false;
   }
-  const engine::ChunkResult result = peer_memory_->CopyChunk(*transfer, slot.transfer_generation);
+  const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
+  const int32_t other = is_send ? slot.peer : slot.status_source;
+  const engine::OwnEnd own{is_send, view_.rank, static_cast<uint32_t>(other), slot.buffer,
+                           std::min(slot.message_bytes, slot.size_bytes)};
+  const engine::ChunkResult result =
+      peer_memory_->CopyChunk(*transfer, slot.transfer_generation, own);
   if (result != engine::ChunkResult::kNothing) {
     statistics_.AddShared(shm::Statistic::kChunksCopiedByRank);
   }
@@ -71,8 +76,6 @@ bool Client::CopyTransfer(uint32_t request) {
   if (progress.done) {
     FinishTransfer(request, generation, progress.error);
     if (result == engine::ChunkResult::kFinished) {
-      const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
-      const int32_t other = is_send ? slot.peer : slot.status_source;
       shm::Wake(peers_.by_rank[static_cast<uint32_t>(other)].inbox.wake()).Publish();
     }
     return false;

@@ -8,6 +8,7 @@ namespace ferry::client {
 namespace {
 
 constexpr size_t kMaxMapped = 256;  // regions of peers
+constexpr engine::Reach kNoSuchMemory{nullptr, 0, 0, true};
 
 }  // namespace
 
@@ -15,18 +16,22 @@ PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers,
                        const RegionTable* own_regions, AttachConnection* attach)
     : own_rank_(own_rank), peers_(std::move(peers)), own_regions_(own_regions), attach_(attach) {}
 
-engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t generation) {
+engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t generation,
+                                          const engine::OwnEnd& own) {
   // One copying thread per process: the job's other ranks are the ones to share the work with.
   std::lock_guard lock(mutex_);
-  return engine::CopyChunk(slot, generation, *this);
+  return engine::CopyChunk(slot, generation, *this, &own);
 }
 
 engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {
+  if (rank >= peers_.size()) {
+    return kNoSuchMemory;
+  }
   if (where.region != 0) {
     return ResolveRegion(rank, where, size_bytes);
   }
   if (rank == own_rank_) {
-    return {reinterpret_cast<std::byte*>(where.address), 0, 0};
+    return {reinterpret_cast<std::byte*>(where.address)};
   }
   const PeerProcess& peer = peers_[rank];
   return peer.memory_reachable ? engine::Reach{nullptr, peer.pid, where.address} : engine::Reach{};
@@ -37,29 +42,37 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
   std::byte* base = nullptr;
   uint64_t region_bytes = 0;
   if (rank == own_rank_) {
-    if (const OwnRegion* own = own_regions_->ById(where.region); own != nullptr) {
-      base = own->base;
-      region_bytes = own->size_bytes;
+    const OwnRegion* own = own_regions_->ById(where.region);
+    if (own == nullptr) {
+      return kNoSuchMemory;
     }
-  } else if (const shm::Mapping* mapping = Map({rank, where.region}); mapping != nullptr) {
+    base = own->base;
+    region_bytes = own->size_bytes;
+  } else {
+    ErrorCode error = ErrorCode::kOk;
+    const shm::Mapping* mapping = Map({rank, where.region}, &error);
+    if (mapping == nullptr) {
+      return error == ErrorCode::kNotFound ? kNoSuchMemory : engine::Reach{};
+    }
     base = mapping->base();
     region_bytes = mapping->size_bytes();
   }
   if (where.address > region_bytes || size_bytes > region_bytes - where.address) {
-    return {};
+    return kNoSuchMemory;
   }
-  return {base == nullptr ? nullptr : base + where.address, 0, 0};
+  return {base + where.address};
 }
 
 // Two regions at most are in use at a time, and both are at the front of the list: what is dropped
 // at its end is never one of them.
-const shm::Mapping* PeerMemory::Map(const Key& key) {
+const shm::Mapping* PeerMemory::Map(const Key& key, ErrorCode* error) {
   if (const auto known = index_.find(key); known != index_.end()) {
     mapped_.splice(mapped_.begin(), mapped_, known->second);
     return &mapped_.front().mapping;
   }
   StatusOr<AttachAnswer> answer = attach_->PeerRegion(key.rank, key.region);
   if (!answer.ok() || answer->descriptors.empty()) {
+    *error = answer.status().code();
     return nullptr;
   }
   StatusOr<shm::Mapping> mapping = shm::MapSegment(answer->descriptors[0].get(), 0);

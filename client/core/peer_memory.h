@@ -36,7 +36,8 @@ class PeerMemory : public engine::MemoryAccess {
                  uint64_t size_bytes) override;
 
   // CopyChunk with the mappings held in place.
-  engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation);
+  engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
+                                const engine::OwnEnd& own);
 
  private:
   struct Key {
@@ -50,7 +51,7 @@ class PeerMemory : public engine::MemoryAccess {
   };
 
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
-  const shm::Mapping* Map(const Key& key);
+  const shm::Mapping* Map(const Key& key, ErrorCode* error);
 
   const uint32_t own_rank_;
   const std::vector<PeerProcess> peers_;

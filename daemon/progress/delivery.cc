@@ -29,13 +29,14 @@ bool IsMessage(const Descriptor& descriptor) {
 }  // namespace
 
 Delivery::Delivery(shm::InboxLayout* inbox, uint32_t local_size, uint64_t max_waiting,
-                   uint64_t max_parked_bytes)
+                   uint64_t max_answers, uint64_t max_parked_bytes)
     : layout_(reinterpret_cast<shm::LaneLayout*>(
           reinterpret_cast<std::byte*>(inbox) + shm::InboxLaneOffset(shm::DaemonLane(local_size)))),
       lane_index_(shm::DaemonLane(local_size)),
       lane_(layout_),
       wake_(&inbox->wake),
       max_waiting_(max_waiting),
+      max_answers_(max_answers),
       max_parked_bytes_(max_parked_bytes) {
   lane_.Open(kNoRank);
   after_last_cell_ = shm::LoadRelaxed(layout_->producer.tail);
@@ -52,6 +53,10 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   }
   if (IsMessage(noted) && ++waiting_messages_ > max_waiting_) {
     return Result::kOverflow;
+  }
+  if (!IsMessage(noted) && waiting_.size() - waiting_messages_ >= max_answers_) {
+    flooded_ = true;
+    return Result::kTaken;
   }
   waiting_.push_back({noted, {data.begin(), data.end()}});
   return Flush();

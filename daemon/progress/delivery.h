@@ -52,8 +52,8 @@ class Delivery {
   };
 
   // `inbox` outlives this. Opens the lane (touches its pages). At most `max_waiting` messages of
-  // remote ranks may wait, and `max_parked_bytes` be parked.
-  Delivery(shm::InboxLayout* inbox, uint32_t local_size, uint64_t max_waiting,
+  // remote ranks may wait, `max_answers` other descriptors, and `max_parked_bytes` be parked.
+  Delivery(shm::InboxLayout* inbox, uint32_t local_size, uint64_t max_waiting, uint64_t max_answers,
            uint64_t max_parked_bytes);
 
   // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
@@ -69,6 +69,9 @@ class Delivery {
   bool empty() const { return waiting_.empty(); }
   uint64_t waiting() const { return waiting_.size(); }
   bool has_news() const { return news_; }
+  // More answers came than a correct rank can ask for, and were dropped: it has not read the
+  // others.
+  bool flooded() const { return flooded_; }
   shm::Wake& wake() { return wake_; }
 
   // Null when `id` names none.
@@ -91,6 +94,7 @@ class Delivery {
   shm::LaneProducer lane_;
   shm::Wake wake_;
   const uint64_t max_waiting_;
+  const uint64_t max_answers_;
   const uint64_t max_parked_bytes_;
   std::deque<Message> waiting_;
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
@@ -99,6 +103,7 @@ class Delivery {
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell
   bool news_ = false;
   bool urgent_ = false;
+  bool flooded_ = false;
 };
 
 }  // namespace ferry::daemon

@@ -76,7 +76,9 @@ struct ServedRank {
         job(its_job),
         commands(&session->layout()->to_daemon),
         daemon_wake(&session->layout()->daemon_wake),
-        delivery(session->inbox(), session->local_size, max_waiting, max_parked_bytes) {}
+        // Two answers for each request (one may be late), and credits of all peers.
+        delivery(session->inbox(), session->local_size, max_waiting,
+                 2 * uint64_t{session->request_limit} + max_waiting, max_parked_bytes) {}
 
   const std::shared_ptr<Session> session;
   Job* const job;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shm/atomic.h"
+#include "shm/fault.h"
 
 namespace ferry::daemon {
 namespace {
@@ -77,14 +78,27 @@ uint32_t ProgressCore::Serve(ServedRank& rank) {
     return 0;
   }
   uint32_t done = TakeActivity(rank);
+  if (done != 0 && rank.daemon_wake.poison() != ErrorCode::kOk) {
+    EndRank(rank, ErrorCode::kCorrupt,
+            shm::Describe(shm::ReadFault(rank.session->layout()->fault)));
+    return done;
+  }
   const RankCommands::Outcome outcome = commands_.Drain(rank, kCommandBudget, now_ns_);
   done += outcome.handled;
   if (outcome.violation) {
     EndRank(rank, ErrorCode::kCorrupt, *outcome.violation);
     return done + 1;
   }
+  if (outcome.verdict) {
+    Execute(rank, *outcome.verdict);
+  }
   if (!rank.delivery.empty() && rank.delivery.Flush() == Delivery::Result::kQuota) {
     EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
+    return done + 1;
+  }
+  if (rank.delivery.flooded()) {
+    EndRank(rank, ErrorCode::kCorrupt,
+            "it asks for more than it has requests, and does not read the answers");
     return done + 1;
   }
   if (outcome.made_room) {

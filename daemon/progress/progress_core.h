@@ -90,12 +90,14 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
 
   uint32_t Serve(ServedRank& rank);
   uint32_t TakeActivity(ServedRank& rank);
+  void Execute(ServedRank& accuser, const RankCommands::Verdict& verdict);
   void OnTrouble(const Arrivals::Trouble& trouble);
   void EndRank(ServedRank& rank, ErrorCode error, const std::string& text);
   void FailBrokenLinks();
   void FailLink(Link& link, ErrorCode error);
   void MarkDead(Job& job, uint32_t rank, ErrorCode error);
   void AnnounceDeaths(Job& job);
+  void AnnounceDeath(ServedRank& rank);
   void CheckDeadlines();
   bool Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns);
 

@@ -196,17 +196,38 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
 
 void ProgressCore::AnnounceDeaths(Job& job) {
   for (ServedRank* served : job.served) {
-    if (served == nullptr) {
-      continue;
-    }
-    shm::Wake& wake = served->delivery.wake();
-    // Pairs with RankEngine::Progress: the dead words are visible once the epoch is.
-    shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release);
-    wake.Publish();
-    if (wake.MustAttend()) {
-      worker_.Attend(*served->attend);
+    if (served != nullptr) {
+      AnnounceDeath(*served);
     }
   }
+}
+
+void ProgressCore::AnnounceDeath(ServedRank& rank) {
+  shm::Wake& wake = rank.delivery.wake();
+  // Pairs with RankEngine::Progress: the dead words are visible once the epoch is.
+  shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release);
+  wake.Publish();
+  if (wake.MustAttend()) {
+    worker_.Attend(*rank.attend);
+  }
+}
+
+// The accuser reads that lane no more. If the proof is gone (something writes there at random), or
+// never was, nobody is ended for it, but the two count as dead to each other: neither waits for
+// ever.
+void ProgressCore::Execute(ServedRank& accuser, const RankCommands::Verdict& verdict) {
+  if (verdict.guilty) {
+    EndRank(*verdict.accused, ErrorCode::kCorrupt, verdict.text);
+    return;
+  }
+  const auto mark = [this](ServedRank& rank, uint32_t peer) {
+    // Pairs with RankEngine::ApplyDeaths.
+    shm::StoreRelease(rank.session->layout()->peers[peer].dead,
+                      static_cast<uint32_t>(ErrorCode::kPeerDied));
+    AnnounceDeath(rank);
+  };
+  mark(accuser, verdict.accused->rank());
+  mark(*verdict.accused, accuser.rank());
 }
 
 void ProgressCore::NodeFailed(uint64_t incarnation, ErrorCode error) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/descriptor_check.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"
 
@@ -52,6 +53,8 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
     const Descriptor command = *next;  // once: the rank can still write to it
     if (KindOf(command) == DescriptorKind::kPull) {
       outcome.violation = pulls_.Start(rank, PayloadOf<shm::PullCommand>(command), now_ns);
+    } else if (KindOf(command) == DescriptorKind::kAccuse) {
+      outcome.violation = Judge(rank, PayloadOf<shm::Accusation>(command), &outcome.verdict);
     } else {
       outcome.violation = Check(rank, command);
       if (!outcome.violation && Forward(rank, command, now_ns) == Step::kHeld) {
@@ -68,6 +71,9 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
     rank.commands.Pop();
     ++outcome.handled;
     outcome.made_room |= NoticeRoom(rank);
+    if (outcome.verdict) {
+      break;
+    }
   }
   if (!rank.held || outcome.handled != 0) {
     rank.held_since_ns = now_ns;
@@ -109,6 +115,34 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
     default:
       return what;
   }
+}
+
+// A rank says that a peer of the node wrote what no correct one writes. All ranks of the job on
+// this node can write to that lane, so this proves nothing against a rank that means ill to its own
+// job; but it keeps a rank that is merely mistaken from ending another.
+std::optional<std::string> RankCommands::Judge(const ServedRank& rank,
+                                               const shm::Accusation& accusation,
+                                               std::optional<Verdict>* verdict) const {
+  const Job& job = *rank.job;
+  if (accusation.lane >= job.rank_of_local.size()) {
+    return "it accuses lane " + std::to_string(accusation.lane) + ", which is no peer's";
+  }
+  ServedRank* accused = job.served[job.rank_of_local[accusation.lane]];
+  if (accused == nullptr || accused->ended) {
+    return std::nullopt;  // it is gone, and the others know or will soon
+  }
+  const shm::LaneConsumer lane(reinterpret_cast<shm::LaneLayout*>(
+      rank.session->inbox_map.base() + shm::InboxLaneOffset(accusation.lane)));
+  Verdict found;
+  found.accused = accused;
+  if (const Descriptor* head = lane.Peek(); head != nullptr) {
+    const Descriptor descriptor = *head;
+    found.guilty = !engine::IsPlausibleFromPeer(descriptor, accused->session->request_limit);
+    found.text = "its lane to rank " + std::to_string(rank.rank()) + " holds " +
+                 engine::Describe(descriptor) + ", which no correct library writes";
+  }
+  *verdict = std::move(found);
+  return std::nullopt;
 }
 
 RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& command,

@@ -21,10 +21,18 @@ class RankCommands {
   RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds)
       : outbound_(outbound), pulls_(pulls), feeds_(feeds) {}
 
+  // What a look into the lane that a rank complains of has shown.
+  struct Verdict {
+    ServedRank* accused = nullptr;
+    bool guilty = false;  // it lies there still: the accused is to end; else the two are to part
+    std::string text;
+  };
+
   struct Outcome {
     uint32_t handled = 0;
     bool made_room = false;                // the rank waits for room in the lane
     std::optional<std::string> violation;  // no correct rank writes this: stop listening
+    std::optional<Verdict> verdict;        // on another rank, that this one has accused
   };
   // Carries out up to `budget` commands. Sets rank.held when the next one cannot leave yet.
   Outcome Drain(ServedRank& rank, uint32_t budget, uint64_t now_ns);
@@ -34,6 +42,8 @@ class RankCommands {
   enum class Step { kDone, kHeld };
 
   std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command) const;
+  std::optional<std::string> Judge(const ServedRank& rank, const shm::Accusation& accusation,
+                                   std::optional<Verdict>* verdict) const;
   Step Forward(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendEager(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);

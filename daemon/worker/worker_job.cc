@@ -99,10 +99,11 @@ engine::Reach WorkerMemory::Resolve(uint32_t rank, const shm::Location& where,
     return {};
   }
   const shm::Mapping& mapping = found->second->mapping;
-  if (where.address > mapping.size_bytes() || size_bytes > mapping.size_bytes() - where.address) {
-    return {};
-  }
   engine::Reach reach;
+  if (where.address > mapping.size_bytes() || size_bytes > mapping.size_bytes() - where.address) {
+    reach.invalid = true;
+    return reach;
+  }
   reach.mapped = mapping.base() + where.address;
   return reach;
 }

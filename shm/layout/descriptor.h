@@ -18,6 +18,7 @@ enum class DescriptorKind : uint8_t {
   kPullDone = 5,   // daemon -> receiving rank: `payload` is TransferResult
   kSendDone = 6,   // daemon -> sending rank: `payload` is TransferResult
   kCredit = 7,     // to a remote sender: `payload` is CreditReturn
+  kAccuse = 8,     // rank -> daemon: `payload` is Accusation
 };
 
 // Descriptor::flags.
@@ -103,5 +104,14 @@ struct CreditReturn {
   uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(CreditReturn, 32);
+
+// Payload of kAccuse: at the head of this lane of the caller's inbox lies what no correct peer
+// writes. The caller reads that lane no more; the daemon looks for itself.
+struct Accusation {
+  uint32_t lane;
+  uint32_t reserved0;
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(Accusation, 32);
 
 }  // namespace ferry::shm

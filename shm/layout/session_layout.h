@@ -39,13 +39,38 @@ FERRY_ASSERT_OFFSET(PeerWords, dead, 24);
 // Counters of one rank (ids and labels: shm/counters.h). Written by the lease holder and the rank.
 inline constexpr uint32_t kCounterWords = 48;
 
+// What a reader of the session found that no correct program leaves there (shm/fault.h).
+enum class FaultKind : uint32_t {
+  kNone = 0,
+  kMatchTable = 1,    // value: its capacity
+  kMatchIndex = 2,    // where: an entry that is named; value: how many there are
+  kMatchCycle = 3,    // where: an entry of the cycle
+  kMatchState = 4,    // where: an entry; value: its state
+  kMatchRequest = 5,  // where: an entry; value: the request that it names
+  kRequestChain = 6,  // where: the request that a chain leads to
+  kRequestPeer = 7,   // where: a request; value: its peer
+  kJournal = 8,       // a dead holder's list leads out of the segments
+  kStore = 9,         // a transaction would have
+  kDaemonLane = 10,   // value: the kind of a descriptor
+};
+
+struct FaultLayout {
+  uint32_t kind;  // FaultKind; stored last, once
+  uint32_t where;
+  uint64_t value;
+};
+FERRY_ASSERT_LAYOUT(FaultLayout, 16);
+FERRY_ASSERT_OFFSET(FaultLayout, kind, 0);
+FERRY_ASSERT_OFFSET(FaultLayout, where, 4);
+FERRY_ASSERT_OFFSET(FaultLayout, value, 8);
+
 struct alignas(4096) SessionLayout {
   SegmentHeader header;
   LeaseLayout lease;
   JournalLayout journal;
   // Doorbell to the daemon: `daemon_wake.sleepers` != 0 means it sleeps in epoll and wants the
   // session's eventfd; bits of `daemon_wake.activity` name local lanes (ranks) that need the
-  // worker.
+  // worker; `daemon_wake.poison` tells it that a fault was found in this session.
   WakeLayout daemon_wake;
   alignas(128) uint64_t counters[kCounterWords];
   alignas(128) uint32_t request_fresh;  // slots [request_fresh, request_limit) were never used
@@ -57,7 +82,8 @@ struct alignas(4096) SessionLayout {
   // the lane to its peer (0 = none). Tells a successor whether it happened.
   uint32_t push_request;
   uint64_t push_number;
-  uint64_t reserved[12];
+  FaultLayout fault;
+  uint64_t reserved[10];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
 };
@@ -70,6 +96,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, request_fresh, 1792);
 FERRY_ASSERT_OFFSET(SessionLayout, credits_owed, 1808);
 FERRY_ASSERT_OFFSET(SessionLayout, push_request, 1812);
 FERRY_ASSERT_OFFSET(SessionLayout, push_number, 1816);
+FERRY_ASSERT_OFFSET(SessionLayout, fault, 1824);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 

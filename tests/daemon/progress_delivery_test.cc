@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kLocalSize = 1;
 constexpr uint64_t kMaxWaiting = 10;
+constexpr uint64_t kMaxAnswers = 12;
 constexpr uint64_t kMaxParked = 20'000;
 
 class DeliveryTest : public testing::Test {
@@ -20,7 +21,7 @@ class DeliveryTest : public testing::Test {
       : fd_(std::move(*shm::CreateSegment("inbox", shm::InboxSizeBytes(kLocalSize, 16)))),
         map_(std::move(*shm::MapSegment(fd_.get(), 0))),
         delivery_(reinterpret_cast<shm::InboxLayout*>(map_.base()), kLocalSize, kMaxWaiting,
-                  kMaxParked),
+                  kMaxAnswers, kMaxParked),
         rank_(reinterpret_cast<shm::LaneLayout*>(map_.base() + shm::InboxLaneOffset(kLocalSize))) {}
 
   Delivery::Result Send(int32_t tag, uint64_t size_bytes) {
@@ -153,6 +154,17 @@ TEST_F(DeliveryTest, GivesTheRankANumberInPlaceOfTheKey) {
   EXPECT_EQ(incoming->address, 0x7000U);
   delivery_.ForgetOffersOf(3);
   EXPECT_EQ(delivery_.Find(id), nullptr);
+}
+
+TEST_F(DeliveryTest, DropsAnswersBeyondWhatACorrectRankLeavesUnread) {
+  shm::Descriptor done{};
+  done.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
+  for (uint32_t i = 0; i < shm::kLaneSlots + kMaxAnswers; ++i) {
+    ASSERT_EQ(delivery_.Deliver(done), Delivery::Result::kTaken);
+    ASSERT_FALSE(delivery_.flooded()) << i;
+  }
+  EXPECT_EQ(delivery_.Deliver(done), Delivery::Result::kTaken);
+  EXPECT_TRUE(delivery_.flooded());
 }
 
 TEST_F(DeliveryTest, AsksForTheWorkerOnlyForWhatCannotWait) {

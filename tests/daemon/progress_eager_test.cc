@@ -334,6 +334,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, ProgressViolationTest,
     testing::Values(
         WrongCommand{"UnknownKind", [](auto& c) { c.kind = 200; }},
+        WrongCommand{"AccusesNoLane",
+                     [](auto& c) {
+                       SetPayload(c, shm::DescriptorKind::kAccuse, shm::Accusation{2, 0, {}});
+                     }},
         WrongCommand{"KindOfTheDaemon", [](auto& c) { c.kind = 5; }},
         WrongCommand{"NoSuchRank", [](auto& c) { c.destination = 1000; }},
         WrongCommand{"RankOfThisNode", [](auto& c) { c.destination = 1; }},

@@ -1,10 +1,12 @@
-// What no correct peer writes: the rank is poisoned with kCorrupt, or fails one request; it never
-// crashes and never waits for ever.
+// What no correct peer writes into a lane: it is left there and its producer accused to the daemon;
+// or it fails one request. What no correct daemon writes poisons the rank with kCorrupt.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <iterator>
 
 #include "shm/atomic.h"
+#include "shm/fault.h"
 #include "tests/engine/rank_fixture.h"
 
 namespace ferry::engine {
@@ -99,17 +101,31 @@ INSTANTIATE_TEST_SUITE_P(Each, CorruptDescriptorTest,
                            return std::string(kCorruptions[info.param].name);
                          });
 
-TEST_P(CorruptDescriptorTest, PoisonsTheRankAndIsConsumed) {
+TEST_P(CorruptDescriptorTest, IsLeftToTheDaemonAndMatchesNothing) {
   const Corruption& corruption = kCorruptions[GetParam()];
   TestNode node(NodeOptions{.local_ranks = 2, .remote_ranks = 1});
+  FakeDaemon daemon(node.view(0));
   const uint32_t any = node[0].Irecv(shm::kAnySource, shm::kAnyTag, 16);
   const uint32_t lane =
       corruption.lane == kDaemon ? shm::DaemonLane(node.local_ranks()) : corruption.lane;
   shm::LaneProducer(node.view(0).inbox.lane(lane)).TryPush(corruption.descriptor);
   shm::Wake(node.view(0).inbox.wake()).PublishLane(lane);
   node[0].Progress();
-  EXPECT_EQ(node[0].poison(), ErrorCode::kCorrupt);
   EXPECT_EQ(node[1].poison(), ErrorCode::kOk);
+  const std::vector<Descriptor> told = daemon.Take();
+  if (corruption.lane == kDaemon) {
+    EXPECT_EQ(node[0].poison(), ErrorCode::kCorrupt);
+    EXPECT_THAT(shm::Describe(shm::ReadFault(node.view(0).layout->fault)),
+                testing::HasSubstr("the daemon's lane"));
+    EXPECT_TRUE(told.empty());
+  } else {
+    EXPECT_EQ(node[0].poison(), ErrorCode::kOk);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].kind, static_cast<uint8_t>(DescriptorKind::kAccuse));
+    EXPECT_EQ(PayloadOf<shm::Accusation>(told[0]).lane, lane);
+  }
+  EXPECT_TRUE(node[0].rang_daemon);
+  EXPECT_NE(shm::LaneConsumer(node.view(0).inbox.lane(lane)).Peek(), nullptr) << "the proof";
   EXPECT_EQ(node[0].state(any), RequestState::kPosted) << "it must match nothing";
   EXPECT_FALSE(node[0].engine().HasArrivals());
   EXPECT_EQ(shm::Statistics(node.view(0).layout->counters).Read(shm::Statistic::kErrors), 1U);
@@ -170,6 +186,61 @@ TEST(RankEngineCorruptTest, OfferOfAnotherGenerationFailsTheReceive) {
   node[0].Progress();
   EXPECT_EQ(node[0].Finish(receive).error, ErrorCode::kCorrupt);
   EXPECT_EQ(node[0].Receive(1, 6, 20'000).data, Pattern(20'000, 1));
+}
+
+// Pushes into rank 0's lane from `source` what no correct rank pushes.
+void PushNonsense(TestNode& node, uint32_t source) {
+  shm::LaneProducer(node.view(0).inbox.lane(source))
+      .TryPush(Make(static_cast<DescriptorKind>(99), source));
+  shm::Wake(node.view(0).inbox.wake()).PublishLane(source);
+}
+
+TEST(RankEngineCorruptTest, OtherLanesGoOnWhileOneIsClosed) {
+  TestNode node(NodeOptions{.local_ranks = 3});
+  FakeDaemon daemon(node.view(0));
+  const uint32_t from_bad = node[0].Irecv(1, 7, 16);
+  PushNonsense(node, 1);
+  node[1].Isend(0, 7, "behind it");
+  node[2].Isend(0, 7, "sound");
+  EXPECT_EQ(node[0].Receive(2, 7, 16).data, "sound");
+  EXPECT_EQ(node[0].state(from_bad), RequestState::kPosted);
+  EXPECT_EQ(daemon.Take().size(), 1U) << "accused once, however often it looks";
+  node.MarkDead(0, 1);
+  EXPECT_EQ(node[0].Wait(from_bad).error, ErrorCode::kPeerDied);
+  node[2].Isend(0, 8, "still");
+  EXPECT_EQ(node[0].Receive(2, 8, 16).data, "still");
+  EXPECT_EQ(node[0].poison(), ErrorCode::kOk);
+}
+
+TEST(RankEngineCorruptTest, AnAccusationWaitsForRoomInTheLaneToTheDaemon) {
+  TestNode node(NodeOptions{.local_ranks = 2, .remote_ranks = 1});
+  FakeDaemon daemon(node.view(0));
+  shm::LaneProducer to_daemon(&node.view(0).layout->to_daemon);
+  while (to_daemon.TryPush(Make(DescriptorKind::kCredit, 0))) {
+  }
+  PushNonsense(node, 1);
+  node[0].Progress();
+  EXPECT_EQ(daemon.Take(shm::kLaneSlots).size(), shm::kLaneSlots);
+  node[0].Progress();
+  const std::vector<Descriptor> told = daemon.Take();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].kind, static_cast<uint8_t>(DescriptorKind::kAccuse));
+}
+
+TEST(RankEngineCorruptTest, CreditsBeyondWhatWasSentAreIgnored) {
+  TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 1});
+  FakeDaemon daemon(node.view(0));
+  for (int i = 0; i < 3; ++i) {
+    node[0].Isend(1, 7, "x");
+  }
+  daemon.Credit(1, ~uint32_t{0});
+  node[0].Progress();
+  const shm::PeerWords& peer = node.view(0).layout->peers[1];
+  EXPECT_EQ(peer.sent - peer.credited, 0U);
+  for (uint32_t i = 0; i < 2 * kRemoteWindow; ++i) {
+    node[0].Isend(1, 7, "x");
+  }
+  EXPECT_EQ(peer.sent - peer.credited, kRemoteWindow);
 }
 
 TEST(RankEngineCorruptTest, CorruptMatchTablePoisonsTheRank) {

@@ -26,6 +26,9 @@ class CountingMemory : public MemoryAccess {
     if (rank == refused_rank) {
       return {};
     }
+    if (rank == missing_rank) {
+      return {nullptr, 0, 0, true};
+    }
     return {reinterpret_cast<std::byte*>(where.address), 0, where.address};
   }
   ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) override {
@@ -41,6 +44,7 @@ class CountingMemory : public MemoryAccess {
   }
 
   uint32_t refused_rank = ~uint32_t{0};
+  uint32_t missing_rank = ~uint32_t{0};
   uint64_t failing_address = 0;
   std::atomic<uint32_t> copies{0};
 };
@@ -160,9 +164,45 @@ TEST_F(TransferTest, ReportsTheErrorOfOneChunk) {
   Match(3 * kChunk, 1);
   memory_.failing_address = slot_.destination.address + kChunk;
   EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kCopied);
-  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kCopied);
-  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished) << "nobody needs the third";
+  EXPECT_EQ(memory_.copies.load(), 2U);
   EXPECT_TRUE(Look(slot_, 1).done);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
+}
+
+TEST_F(TransferTest, FailsAtOnceWhereThereIsNoSuchMemory) {
+  Match(1, 1);
+  slot_.size_bytes = ~uint64_t{0};
+  memory_.missing_rank = 0;
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+  EXPECT_EQ(memory_.copies.load(), 0U);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
+}
+
+// The slot lies where every rank of the node can write; what the caller knows itself comes first.
+TEST_F(TransferTest, CopiesToTheCallersOwnEndWhateverTheSlotSays) {
+  Match(kChunk, 1);
+  const OwnEnd own{false, 1, 0, slot_.destination, kChunk};
+  slot_.destination = {0, 0, 8};
+  slot_.destination_rank = 77;
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_, &own), ChunkResult::kFinished);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kOk);
+  ExpectEachByteOnce();
+}
+
+TEST_F(TransferTest, FailsWhenItIsLongerThanTheCallersOwnEnd) {
+  Match(2 * kChunk, 1);
+  const OwnEnd own{false, 1, 0, slot_.destination, kChunk};
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_, &own), ChunkResult::kFinished);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(memory_.copies.load(), 0U);
+}
+
+TEST_F(TransferTest, FailsWhenItsOtherEndIsNotTheCallersPeer) {
+  Match(kChunk, 1);
+  const OwnEnd own{true, 0, 1, slot_.source, kChunk};
+  slot_.destination_rank = 2;
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_, &own), ChunkResult::kFinished);
   EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
 }
 

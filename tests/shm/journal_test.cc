@@ -232,6 +232,15 @@ TEST_F(JournalTest, RecoverRejectsAPlaceOutOfBoundsAndAppliesNothing) {
   }
 }
 
+// The published list lies where the session's other threads can write, too.
+TEST_F(JournalTest, CommitStoresWhatWasSetWhateverBecameOfTheList) {
+  journal_.Set(memory_.Wide(8), uint64_t{5});
+  memory_.layout.entries[0] = {kJournalWide | kSegmentBytes * 1000, 6};
+  EXPECT_TRUE(journal_.Commit());
+  EXPECT_EQ(*memory_.Wide(8), 5U);
+  EXPECT_FALSE(journal_.spoilt());
+}
+
 TEST_F(JournalTest, RecoverIgnoresEntriesBehindTheCount) {
   memory_.layout.entries[0] = {kJournalWide | 8, 5};
   memory_.layout.entries[1] = {kSegmentBytes * 2, 5};

@@ -90,6 +90,11 @@ TEST(LayoutTest, TransferResult) {
   EXPECT_AT(TransferResult, error, 8);
 }
 
+TEST(LayoutTest, Accusation) {
+  EXPECT_SIZE(Accusation, 32);
+  EXPECT_AT(Accusation, lane, 0);
+}
+
 TEST(LayoutTest, CreditReturn) {
   EXPECT_SIZE(CreditReturn, 32);
   EXPECT_AT(CreditReturn, count, 0);
@@ -197,8 +202,16 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, credits_owed, 1808);
   EXPECT_AT(SessionLayout, push_request, 1812);
   EXPECT_AT(SessionLayout, push_number, 1816);
+  EXPECT_AT(SessionLayout, fault, 1824);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
+}
+
+TEST(LayoutTest, FaultLayout) {
+  EXPECT_SIZE(FaultLayout, 16);
+  EXPECT_AT(FaultLayout, kind, 0);
+  EXPECT_AT(FaultLayout, where, 4);
+  EXPECT_AT(FaultLayout, value, 8);
 }
 
 TEST(LayoutTest, RequestLayout) {
@@ -320,6 +333,7 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(SegmentKind::kInbox), 2);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kCredit), 7);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kAccuse), 8);
   EXPECT_EQ(static_cast<int>(TransferState::kReleased), 4);
   EXPECT_EQ(static_cast<int>(RequestState::kComplete), 7);
   EXPECT_EQ(static_cast<int>(RequestKind::kReceive), 2);
