@@ -11,6 +11,9 @@ std::string DefaultToml();
 // The tables of docs/configuration.md.
 std::string OptionsMarkdown();
 
+// The options' part of the manual page ferryd.toml(5), in mdoc(7).
+std::string OptionsMan();
+
 // One paragraph per flag, for --help.
 std::string FlagsHelp();
 

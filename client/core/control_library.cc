@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kFileName[] = "libferry_control.so";
 
-// Beside this library when installed, one folder below it in a build tree (which reaches the
-// library through a link), else by the loader's path.
+// One folder below this library, when installed and in a build tree (which reaches the library
+// through a link); beside it where both were copied; else by the loader's path.
 std::vector<std::string> Candidates() {
   std::vector<std::string> paths;
   Dl_info self{};
@@ -20,8 +20,9 @@ std::vector<std::string> Candidates() {
     std::error_code ignored;
     const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
     if (!folder.empty()) {
-      paths.push_back(folder / kFileName);
+      paths.push_back(folder / "ferry" / kFileName);
       paths.push_back(folder / "control" / kFileName);
+      paths.push_back(folder / kFileName);
     }
   }
   paths.emplace_back(kFileName);

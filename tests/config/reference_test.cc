@@ -64,6 +64,12 @@ TEST(ReferenceTest, DefaultTomlHoldsEveryOptionAtItsDefault) {
   EXPECT_EQ(options, Options());
 }
 
+TEST(ReferenceTest, ManualKeepsQuotesAndBeginsSentencesOnNewLines) {
+  EXPECT_THAT(OptionsMan(), HasSubstr(".It Va provider No = Qq \\&auto\nThe libfabric"));
+  EXPECT_THAT(OptionsMan(), HasSubstr(".It Va log_file No = Qq\n"));
+  EXPECT_THAT(OptionsMan(), HasSubstr("a free one.\nIt must be"));
+}
+
 TEST(ReferenceTest, HelpListsEveryFlagAndNoSecret) {
   for (const Option& option : OptionTable()) {
     const bool listed =

@@ -1,0 +1,54 @@
+#!/bin/bash
+# build.sh BUILT OUTPUT: makes the Debian package OUTPUT from what Bazel has built in BUILT. Runs at
+# the root of the sources; needs dpkg-dev, no root and no fakeroot.
+set -euo pipefail
+built=$1 output=$2 here=packaging/deb
+source packaging/place.sh
+
+maintainer="Ferry maintainers <maintainers@ferry.invalid>"
+version=$(ferry_version)
+architecture=$(dpkg --print-architecture)
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+root=$stage/root
+umask 022
+mkdir -p "$root/DEBIAN"
+
+place_files() {
+  local -A at=([bin]=/usr/bin [sbin]=/usr/sbin [include]=/usr/include [etc]=/etc/ferry
+    [lib]=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH) [libexec]=/usr/libexec/ferry
+    [doc]=/usr/share/doc/ferry [man]=/usr/share/man [unit]=/lib/systemd/system
+    [rpath]=)  # the loader looks there by itself
+  place "$built" "$root"
+  chmod u+w -R "$root"
+  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin,sbin}/* "$root${at[lib]}"/{,ferry/}*.so*
+  # The licence is Debian's own copy, named in the copyright file.
+  rm "$root${at[doc]}/LICENSE"
+  install -m 644 "$here/copyright" "$root${at[doc]}"
+  install -D -m 644 "$here/lintian-overrides" "$root/usr/share/lintian/overrides/ferry"
+  printf '%s\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "ferry ($version) bookworm; urgency=medium" \
+    "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-0}")" >"$root${at[doc]}/changelog"
+  gzip -9n "$root${at[doc]}"/{changelog,CHANGELOG.md} "$root${at[man]}"/man*/*
+}
+
+# The packages of the libraries that the programs are linked with, and at which version.
+depends() {
+  mkdir -p "$stage/debian"
+  printf 'Source: ferry\n\nPackage: ferry\nArchitecture: any\n' >"$stage/debian/control"
+  (cd "$stage" && find root/usr -type f \( -path '*bin/*' -o -name '*.so*' \) -exec \
+    dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry {} +) |
+    sed -n 's/^shlibs:Depends=//p'
+}
+
+place_files
+depends=$(depends)
+fill_in "$here/control" "$root/DEBIAN" VERSION="$version" ARCHITECTURE="$architecture" \
+  MAINTAINER="$maintainer" DEPENDS="$depends" SIZE="$(du -sk "$root" | cut -f1)"
+(cd "$root" && find etc -type f -printf '/%p\n' | sort) >"$root/DEBIAN/conffiles"
+echo "libferry ${version%%.*} ferry (>= $version)" >"$root/DEBIAN/shlibs"
+echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
+(cd "$root" && find usr lib -type f -exec md5sum {} + | sort -k2) >"$root/DEBIAN/md5sums"
+chmod 644 "$root"/DEBIAN/*
+install -m 755 -t "$root/DEBIAN" "$here"/{postinst,prerm,postrm}
+dpkg-deb --root-owner-group --build -Zxz "$root" "$output" >/dev/null

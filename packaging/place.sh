@@ -1,0 +1,46 @@
+# Puts Ferry's files where they belong: for `./dev install` and the Debian package. Sourced by bash.
+
+# ferry_version: what the programs call themselves.
+ferry_version() { sed -n 's/.*kFerryVersion\[\] = "\(.*\)";/\1/p' common/version.h; }
+
+# fill_in FILE FOLDER NAME=VALUE...: installs a text file with its @NAME@s replaced.
+fill_in() {
+  local file=$1 folder=$2 pair script=()
+  shift 2
+  for pair in "$@"; do script+=(-e "s|@${pair%%=*}@|${pair#*=}|g"); done
+  mkdir -p "$folder"
+  sed "${script[@]}" "$file" >"$folder/${file##*/}"
+  chmod --reference="$file" "$folder/${file##*/}"
+}
+
+# place BUILT ROOT: puts what Bazel has built in BUILT, and files of the working directory, below
+# ROOT, where the associative array `at` says. Programs are told their places without ROOT.
+place() {
+  local built=$1 root=$2 version major name so=$1/client/libferry.so.0
+  version=$(ferry_version)
+  major=${version%%.*}
+  readelf -d "$so" | grep -q "soname: \[libferry.so.$major\]" || {
+    echo "$so does not have the SONAME libferry.so.$major" >&2
+    return 1
+  }
+  install -Dt "$root${at[sbin]}" "$built/daemon/ferryd"
+  install -Dt "$root${at[bin]}" "$built"/tools/{ferryctl/ferryctl,ferryrun/ferryrun}
+  install -D -m 644 "$so" "$root${at[lib]}/libferry.so.$version"
+  ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"
+  ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
+  install -D -m 644 -t "$root${at[lib]}/ferry" "$built/client/control/libferry_control.so"
+  install -D -m 644 -t "$root${at[include]}/ferry" client/include/ferry/ferry.{h,hpp}
+  install -D -m 644 -t "$root${at[etc]}" config/ferryd.toml config/slurm/slurm.conf
+  install -D -m 644 -t "$root${at[doc]}" README.md CHANGELOG.md LICENSE docs/*.md
+  for name in docs/man/*.[1-8] "$built/docs/man/ferryd.toml.5"; do
+    install -D -m 644 -t "$root${at[man]}/man${name##*.}" "$name"
+  done
+  fill_in config/ferryd.service "$root${at[unit]}" \
+    FERRYD="${at[sbin]}/ferryd" CONFIG="${at[etc]}/ferryd.toml"
+  for name in functions prolog epilog task-prolog; do
+    fill_in "config/slurm/$name" "$root${at[libexec]}/slurm" \
+      FERRYD="${at[sbin]}/ferryd" FERRYCTL="${at[bin]}/ferryctl" ETC="${at[etc]}"
+  done
+  fill_in config/ferry.pc "$root${at[lib]}/pkgconfig" VERSION="$version" \
+    LIB="${at[lib]}" INCLUDE="${at[include]}" RPATH="${at[rpath]}"
+}

@@ -1,0 +1,143 @@
+#!/bin/bash
+# Installs the Debian package on a bare Debian 12, made by debootstrap: serves by hand, then as a
+# service of a systemd that is process 1 of namespaces of its own; removes it, and nothing is left.
+set -euo pipefail
+
+readonly mirror=http://deb.debian.org/debian
+readonly remains="find / -xdev -iname '*ferry*' -not -path '/root/*'"
+
+say() { echo "== $*"; }
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# skip REASON: as GoogleTest reports it.
+skip() {
+  echo "skipped: $1"
+  cat >"${XML_OUTPUT_FILE:-/dev/null}" <<XML
+<testsuites><testsuite name="BareDebianTest" tests="1"><testcase name="All" classname="BareDebianTest"
+result="skipped"><skipped message="bare_debian_test.sh $1"/></testcase></testsuite></testsuites>
+XML
+  exit 0
+}
+
+((EUID == 0)) || skip "debootstrap needs root, and this is uid $EUID"
+PATH=/usr/sbin:/sbin:$PATH
+command -v debootstrap >/dev/null || skip "debootstrap is not installed: apt-get install debootstrap"
+
+root=$(mktemp -d /tmp/ferry-debian-XXXXXX)
+machine=
+clean_up() {
+  [[ -z $machine ]] || kill -KILL "$machine" 2>/dev/null || true  # and with it all of the machine
+  wait
+  rm -rf --one-file-system "$root"
+}
+trap clean_up EXIT
+
+# inside LINE: a line of shell in the new system, with processes of its own.
+inside() {
+  unshare --mount --pid --fork --kill-child chroot "$root" /bin/sh -ec \
+    "mount -t proc proc /proc; export DEBIAN_FRONTEND=noninteractive; $1"
+}
+
+# on_machine COMMAND...: where systemd runs.
+on_machine() { nsenter --target "$init" --mount --pid --cgroup chroot "$root" "$@"; }
+
+# expect WORDS COMMAND...: the command succeeds and prints the words.
+expect() {
+  local words=$1 output
+  shift
+  output=$("$@" 2>&1) || fail "$* ended with code $?: $output"
+  [[ $output == *"$words"* ]] || fail "$* did not say \"$words\" but: $output"
+}
+
+say "debootstrap"
+debootstrap --variant=minbase bookworm "$root" "$mirror" >"$root.log" 2>&1 || {
+  reason=$(tail -n 1 "$root.log")
+  rm "$root.log"
+  skip "debootstrap cannot make a Debian here: ${reason//[<>&\"]/ }"
+}
+rm "$root.log"
+cp packaging/deb/ferry.deb examples/hello/hello.c "$root/root"
+chmod 644 "$root"/root/*
+
+say "install"
+inside 'apt-get install -qq --no-install-recommends /root/ferry.deb gcc libc6-dev pkg-config' \
+  >/dev/null 2>&1 || fail "apt-get cannot install the package"
+
+say "serve by hand, and run a program built by pkg-config"
+cat >"$root/root/serve" <<'SH'
+mkdir /run/ferry
+mkfifo /root/ready
+/usr/sbin/ferryd --config /etc/ferry/ferryd.toml --ready-fd 3 3>/root/ready &
+read word </root/ready
+test "$word" = ready
+ferryctl status
+cd /root
+gcc hello.c $(pkg-config --cflags --libs ferry) -o hello
+ferryrun -n 2 ./hello
+ferryrun --nodes 2 -n 2 ./hello
+kill $!
+wait $!
+test -z "$(ls -A /run/ferry)"
+SH
+expect "rank 1 of 2: rank 0 says hello" inside '. /root/serve'
+
+say "purge"
+inside 'apt-get purge -qq ferry' >/dev/null 2>&1 || fail "apt-get cannot purge the package"
+left=$(inside "$remains")
+[[ -z $left ]] || fail "after purge there is: $left"
+
+say "boot systemd"
+inside 'apt-get install -qq --no-install-recommends systemd systemd-sysv dbus' >/dev/null 2>&1
+unshare --mount --pid --fork --kill-child --cgroup /bin/sh -ec '
+  mount --bind "$0" "$0"
+  cd "$0"
+  mount -t proc proc proc
+  mount -t sysfs sysfs sys
+  mount -t cgroup2 cgroup2 sys/fs/cgroup
+  mount -t tmpfs -o mode=0755 tmpfs run
+  mount --rbind /dev dev
+  exec env -i container=test chroot . /lib/systemd/systemd --log-target=null' "$root" &
+machine=$!
+for _ in {1..200}; do
+  init=$(pgrep -P "$machine" || true)
+  [[ -z $init ]] || [[ $(on_machine systemctl is-system-running 2>&1) != running ]] || break
+  kill -0 "$machine" 2>/dev/null || break
+  sleep 0.1
+done
+if [[ -z $init ]] || [[ $(on_machine systemctl is-system-running 2>&1) != running ]]; then
+  say "systemd cannot run in this machine's namespaces: the service is not tested"
+  exit 0
+fi
+
+say "install: the service runs"
+expect "Setting up ferry" on_machine apt-get install -y --no-install-recommends /root/ferry.deb
+expect "enabled" on_machine systemctl is-enabled ferryd
+expect "active" on_machine systemctl is-active ferryd
+expect "StatusText=serves" on_machine systemctl show ferryd --property=StatusText
+expect ": serving, pid " on_machine ferryctl status
+expect "rank 0 of 2: rank 1 says hello" on_machine ferryrun -n 2 /root/hello
+expect "" on_machine systemctl reload ferryd
+
+say "it comes back after a crash"
+before=$(on_machine systemctl show ferryd --property=MainPID --value)
+on_machine systemctl kill --signal=KILL ferryd
+for _ in {1..200}; do
+  now=$(on_machine systemctl show ferryd --property=MainPID --value)
+  [[ $now == 0 || $now == "$before" ]] || break
+  sleep 0.1
+done
+for _ in {1..200}; do
+  [[ $(on_machine systemctl is-active ferryd) != active ]] || break
+  sleep 0.1
+done
+expect "NRestarts=1" on_machine systemctl show ferryd --property=NRestarts
+expect ": serving, pid " on_machine ferryctl status
+
+say "purge: nothing is left"
+expect "Purging" on_machine apt-get purge -y ferry
+left=$(on_machine sh -c "$remains; ls -d /run/ferry 2>/dev/null; systemctl list-units --all | grep ferry" || true)
+[[ -z $left ]] || fail "after purge there is: $left"
+say "passed"

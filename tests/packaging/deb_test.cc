@@ -1,0 +1,107 @@
+// The Debian package, unpacked but not installed: bare_debian_test.cc installs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kDeb[] = "packaging/deb/ferry.deb";
+
+// Runs a line of shell; `$0` is the package.
+CommandResult Shell(const std::string& line) { return RunCommand({"/bin/sh", "-c", line, kDeb}); }
+
+class DebTest : public testing::Test {
+ protected:
+  DebTest() {
+    EXPECT_NE(mkdtemp(root_.data()), nullptr);
+    const CommandResult unpacked = Shell("dpkg-deb -R \"$0\" " + root_);
+    EXPECT_EQ(unpacked.exit_code, 0) << unpacked.err;
+  }
+  ~DebTest() override { fs::remove_all(root_); }
+
+  std::string ReadFile(const std::string& path) const {
+    std::ifstream file(root_ + "/" + path);
+    EXPECT_TRUE(file) << path;
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::string root_ = "/tmp/ferry-deb-XXXXXX";
+};
+
+TEST_F(DebTest, HoldsEveryPart) {
+  for (const char* path : {"usr/sbin/ferryd",
+                           "usr/bin/ferryctl",
+                           "usr/bin/ferryrun",
+                           "usr/lib/*/libferry.so",
+                           "usr/lib/*/libferry.so.0",
+                           "usr/lib/*/ferry/libferry_control.so",
+                           "usr/lib/*/pkgconfig/ferry.pc",
+                           "usr/include/ferry/ferry.h",
+                           "usr/include/ferry/ferry.hpp",
+                           "usr/libexec/ferry/slurm/prolog",
+                           "usr/libexec/ferry/slurm/epilog",
+                           "usr/libexec/ferry/slurm/task-prolog",
+                           "usr/libexec/ferry/slurm/functions",
+                           "lib/systemd/system/ferryd.service",
+                           "usr/share/man/man8/ferryd.8.gz",
+                           "usr/share/man/man1/ferryctl.1.gz",
+                           "usr/share/man/man1/ferryrun.1.gz",
+                           "usr/share/man/man5/ferryd.toml.5.gz",
+                           "usr/share/doc/ferry/operations.md*",
+                           "usr/share/doc/ferry/copyright"}) {
+    EXPECT_EQ(Shell("ls " + root_ + "/" + path).exit_code, 0) << path;
+  }
+  EXPECT_EQ(ReadFile("DEBIAN/conffiles"), "/etc/ferry/ferryd.toml\n/etc/ferry/slurm.conf\n");
+}
+
+TEST_F(DebTest, NeedsWhatItsProgramsAreLinkedWith) {
+  EXPECT_THAT(ReadFile("DEBIAN/control"), AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "),
+                                                HasSubstr("libgrpc++"), HasSubstr("libc6 ")));
+}
+
+TEST_F(DebTest, KnowsItsPlaces) {
+  const CommandResult left = Shell("grep -rE '@[A-Z]+@' " + root_ + "/etc " + root_ + "/lib " +
+                                   root_ + "/usr/libexec " + root_ + "/usr/lib/*/pkgconfig");
+  EXPECT_EQ(left.out, "");
+  EXPECT_THAT(ReadFile("lib/systemd/system/ferryd.service"),
+              HasSubstr("ExecStart=/usr/sbin/ferryd --config /etc/ferry/ferryd.toml\n"));
+  EXPECT_THAT(ReadFile("usr/libexec/ferry/slurm/functions"),
+              AllOf(HasSubstr("ferryd=/usr/sbin/ferryd\n"),
+                    HasSubstr("ferryctl=/usr/bin/ferryctl\n"), HasSubstr("/etc/ferry/job.toml")));
+}
+
+TEST_F(DebTest, RunsAProgramThatPkgConfigBuilt) {
+  const std::string library = "$(echo " + root_ + "/usr/lib/*-linux-gnu)";
+  const CommandResult result =
+      Shell("export PKG_CONFIG_SYSROOT_DIR=" + root_ + " PKG_CONFIG_PATH=" + library +
+            "/pkgconfig LD_LIBRARY_PATH=" + library + " && cc examples/hello/hello.c -o " + root_ +
+            "/hello $(pkg-config --cflags --libs ferry) && " + root_ +
+            "/usr/bin/ferryrun --private -n 2 " + root_ + "/hello");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("rank 0 of 2: rank 1 says hello"));
+}
+
+TEST_F(DebTest, LintianAgrees) {
+  if (!fs::exists("/usr/bin/lintian")) {
+    GTEST_SKIP() << "lintian is not installed: apt-get install lintian";
+  }
+  const CommandResult result =
+      Shell("lintian --allow-root --fail-on error,warning \"$(realpath \"$0\")\"");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+}
+
+}  // namespace
+}  // namespace ferry::e2e

@@ -1,0 +1,161 @@
+// The manual pages say what the programs say of themselves, no less and no more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::IsSubsetOf;
+using Words = std::set<std::string>;
+
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+
+std::string Page(const std::string& name) { return "docs/man/" + name; }
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The first group of every match.
+Words FindAll(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern, std::regex::multiline);
+  Words words;
+  for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match) {
+    words.insert((*match)[1]);
+  }
+  return words;
+}
+
+// Flags that head an item of a list: ".It Fl n , Fl -ranks Ar n" has -n and --ranks.
+Words FlagsDocumented(const std::string& page) {
+  Words flags;
+  std::istringstream lines(ReadFile(Page(page)));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(".It Fl")) {
+      for (const std::string& flag : FindAll(line, "Fl (-?[a-z][-a-z]*)")) {
+        flags.insert("-" + flag);
+      }
+    }
+  }
+  return flags;
+}
+
+// Every flag that the page speaks of.
+Words FlagsMentioned(const std::string& page) {
+  Words flags;
+  for (const std::string& flag : FindAll(ReadFile(Page(page)), "Fl (-?[a-z][-a-z_]*)")) {
+    flags.insert("-" + flag);
+  }
+  return flags;
+}
+
+// Flags at the start of the lines of --help, such as "  -n,--ranks N   how many".
+Words FlagsOf(const std::vector<std::string>& command) {
+  const CommandResult help = RunCommand(command);
+  EXPECT_EQ(help.exit_code, 0);
+  Words flags;
+  for (const std::string& names :
+       FindAll(help.out, "^  (--?[a-z][-a-z_]*(?:,!?--?[a-z][-a-z]*)*)(?=[ {\n])")) {
+    for (const std::string& flag : FindAll(names, "(--?[a-z][-a-z]*)")) {
+      flags.insert(flag);
+    }
+  }
+  return flags;
+}
+
+Words OptionFlags() {
+  Words flags;
+  for (const config::Option& option : config::OptionTable()) {
+    flags.insert(std::string("--") + option.name);
+  }
+  return flags;
+}
+
+Words operator+(Words a, const Words& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+Words CommandsOfFerryctl() {
+  const std::string help = RunCommand({kFerryctl, "--help"}).out;
+  return FindAll(help.substr(help.find("Subcommands:")), "^  ([a-z]+) ");
+}
+
+TEST(ManTest, FerryrunHasItsFlags) {
+  const Words flags = FlagsOf({kFerryrun, "--help"});
+  EXPECT_EQ(FlagsDocumented("ferryrun.1"), flags);
+  EXPECT_THAT(FlagsMentioned("ferryrun.1"), IsSubsetOf(flags + OptionFlags()));
+}
+
+TEST(ManTest, FerryctlHasItsCommandsAndFlags) {
+  const Words commands = CommandsOfFerryctl();
+  EXPECT_FALSE(commands.empty());
+  EXPECT_EQ(FindAll(ReadFile(Page("ferryctl.1")), "^\\.It Cm ([a-z]+)"), commands);
+  Words flags = FlagsOf({kFerryctl, "--help"});
+  for (const std::string& command : commands) {
+    flags = flags + FlagsOf({kFerryctl, command, "--help"});
+  }
+  EXPECT_EQ(FlagsDocumented("ferryctl.1"), flags);
+  EXPECT_THAT(FlagsMentioned("ferryctl.1"), IsSubsetOf(flags + OptionFlags()));
+}
+
+TEST(ManTest, FerrydHasItsFlags) {
+  // Its help lists the options too, as --name=default.
+  const Words flags = FlagsOf({kFerryd, "--help"}) + Words{"-h"};
+  EXPECT_EQ(FlagsDocumented("ferryd.8"), flags);
+  EXPECT_THAT(FlagsMentioned("ferryd.8"), IsSubsetOf(flags + OptionFlags()));
+}
+
+TEST(ManTest, TheConfigurationHasItsOptions) {
+  Words options;
+  for (const config::Option& option : config::OptionTable()) {
+    if (option.source == config::Source::kAnywhere) {
+      options.insert(option.name);
+    }
+  }
+  EXPECT_EQ(FindAll(ReadFile(Page("ferryd.toml.5")), "^\\.It Va ([a-z_]+)"), options);
+}
+
+TEST(ManTest, VariablesAreOptions) {
+  Words variables = {"FERRY_"};  // the prefix alone, where it is explained
+  for (const config::Option& option : config::OptionTable()) {
+    variables.insert(config::EnvironmentVariable(option));
+  }
+  for (const char* page : {"ferryd.8", "ferryctl.1", "ferryrun.1", "ferryd.toml.5"}) {
+    EXPECT_THAT(FindAll(ReadFile(Page(page)), "\\b(FERRY_[A-Z_]*)"), IsSubsetOf(variables)) << page;
+  }
+}
+
+class ManPageTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ManPageTest, IsCorrect) {
+  if (!std::filesystem::exists("/usr/bin/mandoc")) {
+    GTEST_SKIP() << "mandoc is not installed: apt-get install mandoc";
+  }
+  const CommandResult result =
+      RunCommand({"/usr/bin/mandoc", "-T", "lint", "-W", "warning", Page(GetParam())});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out + result.err, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Pages, ManPageTest,
+                         testing::Values("ferryd.8", "ferryctl.1", "ferryrun.1", "ferryd.toml.5"));
+
+}  // namespace
+}  // namespace ferry::e2e
