@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ constexpr int kBadUsage = 2;
 struct Arguments {
   bool help = false;
   bool version = false;
+  bool remove_parent = false;
   UniqueFd ready;
   std::vector<std::string> options;
 };
@@ -59,6 +61,8 @@ StatusOr<Arguments> ParseArguments(int argc, char** argv) {
       arguments.help = true;
     } else if (argument == "--version") {
       arguments.version = true;
+    } else if (argument == "--remove-parent") {
+      arguments.remove_parent = true;
     } else if (const auto file = TakeValue("--config", argc, argv, &i)) {
       if (file->empty()) {
         return BadFlag("flag --config needs a file");
@@ -83,11 +87,12 @@ StatusOr<Arguments> ParseArguments(int argc, char** argv) {
 void PrintHelp() {
   std::printf(
       "ferryd %s: carries the GPU and host buffers of the jobs on this node\n\n"
-      "usage: ferryd [--config FILE] [--ready-fd N] [--OPTION VALUE]...\n\n"
-      "  --config FILE   read options from this TOML file (the same as --config_file)\n"
-      "  --ready-fd N    write a line to descriptor N once ferryd serves\n"
-      "  --version       print the version and those of layout and protocol\n"
-      "  --help          print this\n\n"
+      "usage: ferryd [--config FILE] [--ready-fd N] [--remove-parent] [--OPTION VALUE]...\n\n"
+      "  --config FILE    read options from this TOML file (the same as --config_file)\n"
+      "  --ready-fd N     write a line to descriptor N once ferryd serves\n"
+      "  --remove-parent  after serving, also remove the run directory's folder if it is empty\n"
+      "  --version        print the version and those of layout and protocol\n"
+      "  --help           print this\n\n"
       "SIGTERM or SIGINT drains and stops, a second one stops at once.\n"
       "Each option may also be set in the file, or in the environment (FERRY_LOG_LEVEL).\n\n%s",
       kFerryVersion, config::FlagsHelp().c_str());
@@ -154,7 +159,15 @@ class HookRelay {
   ControlServer* server_ = nullptr;
 };
 
-Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& make_parts) {
+// For a launcher that was killed: nobody else is left to remove the folder that it made.
+void RemoveParent(const std::string& run_directory) {
+  const std::filesystem::path parent = std::filesystem::path(run_directory).parent_path();
+  if (!parent.empty()) {
+    rmdir(parent.c_str());
+  }
+}
+
+Status Serve(const config::Options& options, Arguments& arguments, const MakeParts& make_parts) {
   std::optional<SignalsBlocked> signals_blocked(std::in_place);
   signal(SIGPIPE, SIG_IGN);
   HookRelay relay;
@@ -170,6 +183,7 @@ Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& ma
   });
   signals_blocked.reset();
   constexpr std::string_view kReady = "ready\n";
+  UniqueFd& ready = arguments.ready;
   const bool told =
       !ready.valid() || write(ready.get(), kReady.data(), kReady.size()) > 0 || errno == EPIPE;
   Status status =
@@ -183,6 +197,10 @@ Status Serve(const config::Options& options, UniqueFd ready, const MakeParts& ma
     (*server)->RunUntilStopped([] { ServiceManager::Stopping("waits for its ranks to leave"); });
   }
   relay.Attach(nullptr);
+  server->reset();
+  if (arguments.remove_parent) {
+    RemoveParent(options.run_directory);
+  }
   return status;
 }
 
@@ -243,7 +261,7 @@ int RunFerryd(int argc, char** argv, const MakeParts& make_parts) {
   if (Status status = SetUpLog("ferryd", log); !status.ok()) {
     return Fail(status);
   }
-  const Status status = Serve(*options, std::move(arguments->ready), make_parts);
+  const Status status = Serve(*options, *arguments, make_parts);
   return status.ok() ? 0 : Fail(status);
 }
 

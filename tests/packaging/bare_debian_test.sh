@@ -99,7 +99,7 @@ unshare --mount --pid --fork --kill-child --cgroup /bin/sh -ec '
   mount -t cgroup2 cgroup2 sys/fs/cgroup
   mount -t tmpfs -o mode=0755 tmpfs run
   mount --rbind /dev dev
-  exec env -i container=test chroot . /lib/systemd/systemd --log-target=null' "$root" &
+  exec env -i container=test PATH="$PATH" chroot . /lib/systemd/systemd --log-target=null' "$root" &
 machine=$!
 for _ in {1..200}; do
   init=$(pgrep -P "$machine" || true)

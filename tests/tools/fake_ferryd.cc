@@ -164,7 +164,7 @@ std::unique_ptr<grpc::Server> ServeAt(const std::string& socket, grpc::Service* 
   return server;
 }
 
-int Serve(const config::Options& options, int ready_fd) {
+int Serve(const config::Options& options, int ready_fd, bool remove_parent) {
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);
@@ -200,6 +200,10 @@ int Serve(const config::Options& options, int ready_fd) {
   if (created) {
     rmdir(options.run_directory.c_str());
   }
+  if (remove_parent) {
+    unlink((options.run_directory + ".calls").c_str());
+    rmdir(options.run_directory.substr(0, options.run_directory.rfind('/')).c_str());
+  }
   return 0;
 }
 
@@ -207,7 +211,7 @@ int Serve(const config::Options& options, int ready_fd) {
 }  // namespace ferry
 
 int main(int argc, char** argv) {
-  const int ready_fd = argc == 3 ? std::atoi(argv[2]) : -1;
+  const int ready_fd = argc >= 3 ? std::atoi(argv[2]) : -1;
   const auto options = ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());
   if (!options.ok()) {
     std::fprintf(stderr, "%s\n", options.status().message().c_str());
@@ -220,5 +224,5 @@ int main(int argc, char** argv) {
   if (ferry::Behaviour() == "hang") {
     pause();
   }
-  return ferry::Serve(*options, ready_fd);
+  return ferry::Serve(*options, ready_fd, argc == 4);
 }

@@ -94,6 +94,26 @@ TEST(FerryrunTest, SaysThatAProgramIsNoProgram) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
+TEST(FerryrunTest, SaysThatAnInterpreterIsMissing) {
+  const std::string path = testing::TempDir() + "no_interpreter";
+  std::ofstream(path) << "#!/no/such/shell\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  Command command({kFerryrun, "--private", "--ferryd", kFakeFerryd, path});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 127);
+  EXPECT_THAT(result.err, HasSubstr("no_interpreter': it is there, but not the interpreter that "
+                                    "its first line, or the loader that its ELF header names"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, ExplainsAProgramThatEndsAtOnceForWantOfALibrary) {
+  // A command that its shell does not find ends in the same way as one without a library.
+  const CommandResult result = RunCommand(Script({"-n", "2"}, "nosuchprogram"));
+  EXPECT_EQ(result.exit_code, 127);
+  EXPECT_THAT(result.err, HasSubstr("exited with code 127, as a program does that finds no shared "
+                                    "library, or a shell that finds no command"));
+}
+
 TEST(FerryrunTest, PlacesAndLabelsRanks) {
   Command command(Script({"-n", "5", "--nodes", "2"},
                          "echo $FERRY_RANK of $FERRY_SIZE on $FERRY_NODE; "
@@ -293,13 +313,12 @@ TEST(FerryrunTest, ReportsADaemonThatDiesAndEndsTheRanks) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-TEST(FerryrunTest, LeavesNoProcessWhenItIsKilled) {
+TEST(FerryrunTest, LeavesNothingWhenItIsKilled) {
   Command command(Script({"-n", "2"}, "echo ready; exec sleep 100"));
   ASSERT_TRUE(command.WaitForOutput("ready"));
   command.Signal(SIGKILL);
   EXPECT_EQ(command.Wait().signal, SIGKILL);
-  // What stays is its directory, which the next ferryrun removes.
-  EXPECT_THAT(command.Leftovers(), testing::Each(HasSubstr("/ferryrun-")));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
 TEST(FerryrunTest, RemovesWhatAKilledOneLeft) {
@@ -315,8 +334,14 @@ TEST(FerryrunTest, RemovesWhatAKilledOneLeft) {
   EXPECT_EQ(second.Wait().exit_code, 0);
   EXPECT_EQ(directories(), 1) << "the living one's directory must stay";
 
+  // Its daemon too, at one stroke: else either would tidy up.
+  const std::vector<pid_t> daemons = first.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(1));
+  first.Signal(SIGSTOP);
+  kill(daemons[0], SIGKILL);
   first.Signal(SIGKILL);
   first.Wait();
+  EXPECT_EQ(directories(), 1);
   Command third({"/usr/bin/env", variable, kFerryrun, "--private", "--ferryd", kFakeFerryd, "sh",
                  "-c", "exit 0"});
   EXPECT_EQ(third.Wait().exit_code, 0);

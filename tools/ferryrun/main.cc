@@ -138,7 +138,7 @@ int RunJob(const Arguments& arguments, const config::Options& options, const std
     }
     const Status started = supervisor.StartRank(path, arguments.program, std::move(environment));
     if (!started.ok()) {
-      return Fail(kNotExecutable, started);
+      return Fail(started.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable, started);
     }
   }
   return supervisor.Run();

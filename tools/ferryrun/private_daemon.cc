@@ -45,6 +45,10 @@ std::vector<std::string> DaemonEnvironment(config::Options options) {
   options.job_secret.clear();
   options.rank = options.size = options.node = 0;
   std::vector<std::string> environment = config::ForeignEnvironment(config::ProcessEnvironment());
+  // If a service manager waits for a word, then not from this daemon.
+  std::erase_if(environment, [](const std::string& entry) {
+    return entry.starts_with("NOTIFY_SOCKET=") || entry.starts_with("WATCHDOG_");
+  });
   // libfabric's psm providers would install a handler that hides a crash behind a backtrace.
   environment.push_back("IPATH_NO_BACKTRACE=1");
   for (std::string& entry : config::EnvironmentFor(options)) {
@@ -76,14 +80,15 @@ StatusOr<PrivateDaemon> PrivateDaemon::Start(const std::string& program, uint32_
   options.node_name = "node" + std::to_string(node);
   options.users = "own";
   const int ready_fd = ready->write.get();
-  const StatusOr<pid_t> pid = Spawn({.path = program,
-                                     .arguments = {program, "--ready-fd", std::to_string(ready_fd)},
-                                     .environment = DaemonEnvironment(std::move(options)),
-                                     .stdin_fd = null.get(),
-                                     .stdout_fd = daemon.log_.get(),
-                                     .stderr_fd = daemon.log_.get(),
-                                     .inherited_fd = ready_fd,
-                                     .parent_death_signal = SIGTERM});
+  const StatusOr<pid_t> pid =
+      Spawn({.path = program,
+             .arguments = {program, "--ready-fd", std::to_string(ready_fd), "--remove-parent"},
+             .environment = DaemonEnvironment(std::move(options)),
+             .stdin_fd = null.get(),
+             .stdout_fd = daemon.log_.get(),
+             .stderr_fd = daemon.log_.get(),
+             .inherited_fd = ready_fd,
+             .parent_death_signal = SIGTERM});
   FERRY_RETURN_IF_ERROR(pid.status());
   daemon.pid_ = *pid;
   daemon.ready_ = std::move(ready->read);

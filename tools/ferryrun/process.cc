@@ -12,6 +12,25 @@
 namespace ferry::tools {
 namespace {
 
+constexpr int kNotFound = 127;  // as the loader and shells say it
+
+// Why an existing file could not be executed.
+Status CannotRun(const std::string& path, int error_number) {
+  const std::string what = "cannot run '" + path + "'";
+  if (error_number == ENOENT && access(path.c_str(), F_OK) == 0) {
+    return {ErrorCode::kNotFound, what +
+                                      ": it is there, but not the interpreter that its first "
+                                      "line, or the loader that its ELF header names"};
+  }
+  if (error_number == ENOEXEC) {
+    return {ErrorCode::kPermissionDenied,
+            what +
+                ": Exec format error (a program of another machine, or a script whose first "
+                "line names no interpreter?)"};
+  }
+  return StatusFromErrno(error_number, what);
+}
+
 std::vector<char*> NullTerminated(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -48,7 +67,7 @@ bool PlaceStreams(const SpawnRequest& request) {
   }
   const int error_number = errno;
   [[maybe_unused]] const ssize_t written = write(failure_fd, &error_number, sizeof(error_number));
-  _exit(127);
+  _exit(kNotFound);
 }
 
 }  // namespace
@@ -83,7 +102,7 @@ StatusOr<pid_t> Spawn(const SpawnRequest& request) {
   } while (size < 0 && errno == EINTR);
   if (size == sizeof(error_number)) {
     waitpid(pid, nullptr, 0);
-    return StatusFromErrno(error_number, "cannot run '" + request.path + "'");
+    return CannotRun(request.path, error_number);
   }
   return pid;
 }
@@ -111,7 +130,10 @@ void Reap(pid_t pid) {
 
 std::string Describe(const ProcessEnd& end) {
   if (end.signal == 0) {
-    return "exited with code " + std::to_string(end.exit_code);
+    return "exited with code " + std::to_string(end.exit_code) +
+           (end.exit_code == kNotFound ? ", as a program does that finds no shared library, or a "
+                                         "shell that finds no command"
+                                       : "");
   }
   const char* name = sigabbrev_np(end.signal);
   return "was killed by " +
