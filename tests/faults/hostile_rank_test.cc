@@ -1,0 +1,95 @@
+// A rank that scribbles over all the shared memory that it has: its daemon lives and serves another
+// job without a fault, its peers are told by an error, soon, and what they have to do with each
+// other goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "common/clock.h"
+#include "config/environment.h"
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kHostile[] = "tests/faults/ranks/hostile";
+constexpr char kMixed[] = "tests/faults/ranks/mixed";
+constexpr int kPeerDied = 14;
+constexpr double kAllowedMs = 10'000;
+
+// FERRY_FAULT_ROUNDS: how many seeds of each sort.
+int Rounds() {
+  const auto rounds = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_ROUNDS");
+  return rounds.has_value() ? std::stoi(std::string(*rounds)) : 1;
+}
+
+struct Outcome {
+  CommandResult hostile;
+  CommandResult other;
+  double told_ms = 0;  // from the start until the last peer knew
+};
+
+// Runs the hostile job beside another one, on the same daemon.
+Outcome RunBeside(const DaemonForTest& daemon, const std::string& mode, int seed) {
+  Outcome outcome;
+  Command hostile(JobOn(daemon, 3, {kHostile, mode, std::to_string(seed)}));
+  Command other(JobOn(daemon, 2, {kMixed, "300"}));
+  EXPECT_TRUE(UnderWay(&hostile, 3));
+  const uint64_t begun_ns = MonotonicNs();
+  outcome.other = other.Wait();
+  outcome.hostile = hostile.Wait();
+  outcome.told_ms = LatestMs(ErrorsIn(outcome.hostile.out), begun_ns);
+  std::printf("%s, seed %d: the last peer was told after %.0f ms\n", mode.c_str(), seed,
+              outcome.told_ms);
+  EXPECT_THAT(hostile.Leftovers(), IsEmpty());
+  return outcome;
+}
+
+void ExpectOtherJobUnharmed(const Outcome& outcome) {
+  EXPECT_EQ(outcome.other.exit_code, 0) << outcome.other.out << outcome.other.err;
+  EXPECT_THAT(outcome.other.out, HasSubstr("rank 0: all right"));
+  EXPECT_THAT(outcome.other.out, HasSubstr("rank 1: all right"));
+}
+
+TEST(HostileRankTest, ItsPeersAreToldAndGoOnWithEachOther) {
+  DaemonForTest daemon;
+  for (int seed = 1; seed <= Rounds() && !HasFailure(); ++seed) {
+    const Outcome outcome = RunBeside(daemon, "own", seed);
+    ExpectOtherJobUnharmed(outcome);
+    const std::string all = outcome.hostile.out + outcome.hostile.err;
+    const std::vector<RankError> errors = ErrorsIn(outcome.hostile.out);
+    ASSERT_THAT(errors, SizeIs(2)) << all;
+    for (const RankError& error : errors) {
+      EXPECT_EQ(error.code, kPeerDied) << all;
+    }
+    EXPECT_LT(outcome.told_ms, kAllowedMs);
+    EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 1: pair all right")) << all;
+    EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 2: pair all right")) << all;
+  }
+  EXPECT_EQ(daemon.Stop(), "");
+}
+
+// All of a node's inboxes: no exchange of that job is safe any more, but each rank of it ends with
+// an error, and the daemon and the other job do not notice.
+TEST(HostileRankTest, ThatReachesItsPeersInboxesEndsItsOwnJobOnly) {
+  DaemonForTest daemon;
+  for (int seed = 1; seed <= Rounds() && !HasFailure(); ++seed) {
+    const Outcome outcome = RunBeside(daemon, "all", seed);
+    ExpectOtherJobUnharmed(outcome);
+    EXPECT_LT(outcome.told_ms, kAllowedMs);
+    EXPECT_THAT(outcome.hostile.err, testing::Not(HasSubstr("SIGSEGV")))
+        << outcome.hostile.out << outcome.hostile.err;
+  }
+  EXPECT_EQ(daemon.Stop(), "");
+}
+
+}  // namespace
+}  // namespace ferry::faults

@@ -1,0 +1,233 @@
+// Rank 0 scribbles over the shared memory that Ferry has mapped for it; the others, in pairs, go on
+// and wait for word from it.
+//
+//   hostile own|all SEED
+//
+// own: its session, its inbox, its lanes in its peers' inboxes; all: their whole inboxes, too.
+// Peers say "rank R: error CODE at NS: text" when what they expect of rank 0 fails, and "pair all
+// right" once they have exchanged more messages afterwards.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "ferry/ferry.h"
+#include "shm/atomic.h"
+#include "shm/layout/inbox_layout.h"
+#include "shm/layout/session_layout.h"
+#include "tests/e2e/ranks/check.h"
+#include "tests/faults/ranks/say.h"
+
+namespace {
+
+namespace shm = ferry::shm;
+
+using ferry::ranks::NowNs;
+using ferry::ranks::Say;
+using ferry::ranks::StopOnError;
+
+constexpr int kFromHostile = 77'000;
+constexpr int kPairTag = 88'000;
+constexpr size_t kSizes[] = {8, 300'000, 4096, 1 << 20, 64};
+constexpr size_t kLargest = 1 << 20;
+constexpr long kRoundsAfterwards = 20;
+constexpr uint64_t kScribbleNs = 1'000'000'000;
+constexpr uint64_t kLingerNs = 2'000'000'000;
+
+// ---- Rank 0 -------------------------------------------------------------------------------------
+
+struct Area {
+  uint8_t* base;
+  size_t size_bytes;
+};
+
+// The mappings of memfds whose name holds `name`.
+std::vector<Area> Mapped(const std::string& name) {
+  std::vector<Area> areas;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t from = 0;
+    uintptr_t to = 0;
+    if (line.find("/memfd:" + name) != std::string::npos &&
+        std::sscanf(line.c_str(), "%lx-%lx", &from, &to) == 2) {
+      areas.push_back({reinterpret_cast<uint8_t*>(from), to - from});
+    }
+  }
+  return areas;
+}
+
+class Scribbler {
+ public:
+  Scribbler(bool everything, uint64_t seed) : seed_(seed) {
+    const Area session = Mapped("ferry-session").at(0);
+    areas_.push_back(session);
+    areas_.push_back({session.base, 16'384});
+    areas_.push_back({session.base + offsetof(shm::SessionLayout, to_daemon), 20'480});
+    daemon_wake_ = &reinterpret_cast<shm::SessionLayout*>(session.base)->daemon_wake;
+    for (const Area& inbox : Mapped("ferry-inbox")) {
+      auto* layout = reinterpret_cast<shm::InboxLayout*>(inbox.base);
+      const bool own = layout->header.rank == static_cast<uint32_t>(ferry_rank());
+      uint8_t* lane = inbox.base + shm::InboxLaneOffset(0);  // rank 0 is the first here
+      if (own || everything) {
+        areas_.push_back(inbox);
+        areas_.push_back({inbox.base, 4096});
+      }
+      areas_.push_back({lane, 20'480});
+      if (!own) {
+        peers_.push_back(&layout->wake);
+      }
+    }
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry, ignored) == "anon_inode:[eventfd]") {
+        doorbells_.push_back(std::stoi(entry.path().filename()));
+      }
+    }
+  }
+
+  void Run() {
+    const uint64_t end_ns = NowNs() + kScribbleNs;
+    while (NowNs() < end_ns) {
+      for (int n = 0; n < 200; ++n) {
+        WriteOne();
+      }
+      WakeAll();
+      usleep(500);
+    }
+  }
+
+ private:
+  uint64_t Next(uint64_t bound) {
+    seed_ = seed_ * 6'364'136'223'846'793'005U + 1'442'695'040'888'963'407U;
+    return (seed_ >> 33) % bound;
+  }
+  void WriteOne() {
+    const Area& area = areas_[Next(areas_.size())];
+    const size_t offset = Next(area.size_bytes / 4) * 4;
+    const uint32_t values[] = {0, static_cast<uint32_t>(Next(4)), static_cast<uint32_t>(Next(256)),
+                               ~uint32_t{0}, static_cast<uint32_t>(Next(uint64_t{1} << 31))};
+    std::memcpy(area.base + offset, &values[Next(std::size(values))], sizeof(uint32_t));
+  }
+  // Nobody sleeps through it.
+  void WakeAll() {
+    shm::FetchOr(daemon_wake_->activity[0], ~uint64_t{0}, std::memory_order_seq_cst);
+    for (const int doorbell : doorbells_) {
+      const uint64_t one = 1;
+      (void)!write(doorbell, &one, sizeof(one));
+    }
+    for (shm::WakeLayout* wake : peers_) {
+      shm::FetchOr(wake->activity[0], 1, std::memory_order_seq_cst);
+      shm::FetchAdd(wake->sequence, 1, std::memory_order_seq_cst);
+      syscall(SYS_futex, &wake->sequence, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
+    }
+  }
+
+  uint64_t seed_;
+  std::vector<Area> areas_;
+  shm::WakeLayout* daemon_wake_ = nullptr;
+  std::vector<shm::WakeLayout*> peers_;
+  std::vector<int> doorbells_;
+};
+
+[[noreturn]] void BeHostile(bool everything, uint64_t seed) {
+  Scribbler scribbler(everything, seed);
+  Say("under way");
+  scribbler.Run();
+  std::printf("rank 0: scribbled until %llu\n", static_cast<unsigned long long>(NowNs()));
+  std::fflush(stdout);
+  usleep(kLingerNs / 1000);  // alive: the daemon must end it by itself
+  std::_Exit(9);
+}
+
+// ---- The others
+// -----------------------------------------------------------------------------------
+
+// Prints it once, without ending the program.
+void Report(int code) {
+  std::printf("rank %d: error %d at %llu: %s\n", ferry_rank(), code,
+              static_cast<unsigned long long>(NowNs()), ferry_last_error());
+  std::fflush(stdout);
+}
+
+class Neighbour {
+ public:
+  void Run() {
+    StopOnError(ferry_irecv(from_hostile_.data(), kLargest, 0, kFromHostile, &receive_));
+    StopOnError(ferry_isend(to_hostile_.data(), kLargest, 0, kFromHostile, &send_));
+    for (long round = 0;; ++round) {
+      if (Exchange(round)) {
+        break;
+      }
+      if (round == 2) {
+        Say("under way");
+      }
+    }
+    Say("pair all right");
+    std::fflush(stdout);
+    std::_Exit(0);  // not all of the job can finalize any more
+  }
+
+ private:
+  // The last four bytes of each message say whether its sender has seen enough.
+  bool Exchange(long round) {
+    const int partner = ferry_rank() % 2 == 1 ? ferry_rank() + 1 : ferry_rank() - 1;
+    const size_t size = kSizes[static_cast<size_t>(round) % std::size(kSizes)];
+    const uint64_t number = static_cast<uint64_t>(round);
+    const int32_t mine = SeenEnough() ? 1 : 0;
+    int32_t theirs = 0;
+    ferry::ranks::Fill(out_.data(), size, number);
+    std::memcpy(out_.data() + size, &mine, sizeof(mine));
+    ferry_request requests[2];
+    ferry_status statuses[2];
+    StopOnError(ferry_irecv(in_.data(), in_.size(), partner, kPairTag, &requests[0]));
+    StopOnError(ferry_isend(out_.data(), size + 4, partner, kPairTag, &requests[1]));
+    StopOnError(ferry_waitall(2, requests, statuses));
+    CHECK_EQ(statuses[0].size_bytes, size + 4);
+    CHECK_BYTES(in_.data(), size, number);
+    std::memcpy(&theirs, in_.data() + size, sizeof(theirs));
+    return mine != 0 && theirs != 0;
+  }
+  bool SeenEnough() {
+    if (!failed_) {
+      int done = 0;
+      ferry_status status{};
+      const int code = ferry_test(&receive_, &done, &status);
+      if (code != FERRY_SUCCESS || done != 0) {
+        failed_ = true;
+        Report(code != FERRY_SUCCESS ? code : status.error);
+      }
+    }
+    return failed_ && ++afterwards_ > kRoundsAfterwards;
+  }
+
+  std::vector<uint8_t> from_hostile_ = std::vector<uint8_t>(kLargest);
+  std::vector<uint8_t> to_hostile_ = std::vector<uint8_t>(kLargest);
+  std::vector<uint8_t> in_ = std::vector<uint8_t>(kLargest + 4);
+  std::vector<uint8_t> out_ = std::vector<uint8_t>(kLargest + 4);
+  ferry_request receive_{};
+  ferry_request send_{};
+  bool failed_ = false;
+  long afterwards_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool everything = argc > 1 && std::string(argv[1]) == "all";
+  const uint64_t seed = argc > 2 ? std::stoull(argv[2]) : 1;
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  CHECK_OK(ferry_barrier());
+  if (ferry_rank() == 0) {
+    BeHostile(everything, seed);
+  }
+  Neighbour().Run();
+}
