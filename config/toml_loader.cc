@@ -1,13 +1,20 @@
 #include "config/toml_loader.h"
 
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <optional>
+
+namespace {
+// toml++ 3.3 asserts what a file may well violate: a table header that does not begin with a key.
+struct TomlAssertion {};
+[[noreturn]] void FailTomlAssertion() { throw TomlAssertion(); }
+}  // namespace
+
+#define TOML_ASSERT(expression) ((expression) ? void() : FailTomlAssertion())
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
 
 namespace ferry::config {
 namespace {
@@ -52,6 +59,59 @@ const char* TypeText(const toml::node& node) {
   return "nothing";
 }
 
+// The first line with a character that is not ASCII outside of strings and comments (toml++ 3.3
+// takes some of them for unreachable cases), or with a string of several lines. 0: none.
+size_t StrangeLine(std::string_view text) {
+  size_t line = 1;
+  char quote = '\0';  // which one is open
+  bool comment = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      quote = '\0';
+      comment = false;
+    } else if (comment) {
+      continue;
+    } else if (quote != '\0') {
+      i += quote == '"' && c == '\\' ? 1 : 0;
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '"' || c == '\'') {
+      if (text.substr(i, 3) == std::string(3, c)) {
+        return line;
+      }
+      quote = c;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      return line;
+    } else {
+      comment = c == '#';
+    }
+  }
+  return 0;
+}
+
+// Nothing when an assertion of the parser failed.
+std::optional<toml::parse_result> Parse(std::string_view text, const std::string& path) {
+  try {
+    return toml::parse(text, path);
+  } catch (const TomlAssertion&) {
+    return std::nullopt;
+  }
+}
+
+// The first line with which an assertion fails.
+size_t LineOfAssertion(std::string_view text, const std::string& path) {
+  size_t line = 1;
+  for (size_t end = text.find('\n'); end != std::string_view::npos;
+       end = text.find('\n', end + 1)) {
+    if (!Parse(text.substr(0, end + 1), path)) {
+      break;
+    }
+    ++line;
+  }
+  return line;
+}
+
 Status ApplyKey(std::string_view name, const toml::node& node, const std::string& where,
                 Options* options) {
   const Option* option = FindOption(name);
@@ -94,7 +154,17 @@ Status ApplyToml(const std::string& path, Options* options) {
 }
 
 Status ApplyTomlText(std::string_view text, const std::string& path, Options* options) {
-  const toml::parse_result result = toml::parse(text, path);
+  if (const size_t line = StrangeLine(text); line != 0) {
+    return {ErrorCode::kConfiguration,
+            path + ":" + std::to_string(line) +
+                ": only strings of one line and comments may hold more than ASCII"};
+  }
+  const std::optional<toml::parse_result> parsed = Parse(text, path);
+  if (!parsed) {
+    return {ErrorCode::kConfiguration,
+            path + ":" + std::to_string(LineOfAssertion(text, path)) + ": this is no name = value"};
+  }
+  const toml::parse_result& result = *parsed;
   if (!result) {
     return {ErrorCode::kConfiguration, Place(path, result.error().source()) + ": " +
                                            std::string(result.error().description())};

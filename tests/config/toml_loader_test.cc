@@ -35,6 +35,23 @@ TEST(TomlLoaderTest, AbsentMeansDefault) {
   EXPECT_EQ(options, Options());
 }
 
+TEST(TomlLoaderTest, SurvivesATableHeaderWithoutAKey) {
+  EXPECT_EQ(ErrorOf("staging_blocks = 8\n[\nx = 1\n"), "f.toml:2: this is no name = value");
+  EXPECT_EQ(ErrorOf("[[\n"), "f.toml:1: this is no name = value");
+}
+
+TEST(TomlLoaderTest, TakesMoreThanAsciiInStringsAndCommentsOnly) {
+  Options options;
+  const Status status =
+      ApplyTomlText("run_directory = \"/tmp/\u00e9\\\"\" # \u0388\n", "f.toml", &options);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(options.run_directory, "/tmp/\u00e9\"");
+  const std::string why = ": only strings of one line and comments may hold more than ASCII";
+  EXPECT_EQ(ErrorOf("# \u0388\nstaging_blocks = \u0388\n"), "f.toml:2" + why);
+  EXPECT_EQ(ErrorOf("run_directory = \"x\" \u00e9\n"), "f.toml:1" + why);
+  EXPECT_EQ(ErrorOf("run_directory = \"\"\"\nx\"\"\"\n"), "f.toml:1" + why);
+}
+
 TEST(TomlLoaderTest, NamesTheLineOfAnUnknownOption) {
   EXPECT_EQ(ErrorOf("log_level = \"info\"\n\nstaging_block = 2\n"),
             "f.toml:3: unknown option \"staging_block\"; did you mean staging_blocks?");
