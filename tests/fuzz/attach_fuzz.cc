@@ -1,0 +1,235 @@
+// A process at the attach socket says anything, with any descriptors. One thread: the fuzzer asks,
+// then lets the server's handlers run.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/log.h"
+#include "common/version.h"
+#include "daemon/control/attach_server.h"
+#include "engine/session_view.h"
+#include "shm/segment.h"
+#include "tests/daemon/fake_data_plane.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace ferry::daemon {
+namespace {
+
+using fuzz::FuzzInput;
+
+constexpr uint32_t kMaxSteps = 16;
+constexpr uint32_t kRequests = 4;
+constexpr char kSecret[] = "0123456789abcdef0123456789abcdef";
+
+class NoLinks final : public NodeLinks {
+ public:
+  Status Acquire(const std::string&) override { return {}; }
+  void Release(const std::string&) override {}
+  uint64_t Incarnation() const override { return 1; }
+  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
+  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
+};
+
+// The socket's path, for all inputs.
+const std::string& SocketPath() {
+  static const std::string path = [] {
+    std::string directory = "/tmp/ferry-fuzz-XXXXXX";
+    if (mkdtemp(directory.data()) == nullptr) {
+      abort();
+    }
+    static std::string remembered = directory;
+    atexit([] { std::filesystem::remove_all(remembered); });
+    return directory + "/attach.sock";
+  }();
+  return path;
+}
+
+class AttachFuzz {
+ public:
+  AttachFuzz() : registry_(context_, plane_, RegistryLimits{1024, 4, 20'000}) {
+    registry_.set_links(&links_);
+    server_ = std::make_unique<AttachServer>(context_, registry_, 20'000, 8);
+    unlink(SocketPath().c_str());
+    JobSpec spec;
+    spec.id = "job";
+    spec.secret = kSecret;
+    spec.owner = geteuid();
+    spec.node_addresses = {"127.0.0.1:1"};
+    spec.node_of_rank = {0, 0};
+    if (!server_->Listen(SocketPath()).ok() || !registry_.CreateJob(spec).ok()) {
+      abort();
+    }
+    for (UniqueFd& client : clients_) {
+      StatusOr<UniqueFd> socket = ConnectSeqpacket(SocketPath());
+      if (!socket.ok()) {
+        abort();
+      }
+      client = std::move(*socket);
+    }
+    context_.poll();
+  }
+  ~AttachFuzz() {
+    server_->Stop();
+    context_.restart();
+    context_.poll();
+  }
+
+  void Run(FuzzInput& input) {
+    for (uint32_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
+      Step(input);
+      context_.restart();
+      context_.poll();
+      ReadAnswers();
+    }
+  }
+
+ private:
+  void Step(FuzzInput& input) {
+    const uint32_t rank = input.Below(2);
+    switch (input.Below(7)) {
+      case 0:
+        Say(input, rank, AttachRequest(rank));
+        break;
+      case 1:
+        SaySegments(input, rank);
+        break;
+      case 2: {
+        attach::RegionRequest request{};
+        request.header = Header(attach::Kind::kRegion);
+        request.region = 1 + input.Below(3);
+        request.size_bytes = 4096;
+        Say(input, rank, request, {AnyFd(input)});
+        break;
+      }
+      case 3:
+      case 4: {
+        attach::PeerRequest request{};
+        request.header =
+            Header(input.Below(2) == 0 ? attach::Kind::kPeerInbox : attach::Kind::kPeerRegion);
+        request.rank = 1 - rank;
+        request.region = 1;
+        Say(input, rank, request);
+        break;
+      }
+      case 5: {
+        std::string noise = input.TakeText(input.Take<uint16_t>() % 1200);
+        SendBytes(rank, noise.data(), noise.size(), {});
+        break;
+      }
+      default:
+        if (input.Below(8) == 0) {
+          clients_[rank].Reset();
+        }
+        break;
+    }
+  }
+  static attach::AttachHeader Header(attach::Kind kind) {
+    return {attach::kMagic, static_cast<uint32_t>(kind), 1, kLayoutVersion, kProtocolVersion};
+  }
+  static attach::AttachRequest AttachRequest(uint32_t rank) {
+    attach::AttachRequest request{};
+    request.header = Header(attach::Kind::kAttach);
+    request.pid = static_cast<uint32_t>(getpid());
+    request.rank = rank;
+    request.size = 2;
+    std::memcpy(request.job_id, "job", 3);
+    std::memcpy(request.job_secret, kSecret, sizeof(kSecret) - 1);
+    request.job_secret_bytes = sizeof(kSecret) - 1;
+    return request;
+  }
+  // Correct segments but for a spoilt header and capacity.
+  void SaySegments(FuzzInput& input, uint32_t rank) {
+    const engine::SegmentPlan plan{rank, 2, 2, kRequests, 8};
+    UniqueFd session = Segment(plan.session_bytes());
+    UniqueFd inbox = Segment(plan.inbox_bytes());
+    StatusOr<shm::Mapping> session_map = shm::MapSegment(session.get(), 0);
+    StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox.get(), 0);
+    engine::InitializeSegments(plan, 1, session_map->base(), inbox_map->base());
+    input.Spoil(reinterpret_cast<shm::SegmentHeader*>(session_map->base()));
+    input.Spoil(reinterpret_cast<shm::SegmentHeader*>(inbox_map->base()));
+    auto* table = reinterpret_cast<shm::MatchTableLayout*>(session_map->base() +
+                                                           shm::SessionMatchOffset(kRequests));
+    input.Spoil(&table->capacity);
+    attach::SegmentsRequest request{};
+    request.header = Header(attach::Kind::kSegments);
+    request.session_bytes = plan.session_bytes();
+    request.inbox_bytes = plan.inbox_bytes();
+    Say(input, rank, request, {session.get(), inbox.get()});
+  }
+  static UniqueFd Segment(uint64_t size_bytes) {
+    return std::move(*shm::CreateSegment("fuzz", size_bytes));
+  }
+  // A sealed memfd, one that is not, one without bytes, or no memfd at all.
+  int AnyFd(FuzzInput& input) {
+    const uint32_t kind = input.Below(4);
+    UniqueFd fd(kind == 3 ? open("/dev/null", O_RDWR | O_CLOEXEC)
+                          : memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if ((kind < 2 && ftruncate(fd.get(), 4096) != 0) ||
+        (kind == 0 && fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)) {
+      abort();
+    }
+    fds_.push_back(std::move(fd));
+    return fds_.back().get();
+  }
+
+  template <typename Request>
+  void Say(FuzzInput& input, uint32_t rank, Request request, std::vector<int> fds = {}) {
+    input.Spoil(&request);
+    if (input.Below(8) == 0) {
+      fds.resize(input.Below(6), AnyFd(input));
+    }
+    SendBytes(rank, &request, sizeof(request) - (input.Below(16) == 0 ? 1 : 0), fds);
+  }
+  void SendBytes(uint32_t rank, const void* bytes, size_t size, const std::vector<int>& fds) {
+    if (clients_[rank].valid()) {
+      (void)SendPacket(clients_[rank].get(), {static_cast<const std::byte*>(bytes), size}, fds)
+          .ok();
+    }
+  }
+  void ReadAnswers() {
+    for (UniqueFd& client : clients_) {
+      Packet packet;
+      while (client.valid()) {
+        const StatusOr<Received> received = ReceivePacket(client.get(), &packet);
+        if (!received.ok() || *received == Received::kHangUp) {
+          client.Reset();
+        } else if (*received == Received::kNothing) {
+          break;
+        }
+      }
+    }
+  }
+
+  boost::asio::io_context context_;
+  FakeDataPlane plane_;
+  NoLinks links_;
+  JobRegistry registry_;
+  std::unique_ptr<AttachServer> server_;
+  UniqueFd clients_[2];
+  std::vector<UniqueFd> fds_;
+};
+
+}  // namespace
+}  // namespace ferry::daemon
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool quiet = [] {
+    spdlog::set_level(spdlog::level::off);
+    return true;
+  }();
+  (void)quiet;
+  ferry::fuzz::FuzzInput input(data, size);
+  ferry::daemon::AttachFuzz().Run(input);
+  return 0;
+}

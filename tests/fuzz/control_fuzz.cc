@@ -1,0 +1,255 @@
+// Launchers, ranks and other daemons call the control plane with any protobuf messages: parsed as
+// gRPC parses them, then handed to the job registry as the services do. One thread, no sockets.
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/log.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/secrets.h"
+#include "proto/control.pb.h"
+#include "tests/daemon/fake_data_plane.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace ferry::daemon {
+namespace {
+
+using fuzz::FuzzInput;
+
+constexpr uint32_t kMaxSteps = 32;
+constexpr char kSecret[] = "0123456789abcdef0123456789abcdef";
+constexpr uint64_t kIncarnation = 42;
+
+class NoLinks final : public NodeLinks {
+ public:
+  Status Acquire(const std::string& address) override {
+    return address.empty() ? Status(ErrorCode::kInvalidArgument, "no address") : Status();
+  }
+  void Release(const std::string&) override {}
+  uint64_t Incarnation() const override { return 1; }
+  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
+  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
+};
+
+class NoConnection final : public RankConnection {
+ public:
+  void Goodbye(const Status&) override {}
+};
+
+class ControlFuzz {
+ public:
+  ControlFuzz() : registry_(context_, plane_, RegistryLimits{64, 4, 20'000}) {
+    registry_.set_links(&links_);
+  }
+
+  void Run(FuzzInput& input) {
+    for (uint32_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
+      Step(input);
+      context_.restart();
+      context_.poll();
+    }
+    registry_.EndAll("the fuzzer is through");
+    context_.restart();
+    context_.poll();
+    if (registry_.local_ranks() != 0) {
+      abort();  // a session outlived its end
+    }
+  }
+
+ private:
+  // Bytes as they come, or behind something sensible, whose fields they then override or add to.
+  template <typename Message>
+  Message Parse(FuzzInput& input, Message sensible) {
+    if (input.Below(4) == 0) {
+      sensible.Clear();
+    }
+    Message message = sensible;
+    if (!message.MergeFromString(input.TakeText(input.Below(48)))) {
+      return sensible;
+    }
+    return message;
+  }
+  void Step(FuzzInput& input) {
+    const std::string id(1, static_cast<char>('a' + input.Below(2)));
+    switch (input.Below(10)) {
+      case 0:
+        Create(input, id);
+        break;
+      case 1:
+        Attach(input, id);
+        break;
+      case 2:
+        if (Session* session = Any(input); session != nullptr) {
+          (void)registry_.Serve(*session);
+        }
+        break;
+      case 3:
+        if (Session* session = Any(input); session != nullptr) {
+          registry_.Join(sessions_[last_], [](const Status&, const control::JoinJobReply&) {});
+        }
+        break;
+      case 4:
+        Joined(input, id);
+        break;
+      case 5:
+        Left(input, id);
+        break;
+      case 6:
+        Resolve(input);
+        break;
+      case 7:
+        Nodes(input);
+        break;
+      case 8:
+        End(input);
+        break;
+      default:
+        (void)registry_.FindToken(input.TakeText(input.Below(70)));
+        registry_.OnTick();
+        break;
+    }
+  }
+  void Create(FuzzInput& input, const std::string& id) {
+    control::CreateJobRequest sensible;
+    sensible.set_job_id(id);
+    sensible.set_secret(kSecret);
+    sensible.set_size(3);
+    for (const uint32_t node : {0U, 0U, 1U}) {
+      sensible.add_node_of_rank(node);
+    }
+    sensible.add_node_addresses("127.0.0.1:1");
+    sensible.add_node_addresses("127.0.0.1:2");
+    const auto request = Parse(input, sensible);
+    JobSpec spec;
+    spec.id = request.job_id();
+    spec.secret = request.secret();
+    spec.owner = request.has_uid() ? request.uid() : geteuid();
+    spec.node = request.node();
+    spec.node_of_rank.assign(request.node_of_rank().begin(), request.node_of_rank().end());
+    spec.node_addresses.assign(request.node_addresses().begin(), request.node_addresses().end());
+    (void)registry_.CreateJob(std::move(spec));
+  }
+  void Attach(FuzzInput& input, const std::string& id) {
+    AttachClaim claim{id, kSecret, input.Below(4), 3, getpid(), geteuid()};
+    if (input.Below(8) == 0) {
+      claim.size = input.Take<uint32_t>();
+      claim.rank = input.Take<uint32_t>();
+      claim.secret = input.TakeText(8);
+    }
+    if (auto session = registry_.Attach(claim, connection_); session.ok()) {
+      sessions_.push_back(*session);
+    }
+  }
+  Session* Any(FuzzInput& input) {
+    if (sessions_.empty()) {
+      return nullptr;
+    }
+    last_ = input.Below(static_cast<uint32_t>(sessions_.size()));
+    return sessions_[last_].get();
+  }
+  void Joined(FuzzInput& input, const std::string& id) {
+    control::JoinedRequest sensible;
+    sensible.set_incarnation(kIncarnation);
+    sensible.set_job_id(id);
+    sensible.set_node(1);
+    sensible.add_ranks()->set_rank(2);
+    auto request = Parse(input, sensible);
+    if (input.Below(4) != 0) {
+      request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
+    }
+    (void)registry_.NodeJoined(request);
+  }
+  void Left(FuzzInput& input, const std::string& id) {
+    control::LeftRequest sensible;
+    sensible.set_incarnation(kIncarnation);
+    sensible.set_job_id(id);
+    sensible.add_ranks()->set_rank(2);
+    auto request = Parse(input, sensible);
+    if (input.Below(4) != 0) {
+      request.set_job_proof(JobProof(kSecret, request.job_id(), request.incarnation()));
+    }
+    (void)registry_.NodeLeft(request);
+  }
+  void Resolve(FuzzInput& input) {
+    Session* session = Any(input);
+    if (session == nullptr) {
+      return;
+    }
+    const auto request = Parse(input, control::ResolvePeersRequest());
+    control::ResolvePeersReply reply;
+    (void)registry_.Resolve(*session, request, &reply);
+    control::RegisterRegionRequest region;
+    region.set_region(1);
+    region.set_size_bytes(4096);
+    region.set_kind(control::REGION_KIND_HOST_HEAP);
+    auto offered = std::make_shared<Region>();
+    offered->id = input.Below(3);
+    (void)registry_.OfferRegion(*session, std::move(offered));
+    (void)registry_.TakeRegion(*session, Parse(input, region));
+    (void)registry_.FindPeer(*session, input.Take<uint32_t>());
+  }
+  void Nodes(FuzzInput& input) {
+    const std::string address = "127.0.0.1:" + std::to_string(1 + input.Below(3));
+    if (input.Below(2) == 0) {
+      NodeContact contact;
+      contact.address = address;
+      contact.incarnation = kIncarnation + input.Below(2);
+      registry_.OnNodeUp(contact);
+    } else {
+      registry_.OnNodeDown(address, kIncarnation, {ErrorCode::kNodeUnreachable, "gone"});
+    }
+  }
+  void End(FuzzInput& input) {
+    Session* session = Any(input);
+    if (session == nullptr) {
+      return;
+    }
+    switch (input.Below(5)) {
+      case 0:
+        registry_.Detach(*session);
+        break;
+      case 1:
+        registry_.RankGone(*session, " died");
+        break;
+      case 2: {
+        const auto request = Parse(input, control::AbortJobRequest());
+        registry_.Abort(*session, request.exit_code(), request.reason());
+        break;
+      }
+      case 3:
+        (void)registry_.DestroyJob(session->job_id);
+        break;
+      default:
+        registry_.EndSession(session->job_id, session->rank, {ErrorCode::kCorrupt, "bad"});
+        break;
+    }
+  }
+
+  boost::asio::io_context context_;
+  FakeDataPlane plane_;
+  NoLinks links_;
+  JobRegistry registry_;
+  std::shared_ptr<NoConnection> connection_ = std::make_shared<NoConnection>();
+  std::vector<std::shared_ptr<Session>> sessions_;
+  uint32_t last_ = 0;
+};
+
+}  // namespace
+}  // namespace ferry::daemon
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool quiet = [] {
+    spdlog::set_level(spdlog::level::off);
+    return true;
+  }();
+  (void)quiet;
+  ferry::fuzz::FuzzInput input(data, size);
+  ferry::daemon::ControlFuzz().Run(input);
+  return 0;
+}

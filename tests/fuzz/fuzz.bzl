@@ -1,0 +1,32 @@
+"""Fuzzers: an entry point each, run by libFuzzer (`./dev fuzz NAME`) or over its corpus, as a test."""
+
+def ferry_fuzz(name, srcs, deps, env = {}):
+    """NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler."""
+    native.cc_library(
+        name = name + "_entry",
+        testonly = True,
+        srcs = srcs,
+        alwayslink = True,
+        deps = deps + [":fuzz_input"],
+    )
+    native.cc_test(
+        name = name + "_replay_test",
+        size = "small",
+        srcs = ["replay_main.cc"],
+        args = ["tests/fuzz/corpus/" + name],
+        data = native.glob(["corpus/" + name + "/*"]),
+        env = env,
+        linkstatic = True,
+        deps = [
+            ":" + name + "_entry",
+            "//third_party:gtest",
+        ],
+    )
+    native.cc_binary(
+        name = name + "_fuzzer",
+        testonly = True,
+        linkopts = ["-fsanitize=fuzzer"],
+        linkstatic = True,
+        tags = ["manual"],
+        deps = [":" + name + "_entry"],
+    )

@@ -1,0 +1,112 @@
+// Another daemon sends any packets, with or without the right key.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tests/fuzz/core_harness.h"
+
+namespace ferry::fuzz {
+namespace {
+
+constexpr uint32_t kMaxSteps = 64;
+
+std::vector<std::byte> MakePacket(FuzzInput& input) {
+  daemon::PacketHeader header{};
+  header.magic = daemon::kPacketMagic;
+  header.version = daemon::kPacketVersion;
+  header.kind = static_cast<uint8_t>(1 + input.Below(8));
+  header.key = kReceiveKey;
+  header.job_key = kJobKey;
+  header.source_node = 1;
+  header.source = kFarRank;
+  header.destination = input.Below(2);
+  constexpr uint32_t kBodies[] = {0,
+                                  8,
+                                  sizeof(daemon::WireRts),
+                                  sizeof(daemon::WireCredit),
+                                  sizeof(daemon::WireResult),
+                                  sizeof(daemon::WirePull),
+                                  sizeof(daemon::WireBlock),
+                                  8192};
+  std::vector<std::byte> body(kBodies[input.Below(8)]);
+  const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), 48));
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(body.data()));
+  header.body_bytes = static_cast<uint32_t>(body.size());
+  header.size_bytes = body.size();
+  input.Spoil(&header);
+  std::vector<std::byte> packet(sizeof(header) + body.size());
+  std::memcpy(packet.data(), &header, sizeof(header));
+  std::copy(body.begin(), body.end(), packet.begin() + sizeof(header));
+  packet.resize(input.Below(32) == 0 ? input.Below(128) % (packet.size() + 1) : packet.size());
+  return packet;
+}
+
+// Rank 0 offers what the packets may ask for, and pulls what they offer.
+void PushHonestCommand(FuzzInput& input, CoreHarness& core) {
+  shm::Descriptor command{};
+  command.destination = kFarRank;
+  command.size_bytes = 9000;
+  const uint32_t request = 1 + input.Below(kRequests - 1);
+  if (input.Below(2) == 0) {
+    command.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
+    const bool in_heap = input.Below(2) == 0;
+    command.flags = in_heap ? 0 : shm::kFlagSourcePrivate;
+    const shm::RemoteRts rts{request, 1, 0, {in_heap ? 1U : 0U, 0, 64}};
+    std::memcpy(command.payload, &rts, sizeof(rts));
+  } else {
+    shm::TransferLayout transfer{};
+    transfer.state = static_cast<uint32_t>(shm::TransferState::kMatched);
+    transfer.generation = 1;
+    transfer.source_rank = kFarRank;
+    transfer.destination = {1, 0, 0};
+    transfer.size_bytes = input.Take<uint16_t>();
+    transfer.remote_key = core.LastOffer();
+    std::memcpy(core.transfer(request), &transfer, sizeof(transfer));
+    command.kind = static_cast<uint8_t>(shm::DescriptorKind::kPull);
+    const shm::PullCommand pull{request, 1, {}};
+    std::memcpy(command.payload, &pull, sizeof(pull));
+  }
+  core.PushCommand(command);
+}
+
+void Step(FuzzInput& input, CoreHarness& core) {
+  switch (input.Below(8)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      core.Receive(MakePacket(input));
+      break;
+    case 4:
+      PushHonestCommand(input, core);
+      break;
+    case 5:
+      if (input.Below(16) == 0) {
+        core.EndFarRank();
+      }
+      break;
+    default:
+      core.Turn();
+      break;
+  }
+}
+
+}  // namespace
+}  // namespace ferry::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace ferry::fuzz;
+  FuzzInput input(data, size);
+  CoreHarness core;
+  for (uint32_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
+    Step(input, core);
+  }
+  core.Turn();
+  core.Turn();
+  if (!core.ended().empty()) {
+    abort();  // no packet makes a rank guilty
+  }
+  core.RemoveAll();
+  return 0;
+}
