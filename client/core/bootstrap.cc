@@ -11,6 +11,9 @@
 namespace ferry::client {
 namespace {
 
+constexpr int kReasonTries = 200;
+constexpr useconds_t kReasonPauseUs = 1000;
+
 Status CheckJob(const config::Options& options) {
   if (options.size == 0 || options.job_id.empty()) {
     return {
@@ -198,6 +201,11 @@ Status Client::Health() const {
     return {};
   }
   Status reason = watcher_->reason();
+  // The daemon poisons first, and says why a moment later.
+  for (int n = 0; code == ErrorCode::kCorrupt && reason.ok() && n < kReasonTries; ++n) {
+    usleep(kReasonPauseUs);
+    reason = watcher_->reason();
+  }
   if (!reason.ok()) {
     return reason;
   }

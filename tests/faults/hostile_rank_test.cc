@@ -77,6 +77,34 @@ TEST(HostileRankTest, ItsPeersAreToldAndGoOnWithEachOther) {
   EXPECT_EQ(daemon.Stop(), "");
 }
 
+struct Mistake {
+  const char* mode;
+  const char* words;
+};
+
+class MistakenRankTest : public testing::TestWithParam<Mistake> {};
+
+TEST_P(MistakenRankTest, IsToldWhatWasFoundAndEndsAlone) {
+  DaemonForTest daemon;
+  const Outcome outcome = RunBeside(daemon, GetParam().mode, 0);
+  ExpectOtherJobUnharmed(outcome);
+  const std::string all = outcome.hostile.out + outcome.hostile.err;
+  EXPECT_THAT(ErrorsIn(outcome.hostile.out), SizeIs(3)) << all;
+  EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 0: error 24 ")) << all;
+  EXPECT_THAT(outcome.hostile.out, HasSubstr(GetParam().words)) << all;
+  EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 1: error 14 ")) << all;
+  EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 2: error 14 ")) << all;
+  EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 1: pair all right")) << all;
+  EXPECT_THAT(outcome.hostile.out, HasSubstr("rank 2: pair all right")) << all;
+  EXPECT_EQ(daemon.Stop(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, MistakenRankTest,
+    testing::Values(Mistake{"command", "a command of kind 1 goes to rank 2, which is on no other"},
+                    Mistake{"cycle", "the match table has a cycle at entry"}),
+    [](const auto& info) { return std::string(info.param.mode); });
+
 // All of a node's inboxes: no exchange of that job is safe any more, but each rank of it ends with
 // an error, and the daemon and the other job do not notice.
 TEST(HostileRankTest, ThatReachesItsPeersInboxesEndsItsOwnJobOnly) {
@@ -85,6 +113,11 @@ TEST(HostileRankTest, ThatReachesItsPeersInboxesEndsItsOwnJobOnly) {
     const Outcome outcome = RunBeside(daemon, "all", seed);
     ExpectOtherJobUnharmed(outcome);
     EXPECT_LT(outcome.told_ms, kAllowedMs);
+    for (const std::string rank : {"rank 1: ", "rank 2: "}) {
+      EXPECT_THAT(outcome.hostile.out,
+                  testing::AnyOf(HasSubstr(rank + "error "), HasSubstr(rank + "pair all right")))
+          << outcome.hostile.out << outcome.hostile.err;
+    }
     EXPECT_THAT(outcome.hostile.err, testing::Not(HasSubstr("SIGSEGV")))
         << outcome.hostile.out << outcome.hostile.err;
   }

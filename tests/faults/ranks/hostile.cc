@@ -2,8 +2,10 @@
 // and wait for word from it.
 //
 //   hostile own|all SEED
+//   hostile command|cycle
 //
 // own: its session, its inbox, its lanes in its peers' inboxes; all: their whole inboxes, too.
+// command: only one wrong command to its daemon; cycle: only its match table bites its tail.
 // Peers say "rank R: error CODE at NS: text" when what they expect of rank 0 fails, and "pair all
 // right" once they have exchanged more messages afterwards.
 #include <fcntl.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -22,7 +25,9 @@
 
 #include "ferry/ferry.h"
 #include "shm/atomic.h"
+#include "shm/lane.h"
 #include "shm/layout/inbox_layout.h"
+#include "shm/layout/match_layout.h"
 #include "shm/layout/session_layout.h"
 #include "tests/e2e/ranks/check.h"
 #include "tests/faults/ranks/say.h"
@@ -65,14 +70,38 @@ std::vector<Area> Mapped(const std::string& name) {
   return areas;
 }
 
+// What wakes the daemon: the first event descriptor that this process got. (A later one ends the
+// library's own watcher.)
+class Doorbell {
+ public:
+  explicit Doorbell(shm::SessionLayout* session) : wake_(&session->daemon_wake) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry, ignored) == "anon_inode:[eventfd]") {
+        fd_ = std::min(fd_, std::stoi(entry.path().filename()));
+      }
+    }
+  }
+  void Ring() {
+    shm::FetchOr(wake_->activity[0], ~uint64_t{0}, std::memory_order_seq_cst);
+    const uint64_t one = 1;
+    (void)!write(fd_, &one, sizeof(one));
+  }
+
+ private:
+  shm::WakeLayout* wake_;
+  int fd_ = INT_MAX;
+};
+
 class Scribbler {
  public:
-  Scribbler(bool everything, uint64_t seed) : seed_(seed) {
+  Scribbler(bool everything, uint64_t seed)
+      : seed_(seed),
+        daemon_(reinterpret_cast<shm::SessionLayout*>(Mapped("ferry-session").at(0).base)) {
     const Area session = Mapped("ferry-session").at(0);
     areas_.push_back(session);
     areas_.push_back({session.base, 16'384});
     areas_.push_back({session.base + offsetof(shm::SessionLayout, to_daemon), 20'480});
-    daemon_wake_ = &reinterpret_cast<shm::SessionLayout*>(session.base)->daemon_wake;
     for (const Area& inbox : Mapped("ferry-inbox")) {
       auto* layout = reinterpret_cast<shm::InboxLayout*>(inbox.base);
       const bool own = layout->header.rank == static_cast<uint32_t>(ferry_rank());
@@ -84,12 +113,6 @@ class Scribbler {
       areas_.push_back({lane, 20'480});
       if (!own) {
         peers_.push_back(&layout->wake);
-      }
-    }
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code ignored;
-      if (std::filesystem::read_symlink(entry, ignored) == "anon_inode:[eventfd]") {
-        doorbells_.push_back(std::stoi(entry.path().filename()));
       }
     }
   }
@@ -119,11 +142,7 @@ class Scribbler {
   }
   // Nobody sleeps through it.
   void WakeAll() {
-    shm::FetchOr(daemon_wake_->activity[0], ~uint64_t{0}, std::memory_order_seq_cst);
-    for (const int doorbell : doorbells_) {
-      const uint64_t one = 1;
-      (void)!write(doorbell, &one, sizeof(one));
-    }
+    daemon_.Ring();
     for (shm::WakeLayout* wake : peers_) {
       shm::FetchOr(wake->activity[0], 1, std::memory_order_seq_cst);
       shm::FetchAdd(wake->sequence, 1, std::memory_order_seq_cst);
@@ -133,9 +152,8 @@ class Scribbler {
 
   uint64_t seed_;
   std::vector<Area> areas_;
-  shm::WakeLayout* daemon_wake_ = nullptr;
+  Doorbell daemon_;
   std::vector<shm::WakeLayout*> peers_;
-  std::vector<int> doorbells_;
 };
 
 [[noreturn]] void BeHostile(bool everything, uint64_t seed) {
@@ -146,6 +164,37 @@ class Scribbler {
   std::fflush(stdout);
   usleep(kLingerNs / 1000);  // alive: the daemon must end it by itself
   std::_Exit(9);
+}
+
+// Makes one mistake, and waits for what comes of it.
+[[noreturn]] void BeWrong(bool in_command) {
+  char byte = 0;
+  ferry_request request{};
+  StopOnError(ferry_irecv(&byte, 1, 1, kFromHostile, &request));
+  auto* session = reinterpret_cast<shm::SessionLayout*>(Mapped("ferry-session").at(0).base);
+  if (in_command) {
+    shm::Descriptor command{};
+    command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+    command.destination = 2;  // which is here, and no business of the daemon's
+    command.size_bytes = uint64_t{1} << 40;
+    shm::LaneProducer(&session->to_daemon).TryPush(command);
+    Doorbell(session).Ring();
+  } else {
+    auto* table = reinterpret_cast<shm::MatchTableLayout*>(
+        reinterpret_cast<uint8_t*>(session) +
+        shm::SessionMatchOffset(session->header.request_limit));
+    auto* entries = reinterpret_cast<shm::MatchEntry*>(table + 1);
+    for (uint32_t entry = 1; entry < table->fresh; ++entry) {
+      entries[entry].tag = 0;  // no longer what it was posted for, but in the same chain
+      entries[entry].next[0] = entry;
+    }
+  }
+  Say("under way");
+  (void)ferry_barrier();
+  ferry_status status{};
+  const int code = ferry_wait(&request, &status);
+  StopOnError(code != FERRY_SUCCESS ? code : status.error);
+  std::_Exit(1);
 }
 
 // ---- The others
@@ -160,16 +209,19 @@ void Report(int code) {
 
 class Neighbour {
  public:
+  // Before anything is wrong.
+  void WarmUp() {
+    for (; round_ < 3; ++round_) {
+      Exchange();
+    }
+    Say("under way");
+  }
   void Run() {
     StopOnError(ferry_irecv(from_hostile_.data(), kLargest, 0, kFromHostile, &receive_));
     StopOnError(ferry_isend(to_hostile_.data(), kLargest, 0, kFromHostile, &send_));
-    for (long round = 0;; ++round) {
-      if (Exchange(round)) {
-        break;
-      }
-      if (round == 2) {
-        Say("under way");
-      }
+    waits_ = true;
+    while (!Exchange()) {
+      ++round_;
     }
     Say("pair all right");
     std::fflush(stdout);
@@ -178,10 +230,10 @@ class Neighbour {
 
  private:
   // The last four bytes of each message say whether its sender has seen enough.
-  bool Exchange(long round) {
+  bool Exchange() {
     const int partner = ferry_rank() % 2 == 1 ? ferry_rank() + 1 : ferry_rank() - 1;
-    const size_t size = kSizes[static_cast<size_t>(round) % std::size(kSizes)];
-    const uint64_t number = static_cast<uint64_t>(round);
+    const size_t size = kSizes[static_cast<size_t>(round_) % std::size(kSizes)];
+    const uint64_t number = static_cast<uint64_t>(round_);
     const int32_t mine = SeenEnough() ? 1 : 0;
     int32_t theirs = 0;
     ferry::ranks::Fill(out_.data(), size, number);
@@ -197,7 +249,7 @@ class Neighbour {
     return mine != 0 && theirs != 0;
   }
   bool SeenEnough() {
-    if (!failed_) {
+    if (waits_ && !failed_) {
       int done = 0;
       ferry_status status{};
       const int code = ferry_test(&receive_, &done, &status);
@@ -215,6 +267,8 @@ class Neighbour {
   std::vector<uint8_t> out_ = std::vector<uint8_t>(kLargest + 4);
   ferry_request receive_{};
   ferry_request send_{};
+  long round_ = 0;
+  bool waits_ = false;
   bool failed_ = false;
   long afterwards_ = 0;
 };
@@ -222,12 +276,19 @@ class Neighbour {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool everything = argc > 1 && std::string(argv[1]) == "all";
   const uint64_t seed = argc > 2 ? std::stoull(argv[2]) : 1;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
-  CHECK_OK(ferry_barrier());
-  if (ferry_rank() == 0) {
-    BeHostile(everything, seed);
+  const std::string mode = argc > 1 ? argv[1] : "own";
+  if (ferry_rank() == 0 && (mode == "command" || mode == "cycle")) {
+    BeWrong(mode == "command");
   }
-  Neighbour().Run();
+  Neighbour neighbour;
+  if (ferry_rank() != 0) {
+    neighbour.WarmUp();
+  }
+  (void)ferry_barrier();  // a rank that was wrong may be gone
+  if (ferry_rank() == 0) {
+    BeHostile(mode == "all", seed);
+  }
+  neighbour.Run();
 }
