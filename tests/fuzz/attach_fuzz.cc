@@ -18,6 +18,8 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
+#include "daemon/control/launchers.h"
+#include "daemon/control/packet_socket.h"
 #include "engine/session_view.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_data_plane.h"
@@ -59,7 +61,7 @@ class AttachFuzz {
  public:
   AttachFuzz() : registry_(context_, plane_, RegistryLimits{1024, 4, 20'000}) {
     registry_.set_links(&links_);
-    server_ = std::make_unique<AttachServer>(context_, registry_, 20'000, 8);
+    server_ = std::make_unique<AttachServer>(context_, registry_, launchers_, 20'000, 8);
     unlink(SocketPath().c_str());
     JobSpec spec;
     spec.id = "job";
@@ -67,7 +69,7 @@ class AttachFuzz {
     spec.owner = geteuid();
     spec.node_addresses = {"127.0.0.1:1"};
     spec.node_of_rank = {0, 0};
-    if (!server_->Listen(SocketPath()).ok() || !registry_.CreateJob(spec).ok()) {
+    if (!server_->Listen(SocketPath(), true).ok() || !registry_.CreateJob(spec).ok()) {
       abort();
     }
     for (UniqueFd& client : clients_) {
@@ -215,6 +217,7 @@ class AttachFuzz {
   FakeDataPlane plane_;
   NoLinks links_;
   JobRegistry registry_;
+  Launchers launchers_{registry_};
   std::unique_ptr<AttachServer> server_;
   UniqueFd clients_[2];
   std::vector<UniqueFd> fds_;
