@@ -96,11 +96,15 @@ template <typename Request, typename Reply, typename Method>
 void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
                      std::function<void(const Status&, const Reply&)> done) {
   struct State {
+    LinkPtr link;
+    std::function<void(const Status&, const Reply&)> done;
     grpc::ClientContext context;
     Request request;
     Reply reply;
   };
   auto state = std::make_shared<State>();
+  state->link = link;
+  state->done = std::move(done);
   state->request = request;
   state->context.set_deadline(std::chrono::system_clock::now() +
                               std::chrono::milliseconds(timing_.peer_timeout_ms));
@@ -113,9 +117,13 @@ void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
   }
   (link->stub->async()->*method)(
       &state->context, &state->request, &state->reply,
-      [this, link, state, done = std::move(done)](const grpc::Status& status) {
-        loop_.Post([state, done, answer = FromGrpc(status)] { done(answer, state->reply); });
-        Forget(&state->context);
+      [this, state](const grpc::Status& status) mutable {
+        // All of it goes to the control thread, where it ends: the last owner of a channel must not
+        // let it go on gRPC's thread, which would wait for itself.
+        loop_.Post([this, state = std::move(state), answer = FromGrpc(status)] {
+          state->done(answer, state->reply);
+          Forget(&state->context);
+        });
       });
 }
 
