@@ -150,6 +150,10 @@ Status ApplyToml(const std::string& path, Options* options) {
   if (!file || ferror(file.get())) {
     return {ErrorCode::kConfiguration, StatusFromErrno(errno, "cannot read " + path).message()};
   }
+  if (text.empty()) {  // more likely cut short than meant so
+    return {ErrorCode::kConfiguration,
+            "cannot use " + path + ": the file is empty; to read no file, leave config_file empty"};
+  }
   return ApplyTomlText(text, path, options);
 }
 

@@ -12,7 +12,7 @@
 
 namespace ferry::config {
 
-// Reads the file at `path` into `options`.
+// Reads the file at `path` into `options`. An empty one is an error.
 Status ApplyToml(const std::string& path, Options* options);
 
 // The same for text already read; `path` is for messages.

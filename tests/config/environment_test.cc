@@ -54,6 +54,20 @@ TEST(EnvironmentTest, NamesTheMalformedVariable) {
             "integer from 1048576 to 1099511627776 (bytes)");
 }
 
+TEST(EnvironmentTest, NamesTheVariableThatIsOutOfRange) {
+  Options options;
+  EXPECT_EQ(ApplyEnvironment(Environment({"FERRY_COPY_WORKERS=65"}).get(), &options).message(),
+            "environment variable FERRY_COPY_WORKERS: copy_workers cannot be \"65\": it must be an "
+            "integer from 0 to 64 (threads)");
+}
+
+TEST(EnvironmentTest, SuggestsTheNearestVariable) {
+  Options options;
+  EXPECT_EQ(ApplyEnvironment(Environment({"FERRY_LOG_LEVLE=info"}).get(), &options).message(),
+            "environment variable FERRY_LOG_LEVLE: unknown option \"log_levle\"; did you mean "
+            "log_level?");
+}
+
 TEST(EnvironmentTest, RejectsUnknownVariables) {
   for (const char* entry : {"FERRY_LOG_LEVLE=info", "FERRY_log_level=info", "FERRY_=1"}) {
     Options options;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -9,6 +11,7 @@
 namespace ferry::config {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -101,6 +104,47 @@ TEST(TomlLoaderTest, SaysWhyAFileCannotBeRead) {
             "cannot read " + directory + "/none.toml: No such file or directory");
   EXPECT_EQ(ApplyToml(directory, &options).message(),
             "cannot read " + directory + ": Is a directory");
+}
+
+TEST(TomlLoaderTest, RejectsAnEmptyFile) {
+  const std::string path = testing::TempDir() + "/empty.toml";
+  std::ofstream file(path);
+  Options options;
+  EXPECT_EQ(ApplyToml(path, &options).message(),
+            "cannot use " + path + ": the file is empty; to read no file, leave config_file empty");
+  file << "# nothing is set\n" << std::flush;
+  EXPECT_TRUE(ApplyToml(path, &options).ok());
+}
+
+TEST(TomlLoaderTest, RejectsAFileThatItMayNotRead) {
+  const std::string path = testing::TempDir() + "/secret.toml";
+  std::ofstream(path) << "max_ranks = 99\n";
+  chmod(path.c_str(), 0);
+  const uid_t user = geteuid();
+  if (user == 0 && seteuid(65534) != 0) {  // root may read everything
+    GTEST_SKIP() << "cannot become another user here";
+  }
+  Options options;
+  const Status status = ApplyToml(path, &options);
+  ASSERT_EQ(seteuid(user), 0);
+  EXPECT_EQ(status.message(), "cannot read " + path + ": Permission denied");
+}
+
+TEST(TomlLoaderTest, RejectsWhatIsNoUtf8) {
+  EXPECT_EQ(ErrorOf("max_ranks = 99\nlog_level = \"\xff\xfe\"\n"),
+            "f.toml:2: Encountered invalid utf-8 sequence");
+  EXPECT_THAT(ErrorOf(std::string("\x89PNG\r\n\x1a\n\0\0", 10)), StartsWith("f.toml:1: "));
+}
+
+TEST(TomlLoaderTest, RejectsAnOptionThatIsSetTwice) {
+  EXPECT_THAT(
+      ErrorOf("log_level = \"info\"\nmax_ranks = 9\nlog_level = \"info\"\n"),
+      AllOf(StartsWith("f.toml:3: "), HasSubstr("cannot redefine"), HasSubstr("'log_level'")));
+}
+
+TEST(TomlLoaderTest, RejectsANumberThatFitsNoWord) {
+  EXPECT_THAT(ErrorOf("max_ranks = 99999999999999999999\n"),
+              AllOf(StartsWith("f.toml:1: "), HasSubstr("not representable in 64 bits")));
 }
 
 TEST(TomlLoaderTest, ReadsAFile) {

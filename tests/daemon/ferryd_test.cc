@@ -2,7 +2,10 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -53,7 +56,7 @@ TEST_F(FerrydTest, ReadsItsConfigurationFile) {
 TEST_F(FerrydTest, SigtermStopsItAndLeavesNothing) {
   FerrydProcess daemon(Path("run"), {});
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
-  daemon.Signal(SIGHUP);  // ignored
+  daemon.Signal(SIGHUP);  // ends nothing
   daemon.Signal(SIGTERM);
   EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
@@ -139,11 +142,30 @@ TEST_F(FerrydTest, TheRealOneServesAndStops) {
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
+TEST_F(FerrydTest, TheRealOneRefusesAPortOfTheDataPlaneThatIsInUse) {
+  const int other = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(other, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(other, 1), 0);
+  ASSERT_EQ(getsockname(other, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  FerrydProcess daemon(Path("run"), {"--fabric_port=" + port}, FerrydProcess::kReal);
+  EXPECT_FALSE(daemon.WaitUntilReady());
+  EXPECT_EQ(daemon.Wait(), 1);
+  EXPECT_NE(daemon.Errors().find("port " + port + " of 127.0.0.1 is in use"), std::string::npos)
+      << daemon.Errors();
+  close(other);
+}
+
 TEST_F(FerrydTest, TheRealOneRefusesAProviderThatIsNotThere) {
   FerrydProcess daemon(Path("run"), {"--provider=nosuch"}, FerrydProcess::kReal);
   EXPECT_FALSE(daemon.WaitUntilReady());
   EXPECT_EQ(daemon.Wait(), 1);
-  EXPECT_NE(daemon.Errors().find("nosuch"), std::string::npos) << daemon.Errors();
+  EXPECT_NE(daemon.Errors().find("'nosuch' is not available; available here: "), std::string::npos)
+      << daemon.Errors();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
