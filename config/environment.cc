@@ -18,11 +18,6 @@ std::string OptionName(std::string_view variable) {
   return name;
 }
 
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
-}
-
 }  // namespace
 
 std::string DefaultRunDirectory(const char* const* environment) {
@@ -34,6 +29,11 @@ std::string DefaultRunDirectory(const char* const* environment) {
     return std::string(*runtime) + "/ferry";
   }
   return "/tmp/ferry-" + std::to_string(geteuid());
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
 }
 
 const char* const* ProcessEnvironment() { return environ; }

@@ -30,6 +30,9 @@ std::optional<std::string_view> FindVariable(const char* const* environment, std
 // The entries that are none of Ferry's: what a launcher passes on beside EnvironmentFor.
 std::vector<std::string> ForeignEnvironment(const char* const* environment);
 
+// This host's name; "localhost" if the kernel tells none.
+std::string HostName();
+
 // Reads every FERRY_* variable of `environment` into `options`; one that belongs to no option is an
 // error, because it is more likely a typing mistake than meant for somebody else.
 Status ApplyEnvironment(const char* const* environment, Options* options);

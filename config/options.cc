@@ -5,6 +5,7 @@
 #include <charconv>
 #include <numeric>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace ferry::config {
@@ -67,9 +68,17 @@ constexpr Option kTable[] = {
            "Port of the data plane; 0 takes a free one."),
     Text(Group::kNetwork, "control_address", &Options::control_address, 1, 255,
          "Local address on which other daemons reach this one's control plane. Only a "
-         "loopback address may speak without TLS."),
+         "loopback address may do without TLS; with it, a host name will do too."),
     Number(Group::kNetwork, "control_port", &Options::control_port, "", 0, 65535,
            "Port of the control plane; 0 takes a free one."),
+    Text(Group::kNetwork, "tls_ca_file", &Options::tls_ca_file, 0, kPathMax,
+         "PEM file of the authorities whose certificates other daemons must have. Set all three of "
+         "these files, and daemons speak TLS; set none, and they do not. SIGHUP reads them anew."),
+    Text(Group::kNetwork, "tls_cert_file", &Options::tls_cert_file, 0, kPathMax,
+         "PEM file of this node's certificate, followed by those that link it to its authority. It "
+         "must be valid for the host by which jobs name this node, and for client and server."),
+    Text(Group::kNetwork, "tls_key_file", &Options::tls_key_file, 0, kPathMax,
+         "PEM file of the certificate's private key, without passphrase, mode 0600 or 0400."),
 
     Number(Group::kLimits, "max_local_ranks", &Options::max_local_ranks, "ranks", 1, 1024,
            "How many ranks one daemon serves at a time."),
@@ -203,6 +212,25 @@ Status BadValue(const Option& option, std::string_view text, std::string_view wh
 
 Status Conflict(std::string message) { return {ErrorCode::kConfiguration, std::move(message)}; }
 
+// All or none: half of TLS would be none.
+Status CheckTlsFiles(const Options& options) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"tls_ca_file", options.tls_ca_file},
+      {"tls_cert_file", options.tls_cert_file},
+      {"tls_key_file", options.tls_key_file}};
+  std::string missing;
+  size_t set = 0;
+  for (const auto& [name, path] : files) {
+    set += path.empty() ? 0 : 1;
+    missing += path.empty() ? (missing.empty() ? "" : " and ") + std::string(name) : "";
+  }
+  if (set == 0 || missing.empty()) {
+    return {};
+  }
+  return Conflict("TLS needs tls_ca_file, tls_cert_file and tls_key_file, all three: " + missing +
+                  (set == 1 ? " are" : " is") + " missing");
+}
+
 }  // namespace
 
 std::span<const Option> OptionTable() { return kTable; }
@@ -319,7 +347,7 @@ Status CheckOptions(const Options& options) {
                     std::to_string(options.heartbeat_interval_ms) +
                     "), or one late greeting declares a peer dead");
   }
-  return {};
+  return CheckTlsFiles(options);
 }
 
 }  // namespace ferry::config

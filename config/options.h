@@ -37,6 +37,9 @@ struct Options {
   uint64_t fabric_port = 0;
   std::string control_address = "127.0.0.1";
   uint64_t control_port = 0;
+  std::string tls_ca_file;
+  std::string tls_cert_file;
+  std::string tls_key_file;
 
   // Limits.
   uint64_t max_local_ranks = 64;

@@ -176,9 +176,9 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
   auto server = ControlServer::Start(options, *parts->data_plane, std::move(parts->gpus));
   FERRY_RETURN_IF_ERROR(server.status());
   relay.Attach(server->get());
-  (*server)->HandleSignals([] {
+  (*server)->HandleSignals([&server = **server] {
     ServiceManager::Reloading();
-    spdlog::info("SIGHUP: nothing to read anew; restart ferryd for its options");
+    server.ReloadTls();
     ServiceManager::Ready("serves");
   });
   signals_blocked.reset();

@@ -28,6 +28,7 @@
 #include "daemon/control/peer_service.h"
 #include "daemon/control/run_directory.h"
 #include "daemon/control/secrets.h"
+#include "daemon/control/tls_credentials.h"
 #include "daemon/control/watchdog.h"
 
 namespace ferry::daemon {
@@ -48,6 +49,14 @@ bool ServesAll(const config::Options& options) {
   return options.users == "all" || (options.users == "auto" && geteuid() == 0);
 }
 
+// Null where daemons are to speak without TLS.
+StatusOr<std::unique_ptr<TlsCredentials>> LoadTlsCredentials(const config::Options& options) {
+  if (options.tls_cert_file.empty()) {
+    return std::unique_ptr<TlsCredentials>();
+  }
+  return TlsCredentials::Load({options.tls_ca_file, options.tls_cert_file, options.tls_key_file});
+}
+
 void LogFromGrpc(gpr_log_func_args* line) {
   const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
   spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "grpc: {}", line->message);
@@ -66,12 +75,14 @@ class PrivateFiles {
 }  // namespace
 
 struct ControlServer::Parts {
-  Parts(const config::Options& options, DataPlane& data_plane, RunDirectory directory)
+  Parts(const config::Options& options, DataPlane& data_plane, RunDirectory directory,
+        std::unique_ptr<TlsCredentials> tls_credentials)
       : options(options),
         data_plane(data_plane),
         directory(std::move(directory)),
+        tls(std::move(tls_credentials)),
         registry(loop.context(), data_plane, LimitsFrom(options)),
-        links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}),
+        links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
         launchers(registry),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms,
                options.max_local_ranks + kStrayConnections),
@@ -100,6 +111,7 @@ struct ControlServer::Parts {
   const config::Options options;
   DataPlane& data_plane;
   RunDirectory directory;
+  const std::unique_ptr<TlsCredentials> tls;  // null without
   ControlLoop loop;
   ChangeSignal changes;
   JobRegistry registry;
@@ -128,14 +140,19 @@ struct ControlServer::Parts {
 // ---- Start ----
 
 Status ControlServer::Parts::StartPeerServer() {
-  FERRY_RETURN_IF_ERROR(CheckLoopback(options.control_address));
+  if (tls == nullptr) {
+    FERRY_RETURN_IF_ERROR(CheckLoopback(options.control_address));
+  } else {
+    spdlog::info("TLS between daemons: {}", tls->Describe());
+  }
   const HostPort address{options.control_address, static_cast<uint16_t>(options.control_port)};
   FERRY_RETURN_IF_ERROR(ProbeListen(address, "control_port"));
   grpc::ServerBuilder builder;
   // gRPC would share the port with whoever else asks for it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   int port = 0;
-  builder.AddListeningPort(address.Text(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(
+      address.Text(), tls == nullptr ? grpc::InsecureServerCredentials() : tls->ForServer(), &port);
   builder.RegisterService(&peer_service);
   peer_server = builder.BuildAndStart();
   if (peer_server == nullptr || port == 0) {
@@ -193,6 +210,8 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     const config::Options& options, DataPlane& data_plane,
     std::function<std::vector<control::GpuStatus>()> gpus) {
   gpr_set_log_function(LogFromGrpc);
+  auto tls = LoadTlsCredentials(options);
+  FERRY_RETURN_IF_ERROR(tls.status());
   StatusOr<RunDirectory> directory = RunDirectory::Open(options.run_directory, ServesAll(options));
   FERRY_RETURN_IF_ERROR(directory.status());
   if (ServesAll(options) && !directory->IsOpenToAll()) {
@@ -203,8 +222,8 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     }
     spdlog::warn("{}", closed);
   }
-  std::unique_ptr<ControlServer> server(
-      new ControlServer(std::make_unique<Parts>(options, data_plane, std::move(*directory))));
+  std::unique_ptr<ControlServer> server(new ControlServer(
+      std::make_unique<Parts>(options, data_plane, std::move(*directory), std::move(*tls))));
   Parts& parts = *server->parts_;
   parts.admin_service.emplace(
       AdminContext{parts.loop, parts.registry, parts.links, data_plane, parts.changes,
@@ -262,6 +281,17 @@ void ControlServer::HandleSignals(std::function<void()> on_hangup) {
     }
   }
   parts_->WaitForSignal();
+}
+
+void ControlServer::ReloadTls() {
+  TlsCredentials* const tls = parts_->tls.get();
+  if (tls == nullptr) {
+    return spdlog::info("reload: no TLS files to read; restart ferryd for its options");
+  }
+  if (const Status status = tls->Reload(); !status.ok()) {
+    return spdlog::error("reload: the TLS files read before stay in use: {}", status.message());
+  }
+  spdlog::info("reload: new connections use the TLS files as they are now: {}", tls->Describe());
 }
 
 // ---- Watchdog ----

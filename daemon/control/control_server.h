@@ -21,8 +21,8 @@ class ControlServer {
  public:
   // `data_plane` must outlive it. `gpus` lists the GPUs for ferryctl, from any thread; it may be
   // null. Errors: kRunDirectory, kAlreadyExists (another daemon there, or the port in use),
-  // kPermissionDenied (a control address that is not loopback), kInvalidArgument (one that is not
-  // ours), kSystem.
+  // kPermissionDenied (a control address that is not loopback, without TLS), kInvalidArgument (one
+  // that is not ours), kConfiguration (the TLS files: see tls_files.h), kSystem.
   static StatusOr<std::unique_ptr<ControlServer>> Start(
       const config::Options& options, DataPlane& data_plane,
       std::function<std::vector<control::GpuStatus>()> gpus);
@@ -31,6 +31,9 @@ class ControlServer {
   // SIGTERM and SIGINT call RequestStop, a second one with `now`; SIGHUP calls `on_hangup`, on the
   // control loop, which may be empty. At most one ControlServer of a process may do so.
   void HandleSignals(std::function<void()> on_hangup);
+  // Reads the TLS files anew, for connections made from now on, and logs how that went. A bad file
+  // leaves those read before in use. Blocks for the files.
+  void ReloadTls();
   // Calls `alive`, on the control loop, every `interval_ns` (not 0) in which both the control loop
   // and the progress thread have turned, with a line on what the daemon serves. Once only.
   void StartWatchdog(uint64_t interval_ns, std::function<void(const std::string& status)> alive);

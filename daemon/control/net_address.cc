@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +17,7 @@ namespace {
 constexpr uint32_t kLoopbackNet = 127;
 
 // Where "localhost" stands for its first address; AF_UNSPEC for what is no numeric address.
-sockaddr_storage SocketAddress(const std::string& host, uint16_t port, socklen_t* size) {
+sockaddr_storage NumericAddress(const std::string& host, uint16_t port, socklen_t* size) {
   sockaddr_storage storage{};
   auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
@@ -43,6 +44,23 @@ bool IsLoopback(const sockaddr_storage& address) {
   }
   return address.ss_family == AF_INET6 &&
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+// The first address of a name.
+Status LookUp(const HostPort& address, sockaddr_storage* storage, socklen_t* size) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(address.port);
+  if (const int error = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
+    return {ErrorCode::kInvalidArgument,
+            "cannot listen at " + address.Text() + ": " + gai_strerror(error)};
+  }
+  *size = found->ai_addrlen;
+  memcpy(storage, found->ai_addr, *size);
+  freeaddrinfo(found);
+  return {};
 }
 
 }  // namespace
@@ -75,17 +93,21 @@ StatusOr<HostPort> ParseHostPort(const std::string& text) {
 
 Status CheckLoopback(const std::string& host) {
   socklen_t size = 0;
-  if (IsLoopback(SocketAddress(host, 0, &size))) {
+  if (IsLoopback(NumericAddress(host, 0, &size))) {
     return {};
   }
   return {ErrorCode::kPermissionDenied,
           "the control plane speaks to " + host +
-              " only with TLS, which this release lacks: use a loopback address (127.0.0.1, ::1)"};
+              " only with TLS: set tls_ca_file, tls_cert_file and tls_key_file (`ferryctl certs` "
+              "makes files to try), or use a loopback address (127.0.0.1, ::1)"};
 }
 
 Status ProbeListen(const HostPort& address, const std::string& option) {
   socklen_t size = 0;
-  const sockaddr_storage storage = SocketAddress(address.host, address.port, &size);
+  sockaddr_storage storage = NumericAddress(address.host, address.port, &size);
+  if (storage.ss_family == AF_UNSPEC) {
+    FERRY_RETURN_IF_ERROR(LookUp(address, &storage, &size));
+  }
   const UniqueFd probe(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe.valid()) {
     return StatusFromErrno(errno, option + " " + address.host);

@@ -1,6 +1,6 @@
-// Addresses of the control plane between daemons: "127.0.0.1:4000", "[::1]:4000", "localhost:4000".
+// Addresses of the control plane between daemons: "10.0.0.7:4000", "[::1]:4000", "node7:4000".
 //
-// Any thread; no name service is asked, so nothing blocks.
+// Any thread; only ProbeListen asks the name service, and may block for it.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct HostPort {
 // kInvalidArgument.
 StatusOr<HostPort> ParseHostPort(const std::string& text);
 
-// Until daemons speak TLS, only loopback addresses may be used: kPermissionDenied says so.
+// Without TLS, daemons use only loopback addresses: kPermissionDenied says so.
 Status CheckLoopback(const std::string& host);
 
 // Whether we could listen there (port 0: any): kAlreadyExists (port in use), kInvalidArgument (not
-// an address of this machine). `option` is the option's name, for the message.
+// an address of this machine, or an unknown name). `option` is the port's option, for the message.
 Status ProbeListen(const HostPort& address, const std::string& option);
 
 }  // namespace ferry::daemon

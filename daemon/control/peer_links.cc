@@ -12,6 +12,7 @@
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/net_address.h"
 #include "daemon/control/secrets.h"
+#include "daemon/control/tls_credentials.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {
@@ -31,7 +32,9 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const LinkTiming& timing) {
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const LinkTiming& timing) {
   grpc::ChannelArguments arguments;
   const int interval_ms = static_cast<int>(timing.heartbeat_interval_ms);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, interval_ms);
@@ -40,7 +43,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Lin
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // A connection of its own: a broken one must not be shared with a link made anew.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 // The callee understood the question and will not answer another one of its kind.
@@ -57,19 +60,24 @@ std::string Versions(const control::NodeIdentity& node) {
 
 struct PeerLinks::Link {
   std::string address;
+  std::string host;     // of the address
   uint32_t wanted = 0;  // by how many jobs
   std::unique_ptr<control::Peer::Stub> stub;
+  uint64_t tls_generation = 0;  // of the certificates that the stub uses
   bool up = false;
   bool asking = false;  // a Hello or heartbeat is under way
   NodeContact contact;  // once up
   uint64_t last_heard_ns = 0;
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
+  std::string trouble;               // why the last question had no answer
 };
 
-PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing)
+PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
+                     const TlsCredentials* tls)
     : loop_(loop),
       events_(events),
       timing_(timing),
+      tls_(tls),
       key_secret_(kKeySecretBytes, '\0'),
       timer_(loop.context()) {
   FillRandom({reinterpret_cast<uint8_t*>(key_secret_.data()), key_secret_.size()});
@@ -161,6 +169,21 @@ void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest&
 
 // ---- The life of a link ----
 
+void PeerLinks::Connect(const LinkPtr& link) const {
+  const auto credentials =
+      tls_ == nullptr ? grpc::InsecureChannelCredentials() : tls_->ForPeer(link->host);
+  link->tls_generation = tls_ == nullptr ? 0 : tls_->generation();
+  link->stub = control::Peer::NewStub(MakeChannel(link->address, credentials, timing_));
+}
+
+// Certificates that were read anew serve a link whose connection is not there, or fails. One that
+// works is let be: jobs depend on it, and the peer may not trust the new ones yet.
+void PeerLinks::RefreshConnection(const LinkPtr& link) const {
+  if (tls_ != nullptr && tls_->generation() != link->tls_generation) {
+    Connect(link);
+  }
+}
+
 Status PeerLinks::Acquire(const std::string& address) {
   if (const auto found = links_.find(address); found != links_.end()) {
     ++found->second->wanted;
@@ -171,11 +194,14 @@ Status PeerLinks::Acquire(const std::string& address) {
   }
   const StatusOr<HostPort> parsed = ParseHostPort(address);
   FERRY_RETURN_IF_ERROR(parsed.status());
-  FERRY_RETURN_IF_ERROR(CheckLoopback(parsed->host));
+  if (tls_ == nullptr) {
+    FERRY_RETURN_IF_ERROR(CheckLoopback(parsed->host));
+  }
   auto link = std::make_shared<Link>();
   link->address = address;
+  link->host = parsed->host;
   link->wanted = 1;
-  link->stub = control::Peer::NewStub(MakeChannel(address, timing_));
+  Connect(link);
   links_.emplace(address, link);
   SayHello(link);
   if (!std::exchange(ticking_, true)) {
@@ -198,6 +224,7 @@ bool PeerLinks::IsCurrent(const LinkPtr& link) const {
 
 void PeerLinks::SayHello(const LinkPtr& link) {
   link->asking = true;
+  RefreshConnection(link);
   control::HelloRequest request;
   *request.mutable_from() = self_;
   Call<control::HelloRequest, control::HelloReply>(
@@ -217,10 +244,12 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     if (IsRefusal(answer)) {
       return MarkDown(link, answer);
     }
-    return events_.OnNodeTrouble(link->address, answer);  // until the next tick
+    link->trouble = ExplainConnectionError(answer.message(), tls_);
+    return events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});  // until Tick
   }
   const control::NodeIdentity& peer = reply.from();
   link->up = true;
+  link->trouble.clear();
   link->last_heard_ns = MonotonicNs();
   link->contact.address = link->address;
   link->contact.name = peer.name();
@@ -243,6 +272,8 @@ void PeerLinks::Beat(const LinkPtr& link) {
   link->asking = true;
   if (link->unanswered_since_ns == 0) {
     link->unanswered_since_ns = MonotonicNs();
+  } else {
+    RefreshConnection(link);
   }
   control::HeartbeatRequest request;
   request.set_incarnation(self_.incarnation());
@@ -266,8 +297,10 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
   if (status.ok()) {
     link->last_heard_ns = now_ns;
     link->unanswered_since_ns = 0;
+    link->trouble.clear();
     return;
   }
+  link->trouble = status.message();
   const bool refused = status.code() == ErrorCode::kDaemonDied;  // see CheckAlive
   const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
   if (refused || silent_ms >= timing_.peer_timeout_ms) {
@@ -334,12 +367,32 @@ Status PeerLinks::CheckIdentity(const control::NodeIdentity& peer) const {
   return {};
 }
 
+// Whether a daemon with that certificate may say that it is `peer`.
+Status PeerLinks::CheckCertificate(const control::NodeIdentity& peer,
+                                   const std::string& certificate) const {
+  const StatusOr<CertificateChain> chain = CertificateChain::Parse(certificate);
+  FERRY_RETURN_IF_ERROR(chain.status());
+  const StatusOr<HostPort> address = ParseHostPort(peer.control_address());
+  if (address.ok() && chain->CheckName(address->host).ok()) {
+    return {};
+  }
+  const Status named = chain->CheckName(peer.name());
+  return named.ok() ? named
+                    : Status(named.code(), "the certificate of the daemon of node " + peer.name() +
+                                               " " + named.message() + " nor its control address " +
+                                               peer.control_address());
+}
+
 // Derived, not stored: a stranger that greets us a million times costs no memory.
 uint64_t PeerLinks::ReceiveKey(uint64_t incarnation) const {
   return DeriveKey(key_secret_, "receive key|" + std::to_string(incarnation));
 }
 
-StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request) {
+StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request,
+                                                     const std::string& certificate) {
+  if (tls_ != nullptr) {
+    FERRY_RETURN_IF_ERROR(CheckCertificate(request.from(), certificate));
+  }
   FERRY_RETURN_IF_ERROR(CheckIdentity(request.from()));
   dead_.erase(request.from().incarnation());
   control::HelloReply reply;
@@ -380,6 +433,7 @@ std::vector<control::PeerStatus> PeerLinks::Report() const {
         MonotonicNs() - link->unanswered_since_ns > 2 * timing_.heartbeat_interval_ms * kNsPerMs;
     peer.set_state(!link->up ? "connecting" : silent ? "silent" : "up");
     peer.set_incarnation(link->contact.incarnation);
+    peer.set_trouble(link->trouble);
     if (link->up) {
       peer.set_last_heard_ms((MonotonicNs() - link->last_heard_ns) / kNsPerMs);
     }

@@ -9,6 +9,10 @@
 // Keys of the data plane: we have a receive key for each incarnation and tell it in the answer to
 // its Hello; so a send key comes only with the answer to our own.
 //
+// With TLS (tls_credentials.h) a certificate vouches for both ends: for the daemon that we call,
+// that it is valid for the host in the address; for one that greets us, that it is valid for its
+// node's name or the host of its control address. So a key is told only to a daemon that is known.
+//
 // Thread: the control thread, but for Stop. gRPC's callbacks post to it.
 #pragma once
 
@@ -33,6 +37,8 @@ class ClientContext;
 
 namespace ferry::daemon {
 
+class TlsCredentials;
+
 struct LinkTiming {
   uint64_t heartbeat_interval_ms = 250;
   uint64_t peer_timeout_ms = 2000;
@@ -40,8 +46,8 @@ struct LinkTiming {
 
 class PeerLinks final : public NodeLinks {
  public:
-  // `loop` and `events` must outlive it.
-  PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing);
+  // `loop`, `events` and `tls` must outlive it; `tls` is null where daemons speak without.
+  PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing, const TlsCredentials* tls);
   ~PeerLinks() override;
   // Who we are; before the loop starts.
   void set_self(control::NodeIdentity self) { self_ = std::move(self); }
@@ -61,9 +67,11 @@ class PeerLinks final : public NodeLinks {
                 Done done) override;
 
   // ---- The callee's side, for the service Peer ----
-  // kVersionMismatch (both versions named), kUnsupported (another provider), kInvalidArgument
-  // (ourselves).
-  StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request);
+  // `certificate` is the caller's, in PEM form; empty without TLS. kVersionMismatch (both versions
+  // named), kUnsupported (another provider), kInvalidArgument (ourselves), kPermissionDenied (the
+  // certificate is for others).
+  StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request,
+                                            const std::string& certificate);
   // kDaemonDied for an incarnation that was taken for dead.
   Status CheckAlive(uint64_t incarnation);
 
@@ -80,6 +88,8 @@ class PeerLinks final : public NodeLinks {
   void Call(const LinkPtr& link, Method method, const Request& request,
             std::function<void(const Status&, const Reply&)> done);
   void Forget(grpc::ClientContext* context);
+  void Connect(const LinkPtr& link) const;
+  void RefreshConnection(const LinkPtr& link) const;
 
   void SayHello(const LinkPtr& link);
   void OnHello(const LinkPtr& link, const Status& status, const control::HelloReply& reply);
@@ -88,6 +98,7 @@ class PeerLinks final : public NodeLinks {
   void ReportUp(const LinkPtr& link);
   void MarkDown(const LinkPtr& link, const Status& why);
   Status CheckIdentity(const control::NodeIdentity& peer) const;
+  Status CheckCertificate(const control::NodeIdentity& peer, const std::string& certificate) const;
   uint64_t ReceiveKey(uint64_t incarnation) const;
   bool IsCurrent(const LinkPtr& link) const;
   void TickLater();
@@ -96,6 +107,7 @@ class PeerLinks final : public NodeLinks {
   ControlLoop& loop_;
   NodeEvents& events_;
   const LinkTiming timing_;
+  const TlsCredentials* const tls_;
   control::NodeIdentity self_;
   std::map<std::string, LinkPtr> links_;  // by address
   std::string key_secret_;                // receive keys are derived from it

@@ -1,10 +1,22 @@
 #include "daemon/control/peer_service.h"
 
+#include <grpc/grpc_security_constants.h>
+
+#include <string>
 #include <utility>
 
 #include "daemon/control/grpc_status.h"
 
 namespace ferry::daemon {
+namespace {
+
+// The caller's, which gRPC has checked, in PEM form; empty without TLS.
+std::string CertificateOf(const grpc::CallbackServerContext& context) {
+  const auto found = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  return found.empty() ? "" : std::string(found.front().data(), found.front().size());
+}
+
+}  // namespace
 
 // `function` runs on the control thread; request and reply live until Finish.
 template <typename Function>
@@ -18,8 +30,8 @@ grpc::ServerUnaryReactor* PeerService::Answer(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* PeerService::Hello(grpc::CallbackServerContext* context,
                                              const control::HelloRequest* request,
                                              control::HelloReply* reply) {
-  return Answer(context, [this, request, reply] {
-    StatusOr<control::HelloReply> answer = links_.HandleHello(*request);
+  return Answer(context, [this, request, reply, certificate = CertificateOf(*context)] {
+    StatusOr<control::HelloReply> answer = links_.HandleHello(*request, certificate);
     if (answer.ok()) {
       *reply = *answer;
     }

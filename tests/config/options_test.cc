@@ -146,6 +146,18 @@ TEST(OptionsTest, ChecksThatATimeoutOutlastsTwoHeartbeats) {
   EXPECT_THAT(CheckOptions(options).message(), HasSubstr("peer_timeout_ms (2000)"));
 }
 
+TEST(OptionsTest, TlsNeedsAllOfItsFiles) {
+  Options options;
+  options.tls_cert_file = "a.pem";
+  EXPECT_EQ(CheckOptions(options).message(),
+            "TLS needs tls_ca_file, tls_cert_file and tls_key_file, all three: tls_ca_file and "
+            "tls_key_file are missing");
+  options.tls_key_file = "a.key";
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr(": tls_ca_file is missing"));
+  options.tls_ca_file = "ca.pem";
+  EXPECT_TRUE(CheckOptions(options).ok());
+}
+
 TEST(OptionsTest, ChecksThatANodeHoldsNoMoreThanAJob) {
   Options options;
   options.max_ranks = 8;

@@ -47,14 +47,15 @@ TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {
   control::PeerStatus* peer = reply.add_peers();
   peer->set_name("n1");
   peer->set_last_heard_ms(20);
+  peer->set_trouble("hung up");
   const View view = MakeView(reply);
   EXPECT_EQ(view.text,
             "node n0: serving, pid 12, up 1 s\n"
             "run directory /run/ferry, control 127.0.0.1:5, provider tcp\n"
             "0 sessions, 0 regions of 0 B\n"
             "\n"
-            "PEER  ADDRESS  STATE  LAST HEARD\n"
-            "n1    -        -       20 ms ago\n");
+            "PEER  ADDRESS  STATE  LAST HEARD  TROUBLE\n"
+            "n1    -        -       20 ms ago  hung up\n");
   EXPECT_EQ(view.json["node"]["name"], "n0");
   EXPECT_TRUE(view.json["jobs"].empty());
 }

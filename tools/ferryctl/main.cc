@@ -12,6 +12,7 @@
 #include "config/environment.h"
 #include "tools/admin/admin_client.h"
 #include "tools/admin/launcher_client.h"
+#include "tools/ferryctl/certs.h"
 #include "tools/ferryctl/option_report.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/ferryctl/table.h"
@@ -34,6 +35,7 @@ struct Arguments {
   bool now = false;
   uint32_t interval_ms = 1000;
   std::string rank;
+  CertsPlan certs;
   std::vector<std::string> options;
 };
 
@@ -177,6 +179,22 @@ Status ShowOptions(const Arguments& arguments) {
   return {};
 }
 
+// Asks no daemon.
+Status Certs(const Arguments& arguments) {
+  const StatusOr<CertsResult> result = MakeCerts(arguments.certs);
+  FERRY_RETURN_IF_ERROR(result.status());
+  ordered_json nodes = ordered_json::array();
+  for (const NodeFiles& node : result->nodes) {
+    nodes.push_back({{"name", node.name},
+                     {"valid_for", node.valid_for},
+                     {"tls_cert_file", node.certificate},
+                     {"tls_key_file", node.key}});
+  }
+  arguments.json ? PrintJson({{"tls_ca_file", result->authority}, {"nodes", nodes}})
+                 : Print(CertsText(*result));
+  return {};
+}
+
 // Says what this program is even when there is no daemon.
 Status ShowVersion(const Arguments& arguments) {
   const StatusOr<control::StatusReply> status = FetchStatus(arguments);
@@ -218,9 +236,22 @@ constexpr Command kCommands[] = {
                     a.now ? "stops now" : "stops once its ranks have left");
      }},
     {"watch", "The status, again after every change", Watch},
+    {"certs", "Makes certificates to try TLS between daemons", Certs},
     {"config", "The effective options and where each comes from", ShowOptions},
     {"version", "Versions of this program and of the daemon", ShowVersion},
 };
+
+void AddCertsArguments(CLI::App* subcommand, CertsPlan* plan) {
+  subcommand->add_option("DIRECTORY", plan->directory, "where to; made if it is not there")
+      ->required();
+  subcommand
+      ->add_option("--node", plan->nodes,
+                   "NAME[,ADDRESS...]: a node and the host names and IP addresses by which\n"
+                   "jobs may name it; again for each node (this host, over loopback)")
+      ->allow_extra_args(false);
+  subcommand->add_option("--days", plan->days, "for how long its certificate is valid (365)")
+      ->check(CLI::Range(1, 3650));
+}
 
 // Fills in `arguments` and returns the command chosen.
 const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments* arguments) {
@@ -247,6 +278,9 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
     if (command.run == Watch) {
       subcommand->add_option("--interval-ms", arguments->interval_ms,
                              "also after so many milliseconds (1000)");
+    }
+    if (command.run == Certs) {
+      AddCertsArguments(subcommand, &arguments->certs);
     }
     if (std::string_view(command.name) == "shutdown") {
       subcommand->add_flag("--now", arguments->now, "do not wait for the ranks");

@@ -94,6 +94,7 @@ constexpr Field<control::PeerStatus> kPeerFields[] = {
     {"state", "STATE", FERRY_VALUE(PeerStatus, state)},
     {"incarnation", nullptr, FERRY_VALUE(PeerStatus, incarnation)},
     {"last_heard_ms", "LAST HEARD", FERRY_VALUE(PeerStatus, last_heard_ms), Show::kAgo},
+    {"trouble", "TROUBLE", FERRY_VALUE(PeerStatus, trouble)},
 };
 
 constexpr Field<control::NodeIdentity> kNodeFields[] = {

@@ -1,0 +1,284 @@
+// Daemons that speak TLS, rightly and wrongly.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_certificates.h"
+#include "tests/daemon/test_daemon.h"
+
+namespace ferry::daemon {
+namespace {
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+// Another daemon's service Peer, with a certificate as wrong as a test wants it.
+class TlsPeer final : public control::Peer::Service {
+ public:
+  TlsPeer(const TestAuthority& authority, const tools::CertificateAndKey& node) {
+    grpc::SslServerCredentialsOptions options(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = authority.certificate();
+    options.pem_key_cert_pairs.push_back({node.key, node.certificate});
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(options), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~TlsPeer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class TlsLinksTest : public ::testing::Test {
+ protected:
+  config::Options Plain(const std::string& name) const {
+    return TestOptions(directory_.path() + "/" + name);
+  }
+  config::Options Options(const std::string& name, const TestAuthority& authority,
+                          const tools::CertificateAndKey& node) const {
+    config::Options options = Plain(name);
+    options.attach_timeout_ms = 300;  // the joins here fail
+    authority.Write(directory_.path() + "/tls-" + name, node, &options);
+    return options;
+  }
+  config::Options Options(const std::string& name) const {
+    return Options(name, one_, one_.Node({name, "127.0.0.1", "localhost"}));
+  }
+
+  // Rank 0 on the daemon of node 0, rank 1 on that of node 1.
+  static Status CreateJob(TestDaemon& daemon, uint32_t node, const std::string& other) {
+    std::vector<std::string> addresses = {daemon.address(), other};
+    if (node == 1) {
+      std::swap(addresses[0], addresses[1]);
+    }
+    return daemon.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, node));
+  }
+  // What `ferryctl status` says of the only peer: until it holds `words`.
+  static void ExpectTrouble(TestDaemon& daemon, const std::string& words) {
+    std::string trouble;
+    EXPECT_TRUE(Eventually([&] {
+      const control::StatusReply status = daemon.GetStatus();
+      trouble = status.peers_size() == 1 ? status.peers(0).trouble() : "";
+      return trouble.find(words) != std::string::npos;
+    })) << trouble;
+  }
+  // A daemon of node 0 that is to reach the one at `address`: its status and its ranks say why it
+  // cannot.
+  static void ExpectUnreachable(TestDaemon& daemon, const std::string& address,
+                                const std::string& words) {
+    ASSERT_TRUE(CreateJob(daemon, 0, address).ok());
+    ExpectTrouble(daemon, words);
+    TestRank rank("job", 0, 2, 1);
+    ASSERT_TRUE(rank.Enter(daemon.attach_path()));
+    control::JoinJobReply reply;
+    ExpectError(daemon.Join(rank, &reply), ErrorCode::kTimeout, words);
+  }
+
+  // Says Hello to the daemon at `address` as `claim`, with a certificate (null: without).
+  static Status Greet(const std::string& address, const TestAuthority& trusted,
+                      const tools::CertificateAndKey* own, const control::NodeIdentity& claim) {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = trusted.certificate();
+    if (own != nullptr) {
+      options.pem_cert_chain = own->certificate;
+      options.pem_private_key = own->key;
+    }
+    const auto stub =
+        control::Peer::NewStub(grpc::CreateChannel(address, grpc::SslCredentials(options)));
+    control::HelloRequest request;
+    *request.mutable_from() = claim;
+    control::HelloReply reply;
+    return TestDaemon::Call(*stub, &control::Peer::Stub::Hello, request, &reply);
+  }
+  static control::NodeIdentity Claim(const std::string& name, const std::string& address) {
+    control::NodeIdentity claim;
+    claim.set_name(name);
+    claim.set_control_address(address);
+    claim.set_incarnation(5);
+    claim.set_layout_version(kLayoutVersion);
+    claim.set_protocol_version(kProtocolVersion);
+    claim.set_provider("fake");
+    return claim;
+  }
+
+  TemporaryDirectory directory_;
+  const TestAuthority one_{"authority one"};
+  const TestAuthority two_{"authority two"};
+};
+
+TEST_F(TlsLinksTest, DaemonsOfOneAuthorityJoinAJobAndAgreeOnKeys) {
+  config::Options options = Options("a");
+  options.attach_timeout_ms = 20'000;
+  TestDaemon a(options);
+  options = Options("b");
+  options.attach_timeout_ms = 20'000;
+  options.control_address = "localhost";  // by name
+  TestDaemon b(options);
+  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
+  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  TestRank rank("job", 0, 2, 1);
+  TestRank other("job", 1, 2, 1);
+  ASSERT_TRUE(rank.Enter(a.attach_path()));
+  ASSERT_TRUE(other.Enter(b.attach_path()));
+  control::JoinJobReply reply;
+  auto early = std::async(std::launch::async, [&] { return a.Join(rank, &reply); });
+  control::JoinJobReply other_reply;
+  const Status joined = b.Join(other, &other_reply);
+  ASSERT_TRUE(joined.ok()) << joined.message();
+  ASSERT_TRUE(early.get().ok());
+  ASSERT_EQ(a.plane.routes().size(), 1U);
+  EXPECT_NE(a.plane.routes()[0].send_key, 0U);
+  EXPECT_EQ(a.plane.routes()[0].send_key, b.plane.routes()[0].receive_key);
+  EXPECT_EQ(b.plane.routes()[0].send_key, a.plane.routes()[0].receive_key);
+}
+
+TEST_F(TlsLinksTest, ADaemonOfAnotherAuthorityIsNotSpokenTo) {
+  TestDaemon a(Options("a"));
+  TestDaemon b(Options("b", two_, two_.Node({"b", "127.0.0.1"})));
+  ExpectUnreachable(a, b.address(),
+                    "the certificate of the daemon there is of an authority that is not trusted "
+                    "(issuer: CN = authority two)");
+}
+
+TEST_F(TlsLinksTest, ADaemonWhoseCertificateHasExpiredIsNotSpokenTo) {
+  TestDaemon a(Options("a"));
+  const TlsPeer peer(one_, one_.Node({"127.0.0.1"}, TestAuthority::Expired()));
+  ExpectUnreachable(a, peer.address(), "the certificate of the daemon there expired on ");
+}
+
+TEST_F(TlsLinksTest, ADaemonWhoseCertificateIsForAnotherHostIsNotSpokenTo) {
+  TestDaemon a(Options("a"));
+  TestDaemon b(Options("b", one_, one_.Node({"b", "10.0.0.7"})));
+  ExpectUnreachable(a, b.address(),
+                    "the certificate of the daemon there is valid for b, 10.0.0.7, not for "
+                    "127.0.0.1");
+}
+
+TEST_F(TlsLinksTest, ADaemonThatIsRefusedIsToldWhereToLook) {
+  // `a` trusts both authorities, `b` only its own.
+  const config::Options options = Options("a");
+  WriteFile(options.tls_ca_file, one_.certificate() + two_.certificate());
+  TestDaemon a(options);
+  TestDaemon b(Options("b", two_, two_.Node({"b", "127.0.0.1"})));
+  ExpectUnreachable(a, b.address(), "it may refuse this one's certificate (CN = a, valid for a");
+}
+
+TEST_F(TlsLinksTest, WithAndWithoutTlsEachSideSaysWhatIsAmiss) {
+  TestDaemon a(Options("a"));
+  config::Options options = Plain("b");
+  options.attach_timeout_ms = 300;
+  TestDaemon b(options);
+  ExpectUnreachable(a, b.address(), "the daemon there does not speak TLS");
+  ExpectUnreachable(b, a.address(), "it may want TLS, which this one is not set up for");
+}
+
+TEST_F(TlsLinksTest, NobodyReachesTheServiceWithoutAGoodCertificate) {
+  TestDaemon a(Options("a"));
+  const control::NodeIdentity claim = Claim("b", "127.0.0.1:1");
+  const tools::CertificateAndKey good = one_.Node({"b"});
+  ASSERT_TRUE(Greet(a.address(), one_, &good, claim).ok());
+  const tools::CertificateAndKey foreign = two_.Node({"b"});
+  const tools::CertificateAndKey expired = one_.Node({"b"}, TestAuthority::Expired());
+  const tools::CertificateAndKey early = one_.Node({"b"}, TestAuthority::Later());
+  for (const tools::CertificateAndKey* bad : std::initializer_list<const tools::CertificateAndKey*>{
+           nullptr, &foreign, &expired, &early}) {
+    ExpectError(Greet(a.address(), one_, bad, claim), ErrorCode::kNodeUnreachable, "");
+  }
+  control::HelloRequest request;
+  *request.mutable_from() = claim;
+  control::HelloReply reply;
+  ExpectError(TestDaemon::Call(*a.peer, &control::Peer::Stub::Hello, request, &reply),
+              ErrorCode::kNodeUnreachable, "");  // in plain text
+}
+
+TEST_F(TlsLinksTest, AGreetingMustBeOfWhomTheCertificateNames) {
+  TestDaemon a(Options("a"));
+  const tools::CertificateAndKey node = one_.Node({"b", "10.0.0.7"});
+  EXPECT_TRUE(Greet(a.address(), one_, &node, Claim("b", "10.0.0.8:1")).ok());
+  EXPECT_TRUE(Greet(a.address(), one_, &node, Claim("c", "10.0.0.7:1")).ok());
+  ExpectError(Greet(a.address(), one_, &node, Claim("c", "10.0.0.8:1")),
+              ErrorCode::kPermissionDenied,
+              "the certificate of the daemon of node c is valid for b, 10.0.0.7, not for c nor its "
+              "control address 10.0.0.8:1");
+}
+
+TEST_F(TlsLinksTest, WithTlsAnAddressNeedNotBeLoopback) {
+  config::Options options = Options("a");
+  options.control_address = "192.0.2.7";  // of no machine
+  FakeDataPlane plane;
+  ExpectError(ControlServer::Start(options, plane, nullptr).status(), ErrorCode::kInvalidArgument,
+              "cannot listen at 192.0.2.7:0: ");
+}
+
+// A ferryd of its own, for its signals.
+class TlsReloadTest : public TlsLinksTest {
+ protected:
+  TlsReloadTest()
+      : options_(Options("run")),
+        ferryd_(options_.run_directory, {"--tls_ca_file=" + options_.tls_ca_file,
+                                         "--tls_cert_file=" + options_.tls_cert_file,
+                                         "--tls_key_file=" + options_.tls_key_file}) {}
+  void SetUp() override { ASSERT_TRUE(ferryd_.WaitUntilReady()) << ferryd_.Errors(); }
+
+  // Whether a daemon that trusts and has certificates of `authority` only can talk to it.
+  bool Answers(const TestAuthority& authority) {
+    const tools::CertificateAndKey own = authority.Node({"x"});
+    return Greet(ferryd_.ControlAddress(), authority, &own, Claim("x", "127.0.0.1:1")).ok();
+  }
+  void Hangup(const std::string& words) {
+    ferryd_.Signal(SIGHUP);
+    EXPECT_TRUE(Eventually([&] { return ferryd_.Errors().find(words) != std::string::npos; }))
+        << ferryd_.Errors();
+  }
+
+  const config::Options options_;
+  FerrydProcess ferryd_;
+};
+
+TEST_F(TlsReloadTest, SighupTakesNewFiles) {
+  EXPECT_TRUE(Answers(one_));
+  EXPECT_FALSE(Answers(two_));
+  config::Options ignored;
+  two_.Write(directory_.path() + "/tls-run", two_.Node({"b", "127.0.0.1"}), &ignored);
+  EXPECT_FALSE(Answers(two_));  // not by itself
+  Hangup("reload: new connections use the TLS files as they are now: CN = b");
+  EXPECT_TRUE(Answers(two_));
+  EXPECT_FALSE(Answers(one_));
+}
+
+TEST_F(TlsReloadTest, AfterABadFileEverythingIsAsBefore) {
+  WriteFile(options_.tls_cert_file, two_.Node({"b"}).certificate);
+  Hangup("reload: the TLS files read before stay in use: tls_key_file " + options_.tls_key_file +
+         " is not the key");
+  EXPECT_TRUE(Answers(one_));
+}
+
+TEST_F(TlsLinksTest, SighupWithoutTlsIsIgnored) {
+  FerrydProcess ferryd(Plain("run").run_directory, {});
+  ASSERT_TRUE(ferryd.WaitUntilReady()) << ferryd.Errors();
+  ferryd.Signal(SIGHUP);
+  EXPECT_TRUE(Eventually(
+      [&] { return ferryd.Errors().find("reload: no TLS files to read") != std::string::npos; }));
+  ferryd.Signal(SIGTERM);
+  EXPECT_EQ(ferryd.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace ferry::daemon
