@@ -10,6 +10,8 @@ namespace ferry::client {
 namespace {
 
 constexpr char kFileName[] = "libferry_control.so";
+// A join that takes too long is for the daemon to end: only it knows who is missing, and why.
+constexpr uint32_t kJoinMarginMs = 3000;
 
 // One folder below this library, when installed and in a build tree (which reaches the library
 // through a link); beside it where both were copied; else by the loader's path.
@@ -99,7 +101,7 @@ StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size) {
   membership.peers.resize(size);
   ErrorText error;
   FERRY_RETURN_IF_ERROR(
-      error.status(api_->join(control_, timeout_ms_, size, membership.peers.data(),
+      error.status(api_->join(control_, timeout_ms_ + kJoinMarginMs, size, membership.peers.data(),
                               &membership.node, &membership.node_count, error.text())));
   return membership;
 }
