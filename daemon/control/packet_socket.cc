@@ -77,6 +77,10 @@ StatusOr<Received> ReceivePacket(int socket, Packet* packet) {
 }
 
 Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  if (fds.size() > kMaxPacketFds) {
+    return {ErrorCode::kInvalidArgument,
+            "a packet carries at most " + std::to_string(kMaxPacketFds) + " descriptors"};
+  }
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxPacketFds * sizeof(int))] = {};
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   msghdr header{};

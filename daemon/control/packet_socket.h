@@ -37,7 +37,8 @@ enum class Received { kPacket, kNothing, kHangUp };
 // kMaxPacketFds descriptors (they are closed).
 StatusOr<Received> ReceivePacket(int socket, Packet* packet);
 
-// kWouldBlock when the receiver reads too slowly; kSystem.
+// kWouldBlock when the receiver reads too slowly; kInvalidArgument: more than kMaxPacketFds
+// descriptors; kSystem.
 Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
 
 template <typename T>
