@@ -14,6 +14,7 @@ namespace ferry::engine {
 class LaneSet {
  public:
   void Add(uint32_t lane) { words_[lane / 64] |= uint64_t{1} << (lane % 64); }
+  void AddWord(uint32_t word, uint64_t lanes) { words_[word] |= lanes; }
   bool Has(uint32_t lane) const { return (words_[lane / 64] >> (lane % 64)) & 1U; }
   bool empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
   void Clear() { words_ = {}; }

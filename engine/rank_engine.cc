@@ -19,6 +19,11 @@ namespace {
 // Stands in for a lane that is not read any more: nobody writes to it.
 constinit shm::LaneLayout silent_lane{};
 
+// Polls that find something in the lane that spoke last, before the others get their turn; and what
+// each lane may then take of the budget.
+constexpr uint32_t kHotStreak = 16;
+constexpr uint32_t kFairBudget = kDrainBudget / 4;
+
 }  // namespace
 
 RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
@@ -70,11 +75,27 @@ uint32_t RankEngine::Progress(Effects& effects) {
   return journal_.spoilt() ? 0 : handled;  // nothing was consumed, nor ever will be
 }
 
-bool RankEngine::HasWork() const {
-  // The lane that spoke last needs no look of its own: a message drained ahead of its activity bit
-  // leaves the bit set.
-  return wake_.HasActivity() ||
-         shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_);
+LaneSet RankEngine::ForgetLanes() {
+  LaneSet lanes;
+  for (uint32_t word = 0; word < LaneWords(); ++word) {
+    lanes.AddWord(word, wake_.TakeActivity(word));
+  }
+  return lanes;
+}
+
+bool RankEngine::HasWork(const LaneSet& forgotten) {
+  LaneSet lanes = forgotten;
+  for (uint32_t word = 0; word < LaneWords(); ++word) {
+    lanes.AddWord(word, wake_.Activity(word));
+  }
+  bool found = shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_);
+  lanes.ForEach([&](uint32_t lane) {
+    if (lane < consumers_.size() && consumers_[lane].Peek() != nullptr) {
+      wake_.RestoreActivity(lane);
+      found = true;
+    }
+  });
+  return found;
 }
 
 bool RankEngine::HasArrivals() const {
@@ -95,7 +116,7 @@ ErrorCode RankEngine::RecoverFromDeadHolder() {
   }
   FinishPush();
   RepublishTransfers();
-  // The dead holder may have taken activity bits without draining what they named.
+  // A dead rank may have taken activity bits without looking at what they named.
   for (uint32_t lane = 0; lane < consumers_.size(); ++lane) {
     wake_.RestoreActivity(lane);
   }
@@ -103,28 +124,34 @@ ErrorCode RankEngine::RecoverFromDeadHolder() {
 }
 
 uint32_t RankEngine::DrainActive(Effects& effects) {
-  // The lane that spoke last is asked first, without touching the line that publishers contend for.
-  // Every few times the others get their turn all the same.
-  uint32_t handled = DrainLane(hot_lane_, kDrainBudget, effects);
-  if (handled != 0 && ++hot_streak_ % 16 != 0) {
-    return handled;
+  // The lane that spoke last is asked first. Every few times all the others are asked before it,
+  // and none of them may use up the budget.
+  const bool fair = hot_streak_ == kHotStreak;
+  if (!fair) {
+    if (const uint32_t handled = DrainLane(hot_lane_, kDrainBudget, effects); handled != 0) {
+      ++hot_streak_;
+      return handled;
+    }
   }
-  const uint32_t words = (view_.inbox.local_size + 64) / 64;
-  for (uint32_t word = 0; word < words && handled < kDrainBudget; ++word) {
-    for (uint64_t bits = wake_.TakeActivity(word); bits != 0; bits &= bits - 1) {
+  hot_streak_ = 0;
+  const uint32_t words = LaneWords();
+  const uint32_t start = hot_lane_ + 1;  // then in a circle
+  uint32_t handled = 0;
+  for (uint32_t i = 0; i <= words && handled < kDrainBudget; ++i) {
+    const uint32_t word = (start / 64 + i) % words;
+    const uint64_t from_start = ~uint64_t{0} << (start % 64);
+    uint64_t bits = wake_.Activity(word);
+    bits &= i == 0 ? from_start : i == words ? ~from_start : ~uint64_t{0};
+    for (; bits != 0 && handled < kDrainBudget; bits &= bits - 1) {
       const uint32_t lane = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
       if (lane >= consumers_.size()) {
-        continue;  // a bit that no correct peer sets
+        break;  // a bit that no correct peer sets
       }
-      const uint32_t budget = kDrainBudget - std::min(handled, kDrainBudget);
-      const uint32_t drained = DrainLane(lane, budget, effects);
-      if (drained == budget) {
-        wake_.RestoreActivity(lane);  // perhaps not empty
-      }
-      if (drained != 0) {
+      const uint32_t budget = std::min(kDrainBudget - handled, fair ? kFairBudget : kDrainBudget);
+      if (const uint32_t drained = DrainLane(lane, budget, effects); drained != 0) {
         hot_lane_ = lane;
+        handled += drained;
       }
-      handled += drained;
     }
   }
   return handled;

@@ -102,8 +102,11 @@ class RankEngine {
   // Handles up to kDrainBudget descriptors; returns how many. Also does what else is due: queued
   // sends, credits, dead peers.
   uint32_t Progress(Effects& effects);
-  // Whether Progress would find something (any thread; a hint without the lease).
-  bool HasWork() const;
+  // For a thread that is going to sleep (any, without the lease). Forgets which lanes had
+  // something; then Wake::PrepareToSleep; then HasWork says whether Progress would find something,
+  // and remembers where.
+  LaneSet ForgetLanes();
+  bool HasWork(const LaneSet& forgotten = {});
   // Whether some lane holds a descriptor (looks at each; any thread).
   bool HasArrivals() const;
   // True while something waits for room that a peer or the daemon will make (any thread).
@@ -148,6 +151,7 @@ class RankEngine {
   void FlushQueues(Effects& effects);
 
   // Draining (rank_engine.cc).
+  uint32_t LaneWords() const { return (view_.inbox.local_size + 64) / 64; }
   uint32_t DrainActive(Effects& effects);
   uint32_t DrainLane(uint32_t lane, uint32_t budget, Effects& effects);
   void NoticeRoom(uint32_t lane, Effects& effects);

@@ -1,19 +1,25 @@
 // Publishing to a rank, and sleeping until somebody publishes (shm/layout/wake_layout.h).
 //
-// The protocol is Dekker's, twice: each side first writes with a sequentially consistent
-// read-modify-write, then reads the other's word, so at least one of the two sees the other.
+// The protocol is Dekker's: each side first writes, then reads the other's word, so at least one of
+// the two sees the other.
 //
-//   publisher                          consumer                        sleeper
-//   store the message (release)        TakeActivity: activity := 0     PrepareToSleep: ++sleepers,
-//   ++sequence                           and read sequence               and read sequence
-//   read activity; set the bit         drain the lanes taken           look for work
-//     if it is clear                                                   futex-wait while sequence
-//   read sleepers; if not 0,                                             is what was read
+//   publisher                          sleeper
+//   store the message (release)        TakeActivity: activity := 0
+//   light fence                        PrepareToSleep: ++sleepers, read sequence, heavy fence
+//   read activity; set the bit         look for work in the lanes taken and announced
+//     if it is clear                   futex-wait while sequence is what was read
+//   read sleepers; if not 0,
 //     ++sequence and futex-wake
 //
-// A publisher that finds the bit set leaves it to the consumer who will clear it; one that finds no
-// sleeper leaves it to the sleeper's look. Both then read a `sequence` that is at least the
-// publisher's, and so acquire the message.
+// A message to a rank that is awake and has heard from that lane before thus writes nothing but the
+// message itself: the wake line stays shared. The consumer leaves the bits alone and looks at every
+// lane whose bit is set; only a sleeper forgets the lanes that are quiet.
+// Fences: shm/fence.h. A publisher that cannot have the light one bumps `sequence` with a
+// sequentially consistent read-modify-write in its place; a sleeper that cannot have the heavy one
+// never sleeps for long.
+//
+// A daemon waits in epoll and not on the futex, and takes the bits of its own wake word at every
+// turn. Its publishers (AnnounceLane) always pay for the read-modify-write.
 //
 // Calling thread: any. Publishing does not block (a futex wake is a system call); only Sleep
 // blocks. A publisher killed between its message and its announcement leaves the message
@@ -25,6 +31,7 @@
 
 #include "common/error_code.h"
 #include "shm/atomic.h"
+#include "shm/fence.h"
 #include "shm/layout/wake_layout.h"
 
 namespace ferry::shm {
@@ -34,9 +41,8 @@ class Wake {
   Wake() = default;
   explicit Wake(WakeLayout* layout) : layout_(layout) {}
 
-  // Announces that lane `lane` (< kMaxLanes) has something (already stored with release): bumps the
-  // wake word with a sequentially consistent read-modify-write, sets the activity bit if it is
-  // clear, and wakes sleepers.
+  // Announces that lane `lane` (< kMaxLanes) has something (already stored with release): sets the
+  // activity bit if it is clear, and wakes sleepers.
   void PublishLane(uint32_t lane);
   // The same without a lane: a completion or a state change.
   void Publish();
@@ -49,19 +55,24 @@ class Wake {
   // sleeps (or is about to), so ring its doorbell.
   bool AnnounceLane(uint32_t lane);
 
-  // Takes the activity bits of word `word_index` (0 .. kActivityWords - 1) and clears them. The
-  // lanes they name must be drained after the call, not before. A holder killed in between has lost
-  // the bits: whoever takes over drains every lane once.
+  // The lanes to look at, as bits of word `word_index` (0 .. kActivityWords - 1).
+  uint64_t Activity(uint32_t word_index) const {
+    return LoadRelaxed(layout_->activity[word_index]);
+  }
+  // Takes these bits and clears them. For a rank, only before PrepareToSleep: the lanes they name
+  // must be looked at after that. For the daemon, they must be drained after the call. A process
+  // killed in between has lost the bits: whoever takes over drains every lane once.
   uint64_t TakeActivity(uint32_t word_index);
   bool HasActivity() const;
-  // Marks a lane active without waking anybody: the holder left something behind in it.
+  // Marks a lane active without waking anybody: there is something in it.
   void RestoreActivity(uint32_t lane);
 
   // A sleeper calls PrepareToSleep, looks for work once more, then either Sleep or CancelSleep.
   uint32_t PrepareToSleep();
   void CancelSleep();
   // Sleeps until the wake word differs from `sequence`, at most `timeout_ns` (0 = for ever), and
-  // leaves the sleepers. Returns early on signals; callers look for work and call again.
+  // leaves the sleepers. Returns early on signals, and soon where the kernel refuses heavy fences;
+  // callers look for work and call again.
   void Sleep(uint32_t sequence, uint64_t timeout_ns);
 
   // Entering and leaving blocking calls. A thread that leaves and gets true from TakeUrgent looks
@@ -77,12 +88,23 @@ class Wake {
   WakeLayout* layout() const { return layout_; }
 
  private:
-  void Bump(uint32_t lane);
+  void OrderMessage();
+  void MarkActive(uint32_t lane);
   void WakeSleepers();
   void WakeAll();
 
   WakeLayout* layout_ = nullptr;
 };
+
+// Orders the message before the reads of `activity` and `sleepers`.
+inline void Wake::OrderMessage() {
+  // Both pair with PrepareToSleep.
+  if (IsLightFenceEnabled()) [[likely]] {
+    LightFence();
+  } else {
+    FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);
+  }
+}
 
 inline void Wake::WakeSleepers() {
   // Pairs with PrepareToSleep: either this sees the sleeper, or the sleeper's last look sees the
@@ -92,12 +114,10 @@ inline void Wake::WakeSleepers() {
   }
 }
 
-inline void Wake::Bump(uint32_t lane) {
-  // Pairs with TakeActivity and PrepareToSleep, which read `sequence`: publishes the message.
-  FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);
+inline void Wake::MarkActive(uint32_t lane) {
   uint64_t& word = layout_->activity[lane / 64];
   const uint64_t bit = uint64_t{1} << (lane % 64);
-  // Pairs with TakeActivity: a bit seen set will be taken after this, and the lane drained after
+  // Pairs with TakeActivity: a bit seen set will be taken after this, and the lane looked at after
   // that.
   if ((Load(word, std::memory_order_seq_cst) & bit) == 0) {
     FetchOr(word, bit, std::memory_order_seq_cst);
@@ -105,18 +125,20 @@ inline void Wake::Bump(uint32_t lane) {
 }
 
 inline void Wake::PublishLane(uint32_t lane) {
-  Bump(lane);
+  OrderMessage();
+  MarkActive(lane);
   WakeSleepers();
 }
 
 inline void Wake::Publish() {
-  // Pairs with PrepareToSleep: publishes what was completed.
-  FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);
+  OrderMessage();
   WakeSleepers();
 }
 
 inline bool Wake::AnnounceLane(uint32_t lane) {
-  Bump(lane);
+  // Pairs with TakeActivity, which reads `sequence`: publishes the message.
+  FetchAdd(layout_->sequence, 1, std::memory_order_seq_cst);
+  MarkActive(lane);
   // Pairs with the daemon's own preparation to sleep, as in WakeSleepers.
   return Load(layout_->sleepers, std::memory_order_seq_cst) != 0;
 }
@@ -143,7 +165,7 @@ inline uint64_t Wake::TakeActivity(uint32_t word_index) {
     return 0;
   }
   const uint64_t bits = Exchange(word, 0, std::memory_order_seq_cst);
-  // Pairs with PublishLane: acquires the messages of publishers that found their bit already set.
+  // Pairs with AnnounceLane: acquires the messages of publishers that found their bit already set.
   (void)Load(layout_->sequence, std::memory_order_seq_cst);
   return bits;
 }

@@ -38,6 +38,7 @@ Status CheckJob(const config::Options& options) {
 StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, bool threads,
                                                std::unique_ptr<gpu::BackendRegistry> backends) {
   FERRY_RETURN_IF_ERROR(CheckJob(options));
+  (void)shm::EnableLightFence();  // early, since it is cheap before there are threads
   std::unique_ptr<Client> client(new Client());
   client->threads_ = threads;
   client->backends_ = std::move(backends);

@@ -48,8 +48,9 @@ void Client::WaitUntil(Done&& done, engine::LaneSet* later) {
     if (!waiter.Idle()) {
       continue;
     }
+    const engine::LaneSet forgotten = engine_->ForgetLanes();
     const uint32_t sequence = wake_.PrepareToSleep();
-    if (engine_->HasWork() || done()) {
+    if (engine_->HasWork(forgotten) || done()) {
       wake_.CancelSleep();
       waiter.Reset();
       continue;
