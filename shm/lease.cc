@@ -8,12 +8,11 @@
 #include <climits>
 #include <ctime>
 
-#include "shm/atomic.h"
-
 namespace ferry::shm {
 namespace {
 
 constexpr uint32_t kYieldsBeforeSleep = 16;
+constexpr uint32_t kHolderMask = ~(kLeaseWanted | kLeaseBiased);
 constexpr timespec kGiveUpPeriod = {.tv_sec = 0, .tv_nsec = 10'000'000};
 
 // Returns early on a wake, a signal, the timeout (null: none), or when the word is not `expected`.
@@ -27,10 +26,37 @@ void FutexWakeAll(uint32_t* word) {
 
 }  // namespace
 
-bool Lease::TryAcquire(uint32_t holder) {
+void Lease::Bias(uint32_t holder) {
+  if (!IsLightFenceEnabled()) {
+    return;
+  }
+  Acquire(holder);
+  FetchOr(layout_->word, kLeaseBiased, std::memory_order_relaxed);
+  GiveBack(holder);
+  is_owner_ = true;
+}
+
+bool Lease::TryTake(uint32_t holder) {
   uint32_t expected = kLeaseFree;
-  // Pairs with Lease::Release: the last holder's stores to what the lease guards.
-  return CompareExchange(layout_->word, expected, holder, std::memory_order_acquire);
+  // Pairs with Lease::GiveBack: the last holder's stores to what the lease guards.
+  return CompareExchange(layout_->word, expected, holder, std::memory_order_acquire) ||
+         (expected == kLeaseBiased && Revoke(holder));
+}
+
+// Takes a biased lease, unless its owner is in it.
+bool Lease::Revoke(uint32_t holder) {
+  uint32_t expected = kLeaseBiased;
+  if (LoadRelaxed(layout_->owner) != 0 ||
+      !CompareExchange(layout_->word, expected, holder | kLeaseBiased, std::memory_order_acquire)) {
+    return false;
+  }
+  // The fence pairs with Lease::TryEnter: either the owner sees our name, or we see its mark. The
+  // acquire pairs with Lease::Release.
+  if (HeavyFence() && LoadAcquire(layout_->owner) == 0) {
+    return true;
+  }
+  GiveBack(holder);
+  return false;
 }
 
 bool Lease::Acquire(uint32_t holder, const int32_t* give_up) {
@@ -40,7 +66,8 @@ bool Lease::Acquire(uint32_t holder, const int32_t* give_up) {
       return false;
     }
     uint32_t seen = LoadRelaxed(layout_->word);
-    if (seen == kLeaseFree) {
+    if ((seen & kHolderMask) == 0) {
+      sched_yield();  // free now, or its owner is in it
       continue;
     }
     // The bit carries no data; acquire, because CompareExchange asks for no less.
@@ -58,14 +85,14 @@ bool Lease::Acquire(uint32_t holder, const int32_t* give_up) {
   return true;
 }
 
-void Lease::Release(uint32_t holder) {
-  uint32_t seen = holder;
-  // Pairs with Lease::TryAcquire: publishes what the holder stored under the lease.
-  while (!CompareExchange(layout_->word, seen, kLeaseFree, std::memory_order_release)) {
-    if ((seen & ~kLeaseWanted) != holder) {
+void Lease::GiveBack(uint32_t holder) {
+  uint32_t seen = LoadRelaxed(layout_->word);
+  do {
+    if ((seen & kHolderMask) != holder) {
       return;
     }
-  }
+    // Pairs with Lease::TryTake and TryEnter: publishes what the holder stored under the lease.
+  } while (!CompareExchange(layout_->word, seen, seen & kLeaseBiased, std::memory_order_release));
   if ((seen & kLeaseWanted) != 0) {
     FetchAdd(layout_->handovers, 1, std::memory_order_relaxed);
     // All of them, since a single one might be killed before it takes the lease and leave the
@@ -77,21 +104,28 @@ void Lease::Release(uint32_t holder) {
 
 bool Lease::IsWanted() const { return (LoadRelaxed(layout_->word) & kLeaseWanted) != 0; }
 
-uint32_t Lease::Holder() const { return LoadRelaxed(layout_->word) & ~kLeaseWanted; }
+uint32_t Lease::Holder() const { return LoadRelaxed(layout_->word) & kHolderMask; }
 
 bool Lease::BreakDead(uint32_t dead_holder, uint32_t new_holder) {
-  uint32_t seen = dead_holder;
-  // Acquire: pairs with whatever the dead holder released last. Waiters stay: Release will wake
-  // them.
-  while (!CompareExchange(layout_->word, seen, new_holder | (seen & kLeaseWanted),
-                          std::memory_order_acquire)) {
-    if ((seen & ~kLeaseWanted) != dead_holder) {
-      // It may have died in Release, after it gave the lease back and before it woke the waiters.
+  uint32_t seen = LoadRelaxed(layout_->word);
+  for (;;) {
+    const bool owner_died =
+        seen == kLeaseBiased && LoadAcquire(layout_->owner) == dead_holder;  // as in Revoke
+    if (!owner_died && (seen & kHolderMask) != dead_holder) {
+      // It may have died in GiveBack, after it gave the lease back and before it woke the waiters.
       FutexWakeAll(&layout_->word);
       return false;
     }
+    // Acquire: pairs with whatever the dead holder released last. Waiters stay: GiveBack will wake
+    // them.
+    if (CompareExchange(layout_->word, seen, new_holder | (seen & ~kHolderMask),
+                        std::memory_order_acquire)) {
+      if (owner_died) {
+        StoreRelaxed(layout_->owner, 0);
+      }
+      return true;
+    }
   }
-  return true;
 }
 
 }  // namespace ferry::shm

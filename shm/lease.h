@@ -6,11 +6,19 @@
 // BreakDead take the lease from it; the taker then calls Journal::Recover. A waiter may die at any
 // time: nobody depends on it.
 //
+// A rank of which one thread calls at a time takes its lease with every message, and hardly anybody
+// else does. It biases the lease: it keeps it, marks its use in a word of its own, and looks
+// whether the lease is still its own, without a locked instruction. Who wants a biased lease writes
+// his name into the lease word and then looks whether the rank is in it (Dekker's pattern,
+// shm/fence.h); if it is, he gives up at once. After "biased locking" (Russell and Detlefs, 2006).
+//
 // Calling thread: any, of any process that maps the word.
 #pragma once
 
 #include <cstdint>
 
+#include "shm/atomic.h"
+#include "shm/fence.h"
 #include "shm/layout/lease_layout.h"
 
 namespace ferry::shm {
@@ -20,19 +28,30 @@ class Lease {
   Lease() = default;
   explicit Lease(LeaseLayout* layout) : layout_(layout) {}
 
+  // By the rank, once, as `holder`: keeps the lease through this object from now on, which one
+  // thread at a time may use. Waits for the holder, if there is one. Does nothing without light
+  // fences.
+  void Bias(uint32_t holder);
+
   // Takes the lease if it is free. `holder` is a thread id of the rank, or kLeaseWorker. Never
   // blocks.
-  bool TryAcquire(uint32_t holder);
+  bool TryAcquire(uint32_t holder) { return is_owner_ ? TryEnter(holder) : TryTake(holder); }
   // Takes the lease, waiting for its holder if need be (yield, then sleep). Returns false when
   // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero; a sleeper
   // looks at it every 10 ms, since whoever writes it does not know this word.
   bool Acquire(uint32_t holder, const int32_t* give_up = nullptr);
   // Gives the lease back and wakes the waiters if there are any; then yields once, so that one of
   // them gets it. Does nothing when the lease is not `holder`'s (BreakDead took it).
-  void Release(uint32_t holder);
+  void Release(uint32_t holder) {
+    if (is_owner_) {
+      StoreRelease(layout_->owner, 0);  // Pairs with Lease::Revoke.
+    } else {
+      GiveBack(holder);
+    }
+  }
   // Whether somebody waits: a polling holder then releases.
   bool IsWanted() const;
-  // The holder's id without the WANTED bit; kLeaseFree = nobody.
+  // The holder's id; kLeaseFree = nobody.
   uint32_t Holder() const;
 
   // Takes the lease from `dead_holder` if that one still holds it; else makes sure that nobody
@@ -41,7 +60,24 @@ class Lease {
   bool BreakDead(uint32_t dead_holder, uint32_t new_holder);
 
  private:
+  bool TryEnter(uint32_t holder);
+  bool TryTake(uint32_t holder);
+  bool Revoke(uint32_t holder);
+  void GiveBack(uint32_t holder);
+
   LeaseLayout* layout_ = nullptr;
+  bool is_owner_ = false;
 };
+
+inline bool Lease::TryEnter(uint32_t holder) {
+  StoreRelaxed(layout_->owner, holder);
+  LightFence();  // Pairs with Lease::Revoke.
+  // Pairs with Lease::GiveBack: the last holder's stores to what the lease guards.
+  if (LoadAcquire(layout_->word) == kLeaseBiased) [[likely]] {
+    return true;
+  }
+  StoreRelease(layout_->owner, 0);
+  return false;
+}
 
 }  // namespace ferry::shm

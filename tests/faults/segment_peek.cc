@@ -53,8 +53,10 @@ SegmentPeek::SegmentPeek(pid_t daemon, pid_t rank) {
 }
 
 pid_t SegmentPeek::LeaseHolder() const {
-  const uint32_t word = shm::LoadAcquire(session().lease.word) & ~shm::kLeaseWanted;
-  return word == shm::kLeaseWorker ? 0 : static_cast<pid_t>(word);
+  const shm::LeaseLayout& lease = session().lease;
+  const uint32_t holder = shm::LoadAcquire(lease.word) & ~(shm::kLeaseWanted | shm::kLeaseBiased);
+  const uint32_t thread = holder != 0 ? holder : shm::LoadAcquire(lease.owner);
+  return thread == shm::kLeaseWorker ? 0 : static_cast<pid_t>(thread);
 }
 
 bool SegmentPeek::HasClaimedChunk() const {

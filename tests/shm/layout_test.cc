@@ -161,6 +161,7 @@ TEST(LayoutTest, TransferLayout) {
 TEST(LayoutTest, LeaseLayout) {
   EXPECT_SIZE(LeaseLayout, 128);
   EXPECT_AT(LeaseLayout, word, 0);
+  EXPECT_AT(LeaseLayout, owner, 4);
   EXPECT_AT(LeaseLayout, handovers, 8);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "shm/fence.h"
 #include "shm/lease.h"
 #include "tests/shm/asleep.h"
 #include "tests/shm/shared_memory.h"
@@ -71,6 +72,83 @@ TEST_F(LeaseKillTest, WaiterGetsTheLeaseWhereverItsHolderDied) {
         }
         waiter->join();
         ASSERT_EQ(lease_.Holder(), kLeaseFree);
+      });
+  EXPECT_GT(held, 1U);
+  EXPECT_LT(held, points);
+}
+
+// The two sides of the biased lease, one of them stopped at any instruction of its attempt.
+class BiasedLeaseKillTest : public LeaseKillTest {
+ protected:
+  struct World {
+    LeaseLayout layout;
+    uint32_t got_it;
+  };
+
+  void SetUp() override {
+    LeaseKillTest::SetUp();
+    if (!EnableLightFence()) {
+      GTEST_SKIP() << "the kernel refuses membarrier";
+    }
+  }
+  void TearDown() override { DisableLightFence(); }
+  void Reset() {
+    *world_.get() = {};
+    owner_ = Lease(&world_->layout);
+    owner_.Bias(kVictim);
+  }
+
+  Shared<World> world_;
+  Lease owner_;
+  Lease other_{&world_->layout};
+};
+
+TEST_F(BiasedLeaseKillTest, IsTakenByOneOnlyWhereverTheOwnerStands) {
+  uint64_t taken = 0;
+  const uint64_t points = ForEachInstruction(
+      1, [this] { Reset(); }, [this] { world_->got_it = owner_.TryAcquire(kVictim) ? 1 : 0; },
+      [&](SteppedChild& child) {
+        const bool revoked = other_.TryAcquire(kLeaseWorker);
+        taken += revoked ? 1 : 0;
+        ASSERT_TRUE(child.Finish());
+        EXPECT_FALSE(revoked && world_->got_it != 0);
+      });
+  EXPECT_GT(taken, 0U);
+  EXPECT_LT(taken, points);
+}
+
+TEST_F(BiasedLeaseKillTest, IsTakenByOneOnlyWhereverTheRevokerStands) {
+  uint64_t taken = 0;
+  const uint64_t points = ForEachInstruction(
+      1, [this] { Reset(); }, [this] { world_->got_it = other_.TryAcquire(kLeaseWorker) ? 1 : 0; },
+      [&](SteppedChild& child) {
+        const bool entered = owner_.TryAcquire(kVictim);
+        taken += entered ? 1 : 0;
+        ASSERT_TRUE(child.Finish());
+        EXPECT_FALSE(entered && world_->got_it != 0);
+        if (entered) {  // the revoker has given up for good
+          owner_.Release(kVictim);
+          EXPECT_TRUE(owner_.TryAcquire(kVictim));
+        }
+      });
+  EXPECT_GT(taken, 0U);
+  EXPECT_LT(taken, points);
+}
+
+TEST_F(BiasedLeaseKillTest, SuccessorGetsTheLeaseWhereverItsOwnerDied) {
+  uint64_t held = 0;
+  const uint64_t points = ForEachInstruction(
+      1, [this] { Reset(); },
+      [this] {
+        owner_.Acquire(kVictim);
+        owner_.Release(kVictim);
+      },
+      [&](SteppedChild& child) {
+        child.Kill();
+        const bool broken = other_.BreakDead(kVictim, kLeaseWorker);
+        held += broken ? 1 : 0;
+        ASSERT_TRUE(broken || other_.TryAcquire(kLeaseWorker));
+        ASSERT_EQ(other_.Holder(), kLeaseWorker);
       });
   EXPECT_GT(held, 1U);
   EXPECT_LT(held, points);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shm/atomic.h"
+#include "shm/fence.h"
 #include "shm/journal.h"
 #include "tests/shm/asleep.h"
 #include "tests/shm/shared_memory.h"
@@ -115,6 +116,87 @@ TEST(LeaseTest, SleeperGivesUp) {
   lease.Release(kMain);  // WANTED is still there, and harmless
   EXPECT_TRUE(lease.TryAcquire(kMain));
   EXPECT_FALSE(lease.IsWanted());
+}
+
+// Light fences for the length of a test.
+class BiasedLeaseTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!EnableLightFence()) {
+      GTEST_SKIP() << "the kernel refuses membarrier";
+    }
+    owner_.Bias(kMain);
+  }
+  void TearDown() override { DisableLightFence(); }
+
+  Shared<LeaseLayout> layout_;
+  Lease owner_{layout_.get()};
+  Lease other_{layout_.get()};
+};
+
+TEST_F(BiasedLeaseTest, IsTakenByOneOnly) {
+  EXPECT_EQ(other_.Holder(), kLeaseFree);
+  ASSERT_TRUE(owner_.TryAcquire(kMain));
+  EXPECT_FALSE(other_.TryAcquire(kLeaseWorker));
+  owner_.Release(kMain);
+  ASSERT_TRUE(other_.TryAcquire(kLeaseWorker));
+  EXPECT_EQ(owner_.Holder(), kLeaseWorker);
+  EXPECT_FALSE(owner_.TryAcquire(kMain));
+  EXPECT_FALSE(other_.TryAcquire(kLeaseWorker)) << "the lease is not recursive";
+  other_.Release(kLeaseWorker);
+  EXPECT_TRUE(owner_.Acquire(kMain));
+}
+
+TEST_F(BiasedLeaseTest, OwnerWaitsForWhoTookIt) {
+  uint32_t inside = 0;  // guarded by the lease
+  ASSERT_TRUE(other_.TryAcquire(kLeaseWorker));
+  std::atomic<pid_t> tid{0};
+  std::thread waiter([&] {
+    tid.store(gettid());
+    ASSERT_TRUE(owner_.Acquire(kMain));
+    ++inside;
+    owner_.Release(kMain);
+  });
+  WaitUntilAsleep(tid);
+  EXPECT_TRUE(other_.IsWanted());
+  EXPECT_EQ(inside, 0U);
+  other_.Release(kLeaseWorker);
+  waiter.join();
+  EXPECT_EQ(inside, 1U);
+  EXPECT_FALSE(other_.IsWanted());
+}
+
+TEST_F(BiasedLeaseTest, BreakDeadTakesItFromOwnerAndRevokerAlike) {
+  EXPECT_FALSE(other_.BreakDead(kMain, kLeaseWorker)) << "free";
+  ASSERT_TRUE(owner_.TryAcquire(kMain));
+  EXPECT_FALSE(other_.BreakDead(kMain + 1, kLeaseWorker)) << "held by another";
+  EXPECT_TRUE(other_.BreakDead(kMain, kLeaseWorker));
+  EXPECT_EQ(other_.Holder(), kLeaseWorker);
+  EXPECT_TRUE(other_.BreakDead(kLeaseWorker, kMain + 2));
+  EXPECT_EQ(other_.Holder(), kMain + 2);
+  other_.Release(kMain + 2);
+  EXPECT_TRUE(owner_.TryAcquire(kMain)) << "it is still biased";
+}
+
+TEST_F(BiasedLeaseTest, OwnerAndOthersNeverMeetInside) {
+  constexpr uint32_t kTurns = 20'000;
+  uint64_t count = 0;  // guarded by the lease
+  std::thread worker([&] {
+    for (uint32_t i = 0; i < kTurns / 20; ++i) {
+      while (!other_.TryAcquire(kLeaseWorker)) {
+        sched_yield();
+      }
+      ++count;
+      other_.Release(kLeaseWorker);
+    }
+  });
+  for (uint32_t i = 0; i < kTurns; ++i) {
+    ASSERT_TRUE(owner_.Acquire(kMain));
+    ++count;
+    owner_.Release(kMain);
+  }
+  worker.join();
+  EXPECT_EQ(count, kTurns + kTurns / 20);
 }
 
 TEST(LeaseTest, BreakDeadTakesItFromTheDeadOnly) {
