@@ -28,7 +28,15 @@ std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
 std::unique_ptr<Client> client;
 
+bool IsRunning() {
+  return phase.load(std::memory_order_acquire) == Phase::kRunning &&
+         !forked.load(std::memory_order_relaxed);
+}
+
 Status CheckRunning() {
+  if (IsRunning()) [[likely]] {
+    return {};
+  }
   if (forked.load(std::memory_order_relaxed)) {
     return {
         ErrorCode::kForked,
@@ -47,7 +55,7 @@ Status CheckRunning() {
 }
 
 // Adds the sentence to an error of the client.
-int Report(ErrorCode error) {
+int ReportFailure(ErrorCode error) {
   switch (error) {
     case ErrorCode::kOk:
       return FERRY_SUCCESS;
@@ -74,6 +82,10 @@ int Report(ErrorCode error) {
   }
   const Status health = client->Health();
   return Fail(health.ok() ? Status(error, "") : Status(error, health.message()));
+}
+
+int Report(ErrorCode error) {
+  return error == ErrorCode::kOk ? FERRY_SUCCESS : ReportFailure(error);
 }
 
 Status CheckBuffer(const void* buffer, size_t size_bytes) {
@@ -105,7 +117,16 @@ Status CheckTag(int tag, bool any_allowed) {
                                       (any_allowed ? ", nor FERRY_ANY_TAG" : "")};
 }
 
+// The arguments of nearly every call, without a look at what could be wrong with them.
+bool IsPlainMessage(const void* buffer, int peer, int tag) {
+  return IsRunning() && buffer != nullptr && static_cast<uint32_t>(peer) < client->size() &&
+         static_cast<uint32_t>(tag) <= FERRY_TAG_MAX;
+}
+
 Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bool receive) {
+  if (IsPlainMessage(buffer, peer, tag)) [[likely]] {
+    return {};
+  }
   FERRY_RETURN_IF_ERROR(CheckRunning());
   FERRY_RETURN_IF_ERROR(CheckBuffer(buffer, size_bytes));
   FERRY_RETURN_IF_ERROR(CheckRank(peer, receive));
@@ -113,6 +134,9 @@ Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bo
 }
 
 Status CheckRequest(const ferry_request* request) {
+  if (IsRunning() && request != nullptr && client->IsValid(*request)) [[likely]] {
+    return {};
+  }
   FERRY_RETURN_IF_ERROR(CheckRunning());
   if (request == nullptr) {
     return {ErrorCode::kInvalidArgument, "the address of the request is null"};
@@ -146,6 +170,15 @@ int Finish(ferry_request* request, ferry_status* status, const Completion& compl
     *request = FERRY_REQUEST_NULL;
   }
   return completion.error == ErrorCode::kCancelled ? FERRY_SUCCESS : Report(completion.error);
+}
+
+// Waits for a request that was checked.
+int WaitFor(ferry_request* request, ferry_status* status) {
+  Completion completion;
+  if (*request != FERRY_REQUEST_NULL) {
+    client->Wait(*request, &completion);
+  }
+  return Finish(request, status, completion);
 }
 
 int Begin(const Status& check, const Client::Message& message, ferry_request* request,
@@ -306,8 +339,10 @@ int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_requ
 }
 
 int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) {
-  if (Status check = CheckMessage(buffer, size_bytes, destination, tag, false); !check.ok()) {
-    return Fail(check);
+  if (!IsPlainMessage(buffer, destination, tag)) [[unlikely]] {
+    if (Status check = CheckMessage(buffer, size_bytes, destination, tag, false); !check.ok()) {
+      return Fail(check);
+    }
   }
   Completion completion;
   const ErrorCode error =
@@ -316,8 +351,10 @@ int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) 
 }
 
 int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status) {
-  if (Status check = CheckMessage(buffer, size_bytes, source, tag, true); !check.ok()) {
-    return Fail(check);
+  if (!IsPlainMessage(buffer, source, tag)) [[unlikely]] {
+    if (Status check = CheckMessage(buffer, size_bytes, source, tag, true); !check.ok()) {
+      return Fail(check);
+    }
   }
   Completion completion;
   const ErrorCode error = client->Receive(ToMessage(buffer, size_bytes, source, tag), &completion);
@@ -387,11 +424,7 @@ int ferry_wait(ferry_request* request, ferry_status* status) {
   if (Status check = CheckRequest(request); !check.ok()) {
     return Fail(check);
   }
-  Completion completion;
-  if (*request != FERRY_REQUEST_NULL) {
-    client->Wait(*request, &completion);
-  }
-  return Finish(request, status, completion);
+  return WaitFor(request, status);
 }
 
 int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses) {
@@ -406,7 +439,7 @@ int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses)
   int result = FERRY_SUCCESS;
   std::string sentence;
   for (size_t i = 0; i < count; ++i) {
-    const int error = ferry_wait(&requests[i], statuses == nullptr ? nullptr : &statuses[i]);
+    const int error = WaitFor(&requests[i], statuses == nullptr ? nullptr : &statuses[i]);
     if (error != FERRY_SUCCESS && result == FERRY_SUCCESS) {
       result = error;
       sentence = ferry_last_error();

@@ -19,9 +19,7 @@ namespace {
 // Stands in for a lane that is not read any more: nobody writes to it.
 constinit shm::LaneLayout silent_lane{};
 
-// Polls that find something in the lane that spoke last, before the others get their turn; and what
-// each lane may then take of the budget.
-constexpr uint32_t kHotStreak = 16;
+// What each lane may take of the budget when all get their turn.
 constexpr uint32_t kFairBudget = kDrainBudget / 4;
 
 }  // namespace
@@ -149,7 +147,7 @@ uint32_t RankEngine::DrainActive(Effects& effects) {
       }
       const uint32_t budget = std::min(kDrainBudget - handled, fair ? kFairBudget : kDrainBudget);
       if (const uint32_t drained = DrainLane(lane, budget, effects); drained != 0) {
-        hot_lane_ = lane;
+        shm::StoreRelaxed(hot_lane_, lane);
         handled += drained;
       }
     }

@@ -35,6 +35,8 @@ namespace ferry::engine {
 
 inline constexpr uint32_t kDrainBudget = 32;   // descriptors per lease
 inline constexpr uint32_t kRemoteWindow = 32;  // messages to one remote rank before a credit
+// Polls that find something in the lane that spoke last, before the others get their turn.
+inline constexpr uint32_t kHotStreak = 32;
 inline constexpr uint32_t kRoomNoticeEvery =
     64;  // a consumer looks for a waiting producer this often
 
@@ -60,6 +62,16 @@ struct ProbeResult {
   uint64_t size_bytes = 0;
 };
 
+// A small message that was taken from its lane.
+struct EagerMessage {
+  uint32_t source;
+  int32_t tag;
+  uint64_t size_bytes;
+  uint32_t lane;
+  uint32_t cell;  // where the data lies, or kNoCell: in `payload`
+  uint8_t payload[shm::kInlineBytes];
+};
+
 class RankEngine {
  public:
   // `view` and `peers` outlive the engine; every local peer's inbox is mapped.
@@ -71,6 +83,10 @@ class RankEngine {
   // once, before the first send and without the lease. Any thread.
   bool LaneIsOpen(uint32_t destination);
   void OpenLane(uint32_t destination);
+  // A message of the node that can leave at once: inline, or in a cell that was taken and filled
+  // (given back if it cannot). No effects, but a message sent is to be announced. False: nothing
+  // happened.
+  bool TrySendLocal(const SendArguments& send, const void* data, uint32_t cell);
   // A message of at most kInlineBytes that can leave at once. False: nothing happened.
   bool TrySendInline(const SendArguments& send, const void* data, Effects& effects);
   // A slab cell on the way to `destination` if a message of at most kCellBytes could leave now,
@@ -92,6 +108,21 @@ class RankEngine {
   // that this round of Progress drains, and so spares the way through the table of posted receives.
   // Receives posted before come first. False: not yet; call again, or StartReceive.
   bool ReceiveNow(uint32_t request, Effects& effects);
+  // The short way of a blocking receive for a small message of the node: takes the next message of
+  // `lane` if it is eager and for `pattern`, and nobody else's. False: nothing happened.
+  bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
+                    EagerMessage* message);
+  // The lane to look at for a message from `source` (the one that spoke last for kAnySource, and
+  // for sources on other nodes), and whether there is something in it; any thread, a hint.
+  uint32_t LaneOf(int32_t source) const;
+  bool HasMessage(uint32_t lane) const { return consumers_[lane].Peek() != nullptr; }
+  // Without the lease, when the data was copied.
+  void ReleaseCell(const EagerMessage& message) {
+    consumers_[message.lane].ReleaseCell(message.cell);
+  }
+  const uint8_t* CellBytes(const EagerMessage& message) const {
+    return consumers_[message.lane].Cell(message.cell);
+  }
   // kWouldBlock: no unexpected message matches. Else what a receive would get, or the error it
   // would.
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
@@ -172,6 +203,7 @@ class RankEngine {
   // Matching (rank_engine_receive.cc).
   bool TakeUnexpected(uint32_t request, Effects& effects);
   ErrorCode Ailment();
+  bool HasDuties() const;
   bool MatchesDirect(const shm::Envelope& envelope) const;
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);

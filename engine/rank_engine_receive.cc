@@ -14,6 +14,16 @@ using shm::DescriptorKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
+namespace {
+
+bool Matches(const shm::Envelope& pattern, const shm::Envelope& envelope) {
+  return pattern.context == envelope.context &&
+         (pattern.source == envelope.source || pattern.source == shm::kAnySource) &&
+         (pattern.tag == envelope.tag || pattern.tag == shm::kAnyTag);
+}
+
+}  // namespace
+
 // Gives the request the earliest unexpected message that it matches. False: there is none.
 bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
@@ -54,15 +64,63 @@ bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
   return std::exchange(direct_, 0) == 0;
 }
 
+uint32_t RankEngine::LaneOf(int32_t source) const {
+  if (source == shm::kAnySource || !peers_.by_rank[static_cast<uint32_t>(source)].local) {
+    return shm::LoadRelaxed(hot_lane_);
+  }
+  return peers_.by_rank[static_cast<uint32_t>(source)].local_index;
+}
+
+// Whether Progress has more to do than to drain lanes.
+bool RankEngine::HasDuties() const {
+  const shm::SessionLayout& session = *view_.layout;
+  return (session.credits_owed | session.control_first | session.queued_sends) != 0 ||
+         shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
+}
+
+// No journal: to consume the message is one store, and nothing else changes.
+bool RankEngine::TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
+                              EagerMessage* message) {
+  const Descriptor* next = consumers_[lane].Peek();
+  uint64_t* const head = consumers_[lane].HeadWord();
+  if (next == nullptr || lane >= view_.inbox.local_size || match_.unexpected_count() != 0 ||
+      HasDuties() || hot_streak_ == kHotStreak || (*head + 1) % kRoomNoticeEvery == 0) {
+    return false;  // nothing, or Progress has more to do
+  }
+  // Each word is read once, then checked: its producer can still write to it.
+  const uint8_t flags = shm::LoadRelaxed(next->flags);
+  const uint16_t cell = shm::LoadRelaxed(next->cell);
+  const bool in_cell = (flags & shm::kFlagCell) != 0;
+  message->source = peers_.rank_of_local[lane];
+  message->tag = shm::LoadRelaxed(next->tag);
+  message->size_bytes = shm::LoadRelaxed(next->size_bytes);
+  message->lane = lane;
+  message->cell = in_cell ? cell : shm::kNoCell;
+  const shm::Envelope envelope{shm::LoadRelaxed(next->context),
+                               static_cast<int32_t>(message->source), message->tag};
+  if (shm::LoadRelaxed(next->kind) != static_cast<uint8_t>(DescriptorKind::kEager) ||
+      !Matches(pattern, envelope) || message->tag < 0 || (in_cell && cell >= shm::kLaneCells) ||
+      message->size_bytes > (in_cell ? shm::kCellBytes : shm::kInlineBytes) ||
+      (match_.posted_count() != 0 && match_.FindPosted(envelope) != 0)) {
+    return false;
+  }
+  std::memcpy(message->payload, next->payload, shm::kInlineBytes);
+  shm::StoreRelease(*head, *head + 1);  // Pairs with LaneProducer::HasRoomAt.
+  ++hot_streak_;
+  const uint64_t size_bytes = std::min(message->size_bytes, capacity_bytes);
+  statistics_.Add(shm::Statistic::kMessagesReceived);
+  statistics_.Add(shm::Statistic::kBytesReceived, size_bytes);
+  statistics_.AddMessage(in_cell ? shm::Path::kCell : shm::Path::kInline, size_bytes);
+  return true;
+}
+
 // Whether the message is for the receive that ReceiveNow was called with.
 bool RankEngine::MatchesDirect(const shm::Envelope& envelope) const {
   if (direct_ == 0) {
     return false;
   }
   const RequestLayout& slot = *view_.request(direct_);
-  return slot.context == envelope.context &&
-         (slot.peer == envelope.source || slot.peer == shm::kAnySource) &&
-         (slot.tag == envelope.tag || slot.tag == shm::kAnyTag);
+  return Matches({slot.context, slot.peer, slot.tag}, envelope);
 }
 
 ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {

@@ -96,6 +96,33 @@ bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effect
   return true;
 }
 
+bool RankEngine::TrySendLocal(const SendArguments& send, const void* data, uint32_t cell) {
+  shm::LaneProducer& producer = producers_[peers_.by_rank[send.destination].local_index];
+  const bool in_cell = cell != shm::kNoCell;
+  Descriptor* slot = CanLeave(send.destination) ? producer.TryReserve() : nullptr;
+  if (slot == nullptr) {
+    if (in_cell) {
+      producer.ReturnCell(cell);
+    }
+    return false;
+  }
+  slot->kind = static_cast<uint8_t>(DescriptorKind::kEager);
+  slot->flags = in_cell ? shm::kFlagCell : 0;
+  slot->cell = static_cast<uint16_t>(in_cell ? cell : 0);
+  slot->source = view_.rank;
+  slot->destination = send.destination;
+  slot->context = send.context;
+  slot->tag = send.tag;
+  slot->size_bytes = send.size_bytes;
+  if (!in_cell && send.size_bytes != 0) {  // without bytes `data` may be null
+    std::memcpy(slot->payload, data, send.size_bytes);
+  }
+  producer.Publish(slot);
+  statistics_.Add(shm::Statistic::kMessagesSent);
+  statistics_.Add(shm::Statistic::kBytesSent, send.size_bytes);
+  return true;
+}
+
 bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effects& effects) {
   if (!CanLeave(send.destination)) {
     return false;
@@ -110,7 +137,8 @@ bool RankEngine::TrySendInline(const SendArguments& send, const void* data, Effe
 
 uint32_t RankEngine::TryTakeCell(uint32_t destination) {
   shm::LaneProducer& producer = ProducerTo(destination);
-  return CanLeave(destination) && producer.HasRoom() ? producer.TryTakeCell() : shm::kNoCell;
+  return CanLeave(destination) && producer.is_open() && producer.HasRoom() ? producer.TryTakeCell()
+                                                                           : shm::kNoCell;
 }
 
 uint8_t* RankEngine::CellBytes(uint32_t destination, uint32_t cell) {

@@ -41,6 +41,7 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   (void)shm::EnableLightFence();  // early, since it is cheap before there are threads
   std::unique_ptr<Client> client(new Client());
   client->threads_ = threads;
+  client->holder_ = ThreadId();
   client->backends_ = std::move(backends);
   client->eager_max_bytes_ = std::min<uint64_t>(options.eager_max_bytes, shm::kCellBytes);
   client->worker_min_bytes_ = options.rendezvous_chunk_bytes;
@@ -144,6 +145,9 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   engine_ =
       std::make_unique<engine::RankEngine>(view_, peers_, engine_options, engine::Runner::kRank);
   lease_ = shm::Lease(&view_.layout->lease);
+  if (!threads_) {
+    lease_.Bias(Holder());
+  }
   wake_ = shm::Wake(view_.inbox.wake());
   daemon_wake_ = shm::Wake(&view_.layout->daemon_wake);
   statistics_ = shm::Statistics(view_.layout->counters);

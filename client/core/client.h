@@ -99,7 +99,9 @@ class Client {
   // when all are null. Blocks.
   int WaitAny(std::span<const RequestHandle> handles, Completion* completion);
   // Whether the handle names a request of this rank (a completed send included).
-  bool IsValid(RequestHandle handle) const;
+  bool IsValid(RequestHandle handle) const {
+    return handle == kCompletedSend || requests_->Resolve(handle) != 0;
+  }
 
   // Blocks until all ranks have called it (dissemination).
   ErrorCode Barrier();
@@ -118,7 +120,11 @@ class Client {
   Status MapInbox(uint32_t rank);
 
   // progress.cc
-  uint32_t Holder() const;
+  uint32_t Holder() const { return threads_ ? ThreadId() : holder_; }
+  static uint32_t ThreadId();
+  bool EnterLease() {
+    return lease_.TryAcquire(Holder()) || lease_.Acquire(Holder(), &wake_.layout()->poison);
+  }
   bool PollOnce();
   void Perform(engine::Effects& effects, engine::LaneSet* later = nullptr);
   void AskToAttend(const engine::LaneSet& ranks);
@@ -134,7 +140,9 @@ class Client {
   ErrorCode UnderLease(Action&& action, engine::LaneSet* later = nullptr);
 
   // point_to_point.cc
+  bool SendLocal(const Message& message);
   bool SendEager(const Message& message);
+  bool ReceiveEager(const Message& message, Completion* completion);
   bool WantsBounce(const Message& message, shm::RequestKind kind) const;
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
@@ -162,6 +170,7 @@ class Client {
   std::vector<uint32_t> nodes_;  // by rank
   uint32_t own_lane_ = 0;
   bool threads_ = false;
+  uint32_t holder_ = 0;             // of the lease, when only one thread calls at a time
   bool private_reachable_ = false;  // others may reach this rank's private memory
   uint64_t eager_max_bytes_ = 0;
   uint64_t worker_min_bytes_ =

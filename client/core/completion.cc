@@ -12,10 +12,6 @@ using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
-bool Client::IsValid(RequestHandle handle) const {
-  return handle == kCompletedSend || requests_->Resolve(handle) != 0;
-}
-
 // Does what only the rank's own threads do for a request: copies what landed, helps to copy
 // transfers. True: it is complete (or inactive), or the rank is poisoned.
 bool Client::Advance(uint32_t request) {

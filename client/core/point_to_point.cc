@@ -12,17 +12,55 @@ using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
+namespace {
+
+// A blocking receive looks at its lane this often, with a pause between (most of a microsecond in
+// all), before it does anything that costs more. Without the pauses its loads would keep the line
+// from the sender, who is about to write to it: 60 ns one way instead of 28.
+constexpr uint32_t kFirstLooks = 32;
+
+}  // namespace
+
 // ---- Sending ----------------------------------------------------------------------------------
 
-// Sends a small message that can leave at once, without a request. The copy into a slab cell
-// happens outside the lease.
+// A small message inside the node. The copy into a slab cell happens outside the lease.
+bool Client::SendLocal(const Message& message) {
+  const auto destination = static_cast<uint32_t>(message.peer);
+  const engine::SendArguments send{destination, message.context, message.tag, message.size_bytes};
+  uint32_t cell = shm::kNoCell;
+  if (message.size_bytes > shm::kInlineBytes) {
+    if (!EnterLease()) {
+      return false;
+    }
+    cell = engine_->TryTakeCell(destination);
+    lease_.Release(Holder());
+    if (cell == shm::kNoCell) {
+      return false;
+    }
+    std::memcpy(engine_->CellBytes(destination, cell), message.buffer, message.size_bytes);
+  }
+  if (!EnterLease()) {
+    return false;
+  }
+  const bool sent = engine_->TrySendLocal(send, message.buffer, cell);
+  lease_.Release(Holder());
+  if (sent) {
+    shm::Wake(peers_.by_rank[destination].inbox.wake()).PublishLane(own_lane_);
+  }
+  return sent;
+}
+
+// Sends a small message that can leave at once, without a request.
 bool Client::SendEager(const Message& message) {
   const auto destination = static_cast<uint32_t>(message.peer);
-  if (!engine_->LaneIsOpen(destination)) {
+  if (!engine_->LaneIsOpen(destination)) [[unlikely]] {
     engine_->OpenLane(destination);  // the first message there
   }
   if (message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) {
     return false;
+  }
+  if (peers_.by_rank[destination].local) {
+    return SendLocal(message);
   }
   const engine::SendArguments send{destination, message.context, message.tag, message.size_bytes};
   const auto sent = [](bool done) { return done ? ErrorCode::kOk : ErrorCode::kWouldBlock; };
@@ -107,9 +145,45 @@ bool Client::TryReceiveNow(uint32_t request) {
   return matched;
 }
 
+// A small message of the node that is there or comes at once, without a request.
+bool Client::ReceiveEager(const Message& message, Completion* completion) {
+  const uint32_t lane = engine_->LaneOf(message.peer);
+  uint32_t looks = 0;
+  while (!engine_->HasMessage(lane)) {
+    if (++looks == kFirstLooks) {
+      return false;
+    }
+    shm::CpuPause();
+  }
+  if (poison() != ErrorCode::kOk || !lease_.TryAcquire(Holder())) {
+    return false;
+  }
+  engine::EagerMessage found;
+  const bool taken = engine_->TryTakeEager(lane, {message.context, message.peer, message.tag},
+                                           message.size_bytes, &found);
+  lease_.Release(Holder());
+  if (!taken) {
+    return false;
+  }
+  const uint64_t size_bytes = std::min(found.size_bytes, message.size_bytes);
+  if (found.cell != shm::kNoCell) {
+    std::memcpy(message.buffer, engine_->CellBytes(found), size_bytes);
+    engine_->ReleaseCell(found);
+  } else if (size_bytes != 0) {
+    std::memcpy(message.buffer, found.payload, size_bytes);
+  }
+  *completion = {static_cast<int>(found.source), found.tag,
+                 found.size_bytes > message.size_bytes ? ErrorCode::kTruncated : ErrorCode::kOk,
+                 size_bytes};
+  return true;
+}
+
 // The message is often a moment away: the receive is posted only when it did not come while we
 // polled.
 ErrorCode Client::Receive(const Message& message, Completion* completion) {
+  if (ReceiveEager(message, completion)) {
+    return ErrorCode::kOk;
+  }
   uint32_t request = 0;
   if (const ErrorCode error = Take(message, RequestKind::kReceive, &request);
       error != ErrorCode::kOk) {

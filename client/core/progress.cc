@@ -10,7 +10,7 @@
 
 namespace ferry::client {
 
-uint32_t Client::Holder() const {
+uint32_t Client::ThreadId() {
   thread_local const auto id = static_cast<uint32_t>(gettid());
   return id;
 }
@@ -97,6 +97,9 @@ bool Client::IsTransferring(uint32_t request) const {
 // Copies a chunk of some remembered transfer. True: it found one. The lock is held meanwhile, so
 // that Forget returns only when nobody touches the request any more.
 bool Client::HelpBackground() {
+  if (!threads_ && background_.empty()) {
+    return false;
+  }
   std::lock_guard lock(background_mutex_);
   if (background_.empty()) {
     return false;
@@ -121,7 +124,7 @@ void Client::Forget(uint32_t request) {
 void Client::LeaveLibrary() {
   wake_.Leave();
   bool left_behind = wake_.TakeUrgent() && engine_->HasArrivals();
-  if (!left_behind) {
+  if (!left_behind && (threads_ || !background_.empty())) {
     std::lock_guard lock(background_mutex_);
     std::erase_if(background_, [this](uint32_t request) { return !IsTransferring(request); });
     left_behind = !background_.empty();

@@ -16,7 +16,7 @@ inline constexpr uint32_t kPollsBeforeWorker = 128;
 // does outside it what it asked for. Fails with the rank's poison when the lease's holder is dead.
 template <typename Action>
 ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
-  if (!lease_.Acquire(Holder(), &wake_.layout()->poison)) {
+  if (!EnterLease()) {
     return wake_.poison();
   }
   engine::Effects effects;

@@ -91,19 +91,6 @@ void RequestPool::GiveBack(uint32_t request) {
   }
 }
 
-uint32_t RequestPool::Resolve(RequestHandle handle) const {
-  const auto request = static_cast<uint32_t>(handle);
-  if (request == 0 || request >= view_.request_limit ||
-      request >= shm::LoadAcquire(view_.layout->request_fresh)) {
-    return 0;
-  }
-  const RequestLayout& slot = *view_.request(request);
-  return shm::LoadRelaxed(slot.serial) == static_cast<uint32_t>(handle >> 32) &&
-                 shm::LoadRelaxed(slot.state) != static_cast<uint32_t>(RequestState::kFree)
-             ? request
-             : 0;
-}
-
 bool RequestPool::Uses(const void* begin, uint64_t size_bytes) const {
   const auto first = reinterpret_cast<uint64_t>(begin);
   const uint32_t fresh = shm::LoadAcquire(view_.layout->request_fresh);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/session_view.h"
+#include "shm/atomic.h"
 #include "shm/layout/request_layout.h"
 
 namespace ferry::client {
@@ -37,7 +38,10 @@ class RequestPool {
     return uint64_t{view_.request(request)->serial} << 32 | request;
   }
   // The slot a handle names, or 0 when it names none that is in use.
-  uint32_t Resolve(RequestHandle handle) const;
+  uint32_t Resolve(RequestHandle handle) const {
+    const auto request = static_cast<uint32_t>(handle);
+    return request != 0 && request < view_.request_limit && IsNamed(request, handle) ? request : 0;
+  }
   shm::RequestLayout& Slot(uint32_t request) const { return *view_.request(request); }
   // The transfer slot in the own inbox that goes with a request.
   shm::TransferLayout& Transfer(uint32_t request) const { return *view_.inbox.transfer(request); }
@@ -47,6 +51,12 @@ class RequestPool {
   uint32_t in_use() const { return in_use_; }
 
  private:
+  bool IsNamed(uint32_t request, RequestHandle handle) const {
+    const shm::RequestLayout& slot = *view_.request(request);
+    return request < shm::LoadAcquire(view_.layout->request_fresh) &&
+           shm::LoadRelaxed(slot.serial) == static_cast<uint32_t>(handle >> 32) &&
+           shm::LoadRelaxed(slot.state) != static_cast<uint32_t>(shm::RequestState::kFree);
+  }
   bool IsReusable(uint32_t request) const;
 
   const engine::SessionView view_;

@@ -80,7 +80,15 @@ uint32_t TestRank::Isend(uint32_t destination, int32_t tag, const std::string& d
   Effects effects;
   bool sent = false;
   if (data.size() <= shm::kInlineBytes) {
-    sent = engine_.TrySendInline(send, data.data(), effects);
+    const Peer& peer = node_.peers().by_rank[destination];
+    if (peer.local) {
+      sent = engine_.TrySendLocal(send, data.data(), shm::kNoCell);
+      if (sent) {
+        effects.lanes.Add(peer.local_index);
+      }
+    } else {
+      sent = engine_.TrySendInline(send, data.data(), effects);
+    }
     std::memcpy(slot(request).payload, data.data(), data.size());
     slot(request).descriptor_kind = static_cast<uint8_t>(DescriptorKind::kEager);
   } else if (data.size() <= node_.engine_options().eager_max_bytes) {
@@ -119,13 +127,33 @@ uint32_t TestRank::Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, u
   return request;
 }
 
+// As if it had been matched.
+void TestRank::Take(RequestLayout& slot, const EagerMessage& message) {
+  const bool in_cell = message.cell != shm::kNoCell;
+  slot.status_source = static_cast<int32_t>(message.source);
+  slot.status_tag = message.tag;
+  slot.message_bytes = message.size_bytes;
+  slot.error = static_cast<int32_t>(message.size_bytes > slot.size_bytes ? ErrorCode::kTruncated
+                                                                         : ErrorCode::kOk);
+  slot.descriptor_kind = static_cast<uint8_t>(DescriptorKind::kEager);
+  slot.descriptor_flags = in_cell ? shm::kFlagCell : 0;
+  slot.lane = message.lane;
+  slot.cell = static_cast<uint16_t>(message.cell);
+  std::memcpy(slot.payload, message.payload, shm::kInlineBytes);
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kLanded));
+}
+
 uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes,
                                uint32_t context) {
   const uint32_t request =
       NewRequest(RequestKind::kReceive, source, tag, context, std::string(capacity_bytes, '\0'));
   Effects effects;
   start_error_ = ErrorCode::kOk;
-  if (!engine_.ReceiveNow(request, effects)) {
+  EagerMessage message;
+  if (engine_.TryTakeEager(engine_.LaneOf(source), {context, source, tag}, capacity_bytes,
+                           &message)) {
+    Take(slot(request), message);
+  } else if (!engine_.ReceiveNow(request, effects)) {
     start_error_ = engine_.StartReceive(request, effects);
   }
   Perform(effects);

@@ -58,7 +58,7 @@ class TestRank {
   // Only ever by the request: what libferry does when the short ways are closed.
   uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data);
   uint32_t Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
-  // The same by way of RankEngine::ReceiveNow first, as a blocking receive does.
+  // The same by way of TryTakeEager and ReceiveNow first, as a blocking receive does.
   uint32_t IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
   // The engine's answer to the latest Irecv.
   ErrorCode start_error() const { return start_error_; }
@@ -84,6 +84,7 @@ class TestRank {
                       std::string data);
 
  private:
+  void Take(shm::RequestLayout& slot, const EagerMessage& message);
   void Land(shm::RequestLayout& slot);
   void Transfer(shm::RequestLayout& slot);
 
