@@ -17,11 +17,6 @@ void LaneProducer::Open(uint32_t producer_rank) {
   StoreRelease(lane_->producer.state, static_cast<uint32_t>(LaneState::kOpen));
 }
 
-bool LaneProducer::is_open() const {
-  // Pairs with Open.
-  return LoadAcquire(lane_->producer.state) == static_cast<uint32_t>(LaneState::kOpen);
-}
-
 uint32_t LaneProducer::TryTakeCell() {
   for (uint32_t i = 0; i < kLaneCells; ++i) {
     const uint32_t cell = (cell_hint_ + i) % kLaneCells;

@@ -97,6 +97,11 @@ class LaneConsumer {
   LaneLayout* lane_ = nullptr;
 };
 
+inline bool LaneProducer::is_open() const {
+  // Pairs with Open.
+  return LoadAcquire(lane_->producer.state) == static_cast<uint32_t>(LaneState::kOpen);
+}
+
 // The number of the next message. Its slot already carries its stamp if the last producer was
 // killed before it could store the tail: then the message is out, and the tail catches up here.
 inline uint64_t LaneProducer::Tail() {
