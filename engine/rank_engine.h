@@ -112,8 +112,8 @@ class RankEngine {
   // `lane` if it is eager and for `pattern`, and nobody else's. False: nothing happened.
   bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
                     EagerMessage* message);
-  // The lane to look at for a message from `source` (the one that spoke last for kAnySource, and
-  // for sources on other nodes), and whether there is something in it; any thread, a hint.
+  // The lane to look at for a message from `source` (for kAnySource the one that spoke last), and
+  // whether there is something in it; any thread, a hint.
   uint32_t LaneOf(int32_t source) const;
   bool HasMessage(uint32_t lane) const { return consumers_[lane].Peek() != nullptr; }
   // Without the lease, when the data was copied.

@@ -65,10 +65,11 @@ bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
 }
 
 uint32_t RankEngine::LaneOf(int32_t source) const {
-  if (source == shm::kAnySource || !peers_.by_rank[static_cast<uint32_t>(source)].local) {
+  if (source == shm::kAnySource) {
     return shm::LoadRelaxed(hot_lane_);
   }
-  return peers_.by_rank[static_cast<uint32_t>(source)].local_index;
+  const Peer& peer = peers_.by_rank[static_cast<uint32_t>(source)];
+  return peer.local ? peer.local_index : shm::DaemonLane(view_.inbox.local_size);
 }
 
 // Whether Progress has more to do than to drain lanes.
