@@ -19,7 +19,7 @@ place_files() {
   local -A at=([bin]=/usr/bin [sbin]=/usr/sbin [include]=/usr/include [etc]=/etc/ferry
     [lib]=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH) [libexec]=/usr/libexec/ferry
     [doc]=/usr/share/doc/ferry [man]=/usr/share/man [unit]=/lib/systemd/system
-    [rpath]=)  # the loader looks there by itself
+    [rpath]="")  # the loader looks there by itself
   place "$built" "$root"
   chmod u+w -R "$root"
   strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin,sbin}/* "$root${at[lib]}"/{,ferry/}*.so*

@@ -27,10 +27,11 @@ PATH=/usr/sbin:/sbin:$PATH
 command -v debootstrap >/dev/null || skip "debootstrap is not installed: apt-get install debootstrap"
 
 root=$(mktemp -d /tmp/ferry-debian-XXXXXX)
+chmod 755 "$root"  # it will be / to users who are not root
 machine=
 clean_up() {
   [[ -z $machine ]] || kill -KILL "$machine" 2>/dev/null || true  # and with it all of the machine
-  wait
+  wait 2>/dev/null
   rm -rf --one-file-system "$root"
 }
 trap clean_up EXIT
@@ -101,14 +102,15 @@ unshare --mount --pid --fork --kill-child --cgroup /bin/sh -ec '
   mount --rbind /dev dev
   exec env -i container=test PATH="$PATH" chroot . /lib/systemd/systemd --log-target=null' "$root" &
 machine=$!
-for _ in {1..200}; do
+init= state=
+for _ in {1..300}; do
   init=$(pgrep -P "$machine" || true)
-  [[ -z $init ]] || [[ $(on_machine systemctl is-system-running 2>&1) != running ]] || break
-  kill -0 "$machine" 2>/dev/null || break
+  state=$([[ -z $init ]] || on_machine systemctl is-system-running 2>&1 || true)
+  [[ $state != running ]] && kill -0 "$machine" 2>/dev/null || break
   sleep 0.1
 done
-if [[ -z $init ]] || [[ $(on_machine systemctl is-system-running 2>&1) != running ]]; then
-  say "systemd cannot run in this machine's namespaces: the service is not tested"
+if [[ $state != running ]]; then
+  say "systemd cannot run in this machine's namespaces (${state:-it ended}): no service is tested"
   exit 0
 fi
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -149,6 +150,18 @@ TEST(FerryrunTest, PassesOptionsOn) {
       Script({"--eager-max-bytes=512"}, "echo $FERRY_EAGER_MAX_BYTES $FERRY_SPIN_PAUSES $OTHER"),
       {"FERRY_SPIN_PAUSES=7", "OTHER=kept"});
   EXPECT_EQ(command.Wait().out, "[0] 512 7 kept\n");
+}
+
+TEST(FerryrunTest, PrivateDaemonsDoNotSpeakForTheServiceThatItRunsIn) {
+  Command command(Script({}, "echo ready; exec sleep 100"),
+                  {"NOTIFY_SOCKET=/run/systemd/notify", "WATCHDOG_USEC=1000", "OTHER=kept"});
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  const std::vector<pid_t> daemons = command.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(1));
+  std::ifstream file("/proc/" + std::to_string(daemons[0]) + "/environ", std::ios::binary);
+  const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(environment, AllOf(HasSubstr("OTHER=kept"), testing::Not(HasSubstr("NOTIFY_SOCKET")),
+                                 testing::Not(HasSubstr("WATCHDOG"))));
 }
 
 TEST(FerryrunTest, LeavesOutputAloneWithoutLabels) {
