@@ -55,7 +55,7 @@ class ServiceUnitTest : public testing::Test {
     Replace(&unit, "@FERRYD@", fs::canonical("daemon/ferryd"));
     Replace(&unit, "@CONFIG@", directory_ + "/ferryd.toml");
     std::ofstream(Unit()) << unit;
-    std::ofstream(directory_ + "/ferryd.toml") << "";
+    std::ofstream(directory_ + "/ferryd.toml") << "# all defaults\n";
   }
   ~ServiceUnitTest() override { fs::remove_all(directory_); }
 

@@ -74,7 +74,7 @@ class Installation {
   // Settings for the scripts beside the place of the jobs' directories, and for ferryd.
   void Configure(const std::string& settings, const std::string& options = "") const {
     WriteFile(Path("slurm.conf"), "run_base=" + Path("run") + "\n" + settings);
-    WriteFile(Path("job.toml"), options);
+    WriteFile(Path("job.toml"), "# beside the defaults\n" + options);
   }
   std::string Directory(const std::string& job) const { return Path("run/job-" + job); }
   std::vector<std::string> Daemons(const std::string& job) const {
