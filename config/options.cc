@@ -79,6 +79,12 @@ constexpr Option kTable[] = {
          "must be valid for the host by which jobs name this node, and for client and server."),
     Text(Group::kNetwork, "tls_key_file", &Options::tls_key_file, 0, kPathMax,
          "PEM file of the certificate's private key, without passphrase, mode 0600 or 0400."),
+    Text(Group::kNetwork, "metrics_address", &Options::metrics_address, 0, 255,
+         "host:port that serves metrics to Prometheus at /metrics; port 0 takes a free one "
+         "(ferryctl status tells it). Empty serves none."),
+    Choice(Group::kNetwork, "metrics_access", &Options::metrics_access, "loopback|anyone",
+           "Who may read them: loopback refuses a metrics_address that other machines reach; "
+           "anyone allows it. There is no password."),
 
     Number(Group::kLimits, "max_local_ranks", &Options::max_local_ranks, "ranks", 1, 1024,
            "How many ranks one daemon serves at a time."),

@@ -40,6 +40,8 @@ struct Options {
   std::string tls_ca_file;
   std::string tls_cert_file;
   std::string tls_key_file;
+  std::string metrics_address;  // empty: none
+  std::string metrics_access = "loopback";
 
   // Limits.
   uint64_t max_local_ranks = 64;

@@ -107,6 +107,23 @@ class Statistics {
   uint64_t* words_ = nullptr;
 };
 
+// Sums over several ranks.
+struct Tally {
+  std::array<uint64_t, kStatisticCount> values{};
+
+  void Add(const Statistics& statistics) {
+    for (uint32_t i = 0; i < kStatisticCount; ++i) {
+      values[i] += statistics.Read(static_cast<Statistic>(i));
+    }
+  }
+  void Add(const Tally& other) {
+    for (uint32_t i = 0; i < kStatisticCount; ++i) {
+      values[i] += other.values[i];
+    }
+  }
+  uint64_t Read(Statistic id) const { return values[static_cast<uint32_t>(id)]; }
+};
+
 static_assert(Statistics::BytesOf(Path::kPacket) == Statistic::kPathPacketBytes);
 
 }  // namespace ferry::shm

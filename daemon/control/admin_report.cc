@@ -1,17 +1,9 @@
 #include "daemon/control/admin_report.h"
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <cstring>
-
-#include "common/unique_fd.h"
+#include "daemon/control/metrics_report.h"
 #include "daemon/control/rank_view.h"
 #include "shm/atomic.h"
 #include "shm/counters.h"
-#include "shm/layout/match_layout.h"
 
 namespace ferry::daemon {
 namespace {
@@ -45,7 +37,6 @@ void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* sta
   if (!HasSegments(rank)) {
     return;
   }
-  const shm::SessionLayout& layout = *session.layout();
   const shm::Statistics statistics(session.layout()->counters);
   status->set_messages_sent(statistics.Read(shm::Statistic::kMessagesSent));
   status->set_messages_received(statistics.Read(shm::Statistic::kMessagesReceived));
@@ -55,11 +46,10 @@ void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* sta
   status->set_credits_out(CreditsOut(session));
   const int32_t poison = LoadRelaxed(session.inbox()->wake.poison);
   status->set_poison(poison == 0 ? "" : ErrorCodeText(static_cast<ErrorCode>(poison)));
-  status->set_queued(LoadRelaxed(layout.queued_sends));
-  const auto& table = *reinterpret_cast<const shm::MatchTableLayout*>(
-      session.session_map.base() + shm::SessionMatchOffset(session.request_limit));
-  status->set_posted(LoadRelaxed(table.posted_count));
-  status->set_unexpected(LoadRelaxed(table.unexpected_count));
+  const QueueView queues = ReadQueues(session);
+  status->set_queued(queues.queued_sends);
+  status->set_posted(queues.posted);
+  status->set_unexpected(queues.unexpected);
 }
 
 void AddCounter(const std::string& scope, const char* name, const char* unit, uint64_t value,
@@ -70,16 +60,6 @@ void AddCounter(const std::string& scope, const char* name, const char* unit, ui
   counter->set_unit(unit);
   counter->set_value(value);
   counter->set_help(help);
-}
-
-uint64_t ResidentBytes() {
-  const UniqueFd file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
-  char text[128] = {};
-  const ssize_t size = file.valid() ? read(file.get(), text, sizeof(text) - 1) : 0;
-  const char* resident = size > 0 ? strchr(text, ' ') : nullptr;  // the second number, in pages
-  return resident == nullptr
-             ? 0
-             : strtoull(resident, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -153,12 +133,9 @@ Status ReportCounters(const JobRegistry& registry, const control::CountersReques
 }
 
 void ReportProcess(control::StatusReply* reply) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  reply->set_cpu_time_us(static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
-                             1'000'000 +
-                         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
-  reply->set_resident_bytes(ResidentBytes());
+  const ProcessSample process = ReadProcess();
+  reply->set_cpu_time_us(static_cast<uint64_t>(process.cpu_seconds * 1e6));
+  reply->set_resident_bytes(process.resident_bytes);
 }
 
 void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {

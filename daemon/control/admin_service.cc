@@ -80,6 +80,7 @@ void AdminService::FillStatus(std::optional<uid_t> uid, control::StatusReply* re
   reply->set_pid(static_cast<uint32_t>(getpid()));
   reply->set_uptime_ms((MonotonicNs() - started_ns_) / 1'000'000);
   reply->set_run_directory(context_.run_directory);
+  reply->set_metrics_address(context_.metrics_address);
   ReportProcess(reply);
   context_.loop.Run([&] {
     *reply->mutable_node() = context_.links.self();

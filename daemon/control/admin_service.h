@@ -51,6 +51,7 @@ struct AdminContext {
   uint64_t drain_timeout_ms = 0;
   std::function<std::vector<control::GpuStatus>()> gpus;
   std::function<void(bool now)> request_stop;
+  std::string metrics_address;  // empty: none
 };
 
 class AdminService final : public control::Admin::Service {

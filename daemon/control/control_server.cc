@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -23,6 +25,7 @@
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launcher_service.h"
 #include "daemon/control/launchers.h"
+#include "daemon/control/metrics_report.h"
 #include "daemon/control/net_address.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/peer_service.h"
@@ -30,6 +33,7 @@
 #include "daemon/control/secrets.h"
 #include "daemon/control/tls_credentials.h"
 #include "daemon/control/watchdog.h"
+#include "daemon/metrics/metrics_server.h"
 
 namespace ferry::daemon {
 namespace {
@@ -98,6 +102,7 @@ struct ControlServer::Parts {
     registry.set_on_change([this] { changes.Notify(); });
   }
 
+  Status StartMetrics();
   Status StartPeerServer();
   Status StartUserServer();
   Status StartAdminServer();
@@ -126,6 +131,8 @@ struct ControlServer::Parts {
   boost::asio::signal_set signals;
   std::function<void()> on_hangup;
   std::string control_address;
+  std::atomic<bool> loop_runs = false;  // else a scrape finds nothing, rather than wait
+  std::unique_ptr<MetricsServer> metrics;
   std::unique_ptr<grpc::Server> peer_server;
   std::unique_ptr<grpc::Server> user_server;
   std::unique_ptr<grpc::Server> admin_server;
@@ -138,6 +145,32 @@ struct ControlServer::Parts {
 };
 
 // ---- Start ----
+
+Status ControlServer::Parts::StartMetrics() {
+  if (options.metrics_address.empty()) {
+    return {};
+  }
+  const auto sample = [this, start = std::time(nullptr)] {
+    MetricsSample sample;
+    sample.node_name = options.node_name;
+    sample.nic = data_plane.Nic();
+    sample.process = ReadProcess();
+    sample.process.start_time_seconds = static_cast<double>(start);
+    if (loop_runs) {
+      loop.Run([&] {
+        FillMetrics(registry, &sample);
+        FillPeers(links.Report(), &sample);
+      });
+    }
+    return sample;
+  };
+  auto server =
+      MetricsServer::Start({options.metrics_address, options.metrics_access == "loopback"}, sample);
+  FERRY_RETURN_IF_ERROR(server.status());
+  metrics = std::move(*server);
+  spdlog::info("metrics at http://{}/metrics", metrics->address());
+  return {};
+}
 
 Status ControlServer::Parts::StartPeerServer() {
   if (tls == nullptr) {
@@ -225,18 +258,21 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   std::unique_ptr<ControlServer> server(new ControlServer(
       std::make_unique<Parts>(options, data_plane, std::move(*directory), std::move(*tls))));
   Parts& parts = *server->parts_;
+  FERRY_RETURN_IF_ERROR(parts.StartMetrics());
+  const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
   parts.admin_service.emplace(
       AdminContext{parts.loop, parts.registry, parts.links, data_plane, parts.changes,
                    options.run_directory, options.drain_timeout_ms, std::move(gpus),
-                   [&server = *server](bool now) { server.RequestStop(now); }});
+                   [&server = *server](bool now) { server.RequestStop(now); }, metrics_address});
   // Calls that come early wait for the loop.
   FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
   FERRY_RETURN_IF_ERROR(parts.StartUserServer());
   FERRY_RETURN_IF_ERROR(parts.StartAdminServer());
   FERRY_RETURN_IF_ERROR(parts.attach.Listen(parts.directory.AttachSocket(), ServesAll(options)));
   FERRY_RETURN_IF_ERROR(parts.directory.WriteInfo(
-      {options.node_name, parts.control_address, parts.links.Incarnation()}));
+      {options.node_name, parts.control_address, parts.links.Incarnation(), metrics_address}));
   parts.loop.Start();
+  parts.loop_runs = true;
   parts.running = true;
   spdlog::info("ferryd {} serves {} and {}", kFerryVersion, options.run_directory,
                parts.control_address);
@@ -365,6 +401,7 @@ void ControlServer::Parts::Drain() {
 // The servers first, while the loop still answers their handlers; then what posts to the loop; then
 // it.
 void ControlServer::Parts::Stop() {
+  metrics.reset();
   if (std::exchange(running, false)) {
     loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
     const uint64_t deadline_ns = MonotonicNs() + 1'000'000ULL * kLastNews.count();

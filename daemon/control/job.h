@@ -16,6 +16,7 @@
 #include "daemon/progress/data_plane.h"
 #include "daemon/session/session.h"
 #include "proto/control.pb.h"
+#include "shm/counters.h"
 
 namespace ferry::daemon {
 
@@ -72,6 +73,7 @@ struct Node {
 };
 
 struct Job {
+  shm::Tally ended;     // counters of its ranks here that have ended
   uint64_t serial = 0;  // tells a job from an earlier one of the same id
   JobSpec spec;
   JobPlan plan;

@@ -59,6 +59,7 @@ Status JobRegistry::CreateJob(JobSpec spec) {
   }
   std::unique_ptr<Job> job = MakeJob(std::move(spec));
   job->serial = next_serial_++;
+  ++totals_.jobs_created;
   std::vector<std::string> acquired;
   const auto release_links = [&] {
     for (const std::string& address : acquired) {
@@ -168,6 +169,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   FillRandom(session->token);
   Rank& rank = job->ranks[claim.rank];
   rank.state = RankState::kAttached;
+  ++totals_.ranks_attached;
   rank.session = session;
   rank.connection = std::move(connection);
   tokens_.emplace(HexText(session->token), session);
@@ -440,6 +442,13 @@ void JobRegistry::EndLocalRank(Job& job, uint32_t index) {
                            : rank.end);
   rank.offered.clear();
   if (rank.session != nullptr) {
+    totals_.ranks_died += rank.end.ok() ? 0 : 1;
+    if (rank.session->session_map.valid()) {
+      // What a status page has shown of this rank never shrinks: it goes on in the sums.
+      const shm::Statistics statistics(rank.session->layout()->counters);
+      job.ended.Add(statistics);
+      totals_.ended.Add(statistics);
+    }
     tokens_.erase(HexText(rank.session->token));
     rank.session.reset();
   }

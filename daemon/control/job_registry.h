@@ -115,6 +115,14 @@ class JobRegistry : public NodeEvents {
   void EndAll(const std::string& reason);
 
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
+  // Since the start; of ranks here.
+  struct Totals {
+    uint64_t jobs_created = 0;
+    uint64_t ranks_attached = 0;
+    uint64_t ranks_died = 0;  // ended otherwise than by leaving
+    shm::Tally ended;         // counters of those that have ended
+  };
+  const Totals& totals() const { return totals_; }
   uint64_t local_ranks() const { return tokens_.size(); }
 
  private:
@@ -155,6 +163,7 @@ class JobRegistry : public NodeEvents {
   bool draining_ = false;
   bool sweep_posted_ = false;
   uint64_t next_serial_ = 1;
+  Totals totals_;
   std::map<std::string, std::unique_ptr<Job>> jobs_;
   std::unordered_map<std::string, std::shared_ptr<Session>>
       tokens_;  // sessions that have not ended

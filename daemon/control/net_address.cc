@@ -70,21 +70,21 @@ std::string HostPort::Text() const {
   return (brackets ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-StatusOr<HostPort> ParseHostPort(const std::string& text) {
+StatusOr<HostPort> ParseHostPort(const std::string& text, PortZero zero) {
   HostPort address;
+  bool has_port = false;
   const size_t colon = text.rfind(':');
   if (colon != std::string::npos) {
     address.host = text.substr(0, colon);
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-    if (error != std::errc() || stop != end) {
-      address.port = 0;
-    }
+    has_port =
+        error == std::errc() && stop == end && (address.port != 0 || zero == PortZero::kAllow);
   }
   if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']') {
     address.host = address.host.substr(1, address.host.size() - 2);
   }
-  if (address.host.empty() || address.port == 0) {
+  if (address.host.empty() || !has_port) {
     return Status(ErrorCode::kInvalidArgument,
                   "\"" + text + "\" is not an address: write HOST:PORT, such as 127.0.0.1:4000");
   }

@@ -17,8 +17,9 @@ struct HostPort {
   std::string Text() const;  // with brackets where there must be some
 };
 
-// kInvalidArgument.
-StatusOr<HostPort> ParseHostPort(const std::string& text);
+// Port 0 is an address to listen at only. kInvalidArgument.
+enum class PortZero { kRefuse, kAllow };
+StatusOr<HostPort> ParseHostPort(const std::string& text, PortZero zero = PortZero::kRefuse);
 
 // Without TLS, daemons use only loopback addresses: kPermissionDenied says so.
 Status CheckLoopback(const std::string& host);

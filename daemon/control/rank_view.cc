@@ -50,9 +50,13 @@ RequestView ReadRequest(const RequestLayout& slot, uint32_t index, RequestState 
   return view;
 }
 
-void ReadUnexpected(const Session& session, RankView* view) {
-  const auto* table = reinterpret_cast<const shm::MatchTableLayout*>(
+const shm::MatchTableLayout* MatchTable(const Session& session) {
+  return reinterpret_cast<const shm::MatchTableLayout*>(
       session.session_map.base() + shm::SessionMatchOffset(session.request_limit));
+}
+
+void ReadUnexpected(const Session& session, RankView* view) {
+  const shm::MatchTableLayout* table = MatchTable(session);
   if (LoadRelaxed(table->unexpected_count) == 0) {
     return;
   }
@@ -179,6 +183,12 @@ RankView ReadRank(const Session& session) {
                    [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   ReadUnexpected(session, &view);
   return view;
+}
+
+QueueView ReadQueues(const Session& session) {
+  const shm::MatchTableLayout* table = MatchTable(session);
+  return {LoadRelaxed(table->posted_count), LoadRelaxed(table->unexpected_count),
+          LoadRelaxed(session.layout()->queued_sends)};
 }
 
 // ---- Places ----

@@ -73,6 +73,13 @@ bool IsUnfinished(shm::RequestState state);
 uint32_t CountUnfinished(const Session& session);
 RankView ReadRank(const Session& session);
 
+struct QueueView {
+  uint32_t posted = 0;
+  uint32_t unexpected = 0;
+  uint32_t queued_sends = 0;
+};
+QueueView ReadQueues(const Session& session);
+
 // ---- Places that requests wait at; all of sessions with segments ----
 
 // Descriptors that `sender_lane` of the inbox holds; kLaneSlots = full. 0 for one that is not open.

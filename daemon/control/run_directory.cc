@@ -152,7 +152,8 @@ Status RunDirectory::WriteInfo(const Info& info) const {
                                {"incarnation", std::to_string(info.incarnation)},
                                {"version", kFerryVersion},
                                {"layout_version", kLayoutVersion},
-                               {"protocol_version", kProtocolVersion}};
+                               {"protocol_version", kProtocolVersion},
+                               {"metrics_address", info.metrics_address}};
   const std::string draft = InfoFile() + ".new";
   const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) {

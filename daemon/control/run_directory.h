@@ -27,6 +27,7 @@ class RunDirectory {
     std::string node_name;
     std::string control_address;  // host:port really bound
     uint64_t incarnation = 0;
+    std::string metrics_address = {};  // empty: none
   };
 
   // Makes the directory if only its last component is missing, with mode 0755 if it is for all

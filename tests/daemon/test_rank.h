@@ -147,6 +147,7 @@ class TestRank {
   const std::string& token() const { return token_; }
   int socket() const { return socket_.get(); }
   shm::SessionLayout* session() { return reinterpret_cast<shm::SessionLayout*>(session_.base()); }
+  shm::InboxLayout* inbox() { return reinterpret_cast<shm::InboxLayout*>(inbox_.base()); }
 
  private:
   static UniqueFd MakeSegment(const shm::SegmentHeader& fields, uint64_t size_bytes,

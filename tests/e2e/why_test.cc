@@ -115,6 +115,18 @@ TEST_F(WhyTest, AReceiveThatNobodySendsFor) {
                     HasSubstr("OPERATION"), HasSubstr("posted, unmatched")));
 }
 
+TEST_F(WhyTest, TopShowsTheRanksOnce) {
+  Start(2, 1, "wrong_tag");
+  Why(0, 1, "what has come");
+  const json top = Ask(0, {"top", "--once", "--interval-ms", "10"});
+  ASSERT_THAT(top["sessions"], SizeIs(2));
+  EXPECT_EQ(top["sessions"][0]["name"], id_ + ".0");
+  EXPECT_EQ(top["sessions"][1]["unexpected"], 3);
+  EXPECT_EQ(top["sessions"][1]["unfinished"], 1);
+  EXPECT_THAT(Ferryctl(0, {"top", "-n", "2", "--interval-ms", "10"}).out,
+              AllOf(HasSubstr("RANK"), HasSubstr(id_ + ".1"), HasSubstr("PATH")));
+}
+
 TEST_F(WhyTest, AWrongTagNamesTheMessagesThatCameInstead) {
   Start(2, 1, "wrong_tag");
   const json why = Why(0, 1, "what has come from rank 0 is tag 5 (3 messages)");

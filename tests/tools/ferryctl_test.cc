@@ -140,5 +140,21 @@ TEST_F(FerryctlTest, ShowsOptionsAndVersionWithoutADaemon) {
                                  HasSubstr("\ndaemon: no ferryd serves ")));
 }
 
+TEST_F(FerryctlTest, DoctorNeedsNoDaemonAndFailsOnProblems) {
+  const CommandResult result = Ferryctl({"doctor", "--json"});
+  const auto json = nlohmann::json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << result.out << result.err;
+  EXPECT_GE(json["findings"].size(), 10U);
+  const CommandResult broken = Ferryctl({"doctor", "--provider=no-such"});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.out, AllOf(HasSubstr("problem  providers: "), HasSubstr("not no-such"),
+                                HasSubstr("\n         -> provider = \"auto\"")));
+  EXPECT_THAT(broken.err, HasSubstr("doctor found problems"));
+  const CommandResult unknown = Ferryctl({"doctor", "--spin_pauses=many"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.out,
+              HasSubstr("problem  options: flag --spin_pauses: spin_pauses cannot be"));
+}
+
 }  // namespace
 }  // namespace ferry::e2e

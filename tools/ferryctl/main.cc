@@ -1,24 +1,34 @@
 // ferryctl: asks a ferryd how it is, or to stop. One call per command.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/version.h"
 #include "config/environment.h"
 #include "tools/admin/admin_client.h"
 #include "tools/admin/launcher_client.h"
+#include "tools/doctor/probe.h"
 #include "tools/ferryctl/certs.h"
+#include "tools/ferryctl/doctor_view.h"
 #include "tools/ferryctl/option_report.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/ferryctl/table.h"
 #include "tools/ferryctl/view.h"
 #include "tools/ferryctl/why_view.h"
 #include "tools/flags/option_flags.h"
+#include "tools/top/rates.h"
+#include "tools/top/screen.h"
 
 namespace ferry::tools {
 namespace {
@@ -29,11 +39,13 @@ using Stub = AdminClient::Stub;
 constexpr int kFailure = 1;
 constexpr int kUsageError = 2;
 constexpr uint64_t kTimeoutMs = 3000;
+constexpr char kClearScreen[] = "\033[H\033[2J";
 
 struct Arguments {
   bool json = false;
   bool now = false;
   uint32_t interval_ms = 1000;
+  uint32_t pictures = 0;  // 0: without end
   std::string rank;
   CertsPlan certs;
   std::vector<std::string> options;
@@ -113,6 +125,17 @@ Status Order(const Arguments& arguments,
   return {};
 }
 
+Status TakeSample(const AdminClient& client, TopSample* sample) {
+  control::CountersRequest all;
+  all.set_rank(-1);
+  sample->time_ns = MonotonicNs();
+  FERRY_RETURN_IF_ERROR(client.Call(&Stub::Status, control::StatusRequest(), &sample->status));
+  FERRY_RETURN_IF_ERROR(
+      client.Call(&Stub::Sessions, control::SessionsRequest(), &sample->sessions));
+  FERRY_RETURN_IF_ERROR(client.Call(&Stub::Counters, all, &sample->counters));
+  return client.Call(&Stub::Nics, control::NicsRequest(), &sample->nics);
+}
+
 Status Counters(const Arguments& arguments) {
   control::CountersRequest request;
   request.set_rank(-1);
@@ -163,6 +186,37 @@ Status Watch(const Arguments& arguments) {
     arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
   }
   return client->FromGrpc(stream->Finish());
+}
+
+// Rates between a look and the next, until the count is reached or somebody ends it.
+Status Top(const Arguments& arguments) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  const bool redraw = isatty(STDOUT_FILENO) == 1 && !arguments.json && arguments.pictures != 1;
+  TopSample before;
+  FERRY_RETURN_IF_ERROR(TakeSample(*client, &before));
+  for (uint32_t n = 0; arguments.pictures == 0 || n < arguments.pictures; ++n) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(arguments.interval_ms));
+    TopSample after;
+    FERRY_RETURN_IF_ERROR(TakeSample(*client, &after));
+    const View view = TopView(after.status, RatesBetween(before, after));
+    if (arguments.json) {
+      PrintJson(view.json, -1);
+    } else {
+      Print((redraw ? kClearScreen : n > 0 ? "\n" : "") + view.text);
+    }
+    before = std::move(after);
+  }
+  return {};
+}
+
+// Needs no daemon. Problems make it fail.
+Status Doctor(const Arguments& arguments) {
+  const std::vector<Finding> findings = Examine(arguments.options);
+  const View view = DoctorView(findings);
+  arguments.json ? PrintJson(view.json) : Print(view.text);
+  return IsHealthy(findings) ? Status()
+                             : Status(ErrorCode::kSystem, "doctor found problems: see above");
 }
 
 Status ShowOptions(const Arguments& arguments) {
@@ -226,6 +280,8 @@ constexpr Command kCommands[] = {
      [](const Arguments& a) { return Ask(a, &Stub::Nics); }},
     {"gpus", "The devices", [](const Arguments& a) { return Ask(a, &Stub::Gpus); }},
     {"why", "What a rank waits for, and why; or each rank of a job", Why, Command::kMustNameRank},
+    {"top", "Rates of ranks, paths and network, again and again", Top},
+    {"doctor", "What on this machine keeps Ferry from working, or working well", Doctor},
     {"drain", "Take no new jobs; running ones go on",
      [](const Arguments& a) { return Order(a, &Stub::Drain, {}, "takes no new jobs"); }},
     {"shutdown", "Stop once the ranks have left",
@@ -274,6 +330,15 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
               "JOB.RANK", arguments->rank,
               or_job ? "a rank, as sessions lists it; or a job" : "a rank, as sessions lists it")
           ->required(command.rank == Command::kMustNameRank);
+    }
+    if (command.run == Top) {
+      subcommand
+          ->add_option("--interval-ms", arguments->interval_ms,
+                       "milliseconds between pictures (1000)")
+          ->check(CLI::Range(1U, 3'600'000U));
+      subcommand->add_option("-n", arguments->pictures, "end after so many pictures");
+      subcommand->add_flag_callback(
+          "--once", [arguments] { arguments->pictures = 1; }, "one picture");
     }
     if (command.run == Watch) {
       subcommand->add_option("--interval-ms", arguments->interval_ms,

@@ -1,0 +1,33 @@
+// Serves the metrics page to Prometheus over HTTP, at /metrics.
+//
+// Off unless an address is configured. Between scrapes nothing runs but a listening thread that
+// sleeps; a scrape calls `sample` on a thread of the HTTP server.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/status.h"
+#include "daemon/metrics/metrics_sample.h"
+
+namespace ferry::daemon {
+
+struct MetricsOptions {
+  std::string address;  // host:port, port 0 = a free one
+  bool loopback_only = true;
+};
+
+class MetricsServer {
+ public:
+  // `sample` may block; it must return as long as the server lives. Errors: kConfiguration (no
+  // host:port, or a host that is not loopback though it must be), kAlreadyExists (the port is in
+  // use), kInvalidArgument (not an address of this machine), kSystem.
+  static StatusOr<std::unique_ptr<MetricsServer>> Start(const MetricsOptions& options,
+                                                        std::function<MetricsSample()> sample);
+  virtual ~MetricsServer() = default;
+  // host:port with the port really bound.
+  virtual const std::string& address() const = 0;
+};
+
+}  // namespace ferry::daemon

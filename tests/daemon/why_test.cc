@@ -1,0 +1,196 @@
+// What `why` reads out of shared memory that a test has filled, sensibly or not. With real ranks:
+// tests/e2e/why_test.cc.
+#include "daemon/control/why.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/control/rank_view.h"
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_daemon.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::RequestState;
+
+TEST(ProcessStateTest, ReadsTheLetterBehindTheName) {
+  EXPECT_EQ(ParseProcessState("12 (a) R 1"), ProcessState::kRuns);
+  EXPECT_EQ(ParseProcessState("12 (a) S 1"), ProcessState::kSleeps);
+  EXPECT_EQ(ParseProcessState("12 (a) D 1"), ProcessState::kUninterruptible);
+  EXPECT_EQ(ParseProcessState("12 (a) T 1"), ProcessState::kStopped);
+  EXPECT_EQ(ParseProcessState("12 (a) t 1"), ProcessState::kTraced);
+  EXPECT_EQ(ParseProcessState("12 (a) Z 1"), ProcessState::kGone);
+  EXPECT_EQ(ParseProcessState("12 (x) T ) R 1"), ProcessState::kRuns);  // a name like a state
+  for (const char* text : {"", "12", "12 (a", "12 (a)", "12 (a) "}) {
+    EXPECT_EQ(ParseProcessState(text), ProcessState::kGone) << text;
+  }
+  EXPECT_EQ(ReadProcessState(getpid()), ProcessState::kRuns);
+}
+
+TEST(QuietLogTest, CountsFromTheFirstSameLook) {
+  QuietLog log;
+  EXPECT_EQ(log.Note(1, 0, 42, 100), 0U);
+  EXPECT_EQ(log.Note(1, 0, 42, 150), 50U);
+  EXPECT_EQ(log.Note(1, 1, 42, 150), 0U);  // another rank
+  EXPECT_EQ(log.Note(2, 0, 42, 150), 0U);  // another job
+  EXPECT_EQ(log.Note(1, 0, 43, 160), 0U);
+  EXPECT_EQ(log.Note(1, 0, 43, 170), 10U);
+}
+
+// Two ranks, here or on two nodes; rank 0 is made to wait.
+class WhyTest : public ::testing::Test {
+ protected:
+  WhyTest() : daemon_(TestOptions(directory_.path() + "/a")) {}
+
+  void Start(uint32_t second_node) {
+    std::vector<std::string> addresses = {daemon_.address()};
+    if (second_node == 1) {
+      addresses.push_back("127.0.0.1:1");  // nobody answers there
+    }
+    ASSERT_TRUE(
+        daemon_.CreateJob(TestDaemon::JobRequest("job", {0, second_node}, addresses, 0)).ok());
+    const uint32_t local = second_node == 0 ? 2 : 1;
+    rank0_ = std::make_unique<TestRank>("job", 0, 2, local);
+    ASSERT_TRUE(rank0_->Enter(daemon_.attach_path()));
+    if (second_node == 0) {
+      rank1_ = std::make_unique<TestRank>("job", 1, 2, local);
+      ASSERT_TRUE(rank1_->Enter(daemon_.attach_path()));
+    }
+    rank0_->session()->request_fresh = 10;
+    rank0_->inbox()->wake.inside = 1;
+    rank0_->inbox()->wake.sleepers = 1;
+  }
+  shm::RequestLayout& Request(uint32_t index, RequestState state, shm::RequestKind kind) {
+    auto* requests = reinterpret_cast<shm::RequestLayout*>(
+        reinterpret_cast<std::byte*>(rank0_->session()) + shm::SessionRequestsOffset());
+    requests[index].state = static_cast<uint32_t>(state);
+    requests[index].kind = static_cast<uint32_t>(kind);
+    requests[index].peer = 1;
+    requests[index].size_bytes = 1 << 20;
+    return requests[index];
+  }
+  control::RankWait Why() {
+    control::WhyRequest request;
+    request.set_job_id("job");
+    control::WhyReply reply;
+    const Status status =
+        TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return reply.ranks_size() == 1 ? reply.ranks(0) : control::RankWait();
+  }
+  std::string Step() {
+    const control::RankWait why = Why();
+    return why.reasons_size() == 1 ? why.reasons(0).step() : "";
+  }
+  shm::TransferLayout& Transfer(uint32_t index) {
+    return reinterpret_cast<shm::TransferLayout*>(reinterpret_cast<std::byte*>(rank0_->inbox()) +
+                                                  shm::InboxTransferOffset(2))[index];
+  }
+
+  TemporaryDirectory directory_;
+  TestDaemon daemon_;
+  std::unique_ptr<TestRank> rank0_;
+  std::unique_ptr<TestRank> rank1_;
+};
+
+TEST_F(WhyTest, AFullLaneNamesTheRankThatDoesNotDrainIt) {
+  Start(0);
+  Request(1, RequestState::kQueued, shm::RequestKind::kSend);
+  auto* lane = reinterpret_cast<shm::LaneLayout*>(reinterpret_cast<std::byte*>(rank1_->inbox()) +
+                                                  shm::InboxLaneOffset(0));
+  lane->producer.state = static_cast<uint32_t>(shm::LaneState::kOpen);
+  lane->producer.tail = shm::kLaneSlots;
+  EXPECT_EQ(Step().find("queued: the lane to rank 1 is full (256 messages): rank 1 computes"), 0U)
+      << Step();
+  lane->consumer.head = 1;
+  EXPECT_EQ(Step(), "queued behind earlier sends to rank 1");
+  lane->consumer.head = UINT64_MAX;  // no correct rank writes this
+  EXPECT_NE(Step().find("queued"), std::string::npos);
+  EXPECT_EQ(Why().chain_size(), 2);
+}
+
+TEST_F(WhyTest, ACopySaysHowFarItIs) {
+  Start(0);
+  shm::RequestLayout& request = Request(1, RequestState::kTransferring, shm::RequestKind::kSend);
+  request.transfer_rank = 0;
+  request.transfer_index = 3;
+  request.transfer_generation = 7;
+  shm::TransferLayout& transfer = Transfer(3);
+  transfer.state = static_cast<uint32_t>(shm::TransferState::kMatched);
+  transfer.generation = 7;
+  transfer.size_bytes = 1 << 20;
+  transfer.chunk_bytes = 256 << 10;
+  transfer.done_chunks = 2;
+  transfer.claim = uint64_t{7} << 32 | 3;
+  EXPECT_EQ(Step(), "matched; 2 of 4 chunks copied, 1 being copied");
+  EXPECT_EQ(Why().reasons(0).done_bytes(), 512U << 10);
+  transfer.state = static_cast<uint32_t>(shm::TransferState::kOffered);
+  EXPECT_EQ(Step().find("announced; rank 1 has not looked at its lane (0 messages there)"), 0U);
+  transfer.generation = 8;
+  EXPECT_EQ(Step(), "copied; the rank notices it at its next call");
+}
+
+TEST_F(WhyTest, WhatNoCorrectRankWritesIsHarmless) {
+  Start(0);
+  shm::RequestLayout& request = Request(1, RequestState::kTransferring, shm::RequestKind::kSend);
+  request.transfer_rank = UINT32_MAX;
+  EXPECT_EQ(Step(), "matched; rank 4294967295, which has the data, is gone");
+  request.transfer_rank = 0;
+  request.transfer_index = UINT32_MAX;
+  EXPECT_NE(Step(), "");
+  request.transfer_index = 3;
+  Transfer(3).state = static_cast<uint32_t>(shm::TransferState::kMatched);
+  Transfer(3).size_bytes = UINT64_MAX;
+  Transfer(3).done_chunks = UINT32_MAX;
+  EXPECT_LE(Why().reasons(0).done_bytes(), request.size_bytes);
+  request.peer = 99;
+  EXPECT_EQ(Step(), "names a rank that the job does not have");
+  request.start_ns = UINT64_MAX;  // in the future
+  EXPECT_EQ(Why().reasons(0).age_ms(), 0U);
+  request.state = 12345;
+  EXPECT_EQ(Why().reasons_size(), 0);
+}
+
+TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
+  Start(1);
+  shm::RequestLayout& request = Request(2, RequestState::kRemoteWait, shm::RequestKind::kReceive);
+  RankReport report;
+  report.transfers.push_back({true, 2, 1, 300, 1 << 20, 8'100'000'000, "a staging block"});
+  report.held_ns = 5'000'000'000;
+  report.arrivals_waiting = 3;
+  daemon_.plane.set_rank_report(report);
+  EXPECT_EQ(Step(),
+            "matched; being fetched from rank 1: 300 of 1048576 bytes; waits for a staging "
+            "block; nothing has moved for 8.1 s");
+  const control::RankWait why = Why();
+  EXPECT_EQ(why.reasons(0).done_bytes(), 300U);
+  ASSERT_GE(why.troubles_size(), 2);
+  EXPECT_NE(why.troubles(0).find("the network has taken nothing for 5 s"), std::string::npos);
+  EXPECT_NE(why.troubles(1).find("3 messages from other nodes wait"), std::string::npos);
+  EXPECT_EQ(why.reasons(0).peer_state(), "absent");  // that node has not answered
+
+  request.state = static_cast<uint32_t>(RequestState::kQueued);
+  request.kind = static_cast<uint32_t>(shm::RequestKind::kSend);
+  rank0_->session()->peers[1].sent = 40;
+  rank0_->session()->peers[1].credited = 8;
+  EXPECT_EQ(Step(),
+            "queued: no credit: rank 1 has not drained the last 32 messages sent to it; "
+            "ferryd has waited for the network for 5.0 s");
+}
+
+TEST_F(WhyTest, APoisonedRankSaysSo) {
+  Start(0);
+  rank0_->inbox()->wake.poison = static_cast<int32_t>(ErrorCode::kLimitExceeded);
+  const control::RankWait why = Why();
+  ASSERT_EQ(why.troubles_size(), 1);
+  EXPECT_EQ(why.troubles(0).find("every call of this rank fails: "), 0U);
+  EXPECT_NE(why.verdict().find("without a request"), std::string::npos) << why.verdict();
+}
+
+}  // namespace
+}  // namespace ferry::daemon

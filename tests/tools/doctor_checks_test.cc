@@ -1,0 +1,146 @@
+// Each outcome of each check, with made-up findings.
+#include <errno.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/unique_fd.h"
+#include "tools/doctor/checks.h"
+#include "tools/doctor/probe.h"
+
+namespace ferry::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+void Expect(const Finding& finding, Verdict verdict, const std::string& found,
+            const std::string& mend) {
+  EXPECT_EQ(static_cast<int>(finding.verdict), static_cast<int>(verdict)) << finding.found;
+  EXPECT_THAT(finding.found, HasSubstr(found));
+  if (mend.empty()) {
+    EXPECT_EQ(finding.mend, "");
+  } else {
+    EXPECT_THAT(finding.mend, HasSubstr(mend));
+  }
+}
+
+constexpr uint64_t kMebi = 1 << 20;
+
+TEST(DoctorTest, JudgesLockedMemory) {
+  Expect(CheckMemlock(kUnlimited, kUnlimited, 68 * kMebi), Verdict::kOk, "unlimited", "");
+  Expect(CheckMemlock(68 * kMebi, 68 * kMebi, 68 * kMebi), Verdict::kOk, "68 MiB", "");
+  Expect(CheckMemlock(8 * kMebi, kUnlimited, 68 * kMebi), Verdict::kWarning, "less than the 68 MiB",
+         "ulimit -l unlimited");
+  Expect(CheckMemlock(8 * kMebi, 8 * kMebi, 68 * kMebi), Verdict::kWarning, "8 MiB",
+         "LimitMEMLOCK=infinity");
+}
+
+TEST(DoctorTest, JudgesOpenFiles) {
+  Expect(CheckOpenFiles(1024, 64), Verdict::kOk, "1024", "");
+  Expect(CheckOpenFiles(256, 64), Verdict::kWarning, "less than the 576", "ulimit -n 576");
+}
+
+TEST(DoctorTest, JudgesPtraceScope) {
+  Expect(CheckPtraceScope(std::nullopt), Verdict::kOk, "no Yama", "");
+  Expect(CheckPtraceScope(0), Verdict::kOk, "reach each other's memory", "");
+  Expect(CheckPtraceScope(1), Verdict::kWarning, "one copy more", "kernel.yama.ptrace_scope=0");
+}
+
+TEST(DoctorTest, JudgesCores) {
+  Expect(CheckCores(8, 8), Verdict::kOk, "8 of 8", "");
+  Expect(CheckCores(2, 8), Verdict::kOk, "affinity", "");
+  Expect(CheckCores(1, 8), Verdict::kWarning, "share one", "more cores");
+}
+
+TEST(DoctorTest, JudgesKernelFeatures) {
+  Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", 0), Verdict::kOk, "works", "");
+  Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", ENOSYS), Verdict::kProblem,
+         "deaths go unnoticed", "kernel of 5.3");
+  Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", EPERM), Verdict::kProblem,
+         "not permitted", "seccomp");
+}
+
+TEST(DoctorTest, JudgesOptions) {
+  Expect(CheckOptions("", {}), Verdict::kOk, "defaults, environment and flags: understood", "");
+  Expect(CheckOptions("/x.toml", {}), Verdict::kOk, "/x.toml: understood", "");
+  Expect(CheckOptions("", {ErrorCode::kConfiguration, "x.toml:3: unknown option \"y\""}),
+         Verdict::kProblem, "x.toml:3", "ferryctl config");
+}
+
+TEST(DoctorTest, JudgesProviders) {
+  const std::vector<Provider> some = {{"tcp;ofi_rxm", true}, {"udp", false}, {"shm", true}};
+  Expect(CheckProviders(some, "auto", "1.17"), Verdict::kOk, "1.17: tcp;ofi_rxm, shm", "");
+  Expect(CheckProviders(some, "shm", "1.17"), Verdict::kOk, "shm", "");
+  Expect(CheckProviders(some, "udp", "1.17"), Verdict::kProblem, "not udp", "auto");
+  Expect(CheckProviders({{"udp", false}}, "auto", "1.17"), Verdict::kProblem, "no provider",
+         "install libfabric1");
+}
+
+TEST(DoctorTest, JudgesTheDaemon) {
+  DaemonFacts facts;
+  facts.pid = 7;
+  facts.state = "serving";
+  facts.provider = "tcp";
+  Expect(CheckDaemon(facts), Verdict::kOk, "pid 7, serving, provider tcp", "");
+  Expect(CheckVersions(facts), Verdict::kOk, "the daemon has the same", "");
+  facts.connected = {ErrorCode::kNoDaemon, "no ferryd serves /x"};
+  Expect(CheckDaemon(facts), Verdict::kOk, "no ferryd serves /x", "");
+  Expect(CheckVersions(facts), Verdict::kOk, "layout", "");
+  facts.connected = {ErrorCode::kTimeout, "did not answer"};
+  Expect(CheckDaemon(facts), Verdict::kProblem, "did not answer", "journalctl");
+  facts.connected = {ErrorCode::kVersionMismatch, "has another version (layout 9)"};
+  Expect(CheckVersions(facts), Verdict::kProblem, "layout 9", "from one release");
+}
+
+TEST(DoctorTest, JudgesDevices) {
+  DaemonFacts facts;
+  Expect(CheckGpus(facts, {{"host", "emulated", ""}}, "host"), Verdict::kOk, "1 devices", "");
+  Expect(CheckGpus(facts, {{"host", "emulated", "is broken"}}, "host"), Verdict::kWarning,
+         "emulated: is broken", "vendor");
+  facts.connected = {ErrorCode::kNoDaemon, ""};
+  Expect(CheckGpus(facts, {}, "host"), Verdict::kOk, "a daemon would list", "");
+}
+
+class RunDirectoryCheckTest : public testing::Test {
+ protected:
+  RunDirectoryCheckTest() { EXPECT_NE(mkdtemp(path_.data()), nullptr); }
+  ~RunDirectoryCheckTest() override { fs::remove_all(path_); }
+  std::string path_ = "/tmp/ferry-doctor-XXXXXX";
+};
+
+TEST_F(RunDirectoryCheckTest, JudgesEachState) {
+  const uid_t uid = getuid();
+  Expect(CheckRunDirectory(path_ + "/run", uid), Verdict::kOk, "does not exist; ferryd makes it",
+         "");
+  Expect(CheckRunDirectory(path_ + "/no/run", uid), Verdict::kProblem, "No such file",
+         "--run_directory");
+  Expect(CheckRunDirectory(path_, uid), Verdict::kOk, "no ferryd serves it", "");
+  Expect(CheckRunDirectory(path_, uid + 1), Verdict::kWarning, "not by yours", "as that user");
+  std::ofstream(path_ + "/file");
+  Expect(CheckRunDirectory(path_ + "/file", uid), Verdict::kProblem, "is not a directory",
+         "remove it");
+  std::ofstream(path_ + "/control.sock");
+  Expect(CheckRunDirectory(path_, uid), Verdict::kWarning, "socket of a dead ferryd", "removes it");
+  std::ofstream(path_ + "/ferryd.lock");
+  Expect(CheckRunDirectory(path_, uid), Verdict::kWarning, "socket of a dead ferryd", "removes it");
+  const UniqueFd lock(open((path_ + "/ferryd.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  Expect(CheckRunDirectory(path_, uid), Verdict::kOk, "serves it", "");
+  ASSERT_EQ(chmod(path_.c_str(), 0777), 0);
+  Expect(CheckRunDirectory(path_, uid), Verdict::kProblem, "other users", "chmod");
+}
+
+TEST(DoctorTest, OnlyProblemsAreUnhealthy) {
+  EXPECT_TRUE(IsHealthy({{"a", Verdict::kOk, "", ""}, {"b", Verdict::kWarning, "", ""}}));
+  EXPECT_FALSE(IsHealthy({{"a", Verdict::kOk, "", ""}, {"b", Verdict::kProblem, "", ""}}));
+}
+
+}  // namespace
+}  // namespace ferry::tools

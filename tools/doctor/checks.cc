@@ -1,0 +1,226 @@
+#include "tools/doctor/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/unique_fd.h"
+#include "common/version.h"
+
+namespace ferry::tools {
+namespace {
+
+constexpr uint64_t kFilesOfDaemon = 64;
+constexpr uint64_t kFilesPerRank = 8;
+
+std::string Bytes(uint64_t bytes) {
+  return bytes == kUnlimited ? "unlimited" : std::to_string(bytes >> 20) + " MiB";
+}
+
+std::string VersionsText(uint32_t layout, uint32_t protocol) {
+  return "layout " + std::to_string(layout) + ", protocol " + std::to_string(protocol);
+}
+
+}  // namespace
+
+// ---- Limits ----
+
+Finding CheckMemlock(uint64_t soft_bytes, uint64_t hard_bytes, uint64_t needed_bytes) {
+  Finding finding{"locked memory", Verdict::kOk, "limit " + Bytes(soft_bytes), ""};
+  if (soft_bytes >= needed_bytes) {
+    return finding;
+  }
+  finding.verdict = Verdict::kWarning;
+  finding.found += ", less than the " + Bytes(needed_bytes) +
+                   " of staging memory and one heap: RDMA providers (verbs, efa, cxi) cannot "
+                   "register it; tcp can";
+  finding.mend = hard_bytes >= needed_bytes
+                     ? "raise the soft limit: ulimit -l unlimited"
+                     : "LimitMEMLOCK=infinity in the unit of ferryd, or `* - memlock unlimited` in "
+                       "/etc/security/limits.conf and a new login";
+  return finding;
+}
+
+Finding CheckOpenFiles(uint64_t soft, uint64_t max_local_ranks) {
+  const uint64_t needed = kFilesOfDaemon + kFilesPerRank * max_local_ranks;
+  Finding finding{"open files", Verdict::kOk,
+                  "limit " + (soft == kUnlimited ? "unlimited" : std::to_string(soft)), ""};
+  if (soft < needed) {
+    finding.verdict = Verdict::kWarning;
+    finding.found += ", less than the " + std::to_string(needed) + " that " +
+                     std::to_string(max_local_ranks) + " ranks (max_local_ranks) may need";
+    finding.mend = "raise it: ulimit -n " + std::to_string(needed) + ", or LimitNOFILE in the unit";
+  }
+  return finding;
+}
+
+Finding CheckPtraceScope(std::optional<int> scope) {
+  Finding finding{"ptrace scope", Verdict::kOk, "", ""};
+  if (!scope.has_value()) {
+    finding.found = "the kernel has no Yama: processes of a user reach each other's memory";
+  } else if (*scope == 0) {
+    finding.found = "0: processes of a user reach each other's memory";
+  } else {
+    finding.verdict = Verdict::kWarning;
+    finding.found = std::to_string(*scope) +
+                    ": ranks may not reach each other's private memory, so large messages there "
+                    "are staged through the heap, one copy more";
+    finding.mend =
+        "sysctl kernel.yama.ptrace_scope=0, or allocate buffers with ferry_alloc, which needs none";
+  }
+  return finding;
+}
+
+Finding CheckCores(uint32_t allowed, uint32_t online) {
+  Finding finding{"cores", Verdict::kOk,
+                  std::to_string(allowed) + " of " + std::to_string(online) + " may be used", ""};
+  if (allowed < 2) {
+    finding.verdict = Verdict::kWarning;
+    finding.found += ": ranks, the progress thread and the copy workers share one";
+    finding.mend = "give the job more cores (Slurm: --cpus-per-task, or --overcommit aside)";
+  } else if (allowed < online) {
+    finding.found += " (an affinity mask or a cgroup)";
+  }
+  return finding;
+}
+
+Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number) {
+  if (error_number == 0) {
+    return {name, Verdict::kOk, "works", ""};
+  }
+  return {name, Verdict::kProblem, "fails (" + std::string(strerror(error_number)) + "): " + use,
+          error_number == ENOSYS ? "a kernel of 5.3 or later"
+                                 : "a seccomp profile or a container forbids it: allow it there"};
+}
+
+// ---- Files ----
+
+Finding CheckRunDirectory(const std::string& path, uid_t uid) {
+  Finding finding{"run directory", Verdict::kOk, path, ""};
+  const auto judge = [&](Verdict verdict, const std::string& found, const std::string& mend) {
+    finding.verdict = verdict;
+    finding.found += found;
+    finding.mend = mend;
+    return finding;
+  };
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) {
+    const std::string parent = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
+    if (errno == ENOENT && access(parent.c_str(), W_OK) == 0) {
+      return judge(Verdict::kOk, " does not exist; ferryd makes it", "");
+    }
+    return judge(Verdict::kProblem, ": " + std::string(strerror(errno)),
+                 "make " + parent + " writable, or choose another with --run_directory");
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return judge(Verdict::kProblem, " is not a directory",
+                 "remove it, or choose another with --run_directory");
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return judge(Verdict::kProblem, " can be written by other users", "chmod 0755 " + path);
+  }
+  const UniqueFd lock(open((path + "/ferryd.lock").c_str(), O_RDONLY | O_CLOEXEC));
+  const bool held = lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+  if (held) {
+    return judge(Verdict::kOk, ": a ferryd of uid " + std::to_string(info.st_uid) + " serves it",
+                 "");
+  }
+  if (access((path + "/control.sock").c_str(), F_OK) == 0 && (lock.valid() || errno == ENOENT)) {
+    return judge(Verdict::kWarning, " holds the socket of a dead ferryd",
+                 "nothing: the next ferryd there removes it");
+  }
+  if (info.st_uid != uid) {
+    return judge(Verdict::kWarning,
+                 " is owned by uid " + std::to_string(info.st_uid) + ", not by yours (" +
+                     std::to_string(uid) + "): a ferryd of yours cannot use it",
+                 "start ferryd as that user, or choose another with --run_directory");
+  }
+  return judge(Verdict::kOk, " is there and no ferryd serves it", "");
+}
+
+Finding CheckOptions(const std::string& file, const Status& loaded) {
+  const std::string from = file.empty() ? "defaults, environment and flags" : file;
+  if (loaded.ok()) {
+    return {"options", Verdict::kOk, from + ": understood", ""};
+  }
+  return {"options", Verdict::kProblem, loaded.message(),
+          "mend the line; `ferryctl config` shows what is in effect"};
+}
+
+// ---- Network, devices, daemon ----
+
+Finding CheckProviders(const std::vector<Provider>& providers, const std::string& wanted,
+                       const std::string& version) {
+  std::string usable;
+  bool found = false;
+  for (const Provider& provider : providers) {
+    if (provider.usable) {
+      usable += (usable.empty() ? "" : ", ") + provider.name;
+      found |= wanted == "auto" || provider.name.starts_with(wanted);  // tcp: tcp;ofi_rxm
+    }
+  }
+  Finding finding{"providers", Verdict::kOk, "libfabric " + version + ": " + usable, ""};
+  if (usable.empty()) {
+    finding.verdict = Verdict::kProblem;
+    finding.found = "libfabric " + version + " has no provider with reliable datagrams and RMA";
+    finding.mend = "install libfabric1 with its tcp provider; `fi_info` lists what there is";
+  } else if (!found) {
+    finding.verdict = Verdict::kProblem;
+    finding.found += "; not " + wanted + ", which the option provider asks for";
+    finding.mend = "provider = \"auto\", or one of these";
+  }
+  return finding;
+}
+
+Finding CheckDaemon(const DaemonFacts& facts) {
+  if (facts.connected.ok()) {
+    return {
+        "daemon", Verdict::kOk,
+        "pid " + std::to_string(facts.pid) + ", " + facts.state + ", provider " + facts.provider,
+        ""};
+  }
+  // Without one ferryrun starts its own.
+  const bool none = facts.connected.code() == ErrorCode::kNoDaemon;
+  return {"daemon", none ? Verdict::kOk : Verdict::kProblem, facts.connected.message(),
+          none ? "" : "see `journalctl -u ferryd`, or what ferryd wrote to standard error"};
+}
+
+Finding CheckVersions(const DaemonFacts& facts) {
+  Finding finding{"versions", Verdict::kOk,
+                  std::string("ferryctl ") + kFerryVersion + " (" +
+                      VersionsText(kLayoutVersion, kProtocolVersion) + ")",
+                  ""};
+  if (facts.connected.code() == ErrorCode::kVersionMismatch) {
+    finding.verdict = Verdict::kProblem;
+    finding.found += "; " + facts.connected.message();
+    finding.mend = "install ferryd, libferry and the tools from one release, restart ferryd";
+  } else if (facts.connected.ok()) {
+    finding.found += "; the daemon has the same";
+  }
+  return finding;
+}
+
+Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,
+                  const std::string& backend) {
+  Finding finding{"devices", Verdict::kOk, "backend " + backend, ""};
+  if (!facts.connected.ok()) {
+    finding.found += "; a daemon would list its devices";
+    return finding;
+  }
+  finding.found += ": " + std::to_string(gpus.size()) + " devices";
+  for (const Gpu& gpu : gpus) {
+    if (!gpu.note.empty()) {
+      finding.verdict = Verdict::kWarning;
+      finding.found += "; " + gpu.name + ": " + gpu.note;
+      finding.mend = "see the vendor's tools whether the device works";
+    }
+  }
+  return finding;
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,62 @@
+// What `ferryctl doctor` judges: each check takes what was found, from anywhere, and says whether
+// Ferry can work with it. Pure, but for those that say which file they read. Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "tools/doctor/finding.h"
+
+namespace ferry::tools {
+
+inline constexpr uint64_t kUnlimited = UINT64_MAX;
+
+// Locked memory: RDMA providers pin what they register.
+Finding CheckMemlock(uint64_t soft_bytes, uint64_t hard_bytes, uint64_t needed_bytes);
+// ferryd holds about five descriptors a rank.
+Finding CheckOpenFiles(uint64_t soft, uint64_t max_local_ranks);
+// kernel.yama.ptrace_scope; none: the kernel has no Yama.
+Finding CheckPtraceScope(std::optional<int> scope);
+// Cores this process may run on, of those that are online.
+Finding CheckCores(uint32_t allowed, uint32_t online);
+// A kernel feature: 0 when a try of it worked, else errno.
+Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number);
+
+// Reads the directory and whose lock is held there. `uid` is who asks.
+Finding CheckRunDirectory(const std::string& path, uid_t uid);
+// `loaded`: how reading all options went; `file` the configuration file, if one is named.
+Finding CheckOptions(const std::string& file, const Status& loaded);
+
+struct Provider {
+  std::string name;
+  bool usable = false;  // has what Ferry needs: reliable datagrams, messages, RMA
+};
+// libfabric's providers; `wanted` is the option.
+Finding CheckProviders(const std::vector<Provider>& providers, const std::string& wanted,
+                       const std::string& version);
+
+// What a daemon says of itself; `connected` is why there is no answer.
+struct DaemonFacts {
+  Status connected;
+  uint32_t pid = 0;
+  uint32_t layout_version = 0;
+  uint32_t protocol_version = 0;
+  std::string state;
+  std::string provider;
+};
+Finding CheckDaemon(const DaemonFacts& facts);
+Finding CheckVersions(const DaemonFacts& facts);
+struct Gpu {
+  std::string backend;
+  std::string name;
+  std::string note;
+};
+Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,
+                  const std::string& backend);
+
+}  // namespace ferry::tools

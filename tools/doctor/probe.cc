@@ -1,0 +1,131 @@
+#include "tools/doctor/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/unique_fd.h"
+#include "tools/admin/admin_client.h"
+#include "tools/doctor/checks.h"
+#include "tools/doctor/providers.h"
+#include "tools/flags/option_flags.h"
+
+namespace ferry::tools {
+namespace {
+
+constexpr uint64_t kTimeoutMs = 3000;
+constexpr char kPtraceScope[] = "/proc/sys/kernel/yama/ptrace_scope";
+
+rlimit Limit(int resource) {
+  rlimit limit{};
+  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  return limit;
+}
+
+uint64_t Number(rlim_t limit) { return limit == RLIM_INFINITY ? kUnlimited : limit; }
+
+std::optional<int> PtraceScope() {
+  const UniqueFd file(open(kPtraceScope, O_RDONLY | O_CLOEXEC));
+  char digit = 0;
+  if (!file.valid() || read(file.get(), &digit, 1) != 1 || digit < '0' || digit > '9') {
+    return std::nullopt;
+  }
+  return digit - '0';
+}
+
+uint32_t AllowedCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
+}
+
+// Each tries the call that Ferry will make: 0 or errno.
+
+int TryMemfd() {
+  const UniqueFd fd(memfd_create("ferryctl-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid() || ftruncate(fd.get(), 4096) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    return errno;
+  }
+  return 0;
+}
+
+int TryPidfd() {
+  const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  return fd.valid() ? 0 : errno;
+}
+
+int TryProcessVm() {
+  char from = 'x';
+  char to = 0;
+  const iovec local{&to, 1};
+  const iovec remote{&from, 1};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
+}
+
+void ExamineDaemon(const config::Options& options, std::vector<Finding>* findings) {
+  const StatusOr<AdminClient> client = AdminClient::Connect(options.run_directory, kTimeoutMs);
+  DaemonFacts facts;
+  facts.connected = client.status();
+  std::vector<Gpu> gpus;
+  if (client.ok()) {
+    const control::StatusReply& daemon = client->daemon();
+    facts.pid = daemon.pid();
+    facts.state = daemon.state();
+    facts.provider = daemon.node().provider();
+    facts.layout_version = daemon.node().layout_version();
+    facts.protocol_version = daemon.node().protocol_version();
+    control::GpusReply reply;
+    if (client->Call(&AdminClient::Stub::Gpus, control::GpusRequest(), &reply).ok()) {
+      for (const control::GpuStatus& gpu : reply.gpus()) {
+        gpus.push_back({gpu.backend(), gpu.name(), gpu.note()});
+      }
+    }
+  }
+  findings->push_back(CheckDaemon(facts));
+  findings->push_back(CheckVersions(facts));
+  findings->push_back(CheckGpus(facts, gpus, options.gpu_backend));
+}
+
+}  // namespace
+
+std::vector<Finding> Examine(const std::vector<std::string>& flags) {
+  std::vector<Finding> findings;
+  const StatusOr<config::Options> loaded = LoadOptions(flags);
+  // With options that are not understood, the rest is judged by the defaults.
+  const config::Options options = loaded.ok() ? *loaded : config::Options();
+  findings.push_back(CheckOptions(options.config_file, loaded.status()));
+  if (loaded.ok()) {
+    findings.push_back(CheckRunDirectory(options.run_directory, geteuid()));
+    ExamineDaemon(options, &findings);
+  }
+  findings.push_back(CheckProviders(ListProviders(), options.provider, LibfabricVersion()));
+  const rlimit memlock = Limit(RLIMIT_MEMLOCK);
+  const uint64_t pinned = options.staging_blocks * options.staging_block_bytes + options.heap_bytes;
+  findings.push_back(CheckMemlock(Number(memlock.rlim_cur), Number(memlock.rlim_max), pinned));
+  findings.push_back(
+      CheckOpenFiles(Number(Limit(RLIMIT_NOFILE).rlim_cur), options.max_local_ranks));
+  findings.push_back(CheckPtraceScope(PtraceScope()));
+  findings.push_back(
+      CheckCores(AllowedCores(), static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN))));
+  findings.push_back(CheckKernelFeature("memfd", "ranks and daemon share no memory", TryMemfd()));
+  findings.push_back(
+      CheckKernelFeature("pidfd", "the deaths of ranks and daemons are not noticed", TryPidfd()));
+  findings.push_back(CheckKernelFeature("process_vm", "private memory is staged through the heap",
+                                        TryProcessVm()));
+  return findings;
+}
+
+bool IsHealthy(const std::vector<Finding>& findings) {
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& finding) { return finding.verdict == Verdict::kProblem; });
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,18 @@
+// Finds out what the checks judge, on this machine, and runs them all. Main thread; blocks for as
+// long as a daemon or a network provider takes to answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/doctor/finding.h"
+
+namespace ferry::tools {
+
+// `flags`: options as on ferryd's command line.
+std::vector<Finding> Examine(const std::vector<std::string>& flags);
+
+// True if nothing is a problem (warnings are none).
+bool IsHealthy(const std::vector<Finding>& findings);
+
+}  // namespace ferry::tools

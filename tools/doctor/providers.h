@@ -1,0 +1,14 @@
+// libfabric's providers on this machine. Any thread; may block while they look for their devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/doctor/checks.h"
+
+namespace ferry::tools {
+
+std::vector<Provider> ListProviders();
+std::string LibfabricVersion();
+
+}  // namespace ferry::tools

@@ -1,0 +1,40 @@
+#include "tools/ferryctl/doctor_view.h"
+
+#include <string>
+
+namespace ferry::tools {
+namespace {
+
+const char* VerdictText(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kWarning:
+      return "warning";
+    case Verdict::kProblem:
+      return "problem";
+  }
+  return "";
+}
+
+}  // namespace
+
+View DoctorView(const std::vector<Finding>& findings) {
+  constexpr size_t kVerdictWidth = 9;
+  View view = {{{"findings", nlohmann::ordered_json::array()}}, ""};
+  for (const Finding& finding : findings) {
+    std::string verdict = VerdictText(finding.verdict);
+    view.json["findings"].push_back({{"name", finding.name},
+                                     {"verdict", verdict},
+                                     {"found", finding.found},
+                                     {"mend", finding.mend}});
+    verdict.resize(kVerdictWidth, ' ');
+    view.text += verdict + finding.name + ": " + finding.found + "\n";
+    if (!finding.mend.empty()) {
+      view.text += std::string(kVerdictWidth, ' ') + "-> " + finding.mend + "\n";
+    }
+  }
+  return view;
+}
+
+}  // namespace ferry::tools
