@@ -124,7 +124,7 @@ TEST_F(WhyTest, TopShowsTheRanksOnce) {
   EXPECT_EQ(top["sessions"][1]["unexpected"], 3);
   EXPECT_EQ(top["sessions"][1]["unfinished"], 1);
   EXPECT_THAT(Ferryctl(0, {"top", "-n", "2", "--interval-ms", "10"}).out,
-              AllOf(HasSubstr("RANK"), HasSubstr(id_ + ".1"), HasSubstr("PATH")));
+              AllOf(HasSubstr("RANK"), HasSubstr(id_ + ".1"), HasSubstr("staging: ")));
 }
 
 TEST_F(WhyTest, AWrongTagNamesTheMessagesThatCameInstead) {
