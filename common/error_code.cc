@@ -68,6 +68,8 @@ const char* ErrorCodeText(ErrorCode code) {
       return "configuration error";
     case ErrorCode::kAborted:
       return "the job was aborted";
+    case ErrorCode::kWorkerDied:
+      return "the job's worker process died";
   }
   return "unknown error code";
 }

@@ -38,6 +38,7 @@ enum class ErrorCode : int32_t {
   kForked = 28,         // Ferry used in a child of the process that initialised it
   kConfiguration = 29,  // an option is unknown or malformed
   kAborted = 30,        // the job was aborted
+  kWorkerDied = 31,     // the job's worker process is gone, or was given up
 };
 
 // A short English phrase without a full stop. Never null; unknown numbers say so.

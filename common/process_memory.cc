@@ -42,4 +42,12 @@ ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* loc
                   const_cast<char*>(static_cast<const char*>(local)), size_bytes);
 }
 
+bool IsProcessMemoryReachable(pid_t pid) {
+  // Rights are checked before the address, and nothing is mapped at 0.
+  char byte = 0;
+  const iovec local{&byte, 1};
+  const iovec remote{nullptr, 1};
+  return process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT;
+}
+
 }  // namespace ferry

@@ -17,4 +17,7 @@ ErrorCode ReadProcessMemory(pid_t pid, uint64_t remote_address, void* local, uin
 ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* local,
                              uint64_t size_bytes);
 
+// Whether these calls are allowed at all.
+bool IsProcessMemoryReachable(pid_t pid);
+
 }  // namespace ferry

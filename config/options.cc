@@ -114,6 +114,14 @@ constexpr Option kTable[] = {
     Number(Group::kMessages, "copy_workers", &Options::copy_workers, "threads", 0, 64,
            "Threads of the daemon that copy into and out of staging blocks; 0 leaves the copies "
            "to the progress thread."),
+    Choice(
+        Group::kMessages, "worker_mode", &Options::worker_mode, "auto|thread|process",
+        "Who matches and copies for ranks that compute: thread, a thread of the daemon, for ranks "
+        "of its own user only; process, a process per job with the user of its ranks; auto, the "
+        "thread for ranks of the daemon's own user and a process for others."),
+    Text(Group::kMessages, "worker_program", &Options::worker_program, 0, kPathMax,
+         "The program of such a process. Empty means ferry-worker beside ferryd, or in "
+         "../libexec/ferry or ../lib/ferry of its directory."),
 
     Number(Group::kWaiting, "spin_pauses", &Options::spin_pauses, "pauses", 0, kMillion,
            "How often a waiter pauses before it starts to yield the core between polls."),

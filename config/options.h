@@ -56,6 +56,8 @@ struct Options {
   uint64_t staging_block_bytes = 256ULL << 10;
   uint64_t staging_blocks = 16;
   uint64_t copy_workers = 1;
+  std::string worker_mode = "auto";
+  std::string worker_program;  // empty: beside ferryd, or in ../libexec/ferry or ../lib/ferry
 
   // Waiting.
   uint64_t spin_pauses = 64;

@@ -143,6 +143,9 @@ class HookRelay {
     hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode error, const std::string& text) {
       Tell([&](ControlServer& to) { to.LoseNode(incarnation, {error, text}); });
     };
+    hooks.on_reach = [this](const std::string& job_id, uint32_t rank) {
+      Tell([&](ControlServer& to) { to.NoteReach(job_id, rank); });
+    };
     return hooks;
   }
 

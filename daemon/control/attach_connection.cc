@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -266,6 +267,11 @@ StatusOr<std::shared_ptr<Session>> AttachConnection::AttachAs(
   }
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   UniqueFd doorbell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
+    (*session)->gid = credentials.gid;
+  }
   const int watched = pidfd.valid() ? fcntl(pidfd.get(), F_DUPFD_CLOEXEC, 0) : -1;
   if (watched < 0 || !doorbell.valid()) {
     const Status why = StatusFromErrno(errno, "watching pid " + std::to_string(pid_));

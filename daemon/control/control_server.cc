@@ -363,6 +363,10 @@ void ControlServer::FailJob(const std::string& job_id, const Status& why) {
   parts_->loop.Post([this, job_id, why] { parts_->registry.FailHere(job_id, why); });
 }
 
+void ControlServer::NoteReach(const std::string& job_id, uint32_t rank) {
+  parts_->loop.Post([this, job_id, rank] { parts_->registry.OnReach(job_id, rank); });
+}
+
 void ControlServer::LoseNode(uint64_t incarnation, const Status& why) {
   parts_->loop.Post([this, incarnation, why] { parts_->links.Lose(incarnation, why); });
 }

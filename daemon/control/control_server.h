@@ -47,6 +47,8 @@ class ControlServer {
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
   // A job cannot go on here: it is aborted on all its nodes.
   void FailJob(const std::string& job_id, const Status& why);
+  // It is known now whether a rank's private memory is reachable.
+  void NoteReach(const std::string& job_id, uint32_t rank);
   // A daemon cannot be reached: taken for dead.
   void LoseNode(uint64_t incarnation, const Status& why);
 

@@ -35,6 +35,7 @@ grpc::StatusCode NearestCode(ErrorCode code) {
     case ErrorCode::kDaemonDied:
     case ErrorCode::kNodeUnreachable:
     case ErrorCode::kAborted:
+    case ErrorCode::kWorkerDied:
       return grpc::StatusCode::ABORTED;
     case ErrorCode::kWouldBlock:
     case ErrorCode::kNotInitialized:

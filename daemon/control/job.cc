@@ -104,6 +104,7 @@ const char* Job::StateText() const {
 ErrorCode PeerError(ErrorCode code) {
   switch (code) {
     case ErrorCode::kAborted:
+    case ErrorCode::kWorkerDied:
     case ErrorCode::kDaemonDied:
     case ErrorCode::kNodeUnreachable:
       return code;

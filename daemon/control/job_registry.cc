@@ -184,7 +184,6 @@ Status JobRegistry::Serve(const Session& session) {
     return {ErrorCode::kAlreadyExists,
             RankText(session.rank, session.job_id) + " has handed over its segments before"};
   }
-  rank->private_memory_reachable = session.private_memory_reachable;
   FERRY_RETURN_IF_ERROR(data_plane_.AddSession(rank->session));
   rank->state = RankState::kServing;
   Changed();
@@ -283,12 +282,6 @@ void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
   if (!job->failure.ok()) {
     return FinishJoin(*job, session->rank, job->failure);
   }
-  if (rank->state != RankState::kJoined) {
-    rank->state = RankState::kJoined;
-    rank->has_joined = true;
-    TellNodes(*job, &Node::joined_pending);
-    Changed();
-  }
   rank->join_timer = std::make_unique<boost::asio::steady_timer>(
       context_, std::chrono::milliseconds(limits_.join_timeout_ms));
   rank->join_timer->async_wait([this, alive = alive_, id = session->job_id, serial = job->serial,
@@ -297,7 +290,29 @@ void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
       OnJoinTimeout(id, serial, index);
     }
   });
+  CheckJoined(*job, session->rank);
   CheckComplete(*job);
+}
+
+// A rank that asks to join has joined once it is known who reaches its memory: its peers are told
+// with the answer.
+void JobRegistry::CheckJoined(Job& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  if (rank.state == RankState::kServing && rank.join_done != nullptr &&
+      rank.session->reach_settled) {
+    rank.private_memory_reachable = rank.session->private_memory_reachable;
+    rank.state = RankState::kJoined;
+    rank.has_joined = true;
+    TellNodes(job, &Node::joined_pending);
+    Changed();
+  }
+}
+
+void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
+  if (Job* job = FindJob(job_id); job != nullptr && rank < job->size()) {
+    CheckJoined(*job, rank);
+    CheckComplete(*job);
+  }
 }
 
 void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank) {

@@ -77,6 +77,9 @@ class JobRegistry : public NodeEvents {
   // The daemon ends the session: the rank is told why.
   void EndSession(const std::string& job_id, uint32_t rank, const Status& why);
 
+  // It is known now whether the rank's private memory is reachable (Session::reach_settled).
+  void OnReach(const std::string& job_id, uint32_t rank);
+
   // A job that cannot go on here is aborted on all its nodes. Unknown ones are ignored.
   void FailHere(const std::string& job_id, const Status& why);
 
@@ -138,6 +141,7 @@ class JobRegistry : public NodeEvents {
   void FailJob(Job& job, const Status& why);
   void FailJoins(Job& job, const Status& why);
   void FinishJoin(Job& job, uint32_t rank, const Status& status);
+  void CheckJoined(Job& job, uint32_t index);
   void CheckComplete(Job& job);
   void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
   void AbortJob(Job& job, const Status& why);

@@ -142,6 +142,10 @@ void JobRegistry::OnTick() {
     for (uint32_t node = 0; node < job->nodes.size(); ++node) {
       Deliver(*job, node);
     }
+    for (uint32_t rank = 0; rank < job->size(); ++rank) {
+      CheckJoined(*job, rank);  // should OnReach have come before anybody listened
+    }
+    CheckComplete(*job);
   }
 }
 

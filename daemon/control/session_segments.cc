@@ -1,12 +1,11 @@
 #include "daemon/control/session_segments.h"
 
-#include <errno.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <string>
 #include <utility>
 
+#include "common/process_memory.h"
 #include "shm/atomic.h"
 #include "shm/segment_check.h"
 
@@ -122,13 +121,9 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, uint32_t id, uint64_t
 
 bool ProbePrivateMemory(pid_t pid, uid_t uid) {
   if (uid != geteuid()) {
-    return false;  // root may, which says nothing about the rank's peers
+    return false;  // the job's worker process will tell
   }
-  // Rights are checked before the address, and nothing is mapped at 0.
-  char byte = 0;
-  const iovec local{&byte, 1};
-  const iovec remote{nullptr, 1};
-  return process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT;
+  return IsProcessMemoryReachable(pid);
 }
 
 }  // namespace ferry::daemon

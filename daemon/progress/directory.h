@@ -15,7 +15,7 @@
 #include "daemon/progress/data_plane.h"
 #include "daemon/progress/delivery.h"
 #include "daemon/staging/copier.h"
-#include "daemon/worker/attend_flag.h"
+#include "daemon/worker/attention.h"
 #include "shm/lane.h"
 #include "shm/wake.h"
 #include "transports/api/transport.h"
@@ -89,7 +89,7 @@ struct ServedRank {
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
   std::vector<Offer> offers;
-  AttendFlagPtr attend;
+  AttentionPtr attention;
 
   bool ended = false;          // its lane is not read any more: it broke the rules
   bool held = false;           // the next command waits for a slot, a route or a block

@@ -22,6 +22,8 @@ struct PlaneHooks {
       on_job_failed;
   // The network lost a message to a daemon. What NodeFailed does was done already.
   std::function<void(uint64_t incarnation, ErrorCode error, const std::string& text)> on_link_lost;
+  // The rank's Session::reach_settled became true (another thread than the others).
+  std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
 };
 
 }  // namespace ferry::daemon

@@ -17,8 +17,8 @@ constexpr uint64_t kChecksPerTimeout = 8;
 }  // namespace
 
 StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
-    const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
-    WorkerClient& worker, PlaneHooks hooks, std::function<void()> ring) {
+    const CoreOptions& options, std::unique_ptr<transport::Transport> transport, PlaneHooks hooks,
+    std::function<void()> ring) {
   const uint64_t longest = sizeof(PacketHeader) + shm::kCellBytes;
   if (transport->capabilities().max_message_bytes < longest) {
     return Status(ErrorCode::kInvalidArgument,
@@ -33,15 +33,14 @@ StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
   FERRY_RETURN_IF_ERROR(staging.status());
   (*staging)->Close();
   return std::unique_ptr<ProgressCore>(
-      new ProgressCore(options, std::move(transport), worker, std::move(hooks), std::move(ring)));
+      new ProgressCore(options, std::move(transport), std::move(hooks), std::move(ring)));
 }
 
 ProgressCore::ProgressCore(const CoreOptions& options,
-                           std::unique_ptr<transport::Transport> transport, WorkerClient& worker,
-                           PlaneHooks hooks, std::function<void()> ring)
+                           std::unique_ptr<transport::Transport> transport, PlaneHooks hooks,
+                           std::function<void()> ring)
     : options_(options),
       hooks_(std::move(hooks)),
-      worker_(worker),
       depot_(*transport, options.staging_block_bytes, options.staging_blocks),
       transport_(std::move(transport)),
       copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
@@ -60,6 +59,11 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   now_ns_ = now_ns;
   auto done = static_cast<uint32_t>(transport_->Poll(*this, kPollBudget, now_ns));
   done += copies_->Collect(*this);
+  for (const auto& [id, job] : directory_.jobs()) {
+    if (job->copier != copies_) {
+      done += job->copier->Collect(*this);
+    }
+  }
   outbound_.Flush(now_ns);
   pulls_.Advance(now_ns);
   feeds_.Advance(now_ns);
@@ -104,11 +108,11 @@ uint32_t ProgressCore::Serve(ServedRank& rank) {
   if (outcome.made_room) {
     rank.delivery.wake().Publish();
     if (rank.delivery.wake().MustAttend()) {
-      worker_.Attend(*rank.attend);
+      rank.attention->Raise();
     }
   }
   if (rank.delivery.has_news() && rank.delivery.Announce()) {
-    worker_.Attend(*rank.attend);
+    rank.attention->Raise();
   }
   return done;
 }
@@ -123,7 +127,7 @@ uint32_t ProgressCore::TakeActivity(ServedRank& rank) {
       const uint32_t lane = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
       ServedRank* target = lane < lanes ? job.served[job.rank_of_local[lane]] : nullptr;
       if (target != nullptr) {
-        worker_.Attend(*target->attend);
+        target->attention->Raise();
       }
       ++taken;
     }

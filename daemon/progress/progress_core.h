@@ -36,10 +36,10 @@ struct CoreOptions {
 
 class ProgressCore final : private transport::CompletionSink, private CopySink {
  public:
-  // `worker` and what `ring` refers to outlive this. `ring` (any thread) ends a sleep.
+  // What `ring` refers to outlives this. `ring` (any thread) ends a sleep.
   static StatusOr<std::unique_ptr<ProgressCore>> Create(
-      const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
-      WorkerClient& worker, PlaneHooks hooks, std::function<void()> ring);
+      const CoreOptions& options, std::unique_ptr<transport::Transport> transport, PlaneHooks hooks,
+      std::function<void()> ring);
   ~ProgressCore() override;
 
   // Returns how much was done; 0 = nothing to do.
@@ -58,12 +58,14 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void RemoveJob(const std::string& job_id);
   Status CheckSession(const Session& session) { return directory_.CheckSession(session); }
   // After CheckSession.
-  void AddSession(std::shared_ptr<Session> session, AttendFlagPtr attend);
+  void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat);
   Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
   void NodeFailed(uint64_t incarnation, ErrorCode error);
   void PoisonJob(const std::string& job_id, ErrorCode error);
+  // The job's worker process is gone, or was given up: the job cannot go on here.
+  void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);
   NicStatistics Nic() const;
   RankReport Inspect(const std::string& job_id, uint32_t rank);
   bool Idle() const;
@@ -80,7 +82,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
 
  private:
   ProgressCore(const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
-               WorkerClient& worker, PlaneHooks hooks, std::function<void()> ring);
+               PlaneHooks hooks, std::function<void()> ring);
 
   // transport::CompletionSink.
   void OnReceive(transport::PeerId sender, std::span<const std::byte> message) override;
@@ -103,7 +105,6 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
 
   const CoreOptions options_;
   const PlaneHooks hooks_;
-  WorkerClient& worker_;
   uint64_t now_ns_ = 0;
   uint64_t next_check_ns_ = 0;
 

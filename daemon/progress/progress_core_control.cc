@@ -26,12 +26,15 @@ void ProgressCore::RemoveJob(const std::string& job_id) {
   directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
 }
 
-void ProgressCore::AddSession(std::shared_ptr<Session> session, AttendFlagPtr attend) {
+void ProgressCore::AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat) {
   Job* job = directory_.FindJob(session->job_id);
   const uint64_t max_waiting = uint64_t{job->remote_ranks} * engine::kRemoteWindow;
   auto served =
       std::make_unique<ServedRank>(std::move(session), job, max_waiting, options_.max_parked_bytes);
-  served->attend = std::move(attend);
+  served->attention = seat.attention;
+  if (seat.copier != nullptr) {
+    job->copier = seat.copier;
+  }
   ServedRank* added = directory_.AddServed(std::move(served));
   for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
     if (job->ended[rank] != ErrorCode::kOk && job->ended[rank] != ErrorCode::kNotFound) {
@@ -59,13 +62,16 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   if (!served->ended && served->commands.Peek() != nullptr && now_ns_ < last_ns) {
     return false;
   }
+  Job* job = served->job;
   served->ended = true;
   pulls_.FailOf(served, ErrorCode::kCancelled, now_ns_);
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
-  if (served->operations != 0) {
+  // A worker process may be stopped: nobody here waits for it.
+  if (served->operations != 0 &&
+      (!job->copier->Abandon(served->session->local_index, *this) || served->operations != 0)) {
     return false;
   }
   for (auto next = served->regions.begin(); next != served->regions.end();) {
@@ -208,7 +214,7 @@ void ProgressCore::AnnounceDeath(ServedRank& rank) {
   shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release);
   wake.Publish();
   if (wake.MustAttend()) {
-    worker_.Attend(*rank.attend);
+    rank.attention->Raise();
   }
 }
 
@@ -278,6 +284,12 @@ void ProgressCore::PoisonJob(const std::string& job_id, ErrorCode error) {
     if (served != nullptr) {
       served->delivery.wake().Poison(error);
     }
+  }
+}
+
+void ProgressCore::FailWorker(const std::string& job_id, ErrorCode error, const std::string& text) {
+  if (Job* job = directory_.FindJob(job_id); job != nullptr) {
+    OnTrouble({job, nullptr, error, text});
   }
 }
 
@@ -357,6 +369,8 @@ RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
 
 bool ProgressCore::Idle() const {
   return pulls_.empty() && feeds_.empty() && copies_->pending() == 0 && !outbound_.busy() &&
+         std::all_of(directory_.jobs().begin(), directory_.jobs().end(),
+                     [](const auto& entry) { return entry.second->copier->pending() == 0; }) &&
          std::all_of(directory_.served().begin(), directory_.served().end(), [](const auto& rank) {
            return rank->ended || (rank->delivery.empty() && rank->commands.Peek() == nullptr);
          });

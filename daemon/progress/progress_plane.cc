@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "daemon/worker/progress_worker.h"
+#include "daemon/worker/job_workers.h"
 
 namespace ferry::daemon {
 namespace {
@@ -29,14 +29,20 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
     PlaneHooks hooks) {
   auto mailbox = std::make_unique<Mailbox>();
   const auto ring = [box = mailbox.get()] { box->Ring(); };
-  engine::EngineOptions engine;
-  engine.chunk_bytes = static_cast<uint32_t>(options.rendezvous_chunk_bytes);
-  std::unique_ptr<WorkerClient> worker = std::make_unique<ProgressWorker>(engine, ring);
-  StatusOr<std::unique_ptr<ProgressCore>> core = ProgressCore::Create(
-      CoreOptionsOf(options), std::move(transport), *worker, std::move(hooks), ring);
+  SupervisorEvents events;
+  events.on_reach = hooks.on_reach;
+  StatusOr<std::unique_ptr<ProgressCore>> core =
+      ProgressCore::Create(CoreOptionsOf(options), std::move(transport), std::move(hooks), ring);
   FERRY_RETURN_IF_ERROR(core.status());
+  events.on_failed = [box = mailbox.get(), to = core->get()](
+                         const std::string& job_id, ErrorCode error, const std::string& text) {
+    box->Post([=] { to->FailWorker(job_id, error, text); });
+  };
+  StatusOr<std::unique_ptr<JobWorkers>> worker =
+      JobWorkers::Create(options, ring, std::move(events));
+  FERRY_RETURN_IF_ERROR(worker.status());
   return std::unique_ptr<ProgressPlane>(
-      new ProgressPlane(options, std::move(mailbox), std::move(worker), std::move(*core)));
+      new ProgressPlane(options, std::move(mailbox), std::move(*worker), std::move(*core)));
 }
 
 ProgressPlane::ProgressPlane(const config::Options& options, std::unique_ptr<Mailbox> mailbox,
@@ -76,6 +82,7 @@ Status ProgressPlane::AddJob(const JobPlan& plan) {
 
 void ProgressPlane::RemoveJob(const std::string& job_id) {
   thread_->Call([&] { core_->RemoveJob(job_id); });
+  thread_->Unwatch(worker_->BellOf(job_id));
   worker_->RemoveJob(job_id);
 }
 
@@ -84,10 +91,11 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
   thread_->Call([&] { status = core_->CheckSession(*session); });
   FERRY_RETURN_IF_ERROR(status);
   // The worker first: from then on the progress thread may ask it to attend.
-  StatusOr<AttendFlagPtr> attend = worker_->AddSession(session);
-  FERRY_RETURN_IF_ERROR(attend.status());
+  StatusOr<WorkerSeat> seat = worker_->AddSession(session);
+  FERRY_RETURN_IF_ERROR(seat.status());
   thread_->Watch(session->doorbell.get());
-  thread_->Call([&] { core_->AddSession(session, *attend); });
+  thread_->Watch(seat->bell);
+  thread_->Call([&] { core_->AddSession(session, *seat); });
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,8 +44,12 @@ struct Session {
   uint32_t job_size = 0;     // and on all
   pid_t pid = 0;
   uid_t uid = 0;
+  gid_t gid = 0;
   std::array<uint8_t, attach::kTokenBytes> token{};
-  bool private_memory_reachable = false;  // process_vm calls to `pid` work (probed at attach)
+  // Whether process_vm calls to `pid` work for the job's user. A worker process finds out by
+  // itself, soon after the session was added to the data plane: until then it is not settled.
+  std::atomic<bool> private_memory_reachable = false;
+  std::atomic<bool> reach_settled = true;
   UniqueFd pidfd;
   UniqueFd doorbell;  // eventfd that the rank writes when the daemon sleeps
   UniqueFd session_fd;

@@ -6,11 +6,6 @@
 #include "shm/layout/lane_layout.h"
 
 namespace ferry::daemon {
-namespace {
-
-constexpr uint32_t kCells = 16;
-
-}  // namespace
 
 StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport& transport,
                                                            uint64_t block_bytes, uint32_t blocks) {
@@ -39,7 +34,7 @@ StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport&
 StagingPool::StagingPool(transport::Transport& transport, UniqueFd fd, shm::Mapping mapping,
                          uint64_t block_bytes, uint32_t blocks)
     : transport_(transport),
-      fd_(std::move(fd)),
+      fd_(std::make_shared<UniqueFd>(std::move(fd))),
       mapping_(std::move(mapping)),
       block_bytes_(block_bytes),
       blocks_(blocks) {

@@ -33,6 +33,8 @@ struct StagingBlock {
 
 class StagingPool {
  public:
+  static constexpr uint32_t kCells = 16;
+
   // Maps and registers `blocks` (2 or more) of `block_bytes`. The transport must be destroyed
   // before the pool: it may hold the memory until then. Errors: kOutOfMemory, kInvalidArgument, and
   // those of Transport::RegisterMemory.
@@ -72,7 +74,7 @@ class StagingPool {
   // Blocks in use or tainted.
   uint32_t busy() const;
   // For the job's worker.
-  int fd() const { return fd_.get(); }
+  const std::shared_ptr<UniqueFd>& fd() const { return fd_; }
   std::byte* base() const { return mapping_.base(); }
   uint64_t size_bytes() const { return mapping_.size_bytes(); }
 
@@ -82,7 +84,7 @@ class StagingPool {
   Status Register(StagingBlock* block);
 
   transport::Transport& transport_;
-  const UniqueFd fd_;
+  const std::shared_ptr<UniqueFd> fd_;
   const shm::Mapping mapping_;
   const uint64_t block_bytes_;
   std::vector<StagingBlock> blocks_;

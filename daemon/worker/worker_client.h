@@ -1,20 +1,30 @@
-// What the daemon asks of the progress worker: to match and copy for ranks while they compute.
+// What the daemon asks of the progress workers: to match and copy for ranks while they compute.
 //
-// Only the worker touches a rank's match table and private memory, so that it can run under the
-// job's own uid. Today it is a thread of the daemon (progress_worker.h).
+// Only the worker of a job touches its ranks' match tables and private memory, as the job's own
+// user: a thread of the daemon where that user is the daemon's (progress_worker.h), else a process
+// (process_worker.h); job_workers.h chooses.
 //
-// Calling thread: any control thread, unless noted; members block until done.
+// Calling thread: any control thread; no member waits for a worker process.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "common/status.h"
 #include "daemon/progress/data_plane.h"
 #include "daemon/session/session.h"
-#include "daemon/worker/attend_flag.h"
+#include "daemon/staging/copier.h"
+#include "daemon/worker/attention.h"
 
 namespace ferry::daemon {
+
+// How the progress thread reaches the worker that serves a rank.
+struct WorkerSeat {
+  AttentionPtr attention;
+  std::shared_ptr<Copier> copier;  // of the job; null: the daemon's own threads copy
+  int bell = -1;  // eventfd that the worker of the job writes and nobody reads; -1: it has none
+};
 
 class WorkerClient {
  public:
@@ -23,18 +33,20 @@ class WorkerClient {
   virtual void AddJob(const JobPlan& plan) = 0;
   virtual void RemoveJob(const std::string& job_id) = 0;
 
-  // Starts to serve the rank; its engine runs once all ranks of the node are there. The flag is
-  // for Attend. kCorrupt, kVersionMismatch: its segments are not what they should be.
-  virtual StatusOr<AttendFlagPtr> AddSession(std::shared_ptr<Session> session) = 0;
-  // On return the worker touches neither the rank's process nor its regions, nor runs its engine.
+  // Starts to serve the rank; its engine runs once all ranks of the node are there. kCorrupt,
+  // kVersionMismatch: its segments are not what they should be; kPermissionDenied: the daemon
+  // cannot work for the rank's user.
+  virtual StatusOr<WorkerSeat> AddSession(std::shared_ptr<Session> session) = 0;
+  // On return no thread of the daemon touches the rank's process or its regions for it, nor runs
+  // its engine; a worker process may until it has read the news.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
   virtual void AddRegion(const std::string& job_id, uint32_t rank,
                          std::shared_ptr<const Region> region) = 0;
-  // On return the worker does not touch the region.
+  // As RemoveSession, for one region.
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;
 
-  // Asks to look after the rank. Any thread; never blocks for long.
-  virtual void Attend(AttendFlag& flag) = 0;
+  // WorkerSeat::bell of the job's ranks; -1: it has none.
+  virtual int BellOf(const std::string& job_id) const = 0;
   // Nothing asked for is left undone. Any thread.
   virtual bool Idle() const = 0;
 };

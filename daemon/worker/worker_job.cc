@@ -22,33 +22,38 @@ WorkerJob::WorkerJob(const JobPlan& plan) : plan_(plan) {
   }
 }
 
-StatusOr<AttendFlagPtr> WorkerJob::AddRank(std::shared_ptr<Session> session,
-                                           const engine::EngineOptions& options) {
+StatusOr<engine::SessionView> CheckSegments(const Session& session, const JobPlan& plan) {
   StatusOr<engine::SessionView> view =
-      engine::ViewSession(session->session_map.base(), session->session_map.size_bytes(),
-                          session->inbox_map.base(), session->inbox_map.size_bytes());
+      engine::ViewSession(session.session_map.base(), session.session_map.size_bytes(),
+                          session.inbox_map.base(), session.inbox_map.size_bytes());
+  FERRY_RETURN_IF_ERROR(view.status());
+  if (view->rank != session.rank || view->job_size != plan.size() ||
+      view->inbox.local_size != session.local_size) {
+    return Status(ErrorCode::kCorrupt, "the segments of rank " + std::to_string(session.rank) +
+                                           " of job " + plan.job_id + " do not fit the job's plan");
+  }
+  return view;
+}
+
+Status WorkerJob::AddRank(std::shared_ptr<Session> session, std::shared_ptr<uint32_t> wanted,
+                          const engine::EngineOptions& options) {
+  StatusOr<engine::SessionView> view = CheckSegments(*session, plan_);
   FERRY_RETURN_IF_ERROR(view.status());
   const uint32_t rank = session->rank;
-  if (view->rank != rank || view->job_size != plan_.size() ||
-      view->inbox.local_size != peers_.rank_of_local.size()) {
-    return Status(ErrorCode::kCorrupt, "the segments of rank " + std::to_string(rank) + " of job " +
-                                           plan_.job_id + " do not fit the job's plan");
-  }
   auto added = std::make_unique<WorkerRank>();
   added->session = session;
-  added->flag = std::make_shared<AttendFlag>();
+  added->wanted = std::move(wanted);
   added->view = *view;
   added->lease = shm::Lease(&view->layout->lease);
   added->wake = shm::Wake(view->inbox.wake());
   added->statistics = shm::Statistics(view->layout->counters);
-  AttendFlagPtr flag = added->flag;
   peers_.by_rank[rank].inbox = view->inbox;
   mapped_.push_back(std::move(session));
   ranks_[rank] = std::move(added);
   if (ranks_.size() == peers_.rank_of_local.size()) {
     BuildEngines(options);
   }
-  return flag;
+  return {};
 }
 
 void WorkerJob::BuildEngines(const engine::EngineOptions& options) {

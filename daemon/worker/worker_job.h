@@ -11,7 +11,6 @@
 #include "common/status.h"
 #include "daemon/progress/data_plane.h"
 #include "daemon/session/session.h"
-#include "daemon/worker/attend_flag.h"
 #include "engine/peer_table.h"
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
@@ -32,7 +31,7 @@ struct WorkerCopy {
 
 struct WorkerRank {
   std::shared_ptr<Session> session;
-  AttendFlagPtr flag;
+  std::shared_ptr<uint32_t> wanted;  // not 0: somebody asked for us
   std::map<uint32_t, std::shared_ptr<const Region>> regions;
   engine::SessionView view;
   std::unique_ptr<engine::RankEngine> engine;  // null until all ranks of the node are there
@@ -44,12 +43,17 @@ struct WorkerRank {
   uint32_t refusals = 0;   // times the lease was taken, in a row
 };
 
+// The rank's segments, if they are what they should be and fit the job's plan. kCorrupt,
+// kVersionMismatch.
+StatusOr<engine::SessionView> CheckSegments(const Session& session, const JobPlan& plan);
+
 class WorkerJob {
  public:
   explicit WorkerJob(const JobPlan& plan);
 
-  StatusOr<AttendFlagPtr> AddRank(std::shared_ptr<Session> session,
-                                  const engine::EngineOptions& options);
+  // `wanted` is what the rank's Attention sets. kCorrupt, kVersionMismatch.
+  Status AddRank(std::shared_ptr<Session> session, std::shared_ptr<uint32_t> wanted,
+                 const engine::EngineOptions& options);
   void RemoveRank(uint32_t rank);
   WorkerRank* Find(uint32_t rank);
   WorkerRank* FindLocal(uint32_t local_index);

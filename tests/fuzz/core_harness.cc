@@ -85,21 +85,12 @@ class CoreHarness::Network final : public transport::Transport {
   uint64_t next_ = 0;
 };
 
-class CoreHarness::NoWorker final : public daemon::WorkerClient {
+class NobodyAttends final : public daemon::Attention {
  public:
-  void AddJob(const daemon::JobPlan&) override {}
-  void RemoveJob(const std::string&) override {}
-  StatusOr<daemon::AttendFlagPtr> AddSession(std::shared_ptr<daemon::Session>) override {
-    return std::make_shared<daemon::AttendFlag>();
-  }
-  void RemoveSession(const std::string&, uint32_t) override {}
-  void AddRegion(const std::string&, uint32_t, std::shared_ptr<const daemon::Region>) override {}
-  void RemoveRegion(const std::string&, uint32_t, uint32_t) override {}
-  void Attend(daemon::AttendFlag&) override {}
-  bool Idle() const override { return true; }
+  void Raise() override {}
 };
 
-CoreHarness::CoreHarness() : worker_(std::make_unique<NoWorker>()) {
+CoreHarness::CoreHarness() {
   auto network = std::make_unique<Network>();
   network_ = network.get();
   daemon::PlaneHooks hooks;
@@ -113,8 +104,7 @@ CoreHarness::CoreHarness() : worker_(std::make_unique<NoWorker>()) {
   options.staging_block_bytes = 4096;
   options.staging_blocks = 4;
   options.max_parked_bytes = 1 << 20;
-  core_ = Must(
-      daemon::ProgressCore::Create(options, std::move(network), *worker_, std::move(hooks), [] {}));
+  core_ = Must(daemon::ProgressCore::Create(options, std::move(network), std::move(hooks), [] {}));
   daemon::JobPlan plan;
   plan.job_id = kJob;
   plan.key = kJobKey;
@@ -151,7 +141,9 @@ void CoreHarness::Attach(uint32_t rank) {
                                session->inbox_map.base(), session->inbox_map.size_bytes())));
   OpenLanes(views_.back().inbox);
   sessions_.push_back(session);
-  core_->AddSession(session, std::make_shared<daemon::AttendFlag>());
+  daemon::WorkerSeat seat;
+  seat.attention = std::make_shared<NobodyAttends>();
+  core_->AddSession(session, seat);
   auto region = std::make_shared<daemon::Region>();
   region->id = 1;
   region->fd = Must(shm::CreateSegment("fuzz-heap", kHeapBytes));

@@ -43,12 +43,10 @@ class CoreHarness {
 
  private:
   class Network;
-  class NoWorker;
 
   void Attach(uint32_t rank);
   void Drain(uint32_t rank);
 
-  std::unique_ptr<NoWorker> worker_;
   Network* network_ = nullptr;  // the core's
   std::unique_ptr<daemon::ProgressCore> core_;
   std::vector<engine::SessionView> views_;

@@ -60,7 +60,8 @@ enum {
   FERRY_ERR_INTERNAL = 27,
   FERRY_ERR_FORKED = 28,
   FERRY_ERR_CONFIGURATION = 29,
-  FERRY_ERR_ABORTED = 30
+  FERRY_ERR_ABORTED = 30,
+  FERRY_ERR_WORKER_DIED = 31
 };
 
 /* A short phrase for any code. Never null, never freed. */

@@ -1,0 +1,81 @@
+// The memory that ferryd and one worker process share: who is to be looked after, and copies to
+// carry out.
+//
+// Everything here can be written by the job's user. The worker believes ferryd; ferryd believes
+// nothing: it keeps its own positions, reads a word once, and checks what it read.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+#include "shm/layout/session_layout.h"
+#include "shm/layout/wake_layout.h"
+
+namespace ferry::daemon {
+
+// ferryd -> worker: one copy between the staging memory and a rank's private memory.
+struct CopyCommand {
+  uint64_t id;  // comes back in the result
+  uint64_t remote_address;
+  uint64_t offset;  // in the staging memory
+  uint64_t size_bytes;
+  uint32_t direction;  // CopyTask::Direction
+  uint32_t lane;       // local index of the rank
+  uint64_t reserved[3];
+};
+FERRY_ASSERT_LAYOUT(CopyCommand, 64);
+
+// worker -> ferryd.
+struct CopyResult {
+  uint64_t id;
+  int32_t error;  // ErrorCode
+  uint32_t reserved;
+};
+FERRY_ASSERT_LAYOUT(CopyResult, 16);
+
+struct alignas(64) WantedWord {
+  uint32_t word;
+  uint32_t reserved[15];
+};
+FERRY_ASSERT_LAYOUT(WantedWord, 64);
+
+// Where the ranks are: the worker's copy of the job's plan.
+struct RankPlace {
+  uint32_t node;
+  uint32_t lane;
+};
+
+// Followed by CopyCommand[capacity] and CopyResult[capacity]; both are rings, and as there are
+// never more than `capacity` copies under way, neither can be full.
+struct alignas(4096) WorkerControlLayout {
+  // The worker writes.
+  uint32_t sleeping;  // 1: it sleeps in poll, or is about to; ferryd takes it to 0 and wakes it
+  uint32_t reserved0;
+  uint64_t turns;         // grows while it runs
+  uint64_t results_tail;  // results written since the start
+  uint64_t reserved1[13];
+  // ferryd writes.
+  alignas(128) uint64_t commands_tail;  // commands written since the start
+  uint64_t messages;                    // sent over the socket since the start
+  uint64_t reserved2[14];
+  WantedWord wanted[shm::kMaxLanes];  // by local index; see Attention
+  RankPlace places[shm::kMaxRanks];   // by rank; written before the worker starts
+};
+FERRY_ASSERT_LAYOUT(WorkerControlLayout, 28672);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, turns, 8);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, results_tail, 16);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, commands_tail, 128);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, messages, 136);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, wanted, 256);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, places, 16640);
+
+inline constexpr uint64_t ControlCommandsOffset() { return sizeof(WorkerControlLayout); }
+inline constexpr uint64_t ControlResultsOffset(uint32_t capacity) {
+  return ControlCommandsOffset() + uint64_t{capacity} * sizeof(CopyCommand);
+}
+inline constexpr uint64_t ControlSizeBytes(uint32_t capacity) {
+  return shm::RoundUpToPage(ControlResultsOffset(capacity) +
+                            uint64_t{capacity} * sizeof(CopyResult));
+}
+
+}  // namespace ferry::daemon

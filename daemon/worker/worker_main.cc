@@ -1,0 +1,46 @@
+// ferry-worker: see worker_program.h. Started by ferryd only.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "common/version.h"
+#include "daemon/worker/worker_message.h"
+#include "daemon/worker/worker_program.h"
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+
+bool IsSeqpacket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+// Under systemd ferryd may be protected from the kernel's memory shortage; its users' work is not.
+void ForgetProtection() {
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  (void)!write(fd, "0", 1);
+  close(fd);
+}
+
+}  // namespace
+
+int main() {
+  if (!IsSeqpacket(ferry::daemon::kWorkerSocket)) {
+    std::fprintf(stderr, "ferry-worker %s copies for the ranks of one job; only ferryd starts it\n",
+                 ferry::kFerryVersion);
+    return kBadUsage;
+  }
+  prctl(PR_SET_NAME, "ferry-worker");
+  ForgetProtection();
+  // The user's other processes have no business in here. They may stop or kill it.
+  prctl(PR_SET_DUMPABLE, 0);
+  // No destructors, no checks at the end: the kernel takes all back.
+  _exit(ferry::daemon::WorkerProgram(ferry::daemon::kWorkerSocket).Run().ok() ? 0 : kFailed);
+}

@@ -1,0 +1,53 @@
+// What ferryd and a worker process say to each other over their seqpacket socket: set-up only.
+//
+// All messages have one form; each uses the fields that its kind names.
+#pragma once
+
+#include <cstdint>
+
+#include "proto/attach_protocol.h"
+
+namespace ferry::daemon {
+
+inline constexpr uint64_t kWorkerMagic = 0x5245'4b52'4f57'4646ULL;
+inline constexpr int kWorkerSocket = 3;  // the worker's end
+
+enum class WorkerMessageKind : uint32_t {
+  // From ferryd.
+  kStart = 1,       // job_id, job_size, node, local_size, capacity, chunk_bytes + [control memfd,
+                    // bell eventfd]
+  kSession = 2,     // rank, lane, pid, size_bytes, inbox_bytes + [session memfd, inbox memfd]
+  kEndSession = 3,  // rank
+  kRegion = 4,      // rank, region, size_bytes + [memfd]
+  kEndRegion = 5,   // rank, region
+  kStaging = 6,     // size_bytes + [memfd]
+  kWake = 7,        // nothing: ends a sleep
+  // From the worker.
+  kReady = 16,    // its layout_version; the first one
+  kReach = 17,    // rank, code: whether its private memory can be read (kOk)
+  kTrouble = 18,  // rank, code: its segments or regions cannot be used
+};
+
+struct WorkerMessage {
+  uint64_t magic;
+  uint32_t kind;
+  uint32_t layout_version;
+  uint32_t rank;
+  uint32_t lane;
+  uint32_t region;
+  int32_t pid;
+  uint64_t size_bytes;
+  uint64_t inbox_bytes;
+  int32_t code;
+  uint32_t capacity;
+  uint32_t chunk_bytes;
+  uint32_t job_size;
+  uint32_t local_size;
+  uint32_t node;
+  char job_id[64];
+};
+static_assert(sizeof(WorkerMessage) <= attach::kMaxPacketBytes);
+
+WorkerMessage MakeWorkerMessage(WorkerMessageKind kind);
+
+}  // namespace ferry::daemon

@@ -1,0 +1,73 @@
+// The program ferry-worker: the progress worker of one job, as the job's user.
+//
+// It believes what ferryd tells it and nothing else is at stake: whatever it can do, its user can
+// do. It ends when ferryd hangs up.
+//
+// Main thread only; the program has no other.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "daemon/control/packet_socket.h"
+#include "daemon/worker/control_layout.h"
+#include "daemon/worker/job_turns.h"
+#include "daemon/worker/worker_job.h"
+#include "daemon/worker/worker_message.h"
+#include "shm/segment.h"
+
+namespace ferry::daemon {
+
+class WorkerProgram {
+ public:
+  // `socket`: the end that ferryd gave us.
+  explicit WorkerProgram(int socket) : socket_(socket) {}
+
+  // Serves until ferryd hangs up (ok), or something is wrong for good.
+  Status Run();
+
+ private:
+  Status AwaitStart();
+  Status Start(Packet& packet, const WorkerMessage& message);
+  // Handles what lies in the socket.
+  Status ReadMessages();
+  Status Handle(Packet& packet, const WorkerMessage& message);
+  void AddSession(Packet& packet, const WorkerMessage& message);
+  Status AddRegion(Packet& packet, const WorkerMessage& message);
+  Status Say(WorkerMessageKind kind, uint32_t rank, ErrorCode code);
+
+  bool NextCommand(CopyCommand* command);
+  ErrorCode Carry(const CopyCommand& command);
+  void Answer(const CopyCommand& command, ErrorCode error);
+  void RingDaemon() const;
+  void Sleep();
+
+  CopyResult* results() const {
+    return reinterpret_cast<CopyResult*>(control_map_.base() + ControlResultsOffset(capacity_));
+  }
+  CopyCommand* commands() const {
+    return reinterpret_cast<CopyCommand*>(control_map_.base() + ControlCommandsOffset());
+  }
+
+  const int socket_;
+  bool hung_up_ = false;
+  UniqueFd bell_;
+  shm::Mapping control_map_;
+  WorkerControlLayout* control_ = nullptr;
+  uint32_t capacity_ = 0;
+  uint32_t local_size_ = 0;
+  engine::EngineOptions options_;
+  JobPlan plan_;
+  shm::Mapping staging_;
+  const std::function<void()> ring_ = [this] { RingDaemon(); };
+  std::unique_ptr<WorkerJob> job_;
+  std::unique_ptr<JobTurns> turns_;
+  uint64_t messages_ = 0;  // received
+  uint64_t commands_ = 0;  // taken
+  uint64_t results_ = 0;   // given
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,203 @@
+#include "daemon/worker/worker_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "daemon/worker/worker_message.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr char kProgram[] = "ferry-worker";
+constexpr const char* kPlaces[] = {"/", "/../libexec/ferry/", "/../lib/ferry/"};
+constexpr int kHighFd = 64;  // above those that the child is to have
+constexpr rlim_t kWorkerFds = 64;
+
+// Everything that the child needs, made before the fork: after it only system calls are safe.
+struct ChildPlan {
+  int program;
+  int socket;
+  int null;
+  uid_t uid;
+  gid_t gid;
+  bool change;
+  const gid_t* groups;
+  size_t group_count;
+  char* const* argv;
+  char* const* envp;
+};
+
+long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
+  return syscall(number, a, b, c, d, e);
+}
+
+template <typename T>
+long At(const T* pointer) {
+  return reinterpret_cast<long>(pointer);
+}
+
+// By system calls, not by the C library's functions: those change every thread of a process.
+bool BecomeUser(const ChildPlan& plan) {
+  return !plan.change ||
+         (Call(SYS_setgroups, static_cast<long>(plan.group_count), At(plan.groups)) == 0 &&
+          Call(SYS_setresgid, plan.gid, plan.gid, plan.gid) == 0 &&
+          Call(SYS_setresuid, plan.uid, plan.uid, plan.uid) == 0);
+}
+
+bool DropCapabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2] = {};
+  // Without ambient capabilities on an old kernel the first call fails, and does not matter.
+  Call(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
+  return Call(SYS_capset, At(&header), At(&none[0])) == 0 &&
+         Call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1) == 0;
+}
+
+bool KeepDescriptors(const ChildPlan& plan, int* program) {
+  const auto socket = static_cast<int>(Call(SYS_fcntl, plan.socket, F_DUPFD_CLOEXEC, kHighFd));
+  const auto null = static_cast<int>(Call(SYS_fcntl, plan.null, F_DUPFD_CLOEXEC, kHighFd));
+  *program = static_cast<int>(Call(SYS_fcntl, plan.program, F_DUPFD_CLOEXEC, kHighFd));
+  if (socket < 0 || null < 0 || *program < 0) {
+    return false;
+  }
+  for (int fd = 0; fd < kWorkerSocket; ++fd) {
+    if (Call(SYS_dup3, null, fd, 0) < 0) {
+      return false;
+    }
+  }
+  return Call(SYS_dup3, socket, kWorkerSocket, 0) >= 0 &&
+         Call(SYS_close_range, kWorkerSocket + 1, *program - 1, 0) == 0 &&
+         Call(SYS_close_range, *program + 1, INT_MAX, 0) == 0;
+}
+
+bool Limit(int resource, rlim_t value) {
+  const rlimit limit{value, value};
+  return Call(SYS_prlimit64, 0, resource, At(&limit)) == 0;
+}
+
+[[noreturn]] void BecomeWorker(const ChildPlan& plan) {
+  int program = -1;
+  const uint64_t no_signals = 0;
+  Call(SYS_rt_sigprocmask, SIG_SETMASK, At(&no_signals), 0, sizeof(no_signals));
+  Call(SYS_setsid);
+  Call(SYS_umask, 077);
+  if (Call(SYS_chdir, At("/")) != 0 || !KeepDescriptors(plan, &program) ||
+      !Limit(RLIMIT_NOFILE, kWorkerFds + kHighFd) || !Limit(RLIMIT_CORE, 0) ||
+      !Limit(RLIMIT_FSIZE, 0)) {
+    Call(SYS_exit_group, kExitNoIsolation);
+  }
+  if (!BecomeUser(plan) || !DropCapabilities()) {
+    Call(SYS_exit_group, kExitNoUser);
+  }
+  Call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);  // becoming another user clears it
+  // By descriptor: the user may not be allowed to walk to the program's directory.
+  Call(SYS_execveat, program, At(""), At(plan.argv), At(plan.envp), AT_EMPTY_PATH);
+  Call(SYS_exit_group, kExitNoProgram);
+  __builtin_unreachable();
+}
+
+std::string OwnDirectory() {
+  std::array<char, PATH_MAX> self{};
+  if (readlink("/proc/self/exe", self.data(), self.size() - 1) <= 0) {
+    return ".";
+  }
+  const std::string path(self.data());
+  return path.substr(0, path.rfind('/'));
+}
+
+}  // namespace
+
+StatusOr<UniqueFd> OpenWorkerProgram(const std::string& path) {
+  std::vector<std::string> candidates;
+  if (!path.empty()) {
+    candidates.push_back(path);
+  } else {
+    for (const char* place : kPlaces) {
+      candidates.push_back(OwnDirectory() + place + kProgram);
+    }
+  }
+  std::string tried;
+  for (const std::string& candidate : candidates) {
+    UniqueFd program(open(candidate.c_str(), O_PATH | O_CLOEXEC));
+    struct stat info {};
+    if (program.valid() && fstat(program.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+        (info.st_mode & S_IXUSR) != 0) {
+      return program;
+    }
+    tried += (tried.empty() ? "" : ", ") + candidate;
+  }
+  return Status(ErrorCode::kNotFound, "there is no program " + tried +
+                                          ": install ferry-worker with ferryd, or name it by "
+                                          "worker_program");
+}
+
+bool MayBecomeOthers() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  constexpr uint32_t kNeeded = 1U << CAP_SETUID | 1U << CAP_SETGID;
+  return syscall(SYS_capget, &header, &data) == 0 && (data[0].effective & kNeeded) == kNeeded;
+}
+
+std::vector<gid_t> GroupsOf(const WorkerUser& user) {
+  std::array<char, 16384> strings{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(user.uid, &entry, strings.data(), strings.size(), &found) != 0 ||
+      found == nullptr) {
+    return {user.gid};
+  }
+  std::vector<gid_t> groups(64);
+  for (int count = static_cast<int>(groups.size());;) {
+    const bool fits = getgrouplist(entry.pw_name, user.gid, groups.data(), &count) >= 0;
+    groups.resize(static_cast<size_t>(count));
+    if (fits) {
+      return groups;
+    }
+  }
+}
+
+StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
+                                    const std::vector<gid_t>& groups, int socket,
+                                    const std::string& name) {
+  const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.valid()) {
+    return StatusFromErrno(errno, "opening /dev/null");
+  }
+  std::string program_name = kProgram;
+  std::string job = name;
+  char* const argv[] = {program_name.data(), job.data(), nullptr};
+  char* const envp[] = {nullptr};
+  const ChildPlan plan{program,     socket,        null.get(),    user.uid, user.gid,
+                       user.change, groups.data(), groups.size(), argv,     envp};
+  SpawnedWorker spawned;
+  // Not fork: no handler of a library must run in the child of a process with threads.
+  spawned.pid = _Fork();
+  if (spawned.pid == 0) {
+    BecomeWorker(plan);
+  }
+  if (spawned.pid < 0) {
+    return StatusFromErrno(errno, "fork of a worker process");
+  }
+  spawned.pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, spawned.pid, 0)));
+  if (!spawned.pidfd.valid()) {
+    const Status status = StatusFromErrno(errno, "pidfd_open of a worker process");
+    kill(spawned.pid, SIGKILL);
+    return status;
+  }
+  return spawned;
+}
+
+}  // namespace ferry::daemon

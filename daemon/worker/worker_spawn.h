@@ -1,0 +1,50 @@
+// Starts the program ferry-worker as another user, with nothing of ferryd's but a socket.
+//
+// The child gives up everything before it executes the program: signals, session, descriptors,
+// working directory, groups, user, capabilities (for good: PR_SET_NO_NEW_PRIVS), limits. It dies
+// with the thread that started it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::daemon {
+
+// Whom a worker runs as. Without `change` it stays who ferryd is.
+struct WorkerUser {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  bool change = false;
+};
+
+// Exit statuses of a child that never became the program.
+inline constexpr int kExitNoUser = 121;
+inline constexpr int kExitNoProgram = 122;
+inline constexpr int kExitNoIsolation = 123;
+
+// Opens the program: `path`, or, if that is empty, ferry-worker beside this executable or in
+// ../libexec/ferry or ../lib/ferry of it. kNotFound, with the places that were tried.
+StatusOr<UniqueFd> OpenWorkerProgram(const std::string& path);
+
+// Whether ferryd may start workers of other users: it is root, or has CAP_SETUID and CAP_SETGID.
+bool MayBecomeOthers();
+
+// The groups that `user` belongs to, its own first. Asks the system's user database: may block.
+std::vector<gid_t> GroupsOf(const WorkerUser& user);
+
+struct SpawnedWorker {
+  pid_t pid = 0;
+  UniqueFd pidfd;
+};
+
+// `socket` becomes the worker's descriptor kWorkerSocket; `name` shows in ps. kSystem.
+StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
+                                    const std::vector<gid_t>& groups, int socket,
+                                    const std::string& name);
+
+}  // namespace ferry::daemon

@@ -1,0 +1,387 @@
+#include "daemon/worker/worker_supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/version.h"
+#include "daemon/control/packet_socket.h"
+#include "shm/atomic.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by itself
+constexpr uint64_t kHangUpNs = 100 * kNsPerMs;
+constexpr uint64_t kChecksPerTimeout = 8;
+constexpr int kMessagesAtOnce = 16;
+
+std::string HowItEnded(const siginfo_t& info, const Worker& worker) {
+  if (info.si_code != CLD_EXITED) {
+    return "was killed by signal " + std::to_string(info.si_status) + " (" +
+           strsignal(info.si_status) + ")";
+  }
+  switch (info.si_status) {
+    case kExitNoUser:
+      return "could not become uid " + std::to_string(worker.user.uid) + ", gid " +
+             std::to_string(worker.user.gid) +
+             ": ferryd must be root, or have CAP_SETUID and CAP_SETGID";
+    case kExitNoProgram:
+      return "could not be executed: all users must be allowed to execute ferry-worker, and this "
+             "one must have a process left (ulimit -u)";
+    case kExitNoIsolation:
+      return "could not be cut off from ferryd: a system call that Linux 5.9 has is missing";
+    default:
+      return "ended with status " + std::to_string(info.si_status);
+  }
+}
+
+}  // namespace
+
+struct WorkerSupervisor::Watched {
+  std::shared_ptr<Worker> worker;
+  SpawnedWorker process;
+  std::deque<WorkerLetter> outbox;
+  std::map<uint32_t, std::shared_ptr<Session>> asked;  // by rank: kReach has not come
+  bool ready = false;
+  bool failed = false;
+  bool ending = false;
+  bool hung_up = false;
+  uint64_t kill_at_ns = UINT64_MAX;
+  uint64_t give_up_at_ns = UINT64_MAX;
+  uint64_t turns = 0;  // when last looked
+  uint64_t moved_ns = 0;
+  uint64_t unsent_since_ns = 0;
+
+  int socket() const { return worker->channel->socket(); }
+  void Kill() const { syscall(SYS_pidfd_send_signal, process.pidfd.get(), SIGKILL, nullptr, 0); }
+};
+
+WorkerSupervisor::WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events)
+    : timeout_ns_(timeout_ns), events_(std::move(events)), thread_([this] { Loop(); }) {}
+
+WorkerSupervisor::~WorkerSupervisor() {
+  mailbox_.Post([this] {
+    stop_ = true;
+    for (const auto& watched : watched_) {
+      watched->ending = true;
+      watched->kill_at_ns = std::min(watched->kill_at_ns, MonotonicNs() + kGraceNs);
+      shutdown(watched->socket(), SHUT_RDWR);
+    }
+  });
+  thread_.join();
+}
+
+// ---- For other threads
+// ---------------------------------------------------------------------------
+
+void WorkerSupervisor::Start(std::shared_ptr<Worker> worker, std::shared_ptr<UniqueFd> program,
+                             WorkerLetter first) {
+  mailbox_.Post(
+      [this, worker = std::move(worker), program = std::move(program), first = std::move(first)] {
+        Watched& watched = *watched_.emplace_back(std::make_unique<Watched>());
+        watched.worker = worker;
+        watched.outbox.push_back(first);
+        watched.moved_ns = MonotonicNs();
+        Launch(watched, program->get());
+      });
+}
+
+void WorkerSupervisor::Send(std::shared_ptr<Worker> worker, WorkerLetter letter) {
+  mailbox_.Post([this, worker = std::move(worker), letter = std::move(letter)] {
+    if (Watched* watched = Find(worker.get()); watched != nullptr) {
+      watched->outbox.push_back(letter);
+      Flush(*watched);
+    }
+  });
+}
+
+void WorkerSupervisor::SendSession(std::shared_ptr<Worker> worker,
+                                   std::shared_ptr<Session> session) {
+  WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kSession), {}, session};
+  letter.message.rank = session->rank;
+  letter.message.lane = session->local_index;
+  letter.message.pid = session->pid;
+  letter.message.size_bytes = session->session_map.size_bytes();
+  letter.message.inbox_bytes = session->inbox_map.size_bytes();
+  letter.fds = {session->session_fd.get(), session->inbox_fd.get()};
+  mailbox_.Post(
+      [this, worker = std::move(worker), session = std::move(session), letter = std::move(letter)] {
+        if (Watched* watched = Find(worker.get()); watched != nullptr) {
+          watched->asked[session->rank] = session;
+          watched->outbox.push_back(letter);
+          Flush(*watched);
+        }
+      });
+}
+
+void WorkerSupervisor::Condemn(std::shared_ptr<Worker> worker, std::string text) {
+  mailbox_.Post([this, worker = std::move(worker), text = std::move(text)] {
+    if (Watched* watched = Find(worker.get()); watched != nullptr) {
+      Fail(*watched, text);
+    }
+  });
+}
+
+void WorkerSupervisor::End(std::shared_ptr<Worker> worker) {
+  mailbox_.Post([this, worker = std::move(worker)] {
+    if (Watched* watched = Find(worker.get()); watched != nullptr) {
+      watched->ending = true;
+      watched->kill_at_ns = MonotonicNs() + kGraceNs;
+      shutdown(watched->socket(), SHUT_RDWR);  // a hang-up for the worker
+    }
+  });
+}
+
+// ---- The thread
+// ----------------------------------------------------------------------------------
+
+void WorkerSupervisor::Loop() {
+  std::vector<pollfd> fds;
+  while (!stop_ || !IsEmpty()) {
+    mailbox_.Open();
+    fds.clear();
+    fds.push_back({mailbox_.fd(), POLLIN, 0});
+    for (const auto& watched : watched_) {
+      const bool unsent = !watched->outbox.empty();
+      fds.push_back({watched->process.pidfd.get(), POLLIN, 0});
+      const bool deaf = watched->ending || watched->failed || watched->hung_up;
+      fds.push_back({deaf ? -1 : watched->socket(),
+                     static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0});
+    }
+    const size_t polled = watched_.size();
+    if (poll(fds.data(), fds.size(), PollMs(MonotonicNs())) > 0) {
+      if (fds[0].revents != 0) {
+        mailbox_.Silence();
+      }
+      size_t index = polled;
+      while (index-- > 0) {
+        if (!Serve(*watched_[index], fds[1 + 2 * index].revents, fds[2 + 2 * index].revents)) {
+          watched_.erase(watched_.begin() + static_cast<ptrdiff_t>(index));
+        }
+      }
+    }
+    Check(MonotonicNs());
+  }
+}
+
+int WorkerSupervisor::PollMs(uint64_t now_ns) const {
+  if (IsEmpty()) {
+    return stop_ ? 0 : -1;
+  }
+  uint64_t next_ns = next_check_ns_;
+  for (const auto& watched : watched_) {
+    next_ns = std::min({next_ns, watched->kill_at_ns, watched->give_up_at_ns});
+  }
+  return next_ns <= now_ns ? 0 : static_cast<int>((next_ns - now_ns) / kNsPerMs + 1);
+}
+
+void WorkerSupervisor::Check(uint64_t now_ns) {
+  const bool look = now_ns >= next_check_ns_;
+  // Looks are regular, unless we stood still ourselves: then the workers get their time anew.
+  const bool late = look && now_ns - next_check_ns_ > timeout_ns_ / 2;
+  if (look) {
+    next_check_ns_ = now_ns + timeout_ns_ / kChecksPerTimeout;
+  }
+  std::erase_if(watched_, [&](const auto& watched) {
+    const bool never_started = watched->failed && !watched->process.pidfd.valid();
+    // The kernel does not let go of it; init will reap it.
+    return never_started || (stop_ && now_ns > watched->give_up_at_ns);
+  });
+  for (const auto& watched : watched_) {
+    if (late) {
+      watched->moved_ns = now_ns;
+    } else if (look && !watched->failed && !watched->ending) {
+      CheckTurns(*watched, now_ns);
+    }
+    if (now_ns >= watched->kill_at_ns) {
+      watched->kill_at_ns = UINT64_MAX;
+      watched->give_up_at_ns = now_ns + kGraceNs;
+      watched->Kill();
+    }
+  }
+}
+
+// False: it is gone, and reaped.
+bool WorkerSupervisor::Serve(Watched& watched, short process_events, short socket_events) {
+  if (process_events != 0) {
+    siginfo_t info{};
+    if (waitid(P_PIDFD, static_cast<id_t>(watched.process.pidfd.get()), &info, WEXITED | WNOHANG) ==
+            0 &&
+        info.si_pid != 0) {
+      Fail(watched, HowItEnded(info, *watched.worker));
+      return false;
+    }
+  }
+  if ((socket_events & POLLIN) != 0) {
+    Receive(watched);
+  } else if ((socket_events & (POLLHUP | POLLERR)) != 0) {
+    HangUp(watched);
+  }
+  if ((socket_events & POLLOUT) != 0) {
+    Flush(watched);
+  }
+  return true;
+}
+
+void WorkerSupervisor::Launch(Watched& watched, int program) {
+  const Worker& worker = *watched.worker;
+  StatusOr<SpawnedWorker> spawned =
+      SpawnWorker(program, worker.user, GroupsOf(worker.user),
+                  worker.channel->worker_socket().get(), worker.job_id);
+  worker.channel->worker_socket().Reset();
+  if (!spawned.ok()) {
+    Fail(watched, "cannot be started: " + spawned.status().message());
+    return;
+  }
+  watched.process = std::move(*spawned);
+  Flush(watched);
+}
+
+void WorkerSupervisor::Flush(Watched& watched) {
+  if (watched.failed || watched.ending) {
+    watched.outbox.clear();
+    return;
+  }
+  bool sent = false;
+  while (!watched.outbox.empty()) {
+    const WorkerLetter& letter = watched.outbox.front();
+    const Status status =
+        SendPacket(watched.socket(), std::as_bytes(std::span(&letter.message, 1)), letter.fds);
+    if (!status.ok()) {
+      break;  // full (or it is gone, which shows elsewhere): see CheckTurns
+    }
+    watched.outbox.pop_front();
+    sent = true;
+  }
+  if (sent) {
+    WorkerChannel& channel = *watched.worker->channel;
+    // Pairs with WorkerProgram::Sleep.
+    shm::FetchAdd(channel.control()->messages, 1, std::memory_order_seq_cst);
+    channel.Rouse();
+  }
+  if (watched.outbox.empty()) {
+    watched.unsent_since_ns = 0;
+  } else if (sent || watched.unsent_since_ns == 0) {
+    watched.unsent_since_ns = MonotonicNs();
+  }
+}
+
+// Its end follows, and says more; if none does, it is made to end.
+void WorkerSupervisor::HangUp(Watched& watched) {
+  watched.hung_up = true;
+  watched.kill_at_ns = std::min(watched.kill_at_ns, MonotonicNs() + kHangUpNs);
+}
+
+void WorkerSupervisor::Receive(Watched& watched) {
+  for (int i = 0; i < kMessagesAtOnce && !watched.failed; ++i) {
+    Packet packet;
+    const StatusOr<Received> received = ReceivePacket(watched.socket(), &packet);
+    if (!received.ok()) {
+      return Fail(watched, "sent what no worker sends: " + received.status().message());
+    }
+    if (*received == Received::kHangUp) {
+      return HangUp(watched);
+    }
+    if (*received == Received::kNothing) {
+      return;
+    }
+    const auto* message = packet.As<WorkerMessage>();
+    if (message == nullptr || message->magic != kWorkerMagic || !packet.fds.empty()) {
+      return Fail(watched, "sent what no worker sends");
+    }
+    if (const char* wrong = Handle(watched, *message); wrong != nullptr) {
+      return Fail(watched, wrong);
+    }
+  }
+}
+
+// An error text if no worker of this release says so now.
+const char* WorkerSupervisor::Handle(Watched& watched, const WorkerMessage& message) {
+  const auto kind = static_cast<WorkerMessageKind>(message.kind);
+  if (kind == WorkerMessageKind::kReady && !watched.ready) {
+    watched.ready = true;
+    return message.layout_version == kLayoutVersion
+               ? nullptr
+               : "is of another release than ferryd: install both from the same one";
+  }
+  const auto asked = watched.asked.find(message.rank);
+  if (!watched.ready || asked == watched.asked.end()) {
+    return "answers what it was not asked";
+  }
+  if (kind == WorkerMessageKind::kTrouble) {
+    return "cannot use the memory of a rank of its job";
+  }
+  if (kind != WorkerMessageKind::kReach) {
+    return "sent a message of an unknown kind";
+  }
+  const std::shared_ptr<Session> session = asked->second;
+  watched.asked.erase(asked);
+  session->private_memory_reachable = message.code == 0;
+  session->reach_settled = true;
+  if (events_.on_reach) {
+    events_.on_reach(watched.worker->job_id, message.rank);
+  }
+  return nullptr;
+}
+
+// ---- Failures
+// ------------------------------------------------------------------------------------
+
+void WorkerSupervisor::CheckTurns(Watched& watched, uint64_t now_ns) {
+  const WorkerControlLayout& control = *watched.worker->channel->control();
+  const uint64_t turns = shm::LoadRelaxed(control.turns);
+  const bool sleeps = shm::LoadRelaxed(control.sleeping) != 0;
+  if (sleeps || turns != watched.turns) {
+    watched.turns = turns;
+    watched.moved_ns = now_ns;
+  }
+  const auto overdue = [&](uint64_t since_ns) {
+    return since_ns != 0 && now_ns > since_ns && now_ns - since_ns > timeout_ns_;
+  };
+  const std::string seconds =
+      " for more than " + std::to_string(timeout_ns_ / kNsPerMs) +
+      " ms (operation_timeout_ms): it was stopped, or waits for memory that does not come";
+  if (overdue(watched.moved_ns)) {
+    Fail(watched, "has stood still" + seconds);
+  } else if (overdue(watched.worker->copier->silent_since_ns())) {
+    Fail(watched, "has ended none of its copies" + seconds);
+  } else if (overdue(watched.unsent_since_ns)) {
+    Fail(watched, "has not read its messages" + seconds);
+  }
+}
+
+void WorkerSupervisor::Fail(Watched& watched, const std::string& text) {
+  const Worker& worker = *watched.worker;
+  worker.copier->Fail();
+  if (watched.process.pidfd.valid()) {
+    watched.Kill();
+  }
+  if (!watched.failed && !watched.ending && events_.on_failed) {
+    events_.on_failed(worker.job_id, ErrorCode::kWorkerDied,
+                      "the worker process of job " + worker.job_id + " (pid " +
+                          std::to_string(watched.process.pid) + ", uid " +
+                          std::to_string(worker.user.uid) + ") " + text);
+  }
+  watched.failed = true;
+}
+
+WorkerSupervisor::Watched* WorkerSupervisor::Find(const Worker* worker) {
+  const auto found = std::find_if(watched_.begin(), watched_.end(), [worker](const auto& watched) {
+    return watched->worker.get() == worker;
+  });
+  return found == watched_.end() ? nullptr : found->get();
+}
+
+}  // namespace ferry::daemon

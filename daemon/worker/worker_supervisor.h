@@ -1,0 +1,95 @@
+// Looks after the worker processes: starts them, speaks with them, and notices when one dies,
+// stands still, or writes nonsense. Then its job has failed, and the others go on.
+//
+// Everything happens on the supervisor's own thread, which never waits for a worker: messages that
+// a worker does not read stay in a queue here. A worker stands still when it has been given
+// something to do and has not taken a turn, or not ended any copy, for `timeout_ns`.
+//
+// Calling thread: any, for all members; none blocks but the destructor, which ends every worker.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/unique_fd.h"
+#include "daemon/progress/mailbox.h"
+#include "daemon/session/session.h"
+#include "daemon/worker/remote_copier.h"
+#include "daemon/worker/worker_channel.h"
+#include "daemon/worker/worker_message.h"
+#include "daemon/worker/worker_spawn.h"
+
+namespace ferry::daemon {
+
+// One worker process, as the supervisor's callers see it.
+struct Worker {
+  std::string job_id;
+  WorkerUser user;
+  std::shared_ptr<WorkerChannel> channel;
+  std::shared_ptr<RemoteCopier> copier;
+};
+
+// A message with what its descriptors belong to, which lives until it is sent.
+struct WorkerLetter {
+  WorkerMessage message;
+  std::vector<int> fds;
+  std::shared_ptr<const void> owner;
+};
+
+struct SupervisorEvents {
+  // On the supervisor's thread; must not block. The job's worker is gone or was given up.
+  std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
+      on_failed;
+  // The worker found out whether it reaches the rank's private memory (Session has it).
+  std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
+};
+
+class WorkerSupervisor {
+ public:
+  WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events);
+  ~WorkerSupervisor();
+  WorkerSupervisor(const WorkerSupervisor&) = delete;
+  WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
+
+  // `program`: an open descriptor, kept until the process runs.
+  void Start(std::shared_ptr<Worker> worker, std::shared_ptr<UniqueFd> program, WorkerLetter first);
+  void Send(std::shared_ptr<Worker> worker, WorkerLetter letter);
+  // Sends kSession, whose answer (kReach) goes into the session.
+  void SendSession(std::shared_ptr<Worker> worker, std::shared_ptr<Session> session);
+  // It wrote what no worker writes.
+  void Condemn(std::shared_ptr<Worker> worker, std::string text);
+  // Its job is over: ends it, by force if it does not leave by itself within a second.
+  void End(std::shared_ptr<Worker> worker);
+
+ private:
+  struct Watched;
+
+  void Loop();
+  int PollMs(uint64_t now_ns) const;
+  void Check(uint64_t now_ns);
+  bool Serve(Watched& watched, short process_events, short socket_events);
+  void Launch(Watched& watched, int program);
+  void Flush(Watched& watched);
+  void Receive(Watched& watched);
+  static void HangUp(Watched& watched);
+  const char* Handle(Watched& watched, const WorkerMessage& message);
+  void CheckTurns(Watched& watched, uint64_t now_ns);
+  void Fail(Watched& watched, const std::string& text);
+  Watched* Find(const Worker* worker);
+  bool IsEmpty() const { return watched_.empty(); }
+
+  const uint64_t timeout_ns_;
+  const SupervisorEvents events_;
+  Mailbox mailbox_;
+  // The thread's.
+  std::vector<std::unique_ptr<Watched>> watched_;
+  uint64_t next_check_ns_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ferry::daemon
