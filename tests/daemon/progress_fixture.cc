@@ -1,7 +1,9 @@
 #include "tests/daemon/progress_fixture.h"
 
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,8 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "config/environment.h"
+#include "config/loader.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 #include "transports/ofi/ofi_transport.h"
@@ -34,6 +38,20 @@ shm::Mapping MapAll(int fd) {
 
 shm::Location InHeap(uint64_t offset) { return {kHeapRegion, 0, offset}; }
 shm::Location Private(const void* address) { return {0, 0, reinterpret_cast<uint64_t>(address)}; }
+
+bool InWorkerProcess() { return FastOptions().worker_mode == "process"; }
+
+void DropCapabilities(uint64_t kept) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  ASSERT_EQ(syscall(SYS_capget, &header, &data), 0);
+  for (int i = 0; i < 2; ++i) {
+    data[i].effective &= static_cast<uint32_t>(kept >> (32 * i));
+    data[i].permitted = data[i].effective;
+    data[i].inheritable = 0;
+  }
+  ASSERT_EQ(syscall(SYS_capset, &header, &data), 0);
+}
 
 bool Eventually(const std::function<bool()>& condition) {
   const uint64_t end_ns = MonotonicNs() + kPatienceNs;
@@ -289,7 +307,9 @@ void TestRank::PushToDaemon(const shm::Descriptor& descriptor) {
 // -----------------------------------------------------------------------------------
 
 config::Options FastOptions() {
-  config::Options options;
+  StatusOr<config::Options> loaded = config::LoadOptions({}, config::ProcessEnvironment());
+  EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
+  config::Options options = *loaded;
   options.staging_block_bytes = 16 << 10;
   options.staging_blocks = 8;
   options.operation_timeout_ms = 10'000;
@@ -308,6 +328,10 @@ JobPlan PlaneTest::PlanFor(uint32_t node) const {
 
 void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
                             const config::Options& options) {
+  if (options.worker_mode == "process" && !keep_capabilities_) {
+    // A worker process has none, and reaches only those who have no more than it.
+    ASSERT_NO_FATAL_FAILURE(DropCapabilities(0));
+  }
   local_size_ = ranks_per_node;
   for (uint32_t node = 0; node < ranks_per_node.size(); ++node) {
     for (uint32_t i = 0; i < ranks_per_node[node]; ++i) {
@@ -324,9 +348,10 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       std::lock_guard lock(told_.mutex);
       told_.violations.push_back(text);
     };
-    hooks.on_job_failed = [this](const std::string&, ErrorCode, const std::string& text) {
+    hooks.on_job_failed = [this](const std::string&, ErrorCode error, const std::string& text) {
       std::lock_guard lock(told_.mutex);
       told_.failed_jobs.push_back(text);
+      told_.failures.push_back(error);
     };
     hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode, const std::string&) {
       std::lock_guard lock(told_.mutex);
@@ -355,7 +380,7 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
   }
 }
 
-void PlaneTest::Attach(uint32_t rank) {
+std::shared_ptr<Session> PlaneTest::MakeSession(uint32_t rank) const {
   engine::SegmentPlan segments;
   segments.rank = rank;
   segments.job_size = static_cast<uint32_t>(node_of_rank_.size());
@@ -373,22 +398,27 @@ void PlaneTest::Attach(uint32_t rank) {
   session->doorbell.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   session->session_fd = std::move(*shm::CreateSegment("test-session", segments.session_bytes()));
   session->inbox_fd = std::move(*shm::CreateSegment("test-inbox", segments.inbox_bytes()));
-  shm::Mapping session_map = MapAll(session->session_fd.get());
-  shm::Mapping inbox_map = MapAll(session->inbox_fd.get());
-  engine::InitializeSegments(segments, static_cast<uint32_t>(getpid()), session_map.base(),
-                             inbox_map.base());
   session->session_map = MapAll(session->session_fd.get());
   session->inbox_map = MapAll(session->inbox_fd.get());
+  engine::InitializeSegments(segments, static_cast<uint32_t>(getpid()), session->session_map.base(),
+                             session->inbox_map.base());
   session->request_limit = kRequestLimit;
   session->match_capacity = kUnexpectedLimit;
   if (amend_session_) {
     amend_session_(*session);
   }
-  ranks_[rank] = std::make_unique<TestRank>(session, PlanFor(NodeOf(rank)), std::move(session_map),
-                                            std::move(inbox_map));
+  return session;
+}
+
+void PlaneTest::Attach(uint32_t rank) {
+  std::shared_ptr<Session> session = MakeSession(rank);
+  ranks_[rank] =
+      std::make_unique<TestRank>(session, PlanFor(NodeOf(rank)), MapAll(session->session_fd.get()),
+                                 MapAll(session->inbox_fd.get()));
   ProgressPlane& plane = *planes_[NodeOf(rank)];
   Status status = plane.AddSession(session);
   ASSERT_TRUE(status.ok()) << status.ToString();
+  ASSERT_TRUE(Eventually([&] { return session->reach_settled.load(); }));
   status = plane.AddRegion(kJob, rank, ranks_[rank]->MakeHeap());
   ASSERT_TRUE(status.ok()) << status.ToString();
 }

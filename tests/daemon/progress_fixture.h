@@ -89,10 +89,16 @@ struct Told {
   std::mutex mutex;
   std::vector<std::string> violations;
   std::vector<std::string> failed_jobs;
+  std::vector<ErrorCode> failures;  // of these
   std::vector<uint64_t> lost_links;
 };
 
+// With what the test's environment says (FERRY_WORKER_MODE and the like).
 config::Options FastOptions();
+// The ranks of this test are looked after by worker processes.
+bool InWorkerProcess();
+// Gives up this thread's capabilities (and its children's), but for those of the mask.
+void DropCapabilities(uint64_t kept);
 
 class PlaneTest : public testing::Test {
  protected:
@@ -106,6 +112,7 @@ class PlaneTest : public testing::Test {
   JobPlan PlanFor(uint32_t node) const;
   // Parts of Start, for tests that do them in another order.
   void StartPlanes(const std::vector<uint32_t>& ranks_per_node, const config::Options& options);
+  std::shared_ptr<Session> MakeSession(uint32_t rank) const;
   void Attach(uint32_t rank);
   void BuildEngines();
   void RemoveRank(uint32_t rank);
@@ -119,6 +126,7 @@ class PlaneTest : public testing::Test {
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
   std::function<void(Session&)> amend_session_;  // before a session is added
+  bool keep_capabilities_ = false;
   Told told_;
   std::vector<std::shared_ptr<Gate>> gates_;  // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;

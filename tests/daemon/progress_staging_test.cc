@@ -109,7 +109,7 @@ TEST_F(StagingPoolTest, TakesBlocksBackByTheirMemory) {
 
 TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
   const auto pool = Create(2);
-  const auto mapped = shm::MapSegment(pool->fd(), pool->size_bytes());
+  const auto mapped = shm::MapSegment(pool->fd()->get(), pool->size_bytes());
   ASSERT_TRUE(mapped.ok()) << mapped.status().ToString();
   StagingBlock* block = pool->Take(StagingUse::kOutgoing);
   block->base[0] = std::byte{7};

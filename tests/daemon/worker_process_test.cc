@@ -1,0 +1,249 @@
+// Worker processes under a real data plane: what they may do, and what happens when they are killed
+// or stopped. (The whole of progress_*_test runs over them too: progress_*_process_test.)
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "common/clock.h"
+#include "tests/daemon/process_status.h"
+#include "tests/daemon/progress_fixture.h"
+
+namespace ferry::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+size_t CountDescriptors() {
+  std::error_code ignored;
+  return static_cast<size_t>(
+      std::distance(fs::directory_iterator("/proc/self/fd", ignored), fs::directory_iterator()));
+}
+
+size_t CountMappings(const std::string& name) {
+  std::istringstream lines(ReadFile("/proc/self/maps"));
+  size_t count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    count += line.find(name) != line.npos ? 1 : 0;
+  }
+  return count;
+}
+
+class WorkerProcessTest : public PlaneTest {
+ protected:
+  static config::Options Patient() {
+    config::Options options = FastOptions();
+    options.operation_timeout_ms = 3'600'000;
+    return options;
+  }
+  static config::Options Impatient() {
+    config::Options options = FastOptions();
+    options.operation_timeout_ms = 600;
+    return options;
+  }
+
+  // The worker process, once its ranks were answered.
+  pid_t Worker() {
+    const std::vector<pid_t> workers = Workers();
+    EXPECT_EQ(workers.size(), planes_.size());
+    return workers.empty() ? -1 : workers.front();
+  }
+  void WaitForFailure(const std::string& text) {
+    EXPECT_TRUE(Eventually([&] {
+      std::lock_guard lock(told_.mutex);
+      return !told_.failed_jobs.empty();
+    }));
+    std::lock_guard lock(told_.mutex);
+    ASSERT_FALSE(told_.failed_jobs.empty());
+    EXPECT_THAT(told_.failed_jobs[0], HasSubstr(text));
+    EXPECT_EQ(told_.failures[0], ErrorCode::kWorkerDied);
+  }
+  bool IsPoisoned(uint32_t number) {
+    return Eventually([&] { return rank(number).wake().poison() == ErrorCode::kWorkerDied; });
+  }
+};
+
+TEST_F(WorkerProcessTest, IsOneForEachJobAndLeavesNothingBehind) {
+  for (int round = 0; round < 2; ++round) {
+    const size_t before = CountDescriptors();
+    Start({2, 1});
+    EXPECT_EQ(Workers().size(), 2U);  // one on each "node"
+    const std::vector<std::byte> sent = Pattern(kMiB, 1);
+    std::vector<std::byte> got(kMiB);
+    const uint32_t receive = rank(2).Receive(0, 7, Private(got.data()), kMiB);
+    const uint32_t send = rank(0).SendFrom(2, 7, Private(sent.data()), kMiB);
+    EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+    EXPECT_EQ(got, sent);
+    EXPECT_EQ(CountMappings("memfd:ferry-staging"), 2U);
+    Stop();
+    EXPECT_THAT(Workers(), IsEmpty());
+    EXPECT_EQ(CountMappings("memfd:ferry-staging"), 0U);
+    EXPECT_EQ(CountMappings("memfd:ferry-worker"), 0U);
+    EXPECT_EQ(CountDescriptors(), before);
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // all reaped
+  }
+}
+
+TEST_F(WorkerProcessTest, HasNoRightsAndNoDescriptorsOfFerryd) {
+  Start({1});
+  const pid_t worker = Worker();
+  EXPECT_EQ(StatusOf(worker, "CapPrm"), "0000000000000000");
+  EXPECT_EQ(StatusOf(worker, "CapEff"), "0000000000000000");
+  EXPECT_EQ(StatusOf(worker, "CapAmb"), "0000000000000000");
+  EXPECT_EQ(StatusOf(worker, "NoNewPrivs"), "1");
+  EXPECT_EQ(StatusOf(worker, "SigBlk"), "0000000000000000");
+  EXPECT_EQ(ReadFile("/proc/" + std::to_string(worker) + "/cmdline"),
+            std::string("ferry-worker\0job\0", 17));
+  // Nobody but root looks into it, not even its own user.
+  struct stat info {};
+  ASSERT_EQ(stat(("/proc/" + std::to_string(worker) + "/environ").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0U);
+}
+
+TEST_F(WorkerProcessTest, KilledWhileIdleFailsTheJob) {
+  Start({2});
+  kill(Worker(), SIGKILL);
+  WaitForFailure("was killed by signal 9 (Killed)");
+  EXPECT_TRUE(IsPoisoned(0));
+  EXPECT_TRUE(IsPoisoned(1));
+  Stop();
+  // The next job gets another.
+  told_.failed_jobs.clear();
+  Start({2});
+  EXPECT_EQ(Workers().size(), 1U);
+}
+
+TEST_F(WorkerProcessTest, KilledAmongCopiesFailsTheJobAndEndsThem) {
+  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
+  static std::vector<std::byte> got(sent.size());
+  for (int round = 0; round < 8; ++round) {
+    told_.failed_jobs.clear();
+    Start({1, 1});
+    const std::vector<pid_t> workers = Workers();
+    ASSERT_EQ(workers.size(), 2U);
+    rank(1).Receive(0, 7, Private(got.data()), got.size());
+    rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+    for (int i = 0; i < round * 3; ++i) {
+      rank(0).Progress();
+      rank(1).Progress();
+    }
+    kill(workers[static_cast<size_t>(round) % 2], SIGKILL);
+    WaitForFailure("was killed by signal 9");
+    Stop();
+    EXPECT_THAT(Workers(), IsEmpty());
+  }
+}
+
+TEST_F(WorkerProcessTest, StoppedForAMomentLosesNothing) {
+  Start({1, 1}, Patient());
+  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
+  std::vector<std::byte> got(sent.size());
+  const std::vector<pid_t> workers = Workers();
+  ASSERT_EQ(workers.size(), 2U);
+  kill(workers[0], SIGSTOP);
+  kill(workers[1], SIGSTOP);
+  const uint32_t receive = rank(1).Receive(0, 7, Private(got.data()), got.size());
+  const uint32_t send = rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    return !plane(0).Idle();
+  }));
+  EXPECT_FALSE(rank(1).Test(receive));
+  kill(workers[1], SIGCONT);
+  kill(workers[0], SIGCONT);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  EXPECT_EQ(got, sent);
+}
+
+TEST_F(WorkerProcessTest, StoppedForTooLongFailsTheJob) {
+  Start({1, 1}, Impatient());
+  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
+  static std::vector<std::byte> got(sent.size());
+  for (const pid_t worker : Workers()) {
+    kill(worker, SIGSTOP);
+  }
+  rank(1).Receive(0, 7, Private(got.data()), got.size());
+  rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+  const uint64_t began_ns = MonotonicNs();
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    std::lock_guard lock(told_.mutex);
+    return !told_.failed_jobs.empty();
+  }));
+  WaitForFailure("(operation_timeout_ms): it was stopped, or waits for memory that does not come");
+  std::printf("a stopped worker was noticed after %.0f ms; its deadline is 600 ms\n",
+              static_cast<double>(MonotonicNs() - began_ns) * 1e-6);
+}
+
+// A rank that computes, and nothing to copy: only the question for attention is left open.
+TEST_F(WorkerProcessTest, StoppedWhileAskedToAttendFailsTheJob) {
+  Start({1, 1}, Impatient());
+  for (const pid_t worker : Workers()) {
+    kill(worker, SIGSTOP);
+  }
+  const std::vector<std::byte> sent(kMiB);
+  rank(0).SendFrom(1, 7, InHeap(0), sent.size());
+  WaitForFailure("has stood still for more than 600 ms");
+}
+
+TEST_F(WorkerProcessTest, StoppedHoldsUpNeitherRemovalsNorItsOwnEnd) {
+  Start({1, 1}, Patient());
+  const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
+  static std::vector<std::byte> got(sent.size());
+  for (const pid_t worker : Workers()) {
+    kill(worker, SIGSTOP);
+  }
+  rank(1).Receive(0, 7, Private(got.data()), got.size());
+  rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    return !plane(0).Idle();
+  }));
+  plane(0).RemoveRegion(kJob, 0, kHeapRegion);
+  Stop();  // returns, though the deadline is an hour away
+  EXPECT_THAT(Workers(), IsEmpty());
+}
+
+// A rank that lets nobody look into it.
+TEST_F(WorkerProcessTest, FindsOutWhoseMemoryItReaches) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_DUMPABLE, 0);
+    close(ready[1]);
+    while (true) {
+      pause();
+    }
+  }
+  close(ready[1]);
+  char none = 0;
+  ASSERT_EQ(read(ready[0], &none, 1), 0);
+  close(ready[0]);
+  amend_session_ = [&](Session& session) { session.pid = session.rank == 0 ? child : getpid(); };
+  Start({2});
+  EXPECT_FALSE(rank(0).session().private_memory_reachable);
+  EXPECT_TRUE(rank(1).session().private_memory_reachable);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace ferry::daemon

@@ -1,0 +1,157 @@
+// What becomes of a job when its worker process is killed or stopped: it alone fails, by name and
+// in bounded time; and a worker never outlives its daemon.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::faults {
+namespace {
+
+namespace fs = std::filesystem;
+using e2e::Command;
+using e2e::CommandResult;
+using e2e::Eventually;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kTraffic[] = "tests/faults/ranks/traffic";
+constexpr char kWorkerDied[] = ": error 31 at ";  // as the library numbers it (ferry.h)
+
+// A worker has no capabilities and reaches no rank that has some, as root's would.
+std::vector<std::string> WithoutCapabilities(std::vector<std::string> arguments) {
+  if (geteuid() == 0) {
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"});
+  }
+  return arguments;
+}
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Processes called ferry-worker with this parent, in the order of their start.
+std::vector<pid_t> WorkersOf(pid_t parent) {
+  std::vector<pid_t> pids;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") == name.npos) {
+      const std::string status = ReadFile(entry.path() / "status");
+      if (status.starts_with("Name:\tferry-worker\n") &&
+          status.find("\nPPid:\t" + std::to_string(parent) + "\n") != status.npos &&
+          status.find("\nState:\tZ") == status.npos) {
+        pids.push_back(static_cast<pid_t>(std::stoi(name)));
+      }
+    }
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+bool IsGone(pid_t pid) {
+  return Eventually([pid] { return kill(pid, 0) != 0; });
+}
+
+// One daemon, two jobs.
+class WorkerFaultTest : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { StartDaemon(); }
+  void TearDown() override {
+    daemon_->Signal(SIGTERM);
+    EXPECT_EQ(daemon_->Wait().exit_code, 0);
+    EXPECT_THAT(daemon_->Leftovers(), IsEmpty());
+    fs::remove_all(directory_);
+  }
+
+  void StartDaemon() {
+    directory_ = "/tmp/ferry-worker-XXXXXX";
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+    daemon_ = std::make_unique<Command>(
+        WithoutCapabilities({kFerryd, "--run_directory=" + run_directory(), "--worker_mode=process",
+                             "--operation_timeout_ms=1500"}));
+    ASSERT_TRUE(Eventually([&] { return fs::exists(run_directory() + "/ferryd.json"); }));
+  }
+  std::string run_directory() const { return directory_ + "/run"; }
+  std::unique_ptr<Command> Traffic() const {
+    auto command = std::make_unique<Command>(
+        WithoutCapabilities({kFerryrun, "--run_directory=" + run_directory(), "--no-label",
+                             "--keep-going", "-n", "2", kTraffic, "exchange", "1000000"}));
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_TRUE(command->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
+    }
+    return command;
+  }
+
+  std::string directory_;
+  std::unique_ptr<Command> daemon_;
+};
+
+TEST_P(WorkerFaultTest, FailsItsOwnJobAndNoOther) {
+  const auto broken = Traffic();
+  const std::vector<pid_t> first = WorkersOf(daemon_->pid());
+  ASSERT_THAT(first, SizeIs(1));
+  const auto other = Traffic();
+  ASSERT_THAT(WorkersOf(daemon_->pid()), SizeIs(2));
+
+  kill(first[0], GetParam());
+  const CommandResult result = broken->Wait();
+  EXPECT_NE(result.exit_code, 0);
+  std::vector<std::string> errors = e2e::SortedLines(result.out);
+  std::erase_if(errors, [](const std::string& line) { return line.ends_with(": under way"); });
+  EXPECT_THAT(errors, SizeIs(2));
+  EXPECT_THAT(errors, Each(HasSubstr(kWorkerDied)));
+  EXPECT_TRUE(IsGone(first[0]));
+
+  // The other job goes on, and a new one starts.
+  const CommandResult hello = e2e::RunCommand(WithoutCapabilities(
+      {kFerryrun, "--run_directory=" + run_directory(), "-n", "2", "examples/hello/hello"}));
+  EXPECT_EQ(hello.exit_code, 0) << hello.err;
+  other->Signal(SIGTERM);
+  const CommandResult ended = other->Wait();
+  EXPECT_THAT(ended.out, Not(HasSubstr(": error")));
+  EXPECT_TRUE(Eventually([&] { return WorkersOf(daemon_->pid()).empty(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, WorkerFaultTest, testing::Values(SIGKILL, SIGSTOP),
+                         [](const auto& info) {
+                           return info.param == SIGKILL ? "Killed" : "Stopped";
+                         });
+
+using WorkerEndTest = WorkerFaultTest;
+
+TEST_P(WorkerEndTest, ComesWithFerryds) {
+  const auto job = Traffic();
+  const std::vector<pid_t> workers = WorkersOf(daemon_->pid());
+  ASSERT_THAT(workers, SizeIs(1));
+  kill(workers[0], GetParam());  // a stopped one cannot even see the hang-up
+  daemon_->Signal(SIGKILL);
+  EXPECT_TRUE(IsGone(workers[0]));
+  job->Wait();
+  daemon_->Wait();
+  fs::remove_all(directory_);
+  StartDaemon();  // for TearDown
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, WorkerEndTest, testing::Values(SIGCONT, SIGSTOP));
+
+}  // namespace
+}  // namespace ferry::faults
