@@ -22,7 +22,8 @@ place_files() {
     [rpath]="")  # the loader looks there by itself
   place "$built" "$root"
   chmod u+w -R "$root"
-  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin,sbin}/* "$root${at[lib]}"/{,ferry/}*.so*
+  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin,sbin}/* \
+    "$root${at[libexec]}/ferry-worker" "$root${at[lib]}"/{,ferry/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
   rm "$root${at[doc]}/LICENSE"
   install -m 644 "$here/copyright" "$root${at[doc]}"
@@ -36,7 +37,7 @@ place_files() {
 depends() {
   mkdir -p "$stage/debian"
   printf 'Source: ferry\n\nPackage: ferry\nArchitecture: any\n' >"$stage/debian/control"
-  (cd "$stage" && find root/usr -type f \( -path '*bin/*' -o -name '*.so*' \) -exec \
+  (cd "$stage" && find root/usr -type f \( -path '*bin/*' -o -name ferry-worker -o -name '*.so*' \) -exec \
     dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry {} +) |
     sed -n 's/^shlibs:Depends=//p'
 }

@@ -50,6 +50,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/pkgconfig/ferry.pc",
                            "usr/include/ferry/ferry.h",
                            "usr/include/ferry/ferry.hpp",
+                           "usr/libexec/ferry/ferry-worker",
                            "usr/libexec/ferry/slurm/prolog",
                            "usr/libexec/ferry/slurm/epilog",
                            "usr/libexec/ferry/slurm/task-prolog",
