@@ -95,6 +95,17 @@ constexpr Option kTable[] = {
     Number(Group::kLimits, "unexpected_limit", &Options::unexpected_limit, "messages", 64,
            16 * kMillion,
            "How many messages a rank may hold that arrived before their receive was posted."),
+    Number(Group::kLimits, "quota_sessions", &Options::quota_sessions, "sessions", 0, kMillion,
+           "How many ranks each user, root included, may have attached to one daemon; 0 sets no "
+           "limit but max_local_ranks."),
+    Number(Group::kLimits, "quota_regions", &Options::quota_regions, "regions", 0, 16 * kMillion,
+           "How many regions (heaps, allocations of device memory) each user may have registered; "
+           "0 sets no limit."),
+    Number(Group::kLimits, "quota_pinned_bytes", &Options::quota_pinned_bytes, "bytes", 0,
+           1024 * kTebi,
+           "How much memory the regions of each user may hold in all; 0 sets no limit."),
+    Number(Group::kLimits, "quota_jobs", &Options::quota_jobs, "jobs", 0, kMillion,
+           "How many jobs each user may have on one daemon; 0 sets no limit."),
 
     Number(Group::kMessages, "heap_bytes", &Options::heap_bytes, "bytes", kMebi, kTebi,
            "Size of a rank's Ferry heap in host memory: the memory that peers and daemon reach "

@@ -49,6 +49,12 @@ struct Options {
   uint64_t request_limit = 16384;
   uint64_t unexpected_limit = 1048576;
 
+  // Quotas of each user; 0: no limit.
+  uint64_t quota_sessions = 0;
+  uint64_t quota_regions = 16384;
+  uint64_t quota_pinned_bytes = 0;
+  uint64_t quota_jobs = 256;
+
   // Messages.
   uint64_t heap_bytes = 64ULL << 20;
   uint64_t eager_max_bytes = 8192;

@@ -43,11 +43,11 @@ struct AttachRequest {
   uint32_t pid;
   uint32_t rank;
   uint32_t size;
-  uint32_t reserved;
+  uint32_t pid_namespace;  // inode of /proc/self/ns/pid; 0: unknown
   char job_id[64];
   uint8_t job_secret[64];
   uint32_t job_secret_bytes;
-  uint32_t reserved2;
+  uint32_t user_namespace;  // inode of /proc/self/ns/user; 0: unknown
 };
 
 // The first answer: what the rank needs to make its segments. On failure `code` != 0 and `text`

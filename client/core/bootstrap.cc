@@ -1,5 +1,6 @@
 // Client: joining and leaving a job. See client.h.
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,12 @@ Status CheckJob(const config::Options& options) {
   return {};
 }
 
+// Says which namespace it is; 0 where there is no /proc. Inodes of namespaces have 32 bits.
+uint32_t InodeOf(const char* path) {
+  struct stat info {};
+  return stat(path, &info) == 0 ? static_cast<uint32_t>(info.st_ino) : 0;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, bool threads,
@@ -55,6 +62,8 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
 Status Client::Attach(const config::Options& options) {
   attach::AttachRequest request{};
   request.pid = static_cast<uint32_t>(getpid());
+  request.pid_namespace = InodeOf("/proc/self/ns/pid");
+  request.user_namespace = InodeOf("/proc/self/ns/user");
   request.rank = static_cast<uint32_t>(options.rank);
   request.size = static_cast<uint32_t>(options.size);
   if (options.job_id.size() >= sizeof(request.job_id) ||

@@ -248,8 +248,12 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   slot.status_tag = message.tag;
   slot.message_bytes = message.size_bytes;
   shm::StoreRelaxed(slot.error, 0);
-  if (slot.buffer.region == 0 && message.size_bytes > eager_max_bytes_ &&
-      WantsBounce(message, kind)) {
+  // Of a send that nobody else may read, all that does not ride in the descriptor: its lane may
+  // have no cell for it, and then the receiver has to fetch it.
+  const uint64_t unseen_max = kind == RequestKind::kSend && !private_reachable_
+                                  ? std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes)
+                                  : eager_max_bytes_;
+  if (slot.buffer.region == 0 && message.size_bytes > unseen_max && WantsBounce(message, kind)) {
     void* block = memory_->AllocateBounce(message.size_bytes);
     if (block != nullptr) {
       slot.flags |= shm::kRequestBounce;

@@ -52,6 +52,26 @@ void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* sta
   status->set_unexpected(queues.unexpected);
 }
 
+void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
+                 control::StatusReply* reply) {
+  std::map<uid_t, QuotaAmounts> users = quotas.Used();
+  if (only.has_value()) {
+    users = {{*only, users[*only]}};
+  }
+  for (const auto& [uid, used] : users) {
+    control::UserStatus* user = reply->add_users();
+    user->set_uid(uid);
+    user->set_sessions(used.sessions);
+    user->set_sessions_limit(quotas.limits().sessions);
+    user->set_regions(used.regions);
+    user->set_regions_limit(quotas.limits().regions);
+    user->set_pinned_bytes(used.pinned_bytes);
+    user->set_pinned_bytes_limit(quotas.limits().pinned_bytes);
+    user->set_jobs(used.jobs);
+    user->set_jobs_limit(quotas.limits().jobs);
+  }
+}
+
 void AddCounter(const std::string& scope, const char* name, const char* unit, uint64_t value,
                 const char* help, control::CountersReply* reply) {
   control::CounterValue* counter = reply->add_counters();
@@ -93,6 +113,7 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
     status->set_state(job->StateText());
     status->set_uid(job->spec.owner);
   }
+  ReportUsers(registry.quotas(), uid, reply);
   reply->set_sessions(sessions);
   reply->set_regions(regions);
   reply->set_region_bytes(region_bytes);

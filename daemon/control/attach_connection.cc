@@ -261,6 +261,9 @@ StatusOr<std::shared_ptr<Session>> AttachConnection::AttachAs(
   claim.size = request.size;
   claim.pid = pid_;
   claim.uid = uid_;
+  claim.same_namespaces = server_.pid_namespace_ != 0 && server_.user_namespace_ != 0 &&
+                          request.pid_namespace == server_.pid_namespace_ &&
+                          request.user_namespace == server_.user_namespace_;
   StatusOr<std::shared_ptr<Session>> session = server_.registry_.Attach(claim, weak_from_this());
   if (!session.ok()) {
     return session;
@@ -277,6 +280,15 @@ StatusOr<std::shared_ptr<Session>> AttachConnection::AttachAs(
     const Status why = StatusFromErrno(errno, "watching pid " + std::to_string(pid_));
     server_.registry_.EndSession(claim.job_id, claim.rank, why);
     return why;
+  }
+  if (!claim.same_namespaces) {
+    spdlog::info(
+        "rank {} of job {}: {}: the job's ranks here copy large messages from private memory "
+        "through their heaps",
+        claim.rank, claim.job_id,
+        request.pid_namespace == 0 || request.user_namespace == 0
+            ? "its /proc is not usable"
+            : "it lives in pid or user namespaces other than ferryd's");
   }
   process_.assign(watched);
   (*session)->pidfd = std::move(pidfd);
@@ -362,9 +374,12 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request, 
 
 Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Packet& packet) {
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
+  StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
+  FERRY_RETURN_IF_ERROR(hold.status());
   StatusOr<std::shared_ptr<Region>> region =
       AdoptRegion(std::move(packet.fds[0]), request.region, request.size_bytes);
   FERRY_RETURN_IF_ERROR(region.status());
+  (*region)->quota = std::move(*hold);
   FERRY_RETURN_IF_ERROR(server_.registry_.OfferRegion(*session_, *region));
   Answer(request.header, {}, (*region)->mapping.size_bytes());
   return {};

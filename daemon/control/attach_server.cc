@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,15 @@
 #include "daemon/control/packet_socket.h"
 
 namespace ferry::daemon {
+namespace {
+
+// 0 if there is no such file. Inodes of namespaces have 32 bits.
+uint32_t InodeOf(const char* path) {
+  struct stat info {};
+  return stat(path, &info) == 0 ? static_cast<uint32_t>(info.st_ino) : 0;
+}
+
+}  // namespace
 
 AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& registry,
                            Launchers& launchers, uint64_t attach_timeout_ms,
@@ -22,6 +32,8 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
       attach_timeout_ms_(attach_timeout_ms),
       max_connections_(max_connections),
       daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
+      pid_namespace_(InodeOf("/proc/self/ns/pid")),
+      user_namespace_(InodeOf("/proc/self/ns/user")),
       listener_(context) {}
 
 AttachServer::~AttachServer() { Stop(); }

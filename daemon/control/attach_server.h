@@ -55,6 +55,8 @@ class AttachServer {
   const uint64_t attach_timeout_ms_;
   const uint64_t max_connections_;
   UniqueFd daemon_pidfd_;
+  const uint32_t pid_namespace_;  // ours, as in attach::AttachRequest
+  const uint32_t user_namespace_;
   boost::asio::posix::stream_descriptor listener_;
   std::optional<boost::asio::steady_timer> retry_;  // while we are out of descriptors
   std::set<std::shared_ptr<AttachConnection>> connections_;

@@ -46,7 +46,13 @@ constexpr milliseconds kGrpcGrace(200);
 constexpr uint64_t kStrayConnections = 64;  // to the attach socket, beside the ranks'
 
 RegistryLimits LimitsFrom(const config::Options& options) {
-  return {options.max_ranks, options.max_local_ranks, options.attach_timeout_ms};
+  return {options.max_ranks,
+          options.max_local_ranks,
+          options.attach_timeout_ms,
+          {.sessions = options.quota_sessions,
+           .regions = options.quota_regions,
+           .pinned_bytes = options.quota_pinned_bytes,
+           .jobs = options.quota_jobs}};
 }
 
 bool ServesAll(const config::Options& options) {

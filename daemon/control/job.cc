@@ -63,6 +63,12 @@ bool Job::AllJoined() const {
                      [](const Rank& rank) { return rank.state == RankState::kJoined; });
 }
 
+bool Job::SharesNamespaces() const {
+  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
+    return rank.session == nullptr || rank.session->same_namespaces;
+  });
+}
+
 bool Job::AllEnded() const {
   return std::all_of(ranks.begin(), ranks.end(),
                      [](const Rank& rank) { return rank.state == RankState::kEnded; });

@@ -79,6 +79,7 @@ struct Job {
   JobPlan plan;
   std::vector<Rank> ranks;
   std::vector<Node> nodes;
+  QuotaHold quota;
   bool complete = false;  // all ranks of all nodes have joined
   bool aborted = false;
   Status failure;  // why it can never be complete, or was aborted
@@ -86,6 +87,8 @@ struct Job {
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   bool IsLocal(uint32_t rank) const { return spec.node_of_rank[rank] == spec.node; }
   bool AllJoined() const;
+  // Whether process ids mean the same to all ranks here and to us: see Session::same_namespaces.
+  bool SharesNamespaces() const;
   bool AllEnded() const;
   // No other node waits for news of this job.
   bool NewsDelivered() const;

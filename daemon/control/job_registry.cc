@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstring>
 #include <utility>
@@ -18,11 +19,12 @@ std::string RankText(uint32_t rank, const std::string& job_id) {
   return "rank " + std::to_string(rank) + " of job " + job_id;
 }
 
-void FillPeer(const Job& job, uint32_t rank, control::PeerInfo* info) {
+// Process ids, and so process_vm calls, only where they mean the same to all.
+void FillPeer(const Job& job, uint32_t rank, bool shares_namespaces, control::PeerInfo* info) {
   info->set_rank(rank);
   info->set_node(job.spec.node_of_rank[rank]);
   info->set_local_index(job.plan.local_index[rank]);
-  if (const auto& session = job.ranks[rank].session; session != nullptr) {
+  if (const auto& session = job.ranks[rank].session; session != nullptr && shares_namespaces) {
     info->set_pid(static_cast<uint32_t>(session->pid));
     info->set_private_memory_reachable(session->private_memory_reachable);
   }
@@ -40,7 +42,7 @@ uint32_t LocalSize(const Job& job) {
 
 JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane,
                          RegistryLimits limits)
-    : context_(context), data_plane_(data_plane), limits_(limits) {}
+    : context_(context), data_plane_(data_plane), limits_(limits), quotas_(limits.quotas) {}
 
 JobRegistry::~JobRegistry() { *alive_ = false; }
 
@@ -51,13 +53,19 @@ Status JobRegistry::CreateJob(JobSpec spec) {
     return {ErrorCode::kDraining, "ferryd is draining and takes no new jobs"};
   }
   FERRY_RETURN_IF_ERROR(CheckJobSpec(spec, limits_.max_ranks, limits_.max_local_ranks));
+  if (sweep_posted_) {
+    Sweep();  // what jobs that are over still hold
+  }
   if (FindJob(spec.id) != nullptr) {
     return {ErrorCode::kAlreadyExists,
             "job " + spec.id +
                 " exists already on this daemon (of whichever user): choose "
                 "another name"};
   }
+  StatusOr<QuotaHold> hold = quotas_.Take(spec.owner, {.jobs = 1});
+  FERRY_RETURN_IF_ERROR(hold.status());
   std::unique_ptr<Job> job = MakeJob(std::move(spec));
+  job->quota = std::move(*hold);
   job->serial = next_serial_++;
   ++totals_.jobs_created;
   std::vector<std::string> acquired;
@@ -103,12 +111,6 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
 
 Status JobRegistry::CheckAttach(const AttachClaim& claim, Job** found) const {
   Job* job = FindJob(claim.job_id);
-  const bool trusted = claim.uid == geteuid() || claim.uid == 0;
-  if (!trusted && (job == nullptr || claim.uid != job->spec.owner)) {
-    return {ErrorCode::kPermissionDenied,
-            "uid " + std::to_string(claim.uid) + " may not attach to the ferryd of uid " +
-                std::to_string(geteuid()) + ": only that user, root and the job's owner may"};
-  }
   if (job == nullptr) {
     return {ErrorCode::kNotFound, "there is no job " + claim.job_id +
                                       " on this daemon: start ranks with ferryrun, or check "
@@ -117,6 +119,11 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, Job** found) const {
   if (!ConstantTimeEquals(claim.secret, job->spec.secret)) {
     return {ErrorCode::kPermissionDenied,
             "wrong secret for job " + claim.job_id + ": check FERRY_JOB_SECRET"};
+  }
+  if (claim.uid != job->spec.owner) {  // be it root's or ferryd's: a job acts as its owner only
+    return {ErrorCode::kPermissionDenied,
+            "job " + claim.job_id + " belongs to uid " + std::to_string(job->spec.owner) +
+                ", and uid " + std::to_string(claim.uid) + " may not be a rank of it"};
   }
   if (job->aborted) {
     return job->failure;
@@ -158,6 +165,8 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
                                                        std::weak_ptr<RankConnection> connection) {
   Job* job = nullptr;
   FERRY_RETURN_IF_ERROR(CheckAttach(claim, &job));
+  StatusOr<QuotaHold> hold = quotas_.Take(claim.uid, {.sessions = 1});
+  FERRY_RETURN_IF_ERROR(hold.status());
   auto session = std::make_shared<Session>();
   session->job_id = claim.job_id;
   session->rank = claim.rank;
@@ -166,6 +175,8 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   session->job_size = job->size();
   session->pid = claim.pid;
   session->uid = claim.uid;
+  session->same_namespaces = claim.same_namespaces;
+  session->quota = std::move(*hold);
   FillRandom(session->token);
   Rank& rank = job->ranks[claim.rank];
   rank.state = RankState::kAttached;
@@ -188,6 +199,17 @@ Status JobRegistry::Serve(const Session& session) {
   rank->state = RankState::kServing;
   Changed();
   return {};
+}
+
+StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t size_bytes) {
+  StatusOr<QuotaHold> hold = quotas_.Take(
+      session.uid,
+      {.regions = 1, .pinned_bytes = std::max(size_bytes, shm::RoundUpToPage(size_bytes))});
+  if (!hold.ok()) {
+    return Status(hold.status().code(),
+                  RankText(session.rank, session.job_id) + ": " + hold.status().message());
+  }
+  return hold;
 }
 
 Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {
@@ -354,8 +376,9 @@ void JobRegistry::FinishJoin(Job& job, uint32_t rank, const Status& status) {
   if (status.ok()) {
     reply.set_node(job.spec.node);
     reply.set_node_count(static_cast<uint32_t>(job.nodes.size()));
+    const bool shares_namespaces = job.SharesNamespaces();
     for (uint32_t peer = 0; peer < job.size(); ++peer) {
-      FillPeer(job, peer, reply.add_peers());
+      FillPeer(job, peer, shares_namespaces, reply.add_peers());
     }
   }
   done(status, reply);
@@ -398,16 +421,17 @@ Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersR
   if (FindRank(session, &job) == nullptr) {
     return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) + " has ended"};
   }
+  const bool shares_namespaces = job->SharesNamespaces();
   for (const uint32_t rank : request.ranks()) {
     if (rank >= job->size()) {
       return {ErrorCode::kInvalidRank, RankText(rank, session.job_id) +
                                            " is out of range: its ranks are 0 to " +
                                            std::to_string(job->size() - 1)};
     }
-    FillPeer(*job, rank, reply->add_peers());
+    FillPeer(*job, rank, shares_namespaces, reply->add_peers());
   }
   for (uint32_t rank = 0; request.ranks().empty() && rank < job->size(); ++rank) {
-    FillPeer(*job, rank, reply->add_peers());
+    FillPeer(*job, rank, shares_namespaces, reply->add_peers());
   }
   return {};
 }
@@ -465,6 +489,9 @@ void JobRegistry::EndLocalRank(Job& job, uint32_t index) {
       totals_.ended.Add(statistics);
     }
     tokens_.erase(HexText(rank.session->token));
+    // Now, though its connection may stay for as long as the process lives.
+    rank.session->DropRegions();
+    rank.session->quota.Release();
     rank.session.reset();
   }
   const auto connection = std::exchange(rank.connection, {}).lock();

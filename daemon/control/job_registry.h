@@ -32,6 +32,7 @@ struct RegistryLimits {
   uint64_t max_ranks = 1024;
   uint64_t max_local_ranks = 64;
   uint64_t join_timeout_ms = 5000;
+  QuotaAmounts quotas = {};  // of each user; 0: no limit
 };
 
 // What a process that connects to the attach socket claims; pid and uid come from the kernel.
@@ -42,6 +43,7 @@ struct AttachClaim {
   uint32_t size = 0;
   pid_t pid = 0;
   uid_t uid = 0;
+  bool same_namespaces = false;
 };
 
 class JobRegistry : public NodeEvents {
@@ -54,19 +56,22 @@ class JobRegistry : public NodeEvents {
   void set_on_change(std::function<void()> on_change) { on_change_ = std::move(on_change); }
 
   // ---- Launcher ----
-  // kDraining, kAlreadyExists, and what CheckJobSpec, NodeLinks::Acquire, DataPlane::AddJob say.
+  // kDraining, kAlreadyExists, kLimitExceeded (a quota), and what CheckJobSpec, NodeLinks::Acquire,
+  // DataPlane::AddJob say.
   Status CreateJob(JobSpec spec);
   // Ends its ranks here. kNotFound.
   Status DestroyJob(const std::string& job_id);
 
   // ---- Attach socket ----
-  // A session with its token and identity, without segments. Errors: kPermissionDenied (uid,
-  // secret), kNotFound (job), kInvalidArgument (size), kInvalidRank, kAlreadyExists,
-  // kLimitExceeded, kAborted.
+  // A session with its token and identity, without segments. Errors: kPermissionDenied (secret,
+  // uid), kNotFound (job), kInvalidArgument (size), kInvalidRank, kAlreadyExists, kLimitExceeded
+  // (max_local_ranks, a quota), kAborted.
   StatusOr<std::shared_ptr<Session>> Attach(const AttachClaim& claim,
                                             std::weak_ptr<RankConnection> connection);
   // The session's segments are mapped: the data plane serves it from now on.
   Status Serve(const Session& session);
+  // Before a region of that size is mapped. kLimitExceeded.
+  StatusOr<QuotaHold> ReserveRegion(const Session& session, uint64_t size_bytes);
   // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
   Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
   // The session of a rank of the same job and node, with segments. kInvalidRank, kPeerDied,
@@ -127,6 +132,7 @@ class JobRegistry : public NodeEvents {
   };
   const Totals& totals() const { return totals_; }
   uint64_t local_ranks() const { return tokens_.size(); }
+  const QuotaLedger& quotas() const { return quotas_; }
 
  private:
   Job* FindJob(const std::string& job_id) const;
@@ -162,6 +168,7 @@ class JobRegistry : public NodeEvents {
   boost::asio::io_context& context_;
   DataPlane& data_plane_;
   const RegistryLimits limits_;
+  QuotaLedger quotas_;
   NodeLinks* links_ = nullptr;
   std::function<void()> on_change_;
   bool draining_ = false;

@@ -28,6 +28,12 @@ std::shared_ptr<const Region> Session::RemoveRegion(uint32_t id) {
   return region;
 }
 
+void Session::DropRegions() {
+  std::map<uint32_t, std::shared_ptr<const Region>> dropped;  // unmapped without the lock
+  std::lock_guard lock(mutex_);
+  dropped.swap(regions_);
+}
+
 std::map<uint32_t, std::shared_ptr<const Region>> Session::Regions() const {
   std::lock_guard lock(mutex_);
   return regions_;

@@ -17,6 +17,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "daemon/session/quota.h"
 #include "proto/attach_protocol.h"
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/session_layout.h"
@@ -34,6 +35,7 @@ struct Region {
   uint64_t allocation_id = 0;
   UniqueFd fd;  // handed on to peers of the node
   shm::Mapping mapping;
+  QuotaHold quota;
 };
 
 struct Session {
@@ -50,6 +52,9 @@ struct Session {
   // itself, soon after the session was added to the data plane: until then it is not settled.
   std::atomic<bool> private_memory_reachable = false;
   std::atomic<bool> reach_settled = true;
+  // Its pid and user namespace are ours, as it says: only then do process ids mean the same to it.
+  bool same_namespaces = false;
+  QuotaHold quota;
   UniqueFd pidfd;
   UniqueFd doorbell;  // eventfd that the rank writes when the daemon sleeps
   UniqueFd session_fd;
@@ -71,6 +76,8 @@ struct Session {
   Status AddRegion(std::shared_ptr<const Region> region);
   // Takes the region out; null when there is none.
   std::shared_ptr<const Region> RemoveRegion(uint32_t id);
+  // Takes all out, once nothing uses them.
+  void DropRegions();
   // A copy of the list, for status pages.
   std::map<uint32_t, std::shared_ptr<const Region>> Regions() const;
 

@@ -45,7 +45,7 @@ class AttachServerTest : public ::testing::Test {
   void Start(uint64_t attach_timeout_ms, uint64_t max_connections) {
     loop_ = std::make_unique<ControlLoop>();
     registry_ = std::make_unique<JobRegistry>(loop_->context(), data_plane_,
-                                              RegistryLimits{1024, 3, 20'000});
+                                              RegistryLimits{1024, 3, 20'000, {}});
     registry_->set_links(&links_);
     launchers_ = std::make_unique<Launchers>(*registry_);
     server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, *launchers_,
@@ -66,7 +66,7 @@ class AttachServerTest : public ::testing::Test {
     }
   }
   // Ranks 0, 1, 2 here; the last one elsewhere.
-  Status CreateJob(const std::string& id, uint32_t size, uid_t owner = 0) {
+  Status CreateJob(const std::string& id, uint32_t size, uid_t owner = geteuid()) {
     JobSpec spec;
     spec.id = id;
     spec.secret = kTestSecret;
@@ -97,6 +97,7 @@ class AttachServerTest : public ::testing::Test {
     EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();
   }
 
+  int names_ = 0;
   std::string directory_;
   std::string socket_path_;
   FakeDataPlane data_plane_;
@@ -276,7 +277,16 @@ Answer AttachAsOther(const std::string& path, const std::string& job) {
   return answer;
 }
 
-TEST_F(AttachServerTest, OnlyTheJobsOwnerMayAttachBesideTheDaemonsUser) {
+TEST_F(AttachServerTest, ARankMustBeOfTheJobsUidWhateverItKnows) {
+  ASSERT_TRUE(CreateJob("theirs", 2, geteuid() + 1).ok());
+  TestRank rank("theirs", 0, 2, 1);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ExpectRefusal(rank.Attach(), ErrorCode::kPermissionDenied,
+                "job theirs belongs to uid " + std::to_string(geteuid() + 1) + ", and uid " +
+                    std::to_string(geteuid()) + " may not be a rank of it");
+}
+
+TEST_F(AttachServerTest, UsersOtherThanTheDaemonsAttachToJobsOfTheirs) {
   if (!CanBecomeOthers()) {
     GTEST_SKIP() << "needs root, outside a user namespace";
   }
@@ -284,9 +294,46 @@ TEST_F(AttachServerTest, OnlyTheJobsOwnerMayAttachBesideTheDaemonsUser) {
   ASSERT_TRUE(CreateJob("mine", 2, 0).ok());
   ASSERT_TRUE(CreateJob("theirs", 2, 12345).ok());
   ExpectRefusal(AttachAsOther(socket_path_, "mine"), ErrorCode::kPermissionDenied,
-                "uid 12345 may not attach to the ferryd of uid 0");
-  ExpectRefusal(AttachAsOther(socket_path_, "nojob"), ErrorCode::kPermissionDenied, "uid 12345");
+                "job mine belongs to uid 0, and uid 12345 may not be a rank of it");
+  ExpectRefusal(AttachAsOther(socket_path_, "nojob"), ErrorCode::kNotFound, "no job nojob");
   EXPECT_EQ(AttachAsOther(socket_path_, "theirs").code(), ErrorCode::kOk);
+}
+
+// Only with its own pid and user namespaces do a rank's peers know it by its process id.
+TEST_F(AttachServerTest, ARankOfOtherNamespacesIsNotReachedByItsProcessId) {
+  const auto peer_of_first = [&](const char* job, const attach::AttachRequest& second_request) {
+    TestRank first(job, 0, 3, 2);
+    TestRank second(job, 1, 3, 2);
+    EXPECT_TRUE(CreateJob(job, 3, geteuid()).ok());
+    EXPECT_TRUE(first.Enter(socket_path_));
+    EXPECT_TRUE(second.Connect(socket_path_).ok());
+    EXPECT_EQ(second.Ask(second_request).code(), ErrorCode::kOk);
+    EXPECT_EQ(second.SendSegments().code(), ErrorCode::kOk);
+    control::ResolvePeersReply reply;
+    EXPECT_TRUE(loop_
+                    ->Run([&] {
+                      const Session& session = *registry_->jobs().at(job)->ranks[0].session;
+                      return registry_->Resolve(session, {}, &reply);
+                    })
+                    .ok());
+    return reply.peers(0);
+  };
+  TestRank model("same", 1, 3, 2);
+  const control::PeerInfo same = peer_of_first("same", model.AttachRequest());
+  EXPECT_EQ(same.pid(), static_cast<uint32_t>(getpid()));
+  EXPECT_TRUE(same.private_memory_reachable());
+  for (uint32_t attach::AttachRequest::*member :
+       {&attach::AttachRequest::pid_namespace, &attach::AttachRequest::user_namespace}) {
+    for (const uint32_t inode : {0U, 77U}) {
+      const std::string job = "other" + std::to_string(names_++);
+      TestRank other(job, 1, 3, 2);
+      attach::AttachRequest request = other.AttachRequest();
+      request.*member = inode;
+      const control::PeerInfo peer = peer_of_first(job.c_str(), request);
+      EXPECT_EQ(peer.pid(), 0U);
+      EXPECT_FALSE(peer.private_memory_reachable());
+    }
+  }
 }
 
 struct BadSegment {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -60,6 +61,8 @@ class TestRank {
     attach::AttachRequest request{};
     request.header = Header(attach::Kind::kAttach);
     request.pid = static_cast<uint32_t>(getpid());
+    request.pid_namespace = InodeOf("/proc/self/ns/pid");
+    request.user_namespace = InodeOf("/proc/self/ns/user");
     request.rank = rank_;
     request.size = size_;
     job_id_.copy(request.job_id, sizeof(request.job_id) - 1);
@@ -150,6 +153,10 @@ class TestRank {
   shm::InboxLayout* inbox() { return reinterpret_cast<shm::InboxLayout*>(inbox_.base()); }
 
  private:
+  static uint32_t InodeOf(const char* path) {
+    struct stat info {};
+    return stat(path, &info) == 0 ? static_cast<uint32_t>(info.st_ino) : 0;
+  }
   static UniqueFd MakeSegment(const shm::SegmentHeader& fields, uint64_t size_bytes,
                               shm::Mapping* mapping) {
     StatusOr<UniqueFd> fd = shm::CreateSegment("test-segment", size_bytes);

@@ -60,5 +60,23 @@ TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {
   EXPECT_TRUE(view.json["jobs"].empty());
 }
 
+TEST(ViewTest, ShowsWhatEachUserHoldsOfHisQuotas) {
+  control::StatusReply reply;
+  control::UserStatus* user = reply.add_users();
+  user->set_uid(1001);
+  user->set_jobs(1);
+  user->set_jobs_limit(256);
+  user->set_sessions(4);
+  user->set_pinned_bytes(256 << 20);
+  user->set_pinned_bytes_limit(1 << 30);
+  const View view = MakeView(reply);
+  EXPECT_NE(view.text.find("USER  JOBS      SESSIONS  REGIONS  PINNED\n"
+                           "1001  1 of 256  4         0        256 MiB of 1 GiB\n"),
+            std::string::npos)
+      << view.text;
+  EXPECT_EQ(view.json["users"][0]["pinned_bytes"], 256 << 20);
+  EXPECT_EQ(view.json["users"][0]["sessions_limit"], 0);
+}
+
 }  // namespace
 }  // namespace ferry::tools

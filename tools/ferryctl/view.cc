@@ -88,6 +88,38 @@ constexpr Field<control::JobStatus> kJobFields[] = {
     {"uid", "UID", FERRY_VALUE(JobStatus, uid)},
 };
 
+using UserValue = uint64_t (control::UserStatus::*)() const;
+
+// "3 of 64", or what is used alone where nothing limits it.
+template <UserValue used, UserValue limit>
+ordered_json UsedOfLimit(const control::UserStatus& user) {
+  const uint64_t most = (user.*limit)();
+  return std::to_string((user.*used)()) + (most == 0 ? "" : " of " + std::to_string(most));
+}
+
+ordered_json PinnedOfLimit(const control::UserStatus& user) {
+  const uint64_t most = user.pinned_bytes_limit();
+  return BytesText(user.pinned_bytes()) + (most == 0 ? "" : " of " + BytesText(most));
+}
+
+constexpr Field<control::UserStatus> kUserFields[] = {
+    {"uid", "USER", FERRY_VALUE(UserStatus, uid)},
+    {nullptr, "JOBS", UsedOfLimit<&control::UserStatus::jobs, &control::UserStatus::jobs_limit>},
+    {nullptr, "SESSIONS",
+     UsedOfLimit<&control::UserStatus::sessions, &control::UserStatus::sessions_limit>},
+    {nullptr, "REGIONS",
+     UsedOfLimit<&control::UserStatus::regions, &control::UserStatus::regions_limit>},
+    {nullptr, "PINNED", PinnedOfLimit},
+    {"jobs", nullptr, FERRY_VALUE(UserStatus, jobs)},
+    {"jobs_limit", nullptr, FERRY_VALUE(UserStatus, jobs_limit)},
+    {"sessions", nullptr, FERRY_VALUE(UserStatus, sessions)},
+    {"sessions_limit", nullptr, FERRY_VALUE(UserStatus, sessions_limit)},
+    {"regions", nullptr, FERRY_VALUE(UserStatus, regions)},
+    {"regions_limit", nullptr, FERRY_VALUE(UserStatus, regions_limit)},
+    {"pinned_bytes", nullptr, FERRY_VALUE(UserStatus, pinned_bytes)},
+    {"pinned_bytes_limit", nullptr, FERRY_VALUE(UserStatus, pinned_bytes_limit)},
+};
+
 constexpr Field<control::PeerStatus> kPeerFields[] = {
     {"name", "PEER", FERRY_VALUE(PeerStatus, name)},
     {"control_address", "ADDRESS", FERRY_VALUE(PeerStatus, control_address)},
@@ -194,10 +226,12 @@ View MakeView(const control::StatusReply& reply) {
   const control::NodeIdentity& node = reply.node();
   const View jobs = ListView(reply.jobs(), kJobFields, "");
   const View peers = ListView(reply.peers(), kPeerFields, "");
+  const View users = ListView(reply.users(), kUserFields, "");
   View view = {Object(reply, kStatusFields), ""};
   view.json["node"] = Object(node, kNodeFields);
   view.json["jobs"] = jobs.json;
   view.json["peers"] = peers.json;
+  view.json["users"] = users.json;
   view.text = "node " + node.name() + ": " + reply.state() + ", pid " +
               std::to_string(reply.pid()) + ", up " + DurationText(reply.uptime_ms()) + "\n" +
               "run directory " + reply.run_directory() + ", control " + node.control_address() +
@@ -207,7 +241,7 @@ View MakeView(const control::StatusReply& reply) {
   if (!reply.metrics_address().empty()) {
     view.text += "metrics at http://" + reply.metrics_address() + "/metrics\n";
   }
-  for (const View* list : {&jobs, &peers}) {
+  for (const View* list : {&jobs, &users, &peers}) {
     view.text += list->text.empty() ? "" : "\n" + list->text;
   }
   return view;

@@ -1,0 +1,227 @@
+// What each user may hold: the ledger, and where the control plane asks it.
+#include "daemon/session/quota.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_daemon.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uid_t kAnn = 1001;
+constexpr uid_t kBob = 1002;
+
+// ---- The ledger ----
+
+class EveryQuotaTest : public ::testing::TestWithParam<QuotaLabel> {};
+
+TEST_P(EveryQuotaTest, BoundsEachUserByHimself) {
+  const QuotaLabel& label = GetParam();
+  QuotaAmounts two;
+  two.*label.member = 2;
+  QuotaLedger ledger(two);
+  QuotaAmounts one;
+  one.*label.member = 1;
+  auto first = ledger.Take(kAnn, one);
+  auto second = ledger.Take(kAnn, one);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const auto third = ledger.Take(kAnn, one);
+  ExpectError(third.status(), ErrorCode::kLimitExceeded,
+              "uid 1001 has reached " + std::string(label.option) + ": it uses 2 of 2 " +
+                  label.unit + " and asked for 1 more; " + label.remedy +
+                  ", or have the administrator raise " + label.option);
+  EXPECT_TRUE(ledger.Take(kBob, two).ok()) << "another user is not affected";
+  first->Release();
+  EXPECT_TRUE(ledger.Take(kAnn, one).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Quotas, EveryQuotaTest,
+                         ::testing::ValuesIn(QuotaLabels().begin(), QuotaLabels().end()),
+                         [](const auto& info) { return std::string(info.param.option); });
+
+TEST(QuotaLedgerTest, ZeroIsNoLimit) {
+  QuotaLedger ledger({});
+  EXPECT_TRUE(ledger.Take(kAnn, {.sessions = 1'000'000, .pinned_bytes = 1ULL << 60}).ok());
+}
+
+TEST(QuotaLedgerTest, TakesAllOrNothing) {
+  QuotaLedger ledger({.regions = 8, .pinned_bytes = 100});
+  const auto hold = ledger.Take(kAnn, {.regions = 1, .pinned_bytes = 60});
+  EXPECT_FALSE(ledger.Take(kAnn, {.regions = 1, .pinned_bytes = 41}).ok());
+  EXPECT_FALSE(ledger.Take(kAnn, {.regions = 1, .pinned_bytes = UINT64_MAX}).ok());
+  EXPECT_EQ(ledger.Used().at(kAnn), (QuotaAmounts{.regions = 1, .pinned_bytes = 60}));
+}
+
+TEST(QuotaLedgerTest, AHoldIsGivenBackOnceHoweverItMoves) {
+  QuotaLedger ledger({.jobs = 2});
+  {
+    auto taken = ledger.Take(kAnn, {.jobs = 1});
+    QuotaHold hold = std::move(*taken);
+    QuotaHold other;
+    other = std::move(hold);
+    hold.Release();  // empty
+    EXPECT_EQ(ledger.Used().at(kAnn).jobs, 1U);
+    other = std::move(*ledger.Take(kBob, {.jobs = 1}));
+    EXPECT_EQ(ledger.Used().size(), 1U);
+  }
+  EXPECT_TRUE(ledger.Used().empty());
+}
+
+TEST(QuotaLedgerTest, HoldsMayOutliveIt) {
+  QuotaHold hold;
+  {
+    QuotaLedger ledger({.jobs = 1});
+    hold = std::move(*ledger.Take(kAnn, {.jobs = 1}));
+  }
+  hold.Release();
+}
+
+// ---- The control plane ----
+
+config::Options Limited(const std::string& directory) {
+  config::Options options = TestOptions(directory);
+  options.quota_sessions = 2;
+  options.quota_regions = 2;
+  options.quota_pinned_bytes = 64 << 10;
+  options.quota_jobs = 2;
+  return options;
+}
+
+class QuotaTest : public ::testing::Test {
+ protected:
+  QuotaTest() : daemon_(Limited(directory_.path() + "/a")) {}
+
+  Status CreateJob(const std::string& id, uint32_t size, uid_t uid = geteuid()) {
+    auto request =
+        TestDaemon::JobRequest(id, std::vector<uint32_t>(size, 0), {daemon_.address()}, 0);
+    request.set_uid(uid);
+    return daemon_.CreateJob(request);
+  }
+  Status DestroyJob(const std::string& id) {
+    control::DestroyJobRequest request;
+    request.set_job_id(id);
+    control::DestroyJobReply reply;
+    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::DestroyJob, request, &reply);
+  }
+  // What this process's user holds.
+  control::UserStatus Used() {
+    const control::StatusReply status = daemon_.GetStatus();
+    for (const control::UserStatus& user : status.users()) {
+      if (user.uid() == geteuid()) {
+        return user;
+      }
+    }
+    return {};
+  }
+  void ExpectRefusal(const Answer& answer, const std::string& words) {
+    EXPECT_EQ(answer.code(), ErrorCode::kLimitExceeded);
+    EXPECT_NE(answer.text().find(words), std::string::npos) << answer.text();
+  }
+
+  TemporaryDirectory directory_;
+  TestDaemon daemon_;
+};
+
+TEST_F(QuotaTest, JobsAreBoundedForEachUser) {
+  ASSERT_TRUE(CreateJob("a", 1).ok());
+  ASSERT_TRUE(CreateJob("b", 1).ok());
+  ExpectError(CreateJob("c", 1), ErrorCode::kLimitExceeded, "quota_jobs: it uses 2 of 2 jobs");
+  EXPECT_TRUE(CreateJob("c", 1, kAnn).ok());
+  ASSERT_TRUE(DestroyJob("a").ok());
+  EXPECT_TRUE(CreateJob("d", 1).ok());
+}
+
+TEST_F(QuotaTest, SessionsAreBounded) {
+  ASSERT_TRUE(CreateJob("job", 3).ok());
+  TestRank ranks[] = {{"job", 0, 3, 3}, {"job", 1, 3, 3}, {"job", 2, 3, 3}};
+  ASSERT_TRUE(ranks[0].Enter(daemon_.attach_path()));
+  ASSERT_TRUE(ranks[1].Enter(daemon_.attach_path()));
+  ASSERT_TRUE(ranks[2].Connect(daemon_.attach_path()).ok());
+  ExpectRefusal(ranks[2].Attach(), "quota_sessions: it uses 2 of 2 sessions");
+  ASSERT_TRUE(daemon_.Detach(ranks[0]).ok());
+  EXPECT_EQ(ranks[2].Attach().code(), ErrorCode::kOk) << "given back though rank 0 is connected";
+}
+
+TEST_F(QuotaTest, RegionsAreBoundedBeforeTheyAreMapped) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  ASSERT_EQ(rank.SendRegion(1, 4096).code(), ErrorCode::kOk);
+  ASSERT_EQ(rank.SendRegion(2, 4096).code(), ErrorCode::kOk);
+  const size_t descriptors = OpenDescriptors();
+  ExpectRefusal(rank.SendRegion(3, 4096), "quota_regions: it uses 2 of 2 regions");
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+  EXPECT_EQ(Used().regions(), 2U);
+  EXPECT_EQ(Used().pinned_bytes(), 8192U);
+  EXPECT_EQ(Used().pinned_bytes_limit(), 64U << 10);
+}
+
+TEST_F(QuotaTest, PinnedBytesAreBoundedAndGivenBack) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  ExpectRefusal(rank.SendRegion(1, (64 << 10) + 1), "quota_pinned_bytes: it uses 0 of 65536 bytes");
+  attach::RegionRequest absurd{};
+  absurd.header = rank.Header(attach::Kind::kRegion);
+  absurd.region = 1;
+  absurd.size_bytes = UINT64_MAX;
+  const UniqueFd memfd = std::move(*shm::CreateSegment("test-region", 4096));
+  ExpectRefusal(rank.Ask(absurd, {memfd.get()}), "quota_pinned_bytes");
+  ASSERT_EQ(rank.SendRegion(1, 64 << 10).code(), ErrorCode::kOk);
+  ExpectRefusal(rank.SendRegion(2, 1), "asked for 4096 more");
+  // A region that is refused after it was reserved holds nothing.
+  control::RegisterRegionRequest request;
+  request.set_region(1);
+  request.set_size_bytes(4096);
+  control::RegisterRegionReply reply;
+  EXPECT_FALSE(TestDaemon::Call(*daemon_.client, &control::Client::Stub::RegisterRegion, request,
+                                &reply, rank.token())
+                   .ok());
+  EXPECT_EQ(Used().pinned_bytes(), 0U);
+}
+
+TEST_F(QuotaTest, AnOrderlyLeaveGivesRegionsBackWhileTheProcessGoesOn) {
+  ASSERT_TRUE(CreateJob("job", 1).ok());
+  TestRank rank("job", 0, 1, 1);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  ASSERT_EQ(rank.SendRegion(1, 4096).code(), ErrorCode::kOk);
+  control::RegisterRegionRequest request;
+  request.set_region(1);
+  request.set_size_bytes(4096);
+  request.set_kind(control::REGION_KIND_HOST_HEAP);
+  control::RegisterRegionReply reply;
+  ASSERT_TRUE(TestDaemon::Call(*daemon_.client, &control::Client::Stub::RegisterRegion, request,
+                               &reply, rank.token())
+                  .ok());
+  ASSERT_EQ(Used().regions(), 1U);
+  ASSERT_TRUE(daemon_.Detach(rank).ok());
+  EXPECT_TRUE(daemon_.GetStatus().users().empty());
+}
+
+// With these limits one leak in a thousand would end the series.
+TEST_F(QuotaTest, AThousandRanksThatDieLeaveNothing) {
+  size_t descriptors = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string job = "job" + std::to_string(i % 2);
+    Status created = CreateJob(job, 1);
+    ASSERT_TRUE(created.ok()) << i << ": " << created.message();
+    TestRank rank(job, 0, 1, 1);
+    ASSERT_TRUE(rank.Enter(daemon_.attach_path())) << i;
+    ASSERT_EQ(rank.SendRegion(1, 64 << 10).code(), ErrorCode::kOk) << i;
+    rank.HangUp();
+    // The daemon's status comes from the thread that notices the hang-up.
+    while (!daemon_.GetStatus().users().empty()) {
+    }
+    if (i == 0) {
+      descriptors = OpenDescriptors();
+    }
+  }
+  EXPECT_LE(OpenDescriptors(), descriptors);
+}
+
+}  // namespace
+}  // namespace ferry::daemon

@@ -1,0 +1,201 @@
+// A daemon that serves all users of a node, and ranks that see the node through namespaces of their
+// own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kPointToPoint[] = "tests/e2e/ranks/point_to_point";
+constexpr char kAnn[] = "1234567";
+constexpr char kBob[] = "7654321";
+
+// ---- Namespaces ----
+
+// "" or why ranks cannot be put into such namespaces here.
+std::string WhyNot(const std::string& unshare) {
+  const CommandResult result = RunCommand({"/bin/sh", "-c", unshare + " true"});
+  return result.exit_code == 0 ? "" : unshare + " does not work here: " + result.err;
+}
+
+// Runs point_to_point over a private daemon, each rank by `script`, whose `$0` it is.
+void ExpectConformance(const std::string& ranks, const std::string& script) {
+  Command command({kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", ranks,
+                   "/bin/sh", "-c", script, kPointToPoint});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "point_to_point: ok\n") << result.err;
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+class NamespaceTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(NamespaceTest, RanksInTheirOwnKeepThePromises) {
+  if (const std::string why = WhyNot(GetParam()); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  ExpectConformance("3", std::string("exec ") + GetParam() + " \"$0\"");
+}
+
+TEST_P(NamespaceTest, RanksInTheirOwnAndRanksOutsideMeet) {
+  if (const std::string why = WhyNot(GetParam()); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  ExpectConformance("4", std::string("test $((FERRY_RANK % 2)) = 0 && exec \"$0\"; exec ") +
+                             GetParam() + " \"$0\"");
+}
+
+// A network namespace: abstract sockets would not be found from there.
+INSTANTIATE_TEST_SUITE_P(Unshare, NamespaceTest,
+                         testing::Values("unshare -U -r -p -f --mount-proc", "unshare -U -r -p -f",
+                                         "unshare -U -r", "unshare -U -r -n"));
+
+// ---- Users ----
+
+// Programs where every user can read them, and a daemon of root's.
+class UsersTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "needs root, to become several users";
+    }
+    if (const std::string why = WhyNot(Setpriv(kAnn)); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+    fs::permissions(directory_, fs::perms(0755));
+    for (const char* file :
+         {kFerryd, "daemon/ferry-worker", kFerryrun, "tools/ferryctl/ferryctl", kPointToPoint,
+          "examples/hello/hello", "client/libferry.so.0", "client/control/libferry_control.so"}) {
+      fs::copy_file(file, Path(fs::path(file).filename()));
+    }
+  }
+  void TearDown() override {
+    if (daemon_ != nullptr) {
+      daemon_->Signal(SIGTERM);
+      EXPECT_EQ(daemon_->Wait().exit_code, 0);
+      EXPECT_FALSE(fs::exists(Path("run")));
+      EXPECT_THAT(daemon_->Leftovers(), IsEmpty());
+    }
+    fs::remove_all(directory_);
+  }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  static std::string Setpriv(const std::string& uid) {
+    return "setpriv --reuid=" + uid + " --regid=" + uid + " --clear-groups";
+  }
+  void StartDaemon(std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), {Path("ferryd"), "--run_directory=" + Path("run")});
+    daemon_ = std::make_unique<Command>(std::move(flags));
+    ASSERT_TRUE(Eventually([&] { return fs::exists(Path("run/ferryd.json")); }));
+  }
+  // A shell command of that user, with the programs in its path.
+  std::unique_ptr<Command> As(const std::string& uid, const std::string& line) {
+    return std::make_unique<Command>(
+        std::vector<std::string>{"/bin/sh", "-c",
+                                 "cd / && exec " + Setpriv(uid) + " sh -c 'exec " + line + "'"},
+        std::vector<std::string>{"FERRY_RUN_DIRECTORY=" + Path("run"),
+                                 "LD_LIBRARY_PATH=" + directory_, "BIN=" + directory_});
+  }
+  CommandResult RunAs(const std::string& uid, const std::string& line) {
+    return As(uid, line)->Wait();
+  }
+
+  std::string directory_ = "/tmp/ferry-users-XXXXXX";
+  std::unique_ptr<Command> daemon_;
+};
+
+TEST_F(UsersTest, AnOrdinaryUserRunsAJobOnRootsDaemon) {
+  StartDaemon();
+  const CommandResult result = RunAs(kAnn, "$BIN/ferryrun --no-label -n 4 $BIN/point_to_point");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "point_to_point: ok\n");
+}
+
+TEST_F(UsersTest, SoDoesOneWhoseRanksHaveNamespacesOfTheirOwn) {
+  if (const std::string why = WhyNot(Setpriv(kAnn) + " unshare -U -r -p -f --mount-proc");
+      !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  StartDaemon();
+  const CommandResult result = RunAs(
+      kAnn, "$BIN/ferryrun --no-label -n 2 unshare -U -r -p -f --mount-proc $BIN/point_to_point");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "point_to_point: ok\n");
+}
+
+TEST_F(UsersTest, EachSeesHisOwnJobsAndTheAdministratorAll) {
+  StartDaemon();
+  const auto ann = As(kAnn, "$BIN/ferryrun -n 1 sh -c \"echo here; exec sleep 100\"");
+  const auto bob = As(kBob, "$BIN/ferryrun -n 1 sh -c \"echo here; exec sleep 100\"");
+  ASSERT_TRUE(ann->WaitForOutput("here"));
+  ASSERT_TRUE(bob->WaitForOutput("here"));
+  const std::string seen = RunAs(kAnn, "$BIN/ferryctl status").out;
+  EXPECT_THAT(seen, AllOf(HasSubstr(kAnn), Not(HasSubstr(kBob))));
+  const std::string all = RunAs("0", "$BIN/ferryctl status").out;
+  EXPECT_THAT(all, AllOf(HasSubstr(kAnn), HasSubstr(kBob), HasSubstr("1 of 256")));
+  for (const auto& command : {&ann, &bob}) {
+    (*command)->Signal(SIGTERM);
+    (*command)->Wait();
+  }
+}
+
+TEST_F(UsersTest, AdministrationIsRefusedToOrdinaryUsersInAClearSentence) {
+  StartDaemon();
+  const CommandResult result = RunAs(kAnn, "$BIN/ferryctl shutdown");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "ferryctl: uid 1234567 may not use " + Path("run/admin.sock") +
+                            ", which is open only to root and to the user that this ferryd runs "
+                            "as; `ferryctl status` shows what is your own\n");
+}
+
+TEST_F(UsersTest, AKilledLauncherLeavesNoJob) {
+  StartDaemon();
+  const auto ann = As(kAnn, "$BIN/ferryrun -n 2 sh -c \"echo here; exec sleep 100\"");
+  ASSERT_TRUE(ann->WaitForOutput("here"));
+  ASSERT_THAT(RunAs("0", "$BIN/ferryctl status").out, HasSubstr(kAnn));
+  ann->Signal(SIGKILL);
+  ann->Wait();
+  EXPECT_TRUE(Eventually(
+      [&] { return RunAs("0", "$BIN/ferryctl status").out.find(kAnn) == std::string::npos; }));
+}
+
+TEST_F(UsersTest, AQuotaBoundsOneUserAndNotAnother) {
+  StartDaemon({"--quota_sessions=2", "--quota_pinned_bytes=300000000"});
+  const CommandResult many = RunAs(kAnn, "$BIN/ferryrun -n 3 $BIN/hello");
+  EXPECT_NE(many.exit_code, 0);
+  EXPECT_THAT(many.err,
+              HasSubstr("uid 1234567 has reached quota_sessions: it uses 2 of 2 sessions"));
+  const CommandResult few = RunAs(kBob, "$BIN/ferryrun --no-label -n 2 $BIN/hello");
+  EXPECT_EQ(few.exit_code, 0) << few.err;
+  EXPECT_THAT(RunAs("0", "$BIN/ferryctl status --json").out, HasSubstr("\"users\": []"));
+}
+
+TEST_F(UsersTest, ADaemonForItsOwnUserIsClosedToOthers) {
+  StartDaemon({"--users=own"});
+  const CommandResult result = RunAs(kAnn, "$BIN/ferryrun -n 1 true");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("uid 1234567 may not use " + Path("run/control.sock")),
+                                HasSubstr("--private starts a daemon for this job alone")));
+}
+
+}  // namespace
+}  // namespace ferry::e2e
