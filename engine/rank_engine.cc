@@ -203,7 +203,10 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
   }
   switch (static_cast<DescriptorKind>(d.kind)) {
     case DescriptorKind::kEager:
-      return arrival.source < view_.job_size && IsPlausibleEager(d);
+      // Only the daemon puts messages into several cells.
+      return arrival.source < view_.job_size &&
+             (IsPlausibleEager(d) || (d.tag >= 0 && (d.flags & shm::kFlagCell) != 0 &&
+                                      shm::LaneConsumer::IsRun(d.cell, d.size_bytes)));
     case DescriptorKind::kRemoteRts:
       return arrival.source < view_.job_size && d.tag >= 0;
     case DescriptorKind::kPullDone:

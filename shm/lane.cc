@@ -32,6 +32,28 @@ uint32_t LaneProducer::TryTakeCell() {
   return kNoCell;
 }
 
+uint32_t LaneProducer::TryTakeCells(uint32_t count) {
+  if (count == 1) {
+    return TryTakeCell();
+  }
+  const auto is_free = [this](uint32_t cell) {
+    // As in TryTakeCell.
+    return LoadAcquire(lane_->cell_state[cell]) == static_cast<uint8_t>(CellState::kFree);
+  };
+  uint32_t free = 0;  // so many before `cell`
+  for (uint32_t cell = 0; cell < kLaneCells; ++cell) {
+    free = is_free(cell) ? free + 1 : 0;
+    if (free == count) {
+      const uint32_t first = cell + 1 - count;
+      for (uint32_t i = first; i <= cell; ++i) {
+        StoreRelaxed(lane_->cell_state[i], static_cast<uint8_t>(CellState::kInUse));
+      }
+      return first;
+    }
+  }
+  return kNoCell;
+}
+
 void LaneProducer::AskForRoom() {
   // Pairs with the consumer's notice (RankEngine::NoticeRoom): sequentially consistent, so that
   // either it sees this word or the next TryPush sees its head.
@@ -49,6 +71,12 @@ void LaneConsumer::ReleaseCell(uint32_t cell) {
   }
   // Pairs with LaneProducer::TryTakeCell: the cell has been read.
   StoreRelease(lane_->cell_state[cell], static_cast<uint8_t>(CellState::kFree));
+}
+
+void LaneConsumer::ReleaseCells(uint32_t first, uint64_t size_bytes) {
+  for (uint32_t i = 0; i < CellsFor(std::min<uint64_t>(size_bytes, kRunBytes)); ++i) {
+    ReleaseCell(first + i);
+  }
 }
 
 uint64_t LaneConsumer::Backlog() const {

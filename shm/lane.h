@@ -26,6 +26,13 @@ namespace ferry::shm {
 
 inline constexpr uint32_t kNoCell = ~uint32_t{0};
 
+// How many neighbouring cells a message takes.
+constexpr uint32_t CellsFor(uint64_t size_bytes) {
+  return size_bytes <= kCellBytes
+             ? 1
+             : static_cast<uint32_t>((size_bytes + kCellBytes - 1) / kCellBytes);
+}
+
 // The stamp of message number `n` (from 0). Not 0 in the first lap, so that untouched slots hold
 // nothing; later it only has to differ from the lap before, and may wrap.
 constexpr uint32_t StampOf(uint64_t n) { return static_cast<uint32_t>(n / kLaneSlots) + 1; }
@@ -59,6 +66,8 @@ class LaneProducer {
   // Takes a free slab cell, or kNoCell. The cell belongs to the producer until a descriptor that
   // names it is pushed; then to the consumer until LaneConsumer::ReleaseCell.
   uint32_t TryTakeCell();
+  // The first of `count` neighbouring cells.
+  uint32_t TryTakeCells(uint32_t count);
   void ReturnCell(uint32_t cell);  // not used after all
   uint8_t* Cell(uint32_t cell) const { return lane_->cells[cell]; }
 
@@ -87,9 +96,15 @@ class LaneConsumer {
   // Gives a cell back to the producer; the data in it must not be read any more. Ignores a number
   // that is no cell's.
   void ReleaseCell(uint32_t cell);
+  // Gives back all that a message of `size_bytes` lies in.
+  void ReleaseCells(uint32_t first, uint64_t size_bytes);
   // `cell` comes from a descriptor: check it with IsCell first.
   const uint8_t* Cell(uint32_t cell) const { return lane_->cells[cell]; }
   static constexpr bool IsCell(uint32_t cell) { return cell < kLaneCells; }
+  static constexpr bool IsRun(uint32_t first, uint64_t size_bytes) {
+    return size_bytes <= kRunBytes && first < kLaneCells &&
+           CellsFor(size_bytes) <= kLaneCells - first;
+  }
   // Messages waiting, at least (reads the producer's tail). Never more than kLaneSlots.
   uint64_t Backlog() const;
 

@@ -134,8 +134,9 @@ class Client {
   bool IsTransferring(uint32_t request) const;
   void NoteTransfers(const engine::Effects& effects);
   void LeaveLibrary();
+  shm::WaitPolicy PolicyFor(int32_t peer) const;
   template <typename Done>
-  void WaitUntil(Done&& done, engine::LaneSet* later = nullptr);
+  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later = nullptr);
   template <typename Action>
   ErrorCode UnderLease(Action&& action, engine::LaneSet* later = nullptr);
 

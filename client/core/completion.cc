@@ -41,7 +41,7 @@ void Client::CopyLanded(RequestLayout& slot) {
   if ((slot.descriptor_flags & shm::kFlagCell) != 0) {
     shm::LaneConsumer lane(view_.inbox.lane(slot.lane));
     std::memcpy(user, lane.Cell(slot.cell), size_bytes);
-    lane.ReleaseCell(slot.cell);
+    lane.ReleaseCells(slot.cell, slot.message_bytes);
   } else if (size_bytes != 0) {
     std::memcpy(user, slot.payload, size_bytes);
   }
@@ -165,14 +165,14 @@ void Client::Wait(RequestHandle handle, Completion* completion) {
     *completion = {};
     return;
   }
-  WaitUntil([&] { return Advance(request); });
+  WaitUntil([&] { return Advance(request); }, PolicyFor(requests_->Slot(request).peer));
   Collect(request, completion);
 }
 
 int Client::WaitAny(std::span<const RequestHandle> handles, Completion* completion) {
   int found = -1;
   bool any = false;
-  WaitUntil([&] {
+  const auto any_done = [&] {
     any = false;
     for (size_t i = 0; i < handles.size(); ++i) {
       if (handles[i] == 0) {
@@ -186,7 +186,8 @@ int Client::WaitAny(std::span<const RequestHandle> handles, Completion* completi
       }
     }
     return !any;
-  });
+  };
+  WaitUntil(any_done, PolicyFor(shm::kAnySource));
   if (found >= 0) {
     const uint32_t request = requests_->Resolve(handles[static_cast<size_t>(found)]);
     if (request == 0) {

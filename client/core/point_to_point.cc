@@ -109,7 +109,7 @@ ErrorCode Client::Send(const Message& message, Completion* completion) {
   engine::LaneSet later;
   ErrorCode error = StartSlot(request, &later);
   if (error == ErrorCode::kOk) {
-    WaitUntil([&] { return Advance(request); }, &later);
+    WaitUntil([&] { return Advance(request); }, PolicyFor(message.peer), &later);
     Collect(request, completion);
   } else {
     requests_->GiveBack(request);
@@ -191,13 +191,14 @@ ErrorCode Client::Receive(const Message& message, Completion* completion) {
   }
   bool matched = false;
   wake_.Enter();
-  shm::Waiter waiter(wait_policy_);
+  const shm::WaitPolicy policy = PolicyFor(message.peer);
+  shm::Waiter waiter(policy);
   do {
     matched = TryReceiveNow(request);
   } while (!matched && !waiter.Idle());
   ErrorCode error = matched ? ErrorCode::kOk : StartSlot(request);
   if (error == ErrorCode::kOk) {
-    WaitUntil([&] { return Advance(request); });
+    WaitUntil([&] { return Advance(request); }, policy);
     Collect(request, completion);
   } else {
     requests_->GiveBack(request);
@@ -370,7 +371,7 @@ ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
     return result != ErrorCode::kWouldBlock || poison() != ErrorCode::kOk;
   };
   if (block) {
-    WaitUntil(look);
+    WaitUntil(look, PolicyFor(pattern.peer));
   } else {
     (void)PollOnce();
     (void)look();

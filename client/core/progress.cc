@@ -15,6 +15,18 @@ uint32_t Client::ThreadId() {
   return id;
 }
 
+// How to wait for a rank (or for any). What comes from another node has to pass two daemons, who
+// may need this core: then without pauses.
+shm::WaitPolicy Client::PolicyFor(int32_t peer) const {
+  shm::WaitPolicy policy = wait_policy_;
+  const bool local = peer < 0 ? peers_.rank_of_local.size() == size()
+                              : peers_.by_rank[static_cast<uint32_t>(peer)].local;
+  if (!local) {
+    policy.spin_pauses = 0;
+  }
+  return policy;
+}
+
 // One round of the engine, if nobody else is at it. True: it found something to do.
 bool Client::PollOnce() {
   if (!lease_.TryAcquire(Holder())) {

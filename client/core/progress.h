@@ -30,12 +30,12 @@ ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
 // advance requests; it must become true once the rank is poisoned. Ranks in `later` that still have
 // not come after a while get the worker.
 template <typename Done>
-void Client::WaitUntil(Done&& done, engine::LaneSet* later) {
+void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later) {
   if (done()) {
     return;
   }
   wake_.Enter();
-  shm::Waiter waiter(wait_policy_);
+  shm::Waiter waiter(policy);
   uint32_t idle_polls = 0;
   while (!done()) {
     if (PollOnce() || HelpBackground()) {

@@ -1,5 +1,6 @@
 #include "daemon/progress/arrivals.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/rank_engine.h"
@@ -25,15 +26,13 @@ Descriptor DescriptorOf(const PacketHeader& header, DescriptorKind kind) {
 
 }  // namespace
 
-std::optional<Arrivals::Trouble> Arrivals::OnPacket(std::span<const std::byte> bytes,
-                                                    uint64_t now_ns) {
-  const std::optional<Packet> packet = ParsePacket(bytes);
-  Job* job = packet ? Admit(packet->header) : nullptr;
+std::optional<Arrivals::Trouble> Arrivals::OnPacket(const Packet& packet, uint64_t now_ns) {
+  Job* job = Admit(packet.header);
   if (job == nullptr) {
     ++dropped_;
     return std::nullopt;
   }
-  return Handle(*job, *packet, now_ns);
+  return Handle(*job, packet, now_ns);
 }
 
 // Null when the packet is not from whom it says.
@@ -100,8 +99,15 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet&
     }
     return Deliver(job, DescriptorOf(header, DescriptorKind::kEager), packet.body);
   }
-  const auto wire = BodyOf<WireRts>(packet.body);
+  const auto wire =
+      BodyOf<WireRts>(packet.body.first(std::min(packet.body.size(), sizeof(WireRts))));
   if (!wire || header.tag < 0 || wire->send_request == 0) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  const std::span<const std::byte> data = packet.body.subspan(sizeof(WireRts));
+  if (!data.empty() && (data.size() != header.size_bytes || data.size() > shm::kRunBytes ||
+                        (header.flags & shm::kFlagSourcePrivate) != 0)) {
     ++dropped_;
     return std::nullopt;
   }
@@ -115,7 +121,7 @@ std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet&
   const shm::RemoteRts rts{
       wire->send_request, wire->send_generation, wire->key, {0, 0, wire->address}};
   std::memcpy(descriptor.payload, &rts, sizeof(rts));
-  return Deliver(job, descriptor, {});
+  return Deliver(job, descriptor, data);
 }
 
 std::optional<Arrivals::Trouble> Arrivals::HandleCredit(Job& job, const Packet& packet) {
@@ -162,7 +168,9 @@ std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& d
                    "more messages for rank " + std::to_string(destination) +
                        ", which has not attached, than its peers have credit for"};
   }
-  early.push_back({descriptor, {data.begin(), data.end()}});
+  // An offer goes without its data, which its sender keeps.
+  const bool offer = descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts);
+  early.push_back({descriptor, {data.begin(), offer ? data.begin() : data.end()}});
   return std::nullopt;
 }
 

@@ -33,13 +33,27 @@ class Arrivals {
     ErrorCode error = ErrorCode::kOk;
     std::string text;
   };
-  std::optional<Trouble> OnPacket(std::span<const std::byte> bytes, uint64_t now_ns);
+  // Calls on_trouble(trouble) for each packet of the frame that makes some.
+  template <typename Report>
+  void OnFrame(std::span<const std::byte> frame, uint64_t now_ns, Report&& on_trouble) {
+    while (!frame.empty()) {
+      const std::optional<Packet> packet = TakePacket(&frame);
+      if (!packet) {
+        ++dropped_;  // and all behind it: nobody knows where the next one begins
+        return;
+      }
+      if (const auto trouble = OnPacket(*packet, now_ns)) {
+        on_trouble(*trouble);
+      }
+    }
+  }
   // What came for the rank before it was served.
   std::optional<Trouble> DeliverEarly(ServedRank& rank);
 
   uint64_t dropped() const { return dropped_; }
 
  private:
+  std::optional<Trouble> OnPacket(const Packet& packet, uint64_t now_ns);
   Job* Admit(const PacketHeader& header);
   std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);

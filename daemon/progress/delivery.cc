@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint32_t kNoRank = ~uint32_t{0};
 constexpr uint32_t kMaxIncoming = 1 << 20;  // more than all requests of a job's senders
+constexpr uint64_t kMaxCarriedBytes = 1 << 20;  // data that waits, having come with offers
 
 bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
   return descriptor.kind == static_cast<uint8_t>(kind);
@@ -46,6 +47,9 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   if (incoming_.size() >= kMaxIncoming) {
     return Result::kOverflow;
   }
+  if (IsKind(descriptor, DescriptorKind::kRemoteRts) && !data.empty()) {
+    return DeliverCarried(descriptor, data);
+  }
   const Descriptor noted =
       IsKind(descriptor, DescriptorKind::kRemoteRts) ? Note(descriptor) : descriptor;
   if (waiting_.empty() && TryPush(noted, data)) {
@@ -62,21 +66,75 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   return Flush();
 }
 
+Delivery::Result Delivery::DeliverCarried(const Descriptor& offer,
+                                          std::span<const std::byte> data) {
+  if (waiting_.empty() && TryLand(offer, data)) {
+    return Result::kTaken;
+  }
+  if (++waiting_messages_ > max_waiting_) {
+    return Result::kOverflow;
+  }
+  waiting_.push_back({offer, {data.begin(), data.end()}});
+  carried_bytes_ += data.size();
+  if (carried_bytes_ > kMaxCarriedBytes) {
+    DropData(waiting_.back());
+  }
+  return Flush();
+}
+
+// As an eager message, if there is room now.
+bool Delivery::TryLand(const Descriptor& offer, std::span<const std::byte> data) {
+  Descriptor eager = offer;
+  eager.kind = static_cast<uint8_t>(DescriptorKind::kEager);
+  std::memset(eager.payload, 0, sizeof(eager.payload));
+  if (!TryPush(eager, data)) {
+    return false;
+  }
+  urgent_ = true;  // as the offer would be
+  shm::RemoteRts rts;
+  std::memcpy(&rts, offer.payload, sizeof(rts));
+  landed_.push_back({offer.source, rts.send_request, rts.send_generation});
+  return true;
+}
+
+// The message becomes an offer as any other.
+void Delivery::DropData(Message& message) {
+  carried_bytes_ -= message.data.size();
+  message.data.clear();
+  message.descriptor = Note(message.descriptor);
+}
+
 Delivery::Result Delivery::Flush() {
   while (!waiting_.empty()) {
-    Message& next = waiting_.front();
-    if (!TryPush(next.descriptor, next.data)) {
-      if (!ShouldPark(next)) {
-        return Result::kTaken;
-      }
-      if (const Result result = Park(next); result != Result::kTaken) {
-        return result;
-      }
+    const Result result = Pass(waiting_.front());
+    if (result != Result::kTaken) {
+      return result == Result::kOverflow ? Result::kTaken : result;
     }
     waiting_messages_ -= IsMessage(waiting_.front().descriptor) ? 1 : 0;
     waiting_.pop_front();
   }
   return Result::kTaken;
+}
+
+// kOverflow: it has to wait on.
+Delivery::Result Delivery::Pass(Message& next) {
+  const bool carried = IsKind(next.descriptor, DescriptorKind::kRemoteRts) && !next.data.empty();
+  if (carried && TryLand(next.descriptor, next.data)) {
+    carried_bytes_ -= next.data.size();
+    return Result::kTaken;
+  }
+  if (!carried && TryPush(next.descriptor, next.data)) {
+    return Result::kTaken;
+  }
+  // A rank that holds all cells may need what waits behind before it gives one back.
+  if (!ShouldPark(next)) {
+    return Result::kOverflow;
+  }
+  if (!carried) {
+    return Park(next);
+  }
+  DropData(next);
+  return TryPush(next.descriptor, {}) ? Result::kTaken : Result::kOverflow;
 }
 
 bool Delivery::TryPush(const Descriptor& descriptor, std::span<const std::byte> data) {
@@ -99,7 +157,7 @@ bool Delivery::TryPushInCell(const Descriptor& descriptor, std::span<const std::
   if (!lane_.HasRoom()) {
     return false;
   }
-  const uint32_t cell = lane_.TryTakeCell();
+  const uint32_t cell = lane_.TryTakeCells(shm::CellsFor(data.size()));
   if (cell == shm::kNoCell) {
     return false;
   }

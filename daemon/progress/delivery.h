@@ -5,6 +5,9 @@
 // are unexpected: their cells stay taken until they are received) is parked: its bytes stay here,
 // and the rank gets a request-to-send for them, so that cells cannot run out for good.
 //
+// An offer that carries its data becomes an eager message if there are cells for it. If the rank
+// holds them, the data is dropped and the offer passed on: its sender has it still.
+//
 // Calling thread: the progress thread. Does not block; allocates only for what waits or is parked.
 #pragma once
 
@@ -57,7 +60,7 @@ class Delivery {
            uint64_t max_parked_bytes);
 
   // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
-  // is in the wire's offer in the payload of a kRemoteRts.
+  // is in the wire's offer in the payload of a kRemoteRts, which may have its data with it.
   Result Deliver(const shm::Descriptor& descriptor, std::span<const std::byte> data = {});
   // Moves on what waits. Only kTaken or kQuota.
   Result Flush();
@@ -65,6 +68,21 @@ class Delivery {
   // Wakes the rank if there is something new. True: nobody is inside the rank, and what is new
   // cannot wait for it.
   bool Announce();
+
+  // Calls visit(landed) for each offer whose data has gone into the inbox since the last call: its
+  // sender is to be told that it is done.
+  struct Landed {
+    uint32_t source = 0;  // rank
+    uint32_t send_request = 0;
+    uint32_t send_generation = 0;
+  };
+  template <typename Visitor>
+  void ReportLanded(Visitor&& visit) {
+    for (const Landed& landed : landed_) {
+      visit(landed);
+    }
+    landed_.clear();
+  }
 
   bool empty() const { return waiting_.empty(); }
   uint64_t waiting() const { return waiting_.size(); }
@@ -81,6 +99,10 @@ class Delivery {
   void ForgetOffersOf(uint32_t source);
 
  private:
+  Result DeliverCarried(const shm::Descriptor& offer, std::span<const std::byte> data);
+  bool TryLand(const shm::Descriptor& offer, std::span<const std::byte> data);
+  void DropData(Message& message);
+  Result Pass(Message& next);
   bool TryPush(const shm::Descriptor& descriptor, std::span<const std::byte> data);
   bool TryPushInCell(const shm::Descriptor& descriptor, std::span<const std::byte> data);
   bool RankHoldsAllCells() const;
@@ -98,6 +120,8 @@ class Delivery {
   const uint64_t max_parked_bytes_;
   std::deque<Message> waiting_;
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
+  uint64_t carried_bytes_ = 0;     // of these, data that came with offers
+  std::vector<Landed> landed_;
   SlotMap<IncomingId, Incoming> incoming_;
   uint64_t parked_bytes_ = 0;
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell

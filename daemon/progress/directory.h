@@ -14,6 +14,7 @@
 
 #include "daemon/progress/data_plane.h"
 #include "daemon/progress/delivery.h"
+#include "daemon/progress/wire.h"
 #include "daemon/staging/copier.h"
 #include "daemon/worker/attention.h"
 #include "shm/lane.h"
@@ -32,10 +33,12 @@ struct Link {
   bool broken = false;                 // the transport lost a message: to be failed
   uint32_t routes = 0;                 // of jobs
   uint32_t outstanding = 0;            // messages that the transport has not completed
+  std::vector<std::byte> frame;        // packets taken in this turn, or without a slot so far
   struct Waiting {
-    std::vector<std::byte> bytes;
+    PacketHeader header;
+    std::vector<std::byte> body;
   };
-  std::deque<Waiting> waiting;  // packets of ours that found no slot
+  std::deque<Waiting> waiting;  // packets of ours that found no room in the frame
 };
 
 // A job's use of a link.
@@ -64,6 +67,7 @@ struct Offer {
   ServedRegion* region = nullptr;  // kHeap
   uint64_t address = 0;            // kPrivate
   uint64_t size_bytes = 0;
+  uint64_t carried_bytes = 0;  // sent with it
 };
 
 struct Job;
@@ -89,6 +93,7 @@ struct ServedRank {
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
   std::vector<Offer> offers;
+  uint64_t carried_bytes = 0;  // with offers that have no answer yet
   AttentionPtr attention;
 
   bool ended = false;          // its lane is not read any more: it broke the rules

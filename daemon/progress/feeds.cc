@@ -1,6 +1,7 @@
 #include "daemon/progress/feeds.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ferry::daemon {
 namespace {
@@ -16,14 +17,16 @@ void Feeds::OnOffer(ServedRank& rank, uint32_t request, const Offer& offer) {
   if (request >= rank.offers.size()) {
     rank.offers.resize(request + 1);
   }
-  Void(&rank.offers[request]);
+  Void(rank, &rank.offers[request]);
   rank.offers[request] = offer;
+  rank.carried_bytes += offer.carried_bytes;
   if (offer.region != nullptr) {
     ++offer.region->offered;
   }
 }
 
-void Feeds::Void(Offer* offer) const {
+void Feeds::Void(ServedRank& rank, Offer* offer) const {
+  rank.carried_bytes -= std::exchange(offer->carried_bytes, 0);
   if (offer->region != nullptr) {
     --offer->region->offered;
   }
@@ -34,7 +37,7 @@ void Feeds::Void(Offer* offer) const {
 void Feeds::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
   for (Offer& offer : rank.offers) {
     if (offer.region == region) {
-      Void(&offer);
+      Void(rank, &offer);
     }
   }
 }
@@ -64,7 +67,7 @@ void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull,
   feed.address = offer->address;
   feed.size_bytes = pull.size_bytes;
   feed.heard_ns = now_ns;
-  Void(offer);  // one pull for each offer
+  Void(rank, offer);  // one pull for each offer
   ++rank.operations;
   Step(id, feed, now_ns);
 }
@@ -215,7 +218,7 @@ void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const Wire
   if (rank != nullptr && result.send_request < rank->offers.size()) {
     Offer& offer = rank->offers[result.send_request];
     if (offer.generation == result.send_generation && offer.destination == destination) {
-      Void(&offer);
+      Void(*rank, &offer);
     }
   }
   feeds_.ForEach([&](FeedId id, Feed& feed) {
@@ -278,7 +281,7 @@ void Feeds::CheckDeadlines(uint64_t now_ns) {
 void Feeds::CancelOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
   for (Offer& offer : rank.offers) {
     if (offer.state == Offer::State::kPrivate) {
-      Void(&offer);
+      Void(rank, &offer);
     }
   }
   feeds_.ForEach([&](FeedId id, Feed& feed) {
@@ -292,7 +295,7 @@ void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
   for (ServedRank* rank : job.served) {
     for (uint32_t i = 0; rank != nullptr && i < rank->offers.size(); ++i) {
       if (rank->offers[i].destination == destination) {
-        Void(&rank->offers[i]);
+        Void(*rank, &rank->offers[i]);
       }
     }
   }

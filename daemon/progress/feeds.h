@@ -86,7 +86,7 @@ class Feeds {
 
   void Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
               uint64_t now_ns);
-  void Void(Offer* offer) const;
+  void Void(ServedRank& rank, Offer* offer) const;
   void Step(FeedId id, Feed& feed, uint64_t now_ns);
   bool MayBegin(const Feed& feed) const;
   bool BeginBlock(FeedId id, Feed& feed, uint64_t now_ns);

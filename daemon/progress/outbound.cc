@@ -5,6 +5,9 @@
 namespace ferry::daemon {
 namespace {
 
+// The longest body that is gathered: copying more costs as much as sending it by itself.
+constexpr size_t kGatherBytes = 1024;
+
 void Seal(const Job& job, const Route& route, std::span<const std::byte> body,
           PacketHeader* header) {
   header->magic = kPacketMagic;
@@ -13,6 +16,10 @@ void Seal(const Job& job, const Route& route, std::span<const std::byte> body,
   header->job_key = job.plan.key;
   header->source_node = job.plan.node;
   header->body_bytes = static_cast<uint32_t>(body.size());
+}
+
+void Append(std::span<const std::byte> bytes, std::vector<std::byte>* frame) {
+  frame->insert(frame->end(), bytes.begin(), bytes.end());
 }
 
 }  // namespace
@@ -24,22 +31,84 @@ ErrorCode Outbound::Send(Job& job, PacketHeader header, std::span<const std::byt
     return ErrorCode::kWouldBlock;
   }
   Seal(job, route, body, &header);
-  return SendTo(route.link, BytesOf(header), body, now_ns);
+  return SendTo(route.link, header, body, now_ns);
 }
 
-ErrorCode Outbound::SendTo(Link* link, std::span<const std::byte> header,
-                           std::span<const std::byte> body, uint64_t now_ns) {
+ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
+                             const transport::Attachment& data, uint64_t now_ns) {
+  Link* const link = job.RouteTo(header.destination).link;
+  if (data.bytes == 0 || link == nullptr || link->failure != ErrorCode::kOk) {
+    return Send(job, header, body, now_ns);
+  }
+  Seal(job, job.RouteTo(header.destination), body, &header);
+  header.body_bytes += static_cast<uint32_t>(data.bytes);
+  if (const ErrorCode code = MakeRoom(link, sizeof(header) + body.size(), now_ns);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  const size_t before = link->frame.size();
+  Append(BytesOf(header), &link->frame);
+  Append(body, &link->frame);
+  const ErrorCode code =
+      transport_.SendMessageFrom(link->peer, link->frame, data, MessageContext(link), now_ns);
+  if (code == ErrorCode::kWouldBlock) {
+    link->frame.resize(before);
+    return code;
+  }
+  EndFrame(link, code);
+  return code;
+}
+
+// Sends the frame if so many bytes more do not fit into it.
+ErrorCode Outbound::MakeRoom(Link* link, size_t bytes, uint64_t now_ns) {
+  return link->frame.size() + bytes + kPacketAlignment > kFrameBytes ? SendFrame(link, {}, now_ns)
+                                                                     : ErrorCode::kOk;
+}
+
+ErrorCode Outbound::SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> body,
+                           uint64_t now_ns) {
   if (link->failure != ErrorCode::kOk) {
     return link->failure;
   }
+  if (const ErrorCode code = MakeRoom(link, sizeof(header) + body.size(), now_ns);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  const size_t before = link->frame.size();
+  Append(BytesOf(header), &link->frame);
+  if (body.size() > kGatherBytes) {
+    const ErrorCode code = SendFrame(link, body, now_ns);
+    if (code != ErrorCode::kOk) {
+      link->frame.resize(std::min(before, link->frame.size()));
+    }
+    return code;
+  }
+  Append(body, &link->frame);
+  link->frame.resize(link->frame.size() + PaddingOf(body.size()));
+  return ErrorCode::kOk;
+}
+
+// Hands the frame, with `body` behind it, to the transport.
+ErrorCode Outbound::SendFrame(Link* link, std::span<const std::byte> body, uint64_t now_ns) {
+  if (link->frame.empty()) {
+    return ErrorCode::kOk;
+  }
   const ErrorCode code =
-      transport_.SendMessage(link->peer, header, body, MessageContext(link), now_ns);
-  if (code == ErrorCode::kOk) {
-    ++link->outstanding;
-  } else if (code != ErrorCode::kWouldBlock) {
-    link->broken = true;
+      transport_.SendMessage(link->peer, link->frame, body, MessageContext(link), now_ns);
+  if (code != ErrorCode::kWouldBlock) {
+    EndFrame(link, code);
   }
   return code;
+}
+
+// The transport has taken the frame, or refused it for good.
+void Outbound::EndFrame(Link* link, ErrorCode code) {
+  link->frame.clear();
+  if (code == ErrorCode::kOk) {
+    ++link->outstanding;
+  } else {
+    link->broken = true;
+  }
 }
 
 void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byte> body,
@@ -49,22 +118,20 @@ void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byt
     return;
   }
   Seal(job, route, body, &header);
-  const std::span<const std::byte> head = BytesOf(header);
   if (!route.link->waiting.empty() ||
-      SendTo(route.link, head, body, now_ns) == ErrorCode::kWouldBlock) {
-    Link::Waiting waiting;
-    waiting.bytes.assign(head.begin(), head.end());
-    waiting.bytes.insert(waiting.bytes.end(), body.begin(), body.end());
-    route.link->waiting.push_back(std::move(waiting));
+      SendTo(route.link, header, body, now_ns) == ErrorCode::kWouldBlock) {
+    route.link->waiting.push_back({header, {body.begin(), body.end()}});
   }
 }
 
 void Outbound::Flush(uint64_t now_ns) {
   for (const auto& [incarnation, link] : directory_.links()) {
     while (!link->waiting.empty() &&
-           SendTo(link.get(), link->waiting.front().bytes, {}, now_ns) != ErrorCode::kWouldBlock) {
+           SendTo(link.get(), link->waiting.front().header, link->waiting.front().body, now_ns) !=
+               ErrorCode::kWouldBlock) {
       link->waiting.pop_front();
     }
+    (void)SendFrame(link.get(), {}, now_ns);  // without a slot it waits for the next turn
   }
 }
 
@@ -76,9 +143,16 @@ void Outbound::OnComplete(Link* link, ErrorCode code) {
   }
 }
 
+bool Outbound::any_broken() const {
+  return std::any_of(directory_.links().begin(), directory_.links().end(), [](const auto& entry) {
+    return entry.second->broken && entry.second->failure == ErrorCode::kOk;
+  });
+}
+
 bool Outbound::busy() const {
   return std::any_of(directory_.links().begin(), directory_.links().end(), [](const auto& entry) {
-    return entry.second->outstanding != 0 || !entry.second->waiting.empty();
+    const Link& link = *entry.second;
+    return link.outstanding != 0 || !link.frame.empty() || !link.waiting.empty();
   });
 }
 

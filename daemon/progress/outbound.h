@@ -1,5 +1,9 @@
 // Sends packets to other daemons.
 //
+// What one turn has for a node goes out together, as one frame (wire.h), at the turn's end: a
+// system call costs more than a small packet. A packet with a long body takes what was gathered
+// along and goes at once.
+//
 // Calling thread: the progress thread. Does not block; allocates only for packets that must wait.
 #pragma once
 
@@ -19,9 +23,15 @@ class Outbound {
       : transport_(transport), directory_(directory) {}
 
   // Fills in the header's magic, keys and sizes, and sends to the node of header.destination. kOk:
-  // the transport has copied the packet. kWouldBlock: no slot, or the node is not known yet; try
-  // again. Everything else is final: the node is not reachable.
+  // the packet has been copied. kWouldBlock: no room, or the node is not known yet; try again.
+  // Everything else is final: the node is not reachable.
   ErrorCode Send(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
+
+  // The same with `data`, which may be none, behind the body. It is not copied: it stays where it
+  // is while the transport has a use for its region.
+  ErrorCode SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
+                     const transport::Attachment& data, uint64_t now_ns);
+  uint64_t max_attachment_bytes() const { return transport_.capabilities().max_attachment_bytes; }
 
   // A packet of the daemon's own from one rank to another: it waits for a slot if need be, and is
   // dropped if the node has failed.
@@ -35,21 +45,29 @@ class Outbound {
     PostBytes(job, header, BytesOf(body), now_ns);
   }
 
-  // Sends what waits.
+  // Sends what was gathered, and what waits.
   void Flush(uint64_t now_ns);
   // What the transport reports of a message.
   void OnComplete(Link* link, ErrorCode code);
+  // Whether a link is to be failed.
+  bool any_broken() const;
   // True until the transport has taken and completed everything.
   bool busy() const;
 
  private:
   void PostBytes(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
-  ErrorCode SendTo(Link* link, std::span<const std::byte> header, std::span<const std::byte> body,
+  ErrorCode SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> body,
                    uint64_t now_ns);
+  ErrorCode MakeRoom(Link* link, size_t bytes, uint64_t now_ns);
+  void EndFrame(Link* link, ErrorCode code);
+  ErrorCode SendFrame(Link* link, std::span<const std::byte> body, uint64_t now_ns);
 
   transport::Transport& transport_;
   Directory& directory_;
 };
+
+// The longest frame: as large as a packet with a full cell.
+inline constexpr size_t kFrameBytes = sizeof(PacketHeader) + shm::kCellBytes + kPacketAlignment;
 
 // A transport operation's context is the address of what it is for; bit 0 tells which.
 inline constexpr uint64_t kReadContext = 1;

@@ -70,14 +70,17 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   for (const auto& rank : directory_.served()) {
     done += Serve(*rank);
   }
+  outbound_.Flush(now_ns);
   FailBrokenLinks();
   if (now_ns >= next_check_ns_) {
     CheckDeadlines();
   }
+  outbound_.Flush(now_ns);  // what these two had to say
   return done;
 }
 
 uint32_t ProgressCore::Serve(ServedRank& rank) {
+  ReportLanded(rank);
   if (rank.ended) {
     return 0;
   }
@@ -105,6 +108,7 @@ uint32_t ProgressCore::Serve(ServedRank& rank) {
             "it asks for more than it has requests, and does not read the answers");
     return done + 1;
   }
+  ReportLanded(rank);
   if (outcome.made_room) {
     rank.delivery.wake().Publish();
     if (rank.delivery.wake().MustAttend()) {
@@ -115,6 +119,13 @@ uint32_t ProgressCore::Serve(ServedRank& rank) {
     rank.attention->Raise();
   }
   return done;
+}
+
+void ProgressCore::ReportLanded(ServedRank& rank) {
+  rank.delivery.ReportLanded([&](const Delivery::Landed& landed) {
+    const WireResult done{landed.send_request, landed.send_generation, 0, 0};
+    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), landed.source, done, now_ns_);
+  });
 }
 
 // The bit of a rank of the node asks for the worker; the daemon's own bit only woke us.
@@ -136,9 +147,7 @@ uint32_t ProgressCore::TakeActivity(ServedRank& rank) {
 }
 
 void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::byte> message) {
-  if (const auto trouble = arrivals_.OnPacket(message, now_ns_)) {
-    OnTrouble(*trouble);
-  }
+  arrivals_.OnFrame(message, now_ns_, [this](const Arrivals::Trouble& t) { OnTrouble(t); });
 }
 
 void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
@@ -174,7 +183,8 @@ bool ProgressCore::PrepareToSleep() {
       return false;
     }
   }
-  return !transport_->capabilities().wait_fd || transport_->PrepareToSleep();
+  return !outbound_.any_broken() &&
+         (!transport_->capabilities().wait_fd || transport_->PrepareToSleep());
 }
 
 void ProgressCore::Wake() {

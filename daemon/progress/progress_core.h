@@ -91,6 +91,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void OnCopied(const CopyTask& task) override;
 
   uint32_t Serve(ServedRank& rank);
+  void ReportLanded(ServedRank& rank);
   uint32_t TakeActivity(ServedRank& rank);
   void Execute(ServedRank& accuser, const RankCommands::Verdict& verdict);
   void OnTrouble(const Arrivals::Trouble& trouble);

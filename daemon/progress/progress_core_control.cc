@@ -248,6 +248,7 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
     return;
   }
   link.failure = error == ErrorCode::kOk ? ErrorCode::kNodeUnreachable : error;
+  link.frame.clear();
   link.waiting.clear();
   transport_->FailPeer(link.peer, link.failure);
   for (const auto& [id, job] : directory_.jobs()) {

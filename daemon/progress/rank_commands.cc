@@ -13,6 +13,11 @@ using shm::DescriptorKind;
 
 namespace {
 
+// Of one rank, without an answer: what one lane has cells for.
+constexpr uint64_t kMaxCarriedBytes = uint64_t{shm::kLaneCells} * shm::kCellBytes;
+// Longer data goes along only by itself: in a stream RMA, which spares copies, is faster.
+constexpr uint64_t kMaxStreamedBytes = 32 << 10;
+
 DescriptorKind KindOf(const Descriptor& command) {
   return static_cast<DescriptorKind>(command.kind);
 }
@@ -200,11 +205,27 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     // The message must still match in its turn: it goes on as an offer that nobody can fetch.
     header.flags = shm::kFlagSourcePrivate;
   }
-  const ErrorCode code = outbound_.Send(*rank.job, header, BytesOf(wire), now_ns);
+  if (MayCarry(rank, offer, command.size_bytes)) {
+    offer.carried_bytes = command.size_bytes;
+  }
+  const transport::Attachment data{
+      offer.carried_bytes == 0 ? nullptr : offer.region->region->mapping.base() + rts.where.address,
+      offer.carried_bytes,
+      offer.carried_bytes == 0 ? transport::RegionHandle{} : offer.region->registration.handle};
+  const ErrorCode code = outbound_.SendWith(*rank.job, header, BytesOf(wire), data, now_ns);
   if (code == ErrorCode::kOk) {
     feeds_.OnOffer(rank, rts.send_request, offer);
   }
   return code;
+}
+
+// Whether the data should go along with the offer: not if that is long, nor while a lot is on its
+// way, for the receiver may have no room for it.
+bool RankCommands::MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const {
+  return offer.state == Offer::State::kHeap && size_bytes <= shm::kRunBytes &&
+         size_bytes <= outbound_.max_attachment_bytes() &&
+         rank.carried_bytes + size_bytes <= kMaxCarriedBytes &&
+         (size_bytes <= kMaxStreamedBytes || offer.region->offered == 0);
 }
 
 ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {

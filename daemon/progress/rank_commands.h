@@ -47,6 +47,7 @@ class RankCommands {
   Step Forward(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendEager(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  bool MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const;
   ErrorCode SendCredit(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void RefuseRts(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
   bool NoticeRoom(ServedRank& rank);

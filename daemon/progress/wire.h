@@ -7,6 +7,7 @@
 // Bump kProtocolVersion with any change.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -127,18 +128,30 @@ struct Packet {
   std::span<const std::byte> body;
 };
 
-// Nothing when it is no packet of this version; keys and ranks are not looked at.
-inline std::optional<Packet> ParsePacket(std::span<const std::byte> bytes) {
+// A message of the transport is a frame: packets one behind the other, each filled up to a multiple
+// of this (the last one need not be).
+inline constexpr size_t kPacketAlignment = 8;
+
+constexpr size_t PaddingOf(size_t packet_bytes) {
+  return (kPacketAlignment - packet_bytes % kPacketAlignment) % kPacketAlignment;
+}
+
+// Takes the first packet off a frame. Nothing, and the frame stays as it is, when it does not begin
+// with a packet of this version; keys and ranks are not looked at.
+inline std::optional<Packet> TakePacket(std::span<const std::byte>* frame) {
   Packet packet;
-  if (bytes.size() < sizeof(packet.header)) {
+  if (frame->size() < sizeof(packet.header)) {
     return std::nullopt;
   }
-  std::memcpy(&packet.header, bytes.data(), sizeof(packet.header));
-  packet.body = bytes.subspan(sizeof(packet.header));
+  std::memcpy(&packet.header, frame->data(), sizeof(packet.header));
+  const std::span<const std::byte> rest = frame->subspan(sizeof(packet.header));
+  const size_t body_bytes = packet.header.body_bytes;
   if (packet.header.magic != kPacketMagic || packet.header.version != kPacketVersion ||
-      packet.header.body_bytes != packet.body.size()) {
+      body_bytes > rest.size()) {
     return std::nullopt;
   }
+  packet.body = rest.first(body_bytes);
+  *frame = rest.subspan(std::min(rest.size(), body_bytes + PaddingOf(body_bytes)));
   return packet;
 }
 

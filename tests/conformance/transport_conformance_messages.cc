@@ -107,9 +107,50 @@ TEST_P(TransportConformance, DeliversTheLargestMessageAndRefusesALargerOne) {
   EXPECT_EQ(a_->recorder.results.count(2), 0U);
 }
 
+TEST_P(TransportConformance, SendsAttachmentsFromWhereTheyAre) {
+  constexpr size_t kMemory = 256 * 1024;
+  Connect(Options(), kMemory);
+  const uint64_t longest = a_->transport->capabilities().max_attachment_bytes;
+  if (longest == 0) {
+    GTEST_SKIP() << GetParam().provider << " cannot gather";
+  }
+  std::ranges::copy(Pattern(kMemory, 3), a_->memory.begin());
+  const std::vector<std::byte> header = Pattern(100, 1);
+  std::vector<std::vector<std::byte>> sent;
+  for (const uint64_t bytes : {uint64_t{1}, uint64_t{9000}, longest}) {
+    const Attachment attachment{a_->memory.data() + 777, bytes, a_->region.handle};
+    ASSERT_EQ(a_->transport->SendMessageFrom(b_of_a_, header, attachment, bytes, MonotonicNs()),
+              ErrorCode::kOk);
+    std::vector<std::byte>& whole = sent.emplace_back(header);
+    whole.insert(whole.end(), a_->memory.data() + 777, a_->memory.data() + 777 + bytes);
+  }
+  PollUntil([&] { return b_->recorder.messages.size() == 3 && a_->recorder.results.size() == 3; });
+  EXPECT_EQ(b_->recorder.messages, sent);
+  EXPECT_EQ(a_->recorder.ResultOf(longest), ErrorCode::kOk);
+  EXPECT_TRUE(a_->transport->DeregisterMemory(a_->region.handle).ok());
+}
+
+TEST_P(TransportConformance, RefusesWrongAttachments) {
+  Connect(Options());
+  const std::vector<std::byte> header(8);
+  const uint64_t longest = a_->transport->capabilities().max_attachment_bytes;
+  const auto code_of = [&](const Attachment& attachment) {
+    return a_->transport->SendMessageFrom(b_of_a_, header, attachment, 1, MonotonicNs());
+  };
+  std::byte* const base = a_->memory.data();
+  EXPECT_EQ(code_of({base, longest + 1, a_->region.handle}), ErrorCode::kInvalidArgument);
+  if (longest != 0) {
+    EXPECT_EQ(code_of({base + 1, a_->memory.size(), a_->region.handle}), ErrorCode::kInvalidBuffer);
+    EXPECT_EQ(code_of({base, 8, RegionHandle{12345}}), ErrorCode::kInvalidBuffer);
+  }
+  a_->Poll();
+  EXPECT_TRUE(a_->recorder.results.empty());
+}
+
 TEST_P(TransportConformance, DropsAMessageThatDoesNotFit) {
   TransportOptions small = Options();
   small.receive_buffer_bytes = 512;
+  small.attachment_bytes = 0;
   a_ = MakeNode(Options());
   b_ = MakeNode(small);
   b_of_a_ = *a_->transport->AddPeer(b_->transport->Address());

@@ -51,6 +51,10 @@ class FakeTransport final : public transport::Transport {
                         uint64_t, uint64_t) override {
     return ErrorCode::kWouldBlock;
   }
+  ErrorCode SendMessageFrom(transport::PeerId, std::span<const std::byte>,
+                            const transport::Attachment&, uint64_t, uint64_t) override {
+    return ErrorCode::kWouldBlock;
+  }
   ErrorCode Write(const transport::RmaRequest&, transport::Placement, uint64_t) override {
     return ErrorCode::kWouldBlock;
   }

@@ -61,6 +61,11 @@ class GateTransport final : public transport::Transport {
                         uint64_t now_ns) override {
     return real_->SendMessage(peer, header, payload, context, now_ns);
   }
+  ErrorCode SendMessageFrom(transport::PeerId peer, std::span<const std::byte> header,
+                            const transport::Attachment& attachment, uint64_t context,
+                            uint64_t now_ns) override {
+    return real_->SendMessageFrom(peer, header, attachment, context, now_ns);
+  }
   ErrorCode Write(const transport::RmaRequest& request, transport::Placement placement,
                   uint64_t now_ns) override {
     return real_->Write(request, placement, now_ns);

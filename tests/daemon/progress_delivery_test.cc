@@ -32,6 +32,22 @@ class DeliveryTest : public testing::Test {
     descriptor.size_bytes = size_bytes;
     return delivery_.Deliver(descriptor, std::vector<std::byte>(size_bytes, std::byte(tag)));
   }
+  // An offer by request `request` that carries its data.
+  Delivery::Result Offer(uint32_t request, uint64_t size_bytes) {
+    shm::Descriptor descriptor{};
+    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
+    descriptor.source = 3;
+    descriptor.tag = static_cast<int32_t>(request);
+    descriptor.size_bytes = size_bytes;
+    const shm::RemoteRts rts{request, 1, 4711, {0, 0, 0}};
+    std::memcpy(descriptor.payload, &rts, sizeof(rts));
+    return delivery_.Deliver(descriptor, std::vector<std::byte>(size_bytes, std::byte(request)));
+  }
+  std::vector<uint32_t> Landed() {
+    std::vector<uint32_t> requests;
+    delivery_.ReportLanded([&](const auto& landed) { requests.push_back(landed.send_request); });
+    return requests;
+  }
   // The rank drains a message; its cell stays taken unless it `receives`.
   shm::Descriptor Drain(bool receives) {
     const shm::Descriptor* next = rank_.Peek();
@@ -42,7 +58,7 @@ class DeliveryTest : public testing::Test {
     const shm::Descriptor copy = *next;
     rank_.Pop();
     if (receives && (copy.flags & shm::kFlagCell) != 0) {
-      rank_.ReleaseCell(copy.cell);
+      rank_.ReleaseCells(copy.cell, copy.size_bytes);
     }
     return copy;
   }
@@ -57,6 +73,54 @@ class DeliveryTest : public testing::Test {
   Delivery delivery_;
   shm::LaneConsumer rank_;
 };
+
+TEST_F(DeliveryTest, LandsTheDataOfAnOffer) {
+  EXPECT_EQ(Offer(5, 20'000), Delivery::Result::kTaken);
+  EXPECT_EQ(Offer(6, 8), Delivery::Result::kTaken);
+  EXPECT_EQ(Landed(), (std::vector<uint32_t>{5, 6}));
+  EXPECT_TRUE(Landed().empty());
+  const shm::Descriptor first = Drain(false);
+  EXPECT_EQ(first.kind, static_cast<uint8_t>(shm::DescriptorKind::kEager));
+  EXPECT_EQ(first.size_bytes, 20'000U);
+  ASSERT_TRUE(shm::LaneConsumer::IsRun(first.cell, first.size_bytes));
+  EXPECT_EQ(rank_.Cell(first.cell)[0], 5);
+  EXPECT_EQ(rank_.Cell(first.cell)[19'999], 5);
+  EXPECT_EQ(Drain(true).payload[7], 6);
+}
+
+TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
+  for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
+    ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
+  }
+  EXPECT_EQ(Landed().size(), shm::kLaneCells / shm::kRunCells);
+  EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
+  EXPECT_EQ(Send(7, 8), Delivery::Result::kTaken);  // behind it
+  EXPECT_TRUE(Landed().empty());
+  EXPECT_FALSE(delivery_.empty());
+  Drain(true);
+  delivery_.Flush();
+  EXPECT_EQ(Landed(), std::vector<uint32_t>{99});
+  EXPECT_TRUE(delivery_.empty());
+}
+
+// It stays with its sender, who will be asked for it.
+TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
+  for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
+    ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
+    Drain(false);
+  }
+  (void)Landed();
+  EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
+  EXPECT_TRUE(delivery_.empty());
+  EXPECT_TRUE(Landed().empty());
+  const shm::Descriptor offer = Drain(false);
+  EXPECT_EQ(offer.kind, static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts));
+  const Incoming* incoming = delivery_.Find(IncomingId{RtsOf(offer).key});
+  ASSERT_NE(incoming, nullptr);
+  EXPECT_EQ(incoming->kind, Incoming::Kind::kHeap);
+  EXPECT_EQ(incoming->send_request, 99U);
+  EXPECT_EQ(incoming->key, 4711U);
+}
 
 TEST_F(DeliveryTest, KeepsTheOrderWhenTheLaneIsFull) {
   for (uint32_t i = 0; i < shm::kLaneSlots + kMaxWaiting; ++i) {

@@ -145,6 +145,113 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
   }
 }
 
+// What waits in a rank's lane when the daemon looks goes out as one message of the transport.
+TEST_F(ProgressEagerTest, SendsWhatWaitsTogether) {
+  constexpr uint64_t kMessages = 20;
+  StartPlanes({1, 1}, FastOptions());
+  Attach(1);
+  rank(1).BuildEngine({&rank(1)});
+  amend_session_ = [](Session& session) {
+    shm::LaneProducer lane(&session.layout()->to_daemon);
+    lane.Open(0);
+    for (uint64_t word = 0; word < kMessages; ++word) {
+      shm::Descriptor command{};
+      command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
+      command.destination = 1;
+      command.tag = 3;
+      command.size_bytes = word % 8 + 1;  // so that most need padding
+      std::memcpy(command.payload, &word, sizeof(word));
+      ASSERT_TRUE(lane.TryPush(command));
+    }
+  };
+  Attach(0);
+  for (uint64_t word = 0; word < kMessages; ++word) {
+    uint64_t got = 0;
+    const uint32_t receive = rank(1).Receive(0, 3, Private(&got), sizeof(got));
+    EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+    EXPECT_EQ(rank(1).MessageBytes(receive), word % 8 + 1);
+    EXPECT_EQ(got, word);
+  }
+  EXPECT_EQ(plane(0).Nic().messages_sent + plane(1).Nic().messages_received, 2U);
+}
+
+TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirOffers) {
+  Start({1, 1});
+  for (const uint64_t size_bytes : {uint64_t{8193}, uint64_t{16384}, uint64_t{shm::kRunBytes}}) {
+    const std::vector<std::byte> sent = Pattern(size_bytes, 7);
+    std::memcpy(rank(0).heap() + 96, sent.data(), size_bytes);
+    std::vector<std::byte> got(size_bytes);
+    const uint32_t receive = rank(1).Receive(0, 5, Private(got.data()), got.size());
+    const uint32_t send = rank(0).SendFrom(1, 5, InHeap(96), size_bytes);
+    EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+    EXPECT_EQ(got, sent);
+    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
+  }
+  EXPECT_EQ(plane(1).Nic().reads, 0U);
+}
+
+// Beyond 32 KiB only the first of a stream takes its data along; the others are fetched.
+TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
+  constexpr uint64_t kMessages = 4;
+  constexpr uint64_t kOfferBytes = sizeof(PacketHeader) + sizeof(WireRts);
+  StartPlanes({1, 1}, FastOptions());
+  Attach(0);
+  rank(0).BuildEngine({&rank(0)});
+  std::vector<uint32_t> sends;
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    const std::vector<std::byte> data = Pattern(shm::kRunBytes, i);
+    std::memcpy(rank(0).heap() + i * shm::kRunBytes, data.data(), data.size());
+    sends.push_back(rank(0).SendFrom(1, 3, InHeap(i * shm::kRunBytes), shm::kRunBytes));
+  }
+  const uint64_t expected = shm::kRunBytes + kMessages * kOfferBytes;
+  ASSERT_TRUE(Eventually([&] { return plane(0).Nic().bytes_sent >= expected; }));
+  EXPECT_LT(plane(0).Nic().bytes_sent, 2 * uint64_t{shm::kRunBytes});
+  Attach(1);
+  rank(1).BuildEngine({&rank(1)});
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    std::vector<std::byte> got(shm::kRunBytes);
+    const uint32_t receive = rank(1).Receive(0, 3, Private(got.data()), got.size());
+    ASSERT_EQ(WaitTogether(1, receive), ErrorCode::kOk) << i;
+    EXPECT_EQ(got, Pattern(shm::kRunBytes, i)) << i;
+    EXPECT_EQ(WaitTogether(0, sends[i]), ErrorCode::kOk) << i;
+  }
+}
+
+// More than the receiver has room for: what finds none is fetched when its receive is posted.
+TEST_F(ProgressEagerTest, ManyUnexpectedMiddleSizedMessagesStayWithTheirSender) {
+  constexpr uint32_t kUnexpected = 40;
+  constexpr uint64_t kBytes = 30'000;
+  Start({1, 1});
+  const auto pump = [&](const std::function<bool()>& done) {
+    return Eventually([&] {
+      rank(0).Progress();
+      rank(1).Progress();
+      return done();
+    });
+  };
+  std::vector<uint32_t> sends;
+  for (uint32_t i = 0; i < kUnexpected; ++i) {
+    const std::vector<std::byte> data = Pattern(kBytes, i);
+    std::memcpy(rank(0).heap() + i * kBytes, data.data(), kBytes);
+    sends.push_back(rank(0).SendFrom(1, 1, InHeap(i * kBytes), kBytes));
+  }
+  ASSERT_TRUE(pump([&] { return rank(1).view().match()->unexpected_count == kUnexpected; }));
+  uint64_t awaited = 0;
+  const uint64_t word = 4711;
+  const uint32_t receive = rank(1).Receive(0, 2, Private(&awaited), sizeof(awaited));
+  rank(0).Send(1, 2, &word, sizeof(word));
+  EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kOk);
+  EXPECT_EQ(awaited, word);
+  for (uint32_t i = 0; i < kUnexpected; ++i) {
+    std::vector<std::byte> got(kBytes);
+    const uint32_t request = rank(1).Receive(0, 1, Private(got.data()), kBytes);
+    ASSERT_EQ(WaitTogether(1, request), ErrorCode::kOk) << i;
+    ASSERT_EQ(got, Pattern(kBytes, i)) << i;
+    EXPECT_EQ(WaitTogether(0, sends[i]), ErrorCode::kOk) << i;
+  }
+  EXPECT_GT(plane(1).Nic().reads, 0U);
+}
+
 TEST_F(ProgressEagerTest, KeepsMessagesForARankThatAttachesLater) {
   StartPlanes({1, 1}, FastOptions());
   Attach(0);
@@ -380,7 +487,7 @@ class ProgressForgeryTest : public PlaneTest {
 
   void Forge(const std::function<void(PacketHeader&)>& change) {
     transport::TransportOptions options;
-    options.provider = "tcp;ofi_rxm";
+    options.provider = "net";
     auto stranger = std::move(*transport::CreateOfiTransport(options));
     const auto peer = stranger->AddPeer(plane(0).FabricAddress());
     ASSERT_TRUE(peer.ok());

@@ -242,7 +242,7 @@ void TestRank::FinishLanded(shm::RequestLayout& slot) {
   const bool in_cell = (slot.descriptor_flags & shm::kFlagCell) != 0;
   std::memcpy(At(slot.buffer), in_cell ? lane.Cell(slot.cell) : slot.payload, size_bytes);
   if (in_cell) {
-    lane.ReleaseCell(slot.cell);
+    lane.ReleaseCells(slot.cell, slot.message_bytes);
   }
   shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kComplete));
 }
@@ -339,7 +339,7 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       local_index_.push_back(i);
     }
     transport::TransportOptions transport;
-    transport.provider = "tcp;ofi_rxm";
+    transport.provider = "net";
     transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
     auto created = transport::CreateOfiTransport(transport);
     ASSERT_TRUE(created.ok()) << created.status().ToString();

@@ -10,7 +10,7 @@ namespace {
 // What other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 1);
+  EXPECT_EQ(kPacketVersion, 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -44,30 +44,49 @@ std::vector<std::byte> MakePacket(uint32_t body_bytes) {
   return packet;
 }
 
+std::optional<Packet> Parse(std::span<const std::byte> bytes) { return TakePacket(&bytes); }
+
 TEST(WireTest, ParsesAPacket) {
   const std::vector<std::byte> bytes = MakePacket(8);
-  const auto packet = ParsePacket(bytes);
+  const auto packet = Parse(bytes);
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->body.size(), 8U);
   EXPECT_TRUE(BodyOf<WireBlockDone>(packet->body));
   EXPECT_FALSE(BodyOf<WireResult>(packet->body));
-  EXPECT_TRUE(ParsePacket(MakePacket(0)));
+  EXPECT_TRUE(Parse(MakePacket(0)));
 }
 
 TEST(WireTest, RejectsWhatIsNoPacket) {
   const std::vector<std::byte> good = MakePacket(8);
-  EXPECT_FALSE(ParsePacket({}));
-  EXPECT_FALSE(ParsePacket(std::span(good).first(63)));
-  EXPECT_FALSE(ParsePacket(std::span(good).first(70)));  // cut off
+  EXPECT_FALSE(Parse({}));
+  EXPECT_FALSE(Parse(std::span(good).first(63)));
+  EXPECT_FALSE(Parse(std::span(good).first(70)));  // cut off
   std::vector<std::byte> bad = good;
   bad[0] ^= std::byte{1};  // magic
-  EXPECT_FALSE(ParsePacket(bad));
+  EXPECT_FALSE(Parse(bad));
   bad = good;
-  bad[4] = std::byte{2};  // version
-  EXPECT_FALSE(ParsePacket(bad));
-  bad = good;
-  bad.push_back(std::byte{0});  // longer than it says
-  EXPECT_FALSE(ParsePacket(bad));
+  bad[4] ^= std::byte{1};  // version
+  EXPECT_FALSE(Parse(bad));
+}
+
+TEST(WireTest, TakesTheLastOfSeveralPacketsWithoutPadding) {
+  std::vector<std::byte> frame = MakePacket(5);
+  frame.resize(frame.size() + PaddingOf(5));
+  const std::vector<std::byte> second = MakePacket(3);
+  frame.insert(frame.end(), second.begin(), second.end());
+  std::span<const std::byte> rest = frame;
+  EXPECT_EQ(TakePacket(&rest)->body.size(), 5U);
+  EXPECT_EQ(TakePacket(&rest)->body.size(), 3U);
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST(WireTest, LeavesWhatIsNoPacketInTheFrame) {
+  std::vector<std::byte> frame = MakePacket(8);
+  frame.resize(frame.size() + 9);
+  std::span<const std::byte> rest = frame;
+  EXPECT_TRUE(TakePacket(&rest));
+  EXPECT_FALSE(TakePacket(&rest));
+  EXPECT_EQ(rest.size(), 9U);
 }
 
 }  // namespace

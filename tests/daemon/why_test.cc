@@ -176,10 +176,10 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
 
   request.state = static_cast<uint32_t>(RequestState::kQueued);
   request.kind = static_cast<uint32_t>(shm::RequestKind::kSend);
-  rank0_->session()->peers[1].sent = 40;
+  rank0_->session()->peers[1].sent = 72;
   rank0_->session()->peers[1].credited = 8;
   EXPECT_EQ(Step(),
-            "queued: no credit: rank 1 has not drained the last 32 messages sent to it; "
+            "queued: no credit: rank 1 has not drained the last 64 messages sent to it; "
             "ferryd has waited for the network for 5.0 s");
 }
 

@@ -216,7 +216,7 @@ TEST_F(WhyTest, MissingCreditNamesTheRankOfTheOtherNode) {
   const json daemon = Ask(1, {"status"});
   Stop(daemon["pid"].get<pid_t>());
   kill(sender, SIGUSR1);
-  const json why = Why(0, 0, "queued: no credit: rank 1 has not drained the last 32 messages");
+  const json why = Why(0, 0, "queued: no credit: rank 1 has not drained the last 64 messages");
   EXPECT_EQ(why["reasons"][0]["peer_state"], "elsewhere");
   EXPECT_THAT(why["verdict"].get<std::string>(),
               AllOf(HasSubstr("rank 0 waits for rank 1, which is on node 1 (127.0.0.1:"),

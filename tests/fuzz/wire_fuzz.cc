@@ -28,12 +28,13 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
                                   sizeof(daemon::WireResult),
                                   sizeof(daemon::WirePull),
                                   sizeof(daemon::WireBlock),
-                                  8192};
-  std::vector<std::byte> body(kBodies[input.Below(8)]);
+                                  8192,
+                                  sizeof(daemon::WireRts) + 9000};
+  std::vector<std::byte> body(kBodies[input.Below(9)]);
   const auto bytes = input.TakeBytes(std::min<size_t>(body.size(), 48));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(body.data()));
   header.body_bytes = static_cast<uint32_t>(body.size());
-  header.size_bytes = body.size();
+  header.size_bytes = body.size() > 9000 ? 9000 : body.size();  // with an offer, its data alone
   input.Spoil(&header);
   std::vector<std::byte> packet(sizeof(header) + body.size());
   std::memcpy(packet.data(), &header, sizeof(header));

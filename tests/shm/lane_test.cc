@@ -246,6 +246,35 @@ TEST(LaneTest, CellsAreGivenOutOnceUntilGivenBack) {
   EXPECT_EQ(producer.TryTakeCell(), kNoCell);
 }
 
+TEST(LaneTest, RunsOfCellsAreNeighboursAndGoBackTogether) {
+  Shared<LaneLayout> lane;
+  LaneProducer producer(lane.get());
+  LaneConsumer consumer(lane.get());
+  EXPECT_EQ(producer.TryTakeCells(kRunCells), 0U);
+  EXPECT_EQ(producer.TryTakeCell(), kRunCells);
+  EXPECT_EQ(producer.TryTakeCells(3), kRunCells + 1);
+  while (producer.TryTakeCell() != kNoCell) {
+  }
+  consumer.ReleaseCell(20);
+  consumer.ReleaseCell(22);
+  EXPECT_EQ(producer.TryTakeCells(2), kNoCell);
+  consumer.ReleaseCells(0, kRunBytes);
+  EXPECT_EQ(producer.TryTakeCells(kRunCells + 1), kNoCell);
+  EXPECT_EQ(producer.TryTakeCells(kRunCells), 0U);
+  EXPECT_EQ(producer.TryTakeCells(1), 20U);
+}
+
+TEST(LaneTest, ARunMustLieWithinTheLane) {
+  EXPECT_EQ(CellsFor(0), 1U);
+  EXPECT_EQ(CellsFor(kCellBytes), 1U);
+  EXPECT_EQ(CellsFor(kCellBytes + 1), 2U);
+  EXPECT_TRUE(LaneConsumer::IsRun(kLaneCells - 1, kCellBytes));
+  EXPECT_FALSE(LaneConsumer::IsRun(kLaneCells - 1, kCellBytes + 1));
+  EXPECT_TRUE(LaneConsumer::IsRun(kLaneCells - kRunCells, kRunBytes));
+  EXPECT_FALSE(LaneConsumer::IsRun(0, kRunBytes + 1));
+  EXPECT_FALSE(LaneConsumer::IsRun(kLaneCells, 1));
+}
+
 TEST(LaneTest, ReleaseOfACellThatDoesNotExistIsIgnored) {
   Shared<LaneLayout> lane;
   LaneProducer producer(lane.get());
@@ -257,6 +286,7 @@ TEST(LaneTest, ReleaseOfACellThatDoesNotExistIsIgnored) {
   consumer.ReleaseCell(kLaneCells);
   consumer.ReleaseCell(0xFFFF);
   consumer.ReleaseCell(kNoCell);
+  consumer.ReleaseCells(kLaneCells, ~uint64_t{0});
   EXPECT_EQ(std::memcmp(&before, lane.get(), offsetof(LaneLayout, cells)), 0);
 }
 

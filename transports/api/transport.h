@@ -49,6 +49,8 @@ struct TransportOptions {
   uint32_t receive_buffers = 64;
   // Largest message, header and payload together.
   uint32_t receive_buffer_bytes = 16 * 1024 + 64;
+  // What SendMessageFrom may add to such a message.
+  uint32_t attachment_bytes = 64 * 1024;
 
   // Reads and writes travel in pieces of at most this size (or the provider's limit, if smaller).
   uint64_t fragment_bytes = 4ULL << 20;
@@ -62,6 +64,7 @@ struct Capabilities {
   bool progress_needs_poll = false;  // data moves only while somebody calls Poll
   bool receive_names_peer = false;   // OnReceive knows the sender, if AddPeer has named it
   uint64_t max_message_bytes = 0;
+  uint64_t max_attachment_bytes = 0;  // 0: no SendMessageFrom
 };
 
 // For `ferryctl nics`.
@@ -97,6 +100,13 @@ struct RmaRequest {
   uint64_t key = 0;             // the peer's key
   uint64_t bytes = 0;           // 1 or more
   uint64_t context = 0;         // handed back by OnComplete
+};
+
+// Bytes that a message takes along from where they are. They must lie within the region.
+struct Attachment {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+  RegionHandle region{};
 };
 
 // What the completion of a Write means.
@@ -180,6 +190,14 @@ class Transport {
   virtual ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
                                 std::span<const std::byte> payload, uint64_t context,
                                 uint64_t now_ns) = 0;
+
+  // Sends header and attachment as one message; the header may be reused once the call has
+  // returned, the attachment belongs to the transport until OnComplete (as the local memory of a
+  // Write). Errors: those of SendMessage (kInvalidArgument also for an attachment longer than
+  // max_attachment_bytes), kInvalidBuffer (not within the region).
+  virtual ErrorCode SendMessageFrom(PeerId peer, std::span<const std::byte> header,
+                                    const Attachment& attachment, uint64_t context,
+                                    uint64_t now_ns) = 0;
 
   // Puts to, or gets from, the peer's registered memory; long ones travel in fragments. `local`
   // belongs to the transport until OnComplete. No order holds among reads and writes, nor between

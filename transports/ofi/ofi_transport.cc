@@ -51,6 +51,9 @@ class OfiTransport final : public Transport {
   ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
                         std::span<const std::byte> payload, uint64_t context,
                         uint64_t now_ns) override;
+  ErrorCode SendMessageFrom(PeerId peer, std::span<const std::byte> header,
+                            const Attachment& attachment, uint64_t context,
+                            uint64_t now_ns) override;
   ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) override {
     return StartRma(Operation::Kind::kWrite, request, placement, now_ns);
   }
@@ -64,11 +67,15 @@ class OfiTransport final : public Transport {
   uint64_t NextPollNs(uint64_t now_ns) const override;
 
  private:
+  ErrorCode StartMessage(PeerId peer, std::span<const std::byte> header,
+                         std::span<const std::byte> payload, const Attachment* attachment,
+                         uint64_t context, uint64_t now_ns);
   ErrorCode StartRma(Operation::Kind kind, const RmaRequest& request, Placement placement,
                      uint64_t now_ns);
   Peer* Usable(PeerId id, ErrorCode* code);
   ErrorCode Start(Operation* op);
   ssize_t PostFragment(Operation* op);
+  ssize_t PostMessage(Operation* op);
   ssize_t Post(Operation* op);
   ErrorCode PostOrQueue(Operation* op);
   void ForgetIfIdle(Peer* peer);
@@ -131,13 +138,15 @@ OfiTransport::OfiTransport(const TransportOptions& options, std::unique_ptr<Endp
                              endpoint_->info->domain_attr->data_progress != FI_PROGRESS_AUTO,
       .receive_names_peer = (endpoint_->info->caps & FI_SOURCE) != 0,
       .max_message_bytes = options.receive_buffer_bytes,
+      .max_attachment_bytes =
+          endpoint_->info->tx_attr->iov_limit >= 2 ? options.attachment_bytes : 0,
   };
   // The arena: a cell for each operation, then one for each receive.
   std::byte* cell = arena_->base() + OperationSlots(options) * cell_bytes_;
   for (ReceiveBuffer& buffer : receives_) {
     buffer.is_receive = true;
     buffer.data = cell;
-    cell += cell_bytes_;
+    cell += ReceiveBytes(options);
   }
   deferred_receives_.reserve(receives_.size());
 }
@@ -244,10 +253,33 @@ Peer* OfiTransport::Usable(PeerId id, ErrorCode* code) {
 ErrorCode OfiTransport::SendMessage(PeerId id, std::span<const std::byte> header,
                                     std::span<const std::byte> payload, uint64_t context,
                                     uint64_t now_ns) {
+  return StartMessage(id, header, payload, nullptr, context, now_ns);
+}
+
+ErrorCode OfiTransport::SendMessageFrom(PeerId id, std::span<const std::byte> header,
+                                        const Attachment& attachment, uint64_t context,
+                                        uint64_t now_ns) {
+  if (attachment.bytes > capabilities_.max_attachment_bytes) {
+    return ErrorCode::kInvalidArgument;
+  }
+  return StartMessage(id, header, {}, &attachment, context, now_ns);
+}
+
+ErrorCode OfiTransport::StartMessage(PeerId id, std::span<const std::byte> header,
+                                     std::span<const std::byte> payload,
+                                     const Attachment* attachment, uint64_t context,
+                                     uint64_t now_ns) {
   operations_.OnCall(now_ns);
   const uint64_t limit = options_.receive_buffer_bytes;
   if (header.size() > limit || payload.size() > limit - header.size()) {
     return ErrorCode::kInvalidArgument;
+  }
+  Region* region = nullptr;
+  if (attachment != nullptr) {
+    region = regions_.Find(attachment->region);
+    if (region == nullptr || !region->Contains(attachment->data, attachment->bytes)) {
+      return ErrorCode::kInvalidBuffer;
+    }
   }
   ErrorCode code = ErrorCode::kOk;
   Peer* peer = Usable(id, &code);
@@ -255,14 +287,20 @@ ErrorCode OfiTransport::SendMessage(PeerId id, std::span<const std::byte> header
     return code;
   }
   Operation* op = nullptr;
-  code = operations_.Accept(peer, /*region=*/nullptr, context, now_ns, &op);
+  code = operations_.Accept(peer, region, context, now_ns, &op);
   if (code != ErrorCode::kOk) {
     return code;
   }
   op->kind = Operation::Kind::kMessage;
   op->local = arena_->base() + operations_.IndexOf(op) * cell_bytes_;
   op->descriptor = arena_->descriptor();
-  op->bytes = op->remaining = header.size() + payload.size();
+  op->attachment = nullptr;
+  op->attachment_bytes = 0;
+  if (attachment != nullptr) {
+    op->attachment = static_cast<const std::byte*>(attachment->data);
+    op->attachment_bytes = attachment->bytes;
+  }
+  op->bytes = op->remaining = header.size() + payload.size() + op->attachment_bytes;
   std::ranges::copy(header, op->local);
   std::ranges::copy(payload, op->local + header.size());
   return Start(op);
@@ -311,11 +349,11 @@ ErrorCode OfiTransport::Start(Operation* op) {
 // Calls the provider for the current fragment. Returns 0, -FI_EAGAIN or another negative error.
 ssize_t OfiTransport::PostFragment(Operation* op) {
   queue_empty_ = false;
+  if (op->kind == Operation::Kind::kMessage) {
+    return PostMessage(op);
+  }
   const fi_addr_t to = op->peer->address;
   PostContext* context = op;
-  if (op->kind == Operation::Kind::kMessage) {
-    return fi_send(ep_, op->local, op->remaining, op->descriptor, to, context);
-  }
   const uint64_t length = std::min(op->remaining, fragment_bytes_);
   const iovec local{op->local, length};
   const fi_rma_iov remote{op->remote_address, length, op->key};
@@ -325,6 +363,19 @@ ssize_t OfiTransport::PostFragment(Operation* op) {
   }
   const uint64_t placed = op->placement == Placement::kRemote ? FI_DELIVERY_COMPLETE : 0;
   return fi_writemsg(ep_, &message, FI_COMPLETION | placed);
+}
+
+ssize_t OfiTransport::PostMessage(Operation* op) {
+  const fi_addr_t to = op->peer->address;
+  PostContext* context = op;
+  const uint64_t copied = op->bytes - op->attachment_bytes;
+  if (op->attachment == nullptr) {
+    return fi_send(ep_, op->local, copied, op->descriptor, to, context);
+  }
+  const iovec parts[] = {{op->local, copied},
+                         {const_cast<std::byte*>(op->attachment), op->attachment_bytes}};
+  void* descriptors[] = {op->descriptor, op->region->descriptor};
+  return fi_sendv(ep_, parts, descriptors, 2, to, context);
 }
 
 // PostFragment, with its bookkeeping.
@@ -436,8 +487,9 @@ int OfiTransport::OnOperation(Operation* op, ErrorCode code, CompletionSink& sin
     return 0;
   }
   if (code == ErrorCode::kOk) {
-    const uint64_t length =
-        op->region == nullptr ? op->remaining : std::min(op->remaining, fragment_bytes_);
+    const uint64_t length = op->kind == Operation::Kind::kMessage
+                                ? op->remaining
+                                : std::min(op->remaining, fragment_bytes_);
     op->remaining -= length;
     if (op->remaining > 0) {
       op->local += length;
@@ -510,8 +562,8 @@ void OfiTransport::CountSuccess(const Operation& op) {
 ssize_t OfiTransport::PostReceive(ReceiveBuffer* buffer) {
   queue_empty_ = false;
   PostContext* context = buffer;
-  return fi_recv(ep_, buffer->data, options_.receive_buffer_bytes, arena_->descriptor(),
-                 FI_ADDR_UNSPEC, context);
+  return fi_recv(ep_, buffer->data, ReceiveBytes(options_), arena_->descriptor(), FI_ADDR_UNSPEC,
+                 context);
 }
 
 void OfiTransport::PostReceiveOrDefer(ReceiveBuffer* buffer) {
@@ -562,7 +614,9 @@ StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& 
     return endpoint.status();
   }
   FERRY_RETURN_IF_ERROR(CheckLimits(options, *(*endpoint)->info));
-  StatusOr<std::unique_ptr<Arena>> arena = Arena::Create(**endpoint, slots * CellBytes(options));
+  StatusOr<std::unique_ptr<Arena>> arena =
+      Arena::Create(**endpoint, OperationSlots(options) * CellBytes(options) +
+                                    options.receive_buffers * ReceiveBytes(options));
   if (!arena.ok()) {
     return arena.status();
   }

@@ -48,7 +48,9 @@ struct Operation : PostContext {
 
   std::byte* local = nullptr;  // of the current fragment, or the cell of a message
   void* descriptor = nullptr;
-  Region* region = nullptr;  // null for a message
+  Region* region = nullptr;  // null for a message without attachment
+  const std::byte* attachment = nullptr;
+  uint64_t attachment_bytes = 0;
   uint64_t remote_address = 0;
   uint64_t key = 0;
   uint64_t bytes = 0;      // in all

@@ -45,9 +45,10 @@ Status CheckLimits(const TransportOptions& options, const fi_info& info) {
                              "; provider " + info.fabric_attr->prov_name + " takes " +
                              std::to_string(most) + " at most");
   }
-  if (options.receive_buffer_bytes > info.ep_attr->max_msg_size) {
+  if (ReceiveBytes(options) > info.ep_attr->max_msg_size) {
     return InvalidOption(ErrorCode::kLimitExceeded,
-                         "receive_buffer_bytes exceeds the provider's largest message of " +
+                         "receive_buffer_bytes and attachment_bytes exceed the provider's largest "
+                         "message of " +
                              std::to_string(info.ep_attr->max_msg_size) + " bytes");
   }
   return Status();
@@ -64,6 +65,10 @@ uint32_t PerPeerLimit(const TransportOptions& options) {
 
 size_t CellBytes(const TransportOptions& options) {
   return (options.receive_buffer_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+size_t ReceiveBytes(const TransportOptions& options) {
+  return (CellBytes(options) + options.attachment_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
 }  // namespace ferry::transport

@@ -21,5 +21,7 @@ uint32_t OperationSlots(const TransportOptions& options);
 uint32_t PerPeerLimit(const TransportOptions& options);
 // Of the copy of a message, sent or received.
 size_t CellBytes(const TransportOptions& options);
+// A buffer for a message that arrives: it may have an attachment.
+size_t ReceiveBytes(const TransportOptions& options);
 
 }  // namespace ferry::transport
