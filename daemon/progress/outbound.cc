@@ -38,7 +38,11 @@ ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std:
                              const transport::Attachment& data, uint64_t now_ns) {
   Link* const link = job.RouteTo(header.destination).link;
   if (data.bytes == 0 || link == nullptr || link->failure != ErrorCode::kOk) {
-    return Send(job, header, body, now_ns);
+    const ErrorCode code = Send(job, header, body, now_ns);
+    if (code == ErrorCode::kOk) {  // at once: the transfer may begin while we look for more
+      (void)SendFrame(link, {}, now_ns);
+    }
+    return code;
   }
   Seal(job, job.RouteTo(header.destination), body, &header);
   header.body_bytes += static_cast<uint32_t>(data.bytes);
