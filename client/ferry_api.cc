@@ -75,6 +75,10 @@ int ReportFailure(ErrorCode error) {
       return Fail(error, "the other rank has left the job");
     case ErrorCode::kNodeUnreachable:
       return Fail(error, "the ferryd of the other rank's node died or cannot be reached");
+    case ErrorCode::kLinkDown:
+      return Fail(error,
+                  "the link to the other rank's node was cut: messages to and from it may be lost; "
+                  "new ones will pass once it is back");
     case ErrorCode::kPermissionDenied:
       return Fail(error, "the system refused a copy between the two processes");
     default:

@@ -70,6 +70,8 @@ const char* ErrorCodeText(ErrorCode code) {
       return "the job was aborted";
     case ErrorCode::kWorkerDied:
       return "the job's worker process died";
+    case ErrorCode::kLinkDown:
+      return "the link to the other node was cut";
   }
   return "unknown error code";
 }

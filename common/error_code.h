@@ -39,6 +39,7 @@ enum class ErrorCode : int32_t {
   kConfiguration = 29,  // an option is unknown or malformed
   kAborted = 30,        // the job was aborted
   kWorkerDied = 31,     // the job's worker process is gone, or was given up
+  kLinkDown = 32,       // the link to the other node was cut; new traffic may pass once it is back
 };
 
 // A short English phrase without a full stop. Never null; unknown numbers say so.

@@ -145,12 +145,15 @@ constexpr Option kTable[] = {
 
     Number(Group::kFailures, "heartbeat_interval_ms", &Options::heartbeat_interval_ms,
            "milliseconds", 10, kHourMs, "How often daemons greet each other."),
-    Number(Group::kFailures, "peer_timeout_ms", &Options::peer_timeout_ms, "milliseconds", 50,
-           kHourMs,
-           "A daemon silent for this long is taken for dead and its operations fail. At least "
-           "twice heartbeat_interval_ms."),
+    Number(
+        Group::kFailures, "peer_timeout_ms", &Options::peer_timeout_ms, "milliseconds", 50, kHourMs,
+        "A daemon silent for this long counts as cut off and the operations with its ranks fail; "
+        "messages flow again once it is back. A dead one is noticed at once. At least twice "
+        "heartbeat_interval_ms."),
     Number(Group::kFailures, "operation_timeout_ms", &Options::operation_timeout_ms, "milliseconds",
-           100, kHourMs, "A network operation not complete after this long fails."),
+           100, kHourMs,
+           "A network operation not complete after this long fails. Longer than peer_timeout_ms, "
+           "so that a link that is cut for less costs nothing but time."),
     Number(Group::kFailures, "attach_timeout_ms", &Options::attach_timeout_ms, "milliseconds", 100,
            kHourMs,
            "How long a rank waits for its daemon, and for the other ranks, when it joins a job."),

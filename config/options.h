@@ -72,8 +72,8 @@ struct Options {
 
   // Failures.
   uint64_t heartbeat_interval_ms = 250;
-  uint64_t peer_timeout_ms = 2000;
-  uint64_t operation_timeout_ms = 10000;
+  uint64_t peer_timeout_ms = 15000;
+  uint64_t operation_timeout_ms = 20000;
   uint64_t attach_timeout_ms = 5000;
   uint64_t drain_timeout_ms = 5000;
 

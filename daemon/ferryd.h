@@ -34,8 +34,8 @@ struct Variable {
 // or if that fails.
 void EnsureEnvironment(char** argv, std::span<const Variable> variables);
 
-// `ferryd [--config FILE] [--ready-fd N] [--remove-parent] [--help] [--version] [--OPTION VALUE]...`. Returns the
-// exit code: 0; 1 if it cannot start; 2 for a mistake in the options.
+// `ferryd [--config FILE] [--ready-fd N] [--remove-parent] [--help] [--version] [--OPTION
+// VALUE]...`. Returns the exit code: 0; 1 if it cannot start; 2 for a mistake in the options.
 int RunFerryd(int argc, char** argv, const MakeParts& make_parts);
 
 }  // namespace ferry::daemon

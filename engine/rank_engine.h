@@ -218,6 +218,8 @@ class RankEngine {
 
   // Deaths (rank_engine_deaths.cc).
   ErrorCode DeathOf(int32_t peer) const;
+  bool MustHearOfCut(int32_t peer);
+  void ForgetCredits(shm::PeerWords& peer);
   void ApplyDeaths(Effects& effects);
   void FailIfDead(uint32_t request);
   void AbandonTransfer(uint32_t request);

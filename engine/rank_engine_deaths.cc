@@ -1,4 +1,5 @@
-// RankEngine: what happens to a rank's requests when another rank is gone. See rank_engine.h.
+// RankEngine: what happens to a rank's requests when another rank is gone, or cut off for a while.
+// See rank_engine.h.
 #include <algorithm>
 #include <atomic>
 
@@ -13,16 +14,42 @@ using shm::RequestLayout;
 using shm::RequestState;
 
 // The error of a receive from, or a send to, `peer`. A receive from any source fails once any rank
-// has died (it could wait for ever), but not because others have left in good order.
+// has died (it could wait for ever), but not because others have left in good order, nor because
+// some are cut off: the others may still send.
 ErrorCode RankEngine::DeathOf(int32_t peer) const {
-  return IsRank(peer) ? deaths_[static_cast<uint32_t>(peer)] : any_died_;
+  if (!IsRank(peer)) {
+    return any_died_;
+  }
+  const auto rank = static_cast<uint32_t>(peer);
+  return deaths_[rank] == ErrorCode::kLinkDown
+             ? static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead))
+             : deaths_[rank];
+}
+
+// Whether the rank has to hear first that the link to `peer` was cut; says so once.
+bool RankEngine::MustHearOfCut(int32_t peer) {
+  if (!IsRank(peer) || shm::LoadRelaxed(view_.layout->peers[peer].cut) !=
+                           static_cast<uint32_t>(shm::CutState::kTell)) {
+    return false;
+  }
+  shm::PeerWords& words = view_.layout->peers[peer];
+  const bool back = shm::LoadAcquire(words.dead) == 0;
+  shm::StoreRelaxed(words.cut,
+                    static_cast<uint32_t>(back ? shm::CutState::kNone : shm::CutState::kTold));
+  return true;
 }
 
 void RankEngine::ApplyDeaths(Effects& effects) {
   // Stored first: a death that comes meanwhile bumps the epoch again.
-  shm::StoreRelaxed(deaths_seen_, shm::LoadAcquire(wake_.layout()->death_epoch));
+  const uint32_t epoch = shm::LoadAcquire(wake_.layout()->death_epoch);
+  shm::StoreRelaxed(deaths_seen_, epoch);
   for (uint32_t rank = 0; rank < view_.job_size; ++rank) {
-    const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
+    shm::PeerWords& words = view_.layout->peers[rank];
+    const auto death = static_cast<ErrorCode>(shm::LoadAcquire(words.dead));
+    if (death == ErrorCode::kOk &&
+        shm::LoadRelaxed(words.cut) == static_cast<uint32_t>(shm::CutState::kTold)) {
+      shm::StoreRelaxed(words.cut, static_cast<uint32_t>(shm::CutState::kNone));
+    }
     if (death == deaths_[rank]) {
       continue;
     }
@@ -30,7 +57,9 @@ void RankEngine::ApplyDeaths(Effects& effects) {
     const Peer& peer = peers_.by_rank[rank];
     DrainLane(peer.local ? peer.local_index : view_.inbox.local_size, shm::kLaneSlots, effects);
     deaths_[rank] = death;
-    if (death != ErrorCode::kNotFound) {
+    if (death == ErrorCode::kLinkDown) {
+      ForgetCredits(words);
+    } else if (death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
       any_died_ = death;
     }
   }
@@ -39,7 +68,22 @@ void RankEngine::ApplyDeaths(Effects& effects) {
   for (uint32_t request = 1; request < fresh; ++request) {
     FailIfDead(request);
   }
+  // Pairs with ProgressCore::HasSettled: nothing of before a cut is left here.
+  shm::StoreRelease(view_.layout->deaths_applied, epoch);
   effects.self = true;
+}
+
+// What was under way when the link was cut is lost, at both ends: they begin anew.
+void RankEngine::ForgetCredits(shm::PeerWords& peer) {
+  if (peer.drained - peer.returned >= kRemoteWindow / 2) {
+    journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
+  }
+  journal_.Set(&peer.returned, peer.drained);
+  journal_.Set(&peer.credited, peer.sent);
+  journal_.Commit();
+  if (shm::LoadRelaxed(peer.cut) == static_cast<uint32_t>(shm::CutState::kNone)) {
+    shm::StoreRelaxed(peer.cut, static_cast<uint32_t>(shm::CutState::kTell));
+  }
 }
 
 void RankEngine::FailIfDead(uint32_t request) {
@@ -54,6 +98,10 @@ void RankEngine::FailIfDead(uint32_t request) {
   const ErrorCode death = DeathOf(matched && receive ? slot.status_source : slot.peer);
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;
+  }
+  if (death == ErrorCode::kLinkDown) {
+    const int32_t peer = matched && receive ? slot.status_source : slot.peer;
+    shm::StoreRelaxed(view_.layout->peers[peer].cut, static_cast<uint32_t>(shm::CutState::kTold));
   }
   if (state == RequestState::kQueued) {
     Unqueue(request);

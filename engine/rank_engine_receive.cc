@@ -56,6 +56,11 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
 }
 
 bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
+  if (const int32_t source = view_.request(request)->peer;
+      IsRank(source) && shm::LoadRelaxed(view_.layout->peers[source].cut) ==
+                            static_cast<uint32_t>(shm::CutState::kTell)) [[unlikely]] {
+    return false;  // StartReceive says so
+  }
   if (match_.unexpected_count() != 0 && TakeUnexpected(request, effects)) {
     return true;
   }
@@ -127,6 +132,10 @@ bool RankEngine::MatchesDirect(const shm::Envelope& envelope) const {
 ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const shm::Envelope pattern{slot.context, slot.peer, slot.tag};
+  if (MustHearOfCut(slot.peer)) {  // what comes now may not be the next that was sent
+    Complete(slot, ErrorCode::kLinkDown);
+    return ErrorCode::kOk;
+  }
   if (TakeUnexpected(request, effects)) {
     return ErrorCode::kOk;
   }
@@ -160,6 +169,9 @@ ErrorCode RankEngine::Ailment() {
 }
 
 ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
+  if (MustHearOfCut(pattern.source)) {
+    return ErrorCode::kLinkDown;
+  }
   const uint32_t entry = match_.FindUnexpected(pattern);
   if (entry == 0) {
     if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {

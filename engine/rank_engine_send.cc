@@ -44,7 +44,9 @@ bool RankEngine::HasCredit(uint32_t destination) const {
 // Whether a new message may go at once: nothing to `destination` waits before it.
 bool RankEngine::CanLeave(uint32_t destination) {
   const shm::PeerWords& peer = view_.layout->peers[destination];
-  return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 && HasCredit(destination);
+  return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 &&
+         shm::LoadRelaxed(peer.cut) != static_cast<uint32_t>(shm::CutState::kTell) &&
+         HasCredit(destination);
 }
 
 // Adds a push into the lane to the daemon, which lies in the session, to the open transaction: the
@@ -159,7 +161,8 @@ bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& 
 void RankEngine::StartSend(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
-  if (const ErrorCode death = DeathOf(slot.peer); death != ErrorCode::kOk) {
+  const ErrorCode death = MustHearOfCut(slot.peer) ? ErrorCode::kLinkDown : DeathOf(slot.peer);
+  if (death != ErrorCode::kOk) {
     Complete(slot, death);
     return;
   }
@@ -332,7 +335,8 @@ void RankEngine::FlushQueues(Effects& effects) {
 
 void RankEngine::FlushQueue(uint32_t destination, Effects& effects) {
   shm::PeerWords& peer = view_.layout->peers[destination];
-  for (uint32_t n = 0; n < kDrainBudget && HasCredit(destination); ++n) {
+  for (uint32_t n = 0;
+       n < kDrainBudget && HasCredit(destination) && shm::LoadRelaxed(peer.dead) == 0; ++n) {
     const uint32_t request = shm::LoadRelaxed(peer.queue_first);
     if (request == 0) {
       return;

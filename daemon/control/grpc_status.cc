@@ -34,6 +34,7 @@ grpc::StatusCode NearestCode(ErrorCode code) {
     case ErrorCode::kPeerDied:
     case ErrorCode::kDaemonDied:
     case ErrorCode::kNodeUnreachable:
+    case ErrorCode::kLinkDown:
     case ErrorCode::kAborted:
     case ErrorCode::kWorkerDied:
       return grpc::StatusCode::ABORTED;

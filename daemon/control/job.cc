@@ -76,7 +76,7 @@ bool Job::AllEnded() const {
 
 bool Job::NewsDelivered() const {
   return std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
-    return node.state == NodeState::kUp &&
+    return (node.state == NodeState::kUp || node.state == NodeState::kCut) &&
            (node.in_flight || node.joined_pending || node.left_pending);
   });
 }

@@ -9,10 +9,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
+#include "daemon/control/node_links.h"
 #include "daemon/progress/data_plane.h"
 #include "daemon/session/session.h"
 #include "proto/control.pb.h"
@@ -59,13 +61,16 @@ struct Rank {
   std::unique_ptr<boost::asio::steady_timer> join_timer;
 };
 
-enum class NodeState { kSelf, kConnecting, kUp, kFailed };
+enum class NodeState { kSelf, kConnecting, kUp, kCut, kFailed };
 
 struct Node {
   NodeState state = NodeState::kConnecting;
   std::string address;
   uint64_t incarnation = 0;
-  Status trouble;  // the last thing that went wrong
+  uint64_t life = 0;                     // of the link to it, once kUp
+  uint64_t their_life = 0;               // the latest on which it takes packets of this job
+  std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
+  Status trouble;                        // the last thing that went wrong
   // What the node has not been told yet. Each message holds the whole truth, so one suffices.
   bool joined_pending = false;
   bool left_pending = false;

@@ -110,6 +110,7 @@ class JobRegistry : public NodeEvents {
   // ---- NodeEvents ----
   void OnNodeUp(const NodeContact& contact) override;
   void OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) override;
+  void OnNodeCut(const std::string& address, uint64_t incarnation, const Status& why) override;
   void OnNodeTrouble(const std::string& address, const Status& why) override;
   void OnTick() override;
 
@@ -156,7 +157,9 @@ class JobRegistry : public NodeEvents {
   void Deliver(Job& job, uint32_t node);
   void OnDelivered(const std::string& job_id, uint64_t serial, uint32_t node, bool Node::*pending,
                    const Status& status);
-  control::JoinedRequest JoinedNews(const Job& job) const;
+  void BringUp(Job& job, uint32_t index, const NodeContact& contact);
+  void ResumeIfBothReady(Job& job, uint32_t index);
+  control::JoinedRequest JoinedNews(const Job& job, uint64_t life) const;
   control::LeftRequest LeftNews(const Job& job) const;
 
   // Removes jobs that are over, from the loop, so that no caller loses the job under its feet.

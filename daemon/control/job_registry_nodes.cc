@@ -13,6 +13,7 @@ bool WorthAnotherTry(const Status& status) {
     case ErrorCode::kNotFound:  // the job may not have been created there yet
     case ErrorCode::kNodeUnreachable:
     case ErrorCode::kTimeout:
+    case ErrorCode::kLinkDown:
     case ErrorCode::kDaemonDied:  // it took us for dead: the next heartbeat ends the link
       return true;
     default:
@@ -58,7 +59,7 @@ void JobRegistry::Deliver(Job& job, uint32_t index) {
   if (node.joined_pending) {
     node.joined_pending = false;
     node.in_flight = true;
-    links_->SendJoined(node.address, JoinedNews(job),
+    links_->SendJoined(node.address, JoinedNews(job, node.life),
                        [done](const Status& status) { done(&Node::joined_pending, status); });
   } else if (node.left_pending) {
     node.left_pending = false;
@@ -91,12 +92,13 @@ void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32
   SweepSoon();
 }
 
-control::JoinedRequest JobRegistry::JoinedNews(const Job& job) const {
+control::JoinedRequest JobRegistry::JoinedNews(const Job& job, uint64_t life) const {
   control::JoinedRequest request;
   request.set_incarnation(links_->Incarnation());
   request.set_job_id(job.spec.id);
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
   request.set_node(job.spec.node);
+  request.set_life(life);
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     // Ranks that have ended since stay in: a node that hears late must not think they never joined.
     if (job.IsLocal(rank) && job.ranks[rank].has_joined) {
@@ -140,6 +142,9 @@ bool JobRegistry::quiet() const {
 void JobRegistry::OnTick() {
   for (const auto& [id, job] : jobs_) {
     for (uint32_t node = 0; node < job->nodes.size(); ++node) {
+      if (job->nodes[node].returning) {
+        BringUp(*job, node, NodeContact(*job->nodes[node].returning));
+      }
       Deliver(*job, node);
     }
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
@@ -173,13 +178,15 @@ Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
     return {ErrorCode::kInvalidArgument,
             "job " + job.spec.id + " has no other node " + std::to_string(request.node())};
   }
-  const Node& node = job.nodes[request.node()];
+  Node& node = job.nodes[request.node()];
   if (node.state == NodeState::kFailed) {
     return node.trouble;
   }
   if (node.state == NodeState::kUp && node.incarnation != request.incarnation()) {
     return OtherIncarnation(job, request.node());
   }
+  node.their_life = std::max(node.their_life, request.life());
+  ResumeIfBothReady(job, request.node());
   for (const control::JobRank& joined : request.ranks()) {
     if (joined.rank() >= job.size() || job.spec.node_of_rank[joined.rank()] != request.node()) {
       return {ErrorCode::kInvalidArgument, "rank " + std::to_string(joined.rank()) + " of job " +
@@ -228,28 +235,52 @@ void JobRegistry::OnNodeUp(const NodeContact& contact) {
   for (const auto& [id, job] : jobs_) {
     for (uint32_t index = 0; index < job->nodes.size(); ++index) {
       Node& node = job->nodes[index];
-      if (node.state != NodeState::kConnecting || node.address != contact.address) {
-        continue;
+      if (node.address == contact.address &&
+          (node.state == NodeState::kConnecting || node.state == NodeState::kCut)) {
+        BringUp(*job, index, contact);
       }
-      NodeRoute route;
-      route.fabric_address = Bytes(contact.fabric_address);
-      route.send_key = contact.send_key;
-      route.receive_key = contact.receive_key;
-      route.incarnation = contact.incarnation;
-      if (Status status = data_plane_.AddNode(id, index, route); !status.ok()) {
-        node.trouble = status;
-        FailJob(*job, status);
-        continue;
-      }
-      // Only now may the node hear that ranks have joined here: its packets have a route.
-      node.state = NodeState::kUp;
-      node.incarnation = contact.incarnation;
-      node.trouble = {};
-      Deliver(*job, index);
     }
     CheckComplete(*job);
   }
   Changed();
+}
+
+void JobRegistry::BringUp(Job& job, uint32_t index, const NodeContact& contact) {
+  Node& node = job.nodes[index];
+  NodeRoute route;
+  route.fabric_address = Bytes(contact.fabric_address);
+  route.send_key = contact.send_key;
+  route.receive_key = contact.receive_key;
+  route.incarnation = contact.incarnation;
+  route.life = contact.life;
+  const Status status = data_plane_.AddNode(job.spec.id, index, route);
+  if (status.code() == ErrorCode::kWouldBlock) {
+    node.returning = contact;  // until the next OnTick
+    return;
+  }
+  node.returning.reset();
+  node.trouble = status;
+  if (!status.ok()) {
+    return FailJob(job, status);
+  }
+  // Only now may the node hear that ranks have joined here: its packets have a route. After a cut
+  // it is told all once more, for what was said last may be lost.
+  if (node.state == NodeState::kCut) {
+    node.joined_pending = node.left_pending = true;
+  }
+  node.state = NodeState::kUp;
+  node.incarnation = contact.incarnation;
+  node.life = contact.life;
+  ResumeIfBothReady(job, index);
+  Deliver(job, index);
+}
+
+// Messages flow again once each of the two nodes takes packets on the new life of the link.
+void JobRegistry::ResumeIfBothReady(Job& job, uint32_t index) {
+  const Node& node = job.nodes[index];
+  if (node.state == NodeState::kUp && node.life != 0 && node.their_life == node.life) {
+    data_plane_.NodeReturned(job.spec.id, index);
+  }
 }
 
 void JobRegistry::OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) {
@@ -278,6 +309,22 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t incarnation, c
     }
   }
   SweepSoon();
+  Changed();
+}
+
+void JobRegistry::OnNodeCut(const std::string& address, uint64_t incarnation, const Status& why) {
+  data_plane_.NodeFailed(incarnation, ErrorCode::kLinkDown);
+  for (const auto& [id, job] : jobs_) {
+    for (Node& node : job->nodes) {
+      if (node.address == address && node.state == NodeState::kUp) {
+        node.state = NodeState::kCut;
+        node.trouble = why;
+      }
+      if (node.address == address) {
+        node.returning.reset();
+      }
+    }
+  }
   Changed();
 }
 

@@ -19,6 +19,7 @@ struct NodeContact {
   std::string fabric_address;
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
+  uint64_t life = 0;  // of the link to it: each cut begins another
 };
 
 class NodeLinks {
@@ -48,6 +49,8 @@ class NodeEvents {
   virtual void OnNodeUp(const NodeContact& contact) = 0;
   // The daemon is dead, or refuses to talk (then `incarnation` is 0). The link is gone.
   virtual void OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) = 0;
+  // The daemon cannot be reached, but need not be dead. It is greeted until OnNodeUp or OnNodeDown.
+  virtual void OnNodeCut(const std::string& address, uint64_t incarnation, const Status& why) = 0;
   // Not up yet; it will be tried again.
   virtual void OnNodeTrouble(const std::string& address, const Status& why) = 0;
   // Every heartbeat interval while there are links: time to try again what failed.

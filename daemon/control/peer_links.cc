@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <utility>
 
@@ -51,6 +52,14 @@ bool IsRefusal(const Status& status) {
   return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout;
 }
 
+Status Restarted() {
+  return {ErrorCode::kNodeUnreachable, "its daemon was restarted, the one of this job is gone"};
+}
+
+Status Died() {
+  return {ErrorCode::kNodeUnreachable, "its daemon has died: nothing listens there any more"};
+}
+
 std::string Versions(const control::NodeIdentity& node) {
   return "layout version " + std::to_string(node.layout_version()) + ", protocol version " +
          std::to_string(node.protocol_version());
@@ -62,11 +71,13 @@ struct PeerLinks::Link {
   std::string address;
   std::string host;     // of the address
   uint32_t wanted = 0;  // by how many jobs
-  std::unique_ptr<control::Peer::Stub> stub;
+  std::shared_ptr<control::Peer::Stub> stub;
   uint64_t tls_generation = 0;  // of the certificates that the stub uses
   bool up = false;
   bool asking = false;  // a Hello or heartbeat is under way
-  NodeContact contact;  // once up
+  bool probing = false;
+  uint64_t life = 0;
+  NodeContact contact;  // once it was up
   uint64_t last_heard_ns = 0;
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
   std::string trouble;               // why the last question had no answer
@@ -105,6 +116,7 @@ void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
                      std::function<void(const Status&, const Reply&)> done) {
   struct State {
     LinkPtr link;
+    std::shared_ptr<control::Peer::Stub> stub;  // the link may get another one meanwhile
     std::function<void(const Status&, const Reply&)> done;
     grpc::ClientContext context;
     Request request;
@@ -112,10 +124,11 @@ void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
   };
   auto state = std::make_shared<State>();
   state->link = link;
+  state->stub = link->stub;
   state->done = std::move(done);
   state->request = request;
   state->context.set_deadline(std::chrono::system_clock::now() +
-                              std::chrono::milliseconds(timing_.peer_timeout_ms));
+                              std::chrono::milliseconds(timing_.CallTimeoutMs()));
   {
     std::lock_guard lock(mutex_);
     if (stopped_) {
@@ -123,7 +136,7 @@ void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
     }
     calls_.insert(&state->context);
   }
-  (link->stub->async()->*method)(
+  (state->stub->async()->*method)(
       &state->context, &state->request, &state->reply,
       [this, state](const grpc::Status& status) mutable {
         // All of it goes to the control thread, where it ends: the last owner of a channel must not
@@ -227,6 +240,7 @@ void PeerLinks::SayHello(const LinkPtr& link) {
   RefreshConnection(link);
   control::HelloRequest request;
   *request.mutable_from() = self_;
+  request.set_life(link->life);
   Call<control::HelloRequest, control::HelloReply>(
       link, kHello, request, [this, link](const Status& status, const control::HelloReply& reply) {
         OnHello(link, status, reply);
@@ -248,6 +262,13 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     return events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});  // until Tick
   }
   const control::NodeIdentity& peer = reply.from();
+  if (link->contact.incarnation != 0 && peer.incarnation() != link->contact.incarnation) {
+    return MarkDown(link, Restarted());
+  }
+  if (reply.life() != link->life) {
+    link->life = std::max(link->life, reply.life());
+    return;  // until the next tick: the key that came is of another life
+  }
   link->up = true;
   link->trouble.clear();
   link->last_heard_ns = MonotonicNs();
@@ -256,7 +277,9 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   link->contact.incarnation = peer.incarnation();
   link->contact.fabric_address = peer.fabric_address();
   link->contact.send_key = reply.data_key();
-  link->contact.receive_key = ReceiveKey(peer.incarnation());
+  link->contact.receive_key = ReceiveKey(peer.incarnation(), link->life);
+  link->contact.life = link->life;
+  link->unanswered_since_ns = 0;
   dead_.erase(peer.incarnation());
   spdlog::info("peer {} at {} is up", peer.name(), link->address);
   ReportUp(link);
@@ -277,6 +300,7 @@ void PeerLinks::Beat(const LinkPtr& link) {
   }
   control::HeartbeatRequest request;
   request.set_incarnation(self_.incarnation());
+  request.set_life(link->life);
   Call<control::HeartbeatRequest, control::HeartbeatReply>(
       link, kHeartbeat, request,
       [this, link](const Status& status, const control::HeartbeatReply& reply) {
@@ -291,8 +315,7 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
   }
   const uint64_t now_ns = MonotonicNs();
   if (status.ok() && incarnation != link->contact.incarnation) {
-    return MarkDown(link, {ErrorCode::kNodeUnreachable,
-                           "its daemon was restarted, the one of this job is gone"});
+    return MarkDown(link, Restarted());
   }
   if (status.ok()) {
     link->last_heard_ns = now_ns;
@@ -301,24 +324,90 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
     return;
   }
   link->trouble = status.message();
-  const bool refused = status.code() == ErrorCode::kDaemonDied;  // see CheckAlive
-  const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
-  if (refused || silent_ms >= timing_.peer_timeout_ms) {
-    MarkDown(link, {ErrorCode::kNodeUnreachable,
-                    refused ? status.message()
-                            : "its daemon has been silent for " + std::to_string(silent_ms) +
-                                  " ms (peer_timeout_ms): " + status.message()});
+  if (status.code() == ErrorCode::kDaemonDied) {  // see CheckAlive
+    return MarkDown(link, {ErrorCode::kNodeUnreachable, status.message()});
   }
+  if (status.code() == ErrorCode::kLinkDown) {
+    return MarkCut(link, link->life + 1, status);
+  }
+  const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
+  if (silent_ms >= timing_.peer_timeout_ms) {
+    return MarkCut(
+        link, link->life + 1,
+        {ErrorCode::kLinkDown, "its daemon has been silent for " + std::to_string(silent_ms) +
+                                   " ms (peer_timeout_ms): " + status.message()});
+  }
+  Connect(link);
+  Probe(link, [this, link](bool refused) {
+    if (refused) {
+      MarkDown(link, Died());
+    }
+  });
+}
+
+// Asks the kernel of the peer's node whether anything listens there: a refusal comes at once when
+// its daemon is dead, while a link that is cut answers nothing.
+void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> done) {
+  if (std::exchange(link->probing, true)) {
+    return;
+  }
+  struct Attempt {
+    explicit Attempt(boost::asio::io_context& context)
+        : resolver(context), socket(context), limit(context) {}
+    boost::asio::ip::tcp::resolver resolver;
+    boost::asio::ip::tcp::socket socket;
+    boost::asio::steady_timer limit;
+  };
+  const auto finish = [this, link, done = std::move(done)](bool refused) {
+    link->probing = false;
+    if (IsCurrent(link)) {
+      done(refused);
+    }
+  };
+  const StatusOr<HostPort> where = ParseHostPort(link->address);
+  if (!where.ok()) {
+    return finish(false);
+  }
+  auto attempt = std::make_shared<Attempt>(loop_.context());
+  attempt->limit.expires_after(std::chrono::milliseconds(timing_.heartbeat_interval_ms));
+  attempt->limit.async_wait([attempt](const boost::system::error_code& error) {
+    if (!error) {
+      attempt->resolver.cancel();
+      attempt->socket.close();
+    }
+  });
+  attempt->resolver.async_resolve(
+      where->host, std::to_string(where->port),
+      [attempt, finish](const boost::system::error_code& error, const auto& addresses) {
+        if (error || addresses.empty()) {
+          attempt->limit.cancel();
+          return finish(false);
+        }
+        attempt->socket.async_connect(
+            addresses.begin()->endpoint(),
+            [attempt, finish](const boost::system::error_code& connected) {
+              attempt->limit.cancel();
+              finish(connected == boost::asio::error::connection_refused);
+            });
+      });
 }
 
 void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
-  const uint64_t incarnation = link->up ? link->contact.incarnation : 0;
+  const uint64_t incarnation = link->contact.incarnation;
   links_.erase(link->address);
   if (incarnation != 0) {
     dead_.insert(incarnation);
   }
   spdlog::error("peer {} at {} is down: {}", link->contact.name, link->address, why.message());
   events_.OnNodeDown(link->address, incarnation, why);
+}
+
+void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why) {
+  link->up = false;
+  link->life = next_life;
+  Connect(link);
+  spdlog::error("peer {} at {} is cut off: {}", link->contact.name, link->address, why.message());
+  events_.OnNodeCut(link->address, link->contact.incarnation, why);
 }
 
 void PeerLinks::TickLater() {
@@ -384,8 +473,9 @@ Status PeerLinks::CheckCertificate(const control::NodeIdentity& peer,
 }
 
 // Derived, not stored: a stranger that greets us a million times costs no memory.
-uint64_t PeerLinks::ReceiveKey(uint64_t incarnation) const {
-  return DeriveKey(key_secret_, "receive key|" + std::to_string(incarnation));
+uint64_t PeerLinks::ReceiveKey(uint64_t incarnation, uint64_t life) const {
+  return DeriveKey(key_secret_,
+                   "receive key|" + std::to_string(incarnation) + "|" + std::to_string(life));
 }
 
 StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request,
@@ -394,32 +484,64 @@ StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest
     FERRY_RETURN_IF_ERROR(CheckCertificate(request.from(), certificate));
   }
   FERRY_RETURN_IF_ERROR(CheckIdentity(request.from()));
-  dead_.erase(request.from().incarnation());
+  const uint64_t incarnation = request.from().incarnation();
+  dead_.erase(incarnation);
+  uint64_t life = request.life();
+  for (const auto& [address, link] : links_) {
+    if (link->contact.incarnation != incarnation) {
+      continue;
+    }
+    if (link->up && link->life < life) {
+      MarkCut(LinkPtr(link), life,
+              {ErrorCode::kLinkDown, "its daemon has lost the link, and greets anew"});
+      break;
+    }
+    link->life = life = std::max(life, link->life);
+  }
   control::HelloReply reply;
   *reply.mutable_from() = self_;
-  reply.set_data_key(ReceiveKey(request.from().incarnation()));
+  reply.set_life(life);
+  reply.set_data_key(ReceiveKey(incarnation, life));
   return reply;
 }
 
-Status PeerLinks::CheckAlive(uint64_t incarnation) {
+Status PeerLinks::CheckAlive(uint64_t incarnation, std::optional<uint64_t> life) {
   if (dead_.contains(incarnation)) {
     return {ErrorCode::kDaemonDied, "the daemon of node " + self_.name() +
                                         " took its caller for dead, and has ended their jobs"};
   }
   for (const auto& [address, link] : links_) {
-    if (link->up && link->contact.incarnation == incarnation) {
-      link->last_heard_ns = MonotonicNs();
+    if (link->contact.incarnation != incarnation) {
+      continue;
     }
+    if (life && *life < link->life) {
+      return {ErrorCode::kLinkDown,
+              "the daemon of node " + self_.name() + " has lost the link to its caller"};
+    }
+    link->last_heard_ns = MonotonicNs();
   }
   return {};
 }
 
+PeerLinks::LinkPtr PeerLinks::FindUp(uint64_t incarnation) const {
+  const auto found = std::find_if(links_.begin(), links_.end(), [incarnation](const auto& entry) {
+    return entry.second->up && entry.second->contact.incarnation == incarnation;
+  });
+  return found == links_.end() ? nullptr : found->second;
+}
+
 void PeerLinks::Lose(uint64_t incarnation, const Status& why) {
-  for (const auto& [address, link] : links_) {
-    if (link->up && link->contact.incarnation == incarnation) {
-      return MarkDown(LinkPtr(link), why);
-    }
+  const LinkPtr link = FindUp(incarnation);
+  if (link == nullptr) {
+    return;
   }
+  Probe(link, [this, link, why](bool refused) {
+    if (refused) {
+      MarkDown(link, Died());
+    } else if (link->up) {
+      MarkCut(link, link->life + 1, why);
+    }
+  });
 }
 
 std::vector<control::PeerStatus> PeerLinks::Report() const {
@@ -431,7 +553,7 @@ std::vector<control::PeerStatus> PeerLinks::Report() const {
     const bool silent =
         link->unanswered_since_ns != 0 &&
         MonotonicNs() - link->unanswered_since_ns > 2 * timing_.heartbeat_interval_ms * kNsPerMs;
-    peer.set_state(!link->up ? "connecting" : silent ? "silent" : "up");
+    peer.set_state(link->up ? (silent ? "silent" : "up") : link->life == 0 ? "connecting" : "cut");
     peer.set_incarnation(link->contact.incarnation);
     peer.set_trouble(link->trouble);
     if (link->up) {

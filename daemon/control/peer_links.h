@@ -1,13 +1,18 @@
 // Links to other daemons: Hello, heartbeat, and the calls that the job registry makes.
 //
 // A link begins with Hello, tried again every heartbeat interval until it is answered or refused;
-// then comes a heartbeat every interval. A peer is dead when a heartbeat, or several in a row,
-// remain without answer for `peer_timeout_ms`, when it answers with another incarnation (it was
-// restarted), or when it says that it took us for dead. Its incarnation is then refused until it
-// says Hello again.
+// then comes a heartbeat every interval.
 //
-// Keys of the data plane: we have a receive key for each incarnation and tell it in the answer to
-// its Hello; so a send key comes only with the answer to our own.
+// A peer is dead when nothing listens at its address any more, or another incarnation does (it was
+// restarted). It is cut off when heartbeats remain without answer for `peer_timeout_ms` (each time
+// on a new connection: an old one that lost packets stays silent long after the link is back), when
+// the data plane has lost its connection, or when it says that we were cut off from it: then this
+// life of the link ends, and Hello begins the next one. Both ends count the lives, tell their count
+// in Hello, take the larger one, and are up once they agree.
+//
+// Keys of the data plane: we have a receive key for each incarnation and life and tell it in the
+// answer to its Hello; so a send key comes only with the answer to our own, and packets of an
+// earlier life are not taken.
 //
 // With TLS (tls_credentials.h) a certificate vouches for both ends: for the daemon that we call,
 // that it is valid for the host in the address; for one that greets us, that it is valid for its
@@ -22,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,7 +47,9 @@ class TlsCredentials;
 
 struct LinkTiming {
   uint64_t heartbeat_interval_ms = 250;
-  uint64_t peer_timeout_ms = 2000;
+  uint64_t peer_timeout_ms = 15000;
+  // Of one call: several fit into a silence that is not yet a cut.
+  uint64_t CallTimeoutMs() const { return peer_timeout_ms / 5; }
 };
 
 class PeerLinks final : public NodeLinks {
@@ -72,10 +80,12 @@ class PeerLinks final : public NodeLinks {
   // certificate is for others).
   StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request,
                                             const std::string& certificate);
-  // kDaemonDied for an incarnation that was taken for dead.
-  Status CheckAlive(uint64_t incarnation);
+  // kDaemonDied for an incarnation that was taken for dead, kLinkDown for one whose
+  // `life` of the link has ended here.
+  Status CheckAlive(uint64_t incarnation, std::optional<uint64_t> life = std::nullopt);
 
-  // The data plane cannot reach the daemon any more. Unknown ones are ignored.
+  // The data plane has lost its connection to the daemon: finds out whether it lives. Unknown ones
+  // are ignored.
   void Lose(uint64_t incarnation, const Status& why);
 
   std::vector<control::PeerStatus> Report() const;
@@ -97,9 +107,12 @@ class PeerLinks final : public NodeLinks {
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
   void ReportUp(const LinkPtr& link);
   void MarkDown(const LinkPtr& link, const Status& why);
+  void MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why);
+  void Probe(const LinkPtr& link, std::function<void(bool refused)> done);
+  LinkPtr FindUp(uint64_t incarnation) const;
   Status CheckIdentity(const control::NodeIdentity& peer) const;
   Status CheckCertificate(const control::NodeIdentity& peer, const std::string& certificate) const;
-  uint64_t ReceiveKey(uint64_t incarnation) const;
+  uint64_t ReceiveKey(uint64_t incarnation, uint64_t life) const;
   bool IsCurrent(const LinkPtr& link) const;
   void TickLater();
   void Tick();

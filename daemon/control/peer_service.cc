@@ -62,7 +62,7 @@ grpc::ServerUnaryReactor* PeerService::Heartbeat(grpc::CallbackServerContext* co
                                                  control::HeartbeatReply* reply) {
   return Answer(context, [this, request, reply] {
     reply->set_incarnation(links_.Incarnation());
-    return links_.CheckAlive(request->incarnation());
+    return links_.CheckAlive(request->incarnation(), request->life());
   });
 }
 

@@ -35,6 +35,7 @@ struct NodeRoute {
   uint64_t send_key = 0;     // goes into every packet to it
   uint64_t receive_key = 0;  // must be in every packet from it
   uint64_t incarnation = 0;
+  uint64_t life = 0;  // of the link to that daemon: each cut begins another
 };
 
 struct NicStatistics {
@@ -89,14 +90,19 @@ class DataPlane {
                            std::shared_ptr<const Region> region) = 0;
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;
 
-  // Routes packets of the job to node `node` of it.
+  // Routes packets of the job to node `node` of it. After a cut (NodeFailed with kLinkDown) with
+  // another life of the link: kWouldBlock while ranks here have not noticed the cut yet (try
+  // again); then packets are taken from the node, and NodeReturned lets the ranks send.
   virtual Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) = 0;
+
+  // The node, too, takes packets of the job again: its ranks may be talked to.
+  virtual void NodeReturned(const std::string& job_id, uint32_t node) = 0;
 
   // A rank is gone (anywhere in the job): the sessions of the job here learn it, their pending
   // operations with it fail with `error`, sleepers wake.
   virtual void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) = 0;
   // A peer daemon is gone: all its ranks are, with kNodeUnreachable, and operations on the wire
-  // fail now.
+  // fail now. With kLinkDown it is cut off, and may return.
   virtual void NodeFailed(uint64_t incarnation, ErrorCode error) = 0;
   // The job was aborted: every session of it here is poisoned with `error`.
   virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;

@@ -246,6 +246,16 @@ void Delivery::ForgetOffersOf(uint32_t source) {
   });
 }
 
+void Delivery::DropWaitingOf(uint32_t source) {
+  std::erase_if(waiting_, [&](const Message& message) {
+    const bool counted = IsMessage(message.descriptor);
+    const bool lost = message.descriptor.source == source &&
+                      (counted || IsKind(message.descriptor, DescriptorKind::kCredit));
+    waiting_messages_ -= lost && counted ? 1 : 0;
+    return lost;
+  });
+}
+
 bool Delivery::Announce() {
   wake_.PublishLane(lane_index_);
   const bool crowded = shm::LaneConsumer(layout_).Backlog() > shm::kLaneSlots / 2;

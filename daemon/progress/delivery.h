@@ -97,6 +97,9 @@ class Delivery {
   void Forget(IncomingId id);
   // Forgets the offers of a rank that is gone; what it parked stays.
   void ForgetOffersOf(uint32_t source);
+  // Forgets the messages and credits of a rank that was cut off which still wait: they count as
+  // lost on the way.
+  void DropWaitingOf(uint32_t source);
 
  private:
   Result DeliverCarried(const shm::Descriptor& offer, std::span<const std::byte> data);

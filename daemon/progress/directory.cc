@@ -114,9 +114,14 @@ Link* Directory::FindLink(uint64_t incarnation) {
 Link* Directory::AddLink(const NodeRoute& route, transport::PeerId peer) {
   auto link = std::make_unique<Link>();
   link->incarnation = route.incarnation;
+  link->life = route.life;
   link->peer = peer;
   link->fabric_address = route.fabric_address;
-  return (links_[route.incarnation] = std::move(link)).get();
+  std::unique_ptr<Link>& current = links_[route.incarnation];
+  if (current != nullptr) {
+    past_links_.push_back(std::move(current));
+  }
+  return (current = std::move(link)).get();
 }
 
 }  // namespace ferry::daemon

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,10 +28,12 @@ namespace ferry::daemon {
 // accepted last still has to arrive.
 struct Link {
   uint64_t incarnation = 0;
+  uint64_t life = 0;  // NodeRoute::life
   transport::PeerId peer{};
   std::vector<std::byte> fabric_address;
   ErrorCode failure = ErrorCode::kOk;  // why nothing is sent to it any more
-  bool broken = false;                 // the transport lost a message: to be failed
+  bool broken = false;                 // the transport lost a message: held until it is judged
+  bool reported = false;               // as broken
   uint32_t routes = 0;                 // of jobs
   uint32_t outstanding = 0;            // messages that the transport has not completed
   std::vector<std::byte> frame;        // packets taken in this turn, or without a slot so far
@@ -46,6 +49,7 @@ struct Route {
   Link* link = nullptr;  // null: not known yet, or this node
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
+  bool was_cut = false;
 };
 
 // A region that the NIC knows.
@@ -100,6 +104,11 @@ struct ServedRank {
   bool held = false;           // the next command waits for a slot, a route or a block
   uint64_t held_since_ns = 0;  // valid while held
   uint32_t operations = 0;     // pulls and feeds that touch its memory
+
+  // After a cut: the death_epoch by which the rank has noticed it, and the last of the commands
+  // that it may have written before.
+  uint32_t cut_epoch = 0;
+  std::optional<uint64_t> last_stale_command;
 };
 
 struct Job {
@@ -138,6 +147,7 @@ class Directory {
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
   Link* FindLink(uint64_t incarnation);
+  // In place of an earlier life of it, which is kept until it is idle.
   Link* AddLink(const NodeRoute& route, transport::PeerId peer);
   // Forgets links that have failed, are idle, and are used by no job. `forget` gets each peer.
   template <typename Forget>
@@ -149,18 +159,20 @@ class Directory {
   std::unordered_map<uint64_t, Job*> by_key_;
   std::vector<std::unique_ptr<ServedRank>> served_;
   std::map<uint64_t, std::unique_ptr<Link>> links_;  // by incarnation
+  std::vector<std::unique_ptr<Link>> past_links_;
 };
 
 template <typename Forget>
 void Directory::SweepLinks(Forget&& forget) {
-  std::erase_if(links_, [&](const auto& entry) {
-    const Link& link = *entry.second;
+  const auto may_go = [&](const Link& link) {
     if (link.failure == ErrorCode::kOk || link.routes != 0 || link.outstanding != 0) {
       return false;
     }
     forget(link.peer);
     return true;
-  });
+  };
+  std::erase_if(links_, [&](const auto& entry) { return may_go(*entry.second); });
+  std::erase_if(past_links_, [&](const auto& link) { return may_go(*link); });
 }
 
 }  // namespace ferry::daemon

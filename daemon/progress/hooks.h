@@ -20,7 +20,9 @@ struct PlaneHooks {
   // session of the job here is poisoned with `error`.
   std::function<void(const std::string& job_id, ErrorCode error, const std::string& text)>
       on_job_failed;
-  // The network lost a message to a daemon. What NodeFailed does was done already.
+  // The network lost a message to a daemon, or a connection. Nothing is sent to it until the
+  // control plane has found out what it is, and says so by NodeFailed. Without this hook the daemon
+  // is taken for dead.
   std::function<void(uint64_t incarnation, ErrorCode error, const std::string& text)> on_link_lost;
   // The rank's Session::reach_settled became true (another thread than the others).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;

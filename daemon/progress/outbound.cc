@@ -44,6 +44,9 @@ ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std:
     }
     return code;
   }
+  if (link->broken) {
+    return ErrorCode::kWouldBlock;
+  }
   Seal(job, job.RouteTo(header.destination), body, &header);
   header.body_bytes += static_cast<uint32_t>(data.bytes);
   if (const ErrorCode code = MakeRoom(link, sizeof(header) + body.size(), now_ns);
@@ -59,8 +62,7 @@ ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std:
     link->frame.resize(before);
     return code;
   }
-  EndFrame(link, code);
-  return code;
+  return EndFrame(link, code);
 }
 
 // Sends the frame if so many bytes more do not fit into it.
@@ -73,6 +75,9 @@ ErrorCode Outbound::SendTo(Link* link, const PacketHeader& header, std::span<con
                            uint64_t now_ns) {
   if (link->failure != ErrorCode::kOk) {
     return link->failure;
+  }
+  if (link->broken) {
+    return ErrorCode::kWouldBlock;
   }
   if (const ErrorCode code = MakeRoom(link, sizeof(header) + body.size(), now_ns);
       code != ErrorCode::kOk) {
@@ -97,22 +102,23 @@ ErrorCode Outbound::SendFrame(Link* link, std::span<const std::byte> body, uint6
   if (link->frame.empty()) {
     return ErrorCode::kOk;
   }
+  if (link->broken) {
+    return ErrorCode::kWouldBlock;
+  }
   const ErrorCode code =
       transport_.SendMessage(link->peer, link->frame, body, MessageContext(link), now_ns);
-  if (code != ErrorCode::kWouldBlock) {
-    EndFrame(link, code);
-  }
-  return code;
+  return code == ErrorCode::kWouldBlock ? code : EndFrame(link, code);
 }
 
-// The transport has taken the frame, or refused it for good.
-void Outbound::EndFrame(Link* link, ErrorCode code) {
+// The transport has taken the frame, or refused it for good: then all waits until the link is judged.
+ErrorCode Outbound::EndFrame(Link* link, ErrorCode code) {
   link->frame.clear();
   if (code == ErrorCode::kOk) {
     ++link->outstanding;
-  } else {
-    link->broken = true;
+    return code;
   }
+  link->broken = true;
+  return ErrorCode::kWouldBlock;
 }
 
 void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byte> body,
@@ -139,7 +145,7 @@ void Outbound::Flush(uint64_t now_ns) {
   }
 }
 
-// A lost message breaks the order of all that follow, so the link is given up with it.
+// A lost message breaks the order of all that follow, so this life of the link ends with it.
 void Outbound::OnComplete(Link* link, ErrorCode code) {
   --link->outstanding;
   if (code != ErrorCode::kOk && link->failure == ErrorCode::kOk) {

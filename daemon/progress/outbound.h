@@ -23,8 +23,9 @@ class Outbound {
       : transport_(transport), directory_(directory) {}
 
   // Fills in the header's magic, keys and sizes, and sends to the node of header.destination. kOk:
-  // the packet has been copied. kWouldBlock: no room, or the node is not known yet; try again.
-  // Everything else is final: the node is not reachable.
+  // the packet has been copied. kWouldBlock: no room, the node is not known yet, or its
+  // link is broken and not judged yet; try again. Everything else is final: the node is not
+  // reachable.
   ErrorCode Send(Job& job, PacketHeader header, std::span<const std::byte> body, uint64_t now_ns);
 
   // The same with `data`, which may be none, behind the body. It is not copied: it stays where it
@@ -59,7 +60,7 @@ class Outbound {
   ErrorCode SendTo(Link* link, const PacketHeader& header, std::span<const std::byte> body,
                    uint64_t now_ns);
   ErrorCode MakeRoom(Link* link, size_t bytes, uint64_t now_ns);
-  void EndFrame(Link* link, ErrorCode code);
+  ErrorCode EndFrame(Link* link, ErrorCode code);
   ErrorCode SendFrame(Link* link, std::span<const std::byte> body, uint64_t now_ns);
 
   transport::Transport& transport_;

@@ -71,7 +71,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
     done += Serve(*rank);
   }
   outbound_.Flush(now_ns);
-  FailBrokenLinks();
+  ReportBrokenLinks();
   if (now_ns >= next_check_ns_) {
     CheckDeadlines();
   }

@@ -61,6 +61,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat);
   Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
+  void NodeReturned(const std::string& job_id, uint32_t node);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
   void NodeFailed(uint64_t incarnation, ErrorCode error);
   void PoisonJob(const std::string& job_id, ErrorCode error);
@@ -96,7 +97,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void Execute(ServedRank& accuser, const RankCommands::Verdict& verdict);
   void OnTrouble(const Arrivals::Trouble& trouble);
   void EndRank(ServedRank& rank, ErrorCode error, const std::string& text);
-  void FailBrokenLinks();
+  void ReportBrokenLinks();
+  bool HaveSettled(const Job& job) const;
   void FailLink(Link& link, ErrorCode error);
   void MarkDead(Job& job, uint32_t rank, ErrorCode error);
   void AnnounceDeaths(Job& job);

@@ -157,7 +157,13 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
     return {ErrorCode::kInvalidArgument, what + " is not another node of it"};
   }
   Link* link = directory_.FindLink(route.incarnation);
-  if (link == nullptr) {
+  const bool returns =
+      link != nullptr && link->failure == ErrorCode::kLinkDown && route.life > link->life;
+  if (job->routes[node].link != nullptr &&
+      job->routes[node].link->failure == ErrorCode::kLinkDown && !HaveSettled(*job)) {
+    return {ErrorCode::kWouldBlock, what + ": ranks here have not noticed yet that it was cut off"};
+  }
+  if (link == nullptr || returns) {
     StatusOr<transport::PeerId> peer = transport_->AddPeer(route.fabric_address);
     FERRY_RETURN_IF_ERROR(peer.status());
     link = directory_.AddLink(route, *peer);
@@ -170,8 +176,47 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
     --added.link->routes;
   }
   ++link->routes;
-  added = {link, route.send_key, route.receive_key};
+  added = {link, route.send_key, route.receive_key, added.was_cut};
+  directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
   return {};
+}
+
+// Whether nothing of before the last cut is left with the job's ranks here: each has acted on it,
+// and what it had written to the daemon until then has been read.
+bool ProgressCore::HaveSettled(const Job& job) const {
+  return std::all_of(job.served.begin(), job.served.end(), [](ServedRank* rank) {
+    if (rank == nullptr || rank->ended) {
+      return true;
+    }
+    // Pairs with RankEngine::ApplyDeaths.
+    const uint32_t applied = shm::LoadAcquire(rank->session->layout()->deaths_applied);
+    if (static_cast<int32_t>(applied - rank->cut_epoch) < 0) {
+      return false;
+    }
+    if (!rank->last_stale_command) {
+      rank->last_stale_command = *rank->commands.HeadWord() + rank->commands.Backlog();
+    }
+    return *rank->commands.HeadWord() >= *rank->last_stale_command;
+  });
+}
+
+void ProgressCore::NodeReturned(const std::string& job_id, uint32_t node) {
+  Job* job = directory_.FindJob(job_id);
+  if (job == nullptr || node >= job->routes.size()) {
+    return;
+  }
+  for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
+    if (job->plan.node_of_rank[rank] != node || job->ended[rank] != ErrorCode::kLinkDown) {
+      continue;
+    }
+    job->ended[rank] = ErrorCode::kOk;
+    for (ServedRank* served : job->served) {
+      if (served != nullptr) {  // Pairs with RankEngine::CanLeave.
+        shm::StoreRelease(served->session->layout()->peers[rank].dead, 0U);
+      }
+    }
+  }
+  AnnounceDeaths(*job);
 }
 
 // ---- Deaths
@@ -189,11 +234,20 @@ void ProgressCore::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode
 void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
   job.ended[rank] = error;
   job.early.erase(rank);
+  if (error == ErrorCode::kLinkDown) {
+    for (auto& [destination, messages] : job.early) {
+      std::erase_if(messages,
+                    [rank](const Message& message) { return message.descriptor.source == rank; });
+    }
+  }
   pulls_.FailFrom(&job, rank, error, now_ns_);
   feeds_.OnPeerEnded(job, rank, now_ns_);
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {
       served->delivery.ForgetOffersOf(rank);
+      if (error == ErrorCode::kLinkDown) {
+        served->delivery.DropWaitingOf(rank);
+      }
       // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
       shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
     }
@@ -211,7 +265,8 @@ void ProgressCore::AnnounceDeaths(Job& job) {
 void ProgressCore::AnnounceDeath(ServedRank& rank) {
   shm::Wake& wake = rank.delivery.wake();
   // Pairs with RankEngine::Progress: the dead words are visible once the epoch is.
-  shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release);
+  rank.cut_epoch = shm::FetchAdd(wake.layout()->death_epoch, 1, std::memory_order_release) + 1;
+  rank.last_stale_command.reset();
   wake.Publish();
   if (wake.MustAttend()) {
     rank.attention->Raise();
@@ -244,7 +299,8 @@ void ProgressCore::NodeFailed(uint64_t incarnation, ErrorCode error) {
 }
 
 void ProgressCore::FailLink(Link& link, ErrorCode error) {
-  if (link.failure != ErrorCode::kOk) {
+  // What was cut off may turn out to be dead.
+  if (link.failure != ErrorCode::kOk && link.failure != ErrorCode::kLinkDown) {
     return;
   }
   link.failure = error == ErrorCode::kOk ? ErrorCode::kNodeUnreachable : error;
@@ -254,8 +310,12 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
   for (const auto& [id, job] : directory_.jobs()) {
     bool any = false;
     for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
-      if (job->RouteTo(rank).link == &link && job->ended[rank] == ErrorCode::kOk) {
-        MarkDead(*job, rank, ErrorCode::kNodeUnreachable);
+      Route& route = job->RouteTo(rank);
+      const ErrorCode ended = job->ended[rank];
+      if (route.link == &link && (ended == ErrorCode::kOk || ended == ErrorCode::kLinkDown) &&
+          ended != link.failure) {
+        route.was_cut |= link.failure == ErrorCode::kLinkDown;
+        MarkDead(*job, rank, link.failure);
         any = true;
       }
     }
@@ -265,13 +325,15 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
   }
 }
 
-void ProgressCore::FailBrokenLinks() {
+void ProgressCore::ReportBrokenLinks() {
   for (const auto& [incarnation, link] : directory_.links()) {
-    if (link->broken && link->failure == ErrorCode::kOk) {
+    if (!link->broken || link->failure != ErrorCode::kOk || std::exchange(link->reported, true)) {
+      continue;
+    }
+    if (hooks_.on_link_lost) {
+      hooks_.on_link_lost(incarnation, ErrorCode::kLinkDown, transport_->LastError());
+    } else {
       FailLink(*link, ErrorCode::kNodeUnreachable);
-      if (hooks_.on_link_lost) {
-        hooks_.on_link_lost(incarnation, ErrorCode::kNodeUnreachable, transport_->LastError());
-      }
     }
   }
 }

@@ -131,6 +131,10 @@ Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const No
   return status;
 }
 
+void ProgressPlane::NodeReturned(const std::string& job_id, uint32_t node) {
+  thread_->Call([&] { core_->NodeReturned(job_id, node); });
+}
+
 void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
   thread_->Call([&] { core_->RankEnded(job_id, rank, error); });
 }

@@ -41,6 +41,7 @@ class ProgressPlane final : public DataPlane {
                    std::shared_ptr<const Region> region) override;
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override;
+  void NodeReturned(const std::string& job_id, uint32_t node) override;
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;
   void NodeFailed(uint64_t incarnation, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;

@@ -103,7 +103,7 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
     return ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
   }
   if (!known) {
-    return ErrorCode::kInvalidRequest;
+    return job.RouteTo(pull->source).was_cut ? ErrorCode::kLinkDown : ErrorCode::kInvalidRequest;
   }
   pull->kind = incoming->kind;
   pull->send_request = incoming->send_request;

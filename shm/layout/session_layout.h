@@ -19,6 +19,13 @@ namespace ferry::shm {
 
 inline constexpr uint32_t kMaxRanks = 1024;  // of one job
 
+// A cut link loses messages silently: they were complete for their senders. So each rank is told.
+enum class CutState : uint32_t {
+  kNone = 0,
+  kTold = 1,  // an operation has failed for it
+  kTell = 2,  // the next operation with this peer will
+};
+
 // Per peer of the job: sends that wait, and the credits of messages to and from other nodes.
 struct PeerWords {
   uint32_t queue_first;  // chain of RequestLayout in state kQueued (0 = empty)
@@ -27,14 +34,15 @@ struct PeerWords {
   uint32_t credited;  // of those, given back by kCredit (wraps)
   uint32_t drained;   // remote messages drained from this peer (wraps)
   uint32_t returned;  // of those, given back by kCredit sent by us (wraps)
-  uint32_t dead;      // ErrorCode: the peer is gone (written by the daemon)
-  uint32_t reserved;
+  uint32_t dead;      // ErrorCode: the peer is gone, or cut off (written by the daemon)
+  uint32_t cut;       // CutState: whether this rank knows that the link to the peer was cut
 };
 FERRY_ASSERT_LAYOUT(PeerWords, 32);
 FERRY_ASSERT_OFFSET(PeerWords, queue_first, 0);
 FERRY_ASSERT_OFFSET(PeerWords, sent, 8);
 FERRY_ASSERT_OFFSET(PeerWords, drained, 16);
 FERRY_ASSERT_OFFSET(PeerWords, dead, 24);
+FERRY_ASSERT_OFFSET(PeerWords, cut, 28);
 
 // Counters of one rank (ids and labels: shm/counters.h). Written by the lease holder and the rank.
 inline constexpr uint32_t kCounterWords = 48;
@@ -83,7 +91,9 @@ struct alignas(4096) SessionLayout {
   uint32_t push_request;
   uint64_t push_number;
   FaultLayout fault;
-  uint64_t reserved[10];
+  uint32_t deaths_applied;  // the last death_epoch (wake_layout.h) that this rank has acted on
+  uint32_t reserved0;
+  uint64_t reserved[9];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
 };
@@ -97,6 +107,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, credits_owed, 1808);
 FERRY_ASSERT_OFFSET(SessionLayout, push_request, 1812);
 FERRY_ASSERT_OFFSET(SessionLayout, push_number, 1816);
 FERRY_ASSERT_OFFSET(SessionLayout, fault, 1824);
+FERRY_ASSERT_OFFSET(SessionLayout, deaths_applied, 1840);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 

@@ -142,8 +142,8 @@ TEST(OptionsTest, ChecksThatRankIsBelowSize) {
 
 TEST(OptionsTest, ChecksThatATimeoutOutlastsTwoHeartbeats) {
   Options options;
-  options.heartbeat_interval_ms = 1001;
-  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("peer_timeout_ms (2000)"));
+  options.heartbeat_interval_ms = 7501;
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("peer_timeout_ms (15000)"));
 }
 
 TEST(OptionsTest, TlsNeedsAllOfItsFiles) {

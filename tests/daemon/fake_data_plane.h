@@ -57,6 +57,9 @@ class FakeDataPlane final : public DataPlane {
     Record("AddNode " + job_id + " " + std::to_string(node));
     return {};
   }
+  void NodeReturned(const std::string& job_id, uint32_t node) override {
+    Record("NodeReturned " + job_id + " " + std::to_string(node));
+  }
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override {
     Record("RankEnded " + job_id + " " + std::to_string(rank) + " " + Number(error));
   }
@@ -89,10 +92,11 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     return CountLocked(start);
   }
-  // Waits until a call that begins with `start` was made; false after 20 s.
-  bool WaitFor(const std::string& start) const {
+  // Waits until `count` calls that begin with `start` were made; false after 20 s.
+  bool WaitFor(const std::string& start, size_t count = 1) const {
     std::unique_lock lock(mutex_);
-    return called_.wait_for(lock, std::chrono::seconds(20), [&] { return CountLocked(start) > 0; });
+    return called_.wait_for(lock, std::chrono::seconds(20),
+                            [&] { return CountLocked(start) >= count; });
   }
   JobPlan plan() const {
     std::lock_guard lock(mutex_);

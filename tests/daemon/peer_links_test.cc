@@ -36,8 +36,9 @@ class FakePeer final : public control::Peer::Service {
   ~FakePeer() override { server_->Shutdown(std::chrono::system_clock::now()); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  grpc::Status Hello(grpc::ServerContext*, const control::HelloRequest*,
+  grpc::Status Hello(grpc::ServerContext*, const control::HelloRequest* request,
                      control::HelloReply* reply) override {
+    reply->set_life(std::max(request->life(), life.load()));
     *reply->mutable_from() = identity_;
     reply->set_data_key(99);
     return grpc::Status::OK;
@@ -54,6 +55,7 @@ class FakePeer final : public control::Peer::Service {
   }
 
   std::atomic<uint64_t> incarnation{4711};
+  std::atomic<uint64_t> life{0};
   std::atomic<bool> heartbeat_refused{false};
 
  private:
@@ -288,12 +290,57 @@ TEST_F(PeerLinksTest, APeerThatTookUsForDeadIsDeadToUs) {
   EXPECT_TRUE(a_.plane.WaitFor("NodeFailed 4711 16"));
 }
 
-TEST_F(PeerLinksTest, APeerThatTheDataPlaneLosesIsDead) {
+TEST_F(PeerLinksTest, APeerThatTheDataPlaneLosesIsCutOffAndGreetedAnew) {
   FakePeer peer;
   EnterJobWith(peer.address());
   ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
-  a_.server().LoseNode(4711, {ErrorCode::kNodeUnreachable, "a message was lost"});
-  ExpectError(Join(), ErrorCode::kNodeUnreachable, "a message was lost");
+  a_.server().LoseNode(4711, {ErrorCode::kLinkDown, "a message was lost"});
+  EXPECT_TRUE(a_.plane.WaitFor("NodeFailed 4711 32"));
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1", 2));
+  EXPECT_EQ(a_.plane.routes()[1].life, 1U);
+  EXPECT_NE(a_.plane.routes()[1].receive_key, a_.plane.routes()[0].receive_key);
+}
+
+TEST_F(PeerLinksTest, APeerThatCountsMoreLivesIsFollowed) {
+  FakePeer peer;
+  EnterJobWith(peer.address());
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
+  peer.life = 5;
+  control::HelloRequest request = HelloFrom(4711);
+  request.set_life(5);
+  control::HelloReply reply;
+  ASSERT_TRUE(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Hello, request, &reply).ok());
+  EXPECT_EQ(reply.life(), 5U);
+  EXPECT_TRUE(a_.plane.WaitFor("NodeFailed 4711 32"));
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1", 2));
+  EXPECT_EQ(a_.plane.routes()[1].life, 5U);
+}
+
+TEST_F(PeerLinksTest, AHeartbeatOfAnEarlierLifeIsToldSo) {
+  FakePeer peer;
+  EnterJobWith(peer.address());
+  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
+  a_.server().LoseNode(4711, {ErrorCode::kLinkDown, "a message was lost"});
+  ASSERT_TRUE(a_.plane.WaitFor("NodeFailed 4711 32"));
+  control::HeartbeatRequest request;
+  request.set_incarnation(4711);
+  control::HeartbeatReply reply;
+  const auto beat = [&] {
+    return TestDaemon::Call(*a_.peer, &control::Peer::Stub::Heartbeat, request, &reply);
+  };
+  ExpectError(beat(), ErrorCode::kLinkDown, "has lost the link to its caller");
+  request.set_life(1);
+  EXPECT_TRUE(beat().ok());
+}
+
+TEST_F(TwoDaemonsTest, BothComeBackAfterACut) {
+  const uint64_t incarnation = b_.GetStatus().node().incarnation();
+  a_.server().LoseNode(incarnation, {ErrorCode::kLinkDown, "a message was lost"});
+  EXPECT_TRUE(a_.plane.WaitFor("NodeReturned job 1"));
+  EXPECT_TRUE(b_.plane.WaitFor("NodeReturned job 0"));
+  EXPECT_EQ(a_.plane.Count("RankEnded"), 0U);
+  EXPECT_EQ(a_.plane.routes().back().send_key, b_.plane.routes().back().receive_key);
+  EXPECT_EQ(b_.plane.routes().back().send_key, a_.plane.routes().back().receive_key);
 }
 
 TEST_F(TwoDaemonsTest, AJobThatFailsOnOneNodeIsAbortedOnBoth) {
@@ -305,6 +352,8 @@ TEST_F(TwoDaemonsTest, AJobThatFailsOnOneNodeIsAbortedOnBoth) {
 class LostDaemonTest : public PeerLinksTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
+  // One that is stopped may come back; where nothing listens any more, it is dead.
+  const bool stopped = GetParam() == SIGSTOP;
   FerrydProcess b(directory_.path() + "/b",
                   {"--heartbeat_interval_ms=20", "--peer_timeout_ms=500"});
   ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
@@ -312,8 +361,11 @@ TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
   ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
   const uint64_t incarnation = a_.plane.routes()[0].incarnation;
   b.Signal(GetParam());
-  EXPECT_TRUE(a_.plane.WaitFor("NodeFailed " + std::to_string(incarnation) + " 16"));
-  ExpectError(Join(), ErrorCode::kNodeUnreachable, "has been silent for");
+  EXPECT_TRUE(
+      a_.plane.WaitFor("NodeFailed " + std::to_string(incarnation) + (stopped ? " 32" : " 16")));
+  if (!stopped) {
+    ExpectError(Join(), ErrorCode::kNodeUnreachable, "nothing listens there any more");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(PeerLinks, LostDaemonTest, ::testing::Values(SIGSTOP, SIGKILL),

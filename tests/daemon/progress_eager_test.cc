@@ -361,11 +361,43 @@ TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
   ASSERT_EQ(rank(1).Wait(warm_up), ErrorCode::kOk);
   planes_[1].reset();
   rank(0).Send(1, 1, &word, sizeof(word));
-  EXPECT_EQ(rank(0).Wait(receive), ErrorCode::kNodeUnreachable);
-  EXPECT_TRUE(Eventually([&] {
+  ASSERT_TRUE(Eventually([&] {
     std::lock_guard lock(told_.mutex);
     return told_.lost_links == std::vector<uint64_t>{Incarnation(1)};
   }));
+  // Until the control plane has judged, nothing is lost.
+  EXPECT_FALSE(rank(0).Test(receive));
+  plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(rank(0).Wait(receive), ErrorCode::kNodeUnreachable);
+}
+
+TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
+  Start({1, 1}, FastOptions());
+  uint64_t word = 0;
+  const uint32_t first = rank(1).Receive(0, 1, Private(&word), sizeof(word));
+  const uint64_t sent = 11;
+  rank(0).Send(1, 1, &sent, sizeof(sent));
+  ASSERT_EQ(rank(1).Wait(first), ErrorCode::kOk);
+
+  const uint32_t cut = rank(1).Receive(0, 2, Private(&word), sizeof(word));
+  plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+  EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
+  rank(0).Progress();  // notices
+  ASSERT_TRUE(Eventually([&] { return Connect(0, 1, 1).ok(); }));
+  ASSERT_TRUE(Eventually([&] { return Connect(1, 0, 1).ok(); }));
+  plane(0).NodeReturned(kJob, 1);
+  plane(1).NodeReturned(kJob, 0);
+
+  // Rank 0 hears of the cut by its next operation with that rank.
+  const uint32_t told = rank(0).Send(1, 3, &sent, sizeof(sent));
+  ASSERT_NE(told, 0U);
+  EXPECT_EQ(rank(0).Wait(told), ErrorCode::kLinkDown);
+  const uint32_t again = rank(1).Receive(0, 3, Private(&word), sizeof(word));
+  word = 0;
+  rank(0).Send(1, 3, &sent, sizeof(sent));
+  EXPECT_EQ(rank(1).Wait(again), ErrorCode::kOk);
+  EXPECT_EQ(word, sent);
 }
 
 TEST_F(ProgressEagerTest, PoisonsEverySessionOfAJob) {

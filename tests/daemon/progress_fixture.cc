@@ -371,13 +371,17 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
     ASSERT_TRUE(planes_[node]->AddJob(PlanFor(node)).ok());
     for (uint32_t other = 0; other < planes_.size(); ++other) {
       if (other != node) {
-        const NodeRoute route{planes_[other]->FabricAddress(), LinkKey(node, other),
-                              LinkKey(other, node), Incarnation(other)};
-        const Status status = planes_[node]->AddNode(kJob, other, route);
+        const Status status = Connect(node, other, 0);
         ASSERT_TRUE(status.ok()) << status.ToString();
       }
     }
   }
+}
+
+Status PlaneTest::Connect(uint32_t node, uint32_t other, uint64_t life) {
+  const NodeRoute route{planes_[other]->FabricAddress(), LinkKey(node, other) + life,
+                        LinkKey(other, node) + life, Incarnation(other), life};
+  return planes_[node]->AddNode(kJob, other, route);
 }
 
 std::shared_ptr<Session> PlaneTest::MakeSession(uint32_t rank) const {

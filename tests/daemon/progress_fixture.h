@@ -115,6 +115,8 @@ class PlaneTest : public testing::Test {
   std::shared_ptr<Session> MakeSession(uint32_t rank) const;
   void Attach(uint32_t rank);
   void BuildEngines();
+  // Connects `node` to `other` in that life of the link.
+  Status Connect(uint32_t node, uint32_t other, uint64_t life);
   void RemoveRank(uint32_t rank);
   uint64_t Incarnation(uint32_t node) const { return 100 + node; }
 

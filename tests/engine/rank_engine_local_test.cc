@@ -168,9 +168,9 @@ TEST_F(RankEngineLocalTest, LeavesCorruptDescriptorsToProgress) {
     EXPECT_FALSE(node[1].engine().TryTakeEager(0, {0, 0, shm::kAnyTag}, 64, &message_));
     shm::Wake(node.view(1).inbox.wake()).PublishLane(0);
     node[1].Progress();
-    EXPECT_EQ(node[1].view()
-                  .layout->counters[static_cast<uint32_t>(shm::Statistic::kMessagesReceived)],
-              0U);
+    EXPECT_EQ(
+        node[1].view().layout->counters[static_cast<uint32_t>(shm::Statistic::kMessagesReceived)],
+        0U);
     EXPECT_FALSE(node[1].engine().HasMessage(0)) << "the lane is not read any more";
   }
 }

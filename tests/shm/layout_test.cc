@@ -187,6 +187,7 @@ TEST(LayoutTest, PeerWords) {
   EXPECT_AT(PeerWords, drained, 16);
   EXPECT_AT(PeerWords, returned, 20);
   EXPECT_AT(PeerWords, dead, 24);
+  EXPECT_AT(PeerWords, cut, 28);
 }
 
 TEST(LayoutTest, SessionLayout) {
@@ -204,6 +205,7 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, push_request, 1812);
   EXPECT_AT(SessionLayout, push_number, 1816);
   EXPECT_AT(SessionLayout, fault, 1824);
+  EXPECT_AT(SessionLayout, deaths_applied, 1840);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
 }

@@ -61,7 +61,11 @@ enum {
   FERRY_ERR_FORKED = 28,
   FERRY_ERR_CONFIGURATION = 29,
   FERRY_ERR_ABORTED = 30,
-  FERRY_ERR_WORKER_DIED = 31
+  FERRY_ERR_WORKER_DIED = 31,
+  /* The link to the rank's node was cut: messages to and from it may be lost. Each rank is told at
+   * least once, by its pending operations with a rank of that node or else by its next one. Once
+   * the link is back, new operations work again. */
+  FERRY_ERR_LINK_DOWN = 32
 };
 
 /* A short phrase for any code. Never null, never freed. */

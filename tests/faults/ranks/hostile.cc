@@ -278,6 +278,7 @@ class Neighbour {
 int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? std::stoull(argv[2]) : 1;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  CHECK_OK(ferry_barrier());  // so that nobody is still on his way in
   const std::string mode = argc > 1 ? argv[1] : "own";
   if (ferry_rank() == 0 && (mode == "command" || mode == "cycle")) {
     BeWrong(mode == "command");
