@@ -4,6 +4,7 @@
 // Each message carries its number. A rank that is told of a cut (FERRY_ERR_LINK_DOWN) prints
 // "rank R: cut at NS"; the first exchange after that "rank R: back at NS"; any other error ends it.
 // Both meet anew after a cut: rank 0 sends what round it is in, rank 1 follows.
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 
@@ -21,7 +22,7 @@ constexpr int kTag = 1;
 constexpr long kUnderWay = 20;
 constexpr size_t kWords = 40'000;  // a large message, in the heap
 
-volatile std::sig_atomic_t enough = 0;
+std::atomic<int> enough{0};  // set by a signal
 bool cut = false;
 
 struct Small {

@@ -2,6 +2,7 @@
 // SIGUSR1, then both say "all right". Every message is checked.
 //
 //   pairs [BYTES]    of each message; else of all sizes in turn
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <vector>
@@ -22,7 +23,7 @@ constexpr int kLast = 2;
 constexpr long kUnderWay = 10;
 constexpr long kReportEvery = 50;
 
-volatile std::sig_atomic_t enough = 0;
+std::atomic<int> enough{0};  // set by a signal
 size_t one_size = 0;
 
 size_t SizeOf(long message) {
