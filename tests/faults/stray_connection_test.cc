@@ -42,11 +42,10 @@ std::set<std::string> SocketsOf(pid_t pid) {
   return inodes;
 }
 
-// The TCP ports on which a process listens (IPv4).
-std::vector<uint16_t> PortsOf(pid_t pid) {
-  const std::set<std::string> sockets = SocketsOf(pid);
-  std::vector<uint16_t> ports;
-  std::ifstream table("/proc/net/tcp");
+// Those of the TCP ports in `path` that listen with one of the sockets.
+void FindPorts(const char* path, const std::set<std::string>& sockets,
+               std::vector<uint16_t>* ports) {
+  std::ifstream table(path);
   std::string line;
   std::getline(table, line);
   while (std::getline(table, line)) {
@@ -55,9 +54,18 @@ std::vector<uint16_t> PortsOf(pid_t pid) {
     words >> number >> local >> remote >> state >> queues >> timer >> retransmits >> uid >>
         timeout >> inode;
     if (state == kTcpListen && sockets.contains(inode)) {
-      ports.push_back(static_cast<uint16_t>(std::stoul(local.substr(9), nullptr, 16)));
+      const std::string port = local.substr(local.find(':') + 1);
+      ports->push_back(static_cast<uint16_t>(std::stoul(port, nullptr, 16)));
     }
   }
+}
+
+// The TCP ports on which a process listens; an IPv6 socket may serve IPv4 as well.
+std::vector<uint16_t> PortsOf(pid_t pid) {
+  const std::set<std::string> sockets = SocketsOf(pid);
+  std::vector<uint16_t> ports;
+  FindPorts("/proc/net/tcp", sockets, &ports);
+  FindPorts("/proc/net/tcp6", sockets, &ports);
   return ports;
 }
 

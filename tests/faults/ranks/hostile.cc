@@ -185,8 +185,10 @@ class Scribbler {
         shm::SessionMatchOffset(session->header.request_limit));
     auto* entries = reinterpret_cast<shm::MatchEntry*>(table + 1);
     for (uint32_t entry = 1; entry < table->fresh; ++entry) {
-      entries[entry].tag = 0;  // no longer what it was posted for, but in the same chain
-      entries[entry].next[0] = entry;
+      if (entries[entry].state == static_cast<uint32_t>(shm::MatchState::kPosted)) {
+        entries[entry].tag = 0;  // no longer what it was posted for, but in the same chain
+        entries[entry].next[0] = entry;
+      }
     }
   }
   Say("under way");
