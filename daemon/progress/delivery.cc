@@ -14,7 +14,7 @@ using shm::DescriptorKind;
 namespace {
 
 constexpr uint32_t kNoRank = ~uint32_t{0};
-constexpr uint32_t kMaxIncoming = 1 << 20;  // more than all requests of a job's senders
+constexpr uint32_t kMaxIncoming = 1 << 20;      // more than all requests of a job's senders
 constexpr uint64_t kMaxCarriedBytes = 1 << 20;  // data that waits, having come with offers
 
 bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
@@ -251,7 +251,11 @@ void Delivery::DropWaitingOf(uint32_t source) {
     const bool counted = IsMessage(message.descriptor);
     const bool lost = message.descriptor.source == source &&
                       (counted || IsKind(message.descriptor, DescriptorKind::kCredit));
-    waiting_messages_ -= lost && counted ? 1 : 0;
+    if (lost && counted) {
+      --waiting_messages_;
+      carried_bytes_ -=
+          IsKind(message.descriptor, DescriptorKind::kRemoteRts) ? message.data.size() : 0;
+    }
     return lost;
   });
 }

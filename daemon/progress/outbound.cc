@@ -110,7 +110,8 @@ ErrorCode Outbound::SendFrame(Link* link, std::span<const std::byte> body, uint6
   return code == ErrorCode::kWouldBlock ? code : EndFrame(link, code);
 }
 
-// The transport has taken the frame, or refused it for good: then all waits until the link is judged.
+// The transport has taken the frame, or refused it for good: then all waits until the link is
+// judged.
 ErrorCode Outbound::EndFrame(Link* link, ErrorCode code) {
   link->frame.clear();
   if (code == ErrorCode::kOk) {
