@@ -156,7 +156,8 @@ void Outbound::OnComplete(Link* link, ErrorCode code) {
 
 bool Outbound::any_broken() const {
   return std::any_of(directory_.links().begin(), directory_.links().end(), [](const auto& entry) {
-    return entry.second->broken && entry.second->failure == ErrorCode::kOk;
+    const Link& link = *entry.second;
+    return link.broken && !link.reported && link.failure == ErrorCode::kOk;
   });
 }
 
