@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/version.h"
 #include "tests/e2e/command.h"
 
 namespace ferry::e2e {
@@ -20,6 +21,12 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
+
+// "(layout 1, protocol 2)", of this program or of one whose protocol is `newer`.
+std::string Versions(uint32_t newer = 0) {
+  return "(layout " + std::to_string(kLayoutVersion) + ", protocol " +
+         std::to_string(kProtocolVersion + newer) + ")";
+}
 
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
@@ -78,8 +85,8 @@ TEST_F(FerryctlTest, RefusesADaemonOfAnotherVersionAndNamesBoth) {
   const auto daemon = StartDaemon({"FAKE_FERRYD=old"});
   const CommandResult result = Ferryctl({"sessions"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("has another version (layout 1, protocol 2)"),
-                                HasSubstr("than this program (layout 1, protocol 1)")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("has another version " + Versions(1)),
+                                HasSubstr("than this program " + Versions())));
 }
 
 TEST_F(FerryctlTest, ShowsAStoppedDaemonAsSuch) {
@@ -136,7 +143,7 @@ TEST_F(FerryctlTest, ShowsOptionsAndVersionWithoutADaemon) {
               testing::ContainsRegex("\nspin_pauses +9 +pauses +flag --spin_pauses\n"));
   const CommandResult version = Ferryctl({"version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_THAT(version.out, AllOf(StartsWith("ferryctl "), HasSubstr("(layout 1, protocol 1)"),
+  EXPECT_THAT(version.out, AllOf(StartsWith("ferryctl "), HasSubstr(Versions()),
                                  HasSubstr("\ndaemon: no ferryd serves ")));
 }
 

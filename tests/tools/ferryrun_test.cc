@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/version.h"
 #include "tests/e2e/command.h"
 
 namespace ferry::e2e {
@@ -21,6 +22,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
+
+// "(layout 1, protocol 2)", of this program or of one whose protocol is `newer`.
+std::string Versions(uint32_t newer = 0) {
+  return "(layout " + std::to_string(kLayoutVersion) + ", protocol " +
+         std::to_string(kProtocolVersion + newer) + ")";
+}
 
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
@@ -300,8 +307,8 @@ TEST(FerryrunTest, CanBeInterruptedWhileADaemonStarts) {
 TEST(FerryrunTest, RefusesADaemonOfAnotherVersion) {
   const CommandResult result = RunCommand(Script({}, "echo never"), {"FAKE_FERRYD=old"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("has another version (layout 1, protocol 2)"),
-                                HasSubstr("(layout 1, protocol 1)")));
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("has another version " + Versions(1)), HasSubstr(Versions())));
 }
 
 TEST(FerryrunTest, KillsADaemonThatDoesNotStop) {
