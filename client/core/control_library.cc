@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "common/hex_text.h"
+
 namespace ferry::client {
 namespace {
 
@@ -66,16 +68,6 @@ class ErrorText {
   std::array<char, 1024> buffer_{};
 };
 
-std::string Hexadecimal(const uint8_t* bytes, size_t count) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < count; ++i) {
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
-  return text;
-}
-
 }  // namespace
 
 ControlLibrary::~ControlLibrary() {
@@ -92,7 +84,7 @@ Status ControlLibrary::Connect(const std::string& run_directory, const uint8_t* 
   timeout_ms_ = timeout_ms;
   ErrorText error;
   return error.status(api_->connect((run_directory + "/control.sock").c_str(),
-                                    Hexadecimal(token, token_bytes).c_str(), timeout_ms, &control_,
+                                    HexText({token, token_bytes}).c_str(), timeout_ms, &control_,
                                     error.text()));
 }
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <utility>
 
+#include "common/hex_text.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"

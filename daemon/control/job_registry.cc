@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/hex_text.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {

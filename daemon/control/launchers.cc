@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/hex_text.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {

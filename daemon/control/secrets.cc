@@ -54,16 +54,6 @@ bool ConstantTimeEquals(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-std::string HexText(std::span<const uint8_t> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t incarnation) {
   return HmacSha256(secret, std::string(job_id) + "|" + std::to_string(incarnation));
 }

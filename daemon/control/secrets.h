@@ -19,9 +19,6 @@ uint64_t RandomId();
 // Takes the same time wherever the two differ (lengths are no secret).
 bool ConstantTimeEquals(std::string_view a, std::string_view b);
 
-// Lower-case hexadecimal, two digits a byte.
-std::string HexText(std::span<const uint8_t> bytes);
-
 // HMAC-SHA256 (RFC 2104) over job and sender: a daemon that knows the job's secret made it.
 std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t incarnation);
 // A number, never 0, that only who knows the secret can find.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "common/hex_text.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/launchers.h"
 #include "tests/daemon/ferryd_process.h"

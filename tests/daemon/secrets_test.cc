@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "common/hex_text.h"
+
 namespace ferry::daemon {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/hex_text.h"
 #include "common/version.h"
 #include "daemon/control/packet_socket.h"
 #include "daemon/control/secrets.h"

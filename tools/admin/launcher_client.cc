@@ -3,21 +3,9 @@
 #include <chrono>
 #include <utility>
 
+#include "common/hex_text.h"
+
 namespace ferry::tools {
-namespace {
-
-std::string Hexadecimal(const uint8_t (&bytes)[attach::kTokenBytes]) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
-}  // namespace
-
 LauncherClient::LauncherClient(DaemonPlace place)
     : place_(std::move(place)),
       attach_(std::make_unique<client::AttachConnection>()),
@@ -39,7 +27,7 @@ Status LauncherClient::Identify() {
   FERRY_RETURN_IF_ERROR(attach_->Connect(place_.run_directory, place_.timeout_ms));
   const StatusOr<attach::UserReply> user = attach_->IdentifyUser();
   FERRY_RETURN_IF_ERROR(user.status());
-  token_ = Hexadecimal(user->token);
+  token_ = HexText(user->token);
   return {};
 }
 

@@ -2,10 +2,12 @@
 
 #include <sys/random.h>
 
+#include <cstdint>
 #include <cstdlib>
-#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "common/hex_text.h"
 #include "config/environment.h"
 #include "tools/ferryrun/placement.h"
 
@@ -15,8 +17,8 @@ namespace {
 constexpr size_t kIdBytes = 6;
 constexpr size_t kSecretBytes = 32;
 
-std::string RandomBytes(size_t size) {
-  std::string bytes(size, '\0');
+std::vector<uint8_t> RandomBytes(size_t size) {
+  std::vector<uint8_t> bytes(size);
   // Up to 256 bytes come whole; it fails only where the kernel has no random numbers at all.
   if (getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) {
     std::abort();
@@ -24,22 +26,12 @@ std::string RandomBytes(size_t size) {
   return bytes;
 }
 
-std::string Hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<unsigned char>(c) >> 4];
-    text += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return text;
-}
-
 }  // namespace
 
 Job::Job(const std::vector<JobNode>& nodes, uint32_t ranks)
     : nodes_(&nodes),
-      id_(Hex(RandomBytes(kIdBytes))),
-      secret_(Hex(RandomBytes(kSecretBytes))),
+      id_(HexText(RandomBytes(kIdBytes))),
+      secret_(HexText(RandomBytes(kSecretBytes))),
       node_of_rank_(PlaceInBlocks(ranks, static_cast<uint32_t>(nodes.size()))) {}
 
 Job::Job(Job&& other) noexcept
