@@ -60,6 +60,14 @@ check_dependencies() {
   loaded_only_by gpu_backends "//daemon:all + //client/core:backends"
 }
 
+# Tests that docs/ name as Suite.Test and that do not exist. Beginnings of names (Suite.Test...) pass.
+unknown_tests() {
+  grep -ohE '`[A-Za-z]+Test\.[A-Za-z]+`' docs/*.md | tr -d '`' | sort -u |
+    comm -23 - <(git ls-files 'tests/*.cc' | xargs cat | tr -d '\n' |
+      grep -oE 'TEST(_F|_P)?\([A-Za-z]+, *[A-Za-z0-9]+\)' |
+      sed -E 's/TEST(_F|_P)?\(//; s/, */./; s/\)//' | sort -u)
+}
+
 # One process per file and core; its tally of warnings in system headers is left out.
 tidy() {
   printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p . 2>&1 |
@@ -88,6 +96,7 @@ clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!co
 clean "atomics on shared memory go through shm/atomic.h" \
   absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h'
 clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b'
+clean "docs/ name tests that do not exist" unknown_tests
 check_dependencies
 warn_of_long_files
 mapfile -t sources < <(changed_sources)

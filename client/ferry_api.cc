@@ -79,6 +79,10 @@ int ReportFailure(ErrorCode error) {
       return Fail(error,
                   "the link to the other rank's node was cut: messages to and from it may be lost; "
                   "new ones will pass once it is back");
+    case ErrorCode::kInvalidBuffer:
+      return Fail(error,
+                  "memory of this or the other end of the message is not there: was it freed or "
+                  "unmapped before the request was complete?");
     case ErrorCode::kPermissionDenied:
       return Fail(error, "the system refused a copy between the two processes");
     default:

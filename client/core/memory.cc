@@ -134,6 +134,11 @@ Status Memory::Free(void* pointer) {
     pinned_.erase(found);
   }
   const auto offset = static_cast<uint64_t>(static_cast<std::byte*>(pointer) - heap_.base());
+  if (registered_.count(pointer) != 0) {
+    return {ErrorCode::kInvalidBuffer,
+            "ferry_free was given memory of the application's own that is registered; call "
+            "ferry_deregister"};
+  }
   if (!heap_.valid() || heap_pieces_.Free(offset) == 0) {
     return {ErrorCode::kInvalidBuffer,
             "ferry_free was given an address that ferry_alloc did not "
@@ -175,9 +180,13 @@ Status Memory::Register(void* pointer, uint64_t size_bytes) {
   const bool overlaps_previous =
       after != registered_.begin() &&
       static_cast<const std::byte*>(std::prev(after)->first) + std::prev(after)->second > begin;
-  if (overlaps_next || overlaps_previous || regions_.Find(pointer, 1).region != 0) {
+  if (overlaps_next || overlaps_previous) {
     return {ErrorCode::kAlreadyExists,
-            "the range overlaps memory that is registered already, or that ferry_alloc returned"};
+            "the range overlaps one that is registered already; deregister that first"};
+  }
+  if (regions_.Find(pointer, 1).region != 0) {
+    return {ErrorCode::kAlreadyExists,
+            "ferry_alloc returned this memory, so it needs no registration"};
   }
   if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
     FERRY_RETURN_IF_ERROR(gpu->RegisterHostMemory(pointer, size_bytes));

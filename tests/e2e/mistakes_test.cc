@@ -1,0 +1,87 @@
+// What a program is told about each mistake in its calls; the program itself (ranks/mistakes.cc)
+// checks that the messages after it are whole.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+std::vector<testing::Matcher<std::string>> WhatIsTold() {
+  const std::string no_rank = " is not between 0 and 1";
+  const std::string no_tag = " is not between 0 and 1073741823";
+  const std::string in_use =
+      ": 22 invalid buffer: a request that is not complete uses this memory; wait for it first";
+  const std::string not_allocated =
+      ": 22 invalid buffer: ferry_free was given an address that ferry_alloc did not return, or "
+      "that is free already";
+  const std::string overlap =
+      ": 20 already exists: the range overlaps one that is registered already; deregister that "
+      "first";
+  const std::string truncated =
+      ": 11 message truncated: the message is longer than the receive buffer, which holds its "
+      "first bytes";
+  const std::string not_there =
+      ": 22 invalid buffer: memory of this or the other end of the message is not there: was it "
+      "freed or unmapped before the request was complete?";
+  return {
+      "second ferry_init: 4 Ferry is already initialised: ferry_init was called before in this "
+      "process",
+      "send to a rank beyond the last: 9 invalid rank: rank 2" + no_rank,
+      "send to any rank: 9 invalid rank: rank -1" + no_rank,
+      "receive from a negative rank: 9 invalid rank: rank -2" + no_rank + ", nor FERRY_ANY_SOURCE",
+      "negative tag: 10 invalid tag: tag -1" + no_tag,
+      "tag beyond the largest: 10 invalid tag: tag 1073741824" + no_tag,
+      "receive of a negative tag: 10 invalid tag: tag -2" + no_tag + ", nor FERRY_ANY_TAG",
+      "no buffer: 22 invalid buffer: the buffer is null but 4 bytes are to be moved",
+      "nowhere to put the request: 2 invalid argument: the address of the request is null",
+      "request that never was: 23 invalid request: the request is not active: completed and freed "
+      "before?",
+      testing::AllOf(
+          testing::StartsWith("more than the heap: 12 out of memory: 1125899906842624 bytes asked "
+                              "for, "),
+          testing::EndsWith(" free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)")),
+      "more than the device: 12 out of memory: device 0 cannot allocate 1125899906842624 bytes: 0 "
+      "of its 1073741824 bytes are in use",
+      "device that is none: 2 invalid argument: there is no device 99; the host backend has "
+      "devices 0 to 0",
+      "nowhere to put the memory: 2 invalid argument: the kind is not one of FERRY_MEMORY_*, or "
+      "the address for the result is null",
+      "free of what was not allocated" + not_allocated,
+      "free of a buffer in flight" + in_use,
+      "free a second time" + not_allocated,
+      "register twice" + overlap,
+      "register a part again" + overlap,
+      "register what Ferry allocated: 20 already exists: ferry_alloc returned this memory, so it "
+      "needs no registration",
+      "free what was registered: 22 invalid buffer: ferry_free was given memory of the "
+      "application's own that is registered; call ferry_deregister",
+      "deregister a buffer in flight" + in_use,
+      "deregister twice: 19 not found: no registered range starts at this address",
+      "register nothing: 2 invalid argument: the range is empty",
+      "small truncated receive" + truncated,
+      "large truncated receive" + truncated,
+      "unmapped in flight" + not_there,
+      "unmapped while registered" + not_there,
+      "after the end: 3 Ferry is not initialised: ferry_finalize was called"};
+}
+
+class MistakesTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(MistakesTest, AreNamedAndCostNothingElse) {
+  Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
+                   "--no-label", "-n", "2", "--nodes", GetParam(), "tests/e2e/ranks/mistakes"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out), testing::UnorderedElementsAreArray(WhatIsTold()));
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(OnOneNodeAndTwo, MistakesTest, testing::Values("1", "2"));
+
+}  // namespace
+}  // namespace ferry::e2e
