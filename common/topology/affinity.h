@@ -1,0 +1,29 @@
+// Where the kernel lets threads run, and where it takes memory from. Any thread.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/status.h"
+#include "common/topology/cpu_set.h"
+
+namespace ferry::topology {
+
+// The CPUs on which a thread (0: the caller; a pid: that process's main thread) may run. Errors:
+// kNotFound (no such thread), kSystem.
+StatusOr<CpuSet> AffinityOf(pid_t thread);
+
+// Lets the thread run on these CPUs only. Errors: kInvalidArgument (it may run on none of them),
+// kPermissionDenied, kSystem.
+Status Pin(pthread_t thread, const CpuSet& cpus);
+
+// Has the pages of [base, base + bytes), which begins with a page, come from a NUMA node by its
+// number, or from another one once that is full; those that are there already move. For all
+// processes that map it, if it is shared memory. Errors: kInvalidArgument (no such node),
+// kPermissionDenied, kSystem.
+Status BindMemory(std::byte* base, uint64_t bytes, uint32_t node);
+
+}  // namespace ferry::topology
