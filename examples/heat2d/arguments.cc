@@ -2,10 +2,9 @@
 
 #include <getopt.h>
 
-#include <charconv>
 #include <cstdio>
-#include <string_view>
-#include <system_error>
+
+#include "examples/common/arguments.h"
 
 namespace heat2d {
 namespace {
@@ -18,11 +17,6 @@ constexpr char kHelp[] =
     "  --iterations N    steps of Jacobi's method (200)\n"
     "  --output FILE     where the result goes, as PNG (heat2d.png)\n"
     "  --no-check        do not compare with a serial solve\n";
-
-bool ReadCount(std::string_view text, int* count) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
-  return error == std::errc() && stop == text.data() + text.size() && *count >= 0;
-}
 
 }  // namespace
 
@@ -39,7 +33,7 @@ bool ParseArguments(int argc, char** argv, bool speak, Arguments* arguments, int
         arguments->image = optarg;
         break;
       case 'n':
-        if (!ReadCount(optarg, &arguments->iterations)) {
+        if (!examples::ReadCount(optarg, 0, &arguments->iterations)) {
           if (speak) {
             std::fprintf(stderr, "heat2d: --iterations %s: not a number from 0\n", optarg);
           }

@@ -3,12 +3,14 @@
 #include <utility>
 #include <vector>
 
+#include "examples/common/five_point.h"
+
 namespace heat2d {
 namespace {
 
 enum Tag { kScatter, kUpwards, kDownwards, kGather, kSum };
 
-size_t PaddedSize(const Slab& slab, int width) {
+size_t PaddedSize(const examples::Range& slab, int width) {
   return static_cast<size_t>(slab.count + 2) * static_cast<size_t>(width);
 }
 
@@ -19,13 +21,13 @@ Domain::Domain(const ferry::Session& session, const Image& initial)
       ranks_(session.size()),
       width_(initial.width),
       height_(initial.height),
-      slab_(SlabOf(height_, ranks_, rank_)),
+      slab_(examples::RangeOf(height_, ranks_, rank_)),
       current_(PaddedSize(slab_, width_), FERRY_MEMORY_DEVICE),
       next_(PaddedSize(slab_, width_), FERRY_MEMORY_DEVICE) {
   std::vector<ferry::Request> requests;
   requests.push_back(ferry::Request::Receive(current_.data(), current_.size_bytes(), 0, kScatter));
   for (int rank = 0; rank_ == 0 && rank < ranks_; ++rank) {
-    const Slab slab = SlabOf(height_, ranks_, rank);
+    const examples::Range slab = examples::RangeOf(height_, ranks_, rank);
     const double* first =
         initial.values.data() + static_cast<size_t>(slab.first - 1) * static_cast<size_t>(width_);
     requests.push_back(ferry::Request::Send(first, RowsBytes(slab.count + 2), rank, kScatter));
@@ -51,13 +53,13 @@ void Domain::Step() {
     requests.push_back(
         ferry::Request::Send(Row(current_, last), RowsBytes(1), rank_ + 1, kDownwards));
   }
-  JacobiRows(current_.data(), next_.data(), width_, 2, last);
+  examples::JacobiRows(current_.data(), next_.data(), width_, 2, last);
   for (ferry::Request& request : requests) {
     request.Wait();
   }
-  JacobiRows(current_.data(), next_.data(), width_, 1, 2);
+  examples::JacobiRows(current_.data(), next_.data(), width_, 1, 2);
   if (last > 1) {
-    JacobiRows(current_.data(), next_.data(), width_, last, last + 1);
+    examples::JacobiRows(current_.data(), next_.data(), width_, last, last + 1);
   }
   std::swap(current_, next_);
 }
@@ -65,7 +67,7 @@ void Domain::Step() {
 void Domain::Gather(Image* result) const {
   ferry::Request send = ferry::Request::Send(Row(current_, 1), RowsBytes(slab_.count), 0, kGather);
   for (int rank = 0; rank_ == 0 && rank < ranks_; ++rank) {
-    const Slab slab = SlabOf(height_, ranks_, rank);
+    const examples::Range slab = examples::RangeOf(height_, ranks_, rank);
     double* rows =
         result->values.data() + static_cast<size_t>(slab.first) * static_cast<size_t>(width_);
     ferry::Request::Receive(rows, RowsBytes(slab.count), rank, kGather).Wait();

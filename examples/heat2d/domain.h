@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "examples/common/process_grid.h"
 #include "examples/heat2d/image.h"
-#include "examples/heat2d/solver.h"
 #include "ferry/ferry.hpp"
 
 namespace heat2d {
@@ -36,7 +36,7 @@ class Domain {
   const int ranks_;
   const int width_;
   const int height_;
-  const Slab slab_;
+  const examples::Range slab_;
   // Rows 0 and count + 1 are halos: a neighbour's row, or the image's fixed edge. The host
   // backend's device memory can be read by the CPU; another backend would launch a kernel in Step
   // and Sum.

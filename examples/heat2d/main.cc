@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <string>
 
+#include "examples/common/traffic.h"
 #include "examples/heat2d/arguments.h"
 #include "examples/heat2d/domain.h"
 #include "examples/heat2d/image.h"
 #include "examples/heat2d/solver.h"
-#include "examples/heat2d/traffic.h"
 #include "ferry/ferry.hpp"
 
 namespace heat2d {
@@ -95,7 +95,7 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
     return session.rank() == 0 ? 1 : 0;  // the one that said why has failed
   }
   Domain domain(session, initial);
-  const std::vector<uint64_t> before = ReadCounters();
+  const std::vector<uint64_t> before = examples::ReadCounters();
   ferry::Check(ferry_barrier());
   const auto start = Clock::now();
   for (int i = 0; i < arguments.iterations; ++i) {
@@ -103,7 +103,7 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
   }
   ferry::Check(ferry_barrier());
   const double seconds = Seconds(Clock::now() - start);
-  const std::vector<uint64_t> traffic = TrafficSince(session, before);
+  const std::vector<uint64_t> traffic = examples::TrafficSince(session, before);
   const double sum = domain.Sum();
   Image result = initial;
   domain.Gather(&result);
@@ -115,7 +115,8 @@ int Run(const ferry::Session& session, const Arguments& arguments) {
               initial.height, arguments.iterations, session.size(),
               ferry_node_of(session.size() - 1) + 1);
   std::printf("time: %.3f s, %.1f us per iteration\n%s", seconds,
-              seconds * 1e6 / std::max(arguments.iterations, 1), TrafficText(traffic).c_str());
+              seconds * 1e6 / std::max(arguments.iterations, 1),
+              examples::TrafficText(traffic).c_str());
   if (arguments.check && CheckResult(initial, result, sum, arguments.iterations) != 0) {
     return 1;
   }

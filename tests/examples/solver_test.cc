@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "examples/common/five_point.h"
+
 namespace heat2d {
 namespace {
 
@@ -14,22 +16,6 @@ Image Pattern(int width, int height) {
     image.values.push_back(std::fmod(i * 0.618, 1.0));
   }
   return image;
-}
-
-TEST(SolverTest, SlabsCoverTheInteriorOnce) {
-  for (const int height : {3, 4, 10, 17, 512}) {
-    for (int ranks = 1; ranks <= height - 2 && ranks <= 7; ++ranks) {
-      int next = 1;
-      for (int rank = 0; rank < ranks; ++rank) {
-        const Slab slab = SlabOf(height, ranks, rank);
-        EXPECT_EQ(slab.first, next);
-        EXPECT_GE(slab.count, 1);
-        EXPECT_LE(slab.count, (height - 2) / ranks + 1);
-        next += slab.count;
-      }
-      EXPECT_EQ(next, height - 1);
-    }
-  }
 }
 
 TEST(SolverTest, TakesTheMeanOfFourNeighbours) {
@@ -59,7 +45,7 @@ TEST(SolverTest, RowsInAnyOrderGiveTheSameBits) {
   const Image image = Pattern(33, 20);
   std::vector<double> pieces = image.values;
   for (const auto& [first, last] : {std::pair{10, 19}, {1, 2}, {2, 10}}) {
-    JacobiRows(image.values.data(), pieces.data(), 33, first, last);
+    examples::JacobiRows(image.values.data(), pieces.data(), 33, first, last);
   }
   EXPECT_EQ(pieces, SolveSerially(image, 1).values);
 }

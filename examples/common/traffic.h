@@ -7,7 +7,7 @@
 
 #include "ferry/ferry.hpp"
 
-namespace heat2d {
+namespace examples {
 
 // The counters of this rank, by index.
 std::vector<uint64_t> ReadCounters();
@@ -16,7 +16,10 @@ std::vector<uint64_t> ReadCounters();
 std::vector<uint64_t> TrafficSince(const ferry::Session& session,
                                    const std::vector<uint64_t>& before);
 
+// Collective: the sum of the ranks' values; known to rank 0.
+uint64_t SumOfRanks(const ferry::Session& session, uint64_t value);
+
 // Messages and bytes sent, and a table of the share that took each path.
 std::string TrafficText(const std::vector<uint64_t>& traffic);
 
-}  // namespace heat2d
+}  // namespace examples

@@ -1,10 +1,12 @@
-#include "examples/heat2d/traffic.h"
+#include "examples/common/traffic.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <string_view>
 
-namespace heat2d {
+namespace examples {
 namespace {
 
 constexpr int kTrafficTag = 100;
@@ -29,6 +31,20 @@ double Percent(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// Collective: the sum of the ranks' vectors; known to rank 0.
+std::vector<uint64_t> Sum(const ferry::Session& session, const std::vector<uint64_t>& mine) {
+  const size_t size_bytes = mine.size() * sizeof(uint64_t);
+  std::vector<uint64_t> sum(mine.size());
+  ferry::Request send = ferry::Request::Send(mine.data(), size_bytes, 0, kTrafficTag);
+  for (int rank = 0; session.rank() == 0 && rank < session.size(); ++rank) {
+    std::vector<uint64_t> theirs(mine.size());
+    ferry::Request::Receive(theirs.data(), size_bytes, rank, kTrafficTag).Wait();
+    std::transform(sum.begin(), sum.end(), theirs.begin(), sum.begin(), std::plus<>());
+  }
+  send.Wait();
+  return sum;
+}
+
 }  // namespace
 
 std::vector<uint64_t> ReadCounters() {
@@ -45,18 +61,11 @@ std::vector<uint64_t> TrafficSince(const ferry::Session& session,
   for (size_t i = 0; i < mine.size(); ++i) {
     mine[i] -= before[i];
   }
-  const size_t size_bytes = mine.size() * sizeof(uint64_t);
-  std::vector<uint64_t> sum(mine.size());
-  ferry::Request send = ferry::Request::Send(mine.data(), size_bytes, 0, kTrafficTag);
-  for (int rank = 0; session.rank() == 0 && rank < session.size(); ++rank) {
-    std::vector<uint64_t> theirs(mine.size());
-    ferry::Request::Receive(theirs.data(), size_bytes, rank, kTrafficTag).Wait();
-    for (size_t i = 0; i < sum.size(); ++i) {
-      sum[i] += theirs[i];
-    }
-  }
-  send.Wait();
-  return sum;
+  return Sum(session, mine);
+}
+
+uint64_t SumOfRanks(const ferry::Session& session, uint64_t value) {
+  return Sum(session, {value}).front();
 }
 
 std::string TrafficText(const std::vector<uint64_t>& traffic) {
@@ -93,4 +102,4 @@ std::string TrafficText(const std::vector<uint64_t>& traffic) {
   return text;
 }
 
-}  // namespace heat2d
+}  // namespace examples

@@ -1,0 +1,51 @@
+// What the stencils share: iterations whose faces travel while the points that need none of them
+// are computed, straight or staged by hand; what that took; and the comparison with a serial solve.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "examples/common/arguments.h"
+#include "examples/common/exchange.h"
+
+namespace examples {
+
+// One rank's part of a problem, at one iteration.
+class Part {
+ public:
+  virtual ~Part() = default;
+  // What this iteration exchanges, gathered where it does not lie in one piece. Valid until the
+  // next call.
+  virtual const std::vector<Face>& PackFaces() = 0;
+  // The points that need no neighbour's.
+  virtual void ComputeInside() = 0;
+  // The others, when the faces are in. The iteration is over.
+  virtual void ComputeRest() = 0;
+  // This rank's interior points.
+  virtual std::vector<double> Values() const = 0;
+};
+
+class Problem {
+ public:
+  virtual ~Problem() = default;
+  // "66 x 66 x 66 points, ranks 2 x 2 x 2"
+  virtual std::string Describe() const = 0;
+  virtual std::unique_ptr<Part> MakePart(int rank) const = 0;
+  // All points of the whole, in one process.
+  virtual std::vector<double> SolveSerially(int iterations) const = 0;
+  // Those of them that `rank` has, in the order of its Values.
+  virtual std::vector<double> ValuesOf(const std::vector<double>& all, int rank) const = 0;
+  // Points computed in one iteration by all.
+  virtual double PointsPerIteration() const = 0;
+};
+
+// Makes the problem for so many ranks; null, and what is wrong, if they do not fit it.
+using MakeProblem = std::function<std::unique_ptr<Problem>(const StencilArguments& arguments,
+                                                           int ranks, std::string* mistake)>;
+
+// Joins the job, solves, reports on rank 0. The exit code of the process.
+int StencilMain(int argc, char** argv, const StencilProgram& program, const MakeProblem& make);
+
+}  // namespace examples
