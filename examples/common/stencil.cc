@@ -1,10 +1,10 @@
 #include "examples/common/stencil.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <utility>
@@ -103,7 +103,7 @@ std::string Difference(const ferry::Session& session, const Problem& problem, co
     size_t wrong = 0;
     double largest = 0;
     for (size_t i = 0; i < values.size(); ++i) {
-      wrong += std::memcmp(&values[i], &wanted[i], sizeof(double)) != 0;
+      wrong += std::bit_cast<uint64_t>(values[i]) != std::bit_cast<uint64_t>(wanted[i]) ? 1 : 0;
       largest = std::max(largest, std::abs(values[i] - wanted[i]));
     }
     if (wrong > 0 && difference.empty()) {

@@ -12,9 +12,10 @@ namespace {
 
 // Cores of this node for each of its ranks.
 int DefaultThreads(int ranks) {
-  int neighbours = 0;
+  int neighbours = 1;  // this rank
   for (int rank = 0; rank < ranks; ++rank) {
-    neighbours += ferry_node_of(rank) == ferry_node_of(ferry_rank()) ? 1 : 0;
+    const bool other = rank != ferry_rank();
+    neighbours += other && ferry_node_of(rank) == ferry_node_of(ferry_rank()) ? 1 : 0;
   }
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, cores / neighbours);

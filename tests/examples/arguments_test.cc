@@ -24,6 +24,7 @@ struct Parsed {
 Parsed Parse(const StencilProgram& program, std::vector<std::string> flags) {
   flags.insert(flags.begin(), program.name);
   std::vector<char*> argv;
+  argv.reserve(flags.size() + 1);
   for (std::string& flag : flags) {
     argv.push_back(flag.data());
   }

@@ -40,6 +40,7 @@ void Deliver(const std::vector<std::vector<Face>>& faces) {
 
 void ExpectEqualToSerial(const Problem& problem, int ranks, int iterations) {
   std::vector<std::unique_ptr<Part>> parts;
+  parts.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     parts.push_back(problem.MakePart(rank));
   }
