@@ -106,7 +106,9 @@ TEST(StencilMistakeTest, IsNamedOnceAndEndsEveryRank) {
         Mistake{{kStencil3d, "--size", "3"}, "no grid of 3 ranks fits 3 x 3 x 3 points"},
         Mistake{{kStencil5, "--size", "9x4"}, "3 ranks need at least 5 rows"},
         Mistake{{kStencil5, "--iterations", "-1"}, "--iterations -1: not a number from 0"},
-        Mistake{{kStencil5, "--size", "100000", "--no-check"}, "out of memory: device 0 cannot allocate", 1}}) {
+        Mistake{{kStencil5, "--size", "100000", "--no-check"},
+                "out of memory: device 0 cannot allocate",
+                1}}) {
     Command command(Job({"-n", "3"}, mistake.program));
     const CommandResult result = command.Wait();
     EXPECT_EQ(result.exit_code, mistake.exit_code) << result.err;
