@@ -9,8 +9,6 @@
 namespace ferry::fuzz {
 namespace {
 
-constexpr uint32_t kMaxSteps = 64;
-
 template <typename Payload>
 void SetPayload(shm::Descriptor* descriptor, const Payload& payload) {
   std::memcpy(descriptor->payload, &payload, sizeof(payload));
@@ -97,16 +95,7 @@ void Step(FuzzInput& input, CoreHarness& core) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ferry::fuzz;
-  FuzzInput input(data, size);
-  CoreHarness core;
-  for (uint32_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
-    Step(input, core);
-  }
-  core.Turn();
-  core.Turn();
-  if (core.ended().contains(1) || core.job_failed()) {
-    abort();
-  }
-  core.RemoveAll();
+  RunSteps(FuzzInput(data, size), Step,
+           [](const CoreHarness& core) { return !core.ended().contains(1) && !core.job_failed(); });
   return 0;
 }

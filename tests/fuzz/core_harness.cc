@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kJob[] = "job";
 constexpr uint64_t kHeapBytes = 64 << 10;
+constexpr uint32_t kMaxSteps = 64;
 
 template <typename T>
 T Must(StatusOr<T> value) {
@@ -209,6 +210,20 @@ void CoreHarness::RemoveAll() {
     }
   }
   core_->RemoveJob(kJob);
+}
+
+void RunSteps(FuzzInput input, void (*step)(FuzzInput&, CoreHarness&),
+              bool (*is_fair)(const CoreHarness&)) {
+  CoreHarness core;
+  for (uint32_t n = 0; n < kMaxSteps && !input.empty(); ++n) {
+    step(input, core);
+  }
+  core.Turn();
+  core.Turn();
+  if (!is_fair(core)) {
+    abort();
+  }
+  core.RemoveAll();
 }
 
 }  // namespace ferry::fuzz

@@ -57,4 +57,9 @@ class CoreHarness {
   uint64_t now_ns_ = 1;
 };
 
+// Takes steps while there is input, and ends all. Aborts if `is_fair` does not hold, or if
+// something never ends.
+void RunSteps(FuzzInput input, void (*step)(FuzzInput&, CoreHarness&),
+              bool (*is_fair)(const CoreHarness&));
+
 }  // namespace ferry::fuzz

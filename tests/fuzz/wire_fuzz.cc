@@ -9,8 +9,6 @@
 namespace ferry::fuzz {
 namespace {
 
-constexpr uint32_t kMaxSteps = 64;
-
 std::vector<std::byte> MakePacket(FuzzInput& input) {
   daemon::PacketHeader header{};
   header.magic = daemon::kPacketMagic;
@@ -98,16 +96,8 @@ void Step(FuzzInput& input, CoreHarness& core) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ferry::fuzz;
-  FuzzInput input(data, size);
-  CoreHarness core;
-  for (uint32_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
-    Step(input, core);
-  }
-  core.Turn();
-  core.Turn();
-  if (!core.ended().empty()) {
-    abort();  // no packet makes a rank guilty
-  }
-  core.RemoveAll();
+  RunSteps(FuzzInput(data, size), Step, [](const CoreHarness& core) {
+    return core.ended().empty();  // no packet makes a rank guilty
+  });
   return 0;
 }
