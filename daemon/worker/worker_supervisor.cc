@@ -10,12 +10,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <utility>
 
 #include "common/clock.h"
-#include "common/version.h"
 #include "daemon/control/packet_socket.h"
+#include "daemon/worker/worker_replies.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
@@ -25,7 +24,6 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by itself
 constexpr uint64_t kHangUpNs = 100 * kNsPerMs;
 constexpr uint64_t kChecksPerTimeout = 8;
-constexpr int kMessagesAtOnce = 16;
 
 std::string HowItEnded(const siginfo_t& info, const Worker& worker) {
   if (info.si_code != CLD_EXITED) {
@@ -53,8 +51,7 @@ struct WorkerSupervisor::Watched {
   std::shared_ptr<Worker> worker;
   SpawnedWorker process;
   std::deque<WorkerLetter> outbox;
-  std::map<uint32_t, std::shared_ptr<Session>> asked;  // by rank: kReach has not come
-  bool ready = false;
+  WorkerReplies replies;
   bool failed = false;
   bool ending = false;
   bool hung_up = false;
@@ -119,7 +116,7 @@ void WorkerSupervisor::SendSession(std::shared_ptr<Worker> worker,
   mailbox_.Post(
       [this, worker = std::move(worker), session = std::move(session), letter = std::move(letter)] {
         if (Watched* watched = Find(worker.get()); watched != nullptr) {
-          watched->asked[session->rank] = session;
+          watched->replies.Expect(session);
           watched->outbox.push_back(letter);
           Flush(*watched);
         }
@@ -285,55 +282,16 @@ void WorkerSupervisor::HangUp(Watched& watched) {
 }
 
 void WorkerSupervisor::Receive(Watched& watched) {
-  for (int i = 0; i < kMessagesAtOnce && !watched.failed; ++i) {
-    Packet packet;
-    const StatusOr<Received> received = ReceivePacket(watched.socket(), &packet);
-    if (!received.ok()) {
-      return Fail(watched, "sent what no worker sends: " + received.status().message());
+  const StatusOr<Received> received = watched.replies.Read(watched.socket(), [&](uint32_t rank) {
+    if (events_.on_reach) {
+      events_.on_reach(watched.worker->job_id, rank);
     }
-    if (*received == Received::kHangUp) {
-      return HangUp(watched);
-    }
-    if (*received == Received::kNothing) {
-      return;
-    }
-    const auto* message = packet.As<WorkerMessage>();
-    if (message == nullptr || message->magic != kWorkerMagic || !packet.fds.empty()) {
-      return Fail(watched, "sent what no worker sends");
-    }
-    if (const char* wrong = Handle(watched, *message); wrong != nullptr) {
-      return Fail(watched, wrong);
-    }
+  });
+  if (!received.ok()) {
+    Fail(watched, received.status().message());
+  } else if (*received == Received::kHangUp) {
+    HangUp(watched);
   }
-}
-
-// An error text if no worker of this release says so now.
-const char* WorkerSupervisor::Handle(Watched& watched, const WorkerMessage& message) {
-  const auto kind = static_cast<WorkerMessageKind>(message.kind);
-  if (kind == WorkerMessageKind::kReady && !watched.ready) {
-    watched.ready = true;
-    return message.layout_version == kLayoutVersion
-               ? nullptr
-               : "is of another release than ferryd: install both from the same one";
-  }
-  const auto asked = watched.asked.find(message.rank);
-  if (!watched.ready || asked == watched.asked.end()) {
-    return "answers what it was not asked";
-  }
-  if (kind == WorkerMessageKind::kTrouble) {
-    return "cannot use the memory of a rank of its job";
-  }
-  if (kind != WorkerMessageKind::kReach) {
-    return "sent a message of an unknown kind";
-  }
-  const std::shared_ptr<Session> session = asked->second;
-  watched.asked.erase(asked);
-  session->private_memory_reachable = message.code == 0;
-  session->reach_settled = true;
-  if (events_.on_reach) {
-    events_.on_reach(watched.worker->job_id, message.rank);
-  }
-  return nullptr;
 }
 
 // ---- Failures

@@ -76,7 +76,6 @@ class WorkerSupervisor {
   void Flush(Watched& watched);
   void Receive(Watched& watched);
   static void HangUp(Watched& watched);
-  const char* Handle(Watched& watched, const WorkerMessage& message);
   void CheckTurns(Watched& watched, uint64_t now_ns);
   void Fail(Watched& watched, const std::string& text);
   Watched* Find(const Worker* worker);

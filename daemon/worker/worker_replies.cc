@@ -1,0 +1,67 @@
+#include "daemon/worker/worker_replies.h"
+
+#include <utility>
+
+#include "common/version.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr int kMessagesAtOnce = 16;
+
+Status Wrong(const std::string& text) { return {ErrorCode::kCorrupt, text}; }
+
+}  // namespace
+
+void WorkerReplies::Expect(std::shared_ptr<Session> session) {
+  asked_[session->rank] = std::move(session);
+}
+
+StatusOr<Received> WorkerReplies::Read(int socket,
+                                       const std::function<void(uint32_t rank)>& on_reach) {
+  for (int i = 0; i < kMessagesAtOnce; ++i) {
+    Packet packet;
+    const StatusOr<Received> received = ReceivePacket(socket, &packet);
+    if (!received.ok()) {
+      return Wrong("sent what no worker sends: " + received.status().message());
+    }
+    if (*received != Received::kPacket) {
+      return *received;
+    }
+    const auto* message = packet.As<WorkerMessage>();
+    if (message == nullptr || message->magic != kWorkerMagic || !packet.fds.empty()) {
+      return Wrong("sent what no worker sends");
+    }
+    FERRY_RETURN_IF_ERROR(Handle(*message, on_reach));
+  }
+  return Received::kPacket;
+}
+
+Status WorkerReplies::Handle(const WorkerMessage& message,
+                             const std::function<void(uint32_t rank)>& on_reach) {
+  const auto kind = static_cast<WorkerMessageKind>(message.kind);
+  if (kind == WorkerMessageKind::kReady && !ready_) {
+    ready_ = true;
+    return message.layout_version == kLayoutVersion
+               ? Status()
+               : Wrong("is of another release than ferryd: install both from the same one");
+  }
+  const auto asked = asked_.find(message.rank);
+  if (!ready_ || asked == asked_.end()) {
+    return Wrong("answers what it was not asked");
+  }
+  if (kind == WorkerMessageKind::kTrouble) {
+    return Wrong("cannot use the memory of a rank of its job");
+  }
+  if (kind != WorkerMessageKind::kReach) {
+    return Wrong("sent a message of an unknown kind");
+  }
+  Session& session = *asked->second;
+  session.private_memory_reachable = message.code == 0;
+  session.reach_settled = true;
+  asked_.erase(asked);  // `session` may go with it
+  on_reach(message.rank);
+  return {};
+}
+
+}  // namespace ferry::daemon
