@@ -95,8 +95,7 @@ bool Limit(int resource, rlim_t value) {
   Call(SYS_setsid);
   Call(SYS_umask, 077);
   if (Call(SYS_chdir, At("/")) != 0 || !KeepDescriptors(plan, &program) ||
-      !Limit(RLIMIT_NOFILE, kWorkerFds + kHighFd) || !Limit(RLIMIT_CORE, 0) ||
-      !Limit(RLIMIT_FSIZE, 0)) {
+      !Limit(RLIMIT_NOFILE, kWorkerFds + kHighFd) || !Limit(RLIMIT_CORE, 0)) {
     Call(SYS_exit_group, kExitNoIsolation);
   }
   if (!BecomeUser(plan) || !DropCapabilities()) {
