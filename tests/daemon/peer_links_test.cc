@@ -66,10 +66,13 @@ class FakePeer final : public control::Peer::Service {
 
 class PeerLinksTest : public ::testing::Test {
  protected:
-  PeerLinksTest() : a_(TestOptions(directory_.path() + "/a")) {}
+  PeerLinksTest() : a_(Options("a")) {}
+  explicit PeerLinksTest(uint64_t peer_timeout_ms) : a_(Options("a", peer_timeout_ms)) {}
 
-  config::Options Options(const std::string& name) const {
-    return TestOptions(directory_.path() + "/" + name);
+  config::Options Options(const std::string& name, uint64_t peer_timeout_ms = 0) const {
+    config::Options options = TestOptions(directory_.path() + "/" + name);
+    options.peer_timeout_ms = peer_timeout_ms != 0 ? peer_timeout_ms : options.peer_timeout_ms;
+    return options;
   }
   // Rank 0 on node 0, rank 1 on node 1.
   Status CreateJob(TestDaemon& daemon, uint32_t node, const std::string& other) {
@@ -349,13 +352,15 @@ TEST_F(TwoDaemonsTest, AJobThatFailsOnOneNodeIsAbortedOnBoth) {
   EXPECT_TRUE(b_.plane.WaitFor("PoisonJob job 30"));
 }
 
-class LostDaemonTest : public PeerLinksTest, public ::testing::WithParamInterface<int> {};
+class LostDaemonTest : public PeerLinksTest, public ::testing::WithParamInterface<int> {
+ protected:
+  LostDaemonTest() : PeerLinksTest(GetParam() == SIGSTOP ? 500 : 60'000) {}
+};
 
 TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
   // One that is stopped may come back; where nothing listens any more, it is dead.
   const bool stopped = GetParam() == SIGSTOP;
-  FerrydProcess b(directory_.path() + "/b",
-                  {"--heartbeat_interval_ms=20", "--peer_timeout_ms=500"});
+  FerrydProcess b(directory_.path() + "/b", {"--heartbeat_interval_ms=20"});
   ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
   EnterJobWith(b.ControlAddress());
   ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
