@@ -52,15 +52,16 @@ void FillStatus(const config::Options& options, control::StatusReply* reply) {
 class FakeAttachSocket {
  public:
   explicit FakeAttachSocket(const std::string& path)
-      : socket_(daemon::ListenSeqpacket(path, 0600)) {
-    thread_ = std::thread([this] { Serve(); });
-    thread_.detach();  // until the process ends
+      : socket_(daemon::ListenSeqpacket(path, 0600)), thread_([this] { Serve(); }) {}
+  ~FakeAttachSocket() {
+    shutdown(socket_->get(), SHUT_RDWR);
+    thread_.join();
   }
 
  private:
   void Serve() {
     pollfd waiting{socket_->get(), POLLIN, 0};
-    while (poll(&waiting, 1, -1) > 0) {
+    while (poll(&waiting, 1, -1) > 0 && (waiting.revents & POLLHUP) == 0) {
       UniqueFd launcher(accept4(socket_->get(), nullptr, nullptr, SOCK_CLOEXEC));
       attach::UserRequest request{};
       if (read(launcher.get(), &request, sizeof(request)) == sizeof(request)) {
@@ -175,8 +176,7 @@ int Serve(const config::Options& options, int ready_fd, bool remove_parent) {
   const std::string about = path("ferryd.json");
   FakeAdmin admin(options);
   FakeLauncher launcher(options);
-  // Its thread may read it until the process ends.
-  static const FakeAttachSocket attach(path("attach.sock"));
+  const FakeAttachSocket attach(path("attach.sock"));
   const auto user_server = ServeAt(path("control.sock"), &launcher);
   const auto admin_server = ServeAt(path("admin.sock"), &admin);
   if (user_server == nullptr || admin_server == nullptr) {
