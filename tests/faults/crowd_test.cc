@@ -16,7 +16,10 @@ using testing::IsEmpty;
 constexpr int kRanks = 64;
 
 TEST(CrowdTest, AllToAllOnOneDaemon) {
-  e2e::Command job(PrivateJob(kRanks, 1, {}, {"tests/faults/ranks/all_to_all"}));
+  // So many take a while to start where cores are few, and longer under a sanitizer.
+  e2e::Command job(
+      PrivateJob(kRanks, 1, {"--attach_timeout_ms=60000"}, {"tests/faults/ranks/all_to_all"}), {},
+      "", 240);
   const e2e::CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
