@@ -129,6 +129,7 @@ double Rate(int producers) {
   auto ring = std::make_unique<Ring>();
   std::atomic<bool> go = false;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(producers));
   const uint64_t each = kRequests / static_cast<uint64_t>(producers);
   for (int i = 0; i < producers; ++i) {
     threads.emplace_back([&] {

@@ -37,7 +37,10 @@ ErrorCode Outbound::Send(Job& job, PacketHeader header, std::span<const std::byt
 ErrorCode Outbound::SendWith(Job& job, PacketHeader header, std::span<const std::byte> body,
                              const transport::Attachment& data, uint64_t now_ns) {
   Link* const link = job.RouteTo(header.destination).link;
-  if (data.bytes == 0 || link == nullptr || link->failure != ErrorCode::kOk) {
+  if (link == nullptr) {
+    return ErrorCode::kWouldBlock;
+  }
+  if (data.bytes == 0 || link->failure != ErrorCode::kOk) {
     const ErrorCode code = Send(job, header, body, now_ns);
     if (code == ErrorCode::kOk) {  // at once: the transfer may begin while we look for more
       (void)SendFrame(link, {}, now_ns);

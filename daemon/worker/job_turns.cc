@@ -9,7 +9,7 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr size_t kBounceBytes = 128 * 1024;
+constexpr size_t kBounceBytes = size_t{128} << 10;
 constexpr uint32_t kYieldsForLease = 32;  // then the worker sleeps between attempts
 
 }  // namespace

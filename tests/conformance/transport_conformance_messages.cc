@@ -108,7 +108,7 @@ TEST_P(TransportConformance, DeliversTheLargestMessageAndRefusesALargerOne) {
 }
 
 TEST_P(TransportConformance, SendsAttachmentsFromWhereTheyAre) {
-  constexpr size_t kMemory = 256 * 1024;
+  constexpr size_t kMemory = size_t{256} << 10;
   Connect(Options(), kMemory);
   const uint64_t longest = a_->transport->capabilities().max_attachment_bytes;
   if (longest == 0) {

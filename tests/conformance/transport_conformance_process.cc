@@ -35,7 +35,7 @@ TEST_P(TransportConformance, APeerKilledDuringWritesEndsEachExactlyOnce) {
   const auto post_all = [&] {
     ErrorCode code = ErrorCode::kOk;
     while (code == ErrorCode::kOk && accepted + refused < kWrites) {
-      code = a_->transport->Write(ToProcess(*process, 256 * 1024, accepted), Placement::kRemote,
+      code = a_->transport->Write(ToProcess(*process, 256 << 10, accepted), Placement::kRemote,
                                   MonotonicNs());
       accepted += code == ErrorCode::kOk ? 1 : 0;
       refused += code == ErrorCode::kNodeUnreachable ? 1 : 0;

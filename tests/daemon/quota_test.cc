@@ -63,7 +63,7 @@ TEST(QuotaLedgerTest, AHoldIsGivenBackOnceHoweverItMoves) {
     QuotaHold hold = std::move(*taken);
     QuotaHold other;
     other = std::move(hold);
-    hold.Release();  // empty
+    hold.Release();  // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move): empty
     EXPECT_EQ(ledger.Used().at(kAnn).jobs, 1U);
     other = std::move(*ledger.Take(kBob, {.jobs = 1}));
     EXPECT_EQ(ledger.Used().size(), 1U);
