@@ -166,6 +166,32 @@ constexpr Option kTable[] = {
            "How many devices the host backend emulates on this node."),
     Number(Group::kGpu, "host_gpu_memory_bytes", &Options::host_gpu_memory_bytes, "bytes", kMebi,
            kTebi, "Memory of each emulated device."),
+    Number(Group::kGpu, "host_link_h2d_mb_per_s", &Options::host_link_h2d_mb_per_s, "MB/s", 0,
+           kMillion,
+           "Emulated bandwidth from host to device, of copies from pinned memory. 0 emulates no "
+           "link: copies run at memory speed. Set it together with host_link_d2h_mb_per_s."),
+    Number(Group::kGpu, "host_link_d2h_mb_per_s", &Options::host_link_d2h_mb_per_s, "MB/s", 0,
+           kMillion, "The same from device to host."),
+    Number(Group::kGpu, "host_link_pageable_h2d_mb_per_s",
+           &Options::host_link_pageable_h2d_mb_per_s, "MB/s", 0, kMillion,
+           "Emulated bandwidth from host to device for memory that is neither pinned nor "
+           "registered; 0 means as for pinned memory."),
+    Number(Group::kGpu, "host_link_pageable_d2h_mb_per_s",
+           &Options::host_link_pageable_d2h_mb_per_s, "MB/s", 0, kMillion,
+           "The same from device to host."),
+    Number(Group::kGpu, "host_link_d2d_mb_per_s", &Options::host_link_d2d_mb_per_s, "MB/s", 0,
+           kMillion,
+           "Emulated bandwidth of copies inside a device; 0 leaves them only their start-up. It "
+           "needs an emulated link, as do the options that follow."),
+    Number(Group::kGpu, "host_link_latency_us", &Options::host_link_latency_us, "microseconds", 0,
+           kSecondUs, "Emulated start-up of every copy to, from or inside a device."),
+    Number(Group::kGpu, "host_link_pageable_latency_us", &Options::host_link_pageable_latency_us,
+           "microseconds", 0, kSecondUs,
+           "The same for memory that is neither pinned nor registered; 0 means "
+           "host_link_latency_us."),
+    Number(Group::kGpu, "host_link_engines", &Options::host_link_engines, "engines", 1, 2,
+           "Emulated copy engines of each device: with 1 both directions take turns, with 2 each "
+           "has its own."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),
@@ -374,6 +400,12 @@ Status CheckOptions(const Options& options) {
                     ") must be at least twice heartbeat_interval_ms (" +
                     std::to_string(options.heartbeat_interval_ms) +
                     "), or one late greeting declares a peer dead");
+  }
+  if ((options.host_link_h2d_mb_per_s == 0) != (options.host_link_d2h_mb_per_s == 0)) {
+    return Conflict("host_link_h2d_mb_per_s (" + std::to_string(options.host_link_h2d_mb_per_s) +
+                    ") and host_link_d2h_mb_per_s (" +
+                    std::to_string(options.host_link_d2h_mb_per_s) +
+                    ") must both be set to emulate a link, or both be 0");
   }
   return CheckTlsFiles(options);
 }

@@ -81,6 +81,14 @@ struct Options {
   std::string gpu_backend = "host";
   uint64_t host_gpu_count = 1;
   uint64_t host_gpu_memory_bytes = 1ULL << 30;
+  uint64_t host_link_h2d_mb_per_s = 0;
+  uint64_t host_link_d2h_mb_per_s = 0;
+  uint64_t host_link_pageable_h2d_mb_per_s = 0;
+  uint64_t host_link_pageable_d2h_mb_per_s = 0;
+  uint64_t host_link_d2d_mb_per_s = 0;
+  uint64_t host_link_latency_us = 0;
+  uint64_t host_link_pageable_latency_us = 0;
+  uint64_t host_link_engines = 2;
 
   // Log.
   std::string log_level = "info";

@@ -13,6 +13,14 @@ StatusOr<std::unique_ptr<gpu::BackendRegistry>> OpenBackends(const config::Optio
   gpu::HostBackendOptions host;
   host.device_count = static_cast<int>(options.host_gpu_count);
   host.device_memory_bytes = options.host_gpu_memory_bytes;
+  host.link = {.h2d_mb_per_s = options.host_link_h2d_mb_per_s,
+               .d2h_mb_per_s = options.host_link_d2h_mb_per_s,
+               .pageable_h2d_mb_per_s = options.host_link_pageable_h2d_mb_per_s,
+               .pageable_d2h_mb_per_s = options.host_link_pageable_d2h_mb_per_s,
+               .d2d_mb_per_s = options.host_link_d2d_mb_per_s,
+               .latency_us = options.host_link_latency_us,
+               .pageable_latency_us = options.host_link_pageable_latency_us,
+               .engines = options.host_link_engines};
   StatusOr<std::unique_ptr<gpu::GpuBackend>> backend = gpu::CreateHostBackend(host);
   FERRY_RETURN_IF_ERROR(backend.status());
   FERRY_RETURN_IF_ERROR(registry->Add(std::move(*backend)));

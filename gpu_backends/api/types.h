@@ -10,16 +10,25 @@
 
 namespace ferry::gpu {
 
+// Who may read and write memory without a stream, through its address or through a mapping of its
+// exported descriptor. Where both are false it moves by CopyAsync only.
+struct DirectAccess {
+  bool cpu = false;      // loads and stores of any process that maps it
+  bool network = false;  // a NIC, once the memory is registered with it
+  bool operator==(const DirectAccess&) const = default;
+};
+
 struct DeviceInfo {
   std::string name;
   std::string pci_address;   // "0000:3b:00.0"; empty if the device is not on a PCI bus
   int numa_node = -1;        // -1: unknown
   uint64_t total_bytes = 0;  // the most that AllocateDevice can ever hand out at once
+  DirectAccess direct;       // of all its memory, where it is imported too
 };
 
 enum class PointerKind : uint8_t {
   kUnknown,  // nothing this backend knows: ordinary host memory, another backend's, or no memory
-  kDevice,   // device memory, allocated here or imported; a CPU may or may not be able to touch it
+  kDevice,   // device memory, allocated here or imported; `direct` says who may touch it
   kPinned,   // host memory that devices reach: AllocatePinned or RegisterHostMemory
   kManaged,  // migrates between host and device; never allocated by Ferry
 };
@@ -34,6 +43,7 @@ struct PointerInfo {
   // Never 0 and never given again by this backend, so a cache keyed by it cannot mistake new memory
   // at an old address for the old memory.
   uint64_t allocation_id = 0;
+  DirectAccess direct;  // that of its device; all for kPinned
 };
 
 // One exported allocation. The descriptor travels by SCM_RIGHTS, the other fields as they are; the

@@ -91,7 +91,7 @@ PointerInfo AllocationTable::Identify(const void* pointer) const {
   if (found == nullptr) {
     return {};
   }
-  return {found->kind, found->device, found->base, found->size_bytes, found->id};
+  return {found->kind, found->device, found->base, found->size_bytes, found->id, {}};
 }
 
 StatusOr<IpcHandle> AllocationTable::Export(const void* pointer) const {

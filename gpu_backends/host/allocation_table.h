@@ -44,6 +44,7 @@ class AllocationTable {
   // caller in the message.
   StatusOr<Allocation> Remove(const void* pointer, Origin origin, const char* call);
 
+  // All but `direct`, which is the backend's to say.
   PointerInfo Identify(const void* pointer) const;
 
   // For a pointer into device memory allocated here: a duplicate of its descriptor and its place.

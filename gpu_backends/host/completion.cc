@@ -4,14 +4,20 @@
 
 namespace ferry::gpu {
 
-void Completion::Complete(Status status) {
+void Completion::Complete(Status status, uint64_t reached_ns) {
   std::lock_guard lock(mutex_);
   if (done_) {
     return;
   }
   done_ = true;
+  reached_ns_ = reached_ns;
   status_ = std::move(status);
   changed_.notify_all();
+}
+
+uint64_t Completion::reached_ns() const {
+  std::lock_guard lock(mutex_);
+  return reached_ns_;
 }
 
 Status Completion::Query() const {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -14,8 +15,11 @@ namespace ferry::gpu {
 // it.
 class Completion {
  public:
-  // Marks the point as reached; `status` is the stream's. Later calls change nothing.
-  void Complete(Status status);
+  // Marks the point as reached; `status` is the stream's, `reached_ns` its modelled time (0 without
+  // an emulated link). Later calls change nothing.
+  void Complete(Status status, uint64_t reached_ns = 0);
+  // The modelled time; 0 before the point is reached.
+  uint64_t reached_ns() const;
 
   // kWouldBlock until the point is reached, then its status.
   Status Query() const;
@@ -31,6 +35,7 @@ class Completion {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool done_ = false;
+  uint64_t reached_ns_ = 0;
   Status status_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gpu_backends/host/allocation_table.h"
+#include "gpu_backends/host/emulated_link.h"
 #include "gpu_backends/host/fork_guard.h"
 #include "gpu_backends/host/host_stream.h"
 #include "gpu_backends/host/mapping.h"
@@ -22,10 +23,27 @@ Status CheckSize(uint64_t size_bytes, const char* call) {
   return size_bytes > 0 ? Status() : InvalidArgument(std::string(call) + ": the size is zero");
 }
 
+Status CheckLink(const HostLinkOptions& link) {
+  if ((link.h2d_mb_per_s == 0) != (link.d2h_mb_per_s == 0)) {
+    return InvalidArgument("the emulated link has " + std::to_string(link.h2d_mb_per_s) +
+                           " MB/s to the device and " + std::to_string(link.d2h_mb_per_s) +
+                           " MB/s from it: give both directions a bandwidth, or neither");
+  }
+  if (link.engines < 1 || link.engines > 2) {
+    return InvalidArgument("an emulated device has 1 or 2 copy engines, not " +
+                           std::to_string(link.engines));
+  }
+  return {};
+}
+
 class HostBackend final : public GpuBackend {
  public:
   explicit HostBackend(const HostBackendOptions& options)
-      : options_(options), table_(options.device_count) {}
+      : options_(options), table_(options.device_count) {
+    if (options.link.enabled()) {
+      link_ = std::make_unique<EmulatedLink>(options.link, options.device_count);
+    }
+  }
 
   std::string_view name() const override { return "host"; }
   int device_count() const override { return options_.device_count; }
@@ -49,6 +67,8 @@ class HostBackend final : public GpuBackend {
  private:
   // The checks that open every call: not in a forked child, and a device that exists.
   Status CheckDevice(int device) const;
+  // Who else may touch device memory.
+  DirectAccess DeviceAccess() const { return {link_ == nullptr, link_ == nullptr}; }
   StatusOr<void*> AllocateReserved(int device, uint64_t size_bytes);
   // Gives `mapping` to `allocation`, which then owns it, and enters it; returns its address.
   StatusOr<void*> Enter(Allocation allocation, Mapping mapping);
@@ -56,6 +76,7 @@ class HostBackend final : public GpuBackend {
   const HostBackendOptions options_;
   const ForkGuard fork_guard_;
   AllocationTable table_;
+  std::unique_ptr<EmulatedLink> link_;  // null: copies run at memory speed
 };
 
 StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
@@ -63,12 +84,18 @@ StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
   DeviceInfo info;
   info.name = "emulated device " + std::to_string(device);
   info.total_bytes = options_.device_memory_bytes;
+  info.direct = DeviceAccess();
   return info;
 }
 
 PointerInfo HostBackend::Identify(const void* pointer) const {
   // In a child another thread may have held the table's lock when it was forked.
-  return fork_guard_.InChild() ? PointerInfo{} : table_.Identify(pointer);
+  if (fork_guard_.InChild()) {
+    return {};
+  }
+  PointerInfo info = table_.Identify(pointer);
+  info.direct = info.kind == PointerKind::kDevice ? DeviceAccess() : DirectAccess{true, true};
+  return info;
 }
 
 StatusOr<void*> HostBackend::AllocateDevice(int device, uint64_t size_bytes) {
@@ -171,8 +198,8 @@ Status HostBackend::UnregisterHostMemory(void* pointer) {
 
 StatusOr<std::unique_ptr<Stream>> HostBackend::CreateStream(int device) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
-  return std::unique_ptr<Stream>(
-      std::make_unique<HostStream>(&table_, &fork_guard_, options_.wait_yield_ns));
+  return std::unique_ptr<Stream>(std::make_unique<HostStream>(device, &table_, &fork_guard_,
+                                                              link_.get(), options_.wait_yield_ns));
 }
 
 StatusOr<std::unique_ptr<Event>> HostBackend::CreateEvent(int device) {
@@ -208,6 +235,7 @@ StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions
   if (options.device_memory_bytes == 0) {
     return InvalidArgument("the host backend's devices need more than 0 bytes of memory");
   }
+  FERRY_RETURN_IF_ERROR(CheckLink(options.link));
   return std::unique_ptr<GpuBackend>(std::make_unique<HostBackend>(options));
 }
 

@@ -6,6 +6,10 @@
 // operation and sleep when idle (StreamWorker tells how value waits poll). Pinned memory is
 // ordinary memory with its pages present; registering memory records the range and locks nothing,
 // since no device needs it.
+//
+// Copies run at memory speed, or, where HostBackendOptions::link says so, as slowly as over the
+// link of a real device. Such device memory is reported as out of everybody's direct reach: the CPU
+// could touch it, but that would go around the link. Each process emulates its own link.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +17,7 @@
 
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
+#include "gpu_backends/host/link_options.h"
 
 namespace ferry::gpu {
 
@@ -20,6 +25,7 @@ struct HostBackendOptions {
   int device_count = 1;                              // 1 to 64
   uint64_t device_memory_bytes = uint64_t{1} << 30;  // of each device, for each process
   uint64_t wait_yield_ns = 200'000;  // how long a value wait yields before it sleeps between looks
+  HostLinkOptions link;              // none by default
 };
 
 // kInvalidArgument for options outside their ranges. Any thread; does not block, takes no memory.

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "common/clock.h"
+
 namespace ferry::gpu {
 namespace {
 
@@ -64,11 +66,13 @@ void HostEvent::SetCurrent(std::shared_ptr<Completion> completion) {
   state_->completion = std::move(completion);
 }
 
-HostStream::HostStream(const AllocationTable* table, const ForkGuard* fork_guard,
-                       uint64_t wait_yield_ns)
-    : table_(table),
+HostStream::HostStream(int device, const AllocationTable* table, const ForkGuard* fork_guard,
+                       EmulatedLink* link, uint64_t wait_yield_ns)
+    : device_(device),
+      table_(table),
       fork_guard_(fork_guard),
-      worker_(std::make_unique<StreamWorker>(wait_yield_ns)) {}
+      link_(link),
+      worker_(std::make_unique<StreamWorker>(wait_yield_ns, link)) {}
 
 HostStream::~HostStream() {
   if (fork_guard_->InChild()) {
@@ -87,7 +91,12 @@ Status HostStream::CopyAsync(void* destination, const void* source, uint64_t siz
   FERRY_RETURN_IF_ERROR(CheckNoOverlap(destination, source, size_bytes));
   FERRY_RETURN_IF_ERROR(table_->CheckRange(destination, size_bytes, /*must_be_known=*/false));
   FERRY_RETURN_IF_ERROR(table_->CheckRange(source, size_bytes, /*must_be_known=*/false));
-  return worker_->Enqueue(CopyOperation{destination, source, size_bytes});
+  CopyOperation copy{destination, source, size_bytes, {}, 0};
+  if (link_ != nullptr) {
+    copy.route = Route(destination, source);
+    copy.enqueued_ns = MonotonicNs();
+  }
+  return worker_->Enqueue(copy);
 }
 
 Status HostStream::RecordEvent(Event* event) {
@@ -139,6 +148,20 @@ Status HostStream::Query() {
 Status HostStream::Synchronize() {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
   return worker_->Synchronize();
+}
+
+LinkRoute HostStream::Route(const void* destination, const void* source) const {
+  const PointerInfo to = table_->Identify(destination);
+  const PointerInfo from = table_->Identify(source);
+  const auto end = [this](const PointerInfo& info) {
+    if (info.kind != PointerKind::kDevice) {
+      return LinkRoute::kHost;
+    }
+    // An importer may have fewer devices than the exporter.
+    return info.device >= 0 && info.device < link_->device_count() ? info.device : device_;
+  };
+  const bool pageable = to.kind == PointerKind::kUnknown || from.kind == PointerKind::kUnknown;
+  return {end(from), end(to), pageable};
 }
 
 Status HostStream::CheckWord(const uint64_t* word) const {

@@ -10,6 +10,7 @@
 #include "gpu_backends/api/stream.h"
 #include "gpu_backends/host/allocation_table.h"
 #include "gpu_backends/host/completion.h"
+#include "gpu_backends/host/emulated_link.h"
 #include "gpu_backends/host/fork_guard.h"
 #include "gpu_backends/host/stream_worker.h"
 
@@ -39,8 +40,9 @@ class HostEvent final : public Event {
 
 class HostStream final : public Stream {
  public:
-  // The table and the guard are the backend's, which outlives its streams.
-  HostStream(const AllocationTable* table, const ForkGuard* fork_guard, uint64_t wait_yield_ns);
+  // The table, the guard and the link (null: none) are the backend's, which outlives its streams.
+  HostStream(int device, const AllocationTable* table, const ForkGuard* fork_guard,
+             EmulatedLink* link, uint64_t wait_yield_ns);
   ~HostStream() override;
 
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
@@ -54,9 +56,12 @@ class HostStream final : public Stream {
 
  private:
   Status CheckWord(const uint64_t* word) const;
+  LinkRoute Route(const void* destination, const void* source) const;
 
+  const int device_;
   const AllocationTable* const table_;
   const ForkGuard* const fork_guard_;
+  EmulatedLink* const link_;
   std::unique_ptr<StreamWorker> worker_;
 };
 

@@ -104,6 +104,9 @@ Status StreamWorker::StartLocked() {
 }
 
 void StreamWorker::Main() {
+  if (link_ != nullptr) {
+    EmulatedLink::PrepareThread();
+  }
   std::unique_lock lock(mutex_);
   while (true) {
     work_.wait(lock, [this] { return !pending_.empty() || Cancelled(); });
@@ -133,7 +136,7 @@ void StreamWorker::RunBatch() {
       status = Run(operation);
     }
     if (const auto* record = std::get_if<RecordOperation>(&operation)) {
-      record->completion->Complete(status);
+      record->completion->Complete(status, modelled_ns_);
     }
     std::lock_guard lock(mutex_);
     error_ = status;
@@ -145,8 +148,8 @@ void StreamWorker::RunBatch() {
 Status StreamWorker::Run(const Operation& operation) {
   return std::visit(
       Overloaded{
-          [](const CopyOperation& copy) {
-            std::memcpy(copy.destination, copy.source, copy.size_bytes);
+          [this](const CopyOperation& copy) {
+            RunCopy(copy);
             return Status();
           },
           [](const RecordOperation&) { return Status(); },
@@ -157,10 +160,35 @@ Status StreamWorker::Run(const Operation& operation) {
             shm::StoreRelease(*write.word, write.value);
             return Status();
           },
-          [this](const WaitValueOperation& wait) { return WaitForValue(wait); },
-          [](const HostOperation& host) { return host.function(); },
+          [this](const WaitValueOperation& wait) {
+            Status status = WaitForValue(wait);
+            AdvanceToNow();  // even where the word was there: nobody knows since when
+            return status;
+          },
+          [this](const HostOperation& host) {
+            Status status = host.function();
+            AdvanceToNow();
+            return status;
+          },
       },
       operation);
+}
+
+void StreamWorker::RunCopy(const CopyOperation& copy) {
+  if (link_ == nullptr) {
+    std::memcpy(copy.destination, copy.source, copy.size_bytes);
+    return;
+  }
+  modelled_ns_ =
+      link_->Occupy(copy.route, copy.size_bytes, std::max(copy.enqueued_ns, modelled_ns_)).end_ns;
+  std::memcpy(copy.destination, copy.source, copy.size_bytes);
+  EmulatedLink::SleepUntil(modelled_ns_);
+}
+
+void StreamWorker::AdvanceToNow() {
+  if (link_ != nullptr) {
+    modelled_ns_ = std::max(modelled_ns_, MonotonicNs());
+  }
 }
 
 Status StreamWorker::WaitForEvent(const std::shared_ptr<Completion>& completion) {
@@ -169,6 +197,7 @@ Status StreamWorker::WaitForEvent(const std::shared_ptr<Completion>& completion)
     awaited_ = completion;
   }
   Status status = completion->WaitUnless(cancelled_);
+  modelled_ns_ = std::max(modelled_ns_, completion->reached_ns());
   std::lock_guard lock(mutex_);
   awaited_.reset();
   return status;

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "gpu_backends/api/stream.h"
 #include "gpu_backends/host/completion.h"
+#include "gpu_backends/host/emulated_link.h"
 
 namespace ferry::gpu {
 
@@ -21,6 +22,8 @@ struct CopyOperation {
   void* destination;
   const void* source;
   uint64_t size_bytes;
+  LinkRoute route;  // these two mean something only where a link is emulated
+  uint64_t enqueued_ns;
 };
 struct RecordOperation {
   std::shared_ptr<Completion> completion;
@@ -46,9 +49,15 @@ using Operation = std::variant<CopyOperation, RecordOperation, WaitEventOperatio
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
 // knows nothing of it: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms.
+//
+// With an emulated link the stream has a modelled time beside the real one: the end of its last
+// copy in the model, carried along by events. A copy enters the link at that time (or when it was
+// enqueued, if later), however late the thread woke up; so delays of waking up do not add up.
 class StreamWorker {
  public:
-  explicit StreamWorker(uint64_t wait_yield_ns) : wait_yield_ns_(wait_yield_ns) {}
+  // `link` is null where none is emulated, and else outlives the worker.
+  StreamWorker(uint64_t wait_yield_ns, EmulatedLink* link)
+      : wait_yield_ns_(wait_yield_ns), link_(link) {}
   // Drops what has not begun, abandons a wait, and joins the thread.
   ~StreamWorker();
   StreamWorker(const StreamWorker&) = delete;
@@ -64,12 +73,17 @@ class StreamWorker {
   void Main();
   void RunBatch();
   Status Run(const Operation& operation);
+  void RunCopy(const CopyOperation& copy);
   Status WaitForEvent(const std::shared_ptr<Completion>& completion);
   Status WaitForValue(const WaitValueOperation& wait);
+  // After work whose time is real.
+  void AdvanceToNow();
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   const uint64_t wait_yield_ns_;
+  EmulatedLink* const link_;
   std::vector<Operation> batch_;  // the thread's own: what it took from pending_
+  uint64_t modelled_ns_ = 0;      // the thread's own
 
   std::mutex mutex_;
   std::condition_variable work_;  // the thread sleeps here

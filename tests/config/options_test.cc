@@ -158,6 +158,15 @@ TEST(OptionsTest, TlsNeedsAllOfItsFiles) {
   EXPECT_TRUE(CheckOptions(options).ok());
 }
 
+TEST(OptionsTest, ChecksThatAnEmulatedLinkHasBothDirections) {
+  Options options;
+  options.host_link_d2h_mb_per_s = 773;
+  EXPECT_THAT(CheckOptions(options).message(),
+              AllOf(HasSubstr("host_link_h2d_mb_per_s (0)"), HasSubstr("(773)")));
+  options.host_link_h2d_mb_per_s = 1140;
+  EXPECT_TRUE(CheckOptions(options).ok());
+}
+
 TEST(OptionsTest, ChecksThatANodeHoldsNoMoreThanAJob) {
   Options options;
   options.max_ranks = 8;

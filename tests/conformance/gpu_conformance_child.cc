@@ -106,6 +106,9 @@ std::string CheckImportRules(GpuBackend& backend, const IpcHandle& handle, void*
       static_cast<uint8_t*>(info.base) + handle.offset_bytes != pointer) {
     return "the import is not identified as the exported allocation";
   }
+  if (info.direct != backend.GetDeviceInfo(0)->direct) {
+    return "the import is not in reach of whom its device says";
+  }
   if (backend.Free(pointer).code() != ErrorCode::kInvalidBuffer) {
     return "Free took an import";
   }

@@ -58,6 +58,22 @@ TEST_P(GpuBackendConformance, IdentifiesDeviceMemoryFromFirstToLastByte) {
   }
 }
 
+TEST_P(GpuBackendConformance, MemoryIsInReachOfWhomItsDeviceSays) {
+  for (int device = 0; device < backend().device_count(); ++device) {
+    StatusOr<void*> data = backend().AllocateDevice(device, kSize);
+    ASSERT_TRUE(data.ok()) << data.status().ToString();
+    const Memory memory(&backend(), *data);
+    const DirectAccess access = backend().GetDeviceInfo(device)->direct;
+    EXPECT_EQ(backend().Identify(memory.data()).direct, access);
+    if (access.cpu) {
+      FERRY_EXPECT_OK(Upload(backend(), memory.data(), Pattern(kSize, 9)));
+      EXPECT_EQ(Bytes(memory.bytes(), memory.bytes() + kSize), Pattern(kSize, 9));
+    }
+  }
+  const Memory pinned = Pinned(kSize);
+  EXPECT_EQ(backend().Identify(pinned.data()).direct, (DirectAccess{true, true}));
+}
+
 TEST_P(GpuBackendConformance, OnePastTheEndIsNotTheAllocation) {
   const Memory memory = Device(kSize);
   const uint64_t id = backend().Identify(memory.data()).allocation_id;

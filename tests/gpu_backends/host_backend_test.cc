@@ -45,6 +45,33 @@ TEST(HostBackendTest, RejectsOptionsOutOfRange) {
   EXPECT_EQ(CreateHostBackend(no_memory).status().code(), ErrorCode::kInvalidArgument);
 }
 
+TEST(HostBackendTest, RejectsALinkThatCannotBe) {
+  HostBackendOptions one_way;
+  one_way.link.h2d_mb_per_s = 1234;
+  Status status = CreateHostBackend(one_way).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("has 1234 MB/s to the device and 0"), std::string::npos);
+  for (const uint64_t engines : {0, 3}) {
+    HostBackendOptions options;
+    options.link = PaperLink(engines);
+    status = CreateHostBackend(options).status();
+    EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("not " + std::to_string(engines)), std::string::npos);
+  }
+}
+
+TEST(HostBackendTest, OnlyALinkPutsDeviceMemoryOutOfReach) {
+  HostBackendOptions options;
+  for (const bool linked : {false, true}) {
+    options.link = linked ? PaperLink(1) : HostLinkOptions{};
+    StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHostBackend(options);
+    ASSERT_TRUE(backend.ok());
+    const DirectAccess access = (*backend)->GetDeviceInfo(0)->direct;
+    EXPECT_EQ(access.cpu, !linked);
+    EXPECT_EQ(access.network, !linked);
+  }
+}
+
 TEST(HostBackendTest, DescribesItsEmulatedDevices) {
   const std::unique_ptr<GpuBackend> backend = Create(2);
   EXPECT_EQ(backend->name(), "host");

@@ -1,0 +1,115 @@
+// The modelled time of streams over an emulated link. All of it lies in the past of the real clock,
+// so nothing sleeps and every figure is exact.
+#include "gpu_backends/host/stream_worker.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "common/clock.h"
+
+namespace ferry::gpu {
+namespace {
+
+constexpr LinkRoute kIn{LinkRoute::kHost, 0, false};
+constexpr LinkRoute kOut{0, LinkRoute::kHost, false};
+constexpr uint64_t kSize = 1000;
+constexpr uint64_t kCopyNs = 11'000;  // 10 us of start-up, 1 us at 1000 MB/s
+
+class StreamWorkerTest : public testing::Test {
+ protected:
+  static HostLinkOptions Options() {
+    return {.h2d_mb_per_s = 1000, .d2h_mb_per_s = 1000, .latency_us = 10, .engines = 2};
+  }
+
+  void Copy(StreamWorker& stream, const LinkRoute& route, uint64_t enqueued_ns) {
+    const CopyOperation copy{to_.data(), from_.data(), kSize, route, enqueued_ns};
+    ASSERT_TRUE(stream.Enqueue(copy).ok());
+  }
+
+  static std::shared_ptr<Completion> Record(StreamWorker& stream) {
+    auto completion = std::make_shared<Completion>();
+    EXPECT_TRUE(stream.Enqueue(RecordOperation{completion}).ok());
+    return completion;
+  }
+
+  // The modelled time at which `stream` gets to what is enqueued next.
+  static uint64_t ReachedNs(StreamWorker& stream) {
+    const std::shared_ptr<Completion> completion = Record(stream);
+    EXPECT_TRUE(completion->Wait().ok());
+    return completion->reached_ns();
+  }
+
+  EmulatedLink link_{Options(), 1};
+  std::vector<uint8_t> from_ = std::vector<uint8_t>(kSize, 7);
+  std::vector<uint8_t> to_ = std::vector<uint8_t>(kSize, 0);
+};
+
+TEST_F(StreamWorkerTest, QueuedCopiesFollowEachOtherHoweverLateTheThreadIs) {
+  StreamWorker stream(0, &link_);
+  for (int i = 0; i < 10; ++i) {
+    Copy(stream, kIn, 500);
+  }
+  EXPECT_EQ(ReachedNs(stream), 500 + 10 * kCopyNs);
+  EXPECT_EQ(to_, from_);
+}
+
+TEST_F(StreamWorkerTest, ACopyDoesNotBeginBeforeItIsEnqueued) {
+  StreamWorker stream(0, &link_);
+  Copy(stream, kIn, 500);
+  Copy(stream, kIn, 90'000);
+  EXPECT_EQ(ReachedNs(stream), 90'000 + kCopyNs);
+}
+
+TEST_F(StreamWorkerTest, ACopyWaitsForItsEngine) {
+  StreamWorker first(0, &link_);
+  StreamWorker second(0, &link_);
+  Copy(first, kIn, 500);
+  ASSERT_EQ(ReachedNs(first), 500 + kCopyNs);
+  Copy(second, kIn, 600);
+  EXPECT_EQ(ReachedNs(second), 500 + 2 * kCopyNs);
+  Copy(second, kOut, 700);  // the other engine is free, but the stream is not
+  EXPECT_EQ(ReachedNs(second), 500 + 3 * kCopyNs);
+}
+
+TEST_F(StreamWorkerTest, EventsCarryTheModelledTimeToOtherStreams) {
+  StreamWorker first(0, &link_);
+  StreamWorker second(0, &link_);
+  Copy(first, kOut, 500);
+  const std::shared_ptr<Completion> event = Record(first);
+  ASSERT_TRUE(second.Enqueue(WaitEventOperation{event}).ok());
+  Copy(second, kIn, 0);
+  EXPECT_EQ(ReachedNs(second), 500 + 2 * kCopyNs);
+}
+
+TEST_F(StreamWorkerTest, WorkOutsideTheModelTakesRealTime) {
+  const uint64_t before_ns = MonotonicNs();
+  StreamWorker host(0, &link_);
+  ASSERT_TRUE(host.Enqueue(HostOperation{[] { return Status(); }}).ok());
+  EXPECT_GE(ReachedNs(host), before_ns);
+
+  alignas(8) uint64_t word = 1;
+  StreamWorker waiting(0, &link_);
+  ASSERT_TRUE(waiting.Enqueue(WaitValueOperation{&word, 1, WaitCondition::kGreaterOrEqual}).ok());
+  EXPECT_GE(ReachedNs(waiting), before_ns);
+}
+
+TEST_F(StreamWorkerTest, WithoutALinkThereIsNoModelledTime) {
+  StreamWorker stream(0, nullptr);
+  Copy(stream, kIn, 500);
+  ASSERT_TRUE(stream.Enqueue(HostOperation{[] { return Status(); }}).ok());
+  EXPECT_EQ(ReachedNs(stream), 0u);
+  EXPECT_EQ(to_, from_);
+}
+
+TEST_F(StreamWorkerTest, CopiesEndNotBeforeTheirTime) {
+  StreamWorker stream(0, &link_);
+  const uint64_t enqueued_ns = MonotonicNs() + 200'000;
+  Copy(stream, kIn, enqueued_ns);
+  ASSERT_TRUE(stream.Synchronize().ok());
+  EXPECT_GE(MonotonicNs(), enqueued_ns + kCopyNs);
+}
+
+}  // namespace
+}  // namespace ferry::gpu
