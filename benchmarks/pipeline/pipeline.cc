@@ -1,19 +1,20 @@
 // A message from device memory to device memory through staging buffers in the host: copies out,
-// "network" (a memcpy from the sender's staging buffer to the receiver's), copies in. The device
-// and its link are emulated, with the figures of an Intel DG1 (gpu_backends/host/link_options.h).
+// "network" (a memcpy from the sender's staging buffer to the receiver's, at a given bandwidth),
+// copies in. The device and its link are emulated, with the figures of an Intel DG1
+// (gpu_backends/host/link_options.h).
 //
-//   pipeline ENGINES REPETITIONS
+//   pipeline ENGINES NETWORK_MB_PER_S REPETITIONS
 //
-// with 1 or 2 copy engines. Prints a line "STAGING MODE BLOCKS SIZE MICROSECONDS" for each case, a
-// median; the cases of one size take turns.
+// with 1 or 2 copy engines; 0 leaves the network at memory speed. Prints a line "STAGING MODE
+// BLOCKS SIZE MICROSECONDS" for each case, a median; the cases of one size take turns.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,7 @@ struct Case {
 // Both nodes: they share a device, as the two processes of the paper did.
 class NodePair {
  public:
-  explicit NodePair(uint64_t engines) {
+  NodePair(uint64_t engines, uint64_t network_mb_per_s) : network_mb_per_s_(network_mb_per_s) {
     ferry::gpu::HostBackendOptions options;
     options.link = ferry::gpu::PaperLink(engines);
     backend_ = Take(ferry::gpu::CreateHostBackend(options));
@@ -99,7 +100,7 @@ class NodePair {
     for (uint32_t i = 0; i < plan.block_count(); ++i) {
       const auto [offset, size] = plan.block(i);
       Check(staged_[i]->Synchronize());
-      std::memcpy(staging.receiver + offset, staging.sender + offset, size);
+      Send(staging.receiver + offset, staging.sender + offset, size);
       Check(in_->CopyAsync(destination_ + offset, staging.receiver + offset, size));
     }
     Check(in_->Synchronize());
@@ -124,10 +125,22 @@ class NodePair {
   }
 
  private:
+  void Send(std::byte* destination, const std::byte* source, uint64_t size_bytes) const {
+    const uint64_t begin_ns = ferry::MonotonicNs();
+    std::memcpy(destination, source, size_bytes);
+    if (network_mb_per_s_ != 0) {
+      const uint64_t end_ns = begin_ns + size_bytes * 1000 / network_mb_per_s_;
+      while (ferry::MonotonicNs() < end_ns) {
+        std::this_thread::yield();
+      }
+    }
+  }
+
   static std::byte* Bytes(StatusOr<void*> memory) {
     return static_cast<std::byte*>(Take(std::move(memory)));
   }
 
+  const uint64_t network_mb_per_s_;
   std::unique_ptr<GpuBackend> backend_;
   std::byte* source_;
   std::byte* destination_;
@@ -180,13 +193,12 @@ void MeasureSize(NodePair& nodes, uint64_t size_bytes, int repetitions) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t engines = argc == 3 ? std::strtoull(argv[1], nullptr, 10) : 0;
-  const int repetitions = argc == 3 ? std::atoi(argv[2]) : 0;
+  const int repetitions = argc == 4 ? std::atoi(argv[3]) : 0;
   if (repetitions < 1) {
-    std::fprintf(stderr, "usage: pipeline ENGINES REPETITIONS\n");
+    std::fprintf(stderr, "usage: pipeline ENGINES NETWORK_MB_PER_S REPETITIONS\n");
     return 2;
   }
-  NodePair nodes(engines);
+  NodePair nodes(std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10));
   for (uint64_t size_bytes = 16; size_bytes <= kLargestBytes; size_bytes *= 2) {
     if (size_bytes == 16 || size_bytes >= 4096) {
       MeasureSize(nodes, size_bytes, repetitions);

@@ -129,7 +129,7 @@ TEST(ManTest, TheConfigurationHasItsOptions) {
       options.insert(option.name);
     }
   }
-  EXPECT_EQ(FindAll(ReadFile(Page("ferryd.toml.5")), "^\\.It Va ([a-z_]+)"), options);
+  EXPECT_EQ(FindAll(ReadFile(Page("ferryd.toml.5")), "^\\.It Va ([a-z0-9_]+)"), options);
 }
 
 TEST(ManTest, VariablesAreOptions) {
