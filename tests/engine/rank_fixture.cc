@@ -271,14 +271,13 @@ TestNode::TestNode(const NodeOptions& options, const EngineOptions& engine_optio
   for (uint32_t rank = 0; rank < options.local_ranks; ++rank) {
     const SegmentPlan plan{rank, job_size, options.local_ranks, options.request_limit,
                            options.unexpected_limit};
-    const auto& session =
-        memory_.emplace_back(std::make_unique<shm::SharedMemory>(plan.session_bytes()));
-    const auto& inbox =
-        memory_.emplace_back(std::make_unique<shm::SharedMemory>(plan.inbox_bytes()));
-    InitializeSegments(plan, 1, memory_[2 * rank]->base(), inbox->base());
-    StatusOr<SessionView> view = ViewSession(memory_[2 * rank]->base(), plan.session_bytes(),
-                                             inbox->base(), plan.inbox_bytes());
-    (void)session;
+    const shm::SharedMemory& session =
+        *memory_.emplace_back(std::make_unique<shm::SharedMemory>(plan.session_bytes()));
+    const shm::SharedMemory& inbox =
+        *memory_.emplace_back(std::make_unique<shm::SharedMemory>(plan.inbox_bytes()));
+    InitializeSegments(plan, 1, session.base(), inbox.base());
+    StatusOr<SessionView> view =
+        ViewSession(session.base(), plan.session_bytes(), inbox.base(), plan.inbox_bytes());
     EXPECT_TRUE(view.ok()) << view.status().ToString();
     sessions_.push_back(*view);
     peers_.by_rank[rank] = {true, rank, view->inbox};

@@ -17,7 +17,7 @@ namespace {
 using shm::TransferLayout;
 using shm::TransferState;
 
-constexpr uint32_t kChunk = 4096;
+constexpr uint64_t kChunk = 4096;
 
 // Adds 1 to each byte of the destination that a byte is copied to; may refuse or fail.
 class CountingMemory : public MemoryAccess {

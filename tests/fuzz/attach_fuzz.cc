@@ -81,12 +81,6 @@ class AttachFuzz {
     }
     context_.poll();
   }
-  ~AttachFuzz() {
-    server_->Stop();
-    context_.restart();
-    context_.poll();
-  }
-
   void Run(FuzzInput& input) {
     for (uint32_t step = 0; step < kMaxSteps && !input.empty(); ++step) {
       Step(input);
@@ -94,6 +88,9 @@ class AttachFuzz {
       context_.poll();
       ReadAnswers();
     }
+    server_->Stop();
+    context_.restart();
+    context_.poll();
   }
 
  private:

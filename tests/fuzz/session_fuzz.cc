@@ -87,7 +87,7 @@ class SessionFuzz {
         break;
       case 5:
         if (shm::LoadRelaxed(node_.view(1).layout->request_fresh) + 1 < kNode.request_limit) {
-          node_[1].Isend(0, tag, std::string(input.Below(64) * 300, 'x'));
+          node_[1].Isend(0, tag, std::string(size_t{300} * input.Below(64), 'x'));
         }
         break;
       case 6:
