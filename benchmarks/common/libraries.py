@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 
 FERRYRUN = "out/bin/tools/ferryrun/ferryrun"
-TIMEOUT_S = 300
+TIMEOUT_S = 60  # of one run: a library that stands still should not hold the others up for long
 
 # Where the ranks are, and how many. A layout may hold more than two ranks for two cores.
 RANKS = {"same_node": 2, "same_node_private": 2, "oversubscribed": 4, "tcp": 2}
@@ -103,7 +103,7 @@ def show(progress):
 
 def take_turns(libraries, repetitions, title, run):
     """Calls run(library), which returns {key: figure}, for each library in turn. Returns the medians
-    {library name: {key: figure}}; a library that fails is reported and left out."""
+    {library name: {key: figure}}; of a library that fails, which is reported and not run again, no figures."""
     samples = defaultdict(lambda: defaultdict(list))
     failed = set()
     for repetition in range(repetitions):
@@ -118,5 +118,6 @@ def take_turns(libraries, repetitions, title, run):
                 print(f"\n{error}", file=sys.stderr)
                 failed.add(library.name)
     show("")
-    return {name: {key: statistics.median(values) for key, values in figures.items()}
-            for name, figures in samples.items() if name not in failed}
+    return {library.name: {} if library.name in failed else
+            {key: statistics.median(values) for key, values in samples[library.name].items()}
+            for library in libraries}

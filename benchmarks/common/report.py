@@ -14,7 +14,7 @@ METRICS = ("latency", "bandwidth", "rate", "overlap")
 
 
 class Row:
-    """One figure beside its peers'. `ferry` is None, or a name is not in `peers`, when that run failed."""
+    """One figure beside its peers'; None where that run failed."""
 
     def __init__(self, benchmark, layout, size_bytes, metric, unit, figures):
         assert metric in METRICS, metric
@@ -28,9 +28,10 @@ class Row:
 
     def ratio(self):
         """Ferry's figure over the best peer's; None without both."""
-        if self.ferry is None or not self.peers:
+        found = [value for value in self.peers.values() if value is not None]
+        if self.ferry is None or not found:
             return None
-        best = (min if self.metric == "latency" else max)(self.peers.values())
+        best = (min if self.metric == "latency" else max)(found)
         return self.ferry / best if best else None
 
     def as_json(self):
@@ -53,9 +54,9 @@ def size_text(size):
     return f"{size} GiB"
 
 
-def figure_text(value):
+def figure_text(value, missing="-"):
     if value is None:
-        return "-"
+        return missing
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
@@ -81,8 +82,8 @@ def comparison(groups):
     for index, row in enumerate(first):
         line = [size_text(row.size_bytes)]
         for rows in groups.values():
-            line.append(figure_text(rows[index].ferry))
-            line += [figure_text(rows[index].peers.get(name)) for name in names]
+            line += [figure_text(value, "gave up") for value in
+                     [rows[index].ferry] + [rows[index].peers.get(name) for name in names]]
             line.append(figure_text(rows[index].ratio()))
         cells.append(line)
     return table(cells)
