@@ -148,6 +148,9 @@ bool Client::TryReceiveNow(uint32_t request) {
 // A small message of the node that is there or comes at once, without a request.
 bool Client::ReceiveEager(const Message& message, Completion* completion) {
   const uint32_t lane = engine_->LaneOf(message.peer);
+  if (lane == shm::DaemonLane(view_.inbox.local_size)) {
+    return false;  // the daemons that it has to pass may need this core
+  }
   uint32_t looks = 0;
   while (!engine_->HasMessage(lane)) {
     if (++looks == kFirstLooks) {

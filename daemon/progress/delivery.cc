@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t kNoRank = ~uint32_t{0};
 constexpr uint32_t kMaxIncoming = 1 << 20;      // more than all requests of a job's senders
 constexpr uint64_t kMaxCarriedBytes = 1 << 20;  // data that waits, having come with offers
+constexpr uint64_t kMaxUnreportedBytes = 128 << 10;
+constexpr uint32_t kMaxUnreportedTurns = 8;
 
 bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
   return descriptor.kind == static_cast<uint8_t>(kind);
@@ -94,6 +96,7 @@ bool Delivery::TryLand(const Descriptor& offer, std::span<const std::byte> data)
   shm::RemoteRts rts;
   std::memcpy(&rts, offer.payload, sizeof(rts));
   landed_.push_back({offer.source, rts.send_request, rts.send_generation});
+  landed_bytes_ += data.size();
   return true;
 }
 
@@ -258,6 +261,16 @@ void Delivery::DropWaitingOf(uint32_t source) {
     }
     return lost;
   });
+}
+
+bool Delivery::MustReport(bool more_came) {
+  if (landed_.empty()) {
+    return false;
+  }
+  // Without pairing: a hint.
+  const bool rank_waits = shm::LoadRelaxed(wake_.layout()->inside) != 0;
+  return !more_came || !rank_waits || landed_bytes_ >= kMaxUnreportedBytes ||
+         ++unreported_turns_ == kMaxUnreportedTurns;
 }
 
 bool Delivery::Announce() {

@@ -82,7 +82,14 @@ class Delivery {
       visit(landed);
     }
     landed_.clear();
+    landed_bytes_ = 0;
+    unreported_turns_ = 0;
   }
+  // Once in a turn: whether their senders are to be told at its end. While more comes in, and while
+  // a rank that waits may have something to say to it, the answers wait to leave together; not for
+  // long, and not when so much has landed that the senders may be waiting for them.
+  bool MustReport(bool more_came);
+  bool has_landed() const { return !landed_.empty(); }
 
   bool empty() const { return waiting_.empty(); }
   uint64_t waiting() const { return waiting_.size(); }
@@ -125,6 +132,8 @@ class Delivery {
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
   uint64_t carried_bytes_ = 0;     // of these, data that came with offers
   std::vector<Landed> landed_;
+  uint64_t landed_bytes_ = 0;
+  uint32_t unreported_turns_ = 0;
   SlotMap<IncomingId, Incoming> incoming_;
   uint64_t parked_bytes_ = 0;
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell

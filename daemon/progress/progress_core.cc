@@ -13,6 +13,7 @@ constexpr int kPollBudget = 64;
 constexpr uint32_t kCommandBudget = 32;   // of one rank in one turn
 constexpr uint64_t kRetryNs = 1'000'000;  // for what nobody announces: a rank making room
 constexpr uint64_t kChecksPerTimeout = 8;
+constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
 
 }  // namespace
 
@@ -55,9 +56,19 @@ ProgressCore::~ProgressCore() = default;
 // ---- A turn
 // --------------------------------------------------------------------------------------
 
+// What ranks say goes out before the look at the network, and what comes from there is told to
+// them before the turn ends: a message waits for no system call that is not its own. Only after a
+// while the network comes first: a connection that broke meanwhile would take messages, and lose
+// them.
 uint32_t ProgressCore::Turn(uint64_t now_ns) {
   now_ns_ = now_ns;
-  auto done = static_cast<uint32_t>(transport_->Poll(*this, kPollBudget, now_ns));
+  received_ = false;
+  uint32_t done = now_ns - polled_ns_ > kStaleNs ? PollTransport() : 0;
+  for (const auto& rank : directory_.served()) {
+    done += TakeCommands(*rank);
+  }
+  outbound_.Flush(now_ns);
+  done += PollTransport();
   done += copies_->Collect(*this);
   for (const auto& [id, job] : directory_.jobs()) {
     if (job->copier != copies_) {
@@ -68,21 +79,27 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   pulls_.Advance(now_ns);
   feeds_.Advance(now_ns);
   for (const auto& rank : directory_.served()) {
-    done += Serve(*rank);
+    done += TellNews(*rank);
   }
-  outbound_.Flush(now_ns);
   ReportBrokenLinks();
   if (now_ns >= next_check_ns_) {
     CheckDeadlines();
   }
-  outbound_.Flush(now_ns);  // what these two had to say
+  outbound_.Flush(now_ns);  // what these had to say
   return done;
 }
 
-uint32_t ProgressCore::Serve(ServedRank& rank) {
-  ReportLanded(rank);
+uint32_t ProgressCore::PollTransport() {
+  polled_ns_ = now_ns_;
+  return static_cast<uint32_t>(transport_->Poll(*this, kPollBudget, now_ns_));
+}
+
+uint32_t ProgressCore::TakeCommands(ServedRank& rank) {
   if (rank.ended) {
     return 0;
+  }
+  if (rank.delivery.has_landed() && rank.commands.Peek() != nullptr) {
+    ReportLanded(rank);  // in one frame with what the rank says
   }
   uint32_t done = TakeActivity(rank);
   if (done != 0 && rank.daemon_wake.poison() != ErrorCode::kOk) {
@@ -99,26 +116,36 @@ uint32_t ProgressCore::Serve(ServedRank& rank) {
   if (outcome.verdict) {
     Execute(rank, *outcome.verdict);
   }
-  if (!rank.delivery.empty() && rank.delivery.Flush() == Delivery::Result::kQuota) {
-    EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
-    return done + 1;
-  }
-  if (rank.delivery.flooded()) {
-    EndRank(rank, ErrorCode::kCorrupt,
-            "it asks for more than it has requests, and does not read the answers");
-    return done + 1;
-  }
-  ReportLanded(rank);
   if (outcome.made_room) {
     rank.delivery.wake().Publish();
     if (rank.delivery.wake().MustAttend()) {
       rank.attention->Raise();
     }
   }
+  return done;
+}
+
+uint32_t ProgressCore::TellNews(ServedRank& rank) {
+  if (rank.ended) {
+    ReportLanded(rank);
+    return 0;
+  }
+  if (!rank.delivery.empty() && rank.delivery.Flush() == Delivery::Result::kQuota) {
+    EndRank(rank, ErrorCode::kLimitExceeded, "too many unexpected messages");
+    return 1;
+  }
+  if (rank.delivery.flooded()) {
+    EndRank(rank, ErrorCode::kCorrupt,
+            "it asks for more than it has requests, and does not read the answers");
+    return 1;
+  }
+  if (rank.delivery.MustReport(received_)) {
+    ReportLanded(rank);
+  }
   if (rank.delivery.has_news() && rank.delivery.Announce()) {
     rank.attention->Raise();
   }
-  return done;
+  return 0;
 }
 
 void ProgressCore::ReportLanded(ServedRank& rank) {
@@ -147,6 +174,7 @@ uint32_t ProgressCore::TakeActivity(ServedRank& rank) {
 }
 
 void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::byte> message) {
+  received_ = true;
   arrivals_.OnFrame(message, now_ns_, [this](const Arrivals::Trouble& t) { OnTrouble(t); });
 }
 
@@ -179,7 +207,7 @@ bool ProgressCore::PrepareToSleep() {
       continue;
     }
     if (rank->daemon_wake.HasActivity() || rank->delivery.has_news() ||
-        (!rank->held && rank->commands.Peek() != nullptr)) {
+        rank->delivery.has_landed() || (!rank->held && rank->commands.Peek() != nullptr)) {
       return false;
     }
   }
@@ -191,6 +219,15 @@ void ProgressCore::Wake() {
   for (const auto& rank : directory_.served()) {
     shm::StoreRelaxed(rank->session->layout()->daemon_wake.sleepers, 0);
   }
+}
+
+// A peer that reads what was offered here says so only when it is through.
+bool ProgressCore::HasTransfers() const {
+  const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
+  return !pulls_.empty() || !feeds_.empty() ||
+         std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
+           return std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
+         });
 }
 
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {

@@ -45,10 +45,15 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // Returns how much was done; 0 = nothing to do.
   uint32_t Turn(uint64_t now_ns);
 
+  // Whether messages from other nodes came in the last turn.
+  bool received() const { return received_; }
+
   // Before a sleep: tells every rank to ring its doorbell from now on, then looks once more. False:
   // there is something to do. Wake ends it.
   bool PrepareToSleep();
   void Wake();
+  // Whether large messages are, or may soon be, on their way to or from here.
+  bool HasTransfers() const;
   // When to turn again even if nothing rings; UINT64_MAX = never.
   uint64_t NextTurnNs(uint64_t now_ns) const;
   const transport::Transport& transport() const { return *transport_; }
@@ -91,7 +96,9 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // CopySink.
   void OnCopied(const CopyTask& task) override;
 
-  uint32_t Serve(ServedRank& rank);
+  uint32_t PollTransport();
+  uint32_t TakeCommands(ServedRank& rank);
+  uint32_t TellNews(ServedRank& rank);
   void ReportLanded(ServedRank& rank);
   uint32_t TakeActivity(ServedRank& rank);
   void Execute(ServedRank& accuser, const RankCommands::Verdict& verdict);
@@ -109,6 +116,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   const CoreOptions options_;
   const PlaneHooks hooks_;
   uint64_t now_ns_ = 0;
+  uint64_t polled_ns_ = 0;
+  bool received_ = false;
   uint64_t next_check_ns_ = 0;
 
   // The transport goes first: until then it may hold memory of the others.

@@ -63,6 +63,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
     return false;
   }
   Job* job = served->job;
+  ReportLanded(*served);
   served->ended = true;
   pulls_.FailOf(served, ErrorCode::kCancelled, now_ns_);
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
@@ -435,7 +436,8 @@ bool ProgressCore::Idle() const {
          std::all_of(directory_.jobs().begin(), directory_.jobs().end(),
                      [](const auto& entry) { return entry.second->copier->pending() == 0; }) &&
          std::all_of(directory_.served().begin(), directory_.served().end(), [](const auto& rank) {
-           return rank->ended || (rank->delivery.empty() && rank->commands.Peek() == nullptr);
+           return rank->ended || (rank->delivery.empty() && !rank->delivery.has_landed() &&
+                                  rank->commands.Peek() == nullptr);
          });
 }
 

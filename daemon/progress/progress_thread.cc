@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kLongestSleepMs = 3'600'000;
 constexpr int kEvents = 16;
+// While data is on its way turns find nothing until a whole piece of it is there: a sleep, and the
+// wake-up that ends it, would hold it up. After so long it is not coming soon.
+constexpr uint64_t kTransferPatienceNs = 2'000'000;
 
 void Add(int epoll, int fd, uint32_t events) {
   epoll_event event{};
@@ -67,16 +70,26 @@ void ProgressThread::Unwatch(int doorbell) {
 
 void ProgressThread::Loop() {
   shm::Waiter waiter(policy_);
+  bool streams = false;
+  uint64_t active_ns = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const uint64_t now_ns = MonotonicNs();
     uint32_t done = mailbox_.Open();
-    done += core_.Turn(MonotonicNs());
+    done += core_.Turn(now_ns);
     done += RunPending();
     if (done != 0) {
       waiter.Reset();
-    } else if (waiter.Idle()) {
+      active_ns = now_ns;
+    }
+    // A turn that did something gives way, too: the rank that it was for may be waiting for this
+    // core. Only where one message follows another the next turn looks for more at once.
+    const bool received = core_.received();
+    if (!(streams && received) && waiter.Idle() &&
+        !(core_.HasTransfers() && now_ns - active_ns < kTransferPatienceNs)) {
       Sleep();
     }
+    streams = received;
   }
 }
 

@@ -88,6 +88,35 @@ TEST_F(DeliveryTest, LandsTheDataOfAnOffer) {
   EXPECT_EQ(Drain(true).payload[7], 6);
 }
 
+TEST_F(DeliveryTest, GathersAnswersWhileMoreComesForARankThatWaits) {
+  shm::Wake wake(&reinterpret_cast<shm::InboxLayout*>(map_.base())->wake);
+  EXPECT_FALSE(delivery_.MustReport(false));  // nothing has landed
+  Offer(5, 20'000);
+  EXPECT_TRUE(delivery_.MustReport(true));  // the rank computes: what it says may take long
+  wake.Enter();
+  EXPECT_FALSE(delivery_.MustReport(true));
+  EXPECT_TRUE(delivery_.MustReport(false));
+  Offer(6, shm::kRunBytes);
+  EXPECT_FALSE(delivery_.MustReport(true));
+  Offer(7, shm::kRunBytes);  // the senders may be waiting to send more
+  EXPECT_TRUE(delivery_.MustReport(true));
+  EXPECT_EQ(Landed(), (std::vector<uint32_t>{5, 6, 7}));
+  EXPECT_FALSE(delivery_.has_landed());
+}
+
+TEST_F(DeliveryTest, AnswersInTheEndThoughMoreAndMoreComes) {
+  shm::Wake(&reinterpret_cast<shm::InboxLayout*>(map_.base())->wake).Enter();
+  for (uint32_t round = 0; round < 2; ++round) {
+    Offer(5 + round, 8);
+    uint32_t turns = 1;
+    while (!delivery_.MustReport(true)) {
+      ASSERT_LT(++turns, 100U);
+    }
+    EXPECT_GT(turns, 1U);
+    EXPECT_EQ(Landed(), std::vector<uint32_t>{5 + round});
+  }
+}
+
 TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
   for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
     ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
