@@ -32,9 +32,9 @@ namespace ferry::client {
 inline constexpr uint32_t kUserContext = 0;
 inline constexpr uint32_t kInternalContext = 1;
 
-// Up to this size a copy through the heap beats the pipeline of staging blocks between nodes, which
-// wakes a copy worker on each side.
-inline constexpr uint64_t kBounceMaxBytes = uint64_t{128} * 1024;
+// Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
+// blocks between nodes: they need no other thread, and it is awake anyway.
+inline constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
 
 struct Completion {
   int source = 0;

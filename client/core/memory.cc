@@ -7,6 +7,11 @@
 #include "shm/layout/session_layout.h"
 
 namespace ferry::client {
+namespace {
+
+constexpr uint64_t kSmallBounceBytes = 128 << 10;
+
+}  // namespace
 
 Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach,
                ControlLibrary* control)
@@ -163,8 +168,12 @@ uint64_t Memory::RegistrationSize(const void* pointer) const {
   return found == registered_.end() ? 0 : found->second;
 }
 
-void* Memory::AllocateBounce(uint64_t size_bytes) {
+void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
   std::lock_guard lock(mutex_);
+  const uint64_t spare = heap_.valid() ? heap_pieces_.free_bytes() : heap_bytes_;
+  if (!must && size_bytes > kSmallBounceBytes && spare < heap_bytes_ / 2 + size_bytes) {
+    return nullptr;
+  }
   StatusOr<void*> pointer = AllocateHost(size_bytes);
   return pointer.ok() ? *pointer : nullptr;
 }

@@ -35,8 +35,9 @@ class Memory {
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
 
-  // A heap block of Ferry's own, or null: for private memory that nobody else can reach.
-  void* AllocateBounce(uint64_t size_bytes);
+  // A heap block of Ferry's own, to stand in for private memory, or null. `must`: nobody else can
+  // reach that memory; else a large block leaves half of the heap to the application.
+  void* AllocateBounce(uint64_t size_bytes, bool must);
   void FreeBounce(void* pointer);
 
   Status Register(void* pointer, uint64_t size_bytes);

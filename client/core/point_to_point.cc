@@ -258,7 +258,7 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
                                   ? std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes)
                                   : eager_max_bytes_;
   if (slot.buffer.region == 0 && message.size_bytes > unseen_max && WantsBounce(message, kind)) {
-    void* block = memory_->AllocateBounce(message.size_bytes);
+    void* block = memory_->AllocateBounce(message.size_bytes, !private_reachable_);
     if (block != nullptr) {
       slot.flags |= shm::kRequestBounce;
       slot.buffer = memory_->regions().Find(block, message.size_bytes);
