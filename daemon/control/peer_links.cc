@@ -79,6 +79,7 @@ struct PeerLinks::Link {
   uint64_t life = 0;
   NodeContact contact;  // once it was up
   uint64_t last_heard_ns = 0;
+  uint64_t asked_ns = 0;             // when the last heartbeat was sent
   uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
   std::string trouble;               // why the last question had no answer
 };
@@ -293,8 +294,9 @@ void PeerLinks::ReportUp(const LinkPtr& link) {
 
 void PeerLinks::Beat(const LinkPtr& link) {
   link->asking = true;
+  link->asked_ns = MonotonicNs();
   if (link->unanswered_since_ns == 0) {
-    link->unanswered_since_ns = MonotonicNs();
+    link->unanswered_since_ns = link->asked_ns;
   } else {
     RefreshConnection(link);
   }
@@ -329,6 +331,10 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
   }
   if (status.code() == ErrorCode::kLinkDown) {
     return MarkCut(link, link->life + 1, status);
+  }
+  // A question ends at its deadline, unless we stood still ourselves: then the silence was ours.
+  if (now_ns - link->asked_ns > 2 * timing_.CallTimeoutMs() * kNsPerMs) {
+    link->unanswered_since_ns = now_ns;
   }
   const uint64_t silent_ms = (now_ns - link->unanswered_since_ns) / kNsPerMs;
   if (silent_ms >= timing_.peer_timeout_ms) {

@@ -5,12 +5,15 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
+#include <thread>
 
 #include "daemon/control/secrets.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/e2e/command.h"
 
 namespace ferry::daemon {
 namespace {
@@ -38,6 +41,7 @@ class FakePeer final : public control::Peer::Service {
 
   grpc::Status Hello(grpc::ServerContext*, const control::HelloRequest* request,
                      control::HelloReply* reply) override {
+    ++hellos;
     reply->set_life(std::max(request->life(), life.load()));
     *reply->mutable_from() = identity_;
     reply->set_data_key(99);
@@ -45,6 +49,8 @@ class FakePeer final : public control::Peer::Service {
   }
   grpc::Status Heartbeat(grpc::ServerContext*, const control::HeartbeatRequest*,
                          control::HeartbeatReply* reply) override {
+    ++heartbeats;
+    mute.wait(true);
     reply->set_incarnation(incarnation);
     return ToGrpc(heartbeat_refused ? Status(ErrorCode::kDaemonDied, "took its caller for dead")
                                     : Status());
@@ -57,6 +63,9 @@ class FakePeer final : public control::Peer::Service {
   std::atomic<uint64_t> incarnation{4711};
   std::atomic<uint64_t> life{0};
   std::atomic<bool> heartbeat_refused{false};
+  std::atomic<bool> mute{false};  // notify when it is no more
+  std::atomic<int> hellos{0};
+  std::atomic<int> heartbeats{0};
 
  private:
   control::NodeIdentity identity_;
@@ -371,6 +380,35 @@ TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
   if (!stopped) {
     ExpectError(Join(), ErrorCode::kNodeUnreachable, "nothing listens there any more");
   }
+}
+
+TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
+  FakePeer peer;
+  FerrydProcess b(directory_.path() + "/b",
+                  {"--heartbeat_interval_ms=20", "--peer_timeout_ms=1500"});
+  ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
+  const auto admin = control::Admin::NewStub(grpc::CreateChannel(
+      "unix:" + directory_.path() + "/b/admin.sock", grpc::InsecureChannelCredentials()));
+  control::CreateJobReply reply;
+  const Status created = TestDaemon::Call(
+      *admin, &control::Admin::Stub::CreateJob,
+      TestDaemon::JobRequest("job", {0, 1}, {b.ControlAddress(), peer.address()}, 0), &reply);
+  ASSERT_TRUE(created.ok()) << created.message();
+  ASSERT_TRUE(rank_.Enter(directory_.path() + "/b/attach.sock"));
+  const auto heartbeats_more = [&](int count) {
+    const int before = peer.heartbeats;
+    return e2e::Eventually([&] { return peer.heartbeats >= before + count; });
+  };
+  ASSERT_TRUE(heartbeats_more(2));
+  peer.mute = true;
+  ASSERT_TRUE(heartbeats_more(1));  // it waits for the answer
+  b.Signal(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // the fault itself
+  b.Signal(SIGCONT);
+  peer.mute = false;
+  peer.mute.notify_all();
+  EXPECT_TRUE(heartbeats_more(5));
+  EXPECT_EQ(peer.hellos, 1);  // one that lost the link would greet anew
 }
 
 INSTANTIATE_TEST_SUITE_P(PeerLinks, LostDaemonTest, ::testing::Values(SIGSTOP, SIGKILL),
