@@ -14,6 +14,13 @@
 
 namespace ferry::faults {
 
+// Sanitizers slow everything down, and take memory for notes of their own.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // A ferryd of the test's own, in a fresh run directory.
 class DaemonForTest {
  public:

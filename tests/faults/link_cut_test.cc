@@ -34,7 +34,8 @@ std::string Privileges() { return geteuid() == 0 ? "-n" : "-rn"; }
 
 // With FERRY_FAULT_DEFAULTS the timeouts that users have, else a fifth of them.
 bool AsUsersHaveIt() {
-  return config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_DEFAULTS").has_value();
+  return kSanitized ||
+         config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_DEFAULTS").has_value();
 }
 std::chrono::milliseconds Scaled(int ms) {
   return std::chrono::milliseconds(AsUsersHaveIt() ? ms : ms / 5);
