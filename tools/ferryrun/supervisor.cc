@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kCauseWaitMs = 100;
+constexpr uint64_t kPatientCauseWaitMs = 2000;  // where nothing is ended for it
 constexpr size_t kBlockBytes = 1 << 14;
 constexpr int kDrainBlocks = 64;  // more than a pipe holds
 
@@ -196,7 +197,8 @@ void Supervisor::OnChildEnd() {
   if (killed != failed_.begin() || Running() == 0) {
     ReportFailures();
   } else if (!failed_.empty() && report_ns_ == 0) {
-    report_ns_ = MonotonicNs() + kCauseWaitMs * kNsPerMs;
+    report_ns_ =
+        MonotonicNs() + (settings_.keep_going ? kPatientCauseWaitMs : kCauseWaitMs) * kNsPerMs;
   }
 }
 
