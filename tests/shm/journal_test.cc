@@ -102,15 +102,15 @@ TEST_F(JournalTest, SetsBytesOfAnyMultipleOfFourAtAnyAlignmentOfFour) {
 
 TEST_F(JournalTest, HoldsAFullListButNotOneStoreMore) {
   for (uint32_t i = 0; i < kJournalEntries; ++i) {
-    journal_.Set(memory_.Wide(8 * i), uint64_t{i + 1});
+    journal_.Set(memory_.Wide(uint64_t{8} * i), uint64_t{i + 1});
   }
   ASSERT_TRUE(journal_.Commit());
   for (uint32_t i = 0; i < kJournalEntries; ++i) {
-    ASSERT_EQ(*memory_.Wide(8 * i), i + 1);
+    ASSERT_EQ(*memory_.Wide(uint64_t{8} * i), i + 1);
   }
   const Memory before = memory_;
   for (uint32_t i = 0; i < kJournalEntries + 5; ++i) {
-    journal_.Set(memory_.Wide(8 * i), uint64_t{0});
+    journal_.Set(memory_.Wide(uint64_t{8} * i), uint64_t{0});
   }
   EXPECT_GT(journal_.pending(), kJournalEntries);
   EXPECT_FALSE(journal_.Commit());
@@ -159,10 +159,10 @@ TEST_F(JournalTest, RecoversAfterAKillBetweenAnyTwoStores) {
     for (uint32_t i = 0; i < stores; ++i) {
       switch (random() % 3) {
         case 0:
-          journal_.Set(memory_.Wide(16 * i), random());
+          journal_.Set(memory_.Wide(uint64_t{16} * i), random());
           break;
         case 1:
-          journal_.Set(memory_.InboxWide(16 * i), random());
+          journal_.Set(memory_.InboxWide(uint64_t{16} * i), random());
           break;
         case 2:
           journal_.Set(memory_.Narrow(16 * i + 4), static_cast<uint32_t>(random()));
@@ -221,7 +221,7 @@ TEST_F(JournalTest, RecoverRejectsAPlaceOutOfBoundsAndAppliesNothing) {
     for (const uint32_t position : {0U, 5U, kJournalEntries - 1}) {
       SCOPED_TRACE(testing::Message() << std::hex << place << " at " << position);
       for (uint32_t i = 0; i < kJournalEntries; ++i) {
-        memory_.layout.entries[i] = {kJournalWide | 8 * i, ~uint64_t{0}};
+        memory_.layout.entries[i] = {kJournalWide | uint64_t{8} * i, ~uint64_t{0}};
       }
       memory_.layout.entries[position].place = place;
       memory_.layout.count = kJournalEntries;

@@ -182,7 +182,7 @@ TEST(LaneTest, AnotherProducerEndContinuesWhereTheFirstStopped) {
   Shared<LaneLayout> lane;
   LaneProducer ends[] = {LaneProducer(lane.get()), LaneProducer(lane.get())};
   LaneConsumer consumer(lane.get());
-  for (uint64_t n = 0; n < 3 * kLaneSlots; ++n) {
+  for (uint64_t n = 0; n < uint64_t{3} * kLaneSlots; ++n) {
     ASSERT_TRUE(ends[n % 2].TryPush(Message(n)));
     const Descriptor* descriptor = consumer.Peek();
     ASSERT_NE(descriptor, nullptr);
@@ -203,7 +203,7 @@ TEST(LaneTest, StampsSurviveTheirWrap) {
   }
   LaneProducer producer(lane.get());
   LaneConsumer consumer(lane.get());
-  for (uint64_t n = start; n < start + 2 * kLaneSlots; ++n) {
+  for (uint64_t n = start; n < start + uint64_t{2} * kLaneSlots; ++n) {
     ASSERT_EQ(consumer.Peek(), nullptr);
     ASSERT_TRUE(producer.TryPush(Message(n)));
     ASSERT_NE(consumer.Peek(), nullptr);

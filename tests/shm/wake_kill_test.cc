@@ -18,8 +18,8 @@ constexpr uint32_t kWord = kLane / 64;
 constexpr uint64_t kBit = uint64_t{1} << (kLane % 64);
 
 struct World {
-  WakeLayout wake;
   LaneLayout lane;
+  WakeLayout wake;
   uint32_t sleeper_sequence;
   uint32_t sleeper_saw_work;
   uint32_t sleeper_went;  // past its last look

@@ -114,6 +114,7 @@ TEST(WakeTest, FirstPoisonStaysAndWakesEverybody) {
   Wake wake(layout.get());
   EXPECT_EQ(wake.poison(), ErrorCode::kOk);
   std::vector<std::thread> sleepers;
+  sleepers.reserve(3);
   for (int i = 0; i < 3; ++i) {
     sleepers.emplace_back([&] {
       while (wake.poison() == ErrorCode::kOk) {

@@ -115,6 +115,8 @@ class RunDirectoryCheckTest : public testing::Test {
   std::string path_ = "/tmp/ferry-doctor-XXXXXX";
 };
 
+void Touch(const std::string& path) { const std::ofstream file(path); }
+
 TEST_F(RunDirectoryCheckTest, JudgesEachState) {
   const uid_t uid = getuid();
   Expect(CheckRunDirectory(path_ + "/run", uid), Verdict::kOk, "does not exist; ferryd makes it",
@@ -123,12 +125,12 @@ TEST_F(RunDirectoryCheckTest, JudgesEachState) {
          "--run_directory");
   Expect(CheckRunDirectory(path_, uid), Verdict::kOk, "no ferryd serves it", "");
   Expect(CheckRunDirectory(path_, uid + 1), Verdict::kWarning, "not by yours", "as that user");
-  std::ofstream(path_ + "/file");
+  Touch(path_ + "/file");
   Expect(CheckRunDirectory(path_ + "/file", uid), Verdict::kProblem, "is not a directory",
          "remove it");
-  std::ofstream(path_ + "/control.sock");
+  Touch(path_ + "/control.sock");
   Expect(CheckRunDirectory(path_, uid), Verdict::kWarning, "socket of a dead ferryd", "removes it");
-  std::ofstream(path_ + "/ferryd.lock");
+  Touch(path_ + "/ferryd.lock");
   Expect(CheckRunDirectory(path_, uid), Verdict::kWarning, "socket of a dead ferryd", "removes it");
   const UniqueFd lock(open((path_ + "/ferryd.lock").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);

@@ -72,7 +72,7 @@ TEST_F(FerryctlTest, SaysWhichDirectoryHasNoDaemon) {
 TEST_F(FerryctlTest, RecognisesTheSocketOfADeadDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, (run_directory() + "/admin.sock").c_str());
+  (run_directory() + "/admin.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   close(fd);
