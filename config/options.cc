@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/topology/cpu_set.h"
+
 namespace ferry::config {
 namespace {
 
@@ -58,6 +60,12 @@ constexpr Option kTable[] = {
     Choice(Group::kPlace, "users", &Options::users, "auto|own|all",
            "Whom the daemon serves: own, the user it runs as (its sockets are closed to others); "
            "all, every user of the node; auto, all if it runs as root, else own."),
+    Text(Group::kPlace, "progress_affinity", &Options::progress_affinity, 1, kPathMax,
+         "The CPUs of the daemon's progress thread: none, any; a list such as 0-3,8, these; auto, "
+         "those at its NIC's NUMA node, on a machine with several."),
+    Text(Group::kPlace, "staging_node", &Options::staging_node, 1, 15,
+         "The NUMA node that staging memory comes from, if it has room: none, any; a number, that "
+         "one; auto, the NIC's, on a machine with several."),
 
     Text(Group::kNetwork, "provider", &Options::provider, 1, 63,
          "The libfabric provider that joins the nodes, such as tcp;ofi_rxm. auto takes the "
@@ -285,6 +293,27 @@ Status CheckTlsFiles(const Options& options) {
                   (set == 1 ? " are" : " is") + " missing");
 }
 
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+Status CheckPlaces(const Options& options) {
+  const std::string& cpus = options.progress_affinity;
+  if (cpus != "auto" && cpus != "none") {
+    if (const auto set = topology::CpuSet::Parse(cpus); !set.ok()) {
+      return Conflict("progress_affinity must be auto, none or a list of CPUs: " +
+                      set.status().message());
+    }
+  }
+  const std::string& node = options.staging_node;
+  if (node != "auto" && node != "none" && !IsNumber(node)) {
+    return Conflict("staging_node must be auto, none or the number of a NUMA node, not \"" + node +
+                    "\"");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const Option> OptionTable() { return kTable; }
@@ -407,6 +436,7 @@ Status CheckOptions(const Options& options) {
                     std::to_string(options.host_link_d2h_mb_per_s) +
                     ") must both be set to emulate a link, or both be 0");
   }
+  FERRY_RETURN_IF_ERROR(CheckPlaces(options));
   return CheckTlsFiles(options);
 }
 

@@ -30,6 +30,8 @@ struct Options {
   std::string run_directory;  // empty until FinishOptions (environment.h)
   std::string node_name;      // empty: the host name
   std::string users = "auto";
+  std::string progress_affinity = "auto";
+  std::string staging_node = "auto";
 
   // Network.
   std::string provider = "auto";

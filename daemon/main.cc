@@ -1,9 +1,11 @@
 // ferryd: names the concrete transport, data plane and GPU backends, and hands them to its life
 // (ferryd.h).
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "daemon/ferryd.h"
+#include "daemon/placement/placement.h"
 #include "daemon/progress/progress_plane.h"
 #include "gpu_backends/host/host_backend.h"
 #include "transports/ofi/environment.h"
@@ -16,6 +18,7 @@ using ferry::Status;
 using ferry::StatusOr;
 using ferry::config::Options;
 using ferry::daemon::DaemonParts;
+using ferry::daemon::Placement;
 
 StatusOr<std::unique_ptr<ferry::transport::Transport>> OpenTransport(const Options& options) {
   ferry::transport::TransportOptions transport;
@@ -27,7 +30,8 @@ StatusOr<std::unique_ptr<ferry::transport::Transport>> OpenTransport(const Optio
 }
 
 // What `ferryctl gpus` shows: the devices of the backend in use.
-std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& backend) {
+std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& backend,
+                                                const Placement& placement) {
   std::vector<ferry::control::GpuStatus> gpus;
   for (int device = 0; device < backend.device_count(); ++device) {
     ferry::control::GpuStatus& gpu = gpus.emplace_back();
@@ -41,6 +45,14 @@ std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& ba
     gpu.set_name(info->name);
     gpu.set_pci(info->pci_address);
     gpu.set_numa_node(info->numa_node);
+    gpu.set_nic(placement.nic_name());
+    const ferry::topology::Device* place = placement.Find(info->pci_address);
+    const std::optional<uint32_t> distance = placement.DistanceTo(place);
+    gpu.set_nic_distance(distance ? static_cast<int32_t>(*distance) : -1);
+    if (place != nullptr) {
+      gpu.set_cpus(place->cpus.Text());
+      gpu.set_numa_node(static_cast<int32_t>(place->node));
+    }
     gpu.set_total_bytes(info->total_bytes);
   }
   return gpus;
@@ -72,12 +84,16 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   FERRY_RETURN_IF_ERROR(backend.status());
   auto transport = OpenTransport(options);
   FERRY_RETURN_IF_ERROR(transport.status());
-  auto plane =
-      ferry::daemon::ProgressPlane::Create(options, std::move(*transport), std::move(hooks));
+  auto placement = Placement::DecideHere(options, (*transport)->Describe());
+  FERRY_RETURN_IF_ERROR(placement.status());
+  auto plane = ferry::daemon::ProgressPlane::Create(options, std::move(*transport),
+                                                    std::move(hooks), *placement);
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);
-  parts.gpus = [backend = *backend] { return ListGpus(*backend); };
+  parts.gpus = [backend = *backend, placement = *placement] {
+    return ListGpus(*backend, *placement);
+  };
   return parts;
 }
 

@@ -52,6 +52,12 @@ void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* sta
   status->set_unexpected(queues.unexpected);
 }
 
+void ReportPlace(const PlaceReport& place, control::SessionStatus* status) {
+  status->set_cpus(place.cpus);
+  status->set_nic(place.nic);
+  status->set_nic_distance(place.nic_distance);
+}
+
 void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
                  control::StatusReply* reply) {
   std::map<uid_t, QuotaAmounts> users = quotas.Used();
@@ -119,11 +125,14 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
   reply->set_region_bytes(region_bytes);
 }
 
-void ReportSessions(const JobRegistry& registry, control::SessionsReply* reply) {
+void ReportSessions(const JobRegistry& registry, const DataPlane& data_plane,
+                    control::SessionsReply* reply) {
   for (const auto& [id, job] : registry.jobs()) {
     for (const Rank& rank : job->ranks) {
       if (rank.session != nullptr) {
-        ReportSession(*job, rank, reply->add_sessions());
+        control::SessionStatus* session = reply->add_sessions();
+        ReportSession(*job, rank, session);
+        ReportPlace(data_plane.PlaceOf(*rank.session), session);
       }
     }
   }
@@ -176,6 +185,11 @@ void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_staging_blocks(statistics.staging_blocks);
   nic->set_staging_busy(statistics.staging_busy);
   nic->set_staging_waits(statistics.staging_waits);
+  nic->set_pci(statistics.pci);
+  nic->set_numa_node(statistics.numa_node);
+  nic->set_cpus(statistics.cpus);
+  nic->set_progress_cpus(statistics.progress_cpus);
+  nic->set_staging_node(statistics.staging_node);
 }
 
 }  // namespace ferry::daemon

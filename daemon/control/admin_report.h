@@ -19,7 +19,8 @@ namespace ferry::daemon {
 // caller's.
 void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
                   control::StatusReply* reply);
-void ReportSessions(const JobRegistry& registry, control::SessionsReply* reply);
+void ReportSessions(const JobRegistry& registry, const DataPlane& data_plane,
+                    control::SessionsReply* reply);
 // Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
 Status ReportCounters(const JobRegistry& registry, const control::CountersRequest& request,
                       control::CountersReply* reply);

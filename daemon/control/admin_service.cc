@@ -101,7 +101,7 @@ grpc::Status AdminService::Status(grpc::ServerContext*, const control::StatusReq
 
 grpc::Status AdminService::Sessions(grpc::ServerContext*, const control::SessionsRequest*,
                                     control::SessionsReply* reply) {
-  context_.loop.Run([&] { ReportSessions(context_.registry, reply); });
+  context_.loop.Run([&] { ReportSessions(context_.registry, context_.data_plane, reply); });
   return grpc::Status::OK;
 }
 

@@ -43,6 +43,10 @@ struct NicStatistics {
   uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
   uint64_t reads = 0, writes = 0, errors = 0;
   uint32_t outstanding = 0;
+  // Where it is (numa_node is -1 if nobody knows), and what was put near it: the CPUs of the
+  // progress thread (empty: any) and the node of staging memory (-1: any).
+  std::string pci, cpus, progress_cpus;
+  int32_t numa_node = -1, staging_node = -1;
   // Staging memory: blocks, those in use, and transfers that wait for one.
   uint32_t staging_blocks = 0, staging_busy = 0, staging_waits = 0;
 };
@@ -65,6 +69,13 @@ struct RankReport {
   uint64_t arrivals_waiting = 0;  // messages for it that found no room in its lane
 };
 
+// Where a rank runs, and which NIC it uses.
+struct PlaceReport {
+  std::string cpus;
+  std::string nic;
+  int32_t nic_distance = -1;  // as topology::Distance; -1: nobody knows
+};
+
 class DataPlane {
  public:
   virtual ~DataPlane() = default;
@@ -74,6 +85,7 @@ class DataPlane {
   virtual NicStatistics Nic() const = 0;
   // Empty for a rank that is not served.
   virtual RankReport Inspect(const std::string& job_id, uint32_t rank) const = 0;
+  virtual PlaceReport PlaceOf(const Session& session) const = 0;
 
   virtual Status AddJob(const JobPlan& plan) = 0;
   // Every session of the job must be gone.

@@ -29,8 +29,8 @@ StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
                       ": raise TransportOptions::receive_buffer_bytes");
   }
   // Each job gets its own when it needs some; a daemon that could give none should say so now.
-  StatusOr<std::unique_ptr<StagingPool>> staging =
-      StagingPool::Create(*transport, options.staging_block_bytes, options.staging_blocks);
+  StatusOr<std::unique_ptr<StagingPool>> staging = StagingPool::Create(
+      *transport, options.staging_block_bytes, options.staging_blocks, options.settle_staging);
   FERRY_RETURN_IF_ERROR(staging.status());
   (*staging)->Close();
   return std::unique_ptr<ProgressCore>(
@@ -42,7 +42,8 @@ ProgressCore::ProgressCore(const CoreOptions& options,
                            std::function<void()> ring)
     : options_(options),
       hooks_(std::move(hooks)),
-      depot_(*transport, options.staging_block_bytes, options.staging_blocks),
+      depot_(*transport, options.staging_block_bytes, options.staging_blocks,
+             options.settle_staging),
       transport_(std::move(transport)),
       copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
       outbound_(*transport_, directory_),

@@ -32,6 +32,7 @@ struct CoreOptions {
   uint32_t copy_workers = 1;
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_parked_bytes = 256 << 20;  // of one rank
+  SettleMemory settle_staging;            // may be empty
 };
 
 class ProgressCore final : private transport::CompletionSink, private CopySink {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/topology/affinity.h"
 #include "daemon/worker/job_workers.h"
 
 namespace ferry::daemon {
@@ -13,12 +14,18 @@ constexpr uint64_t kNsPerUs = 1'000;
 // How long a leaving rank's last messages may take to be accepted by the network.
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
 
-CoreOptions CoreOptionsOf(const config::Options& options) {
+CoreOptions CoreOptionsOf(const config::Options& options,
+                          const std::shared_ptr<const Placement>& placement) {
   CoreOptions core;
   core.staging_block_bytes = options.staging_block_bytes;
   core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
   core.copy_workers = static_cast<uint32_t>(options.copy_workers);
   core.operation_timeout_ns = options.operation_timeout_ms * kNsPerMs;
+  if (placement != nullptr) {
+    core.settle_staging = [placement](std::byte* base, uint64_t bytes) {
+      placement->SettleMemory(base, bytes);
+    };
+  }
   return core;
 }
 
@@ -26,13 +33,13 @@ CoreOptions CoreOptionsOf(const config::Options& options) {
 
 StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
-    PlaneHooks hooks) {
+    PlaneHooks hooks, std::shared_ptr<const Placement> placement) {
   auto mailbox = std::make_unique<Mailbox>();
   const auto ring = [box = mailbox.get()] { box->Ring(); };
   SupervisorEvents events;
   events.on_reach = hooks.on_reach;
-  StatusOr<std::unique_ptr<ProgressCore>> core =
-      ProgressCore::Create(CoreOptionsOf(options), std::move(transport), std::move(hooks), ring);
+  StatusOr<std::unique_ptr<ProgressCore>> core = ProgressCore::Create(
+      CoreOptionsOf(options, placement), std::move(transport), std::move(hooks), ring);
   FERRY_RETURN_IF_ERROR(core.status());
   events.on_failed = [box = mailbox.get(), to = core->get()](
                          const std::string& job_id, ErrorCode error, const std::string& text) {
@@ -41,19 +48,22 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
   StatusOr<std::unique_ptr<JobWorkers>> worker =
       JobWorkers::Create(options, ring, std::move(events));
   FERRY_RETURN_IF_ERROR(worker.status());
-  return std::unique_ptr<ProgressPlane>(
-      new ProgressPlane(options, std::move(mailbox), std::move(*worker), std::move(*core)));
+  return std::unique_ptr<ProgressPlane>(new ProgressPlane(
+      options, std::move(placement), std::move(mailbox), std::move(*worker), std::move(*core)));
 }
 
-ProgressPlane::ProgressPlane(const config::Options& options, std::unique_ptr<Mailbox> mailbox,
-                             std::unique_ptr<WorkerClient> worker,
+ProgressPlane::ProgressPlane(const config::Options& options,
+                             std::shared_ptr<const Placement> placement,
+                             std::unique_ptr<Mailbox> mailbox, std::unique_ptr<WorkerClient> worker,
                              std::unique_ptr<ProgressCore> core)
     : operation_timeout_ns_(options.operation_timeout_ms * kNsPerMs),
+      placement_(std::move(placement)),
       mailbox_(std::move(mailbox)),
       worker_(std::move(worker)),
       core_(std::move(core)),
       thread_(std::make_unique<ProgressThread>(
-          *core_, *mailbox_, shm::WaitPolicy{0, options.daemon_idle_before_sleep_us * kNsPerUs})) {}
+          *core_, *mailbox_, shm::WaitPolicy{0, options.daemon_idle_before_sleep_us * kNsPerUs},
+          placement_ != nullptr ? placement_->progress_cpus() : topology::CpuSet())) {}
 
 ProgressPlane::~ProgressPlane() = default;
 
@@ -62,7 +72,33 @@ std::vector<std::byte> ProgressPlane::FabricAddress() const { return core_->tran
 NicStatistics ProgressPlane::Nic() const {
   NicStatistics nic;
   thread_->Call([&] { nic = core_->Nic(); });
+  if (placement_ != nullptr) {
+    if (const topology::Device* device = placement_->nic(); device != nullptr) {
+      nic.pci = device->pci;
+      nic.cpus = device->cpus.Text();
+      nic.numa_node = static_cast<int32_t>(device->node);
+    }
+    nic.progress_cpus = placement_->progress_cpus().Text();
+    if (const auto node = placement_->staging_node()) {
+      nic.staging_node = static_cast<int32_t>(*node);
+    }
+  }
   return nic;
+}
+
+PlaceReport ProgressPlane::PlaceOf(const Session& session) const {
+  PlaceReport place;
+  // 0 stands for a process that this daemon's pid namespace does not show.
+  const auto cpus = topology::AffinityOf(session.pid);
+  if (placement_ == nullptr || session.pid == 0 || !cpus.ok()) {
+    return place;
+  }
+  place.cpus = cpus->Text();
+  place.nic = placement_->nic_name();
+  if (const auto distance = placement_->DistanceTo(*cpus)) {
+    place.nic_distance = static_cast<int32_t>(*distance);
+  }
+  return place;
 }
 
 RankReport ProgressPlane::Inspect(const std::string& job_id, uint32_t rank) const {
@@ -157,9 +193,9 @@ bool ProgressPlane::Idle() const {
 
 StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
-    PlaneHooks hooks) {
+    PlaneHooks hooks, std::shared_ptr<const Placement> placement) {
   StatusOr<std::unique_ptr<ProgressPlane>> plane =
-      ProgressPlane::Create(options, std::move(transport), std::move(hooks));
+      ProgressPlane::Create(options, std::move(transport), std::move(hooks), std::move(placement));
   FERRY_RETURN_IF_ERROR(plane.status());
   return std::unique_ptr<DataPlane>(std::move(*plane));
 }

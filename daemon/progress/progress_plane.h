@@ -13,6 +13,7 @@
 
 #include "common/status.h"
 #include "config/options.h"
+#include "daemon/placement/placement.h"
 #include "daemon/progress/data_plane.h"
 #include "daemon/progress/hooks.h"
 #include "daemon/progress/mailbox.h"
@@ -27,12 +28,13 @@ class ProgressPlane final : public DataPlane {
  public:
   static StatusOr<std::unique_ptr<ProgressPlane>> Create(
       const config::Options& options, std::unique_ptr<transport::Transport> transport,
-      PlaneHooks hooks = {});
+      PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr);
   ~ProgressPlane() override;
 
   std::vector<std::byte> FabricAddress() const override;
   NicStatistics Nic() const override;
   RankReport Inspect(const std::string& job_id, uint32_t rank) const override;
+  PlaceReport PlaceOf(const Session& session) const override;
   Status AddJob(const JobPlan& plan) override;
   void RemoveJob(const std::string& job_id) override;
   Status AddSession(std::shared_ptr<Session> session) override;
@@ -51,10 +53,12 @@ class ProgressPlane final : public DataPlane {
   TurnStatistics Turns() const { return thread_->statistics(); }
 
  private:
-  ProgressPlane(const config::Options& options, std::unique_ptr<Mailbox> mailbox,
-                std::unique_ptr<WorkerClient> worker, std::unique_ptr<ProgressCore> core);
+  ProgressPlane(const config::Options& options, std::shared_ptr<const Placement> placement,
+                std::unique_ptr<Mailbox> mailbox, std::unique_ptr<WorkerClient> worker,
+                std::unique_ptr<ProgressCore> core);
 
   const uint64_t operation_timeout_ns_;
+  const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
   // The thread stops first, then the core goes, which uses the others.
   const std::unique_ptr<Mailbox> mailbox_;
   const std::unique_ptr<WorkerClient> worker_;
@@ -62,11 +66,12 @@ class ProgressPlane final : public DataPlane {
   const std::unique_ptr<ProgressThread> thread_;
 };
 
-// Takes the transport over. `options` gives timeouts, waiting, staging and copy workers. Errors:
+// Takes the transport over. `options` gives timeouts, waiting, staging and copy workers;
+// `placement`, where the progress thread and staging memory go (null: anywhere). Errors:
 // kInvalidArgument (the transport's messages are too short), kOutOfMemory and those of registering
 // the staging memory.
 StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
-    PlaneHooks hooks = {});
+    PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr);
 
 }  // namespace ferry::daemon

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "common/clock.h"
+#include "common/log.h"
+#include "common/topology/affinity.h"
 
 namespace ferry::daemon {
 namespace {
@@ -26,7 +28,8 @@ void Add(int epoll, int fd, uint32_t events) {
 
 }  // namespace
 
-ProgressThread::ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy)
+ProgressThread::ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy,
+                               const topology::CpuSet& cpus)
     : core_(core), mailbox_(mailbox), policy_(policy), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   Add(epoll_.get(), mailbox_.fd(), EPOLLIN);
   if (const int fd = core_.transport().WaitFd(); fd >= 0) {
@@ -34,6 +37,10 @@ ProgressThread::ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::
   }
   thread_ = std::thread([this] { Loop(); });
   pthread_setname_np(thread_.native_handle(), "ferry-progress");
+  if (const Status status = cpus.empty() ? Status() : topology::Pin(thread_.native_handle(), cpus);
+      !status.ok()) {
+    spdlog::warn("the progress thread runs anywhere: {}", status.message());
+  }
 }
 
 ProgressThread::~ProgressThread() {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
 #include "daemon/progress/mailbox.h"
 #include "daemon/progress/progress_core.h"
@@ -26,8 +27,9 @@ struct TurnStatistics {
 
 class ProgressThread {
  public:
-  // Both outlive this. Starts the thread.
-  ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy);
+  // Both outlive this. Starts the thread, on these CPUs (empty: on any).
+  ProgressThread(ProgressCore& core, Mailbox& mailbox, const shm::WaitPolicy& policy,
+                 const topology::CpuSet& cpus = {});
   // Stops the thread; what Until was given must be done.
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;

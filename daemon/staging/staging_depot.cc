@@ -10,7 +10,7 @@ ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
     return ErrorCode::kOk;
   }
   StatusOr<std::unique_ptr<StagingPool>> made =
-      StagingPool::Create(transport_, block_bytes_, blocks_);
+      StagingPool::Create(transport_, block_bytes_, blocks_, settle_);
   if (!made.ok()) {
     return made.status().code();
   }

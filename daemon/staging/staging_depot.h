@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/error_code.h"
@@ -17,8 +18,12 @@ namespace ferry::daemon {
 class StagingDepot {
  public:
   // The transport must be destroyed before the depot (see StagingPool).
-  StagingDepot(transport::Transport& transport, uint64_t block_bytes, uint32_t blocks)
-      : transport_(transport), block_bytes_(block_bytes), blocks_(blocks) {}
+  StagingDepot(transport::Transport& transport, uint64_t block_bytes, uint32_t blocks,
+               SettleMemory settle = {})
+      : transport_(transport),
+        block_bytes_(block_bytes),
+        blocks_(blocks),
+        settle_(std::move(settle)) {}
 
   // Makes sure that *pool is a job's memory, to be copied to and from by `copier`. Errors as of
   // StagingPool::Create; then it is still null.
@@ -43,6 +48,7 @@ class StagingDepot {
   transport::Transport& transport_;
   const uint64_t block_bytes_;
   const uint32_t blocks_;
+  const SettleMemory settle_;
   std::vector<std::unique_ptr<StagingPool>> pools_;
   std::vector<Retired> retired_;
 };

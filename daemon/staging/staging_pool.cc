@@ -8,7 +8,8 @@
 namespace ferry::daemon {
 
 StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport& transport,
-                                                           uint64_t block_bytes, uint32_t blocks) {
+                                                           uint64_t block_bytes, uint32_t blocks,
+                                                           const SettleMemory& settle) {
   if (blocks < 2 || block_bytes == 0) {
     return Status(ErrorCode::kInvalidArgument,
                   "staging needs at least 2 blocks, one for each direction (staging_blocks is " +
@@ -19,6 +20,9 @@ StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport&
   FERRY_RETURN_IF_ERROR(fd.status());
   StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
+  if (settle) {
+    settle(mapping->base(), mapping->size_bytes());
+  }
   std::unique_ptr<StagingPool> pool(
       new StagingPool(transport, std::move(*fd), std::move(*mapping), block_bytes, blocks));
   for (StagingBlock& block : pool->blocks_) {

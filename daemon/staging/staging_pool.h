@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -21,6 +22,8 @@
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
+
+using SettleMemory = std::function<void(std::byte* base, uint64_t bytes)>;
 
 enum class StagingUse : uint32_t { kOutgoing = 0, kIncoming = 1 };
 
@@ -35,11 +38,13 @@ class StagingPool {
  public:
   static constexpr uint32_t kCells = 16;
 
-  // Maps and registers `blocks` (2 or more) of `block_bytes`. The transport must be destroyed
-  // before the pool: it may hold the memory until then. Errors: kOutOfMemory, kInvalidArgument, and
-  // those of Transport::RegisterMemory.
+  // Maps and registers `blocks` (2 or more) of `block_bytes`; `settle` (may be empty) has the pages
+  // come from where they belong before anybody touches them. The transport must be destroyed before
+  // the pool: it may hold the memory until then. Errors: kOutOfMemory, kInvalidArgument, and those
+  // of Transport::RegisterMemory.
   static StatusOr<std::unique_ptr<StagingPool>> Create(transport::Transport& transport,
-                                                       uint64_t block_bytes, uint32_t blocks);
+                                                       uint64_t block_bytes, uint32_t blocks,
+                                                       const SettleMemory& settle = {});
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 

@@ -167,6 +167,28 @@ TEST(OptionsTest, ChecksThatAnEmulatedLinkHasBothDirections) {
   EXPECT_TRUE(CheckOptions(options).ok());
 }
 
+TEST(OptionsTest, PlacesAreAutoNoneOrNumbers) {
+  Options options;
+  for (const char* cpus : {"auto", "none", "0", "0-3,8"}) {
+    options.progress_affinity = cpus;
+    EXPECT_TRUE(CheckOptions(options).ok()) << cpus;
+  }
+  options.progress_affinity = "3-0";
+  EXPECT_THAT(CheckOptions(options).message(),
+              HasSubstr("progress_affinity must be auto, none or a list of CPUs: \"3-0\""));
+  options.progress_affinity = "auto";
+  for (const char* node : {"auto", "none", "0", "12"}) {
+    options.staging_node = node;
+    EXPECT_TRUE(CheckOptions(options).ok()) << node;
+  }
+  for (const char* node : {"-1", "one", "0-1"}) {
+    options.staging_node = node;
+    EXPECT_EQ(CheckOptions(options).message(),
+              "staging_node must be auto, none or the number of a NUMA node, not \"" +
+                  std::string(node) + "\"");
+  }
+}
+
 TEST(OptionsTest, ChecksThatANodeHoldsNoMoreThanAJob) {
   Options options;
   options.max_ranks = 8;

@@ -390,6 +390,8 @@ TEST_F(ControlServerTest, StatusAndSessionsTellWhatIsThere) {
   EXPECT_EQ(sessions.sessions(0).rank(), 1U);
   EXPECT_EQ(sessions.sessions(0).messages_sent(), 17U);
   EXPECT_EQ(sessions.sessions(0).state(), "attached");
+  EXPECT_EQ(sessions.sessions(0).nic(), "fake0");
+  EXPECT_EQ(sessions.sessions(0).nic_distance(), 10);
 }
 
 TEST_F(ControlServerTest, CountersHaveNameAndUnit) {

@@ -22,6 +22,7 @@ class FakeDataPlane final : public DataPlane {
     nic.writes = 7;
     return nic;
   }
+  PlaceReport PlaceOf(const Session&) const override { return {"0-3", "fake0", 10}; }
   RankReport Inspect(const std::string&, uint32_t) const override {
     std::lock_guard lock(mutex_);
     return rank_report_;

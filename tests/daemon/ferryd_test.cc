@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/topology/affinity.h"
 #include "common/version.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
@@ -116,6 +117,50 @@ TEST_F(FerrydTest, ASecondOneIsRefusedWithThePidOfTheFirst) {
       << second.Errors();
 }
 
+// The CPUs of a daemon's progress thread, as the kernel writes them.
+std::string ProgressCpus(pid_t daemon) {
+  const std::filesystem::path tasks = "/proc/" + std::to_string(daemon) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    std::ifstream status(task.path() / "status");
+    for (std::string line; name == "ferry-progress" && std::getline(status, line);) {
+      constexpr char kField[] = "Cpus_allowed_list:\t";
+      if (line.starts_with(kField)) {
+        return line.substr(sizeof(kField) - 1);
+      }
+    }
+  }
+  return "no such thread";
+}
+
+TEST_F(FerrydTest, PinsItsProgressThreadIfTold) {
+  const StatusOr<topology::CpuSet> ours = topology::AffinityOf(0);
+  ASSERT_TRUE(ours.ok());
+  uint32_t cpu = 0;
+  while (!ours->Contains(cpu)) {
+    ++cpu;
+  }
+  FerrydProcess daemon(Path("run"),
+                       {"--progress_affinity=" + std::to_string(cpu), "--staging_node=0"},
+                       FerrydProcess::kReal);
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  EXPECT_EQ(ProgressCpus(daemon.pid()), std::to_string(cpu));
+  FerrydProcess other(Path("other"), {}, FerrydProcess::kReal);
+  ASSERT_TRUE(other.WaitUntilReady()) << other.Errors();
+  EXPECT_EQ(ProgressCpus(other.pid()), ours->Text());  // of loopback nobody knows the place
+}
+
+TEST_F(FerrydTest, MistakesInPlacesEndWithCodeTwo) {
+  ExpectEnd({"--progress_affinity=near"}, 2, "progress_affinity must be auto, none or a list");
+  ExpectEnd({"--staging_node=first"}, 2, "staging_node must be auto, none or the number");
+  FerrydProcess daemon(Path("run"), {"--progress_affinity=8191"}, FerrydProcess::kReal);
+  EXPECT_EQ(daemon.Wait(), 2);
+  EXPECT_NE(daemon.Errors().find("progress_affinity is 8191, but ferryd may use the CPUs"),
+            std::string::npos)
+      << daemon.Errors();
+}
+
 // The real one: transport, data plane and GPU backend as main.cc wires them.
 TEST_F(FerrydTest, TheRealOneServesAndStops) {
   FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
@@ -132,6 +177,8 @@ TEST_F(FerrydTest, TheRealOneServesAndStops) {
   ASSERT_TRUE(admin->Nics(&nics_call, control::NicsRequest(), &nics).ok());
   ASSERT_EQ(nics.nics_size(), 1);
   EXPECT_FALSE(nics.nics(0).provider().empty());
+  EXPECT_EQ(nics.nics(0).numa_node(), -1);  // of the loopback interface
+  EXPECT_EQ(nics.nics(0).progress_cpus(), "");
   control::GpusReply gpus;
   grpc::ClientContext gpus_call;
   ASSERT_TRUE(admin->Gpus(&gpus_call, control::GpusRequest(), &gpus).ok());

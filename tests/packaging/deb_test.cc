@@ -68,8 +68,9 @@ TEST_F(DebTest, HoldsEveryPart) {
 }
 
 TEST_F(DebTest, NeedsWhatItsProgramsAreLinkedWith) {
-  EXPECT_THAT(ReadFile("DEBIAN/control"), AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "),
-                                                HasSubstr("libgrpc++"), HasSubstr("libc6 ")));
+  EXPECT_THAT(ReadFile("DEBIAN/control"),
+              AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "), HasSubstr("libgrpc++"),
+                    HasSubstr("libhwloc15 "), HasSubstr("libc6 ")));
 }
 
 TEST_F(DebTest, KnowsItsPlaces) {

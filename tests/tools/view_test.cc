@@ -29,10 +29,30 @@ TEST(ViewTest, LeavesOutAnUnknownNumaNode) {
   control::GpuStatus* gpu = reply.add_gpus();
   gpu->set_backend("host");
   gpu->set_numa_node(-1);
+  gpu->set_nic_distance(-1);
   gpu->set_total_bytes(1 << 30);
   EXPECT_EQ(MakeView(reply).text,
-            "BACKEND  DEVICE  NAME  PCI  NUMA  MEMORY  NOTE\n"
-            "host          0  -     -       -   1 GiB  -\n");
+            "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY  NOTE\n"
+            "host          0  -     -       -  -     -           -   1 GiB  -\n");
+}
+
+TEST(ViewTest, ShowsPlaces) {
+  control::GpusReply gpus;
+  control::GpuStatus* gpu = gpus.add_gpus();
+  gpu->set_cpus("8-15");
+  gpu->set_nic("ib1");
+  gpu->set_nic_distance(5);
+  EXPECT_EQ(MakeView(gpus).json["gpus"][0]["nic_distance"], 5);
+  EXPECT_NE(MakeView(gpus).text.find("8-15  ib1         5"), std::string::npos);
+  control::NicsReply nics;
+  control::NicStatus* nic = nics.add_nics();
+  nic->set_pci("0000:b1:00.0");
+  nic->set_progress_cpus("9");
+  nic->set_staging_node(-1);
+  const View view = MakeView(nics);
+  EXPECT_EQ(view.json["nics"][0]["staging_node"], -1);
+  EXPECT_NE(view.text.find("0000:b1:00.0     0  -     9                     -"), std::string::npos)
+      << view.text;
 }
 
 TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {

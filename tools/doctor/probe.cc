@@ -11,10 +11,12 @@
 
 #include <algorithm>
 
+#include "common/topology/discover.h"
 #include "common/unique_fd.h"
 #include "tools/admin/admin_client.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/providers.h"
+#include "tools/doctor/topology_check.h"
 #include "tools/flags/option_flags.h"
 
 namespace ferry::tools {
@@ -75,6 +77,7 @@ void ExamineDaemon(const config::Options& options, std::vector<Finding>* finding
   DaemonFacts facts;
   facts.connected = client.status();
   std::vector<Gpu> gpus;
+  std::vector<NicPlace> nics;
   if (client.ok()) {
     const control::StatusReply& daemon = client->daemon();
     facts.pid = daemon.pid();
@@ -88,10 +91,17 @@ void ExamineDaemon(const config::Options& options, std::vector<Finding>* finding
         gpus.push_back({gpu.backend(), gpu.name(), gpu.note()});
       }
     }
+    control::NicsReply nics_reply;
+    if (client->Call(&AdminClient::Stub::Nics, control::NicsRequest(), &nics_reply).ok()) {
+      for (const control::NicStatus& nic : nics_reply.nics()) {
+        nics.push_back({nic.domain(), nic.cpus(), nic.progress_cpus()});
+      }
+    }
   }
   findings->push_back(CheckDaemon(facts));
   findings->push_back(CheckVersions(facts));
   findings->push_back(CheckGpus(facts, gpus, options.gpu_backend));
+  findings->push_back(CheckTopology(topology::ReadThisMachine(), nics));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -112,6 +114,18 @@ std::string VersionText(uint32_t version) {
   return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
 }
 
+std::string PciAddress(const fi_info& info) {
+  if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
+      info.nic->bus_attr->bus_type != FI_BUS_PCI) {
+    return "";
+  }
+  const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%x", pci.domain_id, pci.bus_id,
+                pci.device_id, pci.function_id);
+  return text.data();
+}
+
 void Describe(Endpoint* e) {
   const fi_fabric_attr& fabric = *e->info->fabric_attr;
   char text[256] = {};
@@ -124,6 +138,7 @@ void Describe(Endpoint* e) {
       .version = "libfabric " + VersionText(fi_version()) + ", provider " +
                  VersionText(fabric.prov_version),
       .address = std::string(text, strnlen(text, sizeof(text))),
+      .pci_address = PciAddress(*e->info),
   };
 }
 
