@@ -167,6 +167,9 @@ constexpr Option kTable[] = {
            "How long a rank waits for its daemon, and for the other ranks, when it joins a job."),
     Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
            kHourMs, "How long a daemon asked to stop waits for its ranks to leave."),
+    Text(Group::kFailures, "faults", &Options::faults, 0, kPathMax,
+         "For tests: what the daemon is to do wrong, as POINT:N:ACTION,... such as "
+         "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: nothing."),
 
     Choice(Group::kGpu, "gpu_backend", &Options::gpu_backend, "host",
            "Where device memory lives. host emulates devices in host memory."),
@@ -207,6 +210,10 @@ constexpr Option kTable[] = {
            "text for people, json for one object per line."),
     Text(Group::kLog, "log_file", &Options::log_file, 0, kPathMax,
          "File that log lines are appended to. Empty means standard error."),
+    Number(
+        Group::kLog, "trace_events", &Options::trace_events, "records", 1024, kMillion * 64,
+        "How many records of 64 bytes `ferryctl trace` keeps; the oldest give way. The memory is "
+        "taken when a trace starts and given back when it stops."),
 
     From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_id", &Options::job_id, 0, 63,
                                         "Name of the job, the same for all its ranks.")),

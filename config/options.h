@@ -78,6 +78,7 @@ struct Options {
   uint64_t operation_timeout_ms = 20000;
   uint64_t attach_timeout_ms = 5000;
   uint64_t drain_timeout_ms = 5000;
+  std::string faults;  // empty: none
 
   // GPUs.
   std::string gpu_backend = "host";
@@ -96,6 +97,7 @@ struct Options {
   std::string log_level = "info";
   std::string log_format = "text";
   std::string log_file;
+  uint64_t trace_events = 131072;
 
   // A rank's place in its job, set by its launcher; size is 0 outside a job.
   std::string job_id;

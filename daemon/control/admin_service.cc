@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/trace/trace_format.h"
 
 namespace ferry::daemon {
 namespace {
@@ -133,6 +134,47 @@ grpc::Status AdminService::Why(grpc::ServerContext*, const control::WhyRequest* 
     return ReportWhy(context_.registry, context_.data_plane, *request, MonotonicNs(), &quiet_,
                      reply);
   }));
+}
+
+// ---- Trace ----
+
+grpc::Status AdminService::StartTrace(grpc::ServerContext*, const control::StartTraceRequest*,
+                                      control::StartTraceReply*) {
+  return ToGrpc(context_.data_plane.StartTrace());
+}
+
+grpc::Status AdminService::StopTrace(grpc::ServerContext*, const control::StopTraceRequest*,
+                                     grpc::ServerWriter<control::TracePiece>* writer) {
+  StatusOr<TraceDump> dump = context_.data_plane.StopTrace();
+  if (!dump.ok()) {
+    return ToGrpc(dump.status());
+  }
+  TraceSource source;
+  source.node_name = context_.loop.Run([&] { return context_.links.self().name(); });
+  source.pid = static_cast<uint32_t>(getpid());
+  control::TracePiece piece;
+  piece.set_records(dump->ring.kept());
+  piece.set_dropped(dump->ring.dropped());
+  FormatTrace(std::move(*dump), source, [&](std::string_view text) {
+    piece.set_text(std::string(text));
+    const bool wanted = writer->Write(piece);
+    piece.Clear();
+    return wanted;
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Faults(grpc::ServerContext*, const control::FaultsRequest* request,
+                                  control::FaultsReply* reply) {
+  for (const FaultReport& report : context_.data_plane.Faults(request->release())) {
+    control::FaultStatus* fault = reply->add_faults();
+    fault->set_point(report.point);
+    fault->set_at(report.at);
+    fault->set_action(report.action);
+    fault->set_passed(report.passed);
+    fault->set_state(report.state);
+  }
+  return grpc::Status::OK;
 }
 
 // ---- Life ----

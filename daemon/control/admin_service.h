@@ -79,6 +79,12 @@ class AdminService final : public control::Admin::Service {
                      control::DrainReply* reply) override;
   grpc::Status Shutdown(grpc::ServerContext* context, const control::ShutdownRequest* request,
                         control::ShutdownReply* reply) override;
+  grpc::Status StartTrace(grpc::ServerContext* context, const control::StartTraceRequest* request,
+                          control::StartTraceReply* reply) override;
+  grpc::Status StopTrace(grpc::ServerContext* context, const control::StopTraceRequest* request,
+                         grpc::ServerWriter<control::TracePiece>* writer) override;
+  grpc::Status Faults(grpc::ServerContext* context, const control::FaultsRequest* request,
+                      control::FaultsReply* reply) override;
   grpc::Status Watch(grpc::ServerContext* context, const control::WatchRequest* request,
                      grpc::ServerWriter<control::StatusReply>* writer) override;
 

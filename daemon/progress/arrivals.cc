@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "daemon/progress/records.h"
 #include "engine/rank_engine.h"
 
 namespace ferry::daemon {
@@ -153,9 +154,27 @@ void Arrivals::HandleResult(Job& job, const Packet& packet) {
   (void)rank->delivery.Deliver(descriptor);  // answers have no limit but their requests
 }
 
+void Arrivals::TraceDelivery(const Job& job, const Descriptor& descriptor) {
+  if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kCredit)) {
+    return;
+  }
+  TraceRecord record =
+      RecordOf(job, TraceKind::kDelivery, descriptor.destination, descriptor.source, MonotonicNs());
+  record.bytes = descriptor.size_bytes;
+  if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts)) {
+    shm::RemoteRts rts;
+    std::memcpy(&rts, descriptor.payload, sizeof(rts));
+    record.message = TraceMessage(rts.send_request, rts.send_generation);
+  }
+  job.trace.Put(record);
+}
+
 std::optional<Arrivals::Trouble> Arrivals::Deliver(Job& job, const Descriptor& descriptor,
                                                    std::span<const std::byte> data) {
   const uint32_t destination = descriptor.destination;
+  if (job.trace.on()) [[unlikely]] {
+    TraceDelivery(job, descriptor);
+  }
   if (ServedRank* rank = job.served[destination]; rank != nullptr) {
     return rank->ended ? std::nullopt : Judge(*rank, rank->delivery.Deliver(descriptor, data));
   }

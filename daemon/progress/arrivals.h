@@ -59,6 +59,9 @@ class Arrivals {
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet);
+  // Out of line, so that a message pays for a load and a branch while nobody traces.
+  [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,
+                                                         const shm::Descriptor& descriptor);
   std::optional<Trouble> Deliver(Job& job, const shm::Descriptor& descriptor,
                                  std::span<const std::byte> data);
   std::optional<Trouble> Judge(ServedRank& rank, Delivery::Result result) const;

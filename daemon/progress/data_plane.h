@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "common/status.h"
+#include "daemon/faults/faults.h"
 #include "daemon/session/session.h"
+#include "daemon/trace/tracer.h"
 
 namespace ferry::daemon {
 
@@ -83,6 +85,12 @@ class DataPlane {
   // The fabric address that other daemons need to reach this one.
   virtual std::vector<std::byte> FabricAddress() const = 0;
   virtual NicStatistics Nic() const = 0;
+  // Begins to record what is done, in memory of a fixed size. kAlreadyExists: that goes on already.
+  virtual Status StartTrace() = 0;
+  // Ends it. kNotFound: nothing is recorded.
+  virtual StatusOr<TraceDump> StopTrace() = 0;
+  // The faults that it was configured to have; if asked to, lets go on what stands still.
+  virtual std::vector<FaultReport> Faults(bool release) = 0;
   // Empty for a rank that is not served.
   virtual RankReport Inspect(const std::string& job_id, uint32_t rank) const = 0;
   virtual PlaceReport PlaceOf(const Session& session) const = 0;

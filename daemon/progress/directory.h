@@ -17,6 +17,7 @@
 #include "daemon/progress/delivery.h"
 #include "daemon/progress/wire.h"
 #include "daemon/staging/copier.h"
+#include "daemon/trace/tracer.h"
 #include "daemon/worker/attention.h"
 #include "shm/lane.h"
 #include "shm/wake.h"
@@ -72,6 +73,7 @@ struct Offer {
   uint64_t address = 0;            // kPrivate
   uint64_t size_bytes = 0;
   uint64_t carried_bytes = 0;  // sent with it
+  uint64_t begun_ns = 0;
 };
 
 struct Job;
@@ -115,6 +117,7 @@ struct Job {
   explicit Job(const JobPlan& its_plan);
 
   const JobPlan plan;
+  alignas(64) TraceTap trace;       // in one cache line with what every message needs
   std::vector<Route> routes;        // by node
   std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
   std::vector<ErrorCode> ended;     // by rank: not kOk once it is gone (kNotFound: it left)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/progress/records.h"
+
 namespace ferry::daemon {
 namespace {
 
@@ -67,6 +69,7 @@ void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull,
   feed.address = offer->address;
   feed.size_bytes = pull.size_bytes;
   feed.heard_ns = now_ns;
+  feed.begun_ns = rank.job->trace.Now(now_ns);
   Void(rank, offer);  // one pull for each offer
   ++rank.operations;
   Step(id, feed, now_ns);
@@ -129,6 +132,7 @@ bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
   task.local = staging->base;
   task.size_bytes = block.size_bytes;
   task.context = &block;
+  task.timed = feed.job->trace.on();
   (void)feed.job->copier->Submit(task);  // there is room for every block
   ++feed.copying;
   feed.begun_bytes += block.size_bytes;
@@ -142,8 +146,16 @@ void Feeds::OnCopied(const CopyTask& task, uint64_t now_ns) {
   Feed& feed = *feeds_.Find(id);
   feed.heard_ns = now_ns;
   --feed.copying;
+  if (task.timed && feed.job->trace.on()) {
+    TraceRecord record = RecordOf(feed, TraceKind::kCopyIn, task.begun_ns);
+    record.end_ns = task.ended_ns;
+    record.place = task.place;
+    record.worker = task.worker;
+    Trace(feed, block, record, task.result);
+  }
   if (!feed.cancelled && task.result == ErrorCode::kOk) {
     block.announced = true;
+    block.begun_ns = feed.job->trace.Now(now_ns);
     ++feed.announced;
     Announce(feed, block, now_ns);
     return;
@@ -180,6 +192,7 @@ void Feeds::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
   }
   feed.heard_ns = now_ns;
   feed.done_bytes += block->size_bytes;
+  TraceLent(feed, *block, ErrorCode::kOk);
   feed.job->staging->Give(block->staging);
   blocks_.Erase(block_id);
   --feed.announced;
@@ -218,6 +231,7 @@ void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const Wire
   if (rank != nullptr && result.send_request < rank->offers.size()) {
     Offer& offer = rank->offers[result.send_request];
     if (offer.generation == result.send_generation && offer.destination == destination) {
+      TraceOffer(*rank, offer, result);
       Void(*rank, &offer);
     }
   }
@@ -225,6 +239,7 @@ void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const Wire
     if (feed.job == &job && feed.source == source && feed.destination == destination &&
         feed.request == result.send_request && feed.generation == result.send_generation) {
       feed.cancelled = true;
+      NoteError(static_cast<ErrorCode>(result.error), &feed);
       TakeBack(id, feed, Reuse::kAtOnce);  // the peer has nothing under way
     }
   });
@@ -233,16 +248,22 @@ void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const Wire
 void Feeds::Cancel(FeedId id, Feed& feed, ErrorCode error, uint64_t now_ns) {
   if (!feed.cancelled) {
     feed.cancelled = true;
+    NoteError(error, &feed);
     feed.heard_ns = now_ns;
     Refuse(*feed.job, feed.source, feed.destination, feed.pull, error, now_ns);
   }
   EndIfDone(id, feed);
 }
 
+void Feeds::NoteError(ErrorCode error, Feed* feed) {
+  feed->error = feed->error == ErrorCode::kOk ? error : feed->error;
+}
+
 // Blocks that the peer knows of can be used again.
 void Feeds::TakeBack(FeedId id, Feed& feed, Reuse reuse) {
   blocks_.ForEach([&](FeedBlockId block_id, Block& block) {
     if (block.feed == id && block.announced) {
+      TraceLent(feed, block, feed.error);
       if (reuse == Reuse::kAtOnce) {
         feed.job->staging->Give(block.staging);
       } else {
@@ -262,6 +283,9 @@ void Feeds::EndIfDone(FeedId id, Feed& feed) {
     feed.rank = nullptr;
   }
   if (feed.rank == nullptr && feed.announced == 0) {
+    if (feed.job->trace.on()) {
+      Trace(feed, {}, RecordOf(feed, TraceKind::kFeed, feed.begun_ns), feed.error);
+    }
     feeds_.Erase(id);
   }
 }
@@ -321,6 +345,57 @@ void Feeds::Drop(const Job* job) {
     }
   });
 }
+
+// ---- Trace
+// ---------------------------------------------------------------------------------------
+
+// Ends now, unless that is changed.
+TraceRecord Feeds::RecordOf(const Feed& feed, TraceKind kind, uint64_t begin_ns) {
+  TraceRecord record = daemon::RecordOf(*feed.job, kind, feed.source, feed.destination, begin_ns);
+  record.end_ns = MonotonicNs();
+  record.message = TraceMessage(feed.request, feed.generation);
+  return record;
+}
+
+// An empty block stands for the feed as a whole.
+void Feeds::Trace(const Feed& feed, const Block& block, TraceRecord record, ErrorCode error) {
+  record.offset = block.offset;
+  record.bytes = block.size_bytes != 0 ? block.size_bytes : feed.size_bytes;
+  record.block = BlockNumber(*feed.job, block.staging);
+  record.error = TraceError(error);
+  feed.job->trace.Put(record);
+}
+
+void Feeds::TraceLent(const Feed& feed, const Block& block, ErrorCode error) {
+  if (feed.job->trace.on()) {
+    TraceRecord record = RecordOf(feed, TraceKind::kLent, block.begun_ns);
+    record.place = TracePlace::kNic;
+    Trace(feed, block, record, error);
+  }
+}
+
+void Feeds::TraceOffer(const ServedRank& rank, const Offer& offer, const WireResult& result) {
+  if (rank.job->trace.on()) {
+    TraceRecord record = daemon::RecordOf(*rank.job, TraceKind::kOffer, rank.rank(),
+                                          offer.destination, offer.begun_ns);
+    record.end_ns = MonotonicNs();
+    record.message = TraceMessage(result.send_request, result.send_generation);
+    record.bytes = offer.size_bytes;
+    record.error = TraceError(static_cast<ErrorCode>(result.error));
+    rank.job->trace.Put(record);
+  }
+}
+
+void Feeds::TraceUnfinished() {
+  feeds_.ForEach([](FeedId, const Feed& feed) {
+    if (feed.job->trace.on()) {
+      Trace(feed, {}, RecordOf(feed, TraceKind::kFeed, feed.begun_ns), ErrorCode::kWouldBlock);
+    }
+  });
+}
+
+// ---- Looking in
+// ----------------------------------------------------------------------------------
 
 void Feeds::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
   feeds_.ForEach([&](FeedId, const Feed& feed) {

@@ -54,6 +54,9 @@ class Feeds {
   // Those of `rank`, for people who look.
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
 
+  // Into the trace, what has not ended yet.
+  void TraceUnfinished();
+
   bool empty() const { return feeds_.empty(); }
 
  private:
@@ -74,6 +77,8 @@ class Feeds {
     bool queued = false;     // among the waiters of its job's staging memory
     bool cancelled = false;  // no more blocks; waits for the peer's result
     uint64_t heard_ns = 0;   // when the peer, or a copy worker, last did something
+    uint64_t begun_ns = 0;
+    ErrorCode error = ErrorCode::kOk;  // the first
   };
   struct Block {
     FeedBlockId self{};
@@ -82,6 +87,7 @@ class Feeds {
     uint64_t offset = 0;
     uint32_t size_bytes = 0;
     bool announced = false;
+    uint64_t begun_ns = 0;  // announced
   };
 
   void Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
@@ -96,6 +102,11 @@ class Feeds {
   enum class Reuse { kAtOnce, kUnderAnotherKey };
   void TakeBack(FeedId id, Feed& feed, Reuse reuse);
   void EndIfDone(FeedId id, Feed& feed);
+  static TraceRecord RecordOf(const Feed& feed, TraceKind kind, uint64_t begin_ns);
+  static void Trace(const Feed& feed, const Block& block, TraceRecord record, ErrorCode error);
+  static void TraceLent(const Feed& feed, const Block& block, ErrorCode error);
+  static void TraceOffer(const ServedRank& rank, const Offer& offer, const WireResult& result);
+  static void NoteError(ErrorCode error, Feed* feed);
 
   Outbound& outbound_;
   StagingDepot& depot_;

@@ -43,7 +43,7 @@ ProgressCore::ProgressCore(const CoreOptions& options,
     : options_(options),
       hooks_(std::move(hooks)),
       depot_(*transport, options.staging_block_bytes, options.staging_blocks,
-             options.settle_staging),
+             options.settle_staging, options.faults),
       transport_(std::move(transport)),
       copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
       outbound_(*transport_, directory_),
@@ -87,6 +87,9 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
     CheckDeadlines();
   }
   outbound_.Flush(now_ns);  // what these had to say
+  if (tracer_.on()) {
+    tracer_.Count(Counters());
+  }
   return done;
 }
 
@@ -188,6 +191,21 @@ void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
 }
 
 void ProgressCore::OnCopied(const CopyTask& task) {
+  if (options_.faults == nullptr || task.abandoned) {
+    return OnCopiedForGood(task);
+  }
+  const ErrorCode fault = options_.faults->Pass(task.direction == CopyTask::Direction::kToProcess
+                                                    ? FaultPoint::kStagingCopyOut
+                                                    : FaultPoint::kStagingCopyIn);
+  CopyTask copied = task;
+  if (fault == ErrorCode::kWouldBlock) {
+    return options_.faults->Hold([this, copied] { OnCopiedForGood(copied); });
+  }
+  copied.result = fault == ErrorCode::kOk ? task.result : fault;
+  OnCopiedForGood(copied);
+}
+
+void ProgressCore::OnCopiedForGood(const CopyTask& task) {
   if (task.direction == CopyTask::Direction::kToProcess) {
     pulls_.OnCopied(task, now_ns_);
   } else {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/faults/faults.h"
 #include "daemon/progress/arrivals.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
@@ -21,6 +22,7 @@
 #include "daemon/progress/rank_commands.h"
 #include "daemon/staging/copy_pool.h"
 #include "daemon/staging/staging_depot.h"
+#include "daemon/trace/tracer.h"
 #include "daemon/worker/worker_client.h"
 #include "transports/api/transport.h"
 
@@ -33,6 +35,7 @@ struct CoreOptions {
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_parked_bytes = 256 << 20;  // of one rank
   SettleMemory settle_staging;            // may be empty
+  Faults* faults = nullptr;               // null: none
 };
 
 class ProgressCore final : private transport::CompletionSink, private CopySink {
@@ -74,6 +77,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // The job's worker process is gone, or was given up: the job cannot go on here.
   void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);
   NicStatistics Nic() const;
+  Status StartTrace(TraceRing ring);
+  StatusOr<TraceDump> StopTrace();
   RankReport Inspect(const std::string& job_id, uint32_t rank);
   bool Idle() const;
 
@@ -96,6 +101,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void OnComplete(uint64_t context, ErrorCode code) override;
   // CopySink.
   void OnCopied(const CopyTask& task) override;
+  void OnCopiedForGood(const CopyTask& task);
 
   uint32_t PollTransport();
   uint32_t TakeCommands(ServedRank& rank);
@@ -112,6 +118,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void AnnounceDeaths(Job& job);
   void AnnounceDeath(ServedRank& rank);
   void CheckDeadlines();
+  TraceCounters Counters() const;
   bool Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns);
 
   const CoreOptions options_;
@@ -121,6 +128,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool received_ = false;
   uint64_t next_check_ns_ = 0;
 
+  Tracer tracer_;
   // The transport goes first: until then it may hold memory of the others.
   Directory directory_;
   StagingDepot depot_;

@@ -13,7 +13,9 @@ namespace ferry::daemon {
 
 Status ProgressCore::AddJob(const JobPlan& plan) {
   FERRY_RETURN_IF_ERROR(directory_.AddJob(plan));
-  directory_.FindJob(plan.job_id)->copier = copies_;
+  Job* job = directory_.FindJob(plan.job_id);
+  job->copier = copies_;
+  job->trace = tracer_.TapFor(plan.job_id);
   return {};
 }
 
@@ -65,7 +67,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   Job* job = served->job;
   ReportLanded(*served);
   served->ended = true;
-  pulls_.FailOf(served, ErrorCode::kCancelled, now_ns_);
+  pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
   for (auto& [id, region] : served->regions) {
     region.closing = true;
@@ -405,15 +407,45 @@ NicStatistics ProgressCore::Nic() const {
   nic.errors = counts.errors + arrivals_.dropped();
   for (const auto& pool : depot_.pools()) {
     nic.staging_blocks += pool->blocks();
-    nic.staging_busy += pool->busy();
-    nic.staging_waits += static_cast<uint32_t>(pool->waiters(StagingUse::kIncoming).size() +
-                                               pool->waiters(StagingUse::kOutgoing).size());
   }
-  nic.outstanding = pulls_.reads();
-  for (const auto& [incarnation, link] : directory_.links()) {
-    nic.outstanding += link->outstanding;
-  }
+  const TraceCounters now = Counters();
+  nic.staging_busy = static_cast<uint32_t>(now.staging_busy);
+  nic.staging_waits = static_cast<uint32_t>(now.staging_waits);
+  nic.outstanding = static_cast<uint32_t>(now.operations);
   return nic;
+}
+
+TraceCounters ProgressCore::Counters() const {
+  TraceCounters counters;
+  counters.operations = pulls_.reads();
+  for (const auto& [incarnation, link] : directory_.links()) {
+    counters.operations += link->outstanding;
+  }
+  for (const auto& pool : depot_.pools()) {
+    counters.staging_busy += pool->busy();
+    counters.staging_waits +=
+        pool->waiters(StagingUse::kIncoming).size() + pool->waiters(StagingUse::kOutgoing).size();
+  }
+  return counters;
+}
+
+Status ProgressCore::StartTrace(TraceRing ring) {
+  FERRY_RETURN_IF_ERROR(tracer_.Start(std::move(ring), MonotonicNs()));
+  for (const auto& [id, job] : directory_.jobs()) {
+    job->trace = tracer_.TapFor(id);
+  }
+  return {};
+}
+
+StatusOr<TraceDump> ProgressCore::StopTrace() {
+  if (tracer_.on()) {
+    pulls_.TraceUnfinished();
+    feeds_.TraceUnfinished();
+  }
+  for (const auto& [id, job] : directory_.jobs()) {
+    job->trace = {};
+  }
+  return tracer_.Stop(MonotonicNs());
 }
 
 RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {

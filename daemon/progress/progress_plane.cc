@@ -1,9 +1,12 @@
 #include "daemon/progress/progress_plane.h"
 
+#include <optional>
 #include <utility>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/topology/affinity.h"
+#include "daemon/faults/faulty_transport.h"
 #include "daemon/worker/job_workers.h"
 
 namespace ferry::daemon {
@@ -15,8 +18,9 @@ constexpr uint64_t kNsPerUs = 1'000;
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
 
 CoreOptions CoreOptionsOf(const config::Options& options,
-                          const std::shared_ptr<const Placement>& placement) {
+                          const std::shared_ptr<const Placement>& placement, Faults* faults) {
   CoreOptions core;
+  core.faults = faults;
   core.staging_block_bytes = options.staging_block_bytes;
   core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
   core.copy_workers = static_cast<uint32_t>(options.copy_workers);
@@ -34,12 +38,22 @@ CoreOptions CoreOptionsOf(const config::Options& options,
 StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
     PlaneHooks hooks, std::shared_ptr<const Placement> placement) {
+  std::unique_ptr<daemon::Faults> faults;
+  if (!options.faults.empty()) {
+    StatusOr<std::unique_ptr<daemon::Faults>> parsed = daemon::Faults::Parse(options.faults);
+    FERRY_RETURN_IF_ERROR(parsed.status());
+    faults = std::move(*parsed);
+    spdlog::warn("faults on purpose: {}", options.faults);
+    transport = std::make_unique<FaultyTransport>(std::move(transport), *faults,
+                                                  options.operation_timeout_ms * kNsPerMs);
+  }
   auto mailbox = std::make_unique<Mailbox>();
   const auto ring = [box = mailbox.get()] { box->Ring(); };
   SupervisorEvents events;
   events.on_reach = hooks.on_reach;
-  StatusOr<std::unique_ptr<ProgressCore>> core = ProgressCore::Create(
-      CoreOptionsOf(options, placement), std::move(transport), std::move(hooks), ring);
+  StatusOr<std::unique_ptr<ProgressCore>> core =
+      ProgressCore::Create(CoreOptionsOf(options, placement, faults.get()), std::move(transport),
+                           std::move(hooks), ring);
   FERRY_RETURN_IF_ERROR(core.status());
   events.on_failed = [box = mailbox.get(), to = core->get()](
                          const std::string& job_id, ErrorCode error, const std::string& text) {
@@ -48,16 +62,20 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
   StatusOr<std::unique_ptr<JobWorkers>> worker =
       JobWorkers::Create(options, ring, std::move(events));
   FERRY_RETURN_IF_ERROR(worker.status());
-  return std::unique_ptr<ProgressPlane>(new ProgressPlane(
-      options, std::move(placement), std::move(mailbox), std::move(*worker), std::move(*core)));
+  return std::unique_ptr<ProgressPlane>(new ProgressPlane(options, std::move(placement),
+                                                          std::move(faults), std::move(mailbox),
+                                                          std::move(*worker), std::move(*core)));
 }
 
 ProgressPlane::ProgressPlane(const config::Options& options,
                              std::shared_ptr<const Placement> placement,
+                             std::unique_ptr<daemon::Faults> faults,
                              std::unique_ptr<Mailbox> mailbox, std::unique_ptr<WorkerClient> worker,
                              std::unique_ptr<ProgressCore> core)
     : operation_timeout_ns_(options.operation_timeout_ms * kNsPerMs),
+      trace_events_(options.trace_events),
       placement_(std::move(placement)),
+      faults_(std::move(faults)),
       mailbox_(std::move(mailbox)),
       worker_(std::move(worker)),
       core_(std::move(core)),
@@ -99,6 +117,30 @@ PlaceReport ProgressPlane::PlaceOf(const Session& session) const {
     place.nic_distance = static_cast<int32_t>(*distance);
   }
   return place;
+}
+
+Status ProgressPlane::StartTrace() {
+  TraceRing ring(trace_events_);
+  Status status;
+  thread_->Call([&] { status = core_->StartTrace(std::move(ring)); });
+  return status;
+}
+
+StatusOr<TraceDump> ProgressPlane::StopTrace() {
+  std::optional<StatusOr<TraceDump>> dump;
+  thread_->Call([&] { dump = core_->StopTrace(); });
+  return std::move(*dump);
+}
+
+std::vector<FaultReport> ProgressPlane::Faults(bool release) {
+  if (faults_ == nullptr) {
+    return {};
+  }
+  if (release) {
+    faults_->Release();
+    mailbox_->Ring();
+  }
+  return faults_->Report();
 }
 
 RankReport ProgressPlane::Inspect(const std::string& job_id, uint32_t rank) const {

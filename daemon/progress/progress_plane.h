@@ -33,6 +33,9 @@ class ProgressPlane final : public DataPlane {
 
   std::vector<std::byte> FabricAddress() const override;
   NicStatistics Nic() const override;
+  Status StartTrace() override;
+  StatusOr<TraceDump> StopTrace() override;
+  std::vector<FaultReport> Faults(bool release) override;
   RankReport Inspect(const std::string& job_id, uint32_t rank) const override;
   PlaceReport PlaceOf(const Session& session) const override;
   Status AddJob(const JobPlan& plan) override;
@@ -54,12 +57,14 @@ class ProgressPlane final : public DataPlane {
 
  private:
   ProgressPlane(const config::Options& options, std::shared_ptr<const Placement> placement,
-                std::unique_ptr<Mailbox> mailbox, std::unique_ptr<WorkerClient> worker,
-                std::unique_ptr<ProgressCore> core);
+                std::unique_ptr<daemon::Faults> faults, std::unique_ptr<Mailbox> mailbox,
+                std::unique_ptr<WorkerClient> worker, std::unique_ptr<ProgressCore> core);
 
   const uint64_t operation_timeout_ns_;
+  const uint64_t trace_events_;
   const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
   // The thread stops first, then the core goes, which uses the others.
+  const std::unique_ptr<daemon::Faults> faults_;  // null without
   const std::unique_ptr<Mailbox> mailbox_;
   const std::unique_ptr<WorkerClient> worker_;
   const std::unique_ptr<ProgressCore> core_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/progress/records.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
@@ -72,6 +73,7 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   pull.source = transfer.source_rank;
   pull.size_bytes = transfer.size_bytes;
   pull.heard_ns = now_ns;
+  pull.begun_ns = rank.job->trace.Now(now_ns);
   ++rank.operations;
   ErrorCode error = FindSource(transfer, &pull);
   if (error == ErrorCode::kOk) {
@@ -234,6 +236,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   piece.self = piece_id;
   piece.pull = id;
   piece.block = block;
+  piece.begun_ns = pull.rank->job->trace.Now(now_ns);
   transport::RmaRequest read;
   read.peer = pull.rank->job->RouteTo(pull.source).link->peer;
   read.local = block != nullptr ? block->base : pull.mapped + piece.offset;
@@ -345,6 +348,11 @@ void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   Pull& pull = *pulls_.Find(piece.pull);
   --reads_;
   pull.heard_ns = now_ns;
+  if (pull.rank->job->trace.on()) {
+    TraceRecord record = RecordOf(pull, TraceKind::kRead, piece.begun_ns);
+    record.place = TracePlace::kNic;
+    Trace(pull, piece, record, code);
+  }
   if (piece.block == nullptr) {
     EndPiece(piece, code, now_ns);
   } else if (code != ErrorCode::kOk) {
@@ -377,13 +385,22 @@ void Pulls::SubmitCopy(Piece& piece, const Pull& pull, std::byte* local) {
   task.local = local;
   task.size_bytes = piece.size_bytes;
   task.context = &piece;
+  task.timed = pull.rank->job->trace.on();
   (void)pull.rank->job->copier->Submit(task);  // there is room for every block and cell
 }
 
 void Pulls::OnCopied(const CopyTask& task, uint64_t now_ns) {
   Piece& piece = *static_cast<Piece*>(task.context);
+  const Pull& pull = *pulls_.Find(piece.pull);
+  if (task.timed && pull.rank->job->trace.on()) {
+    TraceRecord record = RecordOf(pull, TraceKind::kCopyOut, task.begun_ns);
+    record.end_ns = task.ended_ns;
+    record.place = task.place;
+    record.worker = task.worker;
+    Trace(pull, piece, record, task.result);
+  }
   if (!task.abandoned) {
-    pulls_.Find(piece.pull)->rank->job->staging->Return(task.local);
+    pull.rank->job->staging->Return(task.local);
   }
   EndPiece(piece, task.result, now_ns);
 }
@@ -434,6 +451,9 @@ void Pulls::EndIfDone(PullId id, Pull& pull, uint64_t now_ns) {
 
 void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
   ServedRank& rank = *pull.rank;
+  if (rank.job->trace.on()) {
+    Trace(pull, {}, RecordOf(pull, TraceKind::kPull, pull.begun_ns), pull.error);
+  }
   if (pull.region != nullptr) {
     --pull.region->users;
   }
@@ -487,6 +507,38 @@ void Pulls::FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t 
 void Pulls::FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns) {
   FailIf(error, now_ns, [region](const Pull& pull) { return pull.region == region; });
 }
+
+// ---- Trace
+// ---------------------------------------------------------------------------------------
+
+// Ends now, unless that is changed.
+TraceRecord Pulls::RecordOf(const Pull& pull, TraceKind kind, uint64_t begin_ns) {
+  TraceRecord record =
+      daemon::RecordOf(*pull.rank->job, kind, pull.rank->rank(), pull.source, begin_ns);
+  record.end_ns = MonotonicNs();
+  record.message = TraceMessage(pull.send_request, pull.send_generation);
+  return record;
+}
+
+// An empty piece stands for the pull as a whole.
+void Pulls::Trace(const Pull& pull, const Piece& piece, TraceRecord record, ErrorCode error) {
+  record.offset = piece.offset;
+  record.bytes = piece.size_bytes != 0 ? piece.size_bytes : pull.size_bytes;
+  record.block = BlockNumber(*pull.rank->job, piece.block);
+  record.error = TraceError(error);
+  pull.rank->job->trace.Put(record);
+}
+
+void Pulls::TraceUnfinished() {
+  pulls_.ForEach([](PullId, const Pull& pull) {
+    if (pull.rank->job->trace.on()) {
+      Trace(pull, {}, RecordOf(pull, TraceKind::kPull, pull.begun_ns), ErrorCode::kWouldBlock);
+    }
+  });
+}
+
+// ---- Looking in
+// ----------------------------------------------------------------------------------
 
 void Pulls::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
   pulls_.ForEach([&](PullId id, const Pull& pull) {

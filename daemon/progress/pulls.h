@@ -58,6 +58,9 @@ class Pulls {
   // Those of `rank`, for people who look.
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
 
+  // Into the trace, what has not ended yet.
+  void TraceUnfinished();
+
   bool empty() const { return pulls_.empty(); }
   uint32_t reads() const { return reads_; }  // under way
   // Whether Advance could do something without anybody's help.
@@ -91,6 +94,7 @@ class Pulls {
     bool queued = false;     // wants a slot or a block
     ErrorCode error = ErrorCode::kOk;
     uint64_t heard_ns = 0;  // when the source, or we, last did something
+    uint64_t begun_ns = 0;
   };
   struct Piece {
     PieceId self{};
@@ -103,6 +107,7 @@ class Pulls {
     bool owes_block = false;        // it is to be given back
     StagingBlock* block = nullptr;  // into private memory
     std::byte* cell = nullptr;      // kParked, into private memory
+    uint64_t begun_ns = 0;
   };
 
   ErrorCode FindDestination(const shm::TransferLayout& transfer, Pull* pull);
@@ -122,6 +127,8 @@ class Pulls {
   void Fail(PullId id, Pull& pull, ErrorCode error, uint64_t now_ns);
   void EndIfDone(PullId id, Pull& pull, uint64_t now_ns);
   void End(PullId id, Pull& pull, uint64_t now_ns);
+  static TraceRecord RecordOf(const Pull& pull, TraceKind kind, uint64_t begin_ns);
+  static void Trace(const Pull& pull, const Piece& piece, TraceRecord record, ErrorCode error);
   template <typename Predicate>
   void FailIf(ErrorCode error, uint64_t now_ns, Predicate&& matches);
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "daemon/progress/records.h"
 #include "engine/descriptor_check.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"
@@ -43,6 +44,16 @@ PacketHeader HeaderOf(const ServedRank& rank, const Descriptor& command, PacketK
   header.tag = command.tag;
   header.size_bytes = command.size_bytes;
   return header;
+}
+
+// Out of line: while nobody traces, a message pays for a load and a branch, and for no registers.
+[[gnu::cold, gnu::noinline]] void TraceEager(const ServedRank& rank, const Descriptor& command,
+                                             ErrorCode code) {
+  TraceRecord record =
+      RecordOf(*rank.job, TraceKind::kEagerSend, rank.rank(), command.destination, MonotonicNs());
+  record.bytes = command.size_bytes;
+  record.error = TraceError(code);
+  rank.job->trace.Put(record);
 }
 
 }  // namespace
@@ -178,8 +189,12 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
 ErrorCode RankCommands::SendEager(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
   const uint8_t* data =
       (command.flags & shm::kFlagCell) != 0 ? rank.commands.Cell(command.cell) : command.payload;
-  return outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kEager),
-                        std::as_bytes(std::span(data, command.size_bytes)), now_ns);
+  const ErrorCode code = outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kEager),
+                                        std::as_bytes(std::span(data, command.size_bytes)), now_ns);
+  if (rank.job->trace.on() && code != ErrorCode::kWouldBlock) [[unlikely]] {
+    TraceEager(rank, command, code);
+  }
+  return code;
 }
 
 ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
@@ -189,11 +204,12 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
   Offer offer;
   offer.generation = rts.send_generation;
   offer.destination = command.destination;
+  offer.size_bytes = command.size_bytes;
+  offer.begun_ns = rank.job->trace.Now(now_ns);
   if (rts.where.region == 0) {
     header.flags = shm::kFlagSourcePrivate;
     offer.state = Offer::State::kPrivate;
     offer.address = rts.where.address;
-    offer.size_bytes = command.size_bytes;
   } else if (const auto found = rank.regions.find(rts.where.region);
              found != rank.regions.end() && !found->second.closing &&
              IsInside(*found->second.region, rts.where.address, command.size_bytes)) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "daemon/trace/trace_record.h"
 
 namespace ferry::daemon {
 
@@ -27,6 +28,13 @@ struct CopyTask {
   // The copy was given up, but may still be under way: its memory comes back by
   // StagingPool::Return.
   bool abandoned = false;
+
+  // For the trace: who copied, and when. Set by the copier if `timed`, else left alone.
+  bool timed = false;
+  TracePlace place = TracePlace::kProgressThread;
+  uint16_t worker = 0;
+  uint64_t begun_ns = 0;
+  uint64_t ended_ns = 0;
 };
 
 class CopySink {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/process_memory.h"
 #include "daemon/staging/staging_pool.h"
 
@@ -19,7 +20,7 @@ ErrorCode Copy(const CopyTask& task) {
 
 CopyPool::CopyPool(uint32_t workers, std::function<void()> notify) : notify_(std::move(notify)) {
   for (uint32_t i = 0; i < workers; ++i) {
-    workers_.emplace_back([this] { Work(); });
+    workers_.emplace_back([this, i] { Work(static_cast<uint16_t>(i)); });
   }
 }
 
@@ -51,7 +52,7 @@ bool CopyPool::Submit(const CopyTask& task) {
   }
   ++pending_;
   if (workers_.empty()) {
-    Finish(task);
+    Finish(task, TracePlace::kProgressThread, 0);
     return true;
   }
   {
@@ -66,7 +67,7 @@ bool CopyPool::Submit(const CopyTask& task) {
   return true;
 }
 
-void CopyPool::Work() {
+void CopyPool::Work(uint16_t worker) {
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stop_ || next_ < waiting_.size(); });
@@ -75,14 +76,18 @@ void CopyPool::Work() {
     }
     const CopyTask task = waiting_[next_++];
     lock.unlock();
-    Finish(task);
+    Finish(task, TracePlace::kCopyWorker, worker);
     lock.lock();
   }
 }
 
-void CopyPool::Finish(const CopyTask& task) {
+void CopyPool::Finish(const CopyTask& task, TracePlace place, uint16_t worker) {
   CopyTask done = task;
+  done.place = place;
+  done.worker = worker;
+  done.begun_ns = task.timed ? MonotonicNs() : 0;
   done.result = Copy(task);
+  done.ended_ns = task.timed ? MonotonicNs() : 0;
   {
     std::lock_guard lock(mutex_);
     finished_.push_back(done);

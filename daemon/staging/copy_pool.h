@@ -37,8 +37,8 @@ class CopyPool final : public Copier {
   uint32_t pending() const override { return pending_; }
 
  private:
-  void Work();
-  void Finish(const CopyTask& task);
+  void Work(uint16_t worker);
+  void Finish(const CopyTask& task, TracePlace place, uint16_t worker);
   void TakeFinished();
 
   const std::function<void()> notify_;

@@ -9,6 +9,11 @@ ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
   if (*pool != nullptr) {
     return ErrorCode::kOk;
   }
+  const ErrorCode fault =
+      faults_ == nullptr ? ErrorCode::kOk : faults_->Pass(FaultPoint::kStagingProvide);
+  if (fault != ErrorCode::kOk && fault != ErrorCode::kWouldBlock) {
+    return fault;
+  }
   StatusOr<std::unique_ptr<StagingPool>> made =
       StagingPool::Create(transport_, block_bytes_, blocks_, settle_);
   if (!made.ok()) {
@@ -17,7 +22,19 @@ ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
   *pool = made->get();
   pools_.push_back(std::move(*made));
   copier.Open(**pool);
+  if (fault == ErrorCode::kWouldBlock) {
+    ExhaustUntilReleased(**pool);
+  }
   return ErrorCode::kOk;
+}
+
+void StagingDepot::ExhaustUntilReleased(StagingPool& pool) {
+  pool.Exhaust();
+  faults_->Hold([this] {
+    for (const auto& one : pools_) {
+      one->Replenish();
+    }
+  });
 }
 
 void StagingDepot::Retire(StagingPool* pool, Copier& copier, uint64_t not_before_ns) {
@@ -27,6 +44,7 @@ void StagingDepot::Retire(StagingPool* pool, Copier& copier, uint64_t not_before
     return;
   }
   copier.Close(*pool);
+  pool->Replenish();
   if (pool->busy() != 0 || !pool->Close()) {
     retired_.push_back({std::move(*found), not_before_ns});
   }

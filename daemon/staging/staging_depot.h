@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/error_code.h"
+#include "daemon/faults/faults.h"
 #include "daemon/staging/copier.h"
 #include "daemon/staging/staging_pool.h"
 
@@ -17,13 +18,14 @@ namespace ferry::daemon {
 
 class StagingDepot {
  public:
-  // The transport must be destroyed before the depot (see StagingPool).
+  // The transport must be destroyed before the depot (see StagingPool). `faults` may be null.
   StagingDepot(transport::Transport& transport, uint64_t block_bytes, uint32_t blocks,
-               SettleMemory settle = {})
+               SettleMemory settle = {}, Faults* faults = nullptr)
       : transport_(transport),
         block_bytes_(block_bytes),
         blocks_(blocks),
-        settle_(std::move(settle)) {}
+        settle_(std::move(settle)),
+        faults_(faults) {}
 
   // Makes sure that *pool is a job's memory, to be copied to and from by `copier`. Errors as of
   // StagingPool::Create; then it is still null.
@@ -40,6 +42,8 @@ class StagingDepot {
   bool has_tainted() const;
 
  private:
+  void ExhaustUntilReleased(StagingPool& pool);
+
   struct Retired {
     std::unique_ptr<StagingPool> pool;
     uint64_t not_before_ns;
@@ -49,6 +53,7 @@ class StagingDepot {
   const uint64_t block_bytes_;
   const uint32_t blocks_;
   const SettleMemory settle_;
+  Faults* const faults_;
   std::vector<std::unique_ptr<StagingPool>> pools_;
   std::vector<Retired> retired_;
 };

@@ -119,6 +119,14 @@ void StagingPool::Return(std::byte* piece) {
   }
 }
 
+void StagingPool::Replenish() {
+  for (auto& list : kept_back_) {
+    for (StagingBlock* block : std::exchange(list, {})) {
+      Give(block);
+    }
+  }
+}
+
 bool StagingPool::Close() {
   for (StagingBlock& block : blocks_) {
     if (block.registered) {

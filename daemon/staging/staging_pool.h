@@ -68,12 +68,19 @@ class StagingPool {
   // Who waits for a block, in order: the users' own names.
   std::deque<uint64_t>& waiters(StagingUse use) { return waiters_[static_cast<uint32_t>(use)]; }
 
+  // Lends no block, as if all were in use, until Replenish (for tests, see daemon/faults/).
+  void Exhaust() { free_.swap(kept_back_); }
+  void Replenish();
+
   // Takes everything from the network. True once it has let go of all: call again until then.
   bool Close();
 
   uint64_t block_bytes() const { return block_bytes_; }
   // Blocks and cells: the most there can be in use at a time.
   uint32_t pieces() const;
+  uint32_t IndexOf(const StagingBlock& block) const {
+    return static_cast<uint32_t>(&block - blocks_.data());
+  }
   uint32_t blocks() const { return static_cast<uint32_t>(blocks_.size()); }
   bool has_tainted() const { return !tainted_.empty(); }
   // Blocks in use or tainted.
@@ -94,6 +101,7 @@ class StagingPool {
   const uint64_t block_bytes_;
   std::vector<StagingBlock> blocks_;
   std::array<std::vector<StagingBlock*>, 2> free_;
+  std::array<std::vector<StagingBlock*>, 2> kept_back_;
   std::vector<StagingBlock*> tainted_;
   std::vector<std::byte*> free_cells_;
   std::array<std::deque<uint64_t>, 2> waiters_;

@@ -54,6 +54,8 @@ bool RemoteCopier::Submit(const CopyTask& task) {
   free_.pop_back();
   Slot& slot = slots_[index];
   slot.task = task;
+  slot.task.place = TracePlace::kFerryWorker;
+  slot.task.begun_ns = task.timed ? MonotonicNs() : 0;  // it may wait there for others
   slot.used = true;
   ++slot.life;
   if (pending_++ == 0) {
@@ -125,6 +127,7 @@ void RemoteCopier::End(Slot& slot, ErrorCode result, CopySink& sink) {
   }
   --pending_;
   task.result = result;
+  task.ended_ns = task.timed ? MonotonicNs() : 0;
   sink.OnCopied(task);
 }
 

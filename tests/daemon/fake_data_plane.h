@@ -23,6 +23,12 @@ class FakeDataPlane final : public DataPlane {
     return nic;
   }
   PlaceReport PlaceOf(const Session&) const override { return {"0-3", "fake0", 10}; }
+  std::vector<FaultReport> Faults(bool release) override {
+    Record(release ? "Faults release" : "Faults");
+    return {{"pull.read", 2, "stall", 1, "waits"}};
+  }
+  Status StartTrace() override { return tracer_.Start(TraceRing(4), 1'000); }
+  StatusOr<TraceDump> StopTrace() override { return tracer_.Stop(2'000); }
   RankReport Inspect(const std::string&, uint32_t) const override {
     std::lock_guard lock(mutex_);
     return rank_report_;
@@ -149,6 +155,7 @@ class FakeDataPlane final : public DataPlane {
   bool stuck_ = false;
   std::vector<std::function<void()>> unanswered_;
   RankReport rank_report_;
+  Tracer tracer_;
 };
 
 }  // namespace ferry::daemon

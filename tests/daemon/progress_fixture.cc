@@ -338,6 +338,10 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       node_of_rank_.push_back(node);
       local_index_.push_back(i);
     }
+    config::Options own_options = options;
+    if (amend_options_) {
+      amend_options_(node, own_options);
+    }
     transport::TransportOptions transport;
     transport.provider = "net";
     transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
@@ -359,7 +363,7 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
     };
     gates_.push_back(std::make_shared<Gate>());
     auto plane =
-        ProgressPlane::Create(options,
+        ProgressPlane::Create(own_options,
                               std::make_unique<GateTransport>(std::move(*created), gates_.back(),
                                                               transport.post_timeout_ns),
                               hooks);

@@ -127,7 +127,8 @@ class PlaneTest : public testing::Test {
   TestRank& rank(uint32_t rank) { return *ranks_[rank]; }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
-  std::function<void(Session&)> amend_session_;  // before a session is added
+  std::function<void(Session&)> amend_session_;                         // before a session is added
+  std::function<void(uint32_t node, config::Options&)> amend_options_;  // of one node
   bool keep_capabilities_ = false;
   Told told_;
   std::vector<std::shared_ptr<Gate>> gates_;  // by node

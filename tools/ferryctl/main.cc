@@ -24,6 +24,7 @@
 #include "tools/ferryctl/option_report.h"
 #include "tools/ferryctl/rank_name.h"
 #include "tools/ferryctl/table.h"
+#include "tools/ferryctl/trace_file.h"
 #include "tools/ferryctl/view.h"
 #include "tools/ferryctl/why_view.h"
 #include "tools/flags/option_flags.h"
@@ -44,9 +45,12 @@ constexpr char kClearScreen[] = "\033[H\033[2J";
 struct Arguments {
   bool json = false;
   bool now = false;
+  bool release = false;
   uint32_t interval_ms = 1000;
   uint32_t pictures = 0;  // 0: without end
   std::string rank;
+  std::string action;  // of `trace`
+  std::string output;  // empty: standard output
   CertsPlan certs;
   std::vector<std::string> options;
 };
@@ -188,6 +192,30 @@ Status Watch(const Arguments& arguments) {
   return client->FromGrpc(stream->Finish());
 }
 
+// The daemon sends, this program writes: under the caller's rights.
+Status Trace(const Arguments& arguments) {
+  const StatusOr<AdminClient> client = Connect(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  if (arguments.action == "start") {
+    control::StartTraceReply reply;
+    FERRY_RETURN_IF_ERROR(client->Call(&Stub::StartTrace, control::StartTraceRequest(), &reply));
+    arguments.json ? PrintJson({{"done", true}})
+                   : Print("ferryd " + client->daemon().node().name() +
+                           " records; `ferryctl trace stop --output FILE` ends it\n");
+    return {};
+  }
+  const StatusOr<TraceCounts> counts = FetchTrace(*client, arguments.output);
+  FERRY_RETURN_IF_ERROR(counts.status());
+  if (arguments.output.empty()) {
+    return {};
+  }
+  arguments.json ? PrintJson({{"file", arguments.output},
+                              {"records", counts->records},
+                              {"dropped_records", counts->dropped}})
+                 : Print(TraceText(arguments.output, *counts));
+  return {};
+}
+
 // Rates between a look and the next, until the count is reached or somebody ends it.
 Status Top(const Arguments& arguments) {
   const StatusOr<AdminClient> client = Connect(arguments);
@@ -281,6 +309,13 @@ constexpr Command kCommands[] = {
     {"gpus", "The devices", [](const Arguments& a) { return Ask(a, &Stub::Gpus); }},
     {"why", "What a rank waits for, and why; or each rank of a job", Why, Command::kMustNameRank},
     {"top", "Rates of ranks, paths and network, again and again", Top},
+    {"trace", "Records what the daemon does, for ui.perfetto.dev", Trace},
+    {"faults", "The faults that the daemon was told to have, for tests",
+     [](const Arguments& a) {
+       control::FaultsRequest request;
+       request.set_release(a.release);
+       return Ask(a, &Stub::Faults, request);
+     }},
     {"doctor", "What on this machine keeps Ferry from working, or working well", Doctor},
     {"drain", "Take no new jobs; running ones go on",
      [](const Arguments& a) { return Order(a, &Stub::Drain, {}, "takes no new jobs"); }},
@@ -344,8 +379,18 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
       subcommand->add_option("--interval-ms", arguments->interval_ms,
                              "also after so many milliseconds (1000)");
     }
+    if (command.run == Trace) {
+      subcommand->add_option("ACTION", arguments->action, "start, or stop and get the trace")
+          ->required()
+          ->check(CLI::IsMember({"start", "stop"}));
+      subcommand->add_option("--output", arguments->output,
+                             "stop: the file for the trace (standard output)");
+    }
     if (command.run == Certs) {
       AddCertsArguments(subcommand, &arguments->certs);
+    }
+    if (std::string_view(command.name) == "faults") {
+      subcommand->add_flag("--release", arguments->release, "let go on what stands still");
     }
     if (std::string_view(command.name) == "shutdown") {
       subcommand->add_flag("--now", arguments->now, "do not wait for the ranks");

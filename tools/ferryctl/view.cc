@@ -226,6 +226,14 @@ constexpr Field<control::GpuStatus> kGpuFields[] = {
     {"note", "NOTE", FERRY_VALUE(GpuStatus, note)},
 };
 
+constexpr Field<control::FaultStatus> kFaultFields[] = {
+    {"point", "POINT", FERRY_VALUE(FaultStatus, point)},
+    {"at", "AT", FERRY_VALUE(FaultStatus, at)},
+    {"action", "ACTION", FERRY_VALUE(FaultStatus, action)},
+    {"passed", "PASSED", FERRY_VALUE(FaultStatus, passed)},
+    {"state", "STATE", FERRY_VALUE(FaultStatus, state)},
+};
+
 #undef FERRY_VALUE
 
 View Named(const char* name, View list) {
@@ -273,6 +281,10 @@ View MakeView(const control::NicsReply& reply) {
 
 View MakeView(const control::GpusReply& reply) {
   return Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n"));
+}
+
+View MakeView(const control::FaultsReply& reply) {
+  return Named("faults", ListView(reply.faults(), kFaultFields, "no faults\n"));
 }
 
 }  // namespace ferry::tools

@@ -20,5 +20,6 @@ View MakeView(const control::SessionsReply& reply);
 View MakeView(const control::CountersReply& reply);
 View MakeView(const control::NicsReply& reply);
 View MakeView(const control::GpusReply& reply);
+View MakeView(const control::FaultsReply& reply);
 
 }  // namespace ferry::tools

@@ -1,0 +1,112 @@
+// Faults that a daemon has on purpose, so that tests can look at what follows from them.
+//
+// The option `faults` names points in the daemon's paths, which passing of a point is the one, and
+// what happens then. Nothing of this costs anything while the option is empty: there is no object,
+// the transport is the real one (faulty_transport.h), and where a pointer is asked it is null, on
+// cold paths only.
+//
+// Thread: Pass and Release by any; Hold and Resume by the progress thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+
+namespace ferry::daemon {
+
+// In the order of the table in faults.cc.
+enum class FaultPoint : uint8_t {
+  kMemoryRegister,
+  kStagingProvide,
+  kStagingCopyIn,
+  kStagingCopyOut,
+  kPullRead,
+  kSendOffer,
+  kSendPull,
+  kSendBlockReady,
+  kSendBlockDone,
+  kSendResult,
+  kReceiveOffer,
+  kReceivePull,
+  kReceiveBlockReady,
+  kReceiveBlockDone,
+  kReceiveResult,
+};
+
+enum class FaultAction : uint8_t {
+  kError = 1,  // it fails with an error
+  kKill = 2,   // the daemon dies, as by kill -9
+  kStall = 4,  // it stands still until Release
+  kLose = 8,   // the packet is lost, and the connection with it
+};
+
+struct FaultPointInfo {
+  FaultPoint point;
+  const char* name;  // "staging.copy_in"
+  uint32_t actions;  // those it can have
+  const char* help;
+};
+std::span<const FaultPointInfo> FaultPoints();
+const char* FaultName(FaultPoint point);
+
+// A rule, and how far it is.
+struct FaultReport {
+  std::string point;
+  uint64_t at = 0;  // the passing that triggers it
+  std::string action;
+  uint64_t passed = 0;
+  std::string state;  // "waits", "stalls" or "done"
+};
+
+class Faults {
+ public:
+  // Rules "POINT:N:ACTION", separated by commas: at its N-th passing (1: the first) of POINT the
+  // daemon does ACTION: "kill", "stall", "lose", or fails with an error, named as in ferry.h
+  // without FERRY_ERR_, such as "SYSTEM". kConfiguration names what is known.
+  static StatusOr<std::unique_ptr<Faults>> Parse(const std::string& text);
+
+  // The point is passed. kOk: go on. kWouldBlock: stand still; other codes: fail with it, or, where
+  // the point can lose, lose it. Does not return if the daemon is to die.
+  ErrorCode Pass(FaultPoint point);
+  // Whether one of the next `passings` does something, so that a caller who may have to try again
+  // need not count twice.
+  bool IsDue(FaultPoint point, uint64_t passings) const;
+
+  // Whether something stands still.
+  bool stalling() const;
+  bool IsStalling(FaultPoint point) const;
+  // What stands still goes on, soon.
+  void Release();
+
+  // Calls `resume` from Resume after the next Release.
+  void Hold(std::function<void()> resume) { held_.push_back(std::move(resume)); }
+  void Resume();
+
+  std::vector<FaultReport> Report() const;
+
+ private:
+  enum class State : uint8_t { kWaits, kStalls, kDone };
+  struct Rule {
+    FaultPoint point{};
+    uint64_t at = 0;
+    FaultAction action{};
+    ErrorCode error{};
+    std::string action_name;
+    std::atomic<uint64_t> passed{0};
+    std::atomic<State> state{State::kWaits};
+  };
+  static StatusOr<std::unique_ptr<Rule>> ParseRule(const std::string& text);
+  static ErrorCode Trigger(Rule& rule);
+
+  std::vector<std::unique_ptr<Rule>> rules_;
+  std::atomic<bool> released_{false};
+  std::vector<std::function<void()>> held_;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,219 @@
+#include "daemon/faults/faulty_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "daemon/progress/wire.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kLookNs = 1'000'000;  // how soon a Release is noticed
+
+struct PacketPoints {
+  PacketKind kind;
+  FaultPoint send;
+  FaultPoint receive;
+};
+constexpr std::array kPacketPoints = {
+    PacketPoints{PacketKind::kRemoteRts, FaultPoint::kSendOffer, FaultPoint::kReceiveOffer},
+    PacketPoints{PacketKind::kPull, FaultPoint::kSendPull, FaultPoint::kReceivePull},
+    PacketPoints{PacketKind::kBlockReady, FaultPoint::kSendBlockReady,
+                 FaultPoint::kReceiveBlockReady},
+    PacketPoints{PacketKind::kBlockDone, FaultPoint::kSendBlockDone, FaultPoint::kReceiveBlockDone},
+    PacketPoints{PacketKind::kSendDone, FaultPoint::kSendResult, FaultPoint::kReceiveResult},
+};
+
+// Calls visit(points) for each packet of the frame that has some. The last packet's body may lie
+// elsewhere.
+template <typename Visitor>
+void ForEachPacket(std::span<const std::byte> frame, Visitor&& visit) {
+  while (frame.size() >= sizeof(PacketHeader)) {
+    PacketHeader header;
+    std::memcpy(&header, frame.data(), sizeof(header));
+    for (const PacketPoints& points : kPacketPoints) {
+      if (header.kind == static_cast<uint8_t>(points.kind)) {
+        visit(points);
+      }
+    }
+    const size_t bytes = sizeof(header) + header.body_bytes + PaddingOf(header.body_bytes);
+    frame = frame.subspan(std::min(frame.size(), bytes));
+  }
+}
+
+// Looks at what arrives before it is handed on.
+class ReceiveTap final : public transport::CompletionSink {
+ public:
+  ReceiveTap(transport::CompletionSink& sink, Faults& faults) : sink_(sink), faults_(faults) {}
+  void OnReceive(transport::PeerId sender, std::span<const std::byte> message) override {
+    ForEachPacket(message, [this](const PacketPoints& points) { faults_.Pass(points.receive); });
+    sink_.OnReceive(sender, message);
+  }
+  void OnComplete(uint64_t context, ErrorCode code) override { sink_.OnComplete(context, code); }
+
+ private:
+  transport::CompletionSink& sink_;
+  Faults& faults_;
+};
+
+}  // namespace
+
+std::string FaultyTransport::LastError() const {
+  return lost_.empty() ? real_->LastError() : "a packet was lost on purpose (option faults)";
+}
+
+// ---- Memory
+// --------------------------------------------------------------------------------------
+
+StatusOr<transport::MemoryRegion> FaultyTransport::RegisterMemory(void* base, uint64_t bytes,
+                                                                  transport::Access access) {
+  if (const ErrorCode code = faults_.Pass(FaultPoint::kMemoryRegister); code != ErrorCode::kOk) {
+    return Status(code, "memory is refused on purpose (option faults)");
+  }
+  return real_->RegisterMemory(base, bytes, access);
+}
+
+Status FaultyTransport::DeregisterMemory(transport::RegionHandle region) {
+  const bool used = std::any_of(held_.begin(), held_.end(), [region](const HeldRead& held) {
+    return held.request.region == region;
+  });
+  return used ? Status(ErrorCode::kWouldBlock, "a read is held back (option faults)")
+              : real_->DeregisterMemory(region);
+}
+
+// ---- Messages
+// ------------------------------------------------------------------------------------
+
+// Counts when the packets have left, so that one that has to wait is not counted twice; only one at
+// which something happens counts at once.
+template <typename Post>
+ErrorCode FaultyTransport::PostMessage(transport::PeerId peer, std::span<const std::byte> frame,
+                                       uint64_t context, Post&& post) {
+  if (stalled_peer_ && !faults_.stalling()) {
+    stalled_peer_.reset();
+  }
+  if (stalled_peer_ == peer) {
+    return ErrorCode::kWouldBlock;
+  }
+  bool due = false;
+  ErrorCode outcome = ErrorCode::kOk;
+  const auto pass = [&](const PacketPoints& points) {
+    const ErrorCode code = faults_.Pass(points.send);
+    outcome = outcome == ErrorCode::kOk ? code : outcome;
+  };
+  ForEachPacket(frame, [&](const PacketPoints& points) {
+    due |= faults_.IsDue(points.send, frame.size() / sizeof(PacketHeader));
+  });
+  if (due) {
+    ForEachPacket(frame, pass);
+  }
+  if (outcome == ErrorCode::kWouldBlock) {
+    stalled_peer_ = peer;
+    return outcome;
+  }
+  if (outcome != ErrorCode::kOk) {
+    lost_.insert(peer);
+  }
+  if (lost_.contains(peer)) {
+    ended_.emplace_back(context, ErrorCode::kNodeUnreachable);
+    return ErrorCode::kOk;
+  }
+  const ErrorCode code = post();
+  if (!due && code != ErrorCode::kWouldBlock) {
+    ForEachPacket(frame, pass);
+  }
+  return code;
+}
+
+ErrorCode FaultyTransport::SendMessage(transport::PeerId peer, std::span<const std::byte> header,
+                                       std::span<const std::byte> payload, uint64_t context,
+                                       uint64_t now_ns) {
+  return PostMessage(peer, header, context,
+                     [&] { return real_->SendMessage(peer, header, payload, context, now_ns); });
+}
+
+ErrorCode FaultyTransport::SendMessageFrom(transport::PeerId peer,
+                                           std::span<const std::byte> header,
+                                           const transport::Attachment& attachment,
+                                           uint64_t context, uint64_t now_ns) {
+  return PostMessage(peer, header, context, [&] {
+    return real_->SendMessageFrom(peer, header, attachment, context, now_ns);
+  });
+}
+
+// ---- Reads
+// ---------------------------------------------------------------------------------------
+
+ErrorCode FaultyTransport::Read(const transport::RmaRequest& request, uint64_t now_ns) {
+  if (!faults_.IsDue(FaultPoint::kPullRead, 1)) {
+    const ErrorCode code = real_->Read(request, now_ns);
+    if (code != ErrorCode::kWouldBlock) {
+      faults_.Pass(FaultPoint::kPullRead);
+    }
+    return code;
+  }
+  const ErrorCode code = faults_.Pass(FaultPoint::kPullRead);
+  if (code == ErrorCode::kWouldBlock) {
+    held_.push_back({request, now_ns + timeout_ns_});
+  } else {
+    ended_.emplace_back(request.context, code);
+  }
+  return ErrorCode::kOk;
+}
+
+void FaultyTransport::PassHeldReads(uint64_t now_ns) {
+  const bool go = !faults_.IsStalling(FaultPoint::kPullRead);
+  std::erase_if(held_, [&](const HeldRead& held) {
+    ErrorCode code = ErrorCode::kWouldBlock;
+    if (go) {
+      code = real_->Read(held.request, now_ns);
+    }
+    if (code == ErrorCode::kWouldBlock && now_ns >= held.deadline_ns) {
+      code = ErrorCode::kTimeout;
+    }
+    if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock) {
+      ended_.emplace_back(held.request.context, code);
+    }
+    return code != ErrorCode::kWouldBlock;
+  });
+}
+
+Status FaultyTransport::RemovePeer(transport::PeerId peer) {
+  FailPeer(peer, ErrorCode::kCancelled);
+  return real_->RemovePeer(peer);
+}
+
+void FaultyTransport::FailPeer(transport::PeerId peer, ErrorCode code) {
+  lost_.erase(peer);
+  std::erase_if(held_, [&](const HeldRead& held) {
+    if (held.request.peer == peer) {
+      ended_.emplace_back(held.request.context, code);
+    }
+    return held.request.peer == peer;
+  });
+  real_->FailPeer(peer, code);
+}
+
+// ---- Progress
+// ------------------------------------------------------------------------------------
+
+int FaultyTransport::Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) {
+  faults_.Resume();
+  ReceiveTap tap(sink, faults_);
+  int events = real_->Poll(tap, budget, now_ns);
+  PassHeldReads(now_ns);
+  for (const auto& [context, code] : std::exchange(ended_, {})) {
+    sink.OnComplete(context, code);
+    ++events;
+  }
+  return events;
+}
+
+uint64_t FaultyTransport::NextPollNs(uint64_t now_ns) const {
+  const bool look = !held_.empty() || faults_.stalling();
+  return std::min(real_->NextPollNs(now_ns), look ? now_ns + kLookNs : UINT64_MAX);
+}
+
+}  // namespace ferry::daemon

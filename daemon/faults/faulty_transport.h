@@ -1,0 +1,79 @@
+// A transport with faults: refuses memory, fails and holds back reads, loses and holds back
+// packets, and dies when packets leave or arrive. There is one only if the option `faults` is set.
+//
+// A packet that is lost takes its connection with it, as with the real ones: what is sent to that
+// peer afterwards is lost too, and every loss is reported, until the peer is forgotten.
+//
+// Thread: as Transport.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/faults/faults.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+class FaultyTransport final : public transport::Transport {
+ public:
+  // `faults` outlives this. Reads that are held back fail after `timeout_ns`, as real ones do.
+  FaultyTransport(std::unique_ptr<transport::Transport> real, Faults& faults, uint64_t timeout_ns)
+      : real_(std::move(real)), faults_(faults), timeout_ns_(timeout_ns) {}
+
+  const transport::Capabilities& capabilities() const override { return real_->capabilities(); }
+  const transport::Description& Describe() const override { return real_->Describe(); }
+  const std::vector<std::byte>& Address() const override { return real_->Address(); }
+  const transport::Statistics& statistics() const override { return real_->statistics(); }
+  std::string LastError() const override;
+  StatusOr<transport::PeerId> AddPeer(std::span<const std::byte> address) override {
+    return real_->AddPeer(address);
+  }
+  Status RemovePeer(transport::PeerId peer) override;
+  void FailPeer(transport::PeerId peer, ErrorCode code) override;
+  StatusOr<transport::MemoryRegion> RegisterMemory(void* base, uint64_t bytes,
+                                                   transport::Access access) override;
+  Status DeregisterMemory(transport::RegionHandle region) override;
+  ErrorCode SendMessage(transport::PeerId peer, std::span<const std::byte> header,
+                        std::span<const std::byte> payload, uint64_t context,
+                        uint64_t now_ns) override;
+  ErrorCode SendMessageFrom(transport::PeerId peer, std::span<const std::byte> header,
+                            const transport::Attachment& attachment, uint64_t context,
+                            uint64_t now_ns) override;
+  ErrorCode Write(const transport::RmaRequest& request, transport::Placement placement,
+                  uint64_t now_ns) override {
+    return real_->Write(request, placement, now_ns);
+  }
+  ErrorCode Read(const transport::RmaRequest& request, uint64_t now_ns) override;
+  int Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) override;
+  int WaitFd() const override { return real_->WaitFd(); }
+  bool PrepareToSleep() override { return ended_.empty() && real_->PrepareToSleep(); }
+  uint64_t NextPollNs(uint64_t now_ns) const override;
+
+ private:
+  struct HeldRead {
+    transport::RmaRequest request;
+    uint64_t deadline_ns;
+  };
+
+  template <typename Post>
+  ErrorCode PostMessage(transport::PeerId peer, std::span<const std::byte> frame, uint64_t context,
+                        Post&& post);
+  void PassHeldReads(uint64_t now_ns);
+
+  const std::unique_ptr<transport::Transport> real_;
+  Faults& faults_;
+  const uint64_t timeout_ns_;
+  std::set<transport::PeerId> lost_;
+  std::optional<transport::PeerId> stalled_peer_;  // what is for it waits
+  std::vector<HeldRead> held_;
+  std::deque<std::pair<uint64_t, ErrorCode>> ended_;  // context and result of what we ended
+};
+
+}  // namespace ferry::daemon

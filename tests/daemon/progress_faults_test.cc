@@ -1,0 +1,371 @@
+// What follows from every fault that a daemon can be given (daemon/faults/), on the side that has
+// it and on the other: errors, what is left, other traffic, and new messages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <future>
+
+#include "shm/atomic.h"
+#include "tests/daemon/progress_fixture.h"
+
+namespace ferry::daemon {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr uint64_t kBytes = 200'000;  // many blocks
+constexpr uint32_t kSender = 0;       // of the victims, on node 0; 1 is a bystander
+constexpr uint32_t kReceiver = 2;     // of the victims, on node 1; 3 is a bystander
+constexpr uint32_t kSenderNode = 0;
+constexpr uint32_t kReceiverNode = 1;
+
+size_t CountDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+// Where a fault is, and which memory the message lies in: a stage that both nodes have is had by
+// one of them only if the other one's memory is in its heap.
+struct Fault {
+  const char* point;
+  uint32_t node;
+  bool source_in_heap = false;
+  bool destination_in_heap = false;
+  // Registrations at the start: the depot's trial and the heaps.
+  uint64_t before = 0;
+
+  std::string Rule(uint64_t at, const std::string& action) const {
+    return std::string(point) + ":" + std::to_string(before + at) + ":" + action;
+  }
+};
+
+class ProgressFaultTest : public PlaneTest {
+ protected:
+  // `node` alone has them.
+  void StartWith(uint32_t node, const std::string& rules) {
+    if (!std::exchange(warm_, true)) {  // what libraries open once
+      amend_options_ = nullptr;
+      Start({1, 1});
+      Stop();
+    }
+    descriptors_ = CountDescriptors();
+    amend_options_ = [node, rules](uint32_t one, config::Options& options) {
+      options.faults = one == node ? rules : "";
+    };
+    Start({2, 2});
+  }
+  void TearDown() override {
+    Release();
+    Stop();
+    EXPECT_EQ(CountDescriptors(), descriptors_);
+  }
+
+  void Release() {
+    for (const auto& plane : planes_) {
+      plane->Faults(/*release=*/true);
+    }
+  }
+  std::string State(uint32_t node) { return plane(node).Faults(false)[0].state; }
+  // Until the fault has happened.
+  [[nodiscard]] bool Reaches(uint32_t node, const std::string& state) {
+    return Eventually([&] {
+      ProgressAll();
+      return State(node) == state;
+    });
+  }
+  void ProgressAll() {
+    for (const auto& one : ranks_) {
+      one->Progress();
+    }
+  }
+
+  struct Message {
+    std::vector<std::byte> sent = Pattern(kBytes, 3);
+    std::vector<std::byte> got = std::vector<std::byte>(kBytes);
+    bool destination_in_heap = false;
+    uint32_t from = 0, to = 0;
+    uint32_t send = 0, receive = 0;
+  };
+  void Begin(Message& message, uint32_t from, uint32_t to, bool source_in_heap,
+             bool destination_in_heap) {
+    message.from = from;
+    message.to = to;
+    message.destination_in_heap = destination_in_heap;
+    std::memcpy(rank(from).heap(), message.sent.data(), kBytes);
+    message.receive = rank(to).Receive(
+        static_cast<int32_t>(from), 7,
+        destination_in_heap ? InHeap(kBytes) : Private(message.got.data()), kBytes);
+    message.send = rank(from).SendFrom(
+        to, 7, source_in_heap ? InHeap(0) : Private(message.sent.data()), kBytes);
+  }
+  void Begin(Message& message, const Fault& fault) {
+    Begin(message, kSender, kReceiver, fault.source_in_heap, fault.destination_in_heap);
+  }
+  void ExpectPassed(Message& message) {
+    EXPECT_EQ(WaitTogether(message.to, message.receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(message.from, message.send), ErrorCode::kOk);
+    const std::byte* where =
+        message.destination_in_heap ? rank(message.to).heap() + kBytes : message.got.data();
+    EXPECT_TRUE(std::equal(message.sent.begin(), message.sent.end(), where));
+  }
+  void Pass(uint32_t from, uint32_t to, bool source_in_heap, bool destination_in_heap) {
+    Message message;
+    Begin(message, from, to, source_in_heap, destination_in_heap);
+    ExpectPassed(message);
+  }
+  // Small ones, and large ones that need nothing of what is scarce.
+  void BystandersGoOn() {
+    uint64_t word = 0;
+    const uint32_t receive = rank(3).Receive(1, 1, Private(&word), sizeof(word));
+    const uint64_t sent = 11;
+    const uint32_t send = rank(1).Send(3, 1, &sent, sizeof(sent));
+    EXPECT_EQ(WaitTogether(3, receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(1, send), ErrorCode::kOk);
+    EXPECT_EQ(word, sent);
+    Pass(1, 3, true, true);
+    Pass(3, 1, true, true);
+  }
+  // Both ways, by all paths.
+  void ExpectAsNew() {
+    for (const bool source_in_heap : {false, true}) {
+      for (const bool destination_in_heap : {false, true}) {
+        Pass(kSender, kReceiver, source_in_heap, destination_in_heap);
+        Pass(kReceiver, kSender, source_in_heap, destination_in_heap);
+      }
+    }
+    BystandersGoOn();
+    ExpectNothingLeft();
+  }
+  void ExpectNothingLeft() {
+    for (const auto& plane : planes_) {
+      EXPECT_TRUE(Eventually([&] {
+        const NicStatistics nic = plane->Nic();
+        return plane->Idle() && nic.staging_busy == 0 && nic.staging_waits == 0 &&
+               nic.outstanding == 0;
+      })) << plane->Nic().staging_busy;
+    }
+    EXPECT_TRUE(told_.violations.empty());
+    EXPECT_TRUE(told_.failed_jobs.empty());
+  }
+
+  static inline bool warm_ = false;
+  size_t descriptors_ = 0;
+};
+
+class FaultPointTest : public ProgressFaultTest, public testing::WithParamInterface<Fault> {};
+
+std::string NameOf(const testing::TestParamInfo<Fault>& info) {
+  std::string name = info.param.point;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name + (info.param.node == kSenderNode ? "_Sender" : "_Receiver");
+}
+
+// ---- Errors
+// --------------------------------------------------------------------------------------
+
+class FaultErrorTest : public FaultPointTest {};
+
+TEST_P(FaultErrorTest, IsToldToBothRanksAndHarmsNobodyElse) {
+  for (const uint64_t at : {1, 3}) {
+    if (at > 1 && std::string(GetParam().point) == "staging.provide") {
+      continue;  // once a job
+    }
+    SCOPED_TRACE(at);
+    ASSERT_NO_FATAL_FAILURE(StartWith(GetParam().node, GetParam().Rule(at, "LIMIT")));
+    Message message;
+    Begin(message, GetParam());
+    EXPECT_EQ(WaitTogether(kReceiver, message.receive), ErrorCode::kLimitExceeded);
+    EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kLimitExceeded);
+    EXPECT_EQ(State(GetParam().node), "done");
+    ExpectAsNew();
+    EXPECT_TRUE(told_.lost_links.empty());
+    Stop();
+  }
+}
+
+constexpr uint64_t kTrial = 8 + 2;  // blocks of a trial at the start, heaps of two ranks
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FaultErrorTest,
+    testing::Values(Fault{"memory.register", kSenderNode, false, true, kTrial},
+                    Fault{"memory.register", kReceiverNode, true, false, kTrial},
+                    Fault{"staging.provide", kSenderNode, false, true},
+                    Fault{"staging.provide", kReceiverNode, true, false},
+                    Fault{"staging.copy_in", kSenderNode}, Fault{"staging.copy_out", kReceiverNode},
+                    Fault{"pull.read", kReceiverNode},
+                    Fault{"pull.read", kReceiverNode, false, true},
+                    Fault{"pull.read", kReceiverNode, true, false}),
+    [](const auto& info) {
+      return NameOf(info) + (info.param.source_in_heap ? "_FromHeap" : "") +
+             (info.param.destination_in_heap ? "_ToHeap" : "");
+    });
+
+TEST_F(ProgressFaultTest, ARegionThatTheNicRefusesIsNotThere) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartWith(0, "memory.register:" + std::to_string(kTrial + 1) + ":PERMISSION"));
+  auto region = std::make_shared<Region>();
+  region->id = 9;
+  StatusOr<UniqueFd> fd = shm::CreateSegment("test-region", 1 << 20);
+  ASSERT_TRUE(fd.ok());
+  region->mapping = std::move(*shm::MapSegment(fd->get(), 0));
+  region->fd = std::move(*fd);
+  const Status status = plane(0).AddRegion(kJob, 0, region);
+  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(status.message(), HasSubstr("on purpose"));
+  EXPECT_EQ(region.use_count(), 1);
+  EXPECT_TRUE(plane(0).AddRegion(kJob, 0, region).ok());
+  plane(0).RemoveRegion(kJob, 0, 9);
+  ExpectAsNew();
+}
+
+// ---- Standing still
+// ------------------------------------------------------------------------------
+
+class FaultStallTest : public FaultPointTest {
+ protected:
+  void StartStalled() {
+    ASSERT_NO_FATAL_FAILURE(StartWith(GetParam().node, GetParam().Rule(1, "stall")));
+    Begin(message_, GetParam());
+    ASSERT_TRUE(Reaches(GetParam().node, "stalls"));
+    if (!std::string(GetParam().point).starts_with("send.")) {
+      BystandersGoOn();  // else they wait behind it: a link keeps its order
+    }
+  }
+  // What the other rank is told when `dead` goes in the middle.
+  void ExpectDeathIsTold(uint32_t dead, uint32_t living) {
+    ASSERT_NO_FATAL_FAILURE(StartStalled());
+    const uint32_t node = NodeOf(dead);
+    auto removed = std::async(std::launch::async, [&] { plane(node).RemoveSession(kJob, dead); });
+    plane(1 - node).RankEnded(kJob, dead, ErrorCode::kPeerDied);
+    const std::string point = GetParam().point;
+    if (living == kReceiver && (point == "staging.copy_out" || point == "pull.read")) {
+      Release();  // its own memory is in use until then
+    }
+    const bool has_it_all = living == kReceiver && point == "send.result";
+    EXPECT_EQ(WaitFor(living), has_it_all ? ErrorCode::kOk : ErrorCode::kPeerDied);
+    Release();
+    removed.wait();
+    plane(node).RankEnded(kJob, dead, ErrorCode::kPeerDied);
+    Pass(1, 3, false, false);
+    Pass(3, 1, false, false);
+    ExpectNothingLeft();
+    EXPECT_TRUE(told_.lost_links.empty());
+  }
+
+  ErrorCode WaitFor(uint32_t one) {
+    return rank(one).Wait(one == message_.from ? message_.send : message_.receive);
+  }
+
+  Message message_;
+};
+
+TEST_P(FaultStallTest, GoesOnWhenItIsReleased) {
+  ASSERT_NO_FATAL_FAILURE(StartStalled());
+  EXPECT_FALSE(rank(kSender).Test(message_.send));
+  Release();
+  ExpectPassed(message_);
+  ExpectAsNew();
+  EXPECT_TRUE(told_.lost_links.empty());
+}
+
+TEST_P(FaultStallTest, AReceiverThatDiesMeanwhileIsToldToTheSender) {
+  ExpectDeathIsTold(kReceiver, kSender);
+}
+
+TEST_P(FaultStallTest, ASenderThatDiesMeanwhileIsToldToTheReceiver) {
+  ExpectDeathIsTold(kSender, kReceiver);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FaultStallTest,
+    testing::Values(Fault{"staging.provide", kSenderNode, false, true},
+                    Fault{"staging.provide", kReceiverNode, true, false},
+                    Fault{"staging.copy_in", kSenderNode}, Fault{"staging.copy_out", kReceiverNode},
+                    Fault{"pull.read", kReceiverNode}, Fault{"send.offer", kSenderNode},
+                    Fault{"send.pull", kReceiverNode}, Fault{"send.block_ready", kSenderNode},
+                    Fault{"send.block_done", kReceiverNode}, Fault{"send.result", kReceiverNode}),
+    NameOf);
+
+// ---- Lost packets
+// --------------------------------------------------------------------------------
+
+class FaultLossTest : public FaultPointTest {
+ protected:
+  // As the control plane does it.
+  void BringLinkBack() {
+    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
+    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+  }
+  void Reconnect() {
+    for (const uint32_t node : {0, 1}) {
+      ASSERT_TRUE(Eventually([&] {
+        ProgressAll();
+        return Connect(node, 1 - node, 1).ok();
+      }));
+    }
+    plane(0).NodeReturned(kJob, 1);
+    plane(1).NodeReturned(kJob, 0);
+  }
+  // Each rank is told once of each other one: if not by now, then by its next message.
+  void Hear(uint32_t one, uint32_t other) {
+    char letter = 'x';
+    const ErrorCode heard = WaitTogether(one, rank(one).Send(other, 9, &letter, 1));
+    EXPECT_TRUE(heard == ErrorCode::kLinkDown || heard == ErrorCode::kOk)
+        << static_cast<int>(heard);
+  }
+};
+
+TEST_P(FaultLossTest, CutsTheLinkUntilItIsJudged) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(GetParam().node, GetParam().Rule(1, "lose")));
+  Message message;
+  Begin(message, GetParam());
+  ASSERT_TRUE(Reaches(GetParam().node, "done"));
+  ASSERT_TRUE(Eventually([&] {
+    std::lock_guard lock(told_.mutex);
+    return told_.lost_links == std::vector<uint64_t>{Incarnation(1 - GetParam().node)};
+  }));
+  BringLinkBack();
+  // The receiver may have all it wanted: then only the sender is not told.
+  const ErrorCode received = WaitTogether(kReceiver, message.receive);
+  EXPECT_EQ(received,
+            std::string(GetParam().point) == "send.result" ? ErrorCode::kOk : ErrorCode::kLinkDown);
+  EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kLinkDown);
+  ASSERT_NO_FATAL_FAILURE(Reconnect());
+  for (const uint32_t rank : {0, 1}) {
+    Hear(rank, 2 + rank);
+    Hear(2 + rank, rank);
+  }
+  ExpectAsNew();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FaultLossTest,
+                         testing::Values(Fault{"send.offer", kSenderNode},
+                                         Fault{"send.pull", kReceiverNode},
+                                         Fault{"send.block_ready", kSenderNode},
+                                         Fault{"send.block_done", kReceiverNode},
+                                         Fault{"send.result", kReceiverNode}),
+                         NameOf);
+
+// ---- The option
+// ----------------------------------------------------------------------------------
+
+TEST_F(ProgressFaultTest, AMistakeInTheOptionIsNoStart) {
+  descriptors_ = CountDescriptors();
+  config::Options options = FastOptions();
+  options.faults = "pull.raed:1:kill";
+  const auto plane = ProgressPlane::Create(options, nullptr);
+  EXPECT_EQ(plane.status().code(), ErrorCode::kConfiguration);
+}
+
+TEST_F(ProgressFaultTest, WithoutTheOptionThereAreNone) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(0, ""));
+  EXPECT_THAT(plane(0).Faults(true), SizeIs(0));
+  ExpectAsNew();
+}
+
+}  // namespace
+}  // namespace ferry::daemon

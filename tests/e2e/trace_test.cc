@@ -1,0 +1,209 @@
+// `ferryctl trace` with real daemons and ranks: two nodes, staged messages, one trace of each node.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/daemon/trace_reading.h"
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using daemon::ReadTrace;
+using daemon::TraceReading;
+using daemon::TraceSpan;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
+constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kPairs[] = "tests/faults/ranks/pairs";
+constexpr uint64_t kMessageBytes = 1'000'000;  // from private memory to private memory
+constexpr uint64_t kBlockBytes = 32 << 10;
+
+class TraceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
+    job_ = std::make_unique<Command>(std::vector<std::string>{
+        kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", "2", "--nodes", "2",
+        // A heap too small for such messages, which would go through it otherwise.
+        "--heap_bytes=1048576", "--staging_block_bytes=" + std::to_string(kBlockBytes), kPairs,
+        std::to_string(kMessageBytes)});
+    ASSERT_TRUE(job_->WaitForOutput("rank 1: under way\n"));
+    for (const auto& entry : fs::recursive_directory_iterator(job_->runtime_directory())) {
+      if (entry.path().filename() == "ferryd.json") {
+        nodes_.push_back(entry.path().parent_path());
+      }
+    }
+    std::sort(nodes_.begin(), nodes_.end());
+    ASSERT_THAT(nodes_, SizeIs(2));
+  }
+  void TearDown() override {
+    for (const pid_t pid : job_->Find(kPairs)) {
+      kill(pid, SIGUSR1);
+    }
+    EXPECT_EQ(job_->Wait().exit_code, 0);
+    EXPECT_THAT(job_->Leftovers(), IsEmpty());
+    fs::remove_all(directory_);
+  }
+
+  CommandResult Trace(size_t node, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {kFerryctl, "--run_directory=" + nodes_[node], "trace"});
+    return RunCommand(std::move(arguments));
+  }
+  std::string File(const std::string& name) const { return directory_ + "/" + name; }
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Until rank 1 has received some 100 messages more.
+  void LetMessagesPass() {
+    const auto reports = [this] {
+      const std::vector<std::string> lines = SortedLines(job_->Output());
+      return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+        return line.starts_with("rank 1: message");
+      });
+    };
+    const auto before = reports();
+    ASSERT_TRUE(Eventually([&] { return reports() >= before + 3; }));
+  }
+
+  std::string directory_ = "/tmp/ferry-trace-XXXXXX";
+  std::unique_ptr<Command> job_;
+  std::vector<std::string> nodes_;  // run directories
+};
+
+// By message and, within it, by offset.
+using Steps = std::map<std::string, std::map<uint64_t, TraceSpan>>;
+
+Steps StepsOf(const TraceReading& reading, const std::string& name) {
+  Steps steps;
+  for (const TraceSpan& span : reading.Named(name)) {
+    const auto message = span.arguments["message"].get<std::string>();
+    steps[message][span.arguments["offset"].get<uint64_t>()] = span;
+  }
+  return steps;
+}
+
+uint64_t BytesOf(const std::map<uint64_t, TraceSpan>& blocks) {
+  uint64_t bytes = 0;
+  for (const auto& [offset, span] : blocks) {
+    bytes += uint64_t{span.arguments["bytes"]};
+  }
+  return bytes;
+}
+
+// Every message that is there as a whole.
+void ExpectInterleaved(const TraceReading& sender, const TraceReading& receiver) {
+  const Steps in = StepsOf(sender, "copy in");
+  Steps reads = StepsOf(receiver, "RDMA read");
+  Steps out = StepsOf(receiver, "copy out");
+  int messages = 0;
+  for (const auto& [message, blocks] : in) {
+    if (BytesOf(blocks) != kMessageBytes || BytesOf(reads[message]) != kMessageBytes ||
+        BytesOf(out[message]) != kMessageBytes) {
+      continue;
+    }
+    ++messages;
+    for (const auto& [offset, block] : blocks) {
+      const TraceSpan& read = reads[message][offset];
+      EXPECT_LE(block.end_ns, read.begin_ns);
+      EXPECT_LE(read.end_ns, out[message][offset].begin_ns);
+    }
+    // While the last block was still to be copied in, others had been through network and copy out:
+    // nothing waited for the message as a whole.
+    const TraceSpan& last = blocks.rbegin()->second;
+    EXPECT_LT(reads[message].begin()->second.end_ns, last.begin_ns);
+    EXPECT_LT(out[message].begin()->second.end_ns, last.begin_ns);
+  }
+  EXPECT_GT(messages, 10);
+}
+
+TEST_F(TraceTest, BlocksOfAMessageAreCopiedReadAndCopiedInterleaved) {
+  for (size_t node = 0; node < 2; ++node) {
+    const CommandResult started = Trace(node, {"start"});
+    EXPECT_EQ(started.exit_code, 0) << started.err;
+    EXPECT_THAT(started.out, HasSubstr("`ferryctl trace stop --output FILE`"));
+  }
+  LetMessagesPass();
+  std::vector<TraceReading> readings;
+  for (size_t node = 0; node < 2; ++node) {
+    const std::string file = File("node" + std::to_string(node) + ".json");
+    const CommandResult stopped = Trace(node, {"stop", "--output", file});
+    EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+    EXPECT_THAT(stopped.out, HasSubstr("open it in ui.perfetto.dev"));
+    readings.push_back(ReadTrace(Read(file)));
+  }
+  // Rank 0, the sender, may be on either: run directories have random names.
+  if (readings[0].Named("copy in").empty()) {
+    std::swap(readings[0], readings[1]);
+  }
+  EXPECT_EQ(readings[0].other["dropped_records"], 0);
+  ExpectInterleaved(readings[0], readings[1]);
+  EXPECT_FALSE(readings[0].counters.empty());
+}
+
+TEST_F(TraceTest, MistakesAreToldAndCostNoTrace) {
+  const std::string file = File("trace.json");
+  CommandResult result = Trace(0, {"stop", "--output", file});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("no trace is running: `ferryctl trace start` begins one"));
+  EXPECT_FALSE(fs::exists(file));
+
+  EXPECT_EQ(Trace(0, {"start"}).exit_code, 0);
+  result = Trace(0, {"start"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("a trace is running already"));
+
+  result = Trace(0, {"stop", "--output", File("nowhere/trace.json")});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("cannot write the trace to " + File("nowhere/trace.json")));
+  // It is still running.
+  result = Trace(0, {"stop", "--output", file, "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(nlohmann::json::parse(result.out)["records"], 0);
+  struct stat status {};
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, geteuid());
+
+  EXPECT_EQ(Trace(0, {"pause"}).exit_code, 2);
+  EXPECT_EQ(Trace(0, {}).exit_code, 2);
+}
+
+TEST_F(TraceTest, GoesToStandardOutputAndReplacesWhatTheFileHad) {
+  EXPECT_EQ(Trace(1, {"start"}).exit_code, 0);
+  const CommandResult printed = Trace(1, {"stop"});
+  EXPECT_EQ(printed.exit_code, 0) << printed.err;
+  ReadTrace(printed.out);
+
+  EXPECT_EQ(Trace(1, {"start"}).exit_code, 0);
+  const std::string file = File("trace.json");
+  std::ofstream(file) << std::string(10'000'000, 'x');
+  EXPECT_EQ(Trace(1, {"stop", "--output", file}).exit_code, 0);
+  ReadTrace(Read(file));
+}
+
+TEST_F(TraceTest, ADiskThatIsFullIsAnError) {
+  EXPECT_EQ(Trace(0, {"start"}).exit_code, 0);
+  const CommandResult result = Trace(0, {"stop", "--output", "/dev/full"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("writing the trace to /dev/full"));
+}
+
+}  // namespace
+}  // namespace ferry::e2e

@@ -1,0 +1,128 @@
+// A daemon that dies at each step of a message between nodes: its ranks and their peers get an
+// error, and nothing stays behind. And a step that stands still until it is released.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using e2e::Eventually;
+using e2e::RunCommand;
+using nlohmann::json;
+using testing::AnyOf;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kPairs[] = "tests/faults/ranks/pairs";
+constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
+constexpr char kBytes[] = "1000000";  // rank 0 sends them on, from and to private memory
+constexpr char kHeap[] = "--heap_bytes=1048576";  // too small for them: they are staged
+// As the library numbers them (ferry.h).
+constexpr int kPeerDied = 14;
+constexpr int kDaemonDied = 15;
+constexpr int kNodeUnreachable = 16;
+constexpr int kLinkDown = 32;  // the connection broke before the death was seen
+
+// The points of one message are passed on one node only, for messages go one way.
+class InjectedKillTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
+  Command job(PrivateJob(2, 2, {kHeap, "--faults=" + GetParam() + ":kill"}, {kPairs, kBytes}));
+  const CommandResult result = job.Wait();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("fault at " + GetParam().substr(0, GetParam().find(':'))));
+  EXPECT_THAT(result.err, HasSubstr("was killed by SIGKILL"));
+  EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out << result.err;
+  EXPECT_THAT(
+      ErrorsIn(result.out),
+      Each(Field(&RankError::code, AnyOf(kDaemonDied, kNodeUnreachable, kPeerDied, kLinkDown))));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
+                         testing::Values("staging.provide:1", "staging.copy_in:30",
+                                         "staging.copy_out:30", "pull.read:30", "send.offer:20",
+                                         "send.pull:20", "send.block_ready:40",
+                                         "send.block_done:40", "send.result:20", "receive.offer:20",
+                                         "receive.pull:20", "receive.block_ready:40",
+                                         "receive.block_done:40", "receive.result:20"),
+                         [](const auto& info) {
+                           std::string name = info.param.substr(0, info.param.find(':'));
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+// The run directories of a job's private daemons.
+std::vector<std::string> Daemons(const Command& job) {
+  std::vector<std::string> directories;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(job.runtime_directory())) {
+    if (entry.path().filename() == "ferryd.json") {
+      directories.push_back(entry.path().parent_path());
+    }
+  }
+  return directories;
+}
+
+json Faults(const std::string& run_directory, std::vector<std::string> flags = {}) {
+  flags.insert(flags.begin(), {kFerryctl, "--run_directory=" + run_directory, "faults", "--json"});
+  return json::parse(RunCommand(std::move(flags)).out, nullptr, false);
+}
+
+TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
+  Command job(PrivateJob(2, 2, {kHeap, "--faults=staging.copy_out:60:stall"}, {kPairs, kBytes}));
+  ASSERT_TRUE(UnderWay(&job, 2));
+  std::string stalled;
+  ASSERT_TRUE(Eventually([&] {
+    for (const std::string& directory : Daemons(job)) {
+      if (Faults(directory)["faults"][0]["state"] == "stalls") {
+        stalled = directory;
+      }
+    }
+    return !stalled.empty();
+  }));
+  EXPECT_THAT(
+      RunCommand({kFerryctl, "--run_directory=" + stalled, "faults"}).out,
+      testing::AllOf(HasSubstr("POINT"), HasSubstr("staging.copy_out"), HasSubstr("stalls")));
+  for (const pid_t pid : job.Find(kPairs)) {
+    kill(pid, SIGUSR1);  // enough: but the last one has not come through
+  }
+  EXPECT_EQ(Faults(stalled, {"--release"})["faults"][0]["state"], "done");
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("rank 1: all right"));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+TEST(InjectedLossTest, IsACutLinkForTheRanks) {
+  Command job(PrivateJob(2, 2, {kHeap, "--faults=send.block_ready:60:lose"}, {kPairs, kBytes}));
+  const CommandResult result = job.Wait();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out;
+  EXPECT_THAT(ErrorsIn(result.out), testing::Contains(Field(&RankError::code, kLinkDown)));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+TEST(InjectedFaultTest, AMistakeKeepsTheDaemonFromStarting) {
+  const CommandResult result =
+      RunCommand({"daemon/ferryd", "--run_directory=/tmp/ferry-no-such-directory/run",
+                  "--faults=pull.raed:1:kill"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("there is no such point; there are memory.register, "));
+}
+
+}  // namespace
+}  // namespace ferry::faults
