@@ -32,8 +32,9 @@ uint64_t BlockPlan::OffsetBytes(uint32_t index) const {
     return 0;
   }
   const uint64_t halves = 2ULL * index - (halves_first_ ? 1 : 0);
-  const auto offset = static_cast<uint64_t>(static_cast<unsigned __int128>(message_bytes_) *
-                                            halves / (2ULL * block_count_));
+  const uint64_t all_halves = 2ULL * block_count_;
+  const auto offset =
+      static_cast<uint64_t>(static_cast<unsigned __int128>(message_bytes_) * halves / all_halves);
   return offset - offset % alignment_bytes_;
 }
 

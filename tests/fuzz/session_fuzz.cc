@@ -65,7 +65,7 @@ class SessionFuzz {
   shm::SessionLayout& session() { return *node_.view(0).layout; }
   bool CanStart() {
     const uint32_t fresh = shm::LoadRelaxed(session().request_fresh);
-    return fresh != 0 && fresh + 1 < kNode.request_limit && node_[0].poison() == ErrorCode::kOk;
+    return fresh != 0 && fresh < kNode.request_limit - 1 && node_[0].poison() == ErrorCode::kOk;
   }
   void Step(FuzzInput& input) {
     const auto tag = static_cast<int32_t>(input.Below(3));
