@@ -38,10 +38,10 @@ uses() {
 # layer FOLDER ALLOWED...: FOLDER depends on nothing of ours but what is allowed.
 layer() { clean "$1 may depend only on: $*" uses "$@"; }
 
-# loaded_only_by FOLDER LABELS: nothing but LABELS names the concrete implementations in FOLDER.
+# loaded_only_by FOLDER LABELS: nothing but LABELS, tests and benchmarks names the concrete implementations in FOLDER.
 loaded_only_by() {
   clean "$1 other than the api are named outside $2" \
-    query "rdeps(//..., //$1/... except //$1/api/..., 1) except (//$1/... + //tests/... + $2)"
+    query "rdeps(//..., //$1/... except //$1/api/..., 1) except (//$1/... + //tests/... + //benchmarks/... + $2)"
 }
 
 check_dependencies() {
