@@ -46,10 +46,11 @@ class Library:
         self.program = program
         self.launcher = launcher
 
-    def run(self, layout, arguments, environment=None):
-        """The program's standard output; RuntimeError with its last words when it fails."""
+    def run(self, layout, arguments, environment=None, ranks=None):
+        """The program's standard output; RuntimeError with its last words when it fails. `ranks`, if it
+        is not the layout's number."""
         command, added = self.launcher(layout)
-        command = command + ["-n", str(RANKS[layout]), self.program] + arguments
+        command = command + ["-n", str(ranks or RANKS[layout]), self.program] + arguments
         cores = sorted(os.sched_getaffinity(0))[:2] if layout == "oversubscribed" else None
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, **added, **(environment or {})}, start_new_session=True,

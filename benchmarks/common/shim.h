@@ -41,6 +41,7 @@ static inline void Bind(int rank, int ranks) {
     }                                                   \
   } while (0)
 
+enum { kAnySource = MPI_ANY_SOURCE };
 typedef MPI_Request Request;
 
 static inline void Start(int* rank, int* size) {
@@ -57,15 +58,19 @@ static inline void Send(const void* buffer, size_t size, int peer) {
 static inline void Receive(void* buffer, size_t size, int peer) {
   BENCH_CHECK(MPI_Recv(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
-static inline void StartSend(const void* buffer, size_t size, int peer, Request* request) {
-  BENCH_CHECK(MPI_Isend(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, request));
+static inline void StartSendTagged(const void* buffer, size_t size, int peer, int tag,
+                                   Request* request) {
+  BENCH_CHECK(MPI_Isend(buffer, (int)size, MPI_BYTE, peer, tag, MPI_COMM_WORLD, request));
 }
-static inline void StartReceive(void* buffer, size_t size, int peer, Request* request) {
-  BENCH_CHECK(MPI_Irecv(buffer, (int)size, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, request));
+static inline void StartReceiveTagged(void* buffer, size_t size, int peer, int tag,
+                                      Request* request) {
+  BENCH_CHECK(MPI_Irecv(buffer, (int)size, MPI_BYTE, peer, tag, MPI_COMM_WORLD, request));
 }
 static inline void WaitAll(int count, Request* requests) {
   BENCH_CHECK(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
 }
+/* MPI knows host memory only: what a benchmark calls its device is private memory too. */
+static inline void Copy(void* to, const void* from, size_t size) { memcpy(to, from, size); }
 static inline void* Allocate(const char* memory, size_t size) {
   if (strcmp(memory, "private") != 0) {
     fprintf(stderr, "benchmark: MPI has no %s memory\n", memory);
@@ -86,6 +91,7 @@ static inline void* Allocate(const char* memory, size_t size) {
     }                                                                    \
   } while (0)
 
+enum { kAnySource = FERRY_ANY_SOURCE };
 typedef ferry_request Request;
 
 static inline void Start(int* rank, int* size) {
@@ -102,29 +108,43 @@ static inline void Send(const void* buffer, size_t size, int peer) {
 static inline void Receive(void* buffer, size_t size, int peer) {
   BENCH_CHECK(ferry_recv(buffer, size, peer, kTag, NULL));
 }
-static inline void StartSend(const void* buffer, size_t size, int peer, Request* request) {
-  BENCH_CHECK(ferry_isend(buffer, size, peer, kTag, request));
+static inline void StartSendTagged(const void* buffer, size_t size, int peer, int tag,
+                                   Request* request) {
+  BENCH_CHECK(ferry_isend(buffer, size, peer, tag, request));
 }
-static inline void StartReceive(void* buffer, size_t size, int peer, Request* request) {
-  BENCH_CHECK(ferry_irecv(buffer, size, peer, kTag, request));
+static inline void StartReceiveTagged(void* buffer, size_t size, int peer, int tag,
+                                      Request* request) {
+  BENCH_CHECK(ferry_irecv(buffer, size, peer, tag, request));
 }
 static inline void WaitAll(int count, Request* requests) {
   BENCH_CHECK(ferry_waitall((size_t)count, requests, NULL));
+}
+static inline void Copy(void* to, const void* from, size_t size) {
+  BENCH_CHECK(ferry_memcpy(to, from, size));
 }
 static inline void* Allocate(const char* memory, size_t size) {
   void* buffer = NULL;
   if (strcmp(memory, "private") == 0) {
     return aligned_alloc(4096, size);
   }
-  const int device = strcmp(memory, "device") == 0;
-  if (!device && strcmp(memory, "heap") != 0) {
-    fprintf(stderr, "benchmark: %s is no memory: private, heap or device\n", memory);
+  const ferry_memory_kind kind = strcmp(memory, "device") == 0   ? FERRY_MEMORY_DEVICE
+                                 : strcmp(memory, "pinned") == 0 ? FERRY_MEMORY_PINNED
+                                                                 : FERRY_MEMORY_HOST;
+  if (kind == FERRY_MEMORY_HOST && strcmp(memory, "heap") != 0) {
+    fprintf(stderr, "benchmark: %s is no memory: private, heap, pinned or device\n", memory);
     exit(2);
   }
-  BENCH_CHECK(ferry_alloc(size, device ? FERRY_MEMORY_DEVICE : FERRY_MEMORY_HOST, 0, &buffer));
+  BENCH_CHECK(ferry_alloc(size, kind, 0, &buffer));
   return buffer;
 }
 
 #endif
+
+static inline void StartSend(const void* buffer, size_t size, int peer, Request* request) {
+  StartSendTagged(buffer, size, peer, kTag, request);
+}
+static inline void StartReceive(void* buffer, size_t size, int peer, Request* request) {
+  StartReceiveTagged(buffer, size, peer, kTag, request);
+}
 
 #endif /* BENCHMARKS_COMMON_SHIM_H_ */

@@ -12,28 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "benchmarks/common/shim.h"
+#include "benchmarks/common/timing.h"
 
 enum { kRounds = 41, kCalibration = 2000000 };
-
-static double Now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int CompareDoubles(const void* a, const void* b) {
-  const double x = *(const double*)a;
-  const double y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-
-static double Median(double* values) {
-  qsort(values, kRounds, sizeof(values[0]), CompareDoubles);
-  return values[kRounds / 2];
-}
 
 /* Arithmetic in registers: it neither needs nor disturbs the memory that the transfer uses. */
 static void Compute(uint64_t steps) {
@@ -51,7 +34,7 @@ static double StepsPerSecond(void) {
     Compute(kCalibration);
     rates[i] = kCalibration / (Now() - start);
   }
-  return Median(rates);
+  return Median(rates, kRounds);
 }
 
 typedef struct {
@@ -98,7 +81,7 @@ static double MedianRound(const Side* side, int computes, uint64_t steps) {
   for (int i = 0; i < kRounds; ++i) {
     rounds[i] = Round(side, computes, steps);
   }
-  return Median(rounds);
+  return Median(rounds, kRounds);
 }
 
 int main(int argc, char** argv) {
