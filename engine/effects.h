@@ -47,6 +47,8 @@ struct Effects {
   std::array<uint32_t, kMaxTransfersPerStep> transfers;  // the first transfer_count are valid
   uint32_t transfer_count = 0;
 
+  // Whether peers have to be told of anything.
+  bool reaches_peers() const { return !(lanes.empty() && wakes.empty() && urgent.empty()); }
   void AddTransfer(uint32_t request) {
     if (transfer_count < kMaxTransfersPerStep) {
       transfers[transfer_count++] = request;

@@ -155,22 +155,24 @@ uint32_t RankEngine::DrainActive(Effects& effects) {
   return handled;
 }
 
+// The next descriptor of a lane, copied once and then checked: its producer can still write to it.
+// False: the lane is empty.
+bool RankEngine::Fetch(uint32_t lane, Arrival* arrival) const {
+  const Descriptor* next = consumers_[lane].Peek();
+  if (next == nullptr) {
+    return false;
+  }
+  arrival->descriptor = *next;
+  arrival->lane = lane;
+  arrival->source =
+      lane < view_.inbox.local_size ? peers_.rank_of_local[lane] : arrival->descriptor.source;
+  return true;
+}
+
 uint32_t RankEngine::DrainLane(uint32_t lane, uint32_t budget, Effects& effects) {
-  const shm::LaneConsumer& consumer = consumers_[lane];
   uint32_t handled = 0;
-  while (handled < budget) {
-    const Descriptor* next = consumer.Peek();
-    if (next == nullptr) {
-      break;
-    }
-    Arrival arrival;
-    arrival.descriptor = *next;  // copied once, then checked: its producer can still write to it
-    arrival.lane = lane;
-    arrival.source =
-        lane < view_.inbox.local_size ? peers_.rank_of_local[lane] : arrival.descriptor.source;
-    if (!Handle(arrival, effects)) {
-      break;
-    }
+  Arrival arrival;
+  while (handled < budget && Fetch(lane, &arrival) && Handle(arrival, effects)) {
     ++handled;
     NoticeRoom(lane, effects);
   }

@@ -101,17 +101,20 @@ class RankEngine {
   void StartSend(uint32_t request, Effects& effects);
 
   // ---- Receiving ----------------------------------------------------------------------------
-  // The request's slot is filled in. Matches an unexpected message or posts the receive.
+  // The request's slot is filled in. Matches a message that is there, or posts the receive.
   // kLimitExceeded: the match table is full; the request was not started.
   ErrorCode StartReceive(uint32_t request, Effects& effects);
   // For a blocking receive, before it is posted: gives the request an unexpected message, or one
   // that this round of Progress drains, and so spares the way through the table of posted receives.
   // Receives posted before come first. False: not yet; call again, or StartReceive.
   bool ReceiveNow(uint32_t request, Effects& effects);
-  // The short way of a blocking receive for a small message of the node: takes the next message of
-  // `lane` if it is eager and for `pattern`, and nobody else's. False: nothing happened.
+  // The short way of a receive for a small message of the node: takes the next message of `lane` if
+  // it is eager and for `pattern`, and nobody else's. False: nothing happened.
   bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
                     EagerMessage* message);
+  // For a blocking receive, which must not go that way for ever while other lanes wait: whether it
+  // may, once more, before Progress has looked at all of them.
+  bool TakeTurn() { return hot_streak_ != kHotStreak && ++hot_streak_ != 0; }
   // The lane to look at for a message from `source` (for kAnySource the one that spoke last), and
   // whether there is something in it; any thread, a hint.
   uint32_t LaneOf(int32_t source) const;
@@ -184,6 +187,7 @@ class RankEngine {
   // Draining (rank_engine.cc).
   uint32_t LaneWords() const { return (view_.inbox.local_size + 64) / 64; }
   uint32_t DrainActive(Effects& effects);
+  bool Fetch(uint32_t lane, Arrival* arrival) const;
   uint32_t DrainLane(uint32_t lane, uint32_t budget, Effects& effects);
   void NoticeRoom(uint32_t lane, Effects& effects);
   bool IsPlausible(const Arrival& arrival) const;
@@ -202,6 +206,7 @@ class RankEngine {
 
   // Matching (rank_engine_receive.cc).
   bool TakeUnexpected(uint32_t request, Effects& effects);
+  bool TakeArrived(uint32_t request, Effects& effects);
   ErrorCode Ailment();
   bool HasDuties() const;
   bool MatchesDirect(const shm::Envelope& envelope) const;

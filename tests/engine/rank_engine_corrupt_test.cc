@@ -203,6 +203,7 @@ TEST(RankEngineCorruptTest, OtherLanesGoOnWhileOneIsClosed) {
   node[1].Isend(0, 7, "behind it");
   node[2].Isend(0, 7, "sound");
   EXPECT_EQ(node[0].Receive(2, 7, 16).data, "sound");
+  node[0].Progress();
   EXPECT_EQ(node[0].state(from_bad), RequestState::kPosted);
   EXPECT_EQ(daemon.Take().size(), 1U) << "accused once, however often it looks";
   node.MarkDead(0, 1);

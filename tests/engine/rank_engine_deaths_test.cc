@@ -211,6 +211,8 @@ TEST_F(RankEngineDeathsTest, NamesEveryNewTransferEvenWhenManyComeAtOnce) {
   std::vector<uint32_t> receives;
   for (uint32_t i = 0; i < kMessages; ++i) {
     receives.push_back(rank().Irecv(kAlive, 7, 20'000));
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
     node_[kAlive].Isend(0, 7, Pattern(20'000, i));
   }
   node_.MarkDead(0, kDead);

@@ -29,6 +29,12 @@ class RankEngineKillTest : public testing::Test {
   // Makes `prepare`'s node, lets a worker of `rank` progress in a child, kills it and takes over.
   template <typename Prepare, typename Check>
   void KillWorkerOf(uint32_t rank, uint64_t stride, Prepare&& prepare, Check&& check) {
+    const auto progress = [](RankEngine& engine, Effects& effects) { engine.Progress(effects); };
+    KillWorkerOf(rank, stride, prepare, progress, check);
+  }
+  // The same with a worker that does something else.
+  template <typename Prepare, typename Act, typename Check>
+  void KillWorkerOf(uint32_t rank, uint64_t stride, Prepare&& prepare, Act&& act, Check&& check) {
     const uint64_t points = shm::ForEachInstruction(
         std::max<uint64_t>(stride / kRefinement, 1),
         [&] {
@@ -39,7 +45,7 @@ class RankEngineKillTest : public testing::Test {
           shm::Lease lease(&node_->view(rank).layout->lease);
           lease.TryAcquire(shm::kLeaseWorker);
           Effects effects;
-          worker_->engine().Progress(effects);
+          act(worker_->engine(), effects);
           lease.Release(shm::kLeaseWorker);
         },
         [&](shm::SteppedChild& child) {
@@ -105,6 +111,39 @@ TEST_F(RankEngineKillTest, DrainedMessagesArriveOnceInOrder) {
       });
 }
 
+TEST_F(RankEngineKillTest, ArrivedMessagesAreTakenOnceByTheReceiveThatIsStarted) {
+  FERRY_REQUIRE_STEPPING();
+  const std::vector<uint64_t> sizes = {8, 100, 12'000};  // the first one for an earlier receive
+  uint32_t posted = 0;
+  uint32_t started = 0;
+  KillWorkerOf(
+      1, 97,
+      [&] {
+        auto node = std::make_unique<TestNode>(NodeOptions{.request_limit = 32});
+        posted = (*node)[1].Irecv(0, 7, 12'000);
+        for (uint32_t i = 0; i < sizes.size(); ++i) {
+          (*node)[0].Isend(1, 7, Pattern(sizes[i], i));
+        }
+        started = (*node)[1].NewRequest(shm::RequestKind::kReceive, 0, 7, 0, Pattern(12'000, 9));
+        return node;
+      },
+      [&](RankEngine& engine, Effects& effects) { (void)engine.StartReceive(started, effects); },
+      [&] {
+        TestRank& rank = (*node_)[1];
+        if (rank.state(started) == RequestState::kInactive) {  // then nothing was taken for it
+          Effects effects;
+          ASSERT_EQ(rank.engine().StartReceive(started, effects), ErrorCode::kOk);
+        }
+        ASSERT_EQ(rank.Wait(posted).data, Pattern(sizes[0], 0));
+        ASSERT_EQ(rank.Wait(started).data, Pattern(sizes[1], 1));
+        ASSERT_EQ(rank.Receive(0, 7, 12'000).data, Pattern(sizes[2], 2));
+        ProbeResult probe;
+        EXPECT_EQ(rank.engine().Probe({0, shm::kAnySource, shm::kAnyTag}, &probe),
+                  ErrorCode::kWouldBlock)
+            << "a message came twice";
+      });
+}
+
 TEST_F(RankEngineKillTest, PullsAndCreditsGoToTheDaemonOnce) {
   FERRY_REQUIRE_STEPPING();
   std::vector<uint32_t> receives;
@@ -119,6 +158,8 @@ TEST_F(RankEngineKillTest, PullsAndCreditsGoToTheDaemonOnce) {
         receives.clear();
         for (int32_t tag = 0; tag < 3; ++tag) {
           receives.push_back((*node)[0].Irecv(1, tag, 1000));
+        }
+        for (int32_t tag = 0; tag < 3; ++tag) {
           daemon.RemoteRts(1, tag, 1000);
         }
         return node;

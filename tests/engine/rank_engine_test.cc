@@ -185,6 +185,40 @@ TEST(RankEngineTest, DirectReceiveTakesItsTurn) {
   EXPECT_EQ(node[1].state(other), RequestState::kInactive) << "it asked for then only";
 }
 
+TEST(RankEngineTest, ReceiveOfAMessageThatIsThereIsNotPosted) {
+  TestNode node;
+  node[0].Isend(1, 7, "here");
+  node[0].Isend(1, 7, Pattern(20'000, 1));
+  const uint32_t small = node[1].Irecv(0, 7, 16);
+  const uint32_t large = node[1].Irecv(0, 7, 20'000);
+  EXPECT_EQ(node[1].state(small), RequestState::kLanded);
+  EXPECT_EQ(node[1].state(large), RequestState::kTransferring);
+  EXPECT_EQ(node.view(1).match()->fresh, 1U) << "an entry of the table was used";
+  EXPECT_EQ(node[1].Wait(small).data, "here");
+  EXPECT_EQ(node[1].Wait(large).data, Pattern(20'000, 1));
+}
+
+TEST(RankEngineTest, ReceiveOfAMessageThatIsThereTakesItsTurn) {
+  TestNode node;
+  const uint32_t any = node[1].Irecv(shm::kAnySource, shm::kAnyTag, 16);
+  for (const char* message : {"1", "2", "3"}) {
+    node[0].Isend(1, 7, message);
+  }
+  node[0].Isend(1, 8, "4");
+  node[0].Isend(1, 7, "5");
+  const uint32_t exact = node[1].Irecv(0, 7, 16);
+  EXPECT_EQ(node[1].state(any), RequestState::kLanded);
+  EXPECT_EQ(node[1].state(exact), RequestState::kLanded);
+  const uint32_t other = node[1].Irecv(0, 8, 16);
+  EXPECT_EQ(node[1].state(other), RequestState::kPosted) << "\"3\" comes first and is nobody's";
+  EXPECT_EQ(node.view(1).match()->unexpected_count, 0U) << "\"3\" was moved";
+  EXPECT_EQ(node[1].Wait(any).data, "1");
+  EXPECT_EQ(node[1].Wait(exact).data, "2");
+  EXPECT_EQ(node[1].Receive(0, 7, 16).data, "3");
+  EXPECT_EQ(node[1].Wait(other).data, "4");
+  EXPECT_EQ(node[1].Receive(shm::kAnySource, shm::kAnyTag, 16).data, "5");
+}
+
 TEST(RankEngineTest, MatchesWildcards) {
   TestNode node(NodeOptions{.local_ranks = 3});
   node[0].Isend(2, 5, "from 0");

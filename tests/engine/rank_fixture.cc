@@ -150,8 +150,8 @@ uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_by
   Effects effects;
   start_error_ = ErrorCode::kOk;
   EagerMessage message;
-  if (engine_.TryTakeEager(engine_.LaneOf(source), {context, source, tag}, capacity_bytes,
-                           &message)) {
+  if (engine_.TakeTurn() && engine_.TryTakeEager(engine_.LaneOf(source), {context, source, tag},
+                                                 capacity_bytes, &message)) {
     Take(slot(request), message);
   } else if (!engine_.ReceiveNow(request, effects)) {
     start_error_ = engine_.StartReceive(request, effects);
