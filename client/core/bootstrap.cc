@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "client/core/client.h"
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int kReasonTries = 200;
 constexpr useconds_t kReasonPauseUs = 1000;
+// How long a rank that leaves after a death waits for receivers of what lies in its heap.
+constexpr uint64_t kLeavePatienceNs = 10'000'000'000;
 
 Status CheckJob(const config::Options& options) {
   if (options.size == 0 || options.job_id.empty()) {
@@ -54,6 +57,7 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   client->worker_min_bytes_ = options.rendezvous_chunk_bytes;
   client->wait_policy_ = {static_cast<uint32_t>(options.spin_pauses),
                           options.idle_before_sleep_us * 1000};
+  client->control_.LoadAhead();
   FERRY_RETURN_IF_ERROR(client->attach_.Connect(options.run_directory, options.attach_timeout_ms));
   FERRY_RETURN_IF_ERROR(client->Attach(options));
   return client;
@@ -100,7 +104,8 @@ Status Client::MakeSegments(const config::Options& options, const attach::Attach
   StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox->get(), plan.inbox_bytes());
   FERRY_RETURN_IF_ERROR(inbox_map.status());
   // The parts used from the start; lanes, requests and entries take their pages at first use.
-  FERRY_RETURN_IF_ERROR(shm::Prefault(session_map->base(), sizeof(shm::SessionLayout)));
+  FERRY_RETURN_IF_ERROR(
+      shm::Prefault(session_map->base(), offsetof(shm::SessionLayout, to_daemon)));
   FERRY_RETURN_IF_ERROR(shm::Prefault(inbox_map->base(), sizeof(shm::InboxLayout)));
   engine::InitializeSegments(plan, static_cast<uint32_t>(getpid()), session_map->base(),
                              inbox_map->base());
@@ -163,7 +168,11 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   memory_ = std::make_unique<Memory>(options.heap_bytes, backends_.get(), &attach_, &control_);
   peer_memory_ = std::make_unique<PeerMemory>(view_.rank, processes, &memory_->regions(), &attach_);
   requests_ = std::make_unique<RequestPool>(view_, threads_);
-  shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
+  staging_bytes_left_ = std::min(kStagingMaxBytes, options.heap_bytes / kStagingHeapPart);
+  staged_limit_ = view_.request_limit / kStagedRequestPart;
+  if (reply.local_size != view_.job_size) {  // else hardly anything goes that way
+    shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
+  }
   watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_);
   return {};
 }
@@ -193,14 +202,17 @@ Status Client::MapInbox(uint32_t rank) {
 }
 
 Status Client::Leave() {
-  if (requests_->in_use() != 0) {
+  if (const size_t open = requests_->in_use() - staged_.size(); open != 0) {
     return {ErrorCode::kInvalidRequest,
-            std::to_string(requests_->in_use()) +
+            std::to_string(open) +
                 " requests are not complete or not freed; wait for them, "
                 "or free persistent ones with ferry_request_free"};
   }
-  // Nobody may leave while another still counts on him. A rank that died does not keep us.
-  (void)Barrier();
+  // Nobody may leave while another still counts on him. A rank that died does not keep us, but then
+  // the others may have yet to receive what we sent them.
+  if (Barrier() != ErrorCode::kOk) {
+    AwaitStaged(kLeavePatienceNs);
+  }
   if (poison() != ErrorCode::kOk) {
     return Health();
   }

@@ -1,13 +1,14 @@
 // One rank's connection to Ferry: everything behind ferry.h.
 //
 // Parts: how it joins and leaves (bootstrap.cc), how it makes progress and waits (progress.cc), how
-// sends and receives start (point_to_point.cc) and end (completion.cc). There is one Client per
-// process.
+// sends and receives start (point_to_point.cc, staged_send.cc) and end (completion.cc). There is
+// one Client per process.
 //
 // Calling thread: any that the thread level allows. Functions that block say so.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -35,6 +36,13 @@ inline constexpr uint32_t kInternalContext = 1;
 // Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
 // blocks between nodes: they need no other thread, and it is awake anyway.
 inline constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
+
+// Up to this size private memory is sent to a rank of the node by way of a heap block. Of the heap
+// the blocks under way take so much, and so much of it, at most; of the requests, such a part.
+inline constexpr uint64_t kStagedMaxBytes = uint64_t{512} * 1024;
+inline constexpr uint64_t kStagingMaxBytes = uint64_t{4} << 20;
+inline constexpr uint64_t kStagingHeapPart = 4;
+inline constexpr uint32_t kStagedRequestPart = 8;
 
 struct Completion {
   int source = 0;
@@ -143,12 +151,24 @@ class Client {
   // point_to_point.cc
   bool SendLocal(const Message& message);
   bool SendEager(const Message& message);
+  bool TakeEager(const Message& message, bool waits, Completion* completion,
+                 uint64_t* message_bytes);
   bool ReceiveEager(const Message& message, Completion* completion);
+  bool ReceiveAtOnce(uint32_t request, const Message& message);
   bool WantsBounce(const Message& message, shm::RequestKind kind) const;
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
+  void HandOver(const engine::Effects& matched);
   bool TryReceiveNow(uint32_t request);
+  ErrorCode TakeSlot(uint32_t* request);
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
+
+  // staged_send.cc; all but the first two under staging_mutex_
+  bool SendStaged(const Message& message);
+  void AwaitStaged(uint64_t timeout_ns);
+  void* TakeStagingBlock(uint64_t size_bytes);
+  void GiveStagingBlock(void* block, uint64_t size_bytes);
+  bool EndStaged(uint32_t request);
 
   // completion.cc
   bool Advance(uint32_t request);
@@ -188,6 +208,10 @@ class Client {
   std::unique_ptr<RequestPool> requests_;
   std::mutex background_mutex_;
   std::vector<uint32_t> background_;  // receives that became transfers in some other request's call
+  std::mutex staging_mutex_;
+  std::deque<uint32_t> staged_;  // sends whose heap blocks have not arrived; over for their senders
+  uint32_t staged_limit_ = 0;
+  uint64_t staging_bytes_left_ = 0;
   uint32_t barriers_ = 0;
   std::unique_ptr<Watcher> watcher_;
 };

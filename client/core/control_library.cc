@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <future>
 #include <system_error>
 
 #include "common/hex_text.h"
@@ -36,7 +37,7 @@ std::vector<std::string> Candidates() {
 StatusOr<const ferry_control_api*> Load() {
   std::string tried;
   for (const std::string& path : Candidates()) {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);  // most of gRPC is never called
     if (library == nullptr) {
       tried += std::string("\n  ") + dlerror();
       continue;
@@ -70,6 +71,8 @@ class ErrorText {
 
 }  // namespace
 
+void ControlLibrary::LoadAhead() { loading_ = std::async(std::launch::async, Load); }
+
 ControlLibrary::~ControlLibrary() {
   if (control_ != nullptr) {
     api_->close(control_);
@@ -78,7 +81,7 @@ ControlLibrary::~ControlLibrary() {
 
 Status ControlLibrary::Connect(const std::string& run_directory, const uint8_t* token,
                                size_t token_bytes, uint32_t timeout_ms) {
-  StatusOr<const ferry_control_api*> api = Load();
+  StatusOr<const ferry_control_api*> api = loading_.valid() ? loading_.get() : Load();
   FERRY_RETURN_IF_ERROR(api.status());
   api_ = *api;
   timeout_ms_ = timeout_ms;

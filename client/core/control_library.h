@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ class ControlLibrary {
   ControlLibrary(const ControlLibrary&) = delete;
   ControlLibrary& operator=(const ControlLibrary&) = delete;
 
+  // Begins to load the library (gRPC and some sixty libraries that it needs: milliseconds) in a
+  // thread of its own, while the caller does other things. Connect waits for it.
+  void LoadAhead();
   // Loads the library from beside libferry and connects. `token` is AttachReply's.
   Status Connect(const std::string& run_directory, const uint8_t* token, size_t token_bytes,
                  uint32_t timeout_ms);
@@ -34,6 +38,7 @@ class ControlLibrary {
   Status Abort(int exit_code, const char* reason);
 
  private:
+  std::future<StatusOr<const ferry_control_api*>> loading_;
   const ferry_control_api* api_ = nullptr;
   ferry_control* control_ = nullptr;
   uint32_t timeout_ms_ = 0;

@@ -171,10 +171,12 @@ uint64_t Memory::RegistrationSize(const void* pointer) const {
 void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
   std::lock_guard lock(mutex_);
   const uint64_t spare = heap_.valid() ? heap_pieces_.free_bytes() : heap_bytes_;
-  if (!must && size_bytes > kSmallBounceBytes && spare < heap_bytes_ / 2 + size_bytes) {
+  if (!must &&
+      (heap_refused_ || (size_bytes > kSmallBounceBytes && spare < heap_bytes_ / 2 + size_bytes))) {
     return nullptr;
   }
   StatusOr<void*> pointer = AllocateHost(size_bytes);
+  heap_refused_ = !heap_.valid();  // a message should not ask the daemon again
   return pointer.ok() ? *pointer : nullptr;
 }
 

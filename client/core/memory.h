@@ -70,6 +70,7 @@ class Memory {
   mutable std::mutex mutex_;
   uint32_t next_region_ = 1;
   shm::Mapping heap_;
+  bool heap_refused_ = false;  // when Ferry wanted it for itself
   OffsetAllocator heap_pieces_;
   std::map<const void*, uint64_t> pinned_;  // of the heap's pieces, those the backend knows
   std::map<const void*, DeviceAllocation> device_;

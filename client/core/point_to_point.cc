@@ -84,7 +84,7 @@ bool Client::SendEager(const Message& message) {
 }
 
 ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
-  if (SendEager(message)) {
+  if (SendEager(message) || SendStaged(message)) {
     *handle = kCompletedSend;
     return ErrorCode::kOk;
   }
@@ -98,7 +98,7 @@ ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
 }
 
 ErrorCode Client::Send(const Message& message, Completion* completion) {
-  if (SendEager(message)) {
+  if (SendEager(message) || SendStaged(message)) {
     return ErrorCode::kOk;
   }
   uint32_t request = 0;
@@ -121,16 +121,44 @@ ErrorCode Client::Send(const Message& message, Completion* completion) {
 
 ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
   uint32_t request = 0;
-  if (const ErrorCode error = Take(message, RequestKind::kReceive, &request);
-      error != ErrorCode::kOk) {
+  ErrorCode error = TakeSlot(&request);
+  if (error != ErrorCode::kOk) {
     return error;
   }
   *handle = requests_->HandleOf(request);
-  const ErrorCode error = StartSlot(request);
+  if (engine_->HasMessage(engine_->LaneOf(message.peer)) && ReceiveAtOnce(request, message)) {
+    return ErrorCode::kOk;
+  }
+  error = FillSlot(request, message, RequestKind::kReceive);
+  if (error == ErrorCode::kOk) {
+    error = StartSlot(request);
+  }
   if (error != ErrorCode::kOk) {
     requests_->GiveBack(request);
   }
   return error;
+}
+
+// The same for a small message that is there already: the request is complete before it is known.
+bool Client::ReceiveAtOnce(uint32_t request, const Message& message) {
+  Completion found;
+  uint64_t message_bytes = 0;
+  if (!TakeEager(message, false, &found, &message_bytes)) {
+    return false;
+  }
+  RequestLayout& slot = requests_->Slot(request);
+  slot.kind = static_cast<uint32_t>(RequestKind::kReceive);
+  slot.context = message.context;
+  slot.peer = message.peer;
+  slot.tag = message.tag;
+  slot.size_bytes = message.size_bytes;
+  slot.status_source = found.source;
+  slot.status_tag = found.tag;
+  slot.message_bytes = message_bytes;
+  shm::StoreRelaxed(slot.error, static_cast<int32_t>(found.error));
+  // Pairs with Advance.
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
+  return true;
 }
 
 bool Client::TryReceiveNow(uint32_t request) {
@@ -145,24 +173,16 @@ bool Client::TryReceiveNow(uint32_t request) {
   return matched;
 }
 
-// A small message of the node that is there or comes at once, without a request.
-bool Client::ReceiveEager(const Message& message, Completion* completion) {
-  const uint32_t lane = engine_->LaneOf(message.peer);
-  if (lane == shm::DaemonLane(view_.inbox.local_size)) {
-    return false;  // the daemons that it has to pass may need this core
-  }
-  uint32_t looks = 0;
-  while (!engine_->HasMessage(lane)) {
-    if (++looks == kFirstLooks) {
-      return false;
-    }
-    shm::CpuPause();
-  }
-  if (poison() != ErrorCode::kOk || !lease_.TryAcquire(Holder())) {
+// A small message of the node that is there, without a request. `waits`: the caller would wait.
+bool Client::TakeEager(const Message& message, bool waits, Completion* completion,
+                       uint64_t* message_bytes) {
+  if (!lease_.TryAcquire(Holder())) {
     return false;
   }
   engine::EagerMessage found;
-  const bool taken = engine_->TryTakeEager(lane, {message.context, message.peer, message.tag},
+  const bool taken = (!waits || engine_->TakeTurn()) &&
+                     engine_->TryTakeEager(engine_->LaneOf(message.peer),
+                                           {message.context, message.peer, message.tag},
                                            message.size_bytes, &found);
   lease_.Release(Holder());
   if (!taken) {
@@ -178,7 +198,23 @@ bool Client::ReceiveEager(const Message& message, Completion* completion) {
   *completion = {static_cast<int>(found.source), found.tag,
                  found.size_bytes > message.size_bytes ? ErrorCode::kTruncated : ErrorCode::kOk,
                  size_bytes};
+  *message_bytes = found.size_bytes;
   return true;
+}
+
+// The same for one that may come in a moment.
+bool Client::ReceiveEager(const Message& message, Completion* completion) {
+  const uint32_t lane = engine_->LaneOf(message.peer);
+  if (lane == shm::DaemonLane(view_.inbox.local_size)) {
+    return false;  // the daemons that it has to pass may need this core
+  }
+  for (uint32_t looks = 0; !engine_->HasMessage(lane); shm::CpuPause()) {
+    if (++looks == kFirstLooks) {
+      return false;
+    }
+  }
+  uint64_t message_bytes = 0;
+  return poison() == ErrorCode::kOk && TakeEager(message, true, completion, &message_bytes);
 }
 
 // The message is often a moment away: the receive is posted only when it did not come while we
@@ -212,15 +248,20 @@ ErrorCode Client::Receive(const Message& message, Completion* completion) {
 
 // ---- Both -------------------------------------------------------------------------------------
 
-ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* request) {
-  if (poison() != ErrorCode::kOk) {
-    return poison();
+ErrorCode Client::TakeSlot(uint32_t* request) {
+  if (const ErrorCode poisoned = poison(); poisoned != ErrorCode::kOk) {
+    return poisoned;
   }
   *request = requests_->Take();
-  if (*request == 0) {
-    return ErrorCode::kLimitExceeded;
+  return *request == 0 ? ErrorCode::kLimitExceeded : ErrorCode::kOk;
+}
+
+ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* request) {
+  ErrorCode error = TakeSlot(request);
+  if (error != ErrorCode::kOk) {
+    return error;
   }
-  const ErrorCode error = FillSlot(*request, message, kind);
+  error = FillSlot(*request, message, kind);
   if (error != ErrorCode::kOk) {
     requests_->GiveBack(*request);
   }
@@ -283,24 +324,41 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
     std::memcpy(memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address, user,
                 slot.size_bytes);
   }
-  bool hand_over = false;
+  engine::Effects matched;
   const auto start = [&](engine::Effects& effects) {
     if (is_send) {
       engine_->StartSend(request, effects);
       return ErrorCode::kOk;
     }
     const ErrorCode started = engine_->StartReceive(request, effects);
-    hand_over = effects.transfer_count != 0 && slot.size_bytes > worker_min_bytes_;
+    if (effects.transfer_count != 0) [[unlikely]] {
+      matched = effects;
+    }
     return started;
   };
   const ErrorCode error = UnderLease(start, later);
-  if (hand_over) {
-    // The message was waiting: let the worker copy while the rank computes.
+  if (matched.transfer_count != 0) [[unlikely]] {
+    HandOver(matched);
+  }
+  return error;
+}
+
+// Messages were there already, for the receive that was started or for earlier ones. While the rank
+// computes, large ones are copied by their senders, if those wait; else by the worker.
+void Client::HandOver(const engine::Effects& matched) {
+  NoteTransfers(matched);
+  const bool needs_worker = std::any_of(
+      matched.transfers.begin(), matched.transfers.begin() + matched.transfer_count,
+      [this](uint32_t request) {
+        const RequestLayout& slot = requests_->Slot(request);
+        const shm::WakeLayout* sender = peers_.by_rank[slot.transfer_rank].inbox.wake();
+        return slot.size_bytes > worker_min_bytes_ && shm::LoadRelaxed(sender->inside) == 0;
+      });
+  if (needs_worker) {
     engine::LaneSet self;
     self.Add(own_lane_);
     CallWorker(self, false);
   }
-  return error;
 }
 
 // ---- Persistent requests ------------------------------------------------------------------------
@@ -335,7 +393,7 @@ ErrorCode Client::Start(RequestHandle handle) {
   if (is_send) {
     const Message message{reinterpret_cast<void*>(slot.user_address), slot.size_bytes, slot.peer,
                           slot.tag, slot.context};
-    if (SendEager(message)) {
+    if (SendEager(message) || SendStaged(message)) {
       shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
       return ErrorCode::kOk;
     }

@@ -46,16 +46,18 @@ bool Client::PollOnce() {
 // caller that goes on to wait takes the ranks that need the worker into `later`: most come by
 // themselves in a moment.
 void Client::Perform(engine::Effects& effects, engine::LaneSet* later) {
-  effects.lanes.ForEach([this](uint32_t lane) {
-    shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).PublishLane(own_lane_);
-  });
-  effects.wakes.ForEach([this](uint32_t lane) {
-    shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).Publish();
-  });
-  if (later != nullptr) {
-    effects.urgent.ForEach([later](uint32_t lane) { later->Add(lane); });
-  } else {
-    AskToAttend(effects.urgent);
+  if (effects.reaches_peers()) {
+    effects.lanes.ForEach([this](uint32_t lane) {
+      shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).PublishLane(own_lane_);
+    });
+    effects.wakes.ForEach([this](uint32_t lane) {
+      shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).Publish();
+    });
+    if (later != nullptr) {
+      effects.urgent.ForEach([later](uint32_t lane) { later->Add(lane); });
+    } else {
+      AskToAttend(effects.urgent);
+    }
   }
   if (effects.to_daemon) {
     CallWorker({}, true);

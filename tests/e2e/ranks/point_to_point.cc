@@ -235,6 +235,40 @@ void ASelfMessageArrives() {
   }
 }
 
+// To a rank of the node a middle-sized private buffer is sent at once, through a heap block; where
+// all blocks are under way, it waits for its receive. Each round needs all the blocks anew.
+void PrivateBuffersGoThroughHeapBlocks() {
+  if (ferry_node_of(Right()) != ferry_node_of(ferry_rank()) ||
+      ferry_node_of(Left()) != ferry_node_of(ferry_rank())) {
+    return;
+  }
+  constexpr size_t kSize = 64 << 10;
+  constexpr int kAtOnce = 60;  // blocking sends that nobody has a receive for
+  constexpr int kCount = 200;
+  std::vector<uint8_t> sent(kSize);
+  std::vector<uint8_t> later((kCount - kAtOnce) * kSize);
+  std::vector<uint8_t> received(kSize);
+  std::vector<ferry_request> requests(kCount - kAtOnce);
+  for (int round = 0; round < 3; ++round) {
+    const auto name = [round](int i) { return static_cast<uint64_t>(1000 * round + i); };
+    for (int i = 0; i < kAtOnce; ++i) {
+      Fill(sent.data(), kSize, name(i));
+      CHECK_OK(ferry_send(sent.data(), kSize, Right(), 35));
+    }
+    for (int i = kAtOnce; i < kCount; ++i) {
+      uint8_t* const buffer = later.data() + (i - kAtOnce) * kSize;
+      Fill(buffer, kSize, name(i));
+      CHECK_OK(ferry_isend(buffer, kSize, Right(), 35, &requests[i - kAtOnce]));
+    }
+    for (int i = 0; i < kCount; ++i) {
+      CHECK_OK(ferry_recv(received.data(), kSize, Left(), 35, nullptr));
+      CHECK_BYTES(received.data(), kSize, name(i));
+    }
+    CHECK_OK(ferry_waitall(requests.size(), requests.data(), nullptr));
+    CHECK_OK(ferry_barrier());
+  }
+}
+
 // More messages than any lane, cell or credit can hold; the receiver wants the last one first.
 void ManyUnexpectedMessagesDoNotBlock() {
   constexpr int kCount = 5000;
@@ -295,11 +329,18 @@ int main(int argc, char** argv) {
   int provided = -1;
   CHECK_OK(ferry_init(FERRY_THREAD_MULTIPLE, &provided));
   CHECK_EQ(provided, FERRY_THREAD_MULTIPLE);
-  void (*const tests[])() = {
-      EverySizeFromEveryMemory,         OrderIsKeptAcrossPaths,       TagsSelect,
-      TruncatedMessagesSayso,           PersistentRequestsRunAgain,   ProbeSeesWithoutTaking,
-      CancelTakesBackAReceive,          WaitanyAndTestFinishRequests, ASelfMessageArrives,
-      ManyUnexpectedMessagesDoNotBlock, ThreadsTalkAtTheSameTime};
+  void (*const tests[])() = {EverySizeFromEveryMemory,
+                             OrderIsKeptAcrossPaths,
+                             TagsSelect,
+                             TruncatedMessagesSayso,
+                             PersistentRequestsRunAgain,
+                             ProbeSeesWithoutTaking,
+                             CancelTakesBackAReceive,
+                             WaitanyAndTestFinishRequests,
+                             ASelfMessageArrives,
+                             PrivateBuffersGoThroughHeapBlocks,
+                             ManyUnexpectedMessagesDoNotBlock,
+                             ThreadsTalkAtTheSameTime};
   for (auto test : tests) {
     test();
     CHECK_OK(ferry_barrier());

@@ -1,0 +1,116 @@
+// Client: sends of private memory by way of the heap. See client.h.
+//
+// A copy in a heap block stands in for a private buffer of middle size. The send is over as soon as
+// the copy is made, and the receiver copies from memory that it maps: two copies, each on a core of
+// its own, where one that walks the sender's page tables would leave the other core idle.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "client/core/progress.h"
+#include "common/clock.h"
+#include "engine/transfer.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+namespace {
+
+constexpr useconds_t kAwaitPauseUs = 100;
+
+}  // namespace
+
+using shm::RequestKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+// False: it has to go another way.
+bool Client::SendStaged(const Message& message) {
+  if (message.size_bytes > kStagedMaxBytes ||
+      !peers_.by_rank[static_cast<uint32_t>(message.peer)].local ||
+      memory_->regions().Find(message.buffer, message.size_bytes).region != 0) {
+    return false;
+  }
+  void* const block = TakeStagingBlock(message.size_bytes);
+  if (block == nullptr) {
+    return false;
+  }
+  std::memcpy(block, message.buffer, message.size_bytes);
+  Message copy = message;
+  copy.buffer = block;
+  uint32_t request = 0;
+  if (Take(copy, RequestKind::kSend, &request) != ErrorCode::kOk) {
+    std::lock_guard lock(staging_mutex_);
+    GiveStagingBlock(block, message.size_bytes);
+    return false;
+  }
+  engine::LaneSet
+      nobody;  // is called: nobody waits for this send, so the receiver may take its time
+  const ErrorCode started = StartSlot(request, &nobody);
+  std::lock_guard lock(staging_mutex_);
+  staged_.push_back(request);
+  return started == ErrorCode::kOk;
+}
+
+// Until all have arrived, their receivers are dead, or the time is over.
+void Client::AwaitStaged(uint64_t timeout_ns) {
+  const auto all_ended = [this] {
+    std::lock_guard lock(staging_mutex_);
+    std::erase_if(staged_, [this](uint32_t request) { return EndStaged(request); });
+    return staged_.empty();
+  };
+  const uint64_t end_ns = MonotonicNs() + timeout_ns;
+  while (!all_ended() && poison() == ErrorCode::kOk && MonotonicNs() < end_ns) {
+    (void)PollOnce();
+    usleep(kAwaitPauseUs);
+  }
+}
+
+// A block for a copy, or null when those under way hold all there is for this.
+void* Client::TakeStagingBlock(uint64_t size_bytes) {
+  std::lock_guard lock(staging_mutex_);
+  while (!staged_.empty() && EndStaged(staged_.front())) {
+    staged_.pop_front();
+  }
+  const auto has_room = [&] {
+    return staging_bytes_left_ >= size_bytes && staged_.size() < staged_limit_;
+  };
+  if (!has_room()) {  // one receiver that is late must not hold up the others' blocks
+    std::erase_if(staged_, [this](uint32_t request) { return EndStaged(request); });
+  }
+  void* const block = has_room() ? memory_->AllocateBounce(size_bytes, false) : nullptr;
+  if (block != nullptr) {
+    staging_bytes_left_ -= size_bytes;
+  }
+  return block;
+}
+
+void Client::GiveStagingBlock(void* block, uint64_t size_bytes) {
+  memory_->FreeBounce(block);
+  staging_bytes_left_ += size_bytes;
+}
+
+// Ends a staged send that has arrived, or whose receiver is dead. False: it is under way.
+bool Client::EndStaged(uint32_t request) {
+  const RequestLayout& slot = requests_->Slot(request);
+  if (IsTransferring(request)) {
+    const uint32_t generation = shm::LoadAcquire(slot.generation);
+    const engine::TransferProgress progress =
+        engine::Look(requests_->Transfer(request), slot.transfer_generation);
+    if (progress.done) {
+      FinishTransfer(request, generation, progress.error);
+    }
+  }
+  if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kComplete)) {
+    return false;
+  }
+  void* const block = reinterpret_cast<void*>(slot.user_address);
+  const uint64_t size_bytes = slot.size_bytes;
+  Completion ignored;
+  Collect(request, &ignored);
+  GiveStagingBlock(block, size_bytes);
+  return true;
+}
+
+}  // namespace ferry::client
