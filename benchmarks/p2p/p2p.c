@@ -1,24 +1,27 @@
-/* Ping-pong latency and windowed bandwidth between pairs of ranks (0 and 1, 2 and 3, ...), after
- * OSU's osu_latency and osu_bw.
+/* Ping-pong latency and windowed bandwidth, one way and both, between pairs of ranks (0 and 1, 2
+ * and 3, ...), after OSU's osu_latency, osu_bw and osu_bibw.
  *
- *   p2p MEMORY bind|float BATCH_MICROSECONDS BYTES...
+ *   p2p MEMORY bind|float METRICS BATCH_MICROSECONDS BYTES...
  *
- * MEMORY is private, heap or device. "bind" gives each rank a core of its own. The even rank of
- * each pair prints, for each size, "latency BUFFERS BYTES MICROSECONDS" (one way) and "bandwidth
- * BUFFERS BYTES MEGABYTES_PER_SECOND" (10^6), each the median of several batches of about the given
- * length. BUFFERS is "touched" when the sender rewrites every byte before it sends and the receiver
- * looks at every byte, both within the time that is measured, and "untouched" when neither does.
+ * MEMORY is private, heap, device, or staged: device memory that the program itself copies through
+ * pinned host memory. "bind" gives each rank a core of its own. METRICS are some of "latency",
+ * "bandwidth" and "bidirectional", with commas between. The even rank of each pair prints, for each
+ * size, "latency BUFFERS BYTES MICROSECONDS" (one way), "bandwidth BUFFERS BYTES
+ * MEGABYTES_PER_SECOND" (10^6) and "bidirectional ..." (the sum of both ways), each the median of
+ * several batches of about the given length. BUFFERS is "touched" when the sender rewrites every
+ * byte before it sends and the receiver looks at every byte, both within the time that is measured,
+ * and "untouched" when neither does.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "benchmarks/common/shim.h"
+#include "benchmarks/common/timing.h"
 
-enum { kBatches = 7, kMaxWindow = 64, kMinWindow = 8, kWindowBytes = 16 << 20, kPageBytes = 4096 };
-enum { kMaxRounds = 100000, kWarmUpRounds = 100 };
+enum { kMaxWindow = 64, kMinWindow = 8, kWindowBytes = 16 << 20, kPageBytes = 4096 };
+enum { kWarmUpRounds = 100 };
 static const double kWarmUpSeconds = 0.5;
 
 typedef struct {
@@ -27,21 +30,11 @@ typedef struct {
   int touch;
   size_t size;
   int window;
-  char* buffers; /* `window` of them */
+  char* buffers;  /* `window` of them */
+  char* incoming; /* as many, for what comes in while `buffers` go out */
+  char* staging;  /* host memory for all of these, or null */
   char* answer;
 } Pair;
-
-static double Now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int CompareDoubles(const void* a, const void* b) {
-  const double x = *(const double*)a;
-  const double y = *(const double*)b;
-  return (x > y) - (x < y);
-}
 
 static void Write(const Pair* pair, char* buffer, int value) {
   if (pair->touch) {
@@ -58,18 +51,46 @@ static void Read(const Pair* pair, const char* buffer, int value) {
   }
 }
 
+/* Where the message of a buffer travels from or to. */
+static char* HostOf(const Pair* pair, char* buffer) {
+  return pair->staging == NULL ? buffer : pair->staging + (buffer - pair->buffers);
+}
+
+static void Post(const Pair* pair, char* buffer, Request* request) {
+  StartReceive(HostOf(pair, buffer), pair->size, pair->peer, request);
+}
+
+static void Ship(const Pair* pair, char* buffer, int value, Request* request) {
+  char* host = HostOf(pair, buffer);
+  Write(pair, buffer, value);
+  if (host != buffer) {
+    Copy(host, buffer, pair->size);
+  }
+  StartSend(host, pair->size, pair->peer, request);
+}
+
+static void Take(const Pair* pair, char* buffer, int value) {
+  char* host = HostOf(pair, buffer);
+  if (host != buffer) {
+    Copy(buffer, host, pair->size);
+  }
+  Read(pair, buffer, value);
+}
+
 static void PingPong(const Pair* pair, int round) {
   char* buffer = pair->buffers;
-  if (pair->sends_first) {
-    Write(pair, buffer, round);
-    Send(buffer, pair->size, pair->peer);
-    Receive(buffer, pair->size, pair->peer);
-    Read(pair, buffer, round + 1);
-  } else {
-    Receive(buffer, pair->size, pair->peer);
-    Read(pair, buffer, round);
-    Write(pair, buffer, round + 1);
-    Send(buffer, pair->size, pair->peer);
+  char* host = HostOf(pair, buffer);
+  for (int step = 0; step < 2; ++step) {
+    if (pair->sends_first == (step == 0)) {
+      Write(pair, buffer, round + step);
+      if (host != buffer) {
+        Copy(host, buffer, pair->size);
+      }
+      Send(host, pair->size, pair->peer);
+    } else {
+      Receive(host, pair->size, pair->peer);
+      Take(pair, buffer, round + step);
+    }
   }
 }
 
@@ -79,10 +100,9 @@ static void Window(const Pair* pair, int round) {
   for (int i = 0; i < pair->window; ++i) {
     char* buffer = pair->buffers + (size_t)i * pair->size;
     if (pair->sends_first) {
-      Write(pair, buffer, round + i);
-      StartSend(buffer, pair->size, pair->peer, &requests[i]);
+      Ship(pair, buffer, round + i, &requests[i]);
     } else {
-      StartReceive(buffer, pair->size, pair->peer, &requests[i]);
+      Post(pair, buffer, &requests[i]);
     }
   }
   WaitAll(pair->window, requests);
@@ -91,9 +111,24 @@ static void Window(const Pair* pair, int round) {
     return;
   }
   for (int i = 0; i < pair->window; ++i) {
-    Read(pair, pair->buffers + (size_t)i * pair->size, round + i);
+    Take(pair, pair->buffers + (size_t)i * pair->size, round + i);
   }
   Send(pair->answer, 8, pair->peer);
+}
+
+/* Both send a window, and receive one. */
+static void Windows(const Pair* pair, int round) {
+  Request requests[2 * kMaxWindow];
+  for (int i = 0; i < pair->window; ++i) {
+    Post(pair, pair->incoming + (size_t)i * pair->size, &requests[i]);
+  }
+  for (int i = 0; i < pair->window; ++i) {
+    Ship(pair, pair->buffers + (size_t)i * pair->size, round + i, &requests[pair->window + i]);
+  }
+  WaitAll(2 * pair->window, requests);
+  for (int i = 0; i < pair->window; ++i) {
+    Take(pair, pair->incoming + (size_t)i * pair->size, round + i);
+  }
 }
 
 /* The sender's number of rounds, so that both ranks of a pair do the same. */
@@ -130,8 +165,7 @@ static double Measure(const Pair* pair, void (*round)(const Pair*, int), double 
   for (int batch = 0; batch < kBatches; ++batch) {
     batches[batch] = Repeat(pair, round, rounds);
   }
-  qsort(batches, kBatches, sizeof(batches[0]), CompareDoubles);
-  return batches[kBatches / 2];
+  return Median(batches, kBatches);
 }
 
 /* Where processes outnumber cores, it takes the kernel some time to find a good place for each. */
@@ -143,18 +177,27 @@ static void WarmUp(Pair* pair) {
   }
 }
 
-static void MeasureSize(Pair* pair, double batch_s) {
-  const char* names[] = {"untouched", "touched"};
+static void MeasureSize(Pair* pair, const char* metrics, double batch_s) {
+  static const struct {
+    const char* name;
+    void (*round)(const Pair*, int);
+    int ways;
+  } kMetrics[] = {
+      {"latency", PingPong, 0}, {"bandwidth", Window, 1}, {"bidirectional", Windows, 2}};
+  const char* buffers[] = {"untouched", "touched"};
   for (pair->touch = 1; pair->touch >= 0; --pair->touch) {
-    Barrier();
-    const double latency_s = Measure(pair, PingPong, batch_s) / 2;
-    Barrier();
-    const double window_s = Measure(pair, Window, batch_s);
-    if (pair->sends_first) {
-      printf("latency %s %zu %.4f\nbandwidth %s %zu %.2f\n", names[pair->touch], pair->size,
-             latency_s * 1e6, names[pair->touch], pair->size,
-             pair->window * (double)pair->size / window_s / 1e6);
-      fflush(stdout);
+    for (size_t i = 0; i < sizeof(kMetrics) / sizeof(kMetrics[0]); ++i) {
+      if (strstr(metrics, kMetrics[i].name) == NULL) {
+        continue;
+      }
+      Barrier();
+      const double round_s = Measure(pair, kMetrics[i].round, batch_s);
+      const double moved = (double)kMetrics[i].ways * pair->window * (double)pair->size;
+      if (pair->sends_first) {
+        printf("%s %s %zu %.4f\n", kMetrics[i].name, buffers[pair->touch], pair->size,
+               moved == 0 ? round_s / 2 * 1e6 : moved / round_s / 1e6);
+        fflush(stdout);
+      }
     }
   }
 }
@@ -164,45 +207,57 @@ static int WindowFor(size_t size) {
   return fitting > kMaxWindow ? kMaxWindow : fitting < kMinWindow ? kMinWindow : (int)fitting;
 }
 
+/* Whole pages of memory whose every byte was written. */
+static char* Filled(const char* memory, size_t size) {
+  char* buffer = Allocate(memory, (size + kPageBytes - 1) / kPageBytes * kPageBytes);
+  if (buffer == NULL) {
+    fprintf(stderr, "p2p: no memory\n");
+    exit(1);
+  }
+  memset(buffer, 1, size);
+  return buffer;
+}
+
+static void AllocateAll(Pair* pair, const char* memory, size_t window_bytes) {
+  const int staged = strcmp(memory, "staged") == 0;
+  pair->buffers = Filled(staged ? "device" : memory, 2 * window_bytes);
+  pair->incoming = pair->buffers + window_bytes;
+  pair->staging = staged ? Filled("pinned", 2 * window_bytes) : NULL;
+  pair->answer = Filled(staged ? "pinned" : memory, kPageBytes);
+}
+
 int main(int argc, char** argv) {
   int rank = 0;
   int ranks = 0;
   Start(&rank, &ranks);
-  if (argc < 5 || ranks % 2 != 0) {
+  if (argc < 6 || ranks % 2 != 0) {
     fprintf(
         stderr,
-        "usage: p2p MEMORY bind|float BATCH_MICROSECONDS BYTES..., on an even number of ranks\n");
+        "usage: p2p MEMORY bind|float METRICS BATCH_MICROSECONDS BYTES..., on an even number of "
+        "ranks\n");
     return 2;
   }
   if (strcmp(argv[2], "bind") == 0) {
     Bind(rank, ranks);
   }
-  size_t all_bytes = 0;
-  for (int i = 4; i < argc; ++i) {
+  size_t window_bytes = 8;
+  for (int i = 5; i < argc; ++i) {
     const size_t size = strtoull(argv[i], NULL, 10);
     if (size == 0) {
       fprintf(stderr, "p2p: \"%s\" is no size\n", argv[i]);
       return 2;
     }
     const size_t bytes = size * (size_t)WindowFor(size);
-    all_bytes = bytes > all_bytes ? bytes : all_bytes;
+    window_bytes = bytes > window_bytes ? bytes : window_bytes;
   }
-  Pair pair = {.sends_first = rank % 2 == 0, .peer = rank ^ 1};
-  pair.buffers = Allocate(argv[1], (all_bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
-  pair.answer = Allocate(argv[1], kPageBytes);
-  if (pair.buffers == NULL || pair.answer == NULL) {
-    fprintf(stderr, "p2p: no memory\n");
-    return 1;
-  }
-  memset(pair.buffers, 1, all_bytes);
-  memset(pair.answer, 1, kPageBytes);
-  pair.size = 8;
+  Pair pair = {.sends_first = rank % 2 == 0, .peer = rank ^ 1, .size = 8};
+  AllocateAll(&pair, argv[1], window_bytes);
   Barrier();
   WarmUp(&pair);
-  for (int i = 4; i < argc; ++i) {
+  for (int i = 5; i < argc; ++i) {
     pair.size = strtoull(argv[i], NULL, 10);
     pair.window = WindowFor(pair.size);
-    MeasureSize(&pair, strtod(argv[3], NULL) * 1e-6);
+    MeasureSize(&pair, argv[3], strtod(argv[4], NULL) * 1e-6);
   }
   Barrier();
   Finish();
