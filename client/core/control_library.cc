@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
+#include <climits>
 #include <filesystem>
 #include <future>
 #include <system_error>
@@ -15,6 +17,8 @@ namespace {
 constexpr char kFileName[] = "libferry_control.so";
 // A join that takes too long is for the daemon to end: only it knows who is missing, and why.
 constexpr uint32_t kJoinMarginMs = 3000;
+// A NIC pins some 10 GB/s; slower by far is broken.
+constexpr uint64_t kPinnedBytesPerMs = 128 << 10;
 
 // One folder below this library, when installed and in a build tree (which reaches the library
 // through a link); beside it where both were copied; else by the loader's path.
@@ -101,14 +105,22 @@ StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size) {
   return membership;
 }
 
-Status ControlLibrary::RegisterRegion(const ferry_control_region& region) {
-  ErrorText error;
-  return error.status(api_->register_region(control_, timeout_ms_, &region, error.text()));
+// For pinning or unpinning so much memory; other ranks' may come first.
+uint32_t ControlLibrary::PinningMs(uint64_t size_bytes) const {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(timeout_ms_ + size_bytes / kPinnedBytesPerMs, INT_MAX));
 }
 
-Status ControlLibrary::DeregisterRegion(uint32_t region) {
+Status ControlLibrary::RegisterRegion(const ferry_control_region& region) {
   ErrorText error;
-  return error.status(api_->deregister_region(control_, timeout_ms_, region, error.text()));
+  return error.status(
+      api_->register_region(control_, PinningMs(region.size_bytes), &region, error.text()));
+}
+
+Status ControlLibrary::DeregisterRegion(uint32_t region, uint64_t size_bytes) {
+  ErrorText error;
+  return error.status(
+      api_->deregister_region(control_, PinningMs(size_bytes), region, error.text()));
 }
 
 Status ControlLibrary::Detach() {

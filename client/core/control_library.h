@@ -33,12 +33,14 @@ class ControlLibrary {
   // Waits until every rank has joined.
   StatusOr<Membership> Join(uint32_t size);
   Status RegisterRegion(const ferry_control_region& region);
-  Status DeregisterRegion(uint32_t region);
+  Status DeregisterRegion(uint32_t region, uint64_t size_bytes);
   Status Detach();
   Status Abort(int exit_code, const char* reason);
 
  private:
   std::future<StatusOr<const ferry_control_api*>> loading_;
+  uint32_t PinningMs(uint64_t size_bytes) const;
+
   const ferry_control_api* api_ = nullptr;
   ferry_control* control_ = nullptr;
   uint32_t timeout_ms_ = 0;

@@ -124,7 +124,7 @@ Status Memory::Free(void* pointer) {
   if (const auto found = device_.find(pointer); found != device_.end()) {
     const uint32_t region = found->second.region;
     // The daemon lets go of the memory before it is freed; if it is dead, it has.
-    if (Status status = control_->DeregisterRegion(region);
+    if (Status status = control_->DeregisterRegion(region, found->second.size_bytes);
         !status.ok() && status.code() != ErrorCode::kDaemonDied) {
       return status;
     }

@@ -67,20 +67,23 @@ std::string FaultyTransport::LastError() const {
 // ---- Memory
 // --------------------------------------------------------------------------------------
 
-StatusOr<transport::MemoryRegion> FaultyTransport::RegisterMemory(void* base, uint64_t bytes,
-                                                                  transport::Access access) {
+StatusOr<transport::MemoryRegion> FaultyTransport::AdoptMemory(
+    std::unique_ptr<transport::Registration> registration) {
   if (const ErrorCode code = faults_.Pass(FaultPoint::kMemoryRegister); code != ErrorCode::kOk) {
     return Status(code, "memory is refused on purpose (option faults)");
   }
-  return real_->RegisterMemory(base, bytes, access);
+  return real_->AdoptMemory(std::move(registration));
 }
 
-Status FaultyTransport::DeregisterMemory(transport::RegionHandle region) {
+StatusOr<std::unique_ptr<transport::Registration>> FaultyTransport::ReleaseMemory(
+    transport::RegionHandle region) {
   const bool used = std::any_of(held_.begin(), held_.end(), [region](const HeldRead& held) {
     return held.request.region == region;
   });
-  return used ? Status(ErrorCode::kWouldBlock, "a read is held back (option faults)")
-              : real_->DeregisterMemory(region);
+  if (used) {
+    return Status(ErrorCode::kWouldBlock, "a read is held back (option faults)");
+  }
+  return real_->ReleaseMemory(region);
 }
 
 // ---- Messages

@@ -37,9 +37,14 @@ class FaultyTransport final : public transport::Transport {
   }
   Status RemovePeer(transport::PeerId peer) override;
   void FailPeer(transport::PeerId peer, ErrorCode code) override;
-  StatusOr<transport::MemoryRegion> RegisterMemory(void* base, uint64_t bytes,
-                                                   transport::Access access) override;
-  Status DeregisterMemory(transport::RegionHandle region) override;
+  StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(
+      void* base, uint64_t bytes, transport::Access access) override {
+    return real_->PrepareMemory(base, bytes, access);
+  }
+  StatusOr<transport::MemoryRegion> AdoptMemory(
+      std::unique_ptr<transport::Registration> registration) override;
+  StatusOr<std::unique_ptr<transport::Registration>> ReleaseMemory(
+      transport::RegionHandle region) override;
   ErrorCode SendMessage(transport::PeerId peer, std::span<const std::byte> header,
                         std::span<const std::byte> payload, uint64_t context,
                         uint64_t now_ns) override;

@@ -2,8 +2,9 @@
 // daemon/progress/progress_plane.h; tests of the control plane use a fake.
 //
 // Calling thread: any control thread. Calls reach the progress thread through its mailbox and
-// return when it has carried them out (microseconds to milliseconds), so a caller may free what it
-// took back.
+// return when it has carried them out (microseconds to milliseconds, RemoveSession up to a second),
+// so a caller may free what it took back. Only AddRegion and RemoveRegion, which pin and unpin
+// memory, may take longer: they are not for the control thread.
 #pragma once
 
 #include <cstddef>
@@ -102,10 +103,13 @@ class DataPlane {
   // Starts serving a rank.
   virtual Status AddSession(std::shared_ptr<Session> session) = 0;
   // Stops serving it: on return no thread of the data plane touches its segments, its regions or
-  // its process any more, and its pending operations are gone.
+  // its process any more, and its pending operations are gone. Its regions stay mapped, and count
+  // against its user's quota, until the NIC has let go of them; an AddRegion under way ends with
+  // kCancelled.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
 
-  // Makes an added region known to the NIC / ends that: on return nothing uses it.
+  // Makes an added region known to the NIC / ends that: on return nothing uses it. The caller waits
+  // for the pinning and unpinning, nobody else.
   virtual Status AddRegion(const std::string& job_id, uint32_t rank,
                            std::shared_ptr<const Region> region) = 0;
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;

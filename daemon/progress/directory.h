@@ -53,6 +53,8 @@ struct Route {
   bool was_cut = false;
 };
 
+struct Pinning;  // registrar.h
+
 // A region that the NIC knows.
 struct ServedRegion {
   std::shared_ptr<const Region> region;
@@ -98,6 +100,7 @@ struct ServedRank {
   shm::Wake daemon_wake;
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
+  std::map<uint32_t, std::shared_ptr<Pinning>> pinnings;  // regions that the NIC will know
   std::vector<Offer> offers;
   uint64_t carried_bytes = 0;  // with offers that have no answer yet
   AttentionPtr attention;

@@ -45,6 +45,7 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       depot_(*transport, options.staging_block_bytes, options.staging_blocks,
              options.settle_staging, options.faults),
       transport_(std::move(transport)),
+      registrar_(*transport_, ring),
       copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
       outbound_(*transport_, directory_),
       pulls_(*transport_, outbound_, depot_, options.operation_timeout_ns),
@@ -70,6 +71,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   }
   outbound_.Flush(now_ns);
   done += PollTransport();
+  done += registrar_.Collect([this](Pinning& pinning) { OnPinned(pinning); });
   done += copies_->Collect(*this);
   for (const auto& [id, job] : directory_.jobs()) {
     if (job->copier != copies_) {
@@ -269,9 +271,7 @@ void ProgressCore::CheckDeadlines() {
   feeds_.CheckDeadlines(now_ns_);
   depot_.Recycle(now_ns_);
   std::erase_if(abandoned_, [this](const Abandoned& entry) {
-    return now_ns_ >= entry.not_before_ns &&
-           transport_->DeregisterMemory(entry.region.registration.handle).code() !=
-               ErrorCode::kWouldBlock;
+    return now_ns_ >= entry.not_before_ns && Release(entry.region, nullptr);
   });
   for (const auto& rank : directory_.served()) {
     if (rank->held && !rank->ended &&

@@ -2,11 +2,12 @@
 //
 // Owns the transport, the staging memory, the copy workers, and what is known of jobs, ranks and
 // nodes. Single-threaded: the progress thread makes every call (other threads go through its
-// mailbox). Time is passed in. Nothing blocks but registrations.
+// mailbox). Time is passed in. Nothing blocks but the registration of a job's staging memory.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/rank_commands.h"
+#include "daemon/progress/registrar.h"
 #include "daemon/staging/copy_pool.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/trace/tracer.h"
@@ -68,7 +70,9 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Status CheckSession(const Session& session) { return directory_.CheckSession(session); }
   // After CheckSession.
   void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat);
-  Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
+  // Ready once the NIC knows the region, or will not.
+  std::future<Status> AddRegion(const std::string& job_id, uint32_t rank,
+                                std::shared_ptr<const Region> region);
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
@@ -84,13 +88,14 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
 
   // -1 when there is none.
   int DoorbellOf(const std::string& job_id, uint32_t rank);
-  // Removals take several turns: true once it is done (or there is nothing of that name). Until
-  // `last_ns` a session's last commands are sent; from `deadline_ns` on, memory that the NIC does
-  // not let go of is kept for it.
-  bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t last_ns,
-                        uint64_t deadline_ns);
+  // Removals take several turns: true once it is done (or there is nothing of that name). Until the
+  // deadline a session's last commands are sent; afterwards memory that the NIC does not let go of
+  // is kept for it.
+  bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t deadline_ns);
+  // `unpinned` becomes ready, soon after that, when the memory may be used for something else.
+  using Unpinned = std::shared_ptr<std::promise<void>>;
   bool TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
-                       uint64_t deadline_ns);
+                       uint64_t deadline_ns, const Unpinned& unpinned);
 
  private:
   ProgressCore(const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
@@ -119,7 +124,11 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void AnnounceDeath(ServedRank& rank);
   void CheckDeadlines();
   TraceCounters Counters() const;
-  bool Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns);
+  void OnPinned(Pinning& pinning);
+  void CancelPinnings(ServedRank& rank);
+  bool Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+                  const Unpinned& unpinned);
+  bool Release(const ServedRegion& region, const Unpinned& unpinned);
 
   const CoreOptions options_;
   const PlaneHooks hooks_;
@@ -139,6 +148,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   };
   std::vector<Abandoned> abandoned_;
   std::unique_ptr<transport::Transport> transport_;
+  Registrar registrar_;
   const std::shared_ptr<CopyPool> copies_;  // for the jobs of our own user
   Outbound outbound_;
   Pulls pulls_;

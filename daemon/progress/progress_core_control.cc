@@ -54,19 +54,20 @@ int ProgressCore::DoorbellOf(const std::string& job_id, uint32_t rank) {
   return served == nullptr ? -1 : served->session->doorbell.get();
 }
 
-bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t last_ns,
+bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
                                     uint64_t deadline_ns) {
   ServedRank* served = directory_.FindServed(job_id, rank);
   if (served == nullptr) {
     return true;
   }
   // What it said last still goes out: a send is over for the rank once it lies in the lane.
-  if (!served->ended && served->commands.Peek() != nullptr && now_ns_ < last_ns) {
+  if (!served->ended && served->commands.Peek() != nullptr && now_ns_ < deadline_ns) {
     return false;
   }
   Job* job = served->job;
   ReportLanded(*served);
   served->ended = true;
+  CancelPinnings(*served);
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
   for (auto& [id, region] : served->regions) {
@@ -78,8 +79,8 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
     return false;
   }
   for (auto next = served->regions.begin(); next != served->regions.end();) {
-    next = Deregister(*served, next->second, deadline_ns) ? served->regions.erase(next)
-                                                          : std::next(next);
+    next = Deregister(*served, next->second, deadline_ns, nullptr) ? served->regions.erase(next)
+                                                                   : std::next(next);
   }
   if (!served->regions.empty()) {
     return false;
@@ -89,42 +90,81 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   return true;
 }
 
-Status ProgressCore::AddRegion(const std::string& job_id, uint32_t rank,
-                               std::shared_ptr<const Region> region) {
+std::future<Status> ProgressCore::AddRegion(const std::string& job_id, uint32_t rank,
+                                            std::shared_ptr<const Region> region) {
   ServedRank* served = directory_.FindServed(job_id, rank);
-  const std::string what = "region " + std::to_string(region->id) + " of rank " +
-                           std::to_string(rank) + " of job " + job_id;
-  if (served == nullptr) {
-    return {ErrorCode::kNotFound, what + ": the rank is not served here"};
+  const uint32_t id = region->id;
+  const std::string what =
+      "region " + std::to_string(id) + " of rank " + std::to_string(rank) + " of job " + job_id;
+  Status refusal;
+  if (served == nullptr || served->ended) {
+    refusal = {ErrorCode::kNotFound, what + ": the rank is not served here"};
+  } else if (id == 0 || !region->mapping.valid()) {
+    refusal = {ErrorCode::kInvalidArgument, what + ": needs a number other than 0, and a mapping"};
+  } else if (served->regions.contains(id) || served->pinnings.contains(id)) {
+    refusal = {ErrorCode::kAlreadyExists, what + " is known already"};
   }
-  if (region->id == 0 || !region->mapping.valid()) {
-    return {ErrorCode::kInvalidArgument, what + ": needs a number other than 0, and a mapping"};
+  auto pinning = std::make_shared<Pinning>(served, std::move(region));
+  std::future<Status> outcome = pinning->outcome.get_future();
+  if (!refusal.ok()) {
+    pinning->outcome.set_value(refusal);
+    return outcome;
   }
-  if (served->regions.contains(region->id)) {
-    return {ErrorCode::kAlreadyExists, what + " is known already"};
+  served->pinnings[id] = pinning;
+  registrar_.Pin(std::move(pinning));
+  return outcome;
+}
+
+void ProgressCore::OnPinned(Pinning& pinning) {
+  if (pinning.rank == nullptr) {
+    if (pinning.registration != nullptr) {
+      registrar_.Unpin(std::move(pinning.registration), std::move(pinning.region), nullptr);
+    }
+    return;
   }
-  StatusOr<transport::MemoryRegion> registration = transport_->RegisterMemory(
-      region->mapping.base(), region->mapping.size_bytes(), transport::Access::kRemoteRead);
-  FERRY_RETURN_IF_ERROR(registration.status());
-  ServedRegion& added = served->regions[region->id];
-  added.region = std::move(region);
-  added.registration = *registration;
-  return {};
+  const uint32_t id = pinning.region->id;
+  Status status = pinning.status;
+  if (status.ok()) {
+    StatusOr<transport::MemoryRegion> adopted =
+        transport_->AdoptMemory(std::move(pinning.registration));
+    status = adopted.status();
+    if (adopted.ok()) {
+      ServedRegion& added = pinning.rank->regions[id];
+      added.region = std::move(pinning.region);
+      added.registration = *adopted;
+    }
+  }
+  pinning.rank->pinnings.erase(id);
+  pinning.outcome.set_value(status);
+}
+
+void ProgressCore::CancelPinnings(ServedRank& rank) {
+  for (const auto& [id, pinning] : rank.pinnings) {
+    pinning->rank = nullptr;
+    pinning->unwanted = true;
+    pinning->outcome.set_value(
+        {ErrorCode::kCancelled, "rank " + std::to_string(rank.rank()) + " of job " +
+                                    rank.session->job_id + " ended while its region " +
+                                    std::to_string(id) + " was being registered"});
+  }
+  rank.pinnings.clear();
 }
 
 bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
-                                   uint64_t deadline_ns) {
+                                   uint64_t deadline_ns, const Unpinned& unpinned) {
   ServedRank* served = directory_.FindServed(job_id, rank);
-  if (served == nullptr) {
+  if (served != nullptr && served->pinnings.contains(region)) {
+    return false;
+  }
+  const bool known = served != nullptr && served->regions.contains(region);
+  if (!known) {
+    unpinned->set_value();
     return true;
   }
   const auto found = served->regions.find(region);
-  if (found == served->regions.end()) {
-    return true;
-  }
   found->second.closing = true;
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  if (found->second.users != 0 || !Deregister(*served, found->second, deadline_ns)) {
+  if (found->second.users != 0 || !Deregister(*served, found->second, deadline_ns, unpinned)) {
     return false;
   }
   served->regions.erase(found);
@@ -134,19 +174,30 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
 // True once nothing here uses it. A peer that was offered a part may begin to read it until it
 // hears of the end, and a key that it does not find would cost it the connection: then the memory
 // is kept for a while. So it is, from the deadline on, for a NIC that does not let go.
-bool ProgressCore::Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns) {
-  if (region.offered != 0) {
+bool ProgressCore::Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+                              const Unpinned& unpinned) {
+  const bool offered = region.offered != 0;
+  if (offered) {
     feeds_.ForgetRegion(rank, &region);
-    abandoned_.push_back({region, now_ns_ + options_.operation_timeout_ns});
+  } else if (Release(region, unpinned)) {
     return true;
-  }
-  if (transport_->DeregisterMemory(region.registration.handle).code() != ErrorCode::kWouldBlock) {
-    return true;
-  }
-  if (now_ns_ < deadline_ns) {
+  } else if (now_ns_ < deadline_ns) {
     return false;
   }
-  abandoned_.push_back({region, 0});
+  abandoned_.push_back({region, offered ? now_ns_ + options_.operation_timeout_ns : 0});
+  if (unpinned != nullptr) {
+    unpinned->set_value();
+  }
+  return true;
+}
+
+// False: the NIC uses it.
+bool ProgressCore::Release(const ServedRegion& region, const Unpinned& unpinned) {
+  auto released = transport_->ReleaseMemory(region.registration.handle);
+  if (released.status().code() == ErrorCode::kWouldBlock) {
+    return false;
+  }
+  registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, region.region, unpinned);
   return true;
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kNsPerUs = 1'000;
-// How long a leaving rank's last messages may take to be accepted by the network.
+// How long a leaving rank's last messages may take to be accepted by the network, and the network
+// to let go of its memory (otherwise it is kept): the control thread waits for it.
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
 
 CoreOptions CoreOptionsOf(const config::Options& options,
@@ -76,6 +77,7 @@ ProgressPlane::ProgressPlane(const config::Options& options,
       trace_events_(options.trace_events),
       placement_(std::move(placement)),
       faults_(std::move(faults)),
+      farewell_(kFarewellNs),
       mailbox_(std::move(mailbox)),
       worker_(std::move(worker)),
       core_(std::move(core)),
@@ -178,19 +180,19 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
 }
 
 void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
-  const uint64_t last_ns = MonotonicNs() + kFarewellNs;
-  const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
+  const uint64_t deadline_ns = farewell_.DeadlineNs(MonotonicNs());
   int doorbell = -1;
   thread_->Call([&] { doorbell = core_->DoorbellOf(job_id, rank); });
   thread_->Unwatch(doorbell);
-  thread_->Until([&] { return core_->TryRemoveSession(job_id, rank, last_ns, deadline_ns); });
+  thread_->Until([&] { return core_->TryRemoveSession(job_id, rank, deadline_ns); });
   worker_->RemoveSession(job_id, rank);
 }
 
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
                                 std::shared_ptr<const Region> region) {
-  Status status;
-  thread_->Call([&] { status = core_->AddRegion(job_id, rank, region); });
+  std::future<Status> outcome;
+  thread_->Call([&] { outcome = core_->AddRegion(job_id, rank, region); });
+  Status status = outcome.get();
   if (status.ok()) {
     worker_->AddRegion(job_id, rank, std::move(region));
   }
@@ -200,7 +202,10 @@ Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
 void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
   worker_->RemoveRegion(job_id, rank, region);
   const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
-  thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns); });
+  const auto unpinned = std::make_shared<std::promise<void>>();
+  thread_->Until(
+      [&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, unpinned); });
+  unpinned->get_future().wait();
 }
 
 Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {

@@ -15,6 +15,7 @@
 #include "config/options.h"
 #include "daemon/placement/placement.h"
 #include "daemon/progress/data_plane.h"
+#include "daemon/progress/farewell.h"
 #include "daemon/progress/hooks.h"
 #include "daemon/progress/mailbox.h"
 #include "daemon/progress/progress_core.h"
@@ -63,6 +64,7 @@ class ProgressPlane final : public DataPlane {
   const uint64_t operation_timeout_ns_;
   const uint64_t trace_events_;
   const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
+  Farewell farewell_;
   // The thread stops first, then the core goes, which uses the others.
   const std::unique_ptr<daemon::Faults> faults_;  // null without
   const std::unique_ptr<Mailbox> mailbox_;

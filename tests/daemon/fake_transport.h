@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,22 +20,31 @@ class FakeTransport final : public transport::Transport {
   void RefuseMemory() { refuse_ = true; }
   transport::Access AccessOf(transport::RegionHandle region) const { return regions_.at(region); }
 
-  StatusOr<transport::MemoryRegion> RegisterMemory(void* /*base*/, uint64_t /*bytes*/,
-                                                   transport::Access access) override {
+  StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(
+      void* /*base*/, uint64_t /*bytes*/, transport::Access access) override {
     if (refuse_) {
       return Status(ErrorCode::kLimitExceeded, "no more registrations");
     }
+    return std::unique_ptr<transport::Registration>(std::make_unique<Prepared>(access));
+  }
+  StatusOr<transport::MemoryRegion> AdoptMemory(
+      std::unique_ptr<transport::Registration> registration) override {
     transport::MemoryRegion region;
     region.handle = transport::RegionHandle{++next_};
     region.key = 1000 + next_;
-    regions_[region.handle] = access;
+    regions_[region.handle] = static_cast<const Prepared&>(*registration).access;
     return region;
   }
-  Status DeregisterMemory(transport::RegionHandle region) override {
+  StatusOr<std::unique_ptr<transport::Registration>> ReleaseMemory(
+      transport::RegionHandle region) override {
     if (held_ == region) {
-      return {ErrorCode::kWouldBlock, "held"};
+      return Status(ErrorCode::kWouldBlock, "held");
     }
-    return regions_.erase(region) == 1 ? Status() : Status(ErrorCode::kNotFound, "no such region");
+    const auto found = regions_.extract(region);
+    if (found.empty()) {
+      return Status(ErrorCode::kNotFound, "no such region");
+    }
+    return std::unique_ptr<transport::Registration>(std::make_unique<Prepared>(found.mapped()));
   }
 
   const transport::Capabilities& capabilities() const override { return capabilities_; }
@@ -65,6 +75,11 @@ class FakeTransport final : public transport::Transport {
   uint64_t NextPollNs(uint64_t) const override { return UINT64_MAX; }
 
  private:
+  struct Prepared final : transport::Registration {
+    explicit Prepared(transport::Access its_access) : access(its_access) {}
+    const transport::Access access;
+  };
+
   transport::Capabilities capabilities_;
   transport::Description description_;
   transport::Statistics statistics_;

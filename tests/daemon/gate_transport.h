@@ -1,4 +1,4 @@
-// A transport whose reads the test can hold back, as a slow NIC would.
+// A transport whose reads and registrations the test can hold back, as a slow NIC would.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,23 @@ namespace ferry::daemon {
 struct Gate {
   std::atomic<bool> closed{false};
   std::atomic<uint32_t> held{0};  // reads that were accepted and wait
+
+  // The same for pinning and unpinning: both wait until the test lets them go.
+  std::atomic<bool> pins_slowly{false};
+  std::atomic<uint32_t> pinning{0};    // that wait
+  std::atomic<uint32_t> unpinning{0};  // that wait
+  std::atomic<uint32_t> pinned{0};     // registrations there are
+  std::atomic<uint32_t> begun{0};      // pinnings, ever
+  void WaitToPin(std::atomic<uint32_t>& count) {
+    count.fetch_add(1);
+    count.notify_all();
+    pins_slowly.wait(true);
+    count.fetch_sub(1);
+  }
+  void PinAtOnce() {
+    pins_slowly.store(false);
+    pins_slowly.notify_all();
+  }
 };
 
 class GateTransport final : public transport::Transport {
@@ -45,16 +62,32 @@ class GateTransport final : public transport::Transport {
     }
     real_->FailPeer(peer, code);
   }
-  StatusOr<transport::MemoryRegion> RegisterMemory(void* base, uint64_t bytes,
-                                                   transport::Access access) override {
-    return real_->RegisterMemory(base, bytes, access);
+  StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(
+      void* base, uint64_t bytes, transport::Access access) override {
+    gate_->begun.fetch_add(1);
+    gate_->WaitToPin(gate_->pinning);
+    auto real = real_->PrepareMemory(base, bytes, access);
+    FERRY_RETURN_IF_ERROR(real.status());
+    gate_->pinned.fetch_add(1);
+    return std::unique_ptr<transport::Registration>(
+        std::make_unique<Pinned>(gate_, std::move(*real)));
   }
-  Status DeregisterMemory(transport::RegionHandle region) override {
+  StatusOr<transport::MemoryRegion> AdoptMemory(
+      std::unique_ptr<transport::Registration> registration) override {
+    return real_->AdoptMemory(std::move(static_cast<Pinned&>(*registration).real));
+  }
+  StatusOr<std::unique_ptr<transport::Registration>> ReleaseMemory(
+      transport::RegionHandle region) override {
     const bool used = std::any_of(held_.begin(), held_.end(), [region](const Held& held) {
       return held.request.region == region;
     });
-    return used ? Status(ErrorCode::kWouldBlock, "held by the gate")
-                : real_->DeregisterMemory(region);
+    if (used) {
+      return Status(ErrorCode::kWouldBlock, "held by the gate");
+    }
+    auto real = real_->ReleaseMemory(region);
+    FERRY_RETURN_IF_ERROR(real.status());
+    return std::unique_ptr<transport::Registration>(
+        std::make_unique<Pinned>(gate_, std::move(*real)));
   }
   ErrorCode SendMessage(transport::PeerId peer, std::span<const std::byte> header,
                         std::span<const std::byte> payload, uint64_t context,
@@ -110,6 +143,20 @@ class GateTransport final : public transport::Transport {
   }
 
  private:
+  // Once adopted, a husk.
+  struct Pinned final : transport::Registration {
+    Pinned(std::shared_ptr<Gate> its_gate, std::unique_ptr<transport::Registration> its_real)
+        : gate(std::move(its_gate)), real(std::move(its_real)) {}
+    ~Pinned() override {
+      if (real != nullptr) {
+        gate->WaitToPin(gate->unpinning);
+        gate->pinned.fetch_sub(1);
+      }
+    }
+    const std::shared_ptr<Gate> gate;
+    std::unique_ptr<transport::Registration> real;
+  };
+
   struct Held {
     transport::RmaRequest request;
     uint64_t deadline_ns;

@@ -1,9 +1,12 @@
 #include "tests/fuzz/core_harness.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include "shm/atomic.h"
@@ -46,10 +49,17 @@ class CoreHarness::Network final : public transport::Transport {
   }
   Status RemovePeer(transport::PeerId) override { return {}; }
   void FailPeer(transport::PeerId, ErrorCode) override {}
-  StatusOr<transport::MemoryRegion> RegisterMemory(void*, uint64_t, transport::Access) override {
+  StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(void*, uint64_t,
+                                                                   transport::Access) override {
+    return std::make_unique<transport::Registration>();
+  }
+  StatusOr<transport::MemoryRegion> AdoptMemory(std::unique_ptr<transport::Registration>) override {
     return transport::MemoryRegion{transport::RegionHandle{++next_}, next_, 0};
   }
-  Status DeregisterMemory(transport::RegionHandle) override { return {}; }
+  StatusOr<std::unique_ptr<transport::Registration>> ReleaseMemory(
+      transport::RegionHandle) override {
+    return std::make_unique<transport::Registration>();
+  }
   ErrorCode SendMessage(transport::PeerId, std::span<const std::byte>, std::span<const std::byte>,
                         uint64_t context, uint64_t) override {
     done_.push_back(context);
@@ -163,7 +173,12 @@ void CoreHarness::Attach(uint32_t rank) {
   region->id = 1;
   region->fd = Must(shm::CreateSegment("fuzz-heap", kHeapBytes));
   region->mapping = Must(shm::MapSegment(region->fd.get(), 0));
-  if (!core_->AddRegion(kJob, rank, std::move(region)).ok()) {
+  std::future<Status> outcome = core_->AddRegion(kJob, rank, std::move(region));
+  while (outcome.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    std::this_thread::yield();
+    core_->Turn(++now_ns_);
+  }
+  if (!outcome.get().ok()) {
     abort();
   }
 }
@@ -202,7 +217,7 @@ void CoreHarness::EndFarRank() { core_->RankEnded(kJob, kFarRank, ErrorCode::kPe
 
 void CoreHarness::RemoveAll() {
   for (const uint32_t rank : {0U, 1U}) {
-    for (uint32_t n = 0; !core_->TryRemoveSession(kJob, rank, 0, 0); ++n) {
+    for (uint32_t n = 0; !core_->TryRemoveSession(kJob, rank, 0); ++n) {
       Turn();
       if (n > 1000) {
         abort();  // it never lets go

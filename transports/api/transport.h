@@ -2,10 +2,11 @@
 // nodes of a job. One Transport is one NIC domain with one reliable datagram endpoint.
 //
 // Thread: one Transport belongs to one progress thread, which makes every call; nothing here locks.
-// Only WaitFd, Describe, capabilities and Address may be called by other threads (they never
-// change). Time is passed in (`now_ns`, any monotonic clock), so that tests need no sleeps.
+// Only WaitFd, Describe, capabilities and Address (they never change) and PrepareMemory, with the
+// end of a Registration, may be called by other threads. Time is passed in (`now_ns`, any monotonic
+// clock), so that tests need no sleeps.
 //
-// After set-up (creation, AddPeer, RegisterMemory) nothing here allocates, logs or blocks.
+// After set-up (creation, AddPeer, memory) nothing here allocates, logs or blocks.
 //
 // An accepted operation (a post that returned kOk) ends in exactly one OnComplete, which comes from
 // within Poll. A post that returned anything else has no completion: kWouldBlock means "no slot,
@@ -17,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error_code.h"
@@ -90,6 +92,13 @@ struct MemoryRegion {
   RegionHandle handle{};     // for local use in Write and Read
   uint64_t key = 0;          // what peers need; random where the provider lets us choose
   uint64_t remote_base = 0;  // byte i of the region is remote address remote_base + i
+};
+
+// Memory that a NIC has pinned. Its end unpins it, which may take long: any thread, but before the
+// end of the Transport.
+class Registration {
+ public:
+  virtual ~Registration() = default;
 };
 
 // One Read or Write. [local, local + bytes) must lie within the region of `region`.
@@ -172,14 +181,23 @@ class Transport {
   // `code` (which must be a failure). Unknown peers are ignored: the peer is gone either way.
   virtual void FailPeer(PeerId peer, ErrorCode code) = 0;
 
-  // Pins and registers [base, base + bytes), which stays the caller's and stays mapped until
-  // DeregisterMemory returns kOk. May block for long: use at set-up or through a cache.
+  // Pins [base, base + bytes) for the NIC. Any thread; may take long (20 s for 192 GB). The memory
+  // stays the caller's, and stays mapped for as long as the Registration lives.
   // Errors: kInvalidArgument, kOutOfMemory, kLimitExceeded, kSystem.
-  virtual StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access) = 0;
-  // Peers' accesses with its key fail from now on. Errors: kNotFound; kWouldBlock while an
-  // operation uses the region, be it one reported as failed (see "After a failure"): Poll, try
-  // again later, and keep the memory mapped until then.
-  virtual Status DeregisterMemory(RegionHandle region) = 0;
+  virtual StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
+                                                                Access access) = 0;
+  // Makes prepared memory of this Transport usable here and, by its key, to peers. Quick. Errors:
+  // those of PrepareMemory, where the provider pins nothing and registers only now.
+  virtual StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) = 0;
+  // Takes a region out of use; destroying what is returned unpins it, and peers' accesses with its
+  // key fail from then on. Quick. Errors: kNotFound; kWouldBlock while an operation uses the
+  // region, be it one reported as failed (see "After a failure"): Poll, try again later, and keep
+  // the memory mapped until then.
+  virtual StatusOr<std::unique_ptr<Registration>> ReleaseMemory(RegionHandle region) = 0;
+
+  // Both steps in one, for memory that is small.
+  StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access);
+  Status DeregisterMemory(RegionHandle region) { return ReleaseMemory(region).status(); }
 
   // Sends header and payload as one message; both may be reused once the call has returned.
   // Messages to one peer arrive in the order of acceptance: one that the provider puts off
@@ -229,5 +247,11 @@ class Transport {
   // The time of the next deadline or retry; UINT64_MAX if none is pending.
   virtual uint64_t NextPollNs(uint64_t now_ns) const = 0;
 };
+
+inline StatusOr<MemoryRegion> Transport::RegisterMemory(void* base, uint64_t bytes, Access access) {
+  StatusOr<std::unique_ptr<Registration>> prepared = PrepareMemory(base, bytes, access);
+  FERRY_RETURN_IF_ERROR(prepared.status());
+  return AdoptMemory(std::move(*prepared));
+}
 
 }  // namespace ferry::transport

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "transports/ofi/error.h"
+#include "transports/ofi/provider.h"
 
 namespace ferry::transport {
 namespace {
@@ -75,43 +76,68 @@ bool Region::Contains(const void* address, uint64_t length) const {
   return at >= begin && at - begin <= bytes && length <= bytes - (at - begin);
 }
 
-StatusOr<MemoryRegion> RegionTable::Register(void* base, uint64_t bytes, Access access) {
+RegionTable::RegionTable(const Endpoint* endpoint)
+    : endpoint_(endpoint), pins_(PinsMemory(*endpoint->info)) {}
+
+StatusOr<std::unique_ptr<Registration>> RegionTable::Prepare(void* base, uint64_t bytes,
+                                                             Access access) const {
   const auto start = reinterpret_cast<uintptr_t>(base);
   if (base == nullptr || bytes == 0 || start + bytes < start) {
-    return Status(
-        ErrorCode::kInvalidArgument,
-        "RegisterMemory wants an address and at least one byte, within the address space; "
-        "got " +
-            std::to_string(bytes) + " bytes at " + std::to_string(start));
+    return Status(ErrorCode::kInvalidArgument,
+                  "PrepareMemory wants an address and at least one byte, within the address space; "
+                  "got " +
+                      std::to_string(bytes) + " bytes at " + std::to_string(start));
   }
-  StatusOr<FidPtr<fid_mr>> mr = RegisterOnce(*endpoint_, base, bytes, FabricAccess(access));
-  if (!mr.ok()) {
-    return mr.status();
+  auto prepared = std::make_unique<OfiRegistration>();
+  prepared->base = static_cast<std::byte*>(base);
+  prepared->bytes = bytes;
+  prepared->access = access;
+  if (pins_) {
+    StatusOr<FidPtr<fid_mr>> mr = RegisterOnce(*endpoint_, base, bytes, FabricAccess(access));
+    FERRY_RETURN_IF_ERROR(mr.status());
+    prepared->mr = std::move(*mr);
   }
+  return std::unique_ptr<Registration>(std::move(prepared));
+}
+
+StatusOr<MemoryRegion> RegionTable::Adopt(std::unique_ptr<Registration> registration) {
+  std::unique_ptr<OfiRegistration> own(static_cast<OfiRegistration*>(registration.release()));
+  if (own->mr == nullptr) {
+    StatusOr<FidPtr<fid_mr>> mr =
+        RegisterOnce(*endpoint_, own->base, own->bytes, FabricAccess(own->access));
+    FERRY_RETURN_IF_ERROR(mr.status());
+    own->mr = std::move(*mr);
+  }
+  fid_mr* const mr = own->mr.get();
   MemoryRegion result;
   result.handle = regions_.Insert();
-  result.key = fi_mr_key(mr->get());
-  result.remote_base = endpoint_->MrMode(FI_MR_VIRT_ADDR) ? start : 0;
+  result.key = fi_mr_key(mr);
+  result.remote_base =
+      endpoint_->MrMode(FI_MR_VIRT_ADDR) ? reinterpret_cast<uintptr_t>(own->base) : 0;
   Region* region = regions_.Find(result.handle);
-  region->base = static_cast<std::byte*>(base);
-  region->bytes = bytes;
-  region->mr = std::move(*mr);
-  region->descriptor = endpoint_->MrMode(FI_MR_LOCAL) ? fi_mr_desc(region->mr.get()) : nullptr;
+  region->base = own->base;
+  region->bytes = own->bytes;
+  region->descriptor = endpoint_->MrMode(FI_MR_LOCAL) ? fi_mr_desc(mr) : nullptr;
+  region->registration = std::move(own);
   return result;
 }
 
-Status RegionTable::Deregister(RegionHandle handle) {
+StatusOr<std::unique_ptr<Registration>> RegionTable::Release(RegionHandle handle) {
   Region* region = regions_.Find(handle);
   if (region == nullptr) {
-    return Status(ErrorCode::kNotFound, "DeregisterMemory: no such region");
+    return Status(ErrorCode::kNotFound, "ReleaseMemory: no such region");
   }
   if (region->users != 0) {
     return Status(ErrorCode::kWouldBlock,
-                  "DeregisterMemory: " + std::to_string(region->users) +
+                  "ReleaseMemory: " + std::to_string(region->users) +
                       " operations still use the region; Poll and try again");
   }
+  std::unique_ptr<OfiRegistration> registration = std::move(region->registration);
   regions_.Erase(handle);
-  return Status();
+  if (!pins_) {
+    registration->mr.reset();
+  }
+  return std::unique_ptr<Registration>(std::move(registration));
 }
 
 StatusOr<std::unique_ptr<Arena>> Arena::Create(const Endpoint& endpoint, size_t bytes) {

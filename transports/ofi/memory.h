@@ -1,4 +1,6 @@
 // Registered memory: the regions of the callers, and the arena of a transport's own buffers.
+//
+// Calling thread: the progress thread, but for OfiRegistration and Prepare.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +15,18 @@
 
 namespace ferry::transport {
 
+// Without `mr` where the provider pins nothing: then the progress thread registers it (PinsMemory).
+struct OfiRegistration final : Registration {
+  std::byte* base = nullptr;
+  uint64_t bytes = 0;
+  Access access = Access::kLocal;
+  FidPtr<fid_mr> mr;
+};
+
 struct Region {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
-  FidPtr<fid_mr> mr;
+  std::unique_ptr<OfiRegistration> registration;
   void* descriptor = nullptr;  // null unless the provider wants FI_MR_LOCAL
   uint32_t users = 0;          // operations that the NIC may still carry out on it
 
@@ -25,15 +35,18 @@ struct Region {
 
 class RegionTable {
  public:
-  explicit RegionTable(const Endpoint* endpoint) : endpoint_(endpoint) {}
+  explicit RegionTable(const Endpoint* endpoint);
 
-  StatusOr<MemoryRegion> Register(void* base, uint64_t bytes, Access access);
-  Status Deregister(RegionHandle handle);
+  // As in Transport.
+  StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access) const;
+  StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
+  StatusOr<std::unique_ptr<Registration>> Release(RegionHandle handle);
   void Clear() { regions_.Clear(); }
   Region* Find(RegionHandle handle) { return regions_.Find(handle); }
 
  private:
   const Endpoint* endpoint_;
+  const bool pins_;
   SlotMap<RegionHandle, Region> regions_;
 };
 

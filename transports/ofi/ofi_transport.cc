@@ -43,10 +43,16 @@ class OfiTransport final : public Transport {
   Status RemovePeer(PeerId id) override;
   void FailPeer(PeerId id, ErrorCode code) override;
 
-  StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access) override {
-    return regions_.Register(base, bytes, access);
+  StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
+                                                        Access access) override {
+    return regions_.Prepare(base, bytes, access);
   }
-  Status DeregisterMemory(RegionHandle region) override { return regions_.Deregister(region); }
+  StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) override {
+    return regions_.Adopt(std::move(registration));
+  }
+  StatusOr<std::unique_ptr<Registration>> ReleaseMemory(RegionHandle region) override {
+    return regions_.Release(region);
+  }
 
   ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
                         std::span<const std::byte> payload, uint64_t context,

@@ -17,15 +17,16 @@ struct ProviderRule {
   std::string_view name;
   Addressing addressing;
   bool automatic;
+  bool pins = false;  // see PinsMemory
 };
 
 // Best first: NICs with their own reliable datagrams and queues, then RDMA connections, then TCP.
 // `sockets` is slow, but runs deferred work without a special NIC: for development, on request.
 constexpr std::array<ProviderRule, 7> kPreferences = {{
-    {"cxi", Addressing::kDevice, true},
-    {"efa", Addressing::kDevice, true},
+    {"cxi", Addressing::kDevice, true, true},
+    {"efa", Addressing::kDevice, true, true},
     {"psm3", Addressing::kDevice, true},
-    {"verbs;ofi_rxm", Addressing::kIp, true},
+    {"verbs;ofi_rxm", Addressing::kIp, true, true},
     {"net", Addressing::kIp, true},
     {"tcp;ofi_rxm", Addressing::kIp, true},
     {"sockets", Addressing::kIp, false},
@@ -163,6 +164,8 @@ StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options) {
   }
   return NotAvailable(options);
 }
+
+bool PinsMemory(const fi_info& info) { return RuleFor(info.fabric_attr->prov_name).pins; }
 
 std::vector<std::string> AvailableProviders() {
   std::vector<std::string> names;

@@ -17,6 +17,12 @@ inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
 // there) offers. Errors: kUnsupported, kInvalidArgument (source address), kSystem.
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
 
+// Whether registering memory pins it, which takes long, and may be done beside the thread that
+// moves data: "Control interfaces are always considered thread safe" (fi_domain(3)). `net` of
+// libfabric 1.17, for one, does not keep to that under FI_THREAD_DOMAIN, but where nothing is
+// pinned, as with all providers that are not listed, registering takes no time.
+bool PinsMemory(const fi_info& info);
+
 // Providers on this machine that can carry Ferry, best first; the last ones are never chosen
 // automatically.
 std::vector<std::string> AvailableProviders();

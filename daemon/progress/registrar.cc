@@ -1,0 +1,98 @@
+#include "daemon/progress/registrar.h"
+
+#include <pthread.h>
+
+namespace ferry::daemon {
+
+Registrar::Registrar(transport::Transport& transport, std::function<void()> ring)
+    : transport_(transport), ring_(std::move(ring)), thread_([this] { Loop(); }) {
+  pthread_setname_np(thread_.native_handle(), "ferry-pin");
+}
+
+Registrar::~Registrar() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    for (const Task& task : tasks_) {
+      if (task.pin != nullptr) {
+        task.pin->unwanted = true;
+      }
+    }
+  }
+  asked_.notify_one();
+  thread_.join();
+}
+
+void Registrar::Pin(std::shared_ptr<Pinning> pinning) {
+  Task task;
+  task.pin = std::move(pinning);
+  Add(std::move(task));
+}
+
+void Registrar::Unpin(std::unique_ptr<transport::Registration> registration,
+                      std::shared_ptr<const Region> region,
+                      std::shared_ptr<std::promise<void>> done) {
+  Add({nullptr, std::move(region), std::move(registration), std::move(done)});
+}
+
+void Registrar::Add(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  asked_.notify_one();
+}
+
+void Registrar::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    asked_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
+    if (tasks_.empty()) {
+      return;
+    }
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    Do(std::move(task));
+    lock.lock();
+  }
+}
+
+void Registrar::Do(Task task) {
+  if (task.pin == nullptr) {
+    task.unpin.reset();
+    task.region.reset();  // here it is unmapped, unless the session has it still
+    if (task.done != nullptr) {
+      task.done->set_value();
+    }
+    return;
+  }
+  Pinning& pinning = *task.pin;
+  if (!pinning.unwanted) {
+    const shm::Mapping& memory = pinning.region->mapping;
+    auto prepared = transport_.PrepareMemory(memory.base(), memory.size_bytes(),
+                                             transport::Access::kRemoteRead);
+    if (prepared.ok()) {
+      pinning.registration = std::move(*prepared);
+    }
+    pinning.status = prepared.status();
+  }
+  if (pinning.unwanted) {
+    pinning.registration.reset();
+    pinning.region.reset();  // here it is unmapped
+  }
+  {
+    std::lock_guard lock(mutex_);
+    ended_.push_back(std::move(task.pin));
+    any_ended_.store(true, std::memory_order_release);  // Pairs with Collect.
+  }
+  ring_();
+}
+
+std::vector<std::shared_ptr<Pinning>> Registrar::TakeEnded() {
+  std::lock_guard lock(mutex_);
+  any_ended_.store(false, std::memory_order_relaxed);
+  return std::exchange(ended_, {});
+}
+
+}  // namespace ferry::daemon
