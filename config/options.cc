@@ -114,6 +114,10 @@ constexpr Option kTable[] = {
            "How much memory the regions of each user may hold in all; 0 sets no limit."),
     Number(Group::kLimits, "quota_jobs", &Options::quota_jobs, "jobs", 0, kMillion,
            "How many jobs each user may have on one daemon; 0 sets no limit."),
+    Number(Group::kLimits, "quota_requests", &Options::quota_requests, "requests", 0,
+           1024 * kMillion,
+           "How many requests (request_limit of each rank) the ranks of each user may have in all: "
+           "the daemon may have to keep some 250 bytes for each; 0 sets no limit."),
 
     Number(Group::kMessages, "heap_bytes", &Options::heap_bytes, "bytes", kMebi, kTebi,
            "Size of a rank's Ferry heap in host memory: the memory that peers and daemon reach "

@@ -56,6 +56,7 @@ struct Options {
   uint64_t quota_regions = 16384;
   uint64_t quota_pinned_bytes = 0;
   uint64_t quota_jobs = 256;
+  uint64_t quota_requests = 4ULL << 20;
 
   // Messages.
   uint64_t heap_bytes = 64ULL << 20;

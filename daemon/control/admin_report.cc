@@ -75,6 +75,8 @@ void ReportUsers(const QuotaLedger& quotas, std::optional<uid_t> only,
     user->set_pinned_bytes_limit(quotas.limits().pinned_bytes);
     user->set_jobs(used.jobs);
     user->set_jobs_limit(quotas.limits().jobs);
+    user->set_requests(used.requests);
+    user->set_requests_limit(quotas.limits().requests);
   }
 }
 

@@ -196,6 +196,12 @@ Status JobRegistry::Serve(const Session& session) {
     return {ErrorCode::kAlreadyExists,
             RankText(session.rank, session.job_id) + " has handed over its segments before"};
   }
+  StatusOr<QuotaHold> hold = quotas_.Take(session.uid, {.requests = session.request_limit});
+  if (!hold.ok()) {
+    return {hold.status().code(),
+            RankText(session.rank, session.job_id) + ": " + hold.status().message()};
+  }
+  rank->session->request_quota = std::move(*hold);
   FERRY_RETURN_IF_ERROR(data_plane_.AddSession(rank->session));
   rank->state = RankState::kServing;
   Changed();
@@ -493,6 +499,7 @@ void JobRegistry::EndLocalRank(Job& job, uint32_t index) {
     // Now, though its connection may stay for as long as the process lives.
     rank.session->DropRegions();
     rank.session->quota.Release();
+    rank.session->request_quota.Release();
     rank.session.reset();
   }
   const auto connection = std::exchange(rank.connection, {}).lock();

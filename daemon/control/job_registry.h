@@ -68,7 +68,8 @@ class JobRegistry : public NodeEvents {
   // (max_local_ranks, a quota), kAborted.
   StatusOr<std::shared_ptr<Session>> Attach(const AttachClaim& claim,
                                             std::weak_ptr<RankConnection> connection);
-  // The session's segments are mapped: the data plane serves it from now on.
+  // The session's segments are mapped: the data plane serves it from now on. kLimitExceeded: its
+  // requests are more than the quota allows.
   Status Serve(const Session& session);
   // Before a region of that size is mapped. kLimitExceeded.
   StatusOr<QuotaHold> ReserveRegion(const Session& session, uint64_t size_bytes);

@@ -13,6 +13,8 @@ constexpr QuotaLabel kLabels[] = {
     {&QuotaAmounts::pinned_bytes, "quota_pinned_bytes", "bytes",
      "lower heap_bytes or free device memory"},
     {&QuotaAmounts::jobs, "quota_jobs", "jobs", "end other jobs"},
+    {&QuotaAmounts::requests, "quota_requests", "requests",
+     "lower request_limit (FERRY_REQUEST_LIMIT) or start fewer ranks"},
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ struct QuotaAmounts {
   uint64_t regions = 0;
   uint64_t pinned_bytes = 0;  // of regions, which are registered with the NIC
   uint64_t jobs = 0;
+  uint64_t requests = 0;  // slots of ranks, for each of which the daemon may have to keep something
   bool operator==(const QuotaAmounts&) const = default;
 };
 

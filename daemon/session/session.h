@@ -55,6 +55,7 @@ struct Session {
   // Its pid and user namespace are ours, as it says: only then do process ids mean the same to it.
   bool same_namespaces = false;
   QuotaHold quota;
+  QuotaHold request_quota;
   UniqueFd pidfd;
   UniqueFd doorbell;  // eventfd that the rank writes when the daemon sleeps
   UniqueFd session_fd;

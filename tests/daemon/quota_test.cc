@@ -88,6 +88,7 @@ config::Options Limited(const std::string& directory) {
   options.quota_regions = 2;
   options.quota_pinned_bytes = 64 << 10;
   options.quota_jobs = 2;
+  options.quota_requests = kTestRequests;
   return options;
 }
 
@@ -135,11 +136,31 @@ TEST_F(QuotaTest, JobsAreBoundedForEachUser) {
   EXPECT_TRUE(CreateJob("d", 1).ok());
 }
 
+// Memory of the daemon's own may grow with the requests of a rank.
+TEST_F(QuotaTest, RequestsAreBoundedAndGivenBack) {
+  ASSERT_TRUE(CreateJob("job", 2).ok());
+  TestRank first("job", 0, 2, 2);
+  TestRank second("job", 1, 2, 2);
+  ASSERT_TRUE(first.Enter(daemon_.attach_path()));
+  EXPECT_EQ(Used().requests(), kTestRequests);
+  EXPECT_EQ(Used().requests_limit(), kTestRequests);
+  ASSERT_TRUE(second.Connect(daemon_.attach_path()).ok());
+  ASSERT_EQ(second.Attach().code(), ErrorCode::kOk);
+  ExpectRefusal(second.SendSegments(),
+                "rank 1 of job job: uid " + std::to_string(geteuid()) +
+                    " has reached quota_requests: it uses 64 of 64 requests and asked for 64 more; "
+                    "lower request_limit (FERRY_REQUEST_LIMIT)");
+  EXPECT_EQ(daemon_.plane.Count("AddSession job 1"), 0U);
+  ASSERT_TRUE(daemon_.Detach(first).ok());
+  EXPECT_EQ(Used().requests(), 0U);
+}
+
 TEST_F(QuotaTest, SessionsAreBounded) {
   ASSERT_TRUE(CreateJob("job", 3).ok());
   TestRank ranks[] = {{"job", 0, 3, 3}, {"job", 1, 3, 3}, {"job", 2, 3, 3}};
   ASSERT_TRUE(ranks[0].Enter(daemon_.attach_path()));
-  ASSERT_TRUE(ranks[1].Enter(daemon_.attach_path()));
+  ASSERT_TRUE(ranks[1].Connect(daemon_.attach_path()).ok());
+  ASSERT_EQ(ranks[1].Attach().code(), ErrorCode::kOk);
   ASSERT_TRUE(ranks[2].Connect(daemon_.attach_path()).ok());
   ExpectRefusal(ranks[2].Attach(), "quota_sessions: it uses 2 of 2 sessions");
   ASSERT_TRUE(daemon_.Detach(ranks[0]).ok());

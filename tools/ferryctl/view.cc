@@ -110,6 +110,8 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {nullptr, "REGIONS",
      UsedOfLimit<&control::UserStatus::regions, &control::UserStatus::regions_limit>},
     {nullptr, "PINNED", PinnedOfLimit},
+    {nullptr, "REQUESTS",
+     UsedOfLimit<&control::UserStatus::requests, &control::UserStatus::requests_limit>},
     {"jobs", nullptr, FERRY_VALUE(UserStatus, jobs)},
     {"jobs_limit", nullptr, FERRY_VALUE(UserStatus, jobs_limit)},
     {"sessions", nullptr, FERRY_VALUE(UserStatus, sessions)},
@@ -118,6 +120,8 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {"regions_limit", nullptr, FERRY_VALUE(UserStatus, regions_limit)},
     {"pinned_bytes", nullptr, FERRY_VALUE(UserStatus, pinned_bytes)},
     {"pinned_bytes_limit", nullptr, FERRY_VALUE(UserStatus, pinned_bytes_limit)},
+    {"requests", nullptr, FERRY_VALUE(UserStatus, requests)},
+    {"requests_limit", nullptr, FERRY_VALUE(UserStatus, requests_limit)},
 };
 
 constexpr Field<control::PeerStatus> kPeerFields[] = {
