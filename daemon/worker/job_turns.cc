@@ -90,15 +90,18 @@ void JobTurns::Perform(WorkerRank& rank, const engine::Effects& effects) {
 // ---- Copies
 // --------------------------------------------------------------------------------------
 
+// The buffer is read last: should the request be used anew meanwhile, then the transfer read is
+// over, and has no chunk left to be copied to the new buffer.
 void JobTurns::AddCopy(WorkerRank& rank, uint32_t request) {
   const shm::RequestLayout& slot = *rank.view.request(request);
-  const WorkerCopy copy{slot.transfer_rank, slot.transfer_index, slot.transfer_generation};
-  const bool known = std::any_of(rank.copies.begin(), rank.copies.end(), [&](const auto& other) {
-    return other.source == copy.source && other.transfer == copy.transfer;
-  });
-  if (!known) {
-    rank.copies.push_back(copy);
-  }
+  WorkerCopy copy;
+  copy.own.rank = rank.session->rank;
+  copy.own.peer = shm::LoadAcquire(slot.transfer_rank);
+  copy.transfer = shm::LoadAcquire(slot.transfer_index);
+  copy.generation = shm::LoadAcquire(slot.transfer_generation);
+  copy.own.where = {shm::LoadAcquire(slot.buffer.region), 0, shm::LoadAcquire(slot.buffer.address)};
+  copy.own.size_bytes = shm::LoadAcquire(slot.size_bytes);
+  rank.copies.Put(request, copy);
 }
 
 // Receives that the rank itself had matched before it went computing.
@@ -116,24 +119,22 @@ void JobTurns::FindCopies(WorkerRank& rank) {
 
 // One chunk, of the transfers in turn.
 uint32_t JobTurns::CopyNext(WorkerRank& rank) {
-  const WorkerCopy copy = rank.copies.front();
-  rank.copies.erase(rank.copies.begin());
-  const engine::InboxView inbox = job_.Inbox(copy.source);
+  const WorkerCopy& copy = rank.copies.Next();
+  const engine::InboxView inbox = job_.Inbox(copy.own.peer);
   shm::TransferLayout* slot = inbox.valid() ? inbox.transfer(copy.transfer) : nullptr;
-  if (slot == nullptr) {
+  WorkerMemory memory(job_, bounce_);
+  const engine::ChunkResult result =
+      slot == nullptr ? engine::ChunkResult::kNothing
+                      : engine::CopyChunk(*slot, copy.generation, memory, &copy.own);
+  if (result != engine::ChunkResult::kCopied) {
+    rank.copies.DropLast();
+  }
+  if (result == engine::ChunkResult::kNothing) {
     return 0;
   }
-  WorkerMemory memory(job_, bounce_);
-  switch (engine::CopyChunk(*slot, copy.generation, memory)) {
-    case engine::ChunkResult::kNothing:
-      return 0;
-    case engine::ChunkResult::kCopied:
-      rank.copies.push_back(copy);
-      break;
-    case engine::ChunkResult::kFinished:
-      rank.wake.Publish();
-      shm::Wake(inbox.wake()).Publish();
-      break;
+  if (result == engine::ChunkResult::kFinished) {
+    rank.wake.Publish();
+    shm::Wake(inbox.wake()).Publish();
   }
   rank.statistics.AddShared(shm::Statistic::kChunksCopiedByWorker);
   return 1;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "common/status.h"
@@ -24,9 +26,37 @@ namespace ferry::daemon {
 // A large message inside the node that the worker helps to copy; the receiver is the rank that
 // lists it.
 struct WorkerCopy {
-  uint32_t source = 0;    // rank, whose inbox holds the transfer
-  uint32_t transfer = 0;  // index there
+  uint32_t transfer = 0;  // index in the inbox of the source, own.peer
   uint32_t generation = 0;
+  engine::OwnEnd own;  // the receiver's, from its own request slot: no peer can write there
+};
+
+// The copies of one rank, in turns, at most one for each of its requests.
+class WorkerCopies {
+ public:
+  // In place of what the request was before, if that is here still.
+  void Put(uint32_t request, const WorkerCopy& copy) {
+    if (by_request_.insert_or_assign(request, copy).second) {
+      turns_.push_back(request);
+    }
+  }
+  // The next in turn, which goes to the end.
+  const WorkerCopy& Next() {
+    turns_.push_back(turns_.front());
+    turns_.pop_front();
+    return by_request_.at(turns_.back());
+  }
+  // What Next returned is over.
+  void DropLast() {
+    by_request_.erase(turns_.back());
+    turns_.pop_back();
+  }
+  bool empty() const { return turns_.empty(); }
+  size_t size() const { return turns_.size(); }
+
+ private:
+  std::unordered_map<uint32_t, WorkerCopy> by_request_;
+  std::deque<uint32_t> turns_;
 };
 
 struct WorkerRank {
@@ -38,7 +68,7 @@ struct WorkerRank {
   shm::Lease lease;
   shm::Wake wake;
   shm::Statistics statistics;
-  std::vector<WorkerCopy> copies;
+  WorkerCopies copies;
   bool attending = false;  // there may be something to match
   uint32_t refusals = 0;   // times the lease was taken, in a row
 };

@@ -20,7 +20,7 @@ void WorkerReplies::Expect(std::shared_ptr<Session> session) {
 StatusOr<Received> WorkerReplies::Read(int socket,
                                        const std::function<void(uint32_t rank)>& on_reach) {
   for (int i = 0; i < kMessagesAtOnce; ++i) {
-    Packet packet;
+    SocketPacket packet;
     const StatusOr<Received> received = ReceivePacket(socket, &packet);
     if (!received.ok()) {
       return Wrong("sent what no worker sends: " + received.status().message());

@@ -24,6 +24,7 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGraceNs = 1'000 * kNsPerMs;  // for a worker to leave by itself
 constexpr uint64_t kHangUpNs = 100 * kNsPerMs;
 constexpr uint64_t kChecksPerTimeout = 8;
+constexpr uint64_t kStartTimeouts = 5;  // a directory server may be slow
 
 std::string HowItEnded(const siginfo_t& info, const Worker& worker) {
   if (info.si_code != CLD_EXITED) {
@@ -61,12 +62,17 @@ struct WorkerSupervisor::Watched {
   uint64_t moved_ns = 0;
   uint64_t unsent_since_ns = 0;
 
+  bool over() const { return failed || ending; }
   int socket() const { return worker->channel->socket(); }
   void Kill() const { syscall(SYS_pidfd_send_signal, process.pidfd.get(), SIGKILL, nullptr, 0); }
 };
 
-WorkerSupervisor::WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events)
-    : timeout_ns_(timeout_ns), events_(std::move(events)), thread_([this] { Loop(); }) {}
+WorkerSupervisor::WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events,
+                                   GroupLookup::Source groups)
+    : timeout_ns_(timeout_ns),
+      events_(std::move(events)),
+      lookup_(std::move(groups)),
+      thread_([this] { Loop(); }) {}
 
 WorkerSupervisor::~WorkerSupervisor() {
   mailbox_.Post([this] {
@@ -91,7 +97,13 @@ void WorkerSupervisor::Start(std::shared_ptr<Worker> worker, std::shared_ptr<Uni
         watched.worker = worker;
         watched.outbox.push_back(first);
         watched.moved_ns = MonotonicNs();
-        Launch(watched, program->get());
+        lookup_.Ask(worker->user, [this, worker, program](const std::vector<gid_t>& groups) {
+          mailbox_.Post([this, worker, program, groups] {
+            if (Watched* found = Find(worker.get()); found != nullptr && !found->over()) {
+              Launch(*found, program->get(), groups);
+            }
+          });
+        });
       });
 }
 
@@ -151,9 +163,9 @@ void WorkerSupervisor::Loop() {
     fds.clear();
     fds.push_back({mailbox_.fd(), POLLIN, 0});
     for (const auto& watched : watched_) {
-      const bool unsent = !watched->outbox.empty();
+      const bool unsent = !watched->outbox.empty() && watched->process.pidfd.valid();
       fds.push_back({watched->process.pidfd.get(), POLLIN, 0});
-      const bool deaf = watched->ending || watched->failed || watched->hung_up;
+      const bool deaf = watched->over() || watched->hung_up;
       fds.push_back({deaf ? -1 : watched->socket(),
                      static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0});
     }
@@ -192,14 +204,14 @@ void WorkerSupervisor::Check(uint64_t now_ns) {
     next_check_ns_ = now_ns + timeout_ns_ / kChecksPerTimeout;
   }
   std::erase_if(watched_, [&](const auto& watched) {
-    const bool never_started = watched->failed && !watched->process.pidfd.valid();
+    const bool never_started = watched->over() && !watched->process.pidfd.valid();
     // The kernel does not let go of it; init will reap it.
     return never_started || (stop_ && now_ns > watched->give_up_at_ns);
   });
   for (const auto& watched : watched_) {
     if (late) {
       watched->moved_ns = now_ns;
-    } else if (look && !watched->failed && !watched->ending) {
+    } else if (look && !watched->over()) {
       CheckTurns(*watched, now_ns);
     }
     if (now_ns >= watched->kill_at_ns) {
@@ -232,26 +244,29 @@ bool WorkerSupervisor::Serve(Watched& watched, short process_events, short socke
   return true;
 }
 
-void WorkerSupervisor::Launch(Watched& watched, int program) {
+void WorkerSupervisor::Launch(Watched& watched, int program, const std::vector<gid_t>& groups) {
   const Worker& worker = *watched.worker;
-  StatusOr<SpawnedWorker> spawned =
-      SpawnWorker(program, worker.user, GroupsOf(worker.user),
-                  worker.channel->worker_socket().get(), worker.job_id);
+  StatusOr<SpawnedWorker> spawned = SpawnWorker(
+      program, worker.user, groups, worker.channel->worker_socket().get(), worker.job_id);
   worker.channel->worker_socket().Reset();
   if (!spawned.ok()) {
     Fail(watched, "cannot be started: " + spawned.status().message());
     return;
   }
   watched.process = std::move(*spawned);
+  watched.moved_ns = MonotonicNs();
   Flush(watched);
 }
 
 void WorkerSupervisor::Flush(Watched& watched) {
-  if (watched.failed || watched.ending) {
+  if (watched.over()) {
     watched.outbox.clear();
     return;
   }
-  bool sent = false;
+  if (!watched.process.pidfd.valid()) {
+    return;  // nobody reads yet: see CheckTurns
+  }
+  uint64_t sent = 0;
   while (!watched.outbox.empty()) {
     const WorkerLetter& letter = watched.outbox.front();
     const Status status =
@@ -260,17 +275,17 @@ void WorkerSupervisor::Flush(Watched& watched) {
       break;  // full (or it is gone, which shows elsewhere): see CheckTurns
     }
     watched.outbox.pop_front();
-    sent = true;
+    ++sent;
   }
-  if (sent) {
+  if (sent != 0) {
     WorkerChannel& channel = *watched.worker->channel;
-    // Pairs with WorkerProgram::Sleep.
-    shm::FetchAdd(channel.control()->messages, 1, std::memory_order_seq_cst);
+    // As many as it will count. Pairs with WorkerProgram::Sleep.
+    shm::FetchAdd(channel.control()->messages, sent, std::memory_order_seq_cst);
     channel.Rouse();
   }
   if (watched.outbox.empty()) {
     watched.unsent_since_ns = 0;
-  } else if (sent || watched.unsent_since_ns == 0) {
+  } else if (sent != 0 || watched.unsent_since_ns == 0) {
     watched.unsent_since_ns = MonotonicNs();
   }
 }
@@ -304,6 +319,15 @@ void WorkerSupervisor::CheckTurns(Watched& watched, uint64_t now_ns) {
   if (sleeps || turns != watched.turns) {
     watched.turns = turns;
     watched.moved_ns = now_ns;
+  }
+  if (!watched.process.pidfd.valid()) {
+    if (now_ns > watched.moved_ns + kStartTimeouts * timeout_ns_) {
+      Fail(watched,
+           "was not started: the system's user database has not told the groups of its user for "
+           "more than " +
+               std::to_string(kStartTimeouts * timeout_ns_ / kNsPerMs) + " ms");
+    }
+    return;
   }
   const auto overdue = [&](uint64_t since_ns) {
     return since_ns != 0 && now_ns > since_ns && now_ns - since_ns > timeout_ns_;

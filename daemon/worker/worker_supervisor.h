@@ -18,6 +18,7 @@
 #include "common/unique_fd.h"
 #include "daemon/progress/mailbox.h"
 #include "daemon/session/session.h"
+#include "daemon/worker/group_lookup.h"
 #include "daemon/worker/remote_copier.h"
 #include "daemon/worker/worker_channel.h"
 #include "daemon/worker/worker_message.h"
@@ -50,7 +51,9 @@ struct SupervisorEvents {
 
 class WorkerSupervisor {
  public:
-  WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events);
+  // `groups` tells a user's groups, and may block: see GroupLookup.
+  WorkerSupervisor(uint64_t timeout_ns, SupervisorEvents events,
+                   GroupLookup::Source groups = GroupsOf);
   ~WorkerSupervisor();
   WorkerSupervisor(const WorkerSupervisor&) = delete;
   WorkerSupervisor& operator=(const WorkerSupervisor&) = delete;
@@ -72,7 +75,7 @@ class WorkerSupervisor {
   int PollMs(uint64_t now_ns) const;
   void Check(uint64_t now_ns);
   bool Serve(Watched& watched, short process_events, short socket_events);
-  void Launch(Watched& watched, int program);
+  void Launch(Watched& watched, int program, const std::vector<gid_t>& groups);
   void Flush(Watched& watched);
   void Receive(Watched& watched);
   static void HangUp(Watched& watched);
@@ -84,6 +87,7 @@ class WorkerSupervisor {
   const uint64_t timeout_ns_;
   const SupervisorEvents events_;
   Mailbox mailbox_;
+  GroupLookup lookup_;  // ends before the mailbox that its answers go to
   // The thread's.
   std::vector<std::unique_ptr<Watched>> watched_;
   uint64_t next_check_ns_ = 0;

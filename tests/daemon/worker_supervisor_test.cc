@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 
 #include "engine/session_view.h"
@@ -82,6 +84,7 @@ class WorkerSupervisorTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable told_;
   std::vector<std::string> failures_;
+  std::atomic<bool> slow_ = false;
   std::unique_ptr<WorkerSupervisor> supervisor_ = std::make_unique<WorkerSupervisor>(
       kTimeoutNs,
       SupervisorEvents{[this](const std::string& job_id, ErrorCode error, const std::string& text) {
@@ -91,7 +94,17 @@ class WorkerSupervisorTest : public testing::Test {
                          failures_.push_back(text);
                          told_.notify_all();
                        },
-                       nullptr});
+                       nullptr},
+      [this](const WorkerUser& user) {
+        slow_.wait(true);
+        return GroupsOf(user);
+      });
+  // The user database does not answer.
+  void AnswerNot() { slow_ = true; }
+  void AnswerAll() {
+    slow_ = false;
+    slow_.notify_all();
+  }
 };
 
 struct Wrong {
@@ -172,6 +185,35 @@ TEST_F(WorkerSupervisorTest, SaysWhereItLookedForTheProgram) {
   EXPECT_THAT(opened.status().message(),
               testing::AllOf(HasSubstr("/ferry-worker"), HasSubstr("/../libexec/ferry/"),
                              HasSubstr("/../lib/ferry/"), HasSubstr("worker_program")));
+}
+
+// ---- A user database that does not answer ----
+
+TEST_F(WorkerSupervisorTest, OtherJobsDoNotWaitForTheUserDatabase) {
+  const auto served = Start("silent");
+  AnswerNot();
+  const auto waiting = Start("waits");
+  supervisor_->Condemn(served, "is no longer wanted");
+  EXPECT_THAT(WaitForFailure(), HasSubstr("is no longer wanted"));
+  AnswerAll();
+}
+
+TEST_F(WorkerSupervisorTest, ItsJobFailsWithWordsForIt) {
+  AnswerNot();
+  const auto waiting = Start("waits");
+  EXPECT_THAT(WaitForFailure(),
+              HasSubstr("was not started: the system's user database has not told the groups"));
+  AnswerAll();
+}
+
+TEST_F(WorkerSupervisorTest, AJobMayEndMeanwhile) {
+  AnswerNot();
+  const auto ended = Start("ended");
+  supervisor_->End(ended);
+  AnswerAll();
+  const auto next = Start("not_a_job");  // served after the first one's answer
+  supervisor_->Condemn(next, "is no longer wanted");
+  EXPECT_THAT(WaitForFailure(), HasSubstr("job not_a_job "));
 }
 
 }  // namespace
