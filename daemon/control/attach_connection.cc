@@ -16,7 +16,6 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
-#include "daemon/control/secrets.h"
 #include "daemon/control/session_segments.h"
 
 namespace ferry::daemon {

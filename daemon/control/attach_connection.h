@@ -28,6 +28,7 @@ class AttachConnection final : public RankConnection,
   // Without a word: the server ends.
   void Close();
   void Goodbye(const Status& why) override;
+  uid_t uid() const { return uid_; }
 
  private:
   void WaitForPacket();

@@ -25,12 +25,12 @@ uint32_t InodeOf(const char* path) {
 
 AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& registry,
                            Launchers& launchers, uint64_t attach_timeout_ms,
-                           uint64_t max_connections)
+                           const AttachLimits& limits)
     : context_(context),
       registry_(registry),
       launchers_(launchers),
       attach_timeout_ms_(attach_timeout_ms),
-      max_connections_(max_connections),
+      limits_(limits),
       daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
       pid_namespace_(InodeOf("/proc/self/ns/pid")),
       user_namespace_(InodeOf("/proc/self/ns/user")),
@@ -54,6 +54,7 @@ void AttachServer::Stop() {
   boost::system::error_code ignored;
   listener_.close(ignored);
   retry_.reset();
+  connections_of_.clear();
   for (const auto& connection : std::exchange(connections_, {})) {
     connection->Close();
   }
@@ -95,21 +96,40 @@ void AttachServer::Accept(UniqueFd fd) {
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
     return;
   }
-  if (connections_.size() >= max_connections_) {
-    static RateLimiter limiter(5, 1'000'000'000);
-    LogLimited(limiter, spdlog::level::warn,
-               "attach socket: refused pid {}: {} connections are open already", credentials.pid,
-               connections_.size());
-    return;
-  }
   auto connection =
       std::make_shared<AttachConnection>(*this, std::move(fd), credentials.pid, credentials.uid);
+  if (Status refusal = CheckLimits(credentials.uid); !refusal.ok()) {
+    return connection->Goodbye(refusal);
+  }
   connections_.insert(connection);
+  ++connections_of_[credentials.uid];
   connection->Start();
 }
 
+Status AttachServer::CheckLimits(uid_t uid) const {
+  const auto found = connections_of_.find(uid);
+  if (found != connections_of_.end() && found->second >= limits_.of_user) {
+    return {ErrorCode::kLimitExceeded,
+            "uid " + std::to_string(uid) + " has " + std::to_string(found->second) +
+                " connections to the attach socket, as many as one user may have (max_local_ranks "
+                "and some more): end ranks or launchers"};
+  }
+  if (connections_.size() >= limits_.in_all) {
+    return {ErrorCode::kLimitExceeded,
+            "the attach socket has " + std::to_string(connections_.size()) +
+                " connections, as many as all users together may have: try again later"};
+  }
+  return {};
+}
+
 void AttachServer::Remove(const std::shared_ptr<AttachConnection>& connection) {
-  connections_.erase(connection);
+  if (connections_.erase(connection) == 0) {
+    return;
+  }
+  const auto user = connections_of_.find(connection->uid());
+  if (--user->second == 0) {
+    connections_of_.erase(user);
+  }
 }
 
 }  // namespace ferry::daemon

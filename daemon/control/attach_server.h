@@ -4,7 +4,8 @@
 // One connection per rank or launcher, open for its life. A rank's ends with the rank's process
 // (pidfd) or its hang-up, whichever comes first; whatever else arrives there that is not a correct
 // packet ends that one connection with a message. A connection that has not attached within
-// `attach_timeout_ms` ends too.
+// `attach_timeout_ms` ends too. Each user may have so many connections and no more, so that none
+// can shut the others out.
 //
 // Thread: the control thread; nothing blocks but mmap and the data plane's answers.
 #pragma once
@@ -13,6 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -27,11 +29,17 @@ namespace ferry::daemon {
 
 class AttachConnection;
 
+// How many connections there may be.
+struct AttachLimits {
+  uint64_t of_user = 0;
+  uint64_t in_all = 0;
+};
+
 class AttachServer {
  public:
   // All must outlive it.
   AttachServer(boost::asio::io_context& context, JobRegistry& registry, Launchers& launchers,
-               uint64_t attach_timeout_ms, uint64_t max_connections);
+               uint64_t attach_timeout_ms, const AttachLimits& limits);
   ~AttachServer();
 
   // Makes the socket at `path`, for every user or only for ours and root (whether a uid may attach
@@ -47,19 +55,21 @@ class AttachServer {
   void AcceptSoon();
   void AcceptAll();
   void Accept(UniqueFd fd);
+  Status CheckLimits(uid_t uid) const;
   void Remove(const std::shared_ptr<AttachConnection>& connection);
 
   boost::asio::io_context& context_;
   JobRegistry& registry_;
   Launchers& launchers_;
   const uint64_t attach_timeout_ms_;
-  const uint64_t max_connections_;
+  const AttachLimits limits_;
   UniqueFd daemon_pidfd_;
   const uint32_t pid_namespace_;  // ours, as in attach::AttachRequest
   const uint32_t user_namespace_;
   boost::asio::posix::stream_descriptor listener_;
   std::optional<boost::asio::steady_timer> retry_;  // while we are out of descriptors
   std::set<std::shared_ptr<AttachConnection>> connections_;
+  std::map<uid_t, uint64_t> connections_of_;  // by user, those who have some
 };
 
 }  // namespace ferry::daemon

@@ -43,7 +43,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kIdlePoll(20);   // while draining, for the data plane's last operations
 constexpr milliseconds kLastNews(500);  // for the other nodes to hear that our ranks ended
 constexpr milliseconds kGrpcGrace(200);
-constexpr uint64_t kStrayConnections = 64;  // to the attach socket, beside the ranks'
+// To the attach socket: of one user, beside his ranks' (launchers, and who has not attached yet);
+// and how many such users there may be at a time.
+constexpr uint64_t kStrayConnections = 64;
+constexpr uint64_t kFullUsers = 8;
 
 RegistryLimits LimitsFrom(const config::Options& options) {
   return {options.max_ranks,
@@ -52,7 +55,13 @@ RegistryLimits LimitsFrom(const config::Options& options) {
           {.sessions = options.quota_sessions,
            .regions = options.quota_regions,
            .pinned_bytes = options.quota_pinned_bytes,
-           .jobs = options.quota_jobs}};
+           .jobs = options.quota_jobs,
+           .requests = options.quota_requests}};
+}
+
+AttachLimits AttachLimitsFrom(const config::Options& options) {
+  const uint64_t of_user = options.max_local_ranks + kStrayConnections;
+  return {of_user, kFullUsers * of_user};
 }
 
 bool ServesAll(const config::Options& options) {
@@ -95,7 +104,7 @@ struct ControlServer::Parts {
         links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
         launchers(registry),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms,
-               options.max_local_ranks + kStrayConnections),
+               AttachLimitsFrom(options)),
         client_service(loop, registry, data_plane),
         launcher_service(loop, launchers,
                          [this](uid_t uid, control::StatusReply* reply) {

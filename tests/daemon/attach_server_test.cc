@@ -9,6 +9,7 @@
 
 #include <filesystem>
 
+#include "common/clock.h"
 #include "common/version.h"
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
@@ -36,20 +37,20 @@ class AttachServerTest : public ::testing::Test {
     char path[] = "/tmp/ferry-attach-XXXXXX";
     directory_ = mkdtemp(path);
     socket_path_ = directory_ + "/attach.sock";
-    Start(20'000, 64);
+    Start(20'000, {64, 64});
   }
   void TearDown() override {
     Stop();
     std::filesystem::remove_all(directory_);
   }
-  void Start(uint64_t attach_timeout_ms, uint64_t max_connections) {
+  void Start(uint64_t attach_timeout_ms, const AttachLimits& limits) {
     loop_ = std::make_unique<ControlLoop>();
     registry_ = std::make_unique<JobRegistry>(loop_->context(), data_plane_,
                                               RegistryLimits{1024, 3, 20'000, {}});
     registry_->set_links(&links_);
     launchers_ = std::make_unique<Launchers>(*registry_);
     server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, *launchers_,
-                                             attach_timeout_ms, max_connections);
+                                             attach_timeout_ms, limits);
     ASSERT_TRUE(server_->Listen(socket_path_, true).ok());
     loop_->Start();
     ASSERT_TRUE(CreateJob("job", 4).ok());
@@ -183,7 +184,7 @@ TEST_F(AttachServerTest, SurplusDescriptorsAreClosed) {
 
 TEST_F(AttachServerTest, ASilentConnectionEnds) {
   Stop();
-  Start(50, 64);
+  Start(50, {64, 64});
   TestRank rank = Rank(0);
   ASSERT_TRUE(rank.Connect(socket_path_).ok());
   ExpectGoodbye(rank, rank.Read(), ErrorCode::kTimeout, "no request to attach came in time");
@@ -191,14 +192,81 @@ TEST_F(AttachServerTest, ASilentConnectionEnds) {
 
 TEST_F(AttachServerTest, ConnectionsAreBounded) {
   Stop();
-  Start(20'000, 2);
+  Start(20'000, {64, 2});
   TestRank first = Rank(0);
   TestRank second = Rank(1);
   TestRank third = Rank(2);
   ASSERT_TRUE(first.Enter(socket_path_));
   ASSERT_TRUE(second.Enter(socket_path_));
   ASSERT_TRUE(third.Connect(socket_path_).ok());
-  EXPECT_TRUE(third.Read().hang_up);
+  const Answer answer = third.Read();
+  EXPECT_EQ(answer.kind(), Kind::kGoodbye);
+  ExpectRefusal(answer, ErrorCode::kLimitExceeded,
+                "has 2 connections, as many as all users together may have");
+  EXPECT_EQ(Connections(), 2U);
+}
+
+TEST_F(AttachServerTest, ConnectionsOfAUserAreBounded) {
+  Stop();
+  Start(20'000, {1, 64});
+  TestRank first = Rank(0);
+  TestRank second = Rank(1);
+  ASSERT_TRUE(first.Enter(socket_path_));
+  ASSERT_TRUE(second.Connect(socket_path_).ok());
+  ExpectRefusal(second.Read(), ErrorCode::kLimitExceeded,
+                "uid " + std::to_string(geteuid()) +
+                    " has 1 connections to the attach socket, as many as one user may have");
+  first.HangUp();
+  for (const uint64_t end_ns = MonotonicNs() + 20'000'000'000; Connections() != 0;) {
+    ASSERT_LT(MonotonicNs(), end_ns);
+  }
+  TestRank third = Rank(1);
+  EXPECT_TRUE(third.Enter(socket_path_)) << "room again";
+}
+
+TEST_F(AttachServerTest, NoUserShutsOthersOut) {
+  if (!CanBecomeOthers()) {
+    GTEST_SKIP() << "needs two users: run as root";
+  }
+  Stop();
+  Start(20'000, {3, 64});
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  int full[2];
+  int end[2];
+  ASSERT_EQ(pipe2(full, O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(end, O_CLOEXEC), 0);
+  const pid_t greedy = fork();
+  if (greedy == 0) {
+    close(end[1]);
+    char held = 0;
+    std::vector<UniqueFd> sockets;
+    for (bool more = setresuid(12345, 12345, 12345) == 0; more; held += more ? 1 : 0) {
+      StatusOr<UniqueFd> socket = ConnectSeqpacket(socket_path_);
+      more = socket.ok();
+      if (more) {
+        pollfd refused{socket->get(), POLLIN, 0};
+        more = poll(&refused, 1, held < 3 ? 0 : 20'000) == 0;
+        sockets.push_back(std::move(*socket));
+      }
+    }
+    (void)!write(full[1], &held, 1);
+    (void)!read(end[0], &held, 1);  // until the parent closes it
+    _exit(0);
+  }
+  close(full[1]);
+  char held = 0;
+  ASSERT_EQ(read(full[0], &held, 1), 1);
+  EXPECT_EQ(held, 3);
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    TestRank other = Rank(rank);
+    EXPECT_TRUE(other.Connect(socket_path_).ok());
+    EXPECT_EQ(other.Attach().code(), ErrorCode::kOk);
+  }
+  close(end[1]);
+  EXPECT_EQ(waitpid(greedy, nullptr, 0), greedy);
+  for (const int fd : {full[0], end[0]}) {
+    close(fd);
+  }
 }
 
 TEST_F(AttachServerTest, RefusesClaimsThatDoNotFitTheJob) {
@@ -474,7 +542,7 @@ TEST_F(AttachServerTest, ADestroyedJobSaysGoodbyeToItsRanks) {
 }
 
 TEST_F(AttachServerTest, TwoDaemonsCannotShareASocket) {
-  AttachServer second(loop_->context(), *registry_, *launchers_, 1000, 4);
+  AttachServer second(loop_->context(), *registry_, *launchers_, 1000, {4, 4});
   const Status status = second.Listen(socket_path_, true);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("Address already in use"), std::string::npos);
