@@ -107,22 +107,27 @@ StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
   return config::LoadOptions(pointers, config::ProcessEnvironment());
 }
 
-// Threads made meanwhile inherit the block, so that signals come to the main thread, once it is
-// ready.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigemptyset(&blocked_);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-      sigaddset(&blocked_, number);
-    }
-    pthread_sigmask(SIG_BLOCK, &blocked_, nullptr);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_UNBLOCK, &blocked_, nullptr); }
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
- private:
-  sigset_t blocked_;
-};
+// `how`: SIG_BLOCK or SIG_UNBLOCK. Threads made while they are blocked inherit that, so that
+// signals come to the main thread, once it is ready.
+void MaskSignals(int how) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : kSignals) {
+    sigaddset(&set, number);
+  }
+  pthread_sigmask(how, &set, nullptr);
+}
+
+// With the control server its handler goes too, and a signal would end us before our files are
+// removed. One may well come now: a launcher that is killed sends its own once for each of its
+// threads as they end, one after the other.
+void ForgetSignals() {
+  for (const int number : kSignals) {
+    signal(number, SIG_IGN);
+  }
+}
 
 // Hands what the data plane finds out to the control server, while there is one.
 class HookRelay {
@@ -171,7 +176,7 @@ void RemoveParent(const std::string& run_directory) {
 }
 
 Status Serve(const config::Options& options, Arguments& arguments, const MakeParts& make_parts) {
-  std::optional<SignalsBlocked> signals_blocked(std::in_place);
+  MaskSignals(SIG_BLOCK);
   signal(SIGPIPE, SIG_IGN);
   HookRelay relay;
   StatusOr<DaemonParts> parts = make_parts(options, relay.Hooks());
@@ -184,7 +189,7 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
     server.ReloadTls();
     ServiceManager::Ready("serves");
   });
-  signals_blocked.reset();
+  MaskSignals(SIG_UNBLOCK);
   constexpr std::string_view kReady = "ready\n";
   UniqueFd& ready = arguments.ready;
   const bool told =
@@ -199,8 +204,10 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
     }
     (*server)->RunUntilStopped([] { ServiceManager::Stopping("waits for its ranks to leave"); });
   }
+  MaskSignals(SIG_BLOCK);
   relay.Attach(nullptr);
   server->reset();
+  ForgetSignals();
   if (arguments.remove_parent) {
     RemoveParent(options.run_directory);
   }

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -61,6 +62,22 @@ TEST_F(FerrydTest, SigtermStopsItAndLeavesNothing) {
   daemon.Signal(SIGTERM);
   EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
+}
+
+// As from a launcher with many threads that is killed: see PR_SET_PDEATHSIG.
+TEST_F(FerrydTest, SignalsThatComeWhileItEndsChangeNothing) {
+  for (int round = 0; round < 5; ++round) {
+    FerrydProcess daemon(Path("run"), {});
+    ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+    siginfo_t info{};
+    do {
+      daemon.Signal(SIGTERM);
+    } while (waitid(P_PID, static_cast<id_t>(daemon.pid()), &info, WEXITED | WNOHANG | WNOWAIT) ==
+                 0 &&
+             info.si_pid == 0);
+    EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+    EXPECT_FALSE(std::filesystem::exists(Path("run")));
+  }
 }
 
 TEST_F(FerrydTest, ASecondSignalEndsTheDrainAtOnce) {
