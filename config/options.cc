@@ -76,7 +76,8 @@ constexpr Option kTable[] = {
            "Port of the data plane; 0 takes a free one."),
     Text(Group::kNetwork, "control_address", &Options::control_address, 1, 255,
          "Local address on which other daemons reach this one's control plane. Only a "
-         "loopback address may do without TLS; with it, a host name will do too."),
+         "loopback address may do without TLS; with it, a host name will do too. 0.0.0.0 or :: "
+         "listens at all addresses; others then call the node by its node_name."),
     Number(Group::kNetwork, "control_port", &Options::control_port, "", 0, 65535,
            "Port of the control plane; 0 takes a free one."),
     Text(Group::kNetwork, "tls_ca_file", &Options::tls_ca_file, 0, kPathMax,

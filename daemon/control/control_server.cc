@@ -211,7 +211,11 @@ Status ControlServer::Parts::StartPeerServer() {
 }
 
 void ControlServer::Parts::SetIdentity(int port) {
-  control_address = HostPort{options.control_address, static_cast<uint16_t>(port)}.Text();
+  // Nobody can call 0.0.0.0, and no certificate is for it: then by the node's name.
+  const bool anywhere = IsWildcard(options.control_address);
+  control_address =
+      HostPort{anywhere ? options.node_name : options.control_address, static_cast<uint16_t>(port)}
+          .Text();
   const std::vector<std::byte> fabric = data_plane.FabricAddress();
   control::NodeIdentity self;
   self.set_name(options.node_name);

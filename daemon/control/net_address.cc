@@ -91,6 +91,16 @@ StatusOr<HostPort> ParseHostPort(const std::string& text, PortZero zero) {
   return address;
 }
 
+bool IsWildcard(const std::string& host) {
+  socklen_t size = 0;
+  const sockaddr_storage storage = NumericAddress(host, 0, &size);
+  if (storage.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr == htonl(INADDR_ANY);
+  }
+  return storage.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
+}
+
 Status CheckLoopback(const std::string& host) {
   socklen_t size = 0;
   if (IsLoopback(NumericAddress(host, 0, &size))) {

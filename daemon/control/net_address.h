@@ -21,6 +21,9 @@ struct HostPort {
 enum class PortZero { kRefuse, kAllow };
 StatusOr<HostPort> ParseHostPort(const std::string& text, PortZero zero = PortZero::kRefuse);
 
+// Whether `host` means every address of this machine ("0.0.0.0", "::"): to listen at, not to call.
+bool IsWildcard(const std::string& host);
+
 // Without TLS, daemons use only loopback addresses: kPermissionDenied says so.
 Status CheckLoopback(const std::string& host);
 

@@ -227,6 +227,24 @@ TEST_F(TlsLinksTest, WithTlsAnAddressNeedNotBeLoopback) {
               "cannot listen at 192.0.2.7:0: ");
 }
 
+// 0.0.0.0 is nothing to call, and no certificate is for it: others are told the node's name.
+TEST_F(TlsLinksTest, ADaemonThatListensEverywhereIsCalledByItsNodesName) {
+  config::Options options = Options("a");
+  options.attach_timeout_ms = 20'000;
+  options.control_address = "0.0.0.0";
+  options.node_name = "localhost";
+  TestDaemon a(options);
+  EXPECT_EQ(a.address().substr(0, a.address().find(':')), "localhost");
+  EXPECT_EQ(a.GetStatus().node().control_address(), a.address());
+  TestDaemon b(Options("b"));
+  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
+  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  EXPECT_TRUE(Eventually([&] {
+    const control::StatusReply status = b.GetStatus();
+    return status.peers_size() == 1 && status.peers(0).state() == "up";
+  })) << b.GetStatus().DebugString();
+}
+
 // A ferryd of its own, for its signals.
 class TlsReloadTest : public TlsLinksTest {
  protected:
