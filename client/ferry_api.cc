@@ -11,6 +11,7 @@
 #include "client/core/client.h"
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
+#include "common/version_text.h"
 #include "config/environment.h"
 #include "shm/counters.h"
 
@@ -204,6 +205,11 @@ int Begin(const Status& check, const Client::Message& message, ferry_request* re
 }  // namespace
 
 extern "C" {
+
+const char* ferry_version(void) {
+  static const std::string text = ferry::VersionText();
+  return text.c_str();
+}
 
 const char* ferry_error_string(int code) {
   return ferry::ErrorCodeText(static_cast<ErrorCode>(code));

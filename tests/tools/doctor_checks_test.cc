@@ -11,8 +11,10 @@
 #include <fstream>
 
 #include "common/unique_fd.h"
+#include "common/version_text.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/probe.h"
+#include "tools/ferryctl/certs.h"
 
 namespace ferry::tools {
 namespace {
@@ -97,6 +99,66 @@ TEST(DoctorTest, JudgesTheDaemon) {
   Expect(CheckDaemon(facts), Verdict::kProblem, "did not answer", "journalctl");
   facts.connected = {ErrorCode::kVersionMismatch, "has another version (layout 9)"};
   Expect(CheckVersions(facts), Verdict::kProblem, "layout 9", "from one release");
+}
+
+TEST(DoctorTest, JudgesTheLibraryBesideTheDaemon) {
+  DaemonFacts facts;
+  facts.layout_version = kLayoutVersion;
+  facts.protocol_version = kProtocolVersion;
+  Expect(CheckLibrary({"/lib/libferry.so.0", VersionText()}, facts), Verdict::kOk,
+         "/lib/libferry.so.0: " + VersionText(), "");
+  const std::string other_release = "0.0.9 (" + WireVersionText() + ")";
+  Expect(CheckLibrary({"/lib/libferry.so.0", other_release}, facts), Verdict::kWarning,
+         other_release + "; ferryctl is " + VersionText(), "one release");
+  facts.layout_version = 9;
+  Expect(CheckLibrary({"/lib/libferry.so.0", VersionText()}, facts), Verdict::kProblem,
+         VersionText() + "; the daemon has layout 9", "ldd PROGRAM");
+  facts.connected = {ErrorCode::kNoDaemon, ""};
+  Expect(CheckLibrary({"/lib/libferry.so.0", "0.0.1 (layout 0, protocol 0)"}, facts),
+         Verdict::kProblem, "ferryctl has " + WireVersionText(), "one release");
+  Expect(CheckLibrary({"/lib/libferry.so.0", ""}, facts), Verdict::kProblem,
+         "does not tell its version", "one release");
+  Expect(CheckLibrary({}, facts), Verdict::kOk, "the loader finds none", "");
+}
+
+TEST(DoctorTest, JudgesCertificates) {
+  const auto check = [](int64_t seconds_left) {
+    return CheckCertificate("tls_cert_file", "/x.pem",
+                            CertificateLife{"CN = node0", "Nov 20 2027", seconds_left});
+  };
+  constexpr int64_t kDay = 86'400;
+  Expect(check(31 * kDay), Verdict::kOk, "/x.pem: CN = node0 is valid until Nov 20 2027", "");
+  Expect(check(30 * kDay - 1), Verdict::kWarning, "CN = node0 expires in 29 days, on Nov 20 2027",
+         "systemctl reload ferryd");
+  Expect(check(0), Verdict::kProblem, "CN = node0 expired on Nov 20 2027", "systemctl reload");
+  Expect(check(-kDay), Verdict::kProblem, "expired", "SIGHUP");
+  Expect(CheckCertificate("tls_cert_file", "/x.pem", Status(ErrorCode::kNotFound, "/x.pem: gone")),
+         Verdict::kProblem, "/x.pem: gone", "ferryctl certs");
+}
+
+TEST(DoctorTest, ReadsTheCertificateThatExpiresFirst) {
+  std::string directory = "/tmp/ferry-doctor-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  CertsPlan plan;
+  plan.directory = directory;
+  plan.nodes = {"node0"};
+  plan.days = 20;
+  ASSERT_TRUE(MakeCerts(plan).ok());
+  const auto life = ReadCertificateLife(directory + "/node0.pem");
+  ASSERT_TRUE(life.ok()) << life.status().ToString();
+  EXPECT_NE(life->subject.find("node0"), std::string::npos) << life->subject;
+  EXPECT_LE(life->seconds_left, 20 * 86'400);
+  EXPECT_GT(life->seconds_left, 19 * 86'400);
+  // Behind one that is valid for longer.
+  std::ofstream both(directory + "/both.pem");
+  both << std::ifstream(directory + "/ca.pem").rdbuf()
+       << std::ifstream(directory + "/node0.pem").rdbuf();
+  both.close();
+  EXPECT_EQ(ReadCertificateLife(directory + "/both.pem")->subject, life->subject);
+  EXPECT_EQ(ReadCertificateLife(directory + "/none.pem").status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(ReadCertificateLife(directory + "/node0.key").status().code(),
+            ErrorCode::kInvalidArgument);
+  fs::remove_all(directory);
 }
 
 TEST(DoctorTest, JudgesDevices) {

@@ -89,10 +89,13 @@ TEST(ViewTest, ShowsWhatEachUserHoldsOfHisQuotas) {
   user->set_sessions(4);
   user->set_pinned_bytes(256 << 20);
   user->set_pinned_bytes_limit(1 << 30);
+  user->set_requests(16385);
+  user->set_requests_limit(4 << 20);
   const View view = MakeView(reply);
-  EXPECT_NE(view.text.find("USER  JOBS      SESSIONS  REGIONS  PINNED\n"
-                           "1001  1 of 256  4         0        256 MiB of 1 GiB\n"),
-            std::string::npos)
+  EXPECT_NE(
+      view.text.find("USER  JOBS      SESSIONS  REGIONS  PINNED            REQUESTS\n"
+                     "1001  1 of 256  4         0        256 MiB of 1 GiB  16385 of 4194304\n"),
+      std::string::npos)
       << view.text;
   EXPECT_EQ(view.json["users"][0]["pinned_bytes"], 256 << 20);
   EXPECT_EQ(view.json["users"][0]["sessions_limit"], 0);

@@ -10,20 +10,19 @@
 #include <algorithm>
 
 #include "common/unique_fd.h"
-#include "common/version.h"
+#include "common/version_text.h"
 
 namespace ferry::tools {
 namespace {
 
 constexpr uint64_t kFilesOfDaemon = 64;
 constexpr uint64_t kFilesPerRank = 8;
+constexpr int64_t kSecondsPerDay = 86'400;
+constexpr int64_t kWarnDays = 30;
+constexpr char kOneRelease[] = "install ferryd, libferry and the tools from one release";
 
 std::string Bytes(uint64_t bytes) {
   return bytes == kUnlimited ? "unlimited" : std::to_string(bytes >> 20) + " MiB";
-}
-
-std::string VersionsText(uint32_t layout, uint32_t protocol) {
-  return "layout " + std::to_string(layout) + ", protocol " + std::to_string(protocol);
 }
 
 }  // namespace
@@ -191,18 +190,61 @@ Finding CheckDaemon(const DaemonFacts& facts) {
 }
 
 Finding CheckVersions(const DaemonFacts& facts) {
-  Finding finding{"versions", Verdict::kOk,
-                  std::string("ferryctl ") + kFerryVersion + " (" +
-                      VersionsText(kLayoutVersion, kProtocolVersion) + ")",
-                  ""};
+  Finding finding{"versions", Verdict::kOk, "ferryctl " + VersionText(), ""};
   if (facts.connected.code() == ErrorCode::kVersionMismatch) {
     finding.verdict = Verdict::kProblem;
     finding.found += "; " + facts.connected.message();
-    finding.mend = "install ferryd, libferry and the tools from one release, restart ferryd";
+    finding.mend = std::string(kOneRelease) + ", restart ferryd";
   } else if (facts.connected.ok()) {
     finding.found += "; the daemon has the same";
   }
   return finding;
+}
+
+Finding CheckLibrary(const LibraryFacts& library, const DaemonFacts& facts) {
+  Finding finding{"libferry", Verdict::kOk, library.path + ": " + library.version, ""};
+  if (library.path.empty()) {
+    finding.found = "the loader finds none: programs must bring theirs (rpath, LD_LIBRARY_PATH)";
+    return finding;
+  }
+  const bool asked = facts.connected.ok();
+  const std::string wanted =
+      asked ? WireVersionText(facts.layout_version, facts.protocol_version) : WireVersionText();
+  const std::string of = asked ? "the daemon has " : "ferryctl has ";
+  if (library.version.find("(" + wanted + ")") == std::string::npos) {
+    finding.verdict = Verdict::kProblem;
+    finding.found = library.path + ": " +
+                    (library.version.empty() ? "of a release that does not tell its version"
+                                             : library.version) +
+                    "; " + of + wanted + ": ranks with this library are refused";
+    finding.mend = std::string(kOneRelease) + "; `ldd PROGRAM` shows which one a program loads";
+  } else if (library.version != VersionText()) {
+    finding.verdict = Verdict::kWarning;
+    finding.found += "; ferryctl is " + VersionText() + ": they work together";
+    finding.mend = kOneRelease;
+  }
+  return finding;
+}
+
+Finding CheckCertificate(const std::string& option, const std::string& path,
+                         const StatusOr<CertificateLife>& life) {
+  if (!life.ok()) {
+    return {option, Verdict::kProblem, life.status().message(),
+            "name a readable PEM file, or leave all three tls_ options empty; `ferryctl certs` "
+            "makes some to try"};
+  }
+  const std::string what = path + ": " + life->subject;
+  const int64_t days = life->seconds_left / kSecondsPerDay;
+  const char* mend = "replace the file, then SIGHUP ferryd (systemctl reload ferryd)";
+  if (life->seconds_left <= 0) {
+    return {option, Verdict::kProblem,
+            what + " expired on " + life->until + ": daemons refuse each other", mend};
+  }
+  if (days < kWarnDays) {
+    return {option, Verdict::kWarning,
+            what + " expires in " + std::to_string(days) + " days, on " + life->until, mend};
+  }
+  return {option, Verdict::kOk, what + " is valid until " + life->until, ""};
 }
 
 Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,

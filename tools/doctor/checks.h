@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "common/status.h"
+#include "tools/doctor/certificates.h"
 #include "tools/doctor/finding.h"
+#include "tools/doctor/library.h"
 
 namespace ferry::tools {
 
@@ -51,6 +53,11 @@ struct DaemonFacts {
 };
 Finding CheckDaemon(const DaemonFacts& facts);
 Finding CheckVersions(const DaemonFacts& facts);
+// The library that ranks would load beside the daemon, or this program's own release.
+Finding CheckLibrary(const LibraryFacts& library, const DaemonFacts& facts);
+// `option` names `path`; `life` is how long it is good for.
+Finding CheckCertificate(const std::string& option, const std::string& path,
+                         const StatusOr<CertificateLife>& life);
 struct Gpu {
   std::string backend;
   std::string name;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/topology/discover.h"
 #include "common/unique_fd.h"
@@ -100,8 +101,20 @@ void ExamineDaemon(const config::Options& options, std::vector<Finding>* finding
   }
   findings->push_back(CheckDaemon(facts));
   findings->push_back(CheckVersions(facts));
+  findings->push_back(CheckLibrary(FindLibrary(), facts));
   findings->push_back(CheckGpus(facts, gpus, options.gpu_backend));
   findings->push_back(CheckTopology(topology::ReadThisMachine(), nics));
+}
+
+// The files that a ferryd with these options would read.
+void ExamineCertificates(const config::Options& options, std::vector<Finding>* findings) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"tls_cert_file", options.tls_cert_file}, {"tls_ca_file", options.tls_ca_file}};
+  for (const auto& [option, path] : files) {
+    if (!path.empty()) {
+      findings->push_back(CheckCertificate(option, path, ReadCertificateLife(path)));
+    }
+  }
 }
 
 }  // namespace
@@ -115,6 +128,7 @@ std::vector<Finding> Examine(const std::vector<std::string>& flags) {
   if (loaded.ok()) {
     findings.push_back(CheckRunDirectory(options.run_directory, geteuid()));
     ExamineDaemon(options, &findings);
+    ExamineCertificates(options, &findings);
   }
   findings.push_back(CheckProviders(ListProviders(), options.provider, LibfabricVersion()));
   const rlimit memlock = Limit(RLIMIT_MEMLOCK);
