@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/node_asker.h"
 #include "daemon/trace/trace_format.h"
 
 namespace ferry::daemon {
@@ -130,10 +131,16 @@ grpc::Status AdminService::Gpus(grpc::ServerContext*, const control::GpusRequest
 
 grpc::Status AdminService::Why(grpc::ServerContext*, const control::WhyRequest* request,
                                control::WhyReply* reply) {
-  return ToGrpc(context_.loop.Run([&] {
+  const Outcome outcome = context_.loop.Run([&] {
     return ReportWhy(context_.registry, context_.data_plane, *request, MonotonicNs(), &quiet_,
                      reply);
-  }));
+  });
+  NodeAsker asker(context_.loop, context_.registry, context_.links, context_.data_plane, &quiet_);
+  WhyFollower follower(&asker);
+  for (control::RankWait& wait : *reply->mutable_ranks()) {
+    follower.Follow(request->job_id(), &wait);
+  }
+  return ToGrpc(outcome);
 }
 
 // ---- Trace ----

@@ -110,7 +110,7 @@ struct ControlServer::Parts {
                          [this](uid_t uid, control::StatusReply* reply) {
                            admin_service->FillStatus(uid, reply);
                          }),
-        peer_service(loop, links, registry),
+        peer_service(loop, links, registry, data_plane),
         watchdog(loop, data_plane),
         signals(loop.context()) {
     registry.set_links(&links);

@@ -104,6 +104,11 @@ class JobRegistry : public NodeEvents {
   void Abort(const Session& session, int exit_code, const std::string& reason);
 
   // ---- Service Peer ----
+  // Whether another daemon may ask about the job. kNotFound, kPermissionDenied (proof).
+  Status CheckPeer(const std::string& job_id, const std::string& proof,
+                   uint64_t incarnation) const {
+    return CheckPeerRequest(job_id, proof, incarnation).status();
+  }
   // kNotFound, kPermissionDenied (proof), kInvalidArgument, kNodeUnreachable (incarnation).
   Status NodeJoined(const control::JoinedRequest& request);
   Status NodeLeft(const control::LeftRequest& request);

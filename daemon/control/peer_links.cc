@@ -32,6 +32,7 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
     &AsyncPeer::Heartbeat;
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
+constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
 
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
@@ -179,6 +180,15 @@ void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest&
   Call<control::LeftRequest, control::LeftReply>(
       found->second, kLeft, request,
       [done = std::move(done)](const Status& status, const auto&) { done(status); });
+}
+
+void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,
+                        WhyDone done) {
+  const auto found = links_.find(address);
+  if (found == links_.end() || !found->second->up) {
+    return done({ErrorCode::kNodeUnreachable, "there is no link to " + address}, {});
+  }
+  Call<control::PeerWhyRequest, control::WhyReply>(found->second, kWhy, request, std::move(done));
 }
 
 // ---- The life of a link ----

@@ -74,6 +74,11 @@ class PeerLinks final : public NodeLinks {
   void SendLeft(const std::string& address, const control::LeftRequest& request,
                 Done done) override;
 
+  // Asks the daemon there what a rank of its node waits for. `done` comes later, or never if the
+  // links stop.
+  using WhyDone = std::function<void(const Status&, const control::WhyReply&)>;
+  void SendWhy(const std::string& address, const control::PeerWhyRequest& request, WhyDone done);
+
   // ---- The callee's side, for the service Peer ----
   // `certificate` is the caller's, in PEM form; empty without TLS. kVersionMismatch (both versions
   // named), kUnsupported (another provider), kInvalidArgument (ourselves), kPermissionDenied (the

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/clock.h"
 #include "daemon/control/grpc_status.h"
 
 namespace ferry::daemon {
@@ -63,6 +64,18 @@ grpc::ServerUnaryReactor* PeerService::Heartbeat(grpc::CallbackServerContext* co
   return Answer(context, [this, request, reply] {
     reply->set_incarnation(links_.Incarnation());
     return links_.CheckAlive(request->incarnation(), request->life());
+  });
+}
+
+grpc::ServerUnaryReactor* PeerService::Why(grpc::CallbackServerContext* context,
+                                           const control::PeerWhyRequest* request,
+                                           control::WhyReply* reply) {
+  return Answer(context, [this, request, reply]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+    FERRY_RETURN_IF_ERROR(
+        registry_.CheckPeer(request->job_id(), request->job_proof(), request->incarnation()));
+    return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(), MonotonicNs(),
+                         &quiet_, reply);
   });
 }
 

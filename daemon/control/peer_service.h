@@ -5,6 +5,7 @@
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/peer_links.h"
+#include "daemon/control/why.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {
@@ -12,8 +13,9 @@ namespace ferry::daemon {
 class PeerService final : public control::Peer::CallbackService {
  public:
   // All must outlive it; the loop must run until the server has shut down.
-  PeerService(ControlLoop& loop, PeerLinks& links, JobRegistry& registry)
-      : loop_(loop), links_(links), registry_(registry) {}
+  PeerService(ControlLoop& loop, PeerLinks& links, JobRegistry& registry,
+              const DataPlane& data_plane)
+      : loop_(loop), links_(links), registry_(registry), data_plane_(data_plane) {}
 
   grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
                                   const control::HelloRequest* request,
@@ -27,6 +29,9 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
                                       const control::HeartbeatRequest* request,
                                       control::HeartbeatReply* reply) override;
+  grpc::ServerUnaryReactor* Why(grpc::CallbackServerContext* context,
+                                const control::PeerWhyRequest* request,
+                                control::WhyReply* reply) override;
 
  private:
   template <typename Function>
@@ -35,6 +40,8 @@ class PeerService final : public control::Peer::CallbackService {
   ControlLoop& loop_;
   PeerLinks& links_;
   JobRegistry& registry_;
+  const DataPlane& data_plane_;
+  QuietLog quiet_;  // the control thread's
 };
 
 }  // namespace ferry::daemon

@@ -254,6 +254,9 @@ void ReportRank(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, W
   }
   wait->mutable_chain()->Add(chain.ranks.begin(), chain.ranks.end());
   wait->set_deadlock(chain.circle);
+  const Condition& end = steps->Look(chain.ranks.back()).condition;
+  wait->set_leaves_node(!chain.circle && end.kind == Kind::kElsewhere);
+  wait->set_end(end.phrase);
   wait->set_verdict(Verdict(chain, steps));
   AddTroubles(rank, steps, wait);
   if (details) {
@@ -280,26 +283,18 @@ void QuietLog::Sweep(const JobRegistry& registry) {
   std::erase_if(entries_, [&](const auto& entry) { return !serials.contains(entry.first.first); });
 }
 
-Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
-                 const control::WhyRequest& request, uint64_t now_ns, QuietLog* quiet,
-                 control::WhyReply* reply) {
-  quiet->Sweep(registry);
-  const auto found = registry.jobs().find(request.job_id());
+namespace {
+
+StatusOr<const Job*> FindJob(const JobRegistry& registry, const std::string& job_id) {
+  const auto found = registry.jobs().find(job_id);
   if (found == registry.jobs().end()) {
-    return {ErrorCode::kNotFound, "there is no job " + request.job_id() +
-                                      " on this daemon (`ferryctl status` lists its jobs)"};
+    return Status(ErrorCode::kNotFound, "there is no job " + job_id +
+                                            " on this daemon (`ferryctl status` lists its jobs)");
   }
-  const Job& job = *found->second;
-  WhySteps steps(job, data_plane);
-  if (request.all_ranks()) {
-    for (uint32_t rank = 0; rank < job.size(); ++rank) {
-      if (job.IsLocal(rank)) {
-        ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
-      }
-    }
-    return {};
-  }
-  const uint32_t rank = request.rank();
+  return found->second.get();
+}
+
+Status CheckIsHere(const Job& job, uint32_t rank) {
   if (rank >= job.size()) {
     return {ErrorCode::kNotFound, "job " + job.spec.id + " has no rank " + std::to_string(rank) +
                                       ": its ranks are 0 to " + std::to_string(job.size() - 1)};
@@ -310,7 +305,41 @@ Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
                                       " is not on this node: ask the ferryd of node " +
                                       std::to_string(node) + " at " + job.nodes[node].address};
   }
-  ReportRank(rank, true, now_ns, quiet, &steps, reply->add_ranks());
+  return {};
+}
+
+}  // namespace
+
+Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
+                     const std::string& job_id, uint32_t rank, uint64_t now_ns, QuietLog* quiet,
+                     control::WhyReply* reply) {
+  quiet->Sweep(registry);
+  const StatusOr<const Job*> job = FindJob(registry, job_id);
+  FERRY_RETURN_IF_ERROR(job.status());
+  FERRY_RETURN_IF_ERROR(CheckIsHere(**job, rank));
+  WhySteps steps(**job, data_plane);
+  ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+  return {};
+}
+
+Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
+                 const control::WhyRequest& request, uint64_t now_ns, QuietLog* quiet,
+                 control::WhyReply* reply) {
+  quiet->Sweep(registry);
+  const StatusOr<const Job*> found = FindJob(registry, request.job_id());
+  FERRY_RETURN_IF_ERROR(found.status());
+  const Job& job = **found;
+  WhySteps steps(job, data_plane);
+  if (request.all_ranks()) {
+    for (uint32_t rank = 0; rank < job.size(); ++rank) {
+      if (job.IsLocal(rank)) {
+        ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+      }
+    }
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(CheckIsHere(job, request.rank()));
+  ReportRank(request.rank(), true, now_ns, quiet, &steps, reply->add_ranks());
   return {};
 }
 

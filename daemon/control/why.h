@@ -2,11 +2,12 @@
 //
 // Thread: the control thread; asks the progress thread (microseconds to milliseconds). Reads are
 // bounded: see rank_view.h. Only this node's ranks can be looked into; a chain that leaves the node
-// ends there and says where to ask on.
+// ends there and says where to ask on: see why_follower.h.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "common/status.h"
@@ -34,7 +35,12 @@ class QuietLog {
   std::map<std::pair<uint64_t, uint32_t>, Entry> entries_;
 };
 
-// kNotFound: no such job, or no such rank of it on this node.
+// One rank without its requests, for another node's question. kNotFound: no such job, or no such
+// rank of it on this node.
+Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
+                     const std::string& job_id, uint32_t rank, uint64_t now_ns, QuietLog* quiet,
+                     control::WhyReply* reply);
+// Errors likewise.
 Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
                  const control::WhyRequest& request, uint64_t now_ns, QuietLog* quiet,
                  control::WhyReply* reply);

@@ -1,0 +1,186 @@
+// Chains of waiting ranks that lead over several nodes.
+#include "daemon/control/why_follower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <map>
+#include <thread>
+
+#include "shm/layout/request_layout.h"
+#include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/test_daemon.h"
+
+namespace ferry::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+
+control::RankWait Wait(const std::vector<uint32_t>& chain, bool leaves_node,
+                       const std::string& end) {
+  control::RankWait wait;
+  wait.set_rank(chain.front());
+  wait.mutable_chain()->Add(chain.begin(), chain.end());
+  wait.set_leaves_node(leaves_node);
+  wait.set_end(end);
+  wait.set_verdict("as its own daemon sees it");
+  return wait;
+}
+
+// Daemons that know what the test says.
+class FakeNodes final : public WhyAsker {
+ public:
+  void Knows(const control::RankWait& wait) { known_[wait.rank()] = wait; }
+  StatusOr<control::RankWait> Ask(const std::string&, uint32_t rank) override {
+    ++asked;
+    const auto found = known_.find(rank);
+    if (found == known_.end()) {
+      return Status(ErrorCode::kNodeUnreachable, "there is no link");
+    }
+    return found->second;
+  }
+  int asked = 0;
+
+ private:
+  std::map<uint32_t, control::RankWait> known_;
+};
+
+class WhyFollowerTest : public ::testing::Test {
+ protected:
+  FakeNodes nodes_;
+  WhyFollower follower_{&nodes_};
+};
+
+TEST_F(WhyFollowerTest, AChainThatStaysIsLeftAlone) {
+  control::RankWait wait = Wait({0, 1}, false, "computes");
+  follower_.Follow("job", &wait);
+  EXPECT_EQ(nodes_.asked, 0);
+  EXPECT_EQ(wait.verdict(), "as its own daemon sees it");
+}
+
+TEST_F(WhyFollowerTest, GoesFromNodeToNode) {
+  nodes_.Knows(Wait({2, 3, 4}, true, "is on node 2"));
+  nodes_.Knows(Wait({4, 5}, false, "is stopped by a signal"));
+  control::RankWait wait = Wait({0, 1, 2}, true, "is on node 1");
+  follower_.Follow("job", &wait);
+  EXPECT_THAT(wait.chain(), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_EQ(wait.verdict(),
+            "rank 0 waits for rank 1, which waits for rank 2, which waits for rank 3, which waits "
+            "for rank 4, which waits for rank 5, which is stopped by a signal");
+  EXPECT_FALSE(wait.leaves_node());
+  EXPECT_THAT(wait.troubles(), IsEmpty());
+}
+
+TEST_F(WhyFollowerTest, ACircleOverNodesEnds) {
+  nodes_.Knows(Wait({2, 0}, true, "is on node 0"));
+  control::RankWait wait = Wait({0, 2}, true, "is on node 1");
+  follower_.Follow("job", &wait);
+  EXPECT_THAT(wait.chain(), ElementsAre(0, 2, 0));
+  EXPECT_THAT(wait.verdict(), HasSubstr("which waits for rank 0: a circle over several nodes"));
+  EXPECT_EQ(nodes_.asked, 1);
+}
+
+TEST_F(WhyFollowerTest, WhoDoesNotAnswerIsNamed) {
+  control::RankWait wait = Wait({0, 2}, true, "is on node 1");
+  follower_.Follow("job", &wait);
+  EXPECT_EQ(wait.verdict(), "as its own daemon sees it");
+  EXPECT_THAT(wait.troubles(),
+              ElementsAre("the ferryd of rank 2's node was asked what it waits for: there is no "
+                          "link"));
+}
+
+TEST_F(WhyFollowerTest, ADaemonIsAskedOnceAboutARank) {
+  nodes_.Knows(Wait({2}, false, "computes"));
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    control::RankWait wait = Wait({rank, 2}, true, "is on node 1");
+    follower_.Follow("job", &wait);
+    EXPECT_THAT(wait.verdict(), HasSubstr("waits for rank 2, which computes"));
+  }
+  EXPECT_EQ(nodes_.asked, 1);
+}
+
+TEST_F(WhyFollowerTest, AnswersOfNoCorrectDaemonEnd) {
+  nodes_.Knows(Wait({2}, true, "is on node 1"));  // its own rank, elsewhere
+  control::RankWait wait = Wait({0, 2}, true, "is on node 1");
+  follower_.Follow("job", &wait);
+  control::RankWait other = Wait({7}, false, "computes");  // another rank than asked for
+  other.set_rank(3);
+  nodes_.Knows(other);
+  wait = Wait({0, 3}, true, "is on node 1");
+  follower_.Follow("job", &wait);
+  EXPECT_THAT(wait.chain(), ElementsAre(0, 3));
+}
+
+// Two daemons, whose ranks a test has filled.
+TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
+  const TemporaryDirectory directory;
+  config::Options options = TestOptions(directory.path() + "/a");
+  options.peer_timeout_ms = 20'000;
+  TestDaemon a(options);
+  options = TestOptions(directory.path() + "/b");
+  options.peer_timeout_ms = 20'000;
+  TestDaemon b(options);
+  const std::vector<std::string> addresses = {a.address(), b.address()};
+  ASSERT_TRUE(a.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, 0)).ok());
+  ASSERT_TRUE(b.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, 1)).ok());
+  TestRank waits("job", 0, 2, 1);
+  TestRank computes("job", 1, 2, 1);
+  ASSERT_TRUE(waits.Enter(a.attach_path()));
+  ASSERT_TRUE(computes.Enter(b.attach_path()));
+  control::JoinJobReply reply;
+  control::JoinJobReply other_reply;
+  auto other = std::async(std::launch::async, [&] { return b.Join(computes, &other_reply); });
+  ASSERT_TRUE(a.Join(waits, &reply).ok());
+  ASSERT_TRUE(other.get().ok());
+
+  waits.session()->request_fresh = 2;
+  waits.inbox()->wake.inside = 1;
+  waits.inbox()->wake.sleepers = 1;
+  auto* request =
+      reinterpret_cast<shm::RequestLayout*>(reinterpret_cast<std::byte*>(waits.session()) +
+                                            shm::SessionRequestsOffset()) +
+      1;
+  request->kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  request->peer = 1;
+  request->state = static_cast<uint32_t>(shm::RequestState::kPosted);
+
+  control::WhyRequest question;
+  question.set_job_id("job");
+  control::WhyReply answer;
+  ASSERT_TRUE(TestDaemon::Call(*a.admin, &control::Admin::Stub::Why, question, &answer).ok());
+  ASSERT_EQ(answer.ranks_size(), 1);
+  EXPECT_THAT(answer.ranks(0).chain(), ElementsAre(0, 1));
+  // Both are this process, which may be at anything.
+  EXPECT_THAT(answer.ranks(0).verdict(),
+              MatchesRegex("rank 0 waits for rank 1, which (computes|is) outside Ferry.*"));
+  EXPECT_THAT(answer.ranks(0).troubles(), IsEmpty());
+}
+
+// Only daemons of the job may ask.
+TEST(WhyAcrossNodesTest, NeedsTheJobsSecret) {
+  const TemporaryDirectory directory;
+  TestDaemon daemon(TestOptions(directory.path() + "/a"));
+  ASSERT_TRUE(daemon.CreateJob(TestDaemon::JobRequest("job", {0}, {daemon.address()}, 0)).ok());
+  control::PeerWhyRequest request;
+  request.set_incarnation(5);
+  request.set_job_id("job");
+  control::WhyReply reply;
+  const auto ask = [&] {
+    return TestDaemon::Call(*daemon.peer, &control::Peer::Stub::Why, request, &reply);
+  };
+  ExpectError(ask(), ErrorCode::kPermissionDenied, "does not know the secret of job job");
+  request.set_job_proof(JobProof(kTestSecret, "job", 5));
+  EXPECT_TRUE(ask().ok());
+  request.set_rank(1);
+  ExpectError(ask(), ErrorCode::kNotFound, "has no rank 1");
+  request.set_job_id("other");
+  ExpectError(ask(), ErrorCode::kNotFound, "there is no job other");
+}
+
+}  // namespace
+}  // namespace ferry::daemon
