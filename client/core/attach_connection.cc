@@ -7,61 +7,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
+#include "common/passed_descriptors.h"
 #include "common/version.h"
 
 namespace ferry::client {
 namespace {
-
-constexpr size_t kMaxDescriptors = 4;
-
-// One packet from the socket with the descriptors that came with it; 0 bytes = hang-up.
-ssize_t ReceivePacket(int fd, void* data, size_t size_bytes, int flags,
-                      std::vector<UniqueFd>* descriptors) {
-  iovec piece{data, size_bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t received = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-  if (received < 0) {
-    return received;
-  }
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int received_fd = -1;
-      std::memcpy(&received_fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      descriptors->emplace_back(received_fd);
-    }
-  }
-  return received;
-}
-
-ssize_t SendPacket(int fd, void* data, size_t size_bytes, const std::vector<int>& descriptors) {
-  iovec piece{data, size_bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    const size_t bytes = descriptors.size() * sizeof(int);
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
-  }
-  return sendmsg(fd, &message, MSG_NOSIGNAL);
-}
 
 // The text of a packet from the daemon, which is not trusted to end it.
 std::string Text(const char* text) { return {text, strnlen(text, attach::kMaxText)}; }
@@ -109,14 +61,15 @@ Status AttachConnection::Exchange(attach::Kind kind, void* request, size_t reque
   auto* header = static_cast<attach::AttachHeader*>(request);
   *header = {attach::kMagic, static_cast<uint32_t>(kind), next_serial_++, kLayoutVersion,
              kProtocolVersion};
-  if (SendPacket(socket_.get(), request, request_bytes, descriptors) < 0) {
-    return errno == EPIPE || errno == ECONNRESET
-               ? Status(ErrorCode::kDaemonDied, "ferryd closed the connection")
-               : StatusFromErrno(errno, "send to ferryd");
+  if (SendWithDescriptors(socket_.get(), {static_cast<const std::byte*>(request), request_bytes},
+                          descriptors, 0) < 0) {
+    return errno == EPIPE || errno == ECONNRESET ? LastWords()
+                                                 : StatusFromErrno(errno, "send to ferryd");
   }
   for (;;) {
     alignas(8) std::array<char, attach::kMaxPacketBytes> packet{};
-    const ssize_t size = ReceivePacket(socket_.get(), packet.data(), packet.size(), 0, received);
+    const ssize_t size = ReceiveWithDescriptors(
+        socket_.get(), std::as_writable_bytes(std::span(packet)), received, 0);
     if (size < 0) {
       if (errno == EINTR) {
         continue;
@@ -222,10 +175,16 @@ StatusOr<AttachAnswer> AttachConnection::PeerRegion(uint32_t rank, uint32_t regi
 
 Status AttachConnection::Goodbye() {
   std::lock_guard lock(mutex_);
+  return LastWords();
+}
+
+// Under the lock, of a connection that the daemon has closed.
+Status AttachConnection::LastWords() {
   attach::Reply reply{};
   std::vector<UniqueFd> none;
   while (goodbye_.ok() &&
-         ReceivePacket(socket_.get(), &reply, sizeof(reply), MSG_DONTWAIT, &none) > 0) {
+         ReceiveWithDescriptors(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)), &none,
+                                MSG_DONTWAIT) > 0) {
     if (reply.header.kind == static_cast<uint32_t>(attach::Kind::kGoodbye)) {
       goodbye_ = CheckReply(reply.code, reply.text);
     }

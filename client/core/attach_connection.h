@@ -43,6 +43,7 @@ class AttachConnection {
   Status Goodbye();
 
  private:
+  Status LastWords();
   Status Exchange(attach::Kind kind, void* request, size_t request_bytes,
                   const std::vector<int>& descriptors, void* reply, size_t reply_bytes,
                   attach::Kind reply_kind, std::vector<UniqueFd>* received);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 
@@ -13,8 +14,7 @@
 namespace ferry::client {
 namespace {
 
-constexpr int kReasonTries = 200;
-constexpr useconds_t kReasonPauseUs = 1000;
+constexpr std::chrono::milliseconds kReasonPatience(200);
 // How long a rank that leaves after a death waits for receivers of what lies in its heap.
 constexpr uint64_t kLeavePatienceNs = 10'000'000'000;
 
@@ -226,12 +226,9 @@ Status Client::Health() const {
   if (code == ErrorCode::kOk) {
     return {};
   }
-  Status reason = watcher_->reason();
   // The daemon poisons first, and says why a moment later.
-  for (int n = 0; code == ErrorCode::kCorrupt && reason.ok() && n < kReasonTries; ++n) {
-    usleep(kReasonPauseUs);
-    reason = watcher_->reason();
-  }
+  const Status reason =
+      code == ErrorCode::kCorrupt ? watcher_->AwaitReason(kReasonPatience) : watcher_->reason();
   if (!reason.ok()) {
     return reason;
   }

@@ -38,9 +38,9 @@ class ControlLibrary {
   Status Abort(int exit_code, const char* reason);
 
  private:
-  std::future<StatusOr<const ferry_control_api*>> loading_;
   uint32_t PinningMs(uint64_t size_bytes) const;
 
+  std::future<StatusOr<const ferry_control_api*>> loading_;
   const ferry_control_api* api_ = nullptr;
   ferry_control* control_ = nullptr;
   uint32_t timeout_ms_ = 0;

@@ -31,6 +31,12 @@ Status Watcher::reason() const {
   return reason_;
 }
 
+Status Watcher::AwaitReason(std::chrono::milliseconds patience) const {
+  std::unique_lock lock(mutex_);
+  told_.wait_for(lock, patience, [this] { return !reason_.ok(); });
+  return reason_;
+}
+
 void Watcher::Run() {
   pollfd watched[] = {
       {stop_.get(), POLLIN, 0}, {attach_->fd(), POLLRDHUP, 0}, {daemon_pidfd_, POLLIN, 0}};
@@ -44,6 +50,7 @@ void Watcher::Run() {
     std::lock_guard lock(mutex_);
     reason_ = reason;
   }
+  told_.notify_all();
   wake_.Poison(reason.code());
 }
 

@@ -4,6 +4,8 @@
 // poisons the rank, which wakes every sleeping thread.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -25,6 +27,8 @@ class Watcher {
 
   // Why the rank was poisoned by this watcher; ok when it was not. Any thread.
   Status reason() const;
+  // The same, but waits for it, at most so long. Any thread but the watcher's.
+  Status AwaitReason(std::chrono::milliseconds patience) const;
 
  private:
   void Run();
@@ -34,6 +38,7 @@ class Watcher {
   shm::Wake wake_;
   UniqueFd stop_;  // eventfd
   mutable std::mutex mutex_;
+  mutable std::condition_variable told_;
   Status reason_;
   std::thread thread_;
 };

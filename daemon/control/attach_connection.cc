@@ -91,7 +91,7 @@ void AttachConnection::WaitForProcess() {
 }
 
 void AttachConnection::OnReadable() {
-  Packet packet;
+  SocketPacket packet;
   const StatusOr<Received> received = ReceivePacket(socket_.native_handle(), &packet);
   if (!received.ok()) {
     return Refuse({}, received.status());
@@ -156,7 +156,7 @@ void AttachConnection::Refuse(const AttachHeader& header, const Status& why) {
 
 // ---- Requests ----
 
-Status AttachConnection::CheckPacket(const Packet& packet) const {
+Status AttachConnection::CheckPacket(const SocketPacket& packet) const {
   if (packet.size < sizeof(AttachHeader)) {
     return Malformed("a packet of " + std::to_string(packet.size) + " bytes has no header");
   }
@@ -174,7 +174,7 @@ Status AttachConnection::CheckPacket(const Packet& packet) const {
   return {};
 }
 
-void AttachConnection::Handle(Packet& packet) {
+void AttachConnection::Handle(SocketPacket& packet) {
   AttachHeader header{};
   memcpy(&header, packet.bytes.data(), std::min(packet.size, sizeof(header)));
   if (Status status = CheckPacket(packet); !status.ok()) {
@@ -346,7 +346,7 @@ Status AttachConnection::HandleUser(const attach::UserRequest& request) {
   return {};
 }
 
-Status AttachConnection::ExpectSession(const Packet& packet, size_t descriptors) const {
+Status AttachConnection::ExpectSession(const SocketPacket& packet, size_t descriptors) const {
   if (session_ == nullptr) {
     return Malformed("a request came before kAttach");
   }
@@ -357,7 +357,8 @@ Status AttachConnection::ExpectSession(const Packet& packet, size_t descriptors)
   return {};
 }
 
-Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request, Packet& packet) {
+Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
+                                        SocketPacket& packet) {
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 2));
   if (session_->session_map.valid()) {
     return Malformed("the segments came twice");
@@ -372,7 +373,7 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request, 
   return {};
 }
 
-Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Packet& packet) {
+Status AttachConnection::HandleRegion(const attach::RegionRequest& request, SocketPacket& packet) {
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());

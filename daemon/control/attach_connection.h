@@ -39,16 +39,16 @@ class AttachConnection final : public RankConnection,
   void Refuse(const attach::AttachHeader& header, const Status& why);
   void OnHangUp();
 
-  void Handle(Packet& packet);
-  Status CheckPacket(const Packet& packet) const;
+  void Handle(SocketPacket& packet);
+  Status CheckPacket(const SocketPacket& packet) const;
   void HandleAttach(const attach::AttachRequest& request);
   Status HandleUser(const attach::UserRequest& request);
-  Status HandleSegments(const attach::SegmentsRequest& request, Packet& packet);
-  Status HandleRegion(const attach::RegionRequest& request, Packet& packet);
+  Status HandleSegments(const attach::SegmentsRequest& request, SocketPacket& packet);
+  Status HandleRegion(const attach::RegionRequest& request, SocketPacket& packet);
   Status HandlePeerInbox(const attach::PeerRequest& request);
   Status HandlePeerRegion(const attach::PeerRequest& request);
   StatusOr<std::shared_ptr<Session>> AttachAs(const attach::AttachRequest& request);
-  Status ExpectSession(const Packet& packet, size_t descriptors) const;
+  Status ExpectSession(const SocketPacket& packet, size_t descriptors) const;
   void AnswerAttach(const attach::AttachHeader& asked, const Status& status);
   void Answer(const attach::AttachHeader& asked, const Status& status, uint64_t size_bytes = 0,
               std::span<const int> fds = {});

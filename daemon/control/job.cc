@@ -42,6 +42,10 @@ std::string Whereabouts(const Job& job, uint32_t rank) {
 
 }  // namespace
 
+std::string RankText(uint32_t rank, const std::string& job_id) {
+  return "rank " + std::to_string(rank) + " of job " + job_id;
+}
+
 const char* RankStateText(RankState state) {
   switch (state) {
     case RankState::kAbsent:

@@ -44,6 +44,9 @@ class RankConnection {
 enum class RankState { kAbsent, kAttached, kServing, kJoined, kEnded };
 const char* RankStateText(RankState state);
 
+// "rank 2 of job x".
+std::string RankText(uint32_t rank, const std::string& job_id);
+
 using JoinDone = std::function<void(const Status&, const control::JoinJobReply&)>;
 
 struct Rank {

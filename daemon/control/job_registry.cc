@@ -1,4 +1,5 @@
-// Jobs and the ranks of this node; what concerns other nodes is in job_registry_nodes.cc.
+// Jobs and the lives of the ranks of this node. What ranks ask for is in job_registry_client.cc,
+// what concerns other nodes in job_registry_nodes.cc.
 #include "daemon/control/job_registry.h"
 
 #include <unistd.h>
@@ -15,21 +16,6 @@ namespace ferry::daemon {
 namespace {
 
 constexpr size_t kMaxOfferedRegions = 64;
-
-std::string RankText(uint32_t rank, const std::string& job_id) {
-  return "rank " + std::to_string(rank) + " of job " + job_id;
-}
-
-// Process ids, and so process_vm calls, only where they mean the same to all.
-void FillPeer(const Job& job, uint32_t rank, bool shares_namespaces, control::PeerInfo* info) {
-  info->set_rank(rank);
-  info->set_node(job.spec.node_of_rank[rank]);
-  info->set_local_index(job.plan.local_index[rank]);
-  if (const auto& session = job.ranks[rank].session; session != nullptr && shares_namespaces) {
-    info->set_pid(static_cast<uint32_t>(session->pid));
-    info->set_private_memory_reachable(session->private_memory_reachable);
-  }
-}
 
 uint32_t LocalSize(const Job& job) {
   uint32_t count = 0;
@@ -281,175 +267,6 @@ void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Sta
   }
 }
 
-// ---- Service Client ----
-
-StatusOr<std::shared_ptr<Session>> JobRegistry::FindToken(const std::string& token) const {
-  const auto found = tokens_.find(token);
-  if (found == tokens_.end()) {
-    return Status(ErrorCode::kPermissionDenied,
-                  token.empty() ? "the call carries no token (metadata ferry-token): attach first"
-                                : "the call's token names no attached rank: its session has ended");
-  }
-  return found->second;
-}
-
-void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
-  Job* job = nullptr;
-  Rank* rank = FindRank(*session, &job);
-  const std::string name = RankText(session->rank, session->job_id);
-  if (rank == nullptr) {
-    return done({ErrorCode::kNotInitialized, name + " has ended"}, {});
-  }
-  if (rank->state == RankState::kAttached) {
-    return done({ErrorCode::kNotInitialized, name + " must hand over its segments before it joins"},
-                {});
-  }
-  if (rank->join_done != nullptr) {
-    return done({ErrorCode::kAlreadyExists, name + " is joining already"}, {});
-  }
-  rank->join_done = std::move(done);
-  if (!job->failure.ok()) {
-    return FinishJoin(*job, session->rank, job->failure);
-  }
-  rank->join_timer = std::make_unique<boost::asio::steady_timer>(
-      context_, std::chrono::milliseconds(limits_.join_timeout_ms));
-  rank->join_timer->async_wait([this, alive = alive_, id = session->job_id, serial = job->serial,
-                                index = session->rank](const boost::system::error_code& error) {
-    if (!error && *alive) {
-      OnJoinTimeout(id, serial, index);
-    }
-  });
-  CheckJoined(*job, session->rank);
-  CheckComplete(*job);
-}
-
-// A rank that asks to join has joined once it is known who reaches its memory: its peers are told
-// with the answer.
-void JobRegistry::CheckJoined(Job& job, uint32_t index) {
-  Rank& rank = job.ranks[index];
-  if (rank.state == RankState::kServing && rank.join_done != nullptr &&
-      rank.session->reach_settled) {
-    rank.private_memory_reachable = rank.session->private_memory_reachable;
-    rank.state = RankState::kJoined;
-    rank.has_joined = true;
-    TellNodes(job, &Node::joined_pending);
-    Changed();
-  }
-}
-
-void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
-  if (Job* job = FindJob(job_id); job != nullptr && rank < job->size()) {
-    CheckJoined(*job, rank);
-    CheckComplete(*job);
-  }
-}
-
-void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank) {
-  Job* job = FindJob(job_id);
-  if (job != nullptr && job->serial == serial) {
-    FinishJoin(
-        *job, rank,
-        {ErrorCode::kTimeout, "job " + job_id + " is not complete after " +
-                                  std::to_string(limits_.join_timeout_ms) +
-                                  " ms (attach_timeout_ms): missing " + job->MissingRanks()});
-  }
-}
-
-void JobRegistry::CheckComplete(Job& job) {
-  if (!job.complete) {
-    for (const Node& node : job.nodes) {
-      if (node.state != NodeState::kSelf && node.state != NodeState::kUp) {
-        return;
-      }
-    }
-    if (!job.AllJoined()) {
-      return;
-    }
-    job.complete = true;
-    Changed();
-  }
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    FinishJoin(job, rank, {});
-  }
-}
-
-void JobRegistry::FinishJoin(Job& job, uint32_t rank, const Status& status) {
-  const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
-  job.ranks[rank].join_timer.reset();
-  if (done == nullptr) {
-    return;
-  }
-  control::JoinJobReply reply;
-  if (status.ok()) {
-    reply.set_node(job.spec.node);
-    reply.set_node_count(static_cast<uint32_t>(job.nodes.size()));
-    const bool shares_namespaces = job.SharesNamespaces();
-    for (uint32_t peer = 0; peer < job.size(); ++peer) {
-      FillPeer(job, peer, shares_namespaces, reply.add_peers());
-    }
-  }
-  done(status, reply);
-}
-
-StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
-    const Session& session, const control::RegisterRegionRequest& request) {
-  const std::string name = "region " + std::to_string(request.region()) + " of " +
-                           RankText(session.rank, session.job_id);
-  Job* job = nullptr;
-  Rank* rank = FindRank(session, &job);
-  if (rank == nullptr || !rank->offered.contains(request.region())) {
-    return Status(ErrorCode::kNotFound,
-                  name + ": its descriptor did not come over the attach socket");
-  }
-  const auto node = rank->offered.extract(request.region());
-  std::shared_ptr<Region> region = node.mapped();
-  if (region->mapping.size_bytes() != shm::RoundUpToPage(request.size_bytes())) {
-    return Status(ErrorCode::kInvalidArgument, name + " was said to have " +
-                                                   std::to_string(request.size_bytes()) +
-                                                   " bytes, but its segment has " +
-                                                   std::to_string(region->mapping.size_bytes()));
-  }
-  if (request.kind() == control::REGION_KIND_HOST_HEAP) {
-    region->kind = RegionKind::kHostHeap;
-  } else if (request.kind() == control::REGION_KIND_DEVICE) {
-    region->kind = RegionKind::kDevice;
-  } else {
-    return Status(ErrorCode::kInvalidArgument,
-                  name + ": unknown kind " + std::to_string(request.kind()));
-  }
-  region->device = request.device();
-  region->allocation_id = request.allocation_id();
-  return region;
-}
-
-Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersRequest& request,
-                            control::ResolvePeersReply* reply) const {
-  Job* job = nullptr;
-  if (FindRank(session, &job) == nullptr) {
-    return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) + " has ended"};
-  }
-  const bool shares_namespaces = job->SharesNamespaces();
-  for (const uint32_t rank : request.ranks()) {
-    if (rank >= job->size()) {
-      return {ErrorCode::kInvalidRank, RankText(rank, session.job_id) +
-                                           " is out of range: its ranks are 0 to " +
-                                           std::to_string(job->size() - 1)};
-    }
-    FillPeer(*job, rank, shares_namespaces, reply->add_peers());
-  }
-  for (uint32_t rank = 0; request.ranks().empty() && rank < job->size(); ++rank) {
-    FillPeer(*job, rank, shares_namespaces, reply->add_peers());
-  }
-  return {};
-}
-
-void JobRegistry::Detach(const Session& session) {
-  Job* job = nullptr;
-  if (FindRank(session, &job) != nullptr) {
-    EndRank(*job, session.rank, {});
-  }
-}
-
 // ---- Ends ----
 
 void JobRegistry::EndRank(Job& job, uint32_t index, const Status& how) {
@@ -514,12 +331,6 @@ void JobRegistry::FailJob(Job& job, const Status& why) {
     Changed();
   }
   FailJoins(job, job.failure);
-}
-
-void JobRegistry::FailJoins(Job& job, const Status& why) {
-  for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    FinishJoin(job, rank, why);
-  }
 }
 
 void JobRegistry::Abort(const Session& session, int exit_code, const std::string& reason) {

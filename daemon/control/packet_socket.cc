@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "common/passed_descriptors.h"
+
 namespace ferry::daemon {
 namespace {
 
@@ -29,32 +31,13 @@ StatusOr<UniqueFd> SeqpacketSocket() {
   return fd;
 }
 
-void TakeFds(msghdr* header, std::vector<UniqueFd>* fds) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr; part = CMSG_NXTHDR(header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-      fds->emplace_back(fd);
-    }
-  }
-}
-
 }  // namespace
 
-StatusOr<Received> ReceivePacket(int socket, Packet* packet) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxPacketFds * sizeof(int))];
-  iovec part{packet->bytes.data(), packet->bytes.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  const ssize_t size = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+StatusOr<Received> ReceivePacket(int socket, SocketPacket* packet) {
   packet->fds.clear();
+  int flags = 0;
+  const ssize_t size =
+      ReceiveWithDescriptors(socket, packet->bytes, &packet->fds, MSG_DONTWAIT, &flags);
   packet->size = size > 0 ? static_cast<size_t>(size) : 0;
   if (size < 0) {
     if (errno == EAGAIN || errno == EINTR) {
@@ -62,12 +45,11 @@ StatusOr<Received> ReceivePacket(int socket, Packet* packet) {
     }
     return Received::kHangUp;  // ECONNRESET: it hung up with our answers unread
   }
-  TakeFds(&header, &packet->fds);
-  if ((header.msg_flags & MSG_TRUNC) != 0) {
+  if ((flags & MSG_TRUNC) != 0) {
     return Status(ErrorCode::kCorrupt,
                   "a packet is longer than " + std::to_string(packet->bytes.size()) + " bytes");
   }
-  if ((header.msg_flags & MSG_CTRUNC) != 0) {
+  if ((flags & MSG_CTRUNC) != 0) {
     return Status(ErrorCode::kCorrupt, "a packet carries more than " +
                                            std::to_string(kMaxPacketFds) +
                                            " descriptors, or the daemon has none left");
@@ -81,21 +63,7 @@ Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const 
     return {ErrorCode::kInvalidArgument,
             "a packet carries at most " + std::to_string(kMaxPacketFds) + " descriptors"};
   }
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxPacketFds * sizeof(int))] = {};
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
-  }
-  if (sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+  if (SendWithDescriptors(socket, bytes, fds, MSG_DONTWAIT) < 0) {
     if (errno == EAGAIN) {
       return {ErrorCode::kWouldBlock, "the receiver does not read"};
     }

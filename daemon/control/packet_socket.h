@@ -1,6 +1,6 @@
 // Packets with descriptors over a Unix seqpacket socket (proto/attach_protocol.h).
 //
-// Any thread; never blocks. Descriptors received are closed with the Packet.
+// Any thread; never blocks. Descriptors received are closed with the SocketPacket.
 #pragma once
 
 #include <array>
@@ -10,15 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "common/passed_descriptors.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "proto/attach_protocol.h"
 
 namespace ferry::daemon {
 
-inline constexpr size_t kMaxPacketFds = 4;
+inline constexpr size_t kMaxPacketFds = kMaxPassedDescriptors;
 
-struct Packet {
+struct SocketPacket {
   alignas(8) std::array<std::byte, attach::kMaxPacketBytes> bytes;
   size_t size = 0;
   std::vector<UniqueFd> fds;
@@ -35,7 +36,7 @@ enum class Received { kPacket, kNothing, kHangUp };
 
 // Takes the next packet, if there is one. kCorrupt: longer than kMaxPacketBytes, or with more than
 // kMaxPacketFds descriptors (they are closed).
-StatusOr<Received> ReceivePacket(int socket, Packet* packet);
+StatusOr<Received> ReceivePacket(int socket, SocketPacket* packet);
 
 // kWouldBlock when the receiver reads too slowly; kInvalidArgument: more than kMaxPacketFds
 // descriptors; kSystem.

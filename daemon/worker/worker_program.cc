@@ -78,7 +78,7 @@ Status WorkerProgram::AwaitStart() {
 
 Status WorkerProgram::ReadMessages() {
   while (true) {
-    Packet packet;
+    SocketPacket packet;
     const StatusOr<Received> received = ReceivePacket(socket_, &packet);
     FERRY_RETURN_IF_ERROR(received.status());
     if (*received == Received::kNothing) {
@@ -97,7 +97,7 @@ Status WorkerProgram::ReadMessages() {
   }
 }
 
-Status WorkerProgram::Handle(Packet& packet, const WorkerMessage& message) {
+Status WorkerProgram::Handle(SocketPacket& packet, const WorkerMessage& message) {
   const auto kind = static_cast<WorkerMessageKind>(message.kind);
   if (kind == WorkerMessageKind::kWake) {
     return {};
@@ -133,7 +133,7 @@ Status WorkerProgram::Handle(Packet& packet, const WorkerMessage& message) {
   }
 }
 
-Status WorkerProgram::Start(Packet& packet, const WorkerMessage& message) {
+Status WorkerProgram::Start(SocketPacket& packet, const WorkerMessage& message) {
   if (packet.fds.size() != 2 || message.capacity == 0 || message.capacity > kMaxCapacity ||
       message.job_size > shm::kMaxRanks || message.local_size >= shm::kMaxLanes) {
     return Unexpected();
@@ -158,7 +158,7 @@ Status WorkerProgram::Start(Packet& packet, const WorkerMessage& message) {
   return {};
 }
 
-void WorkerProgram::AddSession(Packet& packet, const WorkerMessage& message) {
+void WorkerProgram::AddSession(SocketPacket& packet, const WorkerMessage& message) {
   auto session = std::make_shared<Session>();
   session->job_id = plan_.job_id;
   session->rank = message.rank;
@@ -191,7 +191,7 @@ void WorkerProgram::AddSession(Packet& packet, const WorkerMessage& message) {
   (void)Say(WorkerMessageKind::kReach, message.rank, reach).ok();
 }
 
-Status WorkerProgram::AddRegion(Packet& packet, const WorkerMessage& message) {
+Status WorkerProgram::AddRegion(SocketPacket& packet, const WorkerMessage& message) {
   WorkerRank* rank = job_->Find(message.rank);
   if (rank == nullptr || packet.fds.size() != 1) {
     return rank == nullptr ? Status() : Unexpected();

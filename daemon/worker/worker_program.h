@@ -31,12 +31,12 @@ class WorkerProgram {
 
  private:
   Status AwaitStart();
-  Status Start(Packet& packet, const WorkerMessage& message);
+  Status Start(SocketPacket& packet, const WorkerMessage& message);
   // Handles what lies in the socket.
   Status ReadMessages();
-  Status Handle(Packet& packet, const WorkerMessage& message);
-  void AddSession(Packet& packet, const WorkerMessage& message);
-  Status AddRegion(Packet& packet, const WorkerMessage& message);
+  Status Handle(SocketPacket& packet, const WorkerMessage& message);
+  void AddSession(SocketPacket& packet, const WorkerMessage& message);
+  Status AddRegion(SocketPacket& packet, const WorkerMessage& message);
   Status Say(WorkerMessageKind kind, uint32_t rank, ErrorCode code);
 
   bool NextCommand(CopyCommand* command);

@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     WorkerMessage trouble = MakeWorkerMessage(WorkerMessageKind::kTrouble);
     trouble.rank = 0;
     // Once it was asked: the session comes second.
-    ferry::daemon::Packet packet;
+    ferry::daemon::SocketPacket packet;
     for (int got = 0; got < 2;) {
       const auto received = ReceivePacket(kWorkerSocket, &packet);
       got += received.ok() && *received == ferry::daemon::Received::kPacket ? 1 : 0;

@@ -27,7 +27,7 @@ inline constexpr uint32_t kTestMatches = 128;
 // What a rank finds when it reads: a packet, or the daemon's hang-up.
 struct Answer {
   bool hang_up = false;
-  Packet packet;
+  SocketPacket packet;
   attach::AttachReply attach{};  // if it was one
   attach::Reply reply{};         // if it was one
   ErrorCode code() const {

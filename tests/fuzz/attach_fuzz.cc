@@ -199,7 +199,7 @@ class AttachFuzz {
   }
   void ReadAnswers() {
     for (UniqueFd& client : clients_) {
-      Packet packet;
+      SocketPacket packet;
       while (client.valid()) {
         const StatusOr<Received> received = ReceivePacket(client.get(), &packet);
         if (!received.ok() || *received == Received::kHangUp) {
