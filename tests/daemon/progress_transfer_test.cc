@@ -179,8 +179,9 @@ TEST_F(ProgressTransferTest, RemoveRegionWaitsForARunningRead) {
   // It has begun once a further message into the region is refused.
   for (bool refused = false; !refused;) {
     const uint32_t held = gate(1).held;
-    const uint32_t probe = rank(1).Receive(0, 8, InHeap(kMiB), 5000);
-    rank(0).SendFrom(1, 8, InHeap(kMiB), 5000);
+    // Too long to travel with its offer: it takes a read, or is refused one.
+    const uint32_t probe = rank(1).Receive(0, 8, InHeap(kMiB), kMiB);
+    rank(0).SendFrom(1, 8, InHeap(kMiB), kMiB);
     ASSERT_TRUE(Eventually([&] {
       rank(1).Progress();
       refused = rank(1).Test(probe);
