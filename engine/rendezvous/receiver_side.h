@@ -1,0 +1,51 @@
+// What becomes of a receive that was advertised to its source.
+//
+// Pure. Calling thread: the holder of the rank's lease.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/rendezvous/advert.h"
+
+namespace ferry::engine {
+
+// What a receive, or a message, is for. `source` and `tag` may be wildcards.
+struct ReceivePattern {
+  uint32_t context = 0;
+  int32_t source = 0;
+  int32_t tag = 0;
+};
+
+// Whether a receive may be advertised as far as it goes: it names its source and tag.
+bool IsAdvertisable(const ReceivePattern& pattern);
+// Whether one message could match both: then the later of two receives is not advertised.
+bool CouldShareAMessage(const ReceivePattern& a, const ReceivePattern& b);
+
+class AdvertisedReceive {
+ public:
+  enum class State : uint8_t {
+    kQuiet,        // not advertised, or matched since
+    kOut,          // the peer may write into it
+    kWithdrawing,  // being cancelled: the peer was asked to give the advert back
+  };
+
+  State state() const { return state_; }
+  // The receive is posted and `seen` messages of its source were taken before.
+  Advert Advertise(const ReceivePattern& pattern, uint32_t receive, uint32_t generation,
+                   uint64_t seen);
+  // A message of another way matched the receive: the peer has dropped the advert, or will.
+  void Match() { state_ = State::kQuiet; }
+  // The peer announces that it writes. False: it must not; it breaks the rules.
+  bool Announce();
+  // The receive is to be cancelled. True: it is, at once. False: ask the peer, and wait for
+  // Acknowledge.
+  bool Cancel();
+  // The peer has given the advert back. True: the receive is cancelled. False: it was matched
+  // meanwhile.
+  bool Acknowledge();
+
+ private:
+  State state_ = State::kQuiet;
+};
+
+}  // namespace ferry::engine

@@ -1,0 +1,47 @@
+// What a rank knows of one peer that it sends to: the adverts it holds, and its last messages.
+//
+// Pure and of fixed size: trivially copyable, so that it may lie in shared memory. Calling thread:
+// the holder of the rank's lease.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "engine/rendezvous/advert.h"
+
+namespace ferry::engine {
+
+class SenderSide {
+ public:
+  static constexpr uint32_t kAdverts = 4;
+  static constexpr uint32_t kHistory = 8;
+
+  // An advert of the peer has come. False: it was dropped.
+  bool Keep(const Advert& advert);
+  // A message takes its place in the order of messages to the peer. Returns the advert to use, if
+  // it is `large` and there is one for it. Otherwise drops those that could be for it: it matches
+  // their receive.
+  std::optional<Advert> Send(uint32_t context, int32_t tag, bool large);
+  // The peer takes an advert back; it may be used or dropped already.
+  void Withdraw(uint32_t receive, uint32_t generation);
+
+  uint64_t sent() const { return sent_; }
+  uint32_t held() const { return held_; }
+  const Advert& advert(uint32_t i) const { return adverts_[i]; }  // i < held(), oldest first
+
+ private:
+  struct Envelope {
+    uint32_t context;
+    int32_t tag;
+  };
+
+  void Drop(uint32_t i);
+
+  uint64_t sent_ = 0;
+  std::array<Envelope, kHistory> history_{};  // of message n at n % kHistory
+  std::array<Advert, kAdverts> adverts_{};    // the first held_, oldest first
+  uint32_t held_ = 0;
+};
+
+}  // namespace ferry::engine
