@@ -13,7 +13,7 @@
 namespace {
 
 constexpr int kTag = 7;
-constexpr size_t kLarge = size_t{1} << 20;  // fetched by the receiver, never copied ahead
+constexpr size_t kLarge = size_t{16} << 20;  // fetched by the receiver, never copied ahead
 
 int self = -1;
 
