@@ -326,11 +326,14 @@ void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
   // The daemon of a dead rank still answers; one that is gone does not.
   const Link* link = job.RouteTo(destination).link;
   const bool answers = link != nullptr && link->failure == ErrorCode::kOk;
+  // Its daemon tells our rank so, perhaps before it has heard of the end by itself.
+  const ErrorCode ended = job.ended[destination];
+  const ErrorCode error = ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
   feeds_.ForEach([&](FeedId id, Feed& feed) {
     if (feed.job != &job || feed.destination != destination) {
       return;
     }
-    Cancel(id, feed, ErrorCode::kCancelled, now_ns);
+    Cancel(id, feed, error, now_ns);
     if (Feed* left = feeds_.Find(id); left != nullptr && !answers) {
       TakeBack(id, *left, Reuse::kUnderAnotherKey);
     }

@@ -3,9 +3,10 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <iterator>
 
 #include "common/topology/affinity.h"
+#include "common/unique_fd.h"
 #include "common/version.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
@@ -69,12 +71,13 @@ TEST_F(FerrydTest, SignalsThatComeWhileItEndsChangeNothing) {
   for (int round = 0; round < 5; ++round) {
     FerrydProcess daemon(Path("run"), {});
     ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
-    siginfo_t info{};
+    const UniqueFd end(static_cast<int>(syscall(SYS_pidfd_open, daemon.pid(), 0)));
+    pollfd ended{end.get(), POLLIN, 0};
+    // As fast as it can still take them: signals without a pause would leave it no time to end.
+    constexpr timespec kPause{0, 50'000};
     do {
       daemon.Signal(SIGTERM);
-    } while (waitid(P_PID, static_cast<id_t>(daemon.pid()), &info, WEXITED | WNOHANG | WNOWAIT) ==
-                 0 &&
-             info.si_pid == 0);
+    } while (ppoll(&ended, 1, &kPause, nullptr) == 0);
     EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
     EXPECT_FALSE(std::filesystem::exists(Path("run")));
   }
