@@ -131,7 +131,8 @@ bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Locatio
                    uint64_t size_bytes) {
   // Pairs with OfferTransfer: the source is there.
   if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kOffered) ||
-      shm::LoadAcquire(slot.generation) != generation) {
+      shm::LoadAcquire(slot.generation) != generation ||
+      size_bytes > shm::LoadAcquire(slot.size_bytes)) {  // the announcement said otherwise
     return false;
   }
   WriteLocation(slot.destination, destination);

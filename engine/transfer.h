@@ -50,7 +50,7 @@ struct TransferOffer {
 // The owner's first touch of a reusable slot: it may be matched from now on.
 void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer);
 // The receiver's part: `size_bytes` (cut to its capacity) may be copied to `destination` from now
-// on. False: the slot does not offer this generation.
+// on. False: the slot does not offer this generation, or not so much.
 bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& destination,
                    uint64_t size_bytes);
 // Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.

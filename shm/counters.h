@@ -66,8 +66,8 @@ const std::array<StatisticLabel, kStatisticCount>& StatisticLabels();
 enum class Path : uint32_t {
   kInline = 0,     // in the descriptor
   kCell = 1,       // through a slab cell of the lane
-  kHeapCopy = 2,   // same node, both buffers in heaps: one memcpy
-  kProcessVm = 3,  // same node, private memory: process_vm_readv or writev
+  kHeapCopy = 2,   // same node, from a heap: memcpy by chunks
+  kProcessVm = 3,  // same node, from private memory: process_vm_readv or writev
   kBounce = 4,     // other node: into a heap block that stands in for private memory
   kRdma = 5,       // other node: straight between the buffers
   kStaged = 6,     // other node: through pinned staging memory

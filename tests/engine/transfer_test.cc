@@ -108,6 +108,12 @@ TEST_F(TransferTest, MatchesOnlyTheGenerationOnOffer) {
   EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 1)) << "only once";
 }
 
+TEST_F(TransferTest, MatchesNoMoreThanIsOffered) {
+  OfferTransfer(slot_, 4, {{}, 100, kChunk, 0, 1});
+  EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 101));
+  EXPECT_TRUE(MatchTransfer(slot_, 4, {}, 100));
+}
+
 TEST_F(TransferTest, WhatTheDaemonMovesIsNotForClaimants) {
   Match(kChunk, 1);
   CopyChunk(slot_, 1, memory_);
