@@ -74,8 +74,10 @@ def ferry(program):
         if not os.path.exists(path):
             sys.exit(f"no {path}: run ./dev bench NAME in the root of the workspace")
     where = {"tcp": ["--nodes", "2"]}
+    # Room for windows of 4 MiB both ways, and for blocks that Ferry copies through.
+    command = [FERRYRUN, "--no-label", "--heap_bytes=268435456"]
     return Library("Ferry", program,
-                   lambda layout: ([FERRYRUN, "--no-label"] + where.get(layout, ["--private"]), {}))
+                   lambda layout: (command + where.get(layout, ["--private"]), {}))
 
 
 def peers(source, folder):
