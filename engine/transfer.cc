@@ -96,6 +96,15 @@ uint32_t ClaimRest(TransferLayout& slot, uint32_t generation, uint32_t chunks) {
   return chunks - next;
 }
 
+// Whether all that the caller knows is what the slot says.
+bool Agrees(const OwnEnd& own, const Plan& plan) {
+  const shm::Location& where = own.is_source ? plan.source : plan.destination;
+  const uint32_t rank = own.is_source ? plan.source_rank : plan.destination_rank;
+  const uint32_t peer = own.is_source ? plan.destination_rank : plan.source_rank;
+  return where.region == own.where.region && where.address == own.where.address &&
+         rank == own.rank && peer == own.peer && plan.size_bytes <= own.size_bytes;
+}
+
 // Puts what the caller knows itself in place of what the slot says. False: the two cannot both be.
 bool ApplyOwnEnd(const OwnEnd& own, Plan* plan) {
   (own.is_source ? plan->source : plan->destination) = own.where;
@@ -157,6 +166,9 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
     return ChunkResult::kNothing;
   }
   Plan plan = ReadPlan(slot);
+  if (own != nullptr && !own->certain && !Agrees(*own, plan)) {
+    return ChunkResult::kNothing;
+  }
   bool possible = own == nullptr || ApplyOwnEnd(*own, &plan);
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;

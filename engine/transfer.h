@@ -65,6 +65,9 @@ struct OwnEnd {
   uint32_t peer = 0;  // the rank at the other end
   shm::Location where;
   uint64_t size_bytes = 0;  // that may move, at most
+  // False: noted while the request might be used anew, so its words may be of several messages.
+  // Nothing is copied then unless the slot says the same.
+  bool certain = true;
 };
 
 enum class ChunkResult {

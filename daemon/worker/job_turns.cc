@@ -90,11 +90,11 @@ void JobTurns::Perform(WorkerRank& rank, const engine::Effects& effects) {
 // ---- Copies
 // --------------------------------------------------------------------------------------
 
-// The buffer is read last: should the request be used anew meanwhile, then the transfer read is
-// over, and has no chunk left to be copied to the new buffer.
+// The rank may use the request anew meanwhile, and then this is put together of two messages.
 void JobTurns::AddCopy(WorkerRank& rank, uint32_t request) {
   const shm::RequestLayout& slot = *rank.view.request(request);
   WorkerCopy copy;
+  copy.own.certain = false;
   copy.own.rank = rank.session->rank;
   copy.own.peer = shm::LoadAcquire(slot.transfer_rank);
   copy.transfer = shm::LoadAcquire(slot.transfer_index);

@@ -212,6 +212,24 @@ TEST_F(TransferTest, FailsWhenItsOtherEndIsNotTheCallersPeer) {
   EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
 }
 
+// What a worker notes of a request while the rank uses it anew may be of two messages.
+TEST_F(TransferTest, AnUncertainOwnEndCopiesOnlyWhatTheSlotSaysToo) {
+  Match(kChunk, 1);
+  const OwnEnd right{false, 1, 0, slot_.destination, kChunk, false};
+  std::vector<OwnEnd> wrong(5, right);
+  wrong[0].where.address += 64;
+  wrong[1].where.region = 1;
+  wrong[2].rank = 2;
+  wrong[3].peer = 2;
+  wrong[4].size_bytes = kChunk - 1;
+  for (const OwnEnd& own : wrong) {
+    EXPECT_EQ(CopyChunk(slot_, 1, memory_, &own), ChunkResult::kNothing);
+  }
+  EXPECT_EQ(memory_.copies.load(), 0U);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_, &right), ChunkResult::kFinished);
+  ExpectEachByteOnce();
+}
+
 TEST_F(TransferTest, ReusableOnceDone) {
   EXPECT_TRUE(IsReusable(slot_));
   Match(1, 1);
