@@ -80,7 +80,7 @@ struct Node {
   bool in_flight = false;
 };
 
-struct Job {
+struct JobRecord {
   shm::Tally ended;     // counters of its ranks here that have ended
   uint64_t serial = 0;  // tells a job from an earlier one of the same id
   JobSpec spec;
@@ -104,6 +104,8 @@ struct Job {
   std::string MissingRanks() const;
   const char* StateText() const;
 };
+// The progress thread has a struct Job of its own: the linker must be able to tell the two apart.
+using Job = JobRecord;
 
 // What the end of a rank with `code` means to its peers: why it happened is mostly its own affair.
 ErrorCode PeerError(ErrorCode code);
