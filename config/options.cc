@@ -208,6 +208,32 @@ constexpr Option kTable[] = {
     Number(Group::kGpu, "host_link_engines", &Options::host_link_engines, "engines", 1, 2,
            "Emulated copy engines of each device: with 1 both directions take turns, with 2 each "
            "has its own."),
+    Number(
+        Group::kGpu, "pipeline_threshold_bytes", &Options::pipeline_threshold_bytes, "bytes", 0,
+        kTebi,
+        "Messages between nodes up to this size, from or to device memory that the network cannot "
+        "reach, are copied in one block; longer ones in several, so that copies and network "
+        "overlap."),
+    Choice(
+        Group::kGpu, "pipeline_mode", &Options::pipeline_mode, "advanced|even|naive",
+        "How longer ones are cut: even, into equal blocks; advanced, with half of the first block "
+        "given to the last, so that the last step starts sooner; naive, not at all."),
+    Number(Group::kGpu, "pipeline_blocks_to_host", &Options::pipeline_blocks_to_host, "blocks", 1,
+           1024, "Into how many blocks the sending side cuts a message from device memory."),
+    Number(
+        Group::kGpu, "pipeline_blocks_to_device", &Options::pipeline_blocks_to_device, "blocks", 1,
+        1024,
+        "Into how many blocks a message to device memory is cut for the receiving side; where the "
+        "sending side cuts too, the greater number counts."),
+    Number(Group::kGpu, "pipeline_block_bytes", &Options::pipeline_block_bytes, "bytes", 4 * kKibi,
+           64 * kMebi,
+           "No block of device memory is longer than this: the size of its staging "
+           "blocks."),
+    Number(
+        Group::kGpu, "pipeline_staging_blocks", &Options::pipeline_staging_blocks, "blocks", 2,
+        4096,
+        "How many pinned staging blocks for device memory a job gets on each node, once it needs "
+        "them."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),
