@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "common/process_memory.h"
-#include "tests/daemon/process_status.h"
 #include "tests/daemon/progress_fixture.h"
+#include "tests/support/processes.h"
 
 namespace ferry::daemon {
 namespace {
@@ -144,22 +144,22 @@ TEST_F(ForeignUserTest, PrivateMemoryMovesWithoutCapSysPtraceBetweenNodes) {
 
 TEST_F(ForeignUserTest, TheWorkerIsThatUserAndNobodyElse) {
   Start({2}, Auto());
-  ASSERT_EQ(Workers().size(), 1U);
-  const pid_t worker = Workers()[0];
+  ASSERT_EQ(tests::WorkersOf(getpid()).size(), 1U);
+  const pid_t worker = tests::WorkersOf(getpid())[0];
   const std::string uid = std::to_string(kForeignUid);
   const std::string gid = std::to_string(kForeignGid);
-  EXPECT_EQ(StatusOf(worker, "Uid"), uid + "\t" + uid + "\t" + uid + "\t" + uid);
-  EXPECT_EQ(StatusOf(worker, "Gid"), gid + "\t" + gid + "\t" + gid + "\t" + gid);
-  EXPECT_EQ(StatusOf(worker, "Groups"), gid + " ");
-  EXPECT_EQ(StatusOf(worker, "CapEff"), "0000000000000000");
+  EXPECT_EQ(tests::StatusOf(worker, "Uid"), uid + "\t" + uid + "\t" + uid + "\t" + uid);
+  EXPECT_EQ(tests::StatusOf(worker, "Gid"), gid + "\t" + gid + "\t" + gid + "\t" + gid);
+  EXPECT_EQ(tests::StatusOf(worker, "Groups"), gid + " ");
+  EXPECT_EQ(tests::StatusOf(worker, "CapEff"), "0000000000000000");
 }
 
 TEST_F(ForeignUserTest, AStoppedWorkerOfAnotherUserIsEndedToo) {
   Start({2}, Auto());
-  ASSERT_EQ(Workers().size(), 1U);
-  kill(Workers()[0], SIGSTOP);
+  ASSERT_EQ(tests::WorkersOf(getpid()).size(), 1U);
+  kill(tests::WorkersOf(getpid())[0], SIGSTOP);
   Stop();
-  EXPECT_THAT(Workers(), IsEmpty());
+  EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
 }
 
 TEST_F(ForeignUserTest, AnotherGroupIsOutOfReach) {

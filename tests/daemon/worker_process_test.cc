@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "common/clock.h"
-#include "tests/daemon/process_status.h"
 #include "tests/daemon/progress_fixture.h"
+#include "tests/support/processes.h"
 
 namespace ferry::daemon {
 namespace {
@@ -32,7 +32,7 @@ size_t CountDescriptors() {
 }
 
 size_t CountMappings(const std::string& name) {
-  std::istringstream lines(ReadFile("/proc/self/maps"));
+  std::istringstream lines(tests::ReadFile("/proc/self/maps"));
   size_t count = 0;
   for (std::string line; std::getline(lines, line);) {
     count += line.find(name) != line.npos ? 1 : 0;
@@ -55,7 +55,7 @@ class WorkerProcessTest : public PlaneTest {
 
   // The worker process, once its ranks were answered.
   pid_t Worker() {
-    const std::vector<pid_t> workers = Workers();
+    const std::vector<pid_t> workers = tests::WorkersOf(getpid());
     EXPECT_EQ(workers.size(), planes_.size());
     return workers.empty() ? -1 : workers.front();
   }
@@ -78,7 +78,7 @@ TEST_F(WorkerProcessTest, IsOneForEachJobAndLeavesNothingBehind) {
   for (int round = 0; round < 2; ++round) {
     const size_t before = CountDescriptors();
     Start({2, 1});
-    EXPECT_EQ(Workers().size(), 2U);  // one on each "node"
+    EXPECT_EQ(tests::WorkersOf(getpid()).size(), 2U);  // one on each "node"
     const std::vector<std::byte> sent = Pattern(kMiB, 1);
     std::vector<std::byte> got(kMiB);
     const uint32_t receive = rank(2).Receive(0, 7, Private(got.data()), kMiB);
@@ -88,7 +88,7 @@ TEST_F(WorkerProcessTest, IsOneForEachJobAndLeavesNothingBehind) {
     EXPECT_EQ(got, sent);
     EXPECT_EQ(CountMappings("memfd:ferry-staging"), 2U);
     Stop();
-    EXPECT_THAT(Workers(), IsEmpty());
+    EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
     EXPECT_EQ(CountMappings("memfd:ferry-staging"), 0U);
     EXPECT_EQ(CountMappings("memfd:ferry-worker"), 0U);
     EXPECT_EQ(CountDescriptors(), before);
@@ -99,12 +99,12 @@ TEST_F(WorkerProcessTest, IsOneForEachJobAndLeavesNothingBehind) {
 TEST_F(WorkerProcessTest, HasNoRightsAndNoDescriptorsOfFerryd) {
   Start({1});
   const pid_t worker = Worker();
-  EXPECT_EQ(StatusOf(worker, "CapPrm"), "0000000000000000");
-  EXPECT_EQ(StatusOf(worker, "CapEff"), "0000000000000000");
-  EXPECT_EQ(StatusOf(worker, "CapAmb"), "0000000000000000");
-  EXPECT_EQ(StatusOf(worker, "NoNewPrivs"), "1");
-  EXPECT_EQ(StatusOf(worker, "SigBlk"), "0000000000000000");
-  EXPECT_EQ(ReadFile("/proc/" + std::to_string(worker) + "/cmdline"),
+  EXPECT_EQ(tests::StatusOf(worker, "CapPrm"), "0000000000000000");
+  EXPECT_EQ(tests::StatusOf(worker, "CapEff"), "0000000000000000");
+  EXPECT_EQ(tests::StatusOf(worker, "CapAmb"), "0000000000000000");
+  EXPECT_EQ(tests::StatusOf(worker, "NoNewPrivs"), "1");
+  EXPECT_EQ(tests::StatusOf(worker, "SigBlk"), "0000000000000000");
+  EXPECT_EQ(tests::ReadFile("/proc/" + std::to_string(worker) + "/cmdline"),
             std::string("ferry-worker\0job\0", 17));
   // Nobody but root looks into it, not even its own user.
   struct stat info {};
@@ -122,7 +122,7 @@ TEST_F(WorkerProcessTest, KilledWhileIdleFailsTheJob) {
   // The next job gets another.
   told_.failed_jobs.clear();
   Start({2});
-  EXPECT_EQ(Workers().size(), 1U);
+  EXPECT_EQ(tests::WorkersOf(getpid()).size(), 1U);
 }
 
 TEST_F(WorkerProcessTest, KilledAmongCopiesFailsTheJobAndEndsThem) {
@@ -131,7 +131,7 @@ TEST_F(WorkerProcessTest, KilledAmongCopiesFailsTheJobAndEndsThem) {
   for (int round = 0; round < 8; ++round) {
     told_.failed_jobs.clear();
     Start({1, 1});
-    const std::vector<pid_t> workers = Workers();
+    const std::vector<pid_t> workers = tests::WorkersOf(getpid());
     ASSERT_EQ(workers.size(), 2U);
     rank(1).Receive(0, 7, Private(got.data()), got.size());
     rank(0).SendFrom(1, 7, Private(sent.data()), sent.size());
@@ -142,7 +142,7 @@ TEST_F(WorkerProcessTest, KilledAmongCopiesFailsTheJobAndEndsThem) {
     kill(workers[static_cast<size_t>(round) % 2], SIGKILL);
     WaitForFailure("was killed by signal 9");
     Stop();
-    EXPECT_THAT(Workers(), IsEmpty());
+    EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
   }
 }
 
@@ -150,7 +150,7 @@ TEST_F(WorkerProcessTest, StoppedForAMomentLosesNothing) {
   Start({1, 1}, Patient());
   const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
   std::vector<std::byte> got(sent.size());
-  const std::vector<pid_t> workers = Workers();
+  const std::vector<pid_t> workers = tests::WorkersOf(getpid());
   ASSERT_EQ(workers.size(), 2U);
   kill(workers[0], SIGSTOP);
   kill(workers[1], SIGSTOP);
@@ -173,7 +173,7 @@ TEST_F(WorkerProcessTest, StoppedForTooLongFailsTheJob) {
   Start({1, 1}, Impatient());
   const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
   static std::vector<std::byte> got(sent.size());
-  for (const pid_t worker : Workers()) {
+  for (const pid_t worker : tests::WorkersOf(getpid())) {
     kill(worker, SIGSTOP);
   }
   rank(1).Receive(0, 7, Private(got.data()), got.size());
@@ -193,7 +193,7 @@ TEST_F(WorkerProcessTest, StoppedForTooLongFailsTheJob) {
 // A rank that computes, and nothing to copy: only the question for attention is left open.
 TEST_F(WorkerProcessTest, StoppedWhileAskedToAttendFailsTheJob) {
   Start({1, 1}, Impatient());
-  for (const pid_t worker : Workers()) {
+  for (const pid_t worker : tests::WorkersOf(getpid())) {
     kill(worker, SIGSTOP);
   }
   const std::vector<std::byte> sent(kMiB);
@@ -205,7 +205,7 @@ TEST_F(WorkerProcessTest, StoppedHoldsUpNeitherRemovalsNorItsOwnEnd) {
   Start({1, 1}, Patient());
   const std::vector<std::byte> sent = Pattern(4 * kMiB, 1);
   static std::vector<std::byte> got(sent.size());
-  for (const pid_t worker : Workers()) {
+  for (const pid_t worker : tests::WorkersOf(getpid())) {
     kill(worker, SIGSTOP);
   }
   rank(1).Receive(0, 7, Private(got.data()), got.size());
@@ -217,7 +217,7 @@ TEST_F(WorkerProcessTest, StoppedHoldsUpNeitherRemovalsNorItsOwnEnd) {
   }));
   plane(0).RemoveRegion(kJob, 0, kHeapRegion);
   Stop();  // returns, though the deadline is an hour away
-  EXPECT_THAT(Workers(), IsEmpty());
+  EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
 }
 
 // A rank that lets nobody look into it.

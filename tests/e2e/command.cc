@@ -9,12 +9,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 
 #include "config/environment.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
@@ -28,11 +27,6 @@ constexpr char kPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 // Under AddressSanitizer: the leak check at the end of a process stops its threads by ptrace, which
 // now and then crashes on gRPC's. In-process tests look for leaks.
 constexpr char kNoLeakCheck[] = "ASAN_OPTIONS=detect_leaks=0:";
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<std::string> ShmEntries() {
   std::vector<std::string> entries;
@@ -55,7 +49,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }
 
 bool IsZombie(pid_t pid) {
-  const std::string stat = ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = tests::ReadFile("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = stat.rfind(')');
   return name_end == stat.npos || stat.compare(name_end, 3, ") Z") == 0;
 }
@@ -166,7 +160,7 @@ std::vector<pid_t> Command::Processes() const {
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") == name.npos) {
-      const std::string environment = '\0' + ReadFile(entry.path() / "environ");
+      const std::string environment = '\0' + tests::ReadFile(entry.path() / "environ");
       if (environment.find('\0' + mark_ + '\0') != environment.npos) {
         pids.push_back(static_cast<pid_t>(std::stoi(name)));
       }
@@ -178,7 +172,8 @@ std::vector<pid_t> Command::Processes() const {
 std::vector<pid_t> Command::Find(const std::string& text) const {
   std::vector<pid_t> found;
   for (const pid_t pid : Processes()) {
-    if (ReadFile("/proc/" + std::to_string(pid) + "/cmdline").find(text) != std::string::npos) {
+    if (tests::ReadFile("/proc/" + std::to_string(pid) + "/cmdline").find(text) !=
+        std::string::npos) {
       found.push_back(pid);
     }
   }
@@ -194,7 +189,7 @@ std::vector<std::string> Command::Leftovers() const {
   });
   std::vector<std::string> leftovers;
   for (const pid_t pid : running) {
-    std::string command = ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
+    std::string command = tests::ReadFile("/proc/" + std::to_string(pid) + "/cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
     leftovers.push_back("process " + std::to_string(pid) + ": " + command);
   }

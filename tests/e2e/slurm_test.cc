@@ -10,12 +10,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
@@ -25,13 +25,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using tests::ReadFile;
 
 constexpr char kNobody[] = "65534";
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void WriteFile(const fs::path& path, const std::string& text, bool executable = false) {
   std::ofstream(path) << text;

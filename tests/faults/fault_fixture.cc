@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
+
+#include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
@@ -21,8 +21,8 @@ constexpr unsigned kDaemonSeconds = 900;  // the longest test
 
 // What the process was started with has "FERRY_RANK=R" in its environment; -1 if not.
 int RankOf(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
-  const std::string environment = '\0' + std::string(std::istreambuf_iterator<char>(file), {});
+  const std::string environment =
+      '\0' + tests::ReadFile("/proc/" + std::to_string(pid) + "/environ");
   static const std::string kName = std::string(1, '\0') + "FERRY_RANK=";
   const size_t at = environment.find(kName);
   return at == std::string::npos ? -1 : std::atoi(environment.c_str() + at + kName.size());
@@ -48,15 +48,7 @@ DaemonForTest::~DaemonForTest() {
   fs::remove_all(directory_, ignored);
 }
 
-size_t DaemonForTest::CountMemfds() const {
-  size_t count = 0;
-  std::error_code ignored;
-  for (const auto& entry :
-       fs::directory_iterator("/proc/" + std::to_string(pid()) + "/fd", ignored)) {
-    count += fs::read_symlink(entry, ignored).string().starts_with("/memfd:") ? 1 : 0;
-  }
-  return count;
-}
+size_t DaemonForTest::CountMemfds() const { return tests::MemfdsOf(pid()).size(); }
 
 std::string DaemonForTest::Stop() {
   command_->Signal(SIGTERM);

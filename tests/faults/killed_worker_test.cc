@@ -5,16 +5,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
@@ -41,30 +38,6 @@ std::vector<std::string> WithoutCapabilities(std::vector<std::string> arguments)
                      {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"});
   }
   return arguments;
-}
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// Processes called ferry-worker with this parent, in the order of their start.
-std::vector<pid_t> WorkersOf(pid_t parent) {
-  std::vector<pid_t> pids;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") == name.npos) {
-      const std::string status = ReadFile(entry.path() / "status");
-      if (status.starts_with("Name:\tferry-worker\n") &&
-          status.find("\nPPid:\t" + std::to_string(parent) + "\n") != status.npos &&
-          status.find("\nState:\tZ") == status.npos) {
-        pids.push_back(static_cast<pid_t>(std::stoi(name)));
-      }
-    }
-  }
-  std::sort(pids.begin(), pids.end());
-  return pids;
 }
 
 bool IsGone(pid_t pid) {
@@ -107,10 +80,10 @@ class WorkerFaultTest : public testing::TestWithParam<int> {
 
 TEST_P(WorkerFaultTest, FailsItsOwnJobAndNoOther) {
   const auto broken = Traffic();
-  const std::vector<pid_t> first = WorkersOf(daemon_->pid());
+  const std::vector<pid_t> first = tests::WorkersOf(daemon_->pid());
   ASSERT_THAT(first, SizeIs(1));
   const auto other = Traffic();
-  ASSERT_THAT(WorkersOf(daemon_->pid()), SizeIs(2));
+  ASSERT_THAT(tests::WorkersOf(daemon_->pid()), SizeIs(2));
 
   kill(first[0], GetParam());
   const CommandResult result = broken->Wait();
@@ -128,7 +101,7 @@ TEST_P(WorkerFaultTest, FailsItsOwnJobAndNoOther) {
   other->Signal(SIGTERM);
   const CommandResult ended = other->Wait();
   EXPECT_THAT(ended.out, Not(HasSubstr(": error")));
-  EXPECT_TRUE(Eventually([&] { return WorkersOf(daemon_->pid()).empty(); }));
+  EXPECT_TRUE(Eventually([&] { return tests::WorkersOf(daemon_->pid()).empty(); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, WorkerFaultTest, testing::Values(SIGKILL, SIGSTOP),
@@ -140,7 +113,7 @@ using WorkerEndTest = WorkerFaultTest;
 
 TEST_P(WorkerEndTest, ComesWithFerryds) {
   const auto job = Traffic();
-  const std::vector<pid_t> workers = WorkersOf(daemon_->pid());
+  const std::vector<pid_t> workers = tests::WorkersOf(daemon_->pid());
   ASSERT_THAT(workers, SizeIs(1));
   kill(workers[0], GetParam());  // a stopped one cannot even see the hang-up
   daemon_->Signal(SIGKILL);

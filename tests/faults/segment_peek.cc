@@ -5,17 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <string>
-#include <system_error>
 
 #include "common/unique_fd.h"
 #include "shm/atomic.h"
+#include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
-
-namespace fs = std::filesystem;
 
 shm::Mapping MapForReading(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -33,13 +30,8 @@ shm::Mapping MapForReading(const std::string& path) {
 }  // namespace
 
 SegmentPeek::SegmentPeek(pid_t daemon, pid_t rank) {
-  std::error_code ignored;
-  for (const auto& entry :
-       fs::directory_iterator("/proc/" + std::to_string(daemon) + "/fd", ignored)) {
-    if (!fs::read_symlink(entry, ignored).string().starts_with("/memfd:")) {
-      continue;
-    }
-    shm::Mapping mapping = MapForReading(entry.path());
+  for (const std::string& path : tests::MemfdsOf(daemon)) {
+    shm::Mapping mapping = MapForReading(path);
     if (!mapping.valid()) {
       continue;
     }

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
@@ -32,9 +31,9 @@ class DebTest : public testing::Test {
   ~DebTest() override { fs::remove_all(root_); }
 
   std::string ReadFile(const std::string& path) const {
-    std::ifstream file(root_ + "/" + path);
-    EXPECT_TRUE(file) << path;
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::string text = tests::ReadFile(root_ + "/" + path);
+    EXPECT_FALSE(text.empty()) << path;
+    return text;
   }
 
   std::string root_ = "/tmp/ferry-deb-XXXXXX";

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -13,6 +11,7 @@
 
 #include "config/options.h"
 #include "tests/e2e/command.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
@@ -26,10 +25,10 @@ constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 
 std::string Page(const std::string& name) { return "docs/man/" + name; }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
+std::string ReadPage(const std::string& name) {
+  std::string text = tests::ReadFile(Page(name));
+  EXPECT_FALSE(text.empty()) << name;
+  return text;
 }
 
 // The first group of every match.
@@ -45,7 +44,7 @@ Words FindAll(const std::string& text, const std::string& pattern) {
 // Flags that head an item of a list: ".It Fl n , Fl -ranks Ar n" has -n and --ranks.
 Words FlagsDocumented(const std::string& page) {
   Words flags;
-  std::istringstream lines(ReadFile(Page(page)));
+  std::istringstream lines(ReadPage(page));
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(".It Fl")) {
       for (const std::string& flag : FindAll(line, "Fl (-?[a-z][-a-z]*)")) {
@@ -59,7 +58,7 @@ Words FlagsDocumented(const std::string& page) {
 // Every flag that the page speaks of.
 Words FlagsMentioned(const std::string& page) {
   Words flags;
-  for (const std::string& flag : FindAll(ReadFile(Page(page)), "Fl (-?[a-z][-a-z_]*)")) {
+  for (const std::string& flag : FindAll(ReadPage(page), "Fl (-?[a-z][-a-z_]*)")) {
     flags.insert("-" + flag);
   }
   return flags;
@@ -106,7 +105,7 @@ TEST(ManTest, FerryrunHasItsFlags) {
 TEST(ManTest, FerryctlHasItsCommandsAndFlags) {
   const Words commands = CommandsOfFerryctl();
   EXPECT_FALSE(commands.empty());
-  EXPECT_EQ(FindAll(ReadFile(Page("ferryctl.1")), "^\\.It Cm ([a-z]+)"), commands);
+  EXPECT_EQ(FindAll(ReadPage("ferryctl.1"), "^\\.It Cm ([a-z]+)"), commands);
   Words flags = FlagsOf({kFerryctl, "--help"});
   for (const std::string& command : commands) {
     flags = flags + FlagsOf({kFerryctl, command, "--help"});
@@ -129,7 +128,7 @@ TEST(ManTest, TheConfigurationHasItsOptions) {
       options.insert(option.name);
     }
   }
-  EXPECT_EQ(FindAll(ReadFile(Page("ferryd.toml.5")), "^\\.It Va ([a-z0-9_]+)"), options);
+  EXPECT_EQ(FindAll(ReadPage("ferryd.toml.5"), "^\\.It Va ([a-z0-9_]+)"), options);
 }
 
 TEST(ManTest, VariablesAreOptions) {
@@ -138,7 +137,7 @@ TEST(ManTest, VariablesAreOptions) {
     variables.insert(config::EnvironmentVariable(option));
   }
   for (const char* page : {"ferryd.8", "ferryctl.1", "ferryrun.1", "ferryd.toml.5"}) {
-    EXPECT_THAT(FindAll(ReadFile(Page(page)), "\\b(FERRY_[A-Z_]*)"), IsSubsetOf(variables)) << page;
+    EXPECT_THAT(FindAll(ReadPage(page), "\\b(FERRY_[A-Z_]*)"), IsSubsetOf(variables)) << page;
   }
 }
 

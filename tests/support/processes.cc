@@ -1,6 +1,4 @@
-#include "tests/daemon/process_status.h"
-
-#include <unistd.h>
+#include "tests/support/processes.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,12 +7,12 @@
 #include <sstream>
 #include <system_error>
 
-namespace ferry::daemon {
+namespace ferry::tests {
 
 namespace fs = std::filesystem;
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -28,7 +26,7 @@ std::string StatusOf(pid_t pid, const std::string& field) {
   return "";
 }
 
-std::vector<pid_t> Workers() {
+std::vector<pid_t> WorkersOf(pid_t parent) {
   std::vector<pid_t> pids;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
@@ -37,7 +35,7 @@ std::vector<pid_t> Workers() {
       continue;
     }
     const pid_t pid = std::stoi(name);
-    if (StatusOf(pid, "PPid") == std::to_string(getpid()) &&
+    if (StatusOf(pid, "PPid") == std::to_string(parent) &&
         StatusOf(pid, "Name") == "ferry-worker" && !StatusOf(pid, "State").starts_with("Z")) {
       pids.push_back(pid);
     }
@@ -46,4 +44,16 @@ std::vector<pid_t> Workers() {
   return pids;
 }
 
-}  // namespace ferry::daemon
+std::vector<std::string> MemfdsOf(pid_t pid) {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  for (const auto& entry :
+       fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored)) {
+    if (fs::read_symlink(entry, ignored).string().starts_with("/memfd:")) {
+      paths.push_back(entry.path());
+    }
+  }
+  return paths;
+}
+
+}  // namespace ferry::tests

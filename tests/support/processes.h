@@ -1,0 +1,20 @@
+// What the kernel says of processes, and of files, for tests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ferry::tests {
+
+// All that is in the file; empty when there is none.
+std::string ReadFile(const std::string& path);
+// Field of /proc/PID/status; empty when there is none.
+std::string StatusOf(pid_t pid, const std::string& field);
+// The ferry-worker processes with this parent that have not ended, oldest first.
+std::vector<pid_t> WorkersOf(pid_t parent);
+// Paths of the descriptors of shared memory that the process holds.
+std::vector<std::string> MemfdsOf(pid_t pid);
+
+}  // namespace ferry::tests
