@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 
+#include "common/own_program.h"
 #include "daemon/worker/worker_message.h"
 
 namespace ferry::daemon {
@@ -106,15 +107,6 @@ bool Limit(int resource, rlim_t value) {
   Call(SYS_execveat, program, At(""), At(plan.argv), At(plan.envp), AT_EMPTY_PATH);
   Call(SYS_exit_group, kExitNoProgram);
   __builtin_unreachable();
-}
-
-std::string OwnDirectory() {
-  std::array<char, PATH_MAX> self{};
-  if (readlink("/proc/self/exe", self.data(), self.size() - 1) <= 0) {
-    return ".";
-  }
-  const std::string path(self.data());
-  return path.substr(0, path.rfind('/'));
 }
 
 }  // namespace

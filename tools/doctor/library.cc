@@ -1,12 +1,11 @@
 #include "tools/doctor/library.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
-#include <unistd.h>
 
-#include <array>
 #include <vector>
+
+#include "common/own_program.h"
 
 namespace ferry::tools {
 namespace {
@@ -14,15 +13,6 @@ namespace {
 constexpr char kLibrary[] = "libferry.so.0";
 // From the program's directory: beside its prefix's bin, and in a build tree.
 constexpr const char* kPlaces[] = {"/../lib/", "/../../client/"};
-
-std::string OwnDirectory() {
-  std::array<char, PATH_MAX> self{};
-  if (readlink("/proc/self/exe", self.data(), self.size() - 1) <= 0) {
-    return ".";
-  }
-  const std::string path(self.data());
-  return path.substr(0, path.rfind('/'));
-}
 
 }  // namespace
 

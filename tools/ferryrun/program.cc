@@ -6,7 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <system_error>
+
+#include "common/own_program.h"
 
 namespace ferry::tools {
 namespace {
@@ -58,8 +59,7 @@ StatusOr<std::string> FindProgram(const std::string& name, std::string_view sear
 }
 
 StatusOr<std::string> FindFerryd() {
-  std::error_code error;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path folder = OwnDirectory();
   for (const char* place : {"ferryd", "../sbin/ferryd", "../../daemon/ferryd"}) {
     const auto path = (folder / place).lexically_normal();
     if (WhyNotRunnable(path) == 0) {
