@@ -38,10 +38,10 @@ uses() {
 # layer FOLDER ALLOWED...: FOLDER depends on nothing of ours but what is allowed.
 layer() { clean "$1 may depend only on: $*" uses "$@"; }
 
-# loaded_only_by FOLDER LABELS: nothing but LABELS, tests and benchmarks names the concrete implementations in FOLDER.
-loaded_only_by() {
-  clean "$1 other than the api are named outside $2" \
-    query "rdeps(//..., //$1/... except //$1/api/..., 1) except (//$1/... + //tests/... + //benchmarks/... + $2)"
+# loaded_by_loader FOLDER: nothing but FOLDER's loader, tests and benchmarks names the concrete implementations in FOLDER.
+loaded_by_loader() {
+  clean "$1 other than the api are named outside its loader" \
+    query "rdeps(//..., //$1/... except //$1/api/... except //$1/loader/..., 1) except (//$1/... + //tests/... + //benchmarks/...)"
 }
 
 check_dependencies() {
@@ -49,15 +49,19 @@ check_dependencies() {
   layer proto
   layer shm common
   layer config common
-  layer transports common
-  layer gpu_backends common //shm:atomic  # its words are waited on by other processes
+  layer transports/api common
+  layer transports/ofi common transports/api
+  layer transports/loader common config transports
+  layer gpu_backends/api common
+  layer gpu_backends/host common gpu_backends/api //shm:atomic  # its words are waited on by other processes
+  layer gpu_backends/loader common config gpu_backends //shm:atomic
   layer engine shm common
   layer client engine shm proto gpu_backends common //config:options //config:environment
   layer daemon engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"
-  loaded_only_by transports "//daemon:all"
-  loaded_only_by gpu_backends "//daemon:all + //client/core:backends"
+  loaded_by_loader transports
+  loaded_by_loader gpu_backends
 }
 
 # Tests that docs/ name as Suite.Test and that do not exist. Beginnings of names (Suite.Test...) pass.
@@ -67,6 +71,7 @@ unknown_tests() {
       grep -oE 'TEST(_F|_P)?\([A-Za-z]+, *[A-Za-z0-9]+\)' |
       sed -E 's/TEST(_F|_P)?\(//; s/, */./; s/\)//' | sort -u)
 }
+
 
 # One process per file and core; its tally of warnings in system headers is left out.
 tidy() {

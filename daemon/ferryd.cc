@@ -1,6 +1,5 @@
 #include "daemon/ferryd.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -220,34 +219,6 @@ int Fail(const Status& status) {
 }
 
 }  // namespace
-
-void EnsureEnvironment(char** argv, std::span<const Variable> variables) {
-  const char* const* present = config::ProcessEnvironment();
-  std::vector<std::string> added;
-  for (const Variable& variable : variables) {
-    if (!config::FindVariable(present, variable.name).has_value()) {
-      added.push_back(std::string(variable.name) + "=" + variable.value);
-    }
-  }
-  if (added.empty()) {
-    return;
-  }
-  std::vector<char*> environment;
-  for (const char* const* entry = present; *entry != nullptr; ++entry) {
-    environment.push_back(const_cast<char*>(*entry));
-  }
-  for (std::string& entry : added) {
-    environment.push_back(entry.data());
-  }
-  environment.push_back(nullptr);
-  // By its own path: executed as /proc/self/exe it would be called "exe" in ps and top.
-  std::array<char, PATH_MAX> self{};
-  if (readlink("/proc/self/exe", self.data(), self.size() - 1) > 0) {
-    execve(self.data(), argv, environment.data());
-  }
-  std::fprintf(stderr, "ferryd: cannot execute itself anew to set %s: %s\n", added[0].c_str(),
-               strerror(errno));
-}
 
 int RunFerryd(int argc, char** argv, const MakeParts& make_parts) {
   StatusOr<Arguments> arguments = ParseArguments(argc, argv);

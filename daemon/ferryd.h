@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "common/status.h"
@@ -23,16 +22,6 @@ struct DaemonParts {
 };
 // `hooks` may be called for as long as the data plane lives.
 using MakeParts = std::function<StatusOr<DaemonParts>(const config::Options&, PlaneHooks hooks)>;
-
-struct Variable {
-  const char* name;
-  const char* value;
-};
-
-// Makes sure that the variables are in the environment: where one is missing, sets them all and
-// executes this program anew (some libraries read them before main). Returns if nothing is missing,
-// or if that fails.
-void EnsureEnvironment(char** argv, std::span<const Variable> variables);
 
 // `ferryd [--config FILE] [--ready-fd N] [--remove-parent] [--help] [--version] [--OPTION
 // VALUE]...`. Returns the exit code: 0; 1 if it cannot start; 2 for a mistake in the options.

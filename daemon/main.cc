@@ -1,33 +1,22 @@
-// ferryd: names the concrete transport, data plane and GPU backends, and hands them to its life
-// (ferryd.h).
-#include <array>
+// ferryd: opens transport, data plane and GPU backend, and hands them to its life (ferryd.h).
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "daemon/ferryd.h"
 #include "daemon/placement/placement.h"
 #include "daemon/progress/progress_plane.h"
-#include "gpu_backends/host/host_backend.h"
-#include "transports/ofi/environment.h"
-#include "transports/ofi/ofi_transport.h"
+#include "gpu_backends/loader/loader.h"
+#include "transports/loader/loader.h"
 
 namespace {
 
-using ferry::ErrorCode;
 using ferry::Status;
 using ferry::StatusOr;
 using ferry::config::Options;
 using ferry::daemon::DaemonParts;
 using ferry::daemon::Placement;
-
-StatusOr<std::unique_ptr<ferry::transport::Transport>> OpenTransport(const Options& options) {
-  ferry::transport::TransportOptions transport;
-  transport.provider = options.provider;
-  transport.source_address = options.fabric_address;
-  transport.port = static_cast<uint16_t>(options.fabric_port);
-  transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
-  return ferry::transport::CreateOfiTransport(transport);
-}
 
 // What `ferryctl gpus` shows: the devices of the backend in use.
 std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& backend,
@@ -58,31 +47,10 @@ std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& ba
   return gpus;
 }
 
-StatusOr<std::shared_ptr<ferry::gpu::GpuBackend>> OpenBackend(const Options& options) {
-  if (options.gpu_backend != "host") {
-    return Status(ErrorCode::kConfiguration,
-                  "gpu_backend is '" + options.gpu_backend + "'; this build has only 'host'");
-  }
-  ferry::gpu::HostBackendOptions host;
-  host.device_count = static_cast<int>(options.host_gpu_count);
-  host.device_memory_bytes = options.host_gpu_memory_bytes;
-  host.link = {.h2d_mb_per_s = options.host_link_h2d_mb_per_s,
-               .d2h_mb_per_s = options.host_link_d2h_mb_per_s,
-               .pageable_h2d_mb_per_s = options.host_link_pageable_h2d_mb_per_s,
-               .pageable_d2h_mb_per_s = options.host_link_pageable_d2h_mb_per_s,
-               .d2d_mb_per_s = options.host_link_d2d_mb_per_s,
-               .latency_us = options.host_link_latency_us,
-               .pageable_latency_us = options.host_link_pageable_latency_us,
-               .engines = options.host_link_engines};
-  auto backend = ferry::gpu::CreateHostBackend(host);
-  FERRY_RETURN_IF_ERROR(backend.status());
-  return std::shared_ptr<ferry::gpu::GpuBackend>(std::move(*backend));
-}
-
 StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHooks hooks) {
-  auto backend = OpenBackend(options);
+  auto backend = ferry::gpu::OpenBackend(options);
   FERRY_RETURN_IF_ERROR(backend.status());
-  auto transport = OpenTransport(options);
+  auto transport = ferry::transport::OpenTransport(ferry::transport::TransportOptionsFrom(options));
   FERRY_RETURN_IF_ERROR(transport.status());
   auto placement = Placement::DecideHere(options, (*transport)->Describe());
   FERRY_RETURN_IF_ERROR(placement.status());
@@ -91,7 +59,7 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);
-  parts.gpus = [backend = *backend, placement = *placement] {
+  parts.gpus = [backend = std::shared_ptr(std::move(*backend)), placement = *placement] {
     return ListGpus(*backend, *placement);
   };
   return parts;
@@ -100,11 +68,8 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::array<ferry::daemon::Variable, ferry::transport::kRequiredEnvironment.size()> environment{};
-  for (size_t i = 0; i < environment.size(); ++i) {
-    environment[i] = {ferry::transport::kRequiredEnvironment[i].name,
-                      ferry::transport::kRequiredEnvironment[i].value};
+  if (const Status status = ferry::transport::EnsureEnvironment(argv); !status.ok()) {
+    std::fprintf(stderr, "ferryd: %s\n", status.message().c_str());
   }
-  ferry::daemon::EnsureEnvironment(argv, environment);
   return ferry::daemon::RunFerryd(argc, argv, MakeParts);
 }

@@ -1,28 +1,13 @@
 #include "client/core/backends.h"
 
-#include "gpu_backends/host/host_backend.h"
+#include "gpu_backends/loader/loader.h"
 
 namespace ferry::client {
 
 StatusOr<std::unique_ptr<gpu::BackendRegistry>> OpenBackends(const config::Options& options) {
-  auto registry = std::make_unique<gpu::BackendRegistry>();
-  if (options.gpu_backend != "host") {
-    return Status(ErrorCode::kConfiguration,
-                  "gpu_backend is '" + options.gpu_backend + "'; this build has only 'host'");
-  }
-  gpu::HostBackendOptions host;
-  host.device_count = static_cast<int>(options.host_gpu_count);
-  host.device_memory_bytes = options.host_gpu_memory_bytes;
-  host.link = {.h2d_mb_per_s = options.host_link_h2d_mb_per_s,
-               .d2h_mb_per_s = options.host_link_d2h_mb_per_s,
-               .pageable_h2d_mb_per_s = options.host_link_pageable_h2d_mb_per_s,
-               .pageable_d2h_mb_per_s = options.host_link_pageable_d2h_mb_per_s,
-               .d2d_mb_per_s = options.host_link_d2d_mb_per_s,
-               .latency_us = options.host_link_latency_us,
-               .pageable_latency_us = options.host_link_pageable_latency_us,
-               .engines = options.host_link_engines};
-  StatusOr<std::unique_ptr<gpu::GpuBackend>> backend = gpu::CreateHostBackend(host);
+  StatusOr<std::unique_ptr<gpu::GpuBackend>> backend = gpu::OpenBackend(options);
   FERRY_RETURN_IF_ERROR(backend.status());
+  auto registry = std::make_unique<gpu::BackendRegistry>();
   FERRY_RETURN_IF_ERROR(registry->Add(std::move(*backend)));
   return registry;
 }

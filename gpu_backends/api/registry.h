@@ -1,5 +1,5 @@
 // The GPU backends of this process, by name. It names no concrete backend: whoever wires the
-// process (the daemon's main, the client's loader) creates and adds them.
+// process opens them (gpu_backends/loader) and adds them.
 #pragma once
 
 #include <array>

@@ -1,0 +1,25 @@
+// Opens the transport that the options name. The only place that names concrete transports: the
+// daemon and the tools come here.
+#pragma once
+
+#include <memory>
+
+#include "common/status.h"
+#include "config/options.h"
+#include "transports/api/transport.h"
+
+namespace ferry::transport {
+
+// What the options say of a transport; a caller may change it before it opens one.
+TransportOptions TransportOptionsFrom(const config::Options& options);
+
+// Calling thread: any; the result belongs to one. May block while the provider looks for its
+// devices. The errors of CreateOfiTransport (transports/ofi/ofi_transport.h).
+StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& options);
+
+// Makes sure that what the transport's library reads before main() is in the environment: where
+// something is missing, executes this program anew with `argv`. Returns if nothing is, or why that
+// failed. Main thread, before any other.
+Status EnsureEnvironment(char** argv);
+
+}  // namespace ferry::transport
