@@ -24,7 +24,7 @@ uint64_t RegionBytes(const Session& session, uint32_t* count) {
   return bytes;
 }
 
-void ReportSession(const Job& job, const Rank& rank, control::SessionStatus* status) {
+void ReportSession(const JobRecord& job, const Rank& rank, control::SessionStatus* status) {
   const Session& session = *rank.session;
   status->set_job_id(job.spec.id);
   status->set_rank(session.rank);

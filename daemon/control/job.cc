@@ -26,7 +26,7 @@ bool IsJobId(const std::string& id) {
          std::all_of(id.begin(), id.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
 }
 
-std::string Whereabouts(const Job& job, uint32_t rank) {
+std::string Whereabouts(const JobRecord& job, uint32_t rank) {
   const Node& node = job.nodes[job.spec.node_of_rank[rank]];
   if (node.state == NodeState::kSelf) {
     return RankStateText(job.ranks[rank].state);
@@ -62,30 +62,30 @@ const char* RankStateText(RankState state) {
   return "";
 }
 
-bool Job::AllJoined() const {
+bool JobRecord::AllJoined() const {
   return std::all_of(ranks.begin(), ranks.end(),
                      [](const Rank& rank) { return rank.state == RankState::kJoined; });
 }
 
-bool Job::SharesNamespaces() const {
+bool JobRecord::SharesNamespaces() const {
   return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
     return rank.session == nullptr || rank.session->same_namespaces;
   });
 }
 
-bool Job::AllEnded() const {
+bool JobRecord::AllEnded() const {
   return std::all_of(ranks.begin(), ranks.end(),
                      [](const Rank& rank) { return rank.state == RankState::kEnded; });
 }
 
-bool Job::NewsDelivered() const {
+bool JobRecord::NewsDelivered() const {
   return std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return (node.state == NodeState::kUp || node.state == NodeState::kCut) &&
            (node.in_flight || node.joined_pending || node.left_pending);
   });
 }
 
-std::string Job::MissingRanks() const {
+std::string JobRecord::MissingRanks() const {
   std::string text;
   size_t missing = 0;
   for (uint32_t rank = 0; rank < size(); ++rank) {
@@ -101,7 +101,7 @@ std::string Job::MissingRanks() const {
   return text;
 }
 
-const char* Job::StateText() const {
+const char* JobRecord::StateText() const {
   if (aborted) {
     return "aborted";
   }
@@ -184,8 +184,8 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
   return {};
 }
 
-std::unique_ptr<Job> MakeJob(JobSpec spec) {
-  auto job = std::make_unique<Job>();
+std::unique_ptr<JobRecord> MakeJob(JobSpec spec) {
+  auto job = std::make_unique<JobRecord>();
   job->plan.job_id = spec.id;
   job->plan.key = DeriveKey(spec.secret, "job key|" + spec.id);
   job->plan.node = spec.node;

@@ -104,8 +104,6 @@ struct JobRecord {
   std::string MissingRanks() const;
   const char* StateText() const;
 };
-// The progress thread has a struct Job of its own: the linker must be able to tell the two apart.
-using Job = JobRecord;
 
 // What the end of a rank with `code` means to its peers: why it happened is mostly its own affair.
 ErrorCode PeerError(ErrorCode code);
@@ -116,6 +114,6 @@ StatusOr<JobSpec> SpecFrom(const control::CreateJobRequest& request);
 // Checks everything about a spec that needs no other knowledge. kInvalidArgument or kLimitExceeded.
 Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_ranks);
 // Fills plan, ranks and nodes from the spec.
-std::unique_ptr<Job> MakeJob(JobSpec spec);
+std::unique_ptr<JobRecord> MakeJob(JobSpec spec);
 
 }  // namespace ferry::daemon

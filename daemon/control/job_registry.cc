@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxOfferedRegions = 64;
 
-uint32_t LocalSize(const Job& job) {
+uint32_t LocalSize(const JobRecord& job) {
   uint32_t count = 0;
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     count += job.IsLocal(rank) ? 1 : 0;
@@ -51,7 +51,7 @@ Status JobRegistry::CreateJob(JobSpec spec) {
   }
   StatusOr<QuotaHold> hold = quotas_.Take(spec.owner, {.jobs = 1});
   FERRY_RETURN_IF_ERROR(hold.status());
-  std::unique_ptr<Job> job = MakeJob(std::move(spec));
+  std::unique_ptr<JobRecord> job = MakeJob(std::move(spec));
   job->quota = std::move(*hold);
   job->serial = next_serial_++;
   ++totals_.jobs_created;
@@ -81,7 +81,7 @@ Status JobRegistry::CreateJob(JobSpec spec) {
 }
 
 Status JobRegistry::DestroyJob(const std::string& job_id) {
-  Job* job = FindJob(job_id);
+  JobRecord* job = FindJob(job_id);
   if (job == nullptr) {
     return {ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon"};
   }
@@ -96,8 +96,8 @@ Status JobRegistry::DestroyJob(const std::string& job_id) {
 
 // ---- Attach socket ----
 
-Status JobRegistry::CheckAttach(const AttachClaim& claim, Job** found) const {
-  Job* job = FindJob(claim.job_id);
+Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) const {
+  JobRecord* job = FindJob(claim.job_id);
   if (job == nullptr) {
     return {ErrorCode::kNotFound, "there is no job " + claim.job_id +
                                       " on this daemon: start ranks with ferryrun, or check "
@@ -150,7 +150,7 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, Job** found) const {
 
 StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
                                                        std::weak_ptr<RankConnection> connection) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   FERRY_RETURN_IF_ERROR(CheckAttach(claim, &job));
   StatusOr<QuotaHold> hold = quotas_.Take(claim.uid, {.sessions = 1});
   FERRY_RETURN_IF_ERROR(hold.status());
@@ -176,7 +176,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
 }
 
 Status JobRegistry::Serve(const Session& session) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   Rank* rank = FindRank(session, &job);
   if (rank == nullptr || rank->state != RankState::kAttached) {
     return {ErrorCode::kAlreadyExists,
@@ -206,7 +206,7 @@ StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t 
 }
 
 Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   Rank* rank = FindRank(session, &job);
   if (rank == nullptr || rank->state < RankState::kServing) {
     return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) +
@@ -230,7 +230,7 @@ Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> 
 
 StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
                                                          uint32_t rank) const {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   if (FindRank(session, &job) == nullptr) {
     return Status(ErrorCode::kNotInitialized,
                   RankText(session.rank, session.job_id) + " has ended");
@@ -254,14 +254,14 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
 }
 
 void JobRegistry::RankGone(const Session& session, const std::string& how) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   if (FindRank(session, &job) != nullptr) {
     EndRank(*job, session.rank, {ErrorCode::kPeerDied, RankText(session.rank, job->spec.id) + how});
   }
 }
 
 void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Status& why) {
-  if (Job* job = FindJob(job_id);
+  if (JobRecord* job = FindJob(job_id);
       job != nullptr && rank < job->size() && job->ranks[rank].session != nullptr) {
     EndRank(*job, rank, why);
   }
@@ -269,7 +269,7 @@ void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Sta
 
 // ---- Ends ----
 
-void JobRegistry::EndRank(Job& job, uint32_t index, const Status& how) {
+void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kEnded) {
     return;
@@ -297,7 +297,7 @@ void JobRegistry::EndRank(Job& job, uint32_t index, const Status& how) {
   Changed();
 }
 
-void JobRegistry::EndLocalRank(Job& job, uint32_t index) {
+void JobRegistry::EndLocalRank(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   FinishJoin(job, index,
              rank.end.ok() ? Status(ErrorCode::kCancelled,
@@ -325,7 +325,7 @@ void JobRegistry::EndLocalRank(Job& job, uint32_t index) {
   }
 }
 
-void JobRegistry::FailJob(Job& job, const Status& why) {
+void JobRegistry::FailJob(JobRecord& job, const Status& why) {
   if (job.failure.ok()) {
     job.failure = why;
     Changed();
@@ -334,7 +334,7 @@ void JobRegistry::FailJob(Job& job, const Status& why) {
 }
 
 void JobRegistry::Abort(const Session& session, int exit_code, const std::string& reason) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   if (FindRank(session, &job) == nullptr) {
     return;
   }
@@ -344,7 +344,7 @@ void JobRegistry::Abort(const Session& session, int exit_code, const std::string
   TellNodes(*job, &Node::left_pending);
 }
 
-void JobRegistry::AbortJob(Job& job, const Status& why) {
+void JobRegistry::AbortJob(JobRecord& job, const Status& why) {
   if (job.aborted) {
     return;
   }
@@ -356,7 +356,7 @@ void JobRegistry::AbortJob(Job& job, const Status& why) {
 }
 
 void JobRegistry::FailHere(const std::string& job_id, const Status& why) {
-  if (Job* job = FindJob(job_id); job != nullptr) {
+  if (JobRecord* job = FindJob(job_id); job != nullptr) {
     AbortJob(*job, why);
     TellNodes(*job, &Node::left_pending);
   }
@@ -379,13 +379,13 @@ void JobRegistry::EndAll(const std::string& reason) {
 
 // ---- Small things ----
 
-Job* JobRegistry::FindJob(const std::string& job_id) const {
+JobRecord* JobRegistry::FindJob(const std::string& job_id) const {
   const auto found = jobs_.find(job_id);
   return found == jobs_.end() ? nullptr : found->second.get();
 }
 
-Rank* JobRegistry::FindRank(const Session& session, Job** job) const {
-  Job* found = FindJob(session.job_id);
+Rank* JobRegistry::FindRank(const Session& session, JobRecord** job) const {
+  JobRecord* found = FindJob(session.job_id);
   if (found == nullptr || session.rank >= found->size() ||
       found->ranks[session.rank].session.get() != &session) {
     return nullptr;

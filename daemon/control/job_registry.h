@@ -124,12 +124,12 @@ class JobRegistry : public NodeEvents {
   void Drain();
   bool draining() const { return draining_; }
   bool empty() const { return jobs_.empty(); }
-  // True when no node waits for news: see Job::NewsDelivered.
+  // True when no node waits for news: see JobRecord::NewsDelivered.
   bool quiet() const;
   // Ends every session here with kDaemonDied and tells the other nodes.
   void EndAll(const std::string& reason);
 
-  const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
+  const std::map<std::string, std::unique_ptr<JobRecord>>& jobs() const { return jobs_; }
   // Since the start; of ranks here.
   struct Totals {
     uint64_t jobs_created = 0;
@@ -142,31 +142,31 @@ class JobRegistry : public NodeEvents {
   const QuotaLedger& quotas() const { return quotas_; }
 
  private:
-  Job* FindJob(const std::string& job_id) const;
+  JobRecord* FindJob(const std::string& job_id) const;
   // The rank of a session that has not ended; null otherwise.
-  Rank* FindRank(const Session& session, Job** job) const;
-  Status CheckAttach(const AttachClaim& claim, Job** job) const;
-  StatusOr<Job*> CheckPeerRequest(const std::string& job_id, const std::string& proof,
-                                  uint64_t incarnation) const;
+  Rank* FindRank(const Session& session, JobRecord** job) const;
+  Status CheckAttach(const AttachClaim& claim, JobRecord** job) const;
+  StatusOr<JobRecord*> CheckPeerRequest(const std::string& job_id, const std::string& proof,
+                                        uint64_t incarnation) const;
 
-  void EndRank(Job& job, uint32_t rank, const Status& how);
-  void EndLocalRank(Job& job, uint32_t rank);
-  void FailJob(Job& job, const Status& why);
-  void FailJoins(Job& job, const Status& why);
-  void FinishJoin(Job& job, uint32_t rank, const Status& status);
-  void CheckJoined(Job& job, uint32_t index);
-  void CheckComplete(Job& job);
+  void EndRank(JobRecord& job, uint32_t rank, const Status& how);
+  void EndLocalRank(JobRecord& job, uint32_t rank);
+  void FailJob(JobRecord& job, const Status& why);
+  void FailJoins(JobRecord& job, const Status& why);
+  void FinishJoin(JobRecord& job, uint32_t rank, const Status& status);
+  void CheckJoined(JobRecord& job, uint32_t index);
+  void CheckComplete(JobRecord& job);
   void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
-  void AbortJob(Job& job, const Status& why);
+  void AbortJob(JobRecord& job, const Status& why);
 
-  void TellNodes(Job& job, bool Node::*pending);
-  void Deliver(Job& job, uint32_t node);
+  void TellNodes(JobRecord& job, bool Node::*pending);
+  void Deliver(JobRecord& job, uint32_t node);
   void OnDelivered(const std::string& job_id, uint64_t serial, uint32_t node, bool Node::*pending,
                    const Status& status);
-  void BringUp(Job& job, uint32_t index, const NodeContact& contact);
-  void ResumeIfBothReady(Job& job, uint32_t index);
-  control::JoinedRequest JoinedNews(const Job& job, uint64_t life) const;
-  control::LeftRequest LeftNews(const Job& job) const;
+  void BringUp(JobRecord& job, uint32_t index, const NodeContact& contact);
+  void ResumeIfBothReady(JobRecord& job, uint32_t index);
+  control::JoinedRequest JoinedNews(const JobRecord& job, uint64_t life) const;
+  control::LeftRequest LeftNews(const JobRecord& job) const;
 
   // Removes jobs that are over, from the loop, so that no caller loses the job under its feet.
   void SweepSoon();
@@ -184,7 +184,7 @@ class JobRegistry : public NodeEvents {
   bool sweep_posted_ = false;
   uint64_t next_serial_ = 1;
   Totals totals_;
-  std::map<std::string, std::unique_ptr<Job>> jobs_;
+  std::map<std::string, std::unique_ptr<JobRecord>> jobs_;
   std::unordered_map<std::string, std::shared_ptr<Session>>
       tokens_;  // sessions that have not ended
   // Handlers that outlive this object find it gone.

@@ -8,7 +8,8 @@ namespace ferry::daemon {
 namespace {
 
 // Process ids, and so process_vm calls, only where they mean the same to all.
-void FillPeer(const Job& job, uint32_t rank, bool shares_namespaces, control::PeerInfo* info) {
+void FillPeer(const JobRecord& job, uint32_t rank, bool shares_namespaces,
+              control::PeerInfo* info) {
   info->set_rank(rank);
   info->set_node(job.spec.node_of_rank[rank]);
   info->set_local_index(job.plan.local_index[rank]);
@@ -31,7 +32,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::FindToken(const std::string& tok
 }
 
 void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   Rank* rank = FindRank(*session, &job);
   const std::string name = RankText(session->rank, session->job_id);
   if (rank == nullptr) {
@@ -62,7 +63,7 @@ void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
 
 // A rank that asks to join has joined once it is known who reaches its memory: its peers are told
 // with the answer.
-void JobRegistry::CheckJoined(Job& job, uint32_t index) {
+void JobRegistry::CheckJoined(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kServing && rank.join_done != nullptr &&
       rank.session->reach_settled) {
@@ -75,14 +76,14 @@ void JobRegistry::CheckJoined(Job& job, uint32_t index) {
 }
 
 void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
-  if (Job* job = FindJob(job_id); job != nullptr && rank < job->size()) {
+  if (JobRecord* job = FindJob(job_id); job != nullptr && rank < job->size()) {
     CheckJoined(*job, rank);
     CheckComplete(*job);
   }
 }
 
 void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank) {
-  Job* job = FindJob(job_id);
+  JobRecord* job = FindJob(job_id);
   if (job != nullptr && job->serial == serial) {
     FinishJoin(
         *job, rank,
@@ -92,7 +93,7 @@ void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint
   }
 }
 
-void JobRegistry::CheckComplete(Job& job) {
+void JobRegistry::CheckComplete(JobRecord& job) {
   if (!job.complete) {
     for (const Node& node : job.nodes) {
       if (node.state != NodeState::kSelf && node.state != NodeState::kUp) {
@@ -110,7 +111,7 @@ void JobRegistry::CheckComplete(Job& job) {
   }
 }
 
-void JobRegistry::FinishJoin(Job& job, uint32_t rank, const Status& status) {
+void JobRegistry::FinishJoin(JobRecord& job, uint32_t rank, const Status& status) {
   const JoinDone done = std::exchange(job.ranks[rank].join_done, nullptr);
   job.ranks[rank].join_timer.reset();
   if (done == nullptr) {
@@ -132,7 +133,7 @@ StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
     const Session& session, const control::RegisterRegionRequest& request) {
   const std::string name = "region " + std::to_string(request.region()) + " of " +
                            RankText(session.rank, session.job_id);
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   Rank* rank = FindRank(session, &job);
   if (rank == nullptr || !rank->offered.contains(request.region())) {
     return Status(ErrorCode::kNotFound,
@@ -161,7 +162,7 @@ StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
 
 Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersRequest& request,
                             control::ResolvePeersReply* reply) const {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   if (FindRank(session, &job) == nullptr) {
     return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) + " has ended"};
   }
@@ -181,13 +182,13 @@ Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersR
 }
 
 void JobRegistry::Detach(const Session& session) {
-  Job* job = nullptr;
+  JobRecord* job = nullptr;
   if (FindRank(session, &job) != nullptr) {
     EndRank(*job, session.rank, {});
   }
 }
 
-void JobRegistry::FailJoins(Job& job, const Status& why) {
+void JobRegistry::FailJoins(JobRecord& job, const Status& why) {
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
     FinishJoin(job, rank, why);
   }

@@ -21,7 +21,7 @@ bool WorthAnotherTry(const Status& status) {
   }
 }
 
-Status OtherIncarnation(const Job& job, uint32_t node) {
+Status OtherIncarnation(const JobRecord& job, uint32_t node) {
   return {ErrorCode::kNodeUnreachable, "node " + std::to_string(node) + " of job " + job.spec.id +
                                            " has another incarnation: its daemon was restarted"};
 }
@@ -35,7 +35,7 @@ std::vector<std::byte> Bytes(const std::string& text) {
 
 // ---- To other nodes ----
 
-void JobRegistry::TellNodes(Job& job, bool Node::*pending) {
+void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) {
   for (uint32_t node = 0; node < job.nodes.size(); ++node) {
     if (job.nodes[node].state != NodeState::kSelf && job.nodes[node].state != NodeState::kFailed) {
       job.nodes[node].*pending = true;
@@ -45,7 +45,7 @@ void JobRegistry::TellNodes(Job& job, bool Node::*pending) {
 }
 
 // One message at a time to a node, so that "joined" never overtakes "left".
-void JobRegistry::Deliver(Job& job, uint32_t index) {
+void JobRegistry::Deliver(JobRecord& job, uint32_t index) {
   Node& node = job.nodes[index];
   if (node.state != NodeState::kUp || node.in_flight) {
     return;
@@ -71,7 +71,7 @@ void JobRegistry::Deliver(Job& job, uint32_t index) {
 
 void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32_t index,
                               bool Node::*pending, const Status& status) {
-  Job* job = FindJob(job_id);
+  JobRecord* job = FindJob(job_id);
   if (job == nullptr || job->serial != serial) {
     return;
   }
@@ -92,7 +92,7 @@ void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32
   SweepSoon();
 }
 
-control::JoinedRequest JobRegistry::JoinedNews(const Job& job, uint64_t life) const {
+control::JoinedRequest JobRegistry::JoinedNews(const JobRecord& job, uint64_t life) const {
   control::JoinedRequest request;
   request.set_incarnation(links_->Incarnation());
   request.set_job_id(job.spec.id);
@@ -110,7 +110,7 @@ control::JoinedRequest JobRegistry::JoinedNews(const Job& job, uint64_t life) co
   return request;
 }
 
-control::LeftRequest JobRegistry::LeftNews(const Job& job) const {
+control::LeftRequest JobRegistry::LeftNews(const JobRecord& job) const {
   control::LeftRequest request;
   request.set_incarnation(links_->Incarnation());
   request.set_job_id(job.spec.id);
@@ -156,9 +156,10 @@ void JobRegistry::OnTick() {
 
 // ---- From other nodes ----
 
-StatusOr<Job*> JobRegistry::CheckPeerRequest(const std::string& job_id, const std::string& proof,
-                                             uint64_t incarnation) const {
-  Job* job = FindJob(job_id);
+StatusOr<JobRecord*> JobRegistry::CheckPeerRequest(const std::string& job_id,
+                                                   const std::string& proof,
+                                                   uint64_t incarnation) const {
+  JobRecord* job = FindJob(job_id);
   if (job == nullptr) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id + " on this daemon");
   }
@@ -170,10 +171,10 @@ StatusOr<Job*> JobRegistry::CheckPeerRequest(const std::string& job_id, const st
 }
 
 Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
-  StatusOr<Job*> found =
+  StatusOr<JobRecord*> found =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
-  Job& job = **found;
+  JobRecord& job = **found;
   if (request.node() >= job.nodes.size() || request.node() == job.spec.node) {
     return {ErrorCode::kInvalidArgument,
             "job " + job.spec.id + " has no other node " + std::to_string(request.node())};
@@ -205,10 +206,10 @@ Status JobRegistry::NodeJoined(const control::JoinedRequest& request) {
 }
 
 Status JobRegistry::NodeLeft(const control::LeftRequest& request) {
-  StatusOr<Job*> found =
+  StatusOr<JobRecord*> found =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(found.status());
-  Job& job = **found;
+  JobRecord& job = **found;
   for (const control::RankEnd& left : request.ranks()) {
     if (left.rank() >= job.size() || job.IsLocal(left.rank())) {
       return {ErrorCode::kInvalidArgument, "rank " + std::to_string(left.rank()) + " of job " +
@@ -245,7 +246,7 @@ void JobRegistry::OnNodeUp(const NodeContact& contact) {
   Changed();
 }
 
-void JobRegistry::BringUp(Job& job, uint32_t index, const NodeContact& contact) {
+void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& contact) {
   Node& node = job.nodes[index];
   NodeRoute route;
   route.fabric_address = Bytes(contact.fabric_address);
@@ -276,7 +277,7 @@ void JobRegistry::BringUp(Job& job, uint32_t index, const NodeContact& contact) 
 }
 
 // Messages flow again once each of the two nodes takes packets on the new life of the link.
-void JobRegistry::ResumeIfBothReady(Job& job, uint32_t index) {
+void JobRegistry::ResumeIfBothReady(JobRecord& job, uint32_t index) {
   const Node& node = job.nodes[index];
   if (node.state == NodeState::kUp && node.life != 0 && node.their_life == node.life) {
     data_plane_.NodeReturned(job.spec.id, index);

@@ -45,7 +45,7 @@ void NodeAsker::Begin(const std::string& job_id, uint32_t rank,
   if (found == registry_.jobs().end() || rank >= found->second->size()) {
     return done({ErrorCode::kNotFound, "the job has ended"}, {});
   }
-  const Job& job = *found->second;
+  const JobRecord& job = *found->second;
   if (job.IsLocal(rank)) {
     control::WhyReply reply;
     const Status status =

@@ -203,7 +203,7 @@ void AddUnexpected(const RankView& view, control::RankWait* wait) {
 }
 
 void AddTroubles(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
-  const Job& job = steps->job();
+  const JobRecord& job = steps->job();
   const WhySteps::Known& known = steps->Look(rank);
   if (!job.failure.ok()) {
     wait->add_troubles("the job has failed: " + job.failure.message());
@@ -285,7 +285,7 @@ void QuietLog::Sweep(const JobRegistry& registry) {
 
 namespace {
 
-StatusOr<const Job*> FindJob(const JobRegistry& registry, const std::string& job_id) {
+StatusOr<const JobRecord*> FindJob(const JobRegistry& registry, const std::string& job_id) {
   const auto found = registry.jobs().find(job_id);
   if (found == registry.jobs().end()) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id +
@@ -294,7 +294,7 @@ StatusOr<const Job*> FindJob(const JobRegistry& registry, const std::string& job
   return found->second.get();
 }
 
-Status CheckIsHere(const Job& job, uint32_t rank) {
+Status CheckIsHere(const JobRecord& job, uint32_t rank) {
   if (rank >= job.size()) {
     return {ErrorCode::kNotFound, "job " + job.spec.id + " has no rank " + std::to_string(rank) +
                                       ": its ranks are 0 to " + std::to_string(job.size() - 1)};
@@ -314,7 +314,7 @@ Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
                      const std::string& job_id, uint32_t rank, uint64_t now_ns, QuietLog* quiet,
                      control::WhyReply* reply) {
   quiet->Sweep(registry);
-  const StatusOr<const Job*> job = FindJob(registry, job_id);
+  const StatusOr<const JobRecord*> job = FindJob(registry, job_id);
   FERRY_RETURN_IF_ERROR(job.status());
   FERRY_RETURN_IF_ERROR(CheckIsHere(**job, rank));
   WhySteps steps(**job, data_plane);
@@ -326,9 +326,9 @@ Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
                  const control::WhyRequest& request, uint64_t now_ns, QuietLog* quiet,
                  control::WhyReply* reply) {
   quiet->Sweep(registry);
-  const StatusOr<const Job*> found = FindJob(registry, request.job_id());
+  const StatusOr<const JobRecord*> found = FindJob(registry, request.job_id());
   FERRY_RETURN_IF_ERROR(found.status());
-  const Job& job = **found;
+  const JobRecord& job = **found;
   WhySteps steps(job, data_plane);
   if (request.all_ranks()) {
     for (uint32_t rank = 0; rank < job.size(); ++rank) {

@@ -43,7 +43,8 @@ struct Step {
 
 class WhySteps {
  public:
-  WhySteps(const Job& job, const DataPlane& data_plane) : job_(job), data_plane_(data_plane) {}
+  WhySteps(const JobRecord& job, const DataPlane& data_plane)
+      : job_(job), data_plane_(data_plane) {}
 
   struct Known {
     Condition condition;
@@ -58,7 +59,7 @@ class WhySteps {
   Step StepOf(uint32_t rank, const RequestView& request);
   // Null unless the rank is here and has segments.
   const Session* SessionOf(uint32_t rank) const;
-  const Job& job() const { return job_; }
+  const JobRecord& job() const { return job_; }
 
  private:
   Condition ConditionOf(uint32_t rank, const RankView& view) const;
@@ -69,7 +70,7 @@ class WhySteps {
   Step Offered(uint32_t rank, const RequestView& request, Step step);
   Step BetweenNodes(uint32_t rank, const RequestView& request);
 
-  const Job& job_;
+  const JobRecord& job_;
   const DataPlane& data_plane_;
   std::map<uint32_t, Known> known_;
 };
