@@ -169,17 +169,18 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (own != nullptr && !own->certain && !Agrees(*own, plan)) {
     return ChunkResult::kNothing;
   }
-  bool possible = own == nullptr || ApplyOwnEnd(*own, &plan);
+  ErrorCode error =
+      own == nullptr || ApplyOwnEnd(*own, &plan) ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
   Reach source;
   Reach destination;
-  if (plan.size_bytes != 0 && possible) {  // without bytes there may be no buffers either
+  if (plan.size_bytes != 0 && error == ErrorCode::kOk) {  // without bytes there may be no buffers
     source = memory.Resolve(plan.source_rank, plan.source, plan.size_bytes);
     destination = memory.Resolve(plan.destination_rank, plan.destination, plan.size_bytes);
-    possible = !source.invalid && !destination.invalid;
-    if (possible && (!source.ok() || !destination.ok())) {
+    error = source.error != ErrorCode::kOk ? source.error : destination.error;
+    if (error == ErrorCode::kOk && (!source.ok() || !destination.ok())) {
       return ChunkResult::kNothing;
     }
   }
@@ -187,8 +188,7 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (!Claim(slot, generation, plan.chunks, &chunk)) {
     return ChunkResult::kNothing;
   }
-  ErrorCode error = possible ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
-  if (plan.size_bytes != 0 && possible) {
+  if (plan.size_bytes != 0 && error == ErrorCode::kOk) {
     error = CopyPart(plan, chunk, destination, source, memory);
   }
   uint32_t ended = 1;

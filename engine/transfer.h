@@ -22,8 +22,9 @@ namespace ferry::engine {
 struct Reach {
   std::byte* mapped = nullptr;  // here, or
   pid_t pid = 0;                // in that process,
-  uint64_t address = 0;         // at that address
-  bool invalid = false;         // or nobody can: there is no such memory
+  uint64_t address = 0;         // at that address,
+  // or nobody can, any more: the transfer fails with this. kInvalidBuffer: there is no such memory.
+  ErrorCode error = ErrorCode::kOk;
   bool ok() const { return mapped != nullptr || pid != 0; }
 };
 
@@ -33,7 +34,7 @@ class MemoryAccess {
   virtual ~MemoryAccess() = default;
   // [where, where + size_bytes) in the memory of `rank`; both come from words that any rank of the
   // node can write to. Not ok() when it is not for this process to touch; others may still be able
-  // to, unless it is `invalid`: then the transfer fails. May map a region (a system call).
+  // to, unless it has an error. May map a region (a system call).
   virtual Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) = 0;
   virtual ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) = 0;
 };

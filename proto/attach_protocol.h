@@ -22,7 +22,7 @@ enum class Kind : uint32_t {
                     // daemon pidfd]
   kRegion = 3,      // RegionRequest + [memfd] -> Reply (then Client.RegisterRegion activates it)
   kPeerInbox = 4,   // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
-  kPeerRegion = 5,  // PeerRequest -> Reply + [memfd]
+  kPeerRegion = 5,  // PeerRequest -> Reply + [memfd]; kInvalidBuffer: the rank has no such region
   kReply = 6,
   kAttachReply = 7,
   kGoodbye = 8,  // Reply: the daemon ends this session; `code` and `text` say why

@@ -144,7 +144,8 @@ class Client {
   void LeaveLibrary();
   shm::WaitPolicy PolicyFor(int32_t peer) const;
   template <typename Done>
-  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later = nullptr);
+  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later = nullptr,
+                 uint64_t end_ns = UINT64_MAX);
   template <typename Action>
   ErrorCode UnderLease(Action&& action, engine::LaneSet* later = nullptr);
 

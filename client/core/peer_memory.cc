@@ -8,7 +8,20 @@ namespace ferry::client {
 namespace {
 
 constexpr size_t kMaxMapped = 256;  // regions of peers
-constexpr engine::Reach kNoSuchMemory{nullptr, 0, 0, true};
+constexpr engine::Reach kNoSuchMemory{.error = ErrorCode::kInvalidBuffer};
+
+// What it means that the daemon hands out no region. Where it is silent or too busy to say, others
+// may still know the region, or the watcher will tell what happened.
+engine::Reach WithoutRegion(ErrorCode refusal) {
+  switch (refusal) {
+    case ErrorCode::kInvalidBuffer:  // no such region
+    case ErrorCode::kNotFound:       // its rank has left
+    case ErrorCode::kPeerDied:
+      return {.error = refusal};
+    default:
+      return {};
+  }
+}
 
 }  // namespace
 
@@ -52,7 +65,7 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
     ErrorCode error = ErrorCode::kOk;
     const shm::Mapping* mapping = Map({rank, where.region}, &error);
     if (mapping == nullptr) {
-      return error == ErrorCode::kNotFound ? kNoSuchMemory : engine::Reach{};
+      return WithoutRegion(error);
     }
     base = mapping->base();
     region_bytes = mapping->size_bytes();

@@ -1,7 +1,10 @@
 // The templates of Client that run the engine and wait: for client/core's own files.
 #pragma once
 
+#include <algorithm>
+
 #include "client/core/client.h"
+#include "common/clock.h"
 
 namespace ferry::client {
 
@@ -27,10 +30,11 @@ ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
 }
 
 // Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
-// advance requests; it must become true once the rank is poisoned. Ranks in `later` that still have
-// not come after a while get the worker.
+// advance requests; it must become true once the rank is poisoned, and at `end_ns`. Ranks in
+// `later` that still have not come after a while get the worker.
 template <typename Done>
-void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later) {
+void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later,
+                       uint64_t end_ns) {
   if (done()) {
     return;
   }
@@ -55,7 +59,12 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneS
       waiter.Reset();
       continue;
     }
-    wake_.Sleep(sequence, engine_->WaitsForRoom() ? kRoomSleepNs : 0);
+    uint64_t sleep_ns = engine_->WaitsForRoom() ? kRoomSleepNs : 0;
+    if (end_ns != UINT64_MAX) {
+      const uint64_t left_ns = end_ns - std::min(end_ns - 1, MonotonicNs());
+      sleep_ns = sleep_ns == 0 ? left_ns : std::min(sleep_ns, left_ns);
+    }
+    wake_.Sleep(sequence, sleep_ns);
   }
   LeaveLibrary();
 }

@@ -3,8 +3,6 @@
 // A copy in a heap block stands in for a private buffer of middle size. The send is over as soon as
 // the copy is made, and the receiver copies from memory that it maps: two copies, each on a core of
 // its own, where one that walks the sender's page tables would leave the other core idle.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -14,12 +12,6 @@
 #include "shm/atomic.h"
 
 namespace ferry::client {
-
-namespace {
-
-constexpr useconds_t kAwaitPauseUs = 100;
-
-}  // namespace
 
 using shm::RequestKind;
 using shm::RequestLayout;
@@ -40,17 +32,22 @@ bool Client::SendStaged(const Message& message) {
   Message copy = message;
   copy.buffer = block;
   uint32_t request = 0;
-  if (Take(copy, RequestKind::kSend, &request) != ErrorCode::kOk) {
-    std::lock_guard lock(staging_mutex_);
-    GiveStagingBlock(block, message.size_bytes);
-    return false;
+  bool started = Take(copy, RequestKind::kSend, &request) == ErrorCode::kOk;
+  if (started) {
+    // Nobody waits for this send, so the receiver may take its time: no worker is called for it.
+    engine::LaneSet uncalled;
+    started = StartSlot(request, &uncalled) == ErrorCode::kOk;
+    if (!started) {
+      requests_->GiveBack(request);
+    }
   }
-  engine::LaneSet
-      nobody;  // is called: nobody waits for this send, so the receiver may take its time
-  const ErrorCode started = StartSlot(request, &nobody);
   std::lock_guard lock(staging_mutex_);
-  staged_.push_back(request);
-  return started == ErrorCode::kOk;
+  if (started) {
+    staged_.push_back(request);
+  } else {
+    GiveStagingBlock(block, message.size_bytes);
+  }
+  return started;
 }
 
 // Until all have arrived, their receivers are dead, or the time is over.
@@ -61,10 +58,8 @@ void Client::AwaitStaged(uint64_t timeout_ns) {
     return staged_.empty();
   };
   const uint64_t end_ns = MonotonicNs() + timeout_ns;
-  while (!all_ended() && poison() == ErrorCode::kOk && MonotonicNs() < end_ns) {
-    (void)PollOnce();
-    usleep(kAwaitPauseUs);
-  }
+  WaitUntil([&] { return all_ended() || poison() != ErrorCode::kOk || MonotonicNs() >= end_ns; },
+            PolicyFor(shm::kAnySource), nullptr, end_ns);
 }
 
 // A block for a copy, or null when those under way hold all there is for this.

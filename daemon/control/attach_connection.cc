@@ -405,8 +405,8 @@ Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
   FERRY_RETURN_IF_ERROR(peer.status());
   const std::shared_ptr<const Region> region = (*peer)->FindRegion(request.region);
   if (region == nullptr) {
-    return {ErrorCode::kNotFound, "rank " + std::to_string(request.rank) + " has no region " +
-                                      std::to_string(request.region)};
+    return {ErrorCode::kInvalidBuffer, "rank " + std::to_string(request.rank) + " has no region " +
+                                           std::to_string(request.region)};
   }
   const std::array<int, 1> fds = {region->fd.get()};
   Answer(request.header, {}, region->mapping.size_bytes(), fds);

@@ -244,7 +244,9 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
     case RankState::kJoined:
       return job->ranks[rank].session;
     case RankState::kEnded:
-      return Status(ErrorCode::kPeerDied, RankText(rank, session.job_id) + " has ended");
+      return job->ranks[rank].end.ok()
+                 ? Status(ErrorCode::kNotFound, RankText(rank, session.job_id) + " has left")
+                 : Status(ErrorCode::kPeerDied, RankText(rank, session.job_id) + " has ended");
     case RankState::kAbsent:
     case RankState::kAttached:
       break;

@@ -75,8 +75,8 @@ class JobRegistry : public NodeEvents {
   StatusOr<QuotaHold> ReserveRegion(const Session& session, uint64_t size_bytes);
   // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
   Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
-  // The session of a rank of the same job and node, with segments. kInvalidRank, kPeerDied,
-  // kWouldBlock.
+  // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
+  // (it has left), kPeerDied, kWouldBlock.
   StatusOr<std::shared_ptr<Session>> FindPeer(const Session& session, uint32_t rank) const;
   // The rank's process ended or hung up. Nothing if it left before.
   void RankGone(const Session& session, const std::string& how);

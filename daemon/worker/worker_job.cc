@@ -106,7 +106,7 @@ engine::Reach WorkerMemory::Resolve(uint32_t rank, const shm::Location& where,
   const shm::Mapping& mapping = found->second->mapping;
   engine::Reach reach;
   if (where.address > mapping.size_bytes() || size_bytes > mapping.size_bytes() - where.address) {
-    reach.invalid = true;
+    reach.error = ErrorCode::kInvalidBuffer;
     return reach;
   }
   reach.mapped = mapping.base() + where.address;

@@ -470,7 +470,8 @@ TEST_F(AttachServerTest, InboxesAndRegionsPassOnlyBetweenRanksOfTheJobHere) {
   EXPECT_EQ(reinterpret_cast<shm::SegmentHeader*>(mapping->base())->rank, 1U);
   ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 3), ErrorCode::kInvalidRank,
                 "is not a rank of this node");
-  ExpectRefusal(first.AskPeer(Kind::kPeerRegion, 1, 5), ErrorCode::kNotFound, "has no region 5");
+  ExpectRefusal(first.AskPeer(Kind::kPeerRegion, 1, 5), ErrorCode::kInvalidBuffer,
+                "has no region 5");
   second.HangUp();
   ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1"));
   ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kPeerDied, "has ended");

@@ -27,7 +27,7 @@ class CountingMemory : public MemoryAccess {
       return {};
     }
     if (rank == missing_rank) {
-      return {nullptr, 0, 0, true};
+      return {.error = missing_error};
     }
     return {reinterpret_cast<std::byte*>(where.address), 0, where.address};
   }
@@ -45,6 +45,7 @@ class CountingMemory : public MemoryAccess {
 
   uint32_t refused_rank = ~uint32_t{0};
   uint32_t missing_rank = ~uint32_t{0};
+  ErrorCode missing_error = ErrorCode::kInvalidBuffer;
   uint64_t failing_address = 0;
   std::atomic<uint32_t> copies{0};
 };
@@ -183,6 +184,18 @@ TEST_F(TransferTest, FailsAtOnceWhereThereIsNoSuchMemory) {
   EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
   EXPECT_EQ(memory_.copies.load(), 0U);
   EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
+}
+
+TEST_F(TransferTest, FailsByTheReasonWhyNobodyReachesIt) {
+  for (const uint32_t rank : {0U, 1U}) {
+    Match(3 * kChunk, rank + 1);
+    memory_.missing_rank = rank;
+    memory_.missing_error = ErrorCode::kNotFound;
+    EXPECT_EQ(CopyChunk(slot_, rank + 1, memory_), ChunkResult::kFinished);
+    EXPECT_EQ(memory_.copies.load(), 0U);
+    EXPECT_EQ(Look(slot_, rank + 1).error, ErrorCode::kNotFound);
+    Release(slot_, rank + 1);
+  }
 }
 
 // The slot lies where every rank of the node can write; what the caller knows itself comes first.

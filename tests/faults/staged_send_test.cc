@@ -1,4 +1,5 @@
-// A receiver is killed while heap blocks of a sender wait for it: the sender gets them back.
+// Heap blocks of a sender wait for a receiver that is killed (the sender gets them back), and for
+// one that comes too late.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,6 +18,15 @@ TEST(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 0: all right"));
   EXPECT_THAT(result.out, HasSubstr("rank 1: all right"));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+TEST(StagedSendTest, AReceiverThatComesAfterTheSenderHasLeftIsTold) {
+  e2e::Command job(PrivateJob(3, 1, {}, {"tests/faults/ranks/late"}));
+  const e2e::CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("rank 0: all right"));
+  EXPECT_THAT(result.out, HasSubstr("rank 1: told: 19 not found: the other rank has left the job"));
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 

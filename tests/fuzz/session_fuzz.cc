@@ -27,7 +27,7 @@ class ArenaMemory final : public MemoryAccess {
   Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override {
     Reach reach;
     if (where.address > arena_.size() || size_bytes > arena_.size() - where.address) {
-      reach.invalid = rank % 2 == 0;
+      reach.error = rank % 2 == 0 ? ErrorCode::kInvalidBuffer : ErrorCode::kOk;
     } else {
       reach.mapped = arena_.data() + where.address;
     }
