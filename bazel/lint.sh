@@ -72,6 +72,7 @@ unknown_tests() {
       sed -E 's/TEST(_F|_P)?\(//; s/, */./; s/\)//' | sort -u)
 }
 
+one_definition() { git ls-files '*.h' '*.cc' | xargs python3 bazel/one_definition.py; }
 
 # One process per file and core; its tally of warnings in system headers is left out.
 tidy() {
@@ -102,6 +103,7 @@ clean "atomics on shared memory go through shm/atomic.h" \
   absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h'
 clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b'
 clean "docs/ name tests that do not exist" unknown_tests
+clean "these are defined twice: name one anew, or put it into an unnamed namespace" one_definition
 check_dependencies
 warn_of_long_files
 mapfile -t sources < <(changed_sources)

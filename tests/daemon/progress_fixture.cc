@@ -72,11 +72,11 @@ std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed) {
   return bytes;
 }
 
-// ---- TestRank
+// ---- PlaneRank
 // ------------------------------------------------------------------------------------
 
-TestRank::TestRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
-                   shm::Mapping inbox_map)
+PlaneRank::PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan,
+                     shm::Mapping session_map, shm::Mapping inbox_map)
     : session_(std::move(session)),
       plan_(plan),
       session_map_(std::move(session_map)),
@@ -88,7 +88,7 @@ TestRank::TestRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::M
   lease_ = shm::Lease(&view_.layout->lease);
 }
 
-void TestRank::BuildEngine(const std::vector<TestRank*>& local_ranks) {
+void PlaneRank::BuildEngine(const std::vector<PlaneRank*>& local_ranks) {
   local_ranks_ = local_ranks;
   peers_.by_rank.resize(plan_.size());
   peers_.rank_of_local.resize(local_ranks.size());
@@ -96,7 +96,7 @@ void TestRank::BuildEngine(const std::vector<TestRank*>& local_ranks) {
     peers_.by_rank[rank].local = plan_.node_of_rank[rank] == plan_.node;
     peers_.by_rank[rank].local_index = plan_.local_index[rank];
   }
-  for (TestRank* local : local_ranks) {
+  for (PlaneRank* local : local_ranks) {
     peers_.by_rank[local->rank()].inbox = local->view_.inbox;
     peers_.rank_of_local[local->session().local_index] = local->rank();
   }
@@ -104,7 +104,7 @@ void TestRank::BuildEngine(const std::vector<TestRank*>& local_ranks) {
                                                  engine::Runner::kRank);
 }
 
-std::shared_ptr<const Region> TestRank::MakeHeap() {
+std::shared_ptr<const Region> PlaneRank::MakeHeap() {
   auto region = std::make_shared<Region>();
   StatusOr<UniqueFd> fd = shm::CreateSegment("test-heap", kHeapBytes);
   EXPECT_TRUE(fd.ok());
@@ -115,18 +115,18 @@ std::shared_ptr<const Region> TestRank::MakeHeap() {
   return region;
 }
 
-std::byte* TestRank::At(const shm::Location& where) {
+std::byte* PlaneRank::At(const shm::Location& where) {
   return where.region == 0 ? reinterpret_cast<std::byte*>(where.address)
                            : heap_.base() + where.address;
 }
 
-void TestRank::Lock() {
+void PlaneRank::Lock() {
   while (!lease_.TryAcquire(kHolder)) {
     sched_yield();
   }
 }
 
-void TestRank::Unlock(const engine::Effects& effects) {
+void PlaneRank::Unlock(const engine::Effects& effects) {
   lease_.Release(kHolder);
   const uint32_t own_lane = session_->local_index;
   effects.lanes.ForEach([&](uint32_t lane) { local_ranks_[lane]->wake().PublishLane(own_lane); });
@@ -143,14 +143,14 @@ void TestRank::Unlock(const engine::Effects& effects) {
   }
 }
 
-void TestRank::RingDaemon() {
+void PlaneRank::RingDaemon() {
   if (shm::Wake(&view_.layout->daemon_wake).AnnounceLane(session_->local_size)) {
     const uint64_t one = 1;
     ASSERT_EQ(write(session_->doorbell.get(), &one, sizeof(one)), sizeof(one));
   }
 }
 
-uint32_t TestRank::NewRequest() {
+uint32_t PlaneRank::NewRequest() {
   const uint32_t fresh = view_.layout->request_fresh;
   for (uint32_t request = 1; request < fresh; ++request) {
     if (shm::LoadRelaxed(Slot(request).state) == static_cast<uint32_t>(shm::RequestState::kFree)) {
@@ -161,7 +161,7 @@ uint32_t TestRank::NewRequest() {
   return fresh;
 }
 
-uint32_t TestRank::Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes) {
+uint32_t PlaneRank::Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes) {
   const engine::SendArguments send{destination, 0, tag, size_bytes};
   engine::Effects effects;
   engine_->OpenLane(destination);
@@ -180,8 +180,8 @@ uint32_t TestRank::Send(uint32_t destination, int32_t tag, const void* data, uin
   return sent ? 0 : SendFrom(destination, tag, Private(data), size_bytes);
 }
 
-uint32_t TestRank::SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
-                            uint64_t size_bytes) {
+uint32_t PlaneRank::SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
+                             uint64_t size_bytes) {
   engine_->OpenLane(destination);
   const uint32_t request = NewRequest();
   shm::RequestLayout& slot = Slot(request);
@@ -206,8 +206,8 @@ uint32_t TestRank::SendFrom(uint32_t destination, int32_t tag, const shm::Locati
   return request;
 }
 
-uint32_t TestRank::Receive(int32_t source, int32_t tag, const shm::Location& where,
-                           uint64_t size_bytes) {
+uint32_t PlaneRank::Receive(int32_t source, int32_t tag, const shm::Location& where,
+                            uint64_t size_bytes) {
   const uint32_t request = NewRequest();
   shm::RequestLayout& slot = Slot(request);
   slot.generation += 1;
@@ -226,7 +226,7 @@ uint32_t TestRank::Receive(int32_t source, int32_t tag, const shm::Location& whe
   return request;
 }
 
-bool TestRank::Progress() {
+bool PlaneRank::Progress() {
   if (!lease_.TryAcquire(kHolder)) {
     return false;
   }
@@ -236,7 +236,7 @@ bool TestRank::Progress() {
   return true;
 }
 
-void TestRank::FinishLanded(shm::RequestLayout& slot) {
+void PlaneRank::FinishLanded(shm::RequestLayout& slot) {
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   shm::LaneConsumer lane(view_.inbox.lane(slot.lane));
   const bool in_cell = (slot.descriptor_flags & shm::kFlagCell) != 0;
@@ -247,7 +247,7 @@ void TestRank::FinishLanded(shm::RequestLayout& slot) {
   shm::StoreRelease(slot.state, static_cast<uint32_t>(shm::RequestState::kComplete));
 }
 
-bool TestRank::Test(uint32_t request) {
+bool PlaneRank::Test(uint32_t request) {
   if (request == 0) {
     return true;
   }
@@ -278,7 +278,7 @@ bool TestRank::Test(uint32_t request) {
   }
 }
 
-ErrorCode TestRank::Wait(uint32_t request) {
+ErrorCode PlaneRank::Wait(uint32_t request) {
   const bool done = Eventually([&] {
     Progress();
     return Test(request);
@@ -292,11 +292,11 @@ ErrorCode TestRank::Wait(uint32_t request) {
   return error;
 }
 
-uint64_t TestRank::MessageBytes(uint32_t request) const {
+uint64_t PlaneRank::MessageBytes(uint32_t request) const {
   return view_.request(request)->message_bytes;
 }
 
-void TestRank::PushToDaemon(const shm::Descriptor& descriptor) {
+void PlaneRank::PushToDaemon(const shm::Descriptor& descriptor) {
   shm::LaneProducer lane(&view_.layout->to_daemon);
   lane.Open(rank());
   ASSERT_TRUE(lane.TryPush(descriptor));
@@ -421,8 +421,8 @@ std::shared_ptr<Session> PlaneTest::MakeSession(uint32_t rank) const {
 void PlaneTest::Attach(uint32_t rank) {
   std::shared_ptr<Session> session = MakeSession(rank);
   ranks_[rank] =
-      std::make_unique<TestRank>(session, PlanFor(NodeOf(rank)), MapAll(session->session_fd.get()),
-                                 MapAll(session->inbox_fd.get()));
+      std::make_unique<PlaneRank>(session, PlanFor(NodeOf(rank)), MapAll(session->session_fd.get()),
+                                  MapAll(session->inbox_fd.get()));
   ProgressPlane& plane = *planes_[NodeOf(rank)];
   Status status = plane.AddSession(session);
   ASSERT_TRUE(status.ok()) << status.ToString();
@@ -433,13 +433,13 @@ void PlaneTest::Attach(uint32_t rank) {
 
 void PlaneTest::BuildEngines() {
   for (uint32_t node = 0; node < planes_.size(); ++node) {
-    std::vector<TestRank*> local(local_size_[node]);
+    std::vector<PlaneRank*> local(local_size_[node]);
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       if (NodeOf(rank) == node) {
         local[local_index_[rank]] = ranks_[rank].get();
       }
     }
-    for (TestRank* rank : local) {
+    for (PlaneRank* rank : local) {
       rank->BuildEngine(local);
     }
   }

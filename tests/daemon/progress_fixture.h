@@ -29,11 +29,11 @@ inline constexpr char kJob[] = "job";
 shm::Location InHeap(uint64_t offset);
 shm::Location Private(const void* address);
 
-class TestRank {
+class PlaneRank {
  public:
   // `session` is the daemon's; the rank maps the same segments once more.
-  TestRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
-           shm::Mapping inbox_map);
+  PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
+            shm::Mapping inbox_map);
 
   // As the client library does it. 0: done at once; else the request.
   uint32_t Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes);
@@ -64,7 +64,7 @@ class TestRank {
     return shm::Statistics(view_.layout->counters).Read(id);
   }
   std::shared_ptr<const Region> MakeHeap();  // for the daemon
-  void BuildEngine(const std::vector<TestRank*>& local_ranks);
+  void BuildEngine(const std::vector<PlaneRank*>& local_ranks);
 
  private:
   void Lock();
@@ -81,7 +81,7 @@ class TestRank {
   engine::PeerTable peers_;
   std::unique_ptr<engine::RankEngine> engine_;
   shm::Lease lease_;
-  std::vector<TestRank*> local_ranks_;
+  std::vector<PlaneRank*> local_ranks_;
 };
 
 // What the planes told through their hooks.
@@ -124,7 +124,7 @@ class PlaneTest : public testing::Test {
   ErrorCode WaitTogether(uint32_t waiter, uint32_t request);
   Gate& gate(uint32_t node) { return *gates_[node]; }
   ProgressPlane& plane(uint32_t node) { return *planes_[node]; }
-  TestRank& rank(uint32_t rank) { return *ranks_[rank]; }
+  PlaneRank& rank(uint32_t rank) { return *ranks_[rank]; }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
   std::function<void(Session&)> amend_session_;                         // before a session is added
@@ -133,7 +133,7 @@ class PlaneTest : public testing::Test {
   Told told_;
   std::vector<std::shared_ptr<Gate>> gates_;  // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;
-  std::vector<std::unique_ptr<TestRank>> ranks_;
+  std::vector<std::unique_ptr<PlaneRank>> ranks_;
   std::vector<uint32_t> node_of_rank_;
   std::vector<uint32_t> local_index_;
   std::vector<uint32_t> local_size_;  // by node
