@@ -72,8 +72,7 @@ std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed) {
   return bytes;
 }
 
-// ---- PlaneRank
-// ------------------------------------------------------------------------------------
+// ---- PlaneRank ----
 
 PlaneRank::PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan,
                      shm::Mapping session_map, shm::Mapping inbox_map)

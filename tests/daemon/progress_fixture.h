@@ -29,6 +29,7 @@ inline constexpr char kJob[] = "job";
 shm::Location InHeap(uint64_t offset);
 shm::Location Private(const void* address);
 
+// A rank, as the progress plane knows it: by its session.
 class PlaneRank {
  public:
   // `session` is the daemon's; the rank maps the same segments once more.

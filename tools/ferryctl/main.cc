@@ -30,6 +30,9 @@
 #include "tools/flags/option_flags.h"
 #include "tools/top/rates.h"
 #include "tools/top/screen.h"
+#include "tools/tune/tune.h"
+#include "tools/tune/tune_report.h"
+#include "transports/loader/loader.h"
 
 namespace ferry::tools {
 namespace {
@@ -52,6 +55,8 @@ struct Arguments {
   std::string action;  // of `trace`
   std::string output;  // empty: standard output
   CertsPlan certs;
+  TunePlan tune;
+  bool serve = false;
   std::vector<std::string> options;
 };
 
@@ -247,6 +252,41 @@ Status Doctor(const Arguments& arguments) {
                              : Status(ErrorCode::kSystem, "doctor found problems: see above");
 }
 
+// Asks no daemon. For as long as somebody may measure.
+Status ServeTune(const config::Options& options, const Arguments& arguments) {
+  const StatusOr<std::unique_ptr<MemoryServer>> server = Serve(options, arguments.tune);
+  FERRY_RETURN_IF_ERROR(server.status());
+  const std::string word = WordFor((*server)->memory());
+  arguments.json
+      ? PrintJson({{"peer", word}})
+      : Print("until it is interrupted; on the other node:\n  ferryctl tune --peer " + word + "\n");
+  while (true) {
+    pause();
+  }
+}
+
+// Asks no daemon.
+Status Tune(const Arguments& arguments) {
+  const StatusOr<config::Options> options = LoadOptions(arguments.options);
+  FERRY_RETURN_IF_ERROR(options.status());
+  if (arguments.serve) {
+    return ServeTune(*options, arguments);
+  }
+  const StatusOr<TuneResult> result = MeasureAndWrite(*options, arguments.tune);
+  FERRY_RETURN_IF_ERROR(result.status());
+  const std::string plot = PlotPath(arguments.tune);
+  if (arguments.json) {
+    ordered_json json = TuneJson(*result);
+    json["files"] = {{"options", arguments.tune.output}, {"plot", plot}};
+    PrintJson(json);
+  } else {
+    Print(TuneText(*result) + "\n" + arguments.tune.output + " has these options, " + plot +
+          " the curves. For ferryd: --config_file=" + arguments.tune.output +
+          ", or put the options into its ferryd.toml.\n");
+  }
+  return {};
+}
+
 Status ShowOptions(const Arguments& arguments) {
   const StatusOr<std::vector<OptionOrigin>> report =
       ReportOptions(arguments.options, config::ProcessEnvironment());
@@ -327,6 +367,7 @@ constexpr Command kCommands[] = {
                     a.now ? "stops now" : "stops once its ranks have left");
      }},
     {"watch", "The status, again after every change", Watch},
+    {"tune", "Measures copies and network, and chooses the pipeline options", Tune},
     {"certs", "Makes certificates to try TLS between daemons", Certs},
     {"config", "The effective options and where each comes from", ShowOptions},
     {"version", "Versions of this program and of the daemon", ShowVersion},
@@ -344,6 +385,25 @@ void AddCertsArguments(CLI::App* subcommand, CertsPlan* plan) {
       ->check(CLI::Range(1, 3650));
 }
 
+void AddTuneArguments(CLI::App* subcommand, Arguments* arguments) {
+  TunePlan* plan = &arguments->tune;
+  subcommand->add_option("--output", plan->output, "file for the options (ferry-tune.toml)");
+  subcommand->add_option("--plot", plan->plot,
+                         "file for the picture, SVG (as --output, but ending in .svg)");
+  subcommand->add_flag("--force", plan->force, "replace files that are there");
+  subcommand->add_option("--device", plan->device, "which device of the GPU backend (0)");
+  subcommand->add_option("--sizes", plan->sizes, "what to measure (16,4K,8K,...,4M)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(CLI::AsSizeValue(false));
+  subcommand->add_option("--repetitions", plan->repetitions, "of each size; medians count (15)")
+      ->check(CLI::Range(1U, 10'000U));
+  CLI::Option* peer = subcommand->add_option(
+      "--peer", plan->peer, "read from another node: the word that --serve prints there");
+  subcommand->add_flag("--serve", arguments->serve, "only let another node read from here")
+      ->excludes(peer);
+}
+
 // Fills in `arguments` and returns the command chosen.
 const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments* arguments) {
   app->require_subcommand(1);
@@ -352,7 +412,7 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
   AddOptionFlags(app, &arguments->options);
   app->footer(
       "--run_directory=DIRECTORY chooses the daemon. The other options of ferryd may be given as\n"
-      "flags too; they matter to `config`.");
+      "flags too; they matter to `config` and `tune`.");
   const Command* chosen = nullptr;
   for (const Command& command : kCommands) {
     CLI::App* subcommand = app->add_subcommand(command.name, command.help);
@@ -386,6 +446,9 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
       subcommand->add_option("--output", arguments->output,
                              "stop: the file for the trace (standard output)");
     }
+    if (command.run == Tune) {
+      AddTuneArguments(subcommand, arguments);
+    }
     if (command.run == Certs) {
       AddCertsArguments(subcommand, &arguments->certs);
     }
@@ -400,7 +463,7 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
   return chosen;
 }
 
-int Run(int argc, const char* const* argv) {
+int Run(int argc, char** argv) {
   CLI::App app("Looks at a ferryd, and stops it.", "ferryctl");
   Arguments arguments;
   const Command* command = nullptr;
@@ -414,7 +477,10 @@ int Run(int argc, const char* const* argv) {
     std::fprintf(stderr, "ferryctl: %s (ferryctl --help lists the commands)\n", what.c_str());
     return kUsageError;
   }
-  const Status status = command->run(arguments);
+  Status status = command->run == Tune ? transport::EnsureEnvironment(argv) : Status();
+  if (status.ok()) {
+    status = command->run(arguments);
+  }
   if (!status.ok()) {
     std::fprintf(stderr, "ferryctl: %s\n", status.message().c_str());
     const bool mistake =

@@ -1,0 +1,112 @@
+#include "tools/tune/tune.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "config/environment.h"
+#include "gpu_backends/loader/loader.h"
+#include "tools/tune/new_file.h"
+#include "tools/tune/tune_report.h"
+#include "transports/loader/loader.h"
+
+namespace ferry::tools {
+namespace {
+
+constexpr uint64_t kShortestBytes = 16;  // what it takes to start at all
+constexpr uint64_t kSmallestBytes = 4096;
+constexpr uint64_t kLargestBytes = 4ULL << 20;
+constexpr uint64_t kMostBytes = 1ULL << 30;
+
+StatusOr<NetworkCurve> MeasureReads(const config::Options& options, const TunePlan& plan,
+                                    std::span<const uint64_t> sizes) {
+  transport::TransportOptions transport = transport::TransportOptionsFrom(options);
+  transport.port = 0;  // a daemon may have the other
+  if (!plan.peer.empty()) {
+    const StatusOr<ServedMemory> memory = ServedMemoryFrom(plan.peer);
+    FERRY_RETURN_IF_ERROR(memory.status());
+    return MeasureNetwork(transport, *memory, sizes, plan.repetitions);
+  }
+  const auto server = MemoryServer::Start(transport, sizes.back());
+  FERRY_RETURN_IF_ERROR(server.status());
+  return MeasureNetwork(transport, (*server)->memory(), sizes, plan.repetitions);
+}
+
+}  // namespace
+
+StatusOr<std::vector<uint64_t>> SizesToMeasure(const TunePlan& plan) {
+  std::vector<uint64_t> sizes = plan.sizes;
+  if (sizes.empty()) {
+    sizes.push_back(kShortestBytes);
+    for (uint64_t size = kSmallestBytes; size <= kLargestBytes; size *= 2) {
+      sizes.push_back(size);
+    }
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.size() < 2 || sizes.front() == 0 || sizes.back() > kMostBytes) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "--sizes takes two sizes or more, of 1 byte to 1 GiB each, such as 4K,64K,1M");
+  }
+  return sizes;
+}
+
+StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& plan) {
+  const StatusOr<std::vector<uint64_t>> sizes = SizesToMeasure(plan);
+  FERRY_RETURN_IF_ERROR(sizes.status());
+  const StatusOr<std::unique_ptr<gpu::GpuBackend>> backend = gpu::OpenBackend(options);
+  FERRY_RETURN_IF_ERROR(backend.status());
+  StatusOr<CopyCurves> copies = MeasureCopies(**backend, plan.device, *sizes, plan.repetitions);
+  FERRY_RETURN_IF_ERROR(copies.status());
+  StatusOr<gpu::DeviceInfo> device = (*backend)->GetDeviceInfo(plan.device);
+  FERRY_RETURN_IF_ERROR(device.status());
+  StatusOr<NetworkCurve> network = MeasureReads(options, plan, *sizes);
+  FERRY_RETURN_IF_ERROR(network.status());
+  TuneResult result{.host = config::HostName(),
+                    .backend = std::string((*backend)->name()),
+                    .device = plan.device,
+                    .device_info = std::move(*device),
+                    .copies = std::move(*copies),
+                    .network = std::move(*network),
+                    .loopback = plan.peer.empty(),
+                    .sizes = *sizes,
+                    .repetitions = plan.repetitions,
+                    .longest_block_bytes = options.pipeline_block_bytes,
+                    .choice = {}};
+  result.choice =
+      ChoosePipeline(result.stages(), {.smallest_bytes = std::max(kSmallestBytes, sizes->front()),
+                                       .largest_bytes = sizes->back(),
+                                       .longest_block_bytes = options.pipeline_block_bytes});
+  return result;
+}
+
+StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TunePlan& plan) {
+  StatusOr<NewFile> fragment = NewFile::Create(plan.output, plan.force);
+  FERRY_RETURN_IF_ERROR(fragment.status());
+  StatusOr<NewFile> plot = NewFile::Create(PlotPath(plan), plan.force);
+  FERRY_RETURN_IF_ERROR(plot.status());
+  StatusOr<TuneResult> result = Measure(options, plan);
+  FERRY_RETURN_IF_ERROR(result.status());
+  FERRY_RETURN_IF_ERROR(fragment->Commit(TuneFragment(*result)));
+  FERRY_RETURN_IF_ERROR(plot->Commit(TunePlot(*result)));
+  return result;
+}
+
+std::string PlotPath(const TunePlan& plan) {
+  if (!plan.plot.empty()) {
+    return plan.plot;
+  }
+  const size_t name = plan.output.rfind('/') + 1;  // npos + 1 is 0
+  const size_t dot = plan.output.rfind('.');
+  return (dot == plan.output.npos || dot <= name ? plan.output : plan.output.substr(0, dot)) +
+         ".svg";
+}
+
+StatusOr<std::unique_ptr<MemoryServer>> Serve(const config::Options& options,
+                                              const TunePlan& plan) {
+  const StatusOr<std::vector<uint64_t>> sizes = SizesToMeasure(plan);
+  FERRY_RETURN_IF_ERROR(sizes.status());
+  return MemoryServer::Start(transport::TransportOptionsFrom(options), sizes->back());
+}
+
+}  // namespace ferry::tools

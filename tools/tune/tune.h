@@ -1,0 +1,65 @@
+// `ferryctl tune`: measures what a message from or to device memory passes on its way to another
+// node, and says which pipeline of blocks suits it (pipeline_choice.h).
+//
+// One thread; it blocks, for some seconds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "config/options.h"
+#include "gpu_backends/api/types.h"
+#include "tools/tune/copy_meter.h"
+#include "tools/tune/network_meter.h"
+#include "tools/tune/pipeline_choice.h"
+
+namespace ferry::tools {
+
+struct TunePlan {
+  int device = 0;
+  std::vector<uint64_t> sizes;  // empty: 16 bytes, and 4 KiB to 4 MiB
+  uint32_t repetitions = 15;
+  std::string peer;  // the word of MemoryServer elsewhere; empty: over loopback
+  std::string output = "ferry-tune.toml";
+  std::string plot;  // empty: `output` with the ending svg
+  bool force = false;
+};
+
+struct TuneResult {
+  std::string host;
+  std::string backend;
+  int device = 0;
+  gpu::DeviceInfo device_info;
+  CopyCurves copies;
+  NetworkCurve network;
+  bool loopback = true;
+  std::vector<uint64_t> sizes;
+  uint32_t repetitions = 0;
+  uint64_t longest_block_bytes = 0;
+  PipelineChoice choice;
+
+  StageCurves stages() const { return {copies.to_host, network.reads, copies.to_device}; }
+};
+
+// The sizes to measure: sorted, each once. kInvalidArgument for fewer than two, and for one that is
+// 0 or beyond 1 GiB.
+StatusOr<std::vector<uint64_t>> SizesToMeasure(const TunePlan& plan);
+
+// Measures and chooses. kInvalidArgument for a device or a word that is none; what backend and
+// transport may say.
+StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& plan);
+
+// Measures, and writes fragment and plot (tune_report.h). Whether they can be written is found out
+// before: kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an error
+// neither is there, or both are as they were; only a disk that is full in between leaves the first.
+StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TunePlan& plan);
+
+// Where the plot goes.
+std::string PlotPath(const TunePlan& plan);
+
+// Serves memory for Measure on another node: it has the largest size.
+StatusOr<std::unique_ptr<MemoryServer>> Serve(const config::Options& options, const TunePlan& plan);
+
+}  // namespace ferry::tools

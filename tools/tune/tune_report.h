@@ -1,0 +1,19 @@
+// What `ferryctl tune` found, for ferryd, for people and for programs. Pure; any thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/tune/tune.h"
+
+namespace ferry::tools {
+
+// A configuration file for ferryd: what was measured as comments, then the options.
+std::string TuneFragment(const TuneResult& result);
+// SVG: the curves, and what pipelines make of them.
+std::string TunePlot(const TuneResult& result);
+// For the terminal.
+std::string TuneText(const TuneResult& result);
+nlohmann::ordered_json TuneJson(const TuneResult& result);
+
+}  // namespace ferry::tools
