@@ -118,7 +118,7 @@ TEST(PipelineChoiceTest, PredictsWhatThePipelineTakes) {
 TEST(PipelineChoiceTest, ABlockThatWaitsForItsStagePaysNoStartUp) {
   StageCurves stages;  // the network, and the way into the device, take nothing
   stages.to_host = Curve({{1, 10, 2}, {kMebi, 10 + 100, 2 + 100}});
-  const double half_us = 100.0 * (kMebi / 2 - 1) / (kMebi - 1);
+  const double half_us = 100 * (kMebi / 2.0 - 1) / (kMebi - 1);
   EXPECT_NEAR(PredictUs(stages, Route::kFromDevice, kMebi, {BlockMode::kEven, 2, 2, 0}, 0),
               10 + half_us + 2 + half_us, 1e-6);
 }

@@ -88,10 +88,9 @@ std::vector<RouteTimes> Times(const StageCurves& curves, std::span<const uint64_
                               const PipelineChoice& choice, uint64_t longest_bytes) {
   std::vector<RouteTimes> times;
   for (const uint64_t size : sizes) {
-    RouteTimes& of_size = times.emplace_back();
-    for (size_t i = 0; i < of_size.size(); ++i) {
-      of_size[i] = PredictUs(curves, kRoutes[i], size, choice, longest_bytes);
-    }
+    std::transform(
+        std::begin(kRoutes), std::end(kRoutes), times.emplace_back().begin(),
+        [&](Route route) { return PredictUs(curves, route, size, choice, longest_bytes); });
   }
   return times;
 }

@@ -86,14 +86,16 @@ double LinearStep(double length) {
 std::vector<double> Ticks(const Axis& axis, double base) {
   std::vector<double> ticks;
   if (axis.logarithmic) {
-    for (double tick = axis.low; tick <= axis.high * 1.001; tick *= base) {
-      ticks.push_back(tick);
+    const double count = std::round(std::log(axis.high / axis.low) / std::log(base));
+    for (int i = 0; i <= static_cast<int>(count); ++i) {
+      ticks.push_back(axis.low * std::pow(base, i));
     }
   } else {
     const double step = LinearStep(axis.high - axis.low);
-    for (double tick = std::ceil(axis.low / step) * step; tick <= axis.high + step / 1000;
-         tick += step) {
-      ticks.push_back(tick);
+    const double first = std::ceil(axis.low / step);
+    const double count = std::floor(axis.high / step + 1e-3) - first;
+    for (int i = 0; i <= static_cast<int>(count); ++i) {
+      ticks.push_back((first + i) * step);
     }
   }
   return ticks;

@@ -1,6 +1,7 @@
 #include "transports/loader/loader.h"
 
-#include <vector>
+#include <algorithm>
+#include <array>
 
 #include "config/ensure_environment.h"
 #include "transports/ofi/environment.h"
@@ -22,10 +23,11 @@ StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& optio
 }
 
 Status EnsureEnvironment(char** argv) {
-  std::vector<config::Variable> variables;
-  for (const EnvironmentVariable& variable : kRequiredEnvironment) {
-    variables.push_back({variable.name, variable.value});
-  }
+  std::array<config::Variable, kRequiredEnvironment.size()> variables{};
+  std::transform(kRequiredEnvironment.begin(), kRequiredEnvironment.end(), variables.begin(),
+                 [](const EnvironmentVariable& variable) {
+                   return config::Variable{variable.name, variable.value};
+                 });
   return config::EnsureEnvironment(argv, variables);
 }
 
