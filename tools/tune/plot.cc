@@ -1,8 +1,8 @@
 #include "tools/tune/plot.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <limits>
 
@@ -22,13 +22,11 @@ constexpr double kBottom = 56;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
 constexpr double kPlotHeight = kPanelHeight - kTop - kBottom;
 
-[[gnu::format(printf, 1, 2)]] std::string Format(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char text[256];
-  std::vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  return text;
+template <typename... Values>
+std::string Format(const char* format, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
 }
 
 std::string Escaped(const std::string& text) {
@@ -130,11 +128,11 @@ class PanelDrawing {
 
   std::string Text() {
     Frame();
-    if (panel_.marked_x > x_.low && panel_.marked_x < x_.high) {
-      Mark();
-    }
     for (size_t i = 0; i < panel_.lines.size(); ++i) {
       Line(panel_.lines[i], i);
+    }
+    if (panel_.marked_x > x_.low && panel_.marked_x < x_.high) {
+      Mark();
     }
     return std::move(text_);
   }
@@ -175,7 +173,7 @@ class PanelDrawing {
     const bool left = x > kLeft + kPlotWidth / 2;  // on the side where there is room
     text_ += Format("<path class=\"k\" d=\"M%.1f %.1fv%.1f\"/>\n", x, top_, kPlotHeight) +
              Format("<text x=\"%.1f\" y=\"%.1f\"%s>", x + (left ? -6 : 6), top_ + 16,
-                    left ? " class=\"e\"" : "") +
+                    left ? " class=\"e o\"" : " class=\"o\"") +
              Escaped(panel_.mark) + "</text>\n";
   }
 
@@ -221,7 +219,7 @@ std::string Svg(const std::string& title, const std::string& subtitle,
       "<style>text{font:12px sans-serif;fill:#222}.t{font-size:17px;font-weight:bold}"
       ".h{font-size:13px;font-weight:bold}.m{text-anchor:middle}.e{text-anchor:end}"
       ".g{stroke:#e4e4e4}.f{fill:none;stroke:#888}.k{stroke:#d62728;stroke-dasharray:3 3}"
-      ".l{fill:none;stroke-width:1.8}</style>\n"
+      ".l{fill:none;stroke-width:1.8}.o{paint-order:stroke;stroke:#fff;stroke-width:4px}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
       Format("<text x=\"%.0f\" y=\"26\" class=\"t\">", kLeft) + Escaped(title) + "</text>\n" +
       Format("<text x=\"%.0f\" y=\"46\">", kLeft) + Escaped(subtitle) + "</text>\n";
