@@ -171,10 +171,12 @@ class PanelDrawing {
   void Mark() {
     const double x = X(panel_.marked_x);
     const bool left = x > kLeft + kPlotWidth / 2;  // on the side where there is room
-    text_ += Format("<path class=\"k\" d=\"M%.1f %.1fv%.1f\"/>\n", x, top_, kPlotHeight) +
-             Format("<text x=\"%.1f\" y=\"%.1f\"%s>", x + (left ? -6 : 6), top_ + 16,
-                    left ? " class=\"e o\"" : " class=\"o\"") +
-             Escaped(panel_.mark) + "</text>\n";
+    text_ += Format("<path class=\"k\" d=\"M%.1f %.1fv%.1f\"/>\n", x, top_, kPlotHeight);
+    for (const char* style : {" o", ""}) {  // first a white rim: lines may pass below
+      text_ += Format("<text x=\"%.1f\" y=\"%.1f\" class=\"%s%s\">", x + (left ? -6 : 6), top_ + 16,
+                      left ? "e" : "b", style) +
+               Escaped(panel_.mark) + "</text>\n";
+    }
   }
 
   void Line(const PlotLine& line, size_t index) {
@@ -219,7 +221,7 @@ std::string Svg(const std::string& title, const std::string& subtitle,
       "<style>text{font:12px sans-serif;fill:#222}.t{font-size:17px;font-weight:bold}"
       ".h{font-size:13px;font-weight:bold}.m{text-anchor:middle}.e{text-anchor:end}"
       ".g{stroke:#e4e4e4}.f{fill:none;stroke:#888}.k{stroke:#d62728;stroke-dasharray:3 3}"
-      ".l{fill:none;stroke-width:1.8}.o{paint-order:stroke;stroke:#fff;stroke-width:4px}</style>\n"
+      ".l{fill:none;stroke-width:1.8}.o{stroke:#fff;stroke-width:4px}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
       Format("<text x=\"%.0f\" y=\"26\" class=\"t\">", kLeft) + Escaped(title) + "</text>\n" +
       Format("<text x=\"%.0f\" y=\"46\">", kLeft) + Escaped(subtitle) + "</text>\n";
