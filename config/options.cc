@@ -119,6 +119,20 @@ constexpr Option kTable[] = {
            1024 * kMillion,
            "How many requests (request_limit of each rank) the ranks of each user may have in all: "
            "the daemon may have to keep some 250 bytes for each; 0 sets no limit."),
+    Number(
+        Group::kLimits, "registration_cache_entries", &Options::registration_cache_entries,
+        "registrations", 0, 16 * kMillion,
+        "How many registrations of ranks' memory the daemon keeps with the network; what was not "
+        "used for longest goes first, and what is in use stays. 0 sets no limit."),
+    Number(
+        Group::kLimits, "registration_cache_bytes", &Options::registration_cache_bytes, "bytes", 0,
+        1024 * kTebi,
+        "How much memory they may hold in all. Half of each limit is for what ranks offer to other "
+        "nodes, so no larger message than that passes from a heap. 0 sets no limit."),
+    Number(Group::kLimits, "registration_piece_bytes", &Options::registration_piece_bytes, "bytes",
+           4 * kKibi, 1024 * kTebi,
+           "A region up to this size is registered whole when it is first used between nodes; of a "
+           "longer one, the pieces of this size that the message lies in."),
 
     Number(Group::kMessages, "heap_bytes", &Options::heap_bytes, "bytes", kMebi, kTebi,
            "Size of a rank's Ferry heap in host memory: the memory that peers and daemon reach "

@@ -58,6 +58,11 @@ struct Options {
   uint64_t quota_jobs = 256;
   uint64_t quota_requests = 4ULL << 20;
 
+  // Memory registered with the network.
+  uint64_t registration_cache_entries = 16384;
+  uint64_t registration_cache_bytes = 0;  // 0: no limit
+  uint64_t registration_piece_bytes = 64ULL << 20;
+
   // Messages.
   uint64_t heap_bytes = 64ULL << 20;
   uint64_t eager_max_bytes = 8192;

@@ -147,6 +147,9 @@ class HookRelay {
     hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode error, const std::string& text) {
       Tell([&](ControlServer& to) { to.LoseNode(incarnation, {error, text}); });
     };
+    hooks.on_memory_refused = [this](const std::string& text) {
+      LogLimited(refusals_, spdlog::level::warn, "{}", text);
+    };
     hooks.on_reach = [this](const std::string& job_id, uint32_t rank) {
       Tell([&](ControlServer& to) { to.NoteReach(job_id, rank); });
     };
@@ -164,6 +167,7 @@ class HookRelay {
 
   std::mutex mutex_;
   ControlServer* server_ = nullptr;
+  RateLimiter refusals_{5, 1'000'000'000};
 };
 
 // For a launcher that was killed: nobody else is left to remove the folder that it made.

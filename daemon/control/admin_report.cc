@@ -170,6 +170,20 @@ void ReportProcess(control::StatusReply* reply) {
   reply->set_resident_bytes(process.resident_bytes);
 }
 
+void ReportRegistrations(const RegistrationStatistics& statistics,
+                         control::RegistrationStatus* status) {
+  status->set_entries(statistics.entries);
+  status->set_entries_limit(statistics.entries_limit);
+  status->set_bytes(statistics.bytes);
+  status->set_bytes_limit(statistics.bytes_limit);
+  status->set_waiting(statistics.waiting);
+  status->set_hits(statistics.hits);
+  status->set_misses(statistics.misses);
+  status->set_evictions(statistics.evictions);
+  status->set_stale(statistics.stale);
+  status->set_refusals(statistics.refusals);
+}
+
 void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_provider(statistics.provider);
   nic->set_fabric(statistics.fabric);

@@ -26,6 +26,8 @@ Status ReportCounters(const JobRegistry& registry, const control::CountersReques
                       control::CountersReply* reply);
 // What the daemon itself uses: CPU time and memory.
 void ReportProcess(control::StatusReply* reply);
+void ReportRegistrations(const RegistrationStatistics& statistics,
+                         control::RegistrationStatus* status);
 void ReportNic(const NicStatistics& statistics, control::NicStatus* nic);
 
 }  // namespace ferry::daemon

@@ -84,6 +84,9 @@ void AdminService::FillStatus(std::optional<uid_t> uid, control::StatusReply* re
   reply->set_run_directory(context_.run_directory);
   reply->set_metrics_address(context_.metrics_address);
   ReportProcess(reply);
+  if (!uid.has_value()) {
+    ReportRegistrations(context_.data_plane.Registered(), reply->mutable_registrations());
+  }
   context_.loop.Run([&] {
     *reply->mutable_node() = context_.links.self();
     if (!uid.has_value()) {

@@ -169,6 +169,7 @@ Status ControlServer::Parts::StartMetrics() {
     MetricsSample sample;
     sample.node_name = options.node_name;
     sample.nic = data_plane.Nic();
+    sample.registered = data_plane.Registered();
     sample.process = ReadProcess();
     sample.process.start_time_seconds = static_cast<double>(start);
     if (loop_runs) {

@@ -214,9 +214,10 @@ void AddTroubles(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   }
   if (known.report.held_ns > kTroublingNs) {
     wait->add_troubles(
-        "ferryd cannot pass on the rank's next message to another node: the network "
-        "has taken nothing for " +
-        std::to_string(known.report.held_ns / kTroublingNs) + " s");
+        std::string("ferryd cannot pass on the rank's next message to another node: it has waited "
+                    "for ") +
+        known.report.held_for + " for " + std::to_string(known.report.held_ns / kTroublingNs) +
+        " s");
   }
   if (known.report.arrivals_waiting != 0) {
     wait->add_troubles(std::to_string(known.report.arrivals_waiting) +

@@ -222,8 +222,9 @@ Step WhySteps::Queued(uint32_t rank, const RequestView& request) {
   } else {
     step.text = "queued behind earlier sends to " + RankName(peer);
   }
-  if (const uint64_t held_ns = Look(rank).report.held_ns; held_ns > kSilenceNs) {
-    step.text += "; ferryd has waited for the network for " + Seconds(held_ns);
+  if (const RankReport& report = Look(rank).report; report.held_ns > kSilenceNs) {
+    step.text += std::string("; ferryd has waited for ") + report.held_for + " for " +
+                 Seconds(report.held_ns);
   }
   return step;
 }

@@ -27,7 +27,7 @@ constexpr uint32_t kReceive = Bits({FaultAction::kKill});
 
 constexpr std::array kPoints = {
     FaultPointInfo{FaultPoint::kMemoryRegister, "memory.register", kRegister,
-                   "memory is registered with the network: a region, or a staging block"},
+                   "memory is registered with the network: ranks' memory, or a staging block"},
     FaultPointInfo{FaultPoint::kStagingProvide, "staging.provide", kWork,
                    "a job gets its staging memory; stalled, it has no free blocks"},
     FaultPointInfo{FaultPoint::kStagingCopyIn, "staging.copy_in", kWork,

@@ -186,6 +186,22 @@ void AddNic(const NicStatistics& nic, Page* page) {
               nic.staging_waits);
 }
 
+void AddRegistrations(const RegistrationStatistics& registered, Page* page) {
+  page->Gauge("registrations", "Registrations of ranks' memory with the network.",
+              registered.entries);
+  page->Gauge("registered_bytes", "Memory of these registrations.", registered.bytes);
+  page->Gauge("registration_waits", "Registrations under way, and transfers that wait for room.",
+              registered.waiting);
+  page->Counter("registration_hits_total", "Transfers that found their memory registered.",
+                registered.hits);
+  page->Counter("registration_misses_total", "Transfers whose memory was not registered.",
+                registered.misses);
+  page->Counter("registration_evictions_total", "Registrations that went for want of room.",
+                registered.evictions);
+  page->Counter("registration_refusals_total",
+                "Memory that the network or the limits did not register.", registered.refusals);
+}
+
 // Under the names that every exporter has.
 void AddProcess(const ProcessSample& process, Page* page) {
   page->BeginStandard("process_cpu_seconds_total", "CPU time used.", MetricType::Counter);
@@ -209,6 +225,7 @@ std::vector<MetricFamily> MetricFamilies(const MetricsSample& sample) {
   AddPaths(sample, &page);
   AddLoads(sample, &page);
   AddNic(sample.nic, &page);
+  AddRegistrations(sample.registered, &page);
   AddProcess(sample.process, &page);
   return page.Take();
 }

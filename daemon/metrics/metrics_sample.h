@@ -53,6 +53,7 @@ struct MetricsSample {
   std::vector<JobSample> jobs;
   std::vector<PeerSample> peers;
   NicStatistics nic;
+  RegistrationStatistics registered;
   ProcessSample process;
 };
 

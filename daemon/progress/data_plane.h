@@ -3,8 +3,8 @@
 //
 // Calling thread: any control thread. Calls reach the progress thread through its mailbox and
 // return when it has carried them out (microseconds to milliseconds, RemoveSession up to a second),
-// so a caller may free what it took back. Only AddRegion and RemoveRegion, which pin and unpin
-// memory, may take longer: they are not for the control thread.
+// so a caller may free what it took back. Only RemoveRegion, which unpins memory, may take longer:
+// it is not for the control thread.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 
 #include "common/status.h"
 #include "daemon/faults/faults.h"
+#include "daemon/registration/registration_statistics.h"
 #include "daemon/session/session.h"
 #include "daemon/trace/tracer.h"
 
@@ -68,7 +69,8 @@ struct TransferReport {
 // What the data plane knows of a rank here that its shared memory does not tell.
 struct RankReport {
   std::vector<TransferReport> transfers;
-  uint64_t held_ns = 0;  // how long its next command has waited for the network; 0: it does not
+  uint64_t held_ns = 0;  // how long its next command has waited; 0: it does not
+  const char* held_for = "the network";
   uint64_t arrivals_waiting = 0;  // messages for it that found no room in its lane
 };
 
@@ -86,6 +88,8 @@ class DataPlane {
   // The fabric address that other daemons need to reach this one.
   virtual std::vector<std::byte> FabricAddress() const = 0;
   virtual NicStatistics Nic() const = 0;
+  // Does not wait for the progress thread.
+  virtual RegistrationStatistics Registered() const = 0;
   // Begins to record what is done, in memory of a fixed size. kAlreadyExists: that goes on already.
   virtual Status StartTrace() = 0;
   // Ends it. kNotFound: nothing is recorded.
@@ -104,12 +108,12 @@ class DataPlane {
   virtual Status AddSession(std::shared_ptr<Session> session) = 0;
   // Stops serving it: on return no thread of the data plane touches its segments, its regions or
   // its process any more, and its pending operations are gone. Its regions stay mapped, and count
-  // against its user's quota, until the NIC has let go of them; an AddRegion under way ends with
-  // kCancelled.
+  // against its user's quota, until the NIC has let go of them.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
 
-  // Makes an added region known to the NIC / ends that: on return nothing uses it. The caller waits
-  // for the pinning and unpinning, nobody else.
+  // From now on transfers may use the region, of which they have registered with the NIC what they
+  // need / ends that: on return nothing uses it, and the NIC has unpinned it, for which the caller
+  // waits and nobody else.
   virtual Status AddRegion(const std::string& job_id, uint32_t rank,
                            std::shared_ptr<const Region> region) = 0;
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;

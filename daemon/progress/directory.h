@@ -16,6 +16,7 @@
 #include "daemon/progress/data_plane.h"
 #include "daemon/progress/delivery.h"
 #include "daemon/progress/wire.h"
+#include "daemon/registration/registrations.h"
 #include "daemon/staging/copier.h"
 #include "daemon/trace/tracer.h"
 #include "daemon/worker/attention.h"
@@ -53,12 +54,9 @@ struct Route {
   bool was_cut = false;
 };
 
-struct Pinning;  // registrar.h
-
-// A region that the NIC knows.
+// A region of a rank: what transfers need of it is registered with the NIC when they need it.
 struct ServedRegion {
-  std::shared_ptr<const Region> region;
-  transport::MemoryRegion registration;
+  ClaimableRegion memory;
   uint32_t users = 0;    // pulls that read into it
   uint32_t offered = 0;  // offers of parts of it that the receivers have not answered
   bool closing = false;  // no new users
@@ -71,8 +69,10 @@ struct Offer {
   State state = State::kNone;
   uint32_t generation = 0;
   uint32_t destination = 0;
-  ServedRegion* region = nullptr;  // kHeap
-  uint64_t address = 0;            // kPrivate
+  ServedRegion* region = nullptr;    // kHeap
+  Claim claim;                       // on its part
+  uint64_t address = 0;              // kPrivate
+  ErrorCode error = ErrorCode::kOk;  // kNone: why nobody can fetch it
   uint64_t size_bytes = 0;
   uint64_t carried_bytes = 0;  // sent with it
   uint64_t begun_ns = 0;
@@ -100,15 +100,18 @@ struct ServedRank {
   shm::Wake daemon_wake;
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
-  std::map<uint32_t, std::shared_ptr<Pinning>> pinnings;  // regions that the NIC will know
   std::vector<Offer> offers;
   uint64_t carried_bytes = 0;  // with offers that have no answer yet
   AttentionPtr attention;
 
   bool ended = false;          // its lane is not read any more: it broke the rules
-  bool held = false;           // the next command waits for a slot, a route or a block
+  bool held = false;           // the next command waits for a slot, a route or its memory
   uint64_t held_since_ns = 0;  // valid while held
-  uint32_t operations = 0;     // pulls and feeds that touch its memory
+  Claim claim;                 // the next command's
+  // Of the commands with lower numbers, those that are no messages have been carried out: they need
+  // not wait for a message that is held.
+  uint64_t ahead = 0;
+  uint32_t operations = 0;  // pulls and feeds that touch its memory
 
   // After a cut: the death_epoch by which the rank has noticed it, and the last of the commands
   // that it may have written before.

@@ -15,31 +15,37 @@ constexpr uint32_t kBlocksInUse = 4;  // of one feed
 // ---- Offers
 // --------------------------------------------------------------------------------------
 
-void Feeds::OnOffer(ServedRank& rank, uint32_t request, const Offer& offer) {
+void Feeds::OnOffer(ServedRank& rank, uint32_t request, Offer offer) {
   if (request >= rank.offers.size()) {
     rank.offers.resize(request + 1);
   }
-  Void(rank, &rank.offers[request]);
-  rank.offers[request] = offer;
+  Void(rank, &rank.offers[request], Peer::kMayRead);
   rank.carried_bytes += offer.carried_bytes;
   if (offer.region != nullptr) {
     ++offer.region->offered;
   }
+  rank.offers[request] = std::move(offer);
 }
 
-void Feeds::Void(ServedRank& rank, Offer* offer) const {
+void Feeds::Void(ServedRank& rank, Offer* offer, Peer peer) {
   rank.carried_bytes -= std::exchange(offer->carried_bytes, 0);
   if (offer->region != nullptr) {
     --offer->region->offered;
   }
   offer->region = nullptr;
   offer->state = Offer::State::kNone;
+  offer->error = ErrorCode::kOk;
+  if (peer == Peer::kIsThrough) {
+    offer->claim.Drop();
+  } else {
+    offer->claim.DropLater();  // a key that it does not find would cost it the connection
+  }
 }
 
 void Feeds::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
   for (Offer& offer : rank.offers) {
     if (offer.region == region) {
-      Void(rank, &offer);
+      Void(rank, &offer, Peer::kMayRead);
     }
   }
 }
@@ -49,7 +55,10 @@ void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull,
   if (offer == nullptr || offer->state != Offer::State::kPrivate ||
       offer->generation != pull.send_generation || offer->destination != destination ||
       pull.size_bytes > offer->size_bytes || pull.size_bytes == 0) {
-    Refuse(*rank.job, rank.rank(), destination, pull.pull, ErrorCode::kInvalidBuffer, now_ns);
+    const bool known = offer != nullptr && offer->generation == pull.send_generation &&
+                       offer->destination == destination && offer->error != ErrorCode::kOk;
+    Refuse(*rank.job, rank.rank(), destination, pull.pull,
+           known ? offer->error : ErrorCode::kInvalidBuffer, now_ns);
     return;
   }
   if (rank.ended || !rank.session->private_memory_reachable) {
@@ -70,7 +79,7 @@ void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull,
   feed.size_bytes = pull.size_bytes;
   feed.heard_ns = now_ns;
   feed.begun_ns = rank.job->trace.Now(now_ns);
-  Void(rank, offer);  // one pull for each offer
+  Void(rank, offer, Peer::kIsThrough);  // one pull for each offer
   ++rank.operations;
   Step(id, feed, now_ns);
 }
@@ -208,6 +217,14 @@ void Feeds::Advance(uint64_t now_ns) {
 
 void Feeds::Advance(StagingPool& pool, uint64_t now_ns) {
   auto& waiters = pool.waiters(StagingUse::kOutgoing);
+  if (pool.failure() != ErrorCode::kOk) {
+    for (const uint64_t waiter : std::exchange(waiters, {})) {
+      if (Feed* feed = feeds_.Find(FeedId{waiter}); feed != nullptr) {
+        feed->queued = false;
+        Cancel(FeedId{waiter}, *feed, pool.failure(), now_ns);
+      }
+    }
+  }
   while (!waiters.empty() && pool.HasFree(StagingUse::kOutgoing)) {
     const FeedId id{waiters.front()};
     waiters.pop_front();
@@ -232,7 +249,7 @@ void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const Wire
     Offer& offer = rank->offers[result.send_request];
     if (offer.generation == result.send_generation && offer.destination == destination) {
       TraceOffer(*rank, offer, result);
-      Void(*rank, &offer);
+      Void(*rank, &offer, Peer::kIsThrough);
     }
   }
   feeds_.ForEach([&](FeedId id, Feed& feed) {
@@ -305,7 +322,7 @@ void Feeds::CheckDeadlines(uint64_t now_ns) {
 void Feeds::CancelOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
   for (Offer& offer : rank.offers) {
     if (offer.state == Offer::State::kPrivate) {
-      Void(rank, &offer);
+      Void(rank, &offer, Peer::kIsThrough);
     }
   }
   feeds_.ForEach([&](FeedId id, Feed& feed) {
@@ -319,7 +336,7 @@ void Feeds::OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns) {
   for (ServedRank* rank : job.served) {
     for (uint32_t i = 0; rank != nullptr && i < rank->offers.size(); ++i) {
       if (rank->offers[i].destination == destination) {
-        Void(*rank, &rank->offers[i]);
+        Void(*rank, &rank->offers[i], Peer::kMayRead);
       }
     }
   }

@@ -29,7 +29,7 @@ class Feeds {
       : outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
 
   // Notes what `rank` offers now by that request, in place of what it offered by it before.
-  void OnOffer(ServedRank& rank, uint32_t request, const Offer& offer);
+  void OnOffer(ServedRank& rank, uint32_t request, Offer offer);
   // The daemon of `destination` asks for what `rank` offered to it.
   void OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull, uint64_t now_ns);
   void OnBlockDone(const Job& job, uint32_t source, uint32_t destination, const WireBlockDone& done,
@@ -92,7 +92,9 @@ class Feeds {
 
   void Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
               uint64_t now_ns);
-  void Void(ServedRank& rank, Offer* offer) const;
+  // Whether the peer has said that it does not read what was offered any more.
+  enum class Peer { kIsThrough, kMayRead };
+  static void Void(ServedRank& rank, Offer* offer, Peer peer);
   void Step(FeedId id, Feed& feed, uint64_t now_ns);
   bool MayBegin(const Feed& feed) const;
   bool BeginBlock(FeedId id, Feed& feed, uint64_t now_ns);

@@ -24,6 +24,9 @@ struct PlaneHooks {
   // control plane has found out what it is, and says so by NodeFailed. Without this hook the daemon
   // is taken for dead.
   std::function<void(uint64_t incarnation, ErrorCode error, const std::string& text)> on_link_lost;
+  // The network, or the limits of the registration cache, refused memory of a rank, whose message
+  // fails.
+  std::function<void(const std::string& text)> on_memory_refused;
   // The rank's Session::reach_settled became true (another thread than the others).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
 };

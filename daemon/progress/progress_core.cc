@@ -15,6 +15,15 @@ constexpr uint64_t kRetryNs = 1'000'000;  // for what nobody announces: a rank m
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
 
+RegistrationOptions RegistrationOptionsOf(const CoreOptions& options, const PlaneHooks& hooks) {
+  RegistrationOptions registrations;
+  registrations.limits = options.registrations;
+  registrations.piece_bytes = options.registration_piece_bytes;
+  registrations.timeout_ns = options.operation_timeout_ns;
+  registrations.on_refused = hooks.on_memory_refused;
+  return registrations;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
@@ -42,15 +51,16 @@ ProgressCore::ProgressCore(const CoreOptions& options,
                            std::function<void()> ring)
     : options_(options),
       hooks_(std::move(hooks)),
-      depot_(*transport, options.staging_block_bytes, options.staging_blocks,
+      registrations_(*transport, registrar_, RegistrationOptionsOf(options, hooks_)),
+      depot_(*transport, &registrar_, options.staging_block_bytes, options.staging_blocks,
              options.settle_staging, options.faults),
       transport_(std::move(transport)),
       registrar_(*transport_, ring),
       copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
       outbound_(*transport_, directory_),
-      pulls_(*transport_, outbound_, depot_, options.operation_timeout_ns),
+      pulls_(*transport_, outbound_, depot_, registrations_, options.operation_timeout_ns),
       feeds_(outbound_, depot_, options.operation_timeout_ns),
-      commands_(outbound_, pulls_, feeds_),
+      commands_(outbound_, pulls_, feeds_, registrations_),
       arrivals_(directory_, outbound_, pulls_, feeds_) {}
 
 ProgressCore::~ProgressCore() = default;
@@ -71,7 +81,7 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   }
   outbound_.Flush(now_ns);
   done += PollTransport();
-  done += registrar_.Collect([this](Pinning& pinning) { OnPinned(pinning); });
+  done += registrar_.Collect();
   done += copies_->Collect(*this);
   for (const auto& [id, job] : directory_.jobs()) {
     if (job->copier != copies_) {
@@ -81,6 +91,8 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   outbound_.Flush(now_ns);
   pulls_.Advance(now_ns);
   feeds_.Advance(now_ns);
+  depot_.Advance();
+  registrations_.Advance(now_ns);
   for (const auto& rank : directory_.served()) {
     done += TellNews(*rank);
   }
@@ -254,7 +266,8 @@ bool ProgressCore::HasTransfers() const {
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
   bool retry = !transport_->capabilities().wait_fd;
-  bool check = !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() || !abandoned_.empty();
+  bool check =
+      !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() || registrations_.any_leaving();
   for (const auto& rank : directory_.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
@@ -270,11 +283,9 @@ void ProgressCore::CheckDeadlines() {
   pulls_.CheckDeadlines(now_ns_);
   feeds_.CheckDeadlines(now_ns_);
   depot_.Recycle(now_ns_);
-  std::erase_if(abandoned_, [this](const Abandoned& entry) {
-    return now_ns_ >= entry.not_before_ns && Release(entry.region, nullptr);
-  });
+  registrations_.Sweep(now_ns_);
   for (const auto& rank : directory_.served()) {
-    if (rank->held && !rank->ended &&
+    if (rank->held && !rank->ended && !rank->claim.waiting() &&
         now_ns_ - rank->held_since_ns > options_.operation_timeout_ns) {
       EndRank(*rank, ErrorCode::kNodeUnreachable,
               "its next message has waited too long for a node that is not connected");

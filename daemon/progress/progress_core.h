@@ -2,12 +2,11 @@
 //
 // Owns the transport, the staging memory, the copy workers, and what is known of jobs, ranks and
 // nodes. Single-threaded: the progress thread makes every call (other threads go through its
-// mailbox). Time is passed in. Nothing blocks but the registration of a job's staging memory.
+// mailbox). Time is passed in. Nothing blocks.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +20,8 @@
 #include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/rank_commands.h"
-#include "daemon/progress/registrar.h"
+#include "daemon/registration/registrar.h"
+#include "daemon/registration/registrations.h"
 #include "daemon/staging/copy_pool.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/trace/tracer.h"
@@ -36,8 +36,10 @@ struct CoreOptions {
   uint32_t copy_workers = 1;
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_parked_bytes = 256 << 20;  // of one rank
-  SettleMemory settle_staging;            // may be empty
-  Faults* faults = nullptr;               // null: none
+  RegistrationCache::Limits registrations;
+  uint64_t registration_piece_bytes = 64 << 20;
+  SettleMemory settle_staging;  // may be empty
+  Faults* faults = nullptr;     // null: none
 };
 
 class ProgressCore final : private transport::CompletionSink, private CopySink {
@@ -70,9 +72,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Status CheckSession(const Session& session) { return directory_.CheckSession(session); }
   // After CheckSession.
   void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat);
-  // Ready once the NIC knows the region, or will not.
-  std::future<Status> AddRegion(const std::string& job_id, uint32_t rank,
-                                std::shared_ptr<const Region> region);
+  Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
@@ -81,10 +81,14 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // The job's worker process is gone, or was given up: the job cannot go on here.
   void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);
   NicStatistics Nic() const;
+  // Any thread.
+  RegistrationStatistics Registered() const { return registrations_.Statistics(); }
   Status StartTrace(TraceRing ring);
   StatusOr<TraceDump> StopTrace();
   RankReport Inspect(const std::string& job_id, uint32_t rank);
   bool Idle() const;
+  // Whether the registrar has something to pin, or to say.
+  bool is_pinning() const { return registrar_.pending() != 0; }
 
   // -1 when there is none.
   int DoorbellOf(const std::string& job_id, uint32_t rank);
@@ -92,10 +96,9 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // deadline a session's last commands are sent; afterwards memory that the NIC does not let go of
   // is kept for it.
   bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t deadline_ns);
-  // `unpinned` becomes ready, soon after that, when the memory may be used for something else.
-  using Unpinned = std::shared_ptr<std::promise<void>>;
+  // `unpinned` is let go of, soon after that, when the memory may be used for something else.
   bool TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
-                       uint64_t deadline_ns, const Unpinned& unpinned);
+                       uint64_t deadline_ns, const std::shared_ptr<UnpinSignal>& unpinned);
 
  private:
   ProgressCore(const CoreOptions& options, std::unique_ptr<transport::Transport> transport,
@@ -124,11 +127,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void AnnounceDeath(ServedRank& rank);
   void CheckDeadlines();
   TraceCounters Counters() const;
-  void OnPinned(Pinning& pinning);
-  void CancelPinnings(ServedRank& rank);
-  bool Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
-                  const Unpinned& unpinned);
-  bool Release(const ServedRegion& region, const Unpinned& unpinned);
+  bool Retire(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+              const std::shared_ptr<UnpinSignal>& unpinned);
 
   const CoreOptions options_;
   const PlaneHooks hooks_;
@@ -137,16 +137,14 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool received_ = false;
   uint64_t next_check_ns_ = 0;
 
+  uint64_t regions_added_ = 0;
+
   Tracer tracer_;
-  // The transport goes first: until then it may hold memory of the others.
+  // The transport goes first: until then it may hold memory of the others. The claims go before
+  // what they are on.
+  Registrations registrations_;
   Directory directory_;
   StagingDepot depot_;
-  // Regions that were removed, but that a NIC may still use: kept until `not_before_ns` at least.
-  struct Abandoned {
-    ServedRegion region;
-    uint64_t not_before_ns;
-  };
-  std::vector<Abandoned> abandoned_;
   std::unique_ptr<transport::Transport> transport_;
   Registrar registrar_;
   const std::shared_ptr<CopyPool> copies_;  // for the jobs of our own user

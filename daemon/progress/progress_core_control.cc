@@ -67,7 +67,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   Job* job = served->job;
   ReportLanded(*served);
   served->ended = true;
-  CancelPinnings(*served);
+  served->claim.Drop();
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
   for (auto& [id, region] : served->regions) {
@@ -79,8 +79,8 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
     return false;
   }
   for (auto next = served->regions.begin(); next != served->regions.end();) {
-    next = Deregister(*served, next->second, deadline_ns, nullptr) ? served->regions.erase(next)
-                                                                   : std::next(next);
+    next = Retire(*served, next->second, deadline_ns, nullptr) ? served->regions.erase(next)
+                                                               : std::next(next);
   }
   if (!served->regions.empty()) {
     return false;
@@ -90,81 +90,40 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   return true;
 }
 
-std::future<Status> ProgressCore::AddRegion(const std::string& job_id, uint32_t rank,
-                                            std::shared_ptr<const Region> region) {
+Status ProgressCore::AddRegion(const std::string& job_id, uint32_t rank,
+                               std::shared_ptr<const Region> region) {
   ServedRank* served = directory_.FindServed(job_id, rank);
   const uint32_t id = region->id;
   const std::string what =
       "region " + std::to_string(id) + " of rank " + std::to_string(rank) + " of job " + job_id;
-  Status refusal;
   if (served == nullptr || served->ended) {
-    refusal = {ErrorCode::kNotFound, what + ": the rank is not served here"};
-  } else if (id == 0 || !region->mapping.valid()) {
-    refusal = {ErrorCode::kInvalidArgument, what + ": needs a number other than 0, and a mapping"};
-  } else if (served->regions.contains(id) || served->pinnings.contains(id)) {
-    refusal = {ErrorCode::kAlreadyExists, what + " is known already"};
+    return {ErrorCode::kNotFound, what + ": the rank is not served here"};
   }
-  auto pinning = std::make_shared<Pinning>(served, std::move(region));
-  std::future<Status> outcome = pinning->outcome.get_future();
-  if (!refusal.ok()) {
-    pinning->outcome.set_value(refusal);
-    return outcome;
+  if (id == 0 || !region->mapping.valid()) {
+    return {ErrorCode::kInvalidArgument, what + ": needs a number other than 0, and a mapping"};
   }
-  served->pinnings[id] = pinning;
-  registrar_.Pin(std::move(pinning));
-  return outcome;
-}
-
-void ProgressCore::OnPinned(Pinning& pinning) {
-  if (pinning.rank == nullptr) {
-    if (pinning.registration != nullptr) {
-      registrar_.Unpin(std::move(pinning.registration), std::move(pinning.region), nullptr);
-    }
-    return;
+  if (served->regions.contains(id)) {
+    return {ErrorCode::kAlreadyExists, what + " is known already"};
   }
-  const uint32_t id = pinning.region->id;
-  Status status = pinning.status;
-  if (status.ok()) {
-    StatusOr<transport::MemoryRegion> adopted =
-        transport_->AdoptMemory(std::move(pinning.registration));
-    status = adopted.status();
-    if (adopted.ok()) {
-      ServedRegion& added = pinning.rank->regions[id];
-      added.region = std::move(pinning.region);
-      added.registration = *adopted;
-    }
-  }
-  pinning.rank->pinnings.erase(id);
-  pinning.outcome.set_value(status);
-}
-
-void ProgressCore::CancelPinnings(ServedRank& rank) {
-  for (const auto& [id, pinning] : rank.pinnings) {
-    pinning->rank = nullptr;
-    pinning->unwanted = true;
-    pinning->outcome.set_value(
-        {ErrorCode::kCancelled, "rank " + std::to_string(rank.rank()) + " of job " +
-                                    rank.session->job_id + " ended while its region " +
-                                    std::to_string(id) + " was being registered"});
-  }
-  rank.pinnings.clear();
+  ServedRegion& added = served->regions[id];
+  added.memory.identity = {++regions_added_, region->allocation_id};
+  added.memory.region = std::move(region);
+  added.memory.name = what;
+  return {};
 }
 
 bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
-                                   uint64_t deadline_ns, const Unpinned& unpinned) {
+                                   uint64_t deadline_ns,
+                                   const std::shared_ptr<UnpinSignal>& unpinned) {
   ServedRank* served = directory_.FindServed(job_id, rank);
-  if (served != nullptr && served->pinnings.contains(region)) {
-    return false;
-  }
-  const bool known = served != nullptr && served->regions.contains(region);
-  if (!known) {
-    unpinned->set_value();
+  if (served == nullptr || !served->regions.contains(region)) {
     return true;
   }
   const auto found = served->regions.find(region);
   found->second.closing = true;
+  served->claim.Drop();  // the next command asks again, if it is for another region
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  if (found->second.users != 0 || !Deregister(*served, found->second, deadline_ns, unpinned)) {
+  if (found->second.users != 0 || !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
   }
   served->regions.erase(found);
@@ -174,31 +133,12 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
 // True once nothing here uses it. A peer that was offered a part may begin to read it until it
 // hears of the end, and a key that it does not find would cost it the connection: then the memory
 // is kept for a while. So it is, from the deadline on, for a NIC that does not let go.
-bool ProgressCore::Deregister(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
-                              const Unpinned& unpinned) {
-  const bool offered = region.offered != 0;
-  if (offered) {
+bool ProgressCore::Retire(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+                          const std::shared_ptr<UnpinSignal>& unpinned) {
+  if (region.offered != 0) {
     feeds_.ForgetRegion(rank, &region);
-  } else if (Release(region, unpinned)) {
-    return true;
-  } else if (now_ns_ < deadline_ns) {
-    return false;
   }
-  abandoned_.push_back({region, offered ? now_ns_ + options_.operation_timeout_ns : 0});
-  if (unpinned != nullptr) {
-    unpinned->set_value();
-  }
-  return true;
-}
-
-// False: the NIC uses it.
-bool ProgressCore::Release(const ServedRegion& region, const Unpinned& unpinned) {
-  auto released = transport_->ReleaseMemory(region.registration.handle);
-  if (released.status().code() == ErrorCode::kWouldBlock) {
-    return false;
-  }
-  registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, region.region, unpinned);
-  return true;
+  return registrations_.TryRetire(region.memory, now_ns_, deadline_ns, unpinned);
 }
 
 Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
@@ -418,6 +358,7 @@ void ProgressCore::OnTrouble(const Arrivals::Trouble& trouble) {
   for (ServedRank* served : trouble.job->served) {
     if (served != nullptr) {
       served->ended = true;
+      served->claim.Drop();  // others may wait behind it
     }
   }
   PoisonJob(trouble.job->plan.job_id, trouble.error);
@@ -431,6 +372,7 @@ void ProgressCore::EndRank(ServedRank& rank, ErrorCode error, const std::string&
     return;
   }
   rank.ended = true;
+  rank.claim.Drop();  // others may wait behind it
   rank.delivery.wake().Poison(error);
   if (hooks_.on_violation) {
     hooks_.on_violation(rank.session->job_id, rank.rank(), text);
@@ -509,6 +451,10 @@ RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
   feeds_.Report(*served, now_ns_, &report.transfers);
   if (served->held && now_ns_ > served->held_since_ns) {
     report.held_ns = now_ns_ - served->held_since_ns;
+  }
+  if (served->held && served->claim.waiting()) {
+    report.held_ns = now_ns_ - std::min(now_ns_, served->claim.since_ns());
+    report.held_for = served->claim.wants();
   }
   report.arrivals_waiting = served->delivery.waiting();
   return report;

@@ -26,6 +26,8 @@ CoreOptions CoreOptionsOf(const config::Options& options,
   core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
   core.copy_workers = static_cast<uint32_t>(options.copy_workers);
   core.operation_timeout_ns = options.operation_timeout_ms * kNsPerMs;
+  core.registrations = {options.registration_cache_entries, options.registration_cache_bytes};
+  core.registration_piece_bytes = options.registration_piece_bytes;
   if (placement != nullptr) {
     core.settle_staging = [placement](std::byte* base, uint64_t bytes) {
       placement->SettleMemory(base, bytes);
@@ -190,9 +192,8 @@ void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
 
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
                                 std::shared_ptr<const Region> region) {
-  std::future<Status> outcome;
-  thread_->Call([&] { outcome = core_->AddRegion(job_id, rank, region); });
-  Status status = outcome.get();
+  Status status;
+  thread_->Call([&] { status = core_->AddRegion(job_id, rank, region); });
   if (status.ok()) {
     worker_->AddRegion(job_id, rank, std::move(region));
   }
@@ -202,10 +203,11 @@ Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
 void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) {
   worker_->RemoveRegion(job_id, rank, region);
   const uint64_t deadline_ns = MonotonicNs() + operation_timeout_ns_;
-  const auto unpinned = std::make_shared<std::promise<void>>();
-  thread_->Until(
-      [&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, unpinned); });
-  unpinned->get_future().wait();
+  auto signal = std::make_shared<UnpinSignal>();
+  const std::future<void> unpinned = signal->done.get_future();
+  thread_->Until([&] { return core_->TryRemoveRegion(job_id, rank, region, deadline_ns, signal); });
+  signal.reset();
+  unpinned.wait();
 }
 
 Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {

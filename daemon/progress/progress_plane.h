@@ -34,6 +34,7 @@ class ProgressPlane final : public DataPlane {
 
   std::vector<std::byte> FabricAddress() const override;
   NicStatistics Nic() const override;
+  RegistrationStatistics Registered() const override { return core_->Registered(); }
   Status StartTrace() override;
   StatusOr<TraceDump> StopTrace() override;
   std::vector<FaultReport> Faults(bool release) override;

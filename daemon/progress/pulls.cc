@@ -36,8 +36,12 @@ shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
 }  // namespace
 
 Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
-             uint64_t timeout_ns)
-    : transport_(transport), outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
+             Registrations& registrations, uint64_t timeout_ns)
+    : transport_(transport),
+      outbound_(outbound),
+      depot_(depot),
+      registrations_(registrations),
+      timeout_ns_(timeout_ns) {}
 
 // ---- Beginning
 // -----------------------------------------------------------------------------------
@@ -79,11 +83,12 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   if (error == ErrorCode::kOk) {
     error = FindDestination(transfer, &pull);
   }
-  if (error == ErrorCode::kOk) {
-    error = Begin(id, pull, now_ns);
-  }
   if (error != ErrorCode::kOk) {
     Fail(id, pull, error, now_ns);
+  } else if (pull.size_bytes == 0) {
+    End(id, pull, now_ns);
+  } else {
+    Step(id, pull, now_ns);
   }
   return std::nullopt;
 }
@@ -129,30 +134,43 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
     return ErrorCode::kInvalidBuffer;
   }
   ServedRegion& region = found->second;
-  const uint64_t limit = region.region->mapping.size_bytes();
+  const uint64_t limit = region.memory.size_bytes();
   if (where.address > limit || pull->size_bytes > limit - where.address) {
     return ErrorCode::kInvalidBuffer;
   }
   pull->region = &region;
-  pull->mapped = region.region->mapping.base() + where.address;
+  pull->mapped = region.memory.base() + where.address;
   ++region.users;
   return ErrorCode::kOk;
 }
 
-ErrorCode Pulls::Begin(PullId id, Pull& pull, uint64_t now_ns) {
-  if (pull.size_bytes == 0) {
-    End(id, pull, now_ns);
-    return ErrorCode::kOk;
+// What comes before the first piece. The memory first: what a peer has staged for us, it does not
+// keep for as long as pinning may take. False: it waits, or has failed.
+bool Pulls::Ask(PullId id, Pull& pull, uint64_t now_ns) {
+  if (pull.mapped != nullptr && pull.kind != Incoming::Kind::kParked) {
+    const ClaimableRegion& memory = pull.region->memory;
+    const ErrorCode code =
+        registrations_.Hold(memory, static_cast<uint64_t>(pull.mapped - memory.base()),
+                            pull.size_bytes, UseFor::kTransfer, now_ns, &pull.claim);
+    if (code == ErrorCode::kWouldBlock) {
+      wants_memory_.push_back(static_cast<uint64_t>(id));
+      pull.queued = true;
+      return false;
+    }
+    if (code != ErrorCode::kOk) {
+      Fail(id, pull, code, now_ns);
+      return false;
+    }
   }
+  pull.asked = true;
+  pull.heard_ns = now_ns;
   if (pull.kind == Incoming::Kind::kPrivate) {
     const WirePull wire{static_cast<uint64_t>(id), pull.send_request, pull.send_generation,
                         pull.size_bytes};
     outbound_.Post(*pull.rank->job, PacketKind::kPull, pull.rank->rank(), pull.source, wire,
                    now_ns);
-    return ErrorCode::kOk;
   }
-  Step(id, pull, now_ns);
-  return ErrorCode::kOk;
+  return true;
 }
 
 void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block,
@@ -240,7 +258,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   transport::RmaRequest read;
   read.peer = pull.rank->job->RouteTo(pull.source).link->peer;
   read.local = block != nullptr ? block->base : pull.mapped + piece.offset;
-  read.region = block != nullptr ? block->registration.handle : pull.region->registration.handle;
+  read.region = block != nullptr ? block->registration.handle : pull.claim.handle();
   read.remote_address = piece.remote_address;
   read.key = piece.key;
   read.bytes = piece.size_bytes;
@@ -301,6 +319,9 @@ ErrorCode Pulls::ProvideStaging(const Pull& pull) {
 
 // Begins what can be begun, and ends the pull if that was all.
 void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
+  if (!pull.asked && !Ask(id, pull, now_ns)) {
+    return;
+  }
   while (pull.error == ErrorCode::kOk && pull.under_way < kPiecesUnderWay && HasNextPiece(pull)) {
     const Want want = BeginPiece(id, pull, now_ns);
     if (want != Want::kNothing) {
@@ -317,8 +338,20 @@ void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
 }
 
 void Pulls::Advance(uint64_t now_ns) {
+  if (seen_changes_ != registrations_.changes()) {
+    seen_changes_ = registrations_.changes();
+    ResumeAll(wants_memory_, now_ns);
+  }
   Resume(wants_slot_, now_ns);
   for (const auto& pool : depot_.pools()) {
+    if (pool->failure() != ErrorCode::kOk) {
+      for (const uint64_t waiter : std::exchange(pool->waiters(StagingUse::kIncoming), {})) {
+        if (Pull* pull = pulls_.Find(PullId{waiter}); pull != nullptr) {
+          pull->queued = false;
+          Fail(PullId{waiter}, *pull, pool->failure(), now_ns);
+        }
+      }
+    }
     if (pool->HasFree(StagingUse::kIncoming)) {
       Resume(pool->waiters(StagingUse::kIncoming), now_ns);
     }
@@ -339,6 +372,18 @@ void Pulls::Resume(std::deque<uint64_t>& queue, uint64_t now_ns) {
     pull = pulls_.Find(id);
     if (pull != nullptr && pull->queued) {
       return;
+    }
+  }
+}
+
+// Each: none of them waits for what another one gets.
+void Pulls::ResumeAll(std::deque<uint64_t>& queue, uint64_t now_ns) {
+  for (size_t n = queue.size(); n > 0; --n) {
+    const PullId id{queue.front()};
+    queue.pop_front();
+    if (Pull* pull = pulls_.Find(id); pull != nullptr) {
+      pull->queued = false;
+      Step(id, *pull, now_ns);
     }
   }
 }
@@ -477,6 +522,7 @@ void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
 }
 
 void Pulls::CheckDeadlines(uint64_t now_ns) {
+  ResumeAll(wants_memory_, now_ns);
   pulls_.ForEach([&](PullId id, Pull& pull) {
     // What waits for the network or for us ends by itself.
     if (pull.under_way == 0 && !pull.queued && now_ns - pull.heard_ns > timeout_ns_) {
@@ -551,6 +597,7 @@ void Pulls::Report(const ServedRank& rank, uint64_t now_ns, std::vector<Transfer
       const auto slot =
           std::find(wants_slot_.begin(), wants_slot_.end(), static_cast<uint64_t>(id));
       report.wants = slot == wants_slot_.end() ? "a staging block" : "a slot of the network";
+      report.wants = pull.claim.waiting() ? pull.claim.wants() : report.wants;
     }
     reports->push_back(report);
   });

@@ -2,10 +2,10 @@
 //
 // A pull moves pieces. From a heap, a piece is an RMA read of a part of the source; from private
 // memory, of a block that the sender's daemon staged and announced (feeds.h). Into a heap, the read
-// goes straight to its place; into private memory, it goes to a staging block and a copy worker
-// writes it out. A few pieces are under way at a time, the first a quarter as long as the others,
-// so that the stages soon overlap. A parked message (delivery.h) is copied from the daemon's
-// memory.
+// goes straight to its place, once that is registered; into private memory, it goes to a staging
+// block and a copy worker writes it out. A few pieces are under way at a time, the first a quarter
+// as long as the others, so that the stages soon overlap. A parked message (delivery.h) is copied
+// from the daemon's memory.
 //
 // Every pull ends in one kPullDone for the receiving rank and one WireResult for the sender's
 // daemon, when nothing of it is under way any more. After an error the contents of the destination
@@ -23,6 +23,7 @@
 #include "common/slot_map.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/outbound.h"
+#include "daemon/registration/registrations.h"
 #include "daemon/staging/copier.h"
 #include "daemon/staging/staging_depot.h"
 #include "shm/layout/transfer_layout.h"
@@ -36,7 +37,7 @@ class Pulls {
  public:
   // All outlive this.
   Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
-        uint64_t timeout_ns);
+        Registrations& registrations, uint64_t timeout_ns);
 
   // Begins what a rank's kPull asks for. An error text when no correct rank writes such a command.
   std::optional<std::string> Start(ServedRank& rank, const shm::PullCommand& command,
@@ -46,7 +47,7 @@ class Pulls {
   void OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns);
   void OnCopied(const CopyTask& task, uint64_t now_ns);
 
-  // Goes on where a slot or a staging block was wanting.
+  // Goes on where a slot, a staging block or registered memory was wanting.
   void Advance(uint64_t now_ns);
   // Ends the pulls whose source has been silent for too long.
   void CheckDeadlines(uint64_t now_ns);
@@ -82,6 +83,7 @@ class Pulls {
     // Where to: `mapped` in `region`, or `address` in the rank's process.
     std::byte* mapped = nullptr;
     ServedRegion* region = nullptr;
+    Claim claim;  // on its part
     uint64_t address = 0;
     // Where from (kHeap).
     uint64_t remote_address = 0;
@@ -91,7 +93,8 @@ class Pulls {
     uint64_t begun_bytes = 0;
     uint64_t done_bytes = 0;
     uint32_t under_way = 0;  // pieces
-    bool queued = false;     // wants a slot or a block
+    bool asked = false;      // its memory is registered, if it needs that; kPrivate: so was kPull
+    bool queued = false;     // wants a slot, a block or its memory
     ErrorCode error = ErrorCode::kOk;
     uint64_t heard_ns = 0;  // when the source, or we, last did something
     uint64_t begun_ns = 0;
@@ -112,7 +115,7 @@ class Pulls {
 
   ErrorCode FindDestination(const shm::TransferLayout& transfer, Pull* pull);
   ErrorCode FindSource(const shm::TransferLayout& transfer, Pull* pull);
-  ErrorCode Begin(PullId id, Pull& pull, uint64_t now_ns);
+  bool Ask(PullId id, Pull& pull, uint64_t now_ns);
   Want BeginParked(PullId id, Pull& pull);
   ErrorCode ProvideStaging(const Pull& pull);
 
@@ -121,6 +124,7 @@ class Pulls {
   Want BeginPiece(PullId id, Pull& pull, uint64_t now_ns);
   void Step(PullId id, Pull& pull, uint64_t now_ns);
   void Resume(std::deque<uint64_t>& queue, uint64_t now_ns);
+  void ResumeAll(std::deque<uint64_t>& queue, uint64_t now_ns);
   void WriteOut(Piece& piece, Pull& pull, uint64_t now_ns);
   static void SubmitCopy(Piece& piece, const Pull& pull, std::byte* local);
   void EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns);
@@ -135,12 +139,15 @@ class Pulls {
   transport::Transport& transport_;
   Outbound& outbound_;
   StagingDepot& depot_;
+  Registrations& registrations_;
   const uint64_t timeout_ns_;
   uint32_t reads_ = 0;  // under way
   SlotMap<PullId, Pull> pulls_;
   SlotMap<PieceId, Piece> pieces_;
   // Ids of pulls. Those that want a block are in the waiters of their job's staging memory.
   std::deque<uint64_t> wants_slot_;
+  std::deque<uint64_t> wants_memory_;
+  uint64_t seen_changes_ = 0;  // of the registrations
 };
 
 }  // namespace ferry::daemon

@@ -1,5 +1,6 @@
 #include "daemon/progress/rank_commands.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "daemon/progress/records.h"
@@ -23,6 +24,18 @@ DescriptorKind KindOf(const Descriptor& command) {
   return static_cast<DescriptorKind>(command.kind);
 }
 
+// Whether it may overtake messages.
+bool IsApart(const Descriptor& command) {
+  return KindOf(command) == DescriptorKind::kPull || KindOf(command) == DescriptorKind::kCredit;
+}
+
+// The command of that number; null: not written yet.
+const Descriptor* CommandAt(const ServedRank& rank, uint64_t number) {
+  const Descriptor& slot = rank.session->layout()->to_daemon.slots[number % shm::kLaneSlots];
+  // Pairs with LaneProducer::Publish, as LaneConsumer::Peek.
+  return shm::LoadAcquire(slot.stamp) == shm::StampOf(number) ? &slot : nullptr;
+}
+
 template <typename Payload>
 Payload PayloadOf(const Descriptor& command) {
   Payload payload;
@@ -30,8 +43,8 @@ Payload PayloadOf(const Descriptor& command) {
   return payload;
 }
 
-bool IsInside(const Region& region, uint64_t offset, uint64_t size_bytes) {
-  const uint64_t limit = region.mapping.size_bytes();
+bool IsInside(const ClaimableRegion& region, uint64_t offset, uint64_t size_bytes) {
+  const uint64_t limit = region.size_bytes();
   return offset <= limit && size_bytes <= limit - offset;
 }
 
@@ -67,7 +80,9 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
       break;
     }
     const Descriptor command = *next;  // once: the rank can still write to it
-    if (KindOf(command) == DescriptorKind::kPull) {
+    if (IsApart(command) && *rank.commands.HeadWord() < rank.ahead) {
+      // It was carried out while a message before it was held.
+    } else if (KindOf(command) == DescriptorKind::kPull) {
       outcome.violation = pulls_.Start(rank, PayloadOf<shm::PullCommand>(command), now_ns);
     } else if (KindOf(command) == DescriptorKind::kAccuse) {
       outcome.violation = Judge(rank, PayloadOf<shm::Accusation>(command), &outcome.verdict);
@@ -85,16 +100,47 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
       rank.commands.ReleaseCell(command.cell);
     }
     rank.commands.Pop();
+    rank.claim.Drop();
     ++outcome.handled;
     outcome.made_room |= NoticeRoom(rank);
     if (outcome.verdict) {
       break;
     }
   }
-  if (!rank.held || outcome.handled != 0) {
+  // The wait for memory has a deadline of its own.
+  if (!rank.held || outcome.handled != 0 || rank.claim.waiting()) {
     rank.held_since_ns = now_ns;
   }
+  if (rank.held) {
+    LookAhead(rank, now_ns, &outcome);
+  } else {
+    rank.claim.Drop();  // whatever it was for is not the next command any more
+  }
   return outcome;
+}
+
+void RankCommands::LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome) {
+  const uint64_t head = *rank.commands.HeadWord();
+  for (rank.ahead = std::max(rank.ahead, head + 1);
+       rank.ahead - head < shm::kLaneSlots && !outcome->violation; ++rank.ahead) {
+    const Descriptor* next = CommandAt(rank, rank.ahead);
+    if (next == nullptr) {
+      return;
+    }
+    const Descriptor command = *next;  // once: the rank can still write to it
+    if (!IsApart(command)) {
+      continue;
+    }
+    if (KindOf(command) == DescriptorKind::kPull) {
+      outcome->violation = pulls_.Start(rank, PayloadOf<shm::PullCommand>(command), now_ns);
+    } else {
+      outcome->violation = Check(rank, command);
+      if (!outcome->violation && Forward(rank, command, now_ns) == Step::kHeld) {
+        return;
+      }
+    }
+    ++outcome->handled;
+  }
 }
 
 // An error text when no correct rank writes this.
@@ -207,32 +253,56 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
   offer.size_bytes = command.size_bytes;
   offer.begun_ns = rank.job->trace.Now(now_ns);
   if (rts.where.region == 0) {
-    header.flags = shm::kFlagSourcePrivate;
     offer.state = Offer::State::kPrivate;
     offer.address = rts.where.address;
-  } else if (const auto found = rank.regions.find(rts.where.region);
-             found != rank.regions.end() && !found->second.closing &&
-             IsInside(*found->second.region, rts.where.address, command.size_bytes)) {
-    offer.state = Offer::State::kHeap;
-    offer.region = &found->second;
-    wire.key = found->second.registration.key;
-    wire.address = found->second.registration.remote_base + rts.where.address;
   } else {
-    // The message must still match in its turn: it goes on as an offer that nobody can fetch.
+    offer.error = OfferRegion(rank, rts, now_ns, &offer, &wire);
+    if (offer.error == ErrorCode::kWouldBlock) {
+      return offer.error;
+    }
+  }
+  if (offer.state != Offer::State::kHeap) {
+    // Without a state: the message must still match in its turn, so it goes on as an offer that
+    // nobody can fetch.
     header.flags = shm::kFlagSourcePrivate;
   }
   if (MayCarry(rank, offer, command.size_bytes)) {
     offer.carried_bytes = command.size_bytes;
   }
-  const transport::Attachment data{
-      offer.carried_bytes == 0 ? nullptr : offer.region->region->mapping.base() + rts.where.address,
-      offer.carried_bytes,
-      offer.carried_bytes == 0 ? transport::RegionHandle{} : offer.region->registration.handle};
+  transport::Attachment data;
+  if (offer.carried_bytes != 0) {
+    data = {offer.region->memory.base() + rts.where.address, offer.carried_bytes,
+            rank.claim.handle()};
+  }
   const ErrorCode code = outbound_.SendWith(*rank.job, header, BytesOf(wire), data, now_ns);
   if (code == ErrorCode::kOk) {
-    feeds_.OnOffer(rank, rts.send_request, offer);
+    offer.claim = std::move(rank.claim);
+    feeds_.OnOffer(rank, rts.send_request, std::move(offer));
   }
   return code;
+}
+
+// kWouldBlock: its memory is being registered; everything else but kOk: nobody can fetch it.
+ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns,
+                                    Offer* offer, WireRts* wire) {
+  const auto found = rank.regions.find(rts.where.region);
+  if (found == rank.regions.end() || found->second.closing ||
+      !IsInside(found->second.memory, rts.where.address, offer->size_bytes)) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  const ClaimableRegion& memory = found->second.memory;
+  if (offer->size_bytes != 0) {
+    if (const ErrorCode code = registrations_.Hold(memory, rts.where.address, offer->size_bytes,
+                                                   UseFor::kPeer, now_ns, &rank.claim);
+        code != ErrorCode::kOk) {
+      return code;
+    }
+    wire->key = rank.claim.key();
+    wire->address = rank.claim.RemoteAddress(memory.base() + rts.where.address);
+  }
+  offer->state = Offer::State::kHeap;
+  offer->region = &found->second;
+  return ErrorCode::kOk;
 }
 
 // Whether the data should go along with the offer: not if that is long, nor while a lot is on its

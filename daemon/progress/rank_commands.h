@@ -1,6 +1,9 @@
 // Reads a rank's commands from its lane to the daemon: copies each descriptor once, checks it
 // against what only the daemon can write, and carries it out.
 //
+// Messages leave in their order: behind one that is held, all others wait. What is no message (a
+// pull, credit given back) does not: the peer for whose answer the held one waits may wait for it.
+//
 // Calling thread: the progress thread. Does not block.
 #pragma once
 
@@ -18,8 +21,8 @@ namespace ferry::daemon {
 class RankCommands {
  public:
   // All outlive this.
-  RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds)
-      : outbound_(outbound), pulls_(pulls), feeds_(feeds) {}
+  RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations)
+      : outbound_(outbound), pulls_(pulls), feeds_(feeds), registrations_(registrations) {}
 
   // What a look into the lane that a rank complains of has shown.
   struct Verdict {
@@ -41,12 +44,15 @@ class RankCommands {
   // Whether a command is through.
   enum class Step { kDone, kHeld };
 
+  void LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome);
   std::optional<std::string> Check(const ServedRank& rank, const shm::Descriptor& command) const;
   std::optional<std::string> Judge(const ServedRank& rank, const shm::Accusation& accusation,
                                    std::optional<Verdict>* verdict) const;
   Step Forward(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendEager(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  ErrorCode OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns, Offer* offer,
+                        WireRts* wire);
   bool MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const;
   ErrorCode SendCredit(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void RefuseRts(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
@@ -55,6 +61,7 @@ class RankCommands {
   Outbound& outbound_;
   Pulls& pulls_;
   Feeds& feeds_;
+  Registrations& registrations_;
 };
 
 }  // namespace ferry::daemon

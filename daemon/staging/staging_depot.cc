@@ -7,7 +7,10 @@ namespace ferry::daemon {
 
 ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
   if (*pool != nullptr) {
-    return ErrorCode::kOk;
+    if ((*pool)->failure() == ErrorCode::kOk) {
+      (*pool)->PinAll();
+    }
+    return (*pool)->failure();
   }
   const ErrorCode fault =
       faults_ == nullptr ? ErrorCode::kOk : faults_->Pass(FaultPoint::kStagingProvide);
@@ -15,7 +18,7 @@ ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
     return fault;
   }
   StatusOr<std::unique_ptr<StagingPool>> made =
-      StagingPool::Create(transport_, block_bytes_, blocks_, settle_);
+      StagingPool::Create(transport_, block_bytes_, blocks_, settle_, registrar_);
   if (!made.ok()) {
     return made.status().code();
   }
@@ -49,6 +52,12 @@ void StagingDepot::Retire(StagingPool* pool, Copier& copier, uint64_t not_before
     retired_.push_back({std::move(*found), not_before_ns});
   }
   pools_.erase(found);
+}
+
+void StagingDepot::Advance() {
+  for (const auto& pool : pools_) {
+    pool->Forgive();
+  }
 }
 
 void StagingDepot::Recycle(uint64_t now_ns) {

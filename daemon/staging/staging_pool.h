@@ -18,6 +18,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "daemon/registration/registrar.h"
 #include "shm/segment.h"
 #include "transports/api/transport.h"
 
@@ -32,21 +33,33 @@ struct StagingBlock {
   transport::MemoryRegion registration;
   StagingUse use = StagingUse::kOutgoing;
   bool registered = false;
+  bool pinning = false;
+  bool tainted = false;  // needs another key
 };
 
-class StagingPool {
+class StagingPool final : private PinSink {
  public:
   static constexpr uint32_t kCells = 16;
 
-  // Maps and registers `blocks` (2 or more) of `block_bytes`; `settle` (may be empty) has the pages
-  // come from where they belong before anybody touches them. The transport must be destroyed before
-  // the pool: it may hold the memory until then. Errors: kOutOfMemory, kInvalidArgument, and those
-  // of Transport::RegisterMemory.
+  // Maps `blocks` (2 or more) of `block_bytes`; `settle` (may be empty) has the pages come from
+  // where they belong before anybody touches them. Registers them by the registrar: there are no
+  // free blocks until it has done so. Without one (null), registers them before it returns. The
+  // registrar and then the transport must be destroyed before the pool: the network may hold the
+  // memory until then. Errors: kOutOfMemory, kInvalidArgument, and, without a registrar, those of
+  // Transport::RegisterMemory.
   static StatusOr<std::unique_ptr<StagingPool>> Create(transport::Transport& transport,
                                                        uint64_t block_bytes, uint32_t blocks,
-                                                       const SettleMemory& settle = {});
+                                                       const SettleMemory& settle = {},
+                                                       Registrar* registrar = nullptr);
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
+
+  // Why the network has just refused the memory; kOk: it has it, or nobody knows yet. Who waits for
+  // a block is to be told, then Forgive it.
+  ErrorCode failure() const { return failure_; }
+  void Forgive() { failure_ = ErrorCode::kOk; }
+  // Has the registrar register what is not registered yet.
+  void PinAll();
 
   // Null when none is free.
   StagingBlock* Take(StagingUse use);
@@ -69,7 +82,7 @@ class StagingPool {
   std::deque<uint64_t>& waiters(StagingUse use) { return waiters_[static_cast<uint32_t>(use)]; }
 
   // Lends no block, as if all were in use, until Replenish (for tests, see daemon/faults/).
-  void Exhaust() { free_.swap(kept_back_); }
+  void Exhaust();
   void Replenish();
 
   // Takes everything from the network. True once it has let go of all: call again until then.
@@ -87,22 +100,32 @@ class StagingPool {
   uint32_t busy() const;
   // For the job's worker.
   const std::shared_ptr<UniqueFd>& fd() const { return fd_; }
-  std::byte* base() const { return mapping_.base(); }
-  uint64_t size_bytes() const { return mapping_.size_bytes(); }
+  std::byte* base() const { return mapping_->base(); }
+  uint64_t size_bytes() const { return mapping_->size_bytes(); }
 
  private:
-  StagingPool(transport::Transport& transport, UniqueFd fd, shm::Mapping mapping,
-              uint64_t block_bytes, uint32_t blocks);
+  StagingPool(transport::Transport& transport, Registrar* registrar, UniqueFd fd,
+              shm::Mapping mapping, uint64_t block_bytes, uint32_t blocks);
   Status Register(StagingBlock* block);
+  Status Adopt(StagingBlock* block, std::unique_ptr<transport::Registration> registration);
+  void Pin(StagingBlock* block);
+  void OnPinned(Pinning& pinning) override;
+  void GiveAllIfComplete();
+  bool Release(StagingBlock* block);
 
   transport::Transport& transport_;
+  Registrar* const registrar_;
   const std::shared_ptr<UniqueFd> fd_;
-  const shm::Mapping mapping_;
+  const std::shared_ptr<const shm::Mapping> mapping_;
   const uint64_t block_bytes_;
   std::vector<StagingBlock> blocks_;
   std::array<std::vector<StagingBlock*>, 2> free_;
   std::array<std::vector<StagingBlock*>, 2> kept_back_;
   std::vector<StagingBlock*> tainted_;
+  bool complete_ = false;  // all blocks were registered once
+  uint32_t pinning_ = 0;   // blocks
+  ErrorCode failure_ = ErrorCode::kOk;
+  bool exhausted_ = false;
   std::vector<std::byte*> free_cells_;
   std::array<std::deque<uint64_t>, 2> waiters_;
 };

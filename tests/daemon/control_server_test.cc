@@ -198,6 +198,7 @@ TEST_F(ControlServerTest, RanksJoinTogetherAndTheJobEndsWithTheLastOne) {
   EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob job"));
   EXPECT_EQ(daemon_.plane.Count("RankEnded"), 0U);
   EXPECT_EQ(daemon_.GetStatus().jobs_size(), 0);
+  EXPECT_EQ(daemon_.GetStatus().registrations().hits(), 5U);
 }
 
 TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {

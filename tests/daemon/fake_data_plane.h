@@ -22,6 +22,7 @@ class FakeDataPlane final : public DataPlane {
     nic.writes = 7;
     return nic;
   }
+  RegistrationStatistics Registered() const override { return {.entries = 3, .hits = 5}; }
   PlaceReport PlaceOf(const Session&) const override { return {"0-3", "fake0", 10}; }
   std::vector<FaultReport> Faults(bool release) override {
     Record(release ? "Faults release" : "Faults");

@@ -1,6 +1,7 @@
 // A transport without a network: registers memory, and nothing else.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,7 +18,7 @@ class FakeTransport final : public transport::Transport {
   void Hold(transport::RegionHandle region) { held_ = region; }
   void LetGo() { held_.reset(); }
   size_t regions() const { return regions_.size(); }
-  void RefuseMemory() { refuse_ = true; }
+  void RefuseMemory(bool refuse = true) { refuse_ = refuse; }
   transport::Access AccessOf(transport::RegionHandle region) const { return regions_.at(region); }
 
   StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(
@@ -86,7 +87,7 @@ class FakeTransport final : public transport::Transport {
   std::vector<std::byte> address_;
   std::map<transport::RegionHandle, transport::Access> regions_;
   std::optional<transport::RegionHandle> held_;
-  bool refuse_ = false;
+  std::atomic<bool> refuse_ = false;
   uint64_t next_ = 0;
 };
 

@@ -22,6 +22,7 @@ struct Gate {
   std::atomic<uint32_t> unpinning{0};  // that wait
   std::atomic<uint32_t> pinned{0};     // registrations there are
   std::atomic<uint32_t> begun{0};      // pinnings, ever
+  std::atomic<bool> refuses{false};    // to pin
   void WaitToPin(std::atomic<uint32_t>& count) {
     count.fetch_add(1);
     count.notify_all();
@@ -66,6 +67,9 @@ class GateTransport final : public transport::Transport {
       void* base, uint64_t bytes, transport::Access access) override {
     gate_->begun.fetch_add(1);
     gate_->WaitToPin(gate_->pinning);
+    if (gate_->refuses) {
+      return Status(ErrorCode::kOutOfMemory, "the gate has no room");
+    }
     auto real = real_->PrepareMemory(base, bytes, access);
     FERRY_RETURN_IF_ERROR(real.status());
     gate_->pinned.fetch_add(1);

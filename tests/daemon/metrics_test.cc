@@ -137,6 +137,8 @@ TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
   EXPECT_EQ(page.values.at("ferry_sessions"), 1);
   EXPECT_EQ(page.values.at("ferry_job_sessions{job=\"job\"}"), 1);
   EXPECT_EQ(page.values.at("ferry_nic_writes_total"), 7);
+  EXPECT_EQ(page.values.at("ferry_registrations"), 3);
+  EXPECT_EQ(page.values.at("ferry_registration_hits_total"), 5);
   EXPECT_GT(page.values.at("process_start_time_seconds"), 1.6e9);
   EXPECT_GT(page.values.at("process_resident_memory_bytes"), 0);
 }

@@ -35,7 +35,7 @@ struct Fault {
   uint32_t node;
   bool source_in_heap = false;
   bool destination_in_heap = false;
-  // Registrations at the start: the depot's trial and the heaps.
+  // Registrations at the start: the depot's trial.
   uint64_t before = 0;
 
   std::string Rule(uint64_t at, const std::string& action) const {
@@ -187,7 +187,7 @@ TEST_P(FaultErrorTest, IsToldToBothRanksAndHarmsNobodyElse) {
   }
 }
 
-constexpr uint64_t kTrial = 8 + 2;  // blocks of a trial at the start, heaps of two ranks
+constexpr uint64_t kTrial = 8;  // blocks of a trial at the start
 
 INSTANTIATE_TEST_SUITE_P(
     All, FaultErrorTest,
@@ -204,22 +204,23 @@ INSTANTIATE_TEST_SUITE_P(
              (info.param.destination_in_heap ? "_ToHeap" : "");
     });
 
-TEST_F(ProgressFaultTest, ARegionThatTheNicRefusesIsNotThere) {
-  ASSERT_NO_FATAL_FAILURE(
-      StartWith(0, "memory.register:" + std::to_string(kTrial + 1) + ":PERMISSION"));
-  auto region = std::make_shared<Region>();
-  region->id = 9;
-  StatusOr<UniqueFd> fd = shm::CreateSegment("test-region", 1 << 20);
-  ASSERT_TRUE(fd.ok());
-  region->mapping = std::move(*shm::MapSegment(fd->get(), 0));
-  region->fd = std::move(*fd);
-  const Status status = plane(0).AddRegion(kJob, 0, region);
-  EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
-  EXPECT_THAT(status.message(), HasSubstr("on purpose"));
-  EXPECT_TRUE(Eventually([&] { return region.use_count() == 1; }));
-  EXPECT_TRUE(plane(0).AddRegion(kJob, 0, region).ok());
-  plane(0).RemoveRegion(kJob, 0, 9);
-  ExpectAsNew();
+TEST_F(ProgressFaultTest, AHeapThatTheNicRefusesFailsItsMessageAlone) {
+  for (const uint32_t node : {kSenderNode, kReceiverNode}) {
+    SCOPED_TRACE(node);
+    const Fault fault{"memory.register", node, true, true, kTrial};
+    ASSERT_NO_FATAL_FAILURE(StartWith(node, fault.Rule(1, "PERMISSION")));
+    Message message;
+    Begin(message, fault);
+    EXPECT_EQ(WaitTogether(kReceiver, message.receive), ErrorCode::kPermissionDenied);
+    EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kPermissionDenied);
+    const std::vector<std::string> refusals = told_.TakeRefusals();
+    ASSERT_EQ(refusals.size(), 1U);
+    EXPECT_THAT(refusals[0], HasSubstr("on purpose"));
+    EXPECT_EQ(plane(node).Registered().entries, 0U);
+    ExpectAsNew();
+    EXPECT_NE(plane(node).Registered().entries, 0U);
+    Stop();
+  }
 }
 
 // ---- Standing still

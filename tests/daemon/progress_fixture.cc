@@ -360,6 +360,10 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       std::lock_guard lock(told_.mutex);
       told_.lost_links.push_back(incarnation);
     };
+    hooks.on_memory_refused = [this](const std::string& text) {
+      std::lock_guard lock(told_.mutex);
+      told_.refusals.push_back(text);
+    };
     gates_.push_back(std::make_shared<Gate>());
     auto plane =
         ProgressPlane::Create(own_options,

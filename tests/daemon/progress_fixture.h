@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/options.h"
@@ -92,6 +93,12 @@ struct Told {
   std::vector<std::string> failed_jobs;
   std::vector<ErrorCode> failures;  // of these
   std::vector<uint64_t> lost_links;
+  std::vector<std::string> refusals;  // of memory
+
+  std::vector<std::string> TakeRefusals() {
+    std::lock_guard lock(mutex);
+    return std::exchange(refusals, {});
+  }
 };
 
 // With what the test's environment says (FERRY_WORKER_MODE and the like).

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <semaphore>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/registration/registrar.h"
 #include "daemon/staging/copy_pool.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/staging/staging_pool.h"
@@ -116,13 +118,100 @@ TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
   EXPECT_EQ(mapped->base()[block->base - pool->base()], std::byte{7});
 }
 
+// ---- Registered by another thread
+// ---------------------------------------------------------------
+
+class PinnedPoolTest : public StagingPoolTest {
+ protected:
+  void SetUp() override {
+    auto pool = StagingPool::Create(transport_, 4096, 4, {}, &registrar_);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    pool_ = std::move(*pool);
+  }
+  // Until the registrar has nothing left to say.
+  void Collect() {
+    while (registrar_.pending() != 0) {
+      done_.acquire();
+      registrar_.Collect();
+    }
+  }
+
+  std::counting_semaphore<> done_{0};
+  std::unique_ptr<StagingPool> pool_;
+  Registrar registrar_{transport_, [this] { done_.release(); }};
+};
+
+TEST_F(PinnedPoolTest, LendsNothingUntilAllIsRegistered) {
+  EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
+  EXPECT_NE(pool_->TakeCell(), nullptr);
+  EXPECT_EQ(pool_->busy(), 0U);
+  EXPECT_FALSE(pool_->Close());
+}
+
+TEST_F(PinnedPoolTest, LendsAllThen) {
+  Collect();
+  EXPECT_EQ(pool_->failure(), ErrorCode::kOk);
+  for (const StagingUse use : {StagingUse::kOutgoing, StagingUse::kIncoming}) {
+    EXPECT_NE(pool_->Take(use), nullptr);
+    EXPECT_NE(pool_->Take(use), nullptr);
+    EXPECT_EQ(pool_->Take(use), nullptr);
+  }
+}
+
+TEST_F(PinnedPoolTest, ATaintedBlockGetsItsNewKeyThere) {
+  Collect();
+  StagingBlock* block = pool_->Take(StagingUse::kOutgoing);
+  StagingBlock* other = pool_->Take(StagingUse::kOutgoing);
+  const uint64_t key = block->registration.key;
+  transport_.RefuseMemory();
+  pool_->GiveTainted(block);
+  EXPECT_EQ(pool_->Take(StagingUse::kOutgoing), nullptr);
+  Collect();
+  pool_->GiveTainted(other);  // tries both
+  EXPECT_EQ(registrar_.pending(), 2U);
+  Collect();
+  EXPECT_TRUE(pool_->has_tainted());
+  transport_.RefuseMemory(false);
+  pool_->Recycle();
+  Collect();
+  EXPECT_FALSE(pool_->has_tainted());
+  StagingBlock* again = pool_->Take(StagingUse::kOutgoing);
+  ASSERT_NE(again, nullptr);
+  EXPECT_NE(again->registration.key, key);
+}
+
+TEST_F(PinnedPoolTest, ARefusalIsToldAndTriedAgainOnlyWhenItIsWantedAgain) {
+  Collect();
+  ASSERT_TRUE(pool_->Close());
+  transport_.RefuseMemory();
+  pool_ = std::move(*StagingPool::Create(transport_, 4096, 2, {}, &registrar_));
+  Collect();
+  EXPECT_EQ(pool_->failure(), ErrorCode::kLimitExceeded);
+  EXPECT_FALSE(pool_->HasFree(StagingUse::kIncoming));
+  pool_->Forgive();
+  transport_.RefuseMemory(false);
+  pool_->Recycle();
+  EXPECT_EQ(registrar_.pending(), 0U);
+  pool_->PinAll();
+  Collect();
+  EXPECT_TRUE(pool_->HasFree(StagingUse::kIncoming));
+}
+
+TEST_F(PinnedPoolTest, IsExhaustedEvenIfThatComesFirst) {
+  pool_->Exhaust();
+  Collect();
+  EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
+  pool_->Replenish();
+  EXPECT_TRUE(pool_->HasFree(StagingUse::kOutgoing));
+}
+
 // ---- Depot
 // ---------------------------------------------------------------------------------------
 
 class StagingDepotTest : public testing::Test {
  protected:
   FakeTransport transport_;
-  StagingDepot depot_{transport_, 4096, 2};
+  StagingDepot depot_{transport_, nullptr, 4096, 2};
   CopyPool copies_{0, [] {}};
 };
 

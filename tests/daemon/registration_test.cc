@@ -1,4 +1,6 @@
-// A NIC that takes long to pin memory: only the rank whose memory it is waits.
+// Memory that is registered with the NIC when it is first needed, by a NIC that takes long to pin
+// it, refuses it, or may not have more of it: only those wait, or fail, who need that memory.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,159 +14,352 @@ namespace {
 
 constexpr uint32_t kRegion = 2;
 constexpr uint64_t kMessageBytes = 1 << 20;
+constexpr int32_t kTag = 7;
 
-bool IsReady(const std::future<Status>& outcome) {
-  return outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-}
+shm::Location InRegion(uint32_t region, uint64_t offset) { return {region, 0, offset}; }
 
 class RegistrationTest : public PlaneTest {
  protected:
   // Ranks 0 and 1 on node 0, rank 2 on node 1.
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(Start({2, 1}));
+  void Start(const config::Options& options = FastOptions()) {
+    ASSERT_NO_FATAL_FAILURE(PlaneTest::Start({2, 1}, options));
     pinned_ = gate(0).pinned;
+    begun_ = gate(0).begun;
   }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(Start()); }
   // A test that fails must not leave anybody waiting.
   void TearDown() override {
     for (const auto& gate : gates_) {
       gate->PinAtOnce();
     }
-    registering_ = {};
-    deregistering_ = {};
+    removing_ = {};
     PlaneTest::TearDown();
   }
 
-  // Rank 0 registers one more region; returns when the NIC is at it.
-  void Register(uint32_t rank, uint32_t id) {
+  // A second region of the rank. Returns its memory.
+  std::byte* AddRegion(uint32_t rank, uint32_t id = kRegion, uint64_t bytes = kMessageBytes) {
     auto region = std::make_shared<Region>();
     region->id = id;
-    region->fd = std::move(*shm::CreateSegment("test-region", kMessageBytes));
+    region->fd = std::move(*shm::CreateSegment("test-region", bytes));
     region->mapping = std::move(*shm::MapSegment(region->fd.get(), 0));
+    std::byte* const base = region->mapping.base();
     region_ = region;
-    registering_ =
-        std::async(std::launch::async, [this, rank, region = std::move(region)]() mutable {
-          return planes_[NodeOf(rank)]->AddRegion(kJob, rank, std::move(region));
-        });
+    const Status status = planes_[NodeOf(rank)]->AddRegion(kJob, rank, std::move(region));
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return base;
   }
-  void RegisterSlowly() {
-    gate(0).pins_slowly = true;
-    Register(0, kRegion);
-    ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
-  }
-  void Deregister() {
-    deregistering_ = std::async(std::launch::async, [this] {
-      plane(0).RemoveRegion(kJob, 0, kRegion);
-      return Status();
+  void RemoveRegion(uint32_t rank, uint32_t id = kRegion) {
+    removing_ = std::async(std::launch::async, [this, rank, id] {
+      planes_[NodeOf(rank)]->RemoveRegion(kJob, rank, id);
     });
   }
+  bool HasRemoved() const {
+    return removing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
 
-  // Within the node and between nodes, small and large, from heap to heap.
-  void ExpectMessagesBetween(uint32_t from, uint32_t to) {
-    for (const uint64_t size : {uint64_t{8}, kMessageBytes}) {
-      const std::vector<std::byte> sent = Pattern(size, from + to);
-      std::memcpy(rank(from).heap(), sent.data(), size);
-      const uint32_t receive =
-          rank(to).Receive(static_cast<int32_t>(from), 7, InHeap(kMessageBytes), size);
-      const uint32_t send = rank(from).SendFrom(to, 7, InHeap(0), size);
-      EXPECT_EQ(WaitTogether(to, receive), ErrorCode::kOk);
-      EXPECT_EQ(WaitTogether(from, send), ErrorCode::kOk);
-      EXPECT_EQ(std::memcmp(rank(to).heap() + kMessageBytes, sent.data(), size), 0);
+  struct Message {
+    uint32_t from = 0, to = 0;
+    uint32_t send = 0, receive = 0;
+    std::vector<std::byte> sent;
+  };
+  // From heap to heap, each pair of ranks at places of its own.
+  Message Begin(uint32_t from, uint32_t to, uint64_t size = kMessageBytes) {
+    Message message{from, to, 0, 0, Pattern(size, from + to)};
+    std::memcpy(rank(from).heap() + to * kMessageBytes, message.sent.data(), size);
+    message.receive = rank(to).Receive(static_cast<int32_t>(from), kTag,
+                                       InHeap((4 + from) * kMessageBytes), size);
+    message.send = rank(from).SendFrom(to, kTag, InHeap(to * kMessageBytes), size);
+    return message;
+  }
+  void ExpectPassed(const Message& message) {
+    EXPECT_EQ(WaitTogether(message.to, message.receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(message.from, message.send), ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(rank(message.to).heap() + (4 + message.from) * kMessageBytes,
+                          message.sent.data(), message.sent.size()),
+              0);
+  }
+  void ExpectFailed(const Message& message, ErrorCode error) {
+    EXPECT_EQ(WaitTogether(message.to, message.receive), error);
+    EXPECT_EQ(WaitTogether(message.from, message.send), error);
+  }
+  bool IsPending(const Message& message) {
+    for (const auto& one : ranks_) {
+      one->Progress();
     }
+    return !rank(message.from).Test(message.send) && !rank(message.to).Test(message.receive);
   }
-  void ExpectEverybodyTalks() {
-    ExpectMessagesBetween(1, 2);
-    ExpectMessagesBetween(2, 1);
-    ExpectMessagesBetween(0, 1);  // the rank itself, too, from other threads of it
-    ExpectMessagesBetween(2, 0);
-  }
+  void Pass(uint32_t from, uint32_t to) { ExpectPassed(Begin(from, to)); }
 
-  uint32_t pinned_ = 0;  // on node 0, before the test's own
+  // Rank 0's memory is being pinned, slowly, for a message to rank 2; the others' is pinned.
+  Message BeginSlowly() {
+    Pass(1, 2);
+    Pass(2, 1);
+    begun_ = gate(0).begun;
+    pinned_ = gate(0).pinned;
+    gate(0).pins_slowly = true;
+    const Message message = Begin(0, 2);
+    EXPECT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
+    return message;
+  }
+  void ExpectOthersTalk() {
+    Pass(1, 2);
+    Pass(2, 1);
+    Pass(0, 1);  // inside the node rank 0 needs no NIC
+    Pass(1, 0);
+    EXPECT_EQ(plane(0).Nic().provider, "net");  // who asks for its state gets an answer
+  }
+  RegistrationStatistics Registered(uint32_t node) { return plane(node).Registered(); }
+
+  uint32_t pinned_ = 0;  // on node 0
+  uint32_t begun_ = 0;
   std::weak_ptr<const Region> region_;
-  std::future<Status> registering_;
-  std::future<Status> deregistering_;
+  std::future<void> removing_;
 };
 
+// ---- When
+// ----------------------------------------------------------------------------------------
+
+TEST_F(RegistrationTest, WhatStaysOnItsNodePinsNothing) {
+  Pass(0, 1);
+  Pass(1, 0);
+  AddRegion(0);
+  plane(0).RemoveRegion(kJob, 0, kRegion);
+  EXPECT_EQ(gate(0).begun, begun_);
+  EXPECT_EQ(Registered(0).entries, 0U);
+}
+
+TEST_F(RegistrationTest, MemoryIsRegisteredOnceAtFirstUse) {
+  for (int i = 0; i < 3; ++i) {
+    Pass(0, 2);
+  }
+  EXPECT_EQ(gate(0).begun, begun_ + 1);  // its heap; the heap of rank 1 was not used
+  for (const uint32_t node : {0U, 1U}) {
+    const RegistrationStatistics registered = Registered(node);
+    EXPECT_EQ(registered.entries, 1U);
+    EXPECT_EQ(registered.bytes, kHeapBytes);
+    EXPECT_EQ(registered.misses, 1U);
+    EXPECT_EQ(registered.hits, 2U);
+    EXPECT_EQ(registered.evictions + registered.refusals + registered.waiting, 0U);
+  }
+  Pass(2, 0);  // the same memory, in the other role
+  EXPECT_EQ(gate(0).begun, begun_ + 1);
+  EXPECT_EQ(Registered(0).hits, 3U);
+}
+
+TEST_F(RegistrationTest, OfALongRegionOnlyThePiecesInUse) {
+  Stop();
+  config::Options options = FastOptions();
+  options.registration_piece_bytes = 2 << 20;
+  ASSERT_NO_FATAL_FAILURE(Start(options));
+  Pass(0, 2);
+  EXPECT_EQ(Registered(0).bytes, 2U << 20);
+  EXPECT_EQ(Registered(1).bytes, 2U << 20);
+  // Over the border between two pieces, in both heaps.
+  const std::vector<std::byte> sent = Pattern(3 << 20, 5);
+  std::memcpy(rank(0).heap() + (1 << 20), sent.data(), sent.size());
+  const uint32_t receive = rank(2).Receive(0, kTag, InHeap((3 << 20) + 5), sent.size());
+  const uint32_t send = rank(0).SendFrom(2, kTag, InHeap(1 << 20), sent.size());
+  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  EXPECT_EQ(std::memcmp(rank(2).heap() + (3 << 20) + 5, sent.data(), sent.size()), 0);
+  // Both pieces, in place of the one.
+  EXPECT_TRUE(Eventually([this] { return Registered(0).bytes == 4U << 20; }));
+  EXPECT_EQ(Registered(0).entries, 1U);
+}
+
+// ---- Slowly
+// --------------------------------------------------------------------------------------
+
 TEST_F(RegistrationTest, PinningHoldsUpNobodyElse) {
-  ASSERT_NO_FATAL_FAILURE(RegisterSlowly());
-  ExpectEverybodyTalks();
-  EXPECT_EQ(plane(0).Nic().provider, "net");  // who asks for its state gets an answer
-  EXPECT_FALSE(IsReady(registering_));
+  const Message message = BeginSlowly();
+  ExpectOthersTalk();
+  EXPECT_TRUE(IsPending(message));
+  EXPECT_EQ(Registered(0).waiting, 1U);
   gate(0).PinAtOnce();
-  EXPECT_TRUE(registering_.get().ok());
+  ExpectPassed(message);
+  EXPECT_EQ(Registered(0).waiting, 0U);
+}
+
+TEST_F(RegistrationTest, WhatComesBehindItKeepsItsOrder) {
+  const Message large = BeginSlowly();
+  const Message small = Begin(0, 2, 8);  // of the same tag: it must not match first
+  ExpectOthersTalk();
+  EXPECT_TRUE(IsPending(large));
+  EXPECT_FALSE(rank(2).Test(small.receive));
+  gate(0).PinAtOnce();
+  EXPECT_EQ(WaitTogether(2, large.receive), ErrorCode::kOk);
+  EXPECT_EQ(rank(2).MessageBytes(large.receive), kMessageBytes);
+  EXPECT_EQ(WaitTogether(2, small.receive), ErrorCode::kOk);
+  EXPECT_EQ(rank(2).MessageBytes(small.receive), 8U);
+}
+
+TEST_F(RegistrationTest, AReceiverWaitsForItsMemoryToo) {
+  Pass(0, 1);
+  gate(1).pins_slowly = true;
+  const Message message = Begin(1, 2);
+  ASSERT_TRUE(Eventually([this] {
+    rank(2).Progress();
+    return gate(1).pinning == 1;
+  }));
+  const RankReport report = plane(1).Inspect(kJob, 2);
+  ASSERT_EQ(report.transfers.size(), 1U);
+  EXPECT_STREQ(report.transfers[0].wants, "its memory to be registered with the network");
+  EXPECT_TRUE(IsPending(message));
+  const Message small = Begin(0, 2, 8);
+  ExpectPassed(small);
+  gate(1).PinAtOnce();
+  ExpectPassed(message);
+}
+
+TEST_F(RegistrationTest, PeopleAreToldWhatTheNextCommandWaitsFor) {
+  const Message message = BeginSlowly();
+  ASSERT_TRUE(Eventually([this] { return plane(0).Inspect(kJob, 0).held_ns != 0; }));
+  EXPECT_STREQ(plane(0).Inspect(kJob, 0).held_for, "its memory to be registered with the network");
+  gate(0).PinAtOnce();
+  ExpectPassed(message);
+}
+
+TEST_F(RegistrationTest, PinningMayTakeLongerThanAnOperation) {
+  Stop();
+  config::Options options = FastOptions();
+  options.operation_timeout_ms = 200;
+  ASSERT_NO_FATAL_FAILURE(Start(options));
+  gate(0).pins_slowly = true;
+  const Message message = Begin(0, 2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
+  ASSERT_TRUE(Eventually([&] { return std::chrono::steady_clock::now() > end; }));
+  EXPECT_TRUE(IsPending(message));
+  EXPECT_TRUE(told_.violations.empty());
+  gate(0).PinAtOnce();
+  ExpectPassed(message);
 }
 
 TEST_F(RegistrationTest, UnpinningHoldsUpNobodyElse) {
-  Register(0, kRegion);
-  ASSERT_TRUE(registering_.get().ok());
-  EXPECT_EQ(gate(0).pinned, pinned_ + 1);
+  AddRegion(0);
+  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
+  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  Pass(0, 2);
+  Pass(1, 2);
+  pinned_ = gate(0).pinned;
   gate(0).pins_slowly = true;
-  Deregister();
+  RemoveRegion(0);
   ASSERT_TRUE(Eventually([this] { return gate(0).unpinning == 1; }));
-  ExpectEverybodyTalks();
-  EXPECT_FALSE(IsReady(deregistering_));
+  ExpectOthersTalk();
+  Pass(0, 2);
+  EXPECT_FALSE(HasRemoved());
   gate(0).PinAtOnce();
-  deregistering_.wait();
-  EXPECT_EQ(gate(0).pinned, pinned_);
+  removing_.wait();
+  EXPECT_EQ(gate(0).pinned, pinned_ - 1);
   EXPECT_TRUE(region_.expired());
 }
 
-TEST_F(RegistrationTest, ARegionIsDeregisteredOnlyOnceItWasRegistered) {
-  ASSERT_NO_FATAL_FAILURE(RegisterSlowly());
-  Deregister();
-  ExpectMessagesBetween(1, 2);
-  EXPECT_FALSE(IsReady(deregistering_));
+// ---- Ends in the middle
+// --------------------------------------------------------------------------
+
+TEST_F(RegistrationTest, ARegionThatIsFreedMeanwhileIsUnpinnedAndItsMessageFails) {
+  AddRegion(0);
+  Pass(0, 2);
+  Pass(2, 0);
+  pinned_ = gate(0).pinned;
+  gate(0).pins_slowly = true;
+  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
+  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
+  RemoveRegion(0);
+  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kInvalidBuffer);
+  EXPECT_FALSE(HasRemoved()) << "the NIC is at it still";
+  EXPECT_FALSE(region_.expired());
   gate(0).PinAtOnce();
-  EXPECT_TRUE(registering_.get().ok());
-  deregistering_.wait();
+  removing_.wait();
   EXPECT_EQ(gate(0).pinned, pinned_);
+  EXPECT_TRUE(region_.expired());
+  Pass(0, 2);
 }
 
-TEST_F(RegistrationTest, ANumberIsTakenWhileItsRegionIsPinned) {
-  ASSERT_NO_FATAL_FAILURE(RegisterSlowly());
-  auto again = std::make_shared<Region>();
-  again->id = kRegion;
-  again->fd = std::move(*shm::CreateSegment("test-region", kMessageBytes));
-  again->mapping = std::move(*shm::MapSegment(again->fd.get(), 0));
-  EXPECT_EQ(plane(0).AddRegion(kJob, 0, again).code(), ErrorCode::kAlreadyExists);
+TEST_F(RegistrationTest, ADestinationThatIsFreedMeanwhileFailsItsMessage) {
+  AddRegion(0);
+  Pass(0, 2);
+  gate(0).pins_slowly = true;
+  const uint32_t receive = rank(0).Receive(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  const uint32_t send = rank(2).SendFrom(0, kTag, InHeap(0), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] {
+    rank(0).Progress();
+    return gate(0).pinning == 1;
+  }));
+  RemoveRegion(0);
+  EXPECT_EQ(WaitTogether(0, receive), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(2, send), ErrorCode::kInvalidBuffer);
+  gate(0).PinAtOnce();
+  removing_.wait();
+  Pass(2, 0);
+}
+
+TEST_F(RegistrationTest, OtherMemoryUnderTheSameNumberIsRegisteredAnew) {
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    std::byte* const base = AddRegion(0);
+    const std::vector<std::byte> sent = Pattern(kMessageBytes, turn);
+    std::memcpy(base, sent.data(), sent.size());
+    const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
+    const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+    EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+    EXPECT_EQ(std::memcmp(rank(2).heap(), sent.data(), sent.size()), 0) << turn;
+    EXPECT_EQ(gate(0).begun, begun_ + turn + 1);
+    plane(0).RemoveRegion(kJob, 0, kRegion);
+    EXPECT_TRUE(region_.expired());
+    EXPECT_EQ(gate(0).pinned, pinned_);
+  }
 }
 
 TEST_F(RegistrationTest, ARankThatDiesMeanwhileLeavesNothingPinned) {
-  ASSERT_NO_FATAL_FAILURE(RegisterSlowly());
+  AddRegion(0);
+  Pass(1, 2);
+  Pass(2, 1);
+  pinned_ = gate(0).pinned;
+  gate(0).pins_slowly = true;
+  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  EXPECT_NE(send, 0U);
+  ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
   plane(0).RemoveSession(kJob, 0);  // though the NIC is at it still
-  const Status outcome = registering_.get();
-  EXPECT_EQ(outcome.code(), ErrorCode::kCancelled);
-  EXPECT_NE(outcome.message().find("rank 0 of job job ended while its region 2"), std::string::npos)
-      << outcome.message();
   EXPECT_FALSE(region_.expired()) << "the NIC writes into memory that is gone";
-  ExpectMessagesBetween(1, 2);
+  Pass(1, 2);
   gate(0).PinAtOnce();
   EXPECT_TRUE(Eventually([this] { return region_.expired(); }));
-  EXPECT_TRUE(Eventually([this] { return gate(0).pinned == pinned_ - 1; }));  // without its heap
+  EXPECT_TRUE(Eventually([this] { return gate(0).pinned == pinned_; }));
+  EXPECT_TRUE(Eventually([this] { return Registered(0).entries == 1; }));  // rank 1's heap
 }
 
-TEST_F(RegistrationTest, ADeadRanksRegionsWaitInVain) {
-  ASSERT_NO_FATAL_FAILURE(RegisterSlowly());
-  std::future<Status> first = std::move(registering_);
-  Register(1, kRegion);  // behind that of rank 0
-  ASSERT_NO_FATAL_FAILURE(ExpectMessagesBetween(1, 2));
+TEST_F(RegistrationTest, ADeadRanksMemoryIsNotPinnedForNobody) {
+  const Message first = BeginSlowly();
+  AddRegion(1);
+  (void)rank(1).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] { return Registered(0).waiting == 2; }));
   plane(0).RemoveSession(kJob, 1);
-  EXPECT_EQ(registering_.get().code(), ErrorCode::kCancelled);
   const uint32_t begun = gate(0).begun;
   gate(0).PinAtOnce();
-  EXPECT_TRUE(first.get().ok());
+  ExpectPassed(first);
   EXPECT_TRUE(Eventually([this] { return region_.expired(); }));
-  EXPECT_EQ(gate(0).begun, begun) << "pinned for nobody";
+  EXPECT_EQ(gate(0).begun, begun);
 }
 
 TEST_F(RegistrationTest, ADyingRankDoesNotWaitForUnpinning) {
+  Pass(0, 2);
+  Pass(1, 2);
   gate(0).pins_slowly = true;
   plane(0).RemoveSession(kJob, 0);
   EXPECT_TRUE(Eventually([this] { return gate(0).unpinning == 1; }));
-  ExpectMessagesBetween(1, 2);
+  Pass(1, 2);
 }
 
 TEST_F(RegistrationTest, AnEndOfTheDaemonUndoesIt) {
-  ASSERT_NO_FATAL_FAILURE(RegisterSlowly());
+  const uint32_t before = pinned_;
+  AddRegion(0);
+  gate(0).pins_slowly = true;
+  (void)rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
   plane(0).RemoveSession(kJob, 0);
   plane(0).RemoveSession(kJob, 1);
   const std::shared_ptr<Gate> gate = gates_[0];
@@ -172,9 +367,233 @@ TEST_F(RegistrationTest, AnEndOfTheDaemonUndoesIt) {
   EXPECT_EQ(gate->pinning, 1U);
   gate->PinAtOnce();
   end.get();
-  EXPECT_EQ(registering_.get().code(), ErrorCode::kCancelled);
   EXPECT_TRUE(region_.expired());
-  EXPECT_EQ(gate->pinned, pinned_ - 2);  // the ranks' heaps
+  EXPECT_EQ(gate->pinned, before);
+}
+
+// ---- Staging memory
+// ------------------------------------------------------------------------------
+
+TEST_F(RegistrationTest, StagingMemoryIsPinnedWithoutHoldingUpAnybody) {
+  Pass(0, 2);
+  Pass(1, 2);
+  Pass(2, 1);
+  gate(0).pins_slowly = true;
+  const std::vector<std::byte> sent = Pattern(kMessageBytes, 9);
+  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
+  const uint32_t send = rank(0).Send(2, kTag, sent.data(), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] {
+    rank(2).Progress();
+    return gate(0).pinning == 1;
+  }));
+  ExpectOthersTalk();
+  EXPECT_FALSE(rank(0).Test(send));
+  gate(0).PinAtOnce();
+  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  EXPECT_EQ(std::memcmp(rank(2).heap(), sent.data(), sent.size()), 0);
+}
+
+// ---- Refused
+// -------------------------------------------------------------------------------------
+
+TEST_F(RegistrationTest, BothEndsAreToldThatTheNicRefuses) {
+  for (const uint32_t node : {1U, 0U}) {
+    gate(node).refuses = true;
+    ExpectFailed(Begin(node, 2), ErrorCode::kOutOfMemory);  // each time from another heap
+    EXPECT_EQ(Registered(node).refusals, 1U);
+    Pass(0, 1);
+    gate(node).refuses = false;
+  }
+  EXPECT_EQ(Registered(0).entries, 1U);
+  const std::vector<std::string> refusals = told_.TakeRefusals();
+  ASSERT_EQ(refusals.size(), 2U);
+  EXPECT_THAT(refusals[1], testing::AllOf(testing::HasSubstr("region 1 of rank 0 of job job"),
+                                          testing::HasSubstr("the network refuses 8388608 bytes"),
+                                          testing::HasSubstr("the gate has no room")));
+  Pass(0, 2);
+}
+
+// ---- Limits
+// --------------------------------------------------------------------------------------
+
+class RegistrationLimitTest : public RegistrationTest {
+ protected:
+  void SetUp() override {}
+  // Of node 0 alone.
+  void StartWith(uint64_t entries, uint64_t bytes, uint64_t timeout_ms = 10'000) {
+    amend_options_ = [=](uint32_t node, config::Options& options) {
+      options.registration_cache_entries = node == 0 ? entries : 0;
+      options.registration_cache_bytes = node == 0 ? bytes : 0;
+    };
+    config::Options options = FastOptions();
+    options.operation_timeout_ms = timeout_ms;
+    ASSERT_NO_FATAL_FAILURE(Start(options));
+  }
+  // Offered and not received, so its memory is in use. The receive comes later.
+  uint32_t Offer(uint32_t from) {
+    const uint32_t send =
+        rank(from).SendFrom(2, 100 + static_cast<int32_t>(from), InHeap(0), kMessageBytes);
+    EXPECT_TRUE(Eventually([this] {
+      rank(2).Progress();
+      return rank(2).Statistic(shm::Statistic::kUnexpectedMessages) != 0;
+    }));
+    return send;
+  }
+  void ReceiveOffer(uint32_t from, uint32_t send) {
+    const uint32_t receive =
+        rank(2).Receive(static_cast<int32_t>(from), 100 + static_cast<int32_t>(from),
+                        InHeap(7 * kMessageBytes), kMessageBytes);
+    EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(from, send), ErrorCode::kOk);
+  }
+  bool IsFull() { return Registered(0).waiting != 0; }
+};
+
+TEST_F(RegistrationLimitTest, WhatWasUsedLongestAgoGoes) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
+  for (int i = 0; i < 3; ++i) {
+    Pass(0, 2);
+    Pass(1, 2);
+    Pass(2, 1);
+  }
+  const RegistrationStatistics registered = Registered(0);
+  EXPECT_EQ(registered.entries, 1U);
+  EXPECT_EQ(registered.entries_limit, 1U);
+  EXPECT_EQ(registered.bytes, kHeapBytes);
+  EXPECT_EQ(registered.misses, 6U);
+  EXPECT_EQ(registered.evictions, 5U);
+  EXPECT_EQ(registered.hits, 3U);
+  EXPECT_TRUE(Eventually([this] { return gate(0).pinned == pinned_ + 1; }));
+}
+
+TEST_F(RegistrationLimitTest, SoDoesWhatTakesTooManyBytes) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(0, 2 * kHeapBytes));
+  AddRegion(0);
+  Pass(0, 2);
+  Pass(1, 2);
+  Pass(0, 2);
+  EXPECT_EQ(Registered(0).evictions, 0U);
+  const uint32_t receive = rank(0).Receive(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  const uint32_t send = rank(2).SendFrom(0, kTag, InHeap(0), kMessageBytes);
+  EXPECT_EQ(WaitTogether(0, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(2, send), ErrorCode::kOk);
+  EXPECT_EQ(Registered(0).evictions, 1U);
+  EXPECT_EQ(Registered(0).bytes, kHeapBytes + kMessageBytes);
+  Pass(0, 2);
+  EXPECT_EQ(Registered(0).misses, 3U) << "the newer one went";
+}
+
+// What a node has offered waits for what it is to receive: with all the room, it would for ever.
+TEST_F(RegistrationLimitTest, OffersLeaveRoomForWhatArrives) {
+  amend_options_ = [](uint32_t, config::Options& options) {
+    options.registration_cache_entries = 2;
+    options.registration_piece_bytes = kMessageBytes;
+  };
+  ASSERT_NO_FATAL_FAILURE(Start());
+  std::vector<std::pair<uint32_t, uint32_t>> requests;  // rank, request
+  for (const auto& [from, to] : {std::pair<uint32_t, uint32_t>{0, 2}, {2, 0}}) {
+    for (uint64_t i = 0; i < 4; ++i) {
+      requests.emplace_back(
+          from, rank(from).SendFrom(to, kTag, InHeap(i * kMessageBytes), kMessageBytes));
+      requests.emplace_back(to, rank(to).Receive(static_cast<int32_t>(from), kTag,
+                                                 InHeap((4 + i) * kMessageBytes), kMessageBytes));
+    }
+  }
+  for (const auto& [waiter, request] : requests) {
+    EXPECT_EQ(WaitTogether(waiter, request), ErrorCode::kOk);
+  }
+  EXPECT_TRUE(told_.TakeRefusals().empty());
+  EXPECT_GT(Registered(0).evictions, 0U);
+  EXPECT_GT(Registered(1).evictions, 0U);
+}
+
+TEST_F(RegistrationLimitTest, WhatIsInUseStaysAndOthersWait) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
+  const uint32_t offered = Offer(0);
+  const Message message = Begin(1, 2);
+  ASSERT_TRUE(Eventually([this] { return IsFull(); }));
+  Pass(0, 1);
+  EXPECT_TRUE(IsPending(message));
+  ASSERT_TRUE(Eventually([this] { return plane(0).Inspect(kJob, 1).held_ns != 0; }));
+  EXPECT_STREQ(plane(0).Inspect(kJob, 1).held_for, "room in the registration cache");
+  EXPECT_EQ(Registered(0).evictions, 0U);
+  ReceiveOffer(0, offered);
+  ExpectPassed(message);
+  EXPECT_EQ(Registered(0).evictions, 1U);
+}
+
+TEST_F(RegistrationLimitTest, AReceiverWaitsForRoomToo) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
+  const uint32_t offered = Offer(0);
+  const Message message = Begin(2, 1);
+  ASSERT_TRUE(Eventually([this] {
+    rank(1).Progress();
+    return IsFull();
+  }));
+  EXPECT_TRUE(IsPending(message));
+  ReceiveOffer(0, offered);
+  ExpectPassed(message);
+}
+
+TEST_F(RegistrationLimitTest, NothingFreeInTimeIsAnErrorForThatMessageAlone) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(1, 0, 1500));
+  const uint32_t offered = Offer(0);
+  ExpectFailed(Begin(1, 2), ErrorCode::kLimitExceeded);
+  ExpectFailed(Begin(2, 1), ErrorCode::kLimitExceeded);
+  EXPECT_TRUE(told_.violations.empty());
+  const std::vector<std::string> refusals = told_.TakeRefusals();
+  ASSERT_EQ(refusals.size(), 2U);
+  EXPECT_THAT(refusals[0], testing::AllOf(testing::HasSubstr("region 1 of rank 1 of job job"),
+                                          testing::HasSubstr("registration_cache_entries is 1,"),
+                                          testing::HasSubstr("nothing became free in 1500 ms")));
+  ReceiveOffer(0, offered);
+  Pass(1, 2);
+}
+
+TEST_F(RegistrationLimitTest, AMessageThatNeverFitsFailsAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(0, 512 << 10));
+  ExpectFailed(Begin(0, 2), ErrorCode::kLimitExceeded);
+  ExpectFailed(Begin(2, 0), ErrorCode::kLimitExceeded);
+  const std::vector<std::string> refusals = told_.TakeRefusals();
+  ASSERT_EQ(refusals.size(), 2U);
+  EXPECT_THAT(refusals[0],
+              testing::AllOf(testing::HasSubstr("1048576 bytes must be registered at once"),
+                             testing::HasSubstr("registration_cache_bytes is 524288")));
+  // Of what fits, no more than it needs.
+  const Message message = Begin(0, 2, 256 << 10);
+  ExpectPassed(message);
+  EXPECT_EQ(Registered(0).bytes, 256U << 10);
+}
+
+TEST_F(RegistrationLimitTest, ADeadRankGivesUpItsPlaceInTheQueue) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(1, 0));
+  const uint32_t offered = Offer(0);
+  (void)rank(1).SendFrom(2, kTag, InHeap(0), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] { return IsFull(); }));
+  plane(0).RemoveSession(kJob, 1);
+  EXPECT_EQ(Registered(0).waiting, 0U);
+  AddRegion(0);
+  const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kMessageBytes);
+  const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
+  ASSERT_TRUE(Eventually([this] { return IsFull(); }));
+  ReceiveOffer(0, offered);
+  EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+}
+
+TEST_F(RegistrationLimitTest, WhatAPeerMayStillReadStaysForAWhile) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(1, 0, 2000));
+  Offer(0);
+  plane(0).RankEnded(kJob, 2, ErrorCode::kPeerDied);  // its daemon may be reading
+  const uint64_t begun = gate(0).begun;
+  EXPECT_EQ(Registered(0).entries, 1U);
+  plane(0).RemoveRegion(kJob, 0, kHeapRegion);
+  EXPECT_EQ(Registered(0).entries, 1U);
+  EXPECT_EQ(gate(0).pinned, pinned_ + 1);
+  EXPECT_TRUE(Eventually([this] { return Registered(0).entries == 0; }));
+  EXPECT_TRUE(Eventually([this] { return gate(0).pinned == pinned_; }));
+  EXPECT_EQ(gate(0).begun, begun);
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
   const control::RankWait why = Why();
   EXPECT_EQ(why.reasons(0).done_bytes(), 300U);
   ASSERT_GE(why.troubles_size(), 2);
-  EXPECT_NE(why.troubles(0).find("the network has taken nothing for 5 s"), std::string::npos);
+  EXPECT_NE(why.troubles(0).find("it has waited for the network for 5 s"), std::string::npos);
   EXPECT_NE(why.troubles(1).find("3 messages from other nodes wait"), std::string::npos);
   EXPECT_EQ(why.reasons(0).peer_state(), "absent");  // that node has not answered
 

@@ -27,5 +27,23 @@ TEST_P(WindowsTest, EveryByteOfEveryMessageIsItsOwn) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, WindowsTest, testing::Values("2", "3"));
 
+// On two nodes, whose daemons may register far less with the network than is under way.
+TEST(WindowsBetweenNodesTest, ShareFewRegistrations) {
+#ifdef FERRY_STRESS
+  constexpr char kNodeRounds[] = "300";
+#else
+  constexpr char kNodeRounds[] = "4";
+#endif
+  for (const char* limit :
+       {"--registration_cache_entries=2", "--registration_cache_bytes=3145728"}) {
+    Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
+                     "--no-label", "--nodes", "2", "-n", "2", limit,
+                     "--registration_piece_bytes=262144", "tests/e2e/ranks/windows", kNodeRounds});
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << limit << ": " << result.err;
+    EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+  }
+}
+
 }  // namespace
 }  // namespace ferry::e2e

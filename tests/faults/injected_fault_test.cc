@@ -32,6 +32,7 @@ constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kBytes[] = "1000000";  // rank 0 sends them on, from and to private memory
 constexpr char kHeap[] = "--heap_bytes=1048576";  // too small for them: they are staged
 // As the library numbers them (ferry.h).
+constexpr int kLimit = 13;
 constexpr int kPeerDied = 14;
 constexpr int kDaemonDied = 15;
 constexpr int kNodeUnreachable = 16;
@@ -54,12 +55,13 @@ TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
-                         testing::Values("staging.provide:1", "staging.copy_in:30",
-                                         "staging.copy_out:30", "pull.read:30", "send.offer:20",
-                                         "send.pull:20", "send.block_ready:40",
-                                         "send.block_done:40", "send.result:20", "receive.offer:20",
-                                         "receive.pull:20", "receive.block_ready:40",
-                                         "receive.block_done:40", "receive.result:20"),
+                         testing::Values("memory.register:20", "staging.provide:1",
+                                         "staging.copy_in:30", "staging.copy_out:30",
+                                         "pull.read:30", "send.offer:20", "send.pull:20",
+                                         "send.block_ready:40", "send.block_done:40",
+                                         "send.result:20", "receive.offer:20", "receive.pull:20",
+                                         "receive.block_ready:40", "receive.block_done:40",
+                                         "receive.result:20"),
                          [](const auto& info) {
                            std::string name = info.param.substr(0, info.param.find(':'));
                            std::replace(name.begin(), name.end(), '.', '_');
@@ -104,6 +106,16 @@ TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
   const CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 1: all right"));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+// The first of the two nodes that needs its rank's heap is the sender's.
+TEST(InjectedRefusalTest, IsAnErrorForBothRanksOfTheMessage) {
+  Command job(PrivateJob(2, 2, {"--faults=memory.register:17:LIMIT"}, {kPairs, kBytes}));
+  const CommandResult result = job.Wait();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out << result.err;
+  EXPECT_THAT(ErrorsIn(result.out), testing::Contains(Field(&RankError::code, kLimit)));
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 

@@ -173,18 +173,18 @@ void CoreHarness::Attach(uint32_t rank) {
   region->id = 1;
   region->fd = Must(shm::CreateSegment("fuzz-heap", kHeapBytes));
   region->mapping = Must(shm::MapSegment(region->fd.get(), 0));
-  std::future<Status> outcome = core_->AddRegion(kJob, rank, std::move(region));
-  while (outcome.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    std::this_thread::yield();
-    core_->Turn(++now_ns_);
-  }
-  if (!outcome.get().ok()) {
+  if (!core_->AddRegion(kJob, rank, std::move(region)).ok()) {
     abort();
   }
 }
 
 void CoreHarness::Turn() {
   core_->Turn(++now_ns_);
+  // Until what another thread does is done: the same input does the same.
+  while (core_->is_pinning()) {
+    std::this_thread::yield();
+    core_->Turn(++now_ns_);
+  }
   Drain(0);
   Drain(1);
 }

@@ -101,5 +101,28 @@ TEST(ViewTest, ShowsWhatEachUserHoldsOfHisQuotas) {
   EXPECT_EQ(view.json["users"][0]["sessions_limit"], 0);
 }
 
+TEST(ViewTest, ShowsWhatIsRegisteredWithTheNetwork) {
+  control::StatusReply reply;
+  EXPECT_FALSE(MakeView(reply).json.contains("registrations"));
+  control::RegistrationStatus* registrations = reply.mutable_registrations();
+  registrations->set_entries(4);
+  registrations->set_entries_limit(16384);
+  registrations->set_bytes(256 << 20);
+  registrations->set_hits(81233);
+  registrations->set_misses(4);
+  View view = MakeView(reply);
+  EXPECT_NE(view.text.find("\nregistered with the network: 4 of 16384, 256 MiB; hits 81233, misses "
+                           "4, evictions 0\n"),
+            std::string::npos)
+      << view.text;
+  EXPECT_EQ(view.json["registrations"]["bytes"], 256 << 20);
+  registrations->set_bytes_limit(1 << 30);
+  registrations->set_refusals(2);
+  registrations->set_waiting(1);
+  view = MakeView(reply);
+  EXPECT_NE(view.text.find("256 MiB of 1 GiB; "), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find("evictions 0, refusals 2, waiting 1\n"), std::string::npos) << view.text;
+}
+
 }  // namespace
 }  // namespace ferry::tools

@@ -124,6 +124,19 @@ constexpr Field<control::UserStatus> kUserFields[] = {
     {"requests_limit", nullptr, FERRY_VALUE(UserStatus, requests_limit)},
 };
 
+constexpr Field<control::RegistrationStatus> kRegistrationFields[] = {
+    {"entries", nullptr, FERRY_VALUE(RegistrationStatus, entries)},
+    {"entries_limit", nullptr, FERRY_VALUE(RegistrationStatus, entries_limit)},
+    {"bytes", nullptr, FERRY_VALUE(RegistrationStatus, bytes)},
+    {"bytes_limit", nullptr, FERRY_VALUE(RegistrationStatus, bytes_limit)},
+    {"waiting", nullptr, FERRY_VALUE(RegistrationStatus, waiting)},
+    {"hits", nullptr, FERRY_VALUE(RegistrationStatus, hits)},
+    {"misses", nullptr, FERRY_VALUE(RegistrationStatus, misses)},
+    {"evictions", nullptr, FERRY_VALUE(RegistrationStatus, evictions)},
+    {"stale", nullptr, FERRY_VALUE(RegistrationStatus, stale)},
+    {"refusals", nullptr, FERRY_VALUE(RegistrationStatus, refusals)},
+};
+
 constexpr Field<control::PeerStatus> kPeerFields[] = {
     {"name", "PEER", FERRY_VALUE(PeerStatus, name)},
     {"control_address", "ADDRESS", FERRY_VALUE(PeerStatus, control_address)},
@@ -240,6 +253,20 @@ constexpr Field<control::FaultStatus> kFaultFields[] = {
 
 #undef FERRY_VALUE
 
+// One line; ordinary users are not told.
+std::string RegistrationText(const control::RegistrationStatus& status) {
+  const auto of = [](uint64_t limit, const std::string& text) {
+    return limit == 0 ? "" : " of " + text;
+  };
+  return "registered with the network: " + std::to_string(status.entries()) +
+         of(status.entries_limit(), std::to_string(status.entries_limit())) + ", " +
+         BytesText(status.bytes()) + of(status.bytes_limit(), BytesText(status.bytes_limit())) +
+         "; hits " + std::to_string(status.hits()) + ", misses " + std::to_string(status.misses()) +
+         ", evictions " + std::to_string(status.evictions()) +
+         (status.refusals() == 0 ? "" : ", refusals " + std::to_string(status.refusals())) +
+         (status.waiting() == 0 ? "" : ", waiting " + std::to_string(status.waiting())) + "\n";
+}
+
 View Named(const char* name, View list) {
   return {{{name, std::move(list.json)}}, std::move(list.text)};
 }
@@ -262,6 +289,10 @@ View MakeView(const control::StatusReply& reply) {
               ", provider " + node.provider() + "\n" + std::to_string(reply.sessions()) +
               " sessions, " + std::to_string(reply.regions()) + " regions of " +
               BytesText(reply.region_bytes()) + "\n";
+  if (reply.has_registrations()) {
+    view.json["registrations"] = Object(reply.registrations(), kRegistrationFields);
+    view.text += RegistrationText(reply.registrations());
+  }
   if (!reply.metrics_address().empty()) {
     view.text += "metrics at http://" + reply.metrics_address() + "/metrics\n";
   }

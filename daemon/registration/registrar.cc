@@ -1,4 +1,4 @@
-#include "daemon/progress/registrar.h"
+#include "daemon/registration/registrar.h"
 
 #include <pthread.h>
 
@@ -24,15 +24,15 @@ Registrar::~Registrar() {
 }
 
 void Registrar::Pin(std::shared_ptr<Pinning> pinning) {
+  ++pending_;
   Task task;
   task.pin = std::move(pinning);
   Add(std::move(task));
 }
 
 void Registrar::Unpin(std::unique_ptr<transport::Registration> registration,
-                      std::shared_ptr<const Region> region,
-                      std::shared_ptr<std::promise<void>> done) {
-  Add({nullptr, std::move(region), std::move(registration), std::move(done)});
+                      std::shared_ptr<const void> memory, std::shared_ptr<UnpinSignal> signal) {
+  Add({nullptr, std::move(registration), std::move(memory), std::move(signal)});
 }
 
 void Registrar::Add(Task task) {
@@ -61,17 +61,12 @@ void Registrar::Loop() {
 void Registrar::Do(Task task) {
   if (task.pin == nullptr) {
     task.unpin.reset();
-    task.region.reset();  // here it is unmapped, unless the session has it still
-    if (task.done != nullptr) {
-      task.done->set_value();
-    }
+    task.memory.reset();  // here it is unmapped, unless somebody has it still
     return;
   }
   Pinning& pinning = *task.pin;
   if (!pinning.unwanted) {
-    const shm::Mapping& memory = pinning.region->mapping;
-    auto prepared = transport_.PrepareMemory(memory.base(), memory.size_bytes(),
-                                             transport::Access::kRemoteRead);
+    auto prepared = transport_.PrepareMemory(pinning.base, pinning.bytes, pinning.access);
     if (prepared.ok()) {
       pinning.registration = std::move(*prepared);
     }
@@ -79,7 +74,7 @@ void Registrar::Do(Task task) {
   }
   if (pinning.unwanted) {
     pinning.registration.reset();
-    pinning.region.reset();  // here it is unmapped
+    pinning.memory.reset();
   }
   {
     std::lock_guard lock(mutex_);
@@ -87,6 +82,21 @@ void Registrar::Do(Task task) {
     any_ended_.store(true, std::memory_order_release);  // Pairs with Collect.
   }
   ring_();
+}
+
+uint32_t Registrar::Collect() {
+  if (!any_ended_.load(std::memory_order_acquire)) {  // Pairs with Do.
+    return 0;
+  }
+  const std::vector<std::shared_ptr<Pinning>> ended = TakeEnded();
+  for (const std::shared_ptr<Pinning>& pinning : ended) {
+    --pending_;
+    pinning->sink->OnPinned(*pinning);
+    if (pinning->registration != nullptr) {
+      Unpin(std::move(pinning->registration), std::move(pinning->memory), nullptr);
+    }
+  }
+  return static_cast<uint32_t>(ended.size());
 }
 
 std::vector<std::shared_ptr<Pinning>> Registrar::TakeEnded() {

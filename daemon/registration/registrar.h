@@ -1,0 +1,111 @@
+// Pins memory for the NIC, and unpins it, on a thread of its own: gigabytes take seconds, for which
+// nobody but who needs them is to wait.
+//
+// One thread does all in the order it was asked for: what is unpinned before it is asked for more
+// is gone before more is pinned. Each task may hold the memory, so that it stays mapped until the
+// NIC has let go of it. A pinning that has begun cannot be stopped; one that nobody wants any more
+// is undone.
+//
+// Calling thread: the progress thread. Nothing blocks but the destructor, which first does all that
+// was asked for, save pinnings that have not begun.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/status.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+struct Pinning;
+
+// Who asked for a pinning. Called from Registrar::Collect.
+class PinSink {
+ public:
+  virtual ~PinSink() = default;
+  // It has ended. Unless `status` says why not, `registration` is there; if that stays where it is,
+  // it is undone.
+  virtual void OnPinned(Pinning& pinning) = 0;
+};
+
+// Memory on its way to the NIC.
+struct Pinning {
+  std::byte* base = nullptr;
+  uint64_t bytes = 0;
+  transport::Access access = transport::Access::kLocal;
+  std::shared_ptr<const void> memory;  // keeps it mapped; null if whoever asked sees to that
+
+  // The progress thread's.
+  PinSink* sink = nullptr;
+  void* context = nullptr;  // the sink's
+
+  std::atomic<bool> unwanted = false;
+
+  // The registrar's thread's, until Collect hands it out.
+  Status status;
+  std::unique_ptr<transport::Registration> registration;  // null if it failed, or was unwanted
+};
+
+// Becomes ready when the last of those who hold it has let go: the NIC has nothing of that memory.
+struct UnpinSignal {
+  ~UnpinSignal() { done.set_value(); }
+  std::promise<void> done;
+};
+
+class Registrar {
+ public:
+  // The transport outlives this. `ring` (any thread) ends a sleep of the progress thread.
+  Registrar(transport::Transport& transport, std::function<void()> ring);
+  ~Registrar();
+  Registrar(const Registrar&) = delete;
+  Registrar& operator=(const Registrar&) = delete;
+
+  void Pin(std::shared_ptr<Pinning> pinning);
+  // Lets go of the memory, then of the signal (either may be null), when the NIC has done so.
+  void Unpin(std::unique_ptr<transport::Registration> registration,
+             std::shared_ptr<const void> memory, std::shared_ptr<UnpinSignal> signal);
+
+  // Tells the sinks of all that have ended since the last call. Returns how many.
+  uint32_t Collect();
+  // Pinnings that have not been collected.
+  uint32_t pending() const { return pending_; }
+
+ private:
+  // One of the two.
+  struct Task {
+    std::shared_ptr<Pinning> pin;
+
+    std::unique_ptr<transport::Registration> unpin;
+    std::shared_ptr<const void> memory;
+    std::shared_ptr<UnpinSignal> signal;
+  };
+
+  void Add(Task task);
+  void Loop();
+  void Do(Task task);
+  std::vector<std::shared_ptr<Pinning>> TakeEnded();
+
+  transport::Transport& transport_;
+  const std::function<void()> ring_;
+  uint32_t pending_ = 0;
+  std::atomic<bool> any_ended_ = false;
+  std::mutex mutex_;
+  std::condition_variable asked_;
+  bool stop_ = false;
+  std::deque<Task> tasks_;
+  std::vector<std::shared_ptr<Pinning>> ended_;
+  std::thread thread_;
+};
+
+}  // namespace ferry::daemon
