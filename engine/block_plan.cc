@@ -25,6 +25,15 @@ Block BlockPlan::block(uint32_t index) const {
   return {begin, end - begin};
 }
 
+Block BlockPlan::Next(uint64_t offset_bytes, uint64_t longest_bytes) const {
+  uint32_t index = 0;
+  while (index + 1 < block_count_ && OffsetBytes(index + 1) <= offset_bytes) {
+    ++index;
+  }
+  const uint64_t end = index + 1 < block_count_ ? OffsetBytes(index + 1) : message_bytes_;
+  return {offset_bytes, std::min(end - offset_bytes, longest_bytes)};
+}
+
 // Counted in halves of a block, of which the message has twice block_count_: the even pipeline cuts
 // after 2, 4, 6... of them, the advanced one after 1, 3, 5...
 uint64_t BlockPlan::OffsetBytes(uint32_t index) const {

@@ -94,6 +94,16 @@ PointerInfo AllocationTable::Identify(const void* pointer) const {
   return {found->kind, found->device, found->base, found->size_bytes, found->id, {}};
 }
 
+void* AllocationTable::Behind(const void* pointer) const {
+  std::shared_lock lock(mutex_);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  const Allocation* around = FindLocked(address);
+  if (around == nullptr || around->behind.data() == nullptr) {
+    return const_cast<void*>(pointer);
+  }
+  return static_cast<std::byte*>(around->behind.data()) + (address - around->begin());
+}
+
 StatusOr<IpcHandle> AllocationTable::Export(const void* pointer) const {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   std::shared_lock lock(mutex_);

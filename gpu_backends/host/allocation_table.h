@@ -25,6 +25,7 @@ struct Allocation {
   uint64_t handle_offset_bytes = 0;  // from `base` to what the user holds; not 0 for some imports
   uint64_t id = 0;                   // set by Insert
   Mapping mapping;                   // empty for registered memory
+  Mapping behind;                    // where streams reach it, if `mapping` may not be touched
   UniqueFd fd;                       // only for device memory allocated here
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(base); }
@@ -46,6 +47,9 @@ class AllocationTable {
 
   // All but `direct`, which is the backend's to say.
   PointerInfo Identify(const void* pointer) const;
+
+  // Where streams reach what lies at `pointer`: mostly there.
+  void* Behind(const void* pointer) const;
 
   // For a pointer into device memory allocated here: a duplicate of its descriptor and its place.
   StatusOr<IpcHandle> Export(const void* pointer) const;

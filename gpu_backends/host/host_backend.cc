@@ -70,6 +70,8 @@ class HostBackend final : public GpuBackend {
   // Who else may touch device memory.
   DirectAccess DeviceAccess() const { return {link_ == nullptr, link_ == nullptr}; }
   StatusOr<void*> AllocateReserved(int device, uint64_t size_bytes);
+  // Maps device memory, and enters it; returns the address that users see.
+  StatusOr<void*> EnterDevice(Allocation allocation, int fd);
   // Gives `mapping` to `allocation`, which then owns it, and enters it; returns its address.
   StatusOr<void*> Enter(Allocation allocation, Mapping mapping);
 
@@ -112,14 +114,13 @@ StatusOr<void*> HostBackend::AllocateDevice(int device, uint64_t size_bytes) {
 StatusOr<void*> HostBackend::AllocateReserved(int device, uint64_t size_bytes) {
   StatusOr<UniqueFd> fd = CreateSealedMemfd(size_bytes);
   FERRY_RETURN_IF_ERROR(fd.status());
-  StatusOr<Mapping> mapping = Mapping::Shared(fd->get(), size_bytes);
-  FERRY_RETURN_IF_ERROR(mapping.status());
   Allocation allocation;
   allocation.kind = PointerKind::kDevice;
   allocation.device = device;
   allocation.size_bytes = size_bytes;
   allocation.fd = std::move(*fd);
-  return Enter(std::move(allocation), std::move(*mapping));
+  const int memory = allocation.fd.get();
+  return EnterDevice(std::move(allocation), memory);
 }
 
 StatusOr<void*> HostBackend::AllocatePinned(uint64_t size_bytes) {
@@ -160,15 +161,25 @@ StatusOr<void*> HostBackend::ImportIpc(const IpcHandle& handle) {
                            " bytes of the allocation");
   }
   FERRY_RETURN_IF_ERROR(CheckSealedMemfd(handle.fd.get(), handle.size_bytes));
-  StatusOr<Mapping> mapping = Mapping::Shared(handle.fd.get(), handle.size_bytes);
-  FERRY_RETURN_IF_ERROR(mapping.status());
   Allocation allocation;
   allocation.kind = PointerKind::kDevice;
   allocation.origin = Origin::kImported;
   allocation.device = handle.device;
   allocation.size_bytes = handle.size_bytes;
   allocation.handle_offset_bytes = handle.offset_bytes;
-  return Enter(std::move(allocation), std::move(*mapping));
+  return EnterDevice(std::move(allocation), handle.fd.get());
+}
+
+StatusOr<void*> HostBackend::EnterDevice(Allocation allocation, int fd) {
+  StatusOr<Mapping> mapping = Mapping::Shared(fd, allocation.size_bytes);
+  FERRY_RETURN_IF_ERROR(mapping.status());
+  if (link_ == nullptr || !options_.link.guard) {
+    return Enter(std::move(allocation), std::move(*mapping));
+  }
+  StatusOr<Mapping> untouchable = Mapping::Untouchable(fd, allocation.size_bytes);
+  FERRY_RETURN_IF_ERROR(untouchable.status());
+  allocation.behind = std::move(*mapping);
+  return Enter(std::move(allocation), std::move(*untouchable));
 }
 
 Status HostBackend::CloseIpc(void* pointer) {

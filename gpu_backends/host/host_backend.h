@@ -9,7 +9,8 @@
 //
 // Copies run at memory speed, or, where HostBackendOptions::link says so, as slowly as over the
 // link of a real device. Such device memory is reported as out of everybody's direct reach: the CPU
-// could touch it, but that would go around the link. Each process emulates its own link.
+// could touch it, but that would go around the link. With the link's `guard` it faults if it does.
+// Each process emulates its own link.
 #pragma once
 
 #include <cstdint>

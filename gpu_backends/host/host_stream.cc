@@ -94,6 +94,8 @@ Status HostStream::CopyAsync(void* destination, const void* source, uint64_t siz
   CopyOperation copy{destination, source, size_bytes, {}, 0};
   if (link_ != nullptr) {
     copy.route = Route(destination, source);
+    copy.destination = table_->Behind(destination);
+    copy.source = table_->Behind(source);
     copy.enqueued_ns = MonotonicNs();
   }
   return worker_->Enqueue(copy);
@@ -123,13 +125,14 @@ Status HostStream::WaitEvent(Event* event) {
 Status HostStream::WriteValue64(uint64_t* word, uint64_t value) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
   FERRY_RETURN_IF_ERROR(CheckWord(word));
-  return worker_->Enqueue(WriteOperation{word, value});
+  return worker_->Enqueue(WriteOperation{static_cast<uint64_t*>(table_->Behind(word)), value});
 }
 
 Status HostStream::WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
   FERRY_RETURN_IF_ERROR(CheckWord(word));
-  return worker_->Enqueue(WaitValueOperation{word, value, condition});
+  return worker_->Enqueue(
+      WaitValueOperation{static_cast<uint64_t*>(table_->Behind(word)), value, condition});
 }
 
 Status HostStream::LaunchHost(std::function<Status()> function) {

@@ -22,6 +22,8 @@ struct HostLinkOptions {
   uint64_t pageable_latency_us = 0;
   // Of each device: 1, both directions take turns; 2, each has its own.
   uint64_t engines = 2;
+  // Device memory faults when it is touched other than by a stream, as that of some GPUs does.
+  bool guard = false;
 
   bool enabled() const { return h2d_mb_per_s != 0; }
 };

@@ -38,15 +38,19 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 StatusOr<Mapping> Mapping::Anonymous(uint64_t size_bytes) {
-  return Map(-1, size_bytes, MAP_PRIVATE | MAP_ANONYMOUS);
+  return Map(-1, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE);
 }
 
 StatusOr<Mapping> Mapping::Shared(int fd, uint64_t size_bytes) {
-  return Map(fd, size_bytes, MAP_SHARED);
+  return Map(fd, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE);
 }
 
-StatusOr<Mapping> Mapping::Map(int fd, uint64_t size_bytes, int flags) {
-  void* data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, 0);
+StatusOr<Mapping> Mapping::Untouchable(int fd, uint64_t size_bytes) {
+  return Map(fd, size_bytes, PROT_NONE, MAP_SHARED);
+}
+
+StatusOr<Mapping> Mapping::Map(int fd, uint64_t size_bytes, int protection, int flags) {
+  void* data = mmap(nullptr, size_bytes, protection, flags, fd, 0);
   if (data == MAP_FAILED) {
     return OutOfMemory("mmap", size_bytes, errno);
   }

@@ -23,12 +23,14 @@ class Mapping {
   static StatusOr<Mapping> Anonymous(uint64_t size_bytes);
   // The first `size_bytes` of `fd`, shared, read-write, with the pages it has present.
   static StatusOr<Mapping> Shared(int fd, uint64_t size_bytes);
+  // Address space for them that nobody may touch.
+  static StatusOr<Mapping> Untouchable(int fd, uint64_t size_bytes);
 
   void* data() const { return data_; }
 
  private:
   Mapping(void* data, uint64_t size_bytes) : data_(data), size_bytes_(size_bytes) {}
-  static StatusOr<Mapping> Map(int fd, uint64_t size_bytes, int flags);
+  static StatusOr<Mapping> Map(int fd, uint64_t size_bytes, int protection, int flags);
   void Reset();
 
   void* data_ = nullptr;

@@ -82,7 +82,9 @@ TEST(BlockPlanTest, TheLargestMessageDoesNotOverflow) {
   const BlockPlan plan(kMax, Rules(BlockMode::kAdvanced, std::numeric_limits<uint32_t>::max()));
   const uint32_t count = plan.block_count();
   ASSERT_EQ(count, std::numeric_limits<uint32_t>::max());
-  EXPECT_NEAR(plan.block(count / 2).offset_bytes / 1e18, kMax / 2e18, 0.001);
+  const uint64_t middle = plan.block(count / 2).offset_bytes;
+  EXPECT_GT(middle, kMax / 2 - kMax / 1000);
+  EXPECT_LT(middle, kMax / 2 + kMax / 1000);
   const Block last = plan.block(count - 1);
   EXPECT_GT(last.offset_bytes, kMax - kMax / 1000);
   EXPECT_EQ(last.offset_bytes + last.size_bytes, kMax);
@@ -109,6 +111,26 @@ TEST(BlockPlanTest, BlocksCoverTheMessageSideBySide) {
         }
       }
     }
+  }
+}
+
+TEST(BlockPlanTest, NextWalksOverTheBlocksInPiecesOfALimitedLength) {
+  const BlockPlan plan(kMib, Rules(BlockMode::kAdvanced, 2));
+  EXPECT_EQ(plan.Next(0, kMib), (Block{0, kMib / 4}));
+  EXPECT_EQ(plan.Next(kMib / 4, kMib), (Block{kMib / 4, 3 * kMib / 4}));
+  EXPECT_EQ(plan.Next(0, 1000), (Block{0, 1000}));
+  EXPECT_EQ(plan.Next(1000, kMib), (Block{1000, kMib / 4 - 1000}));  // up to the block's end
+  for (const uint64_t size : {uint64_t{1}, 64 * kKib + 1, kMib + 12345}) {
+    const BlockPlan other(size, Rules(BlockMode::kAdvanced, 5));
+    uint64_t done = 0;
+    while (done < size) {
+      const Block next = other.Next(done, 50'000);
+      ASSERT_EQ(next.offset_bytes, done);
+      ASSERT_GT(next.size_bytes, 0u);
+      ASSERT_LE(next.size_bytes, 50'000u);
+      done += next.size_bytes;
+    }
+    ASSERT_EQ(done, size);
   }
 }
 

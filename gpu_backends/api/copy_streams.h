@@ -1,0 +1,58 @@
+// Copies that their caller waits for, from and to memory that only streams reach: small messages,
+// copies inside a node, and whatever else is not worth a pipeline.
+//
+// Streams are kept from one copy to the next, as many as there have been copies at the same time.
+// One that has failed is not used again. Ordinary host memory takes part in short copies by way of
+// pinned memory, which the link serves sooner.
+//
+// Calling thread: any. Copy blocks until the copy is done; no lock is held meanwhile.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/api/backend.h"
+
+namespace ferry::gpu {
+
+class CopyStreams {
+ public:
+  // The backend outlives this.
+  explicit CopyStreams(GpuBackend& backend) : backend_(backend) {}
+  ~CopyStreams();
+  CopyStreams(const CopyStreams&) = delete;
+  CopyStreams& operator=(const CopyStreams&) = delete;
+
+  // Between any two kinds of memory. Errors as of Stream::CopyAsync and GpuBackend::CreateStream,
+  // or what the copy failed with.
+  Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // From and to private memory of another process, in pieces. Errors also as of
+  // common/process_memory.h.
+  Status Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes);
+  Status Write(pid_t pid, uint64_t address, const void* source, uint64_t size_bytes);
+
+ private:
+  struct Lane {
+    std::unique_ptr<Stream> stream;
+    void* pinned = nullptr;  // kPinnedBytes; null: there was none to be had
+  };
+
+  int DeviceOf(const void* destination, const void* source) const;
+  StatusOr<Lane> Take(int device);
+  void Give(int device, Lane lane);
+  // Takes a lane for the time of `use(lane)`.
+  template <typename Use>
+  Status With(int device, Use&& use);
+
+  GpuBackend& backend_;
+  std::mutex mutex_;
+  std::map<int, std::vector<Lane>> idle_;  // by device
+};
+
+}  // namespace ferry::gpu

@@ -1,0 +1,164 @@
+// Copies that are waited for, between all kinds of memory, over an emulated link.
+#include "gpu_backends/api/copy_streams.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "common/process_memory.h"
+#include "gpu_backends/api/imported_memory.h"
+#include "gpu_backends/host/host_backend.h"
+
+namespace ferry::gpu {
+namespace {
+
+constexpr uint64_t kBytes = 1 << 20;
+
+class CopyStreamsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    HostBackendOptions options;
+    options.device_count = 2;
+    options.link = {.h2d_mb_per_s = 8000, .d2h_mb_per_s = 8000, .latency_us = 5};
+    auto made = CreateHostBackend(options);
+    ASSERT_TRUE(made.ok());
+    backend_ = std::move(*made);
+    streams_ = std::make_unique<CopyStreams>(*backend_);
+    device_ = Device(0);
+  }
+  std::byte* Device(int device) {
+    const StatusOr<void*> memory = backend_->AllocateDevice(device, kBytes);
+    EXPECT_TRUE(memory.ok());
+    return static_cast<std::byte*>(*memory);
+  }
+  static std::vector<std::byte> Bytes(uint64_t size_bytes) {
+    std::vector<std::byte> bytes(size_bytes);
+    for (uint64_t i = 0; i < size_bytes; ++i) {
+      bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
+    }
+    return bytes;
+  }
+
+  std::unique_ptr<GpuBackend> backend_;
+  std::unique_ptr<CopyStreams> streams_;
+  std::byte* device_ = nullptr;
+};
+
+TEST_F(CopyStreamsTest, CopiesOrdinaryMemoryOfAllSizes) {
+  for (const uint64_t size_bytes : {uint64_t{0}, uint64_t{1}, uint64_t{32} << 10,
+                                    (uint64_t{32} << 10) + 1, uint64_t{300'000}, kBytes}) {
+    const std::vector<std::byte> sent = Bytes(size_bytes);
+    std::vector<std::byte> got(size_bytes);
+    ASSERT_TRUE(streams_->Copy(device_, sent.data(), size_bytes).ok());
+    ASSERT_TRUE(streams_->Copy(got.data(), device_, size_bytes).ok());
+    EXPECT_EQ(sent, got) << size_bytes;
+  }
+}
+
+TEST_F(CopyStreamsTest, CopiesBetweenDevices) {
+  std::byte* other = Device(1);
+  const std::vector<std::byte> sent = Bytes(kBytes);
+  std::vector<std::byte> got(kBytes);
+  ASSERT_TRUE(streams_->Copy(device_, sent.data(), kBytes).ok());
+  ASSERT_TRUE(streams_->Copy(other, device_, kBytes).ok());
+  ASSERT_TRUE(streams_->Copy(got.data(), other, kBytes).ok());
+  EXPECT_EQ(sent, got);
+}
+
+TEST_F(CopyStreamsTest, CopiesHostMemoryThatMayOverlap) {
+  std::vector<std::byte> bytes = Bytes(100);
+  const std::vector<std::byte> before = bytes;
+  ASSERT_TRUE(streams_->Copy(bytes.data() + 1, bytes.data(), 99).ok());
+  EXPECT_EQ(std::memcmp(bytes.data() + 1, before.data(), 99), 0);
+}
+
+TEST_F(CopyStreamsTest, ReadsAndWritesAnotherProcess) {
+  const std::vector<std::byte> sent = Bytes(600'000);  // several pieces
+  std::vector<std::byte> got(600'000);
+  ASSERT_TRUE(
+      streams_->Read(device_, getpid(), reinterpret_cast<uint64_t>(sent.data()), sent.size()).ok());
+  ASSERT_TRUE(
+      streams_->Write(getpid(), reinterpret_cast<uint64_t>(got.data()), device_, got.size()).ok());
+  EXPECT_EQ(sent, got);
+  EXPECT_EQ(streams_->Read(device_, getpid(), 64, 4096).code(), ErrorCode::kInvalidBuffer);
+}
+
+TEST_F(CopyStreamsTest, GoesOnAfterAnError) {
+  std::vector<std::byte> bytes(8192);
+  EXPECT_EQ(streams_->Copy(bytes.data(), device_ + kBytes - 4096, 8192).code(),
+            ErrorCode::kInvalidBuffer);
+  EXPECT_TRUE(streams_->Copy(bytes.data(), device_, 8192).ok());
+}
+
+TEST_F(CopyStreamsTest, SeveralThreadsCopyAtOnce) {
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (ptrdiff_t i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i] {
+      std::vector<std::byte> sent(1000, static_cast<std::byte>(i));
+      std::vector<std::byte> got(1000);
+      for (int round = 0; round < 50; ++round) {
+        ASSERT_TRUE(streams_->Copy(device_ + i * 1000, sent.data(), sent.size()).ok());
+        ASSERT_TRUE(streams_->Copy(got.data(), device_ + i * 1000, got.size()).ok());
+        ASSERT_EQ(sent, got);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST_F(CopyStreamsTest, CopiesImportedMemory) {
+  StatusOr<IpcHandle> handle = backend_->ExportIpc(device_);
+  ASSERT_TRUE(handle.ok());
+  auto imported = ImportedMemory::Import(*backend_, *handle);
+  ASSERT_TRUE(imported.ok()) << imported.status().ToString();
+  EXPECT_EQ((*imported)->size_bytes(), kBytes);
+  const std::vector<std::byte> sent = Bytes(5000);
+  std::vector<std::byte> got(5000);
+  ASSERT_TRUE(streams_->Copy((*imported)->base(), sent.data(), sent.size()).ok());
+  ASSERT_TRUE(streams_->Copy(got.data(), device_, got.size()).ok());
+  EXPECT_EQ(sent, got);
+  const std::byte* base = (*imported)->base();
+  imported->reset();
+  EXPECT_EQ(backend_->Identify(base).kind, PointerKind::kUnknown);
+}
+
+TEST_F(CopyStreamsTest, GuardedMemoryIsForStreamsAlone) {
+  HostBackendOptions options;
+  options.link = {.h2d_mb_per_s = 8000, .d2h_mb_per_s = 8000, .guard = true};
+  const auto backend = CreateHostBackend(options);
+  ASSERT_TRUE(backend.ok());
+  CopyStreams streams(**backend);
+  const StatusOr<void*> memory = (*backend)->AllocateDevice(0, kBytes);
+  ASSERT_TRUE(memory.ok());
+  StatusOr<IpcHandle> handle = (*backend)->ExportIpc(*memory);
+  ASSERT_TRUE(handle.ok());
+  const auto imported = ImportedMemory::Import(**backend, *handle);
+  ASSERT_TRUE(imported.ok());
+  const std::vector<std::byte> sent = Bytes(100'000);
+  std::vector<std::byte> got(100'000);
+  ASSERT_TRUE(streams.Copy(*memory, sent.data(), sent.size()).ok());
+  ASSERT_TRUE(streams.Copy(got.data(), (*imported)->base(), got.size()).ok());
+  EXPECT_EQ(sent, got);
+  // The kernel may not look there for us, so nor may we.
+  for (const void* place :
+       {static_cast<const void*>(*memory), static_cast<const void*>((*imported)->base())}) {
+    EXPECT_EQ(ReadProcessMemory(getpid(), reinterpret_cast<uint64_t>(place), got.data(), 64),
+              ErrorCode::kInvalidBuffer);
+  }
+}
+
+TEST_F(CopyStreamsTest, ImportsFromTheBeginningOnly) {
+  StatusOr<IpcHandle> handle = backend_->ExportIpc(device_ + 4096);
+  ASSERT_TRUE(handle.ok());
+  EXPECT_EQ(ImportedMemory::Import(*backend_, *handle).status().code(),
+            ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ferry::gpu
