@@ -1,7 +1,7 @@
 /* The communication of an application without its computation: in each iteration a rank sends X
  * bytes of its device memory to each neighbour, and receives as many into its device memory.
  *
- *   exchange MEMORY straight|staged|halves GRID BATCH_MICROSECONDS BYTES...
+ *   exchange MEMORY straight|staged|pageable|halves GRID BATCH_MICROSECONDS BYTES...
  *
  * GRID is such as 2x1x1: ranks along three axes; neighbours are one step apart. With 2x1x1 this is
  * DCFA-MPI's communication-only application (copy in, send and receive, copy out: Si et al.,
@@ -10,8 +10,8 @@
  *
  * MEMORY is where the data lie (device; private for MPI, which knows no other). "straight" gives it
  * to the library. "staged" copies it to pinned (MPI: private) host memory, sends, receives and
- * copies back; "halves" does so in two blocks, of which one is copied while the other travels
- * (DCFA-MPI's double buffer).
+ * copies back; "pageable" does so with private memory; "halves" with pinned memory in two blocks,
+ * of which one is copied while the other travels (DCFA-MPI's double buffer).
  *
  * Rank 0 prints "exchange BYTES MICROSECONDS" for an iteration, the median of several batches of
  * about the given length.
@@ -28,6 +28,7 @@ enum { kMaxNeighbours = 6, kMaxBlocks = 2, kPageBytes = 4096 };
 typedef struct {
   size_t size;
   int blocks; /* 0: straight */
+  int pageable;
   int neighbours;
   int peers[kMaxNeighbours];
   char* sent[kMaxNeighbours]; /* device memory */
@@ -117,7 +118,7 @@ static char* Filled(const char* memory, size_t size, int value) {
 }
 
 static void AllocateAll(Application* application, const char* memory, size_t size, int rank) {
-  const char* host = strcmp(memory, "private") == 0 ? "private" : "pinned";
+  const char* host = strcmp(memory, "private") == 0 || application->pageable ? "private" : "pinned";
   for (int i = 0; i < application->neighbours; ++i) {
     application->sent[i] = Filled(memory, size, rank + 1);
     application->received[i] = Filled(memory, size, 0);
@@ -147,13 +148,16 @@ int main(int argc, char** argv) {
   Application application = {0};
   Start(&rank, &ranks);
   const char* way = argc > 2 ? argv[2] : "";
-  application.blocks = strcmp(way, "staged") == 0 ? 1 : strcmp(way, "halves") == 0 ? 2 : 0;
+  application.pageable = strcmp(way, "pageable") == 0;
+  application.blocks = strcmp(way, "staged") == 0 || application.pageable ? 1
+                       : strcmp(way, "halves") == 0                       ? 2
+                                                                          : 0;
   if (argc < 6 || (application.blocks == 0 && strcmp(way, "straight") != 0) ||
       sscanf(argv[3], "%dx%dx%d", &grid[0], &grid[1], &grid[2]) != 3 ||
       grid[0] * grid[1] * grid[2] != ranks) {
     fprintf(stderr,
-            "usage: exchange MEMORY straight|staged|halves GRID BATCH_MICROSECONDS BYTES..., on as "
-            "many ranks as the grid has\n");
+            "usage: exchange MEMORY straight|staged|pageable|halves GRID BATCH_MICROSECONDS "
+            "BYTES..., on as many ranks as the grid has\n");
     return 2;
   }
   Bind(rank, ranks);
