@@ -129,7 +129,7 @@ Status CheckTag(int tag, bool any_allowed) {
 // The arguments of nearly every call, without a look at what could be wrong with them.
 bool IsPlainMessage(const void* buffer, int peer, int tag) {
   return IsRunning() && buffer != nullptr && static_cast<uint32_t>(peer) < client->size() &&
-         static_cast<uint32_t>(tag) <= FERRY_TAG_MAX;
+         static_cast<uint32_t>(tag) <= FERRY_TAG_MAX && client->memory().IsAnyBufferPlain();
 }
 
 Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bool receive) {
@@ -139,7 +139,8 @@ Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bo
   FERRY_RETURN_IF_ERROR(CheckRunning());
   FERRY_RETURN_IF_ERROR(CheckBuffer(buffer, size_bytes));
   FERRY_RETURN_IF_ERROR(CheckRank(peer, receive));
-  return CheckTag(tag, receive);
+  FERRY_RETURN_IF_ERROR(CheckTag(tag, receive));
+  return client->memory().CheckBuffer(buffer, size_bytes);
 }
 
 Status CheckRequest(const ferry_request* request) {

@@ -222,6 +222,9 @@ constexpr Option kTable[] = {
     Number(Group::kGpu, "host_link_engines", &Options::host_link_engines, "engines", 1, 2,
            "Emulated copy engines of each device: with 1 both directions take turns, with 2 each "
            "has its own."),
+    Number(Group::kGpu, "host_link_guard", &Options::host_link_guard, "", 0, 1,
+           "1: a program that touches device memory behind an emulated link without a stream is "
+           "ended by a fault, as with a GPU whose memory CPUs do not reach."),
     Number(
         Group::kGpu, "pipeline_threshold_bytes", &Options::pipeline_threshold_bytes, "bytes", 0,
         kTebi,
@@ -244,10 +247,10 @@ constexpr Option kTable[] = {
            "No block of device memory is longer than this: the size of its staging "
            "blocks."),
     Number(
-        Group::kGpu, "pipeline_staging_blocks", &Options::pipeline_staging_blocks, "blocks", 2,
+        Group::kGpu, "pipeline_staging_blocks", &Options::pipeline_staging_blocks, "blocks", 0,
         4096,
         "How many pinned staging blocks for device memory a job gets on each node, once it needs "
-        "them."),
+        "them; at least 2. 0: ranks stage such memory by themselves, in their heaps."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),
@@ -487,6 +490,9 @@ Status CheckOptions(const Options& options) {
                     ") and host_link_d2h_mb_per_s (" +
                     std::to_string(options.host_link_d2h_mb_per_s) +
                     ") must both be set to emulate a link, or both be 0");
+  }
+  if (options.pipeline_staging_blocks == 1) {
+    return Conflict("pipeline_staging_blocks must be at least 2, one for each direction, or 0");
   }
   FERRY_RETURN_IF_ERROR(CheckPlaces(options));
   return CheckTlsFiles(options);

@@ -98,6 +98,7 @@ struct Options {
   uint64_t host_link_latency_us = 0;
   uint64_t host_link_pageable_latency_us = 0;
   uint64_t host_link_engines = 2;
+  uint64_t host_link_guard = 0;
   uint64_t pipeline_threshold_bytes = 64ULL << 10;
   std::string pipeline_mode = "advanced";
   uint64_t pipeline_blocks_to_host = 2;

@@ -48,20 +48,19 @@ std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& ba
 }
 
 StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHooks hooks) {
-  auto backend = ferry::gpu::OpenBackend(options);
-  FERRY_RETURN_IF_ERROR(backend.status());
+  auto opened = ferry::gpu::OpenBackend(options);
+  FERRY_RETURN_IF_ERROR(opened.status());
+  const std::shared_ptr<ferry::gpu::GpuBackend> backend(std::move(*opened));
   auto transport = ferry::transport::OpenTransport(ferry::transport::TransportOptionsFrom(options));
   FERRY_RETURN_IF_ERROR(transport.status());
   auto placement = Placement::DecideHere(options, (*transport)->Describe());
   FERRY_RETURN_IF_ERROR(placement.status());
   auto plane = ferry::daemon::ProgressPlane::Create(options, std::move(*transport),
-                                                    std::move(hooks), *placement);
+                                                    std::move(hooks), *placement, backend);
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);
-  parts.gpus = [backend = std::shared_ptr(std::move(*backend)), placement = *placement] {
-    return ListGpus(*backend, *placement);
-  };
+  parts.gpus = [backend, placement = *placement] { return ListGpus(*backend, *placement); };
   return parts;
 }
 

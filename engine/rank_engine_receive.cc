@@ -420,7 +420,8 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
       return heap ? Path::kHeapCopy : Path::kProcessVm;
     }
     default:
-      if ((flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0) {
+      if ((flags & shm::kFlagSourcePrivate) != 0 || slot.buffer.region == 0 ||
+          (slot.buffer.flags & shm::kLocationByStream) != 0) {
         return Path::kStaged;
       }
       return (slot.flags & shm::kRequestBounce) != 0 ? Path::kBounce : Path::kRdma;

@@ -63,7 +63,9 @@ void WriteOffer(TransferLayout& slot, uint32_t generation, const TransferOffer& 
   shm::StoreRelease(slot.generation, generation);
   WriteLocation(slot.source, offer.source);
   shm::StoreRelease(slot.size_bytes, offer.size_bytes);
-  shm::StoreRelease(slot.chunk_bytes, offer.chunk_bytes);
+  // A stream needs a while to begin a copy, but nobody's help.
+  const bool by_stream = (offer.source.flags & shm::kLocationByStream) != 0;
+  shm::StoreRelease(slot.chunk_bytes, by_stream ? kMaxChunkBytes : offer.chunk_bytes);
   shm::StoreRelease(slot.source_rank, offer.source_rank);
   shm::StoreRelease(slot.destination_rank, offer.destination_rank);
   shm::StoreRelaxed(slot.done_chunks, 0);
@@ -146,6 +148,9 @@ bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Locatio
   }
   WriteLocation(slot.destination, destination);
   shm::StoreRelease(slot.size_bytes, size_bytes);
+  if ((destination.flags & shm::kLocationByStream) != 0) {
+    shm::StoreRelease(slot.chunk_bytes, kMaxChunkBytes);
+  }
   // Pairs with CopyChunk: publishes the destination.
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
   return true;

@@ -25,6 +25,7 @@ struct Reach {
   uint64_t address = 0;         // at that address,
   // or nobody can, any more: the transfer fails with this. kInvalidBuffer: there is no such memory.
   ErrorCode error = ErrorCode::kOk;
+  bool by_stream = false;  // `mapped` is device memory that only streams reach
   bool ok() const { return mapped != nullptr || pid != 0; }
 };
 
@@ -51,7 +52,8 @@ struct TransferOffer {
 // The owner's first touch of a reusable slot: it may be matched from now on.
 void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer);
 // The receiver's part: `size_bytes` (cut to its capacity) may be copied to `destination` from now
-// on. False: the slot does not offer this generation, or not so much.
+// on. False: the slot does not offer this generation, or not so much. Where streams copy at an end
+// (Location::flags), the message is not cut into chunks.
 bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& destination,
                    uint64_t size_bytes);
 // Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.

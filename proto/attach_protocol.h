@@ -15,6 +15,15 @@ inline constexpr uint64_t kMagic = 0x4843'4154'5446'4641ULL;
 inline constexpr uint32_t kMaxText = 256;
 inline constexpr uint32_t kTokenBytes = 32;
 inline constexpr uint32_t kMaxPacketBytes = 1024;
+inline constexpr uint32_t kHandleBytes = 64;
+
+// RegionRequest::flags, and those of the Reply to it and to kPeerRegion.
+// The region is device memory that neither CPUs nor the network reach: nobody maps its descriptor,
+// who needs it imports it with the GPU backend (`handle`) and copies by streams.
+inline constexpr uint32_t kRegionByStream = 1;
+// In the Reply to kRegion: ferryd itself copies between such a region and the network. Without
+// this the rank stages what goes to other nodes and comes from there.
+inline constexpr uint32_t kRegionStaged = 2;
 
 enum class Kind : uint32_t {
   kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
@@ -87,8 +96,13 @@ struct SegmentsRequest {
 struct RegionRequest {
   AttachHeader header;
   uint32_t region;
-  uint32_t reserved;
+  uint32_t flags;  // kRegionByStream
   uint64_t size_bytes;
+  // With kRegionByStream: what the backend's import needs beside the descriptor.
+  uint64_t allocation_id;
+  uint32_t device;
+  uint32_t reserved;
+  uint8_t handle[kHandleBytes];
 };
 
 struct PeerRequest {
@@ -99,10 +113,15 @@ struct PeerRequest {
 
 struct Reply {
   AttachHeader header;
-  int32_t code;  // ErrorCode
-  uint32_t reserved;
+  int32_t code;         // ErrorCode
+  uint32_t flags;       // of a region
   uint64_t size_bytes;  // of the object whose descriptor comes with it
-  char text[kMaxText];
+  char text[kMaxText];  // stays here: ranks of all versions read why they are refused
+  // Of a kPeerRegion with kRegionByStream, as in RegionRequest.
+  uint64_t allocation_id;
+  uint32_t device;
+  uint32_t reserved;
+  uint8_t handle[kHandleBytes];
 };
 
 }  // namespace ferry::attach

@@ -142,6 +142,7 @@ StatusOr<AttachAnswer> AttachConnection::Ask(attach::Kind kind, void* request, s
                                  attach::Kind::kReply, &answer.descriptors));
   FERRY_RETURN_IF_ERROR(CheckReply(reply.code, reply.text));
   answer.size_bytes = reply.size_bytes;
+  answer.reply = reply;
   return answer;
 }
 
@@ -153,11 +154,8 @@ StatusOr<AttachAnswer> AttachConnection::SendSegments(uint64_t session_bytes, in
   return Ask(attach::Kind::kSegments, &request, sizeof(request), {session_fd, inbox_fd});
 }
 
-Status AttachConnection::SendRegion(uint32_t region, uint64_t size_bytes, int fd) {
-  attach::RegionRequest request{};
-  request.region = region;
-  request.size_bytes = size_bytes;
-  return Ask(attach::Kind::kRegion, &request, sizeof(request), {fd}).status();
+StatusOr<AttachAnswer> AttachConnection::SendRegion(attach::RegionRequest request, int fd) {
+  return Ask(attach::Kind::kRegion, &request, sizeof(request), {fd});
 }
 
 StatusOr<AttachAnswer> AttachConnection::PeerInbox(uint32_t rank) {

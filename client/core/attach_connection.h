@@ -19,6 +19,7 @@ namespace ferry::client {
 // An answer to anything but the first request.
 struct AttachAnswer {
   uint64_t size_bytes = 0;
+  attach::Reply reply{};  // whole, for what else it says of a region
   std::vector<UniqueFd> descriptors;
 };
 
@@ -33,7 +34,8 @@ class AttachConnection {
   StatusOr<attach::UserReply> IdentifyUser();
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
-  Status SendRegion(uint32_t region, uint64_t size_bytes, int fd);
+  // The request's header is filled in here.
+  StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd);
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
 

@@ -166,7 +166,7 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   daemon_wake_ = shm::Wake(&view_.layout->daemon_wake);
   statistics_ = shm::Statistics(view_.layout->counters);
   memory_ = std::make_unique<Memory>(options.heap_bytes, backends_.get(), &attach_, &control_);
-  peer_memory_ = std::make_unique<PeerMemory>(view_.rank, processes, &memory_->regions(), &attach_);
+  peer_memory_ = std::make_unique<PeerMemory>(view_.rank, processes, memory_.get(), &attach_);
   requests_ = std::make_unique<RequestPool>(view_, threads_);
   staging_bytes_left_ = std::min(kStagingMaxBytes, options.heap_bytes / kStagingHeapPart);
   staged_limit_ = view_.request_limit / kStagedRequestPart;
@@ -227,7 +227,7 @@ Status Client::Health() const {
     return {};
   }
   // The daemon poisons first, and says why a moment later.
-  const Status reason =
+  Status reason =
       code == ErrorCode::kCorrupt ? watcher_->AwaitReason(kReasonPatience) : watcher_->reason();
   if (!reason.ok()) {
     return reason;

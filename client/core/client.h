@@ -152,11 +152,15 @@ class Client {
   // point_to_point.cc
   bool SendLocal(const Message& message);
   bool SendEager(const Message& message);
+  bool SendEagerByStream(const Message& message);
   bool TakeEager(const Message& message, bool waits, Completion* completion,
                  uint64_t* message_bytes);
   bool ReceiveEager(const Message& message, Completion* completion);
   bool ReceiveAtOnce(uint32_t request, const Message& message);
   bool WantsBounce(const Message& message, shm::RequestKind kind) const;
+  bool NeedsBounce(const shm::Location& buffer, const Message& message,
+                   shm::RequestKind kind) const;
+  bool MayBeRemote(int32_t peer) const;
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
   void HandOver(const engine::Effects& matched);
@@ -176,7 +180,7 @@ class Client {
   bool CopyTransfer(uint32_t request);
   void CopyLanded(shm::RequestLayout& slot);
   void FinishTransfer(uint32_t request, uint32_t generation, ErrorCode error);
-  void EndBounce(shm::RequestLayout& slot, bool deliver);
+  ErrorCode EndBounce(shm::RequestLayout& slot, bool deliver);
   void Collect(uint32_t request, Completion* completion);
 
   AttachConnection attach_;

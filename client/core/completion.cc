@@ -38,12 +38,16 @@ bool Client::Advance(uint32_t request) {
 void Client::CopyLanded(RequestLayout& slot) {
   const uint64_t size_bytes = std::min(slot.message_bytes, slot.size_bytes);
   auto* user = reinterpret_cast<void*>(slot.user_address);
+  ErrorCode error = ErrorCode::kOk;
   if ((slot.descriptor_flags & shm::kFlagCell) != 0) {
     shm::LaneConsumer lane(view_.inbox.lane(slot.lane));
-    std::memcpy(user, lane.Cell(slot.cell), size_bytes);
+    error = memory_->CopyTo(user, lane.Cell(slot.cell), size_bytes);
     lane.ReleaseCells(slot.cell, slot.message_bytes);
   } else if (size_bytes != 0) {
-    std::memcpy(user, slot.payload, size_bytes);
+    error = memory_->CopyTo(user, slot.payload, size_bytes);
+  }
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   }
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
 }
@@ -96,20 +100,22 @@ void Client::FinishTransfer(uint32_t request, uint32_t generation, ErrorCode err
 
 // Ends the use of a stand-in block: moves received data to where the application wants it, and
 // frees the block unless a persistent request will need it again.
-void Client::EndBounce(RequestLayout& slot, bool deliver) {
+ErrorCode Client::EndBounce(RequestLayout& slot, bool deliver) {
+  ErrorCode error = ErrorCode::kOk;
   if ((slot.flags & shm::kRequestBounce) == 0) {
-    return;
+    return error;
   }
   std::byte* block = memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address;
   const bool fetched = slot.kind == static_cast<uint32_t>(RequestKind::kReceive) &&
                        slot.descriptor_kind != static_cast<uint8_t>(shm::DescriptorKind::kEager);
   if (deliver && fetched) {
-    std::memcpy(reinterpret_cast<void*>(slot.user_address), block,
-                std::min(slot.message_bytes, slot.size_bytes));
+    error = memory_->CopyTo(reinterpret_cast<void*>(slot.user_address), block,
+                            std::min(slot.message_bytes, slot.size_bytes));
   }
   if ((slot.flags & shm::kRequestPersistent) == 0) {
     memory_->FreeBounce(block);
   }
+  return error;
 }
 
 // Fills in what came of a request and ends its life, or makes it ready for another start.
@@ -134,7 +140,10 @@ void Client::Collect(uint32_t request, Completion* completion) {
   completion->size_bytes = usable ? std::min(slot.message_bytes, slot.size_bytes) : 0;
   // After any other error somebody may still write to the block: it stays taken.
   if (usable || completion->error == ErrorCode::kCancelled) {
-    EndBounce(slot, usable);
+    if (const ErrorCode error = EndBounce(slot, usable); error != ErrorCode::kOk) [[unlikely]] {
+      completion->error = error;
+      completion->size_bytes = 0;
+    }
   }
   if ((slot.flags & shm::kRequestPersistent) != 0) {
     shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));

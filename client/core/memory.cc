@@ -10,12 +10,17 @@ namespace ferry::client {
 namespace {
 
 constexpr uint64_t kSmallBounceBytes = 128 << 10;
+constexpr uint64_t kClearBytes = 4 << 20;  // zeros copied to device memory at a time
 
 }  // namespace
 
 Memory::Memory(uint64_t heap_bytes, gpu::BackendRegistry* backends, AttachConnection* attach,
                ControlLibrary* control)
-    : heap_bytes_(heap_bytes), backends_(backends), attach_(attach), control_(control) {}
+    : heap_bytes_(heap_bytes), backends_(backends), attach_(attach), control_(control) {
+  if (gpu::GpuBackend* gpu = backend(); gpu != nullptr) {
+    streams_ = std::make_unique<gpu::CopyStreams>(*gpu);
+  }
+}
 
 Memory::~Memory() {
   for (const auto& [pointer, allocation] : device_) {
@@ -28,16 +33,13 @@ gpu::GpuBackend* Memory::backend() const {
   return all.empty() ? nullptr : all.front();
 }
 
-Status Memory::Announce(uint32_t region, uint64_t size_bytes, int fd, uint32_t kind, int device,
-                        uint64_t allocation_id) {
-  FERRY_RETURN_IF_ERROR(attach_->SendRegion(region, size_bytes, fd));
-  ferry_control_region description{};
-  description.region = region;
-  description.kind = kind;
-  description.device = static_cast<uint32_t>(device);
-  description.size_bytes = size_bytes;
-  description.allocation_id = allocation_id;
-  return control_->RegisterRegion(description);
+// Tells the daemon of a region; returns the flags of its answer.
+StatusOr<uint32_t> Memory::Announce(const ferry_control_region& description,
+                                    const attach::RegionRequest& request, int fd) {
+  StatusOr<AttachAnswer> answer = attach_->SendRegion(request, fd);
+  FERRY_RETURN_IF_ERROR(answer.status());
+  FERRY_RETURN_IF_ERROR(control_->RegisterRegion(description));
+  return answer->reply.flags;
 }
 
 Status Memory::MakeHeap() {
@@ -46,8 +48,15 @@ Status Memory::MakeHeap() {
   StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
   const uint32_t region = next_region_++;
-  FERRY_RETURN_IF_ERROR(Announce(region, mapping->size_bytes(), fd->get(),
-                                 FERRY_CONTROL_REGION_HOST_HEAP, 0, region));
+  ferry_control_region description{};
+  description.region = region;
+  description.kind = FERRY_CONTROL_REGION_HOST_HEAP;
+  description.size_bytes = mapping->size_bytes();
+  description.allocation_id = region;
+  attach::RegionRequest request{};
+  request.region = region;
+  request.size_bytes = mapping->size_bytes();
+  FERRY_RETURN_IF_ERROR(Announce(description, request, fd->get()).status());
   heap_ = std::move(*mapping);
   heap_pieces_ = OffsetAllocator(heap_.size_bytes());
   regions_.Add({heap_.base(), heap_.size_bytes(), region});
@@ -78,21 +87,63 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   StatusOr<void*> pointer =
       gpu->AllocateDevice(device, shm::RoundUpToPage(std::max<uint64_t>(size_bytes, 1)));
   FERRY_RETURN_IF_ERROR(pointer.status());
-  StatusOr<gpu::IpcHandle> handle = gpu->ExportIpc(*pointer);
-  Status status = handle.status();
-  uint32_t region = next_region_++;
+  OwnRegion region{static_cast<std::byte*>(*pointer), 0, next_region_++};
+  Status status = AnnounceDevice(&region, device);
   if (status.ok()) {
-    status = Announce(region, handle->size_bytes, handle->fd.get(), FERRY_CONTROL_REGION_DEVICE,
-                      device, handle->allocation_id);
+    status = Clear(*pointer, region.size_bytes);
+    if (!status.ok()) {
+      (void)control_->DeregisterRegion(region.id, region.size_bytes);
+    }
   }
   if (!status.ok()) {
     (void)gpu->Free(*pointer);
     return status;
   }
-  std::memset(*pointer, 0, handle->size_bytes);
-  device_[*pointer] = {region, size_bytes};
-  regions_.Add({static_cast<std::byte*>(*pointer), handle->size_bytes, region});
+  device_[*pointer] = {region.id, size_bytes};
+  regions_.Add(region);
   return *pointer;
+}
+
+// Memory that not everybody may touch is for streams only, whoever it is that may not.
+Status Memory::AnnounceDevice(OwnRegion* region, int device) {
+  StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(region->base);
+  FERRY_RETURN_IF_ERROR(handle.status());
+  const gpu::DirectAccess direct = backend()->Identify(region->base).direct;
+  region->size_bytes = handle->size_bytes;
+  region->by_stream = !direct.cpu || !direct.network;
+  ferry_control_region description{};
+  description.region = region->id;
+  description.kind = FERRY_CONTROL_REGION_DEVICE;
+  description.device = static_cast<uint32_t>(device);
+  description.size_bytes = handle->size_bytes;
+  description.allocation_id = handle->allocation_id;
+  attach::RegionRequest request{};
+  request.region = region->id;
+  request.flags = region->by_stream ? attach::kRegionByStream : 0;
+  request.size_bytes = handle->size_bytes;
+  request.allocation_id = handle->allocation_id;
+  request.device = static_cast<uint32_t>(device);
+  static_assert(sizeof(request.handle) == sizeof(handle->opaque));
+  std::memcpy(request.handle, handle->opaque.data(), sizeof(request.handle));
+  StatusOr<uint32_t> flags = Announce(description, request, handle->fd.get());
+  FERRY_RETURN_IF_ERROR(flags.status());
+  region->staged = (*flags & attach::kRegionStaged) != 0;
+  return {};
+}
+
+// Device memory that is not in the table yet.
+Status Memory::Clear(void* pointer, uint64_t size_bytes) {
+  if (backend()->Identify(pointer).direct.cpu) {
+    std::memset(pointer, 0, size_bytes);
+    return {};
+  }
+  const std::vector<std::byte> zeros(std::min<uint64_t>(size_bytes, kClearBytes));
+  for (uint64_t done = 0; done < size_bytes; done += zeros.size()) {
+    const uint64_t part = std::min<uint64_t>(size_bytes - done, zeros.size());
+    FERRY_RETURN_IF_ERROR(
+        streams_->Copy(static_cast<std::byte*>(pointer) + done, zeros.data(), part));
+  }
+  return {};
 }
 
 StatusOr<void*> Memory::Allocate(uint64_t size_bytes, MemoryKind kind, int device) {
@@ -216,20 +267,35 @@ Status Memory::Deregister(void* pointer) {
 }
 
 Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) {
-  const gpu::BackendRegistry::Match to = backends_->Identify(destination);
-  const gpu::BackendRegistry::Match from = backends_->Identify(source);
-  const bool to_device = to.info.kind == gpu::PointerKind::kDevice;
-  const bool from_device = from.info.kind == gpu::PointerKind::kDevice;
-  if (!to_device && !from_device) {
-    std::memmove(destination, source, size_bytes);
+  if (streams_ != nullptr) {
+    return streams_->Copy(destination, source, size_bytes);
+  }
+  std::memmove(destination, source, size_bytes);
+  return {};
+}
+
+bool Memory::IsRegionByStream(const void* pointer) const {
+  const OwnRegion* region = regions_.Around(pointer);
+  return region != nullptr && region->by_stream;
+}
+
+Status Memory::CheckBuffer(const void* pointer, uint64_t size_bytes) const {
+  const OwnRegion* region = regions_.Around(pointer);
+  if (region == nullptr || !region->by_stream) {
     return {};
   }
-  gpu::GpuBackend* gpu = to_device ? to.backend : from.backend;
-  StatusOr<std::unique_ptr<gpu::Stream>> stream =
-      gpu->CreateStream(to_device ? to.info.device : from.info.device);
-  FERRY_RETURN_IF_ERROR(stream.status());
-  FERRY_RETURN_IF_ERROR((*stream)->CopyAsync(destination, source, size_bytes));
-  return (*stream)->Synchronize();
+  const auto left = static_cast<uint64_t>(region->base + region->size_bytes -
+                                          static_cast<const std::byte*>(pointer));
+  return size_bytes <= left
+             ? Status()
+             : Status(ErrorCode::kInvalidBuffer,
+                      "a buffer of " + std::to_string(size_bytes) +
+                          " bytes runs past the end of its device memory, of which " +
+                          std::to_string(left) + " bytes are left there");
+}
+
+ErrorCode Memory::CopyByStream(void* destination, const void* source, uint64_t size_bytes) {
+  return streams_->Copy(destination, source, size_bytes).code();
 }
 
 }  // namespace ferry::client

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "client/core/attach_connection.h"
@@ -16,6 +18,7 @@
 #include "client/core/offset_allocator.h"
 #include "client/core/region_table.h"
 #include "common/status.h"
+#include "gpu_backends/api/copy_streams.h"
 #include "gpu_backends/api/registry.h"
 #include "shm/segment.h"
 
@@ -45,6 +48,29 @@ class Memory {
 
   // Copies between any two kinds of memory; returns when it is done.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // The same for a small message to or from what the application named, which is rarely device
+  // memory that only streams reach: if not, this is memcpy. The other end is ordinary memory.
+  ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
+    return IsByStream(application) ? CopyByStream(application, source, size_bytes)
+                                   : CopyDirectly(application, source, size_bytes);
+  }
+  ErrorCode CopyFrom(void* destination, const void* application, uint64_t size_bytes) {
+    return IsByStream(application) ? CopyByStream(destination, application, size_bytes)
+                                   : CopyDirectly(destination, application, size_bytes);
+  }
+  // Whether this is device memory that only streams reach.
+  bool IsByStream(const void* pointer) const {
+    return regions_.any_by_stream() && IsRegionByStream(pointer);
+  }
+
+  // Whether CheckBuffer has nothing to say of any buffer.
+  bool IsAnyBufferPlain() const { return !regions_.any_by_stream(); }
+  // kInvalidBuffer for a buffer that begins in such device memory and runs past its end.
+  Status CheckBuffer(const void* pointer, uint64_t size_bytes) const;
+
+  // Null without a GPU backend.
+  gpu::CopyStreams* streams() const { return streams_.get(); }
+  gpu::GpuBackend* backend() const;
 
   const RegionTable& regions() const { return regions_; }
 
@@ -57,15 +83,25 @@ class Memory {
   StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
-  Status Announce(uint32_t region, uint64_t size_bytes, int fd, uint32_t kind, int device,
-                  uint64_t allocation_id);
-  gpu::GpuBackend* backend() const;
+  Status AnnounceDevice(OwnRegion* region, int device);
+  Status Clear(void* pointer, uint64_t size_bytes);
+  StatusOr<uint32_t> Announce(const ferry_control_region& description,
+                              const attach::RegionRequest& request, int fd);
+  bool IsRegionByStream(const void* pointer) const;
+  ErrorCode CopyByStream(void* destination, const void* source, uint64_t size_bytes);
+  static ErrorCode CopyDirectly(void* destination, const void* source, uint64_t size_bytes) {
+    if (size_bytes != 0) {  // else either may be null
+      std::memcpy(destination, source, size_bytes);
+    }
+    return ErrorCode::kOk;
+  }
 
   const uint64_t heap_bytes_;
   gpu::BackendRegistry* const backends_;
   AttachConnection* const attach_;
   ControlLibrary* const control_;
   RegionTable regions_;
+  std::unique_ptr<gpu::CopyStreams> streams_;
 
   mutable std::mutex mutex_;
   uint32_t next_region_ = 1;

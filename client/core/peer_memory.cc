@@ -25,9 +25,9 @@ engine::Reach WithoutRegion(ErrorCode refusal) {
 
 }  // namespace
 
-PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers,
-                       const RegionTable* own_regions, AttachConnection* attach)
-    : own_rank_(own_rank), peers_(std::move(peers)), own_regions_(own_regions), attach_(attach) {}
+PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const Memory* memory,
+                       AttachConnection* attach)
+    : own_rank_(own_rank), peers_(std::move(peers)), memory_(memory), attach_(attach) {}
 
 engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t generation,
                                           const engine::OwnEnd& own) {
@@ -52,57 +52,98 @@ engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uin
 
 engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& where,
                                         uint64_t size_bytes) {
-  std::byte* base = nullptr;
+  engine::Reach reach;
   uint64_t region_bytes = 0;
   if (rank == own_rank_) {
-    const OwnRegion* own = own_regions_->ById(where.region);
+    const OwnRegion* own = memory_->regions().ById(where.region);
     if (own == nullptr) {
       return kNoSuchMemory;
     }
-    base = own->base;
+    reach.mapped = own->base;
+    reach.by_stream = own->by_stream;
     region_bytes = own->size_bytes;
   } else {
     ErrorCode error = ErrorCode::kOk;
-    const shm::Mapping* mapping = Map({rank, where.region}, &error);
-    if (mapping == nullptr) {
+    const Mapped* mapped = Map({rank, where.region}, &error);
+    if (mapped == nullptr) {
       return WithoutRegion(error);
     }
-    base = mapping->base();
-    region_bytes = mapping->size_bytes();
+    reach.mapped = mapped->base;
+    reach.by_stream = mapped->device != nullptr;
+    region_bytes = mapped->size_bytes;
   }
   if (where.address > region_bytes || size_bytes > region_bytes - where.address) {
     return kNoSuchMemory;
   }
-  return {base + where.address};
+  reach.mapped += where.address;
+  return reach;
 }
 
 // Two regions at most are in use at a time, and both are at the front of the list: what is dropped
 // at its end is never one of them.
-const shm::Mapping* PeerMemory::Map(const Key& key, ErrorCode* error) {
+const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
   if (const auto known = index_.find(key); known != index_.end()) {
     mapped_.splice(mapped_.begin(), mapped_, known->second);
-    return &mapped_.front().mapping;
+    return &mapped_.front();
   }
   StatusOr<AttachAnswer> answer = attach_->PeerRegion(key.rank, key.region);
   if (!answer.ok() || answer->descriptors.empty()) {
     *error = answer.status().code();
     return nullptr;
   }
-  StatusOr<shm::Mapping> mapping = shm::MapSegment(answer->descriptors[0].get(), 0);
-  if (!mapping.ok()) {
+  StatusOr<Mapped> made = MakeMapped(key, *answer);
+  if (!made.ok()) {
     return nullptr;
   }
-  mapped_.push_front({key, std::move(*mapping)});
+  mapped_.push_front(std::move(*made));
   index_[key] = mapped_.begin();
   if (mapped_.size() > kMaxMapped) {
     index_.erase(mapped_.back().key);
     mapped_.pop_back();
   }
-  return &mapped_.front().mapping;
+  return &mapped_.front();
+}
+
+StatusOr<PeerMemory::Mapped> PeerMemory::MakeMapped(const Key& key, AttachAnswer& answer) const {
+  Mapped made;
+  made.key = key;
+  if ((answer.reply.flags & attach::kRegionByStream) == 0) {
+    StatusOr<shm::Mapping> mapping = shm::MapSegment(answer.descriptors[0].get(), 0);
+    FERRY_RETURN_IF_ERROR(mapping.status());
+    made.mapping = std::move(*mapping);
+    made.base = made.mapping.base();
+    made.size_bytes = made.mapping.size_bytes();
+    return made;
+  }
+  if (memory_->backend() == nullptr) {
+    return Status(ErrorCode::kUnsupported, "a peer's device memory, and no GPU backend here");
+  }
+  gpu::IpcHandle handle;
+  handle.fd = std::move(answer.descriptors[0]);
+  std::memcpy(handle.opaque.data(), answer.reply.handle, handle.opaque.size());
+  handle.size_bytes = answer.size_bytes;
+  handle.allocation_id = answer.reply.allocation_id;
+  handle.device = static_cast<int32_t>(answer.reply.device);
+  auto imported = gpu::ImportedMemory::Import(*memory_->backend(), handle);
+  FERRY_RETURN_IF_ERROR(imported.status());
+  made.device = std::move(*imported);
+  made.base = made.device->base();
+  made.size_bytes = made.device->size_bytes();
+  return made;
 }
 
 ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach& source,
                            uint64_t size_bytes) {
+  if (destination.by_stream || source.by_stream) {
+    gpu::CopyStreams& streams = *memory_->streams();
+    const Status status =
+        destination.mapped == nullptr
+            ? streams.Write(destination.pid, destination.address, source.mapped, size_bytes)
+        : source.mapped == nullptr
+            ? streams.Read(destination.mapped, source.pid, source.address, size_bytes)
+            : streams.Copy(destination.mapped, source.mapped, size_bytes);
+    return status.code();
+  }
   if (destination.mapped != nullptr && source.mapped != nullptr) {
     std::memcpy(destination.mapped, source.mapped, size_bytes);
     return ErrorCode::kOk;

@@ -1,8 +1,8 @@
 // What this rank can reach of its own and its peers' memory, and how it copies between them.
 //
 // Regions of peers are mapped when first needed and kept, the least recently used going first
-// beyond a limit. Private memory of a peer is reached by process_vm calls where the daemon found
-// them allowed.
+// beyond a limit; device memory that only streams reach is imported. Private memory of a peer is
+// reached by process_vm calls where the daemon found them allowed.
 //
 // Calling thread: any, without the lease. Resolve may ask the daemon for a descriptor.
 #pragma once
@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "client/core/attach_connection.h"
-#include "client/core/region_table.h"
+#include "client/core/memory.h"
 #include "engine/transfer.h"
+#include "gpu_backends/api/imported_memory.h"
 #include "shm/segment.h"
 
 namespace ferry::client {
@@ -28,7 +30,8 @@ struct PeerProcess {
 // Copies chunks for one thread at a time: mappings it resolved stay until its next Resolve round.
 class PeerMemory : public engine::MemoryAccess {
  public:
-  PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const RegionTable* own_regions,
+  // `memory` is this rank's own; all outlive this.
+  PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const Memory* memory,
              AttachConnection* attach);
 
   engine::Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
@@ -47,15 +50,19 @@ class PeerMemory : public engine::MemoryAccess {
   };
   struct Mapped {
     Key key;
-    shm::Mapping mapping;
+    shm::Mapping mapping;                         // one of these two
+    std::unique_ptr<gpu::ImportedMemory> device;  // only streams reach it
+    std::byte* base = nullptr;
+    uint64_t size_bytes = 0;
   };
 
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
-  const shm::Mapping* Map(const Key& key, ErrorCode* error);
+  const Mapped* Map(const Key& key, ErrorCode* error);
+  StatusOr<Mapped> MakeMapped(const Key& key, AttachAnswer& answer) const;
 
   const uint32_t own_rank_;
   const std::vector<PeerProcess> peers_;
-  const RegionTable* const own_regions_;
+  const Memory* const memory_;
   AttachConnection* const attach_;
   std::mutex mutex_;          // held by a thread for the length of one chunk
   std::list<Mapped> mapped_;  // most recently used first

@@ -1,5 +1,6 @@
 // Client: starting sends and receives. See client.h.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "client/core/progress.h"
@@ -59,6 +60,9 @@ bool Client::SendEager(const Message& message) {
   if (message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) {
     return false;
   }
+  if (memory_->IsByStream(message.buffer)) [[unlikely]] {
+    return SendEagerByStream(message);
+  }
   if (peers_.by_rank[destination].local) {
     return SendLocal(message);
   }
@@ -83,6 +87,18 @@ bool Client::SendEager(const Message& message) {
          }) == ErrorCode::kOk;
 }
 
+// The same from device memory: its bytes are brought here first, while no lease is held. False also
+// if that fails; a request will find out why.
+bool Client::SendEagerByStream(const Message& message) {
+  std::array<std::byte, shm::kCellBytes> bytes;
+  if (memory_->CopyFrom(bytes.data(), message.buffer, message.size_bytes) != ErrorCode::kOk) {
+    return false;
+  }
+  Message here = message;
+  here.buffer = bytes.data();
+  return SendEager(here);
+}
+
 ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
   if (SendEager(message) || SendStaged(message)) {
     *handle = kCompletedSend;
@@ -94,7 +110,12 @@ ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
     return error;
   }
   *handle = requests_->HandleOf(request);
-  return StartSlot(request);
+  const ErrorCode error = StartSlot(request);
+  if (error != ErrorCode::kOk) {
+    requests_->GiveBack(request);
+    *handle = 0;
+  }
+  return error;
 }
 
 ErrorCode Client::Send(const Message& message, Completion* completion) {
@@ -189,15 +210,17 @@ bool Client::TakeEager(const Message& message, bool waits, Completion* completio
     return false;
   }
   const uint64_t size_bytes = std::min(found.size_bytes, message.size_bytes);
+  ErrorCode error = ErrorCode::kOk;
   if (found.cell != shm::kNoCell) {
-    std::memcpy(message.buffer, engine_->CellBytes(found), size_bytes);
+    error = memory_->CopyTo(message.buffer, engine_->CellBytes(found), size_bytes);
     engine_->ReleaseCell(found);
   } else if (size_bytes != 0) {
-    std::memcpy(message.buffer, found.payload, size_bytes);
+    error = memory_->CopyTo(message.buffer, found.payload, size_bytes);
   }
-  *completion = {static_cast<int>(found.source), found.tag,
-                 found.size_bytes > message.size_bytes ? ErrorCode::kTruncated : ErrorCode::kOk,
-                 size_bytes};
+  if (error == ErrorCode::kOk && found.size_bytes > message.size_bytes) {
+    error = ErrorCode::kTruncated;
+  }
+  *completion = {static_cast<int>(found.source), found.tag, error, size_bytes};
   *message_bytes = found.size_bytes;
   return true;
 }
@@ -272,12 +295,30 @@ ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* reque
 // may reach that, for sends, whose data others fetch, and for receives that the daemon may have to
 // fill; and for messages between nodes that are sooner copied here than staged by both daemons.
 bool Client::WantsBounce(const Message& message, RequestKind kind) const {
-  if (!private_reachable_ &&
-      (kind == RequestKind::kSend || peers_.rank_of_local.size() != size())) {
+  if (!private_reachable_ && (kind == RequestKind::kSend || MayBeRemote(shm::kAnySource))) {
     return true;
   }
   return message.peer >= 0 && !peers_.by_rank[static_cast<uint32_t>(message.peer)].local &&
          message.size_bytes <= kBounceMaxBytes;
+}
+
+bool Client::MayBeRemote(int32_t peer) const {
+  return peer < 0 ? peers_.rank_of_local.size() != size()
+                  : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
+}
+
+// Whether the message cannot do without such a block: from device memory that only streams reach,
+// if the daemon has none, to another node, and from there.
+bool Client::NeedsBounce(const shm::Location& buffer, const Message& message,
+                         RequestKind kind) const {
+  if ((buffer.flags & shm::kLocationByStream) == 0 || !MayBeRemote(message.peer)) {
+    return false;
+  }
+  // An eager send may find no cell; then the daemon fetches it.
+  const uint64_t direct_max = kind == RequestKind::kSend
+                                  ? std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes)
+                                  : eager_max_bytes_;
+  return message.size_bytes > direct_max && !memory_->regions().ById(buffer.region)->staged;
 }
 
 ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind kind) {
@@ -298,12 +339,14 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   const uint64_t unseen_max = kind == RequestKind::kSend && !private_reachable_
                                   ? std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes)
                                   : eager_max_bytes_;
-  if (slot.buffer.region == 0 && message.size_bytes > unseen_max && WantsBounce(message, kind)) {
-    void* block = memory_->AllocateBounce(message.size_bytes, !private_reachable_);
+  const bool is_private = slot.buffer.region == 0;
+  const bool must = is_private ? !private_reachable_ : NeedsBounce(slot.buffer, message, kind);
+  if (is_private ? message.size_bytes > unseen_max && WantsBounce(message, kind) : must) {
+    void* block = memory_->AllocateBounce(message.size_bytes, must);
     if (block != nullptr) {
       slot.flags |= shm::kRequestBounce;
       slot.buffer = memory_->regions().Find(block, message.size_bytes);
-    } else if (!private_reachable_) {
+    } else if (must) {
       return ErrorCode::kOutOfMemory;
     }
   }
@@ -316,13 +359,18 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
   // Eager sends and receives that are matched while polling never come here: they pay nothing.
   shm::StoreRelaxed(slot.start_ns, CoarseMonotonicNs());
-  auto* user = reinterpret_cast<std::byte*>(slot.user_address);
+  const auto* user = reinterpret_cast<const std::byte*>(slot.user_address);
+  ErrorCode copied = ErrorCode::kOk;
   if (is_send && slot.size_bytes <= shm::kInlineBytes) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
-    std::copy_n(user, slot.size_bytes, reinterpret_cast<std::byte*>(slot.payload));
+    copied = memory_->CopyFrom(slot.payload, user, slot.size_bytes);
   } else if (is_send && (slot.flags & shm::kRequestBounce) != 0) {
-    std::memcpy(memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address, user,
-                slot.size_bytes);
+    copied =
+        memory_->CopyFrom(memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address,
+                          user, slot.size_bytes);
+  }
+  if (copied != ErrorCode::kOk) [[unlikely]] {
+    return copied;
   }
   engine::Effects matched;
   const auto start = [&](engine::Effects& effects) {
@@ -412,7 +460,7 @@ ErrorCode Client::FreePersistent(RequestHandle handle) {
     return ErrorCode::kInvalidRequest;
   }
   slot.flags &= ~shm::kRequestPersistent;
-  EndBounce(slot, false);
+  (void)EndBounce(slot, false);
   requests_->GiveBack(request);
   return ErrorCode::kOk;
 }

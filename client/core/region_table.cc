@@ -7,20 +7,29 @@ namespace ferry::client {
 RegionTable::RegionTable() { Publish({}); }
 
 shm::Location RegionTable::Find(const void* pointer, uint64_t size_bytes) const {
-  // Pairs with Publish.
-  const Table& table = *current_.load(std::memory_order_acquire);
-  const auto* address = static_cast<const std::byte*>(pointer);
-  auto after = std::upper_bound(
-      table.begin(), table.end(), address,
-      [](const std::byte* wanted, const OwnRegion& region) { return wanted < region.base; });
-  if (after != table.begin()) {
-    const OwnRegion& region = *std::prev(after);
-    const auto offset = static_cast<uint64_t>(address - region.base);
-    if (offset < region.size_bytes && size_bytes <= region.size_bytes - offset) {
-      return {region.id, 0, offset};
+  if (const OwnRegion* region = Around(pointer); region != nullptr) {
+    const auto offset =
+        static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - region->base);
+    if (size_bytes <= region->size_bytes - offset) {
+      return {region->id, region->by_stream ? shm::kLocationByStream : 0, offset};
     }
   }
   return {0, 0, reinterpret_cast<uint64_t>(pointer)};
+}
+
+const OwnRegion* RegionTable::Around(const void* pointer) const {
+  // Pairs with Publish.
+  const Table& table = *current_.load(std::memory_order_acquire);
+  const auto* address = static_cast<const std::byte*>(pointer);
+  const auto after = std::upper_bound(
+      table.begin(), table.end(), address,
+      [](const std::byte* wanted, const OwnRegion& region) { return wanted < region.base; });
+  if (after == table.begin()) {
+    return nullptr;
+  }
+  const OwnRegion& region = *std::prev(after);
+  const auto offset = static_cast<uint64_t>(address - region.base);
+  return offset < region.size_bytes ? &region : nullptr;
 }
 
 const OwnRegion* RegionTable::ById(uint32_t id) const {
@@ -31,6 +40,9 @@ const OwnRegion* RegionTable::ById(uint32_t id) const {
 }
 
 void RegionTable::Add(const OwnRegion& region) {
+  if (region.by_stream) {
+    any_by_stream_.store(true, std::memory_order_relaxed);
+  }
   Table table = *current_.load(std::memory_order_relaxed);
   table.insert(
       std::upper_bound(table.begin(), table.end(), region,

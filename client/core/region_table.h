@@ -18,6 +18,8 @@ struct OwnRegion {
   std::byte* base = nullptr;
   uint64_t size_bytes = 0;
   uint32_t id = 0;
+  bool by_stream = false;  // only streams reach it
+  bool staged = true;      // the daemon moves it between nodes
 };
 
 class RegionTable {
@@ -27,6 +29,10 @@ class RegionTable {
   // Where `pointer` lies, as other processes name it: region and offset, or region 0 and the
   // address itself when it is private memory (or not all of the `size_bytes` are in one region).
   shm::Location Find(const void* pointer, uint64_t size_bytes) const;
+  // The region around `pointer`, or null.
+  const OwnRegion* Around(const void* pointer) const;
+  // Whether some region is, or was, for streams only. Where not, no address needs to be looked up.
+  bool any_by_stream() const { return any_by_stream_.load(std::memory_order_relaxed); }
   // The region with this id, or null.
   const OwnRegion* ById(uint32_t id) const;
 
@@ -38,6 +44,7 @@ class RegionTable {
   void Publish(Table table);
 
   std::atomic<const Table*> current_;
+  std::atomic<bool> any_by_stream_{false};
   std::vector<std::unique_ptr<const Table>> all_;
 };
 

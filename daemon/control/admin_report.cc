@@ -18,7 +18,7 @@ bool HasSegments(const Rank& rank) {
 uint64_t RegionBytes(const Session& session, uint32_t* count) {
   uint64_t bytes = 0;
   for (const auto& [id, region] : session.Regions()) {
-    bytes += region->mapping.size_bytes();
+    bytes += region->size_bytes();
     ++*count;
   }
   return bytes;

@@ -233,10 +233,27 @@ void AttachConnection::Handle(SocketPacket& packet) {
 void AttachConnection::Answer(const AttachHeader& asked, const Status& status, uint64_t size_bytes,
                               std::span<const int> fds) {
   attach::Reply reply{};
-  reply.header = AnswerTo(asked, Kind::kReply);
   reply.code = static_cast<int32_t>(status.code());
   reply.size_bytes = size_bytes;
   CopyText(status.message(), reply.text);
+  SendReply(asked, reply, fds);
+}
+
+void AttachConnection::AnswerRegion(const AttachHeader& asked, const Region& region,
+                                    std::span<const int> fds) {
+  attach::Reply reply{};
+  reply.size_bytes = region.size_bytes();
+  reply.flags = (region.by_stream ? attach::kRegionByStream : 0) |
+                (region.device_memory != nullptr ? attach::kRegionStaged : 0);
+  reply.allocation_id = region.allocation_id;
+  reply.device = region.device;
+  std::copy(region.handle.begin(), region.handle.end(), std::begin(reply.handle));
+  SendReply(asked, reply, fds);
+}
+
+void AttachConnection::SendReply(const AttachHeader& asked, attach::Reply& reply,
+                                 std::span<const int> fds) {
+  reply.header = AnswerTo(asked, Kind::kReply);
   if (!SendPacket(socket_.native_handle(), reply, fds).ok()) {
     OnHangUp();  // it asks and does not read the answers
   }
@@ -377,12 +394,14 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
   FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
-  StatusOr<std::shared_ptr<Region>> region =
-      AdoptRegion(std::move(packet.fds[0]), request.region, request.size_bytes);
+  StatusOr<std::shared_ptr<Region>> region = AdoptRegion(std::move(packet.fds[0]), request);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
+  if ((*region)->by_stream) {
+    (*region)->device_memory = server_.registry_.ImportRegion(*session_, **region);
+  }
   FERRY_RETURN_IF_ERROR(server_.registry_.OfferRegion(*session_, *region));
-  Answer(request.header, {}, (*region)->mapping.size_bytes());
+  AnswerRegion(request.header, **region);
   return {};
 }
 
@@ -409,7 +428,7 @@ Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
                                            std::to_string(request.region)};
   }
   const std::array<int, 1> fds = {region->fd.get()};
-  Answer(request.header, {}, region->mapping.size_bytes(), fds);
+  AnswerRegion(request.header, *region, fds);
   return {};
 }
 

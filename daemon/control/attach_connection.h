@@ -52,6 +52,9 @@ class AttachConnection final : public RankConnection,
   void AnswerAttach(const attach::AttachHeader& asked, const Status& status);
   void Answer(const attach::AttachHeader& asked, const Status& status, uint64_t size_bytes = 0,
               std::span<const int> fds = {});
+  void AnswerRegion(const attach::AttachHeader& asked, const Region& region,
+                    std::span<const int> fds = {});
+  void SendReply(const attach::AttachHeader& asked, attach::Reply& reply, std::span<const int> fds);
 
   AttachServer& server_;
   const pid_t pid_;

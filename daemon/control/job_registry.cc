@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/hex_text.h"
+#include "common/log.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {
@@ -203,6 +204,18 @@ StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t 
                   RankText(session.rank, session.job_id) + ": " + hold.status().message());
   }
   return hold;
+}
+
+std::unique_ptr<gpu::ImportedMemory> JobRegistry::ImportRegion(const Session& session,
+                                                               const Region& region) {
+  auto imported = data_plane_.ImportRegion(session, region);
+  if (imported.ok()) {
+    return std::move(*imported);
+  }
+  // Not an error: the rank stages what passes between nodes by itself.
+  spdlog::debug("region {} of {} is staged by its rank: {}", region.id,
+                RankText(session.rank, session.job_id), imported.status().message());
+  return nullptr;
 }
 
 Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {

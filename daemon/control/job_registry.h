@@ -73,6 +73,9 @@ class JobRegistry : public NodeEvents {
   Status Serve(const Session& session);
   // Before a region of that size is mapped. kLimitExceeded.
   StatusOr<QuotaHold> ReserveRegion(const Session& session, uint64_t size_bytes);
+  // Device memory that only streams reach, as the data plane will copy from and to it; null if it
+  // will not.
+  std::unique_ptr<gpu::ImportedMemory> ImportRegion(const Session& session, const Region& region);
   // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
   Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound

@@ -141,11 +141,10 @@ StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
   }
   const auto node = rank->offered.extract(request.region());
   std::shared_ptr<Region> region = node.mapped();
-  if (region->mapping.size_bytes() != shm::RoundUpToPage(request.size_bytes())) {
-    return Status(ErrorCode::kInvalidArgument, name + " was said to have " +
-                                                   std::to_string(request.size_bytes()) +
-                                                   " bytes, but its segment has " +
-                                                   std::to_string(region->mapping.size_bytes()));
+  if (region->size_bytes() != shm::RoundUpToPage(request.size_bytes())) {
+    return Status(ErrorCode::kInvalidArgument,
+                  name + " was said to have " + std::to_string(request.size_bytes()) +
+                      " bytes, but its segment has " + std::to_string(region->size_bytes()));
   }
   if (request.kind() == control::REGION_KIND_HOST_HEAP) {
     region->kind = RegionKind::kHostHeap;
@@ -154,6 +153,10 @@ StatusOr<std::shared_ptr<Region>> JobRegistry::TakeRegion(
   } else {
     return Status(ErrorCode::kInvalidArgument,
                   name + ": unknown kind " + std::to_string(request.kind()));
+  }
+  if (region->by_stream && region->kind != RegionKind::kDevice) {
+    return Status(ErrorCode::kInvalidArgument,
+                  name + " is no device memory, so there is no need of streams to reach it");
   }
   region->device = request.device();
   region->allocation_id = request.allocation_id();

@@ -19,7 +19,7 @@ void AddRank(const Session& session, JobSample* job) {
   ++load.sessions;
   for (const auto& [id, region] : session.Regions()) {
     ++load.regions;
-    load.region_bytes += region->mapping.size_bytes();
+    load.region_bytes += region->size_bytes();
   }
   if (!session.session_map.valid() || !session.inbox_map.valid()) {
     return;

@@ -106,15 +106,27 @@ Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox
   return {};
 }
 
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, uint32_t id, uint64_t size_bytes) {
-  StatusOr<shm::Mapping> mapping = shm::MapSegment(fd.get(), size_bytes);
-  if (!mapping.ok()) {
-    return Status(mapping.status().code(),
-                  "region " + std::to_string(id) + ": " + mapping.status().message());
-  }
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, const attach::RegionRequest& request) {
   auto region = std::make_shared<Region>();
-  region->id = id;
-  region->mapping = std::move(*mapping);
+  region->id = request.region;
+  region->by_stream = (request.flags & attach::kRegionByStream) != 0;
+  if (!region->by_stream) {
+    StatusOr<shm::Mapping> mapping = shm::MapSegment(fd.get(), request.size_bytes);
+    if (!mapping.ok()) {
+      return Status(mapping.status().code(),
+                    "region " + std::to_string(request.region) + ": " + mapping.status().message());
+    }
+    region->mapping = std::move(*mapping);
+  } else if (request.size_bytes == 0 ||
+             request.size_bytes != shm::RoundUpToPage(request.size_bytes)) {
+    return Status(ErrorCode::kCorrupt, "region " + std::to_string(request.region) + ": " +
+                                           std::to_string(request.size_bytes) +
+                                           " bytes of device memory are no whole number of pages");
+  }
+  region->device_bytes = request.size_bytes;
+  region->device = request.device;
+  region->allocation_id = request.allocation_id;
+  std::copy(std::begin(request.handle), std::end(request.handle), region->handle.begin());
   region->fd = std::move(fd);
   return region;
 }

@@ -18,8 +18,8 @@ namespace ferry::daemon {
 Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox_fd,
                      uint64_t inbox_bytes, Session* session);
 
-// Maps a region's memfd. kCorrupt as above.
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, uint32_t id, uint64_t size_bytes);
+// Maps a region's memfd, or keeps it unmapped if only streams reach the memory. kCorrupt as above.
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, const attach::RegionRequest& request);
 
 // Whether process_vm_readv on the rank is allowed, to us and so, as the uid is the same, to its
 // peers.

@@ -17,7 +17,7 @@
 #include "daemon/progress/delivery.h"
 #include "daemon/progress/wire.h"
 #include "daemon/registration/registrations.h"
-#include "daemon/staging/copier.h"
+#include "daemon/staging/stage.h"
 #include "daemon/trace/tracer.h"
 #include "daemon/worker/attention.h"
 #include "shm/lane.h"
@@ -54,10 +54,11 @@ struct Route {
   bool was_cut = false;
 };
 
-// A region of a rank: what transfers need of it is registered with the NIC when they need it.
+// A region of a rank: what transfers need of it is registered with the NIC when they need it; of
+// one that is staged by streams, nothing.
 struct ServedRegion {
   ClaimableRegion memory;
-  uint32_t users = 0;    // pulls that read into it
+  uint32_t users = 0;    // pulls into it, and feeds from it
   uint32_t offered = 0;  // offers of parts of it that the receivers have not answered
   bool closing = false;  // no new users
 };
@@ -65,13 +66,13 @@ struct ServedRegion {
 // A buffer that was offered to a remote rank, by send request. Copied here when the offer passed:
 // the rank cannot change it afterwards.
 struct Offer {
-  enum class State { kNone, kHeap, kPrivate };
+  enum class State { kNone, kHeap, kPrivate, kDevice };
   State state = State::kNone;
   uint32_t generation = 0;
   uint32_t destination = 0;
-  ServedRegion* region = nullptr;    // kHeap
-  Claim claim;                       // on its part
-  uint64_t address = 0;              // kPrivate
+  ServedRegion* region = nullptr;    // kHeap, kDevice
+  Claim claim;                       // kHeap: on its part
+  uint64_t address = 0;              // kPrivate; kDevice: in the region
   ErrorCode error = ErrorCode::kOk;  // kNone: why nobody can fetch it
   uint64_t size_bytes = 0;
   uint64_t carried_bytes = 0;  // sent with it
@@ -130,8 +131,8 @@ struct Job {
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
   std::vector<uint32_t> rank_of_local;            // by local index, for this node
   uint32_t remote_ranks = 0;
-  std::shared_ptr<Copier> copier;  // for private memory of its ranks
-  StagingPool* staging = nullptr;  // of the depot; null until it is needed
+  Stage private_stage;  // for private memory of its ranks
+  Stage device_stage;   // for device memory that only streams reach
 
   bool IsRank(uint32_t rank) const { return rank < plan.size(); }
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }

@@ -52,22 +52,25 @@ void Feeds::ForgetRegion(ServedRank& rank, const ServedRegion* region) {
 
 void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull, uint64_t now_ns) {
   Offer* offer = pull.send_request < rank.offers.size() ? &rank.offers[pull.send_request] : nullptr;
-  if (offer == nullptr || offer->state != Offer::State::kPrivate ||
-      offer->generation != pull.send_generation || offer->destination != destination ||
-      pull.size_bytes > offer->size_bytes || pull.size_bytes == 0) {
+  const bool offered = offer != nullptr && (offer->state == Offer::State::kPrivate ||
+                                            offer->state == Offer::State::kDevice);
+  if (!offered || offer->generation != pull.send_generation || offer->destination != destination ||
+      pull.size_bytes > offer->size_bytes || pull.size_bytes == 0 ||
+      pull.longest_bytes < kShortestBlockBytes) {
     const bool known = offer != nullptr && offer->generation == pull.send_generation &&
                        offer->destination == destination && offer->error != ErrorCode::kOk;
     Refuse(*rank.job, rank.rank(), destination, pull.pull,
            known ? offer->error : ErrorCode::kInvalidBuffer, now_ns);
     return;
   }
-  if (rank.ended || !rank.session->private_memory_reachable) {
-    Refuse(*rank.job, rank.rank(), destination, pull.pull,
-           rank.ended ? ErrorCode::kPeerDied : ErrorCode::kPermissionDenied, now_ns);
+  Feed found;
+  if (const ErrorCode error = FindSource(rank, *offer, pull, &found); error != ErrorCode::kOk) {
+    Refuse(*rank.job, rank.rank(), destination, pull.pull, error, now_ns);
     return;
   }
   const FeedId id = feeds_.Insert();
   Feed& feed = *feeds_.Find(id);
+  feed = found;
   feed.job = rank.job;
   feed.rank = &rank;
   feed.source = rank.rank();
@@ -75,13 +78,39 @@ void Feeds::OnPull(ServedRank& rank, uint32_t destination, const WirePull& pull,
   feed.request = pull.send_request;
   feed.generation = pull.send_generation;
   feed.pull = pull.pull;
-  feed.address = offer->address;
   feed.size_bytes = pull.size_bytes;
   feed.heard_ns = now_ns;
   feed.begun_ns = rank.job->trace.Now(now_ns);
+  if (feed.region != nullptr) {
+    ++feed.region->users;
+  }
   Void(rank, offer, Peer::kIsThrough);  // one pull for each offer
   ++rank.operations;
   Step(id, feed, now_ns);
+}
+
+ErrorCode Feeds::FindSource(ServedRank& rank, const Offer& offer, const WirePull& pull,
+                            Feed* feed) const {
+  if (rank.ended) {
+    return ErrorCode::kPeerDied;
+  }
+  uint32_t blocks = pull.blocks;
+  if (offer.state == Offer::State::kDevice) {
+    feed->stage = &rank.job->device_stage;
+    feed->region = offer.region;
+    feed->device = offer.region->memory.region->device_memory->base() + offer.address;
+    blocks = std::max(blocks, rules_.blocks_to_host);
+  } else if (!rank.session->private_memory_reachable) {
+    return ErrorCode::kPermissionDenied;
+  } else {
+    feed->stage = &rank.job->private_stage;
+    feed->address = offer.address;
+  }
+  if (blocks != 0) {
+    feed->plan = rules_.Plan(pull.size_bytes, blocks);
+  }
+  feed->longest_bytes = std::min<uint64_t>(feed->stage->block_bytes, pull.longest_bytes);
+  return ErrorCode::kOk;
 }
 
 void Feeds::Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
@@ -105,12 +134,11 @@ void Feeds::Step(FeedId id, Feed& feed, uint64_t now_ns) {
   if (feed.queued || !MayBegin(feed)) {
     return;
   }
-  if (const ErrorCode error = depot_.Provide(&feed.job->staging, *feed.job->copier);
-      error != ErrorCode::kOk) {
+  if (const ErrorCode error = depot_.Provide(*feed.stage); error != ErrorCode::kOk) {
     Cancel(id, feed, error, now_ns);
     return;
   }
-  auto& waiters = feed.job->staging->waiters(StagingUse::kOutgoing);
+  auto& waiters = feed.stage->pool->waiters(StagingUse::kOutgoing);
   while (!feed.queued && MayBegin(feed)) {
     if (!waiters.empty() || !BeginBlock(id, feed, now_ns)) {
       waiters.push_back(static_cast<uint64_t>(id));
@@ -119,30 +147,39 @@ void Feeds::Step(FeedId id, Feed& feed, uint64_t now_ns) {
   }
 }
 
+engine::Block Feeds::NextBlock(const Feed& feed) const {
+  const uint64_t longest = feed.longest_bytes;
+  if (feed.plan) {
+    return feed.plan->Next(feed.begun_bytes, longest);
+  }
+  const uint64_t wanted = feed.begun_bytes == 0 ? std::max<uint64_t>(longest / 4, 1) : longest;
+  return {feed.begun_bytes, std::min(wanted, feed.size_bytes - feed.begun_bytes)};
+}
+
 bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
-  StagingBlock* staging = feed.job->staging->Take(StagingUse::kOutgoing);
+  StagingBlock* staging = feed.stage->pool->Take(StagingUse::kOutgoing);
   if (staging == nullptr) {
     return false;
   }
-  const uint64_t longest = depot_.block_bytes();
-  const uint64_t wanted = feed.begun_bytes == 0 ? std::max<uint64_t>(longest / 4, 1) : longest;
+  const engine::Block next = NextBlock(feed);
   const FeedBlockId block_id = blocks_.Insert();
   Block& block = *blocks_.Find(block_id);
   block.self = block_id;
   block.feed = id;
   block.staging = staging;
-  block.offset = feed.begun_bytes;
-  block.size_bytes = static_cast<uint32_t>(std::min(wanted, feed.size_bytes - feed.begun_bytes));
+  block.offset = next.offset_bytes;
+  block.size_bytes = static_cast<uint32_t>(next.size_bytes);
   CopyTask task;
   task.direction = CopyTask::Direction::kFromProcess;
   task.lane = feed.rank->session->local_index;
   task.pid = feed.rank->session->pid;
   task.remote_address = feed.address + block.offset;
+  task.device = feed.device == nullptr ? nullptr : feed.device + block.offset;
   task.local = staging->base;
   task.size_bytes = block.size_bytes;
   task.context = &block;
   task.timed = feed.job->trace.on();
-  (void)feed.job->copier->Submit(task);  // there is room for every block
+  (void)feed.stage->copier->Submit(task);  // there is room for every block
   ++feed.copying;
   feed.begun_bytes += block.size_bytes;
   feed.heard_ns = now_ns;
@@ -170,7 +207,7 @@ void Feeds::OnCopied(const CopyTask& task, uint64_t now_ns) {
     return;
   }
   if (!task.abandoned) {
-    feed.job->staging->Give(block.staging);
+    feed.stage->pool->Give(block.staging);
   }
   blocks_.Erase(block.self);
   Cancel(id, feed, task.result, now_ns);
@@ -202,7 +239,7 @@ void Feeds::OnBlockDone(const Job& job, uint32_t source, uint32_t destination,
   feed.heard_ns = now_ns;
   feed.done_bytes += block->size_bytes;
   TraceLent(feed, *block, ErrorCode::kOk);
-  feed.job->staging->Give(block->staging);
+  feed.stage->pool->Give(block->staging);
   blocks_.Erase(block_id);
   --feed.announced;
   Step(id, feed, now_ns);
@@ -282,9 +319,9 @@ void Feeds::TakeBack(FeedId id, Feed& feed, Reuse reuse) {
     if (block.feed == id && block.announced) {
       TraceLent(feed, block, feed.error);
       if (reuse == Reuse::kAtOnce) {
-        feed.job->staging->Give(block.staging);
+        feed.stage->pool->Give(block.staging);
       } else {
-        feed.job->staging->GiveTainted(block.staging);
+        feed.stage->pool->GiveTainted(block.staging);
       }
       blocks_.Erase(block_id);
       --feed.announced;
@@ -298,6 +335,9 @@ void Feeds::EndIfDone(FeedId id, Feed& feed) {
   if (all_begun && feed.copying == 0 && feed.rank != nullptr) {
     --feed.rank->operations;
     feed.rank = nullptr;
+    if (feed.region != nullptr) {
+      --std::exchange(feed.region, nullptr)->users;
+    }
   }
   if (feed.rank == nullptr && feed.announced == 0) {
     if (feed.job->trace.on()) {
@@ -321,12 +361,20 @@ void Feeds::CheckDeadlines(uint64_t now_ns) {
 
 void Feeds::CancelOf(ServedRank& rank, ErrorCode error, uint64_t now_ns) {
   for (Offer& offer : rank.offers) {
-    if (offer.state == Offer::State::kPrivate) {
+    if (offer.state == Offer::State::kPrivate || offer.state == Offer::State::kDevice) {
       Void(rank, &offer, Peer::kIsThrough);
     }
   }
   feeds_.ForEach([&](FeedId id, Feed& feed) {
     if (feed.rank == &rank) {
+      Cancel(id, feed, error, now_ns);
+    }
+  });
+}
+
+void Feeds::CancelFrom(const ServedRegion* region, ErrorCode error, uint64_t now_ns) {
+  feeds_.ForEach([&](FeedId id, Feed& feed) {
+    if (feed.region == region) {
       Cancel(id, feed, error, now_ns);
     }
   });
@@ -381,7 +429,7 @@ TraceRecord Feeds::RecordOf(const Feed& feed, TraceKind kind, uint64_t begin_ns)
 void Feeds::Trace(const Feed& feed, const Block& block, TraceRecord record, ErrorCode error) {
   record.offset = block.offset;
   record.bytes = block.size_bytes != 0 ? block.size_bytes : feed.size_bytes;
-  record.block = BlockNumber(*feed.job, block.staging);
+  record.block = BlockNumber(feed.stage, block.staging);
   record.error = TraceError(error);
   feed.job->trace.Put(record);
 }

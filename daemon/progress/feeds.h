@@ -1,15 +1,19 @@
-// The sending side of large messages from private memory: stages them for the receiver's daemon.
+// The sending side of large messages from private memory, or from device memory that only streams
+// reach: stages them for the receiver's daemon.
 //
-// When a private offer (kRemoteRts) passes, it is noted here. The receiver's daemon asks for it by
-// WirePull; then copy workers bring the message, block by block, into registered staging memory,
-// each block is announced by WireBlock, read by the peer, and given back by WireBlockDone. A few
-// blocks are in use at a time, the first a quarter as long. The receiver's daemon ends it all with
-// its WireResult; only then, or when that is overdue, are blocks that it knows of used for others.
+// When such an offer (kRemoteRts) passes, it is noted here. The receiver's daemon asks for it by
+// WirePull; then copy workers (or streams) bring the message, block by block, into registered
+// staging memory, each block is announced by WireBlock, read by the peer, and given back by
+// WireBlockDone. A few blocks are in use at a time. Between private memory and the network the
+// first is a quarter as long as the others; where a device is at an end, PipelineRules say how the
+// message is cut. The receiver's daemon ends it all with its WireResult; only then, or when that is
+// overdue, are blocks that it knows of used for others.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "common/slot_map.h"
 #include "daemon/progress/directory.h"
@@ -25,8 +29,8 @@ enum class FeedBlockId : uint64_t {};
 class Feeds {
  public:
   // All outlive this.
-  Feeds(Outbound& outbound, StagingDepot& depot, uint64_t timeout_ns)
-      : outbound_(outbound), depot_(depot), timeout_ns_(timeout_ns) {}
+  Feeds(Outbound& outbound, StagingDepot& depot, const PipelineRules& rules, uint64_t timeout_ns)
+      : outbound_(outbound), depot_(depot), rules_(rules), timeout_ns_(timeout_ns) {}
 
   // Notes what `rank` offers now by that request, in place of what it offered by it before.
   void OnOffer(ServedRank& rank, uint32_t request, Offer offer);
@@ -46,8 +50,10 @@ class Feeds {
   void CancelOf(ServedRank& rank, ErrorCode error, uint64_t now_ns);
   // A remote rank is gone: offers to it are void.
   void OnPeerEnded(Job& job, uint32_t destination, uint64_t now_ns);
-  // The region is about to go: its offers are void.
+  // The region is about to go: its offers are void,
   void ForgetRegion(ServedRank& rank, const ServedRegion* region);
+  // and so are the feeds from it; region->users falls as copies of it end.
+  void CancelFrom(const ServedRegion* region, ErrorCode error, uint64_t now_ns);
   // Forgets what is left of a job whose ranks are gone.
   void Drop(const Job* job);
 
@@ -67,12 +73,17 @@ class Feeds {
     uint32_t destination = 0;    // rank
     uint32_t request = 0;
     uint32_t generation = 0;
-    uint64_t pull = 0;  // the peer's name for it
-    uint64_t address = 0;
+    uint64_t pull = 0;               // the peer's name for it
+    Stage* stage = nullptr;          // of the job
+    uint64_t address = 0;            // in the rank's process,
+    ServedRegion* region = nullptr;  // or in a region, while that is in use,
+    std::byte* device = nullptr;     // which streams reach here
+    std::optional<engine::BlockPlan> plan;
+    uint64_t longest_bytes = 0;  // of a block
     uint64_t size_bytes = 0;
     uint64_t begun_bytes = 0;
     uint64_t done_bytes = 0;
-    uint32_t copying = 0;    // blocks that copy workers fill
+    uint32_t copying = 0;    // blocks that are being filled
     uint32_t announced = 0;  // blocks that the peer may read
     bool queued = false;     // among the waiters of its job's staging memory
     bool cancelled = false;  // no more blocks; waits for the peer's result
@@ -90,6 +101,9 @@ class Feeds {
     uint64_t begun_ns = 0;  // announced
   };
 
+  ErrorCode FindSource(ServedRank& rank, const Offer& offer, const WirePull& pull,
+                       Feed* feed) const;
+  engine::Block NextBlock(const Feed& feed) const;
   void Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pull, ErrorCode error,
               uint64_t now_ns);
   // Whether the peer has said that it does not read what was offered any more.
@@ -112,6 +126,7 @@ class Feeds {
 
   Outbound& outbound_;
   StagingDepot& depot_;
+  const PipelineRules rules_;
   const uint64_t timeout_ns_;
   SlotMap<FeedId, Feed> feeds_;
   SlotMap<FeedBlockId, Block> blocks_;

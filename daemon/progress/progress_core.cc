@@ -10,8 +10,9 @@ namespace ferry::daemon {
 namespace {
 
 constexpr int kPollBudget = 64;
-constexpr uint32_t kCommandBudget = 32;   // of one rank in one turn
-constexpr uint64_t kRetryNs = 1'000'000;  // for what nobody announces: a rank making room
+constexpr uint32_t kCommandBudget = 32;  // of one rank in one turn
+// For what nobody announces: a rank making room, a stream that failed.
+constexpr uint64_t kRetryNs = 1'000'000;
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
 
@@ -52,18 +53,26 @@ ProgressCore::ProgressCore(const CoreOptions& options,
     : options_(options),
       hooks_(std::move(hooks)),
       registrations_(*transport, registrar_, RegistrationOptionsOf(options, hooks_)),
-      depot_(*transport, &registrar_, options.staging_block_bytes, options.staging_blocks,
-             options.settle_staging, options.faults),
+      depot_(*transport, &registrar_, options.settle_staging, options.faults),
       transport_(std::move(transport)),
       registrar_(*transport_, ring),
-      copies_(std::make_shared<CopyPool>(options.copy_workers, std::move(ring))),
+      copies_(std::make_shared<CopyPool>(options.copy_workers, ring)),
+      device_copies_(options.gpu == nullptr
+                         ? nullptr
+                         : std::make_shared<DeviceCopier>(options.gpu, std::move(ring))),
       outbound_(*transport_, directory_),
-      pulls_(*transport_, outbound_, depot_, registrations_, options.operation_timeout_ns),
-      feeds_(outbound_, depot_, options.operation_timeout_ns),
+      pulls_(*transport_, outbound_, depot_, registrations_, options.pipeline,
+             options.operation_timeout_ns),
+      feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       commands_(outbound_, pulls_, feeds_, registrations_),
       arrivals_(directory_, outbound_, pulls_, feeds_) {}
 
-ProgressCore::~ProgressCore() = default;
+ProgressCore::~ProgressCore() {
+  // Streams let go of staging memory before that goes; jobs would keep them longer.
+  for (const auto& [id, job] : directory_.jobs()) {
+    job->device_stage.copier.reset();
+  }
+}
 
 // ---- A turn
 // --------------------------------------------------------------------------------------
@@ -83,9 +92,12 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   done += PollTransport();
   done += registrar_.Collect();
   done += copies_->Collect(*this);
+  if (device_copies_ != nullptr) {
+    done += device_copies_->Collect(*this);
+  }
   for (const auto& [id, job] : directory_.jobs()) {
-    if (job->copier != copies_) {
-      done += job->copier->Collect(*this);
+    if (job->private_stage.copier != copies_) {
+      done += job->private_stage.copier->Collect(*this);
     }
   }
   outbound_.Flush(now_ns);
@@ -265,7 +277,8 @@ bool ProgressCore::HasTransfers() const {
 
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
-  bool retry = !transport_->capabilities().wait_fd;
+  bool retry = !transport_->capabilities().wait_fd ||
+               (device_copies_ != nullptr && device_copies_->pending() != 0);
   bool check =
       !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() || registrations_.any_leaving();
   for (const auto& rank : directory_.served()) {

@@ -1,8 +1,8 @@
 // All that the progress thread does, without the thread: one Turn moves everything that can move.
 //
-// Owns the transport, the staging memory, the copy workers, and what is known of jobs, ranks and
-// nodes. Single-threaded: the progress thread makes every call (other threads go through its
-// mailbox). Time is passed in. Nothing blocks.
+// Owns the transport, the staging memory, copy workers and streams, and what is known of jobs,
+// ranks and nodes. Single-threaded: the progress thread makes every call (other threads go through
+// its mailbox). Time is passed in. Nothing blocks.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include "daemon/registration/registrar.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/staging/copy_pool.h"
+#include "daemon/staging/device_copier.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/trace/tracer.h"
 #include "daemon/worker/worker_client.h"
@@ -34,6 +35,11 @@ struct CoreOptions {
   uint64_t staging_block_bytes = 256 << 10;
   uint32_t staging_blocks = 16;
   uint32_t copy_workers = 1;
+  // For device memory that only streams reach; null: ranks stage by themselves.
+  std::shared_ptr<gpu::GpuBackend> gpu;
+  uint64_t device_block_bytes = 1 << 20;
+  uint32_t device_blocks = 16;
+  PipelineRules pipeline;
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_parked_bytes = 256 << 20;  // of one rank
   RegistrationCache::Limits registrations;
@@ -147,7 +153,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   StagingDepot depot_;
   std::unique_ptr<transport::Transport> transport_;
   Registrar registrar_;
-  const std::shared_ptr<CopyPool> copies_;  // for the jobs of our own user
+  const std::shared_ptr<CopyPool> copies_;             // for the jobs of our own user
+  const std::shared_ptr<DeviceCopier> device_copies_;  // for those, too; null without a GPU
   Outbound outbound_;
   Pulls pulls_;
   Feeds feeds_;

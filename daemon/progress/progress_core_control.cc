@@ -14,7 +14,8 @@ namespace ferry::daemon {
 Status ProgressCore::AddJob(const JobPlan& plan) {
   FERRY_RETURN_IF_ERROR(directory_.AddJob(plan));
   Job* job = directory_.FindJob(plan.job_id);
-  job->copier = copies_;
+  job->private_stage = {copies_, options_.staging_block_bytes, options_.staging_blocks};
+  job->device_stage = {device_copies_, options_.device_block_bytes, options_.device_blocks};
   job->trace = tracer_.TapFor(plan.job_id);
   return {};
 }
@@ -22,7 +23,9 @@ Status ProgressCore::AddJob(const JobPlan& plan) {
 void ProgressCore::RemoveJob(const std::string& job_id) {
   if (Job* job = directory_.FindJob(job_id); job != nullptr) {
     feeds_.Drop(job);
-    depot_.Retire(job->staging, *job->copier, now_ns_ + options_.operation_timeout_ns);
+    for (const Stage* stage : {&job->private_stage, &job->device_stage}) {
+      depot_.Retire(*stage, now_ns_ + options_.operation_timeout_ns);
+    }
   }
   directory_.RemoveJob(job_id);
   directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
@@ -35,7 +38,7 @@ void ProgressCore::AddSession(std::shared_ptr<Session> session, const WorkerSeat
       std::make_unique<ServedRank>(std::move(session), job, max_waiting, options_.max_parked_bytes);
   served->attention = seat.attention;
   if (seat.copier != nullptr) {
-    job->copier = seat.copier;
+    job->private_stage.copier = seat.copier;
   }
   ServedRank* added = directory_.AddServed(std::move(served));
   for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
@@ -75,7 +78,8 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   }
   // A worker process may be stopped: nobody here waits for it.
   if (served->operations != 0 &&
-      (!job->copier->Abandon(served->session->local_index, *this) || served->operations != 0)) {
+      (!job->private_stage.copier->Abandon(served->session->local_index, *this) ||
+       served->operations != 0)) {
     return false;
   }
   for (auto next = served->regions.begin(); next != served->regions.end();) {
@@ -99,7 +103,7 @@ Status ProgressCore::AddRegion(const std::string& job_id, uint32_t rank,
   if (served == nullptr || served->ended) {
     return {ErrorCode::kNotFound, what + ": the rank is not served here"};
   }
-  if (id == 0 || !region->mapping.valid()) {
+  if (id == 0 || region->mapping.valid() == region->by_stream) {
     return {ErrorCode::kInvalidArgument, what + ": needs a number other than 0, and a mapping"};
   }
   if (served->regions.contains(id)) {
@@ -123,6 +127,7 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   found->second.closing = true;
   served->claim.Drop();  // the next command asks again, if it is for another region
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  feeds_.CancelFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   if (found->second.users != 0 || !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
   }
@@ -463,7 +468,10 @@ RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
 bool ProgressCore::Idle() const {
   return pulls_.empty() && feeds_.empty() && copies_->pending() == 0 && !outbound_.busy() &&
          std::all_of(directory_.jobs().begin(), directory_.jobs().end(),
-                     [](const auto& entry) { return entry.second->copier->pending() == 0; }) &&
+                     [](const auto& entry) {
+                       return entry.second->private_stage.copier->pending() == 0;
+                     }) &&
+         (device_copies_ == nullptr || device_copies_->pending() == 0) &&
          std::all_of(directory_.served().begin(), directory_.served().end(), [](const auto& rank) {
            return rank->ended || (rank->delivery.empty() && !rank->delivery.has_landed() &&
                                   rank->commands.Peek() == nullptr);

@@ -1,5 +1,8 @@
 #include "daemon/progress/progress_plane.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <optional>
 #include <utility>
 
@@ -18,6 +21,13 @@ constexpr uint64_t kNsPerUs = 1'000;
 // to let go of its memory (otherwise it is kept): the control thread waits for it.
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
 
+engine::BlockMode ModeOf(const std::string& name) {
+  using engine::BlockMode;
+  return name == "naive"  ? BlockMode::kNaive
+         : name == "even" ? BlockMode::kEven
+                          : BlockMode::kAdvanced;
+}
+
 CoreOptions CoreOptionsOf(const config::Options& options,
                           const std::shared_ptr<const Placement>& placement, Faults* faults) {
   CoreOptions core;
@@ -28,6 +38,12 @@ CoreOptions CoreOptionsOf(const config::Options& options,
   core.operation_timeout_ns = options.operation_timeout_ms * kNsPerMs;
   core.registrations = {options.registration_cache_entries, options.registration_cache_bytes};
   core.registration_piece_bytes = options.registration_piece_bytes;
+  core.device_block_bytes = options.pipeline_block_bytes;
+  core.device_blocks = static_cast<uint32_t>(options.pipeline_staging_blocks);
+  core.pipeline.mode = ModeOf(options.pipeline_mode);
+  core.pipeline.threshold_bytes = options.pipeline_threshold_bytes;
+  core.pipeline.blocks_to_host = static_cast<uint32_t>(options.pipeline_blocks_to_host);
+  core.pipeline.blocks_to_device = static_cast<uint32_t>(options.pipeline_blocks_to_device);
   if (placement != nullptr) {
     core.settle_staging = [placement](std::byte* base, uint64_t bytes) {
       placement->SettleMemory(base, bytes);
@@ -40,49 +56,56 @@ CoreOptions CoreOptionsOf(const config::Options& options,
 
 StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
-    PlaneHooks hooks, std::shared_ptr<const Placement> placement) {
-  std::unique_ptr<daemon::Faults> faults;
+    PlaneHooks hooks, std::shared_ptr<const Placement> placement,
+    std::shared_ptr<gpu::GpuBackend> gpu) {
+  Parts parts;
   if (!options.faults.empty()) {
     StatusOr<std::unique_ptr<daemon::Faults>> parsed = daemon::Faults::Parse(options.faults);
     FERRY_RETURN_IF_ERROR(parsed.status());
-    faults = std::move(*parsed);
+    parts.faults = std::move(*parsed);
     spdlog::warn("faults on purpose: {}", options.faults);
-    transport = std::make_unique<FaultyTransport>(std::move(transport), *faults,
+    transport = std::make_unique<FaultyTransport>(std::move(transport), *parts.faults,
                                                   options.operation_timeout_ms * kNsPerMs);
   }
-  auto mailbox = std::make_unique<Mailbox>();
-  const auto ring = [box = mailbox.get()] { box->Ring(); };
+  parts.mailbox = std::make_unique<Mailbox>();
+  const auto ring = [box = parts.mailbox.get()] { box->Ring(); };
   SupervisorEvents events;
   events.on_reach = hooks.on_reach;
+  CoreOptions core_options = CoreOptionsOf(options, placement, parts.faults.get());
+  core_options.gpu = gpu;
+  if (gpu != nullptr) {
+    parts.streams = std::make_unique<gpu::CopyStreams>(*gpu);
+  }
+  parts.gpu = std::move(gpu);
   StatusOr<std::unique_ptr<ProgressCore>> core =
-      ProgressCore::Create(CoreOptionsOf(options, placement, faults.get()), std::move(transport),
-                           std::move(hooks), ring);
+      ProgressCore::Create(core_options, std::move(transport), std::move(hooks), ring);
   FERRY_RETURN_IF_ERROR(core.status());
-  events.on_failed = [box = mailbox.get(), to = core->get()](
+  parts.core = std::move(*core);
+  events.on_failed = [box = parts.mailbox.get(), to = parts.core.get()](
                          const std::string& job_id, ErrorCode error, const std::string& text) {
     box->Post([=] { to->FailWorker(job_id, error, text); });
   };
   StatusOr<std::unique_ptr<JobWorkers>> worker =
-      JobWorkers::Create(options, ring, std::move(events));
+      JobWorkers::Create(options, ring, std::move(events), parts.streams.get());
   FERRY_RETURN_IF_ERROR(worker.status());
-  return std::unique_ptr<ProgressPlane>(new ProgressPlane(options, std::move(placement),
-                                                          std::move(faults), std::move(mailbox),
-                                                          std::move(*worker), std::move(*core)));
+  parts.worker = std::move(*worker);
+  return std::unique_ptr<ProgressPlane>(
+      new ProgressPlane(options, std::move(placement), std::move(parts)));
 }
 
 ProgressPlane::ProgressPlane(const config::Options& options,
-                             std::shared_ptr<const Placement> placement,
-                             std::unique_ptr<daemon::Faults> faults,
-                             std::unique_ptr<Mailbox> mailbox, std::unique_ptr<WorkerClient> worker,
-                             std::unique_ptr<ProgressCore> core)
+                             std::shared_ptr<const Placement> placement, Parts parts)
     : operation_timeout_ns_(options.operation_timeout_ms * kNsPerMs),
       trace_events_(options.trace_events),
+      stages_devices_(options.pipeline_staging_blocks != 0),
       placement_(std::move(placement)),
       farewell_(kFarewellNs),
-      faults_(std::move(faults)),
-      mailbox_(std::move(mailbox)),
-      worker_(std::move(worker)),
-      core_(std::move(core)),
+      gpu_(std::move(parts.gpu)),
+      streams_(std::move(parts.streams)),
+      faults_(std::move(parts.faults)),
+      mailbox_(std::move(parts.mailbox)),
+      worker_(std::move(parts.worker)),
+      core_(std::move(parts.core)),
       thread_(std::make_unique<ProgressThread>(
           *core_, *mailbox_, shm::WaitPolicy{0, options.daemon_idle_before_sleep_us * kNsPerUs},
           placement_ != nullptr ? placement_->progress_cpus() : topology::CpuSet())) {}
@@ -190,6 +213,24 @@ void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
   worker_->RemoveSession(job_id, rank);
 }
 
+StatusOr<std::unique_ptr<gpu::ImportedMemory>> ProgressPlane::ImportRegion(const Session& session,
+                                                                           const Region& region) {
+  if (gpu_ == nullptr || !stages_devices_) {
+    return Status(ErrorCode::kUnsupported, gpu_ == nullptr ? "this daemon has no GPU backend"
+                                                           : "pipeline_staging_blocks is 0");
+  }
+  if (session.uid != geteuid()) {
+    return Status(ErrorCode::kUnsupported, "it is another user's memory");
+  }
+  gpu::IpcHandle handle;
+  handle.fd.Reset(fcntl(region.fd.get(), F_DUPFD_CLOEXEC, 0));
+  handle.opaque = region.handle;
+  handle.size_bytes = region.size_bytes();
+  handle.allocation_id = region.allocation_id;
+  handle.device = static_cast<int32_t>(region.device);
+  return gpu::ImportedMemory::Import(*gpu_, handle);
+}
+
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
                                 std::shared_ptr<const Region> region) {
   Status status;
@@ -242,9 +283,10 @@ bool ProgressPlane::Idle() const {
 
 StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
-    PlaneHooks hooks, std::shared_ptr<const Placement> placement) {
-  StatusOr<std::unique_ptr<ProgressPlane>> plane =
-      ProgressPlane::Create(options, std::move(transport), std::move(hooks), std::move(placement));
+    PlaneHooks hooks, std::shared_ptr<const Placement> placement,
+    std::shared_ptr<gpu::GpuBackend> gpu) {
+  StatusOr<std::unique_ptr<ProgressPlane>> plane = ProgressPlane::Create(
+      options, std::move(transport), std::move(hooks), std::move(placement), std::move(gpu));
   FERRY_RETURN_IF_ERROR(plane.status());
   return std::unique_ptr<DataPlane>(std::move(*plane));
 }

@@ -21,6 +21,7 @@
 #include "daemon/progress/progress_core.h"
 #include "daemon/progress/progress_thread.h"
 #include "daemon/worker/worker_client.h"
+#include "gpu_backends/api/copy_streams.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -29,7 +30,8 @@ class ProgressPlane final : public DataPlane {
  public:
   static StatusOr<std::unique_ptr<ProgressPlane>> Create(
       const config::Options& options, std::unique_ptr<transport::Transport> transport,
-      PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr);
+      PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr,
+      std::shared_ptr<gpu::GpuBackend> gpu = nullptr);
   ~ProgressPlane() override;
 
   std::vector<std::byte> FabricAddress() const override;
@@ -44,6 +46,8 @@ class ProgressPlane final : public DataPlane {
   void RemoveJob(const std::string& job_id) override;
   Status AddSession(std::shared_ptr<Session> session) override;
   void RemoveSession(const std::string& job_id, uint32_t rank) override;
+  StatusOr<std::unique_ptr<gpu::ImportedMemory>> ImportRegion(const Session& session,
+                                                              const Region& region) override;
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override;
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
@@ -58,16 +62,27 @@ class ProgressPlane final : public DataPlane {
   TurnStatistics Turns() const { return thread_->statistics(); }
 
  private:
+  // What the threads use, in the order in which it is made.
+  struct Parts {
+    std::shared_ptr<gpu::GpuBackend> gpu;       // null: ranks alone reach device memory by streams
+    std::unique_ptr<gpu::CopyStreams> streams;  // null without
+    std::unique_ptr<daemon::Faults> faults;     // null without
+    std::unique_ptr<Mailbox> mailbox;
+    std::unique_ptr<WorkerClient> worker;
+    std::unique_ptr<ProgressCore> core;
+  };
   ProgressPlane(const config::Options& options, std::shared_ptr<const Placement> placement,
-                std::unique_ptr<daemon::Faults> faults, std::unique_ptr<Mailbox> mailbox,
-                std::unique_ptr<WorkerClient> worker, std::unique_ptr<ProgressCore> core);
+                Parts parts);
 
   const uint64_t operation_timeout_ns_;
   const uint64_t trace_events_;
+  const bool stages_devices_;
   const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
   Farewell farewell_;
   // The thread stops first, then the core goes, which uses the others.
-  const std::unique_ptr<daemon::Faults> faults_;  // null without
+  const std::shared_ptr<gpu::GpuBackend> gpu_;
+  const std::unique_ptr<gpu::CopyStreams> streams_;
+  const std::unique_ptr<daemon::Faults> faults_;
   const std::unique_ptr<Mailbox> mailbox_;
   const std::unique_ptr<WorkerClient> worker_;
   const std::unique_ptr<ProgressCore> core_;
@@ -75,11 +90,13 @@ class ProgressPlane final : public DataPlane {
 };
 
 // Takes the transport over. `options` gives timeouts, waiting, staging and copy workers;
-// `placement`, where the progress thread and staging memory go (null: anywhere). Errors:
+// `placement`, where the progress thread and staging memory go (null: anywhere); `gpu` copies from
+// and to device memory of ranks of our own user that only streams reach (null: they do it). Errors:
 // kInvalidArgument (the transport's messages are too short), kOutOfMemory and those of registering
 // the staging memory.
 StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
-    PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr);
+    PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr,
+    std::shared_ptr<gpu::GpuBackend> gpu = nullptr);
 
 }  // namespace ferry::daemon

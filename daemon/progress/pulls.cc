@@ -36,11 +36,12 @@ shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
 }  // namespace
 
 Pulls::Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
-             Registrations& registrations, uint64_t timeout_ns)
+             Registrations& registrations, const PipelineRules& rules, uint64_t timeout_ns)
     : transport_(transport),
       outbound_(outbound),
       depot_(depot),
       registrations_(registrations),
+      rules_(rules),
       timeout_ns_(timeout_ns) {}
 
 // ---- Beginning
@@ -126,6 +127,7 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
   const shm::Location& where = transfer.destination;
   if (where.region == 0) {
     pull->address = where.address;
+    pull->stage = &pull->rank->job->private_stage;
     return pull->rank->session->private_memory_reachable ? ErrorCode::kOk
                                                          : ErrorCode::kPermissionDenied;
   }
@@ -134,12 +136,20 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
     return ErrorCode::kInvalidBuffer;
   }
   ServedRegion& region = found->second;
-  const uint64_t limit = region.memory.size_bytes();
-  if (where.address > limit || pull->size_bytes > limit - where.address) {
+  const Region& memory = *region.memory.region;
+  if (!memory.IsInside(where.address, pull->size_bytes)) {
     return ErrorCode::kInvalidBuffer;
   }
+  if (!memory.by_stream) {
+    pull->mapped = memory.mapping.base() + where.address;
+  } else if (memory.device_memory == nullptr) {
+    return ErrorCode::kUnsupported;  // its rank was told to stage by itself
+  } else {
+    pull->device = memory.device_memory->base() + where.address;
+    pull->stage = &pull->rank->job->device_stage;
+    pull->plan = rules_.Plan(pull->size_bytes, rules_.blocks_to_device);
+  }
   pull->region = &region;
-  pull->mapped = region.memory.base() + where.address;
   ++region.users;
   return ErrorCode::kOk;
 }
@@ -165,12 +175,20 @@ bool Pulls::Ask(PullId id, Pull& pull, uint64_t now_ns) {
   pull.asked = true;
   pull.heard_ns = now_ns;
   if (pull.kind == Incoming::Kind::kPrivate) {
-    const WirePull wire{static_cast<uint64_t>(id), pull.send_request, pull.send_generation,
-                        pull.size_bytes};
+    const WirePull wire{
+        static_cast<uint64_t>(id), pull.send_request,
+        pull.send_generation,      pull.size_bytes,
+        LongestBlock(pull),        pull.device != nullptr ? rules_.blocks_to_device : 0};
     outbound_.Post(*pull.rank->job, PacketKind::kPull, pull.rank->rank(), pull.source, wire,
                    now_ns);
   }
   return true;
+}
+
+// That the sender's daemon may stage: it is read in one piece.
+uint32_t Pulls::LongestBlock(const Pull& pull) const {
+  const uint64_t longest = pull.stage == nullptr ? UINT32_MAX : pull.stage->block_bytes;
+  return static_cast<uint32_t>(std::min<uint64_t>(longest, UINT32_MAX));
 }
 
 void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block,
@@ -186,7 +204,7 @@ void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& blo
     Fail(id, *pull, static_cast<ErrorCode>(block.error), now_ns);
     return;
   }
-  if (block.size_bytes == 0 || block.size_bytes > depot_.block_bytes() ||
+  if (block.size_bytes == 0 || block.size_bytes > LongestBlock(*pull) ||
       block.offset > pull->size_bytes || block.size_bytes > pull->size_bytes - block.offset ||
       pull->announced.size() >= kMaxAnnounced) {
     Fail(id, *pull, ErrorCode::kCorrupt, now_ns);
@@ -218,7 +236,15 @@ Pulls::Piece Pulls::NextPiece(const Pull& pull) const {
     piece.owes_block = true;
     return piece;
   }
-  const uint64_t longest = pull.mapped != nullptr ? kReadBytes : depot_.block_bytes();
+  if (pull.plan) {
+    const engine::Block next = pull.plan->Next(pull.begun_bytes, pull.stage->block_bytes);
+    piece.offset = next.offset_bytes;
+    piece.size_bytes = next.size_bytes;
+    piece.remote_address = pull.remote_address + piece.offset;
+    piece.key = pull.key;
+    return piece;
+  }
+  const uint64_t longest = pull.mapped != nullptr ? kReadBytes : pull.stage->block_bytes;
   // The first piece into private memory is short, so that the copy worker starts early.
   const uint64_t wanted = pull.mapped == nullptr && pull.begun_bytes == 0
                               ? std::max<uint64_t>(longest / 4, 1)
@@ -239,11 +265,11 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   }
   StagingBlock* block = nullptr;
   if (pull.mapped == nullptr) {
-    pull.error = ProvideStaging(pull);
+    pull.error = depot_.Provide(*pull.stage);
     if (pull.error != ErrorCode::kOk) {
       return Want::kNothing;
     }
-    block = pull.rank->job->staging->Take(StagingUse::kIncoming);
+    block = pull.stage->pool->Take(StagingUse::kIncoming);
     if (block == nullptr) {
       return Want::kBlock;
     }
@@ -275,7 +301,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   }
   pieces_.Erase(piece_id);
   if (block != nullptr) {
-    pull.rank->job->staging->Give(block);
+    pull.stage->pool->Give(block);
   }
   if (code == ErrorCode::kWouldBlock) {
     return Want::kSlot;
@@ -291,11 +317,11 @@ Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
     pull.begun_bytes = pull.done_bytes = pull.size_bytes;
     return Want::kNothing;
   }
-  pull.error = ProvideStaging(pull);
+  pull.error = depot_.Provide(*pull.stage);
   if (pull.error != ErrorCode::kOk) {
     return Want::kNothing;
   }
-  std::byte* cell = pull.rank->job->staging->TakeCell();
+  std::byte* cell = pull.stage->pool->TakeCell();
   if (cell == nullptr) {
     return Want::kSlot;
   }
@@ -312,11 +338,6 @@ Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
   return Want::kNothing;
 }
 
-ErrorCode Pulls::ProvideStaging(const Pull& pull) {
-  Job& job = *pull.rank->job;
-  return depot_.Provide(&job.staging, *job.copier);
-}
-
 // Begins what can be begun, and ends the pull if that was all.
 void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
   if (!pull.asked && !Ask(id, pull, now_ns)) {
@@ -325,9 +346,8 @@ void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
   while (pull.error == ErrorCode::kOk && pull.under_way < kPiecesUnderWay && HasNextPiece(pull)) {
     const Want want = BeginPiece(id, pull, now_ns);
     if (want != Want::kNothing) {
-      std::deque<uint64_t>& queue = want == Want::kSlot
-                                        ? wants_slot_
-                                        : pull.rank->job->staging->waiters(StagingUse::kIncoming);
+      std::deque<uint64_t>& queue =
+          want == Want::kSlot ? wants_slot_ : pull.stage->pool->waiters(StagingUse::kIncoming);
       queue.push_back(static_cast<uint64_t>(id));
       pull.queued = true;
       return;
@@ -401,10 +421,10 @@ void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   if (piece.block == nullptr) {
     EndPiece(piece, code, now_ns);
   } else if (code != ErrorCode::kOk) {
-    pull.rank->job->staging->GiveTainted(piece.block);
+    pull.stage->pool->GiveTainted(piece.block);
     EndPiece(piece, code, now_ns);
   } else if (pull.error != ErrorCode::kOk) {
-    pull.rank->job->staging->Give(piece.block);
+    pull.stage->pool->Give(piece.block);
     EndPiece(piece, pull.error, now_ns);
   } else {
     WriteOut(piece, pull, now_ns);
@@ -427,11 +447,12 @@ void Pulls::SubmitCopy(Piece& piece, const Pull& pull, std::byte* local) {
   task.lane = session.local_index;
   task.pid = session.pid;
   task.remote_address = pull.address + piece.offset;
+  task.device = pull.device == nullptr ? nullptr : pull.device + piece.offset;
   task.local = local;
   task.size_bytes = piece.size_bytes;
   task.context = &piece;
   task.timed = pull.rank->job->trace.on();
-  (void)pull.rank->job->copier->Submit(task);  // there is room for every block and cell
+  (void)pull.stage->copier->Submit(task);  // there is room for every block and cell
 }
 
 void Pulls::OnCopied(const CopyTask& task, uint64_t now_ns) {
@@ -445,7 +466,7 @@ void Pulls::OnCopied(const CopyTask& task, uint64_t now_ns) {
     Trace(pull, piece, record, task.result);
   }
   if (!task.abandoned) {
-    pull.rank->job->staging->Return(task.local);
+    pull.stage->pool->Return(task.local);
   }
   EndPiece(piece, task.result, now_ns);
 }
@@ -465,7 +486,7 @@ void Pulls::EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns) {
   }
   pull.done_bytes += ended.size_bytes;
   if (!pull.queued && ended.block != nullptr && HasNextPiece(pull)) {
-    auto& waiters = pull.rank->job->staging->waiters(StagingUse::kIncoming);
+    auto& waiters = pull.stage->pool->waiters(StagingUse::kIncoming);
     if (!waiters.empty()) {
       pull.queued = true;  // others waited for the block longer
       waiters.push_back(static_cast<uint64_t>(ended.pull));
@@ -570,7 +591,7 @@ TraceRecord Pulls::RecordOf(const Pull& pull, TraceKind kind, uint64_t begin_ns)
 void Pulls::Trace(const Pull& pull, const Piece& piece, TraceRecord record, ErrorCode error) {
   record.offset = piece.offset;
   record.bytes = piece.size_bytes != 0 ? piece.size_bytes : pull.size_bytes;
-  record.block = BlockNumber(*pull.rank->job, piece.block);
+  record.block = BlockNumber(pull.stage, piece.block);
   record.error = TraceError(error);
   pull.rank->job->trace.Put(record);
 }

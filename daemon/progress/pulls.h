@@ -1,11 +1,13 @@
 // The receiving side of large messages from other nodes: fetches them where the rank wants them.
 //
-// A pull moves pieces. From a heap, a piece is an RMA read of a part of the source; from private
-// memory, of a block that the sender's daemon staged and announced (feeds.h). Into a heap, the read
-// goes straight to its place, once that is registered; into private memory, it goes to a staging
-// block and a copy worker writes it out. A few pieces are under way at a time, the first a quarter
-// as long as the others, so that the stages soon overlap. A parked message (delivery.h) is copied
-// from the daemon's memory.
+// A pull moves pieces. From a heap, a piece is an RMA read of a part of the source; from private or
+// device memory, of a block that the sender's daemon staged and announced (feeds.h). Into a heap,
+// the read goes straight to its place, once that is registered; into private memory, it goes to a
+// staging block and a copy worker writes it out; into device memory that only streams reach, to a
+// staging block from which a stream takes it. A few pieces are under way at a time, so that the
+// stages overlap: from a heap to private memory the first is a quarter as long as the others, to
+// device memory PipelineRules say how long each is. A parked message (delivery.h) is copied from
+// the daemon's memory.
 //
 // Every pull ends in one kPullDone for the receiving rank and one WireResult for the sender's
 // daemon, when nothing of it is under way any more. After an error the contents of the destination
@@ -37,7 +39,7 @@ class Pulls {
  public:
   // All outlive this.
   Pulls(transport::Transport& transport, Outbound& outbound, StagingDepot& depot,
-        Registrations& registrations, uint64_t timeout_ns);
+        Registrations& registrations, const PipelineRules& rules, uint64_t timeout_ns);
 
   // Begins what a rank's kPull asks for. An error text when no correct rank writes such a command.
   std::optional<std::string> Start(ServedRank& rank, const shm::PullCommand& command,
@@ -80,11 +82,15 @@ class Pulls {
     Incoming::Kind kind = Incoming::Kind::kHeap;
     IncomingId parked{};  // kParked
     uint64_t size_bytes = 0;
-    // Where to: `mapped` in `region`, or `address` in the rank's process.
+    // Where to: in `region`, `mapped` or (for streams) `device`; or `address` in the rank's
+    // process.
     std::byte* mapped = nullptr;
+    std::byte* device = nullptr;
     ServedRegion* region = nullptr;
     Claim claim;  // on its part
     uint64_t address = 0;
+    Stage* stage = nullptr;                 // of the job; null where it is `mapped`
+    std::optional<engine::BlockPlan> plan;  // kHeap, into device memory
     // Where from (kHeap).
     uint64_t remote_address = 0;
     uint64_t key = 0;
@@ -117,8 +123,7 @@ class Pulls {
   ErrorCode FindSource(const shm::TransferLayout& transfer, Pull* pull);
   bool Ask(PullId id, Pull& pull, uint64_t now_ns);
   Want BeginParked(PullId id, Pull& pull);
-  ErrorCode ProvideStaging(const Pull& pull);
-
+  uint32_t LongestBlock(const Pull& pull) const;
   bool HasNextPiece(const Pull& pull) const;
   Piece NextPiece(const Pull& pull) const;
   Want BeginPiece(PullId id, Pull& pull, uint64_t now_ns);
@@ -140,6 +145,7 @@ class Pulls {
   Outbound& outbound_;
   StagingDepot& depot_;
   Registrations& registrations_;
+  const PipelineRules rules_;
   const uint64_t timeout_ns_;
   uint32_t reads_ = 0;  // under way
   SlotMap<PullId, Pull> pulls_;

@@ -43,9 +43,12 @@ Payload PayloadOf(const Descriptor& command) {
   return payload;
 }
 
-bool IsInside(const ClaimableRegion& region, uint64_t offset, uint64_t size_bytes) {
-  const uint64_t limit = region.size_bytes();
-  return offset <= limit && size_bytes <= limit - offset;
+// Null: there is no such memory, or it is about to go.
+ServedRegion* FindSource(ServedRank& rank, const shm::Location& where, uint64_t size_bytes) {
+  const auto found = rank.regions.find(where.region);
+  const bool usable = found != rank.regions.end() && !found->second.closing &&
+                      found->second.memory.region->IsInside(where.address, size_bytes);
+  return usable ? &found->second : nullptr;
 }
 
 PacketHeader HeaderOf(const ServedRank& rank, const Descriptor& command, PacketKind kind) {
@@ -285,12 +288,20 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
 // kWouldBlock: its memory is being registered; everything else but kOk: nobody can fetch it.
 ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns,
                                     Offer* offer, WireRts* wire) {
-  const auto found = rank.regions.find(rts.where.region);
-  if (found == rank.regions.end() || found->second.closing ||
-      !IsInside(found->second.memory, rts.where.address, offer->size_bytes)) {
+  ServedRegion* const region = FindSource(rank, rts.where, offer->size_bytes);
+  if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
-  const ClaimableRegion& memory = found->second.memory;
+  const ClaimableRegion& memory = region->memory;
+  if (memory.region->by_stream) {
+    if (memory.region->device_memory == nullptr) {
+      return ErrorCode::kUnsupported;  // its rank was told to stage by itself
+    }
+    offer->state = Offer::State::kDevice;
+    offer->region = region;
+    offer->address = rts.where.address;
+    return ErrorCode::kOk;
+  }
   if (offer->size_bytes != 0) {
     if (const ErrorCode code = registrations_.Hold(memory, rts.where.address, offer->size_bytes,
                                                    UseFor::kPeer, now_ns, &rank.claim);
@@ -301,7 +312,7 @@ ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts,
     wire->address = rank.claim.RemoteAddress(memory.base() + rts.where.address);
   }
   offer->state = Offer::State::kHeap;
-  offer->region = &found->second;
+  offer->region = region;
   return ErrorCode::kOk;
 }
 

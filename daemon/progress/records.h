@@ -22,8 +22,8 @@ inline TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint3
   return record;
 }
 
-inline uint16_t BlockNumber(const Job& job, const StagingBlock* block) {
-  return block == nullptr ? kNoBlock : static_cast<uint16_t>(job.staging->IndexOf(*block));
+inline uint16_t BlockNumber(const Stage* stage, const StagingBlock* block) {
+  return block == nullptr ? kNoBlock : static_cast<uint16_t>(stage->pool->IndexOf(*block));
 }
 
 }  // namespace ferry::daemon

@@ -31,7 +31,7 @@ enum class PacketKind : uint8_t {
   kRemoteRts = 2,   // body: WireRts
   kCredit = 3,      // body: WireCredit
   kSendDone = 4,    // body: WireResult; receiver's daemon -> sender's
-  kPull = 5,        // body: WirePull; receiver's daemon -> sender's: stage a private source
+  kPull = 5,        // body: WirePull; receiver's daemon -> sender's: stage the source
   kBlockReady = 6,  // body: WireBlock; sender's daemon -> receiver's
   kBlockDone = 7,   // body: WireBlockDone; receiver's daemon -> sender's
 };
@@ -62,7 +62,7 @@ static_assert(offsetof(PacketHeader, source) == 32 && offsetof(PacketHeader, siz
 struct WireRts {
   uint32_t send_request;
   uint32_t send_generation;
-  uint64_t key;  // of an RMA read; 0 with kFlagSourcePrivate
+  uint64_t key;  // of an RMA read; 0 with kFlagSourcePrivate: private, or staged by streams
   uint64_t address;
 };
 static_assert(sizeof(WireRts) == 24);
@@ -86,11 +86,16 @@ struct WirePull {
   uint64_t pull;  // the receiver's daemon's name for it
   uint32_t send_request;
   uint32_t send_generation;
-  uint64_t size_bytes;  // wanted: at most what was offered
+  uint64_t size_bytes;     // wanted: at most what was offered
+  uint32_t longest_bytes;  // no block may be longer; at least kShortestBlockBytes
+  uint32_t blocks;  // into how many blocks the receiver wants it cut at least; 0: it does not care
 };
-static_assert(sizeof(WirePull) == 24);
+static_assert(sizeof(WirePull) == 32);
 
-// One block of a private source lies in the sending daemon's staging memory, to be read by RMA.
+inline constexpr uint32_t kShortestBlockBytes = 4096;
+
+// One block of a private or device source lies in the sending daemon's staging memory, to be read
+// by RMA.
 struct WireBlock {
   uint64_t pull;
   uint64_t block;   // to be named in WireBlockDone

@@ -18,6 +18,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/session/quota.h"
+#include "gpu_backends/api/imported_memory.h"
 #include "proto/attach_protocol.h"
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/session_layout.h"
@@ -27,7 +28,8 @@ namespace ferry::daemon {
 
 enum class RegionKind { kHostHeap, kDevice };
 
-// Memory of a rank that the daemon maps and registers with the NIC.
+// Memory of a rank. Either the daemon maps it and registers it with the NIC; or it is device memory
+// that only streams reach: then the daemon has imported it, if it can copy there at all.
 struct Region {
   uint32_t id = 0;
   RegionKind kind = RegionKind::kHostHeap;
@@ -35,7 +37,16 @@ struct Region {
   uint64_t allocation_id = 0;
   UniqueFd fd;  // handed on to peers of the node
   shm::Mapping mapping;
+  bool by_stream = false;     // `mapping` is empty,
+  uint64_t device_bytes = 0;  // and this is its size
+  std::array<uint8_t, attach::kHandleBytes> handle{};
+  std::unique_ptr<gpu::ImportedMemory> device_memory;
   QuotaHold quota;
+
+  uint64_t size_bytes() const { return by_stream ? device_bytes : mapping.size_bytes(); }
+  bool IsInside(uint64_t offset, uint64_t bytes) const {
+    return offset <= size_bytes() && bytes <= size_bytes() - offset;
+  }
 };
 
 struct Session {

@@ -1,4 +1,5 @@
-// Who copies between a job's staging memory and the private memory of its ranks.
+// Who copies between a job's staging memory and memory of its ranks that the network cannot reach:
+// their processes' private memory, or device memory.
 //
 // Calling thread: the progress thread, for all members.
 #pragma once
@@ -21,6 +22,7 @@ struct CopyTask {
   uint32_t lane = 0;            // local index of the rank,
   pid_t pid = 0;                // whose process this is
   uint64_t remote_address = 0;  // in that process
+  std::byte* device = nullptr;  // or, instead of these two: device memory that streams reach here
   std::byte* local = nullptr;   // in the job's staging memory; kToProcess only reads it
   uint64_t size_bytes = 0;
   void* context = nullptr;            // the owner's

@@ -5,12 +5,15 @@
 
 namespace ferry::daemon {
 
-ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
-  if (*pool != nullptr) {
-    if ((*pool)->failure() == ErrorCode::kOk) {
-      (*pool)->PinAll();
+ErrorCode StagingDepot::Provide(Stage& stage) {
+  if (stage.pool != nullptr) {
+    if (stage.pool->failure() == ErrorCode::kOk) {
+      stage.pool->PinAll();
     }
-    return (*pool)->failure();
+    return stage.pool->failure();
+  }
+  if (stage.copier == nullptr) {
+    return ErrorCode::kUnsupported;
   }
   const ErrorCode fault =
       faults_ == nullptr ? ErrorCode::kOk : faults_->Pass(FaultPoint::kStagingProvide);
@@ -18,15 +21,15 @@ ErrorCode StagingDepot::Provide(StagingPool** pool, Copier& copier) {
     return fault;
   }
   StatusOr<std::unique_ptr<StagingPool>> made =
-      StagingPool::Create(transport_, block_bytes_, blocks_, settle_, registrar_);
+      StagingPool::Create(transport_, stage.block_bytes, stage.blocks, settle_, registrar_);
   if (!made.ok()) {
     return made.status().code();
   }
-  *pool = made->get();
+  stage.pool = made->get();
   pools_.push_back(std::move(*made));
-  copier.Open(**pool);
+  stage.copier->Open(*stage.pool);
   if (fault == ErrorCode::kWouldBlock) {
-    ExhaustUntilReleased(**pool);
+    ExhaustUntilReleased(*stage.pool);
   }
   return ErrorCode::kOk;
 }
@@ -40,13 +43,14 @@ void StagingDepot::ExhaustUntilReleased(StagingPool& pool) {
   });
 }
 
-void StagingDepot::Retire(StagingPool* pool, Copier& copier, uint64_t not_before_ns) {
+void StagingDepot::Retire(const Stage& stage, uint64_t not_before_ns) {
+  StagingPool* const pool = stage.pool;
   const auto found = std::find_if(pools_.begin(), pools_.end(),
                                   [pool](const auto& one) { return one.get() == pool; });
   if (found == pools_.end()) {
     return;
   }
-  copier.Close(*pool);
+  stage.copier->Close(*pool);
   pool->Replenish();
   if (pool->busy() != 0 || !pool->Close()) {
     retired_.push_back({std::move(*found), not_before_ns});

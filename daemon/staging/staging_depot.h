@@ -11,7 +11,7 @@
 
 #include "common/error_code.h"
 #include "daemon/faults/faults.h"
-#include "daemon/staging/copier.h"
+#include "daemon/staging/stage.h"
 #include "daemon/staging/staging_pool.h"
 
 namespace ferry::daemon {
@@ -20,29 +20,23 @@ class StagingDepot {
  public:
   // The registrar and the transport must be destroyed before the depot (see StagingPool); `faults`
   // may be null.
-  StagingDepot(transport::Transport& transport, Registrar* registrar, uint64_t block_bytes,
-               uint32_t blocks, SettleMemory settle = {}, Faults* faults = nullptr)
-      : transport_(transport),
-        registrar_(registrar),
-        block_bytes_(block_bytes),
-        blocks_(blocks),
-        settle_(std::move(settle)),
-        faults_(faults) {}
+  StagingDepot(transport::Transport& transport, Registrar* registrar, SettleMemory settle = {},
+               Faults* faults = nullptr)
+      : transport_(transport), registrar_(registrar), settle_(std::move(settle)), faults_(faults) {}
 
-  // Makes sure that *pool is a job's memory, to be copied to and from by `copier`. Its blocks may
-  // be free only later. Errors: those of StagingPool::Create, and StagingPool::failure; who waits
-  // for a block of a pool that fails must look at that when it advances.
-  ErrorCode Provide(StagingPool** pool, Copier& copier);
-  // The job has ended (null is fine). The memory is kept until the network has let go of it, and
-  // until `not_before_ns` if peers may still be reading there.
-  void Retire(StagingPool* pool, Copier& copier, uint64_t not_before_ns);
+  // Makes sure that the stage has its memory. Its blocks may be free only later. Errors: those of
+  // StagingPool::Create, and StagingPool::failure; who waits for a block of a pool that fails must
+  // look at that when it advances. kUnsupported without a copier: it has no memory then.
+  ErrorCode Provide(Stage& stage);
+  // The job has ended, and the stage with it. Its memory, if it has any, is kept until the network
+  // has let go of it, and until `not_before_ns` if peers may still be reading there.
+  void Retire(const Stage& stage, uint64_t not_before_ns);
   // Once in a turn, after those who wait for blocks have advanced.
   void Advance();
   // Looks whether tainted blocks can be used again, and retired memory freed.
   void Recycle(uint64_t now_ns);
 
   const std::vector<std::unique_ptr<StagingPool>>& pools() const { return pools_; }
-  uint64_t block_bytes() const { return block_bytes_; }
   // Recycle will have something to do.
   bool has_tainted() const;
 
@@ -56,8 +50,6 @@ class StagingDepot {
 
   transport::Transport& transport_;
   Registrar* const registrar_;
-  const uint64_t block_bytes_;
-  const uint32_t blocks_;
   const SettleMemory settle_;
   Faults* const faults_;
   std::vector<std::unique_ptr<StagingPool>> pools_;

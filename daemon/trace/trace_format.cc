@@ -14,7 +14,9 @@ namespace ferry::daemon {
 namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
-constexpr uint32_t kFirstCopyWorker = 10;  // as thread id; the other places come before
+// As thread ids; the other places come before.
+constexpr uint32_t kFirstCopyWorker = 10;
+constexpr uint32_t kFirstStream = 1000;
 
 constexpr std::array kNames = {"eager send", "delivery", "counters", "offer", "pull",
                                "RDMA read",  "copy in",  "copy out", "feed",  "block lent"};
@@ -30,8 +32,14 @@ bool IsSlice(const TraceRecord& record) {
 }
 
 uint32_t ThreadOf(const TraceRecord& record) {
-  return record.place == TracePlace::kCopyWorker ? kFirstCopyWorker + record.worker
-                                                 : static_cast<uint32_t>(record.place) + 1;
+  switch (record.place) {
+    case TracePlace::kCopyWorker:
+      return kFirstCopyWorker + record.worker;
+    case TracePlace::kStream:
+      return kFirstStream + record.worker;
+    default:
+      return static_cast<uint32_t>(record.place) + 1;
+  }
 }
 
 std::string PlaceName(const TraceRecord& record) {
@@ -44,6 +52,9 @@ std::string PlaceName(const TraceRecord& record) {
       return "ferry-worker";
     case TracePlace::kNic:
       return "NIC";
+    case TracePlace::kStream:
+      return "device " + std::to_string(record.worker / 2) +
+             (record.worker % 2 == 0 ? " to host" : " from host");
   }
   return "?";
 }

@@ -20,8 +20,8 @@ enum class TraceKind : uint8_t {
   kOffer = 3,    // sender: from the request to send to the receiver's answer
   kPull = 4,     // receiver: from the rank's wish to its end
   kRead = 5,     // receiver: one RDMA read
-  kCopyIn = 6,   // sender: one block, out of private memory into staging
-  kCopyOut = 7,  // receiver: one block, out of staging into private memory
+  kCopyIn = 6,   // sender: one block, out of private or device memory into staging
+  kCopyOut = 7,  // receiver: one block, out of staging into private or device memory
   kFeed = 8,     // sender: the staging of one message
   kLent = 9,     // sender: one block, from its announcement until the peer gives it back
 };
@@ -30,7 +30,8 @@ enum class TracePlace : uint8_t {
   kProgressThread = 0,
   kCopyWorker = 1,
   kFerryWorker = 2,
-  kNic = 3
+  kNic = 3,
+  kStream = 4  // of a GPU; `worker` says which
 };
 
 inline constexpr uint16_t kNoBlock = UINT16_MAX;
@@ -46,12 +47,17 @@ struct TraceRecord {
   uint32_t peer = 0;  // rank
   uint32_t peer_node = 0;
   int16_t error = 0;          // ErrorCode; kWouldBlock: it was still under way when the trace ended
-  uint16_t worker = 0;        // which copy worker
+  uint16_t worker = 0;        // which copy worker, or which stream: see StreamNumber
   uint16_t block = kNoBlock;  // of the job's staging memory
   TraceKind kind = TraceKind::kEagerSend;
   TracePlace place = TracePlace::kProgressThread;
 };
 static_assert(sizeof(TraceRecord) == 64 && std::is_trivially_copyable_v<TraceRecord>);
+
+// The streams that copy out of a device and into it.
+constexpr uint16_t StreamNumber(uint32_t device, bool to_device) {
+  return static_cast<uint16_t>(2 * device + (to_device ? 1 : 0));
+}
 
 // How both ends name a message.
 constexpr uint64_t TraceMessage(uint32_t request, uint32_t generation) {

@@ -22,7 +22,9 @@ namespace ferry::daemon {
 class JobTurns {
  public:
   // Both outlive this. `ring_daemon` wakes the progress thread: a rank's lane to it has something.
-  JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon);
+  // `streams`: as for WorkerMemory; outlives this, too.
+  JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon,
+           gpu::CopyStreams* streams = nullptr);
 
   // One round over all ranks; returns how much was done. 0 = nothing to do, or only ranks that
   // hold their lease and do not run.
@@ -42,6 +44,7 @@ class JobTurns {
   WorkerJob& job_;
   const std::function<void()>& ring_daemon_;
   std::vector<std::byte> bounce_;
+  gpu::CopyStreams* const streams_;
 };
 
 }  // namespace ferry::daemon

@@ -40,9 +40,10 @@ WorkerLetter StartLetter(const JobPlan& plan, const std::shared_ptr<WorkerChanne
 
 StatusOr<std::unique_ptr<JobWorkers>> JobWorkers::Create(const config::Options& options,
                                                          std::function<void()> ring_daemon,
-                                                         SupervisorEvents events) {
+                                                         SupervisorEvents events,
+                                                         gpu::CopyStreams* streams) {
   std::unique_ptr<JobWorkers> workers(
-      new JobWorkers(options, std::move(ring_daemon), std::move(events)));
+      new JobWorkers(options, std::move(ring_daemon), std::move(events), streams));
   if (options.worker_mode == "process") {
     FERRY_RETURN_IF_ERROR(workers->Program().status());
   }
@@ -50,10 +51,10 @@ StatusOr<std::unique_ptr<JobWorkers>> JobWorkers::Create(const config::Options& 
 }
 
 JobWorkers::JobWorkers(const config::Options& options, std::function<void()> ring_daemon,
-                       SupervisorEvents events)
+                       SupervisorEvents events, gpu::CopyStreams* streams)
     : options_(options),
       engine_(EngineOptionsOf(options)),
-      thread_(engine_, std::move(ring_daemon)),
+      thread_(engine_, std::move(ring_daemon), streams),
       supervisor_(options.operation_timeout_ms * kNsPerMs, std::move(events)) {}
 
 // ---- Choosing
@@ -189,10 +190,13 @@ void JobWorkers::AddRegion(const std::string& job_id, uint32_t rank,
   if (worker == nullptr) {
     return thread_.AddRegion(job_id, rank, std::move(region));
   }
+  if (region->by_stream) {
+    return;  // the process has no streams: ranks copy such memory themselves
+  }
   WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kRegion), {region->fd.get()}, region};
   letter.message.rank = rank;
   letter.message.region = region->id;
-  letter.message.size_bytes = region->mapping.size_bytes();
+  letter.message.size_bytes = region->size_bytes();
   supervisor_.Send(worker, std::move(letter));
 }
 

@@ -103,18 +103,30 @@ engine::Reach WorkerMemory::Resolve(uint32_t rank, const shm::Location& where,
   if (found == owner->regions.end()) {
     return {};
   }
-  const shm::Mapping& mapping = found->second->mapping;
+  const Region& region = *found->second;
   engine::Reach reach;
-  if (where.address > mapping.size_bytes() || size_bytes > mapping.size_bytes() - where.address) {
+  if (!region.IsInside(where.address, size_bytes)) {
     reach.error = ErrorCode::kInvalidBuffer;
-    return reach;
+  } else if (!region.by_stream) {
+    reach.mapped = region.mapping.base() + where.address;
+  } else if (region.device_memory != nullptr && streams_ != nullptr) {
+    reach.mapped = region.device_memory->base() + where.address;
+    reach.by_stream = true;
   }
-  reach.mapped = mapping.base() + where.address;
   return reach;
 }
 
 ErrorCode WorkerMemory::Copy(const engine::Reach& destination, const engine::Reach& source,
                              uint64_t size_bytes) {
+  if (destination.by_stream || source.by_stream) {
+    const Status status =
+        destination.mapped == nullptr
+            ? streams_->Write(destination.pid, destination.address, source.mapped, size_bytes)
+        : source.mapped == nullptr
+            ? streams_->Read(destination.mapped, source.pid, source.address, size_bytes)
+            : streams_->Copy(destination.mapped, source.mapped, size_bytes);
+    return status.code();
+  }
   if (destination.mapped != nullptr && source.mapped != nullptr) {
     std::memcpy(destination.mapped, source.mapped, size_bytes);
     return ErrorCode::kOk;

@@ -17,6 +17,7 @@
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
 #include "engine/transfer.h"
+#include "gpu_backends/api/copy_streams.h"
 #include "shm/counters.h"
 #include "shm/lease.h"
 #include "shm/wake.h"
@@ -104,7 +105,9 @@ class WorkerJob {
 // How the worker reaches the memory of the job's ranks.
 class WorkerMemory final : public engine::MemoryAccess {
  public:
-  WorkerMemory(WorkerJob& job, std::vector<std::byte>& bounce) : job_(job), bounce_(bounce) {}
+  // `streams`, for device memory that only they reach, may be null: that is left to the ranks then.
+  WorkerMemory(WorkerJob& job, std::vector<std::byte>& bounce, gpu::CopyStreams* streams)
+      : job_(job), bounce_(bounce), streams_(streams) {}
   engine::Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
   ErrorCode Copy(const engine::Reach& destination, const engine::Reach& source,
                  uint64_t size_bytes) override;
@@ -112,6 +115,7 @@ class WorkerMemory final : public engine::MemoryAccess {
  private:
   WorkerJob& job_;
   std::vector<std::byte>& bounce_;  // between two processes' private memory
+  gpu::CopyStreams* const streams_;
 };
 
 }  // namespace ferry::daemon

@@ -16,7 +16,8 @@ HostBackendOptions HostOptions(const config::Options& options) {
                .d2d_mb_per_s = options.host_link_d2d_mb_per_s,
                .latency_us = options.host_link_latency_us,
                .pageable_latency_us = options.host_link_pageable_latency_us,
-               .engines = options.host_link_engines};
+               .engines = options.host_link_engines,
+               .guard = options.host_link_guard != 0};
   return host;
 }
 

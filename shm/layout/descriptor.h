@@ -52,9 +52,11 @@ FERRY_ASSERT_OFFSET(Descriptor, payload, 32);
 
 // Where bytes lie: inside a registered region (region != 0, `address` is an offset in it) or in the
 // private memory of the owning rank (region == 0, `address` is a virtual address there).
+inline constexpr uint32_t kLocationByStream = 1;  // Location::flags
+
 struct Location {
   uint32_t region;
-  uint32_t reserved;
+  uint32_t flags;  // for the owner's own use: others know their peers' regions from the daemon
   uint64_t address;
 };
 FERRY_ASSERT_LAYOUT(Location, 16);

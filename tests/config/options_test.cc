@@ -167,6 +167,16 @@ TEST(OptionsTest, ChecksThatAnEmulatedLinkHasBothDirections) {
   EXPECT_TRUE(CheckOptions(options).ok());
 }
 
+TEST(OptionsTest, StagingForDevicesHasABlockForEachDirectionOrNone) {
+  Options options;
+  options.pipeline_staging_blocks = 1;
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("pipeline_staging_blocks"));
+  for (const uint64_t blocks : {0, 2}) {
+    options.pipeline_staging_blocks = blocks;
+    EXPECT_TRUE(CheckOptions(options).ok()) << blocks;
+  }
+}
+
 TEST(OptionsTest, PlacesAreAutoNoneOrNumbers) {
   Options options;
   for (const char* cpus : {"auto", "none", "0", "0-3,8"}) {

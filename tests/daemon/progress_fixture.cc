@@ -37,6 +37,7 @@ shm::Mapping MapAll(int fd) {
 }  // namespace
 
 shm::Location InHeap(uint64_t offset) { return {kHeapRegion, 0, offset}; }
+shm::Location InDevice(uint64_t offset) { return {kDeviceRegion, shm::kLocationByStream, offset}; }
 shm::Location Private(const void* address) { return {0, 0, reinterpret_cast<uint64_t>(address)}; }
 
 bool InWorkerProcess() { return FastOptions().worker_mode == "process"; }
@@ -114,9 +115,30 @@ std::shared_ptr<const Region> PlaneRank::MakeHeap() {
   return region;
 }
 
+std::shared_ptr<const Region> PlaneRank::MakeDevice(gpu::GpuBackend& gpu, ProgressPlane& plane) {
+  const StatusOr<void*> memory = gpu.AllocateDevice(0, kDeviceBytes);
+  EXPECT_TRUE(memory.ok()) << memory.status().ToString();
+  device_ = static_cast<std::byte*>(*memory);
+  StatusOr<gpu::IpcHandle> handle = gpu.ExportIpc(device_);
+  EXPECT_TRUE(handle.ok()) << handle.status().ToString();
+  auto region = std::make_shared<Region>();
+  region->id = kDeviceRegion;
+  region->kind = RegionKind::kDevice;
+  region->by_stream = true;
+  region->device_bytes = handle->size_bytes;
+  region->allocation_id = handle->allocation_id;
+  region->fd = std::move(handle->fd);
+  if (auto imported = plane.ImportRegion(*session_, *region); imported.ok()) {
+    region->device_memory = std::move(*imported);
+  }
+  return region;
+}
+
 std::byte* PlaneRank::At(const shm::Location& where) {
-  return where.region == 0 ? reinterpret_cast<std::byte*>(where.address)
-                           : heap_.base() + where.address;
+  if (where.region == 0) {
+    return reinterpret_cast<std::byte*>(where.address);
+  }
+  return (where.region == kDeviceRegion ? device_ : heap_.base()) + where.address;
 }
 
 void PlaneRank::Lock() {
@@ -365,11 +387,19 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       told_.refusals.push_back(text);
     };
     gates_.push_back(std::make_shared<Gate>());
+    std::shared_ptr<gpu::GpuBackend> gpu;
+    if (devices_ && planes_have_gpus_) {
+      gpu::HostBackendOptions guarded = *devices_;
+      guarded.link.guard = true;  // the daemon must not touch it otherwise
+      auto made = gpu::CreateHostBackend(guarded);
+      ASSERT_TRUE(made.ok()) << made.status().ToString();
+      gpu = std::move(*made);
+    }
     auto plane =
         ProgressPlane::Create(own_options,
                               std::make_unique<GateTransport>(std::move(*created), gates_.back(),
                                                               transport.post_timeout_ns),
-                              hooks);
+                              hooks, nullptr, std::move(gpu));
     ASSERT_TRUE(plane.ok()) << plane.status().ToString();
     planes_.push_back(std::move(*plane));
   }
@@ -432,6 +462,10 @@ void PlaneTest::Attach(uint32_t rank) {
   ASSERT_TRUE(Eventually([&] { return session->reach_settled.load(); }));
   status = plane.AddRegion(kJob, rank, ranks_[rank]->MakeHeap());
   ASSERT_TRUE(status.ok()) << status.ToString();
+  if (devices_) {
+    status = plane.AddRegion(kJob, rank, ranks_[rank]->MakeDevice(*rank_gpu_, plane));
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
 }
 
 void PlaneTest::BuildEngines() {
@@ -449,6 +483,11 @@ void PlaneTest::BuildEngines() {
 }
 
 void PlaneTest::Start(const std::vector<uint32_t>& ranks_per_node, const config::Options& options) {
+  if (devices_) {
+    auto made = gpu::CreateHostBackend(*devices_);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    rank_gpu_ = std::move(*made);
+  }
   ASSERT_NO_FATAL_FAILURE(StartPlanes(ranks_per_node, options));
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     ASSERT_NO_FATAL_FAILURE(Attach(rank));
@@ -488,6 +527,7 @@ void PlaneTest::Stop() {
   planes_.clear();
   gates_.clear();
   ranks_.clear();
+  rank_gpu_.reset();
   node_of_rank_.clear();
   local_index_.clear();
 }

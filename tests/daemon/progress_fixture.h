@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "daemon/session/session.h"
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
+#include "gpu_backends/host/host_backend.h"
 #include "shm/lease.h"
 #include "tests/daemon/gate_transport.h"
 
@@ -24,10 +26,14 @@ namespace ferry::daemon {
 
 inline constexpr uint64_t kHeapBytes = 8 << 20;
 inline constexpr uint32_t kHeapRegion = 1;
+inline constexpr uint64_t kDeviceBytes = 8 << 20;
+inline constexpr uint32_t kDeviceRegion = 2;
 inline constexpr char kJob[] = "job";
 
 // Where a test buffer lies: in the rank's heap, or in this process's own memory.
 shm::Location InHeap(uint64_t offset);
+// In the rank's device memory, which only streams reach; with PlaneTest::devices_.
+shm::Location InDevice(uint64_t offset);
 shm::Location Private(const void* address);
 
 // A rank, as the progress plane knows it: by its session.
@@ -62,10 +68,14 @@ class PlaneRank {
   engine::SessionView& view() { return view_; }
   shm::Wake wake() { return shm::Wake(view_.inbox.wake()); }
   std::byte* heap() { return heap_.base(); }
+  // As a kernel would reach it: not for the daemon.
+  std::byte* device() { return device_; }
   uint64_t Statistic(shm::Statistic id) const {
     return shm::Statistics(view_.layout->counters).Read(id);
   }
   std::shared_ptr<const Region> MakeHeap();  // for the daemon
+  // `gpu` is the rank's own, the plane imports the memory if it can.
+  std::shared_ptr<const Region> MakeDevice(gpu::GpuBackend& gpu, ProgressPlane& plane);
   void BuildEngine(const std::vector<PlaneRank*>& local_ranks);
 
  private:
@@ -79,6 +89,7 @@ class PlaneRank {
   shm::Mapping session_map_;
   shm::Mapping inbox_map_;
   shm::Mapping heap_;
+  std::byte* device_ = nullptr;
   engine::SessionView view_;
   engine::PeerTable peers_;
   std::unique_ptr<engine::RankEngine> engine_;
@@ -137,9 +148,13 @@ class PlaneTest : public testing::Test {
 
   std::function<void(Session&)> amend_session_;                         // before a session is added
   std::function<void(uint32_t node, config::Options&)> amend_options_;  // of one node
+  // Planes and ranks have such devices, and each rank a region of device memory.
+  std::optional<gpu::HostBackendOptions> devices_;
+  bool planes_have_gpus_ = true;  // else only the ranks do
   bool keep_capabilities_ = false;
   Told told_;
-  std::vector<std::shared_ptr<Gate>> gates_;  // by node
+  std::unique_ptr<gpu::GpuBackend> rank_gpu_;  // outlives the ranks
+  std::vector<std::shared_ptr<Gate>> gates_;   // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;
   std::vector<std::unique_ptr<PlaneRank>> ranks_;
   std::vector<uint32_t> node_of_rank_;

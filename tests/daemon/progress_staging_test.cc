@@ -211,38 +211,36 @@ TEST_F(PinnedPoolTest, IsExhaustedEvenIfThatComesFirst) {
 class StagingDepotTest : public testing::Test {
  protected:
   FakeTransport transport_;
-  StagingDepot depot_{transport_, nullptr, 4096, 2};
-  CopyPool copies_{0, [] {}};
+  StagingDepot depot_{transport_, nullptr};
+  const std::shared_ptr<CopyPool> copies_ = std::make_shared<CopyPool>(0, [] {});
+  Stage stage_{copies_, 4096, 2};
 };
 
 TEST_F(StagingDepotTest, MakesAPoolOnceAndForOneJob) {
-  StagingPool* pool = nullptr;
-  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
-  StagingPool* const first = pool;
-  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
-  EXPECT_EQ(pool, first);
-  StagingPool* other = nullptr;
-  ASSERT_EQ(depot_.Provide(&other, copies_), ErrorCode::kOk);
-  EXPECT_NE(other, first);
+  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
+  StagingPool* const first = stage_.pool;
+  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
+  EXPECT_EQ(stage_.pool, first);
+  Stage other{copies_, 4096, 2};
+  ASSERT_EQ(depot_.Provide(other), ErrorCode::kOk);
+  EXPECT_NE(other.pool, first);
   EXPECT_EQ(depot_.pools().size(), 2U);
 }
 
 TEST_F(StagingDepotTest, FreesAPoolThatNobodyUsesAtOnce) {
-  StagingPool* pool = nullptr;
-  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
+  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
   EXPECT_EQ(transport_.regions(), 2U);
-  depot_.Retire(pool, copies_, 100);
+  depot_.Retire(stage_, 100);
   EXPECT_TRUE(depot_.pools().empty());
   EXPECT_FALSE(depot_.has_tainted());
   EXPECT_EQ(transport_.regions(), 0U);
-  depot_.Retire(nullptr, copies_, 100);
+  depot_.Retire(Stage{copies_, 4096, 2}, 100);
 }
 
 TEST_F(StagingDepotTest, KeepsAPoolWhilePeersOrTheNicMayUseIt) {
-  StagingPool* pool = nullptr;
-  ASSERT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kOk);
-  transport_.Hold(pool->Take(StagingUse::kOutgoing)->registration.handle);
-  depot_.Retire(pool, copies_, 100);
+  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
+  transport_.Hold(stage_.pool->Take(StagingUse::kOutgoing)->registration.handle);
+  depot_.Retire(stage_, 100);
   depot_.Recycle(99);
   EXPECT_EQ(transport_.regions(), 2U);
   depot_.Recycle(100);
@@ -256,9 +254,14 @@ TEST_F(StagingDepotTest, KeepsAPoolWhilePeersOrTheNicMayUseIt) {
 
 TEST_F(StagingDepotTest, PassesOnWhyThereIsNoMemory) {
   transport_.RefuseMemory();
-  StagingPool* pool = nullptr;
-  EXPECT_EQ(depot_.Provide(&pool, copies_), ErrorCode::kLimitExceeded);
-  EXPECT_EQ(pool, nullptr);
+  EXPECT_EQ(depot_.Provide(stage_), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(stage_.pool, nullptr);
+}
+
+TEST_F(StagingDepotTest, ProvidesNothingForWantOfACopier) {
+  stage_.copier = nullptr;
+  EXPECT_EQ(depot_.Provide(stage_), ErrorCode::kUnsupported);
+  EXPECT_TRUE(depot_.pools().empty());
 }
 
 // ---- Copy pool

@@ -10,7 +10,7 @@ namespace {
 // What other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 2);
+  EXPECT_EQ(kPacketVersion, 3);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -29,6 +29,8 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WireRts, key), 8U);
   EXPECT_EQ(offsetof(WireResult, error), 8U);
   EXPECT_EQ(offsetof(WirePull, size_bytes), 16U);
+  EXPECT_EQ(offsetof(WirePull, longest_bytes), 24U);
+  EXPECT_EQ(offsetof(WirePull, blocks), 28U);
   EXPECT_EQ(offsetof(WireBlock, key), 24U);
   EXPECT_EQ(offsetof(WireBlock, error), 44U);
 }

@@ -73,6 +73,23 @@ class TransferTest : public testing::Test {
   CountingMemory memory_;
 };
 
+// A stream at either end copies the message at once.
+TEST_F(TransferTest, StreamsCopyWithoutChunks) {
+  for (const bool at_source : {true, false}) {
+    source_.assign(4 * kChunk, std::byte{1});
+    destination_.assign(4 * kChunk + 1, std::byte{0});
+    const uint32_t flags = shm::kLocationByStream;
+    const shm::Location from{0, at_source ? flags : 0, reinterpret_cast<uint64_t>(source_.data())};
+    const shm::Location to{0, at_source ? 0 : flags,
+                           reinterpret_cast<uint64_t>(destination_.data())};
+    const uint32_t generation = at_source ? 3 : 4;
+    OfferTransfer(slot_, generation, {from, source_.size(), kChunk, 0, 1});
+    ASSERT_TRUE(MatchTransfer(slot_, generation, to, source_.size()));
+    EXPECT_EQ(CopyChunk(slot_, generation, memory_), ChunkResult::kFinished);
+    ExpectEachByteOnce();
+  }
+}
+
 TEST_F(TransferTest, CopiesChunkByChunk) {
   Match(2 * kChunk + 1, 3);
   EXPECT_EQ(CopyChunk(slot_, 3, memory_), ChunkResult::kCopied);

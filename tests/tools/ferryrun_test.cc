@@ -23,7 +23,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-// "(layout 1, protocol 2)", of this program or of one whose protocol is `newer`.
+// "(layout 1, protocol 3)", of this program or of one whose protocol is `newer`.
 std::string Versions(uint32_t newer = 0) {
   return "(layout " + std::to_string(kLayoutVersion) + ", protocol " +
          std::to_string(kProtocolVersion + newer) + ")";

@@ -71,7 +71,7 @@ enum {
 /* A short phrase for any code. Never null, never freed. */
 FERRY_API const char* ferry_error_string(int code);
 /* This library's release and what it must have in common with ferryd, such as
- * "0.1.0 (layout 1, protocol 2)". At any time. Never freed. */
+ * "0.1.0 (layout 1, protocol 3)". At any time. Never freed. */
 FERRY_API const char* ferry_version(void);
 /* What the last failing call of this thread had to say. Valid until its next failing call. */
 FERRY_API const char* ferry_last_error(void);

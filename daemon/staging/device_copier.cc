@@ -1,0 +1,135 @@
+#include "daemon/staging/device_copier.h"
+
+#include <utility>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/staging/staging_pool.h"
+
+namespace ferry::daemon {
+
+DeviceCopier::DeviceCopier(std::shared_ptr<gpu::GpuBackend> backend, std::function<void()> notify)
+    : backend_(std::move(backend)), notify_(std::move(notify)) {}
+
+DeviceCopier::~DeviceCopier() {
+  for (auto& [number, line] : lines_) {
+    line.stream.reset();  // before the flights that it writes to
+  }
+}
+
+void DeviceCopier::Open(StagingPool& pool) {
+  capacity_ += pool.pieces();
+  if (const Status status = backend_->RegisterHostMemory(pool.base(), pool.size_bytes());
+      !status.ok()) {
+    spdlog::warn("copies from and to devices are slow, for staging memory is not pinned: {}",
+                 status.message());
+  }
+}
+
+void DeviceCopier::Close(StagingPool& pool) {
+  capacity_ -= pool.pieces();
+  (void)backend_->UnregisterHostMemory(pool.base());
+}
+
+// Imported memory may be of a device that this process does not have.
+int DeviceCopier::DeviceOf(const CopyTask& task) const {
+  const int device = backend_->Identify(task.device).device;
+  return device >= 0 && device < backend_->device_count() ? device : 0;
+}
+
+bool DeviceCopier::Submit(const CopyTask& task) {
+  if (pending_ >= capacity_) {
+    return false;
+  }
+  ++pending_;
+  const int device = DeviceOf(task);
+  const uint16_t number = StreamNumber(static_cast<uint32_t>(device),
+                                       task.direction == CopyTask::Direction::kToProcess);
+  Line& line = lines_[number];
+  Flight& flight = line.flights.emplace_back(task);
+  flight.task.place = TracePlace::kStream;
+  flight.task.worker = number;
+  flight.task.result = Enqueue(line, flight, device).code();
+  if (line.stream == nullptr) {
+    flight.done.store(true, std::memory_order_release);
+    notify_();
+  } else {
+    // Behind all that the stream may still do to the flight, even if it refused the copy. If it
+    // refuses this too it has failed, which Collect finds out.
+    (void)EnqueueEnd(line, flight);
+  }
+  return true;
+}
+
+Status DeviceCopier::Enqueue(Line& line, Flight& flight, int device) {
+  if (line.stream == nullptr) {
+    StatusOr<std::unique_ptr<gpu::Stream>> stream = backend_->CreateStream(device);
+    FERRY_RETURN_IF_ERROR(stream.status());
+    line.stream = std::move(*stream);
+  }
+  const CopyTask& task = flight.task;
+  const bool to_device = task.direction == CopyTask::Direction::kToProcess;
+  if (task.timed) {
+    FERRY_RETURN_IF_ERROR(line.stream->LaunchHost([&flight] {
+      flight.begun_ns = MonotonicNs();
+      return Status();
+    }));
+  }
+  return line.stream->CopyAsync(to_device ? task.device : task.local,
+                                to_device ? task.local : task.device, task.size_bytes);
+}
+
+// Afterwards the flight may be over at any moment.
+Status DeviceCopier::EnqueueEnd(Line& line, Flight& flight) {
+  return line.stream->LaunchHost([&flight, timed = flight.task.timed, notify = &notify_] {
+    flight.ended_ns = timed ? MonotonicNs() : 0;
+    flight.done.store(true, std::memory_order_release);  // Pairs with Collect.
+    (*notify)();
+    return Status();
+  });
+}
+
+uint32_t DeviceCopier::Collect(CopySink& sink) {
+  uint32_t ended = 0;
+  for (auto& [number, line] : lines_) {
+    ended += Collect(line, sink);
+  }
+  return ended;
+}
+
+uint32_t DeviceCopier::Collect(Line& line, CopySink& sink) {
+  uint32_t ended = 0;
+  // Asked first: what has run by then is seen as done below.
+  const Status status =
+      line.flights.empty() || line.stream == nullptr ? Status() : line.stream->Query();
+  // Pairs with Enqueue.
+  while (!line.flights.empty() && line.flights.front().done.load(std::memory_order_acquire)) {
+    End(line, line.flights.front().task.result, sink);
+    ++ended;
+  }
+  if (status.ok() || status.code() == ErrorCode::kWouldBlock) {
+    return ended;
+  }
+  line.stream.reset();  // from here on nothing writes to the flights
+  for (size_t left = line.flights.size(); left > 0; --left) {
+    const Flight& flight = line.flights.front();
+    const bool done = flight.done.load(std::memory_order_acquire);
+    End(line, done ? flight.task.result : status.code(), sink);
+    ++ended;
+  }
+  return ended;
+}
+
+// The sink may submit.
+void DeviceCopier::End(Line& line, ErrorCode result, CopySink& sink) {
+  Flight& flight = line.flights.front();
+  CopyTask task = flight.task;
+  task.result = result;
+  task.begun_ns = flight.begun_ns;
+  task.ended_ns = flight.ended_ns;
+  line.flights.pop_front();
+  --pending_;
+  sink.OnCopied(task);
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,70 @@
+// Copies between staging memory and device memory that only streams reach, by streams of this
+// process: the device-side stages of the pipelines between nodes.
+//
+// Each device has one stream for each direction, so that a copy out of it runs beside one into it,
+// and copies of one direction in the order in which they were asked for. Staging memory is
+// registered with the backend while it is in use. A stream that fails takes along what is queued
+// behind; the next copy gets a new one.
+//
+// Calling thread: one owner (the progress thread) for all members, none of which waits for a copy;
+// `notify` is called by threads of the backend.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "daemon/staging/copier.h"
+#include "gpu_backends/api/backend.h"
+
+namespace ferry::daemon {
+
+class DeviceCopier final : public Copier {
+ public:
+  // `notify` (any thread; must not block) says that Collect will find something. After a failure
+  // nobody says so: while copies are pending Collect is to be called now and then.
+  DeviceCopier(std::shared_ptr<gpu::GpuBackend> backend, std::function<void()> notify);
+  // Waits for the copy that each stream is at, drops the others.
+  ~DeviceCopier() override;
+  DeviceCopier(const DeviceCopier&) = delete;
+  DeviceCopier& operator=(const DeviceCopier&) = delete;
+
+  // Serves any number of pools. Tasks are those with `device`.
+  void Open(StagingPool& pool) override;
+  void Close(StagingPool& pool) override;
+  bool Submit(const CopyTask& task) override;
+  uint32_t Collect(CopySink& sink) override;
+  bool Abandon(uint32_t /*lane*/, CopySink& /*sink*/) override { return false; }
+  uint32_t pending() const override { return pending_; }
+
+ private:
+  // A copy that a stream has been given. Its address stays: the stream writes to it.
+  struct Flight {
+    explicit Flight(const CopyTask& its_task) : task(its_task) {}
+    CopyTask task;
+    std::atomic<bool> done{false};  // publishes the others
+    uint64_t begun_ns = 0;
+    uint64_t ended_ns = 0;
+  };
+  struct Line {
+    std::unique_ptr<gpu::Stream> stream;
+    std::deque<Flight> flights;  // in order
+  };
+
+  int DeviceOf(const CopyTask& task) const;
+  Status Enqueue(Line& line, Flight& flight, int device);
+  Status EnqueueEnd(Line& line, Flight& flight);
+  uint32_t Collect(Line& line, CopySink& sink);
+  void End(Line& line, ErrorCode result, CopySink& sink);
+
+  const std::shared_ptr<gpu::GpuBackend> backend_;
+  const std::function<void()> notify_;
+  uint32_t capacity_ = 0;
+  uint32_t pending_ = 0;
+  std::map<uint16_t, Line> lines_;  // by StreamNumber
+};
+
+}  // namespace ferry::daemon

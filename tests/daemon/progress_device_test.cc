@@ -1,0 +1,371 @@
+// Messages between nodes from and to device memory that only streams reach: by pipelines of blocks,
+// and what ends them early.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "daemon/trace/trace_format.h"
+#include "shm/atomic.h"
+#include "tests/daemon/progress_fixture.h"
+#include "tests/daemon/trace_reading.h"
+
+namespace ferry::daemon {
+namespace {
+
+using testing::SizeIs;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kBlockBytes = 128 << 10;
+constexpr uint64_t kThresholdBytes = 64 << 10;
+constexpr uint64_t kSourceOffset = 128;
+constexpr uint64_t kDestinationOffset = 4 * kMiB + 64;
+
+enum class Kind { kHeap, kPrivate, kDevice };
+
+struct Ends {
+  const char* name;
+  Kind source;
+  Kind destination;
+};
+
+class ProgressDeviceTest : public PlaneTest {
+ protected:
+  ProgressDeviceTest() {
+    devices_.emplace();
+    devices_->link = {.h2d_mb_per_s = 4000, .d2h_mb_per_s = 5000, .latency_us = 5};
+  }
+  void StartTwo(uint64_t staging_blocks = 8) {
+    config::Options options = FastOptions();
+    options.pipeline_block_bytes = kBlockBytes;
+    options.pipeline_staging_blocks = staging_blocks;
+    Start({1, 1}, options);
+  }
+  // A message from rank 0 to rank 1.
+  struct Message {
+    Ends ends;
+    std::vector<std::byte> sent;
+    std::vector<std::byte> got;
+    uint64_t offset = 0;  // of one of several, at either end
+    uint32_t send = 0, receive = 0;
+  };
+  static shm::Location Place(Kind kind, uint64_t offset, const void* address) {
+    return kind == Kind::kHeap     ? InHeap(offset)
+           : kind == Kind::kDevice ? InDevice(offset)
+                                   : Private(address);
+  }
+  Message Begin(const Ends& ends, uint64_t size_bytes, int32_t tag = 7, uint64_t offset = 0) {
+    Message message{ends, Pattern(size_bytes, 3 + static_cast<uint32_t>(tag)),
+                    std::vector<std::byte>(size_bytes), offset};
+    const uint64_t from = kSourceOffset + offset;
+    if (ends.source != Kind::kPrivate) {
+      std::byte* base = ends.source == Kind::kHeap ? rank(0).heap() : rank(0).device();
+      std::memcpy(base + from, message.sent.data(), size_bytes);
+    }
+    message.receive = rank(1).Receive(
+        0, tag, Place(ends.destination, kDestinationOffset + offset, message.got.data()),
+        size_bytes);
+    message.send =
+        rank(0).SendFrom(1, tag, Place(ends.source, from, message.sent.data()), size_bytes);
+    return message;
+  }
+  void ExpectPassed(const Message& message) {
+    EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, message.send), ErrorCode::kOk);
+    const std::byte* where = message.got.data();
+    if (message.ends.destination != Kind::kPrivate) {
+      where = (message.ends.destination == Kind::kHeap ? rank(1).heap() : rank(1).device()) +
+              kDestinationOffset + message.offset;
+    }
+    EXPECT_TRUE(std::equal(message.sent.begin(), message.sent.end(), where));
+  }
+  void ExpectFailed(const Message& message, ErrorCode error) {
+    EXPECT_EQ(WaitTogether(1, message.receive), error);
+    EXPECT_EQ(WaitTogether(0, message.send), error);
+  }
+  void ExpectNothingLeft() {
+    for (const auto& plane : planes_) {
+      EXPECT_TRUE(Eventually([&] {
+        const NicStatistics nic = plane->Nic();
+        return plane->Idle() && nic.staging_busy == 0 && nic.staging_waits == 0;
+      }));
+    }
+    EXPECT_TRUE(told_.violations.empty());
+  }
+  // Node `node` stands still at a point until Release.
+  void Stall(uint32_t node, const std::string& rule) {
+    amend_options_ = [node, rule](uint32_t one, config::Options& options) {
+      options.faults = one == node ? rule : "";
+    };
+  }
+  [[nodiscard]] bool Stands(uint32_t node) {
+    return Eventually([&] {
+      rank(0).Progress();
+      rank(1).Progress();
+      return plane(node).Faults(false)[0].state == "stalls";
+    });
+  }
+};
+
+class DevicePathTest : public ProgressDeviceTest, public testing::WithParamInterface<Ends> {};
+
+TEST_P(DevicePathTest, MovesMessagesOfAllSizes) {
+  ASSERT_NO_FATAL_FAILURE(StartTwo());
+  for (const uint64_t size_bytes :
+       {uint64_t{33}, uint64_t{8192}, uint64_t{8193}, kThresholdBytes - 1, kThresholdBytes,
+        kThresholdBytes + 1, kBlockBytes, kBlockBytes + 1, kMiB + 1, 3 * kMiB + 12345}) {
+    SCOPED_TRACE(size_bytes);
+    ExpectPassed(Begin(GetParam(), size_bytes));
+  }
+  ExpectNothingLeft();
+}
+
+TEST_P(DevicePathTest, ManyAtOnceShareTwoBlocks) {
+  constexpr uint64_t kBytes = 150'000;
+  ASSERT_NO_FATAL_FAILURE(StartTwo(2));
+  std::vector<Message> messages;
+  messages.reserve(20);
+  for (int32_t tag = 0; tag < 20; ++tag) {
+    messages.push_back(Begin(GetParam(), kBytes, tag, static_cast<uint64_t>(tag) * kBytes));
+  }
+  for (const Message& message : messages) {
+    ExpectPassed(message);
+  }
+  ExpectNothingLeft();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, DevicePathTest,
+                         testing::Values(Ends{"DeviceToDevice", Kind::kDevice, Kind::kDevice},
+                                         Ends{"DeviceToHeap", Kind::kDevice, Kind::kHeap},
+                                         Ends{"DeviceToPrivate", Kind::kDevice, Kind::kPrivate},
+                                         Ends{"HeapToDevice", Kind::kHeap, Kind::kDevice},
+                                         Ends{"PrivateToDevice", Kind::kPrivate, Kind::kDevice}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+constexpr Ends kBoth{"", Kind::kDevice, Kind::kDevice};
+
+// ---- Blocks
+// --------------------------------------------------------------------------------------
+
+class DeviceBlocksTest : public ProgressDeviceTest {
+ protected:
+  // (offset, bytes) of every copy out of the device and into it, of a message.
+  using Blocks = std::vector<std::pair<uint64_t, uint64_t>>;
+  void Trace(uint64_t size_bytes) {
+    for (const auto& plane : planes_) {
+      ASSERT_TRUE(plane->StartTrace().ok());
+    }
+    ExpectPassed(Begin(kBoth, size_bytes));
+    ExpectNothingLeft();
+    copies_in_ = Read(0).Named("copy in");
+    const TraceReading receiver = Read(1);
+    copies_out_ = receiver.Named("copy out");
+    reads_ = receiver.Named("RDMA read");
+  }
+  static Blocks BlocksOf(const std::vector<TraceSpan>& spans) {
+    Blocks blocks;
+    for (const TraceSpan& span : spans) {
+      blocks.emplace_back(span.arguments["offset"], span.arguments["bytes"]);
+    }
+    std::sort(blocks.begin(), blocks.end());
+    return blocks;
+  }
+  void StartCutting(const std::string& mode, uint64_t to_host, uint64_t to_device,
+                    uint64_t block_bytes = 8 * kMiB) {
+    config::Options options = FastOptions();
+    options.pipeline_block_bytes = block_bytes;
+    options.pipeline_mode = mode;
+    options.pipeline_blocks_to_host = to_host;
+    options.pipeline_blocks_to_device = to_device;
+    Start({1, 1}, options);
+  }
+
+  std::vector<TraceSpan> copies_in_;
+  std::vector<TraceSpan> copies_out_;
+  std::vector<TraceSpan> reads_;
+
+ private:
+  TraceReading Read(uint32_t node) {
+    StatusOr<TraceDump> dump = planes_[node]->StopTrace();
+    EXPECT_TRUE(dump.ok()) << dump.status().ToString();
+    std::string text;
+    FormatTrace(std::move(*dump), {"node", node}, [&](std::string_view piece) {
+      text += piece;
+      return true;
+    });
+    return ReadTrace(text);
+  }
+};
+
+TEST_F(DeviceBlocksTest, AreThoseOfTheAdvancedPlan) {
+  ASSERT_NO_FATAL_FAILURE(StartCutting("advanced", 2, 2));
+  ASSERT_NO_FATAL_FAILURE(Trace(kMiB));
+  const Blocks expected = {{0, kMiB / 4}, {kMiB / 4, 3 * kMiB / 4}};
+  EXPECT_EQ(BlocksOf(copies_in_), expected);
+  EXPECT_EQ(BlocksOf(reads_), expected);
+  EXPECT_EQ(BlocksOf(copies_out_), expected);
+  EXPECT_EQ(copies_in_[0].arguments["place"], "device 0 to host");
+  EXPECT_EQ(copies_out_[0].arguments["place"], "device 0 from host");
+}
+
+TEST_F(DeviceBlocksTest, AreAsManyAsTheGreedierSideWants) {
+  ASSERT_NO_FATAL_FAILURE(StartCutting("even", 2, 4));
+  ASSERT_NO_FATAL_FAILURE(Trace(kMiB));
+  EXPECT_EQ(
+      BlocksOf(copies_in_),
+      (Blocks{
+          {0, kMiB / 4}, {kMiB / 4, kMiB / 4}, {kMiB / 2, kMiB / 4}, {3 * kMiB / 4, kMiB / 4}}));
+}
+
+TEST_F(DeviceBlocksTest, AreOneUpToTheThresholdAndInNaiveMode) {
+  ASSERT_NO_FATAL_FAILURE(StartCutting("advanced", 8, 8));
+  ASSERT_NO_FATAL_FAILURE(Trace(kThresholdBytes));
+  EXPECT_THAT(copies_in_, SizeIs(1));
+  Stop();
+  ASSERT_NO_FATAL_FAILURE(StartCutting("naive", 8, 8));
+  ASSERT_NO_FATAL_FAILURE(Trace(kMiB));
+  EXPECT_THAT(copies_in_, SizeIs(1));
+  EXPECT_THAT(copies_out_, SizeIs(1));
+}
+
+TEST_F(DeviceBlocksTest, AreNoLongerThanStagingBlocks) {
+  ASSERT_NO_FATAL_FAILURE(StartCutting("advanced", 2, 2, kBlockBytes));
+  ASSERT_NO_FATAL_FAILURE(Trace(kMiB));
+  EXPECT_THAT(copies_in_, SizeIs(kMiB / kBlockBytes));
+  for (const TraceSpan& in : copies_in_) {
+    EXPECT_LE(uint64_t{in.arguments["bytes"]}, kBlockBytes);
+  }
+}
+
+// Slow enough that whatever else the machine does takes less.
+TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
+  devices_->link = {.h2d_mb_per_s = 50, .d2h_mb_per_s = 50, .latency_us = 100};
+  ASSERT_NO_FATAL_FAILURE(StartCutting("even", 4, 4));
+  ASSERT_NO_FATAL_FAILURE(Trace(2 * kMiB));  // 10 ms a block and copy
+  ASSERT_THAT(copies_in_, SizeIs(4));
+  ASSERT_THAT(copies_out_, SizeIs(4));
+  const auto first = [](const std::vector<TraceSpan>& spans) {
+    return *std::min_element(spans.begin(), spans.end(),
+                             [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+  };
+  const auto overlap_any = [](const TraceSpan& one, const std::vector<TraceSpan>& others) {
+    return std::any_of(others.begin(), others.end(),
+                       [&](const TraceSpan& other) { return one.Overlaps(other); });
+  };
+  // The first block goes into one device while later ones leave the other.
+  EXPECT_TRUE(overlap_any(first(copies_out_), copies_in_));
+  EXPECT_TRUE(overlap_any(first(reads_), copies_in_));
+  // In all, less than the copies would take one after the other.
+  uint64_t copying_ns = 0;
+  uint64_t end_ns = 0;
+  for (const auto* spans : {&copies_in_, &copies_out_}) {
+    for (const TraceSpan& span : *spans) {
+      copying_ns += span.end_ns - span.begin_ns;
+      end_ns = std::max(end_ns, span.end_ns);
+    }
+  }
+  EXPECT_LT(end_ns - first(copies_in_).begin_ns, copying_ns * 4 / 5);
+}
+
+// ---- Early ends
+// ----------------------------------------------------------------------------------
+
+TEST_F(ProgressDeviceTest, ACopyThatFailsIsToldToBothRanks) {
+  for (const auto& [node, point] :
+       {std::pair{0U, "staging.copy_in"}, std::pair{1U, "staging.copy_out"},
+        std::pair{0U, "staging.provide"}, std::pair{1U, "staging.provide"}}) {
+    SCOPED_TRACE(std::string(point) + " on node " + std::to_string(node));
+    Stall(node, std::string(point) + ":1:LIMIT");
+    ASSERT_NO_FATAL_FAILURE(StartTwo());
+    ExpectFailed(Begin(kBoth, kMiB), ErrorCode::kLimitExceeded);
+    ExpectPassed(Begin(kBoth, kMiB));
+    ExpectNothingLeft();
+    Stop();
+  }
+}
+
+TEST_F(ProgressDeviceTest, WaitsForStagingBlocks) {
+  Stall(0, "staging.provide:1:stall");
+  ASSERT_NO_FATAL_FAILURE(StartTwo());
+  const Message message = Begin(kBoth, kMiB);
+  ASSERT_TRUE(Stands(0));
+  const auto waits = [&] {
+    rank(1).Progress();
+    return plane(0).Nic().staging_waits == 1;
+  };
+  EXPECT_TRUE(Eventually(waits));
+  EXPECT_FALSE(rank(0).Test(message.send));
+  plane(0).Faults(/*release=*/true);
+  ExpectPassed(message);
+  ExpectNothingLeft();
+}
+
+TEST_F(ProgressDeviceTest, ARegionThatGoesInTheMiddleFailsBothSides) {
+  for (const uint32_t node : {0U, 1U}) {
+    SCOPED_TRACE(node);
+    Stall(node, node == 0 ? "staging.copy_in:2:stall" : "staging.copy_out:2:stall");
+    ASSERT_NO_FATAL_FAILURE(StartTwo());
+    const Message message = Begin(kBoth, kMiB);
+    ASSERT_TRUE(Stands(node));
+    std::atomic<bool> removed{false};
+    std::thread remover([&] {
+      plane(node).RemoveRegion(kJob, node, kDeviceRegion);
+      removed = true;
+    });
+    if (node == 0) {  // the other side is told at once, but the region stays during a copy
+      EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kInvalidBuffer);
+      EXPECT_FALSE(removed);
+    }
+    plane(node).Faults(/*release=*/true);
+    if (node == 1) {
+      EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kInvalidBuffer);
+    }
+    EXPECT_EQ(WaitTogether(0, message.send), ErrorCode::kInvalidBuffer);
+    remover.join();
+    // And what needs no region goes on.
+    ExpectPassed(Begin({"", Kind::kHeap, Kind::kHeap}, kMiB));
+    ExpectNothingLeft();
+    Stop();
+  }
+}
+
+TEST_F(ProgressDeviceTest, ARankThatDiesInTheMiddleFailsTheOther) {
+  for (const uint32_t dead : {0U, 1U}) {
+    SCOPED_TRACE(dead);
+    Stall(dead, dead == 0 ? "staging.copy_in:2:stall" : "staging.copy_out:2:stall");
+    ASSERT_NO_FATAL_FAILURE(StartTwo());
+    const Message message = Begin(kBoth, kMiB);
+    ASSERT_TRUE(Stands(dead));
+    std::thread remover([&] { plane(dead).RemoveSession(kJob, dead); });
+    plane(1 - dead).RankEnded(kJob, dead, ErrorCode::kPeerDied);
+    const uint32_t alive = 1 - dead;
+    EXPECT_EQ(rank(alive).Wait(alive == 0 ? message.send : message.receive), ErrorCode::kPeerDied);
+    plane(dead).Faults(/*release=*/true);
+    remover.join();
+    EXPECT_TRUE(Eventually([&] { return plane(alive).Nic().staging_busy == 0; }));
+    Stop();
+  }
+}
+
+TEST_F(ProgressDeviceTest, WithoutStreamsNobodyCanFetchIt) {
+  planes_have_gpus_ = false;
+  ASSERT_NO_FATAL_FAILURE(StartTwo());
+  ExpectFailed(Begin({"", Kind::kDevice, Kind::kHeap}, kMiB), ErrorCode::kUnsupported);
+  ExpectFailed(Begin({"", Kind::kHeap, Kind::kDevice}, kMiB), ErrorCode::kUnsupported);
+  ExpectPassed(Begin({"", Kind::kHeap, Kind::kHeap}, kMiB));
+  ExpectNothingLeft();
+}
+
+TEST_F(ProgressDeviceTest, AnotherUsersMemoryIsLeftToItsRank) {
+  ASSERT_NO_FATAL_FAILURE(StartTwo());
+  Session other;
+  other.uid = geteuid() + 1;
+  Region region;
+  const auto imported = plane(0).ImportRegion(other, region);
+  EXPECT_EQ(imported.status().code(), ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace ferry::daemon

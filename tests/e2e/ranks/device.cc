@@ -1,0 +1,322 @@
+// device sizes|windows|mistakes|fails|touch|hold|vanish: messages from and to device memory that
+// only streams reach (the emulated link's), so this program, too, reaches it by ferry_memcpy alone.
+//
+// sizes: around the ring, each rank sends to its right neighbour and receives from its left one, of
+// all sizes that take ways of their own, between device, heap, pinned and private memory.
+// windows: many messages at a time, both ways. mistakes: what is refused, and freed too early.
+// fails: one message of several fails at both ends, in a job whose daemons were told so. touch:
+// loads from device memory. hold: rank 0 sends, and rank 1, which receives, is killed in the
+// middle; vanish: rank 0 receives, and rank 1, which sends, is.
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ferry/ferry.h"
+#include "tests/e2e/ranks/check.h"
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kLargest = 3 * kMiB + 12345;
+constexpr size_t kSizes[] = {0,        1,     32,       33,           8191,    8192,
+                             8193,     32769, 65535,    65536,        65537,   131075,
+                             kMiB - 1, kMiB,  kMiB + 1, 2 * kMiB + 7, kLargest};
+
+enum Kind { kDevice, kHeap, kPinned, kPrivate, kKinds };
+
+// Memory of one kind, reached by ferry_memcpy.
+class Buffer {
+ public:
+  Buffer(Kind kind, size_t size) : kind_(kind), size_(size) {
+    if (kind == kPrivate) {
+      own_.resize(size);
+      data_ = own_.data();
+      return;
+    }
+    const ferry_memory_kind kinds[] = {FERRY_MEMORY_DEVICE, FERRY_MEMORY_HOST, FERRY_MEMORY_PINNED};
+    CHECK_OK(ferry_alloc(size, kinds[kind], 0, &data_));
+  }
+  ~Buffer() {
+    if (kind_ != kPrivate) {
+      CHECK_OK(ferry_free(data_));
+    }
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  uint8_t* at(size_t offset) { return static_cast<uint8_t*>(data_) + offset; }
+  void Fill(size_t offset, size_t size, uint64_t message) {
+    std::vector<uint8_t> bytes(size);
+    ferry::ranks::Fill(bytes.data(), size, message);
+    CHECK_OK(ferry_memcpy(at(offset), bytes.data(), size));
+  }
+  void Check(size_t offset, size_t size, uint64_t message) {
+    std::vector<uint8_t> bytes(size);
+    CHECK_OK(ferry_memcpy(bytes.data(), at(offset), size));
+    CHECK_BYTES(bytes.data(), size, message);
+  }
+  void CheckByte(size_t offset, uint8_t wanted) {
+    uint8_t byte = 0;
+    CHECK_OK(ferry_memcpy(&byte, at(offset), 1));
+    CHECK_EQ(byte, wanted);
+  }
+  size_t size() const { return size_; }
+
+ private:
+  const Kind kind_;
+  const size_t size_;
+  std::vector<uint8_t> own_;
+  void* data_ = nullptr;
+};
+
+int Right() { return (ferry_rank() + 1) % ferry_size(); }
+int Left() { return (ferry_rank() + ferry_size() - 1) % ferry_size(); }
+
+uint64_t MessageOf(int sender, int tag) {
+  return static_cast<uint64_t>(sender) * 1000 + static_cast<uint64_t>(tag);
+}
+
+// Behind what is received there must be a byte that stays.
+constexpr size_t kBegin = 64;
+constexpr uint8_t kStays = 0xa5;
+
+void Exchange(Buffer& going, Buffer& coming, size_t size, int tag, int source) {
+  going.Fill(kBegin, size, MessageOf(ferry_rank(), tag));
+  CHECK_OK(ferry_memcpy(coming.at(kBegin + size), &kStays, 1));
+  ferry_request requests[2] = {};
+  ferry_status statuses[2] = {};
+  CHECK_OK(ferry_irecv(coming.at(kBegin), size, source, tag, &requests[0]));
+  CHECK_OK(ferry_isend(going.at(kBegin), size, Right(), tag, &requests[1]));
+  CHECK_OK(ferry_waitall(2, requests, statuses));
+  CHECK_EQ(statuses[0].size_bytes, size);
+  CHECK_EQ(statuses[0].source, Left());
+  coming.Check(kBegin, size, MessageOf(Left(), tag));
+  coming.CheckByte(kBegin + size, kStays);
+}
+
+void BlockingRing(Buffer& going, Buffer& coming, size_t size, int tag) {
+  going.Fill(kBegin, size, MessageOf(ferry_rank(), tag));
+  const auto receive = [&] {
+    ferry_status status;
+    CHECK_OK(ferry_recv(coming.at(kBegin), size, Left(), tag, &status));
+    CHECK_EQ(status.size_bytes, size);
+  };
+  if (ferry_rank() % 2 == 0) {
+    CHECK_OK(ferry_send(going.at(kBegin), size, Right(), tag));
+    receive();
+  } else {
+    receive();
+    CHECK_OK(ferry_send(going.at(kBegin), size, Right(), tag));
+  }
+  coming.Check(kBegin, size, MessageOf(Left(), tag));
+}
+
+void PersistentRing(Buffer& going, Buffer& coming, size_t size) {
+  ferry_request requests[2] = {};
+  CHECK_OK(ferry_recv_init(coming.at(kBegin), size, Left(), 1, &requests[0]));
+  CHECK_OK(ferry_send_init(going.at(kBegin), size, Right(), 1, &requests[1]));
+  for (int round = 0; round < 3; ++round) {
+    going.Fill(kBegin, size, MessageOf(ferry_rank(), 100 + round));
+    CHECK_OK(ferry_start(requests[0]));
+    CHECK_OK(ferry_start(requests[1]));
+    CHECK_OK(ferry_waitall(2, requests, nullptr));
+    coming.Check(kBegin, size, MessageOf(Left(), 100 + round));
+  }
+  CHECK_OK(ferry_request_free(&requests[0]));
+  CHECK_OK(ferry_request_free(&requests[1]));
+}
+
+// A message longer than the buffer fills it; one that is there before its receive is kept.
+void Truncated(Buffer& going, Buffer& coming, size_t size, size_t capacity) {
+  going.Fill(kBegin, size, MessageOf(ferry_rank(), 2));
+  CHECK_OK(ferry_memcpy(coming.at(kBegin + capacity), &kStays, 1));
+  ferry_request request = 0;
+  CHECK_OK(ferry_isend(going.at(kBegin), size, Right(), 2, &request));
+  ferry_status status;
+  CHECK_OK(ferry_probe(Left(), 2, &status));
+  CHECK_EQ(status.size_bytes, size);
+  CHECK_EQ(ferry_recv(coming.at(kBegin), capacity, FERRY_ANY_SOURCE, 2, &status),
+           FERRY_ERR_TRUNCATED);
+  CHECK_OK(ferry_wait(&request, nullptr));
+  coming.Check(kBegin, capacity, MessageOf(Left(), 2));
+  coming.CheckByte(kBegin + capacity, kStays);
+}
+
+void Sizes() {
+  {
+    Buffer fresh(kDevice, 100'000);
+    const std::vector<uint8_t> zeros(fresh.size());
+    std::vector<uint8_t> got(fresh.size(), 1);
+    CHECK_OK(ferry_memcpy(got.data(), fresh.at(0), got.size()));
+    CHECK_EQ(std::memcmp(got.data(), zeros.data(), got.size()), 0);
+  }
+  for (int from = kDevice; from < kKinds; ++from) {
+    for (int to = kDevice; to < kKinds; ++to) {
+      if (from != kDevice && to != kDevice) {
+        continue;
+      }
+      Buffer going(static_cast<Kind>(from), kBegin + kLargest + 1);
+      Buffer coming(static_cast<Kind>(to), kBegin + kLargest + 1);
+      int tag = 0;
+      for (const size_t size : kSizes) {
+        Exchange(going, coming, size, ++tag, Left());
+      }
+      Exchange(going, coming, kMiB, ++tag, FERRY_ANY_SOURCE);
+      for (const size_t size : {size_t{8}, size_t{5000}, kMiB + 1}) {
+        if (ferry_size() > 1) {  // a large send to oneself waits for its receive
+          BlockingRing(going, coming, size, ++tag);
+        }
+        CHECK_OK(ferry_barrier());
+      }
+      PersistentRing(going, coming, 20);
+      PersistentRing(going, coming, 100'000);
+      Truncated(going, coming, 20, 10);
+      Truncated(going, coming, 8000, 5000);
+      Truncated(going, coming, 300'000, 200'000);
+      CHECK_OK(ferry_barrier());
+    }
+  }
+}
+
+void Windows() {
+  constexpr size_t kMessage = 200'000;
+  constexpr int kWindow = 24;
+  Buffer going(kDevice, kWindow * kMessage);
+  Buffer coming(kDevice, kWindow * kMessage);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<ferry_request> requests(2 * kWindow);
+    for (int i = 0; i < kWindow; ++i) {
+      CHECK_OK(ferry_irecv(coming.at(i * kMessage), kMessage, Left(), i, &requests[i]));
+    }
+    for (int i = 0; i < kWindow; ++i) {
+      going.Fill(i * kMessage, kMessage, MessageOf(ferry_rank(), round * kWindow + i));
+      CHECK_OK(ferry_isend(going.at(i * kMessage), kMessage, Right(), i, &requests[kWindow + i]));
+    }
+    CHECK_OK(ferry_waitall(requests.size(), requests.data(), nullptr));
+    for (int i = 0; i < kWindow; ++i) {
+      coming.Check(i * kMessage, kMessage, MessageOf(Left(), round * kWindow + i));
+    }
+  }
+}
+
+void CheckSays(const char* text) {
+  if (std::strstr(ferry_last_error(), text) == nullptr) {
+    std::fprintf(stderr, "rank %d: \"%s\" does not say \"%s\"\n", ferry_rank(), ferry_last_error(),
+                 text);
+    std::exit(1);
+  }
+}
+
+void Mistakes() {
+  Buffer device(kDevice, 8192);
+  ferry_request request = 0;
+  CHECK_EQ(ferry_isend(device.at(4096), 8192, Right(), 1, &request), FERRY_ERR_BUFFER);
+  CheckSays("runs past the end of its device memory, of which 4096 bytes are left");
+  CHECK_EQ(ferry_recv(device.at(8191), 2, Left(), 1, nullptr), FERRY_ERR_BUFFER);
+  CHECK_EQ(ferry_send_init(device.at(0), 8193, Right(), 1, &request), FERRY_ERR_BUFFER);
+  std::vector<uint8_t> host(16384);
+  CHECK_EQ(ferry_memcpy(host.data(), device.at(0), 8193), FERRY_ERR_BUFFER);
+  void* none = nullptr;
+  CHECK_EQ(ferry_alloc(4096, FERRY_MEMORY_DEVICE, 99, &none), FERRY_ERR_ARGUMENT);
+  CHECK_EQ(ferry_alloc(size_t{1} << 60, FERRY_MEMORY_DEVICE, 0, &none), FERRY_ERR_MEMORY);
+  // A buffer that a request uses is not freed.
+  void* used = nullptr;
+  CHECK_OK(ferry_alloc(kMiB, FERRY_MEMORY_DEVICE, 0, &used));
+  CHECK_OK(ferry_irecv(used, kMiB, Left(), 5, &request));
+  CHECK_EQ(ferry_free(used), FERRY_ERR_BUFFER);
+  CHECK_OK(ferry_cancel(request));
+  ferry_status status;
+  CHECK_OK(ferry_wait(&request, &status));
+  CHECK_EQ(status.cancelled, 1);
+  CHECK_OK(ferry_free(used));
+  // And after all that everything works.
+  Buffer coming(kDevice, 8192);
+  Exchange(device, coming, 8000, 6, Left());
+}
+
+// At each end as many requests fail as at the other.
+void Fails() {
+  constexpr int kMessages = 8;
+  Buffer going(kDevice, kMiB);
+  Buffer coming(kDevice, kMiB);
+  int sends = 0;
+  int receives = 0;
+  for (int i = 0; i < kMessages; ++i) {
+    going.Fill(0, kMiB, static_cast<uint64_t>(i));
+    if (ferry_rank() == 0) {
+      const int error = ferry_send(going.at(0), kMiB, 1, i);
+      sends += error == FERRY_ERR_SYSTEM ? 1 : 0;
+      CHECK_EQ(error == FERRY_SUCCESS || error == FERRY_ERR_SYSTEM, true);
+    } else {
+      const int error = ferry_recv(coming.at(0), kMiB, 0, i, nullptr);
+      receives += error == FERRY_ERR_SYSTEM ? 1 : 0;
+      CHECK_EQ(error == FERRY_SUCCESS || error == FERRY_ERR_SYSTEM, true);
+      if (error == FERRY_SUCCESS) {
+        coming.Check(0, kMiB, static_cast<uint64_t>(i));
+      }
+    }
+  }
+  CHECK_EQ(sends + receives, 1);
+}
+
+// The peer is killed, or only stops answering, before it has had all: the request ends.
+void Dies(bool sender) {
+  constexpr size_t kBytes = 32 * kMiB;
+  Buffer buffer(kDevice, kBytes);
+  CHECK_OK(ferry_barrier());
+  const bool victim = ferry_rank() == 1;
+  ferry_request request = 0;
+  if (sender == victim) {
+    CHECK_OK(ferry_isend(buffer.at(0), kBytes, 1 - ferry_rank(), 3, &request));
+  } else {
+    CHECK_OK(ferry_irecv(buffer.at(0), kBytes, 1 - ferry_rank(), 3, &request));
+  }
+  if (victim) {
+    int done = 0;
+    for (int looks = 0; looks < 3; ++looks) {
+      CHECK_OK(ferry_test(&request, &done, nullptr));
+    }
+    kill(getpid(), SIGKILL);
+  }
+  const int error = ferry_wait(&request, nullptr);
+  if (error != FERRY_ERR_PEER_DIED && error != FERRY_SUCCESS) {
+    CHECK_EQ(error, FERRY_ERR_PEER_DIED);
+  }
+  std::printf("survivor: %s\n", error == FERRY_SUCCESS ? "done before" : "told");
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK_EQ(argc, 2);
+  const std::string what = argv[1];
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  if (what == "sizes") {
+    Sizes();
+  } else if (what == "windows") {
+    Windows();
+  } else if (what == "mistakes") {
+    Mistakes();
+  } else if (what == "fails") {
+    Fails();
+  } else if (what == "touch") {
+    Buffer device(kDevice, 4096);
+    std::printf("read %d\n", *device.at(0));
+  } else {
+    Dies(what == "vanish");
+  }
+  CHECK_OK(ferry_barrier());
+  if (ferry_rank() == 0) {
+    std::printf("device: ok\n");
+  }
+  CHECK_OK(ferry_finalize());
+}
