@@ -140,6 +140,11 @@ constexpr Option kTable[] = {
     Number(Group::kMessages, "eager_max_bytes", &Options::eager_max_bytes, "bytes", 0, 8 * kKibi,
            "Messages up to this size are sent at once through the receiver's lane; larger ones "
            "wait for the receive (rendezvous). At most one slab cell."),
+    Number(Group::kMessages, "receiver_first_min_bytes", &Options::receiver_first_min_bytes,
+           "bytes", 0, kTebi,
+           "Receives from other nodes of this size or more, into a heap, are told to their source, "
+           "which then writes the message there (receiver-first rendezvous); 0: none, all are "
+           "fetched."),
     Number(Group::kMessages, "rendezvous_chunk_bytes", &Options::rendezvous_chunk_bytes, "bytes",
            4 * kKibi, 16 * kMebi,
            "A rendezvous inside a node is copied in chunks of this size by whoever is free."),

@@ -66,6 +66,7 @@ struct Options {
   // Messages.
   uint64_t heap_bytes = 64ULL << 20;
   uint64_t eager_max_bytes = 8192;
+  uint64_t receiver_first_min_bytes = 0;
   uint64_t rendezvous_chunk_bytes = 128ULL << 10;
   uint64_t staging_block_bytes = 256ULL << 10;
   uint64_t staging_blocks = 16;

@@ -59,6 +59,9 @@ uint32_t RankEngine::Progress(Effects& effects) {
   if (view_.layout->queued_sends != 0) {
     FlushQueues(effects);
   }
+  if (view_.layout->withdrawals != 0) [[unlikely]] {
+    FlushWithdrawals(effects);
+  }
   // Pairs with the daemon's bump: the dead words are visible once the epoch is.
   if (shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_) [[unlikely]] {
     ApplyDeaths(effects);
@@ -104,7 +107,8 @@ bool RankEngine::HasArrivals() const {
 bool RankEngine::WaitsForRoom() const {
   return shm::LoadRelaxed(view_.layout->queued_sends) != 0 ||
          shm::LoadRelaxed(view_.layout->control_first) != 0 ||
-         shm::LoadRelaxed(view_.layout->credits_owed) != 0;
+         shm::LoadRelaxed(view_.layout->credits_owed) != 0 ||
+         shm::LoadRelaxed(view_.layout->withdrawals) != 0;
 }
 
 ErrorCode RankEngine::RecoverFromDeadHolder() {
@@ -210,11 +214,15 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
              (IsPlausibleEager(d) || (d.tag >= 0 && (d.flags & shm::kFlagCell) != 0 &&
                                       shm::LaneConsumer::IsRun(d.cell, d.size_bytes)));
     case DescriptorKind::kRemoteRts:
+    case DescriptorKind::kPut:
       return arrival.source < view_.job_size && d.tag >= 0;
     case DescriptorKind::kPullDone:
     case DescriptorKind::kSendDone:
+    case DescriptorKind::kWithdrawn:
       return true;
     case DescriptorKind::kCredit:
+    case DescriptorKind::kAdvert:
+    case DescriptorKind::kWithdraw:
       return arrival.source < view_.job_size;
     default:
       return false;
@@ -239,6 +247,15 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
     case DescriptorKind::kCredit:
       TakeCredit(arrival);
       return true;
+    case DescriptorKind::kAdvert:
+    case DescriptorKind::kWithdraw:
+      TakeAdvert(arrival);
+      return true;
+    case DescriptorKind::kWithdrawn:
+      HandleWithdrawn(arrival, effects);
+      return true;
+    case DescriptorKind::kPut:
+      return HandlePut(arrival);
     default:
       return HandleMessage(arrival, effects);
   }
@@ -290,15 +307,19 @@ void RankEngine::TakeCredit(const Arrival& arrival) {
   journal_.Commit();
 }
 
-// Adds the consumption to the open transaction; of a message from another node also its credit.
+// Adds the consumption to the open transaction; of a message from another node also its credit, and
+// its place in the order.
 void RankEngine::Consume(const Arrival& arrival) {
   uint64_t* head = consumers_[arrival.lane].HeadWord();
   journal_.Set(head, *head + 1);
   const auto kind = static_cast<DescriptorKind>(arrival.descriptor.kind);
   if (arrival.lane != view_.inbox.local_size || arrival.source >= view_.job_size ||
-      (kind != DescriptorKind::kEager && kind != DescriptorKind::kRemoteRts)) {
+      (kind != DescriptorKind::kEager && kind != DescriptorKind::kRemoteRts &&
+       kind != DescriptorKind::kPut)) {
     return;
   }
+  uint64_t* const taken = &view_.layout->adverts[arrival.source].taken;
+  journal_.Set(taken, *taken + 1);
   shm::PeerWords& peer = view_.layout->peers[arrival.source];
   journal_.Set(&peer.drained, peer.drained + 1);
   if (peer.drained + 1 - peer.returned == kRemoteWindow / 2) {
@@ -360,6 +381,10 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         statistics_.Add(shm::Statistic::kErrors);
       }
       AbandonTransfer(result.request);
+      if (slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) &&
+          slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
+        journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
+      }
       journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
       effects.self = true;
     }

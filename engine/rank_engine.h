@@ -23,6 +23,7 @@
 #include "common/error_code.h"
 #include "engine/effects.h"
 #include "engine/peer_table.h"
+#include "engine/rendezvous/sender_side.h"
 #include "engine/session_view.h"
 #include "shm/counters.h"
 #include "shm/fault.h"
@@ -47,6 +48,8 @@ struct EngineOptions {
   uint32_t eager_max_bytes = shm::kCellBytes;  // larger messages are offered by RTS
   uint32_t chunk_bytes = 128 * 1024;
   uint32_t single_chunk_max_bytes = 128 * 1024;  // larger transfers are worth helping with
+  // Receives from other nodes of this size or more are advertised to their source; 0: none.
+  uint64_t receiver_first_min_bytes = 0;
 };
 
 struct SendArguments {
@@ -108,6 +111,8 @@ class RankEngine {
   // that this round of Progress drains, and so spares the way through the table of posted receives.
   // Receives posted before come first. False: not yet; call again, or StartReceive.
   bool ReceiveNow(uint32_t request, Effects& effects);
+  // Whether the receive, if it is posted, would be advertised: then that is not to be put off.
+  bool MayAdvertise(const shm::RequestLayout& slot) const;
   // The short way of a receive for a small message of the node: takes the next message of `lane` if
   // it is eager and for `pattern`, and nobody else's. False: nothing happened.
   bool TryTakeEager(uint32_t lane, const shm::Envelope& pattern, uint64_t capacity_bytes,
@@ -129,8 +134,9 @@ class RankEngine {
   // kWouldBlock: no unexpected message matches. Else what a receive would get, or the error it
   // would.
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
-  // True: it was still queued or posted, and is now complete with kCancelled.
-  bool Cancel(uint32_t request);
+  // True: it was still queued or posted, and is now complete with kCancelled. So it will be, unless
+  // a message comes first, if its source on another node was told of it and has to agree.
+  bool Cancel(uint32_t request, Effects& effects);
 
   // ---- Progress -----------------------------------------------------------------------------
   // Handles up to kDrainBudget descriptors; returns how many. Also does what else is due: queued
@@ -169,6 +175,9 @@ class RankEngine {
   shm::TransferLayout* TransferOf(const shm::RequestLayout& slot) const;
   bool StageToDaemon(const shm::Descriptor& descriptor, Effects& effects);
   bool Push(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
+  bool PushLocal(uint32_t destination, const shm::Descriptor& descriptor, Effects& effects);
+  bool PushRemote(uint32_t destination, const shm::Descriptor& descriptor, const SenderSide& side,
+                  Effects& effects);
   bool Offer(uint32_t request, uint32_t destination, Effects& effects);
   bool OfferLocal(uint32_t request, uint32_t destination, Effects& effects);
   bool OfferRemote(uint32_t request, uint32_t destination, Effects& effects);
@@ -221,12 +230,30 @@ class RankEngine {
   shm::Path PathOf(const shm::RequestLayout& slot, const Arrival& arrival) const;
   void CountArrival(const shm::RequestLayout& slot, const Arrival& arrival);
 
+  // Receiver-first rendezvous (rank_engine_adverts.cc).
+  void Advertise(uint32_t request, Effects& effects);
+  bool StageAdvert(shm::DescriptorKind kind, uint8_t flags, const Advert& advert, Effects& effects);
+  void EndAdvert(uint32_t request, shm::DescriptorKind way, Effects& effects);
+  void WithdrawAdvert(uint32_t request, Effects& effects);
+  void FlushWithdrawals(Effects& effects);
+  bool AwaitsWithdrawal(const shm::RequestLayout& slot) const;
+  void FailAdvertised(uint32_t request, ErrorCode error, Effects& effects);
+  void HandleWithdrawn(const Arrival& arrival, Effects& effects);
+  bool HandlePut(const Arrival& arrival);
+  bool MayPut(const shm::RequestLayout& slot) const;
+  void LookForAdverts(const shm::RequestLayout& slot, Effects& effects);
+  shm::Descriptor PutOffer(uint32_t request, const shm::Descriptor& offer,
+                           const Advert& advert) const;
+  void NoteSent(uint32_t destination, const SenderSide& side);
+  void NoteHeld(shm::AdvertBook* book, const SenderSide& side);
+  void TakeAdvert(const Arrival& arrival);
+
   // Deaths (rank_engine_deaths.cc).
   ErrorCode DeathOf(int32_t peer) const;
   bool MustHearOfCut(int32_t peer);
-  void ForgetCredits(shm::PeerWords& peer);
+  void ForgetCredits(uint32_t rank);
   void ApplyDeaths(Effects& effects);
-  void FailIfDead(uint32_t request);
+  void FailIfDead(uint32_t request, Effects& effects);
   void AbandonTransfer(uint32_t request);
   bool IsTransferDone(const shm::RequestLayout& slot) const;
 

@@ -58,7 +58,7 @@ void RankEngine::ApplyDeaths(Effects& effects) {
     DrainLane(peer.local ? peer.local_index : view_.inbox.local_size, shm::kLaneSlots, effects);
     deaths_[rank] = death;
     if (death == ErrorCode::kLinkDown) {
-      ForgetCredits(words);
+      ForgetCredits(rank);
     } else if (death != ErrorCode::kOk && death != ErrorCode::kNotFound) {
       any_died_ = death;
     }
@@ -66,15 +66,26 @@ void RankEngine::ApplyDeaths(Effects& effects) {
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
   for (uint32_t request = 1; request < fresh; ++request) {
-    FailIfDead(request);
+    FailIfDead(request, effects);
   }
   // Pairs with ProgressCore::HasSettled: nothing of before a cut is left here.
   shm::StoreRelease(view_.layout->deaths_applied, epoch);
   effects.self = true;
 }
 
-// What was under way when the link was cut is lost, at both ends: they begin anew.
-void RankEngine::ForgetCredits(shm::PeerWords& peer) {
+// What was under way when the link was cut is lost, at both ends: they begin anew, once.
+void RankEngine::ForgetCredits(uint32_t rank) {
+  shm::PeerWords& peer = view_.layout->peers[rank];
+  shm::AdvertBook& book = view_.layout->adverts[rank];
+  // Pairs with ProgressCore::MarkDead, which stores it before `dead`.
+  const uint32_t cuts = shm::LoadAcquire(book.cuts);
+  if (cuts == book.cuts_applied) {
+    return;  // another engine of the session has seen to it
+  }
+  journal_.Set(&book.cuts_applied, cuts);
+  journal_.Set(&book.sent, uint64_t{0});
+  journal_.Set(&book.taken, uint64_t{0});
+  journal_.Set(&book.held, 0U);
   if (peer.drained - peer.returned >= kRemoteWindow / 2) {
     journal_.Set(&view_.layout->credits_owed, view_.layout->credits_owed - 1);
   }
@@ -86,7 +97,7 @@ void RankEngine::ForgetCredits(shm::PeerWords& peer) {
   }
 }
 
-void RankEngine::FailIfDead(uint32_t request) {
+void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const uint32_t generation = shm::LoadAcquire(slot.generation);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
@@ -105,6 +116,10 @@ void RankEngine::FailIfDead(uint32_t request) {
   }
   if (state == RequestState::kQueued) {
     Unqueue(request);
+  } else if (state == RequestState::kPosted &&
+             slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
+    FailAdvertised(request, death, effects);
+    return;
   } else if (state == RequestState::kPosted) {
     match_.Remove(slot.match_entry);
     if (match_.corrupt() != ErrorCode::kOk) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/rank_engine.h"
+#include "engine/rendezvous/receiver_side.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -112,7 +113,8 @@ uint32_t RankEngine::LaneOf(int32_t source) const {
 // Whether Progress has more to do than to drain lanes.
 bool RankEngine::HasDuties() const {
   const shm::SessionLayout& session = *view_.layout;
-  return (session.credits_owed | session.control_first | session.queued_sends) != 0 ||
+  return (session.credits_owed | session.control_first | session.queued_sends |
+          session.withdrawals) != 0 ||
          shm::LoadAcquire(wake_.layout()->death_epoch) != deaths_seen_;
 }
 
@@ -182,6 +184,9 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
     Complete(slot, death);
     return ErrorCode::kOk;
   }
+  // Not while one posted earlier could match the same message.
+  const bool advertise = MayAdvertise(slot) && match_.FindPosted(pattern) == 0;
+  slot.advert = static_cast<uint32_t>(shm::AdvertState::kQuiet);
   const uint32_t entry = match_.Post(pattern, request);
   if (entry == 0) {
     journal_.Abandon();
@@ -190,6 +195,9 @@ ErrorCode RankEngine::StartReceive(uint32_t request, Effects& effects) {
   }
   slot.match_entry = entry;
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kPosted));
+  if (advertise) {
+    Advertise(request, effects);
+  }
   journal_.Commit();
   return ErrorCode::kOk;
 }
@@ -219,10 +227,18 @@ ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
   return ErrorCode::kOk;
 }
 
-bool RankEngine::Cancel(uint32_t request) {
+bool RankEngine::Cancel(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   switch (static_cast<RequestState>(shm::LoadRelaxed(slot.state))) {
     case RequestState::kPosted:
+      if (AdvertisedReceive receive(static_cast<shm::AdvertState>(slot.advert));
+          receive.state() != shm::AdvertState::kQuiet) {
+        if (receive.state() == shm::AdvertState::kOut) {
+          WithdrawAdvert(request, effects);
+          journal_.Commit();
+        }
+        return true;
+      }
       match_.Remove(slot.match_entry);
       if (match_.corrupt() != ErrorCode::kOk) {
         PoisonCorrupt(match_.fault());
@@ -267,6 +283,7 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
     DescribePull(slot, request, arrival);
   }
   CountArrival(slot, arrival);
+  EndAdvert(request, kind, effects);
   journal_.Set(&slot.state, static_cast<uint32_t>(state));
   if (state == RequestState::kRemoteWait) {
     StagePull(request, effects);  // from the dead, too: the daemon may hold the data, and answers
@@ -276,7 +293,7 @@ void RankEngine::Match(uint32_t request, const Arrival& arrival, Effects& effect
     return;
   }
   if (DeathOf(static_cast<int32_t>(arrival.source)) != ErrorCode::kOk) [[unlikely]] {
-    FailIfDead(request);  // announced before the death, but the data will not come
+    FailIfDead(request, effects);  // announced before the death, but the data will not come
   } else {
     PublishTransfer(request, arrival.source, effects);
   }

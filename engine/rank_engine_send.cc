@@ -1,5 +1,6 @@
 // RankEngine: sending. See rank_engine.h.
 #include <cstring>
+#include <optional>
 
 #include "engine/rank_engine.h"
 #include "engine/transfer.h"
@@ -75,24 +76,39 @@ bool RankEngine::StageToDaemon(const Descriptor& descriptor, Effects& effects) {
 // Pushes a message's first descriptor: to a local peer at once, to the daemon in the open
 // transaction, which the caller commits.
 bool RankEngine::Push(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
+  if (peers_.by_rank[destination].local) {
+    return PushLocal(destination, descriptor, effects);
+  }
+  SenderSide side(view_.layout->adverts[destination]);
+  (void)side.Send(descriptor.context, descriptor.tag, /*large=*/false);
+  return PushRemote(destination, descriptor, side, effects);
+}
+
+bool RankEngine::PushLocal(uint32_t destination, const Descriptor& descriptor, Effects& effects) {
   const Peer& peer = peers_.by_rank[destination];
-  if (peer.local) {
-    shm::LaneProducer& producer = ProducerTo(destination);
-    effects.lanes.Add(peer.local_index);
+  shm::LaneProducer& producer = ProducerTo(destination);
+  effects.lanes.Add(peer.local_index);
+  if (!producer.TryPush(descriptor)) {
+    producer.AskForRoom();
     if (!producer.TryPush(descriptor)) {
-      producer.AskForRoom();
-      if (!producer.TryPush(descriptor)) {
-        effects.urgent.Add(peer.local_index);  // a full lane: somebody has to drain it
-        return false;
-      }
-    }
-  } else {
-    if (!StageToDaemon(descriptor, effects)) {
+      effects.urgent.Add(peer.local_index);  // a full lane: somebody has to drain it
       return false;
     }
-    uint32_t* const sent = &view_.layout->peers[destination].sent;
-    journal_.Set(sent, *sent + 1);
   }
+  statistics_.Add(shm::Statistic::kMessagesSent);
+  statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
+  return true;
+}
+
+// `side` has counted the message already.
+bool RankEngine::PushRemote(uint32_t destination, const Descriptor& descriptor,
+                            const SenderSide& side, Effects& effects) {
+  if (!StageToDaemon(descriptor, effects)) {
+    return false;
+  }
+  uint32_t* const sent = &view_.layout->peers[destination].sent;
+  journal_.Set(sent, *sent + 1);
+  NoteSent(destination, side);
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, descriptor.size_bytes);
   return true;
@@ -166,6 +182,7 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
     Complete(slot, death);
     return;
   }
+  LookForAdverts(slot, effects);
   if (CanLeave(destination) && Offer(request, destination, effects)) {
     journal_.Commit();
   } else {
@@ -214,7 +231,14 @@ bool RankEngine::OfferRemote(uint32_t request, uint32_t destination, Effects& ef
   RequestLayout& slot = *view_.request(request);
   const SendArguments send{destination, slot.context, slot.tag, slot.size_bytes};
   const bool eager = slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager);
-  if (!Push(destination, eager ? EagerOffer(request, send) : RemoteOffer(request, send), effects)) {
+  SenderSide side(view_.layout->adverts[destination]);
+  const std::optional<Advert> advert =
+      side.Send(slot.context, slot.tag, /*large=*/!eager && MayPut(slot));
+  Descriptor descriptor = eager ? EagerOffer(request, send) : RemoteOffer(request, send);
+  if (advert) {
+    descriptor = PutOffer(request, descriptor, *advert);
+  }
+  if (!PushRemote(destination, descriptor, side, effects)) {
     return false;
   }
   if (eager) {

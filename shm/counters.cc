@@ -48,6 +48,11 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
      "Messages matched by the progress worker while the rank computed"},
     {kLeaseHandovers, "lease_handovers", "times", "Times a lease holder gave way to a waiter"},
     {kErrors, "errors", "requests", "Requests that ended with an error"},
+    {kAdverts, "adverts", "receives",
+     "Receives that were advertised to their source on another node (receiver-first)"},
+    {kWrittenMessages, "written_messages", "messages",
+     "Messages that their source wrote into an advertised receive; others were fetched"},
+    {kWrittenBytes, "written_bytes", "bytes", "Payload of these"},
 }};
 
 constexpr bool EachLabelIsInItsPlace() {

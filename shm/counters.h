@@ -45,9 +45,12 @@ enum class Statistic : uint32_t {
   kWorkerMatches = 24,
   kLeaseHandovers = 25,
   kErrors = 26,
+  kAdverts = 27,
+  kWrittenMessages = 28,
+  kWrittenBytes = 29,
 };
 
-inline constexpr uint32_t kStatisticCount = 27;
+inline constexpr uint32_t kStatisticCount = 30;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 

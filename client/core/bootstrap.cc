@@ -156,6 +156,7 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   engine_options.eager_max_bytes = static_cast<uint32_t>(eager_max_bytes_);
   engine_options.chunk_bytes = static_cast<uint32_t>(options.rendezvous_chunk_bytes);
   engine_options.single_chunk_max_bytes = engine_options.chunk_bytes;
+  engine_options.receiver_first_min_bytes = options.receiver_first_min_bytes;
   engine_ =
       std::make_unique<engine::RankEngine>(view_, peers_, engine_options, engine::Runner::kRank);
   lease_ = shm::Lease(&view_.layout->lease);

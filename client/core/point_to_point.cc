@@ -255,9 +255,11 @@ ErrorCode Client::Receive(const Message& message, Completion* completion) {
   wake_.Enter();
   const shm::WaitPolicy policy = PolicyFor(message.peer);
   shm::Waiter waiter(policy);
+  // One that its source is told of is posted at once, or the message comes before that.
+  const bool advertise = engine_->MayAdvertise(requests_->Slot(request));
   do {
     matched = TryReceiveNow(request);
-  } while (!matched && !waiter.Idle());
+  } while (!matched && !advertise && !waiter.Idle());
   ErrorCode error = matched ? ErrorCode::kOk : StartSlot(request);
   if (error == ErrorCode::kOk) {
     WaitUntil([&] { return Advance(request); }, policy);
@@ -490,9 +492,9 @@ ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
 
 bool Client::Cancel(RequestHandle handle) {
   const uint32_t request = requests_->Resolve(handle);
-  return request != 0 && UnderLease([&](engine::Effects&) {
-                           return engine_->Cancel(request) ? ErrorCode::kOk
-                                                           : ErrorCode::kWouldBlock;
+  return request != 0 && UnderLease([&](engine::Effects& effects) {
+                           return engine_->Cancel(request, effects) ? ErrorCode::kOk
+                                                                    : ErrorCode::kWouldBlock;
                          }) == ErrorCode::kOk;
 }
 

@@ -37,6 +37,17 @@ enum class FaultPoint : uint8_t {
   kReceiveBlockReady,
   kReceiveBlockDone,
   kReceiveResult,
+  kPutWrite,
+  kSendAdvert,
+  kSendWithdraw,
+  kSendWithdrawn,
+  kSendPut,
+  kSendPutDone,
+  kReceiveAdvert,
+  kReceiveWithdraw,
+  kReceiveWithdrawn,
+  kReceivePut,
+  kReceivePutDone,
 };
 
 enum class FaultAction : uint8_t {

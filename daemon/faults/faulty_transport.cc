@@ -24,6 +24,11 @@ constexpr std::array kPacketPoints = {
                  FaultPoint::kReceiveBlockReady},
     PacketPoints{PacketKind::kBlockDone, FaultPoint::kSendBlockDone, FaultPoint::kReceiveBlockDone},
     PacketPoints{PacketKind::kSendDone, FaultPoint::kSendResult, FaultPoint::kReceiveResult},
+    PacketPoints{PacketKind::kAdvert, FaultPoint::kSendAdvert, FaultPoint::kReceiveAdvert},
+    PacketPoints{PacketKind::kWithdraw, FaultPoint::kSendWithdraw, FaultPoint::kReceiveWithdraw},
+    PacketPoints{PacketKind::kWithdrawn, FaultPoint::kSendWithdrawn, FaultPoint::kReceiveWithdrawn},
+    PacketPoints{PacketKind::kPut, FaultPoint::kSendPut, FaultPoint::kReceivePut},
+    PacketPoints{PacketKind::kPutDone, FaultPoint::kSendPutDone, FaultPoint::kReceivePutDone},
 };
 
 // Calls visit(points) for each packet of the frame that has some. The last packet's body may lie
@@ -77,11 +82,11 @@ StatusOr<transport::MemoryRegion> FaultyTransport::AdoptMemory(
 
 StatusOr<std::unique_ptr<transport::Registration>> FaultyTransport::ReleaseMemory(
     transport::RegionHandle region) {
-  const bool used = std::any_of(held_.begin(), held_.end(), [region](const HeldRead& held) {
+  const bool used = std::any_of(held_.begin(), held_.end(), [region](const Held& held) {
     return held.request.region == region;
   });
   if (used) {
-    return Status(ErrorCode::kWouldBlock, "a read is held back (option faults)");
+    return Status(ErrorCode::kWouldBlock, "a read or a write is held back (option faults)");
   }
   return real_->ReleaseMemory(region);
 }
@@ -146,32 +151,46 @@ ErrorCode FaultyTransport::SendMessageFrom(transport::PeerId peer,
   });
 }
 
-// ---- Reads
-// ---------------------------------------------------------------------------------------
+// ---- Reads and writes
+// ----------------------------------------------------------------------------
 
 ErrorCode FaultyTransport::Read(const transport::RmaRequest& request, uint64_t now_ns) {
-  if (!faults_.IsDue(FaultPoint::kPullRead, 1)) {
-    const ErrorCode code = real_->Read(request, now_ns);
+  return PostHeldOr({FaultPoint::kPullRead, request, {}, now_ns + timeout_ns_}, now_ns);
+}
+
+ErrorCode FaultyTransport::Write(const transport::RmaRequest& request,
+                                 transport::Placement placement, uint64_t now_ns) {
+  return PostHeldOr({FaultPoint::kPutWrite, request, placement, now_ns + timeout_ns_}, now_ns);
+}
+
+ErrorCode FaultyTransport::PostReal(const Held& operation, uint64_t now_ns) {
+  return operation.point == FaultPoint::kPullRead
+             ? real_->Read(operation.request, now_ns)
+             : real_->Write(operation.request, operation.placement, now_ns);
+}
+
+ErrorCode FaultyTransport::PostHeldOr(const Held& operation, uint64_t now_ns) {
+  if (!faults_.IsDue(operation.point, 1)) {
+    const ErrorCode code = PostReal(operation, now_ns);
     if (code != ErrorCode::kWouldBlock) {
-      faults_.Pass(FaultPoint::kPullRead);
+      faults_.Pass(operation.point);
     }
     return code;
   }
-  const ErrorCode code = faults_.Pass(FaultPoint::kPullRead);
+  const ErrorCode code = faults_.Pass(operation.point);
   if (code == ErrorCode::kWouldBlock) {
-    held_.push_back({request, now_ns + timeout_ns_});
+    held_.push_back(operation);
   } else {
-    ended_.emplace_back(request.context, code);
+    ended_.emplace_back(operation.request.context, code);
   }
   return ErrorCode::kOk;
 }
 
-void FaultyTransport::PassHeldReads(uint64_t now_ns) {
-  const bool go = !faults_.IsStalling(FaultPoint::kPullRead);
-  std::erase_if(held_, [&](const HeldRead& held) {
+void FaultyTransport::PassHeld(uint64_t now_ns) {
+  std::erase_if(held_, [&](const Held& held) {
     ErrorCode code = ErrorCode::kWouldBlock;
-    if (go) {
-      code = real_->Read(held.request, now_ns);
+    if (!faults_.IsStalling(held.point)) {
+      code = PostReal(held, now_ns);
     }
     if (code == ErrorCode::kWouldBlock && now_ns >= held.deadline_ns) {
       code = ErrorCode::kTimeout;
@@ -190,7 +209,7 @@ Status FaultyTransport::RemovePeer(transport::PeerId peer) {
 
 void FaultyTransport::FailPeer(transport::PeerId peer, ErrorCode code) {
   lost_.erase(peer);
-  std::erase_if(held_, [&](const HeldRead& held) {
+  std::erase_if(held_, [&](const Held& held) {
     if (held.request.peer == peer) {
       ended_.emplace_back(held.request.context, code);
     }
@@ -206,7 +225,7 @@ int FaultyTransport::Poll(transport::CompletionSink& sink, int budget, uint64_t 
   faults_.Resume();
   ReceiveTap tap(sink, faults_);
   int events = real_->Poll(tap, budget, now_ns);
-  PassHeldReads(now_ns);
+  PassHeld(now_ns);
   for (const auto& [context, code] : std::exchange(ended_, {})) {
     sink.OnComplete(context, code);
     ++events;

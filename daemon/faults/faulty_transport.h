@@ -1,5 +1,6 @@
-// A transport with faults: refuses memory, fails and holds back reads, loses and holds back
-// packets, and dies when packets leave or arrive. There is one only if the option `faults` is set.
+// A transport with faults: refuses memory, fails and holds back reads and writes, loses and holds
+// back packets, and dies when packets leave or arrive. There is one only if the option `faults` is
+// set.
 //
 // A packet that is lost takes its connection with it, as with the real ones: what is sent to that
 // peer afterwards is lost too, and every loss is reported, until the peer is forgotten.
@@ -23,7 +24,8 @@ namespace ferry::daemon {
 
 class FaultyTransport final : public transport::Transport {
  public:
-  // `faults` outlives this. Reads that are held back fail after `timeout_ns`, as real ones do.
+  // `faults` outlives this. Reads and writes that are held back fail after `timeout_ns`, as real
+  // ones do.
   FaultyTransport(std::unique_ptr<transport::Transport> real, Faults& faults, uint64_t timeout_ns)
       : real_(std::move(real)), faults_(faults), timeout_ns_(timeout_ns) {}
 
@@ -52,9 +54,7 @@ class FaultyTransport final : public transport::Transport {
                             const transport::Attachment& attachment, uint64_t context,
                             uint64_t now_ns) override;
   ErrorCode Write(const transport::RmaRequest& request, transport::Placement placement,
-                  uint64_t now_ns) override {
-    return real_->Write(request, placement, now_ns);
-  }
+                  uint64_t now_ns) override;
   ErrorCode Read(const transport::RmaRequest& request, uint64_t now_ns) override;
   int Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) override;
   int WaitFd() const override { return real_->WaitFd(); }
@@ -62,22 +62,27 @@ class FaultyTransport final : public transport::Transport {
   uint64_t NextPollNs(uint64_t now_ns) const override;
 
  private:
-  struct HeldRead {
+  // A read or a write that is held back.
+  struct Held {
+    FaultPoint point;
     transport::RmaRequest request;
+    transport::Placement placement;  // of a write
     uint64_t deadline_ns;
   };
 
   template <typename Post>
   ErrorCode PostMessage(transport::PeerId peer, std::span<const std::byte> frame, uint64_t context,
                         Post&& post);
-  void PassHeldReads(uint64_t now_ns);
+  ErrorCode PostHeldOr(const Held& operation, uint64_t now_ns);
+  ErrorCode PostReal(const Held& operation, uint64_t now_ns);
+  void PassHeld(uint64_t now_ns);
 
   const std::unique_ptr<transport::Transport> real_;
   Faults& faults_;
   const uint64_t timeout_ns_;
   std::set<transport::PeerId> lost_;
   std::optional<transport::PeerId> stalled_peer_;  // what is for it waits
-  std::vector<HeldRead> held_;
+  std::vector<Held> held_;
   std::deque<std::pair<uint64_t, ErrorCode>> ended_;  // context and result of what we ended
 };
 

@@ -39,6 +39,11 @@ constexpr TallyRow kTallyRows[] = {
      "Chunks of large messages copied by the progress worker."},
     {Statistic::kLeaseHandovers, "lease_handovers_total",
      "Times a holder of a rank's progress lease gave way to a waiter."},
+    {Statistic::kAdverts, "adverts_total",
+     "Receives that were advertised to their source on another node."},
+    {Statistic::kWrittenMessages, "written_messages_total",
+     "Messages that their source wrote into an advertised receive."},
+    {Statistic::kWrittenBytes, "written_bytes_total", "Payload of these."},
 };
 
 struct PathRow {

@@ -83,10 +83,77 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
         feeds_.OnBlockDone(job, packet.header.destination, source, *done, now_ns);
       }
       return std::nullopt;
+    case PacketKind::kPut:
+      return HandlePut(job, packet, now_ns);
+    case PacketKind::kAdvert:
+    case PacketKind::kWithdraw:
+    case PacketKind::kWithdrawn:
+    case PacketKind::kPutDone:
+      HandleReceiverFirst(job, packet, now_ns);
+      return std::nullopt;
     default:
       ++dropped_;
       return std::nullopt;
   }
+}
+
+// All but the message itself.
+void Arrivals::HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns) {
+  const PacketHeader& header = packet.header;
+  ServedRank* rank = job.served[header.destination];
+  if (header.kind == static_cast<uint8_t>(PacketKind::kAdvert)) {
+    const auto advert = BodyOf<WireAdvert>(packet.body);
+    if (!advert || header.tag < 0) {
+      ++dropped_;
+    } else if (rank != nullptr) {  // else it finds out without
+      puts_.OnAdvert(*rank, header, *advert);
+    }
+    return;
+  }
+  if (header.kind == static_cast<uint8_t>(PacketKind::kPutDone)) {
+    const auto done = BodyOf<WirePutDone>(packet.body);
+    if (!done) {
+      ++dropped_;
+    } else if (rank != nullptr) {
+      adverts_.OnPutDone(*rank, header.source, *done, now_ns);
+    }
+    return;
+  }
+  const auto receive = BodyOf<WireReceive>(packet.body);
+  if (!receive) {
+    ++dropped_;
+  } else if (header.kind == static_cast<uint8_t>(PacketKind::kWithdraw)) {
+    puts_.OnWithdraw(job, header.destination, header.source, *receive, now_ns);
+  } else if (rank != nullptr) {
+    adverts_.OnWithdrawn(*rank, header.source, *receive);
+  }
+}
+
+std::optional<Arrivals::Trouble> Arrivals::HandlePut(Job& job, const Packet& packet,
+                                                     uint64_t now_ns) {
+  const PacketHeader& header = packet.header;
+  const auto put = BodyOf<WirePut>(packet.body);
+  if (!put || header.tag < 0) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  ServedRank* rank = job.served[header.destination];
+  if (rank == nullptr) {
+    return std::nullopt;  // gone: its sender hears of it
+  }
+  if (!adverts_.OnPut(*rank, header.source, *put, now_ns)) {
+    if (job.ended[header.source] != ErrorCode::kOk) {
+      return std::nullopt;  // the receive has ended with its source
+    }
+    return Trouble{&job, nullptr, ErrorCode::kCorrupt,
+                   "rank " + std::to_string(header.source) + " writes into a receive that rank " +
+                       std::to_string(header.destination) + " has not advertised to it"};
+  }
+  Descriptor descriptor = DescriptorOf(header, DescriptorKind::kPut);
+  const shm::PutCommand words{
+      put->send_request, put->send_generation, put->receive.request, put->receive.generation, {}};
+  std::memcpy(descriptor.payload, &words, sizeof(words));
+  return Deliver(job, descriptor, {});
 }
 
 std::optional<Arrivals::Trouble> Arrivals::HandleMessage(Job& job, const Packet& packet,

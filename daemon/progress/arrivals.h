@@ -12,10 +12,12 @@
 #include <span>
 #include <string>
 
+#include "daemon/progress/adverts.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
 #include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
+#include "daemon/progress/puts.h"
 #include "daemon/progress/wire.h"
 
 namespace ferry::daemon {
@@ -23,8 +25,14 @@ namespace ferry::daemon {
 class Arrivals {
  public:
   // All outlive this.
-  Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds)
-      : directory_(directory), outbound_(outbound), pulls_(pulls), feeds_(feeds) {}
+  Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
+           Puts& puts)
+      : directory_(directory),
+        outbound_(outbound),
+        pulls_(pulls),
+        feeds_(feeds),
+        adverts_(adverts),
+        puts_(puts) {}
 
   // What went wrong for good.
   struct Trouble {
@@ -57,6 +65,8 @@ class Arrivals {
   Job* Admit(const PacketHeader& header);
   std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
+  void HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns);
+  std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet);
   // Out of line, so that a message pays for a load and a branch while nobody traces.
@@ -70,6 +80,8 @@ class Arrivals {
   Outbound& outbound_;
   Pulls& pulls_;
   Feeds& feeds_;
+  Adverts& adverts_;
+  Puts& puts_;
   uint64_t dropped_ = 0;
 };
 

@@ -26,7 +26,7 @@ bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
 // A message of a remote rank, which its credits count; the rest are answers to this rank.
 bool IsMessage(const Descriptor& descriptor) {
   return IsKind(descriptor, DescriptorKind::kEager) ||
-         IsKind(descriptor, DescriptorKind::kRemoteRts);
+         IsKind(descriptor, DescriptorKind::kRemoteRts) || IsKind(descriptor, DescriptorKind::kPut);
 }
 
 }  // namespace
@@ -66,6 +66,13 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   }
   waiting_.push_back({noted, {data.begin(), data.end()}});
   return Flush();
+}
+
+void Delivery::Hint(const Descriptor& descriptor) {
+  if (waiting_.empty() && shm::LaneConsumer(layout_).Backlog() < shm::kLaneSlots / 2 &&
+      lane_.TryPush(descriptor)) {
+    news_ = true;
+  }
 }
 
 Delivery::Result Delivery::DeliverCarried(const Descriptor& offer,

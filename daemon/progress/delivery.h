@@ -62,6 +62,8 @@ class Delivery {
   // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
   // is in the wire's offer in the payload of a kRemoteRts, which may have its data with it.
   Result Deliver(const shm::Descriptor& descriptor, std::span<const std::byte> data = {});
+  // The same for what may be lost: it goes only where there is plenty of room, and is not urgent.
+  void Hint(const shm::Descriptor& descriptor);
   // Moves on what waits. Only kTaken or kQuota.
   Result Flush();
 

@@ -4,6 +4,7 @@
 // Calling thread: the progress thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -21,6 +22,7 @@
 #include "daemon/trace/tracer.h"
 #include "daemon/worker/attention.h"
 #include "shm/lane.h"
+#include "shm/layout/advert_layout.h"
 #include "shm/wake.h"
 #include "transports/api/transport.h"
 
@@ -58,8 +60,9 @@ struct Route {
 // one that is staged by streams, nothing.
 struct ServedRegion {
   ClaimableRegion memory;
-  uint32_t users = 0;    // pulls into it, and feeds from it
+  uint32_t users = 0;    // pulls into it, feeds and puts from it
   uint32_t offered = 0;  // offers of parts of it that the receivers have not answered
+  uint64_t window = 0;   // by which peers write into it (adverts.h); 0: none
   bool closing = false;  // no new users
 };
 
@@ -80,6 +83,43 @@ struct Offer {
 };
 
 struct Job;
+
+// A receive of a rank here that its source on another node may write into, or does (adverts.h).
+struct Advertised {
+  enum class State : uint8_t {
+    kNone,
+    kOut,      // the source may begin to
+    kWritten,  // it has said that it does
+  };
+  State state = State::kNone;
+  bool withdrawing = false;  // kOut: the other daemon was asked for it
+  bool rank_waits = false;   // kOut: so the rank wants, and waits for the answer
+  bool lost = false;         // nobody there will say any more how it ends: the window has to close
+  uint32_t generation = 0;
+  uint32_t source = 0;  // rank
+  uint64_t window = 0;  // 0: its region is gone
+  uint64_t size_bytes = 0;
+  ErrorCode error = ErrorCode::kOk;  // lost
+  uint64_t begun_ns = 0;             // kOut: asked for; kWritten: announced
+};
+
+// What a rank elsewhere lets one here write into: the daemon's own note, so that the rank can
+// neither choose nor damage what the NIC is told to write to.
+struct AdvertNote {
+  uint32_t receive = 0;  // 0: none
+  uint32_t generation = 0;
+  uint32_t context = 0;
+  int32_t tag = 0;
+  uint64_t size_bytes = 0;
+  uint64_t key = 0;
+  uint64_t address = 0;
+};
+
+// Of one peer; a new one takes the place of the oldest: its message is offered then.
+struct AdvertNotes {
+  std::array<AdvertNote, size_t{2} * shm::kHeldAdverts> notes;
+  uint32_t next = 0;
+};
 
 // A rank of this node.
 struct ServedRank {
@@ -102,7 +142,9 @@ struct ServedRank {
   Delivery delivery;
   std::map<uint32_t, ServedRegion> regions;
   std::vector<Offer> offers;
-  uint64_t carried_bytes = 0;  // with offers that have no answer yet
+  std::vector<Advertised> advertised;     // by request
+  std::map<uint32_t, AdvertNotes> notes;  // by the rank that receives
+  uint64_t carried_bytes = 0;             // with offers that have no answer yet
   AttentionPtr attention;
 
   bool ended = false;          // its lane is not read any more: it broke the rules
@@ -112,7 +154,7 @@ struct ServedRank {
   // Of the commands with lower numbers, those that are no messages have been carried out: they need
   // not wait for a message that is held.
   uint64_t ahead = 0;
-  uint32_t operations = 0;  // pulls and feeds that touch its memory
+  uint32_t operations = 0;  // pulls, feeds and puts that touch its memory
 
   // After a cut: the death_epoch by which the rank has noticed it, and the last of the commands
   // that it may have written before.

@@ -64,8 +64,10 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       pulls_(*transport_, outbound_, depot_, registrations_, options.pipeline,
              options.operation_timeout_ns),
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
-      commands_(outbound_, pulls_, feeds_, registrations_),
-      arrivals_(directory_, outbound_, pulls_, feeds_) {}
+      adverts_(*transport_, registrar_, outbound_, options.operation_timeout_ns),
+      puts_(*transport_, outbound_, registrations_),
+      commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
+      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_) {}
 
 ProgressCore::~ProgressCore() {
   // Streams let go of staging memory before that goes; jobs would keep them longer.
@@ -103,6 +105,8 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   outbound_.Flush(now_ns);
   pulls_.Advance(now_ns);
   feeds_.Advance(now_ns);
+  puts_.Advance(now_ns);
+  adverts_.Advance(now_ns);
   depot_.Advance();
   registrations_.Advance(now_ns);
   for (const auto& rank : directory_.served()) {
@@ -211,6 +215,8 @@ void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::
 void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
   if ((context & kReadContext) != 0) {
     pulls_.OnReadComplete(context, code, now_ns_);
+  } else if ((context & kWriteContext) != 0) {
+    puts_.OnWriteComplete(context, code, now_ns_);
   } else {
     outbound_.OnComplete(LinkOf(context), code);
   }
@@ -269,7 +275,7 @@ void ProgressCore::Wake() {
 // A peer that reads what was offered here says so only when it is through.
 bool ProgressCore::HasTransfers() const {
   const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
-  return !pulls_.empty() || !feeds_.empty() ||
+  return !pulls_.empty() || !feeds_.empty() || !puts_.empty() || adverts_.written() != 0 ||
          std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
            return std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
          });
@@ -277,10 +283,10 @@ bool ProgressCore::HasTransfers() const {
 
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
-  bool retry = !transport_->capabilities().wait_fd ||
+  bool retry = !transport_->capabilities().wait_fd || adverts_.changes_windows() ||
                (device_copies_ != nullptr && device_copies_->pending() != 0);
-  bool check =
-      !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() || registrations_.any_leaving();
+  bool check = !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() ||
+               registrations_.any_leaving() || adverts_.awaits_answers();
   for (const auto& rank : directory_.served()) {
     retry |= !rank->delivery.empty();
     check |= rank->held;
@@ -295,6 +301,7 @@ void ProgressCore::CheckDeadlines() {
   next_check_ns_ = now_ns_ + options_.operation_timeout_ns / kChecksPerTimeout;
   pulls_.CheckDeadlines(now_ns_);
   feeds_.CheckDeadlines(now_ns_);
+  adverts_.CheckDeadlines(directory_, now_ns_);
   depot_.Recycle(now_ns_);
   registrations_.Sweep(now_ns_);
   for (const auto& rank : directory_.served()) {

@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
+#include "daemon/progress/adverts.h"
 #include "daemon/progress/arrivals.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
 #include "daemon/progress/hooks.h"
 #include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
+#include "daemon/progress/puts.h"
 #include "daemon/progress/rank_commands.h"
 #include "daemon/registration/registrar.h"
 #include "daemon/registration/registrations.h"
@@ -158,6 +160,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Outbound outbound_;
   Pulls pulls_;
   Feeds feeds_;
+  Adverts adverts_;
+  Puts puts_;
   RankCommands commands_;
   Arrivals arrivals_;
 };

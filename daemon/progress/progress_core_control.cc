@@ -72,6 +72,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   served->ended = true;
   served->claim.Drop();
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
+  puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);   // and the receivers
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
   for (auto& [id, region] : served->regions) {
     region.closing = true;
@@ -82,6 +83,13 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
        served->operations != 0)) {
     return false;
   }
+  bool written = false;
+  for (auto& [id, region] : served->regions) {
+    written |= !adverts_.TryRemoveRegion(*served, region, deadline_ns, now_ns_);
+  }
+  if (written) {
+    return false;
+  }
   for (auto next = served->regions.begin(); next != served->regions.end();) {
     next = Retire(*served, next->second, deadline_ns, nullptr) ? served->regions.erase(next)
                                                                : std::next(next);
@@ -89,6 +97,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   if (!served->regions.empty()) {
     return false;
   }
+  adverts_.Forget(*served);
   shm::StoreRelaxed(served->session->layout()->daemon_wake.sleepers, 0);
   directory_.RemoveServed(served);
   return true;
@@ -128,7 +137,10 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   served->claim.Drop();  // the next command asks again, if it is for another region
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   feeds_.CancelFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  if (found->second.users != 0 || !Retire(*served, found->second, deadline_ns, unpinned)) {
+  puts_.FailFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  if (found->second.users != 0 ||
+      !adverts_.TryRemoveRegion(*served, found->second, deadline_ns, now_ns_) ||
+      !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
   }
   served->regions.erase(found);
@@ -241,11 +253,16 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
   }
   pulls_.FailFrom(&job, rank, error, now_ns_);
   feeds_.OnPeerEnded(job, rank, now_ns_);
+  puts_.FailTo(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error, now_ns_);
+  puts_.ForgetNotes(job, rank);
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {
       served->delivery.ForgetOffersOf(rank);
       if (error == ErrorCode::kLinkDown) {
         served->delivery.DropWaitingOf(rank);
+      }
+      if (error == ErrorCode::kLinkDown) {  // Pairs with RankEngine::ForgetCredits.
+        shm::FetchAdd(served->session->layout()->adverts[rank].cuts, 1U, std::memory_order_release);
       }
       // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
       shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
@@ -310,6 +327,11 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
     bool any = false;
     for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
       Route& route = job->RouteTo(rank);
+      if (route.link == &link) {
+        puts_.FailTo(job.get(), rank, link.failure, now_ns_);
+        puts_.ForgetNotes(*job, rank);
+        adverts_.OnLinkFailed(*job, rank, link.failure, now_ns_);
+      }
       const ErrorCode ended = job->ended[rank];
       if (route.link == &link && (ended == ErrorCode::kOk || ended == ErrorCode::kLinkDown) &&
           ended != link.failure) {
@@ -415,7 +437,7 @@ NicStatistics ProgressCore::Nic() const {
 
 TraceCounters ProgressCore::Counters() const {
   TraceCounters counters;
-  counters.operations = pulls_.reads();
+  counters.operations = pulls_.reads() + puts_.writes();
   for (const auto& [incarnation, link] : directory_.links()) {
     counters.operations += link->outstanding;
   }
@@ -439,6 +461,7 @@ StatusOr<TraceDump> ProgressCore::StopTrace() {
   if (tracer_.on()) {
     pulls_.TraceUnfinished();
     feeds_.TraceUnfinished();
+    puts_.TraceUnfinished();
   }
   for (const auto& [id, job] : directory_.jobs()) {
     job->trace = {};
@@ -454,6 +477,8 @@ RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
   }
   pulls_.Report(*served, now_ns_, &report.transfers);
   feeds_.Report(*served, now_ns_, &report.transfers);
+  puts_.Report(*served, now_ns_, &report.transfers);
+  adverts_.Report(*served, now_ns_, &report.transfers);
   if (served->held && now_ns_ > served->held_since_ns) {
     report.held_ns = now_ns_ - served->held_since_ns;
   }
@@ -466,7 +491,8 @@ RankReport ProgressCore::Inspect(const std::string& job_id, uint32_t rank) {
 }
 
 bool ProgressCore::Idle() const {
-  return pulls_.empty() && feeds_.empty() && copies_->pending() == 0 && !outbound_.busy() &&
+  return pulls_.empty() && feeds_.empty() && puts_.empty() && adverts_.written() == 0 &&
+         copies_->pending() == 0 && !outbound_.busy() &&
          std::all_of(directory_.jobs().begin(), directory_.jobs().end(),
                      [](const auto& entry) {
                        return entry.second->private_stage.copier->pending() == 0;

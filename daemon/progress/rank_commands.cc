@@ -51,6 +51,17 @@ ServedRegion* FindSource(ServedRank& rank, const shm::Location& where, uint64_t 
   return usable ? &found->second : nullptr;
 }
 
+// The offer that says the same as a kPut, and the same request.
+Descriptor OfferOf(const Descriptor& put) {
+  const auto words = PayloadOf<shm::PutCommand>(put);
+  Descriptor offer = put;
+  offer.kind = static_cast<uint8_t>(DescriptorKind::kRemoteRts);
+  offer.flags = 0;
+  const shm::RemoteRts rts{words.send_request, words.send_generation, 0, words.where};
+  std::memcpy(offer.payload, &rts, sizeof(rts));
+  return offer;
+}
+
 PacketHeader HeaderOf(const ServedRank& rank, const Descriptor& command, PacketKind kind) {
   PacketHeader header{};
   header.kind = static_cast<uint8_t>(kind);
@@ -85,13 +96,20 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
     const Descriptor command = *next;  // once: the rank can still write to it
     if (IsApart(command) && *rank.commands.HeadWord() < rank.ahead) {
       // It was carried out while a message before it was held.
+    } else if (KindOf(command) == DescriptorKind::kAdvert &&
+               *rank.commands.HeadWord() < rank.ahead) {
+      // A pull for the same receive may have overtaken it: it is a hint, and goes for nothing.
     } else if (KindOf(command) == DescriptorKind::kPull) {
-      outcome.violation = pulls_.Start(rank, PayloadOf<shm::PullCommand>(command), now_ns);
+      outcome.violation = StartPull(rank, command, now_ns);
     } else if (KindOf(command) == DescriptorKind::kAccuse) {
       outcome.violation = Judge(rank, PayloadOf<shm::Accusation>(command), &outcome.verdict);
     } else {
       outcome.violation = Check(rank, command);
-      if (!outcome.violation && Forward(rank, command, now_ns) == Step::kHeld) {
+      if (!outcome.violation && KindOf(command) == DescriptorKind::kAdvert) {
+        outcome.violation = adverts_.Advertise(rank, command, now_ns);
+      } else if (!outcome.violation && KindOf(command) == DescriptorKind::kWithdraw) {
+        outcome.violation = adverts_.Withdraw(rank, command, now_ns);
+      } else if (!outcome.violation && Forward(rank, command, now_ns) == Step::kHeld) {
         rank.held = true;
         break;
       }
@@ -135,7 +153,7 @@ void RankCommands::LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome
       continue;
     }
     if (KindOf(command) == DescriptorKind::kPull) {
-      outcome->violation = pulls_.Start(rank, PayloadOf<shm::PullCommand>(command), now_ns);
+      outcome->violation = StartPull(rank, command, now_ns);
     } else {
       outcome->violation = Check(rank, command);
       if (!outcome->violation && Forward(rank, command, now_ns) == Step::kHeld) {
@@ -175,6 +193,18 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
       }
       return std::nullopt;
     }
+    case DescriptorKind::kPut: {
+      const auto put = PayloadOf<shm::PutCommand>(command);
+      if (command.tag < 0 || put.send_request == 0 ||
+          put.send_request >= rank.session->request_limit || put.where.region == 0) {
+        return "a message by request " + std::to_string(put.send_request) + " from region " +
+               std::to_string(put.where.region) + " into an advertised receive, tag " +
+               std::to_string(command.tag);
+      }
+      return std::nullopt;
+    }
+    case DescriptorKind::kAdvert:
+    case DescriptorKind::kWithdraw:  // Adverts looks closer
     case DescriptorKind::kCredit:
       return std::nullopt;
     default:
@@ -220,6 +250,9 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
     case DescriptorKind::kRemoteRts:
       code = SendRts(rank, command, now_ns);
       break;
+    case DescriptorKind::kPut:
+      code = StartPut(rank, command, now_ns);
+      break;
     default:
       code = SendCredit(rank, command, now_ns);
       break;
@@ -231,6 +264,8 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
   // of the node's end by itself. An offer waits for an answer.
   if (code != ErrorCode::kOk && KindOf(command) == DescriptorKind::kRemoteRts) {
     RefuseRts(rank, command, code);
+  } else if (code != ErrorCode::kOk && KindOf(command) == DescriptorKind::kPut) {
+    RefuseRts(rank, OfferOf(command), code);
   }
   return Step::kDone;
 }
@@ -283,6 +318,19 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     feeds_.OnOffer(rank, rts.send_request, std::move(offer));
   }
   return code;
+}
+
+// An advert that was withdrawn meanwhile, or pushed out by others, makes it an offer.
+ErrorCode RankCommands::StartPut(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
+  const ErrorCode code = puts_.Start(rank, command, now_ns);
+  return code == ErrorCode::kNotFound ? SendRts(rank, OfferOf(command), now_ns) : code;
+}
+
+std::optional<std::string> RankCommands::StartPull(ServedRank& rank, const Descriptor& command,
+                                                   uint64_t now_ns) {
+  const auto pull = PayloadOf<shm::PullCommand>(command);
+  adverts_.OnPull(rank, pull.transfer, pull.generation);
+  return pulls_.Start(rank, pull, now_ns);
 }
 
 // kWouldBlock: its memory is being registered; everything else but kOk: nobody can fetch it.

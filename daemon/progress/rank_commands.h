@@ -11,18 +11,26 @@
 #include <optional>
 #include <string>
 
+#include "daemon/progress/adverts.h"
 #include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
 #include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
+#include "daemon/progress/puts.h"
 
 namespace ferry::daemon {
 
 class RankCommands {
  public:
   // All outlive this.
-  RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations)
-      : outbound_(outbound), pulls_(pulls), feeds_(feeds), registrations_(registrations) {}
+  RankCommands(Outbound& outbound, Pulls& pulls, Feeds& feeds, Registrations& registrations,
+               Adverts& adverts, Puts& puts)
+      : outbound_(outbound),
+        pulls_(pulls),
+        feeds_(feeds),
+        registrations_(registrations),
+        adverts_(adverts),
+        puts_(puts) {}
 
   // What a look into the lane that a rank complains of has shown.
   struct Verdict {
@@ -53,6 +61,9 @@ class RankCommands {
   ErrorCode SendRts(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   ErrorCode OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns, Offer* offer,
                         WireRts* wire);
+  ErrorCode StartPut(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  std::optional<std::string> StartPull(ServedRank& rank, const shm::Descriptor& command,
+                                       uint64_t now_ns);
   bool MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const;
   ErrorCode SendCredit(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void RefuseRts(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
@@ -62,6 +73,8 @@ class RankCommands {
   Pulls& pulls_;
   Feeds& feeds_;
   Registrations& registrations_;
+  Adverts& adverts_;
+  Puts& puts_;
 };
 
 }  // namespace ferry::daemon

@@ -34,10 +34,17 @@ enum class PacketKind : uint8_t {
   kPull = 5,        // body: WirePull; receiver's daemon -> sender's: stage the source
   kBlockReady = 6,  // body: WireBlock; sender's daemon -> receiver's
   kBlockDone = 7,   // body: WireBlockDone; receiver's daemon -> sender's
+  // Receiver-first rendezvous.
+  kAdvert = 8,      // body: WireAdvert; receiver's daemon -> sender's
+  kWithdraw = 9,    // body: WireReceive; receiver's daemon -> sender's: give the advert back
+  kWithdrawn = 10,  // body: WireReceive; sender's daemon -> receiver's: it is
+  kPut = 11,        // body: WirePut; a message in its place, whose data is written by RMA
+  kPutDone = 12,    // body: WirePutDone; sender's daemon -> receiver's
 };
 
-// `source` and `destination` are ranks: those of the message for kEager and kRemoteRts; of the
-// packet itself for the others (a kCredit's source is the rank that gives it).
+// `source` and `destination` are ranks: those of the message for kEager, kRemoteRts and kPut; of
+// the packet itself for the others (a kCredit's source is the rank that gives it, a kAdvert's the
+// one that receives).
 struct PacketHeader {
   uint32_t magic;
   uint8_t version;
@@ -50,9 +57,9 @@ struct PacketHeader {
   uint32_t body_bytes;
   uint32_t source;
   uint32_t destination;
-  uint32_t context;  // kEager, kRemoteRts: the message's
+  uint32_t context;  // kEager, kRemoteRts, kPut: the message's; kAdvert: the receive's
   int32_t tag;
-  uint64_t size_bytes;  // of the whole message
+  uint64_t size_bytes;  // of the whole message; kAdvert: what the receive takes
   uint64_t reserved1;
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
@@ -111,6 +118,35 @@ struct WireBlockDone {
   uint64_t block;
 };
 static_assert(sizeof(WireBlockDone) == 8);
+
+// A use of a receive request.
+struct WireReceive {
+  uint32_t request;
+  uint32_t generation;
+};
+static_assert(sizeof(WireReceive) == 8);
+
+struct WireAdvert {
+  WireReceive receive;
+  uint64_t seen;  // engine::Advert::seen
+  uint64_t key;   // of an RMA write
+  uint64_t address;
+};
+static_assert(sizeof(WireAdvert) == 32);
+
+struct WirePut {
+  WireReceive receive;
+  uint32_t send_request;  // for people who look
+  uint32_t send_generation;
+};
+static_assert(sizeof(WirePut) == 16);
+
+struct WirePutDone {
+  WireReceive receive;
+  int32_t error;       // ErrorCode
+  uint32_t uncertain;  // not 0: a write that failed may still reach the memory
+};
+static_assert(sizeof(WirePutDone) == 16);
 
 template <typename Body>
 std::span<const std::byte> BytesOf(const Body& body) {

@@ -24,6 +24,8 @@ enum class TraceKind : uint8_t {
   kCopyOut = 7,  // receiver: one block, out of staging into private or device memory
   kFeed = 8,     // sender: the staging of one message
   kLent = 9,     // sender: one block, from its announcement until the peer gives it back
+  kPut = 10,     // sender: a message that it writes itself, from the rank's wish to its end
+  kWrite = 11,   // sender: one RDMA write
 };
 
 enum class TracePlace : uint8_t {

@@ -8,25 +8,19 @@
 // - It is sent only for a receive that names its source and its tag, and only while no receive
 //   posted earlier could match the same message.
 // - It is a hint. Its sender-to-be keeps it, or drops it without a word: if a message that it sent
-//   later than `seen` may be for that receive, if it has no room, if it sends such a message
-//   another way. The receiver then gets that message, which matches the receive: that is how it
-//   learns.
+//   later than `seen` may be for that receive, if others come and it has no room, if it sends such
+//   a message another way. The receiver then gets that message, which matches the receive: that is
+//   how it learns.
 // - Using one is announced, in the place of the message in the order of messages, before the data.
 // - To cancel the receive, the advert is withdrawn, and that is acknowledged; an announcement, or
 //   another message for the receive, that comes before the acknowledgement wins.
 // - A cut link ends all adverts of both sides.
 #pragma once
 
-#include <cstdint>
+#include "shm/layout/advert_layout.h"
 
 namespace ferry::engine {
 
-struct Advert {
-  uint32_t context = 0;
-  int32_t tag = 0;
-  uint32_t receive = 0;  // the receiver's request, and which use of it
-  uint32_t generation = 0;
-  uint64_t seen = 0;  // messages of the peer that the receiver had taken in order before
-};
+using shm::Advert;
 
 }  // namespace ferry::engine

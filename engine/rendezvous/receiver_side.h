@@ -23,11 +23,10 @@ bool CouldShareAMessage(const ReceivePattern& a, const ReceivePattern& b);
 
 class AdvertisedReceive {
  public:
-  enum class State : uint8_t {
-    kQuiet,        // not advertised, or matched since
-    kOut,          // the peer may write into it
-    kWithdrawing,  // being cancelled: the peer was asked to give the advert back
-  };
+  using State = shm::AdvertState;
+
+  AdvertisedReceive() = default;
+  explicit AdvertisedReceive(State state) : state_(state) {}
 
   State state() const { return state_; }
   // The receive is posted and `seen` messages of its source were taken before.
@@ -37,8 +36,8 @@ class AdvertisedReceive {
   void Match() { state_ = State::kQuiet; }
   // The peer announces that it writes. False: it must not; it breaks the rules.
   bool Announce();
-  // The receive is to be cancelled. True: it is, at once. False: ask the peer, and wait for
-  // Acknowledge.
+  // The receive is to be cancelled. True: it is, at once. False: ask the peer, unless it was asked,
+  // and wait for Acknowledge.
   bool Cancel();
   // The peer has given the advert back. True: the receive is cancelled. False: it was matched
   // meanwhile.

@@ -4,16 +4,30 @@
 
 namespace ferry::engine {
 
+SenderSide::SenderSide(const shm::AdvertBook& book)
+    : sent_(book.sent), held_(std::min(book.held, kAdverts)) {
+  std::copy_n(book.history, kHistory, history_.begin());
+  std::copy_n(book.adverts, kAdverts, adverts_.begin());
+}
+
 bool SenderSide::Keep(const Advert& advert) {
   // What was sent since `seen` and is for this receive will match it.
-  if (held_ == kAdverts || advert.seen > sent_ || sent_ - advert.seen > kHistory) {
+  if (advert.seen > sent_ || sent_ - advert.seen > kHistory) {
     return false;
   }
   for (uint64_t message = advert.seen; message != sent_; ++message) {
-    const Envelope& envelope = history_[message % kHistory];
-    if (envelope.context == advert.context && envelope.tag == advert.tag) {
+    if (envelope(message).context == advert.context && envelope(message).tag == advert.tag) {
       return false;
     }
+  }
+  for (uint32_t i = 0; i < held_; ++i) {
+    if (adverts_[i].context == advert.context && adverts_[i].tag == advert.tag) {
+      Drop(i);  // the peer advertises no receive behind another: that one was withdrawn
+      break;
+    }
+  }
+  if (held_ == kAdverts) {
+    Drop(0);
   }
   adverts_[held_++] = advert;
   return true;
@@ -23,7 +37,6 @@ std::optional<Advert> SenderSide::Send(uint32_t context, int32_t tag, bool large
   history_[sent_++ % kHistory] = {context, tag};
   for (uint32_t i = 0; i < held_; ++i) {
     if (adverts_[i].context == context && adverts_[i].tag == tag) {
-      // At most one: the peer advertises no receive behind another for the same messages.
       const Advert found = adverts_[i];
       Drop(i);
       return large ? std::optional(found) : std::nullopt;

@@ -19,12 +19,19 @@ enum class DescriptorKind : uint8_t {
   kSendDone = 6,   // daemon -> sending rank: `payload` is TransferResult
   kCredit = 7,     // to a remote sender: `payload` is CreditReturn
   kAccuse = 8,     // rank -> daemon: `payload` is Accusation
+  // Receiver-first rendezvous (engine/rendezvous/advert.h), between ranks of two nodes.
+  kAdvert = 9,      // receiver -> its daemon, the other one -> the sender: `payload` is AdvertWords
+  kWithdraw = 10,   // the same way: the advert is to be given back; `payload` is AdvertWords
+  kWithdrawn = 11,  // daemon -> receiving rank: it is; `payload` is TransferResult
+  kPut = 12,        // sender -> its daemon, the other one -> the receiver: a message in its place,
+                    // written into an advertised receive; `payload` is PutCommand
 };
 
 // Descriptor::flags.
 inline constexpr uint8_t kFlagCell = 1;           // kEager: the data lies in cell `cell`
 inline constexpr uint8_t kFlagSourcePrivate = 2;  // kRemoteRts: source is the rank's private memory
 inline constexpr uint8_t kFlagSynchronous = 4;    // reserved for synchronous sends
+inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message came for the receive
 
 struct alignas(64) Descriptor {
   uint32_t stamp;  // lap of the ring; stored last by the producer (see lane.h)
@@ -115,5 +122,25 @@ struct Accusation {
   uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(Accusation, 32);
+
+// Payload of kAdvert and kWithdraw: a receive of `size_bytes` at most. To the sender without
+// `where`.
+struct AdvertWords {
+  uint32_t receive;  // the receiver's request
+  uint32_t generation;
+  uint64_t seen;  // kAdvert: Advert::seen
+  Location where;
+};
+FERRY_ASSERT_LAYOUT(AdvertWords, 32);
+
+// Payload of kPut. `where` is the source, in a region; to the receiver it is not told.
+struct PutCommand {
+  uint32_t send_request;
+  uint32_t send_generation;
+  uint32_t receive;  // as the advert says
+  uint32_t generation;
+  Location where;
+};
+FERRY_ASSERT_LAYOUT(PutCommand, 32);
 
 }  // namespace ferry::shm

@@ -57,7 +57,9 @@ struct alignas(64) RequestLayout {
   uint8_t payload[kInlineBytes];
   uint64_t user_address;  // address the application passed (private, for the rank alone)
   uint64_t start_ns;      // CLOCK_MONOTONIC, coarse, when it was started: for `ferryctl why`
-  uint64_t reserved[4];
+  uint32_t advert;        // AdvertState (advert_layout.h) of a receive
+  uint32_t reserved0;
+  uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(RequestLayout, 192);
 FERRY_ASSERT_OFFSET(RequestLayout, state, 0);
@@ -75,5 +77,6 @@ FERRY_ASSERT_OFFSET(RequestLayout, serial, 100);
 FERRY_ASSERT_OFFSET(RequestLayout, payload, 104);
 FERRY_ASSERT_OFFSET(RequestLayout, user_address, 136);
 FERRY_ASSERT_OFFSET(RequestLayout, start_ns, 144);
+FERRY_ASSERT_OFFSET(RequestLayout, advert, 152);
 
 }  // namespace ferry::shm

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "shm/layout/advert_layout.h"
 #include "shm/layout/journal_layout.h"
 #include "shm/layout/lane_layout.h"
 #include "shm/layout/layout_check.h"
@@ -92,12 +93,13 @@ struct alignas(4096) SessionLayout {
   uint64_t push_number;
   FaultLayout fault;
   uint32_t deaths_applied;  // the last death_epoch (wake_layout.h) that this rank has acted on
-  uint32_t reserved0;
+  uint32_t withdrawals;     // not 0: some receive is in AdvertState::kToWithdraw
   uint64_t reserved[9];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
+  alignas(4096) AdvertBook adverts[kMaxRanks];  // by rank
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 581632);
+FERRY_ASSERT_LAYOUT(SessionLayout, 778240);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -108,8 +110,10 @@ FERRY_ASSERT_OFFSET(SessionLayout, push_request, 1812);
 FERRY_ASSERT_OFFSET(SessionLayout, push_number, 1816);
 FERRY_ASSERT_OFFSET(SessionLayout, fault, 1824);
 FERRY_ASSERT_OFFSET(SessionLayout, deaths_applied, 1840);
+FERRY_ASSERT_OFFSET(SessionLayout, withdrawals, 1844);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
+FERRY_ASSERT_OFFSET(SessionLayout, adverts, 581632);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};

@@ -1,4 +1,4 @@
-// A transport whose reads and registrations the test can hold back, as a slow NIC would.
+// A transport whose reads, writes and registrations the test can hold back, as a slow NIC would.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace ferry::daemon {
 // Shared by a GateTransport and the test.
 struct Gate {
   std::atomic<bool> closed{false};
-  std::atomic<uint32_t> held{0};  // reads that were accepted and wait
+  std::atomic<uint32_t> held{0};  // reads and writes that were accepted and wait
 
   // The same for pinning and unpinning: both wait until the test lets them go.
   std::atomic<bool> pins_slowly{false};
@@ -105,15 +105,10 @@ class GateTransport final : public transport::Transport {
   }
   ErrorCode Write(const transport::RmaRequest& request, transport::Placement placement,
                   uint64_t now_ns) override {
-    return real_->Write(request, placement, now_ns);
+    return PostOrHold({true, placement, request, now_ns + timeout_ns_, false}, now_ns);
   }
   ErrorCode Read(const transport::RmaRequest& request, uint64_t now_ns) override {
-    if (!gate_->closed.load()) {
-      return real_->Read(request, now_ns);
-    }
-    held_.push_back({request, now_ns + timeout_ns_, false});
-    gate_->held.fetch_add(1);
-    return ErrorCode::kOk;
+    return PostOrHold({false, {}, request, now_ns + timeout_ns_, false}, now_ns);
   }
   int Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) override {
     if (!gate_->closed.load() && !held_.empty()) {
@@ -121,7 +116,7 @@ class GateTransport final : public transport::Transport {
         if (held.reported) {
           continue;
         }
-        if (const ErrorCode code = real_->Read(held.request, now_ns); code != ErrorCode::kOk) {
+        if (const ErrorCode code = Post(held, now_ns); code != ErrorCode::kOk) {
           ended_.emplace_back(held.request.context, code);
         }
       }
@@ -162,10 +157,25 @@ class GateTransport final : public transport::Transport {
   };
 
   struct Held {
+    bool write;
+    transport::Placement placement;  // of a write
     transport::RmaRequest request;
     uint64_t deadline_ns;
     bool reported;
   };
+
+  ErrorCode Post(const Held& held, uint64_t now_ns) {
+    return held.write ? real_->Write(held.request, held.placement, now_ns)
+                      : real_->Read(held.request, now_ns);
+  }
+  ErrorCode PostOrHold(const Held& held, uint64_t now_ns) {
+    if (!gate_->closed.load()) {
+      return Post(held, now_ns);
+    }
+    held_.push_back(held);
+    gate_->held.fetch_add(1);
+    return ErrorCode::kOk;
+  }
 
   const std::unique_ptr<transport::Transport> real_;
   const std::shared_ptr<Gate> gate_;

@@ -88,7 +88,8 @@ PlaneRank::PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan,
   lease_ = shm::Lease(&view_.layout->lease);
 }
 
-void PlaneRank::BuildEngine(const std::vector<PlaneRank*>& local_ranks) {
+void PlaneRank::BuildEngine(const std::vector<PlaneRank*>& local_ranks,
+                            const engine::EngineOptions& options) {
   local_ranks_ = local_ranks;
   peers_.by_rank.resize(plan_.size());
   peers_.rank_of_local.resize(local_ranks.size());
@@ -100,8 +101,7 @@ void PlaneRank::BuildEngine(const std::vector<PlaneRank*>& local_ranks) {
     peers_.by_rank[local->rank()].inbox = local->view_.inbox;
     peers_.rank_of_local[local->session().local_index] = local->rank();
   }
-  engine_ = std::make_unique<engine::RankEngine>(view_, peers_, engine::EngineOptions{},
-                                                 engine::Runner::kRank);
+  engine_ = std::make_unique<engine::RankEngine>(view_, peers_, options, engine::Runner::kRank);
 }
 
 std::shared_ptr<const Region> PlaneRank::MakeHeap() {
@@ -245,6 +245,14 @@ uint32_t PlaneRank::Receive(int32_t source, int32_t tag, const shm::Location& wh
   EXPECT_EQ(engine_->StartReceive(request, effects), ErrorCode::kOk);
   Unlock(effects);
   return request;
+}
+
+bool PlaneRank::Cancel(uint32_t request) {
+  engine::Effects effects;
+  Lock();
+  const bool cancelled = engine_->Cancel(request, effects);
+  Unlock(effects);
+  return cancelled;
 }
 
 bool PlaneRank::Progress() {
@@ -477,7 +485,7 @@ void PlaneTest::BuildEngines() {
       }
     }
     for (PlaneRank* rank : local) {
-      rank->BuildEngine(local);
+      rank->BuildEngine(local, engine_options_);
     }
   }
 }

@@ -48,6 +48,7 @@ class PlaneRank {
   uint32_t SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
                     uint64_t size_bytes);
   uint32_t Receive(int32_t source, int32_t tag, const shm::Location& where, uint64_t size_bytes);
+  bool Cancel(uint32_t request);
   // One step of the engine, and what follows from it. False: the lease was taken.
   bool Progress();
   // Whether the request is complete; finishes what only a rank's thread does.
@@ -76,7 +77,8 @@ class PlaneRank {
   std::shared_ptr<const Region> MakeHeap();  // for the daemon
   // `gpu` is the rank's own, the plane imports the memory if it can.
   std::shared_ptr<const Region> MakeDevice(gpu::GpuBackend& gpu, ProgressPlane& plane);
-  void BuildEngine(const std::vector<PlaneRank*>& local_ranks);
+  void BuildEngine(const std::vector<PlaneRank*>& local_ranks,
+                   const engine::EngineOptions& options = {});
 
  private:
   void Lock();
@@ -148,6 +150,7 @@ class PlaneTest : public testing::Test {
 
   std::function<void(Session&)> amend_session_;                         // before a session is added
   std::function<void(uint32_t node, config::Options&)> amend_options_;  // of one node
+  engine::EngineOptions engine_options_;                                // of the ranks
   // Planes and ranks have such devices, and each rank a region of device memory.
   std::optional<gpu::HostBackendOptions> devices_;
   bool planes_have_gpus_ = true;  // else only the ranks do

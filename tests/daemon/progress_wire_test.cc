@@ -18,6 +18,11 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kPull), 5);
   EXPECT_EQ(static_cast<int>(PacketKind::kBlockReady), 6);
   EXPECT_EQ(static_cast<int>(PacketKind::kBlockDone), 7);
+  EXPECT_EQ(static_cast<int>(PacketKind::kAdvert), 8);
+  EXPECT_EQ(static_cast<int>(PacketKind::kWithdraw), 9);
+  EXPECT_EQ(static_cast<int>(PacketKind::kWithdrawn), 10);
+  EXPECT_EQ(static_cast<int>(PacketKind::kPut), 11);
+  EXPECT_EQ(static_cast<int>(PacketKind::kPutDone), 12);
   EXPECT_EQ(offsetof(PacketHeader, version), 4U);
   EXPECT_EQ(offsetof(PacketHeader, kind), 5U);
   EXPECT_EQ(offsetof(PacketHeader, flags), 6U);
@@ -33,6 +38,10 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WirePull, blocks), 28U);
   EXPECT_EQ(offsetof(WireBlock, key), 24U);
   EXPECT_EQ(offsetof(WireBlock, error), 44U);
+  EXPECT_EQ(offsetof(WireAdvert, seen), 8U);
+  EXPECT_EQ(offsetof(WireAdvert, key), 16U);
+  EXPECT_EQ(offsetof(WirePut, send_request), 8U);
+  EXPECT_EQ(offsetof(WirePutDone, error), 8U);
 }
 
 std::vector<std::byte> MakePacket(uint32_t body_bytes) {

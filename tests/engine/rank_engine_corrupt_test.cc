@@ -292,7 +292,7 @@ TEST(RankEngineCorruptTest, CircularQueueEndsTheSearch) {
   const uint32_t second = node[0].Isend(1, 7, "b");
   const uint32_t third = node[0].Isend(1, 7, "c");
   node[0].slot(second).next = first;
-  EXPECT_TRUE(node[0].engine().Cancel(third));
+  EXPECT_TRUE(node[0].Cancel(third));
 }
 
 }  // namespace

@@ -108,8 +108,8 @@ TEST_P(CancelQueuedTest, TakesItOutOfTheQueue) {
     for (uint32_t i = 0; i < 5; ++i) {
       sends.push_back(node[0].Isend(1, 7, Pattern(size_bytes, i)));
     }
-    EXPECT_TRUE(node[0].engine().Cancel(sends[GetParam()]));
-    EXPECT_FALSE(node[0].engine().Cancel(sends[GetParam()])) << "it is complete already";
+    EXPECT_TRUE(node[0].Cancel(sends[GetParam()]));
+    EXPECT_FALSE(node[0].Cancel(sends[GetParam()])) << "it is complete already";
     EXPECT_EQ(node.view(0).layout->queued_sends, 4U);
     EXPECT_EQ(node[0].Finish(sends[GetParam()]).error, ErrorCode::kCancelled);
     EXPECT_TRUE(IsReusable(*node.view(0).inbox.transfer(sends[GetParam()])))
@@ -130,7 +130,7 @@ TEST_P(CancelQueuedTest, TakesItOutOfTheQueue) {
 TEST(RankEngineQueueTest, CancelsTheOnlyQueuedSend) {
   TestNode node;
   const uint32_t filled = FillLane(node);
-  EXPECT_TRUE(node[0].engine().Cancel(node[0].Isend(1, 7, "gone")));
+  EXPECT_TRUE(node[0].Cancel(node[0].Isend(1, 7, "gone")));
   EXPECT_EQ(node.view(0).layout->peers[1].queue_first, 0U);
   EXPECT_EQ(node.view(0).layout->peers[1].queue_last, 0U);
   node[0].Isend(1, 7, "kept");
@@ -142,7 +142,7 @@ TEST(RankEngineQueueTest, CancelsAPostedReceive) {
   TestNode node;
   const uint32_t first = node[1].Irecv(0, 7, 16);
   const uint32_t second = node[1].Irecv(0, 7, 16);
-  EXPECT_TRUE(node[1].engine().Cancel(first));
+  EXPECT_TRUE(node[1].Cancel(first));
   EXPECT_EQ(node[1].Finish(first).error, ErrorCode::kCancelled);
   node[0].Isend(1, 7, "x");
   EXPECT_EQ(node[1].Wait(second).data, "x");
@@ -154,10 +154,10 @@ TEST(RankEngineQueueTest, CannotCancelWhatHasMatched) {
   const uint32_t transferring = node[1].Irecv(0, 8, 20'000);
   node[0].Isend(1, 7, "x");
   const uint32_t offered = node[0].Isend(1, 8, Pattern(20'000, 1));
-  EXPECT_FALSE(node[0].engine().Cancel(offered));
+  EXPECT_FALSE(node[0].Cancel(offered));
   node[1].Progress();
-  EXPECT_FALSE(node[1].engine().Cancel(landed));
-  EXPECT_FALSE(node[1].engine().Cancel(transferring));
+  EXPECT_FALSE(node[1].Cancel(landed));
+  EXPECT_FALSE(node[1].Cancel(transferring));
   EXPECT_EQ(node[1].Wait(landed).data, "x");
   EXPECT_EQ(node[1].Wait(transferring).data, Pattern(20'000, 1));
 }

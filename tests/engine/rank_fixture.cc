@@ -160,6 +160,13 @@ uint32_t TestRank::IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_by
   return request;
 }
 
+bool TestRank::Cancel(uint32_t request) {
+  Effects effects;
+  const bool cancelled = engine_.Cancel(request, effects);
+  Perform(effects);
+  return cancelled;
+}
+
 uint32_t TestRank::Progress() {
   Effects effects;
   const uint32_t handled = engine_.Progress(effects);
@@ -301,6 +308,9 @@ void TestNode::Settle() {
 
 void TestNode::MarkDead(uint32_t observer, uint32_t dead, ErrorCode error) {
   const SessionView& view = sessions_[observer];
+  if (error == ErrorCode::kLinkDown) {
+    shm::FetchAdd(view.layout->adverts[dead].cuts, 1, std::memory_order_release);
+  }
   shm::StoreRelease(view.layout->peers[dead].dead, static_cast<uint32_t>(error));
   shm::FetchAdd(view.inbox.wake()->death_epoch, 1, std::memory_order_release);
   shm::Wake(view.inbox.wake()).Publish();

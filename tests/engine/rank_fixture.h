@@ -63,6 +63,7 @@ class TestRank {
   // The engine's answer to the latest Irecv.
   ErrorCode start_error() const { return start_error_; }
 
+  bool Cancel(uint32_t request);
   uint32_t Progress();
   // Moves a landed or transferring request on as far as it goes; whether it is complete.
   bool Test(uint32_t request);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "common/version.h"
+#include "shm/layout/advert_layout.h"
 #include "shm/layout/counter_layout.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/inbox_layout.h"
@@ -191,7 +192,7 @@ TEST(LayoutTest, PeerWords) {
 }
 
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 581632);
+  EXPECT_SIZE(SessionLayout, 778240);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -206,8 +207,10 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, push_number, 1816);
   EXPECT_AT(SessionLayout, fault, 1824);
   EXPECT_AT(SessionLayout, deaths_applied, 1840);
+  EXPECT_AT(SessionLayout, withdrawals, 1844);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
+  EXPECT_AT(SessionLayout, adverts, 581632);
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -215,6 +218,26 @@ TEST(LayoutTest, FaultLayout) {
   EXPECT_AT(FaultLayout, kind, 0);
   EXPECT_AT(FaultLayout, where, 4);
   EXPECT_AT(FaultLayout, value, 8);
+}
+
+TEST(LayoutTest, AdvertBook) {
+  EXPECT_SIZE(Advert, 24);
+  EXPECT_AT(Advert, context, 0);
+  EXPECT_AT(Advert, tag, 4);
+  EXPECT_AT(Advert, receive, 8);
+  EXPECT_AT(Advert, generation, 12);
+  EXPECT_AT(Advert, seen, 16);
+  EXPECT_SIZE(SentEnvelope, 8);
+  EXPECT_SIZE(AdvertBook, 192);
+  EXPECT_AT(AdvertBook, sent, 0);
+  EXPECT_AT(AdvertBook, taken, 8);
+  EXPECT_AT(AdvertBook, history, 16);
+  EXPECT_AT(AdvertBook, adverts, 80);
+  EXPECT_AT(AdvertBook, held, 176);
+  EXPECT_AT(AdvertBook, cuts, 180);
+  EXPECT_AT(AdvertBook, cuts_applied, 184);
+  EXPECT_SIZE(AdvertWords, 32);
+  EXPECT_SIZE(PutCommand, 32);
 }
 
 TEST(LayoutTest, RequestLayout) {
@@ -245,6 +268,7 @@ TEST(LayoutTest, RequestLayout) {
   EXPECT_AT(RequestLayout, payload, 104);
   EXPECT_AT(RequestLayout, user_address, 136);
   EXPECT_AT(RequestLayout, start_ns, 144);
+  EXPECT_AT(RequestLayout, advert, 152);
 }
 
 TEST(LayoutTest, MatchEntry) {
@@ -304,7 +328,7 @@ TEST(LayoutTest, MpscRingLayout) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 1U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 2U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -326,9 +350,9 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(DaemonLane(2)), 1093632U) << kBump;
   EXPECT_EQ(InboxTransferOffset(2), 1638400U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 1654784U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 581632U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 602112U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 778240U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 778240U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 798720U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 974848U) << kBump;
 }
 
 // The bits that two processes must agree on, written as numbers.
@@ -337,6 +361,13 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(DescriptorKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kCredit), 7);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kAccuse), 8);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kAdvert), 9);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kWithdraw), 10);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kWithdrawn), 11);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kPut), 12);
+  EXPECT_EQ(static_cast<int>(AdvertState::kOut), 1);
+  EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);
+  EXPECT_EQ(static_cast<int>(AdvertState::kWithdrawing), 3);
   EXPECT_EQ(static_cast<int>(TransferState::kReleased), 4);
   EXPECT_EQ(static_cast<int>(RequestState::kComplete), 7);
   EXPECT_EQ(static_cast<int>(RequestKind::kReceive), 2);

@@ -1,0 +1,429 @@
+#include "daemon/progress/adverts.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace ferry::daemon {
+
+using shm::Descriptor;
+using shm::DescriptorKind;
+
+// ---- What ranks say
+// ------------------------------------------------------------------------------
+
+std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor& command,
+                                              uint64_t now_ns) {
+  shm::AdvertWords words;
+  std::memcpy(&words, command.payload, sizeof(words));
+  if (words.receive == 0 || words.receive >= rank.session->request_limit || command.tag < 0 ||
+      words.where.region == 0) {
+    return "an advert of request " + std::to_string(words.receive) + " in region " +
+           std::to_string(words.where.region) + ", tag " + std::to_string(command.tag);
+  }
+  const auto found = rank.regions.find(words.where.region);
+  if (found == rank.regions.end() || found->second.closing) {
+    return std::nullopt;  // the message says so
+  }
+  ServedRegion& region = found->second;
+  const Region& memory = *region.memory.region;
+  if (memory.by_stream || !memory.IsInside(words.where.address, command.size_bytes)) {
+    return std::nullopt;
+  }
+  if (words.receive >= rank.advertised.size()) {
+    rank.advertised.resize(words.receive + 1);
+  }
+  Advertised& entry = rank.advertised[words.receive];
+  Window* const window = WindowOf(rank, region);
+  if (window == nullptr || entry.state == Advertised::State::kWritten) {
+    return std::nullopt;
+  }
+  Drop(entry);  // its use has ended by another way
+  PacketHeader header{};
+  header.kind = static_cast<uint8_t>(PacketKind::kAdvert);
+  header.source = rank.rank();
+  header.destination = command.destination;
+  header.context = command.context;
+  header.tag = command.tag;
+  header.size_bytes = command.size_bytes;
+  const WireAdvert wire{{words.receive, words.generation},
+                        words.seen,
+                        window->registration.key,
+                        window->registration.remote_base + words.where.address};
+  if (outbound_.Send(*rank.job, header, BytesOf(wire), now_ns) != ErrorCode::kOk) {
+    return std::nullopt;
+  }
+  entry.state = Advertised::State::kOut;
+  entry.generation = words.generation;
+  entry.source = command.destination;
+  entry.window = region.window;
+  entry.size_bytes = command.size_bytes;
+  ++window->live;
+  return std::nullopt;
+}
+
+std::optional<std::string> Adverts::Withdraw(ServedRank& rank, const Descriptor& command,
+                                             uint64_t now_ns) {
+  shm::AdvertWords words;
+  std::memcpy(&words, command.payload, sizeof(words));
+  if (words.receive == 0 || words.receive >= rank.session->request_limit) {
+    return "a withdrawal of request " + std::to_string(words.receive);
+  }
+  if ((command.flags & shm::kFlagMatched) != 0) {
+    OnPull(rank, words.receive, words.generation);
+    return std::nullopt;
+  }
+  Advertised* const entry = Find(rank, {words.receive, words.generation});
+  if (entry == nullptr) {  // it never left, or all is over
+    Tell(rank, DescriptorKind::kWithdrawn, words.receive, words.generation, command.destination,
+         ErrorCode::kOk);
+    return std::nullopt;
+  }
+  if (entry->state == Advertised::State::kOut) {  // else the rank hears how the write has ended
+    waiting_ += std::exchange(entry->rank_waits, true) ? 0 : 1;
+    Ask(rank, words.receive, *entry, now_ns);
+  }
+  return std::nullopt;
+}
+
+void Adverts::OnPull(ServedRank& rank, uint32_t request, uint32_t generation) {
+  if (Advertised* entry = Find(rank, {request, generation});
+      entry != nullptr && entry->state == Advertised::State::kOut) {
+    Drop(*entry);
+  }
+}
+
+// ---- What other daemons say
+// ----------------------------------------------------------------------
+
+bool Adverts::OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns) {
+  Advertised* const entry = Find(rank, put.receive);
+  if (entry == nullptr || entry->state != Advertised::State::kOut || entry->lost ||
+      entry->source != source) {
+    return false;
+  }
+  entry->state = Advertised::State::kWritten;
+  entry->begun_ns = now_ns;
+  ++written_;
+  return true;
+}
+
+void Adverts::OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done,
+                        uint64_t now_ns) {
+  Advertised* const entry = Find(rank, done.receive);
+  if (entry == nullptr || entry->state != Advertised::State::kWritten || entry->lost ||
+      entry->source != source) {
+    return;
+  }
+  auto error = static_cast<ErrorCode>(done.error);
+  const uint64_t id = entry->window;
+  if (id == 0 && error == ErrorCode::kOk) {
+    error = ErrorCode::kInvalidBuffer;  // written, but the region is gone
+  }
+  if (done.uncertain == 0 || id == 0) {
+    End(rank, done.receive.request, *entry, error);
+    return;
+  }
+  Lose(*entry, error);
+  Close(id, windows_.at(id), now_ns);
+}
+
+void Adverts::OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& receive) {
+  Advertised* const entry = Find(rank, receive);
+  if (entry == nullptr || entry->state != Advertised::State::kOut || !entry->withdrawing ||
+      entry->source != source || entry->lost) {
+    return;
+  }
+  if (entry->rank_waits) {
+    Tell(rank, DescriptorKind::kWithdrawn, receive.request, receive.generation, source,
+         ErrorCode::kOk);
+  }
+  Drop(*entry);
+}
+
+void Adverts::OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t now_ns) {
+  for (ServedRank* rank : job.served) {
+    if (rank == nullptr) {
+      continue;
+    }
+    for (uint32_t request = 0; request < rank->advertised.size(); ++request) {
+      Advertised& entry = rank->advertised[request];
+      if (entry.state == Advertised::State::kNone || entry.source != source || entry.lost) {
+        continue;
+      }
+      Lose(entry, error);
+      if (entry.window != 0) {
+        Close(entry.window, windows_.at(entry.window), now_ns);
+      }
+    }
+    EndLost(0, *rank);
+  }
+}
+
+// ---- Entries
+// -------------------------------------------------------------------------------------
+
+// That use of the request, if it is advertised.
+Advertised* Adverts::Find(ServedRank& rank, const WireReceive& receive) {
+  if (receive.request >= rank.advertised.size()) {
+    return nullptr;
+  }
+  Advertised& entry = rank.advertised[receive.request];
+  return entry.state != Advertised::State::kNone && entry.generation == receive.generation
+             ? &entry
+             : nullptr;
+}
+
+// Asks the other daemon for the advert, once.
+void Adverts::Ask(ServedRank& rank, uint32_t request, Advertised& entry, uint64_t now_ns) {
+  if (!entry.lost && !std::exchange(entry.withdrawing, true)) {
+    entry.begun_ns = now_ns;
+    outbound_.Post(*rank.job, PacketKind::kWithdraw, rank.rank(), entry.source,
+                   WireReceive{request, entry.generation}, now_ns);
+  }
+}
+
+// Ends with its window.
+void Adverts::Lose(Advertised& entry, ErrorCode error) {
+  entry.lost = true;
+  entry.error = error;
+  if (entry.window != 0) {
+    --windows_.at(entry.window).live;
+  }
+}
+
+void Adverts::Drop(Advertised& entry) {
+  written_ -= entry.state == Advertised::State::kWritten ? 1 : 0;
+  waiting_ -= entry.rank_waits ? 1 : 0;
+  if (entry.window != 0 && !entry.lost) {
+    Window& window = windows_.at(entry.window);
+    --window.live;
+    Release(window);
+  }
+  entry = {};
+}
+
+void Adverts::End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCode error) {
+  const uint32_t generation = entry.generation;
+  const uint32_t source = entry.source;
+  Drop(entry);
+  Tell(rank, DescriptorKind::kPullDone, request, generation, source, error);
+}
+
+void Adverts::Tell(ServedRank& rank, DescriptorKind kind, uint32_t request, uint32_t generation,
+                   uint32_t source, ErrorCode error) {
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(kind);
+  descriptor.source = source;
+  descriptor.destination = rank.rank();
+  const shm::TransferResult result{request, generation, static_cast<int32_t>(error), 0, {}};
+  std::memcpy(descriptor.payload, &result, sizeof(result));
+  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
+}
+
+// Those whose window is worthless now (0: that never had one to close).
+void Adverts::EndLost(uint64_t id, ServedRank& rank) {
+  for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
+    Advertised& entry = rank.advertised[request];
+    if (entry.state == Advertised::State::kNone || !entry.lost || entry.window != id) {
+      continue;
+    }
+    entry.window = 0;
+    if (entry.state == Advertised::State::kWritten) {
+      End(rank, request, entry, entry.error);
+      continue;
+    }
+    if (entry.rank_waits) {
+      Tell(rank, DescriptorKind::kWithdrawn, request, entry.generation, entry.source,
+           ErrorCode::kOk);
+    }
+    Drop(entry);
+  }
+}
+
+// ---- Windows
+// -------------------------------------------------------------------------------------
+
+bool Adverts::IsChanging(Window::State state) {
+  return state == Window::State::kPinning || state == Window::State::kClosing ||
+         state == Window::State::kUnpinning;
+}
+
+void Adverts::SetState(Window& window, Window::State state) {
+  changing_ += IsChanging(state) ? 1 : 0;
+  changing_ -= IsChanging(window.state) ? 1 : 0;
+  window.state = state;
+}
+
+// Null while there is none that is open.
+Adverts::Window* Adverts::WindowOf(ServedRank& rank, ServedRegion& region) {
+  if (region.window != 0) {
+    Window& window = windows_.at(region.window);
+    return window.state == Window::State::kOpen ? &window : nullptr;
+  }
+  region.window = ++last_window_;
+  Window& window = windows_[region.window];
+  ++changing_;
+  window.rank = &rank;
+  window.region = &region;
+  window.memory = region.memory.region;
+  auto pinning = std::make_shared<Pinning>();
+  pinning->base = region.memory.base();
+  pinning->bytes = region.memory.size_bytes();
+  pinning->access = transport::Access::kRemoteWrite;
+  pinning->memory = window.memory;
+  pinning->sink = this;
+  pinning->context = &window;
+  registrar_.Pin(std::move(pinning));
+  return nullptr;
+}
+
+void Adverts::OnPinned(Pinning& pinning) {
+  Window& window = *static_cast<Window*>(pinning.context);  // stays while it is pinned
+  if (!pinning.status.ok()) {
+    SetState(window, Window::State::kRefused);
+    return;
+  }
+  StatusOr<transport::MemoryRegion> adopted =
+      transport_.AdoptMemory(std::move(pinning.registration));
+  if (!adopted.ok()) {
+    SetState(window, Window::State::kRefused);
+    return;
+  }
+  window.registration = *adopted;
+  SetState(window, Window::State::kOpen);
+}
+
+// No more adverts; those that are out are asked for.
+void Adverts::Close(uint64_t id, Window& window, uint64_t now_ns) {
+  if (window.state == Window::State::kOpen) {
+    SetState(window, Window::State::kClosing);
+    ServedRank& rank = *window.rank;
+    for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
+      Advertised& entry = rank.advertised[request];
+      if (entry.state == Advertised::State::kOut && entry.window == id) {
+        Ask(rank, request, entry, now_ns);
+      }
+    }
+  }
+  Release(window);
+}
+
+// If it closes and nobody uses it any more.
+void Adverts::Release(Window& window) {
+  if (window.state != Window::State::kClosing || window.live != 0) {
+    return;
+  }
+  auto released = transport_.ReleaseMemory(window.registration.handle);
+  if (released.status().code() == ErrorCode::kWouldBlock) {
+    return;  // Advance tries again
+  }
+  auto done = std::make_shared<UnpinSignal>();
+  window.unpinned = done->done.get_future();
+  registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, window.memory, std::move(done));
+  SetState(window, Window::State::kUnpinning);
+}
+
+void Adverts::Advance(uint64_t now_ns) {
+  std::erase_if(kept_, [&](const Kept& kept) {
+    if (now_ns < kept.not_before_ns) {
+      return false;
+    }
+    auto released = transport_.ReleaseMemory(kept.handle);
+    if (released.status().code() == ErrorCode::kWouldBlock) {
+      return false;
+    }
+    registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, kept.memory, nullptr);
+    return true;
+  });
+  if (changing_ == 0) {
+    return;
+  }
+  for (auto next = windows_.begin(); next != windows_.end();) {
+    const auto current = next++;
+    Window& window = current->second;
+    Release(window);
+    if (window.state != Window::State::kUnpinning ||
+        window.unpinned.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      continue;
+    }
+    --changing_;
+    window.region->window = 0;
+    ServedRank& rank = *window.rank;
+    const uint64_t id = current->first;
+    windows_.erase(current);
+    EndLost(id, rank);
+  }
+}
+
+void Adverts::CheckDeadlines(Directory& directory, uint64_t now_ns) {
+  if (waiting_ == 0) {
+    return;
+  }
+  for (const auto& rank : directory.served()) {
+    for (Advertised& entry : rank->advertised) {
+      if (entry.state == Advertised::State::kOut && entry.rank_waits && !entry.lost &&
+          rank->job->ended[entry.source] != ErrorCode::kOk &&
+          now_ns - entry.begun_ns > timeout_ns_ / 4) {
+        Lose(entry, ErrorCode::kPeerDied);
+        if (entry.window != 0) {
+          Close(entry.window, windows_.at(entry.window), now_ns);
+        }
+      }
+    }
+    EndLost(0, *rank);
+  }
+}
+
+bool Adverts::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t deadline_ns,
+                              uint64_t now_ns) {
+  if (region.window == 0) {
+    return true;
+  }
+  const uint64_t id = region.window;
+  Window& window = windows_.at(id);
+  if (window.state == Window::State::kRefused) {
+    windows_.erase(id);
+    region.window = 0;
+    return true;
+  }
+  Close(id, window, now_ns);
+  if (now_ns < deadline_ns || window.state != Window::State::kClosing) {
+    return false;
+  }
+  // The memory is nobody's any more, so what is written there does no harm while it is kept.
+  kept_.push_back({window.registration.handle, window.memory, now_ns + timeout_ns_});
+  SetState(window, Window::State::kRefused);
+  for (Advertised& entry : rank.advertised) {
+    if (entry.state != Advertised::State::kNone && entry.window == id && !entry.lost) {
+      entry.window = 0;
+    }
+  }
+  windows_.erase(id);
+  region.window = 0;
+  EndLost(id, rank);
+  return true;
+}
+
+void Adverts::Forget(ServedRank& rank) {
+  for (Advertised& entry : rank.advertised) {
+    Drop(entry);
+  }
+}
+
+// ---- Looking in
+// ----------------------------------------------------------------------------------
+
+void Adverts::Report(const ServedRank& rank, uint64_t now_ns,
+                     std::vector<TransferReport>* reports) {
+  for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
+    const Advertised& entry = rank.advertised[request];
+    if (entry.state == Advertised::State::kWritten) {
+      TransferReport report{true, request, entry.source, 0, entry.size_bytes};
+      report.silent_ns = now_ns - entry.begun_ns;
+      reports->push_back(report);
+    }
+  }
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,282 @@
+// RankEngine: receives that the ranks of other nodes may write into, and sends that do
+// (receiver-first rendezvous; engine/rendezvous/advert.h has the rules). See rank_engine.h.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/rank_engine.h"
+#include "engine/rendezvous/receiver_side.h"
+#include "shm/atomic.h"
+
+namespace ferry::engine {
+
+using shm::AdvertBook;
+using shm::AdvertState;
+using shm::Descriptor;
+using shm::DescriptorKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+AdvertState StateOf(const RequestLayout& slot) { return static_cast<AdvertState>(slot.advert); }
+
+}  // namespace
+
+// ---- Receiving -------------------------------------------------------------------------------
+
+bool RankEngine::MayAdvertise(const RequestLayout& slot) const {
+  return options_.receiver_first_min_bytes != 0 &&
+         slot.size_bytes >= options_.receiver_first_min_bytes && slot.buffer.region != 0 &&
+         (slot.buffer.flags & shm::kLocationByStream) == 0 &&
+         IsAdvertisable({slot.context, slot.peer, slot.tag}) && IsRank(slot.peer) &&
+         !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local;
+}
+
+// Tells the source of a receive that is being posted, in the open transaction. Without room it is
+// not told: its message comes by another way then.
+void RankEngine::Advertise(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  if (!producers_.back().HasRoom()) {
+    return;
+  }
+  AdvertisedReceive receive;
+  const Advert advert =
+      receive.Advertise({slot.context, slot.peer, slot.tag}, request, slot.generation,
+                        view_.layout->adverts[static_cast<uint32_t>(slot.peer)].taken);
+  if (StageAdvert(DescriptorKind::kAdvert, 0, advert, effects)) {
+    journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
+    statistics_.Add(shm::Statistic::kAdverts);
+  }
+}
+
+// In the open transaction. False: no room.
+bool RankEngine::StageAdvert(DescriptorKind kind, uint8_t flags, const Advert& advert,
+                             Effects& effects) {
+  const RequestLayout& slot = *view_.request(advert.receive);
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(kind);
+  descriptor.flags = flags;
+  descriptor.source = view_.rank;
+  descriptor.destination = static_cast<uint32_t>(slot.peer);
+  descriptor.context = advert.context;
+  descriptor.tag = advert.tag;
+  descriptor.size_bytes = slot.size_bytes;
+  const shm::AdvertWords words{advert.receive, advert.generation, advert.seen, slot.buffer};
+  std::memcpy(descriptor.payload, &words, sizeof(words));
+  return StageToDaemon(descriptor, effects);
+}
+
+// In the open transaction: a message came for the receive by another way. The daemon learns it by
+// the pull, or is told if there is room; it would find out when the request is used anew.
+void RankEngine::EndAdvert(uint32_t request, DescriptorKind way, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  AdvertisedReceive receive(StateOf(slot));
+  if (receive.state() == AdvertState::kQuiet) {
+    return;
+  }
+  receive.Match();
+  journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
+  if (way == DescriptorKind::kEager && producers_.back().HasRoom()) {
+    (void)StageAdvert(DescriptorKind::kWithdraw, shm::kFlagMatched,
+                      {slot.context, slot.tag, request, slot.generation, 0}, effects);
+  }
+}
+
+// In the open transaction: asks for the advert back; without room, later.
+void RankEngine::WithdrawAdvert(uint32_t request, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  const bool staged = StageAdvert(DescriptorKind::kWithdraw, 0,
+                                  {slot.context, slot.tag, request, slot.generation, 0}, effects);
+  journal_.Set(&slot.advert, static_cast<uint32_t>(staged ? AdvertState::kWithdrawing
+                                                          : AdvertState::kToWithdraw));
+  if (!staged) {
+    journal_.Set(&view_.layout->withdrawals, 1U);
+  }
+}
+
+// The lane was full when these were cancelled: seldom enough to look at all requests.
+void RankEngine::FlushWithdrawals(Effects& effects) {
+  const uint32_t fresh =
+      std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
+  for (uint32_t request = 1; request < fresh; ++request) {
+    const RequestLayout& slot = *view_.request(request);
+    if (StateOf(slot) != AdvertState::kToWithdraw || !AwaitsWithdrawal(slot)) {
+      continue;
+    }
+    if (!producers_.back().HasRoom()) {
+      producers_.back().AskForRoom();
+      return;
+    }
+    WithdrawAdvert(request, effects);
+    journal_.Commit();
+  }
+  journal_.Set(&view_.layout->withdrawals, 0U);
+  journal_.Commit();
+}
+
+// Whether the request is a receive that is posted still, or that only waits for its advert.
+bool RankEngine::AwaitsWithdrawal(const RequestLayout& slot) const {
+  const auto state = static_cast<RequestState>(shm::LoadRelaxed(slot.state));
+  return slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) && IsRank(slot.peer) &&
+         (state == RequestState::kPosted || state == RequestState::kRemoteWait);
+}
+
+// A posted receive cannot end before its advert has: its source might be writing already. It leaves
+// the match table, so that nothing else comes for it, and ends with `error` once the daemon says
+// that nobody will write.
+void RankEngine::FailAdvertised(uint32_t request, ErrorCode error, Effects& effects) {
+  RequestLayout& slot = *view_.request(request);
+  match_.Remove(slot.match_entry);
+  if (match_.corrupt() != ErrorCode::kOk) {
+    PoisonCorrupt(match_.fault());
+    return;
+  }
+  slot.status_source = slot.peer;
+  slot.transfer_index = 0;
+  shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+  journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
+  if (StateOf(slot) == AdvertState::kOut) {
+    WithdrawAdvert(request, effects);
+  }
+  journal_.Commit();
+}
+
+// The daemon has the advert back, or its peer is gone and will not write any more.
+void RankEngine::HandleWithdrawn(const Arrival& arrival, Effects& effects) {
+  shm::TransferResult result;
+  std::memcpy(&result, arrival.descriptor.payload, sizeof(result));
+  if (!IsRequest(result.request)) {
+    Consume(arrival);
+    journal_.Commit();
+    return;
+  }
+  RequestLayout& slot = *view_.request(result.request);
+  AdvertisedReceive receive(StateOf(slot));
+  if (slot.generation != result.generation || !AwaitsWithdrawal(slot) || !receive.Acknowledge()) {
+    Consume(arrival);  // a message came first
+    journal_.Commit();
+    return;
+  }
+  const bool posted = shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kPosted);
+  if (posted) {
+    match_.Remove(slot.match_entry);
+    if (match_.corrupt() != ErrorCode::kOk) {
+      PoisonCorrupt(match_.fault());
+      return;
+    }
+  }
+  Consume(arrival);
+  journal_.Set(&slot.advert, static_cast<uint32_t>(receive.state()));
+  effects.self = true;
+  if (!posted) {
+    statistics_.Add(shm::Statistic::kErrors);
+  }
+  Complete(slot,
+           posted ? ErrorCode::kCancelled : static_cast<ErrorCode>(shm::LoadRelaxed(slot.error)));
+}
+
+// A message takes its place in order, and is being written into the receive that its source was
+// told of. kPullDone ends it.
+bool RankEngine::HandlePut(const Arrival& arrival) {
+  const Descriptor& d = arrival.descriptor;
+  shm::PutCommand put;
+  std::memcpy(&put, d.payload, sizeof(put));
+  RequestLayout* const slot = IsRequest(put.receive) ? view_.request(put.receive) : nullptr;
+  if (slot == nullptr || slot->generation != put.generation || !AwaitsWithdrawal(*slot) ||
+      slot->context != d.context || slot->tag != d.tag ||
+      slot->peer != static_cast<int32_t>(arrival.source)) {
+    PoisonCorrupt({shm::FaultKind::kDaemonLane, put.receive, d.kind});
+    return false;
+  }
+  AdvertisedReceive receive(StateOf(*slot));
+  if (!receive.Announce()) {
+    PoisonCorrupt({shm::FaultKind::kDaemonLane, put.receive, d.kind});
+    return false;
+  }
+  if (shm::LoadRelaxed(slot->state) == static_cast<uint32_t>(RequestState::kPosted)) {
+    match_.Remove(slot->match_entry);
+    if (match_.corrupt() != ErrorCode::kOk) {
+      PoisonCorrupt(match_.fault());
+      return false;
+    }
+  }
+  Consume(arrival);
+  slot->status_source = static_cast<int32_t>(arrival.source);
+  slot->status_tag = d.tag;
+  slot->message_bytes = d.size_bytes;
+  shm::StoreRelaxed(slot->error,
+                    static_cast<int32_t>(d.size_bytes > slot->size_bytes ? ErrorCode::kTruncated
+                                                                         : ErrorCode::kOk));
+  slot->descriptor_kind = d.kind;
+  slot->descriptor_flags = d.flags;
+  slot->transfer_index = 0;  // none of our own
+  journal_.Set(&slot->advert, static_cast<uint32_t>(receive.state()));
+  journal_.Set(&slot->state, static_cast<uint32_t>(RequestState::kRemoteWait));
+  CountArrival(*slot, arrival);
+  statistics_.Add(shm::Statistic::kWrittenMessages);
+  statistics_.Add(shm::Statistic::kWrittenBytes, std::min(d.size_bytes, slot->size_bytes));
+  journal_.Commit();
+  return true;
+}
+
+// ---- Sending ---------------------------------------------------------------------------------
+
+// Whether an advert is of use to the send. What could travel with its offer needs none.
+bool RankEngine::MayPut(const RequestLayout& slot) const {
+  return slot.size_bytes > shm::kRunBytes && slot.buffer.region != 0;
+}
+
+// An advert that waits in the lane is worth a look before a large message takes another way.
+void RankEngine::LookForAdverts(const RequestLayout& slot, Effects& effects) {
+  const uint32_t lane = shm::DaemonLane(view_.inbox.local_size);
+  if (MayPut(slot) && !peers_.by_rank[static_cast<uint32_t>(slot.peer)].local && HasMessage(lane)) {
+    (void)DrainLane(lane, kDrainBudget, effects);
+  }
+}
+
+Descriptor RankEngine::PutOffer(uint32_t request, const Descriptor& offer,
+                                const Advert& advert) const {
+  const RequestLayout& slot = *view_.request(request);
+  Descriptor descriptor = offer;
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kPut);
+  const shm::PutCommand put{request, slot.generation, advert.receive, advert.generation,
+                            slot.buffer};
+  std::memcpy(descriptor.payload, &put, sizeof(put));
+  return descriptor;
+}
+
+// In the open transaction: a message has taken its place in the order of those to the peer.
+void RankEngine::NoteSent(uint32_t destination, const SenderSide& side) {
+  AdvertBook& book = view_.layout->adverts[destination];
+  shm::SentEnvelope* const last = &book.history[(side.sent() - 1) % SenderSide::kHistory];
+  journal_.Set(&book.sent, side.sent());
+  journal_.SetBytes(last, &side.envelope(side.sent() - 1), sizeof(*last));
+  if (side.held() != book.held) {
+    NoteHeld(&book, side);
+  }
+}
+
+void RankEngine::NoteHeld(AdvertBook* book, const SenderSide& side) {
+  for (uint32_t i = 0; i < side.held(); ++i) {
+    journal_.SetBytes(&book->adverts[i], &side.advert(i), sizeof(book->adverts[i]));
+  }
+  journal_.Set(&book->held, side.held());
+}
+
+void RankEngine::TakeAdvert(const Arrival& arrival) {
+  const Descriptor& d = arrival.descriptor;
+  shm::AdvertWords words;
+  std::memcpy(&words, d.payload, sizeof(words));
+  AdvertBook& book = view_.layout->adverts[arrival.source];
+  SenderSide side(book);
+  if (static_cast<DescriptorKind>(d.kind) == DescriptorKind::kWithdraw) {
+    side.Withdraw(words.receive, words.generation);
+  } else {
+    (void)side.Keep({d.context, d.tag, words.receive, words.generation, words.seen});
+  }
+  NoteHeld(&book, side);
+  Consume(arrival);
+  journal_.Commit();
+}
+
+}  // namespace ferry::engine

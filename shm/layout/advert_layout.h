@@ -1,0 +1,65 @@
+// What a rank keeps for each peer on another node that messages to it may be written into waiting
+// receives (receiver-first rendezvous; the rules are in engine/rendezvous/advert.h).
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+// A receive that its rank lets the source of its message write into.
+struct Advert {
+  uint32_t context;
+  int32_t tag;
+  uint32_t receive;  // the receiver's request, and which use of it
+  uint32_t generation;
+  uint64_t seen;  // messages of the peer that the receiver had taken in order before
+};
+FERRY_ASSERT_LAYOUT(Advert, 24);
+FERRY_ASSERT_OFFSET(Advert, context, 0);
+FERRY_ASSERT_OFFSET(Advert, tag, 4);
+FERRY_ASSERT_OFFSET(Advert, receive, 8);
+FERRY_ASSERT_OFFSET(Advert, generation, 12);
+FERRY_ASSERT_OFFSET(Advert, seen, 16);
+
+inline constexpr uint32_t kHeldAdverts = 4;
+inline constexpr uint32_t kEnvelopeHistory = 8;
+
+// The envelope of a message that was sent.
+struct SentEnvelope {
+  uint32_t context;
+  int32_t tag;
+};
+FERRY_ASSERT_LAYOUT(SentEnvelope, 8);
+
+// Of one peer: the adverts that came from it, and the messages that either has sent to the other.
+// Counts begin anew with each life of the link.
+struct alignas(64) AdvertBook {
+  uint64_t sent;                           // messages to the peer
+  uint64_t taken;                          // messages of the peer, in order
+  SentEnvelope history[kEnvelopeHistory];  // of message n at n % kEnvelopeHistory
+  Advert adverts[kHeldAdverts];            // the first `held`, oldest first
+  uint32_t held;
+  uint32_t cuts;          // times the link was cut (written by the daemon, before PeerWords::dead)
+  uint32_t cuts_applied;  // the last of them that the counts have begun anew for
+  uint32_t reserved0;
+};
+FERRY_ASSERT_LAYOUT(AdvertBook, 192);
+FERRY_ASSERT_OFFSET(AdvertBook, sent, 0);
+FERRY_ASSERT_OFFSET(AdvertBook, taken, 8);
+FERRY_ASSERT_OFFSET(AdvertBook, history, 16);
+FERRY_ASSERT_OFFSET(AdvertBook, adverts, 80);
+FERRY_ASSERT_OFFSET(AdvertBook, held, 176);
+FERRY_ASSERT_OFFSET(AdvertBook, cuts, 180);
+FERRY_ASSERT_OFFSET(AdvertBook, cuts_applied, 184);
+
+// RequestLayout::advert: of a receive.
+enum class AdvertState : uint32_t {
+  kQuiet = 0,        // not advertised, or matched since
+  kOut = 1,          // its source may write into it
+  kToWithdraw = 2,   // the daemon is to be asked for the advert back
+  kWithdrawing = 3,  // it was asked
+};
+
+}  // namespace ferry::shm
