@@ -614,7 +614,9 @@ void Pulls::Report(const ServedRank& rank, uint64_t now_ns, std::vector<Transfer
     }
     TransferReport report{true, pull.request, pull.source, pull.done_bytes, pull.size_bytes};
     report.silent_ns = now_ns - std::min(now_ns, pull.heard_ns);
-    if (pull.queued) {
+    if (pull.error != ErrorCode::kOk) {
+      report.wants = "the end of what it has begun (it has failed)";
+    } else if (pull.queued) {
       const auto slot =
           std::find(wants_slot_.begin(), wants_slot_.end(), static_cast<uint64_t>(id));
       report.wants = slot == wants_slot_.end() ? "a staging block" : "a slot of the network";

@@ -550,7 +550,7 @@ TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
   plane(0).RemoveJob(kJob);
   plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
   EXPECT_EQ(receiver().Wait(receive_), ErrorCode::kNotFound);
-  EXPECT_TRUE(plane(1).Idle());
+  EXPECT_TRUE(Eventually([this] { return plane(1).Idle(); }));
 }
 
 TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {

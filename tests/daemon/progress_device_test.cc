@@ -25,6 +25,13 @@ constexpr uint64_t kDestinationOffset = 4 * kMiB + 64;
 
 enum class Kind { kHeap, kPrivate, kDevice };
 
+// Whether a transfer of the rank has failed, and only waits for what it has begun.
+bool HasFailed(const RankReport& report) {
+  return std::any_of(report.transfers.begin(), report.transfers.end(), [](const auto& transfer) {
+    return transfer.wants != nullptr && std::strstr(transfer.wants, "it has failed") != nullptr;
+  });
+}
+
 struct Ends {
   const char* name;
   Kind source;
@@ -317,6 +324,8 @@ TEST_F(ProgressDeviceTest, ARegionThatGoesInTheMiddleFailsBothSides) {
     if (node == 0) {  // the other side is told at once, but the region stays during a copy
       EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kInvalidBuffer);
       EXPECT_FALSE(removed);
+    } else {
+      EXPECT_TRUE(Eventually([&] { return HasFailed(plane(1).Inspect(kJob, 1)); }));
     }
     plane(node).Faults(/*release=*/true);
     if (node == 1) {

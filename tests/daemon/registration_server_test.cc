@@ -2,6 +2,7 @@
 // of ranks and daemons do not wait for it.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include <atomic>
 #include <cstring>
@@ -128,7 +129,9 @@ class RegistrationServerTest : public ::testing::Test {
     shm::LaneProducer lane(&layout->to_daemon);
     lane.Open(0);
     ASSERT_TRUE(lane.TryPush(offer));
-    shm::Wake(&layout->daemon_wake).AnnounceLane(shm::DaemonLane(1));
+    if (shm::Wake(&layout->daemon_wake).AnnounceLane(shm::DaemonLane(1))) {  // it sleeps
+      ASSERT_EQ(eventfd_write(doorbells_[0].get(), 1), 0);
+    }
   }
 
   // Attaches with segments that a worker can use.
@@ -147,8 +150,10 @@ class RegistrationServerTest : public ::testing::Test {
     request.header = rank.Header(attach::Kind::kSegments);
     request.session_bytes = plan.session_bytes();
     request.inbox_bytes = plan.inbox_bytes();
-    const Answer answer = rank.Ask(request, {session.get(), inbox.get()});
+    Answer answer = rank.Ask(request, {session.get(), inbox.get()});
     ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+    ASSERT_FALSE(answer.packet.fds.empty());
+    doorbells_.push_back(std::move(answer.packet.fds[0]));
   }
 
   // The watchdog of `node` is fed `count` times more.
@@ -183,7 +188,8 @@ class RegistrationServerTest : public ::testing::Test {
   Node b_;
   TestRank first_;
   TestRank second_;
-  std::deque<shm::Mapping> sessions_;
+  std::deque<shm::Mapping> sessions_;  // of both ranks
+  std::deque<UniqueFd> doorbells_;
   uint32_t pinned_ = 0;
 };
 
