@@ -248,6 +248,34 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
   ExpectWritten();
 }
 
+// A message that is held, since its memory is being pinned, holds up the advert behind it, but not
+// the pull behind that: by then the advert is for a receive that is over.
+TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
+  constexpr uint32_t kRegion = 9;
+  amend_options_ = [](uint32_t node, config::Options& options) {
+    options.faults = node == 1 ? "send.advert:1000000:stall" : "";  // which counts them
+  };
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  const auto adverts = [this] { return plane(1).Faults(false)[0].passed; };
+  ASSERT_TRUE(plane(1).AddRegion(kJob, 1, MakeRegion(kRegion, kBytes)).ok());
+  gate(1).pins_slowly = true;
+  const uint32_t held = receiver().SendFrom(0, kTag, {kRegion, 0, 0}, kBytes);
+  ASSERT_TRUE(Eventually([this] { return gate(1).pinning == 1; }));
+  const uint64_t before = adverts();
+  receive_ = receiver().Receive(0, kTag, InHeap(kInto), kBytes);
+  Send();
+  ExpectPassed();
+  gate(1).PinAtOnce();
+  std::vector<std::byte> answer(kBytes);
+  const uint32_t receive = sender().Receive(1, kTag, Private(answer.data()), kBytes);
+  EXPECT_EQ(WaitTogether(0, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(1, held), ErrorCode::kOk);
+  EXPECT_EQ(adverts(), before);
+  ExpectWritten();
+  EXPECT_EQ(adverts(), before + 1);
+  ExpectNoHarm();
+}
+
 // ---- Cancelling
 // ----------------------------------------------------------------------------------
 

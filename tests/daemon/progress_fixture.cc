@@ -65,6 +65,14 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
+std::shared_ptr<Region> MakeRegion(uint32_t id, uint64_t bytes) {
+  auto region = std::make_shared<Region>();
+  region->id = id;
+  region->fd = std::move(*shm::CreateSegment("test-region", bytes));
+  region->mapping = std::move(*shm::MapSegment(region->fd.get(), 0));
+  return region;
+}
+
 std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed) {
   std::vector<std::byte> bytes(size_bytes);
   for (uint64_t i = 0; i < size_bytes; ++i) {

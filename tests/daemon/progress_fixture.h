@@ -168,6 +168,9 @@ class PlaneTest : public testing::Test {
 // Polls, yielding, until `condition` holds (20 s at most; then false).
 bool Eventually(const std::function<bool()>& condition);
 
+// Host memory that a rank may add to its heap.
+std::shared_ptr<Region> MakeRegion(uint32_t id, uint64_t bytes);
+
 // A recognisable pattern.
 std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed);
 

@@ -38,10 +38,7 @@ class RegistrationTest : public PlaneTest {
 
   // A second region of the rank. Returns its memory.
   std::byte* AddRegion(uint32_t rank, uint32_t id = kRegion, uint64_t bytes = kMessageBytes) {
-    auto region = std::make_shared<Region>();
-    region->id = id;
-    region->fd = std::move(*shm::CreateSegment("test-region", bytes));
-    region->mapping = std::move(*shm::MapSegment(region->fd.get(), 0));
+    std::shared_ptr<Region> region = MakeRegion(id, bytes);
     std::byte* const base = region->mapping.base();
     region_ = region;
     const Status status = planes_[NodeOf(rank)]->AddRegion(kJob, rank, std::move(region));
