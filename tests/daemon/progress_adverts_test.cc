@@ -52,6 +52,11 @@ class ProgressAdvertsTest : public PlaneTest {
     }
     return shm::LoadAcquire(book().held) != 0;
   }
+  // All that the rank has told its daemon.
+  static bool HasBeenRead(PlaneRank& rank) {
+    const shm::LaneLayout& lane = rank.view().layout->to_daemon;
+    return shm::LoadAcquire(lane.consumer.head) == lane.producer.tail;
+  }
   // The receiver's first advert only has its window made, and so may some more.
   void StartOpen(const std::vector<uint32_t>& ranks_per_node = {1, 1},
                  const config::Options& options = FastOptions()) {
@@ -222,14 +227,15 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
     options.faults = node == 1 ? "send.advert:1:stall" : "";
   };
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
-  // The first receives only have the window made; the one that is told of stalls on its way.
+  // The first receives only have the window made; the one that is told of stalls on its way. They
+  // come one after the other, so that it is the last one's advert that does.
   std::deque<uint32_t> receives;
+  const uint32_t pinned = gate(1).pinned;
   ASSERT_TRUE(Eventually([&] {
     receive_ = receiver().Receive(0, static_cast<int32_t>(receives.size()), InHeap(kInto), kBytes);
     receives.push_back(receive_);
-    const uint64_t end_ns = MonotonicNs() + 20'000'000;
-    while (MonotonicNs() < end_ns && plane(1).Faults(false)[0].state != "stalls") {
-    }
+    EXPECT_TRUE(Eventually([&] { return gate(1).pinned > pinned && HasBeenRead(receiver()); }));
+    (void)plane(1).Inspect(kJob, 1);  // after the turn in which it was read
     return plane(1).Faults(false)[0].state == "stalls";
   }));
   Send(kBytes, static_cast<int32_t>(receives.size()) - 1);
