@@ -181,6 +181,7 @@ class Client {
   void CopyLanded(shm::RequestLayout& slot);
   void FinishTransfer(uint32_t request, uint32_t generation, ErrorCode error);
   ErrorCode EndBounce(shm::RequestLayout& slot, bool deliver);
+  void GiveUp(uint32_t request);
   void Collect(uint32_t request, Completion* completion);
 
   AttachConnection attach_;

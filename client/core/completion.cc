@@ -118,6 +118,12 @@ ErrorCode Client::EndBounce(RequestLayout& slot, bool deliver) {
   return error;
 }
 
+// Gives back a request that was not started, and its stand-in block.
+void Client::GiveUp(uint32_t request) {
+  (void)EndBounce(requests_->Slot(request), false);
+  requests_->GiveBack(request);
+}
+
 // Fills in what came of a request and ends its life, or makes it ready for another start.
 void Client::Collect(uint32_t request, Completion* completion) {
   RequestLayout& slot = requests_->Slot(request);

@@ -112,7 +112,7 @@ ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
   *handle = requests_->HandleOf(request);
   const ErrorCode error = StartSlot(request);
   if (error != ErrorCode::kOk) {
-    requests_->GiveBack(request);
+    GiveUp(request);
     *handle = 0;
   }
   return error;
@@ -133,7 +133,7 @@ ErrorCode Client::Send(const Message& message, Completion* completion) {
     WaitUntil([&] { return Advance(request); }, PolicyFor(message.peer), &later);
     Collect(request, completion);
   } else {
-    requests_->GiveBack(request);
+    GiveUp(request);
   }
   return error;
 }
@@ -155,7 +155,7 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
     error = StartSlot(request);
   }
   if (error != ErrorCode::kOk) {
-    requests_->GiveBack(request);
+    GiveUp(request);
   }
   return error;
 }
@@ -265,7 +265,7 @@ ErrorCode Client::Receive(const Message& message, Completion* completion) {
     WaitUntil([&] { return Advance(request); }, policy);
     Collect(request, completion);
   } else {
-    requests_->GiveBack(request);
+    GiveUp(request);
   }
   LeaveLibrary();
   return error;
@@ -462,8 +462,7 @@ ErrorCode Client::FreePersistent(RequestHandle handle) {
     return ErrorCode::kInvalidRequest;
   }
   slot.flags &= ~shm::kRequestPersistent;
-  (void)EndBounce(slot, false);
-  requests_->GiveBack(request);
+  GiveUp(request);
   return ErrorCode::kOk;
 }
 
