@@ -21,15 +21,11 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
     return "an advert of request " + std::to_string(words.receive) + " in region " +
            std::to_string(words.where.region) + ", tag " + std::to_string(command.tag);
   }
-  const auto found = rank.regions.find(words.where.region);
-  if (found == rank.regions.end() || found->second.closing) {
+  ServedRegion* const found = rank.FindRegion(words.where, command.size_bytes);
+  if (found == nullptr || found->memory.region->by_stream) {
     return std::nullopt;  // the message says so
   }
-  ServedRegion& region = found->second;
-  const Region& memory = *region.memory.region;
-  if (memory.by_stream || !memory.IsInside(words.where.address, command.size_bytes)) {
-    return std::nullopt;
-  }
+  ServedRegion& region = *found;
   if (words.receive >= rank.advertised.size()) {
     rank.advertised.resize(words.receive + 1);
   }
@@ -39,13 +35,7 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
     return std::nullopt;
   }
   Drop(entry);  // its use has ended by another way
-  PacketHeader header{};
-  header.kind = static_cast<uint8_t>(PacketKind::kAdvert);
-  header.source = rank.rank();
-  header.destination = command.destination;
-  header.context = command.context;
-  header.tag = command.tag;
-  header.size_bytes = command.size_bytes;
+  const PacketHeader header = HeaderOf(rank, command, PacketKind::kAdvert);
   const WireAdvert wire{{words.receive, words.generation},
                         words.seen,
                         window->registration.key,
@@ -75,8 +65,8 @@ std::optional<std::string> Adverts::Withdraw(ServedRank& rank, const Descriptor&
   }
   Advertised* const entry = Find(rank, {words.receive, words.generation});
   if (entry == nullptr) {  // it never left, or all is over
-    Tell(rank, DescriptorKind::kWithdrawn, words.receive, words.generation, command.destination,
-         ErrorCode::kOk);
+    rank.Answer(DescriptorKind::kWithdrawn, command.destination, words.receive, words.generation,
+                ErrorCode::kOk);
     return std::nullopt;
   }
   if (entry->state == Advertised::State::kOut) {  // else the rank hears how the write has ended
@@ -135,8 +125,8 @@ void Adverts::OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& 
     return;
   }
   if (entry->rank_waits) {
-    Tell(rank, DescriptorKind::kWithdrawn, receive.request, receive.generation, source,
-         ErrorCode::kOk);
+    rank.Answer(DescriptorKind::kWithdrawn, source, receive.request, receive.generation,
+                ErrorCode::kOk);
   }
   Drop(*entry);
 }
@@ -207,18 +197,7 @@ void Adverts::End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCo
   const uint32_t generation = entry.generation;
   const uint32_t source = entry.source;
   Drop(entry);
-  Tell(rank, DescriptorKind::kPullDone, request, generation, source, error);
-}
-
-void Adverts::Tell(ServedRank& rank, DescriptorKind kind, uint32_t request, uint32_t generation,
-                   uint32_t source, ErrorCode error) {
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(kind);
-  descriptor.source = source;
-  descriptor.destination = rank.rank();
-  const shm::TransferResult result{request, generation, static_cast<int32_t>(error), 0, {}};
-  std::memcpy(descriptor.payload, &result, sizeof(result));
-  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
+  rank.Answer(DescriptorKind::kPullDone, source, request, generation, error);
 }
 
 // Those whose window is worthless now (0: that never had one to close).
@@ -234,8 +213,8 @@ void Adverts::EndLost(uint64_t id, ServedRank& rank) {
       continue;
     }
     if (entry.rank_waits) {
-      Tell(rank, DescriptorKind::kWithdrawn, request, entry.generation, entry.source,
-           ErrorCode::kOk);
+      rank.Answer(DescriptorKind::kWithdrawn, entry.source, request, entry.generation,
+                  ErrorCode::kOk);
     }
     Drop(entry);
   }

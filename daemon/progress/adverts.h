@@ -112,8 +112,6 @@ class Adverts final : private PinSink {
   void Release(Window& window);
   void EndLost(uint64_t id, ServedRank& rank);
   void End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCode error);
-  static void Tell(ServedRank& rank, shm::DescriptorKind kind, uint32_t request,
-                   uint32_t generation, uint32_t source, ErrorCode error);
   void Drop(Advertised& entry);
 
   transport::Transport& transport_;

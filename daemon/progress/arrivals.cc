@@ -211,14 +211,10 @@ void Arrivals::HandleResult(Job& job, const Packet& packet) {
     return;
   }
   feeds_.OnResult(job, packet.header.destination, packet.header.source, *wire);
-  ServedRank* rank = job.served[packet.header.destination];
-  if (rank == nullptr) {
-    return;
+  if (ServedRank* rank = job.served[packet.header.destination]; rank != nullptr) {
+    rank->Answer(DescriptorKind::kSendDone, packet.header.source, wire->send_request,
+                 wire->send_generation, static_cast<ErrorCode>(wire->error));
   }
-  Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kSendDone);
-  const shm::TransferResult result{wire->send_request, wire->send_generation, wire->error, 0, {}};
-  std::memcpy(descriptor.payload, &result, sizeof(result));
-  (void)rank->delivery.Deliver(descriptor);  // answers have no limit but their requests
 }
 
 void Arrivals::TraceDelivery(const Job& job, const Descriptor& descriptor) {

@@ -1,10 +1,29 @@
 #include "daemon/progress/directory.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "shm/layout/session_layout.h"
 
 namespace ferry::daemon {
+
+ServedRegion* ServedRank::FindRegion(const shm::Location& where, uint64_t bytes) {
+  const auto found = regions.find(where.region);
+  const bool usable = found != regions.end() && !found->second.closing &&
+                      found->second.memory.region->IsInside(where.address, bytes);
+  return usable ? &found->second : nullptr;
+}
+
+void ServedRank::Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request,
+                        uint32_t generation, ErrorCode error) {
+  shm::Descriptor answer{};
+  answer.kind = static_cast<uint8_t>(kind);
+  answer.source = peer;
+  answer.destination = rank();
+  const shm::TransferResult result{request, generation, static_cast<int32_t>(error), 0, {}};
+  std::memcpy(answer.payload, &result, sizeof(result));
+  (void)delivery.Deliver(answer);  // answers have no limit but their requests
+}
 
 Job::Job(const JobPlan& its_plan)
     : plan(its_plan), served(plan.size(), nullptr), ended(plan.size(), ErrorCode::kOk) {

@@ -137,6 +137,12 @@ struct ServedRank {
   Job* const job;
   uint32_t rank() const { return session->rank; }
 
+  // The region of [where, where + bytes). Null: there is no such memory, or it is about to go.
+  ServedRegion* FindRegion(const shm::Location& where, uint64_t bytes);
+  // Tells the rank how what its request began with `peer` has ended.
+  void Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t request, uint32_t generation,
+              ErrorCode error);
+
   shm::LaneConsumer commands;  // of the lane to_daemon
   shm::Wake daemon_wake;
   Delivery delivery;

@@ -67,6 +67,19 @@ class Outbound {
   Directory& directory_;
 };
 
+// Of the packet of that kind that carries a rank's command on.
+inline PacketHeader HeaderOf(const ServedRank& rank, const shm::Descriptor& command,
+                             PacketKind kind) {
+  PacketHeader header{};
+  header.kind = static_cast<uint8_t>(kind);
+  header.source = rank.rank();
+  header.destination = command.destination;
+  header.context = command.context;
+  header.tag = command.tag;
+  header.size_bytes = command.size_bytes;
+  return header;
+}
+
 // The longest frame: as large as a packet with a full cell.
 inline constexpr size_t kFrameBytes = sizeof(PacketHeader) + shm::kCellBytes + kPacketAlignment;
 

@@ -131,15 +131,11 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
     return pull->rank->session->private_memory_reachable ? ErrorCode::kOk
                                                          : ErrorCode::kPermissionDenied;
   }
-  const auto found = pull->rank->regions.find(where.region);
-  if (found == pull->rank->regions.end() || found->second.closing) {
+  ServedRegion* const region = pull->rank->FindRegion(where, pull->size_bytes);
+  if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
-  ServedRegion& region = found->second;
-  const Region& memory = *region.memory.region;
-  if (!memory.IsInside(where.address, pull->size_bytes)) {
-    return ErrorCode::kInvalidBuffer;
-  }
+  const Region& memory = *region->memory.region;
   if (!memory.by_stream) {
     pull->mapped = memory.mapping.base() + where.address;
   } else if (memory.device_memory == nullptr) {
@@ -149,8 +145,8 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
     pull->stage = &pull->rank->job->device_stage;
     pull->plan = rules_.Plan(pull->size_bytes, rules_.blocks_to_device);
   }
-  pull->region = &region;
-  ++region.users;
+  pull->region = region;
+  ++region->users;
   return ErrorCode::kOk;
 }
 
@@ -530,16 +526,10 @@ void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
                             static_cast<int32_t>(pull.error), 0};
     outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), pull.source, result, now_ns);
   }
-  shm::Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
-  descriptor.source = pull.source;
-  descriptor.destination = rank.rank();
-  const shm::TransferResult result{
-      pull.request, pull.generation, static_cast<int32_t>(pull.error), 0, {}};
-  std::memcpy(descriptor.payload, &result, sizeof(result));
   --rank.operations;
+  rank.Answer(shm::DescriptorKind::kPullDone, pull.source, pull.request, pull.generation,
+              pull.error);
   pulls_.Erase(id);
-  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
 }
 
 void Pulls::CheckDeadlines(uint64_t now_ns) {

@@ -100,29 +100,19 @@ ErrorCode Puts::Start(ServedRank& rank, const Descriptor& command, uint64_t now_
   std::memcpy(&words, command.payload, sizeof(words));
   const WireReceive receive{words.receive, words.generation};
   AdvertNote* const note = FindNote(rank, command.destination, receive);
-  const auto found = rank.regions.find(words.where.region);
+  ServedRegion* const found = rank.FindRegion(words.where, command.size_bytes);
   if (note == nullptr || note->context != command.context || note->tag != command.tag ||
-      command.size_bytes == 0 || found == rank.regions.end() || found->second.closing) {
+      command.size_bytes == 0 || found == nullptr || found->memory.region->by_stream) {
     return ErrorCode::kNotFound;
   }
-  ServedRegion& region = found->second;
-  const Region& memory = *region.memory.region;
-  if (memory.by_stream || !memory.IsInside(words.where.address, command.size_bytes)) {
-    return ErrorCode::kNotFound;
-  }
+  ServedRegion& region = *found;
   if (const ErrorCode code = registrations_.Hold(region.memory, words.where.address,
                                                  command.size_bytes, UseFor::kTransfer, now_ns,
                                                  &rank.claim);
       code != ErrorCode::kOk) {  // an offer of it ends as it should
     return code == ErrorCode::kWouldBlock ? code : ErrorCode::kNotFound;
   }
-  PacketHeader header{};
-  header.kind = static_cast<uint8_t>(PacketKind::kPut);
-  header.source = rank.rank();
-  header.destination = command.destination;
-  header.context = command.context;
-  header.tag = command.tag;
-  header.size_bytes = command.size_bytes;
+  const PacketHeader header = HeaderOf(rank, command, PacketKind::kPut);
   const WirePut wire{receive, words.send_request, words.send_generation};
   if (const ErrorCode code = outbound_.Send(*rank.job, header, BytesOf(wire), now_ns);
       code != ErrorCode::kOk) {
@@ -251,17 +241,10 @@ void Puts::End(PutId id, Put& put, uint64_t now_ns) {
   }
   const WirePutDone done{put.receive, static_cast<int32_t>(put.error), put.uncertain ? 1U : 0U};
   outbound_.Post(*rank.job, PacketKind::kPutDone, rank.rank(), put.destination, done, now_ns);
-  Descriptor descriptor{};
-  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kSendDone);
-  descriptor.source = put.destination;
-  descriptor.destination = rank.rank();
-  const shm::TransferResult result{
-      put.request, put.generation, static_cast<int32_t>(put.error), 0, {}};
-  std::memcpy(descriptor.payload, &result, sizeof(result));
   --rank.operations;
   --put.region->users;
+  rank.Answer(DescriptorKind::kSendDone, put.destination, put.request, put.generation, put.error);
   puts_.Erase(id);
-  (void)rank.delivery.Deliver(descriptor);  // answers have no limit but their requests
 }
 
 template <typename Predicate>

@@ -43,14 +43,6 @@ Payload PayloadOf(const Descriptor& command) {
   return payload;
 }
 
-// Null: there is no such memory, or it is about to go.
-ServedRegion* FindSource(ServedRank& rank, const shm::Location& where, uint64_t size_bytes) {
-  const auto found = rank.regions.find(where.region);
-  const bool usable = found != rank.regions.end() && !found->second.closing &&
-                      found->second.memory.region->IsInside(where.address, size_bytes);
-  return usable ? &found->second : nullptr;
-}
-
 // The offer that says the same as a kPut, and the same request.
 Descriptor OfferOf(const Descriptor& put) {
   const auto words = PayloadOf<shm::PutCommand>(put);
@@ -60,17 +52,6 @@ Descriptor OfferOf(const Descriptor& put) {
   const shm::RemoteRts rts{words.send_request, words.send_generation, 0, words.where};
   std::memcpy(offer.payload, &rts, sizeof(rts));
   return offer;
-}
-
-PacketHeader HeaderOf(const ServedRank& rank, const Descriptor& command, PacketKind kind) {
-  PacketHeader header{};
-  header.kind = static_cast<uint8_t>(kind);
-  header.source = rank.rank();
-  header.destination = command.destination;
-  header.context = command.context;
-  header.tag = command.tag;
-  header.size_bytes = command.size_bytes;
-  return header;
 }
 
 // Out of line: while nobody traces, a message pays for a load and a branch, and for no registers.
@@ -336,7 +317,7 @@ std::optional<std::string> RankCommands::StartPull(ServedRank& rank, const Descr
 // kWouldBlock: its memory is being registered; everything else but kOk: nobody can fetch it.
 ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts, uint64_t now_ns,
                                     Offer* offer, WireRts* wire) {
-  ServedRegion* const region = FindSource(rank, rts.where, offer->size_bytes);
+  ServedRegion* const region = rank.FindRegion(rts.where, offer->size_bytes);
   if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
@@ -381,14 +362,8 @@ ErrorCode RankCommands::SendCredit(ServedRank& rank, const Descriptor& command, 
 
 void RankCommands::RefuseRts(ServedRank& rank, const Descriptor& command, ErrorCode error) {
   const auto rts = PayloadOf<shm::RemoteRts>(command);
-  Descriptor answer{};
-  answer.kind = static_cast<uint8_t>(DescriptorKind::kSendDone);
-  answer.source = command.destination;
-  answer.destination = rank.rank();
-  const shm::TransferResult result{
-      rts.send_request, rts.send_generation, static_cast<int32_t>(error), 0, {}};
-  std::memcpy(answer.payload, &result, sizeof(result));
-  (void)rank.delivery.Deliver(answer);  // answers have no limit but their requests
+  rank.Answer(DescriptorKind::kSendDone, command.destination, rts.send_request, rts.send_generation,
+              error);
 }
 
 // As RankEngine::NoticeRoom.

@@ -102,7 +102,7 @@ uint32_t DeviceCopier::Collect(Line& line, CopySink& sink) {
   // Asked first: what has run by then is seen as done below.
   const Status status =
       line.flights.empty() || line.stream == nullptr ? Status() : line.stream->Query();
-  // Pairs with Enqueue.
+  // Pairs with EnqueueEnd.
   while (!line.flights.empty() && line.flights.front().done.load(std::memory_order_acquire)) {
     End(line, line.flights.front().task.result, sink);
     ++ended;
