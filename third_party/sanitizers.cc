@@ -1,5 +1,6 @@
-// What ThreadSanitizer must not say about gRPC.
-//
+// What the sanitizers must not say about libraries that are not ours. Bazel links this into every
+// program that is built with one (.bazelrc: build:san).
+
 // gRPC's library, and the locks in it, are not instrumented, but its headers are compiled with us.
 // So an object that one of gRPC's threads hands to another looks like a race in the header's code.
 // These are the classes of the headers that do so. None of them stands above a handler of a service
@@ -18,4 +19,11 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:grpc::ByteBuffer\n"
          "race:grpc::internal::CallbackWithStatusTag\n";
 }
+#endif
+
+// libfabric 1.17 loses descriptions of endpoints (fi_dupinfo) when one is closed while it connects,
+// and when a domain is closed.
+#if defined(__SANITIZE_ADDRESS__)
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
+extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so\n"; }
 #endif
