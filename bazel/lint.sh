@@ -51,6 +51,7 @@ check_dependencies() {
   layer config common
   layer transports/api common
   layer transports/ofi common transports/api
+  layer transports/rails common transports/api
   layer transports/loader common config transports
   layer gpu_backends/api common
   layer gpu_backends/host common gpu_backends/api //shm:atomic  # its words are waited on by other processes

@@ -74,6 +74,16 @@ constexpr Option kTable[] = {
          "Local address of the data plane: an IP address or a host name."),
     Number(Group::kNetwork, "fabric_port", &Options::fabric_port, "", 0, 65535,
            "Port of the data plane; 0 takes a free one."),
+    Text(
+        Group::kNetwork, "fabric_rails", &Options::fabric_rails, 0, 1023,
+        "Further NICs for the data plane, beside the one of fabric_address: a list such as "
+        "10.1.0.1,10.2.0.1 of IP addresses, or of libfabric's domains where NICs have no address, "
+        "such as cxi1,cxi2. The first NIC carries messages, all of them large transfers. All nodes "
+        "have some, or none has."),
+    Number(Group::kNetwork, "rail_stripe_bytes", &Options::rail_stripe_bytes, "bytes", 4096,
+           uint64_t{1} << 40,
+           "With several NICs, transfers of more than this are shared out among them, in pieces of "
+           "this size; others go by the NIC nearest to the rank that has the least to do."),
     Text(Group::kNetwork, "control_address", &Options::control_address, 1, 255,
          "Local address on which other daemons reach this one's control plane. Only a "
          "loopback address may do without TLS; with it, a host name will do too. 0.0.0.0 or :: "

@@ -53,7 +53,11 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   const std::shared_ptr<ferry::gpu::GpuBackend> backend(std::move(*opened));
   auto transport = ferry::transport::OpenTransport(ferry::transport::TransportOptionsFrom(options));
   FERRY_RETURN_IF_ERROR(transport.status());
-  auto placement = Placement::DecideHere(options, (*transport)->Describe());
+  ferry::daemon::Nics nics;
+  for (const ferry::transport::Transport* rail : (*transport)->Rails()) {
+    nics.push_back(rail->Describe());
+  }
+  auto placement = Placement::DecideHere(options, nics);
   FERRY_RETURN_IF_ERROR(placement.status());
   auto plane = ferry::daemon::ProgressPlane::Create(options, std::move(*transport),
                                                     std::move(hooks), *placement, backend);

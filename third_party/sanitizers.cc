@@ -25,5 +25,8 @@ extern "C" const char* __tsan_default_suppressions() {
 // and when a domain is closed.
 #if defined(__SANITIZE_ADDRESS__)
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
-extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so\n"; }
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libfabric.so\n"
+         "leak:libcares.so\n";  // gRPC's name lookups, when a program ends during one
+}
 #endif

@@ -118,7 +118,9 @@ grpc::Status AdminService::Counters(grpc::ServerContext*, const control::Counter
 
 grpc::Status AdminService::Nics(grpc::ServerContext*, const control::NicsRequest*,
                                 control::NicsReply* reply) {
-  ReportNic(context_.data_plane.Nic(), reply->add_nics());
+  for (const NicStatistics& nic : context_.data_plane.Nics()) {
+    ReportNic(nic, reply->add_nics());
+  }
   return grpc::Status::OK;
 }
 

@@ -168,7 +168,7 @@ Status ControlServer::Parts::StartMetrics() {
   const auto sample = [this, start = std::time(nullptr)] {
     MetricsSample sample;
     sample.node_name = options.node_name;
-    sample.nic = data_plane.Nic();
+    sample.nics = data_plane.Nics();
     sample.registered = data_plane.Registered();
     sample.process = ReadProcess();
     sample.process.start_time_seconds = static_cast<double>(start);

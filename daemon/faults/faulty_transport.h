@@ -31,6 +31,7 @@ class FaultyTransport final : public transport::Transport {
 
   const transport::Capabilities& capabilities() const override { return real_->capabilities(); }
   const transport::Description& Describe() const override { return real_->Describe(); }
+  std::vector<const transport::Transport*> Rails() const override { return real_->Rails(); }
   const std::vector<std::byte>& Address() const override { return real_->Address(); }
   const transport::Statistics& statistics() const override { return real_->statistics(); }
   std::string LastError() const override;

@@ -154,7 +154,7 @@ void AddDaemon(const MetricsSample& sample, Page* page) {
                 {"version", kFerryVersion},
                 {"layout_version", std::to_string(kLayoutVersion)},
                 {"protocol_version", std::to_string(kProtocolVersion)},
-                {"provider", sample.nic.provider}});
+                {"provider", sample.nics.front().provider}});
   page->Gauge("draining", "1 once the daemon takes no new jobs.", sample.draining ? 1 : 0);
   page->Gauge("jobs", "Jobs that the daemon serves.", Number(sample.jobs.size()));
   page->Counter("jobs_created_total", "Jobs created.", sample.jobs_created);
@@ -172,23 +172,40 @@ void AddDaemon(const MetricsSample& sample, Page* page) {
   }
 }
 
-void AddNic(const NicStatistics& nic, Page* page) {
-  page->Counter("nic_sent_messages_total", "Messages the network took.", nic.messages_sent);
-  page->Counter("nic_received_messages_total", "Messages the network brought.",
-                nic.messages_received);
-  page->Counter("nic_sent_bytes_total", "Bytes sent, messages and writes.", nic.bytes_sent);
-  page->Counter("nic_received_bytes_total", "Bytes received, messages and reads.",
-                nic.bytes_received);
-  page->Counter("nic_reads_total", "Remote reads.", nic.reads);
-  page->Counter("nic_writes_total", "Remote writes.", nic.writes);
-  page->Counter("nic_errors_total", "Operations that failed and packets that were dropped.",
-                nic.errors);
+struct NicRow {
+  const char* name;
+  const char* help;
+  uint64_t NicStatistics::*value;
+};
+
+constexpr NicRow kNicRows[] = {
+    {"nic_sent_messages_total", "Messages the network took.", &NicStatistics::messages_sent},
+    {"nic_received_messages_total", "Messages the network brought.",
+     &NicStatistics::messages_received},
+    {"nic_sent_bytes_total", "Bytes sent, messages and writes.", &NicStatistics::bytes_sent},
+    {"nic_received_bytes_total", "Bytes received, messages and reads.",
+     &NicStatistics::bytes_received},
+    {"nic_reads_total", "Remote reads.", &NicStatistics::reads},
+    {"nic_writes_total", "Remote writes.", &NicStatistics::writes},
+    {"nic_errors_total", "Operations that failed and packets that were dropped.",
+     &NicStatistics::errors},
+};
+
+void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
+  for (const NicRow& row : kNicRows) {
+    page->Begin(row.name, row.help, MetricType::Counter);
+    for (size_t i = 0; i < nics.size(); ++i) {
+      page->Add(Number(nics[i].*row.value),
+                {{"nic", std::to_string(i)}, {"domain", nics[i].domain}});
+    }
+  }
+  const NicStatistics& all = nics.front();
   page->Gauge("nic_outstanding_operations", "Operations the network has not completed.",
-              nic.outstanding);
-  page->Gauge("staging_blocks", "Blocks of staging memory.", nic.staging_blocks);
-  page->Gauge("staging_busy_blocks", "Blocks of staging memory in use.", nic.staging_busy);
+              all.outstanding);
+  page->Gauge("staging_blocks", "Blocks of staging memory.", all.staging_blocks);
+  page->Gauge("staging_busy_blocks", "Blocks of staging memory in use.", all.staging_busy);
   page->Gauge("staging_waiting_transfers", "Transfers that wait for a staging block.",
-              nic.staging_waits);
+              all.staging_waits);
 }
 
 void AddRegistrations(const RegistrationStatistics& registered, Page* page) {
@@ -229,7 +246,7 @@ std::vector<MetricFamily> MetricFamilies(const MetricsSample& sample) {
   AddTallies(sample, &page);
   AddPaths(sample, &page);
   AddLoads(sample, &page);
-  AddNic(sample.nic, &page);
+  AddNics(sample.nics, &page);
   AddRegistrations(sample.registered, &page);
   AddProcess(sample.process, &page);
   return page.Take();

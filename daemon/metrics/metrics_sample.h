@@ -52,7 +52,7 @@ struct MetricsSample {
   shm::Tally tally;  // of all ranks since the daemon's start
   std::vector<JobSample> jobs;
   std::vector<PeerSample> peers;
-  NicStatistics nic;
+  std::vector<NicStatistics> nics;  // 1 or more
   RegistrationStatistics registered;
   ProcessSample process;
 };

@@ -56,29 +56,30 @@ StatusOr<std::optional<uint32_t>> PlaceStaging(const std::string& wanted, const 
 
 }  // namespace
 
-Placement::Placement(const transport::Description& nic, Machine machine)
-    : machine_(std::move(machine)),
-      nic_name_(nic.domain),
-      nic_(topology::FindDevice(machine_, nic.pci_address,
-                                topology::InterfaceAndLower(nic.domain))) {}
+Placement::Placement(const Nics& nics, Machine machine) : machine_(std::move(machine)) {
+  for (const transport::Description& nic : nics) {
+    names_.push_back(nic.domain);
+    nics_.push_back(
+        topology::FindDevice(machine_, nic.pci_address, topology::InterfaceAndLower(nic.domain)));
+  }
+}
 
 StatusOr<std::shared_ptr<const Placement>> Placement::Decide(const config::Options& options,
-                                                             const transport::Description& nic,
-                                                             Machine machine,
+                                                             const Nics& nics, Machine machine,
                                                              const CpuSet& allowed) {
-  const std::shared_ptr<Placement> placement(new Placement(nic, std::move(machine)));
+  const std::shared_ptr<Placement> placement(new Placement(nics, std::move(machine)));
   StatusOr<ThreadPlace> progress =
-      PlaceProgress(options.progress_affinity, placement->machine_, placement->nic_, allowed);
+      PlaceProgress(options.progress_affinity, placement->machine_, placement->nic(), allowed);
   FERRY_RETURN_IF_ERROR(progress.status());
   placement->progress_ = std::move(*progress);
-  const auto node = PlaceStaging(options.staging_node, placement->machine_, placement->nic_);
+  const auto node = PlaceStaging(options.staging_node, placement->machine_, placement->nic());
   FERRY_RETURN_IF_ERROR(node.status());
   placement->staging_node_ = *node;
   return std::shared_ptr<const Placement>(placement);
 }
 
-StatusOr<std::shared_ptr<const Placement>> Placement::DecideHere(
-    const config::Options& options, const transport::Description& nic) {
+StatusOr<std::shared_ptr<const Placement>> Placement::DecideHere(const config::Options& options,
+                                                                 const Nics& nics) {
   StatusOr<Machine> machine = topology::ReadThisMachine();
   if (!machine.ok()) {
     spdlog::warn("nothing is placed: {}", machine.status().message());
@@ -86,7 +87,7 @@ StatusOr<std::shared_ptr<const Placement>> Placement::DecideHere(
   }
   const StatusOr<CpuSet> allowed = topology::AffinityOf(0);
   FERRY_RETURN_IF_ERROR(allowed.status());
-  auto placement = Decide(options, nic, std::move(*machine), *allowed);
+  auto placement = Decide(options, nics, std::move(*machine), *allowed);
   if (placement.ok()) {
     spdlog::info("{}", (*placement)->Text());
   }
@@ -94,16 +95,24 @@ StatusOr<std::shared_ptr<const Placement>> Placement::DecideHere(
 }
 
 std::string Placement::Text() const {
-  const std::string place = nic_ == nullptr
-                                ? "at an unknown place"
-                                : nic_->pci + " at NUMA node " + std::to_string(nic_->node) +
-                                      ", CPUs " + nic_->cpus.Text();
+  std::string nics;
+  for (size_t i = 0; i < nics_.size(); ++i) {
+    const topology::Device* nic = nics_[i];
+    nics += "NIC " + names_[i] + ": " +
+            (nic == nullptr ? "at an unknown place"
+                            : nic->pci + " at NUMA node " + std::to_string(nic->node) + ", CPUs " +
+                                  nic->cpus.Text()) +
+            "; ";
+  }
   const std::string cpus =
       progress_.cpus.empty() ? "on any CPU" : "on CPUs " + progress_.cpus.Text();
   const std::string memory =
       staging_node_ ? "from NUMA node " + std::to_string(*staging_node_) : "from any NUMA node";
-  return "NIC " + nic_name_ + ": " + place + "; progress thread " + cpus + " (" + progress_.why +
-         "), staging memory " + memory;
+  return nics + "progress thread " + cpus + " (" + progress_.why + "), staging memory " + memory;
+}
+
+size_t Placement::NicFor(const CpuSet& cpus, uint32_t index) const {
+  return topology::ChooseNic(machine_, nics_, {cpus, /*gpu=*/nullptr, index});
 }
 
 void Placement::SettleMemory(std::byte* base, uint64_t bytes) const {
@@ -117,14 +126,14 @@ void Placement::SettleMemory(std::byte* base, uint64_t bytes) const {
   }
 }
 
-std::optional<uint32_t> Placement::DistanceTo(const CpuSet& cpus) const {
-  return nic_ == nullptr ? std::nullopt : topology::Distance(machine_, *nic_, cpus);
+std::optional<uint32_t> Placement::DistanceTo(const CpuSet& cpus, size_t nic) const {
+  return nics_[nic] == nullptr ? std::nullopt : topology::Distance(machine_, *nics_[nic], cpus);
 }
 
 std::optional<uint32_t> Placement::DistanceTo(const topology::Device* device) const {
-  return nic_ == nullptr || device == nullptr
+  return nic() == nullptr || device == nullptr
              ? std::nullopt
-             : std::optional(topology::Distance(machine_, *nic_, *device));
+             : std::optional(topology::Distance(machine_, *nic(), *device));
 }
 
 const topology::Device* Placement::Find(const std::string& pci) const {

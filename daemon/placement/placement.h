@@ -1,4 +1,4 @@
-// Where ferryd's progress thread and staging memory belong, and how near its NIC is to GPUs and
+// Where ferryd's progress thread and staging memory belong, and how near its NICs are to GPUs and
 // ranks: found out and decided once, when ferryd starts (docs/operations.md, Placement).
 //
 // Constant after that, but for what SettleMemory has logged: any thread.
@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/status.h"
 #include "common/topology/cpu_set.h"
@@ -19,21 +20,28 @@
 
 namespace ferry::daemon {
 
+using Nics = std::vector<transport::Description>;  // 1 or more
+
 class Placement {
  public:
-  // What the options (progress_affinity, staging_node) make of a daemon with this NIC that may run
-  // on the CPUs `allowed`. Errors: kConfiguration (CPUs or a node that it cannot have).
+  // What the options (progress_affinity, staging_node) make of a daemon with these NICs, of which
+  // the first carries the messages, that may run on the CPUs `allowed`. Errors: kConfiguration
+  // (CPUs or a node that it cannot have).
   static StatusOr<std::shared_ptr<const Placement>> Decide(const config::Options& options,
-                                                           const transport::Description& nic,
+                                                           const Nics& nics,
                                                            topology::Machine machine,
                                                            const topology::CpuSet& allowed);
   // On this machine, for the calling thread's CPUs; logs the decision. A machine that cannot be
   // read is one without places.
   static StatusOr<std::shared_ptr<const Placement>> DecideHere(const config::Options& options,
-                                                               const transport::Description& nic);
+                                                               const Nics& nics);
 
-  const std::string& nic_name() const { return nic_name_; }
-  const topology::Device* nic() const { return nic_; }  // null: nobody knows where it is
+  const std::string& nic_name(size_t nic = 0) const { return names_[nic]; }
+  // Null: nobody knows where it is.
+  const topology::Device* nic(size_t nic = 0) const { return nics_[nic]; }
+  // The NIC nearest to these CPUs; ranks for which several are as near take them in turn, by their
+  // index on the node.
+  size_t NicFor(const topology::CpuSet& cpus, uint32_t index) const;
   // Empty: the progress thread may run anywhere.
   const topology::CpuSet& progress_cpus() const { return progress_.cpus; }
   std::optional<uint32_t> staging_node() const { return staging_node_; }
@@ -44,18 +52,18 @@ class Placement {
   // the first failure is logged: memory is as good elsewhere, but slower.
   void SettleMemory(std::byte* base, uint64_t bytes) const;
 
-  // From the NIC; nothing where one of the two places is unknown.
-  std::optional<uint32_t> DistanceTo(const topology::CpuSet& cpus) const;
+  // From a NIC; nothing where one of the two places is unknown.
+  std::optional<uint32_t> DistanceTo(const topology::CpuSet& cpus, size_t nic) const;
   std::optional<uint32_t> DistanceTo(const topology::Device* device) const;
   // The device at a PCI address; null if there is none.
   const topology::Device* Find(const std::string& pci) const;
 
  private:
-  Placement(const transport::Description& nic, topology::Machine machine);
+  Placement(const Nics& nics, topology::Machine machine);
 
   const topology::Machine machine_;
-  const std::string nic_name_;
-  const topology::Device* const nic_;
+  std::vector<std::string> names_;
+  std::vector<const topology::Device*> nics_;
   topology::ThreadPlace progress_;
   std::optional<uint32_t> staging_node_;
   mutable std::atomic<bool> failed_ = false;

@@ -87,7 +87,10 @@ class DataPlane {
 
   // The fabric address that other daemons need to reach this one.
   virtual std::vector<std::byte> FabricAddress() const = 0;
-  virtual NicStatistics Nic() const = 0;
+  // Of each NIC; what there is once for all of them (staging, operations) is told of the first,
+  // which carries the messages.
+  virtual std::vector<NicStatistics> Nics() const = 0;
+  NicStatistics Nic() const { return Nics().front(); }
   // Does not wait for the progress thread.
   virtual RegistrationStatistics Registered() const = 0;
   // Begins to record what is done, in memory of a fixed size. kAlreadyExists: that goes on already.

@@ -152,6 +152,7 @@ struct ServedRank {
   std::map<uint32_t, AdvertNotes> notes;  // by the rank that receives
   uint64_t carried_bytes = 0;             // with offers that have no answer yet
   AttentionPtr attention;
+  uint32_t nearest_rail = 0;  // transport::RmaRequest::rail
 
   bool ended = false;          // its lane is not read any more: it broke the rules
   bool held = false;           // the next command waits for a slot, a route or its memory

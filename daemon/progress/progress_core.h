@@ -79,7 +79,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void RemoveJob(const std::string& job_id);
   Status CheckSession(const Session& session) { return directory_.CheckSession(session); }
   // After CheckSession.
-  void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat);
+  void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat,
+                  uint32_t nearest_rail = 0);
   Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
@@ -88,7 +89,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void PoisonJob(const std::string& job_id, ErrorCode error);
   // The job's worker process is gone, or was given up: the job cannot go on here.
   void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);
-  NicStatistics Nic() const;
+  std::vector<NicStatistics> Nics() const;
   // Any thread.
   RegistrationStatistics Registered() const { return registrations_.Statistics(); }
   Status StartTrace(TraceRing ring);
@@ -119,6 +120,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void OnCopied(const CopyTask& task) override;
   void OnCopiedForGood(const CopyTask& task);
 
+  static NicStatistics CountsOf(const transport::Transport& rail);
   uint32_t PollTransport();
   uint32_t TakeCommands(ServedRank& rank);
   uint32_t TellNews(ServedRank& rank);

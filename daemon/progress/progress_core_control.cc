@@ -31,12 +31,14 @@ void ProgressCore::RemoveJob(const std::string& job_id) {
   directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
 }
 
-void ProgressCore::AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat) {
+void ProgressCore::AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat,
+                              uint32_t nearest_rail) {
   Job* job = directory_.FindJob(session->job_id);
   const uint64_t max_waiting = uint64_t{job->remote_ranks} * engine::kRemoteWindow;
   auto served =
       std::make_unique<ServedRank>(std::move(session), job, max_waiting, options_.max_parked_bytes);
   served->attention = seat.attention;
+  served->nearest_rail = nearest_rail;
   if (seat.copier != nullptr) {
     job->private_stage.copier = seat.copier;
   }
@@ -409,9 +411,26 @@ void ProgressCore::EndRank(ServedRank& rank, ErrorCode error, const std::string&
 // ---- Looking in
 // ----------------------------------------------------------------------------------
 
-NicStatistics ProgressCore::Nic() const {
-  const transport::Description& description = transport_->Describe();
-  const transport::Statistics& counts = transport_->statistics();
+std::vector<NicStatistics> ProgressCore::Nics() const {
+  std::vector<NicStatistics> nics;
+  for (const transport::Transport* rail : transport_->Rails()) {
+    nics.push_back(CountsOf(*rail));
+  }
+  NicStatistics& first = nics.front();  // what there is once, it has
+  first.errors += arrivals_.dropped();
+  for (const auto& pool : depot_.pools()) {
+    first.staging_blocks += pool->blocks();
+  }
+  const TraceCounters now = Counters();
+  first.staging_busy = static_cast<uint32_t>(now.staging_busy);
+  first.staging_waits = static_cast<uint32_t>(now.staging_waits);
+  first.outstanding = static_cast<uint32_t>(now.operations);
+  return nics;
+}
+
+NicStatistics ProgressCore::CountsOf(const transport::Transport& rail) {
+  const transport::Description& description = rail.Describe();
+  const transport::Statistics& counts = rail.statistics();
   NicStatistics nic;
   nic.provider = description.provider;
   nic.fabric = description.fabric;
@@ -424,14 +443,7 @@ NicStatistics ProgressCore::Nic() const {
   nic.bytes_received = counts.message_bytes_received + counts.read_bytes;
   nic.reads = counts.reads;
   nic.writes = counts.writes;
-  nic.errors = counts.errors + arrivals_.dropped();
-  for (const auto& pool : depot_.pools()) {
-    nic.staging_blocks += pool->blocks();
-  }
-  const TraceCounters now = Counters();
-  nic.staging_busy = static_cast<uint32_t>(now.staging_busy);
-  nic.staging_waits = static_cast<uint32_t>(now.staging_waits);
-  nic.outstanding = static_cast<uint32_t>(now.operations);
+  nic.errors = counts.errors;
   return nic;
 }
 

@@ -114,21 +114,26 @@ ProgressPlane::~ProgressPlane() = default;
 
 std::vector<std::byte> ProgressPlane::FabricAddress() const { return core_->transport().Address(); }
 
-NicStatistics ProgressPlane::Nic() const {
-  NicStatistics nic;
-  thread_->Call([&] { nic = core_->Nic(); });
-  if (placement_ != nullptr) {
-    if (const topology::Device* device = placement_->nic(); device != nullptr) {
-      nic.pci = device->pci;
-      nic.cpus = device->cpus.Text();
-      nic.numa_node = static_cast<int32_t>(device->node);
+std::vector<NicStatistics> ProgressPlane::Nics() const {
+  std::vector<NicStatistics> nics;
+  thread_->Call([&] { nics = core_->Nics(); });
+  for (size_t i = 0; placement_ != nullptr && i < nics.size(); ++i) {
+    if (const topology::Device* device = placement_->nic(i); device != nullptr) {
+      nics[i].pci = device->pci;
+      nics[i].cpus = device->cpus.Text();
+      nics[i].numa_node = static_cast<int32_t>(device->node);
     }
-    nic.progress_cpus = placement_->progress_cpus().Text();
+    nics[i].progress_cpus = placement_->progress_cpus().Text();
     if (const auto node = placement_->staging_node()) {
-      nic.staging_node = static_cast<int32_t>(*node);
+      nics[i].staging_node = static_cast<int32_t>(*node);
     }
   }
-  return nic;
+  return nics;
+}
+
+// The NIC that a rank which may run on these CPUs uses.
+size_t ProgressPlane::NicFor(const Session& session, const topology::CpuSet& cpus) const {
+  return placement_->NicFor(cpus, session.local_index);
 }
 
 PlaceReport ProgressPlane::PlaceOf(const Session& session) const {
@@ -139,8 +144,9 @@ PlaceReport ProgressPlane::PlaceOf(const Session& session) const {
     return place;
   }
   place.cpus = cpus->Text();
-  place.nic = placement_->nic_name();
-  if (const auto distance = placement_->DistanceTo(*cpus)) {
+  const size_t nic = NicFor(session, *cpus);
+  place.nic = placement_->nic_name(nic);
+  if (const auto distance = placement_->DistanceTo(*cpus, nic)) {
     place.nic_distance = static_cast<int32_t>(*distance);
   }
   return place;
@@ -200,7 +206,11 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
   FERRY_RETURN_IF_ERROR(seat.status());
   thread_->Watch(session->doorbell.get());
   thread_->Watch(seat->bell);
-  thread_->Call([&] { core_->AddSession(session, *seat); });
+  const auto cpus = topology::AffinityOf(session->pid);
+  const size_t nic = placement_ != nullptr && session->pid != 0 && cpus.ok()
+                         ? NicFor(*session, *cpus)
+                         : session->local_index;
+  thread_->Call([&] { core_->AddSession(session, *seat, static_cast<uint32_t>(nic)); });
   return {};
 }
 

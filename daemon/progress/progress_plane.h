@@ -35,7 +35,7 @@ class ProgressPlane final : public DataPlane {
   ~ProgressPlane() override;
 
   std::vector<std::byte> FabricAddress() const override;
-  NicStatistics Nic() const override;
+  std::vector<NicStatistics> Nics() const override;
   RegistrationStatistics Registered() const override { return core_->Registered(); }
   Status StartTrace() override;
   StatusOr<TraceDump> StopTrace() override;
@@ -77,6 +77,8 @@ class ProgressPlane final : public DataPlane {
   const uint64_t operation_timeout_ns_;
   const uint64_t trace_events_;
   const bool stages_devices_;
+  size_t NicFor(const Session& session, const topology::CpuSet& cpus) const;
+
   const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
   Farewell farewell_;
   // The thread stops first, then the core goes, which uses the others.

@@ -285,6 +285,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   read.key = piece.key;
   read.bytes = piece.size_bytes;
   read.context = ContextOf(&piece);
+  read.rail = pull.rank->nearest_rail;
   const ErrorCode code = transport_.Read(read, now_ns);
   if (code == ErrorCode::kOk) {
     ++reads_;

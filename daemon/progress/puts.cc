@@ -175,6 +175,7 @@ ErrorCode Puts::BeginPiece(PutId id, Put& put, uint64_t now_ns) {
   write.key = put.key;
   write.bytes = piece.size_bytes;
   write.context = reinterpret_cast<uint64_t>(&piece) | kWriteContext;
+  write.rail = put.rank->nearest_rail;
   const ErrorCode code = link.failure != ErrorCode::kOk
                              ? link.failure
                              : transport_.Write(write, transport::Placement::kRemote, now_ns);

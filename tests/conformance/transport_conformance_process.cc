@@ -82,13 +82,19 @@ TEST_P(TransportConformance, APeerKilledWhileIdleMeetsTheDeadline) {
 TEST_P(TransportConformance, SwallowsTheLateEndOfATimedOutOperation) {
   const TransportOptions options = Options();
   auto process = ConnectProcess(options);
+  constexpr uint64_t kWrites = 10;
+  const auto write_all = [&](uint64_t now_ns) {
+    for (uint64_t context = 0; context < kWrites; context++) {
+      ASSERT_EQ(a_->transport->Write(ToProcess(*process, 64, context), Placement::kRemote, now_ns),
+                ErrorCode::kOk);
+    }
+  };
+  write_all(MonotonicNs());  // whatever writes need stands after these
+  AwaitResults(kWrites);
+  a_->recorder.results.clear();
   process->Kill(SIGSTOP);
   uint64_t now_ns = MonotonicNs();
-  constexpr uint64_t kWrites = 10;
-  for (uint64_t context = 0; context < kWrites; context++) {
-    ASSERT_EQ(a_->transport->Write(ToProcess(*process, 64, context), Placement::kRemote, now_ns),
-              ErrorCode::kOk);
-  }
+  write_all(now_ns);
   PassDeadlines(&now_ns, options.post_timeout_ns);
   for (uint64_t context = 0; context < kWrites; context++) {
     EXPECT_EQ(a_->recorder.ResultOf(context), ErrorCode::kTimeout);

@@ -16,11 +16,15 @@ namespace ferry::daemon {
 class FakeDataPlane final : public DataPlane {
  public:
   std::vector<std::byte> FabricAddress() const override { return {std::byte{1}, std::byte{2}}; }
-  NicStatistics Nic() const override {
+  std::vector<NicStatistics> Nics() const override {
     NicStatistics nic;
     nic.provider = "fake";
+    nic.domain = "fake0";
     nic.writes = 7;
-    return nic;
+    NicStatistics second;
+    second.domain = "fake1";
+    second.writes = 8;
+    return {nic, second};
   }
   RegistrationStatistics Registered() const override { return {.entries = 3, .hits = 5}; }
   PlaceReport PlaceOf(const Session&) const override { return {"0-3", "fake0", 10}; }

@@ -29,7 +29,7 @@ class PlacementTest : public testing::Test {
     nic_.domain = "mlx5_1";
   }
   StatusOr<std::shared_ptr<const Placement>> Try() const {
-    return Placement::Decide(options_, nic_, machine_, allowed_);
+    return Placement::Decide(options_, {nic_}, machine_, allowed_);
   }
   std::shared_ptr<const Placement> Decide() const {
     const auto placement = Try();
@@ -65,9 +65,30 @@ TEST_F(PlacementTest, TrustsThePciAddressMoreThanTheName) {
 TEST_F(PlacementTest, KnowsHowFarItsNicIs) {
   const auto placement = Decide();
   EXPECT_EQ(placement->nic_name(), "mlx5_1");
-  EXPECT_EQ(placement->DistanceTo(CpuSet{0}), 21U);
+  EXPECT_EQ(placement->DistanceTo(CpuSet{0}, 0), 21U);
   EXPECT_EQ(placement->DistanceTo(placement->Find("0000:b3:00.0")), 5U);
   EXPECT_EQ(placement->DistanceTo(placement->Find("")), std::nullopt);
+}
+
+TEST_F(PlacementTest, GivesEachRankTheNearestOfSeveralNics) {
+  transport::Description near_first_socket;
+  near_first_socket.pci_address = "0000:3b:00.0";
+  const auto placement =
+      *Placement::Decide(options_, {nic_, near_first_socket}, machine_, allowed_);
+  EXPECT_EQ(placement->NicFor(CpuSet{0}, 0), 1U);
+  EXPECT_EQ(placement->NicFor(CpuSet{0}, 1), 1U);
+  EXPECT_EQ(placement->NicFor(CpuSet{8}, 0), 0U);
+  EXPECT_EQ(placement->DistanceTo(CpuSet{0}, 1), 10U);
+  EXPECT_EQ(placement->staging_node(), 1U);  // as the first NIC
+  EXPECT_THAT(placement->Text(), HasSubstr("0000:3b:00.0"));
+}
+
+TEST_F(PlacementTest, RanksTakeNicsOfUnknownPlacesInTurn) {
+  nic_.domain = "lo";
+  const auto placement = *Placement::Decide(options_, {nic_, nic_}, machine_, allowed_);
+  EXPECT_EQ(placement->NicFor(CpuSet{0}, 0), 0U);
+  EXPECT_EQ(placement->NicFor(CpuSet{0}, 1), 1U);
+  EXPECT_EQ(placement->NicFor(CpuSet{8}, 2), 0U);
 }
 
 TEST_F(PlacementTest, PlacesNothingWhereNothingIsKnown) {
@@ -75,7 +96,7 @@ TEST_F(PlacementTest, PlacesNothingWhereNothingIsKnown) {
   const auto placement = Decide();
   EXPECT_TRUE(placement->progress_cpus().empty());
   EXPECT_EQ(placement->staging_node(), std::nullopt);
-  EXPECT_EQ(placement->DistanceTo(CpuSet{0}), std::nullopt);
+  EXPECT_EQ(placement->DistanceTo(CpuSet{0}, 0), std::nullopt);
   EXPECT_EQ(placement->Text(),
             "NIC lo: at an unknown place; progress thread on any CPU (it is not known where its "
             "NIC is), staging memory from any NUMA node");

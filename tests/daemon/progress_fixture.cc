@@ -15,7 +15,7 @@
 #include "config/loader.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
-#include "transports/ofi/ofi_transport.h"
+#include "transports/loader/loader.h"
 
 namespace ferry::daemon {
 namespace {
@@ -379,10 +379,10 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
     if (amend_options_) {
       amend_options_(node, own_options);
     }
-    transport::TransportOptions transport;
+    transport::TransportOptions transport = transport::TransportOptionsFrom(own_options);
     transport.provider = "net";
     transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
-    auto created = transport::CreateOfiTransport(transport);
+    auto created = transport::OpenTransport(transport);
     ASSERT_TRUE(created.ok()) << created.status().ToString();
     PlaneHooks hooks;
     hooks.on_violation = [this](const std::string&, uint32_t, const std::string& text) {

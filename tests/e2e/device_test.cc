@@ -57,6 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Placement{"OneRank", {"-n", "1"}, {}}, Placement{"TwoRanks", {"-n", "2"}, {}},
         Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}, {}},
+        Placement{"TwoNics", {"-n", "2", "--nodes", "2"}, {"FERRY_FABRIC_RAILS=127.0.0.2"}},
         Placement{"ThreeRanksOnTwoNodes", {"-n", "3", "--nodes", "2"}, {}},
         Placement{"FewBlocks",
                   {"-n", "2", "--nodes", "2"},

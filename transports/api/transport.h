@@ -1,5 +1,6 @@
 // What the daemon asks of a network: ordered messages and one-sided reads and writes between the
-// nodes of a job. One Transport is one NIC domain with one reliable datagram endpoint.
+// nodes of a job. One Transport is one NIC domain with one reliable datagram endpoint, or several
+// that work as one (transports/rails).
 //
 // Thread: one Transport belongs to one progress thread, which makes every call; nothing here locks.
 // Only WaitFd, Describe, capabilities and Address (they never change) and PrepareMemory, with the
@@ -42,6 +43,10 @@ struct TransportOptions {
   uint16_t port = 0;
   // NIC domain, such as "mlx5_0" or "cxi0"; empty takes the provider's first.
   std::string domain;
+  // Further NICs, each by its IP address or its domain: transports/rails. One NIC takes none.
+  std::vector<std::string> rails;
+  // Reads and writes of more than this are shared out among the NICs, in pieces of this size.
+  uint64_t stripe_bytes = 512 * 1024;
 
   // Operations accepted and not yet completed: in all, and to one peer (0 = half of all), so that a
   // silent peer cannot take every slot.
@@ -110,6 +115,7 @@ struct RmaRequest {
   uint64_t key = 0;             // the peer's key
   uint64_t bytes = 0;           // 1 or more
   uint64_t context = 0;         // handed back by OnComplete
+  uint32_t rail = 0;            // which of several NICs is the nearest
 };
 
 // Bytes that a message takes along from where they are. They must lie within the region.
@@ -137,6 +143,7 @@ struct Statistics {
   uint64_t read_bytes = 0;
   uint64_t errors = 0;    // operations failed, posts the provider refused, messages too long for us
   uint64_t timeouts = 0;  // of these, by their deadline
+  uint64_t misfits = 0;   // of these, messages too long for us
   uint64_t would_block = 0;  // posts refused for want of a slot
   uint64_t eagain = 0;       // posts that the provider put off (tried again, in order)
   uint64_t abandoned = 0;    // operations reported as failed that the NIC still holds, now
@@ -166,6 +173,8 @@ class Transport {
 
   virtual const Capabilities& capabilities() const = 0;
   virtual const Description& Describe() const = 0;
+  // One for each NIC, to look at; the first carries the messages. Progress thread.
+  virtual std::vector<const Transport*> Rails() const { return {this}; }
   // Opaque, for AddPeer at the other side; same bytes for as long as the Transport lives.
   virtual const std::vector<std::byte>& Address() const = 0;
   virtual const Statistics& statistics() const = 0;

@@ -467,6 +467,7 @@ int OfiTransport::ReadError(CompletionSink& sink, uint64_t now_ns) {
     return OnOperation(static_cast<Operation*>(context), OperationError(entry.err), sink, now_ns);
   }
   statistics_.errors++;  // a message that did not fit, or an error of no operation
+  statistics_.misfits += context != nullptr && entry.err != FI_ECANCELED ? 1 : 0;
   if (context != nullptr && entry.err != FI_ECANCELED) {
     PostReceiveOrDefer(static_cast<ReceiveBuffer*>(context));
   }

@@ -1,0 +1,80 @@
+// Nodes with two NICs: which transfers go by which. Messages of all kinds over two NICs are in
+// progress_transfer_rails_test and tests/e2e/rails_test.cc.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/daemon/progress_fixture.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+class ProgressRailsTest : public PlaneTest {
+ protected:
+  // Between heaps: one read by the receiver's daemon, in pieces if it is long.
+  void Transfer(uint32_t from, uint32_t to, uint64_t size_bytes) {
+    const std::vector<std::byte> sent = Pattern(size_bytes, from + 3);
+    std::memcpy(rank(from).heap(), sent.data(), size_bytes);
+    const uint32_t receive =
+        rank(to).Receive(static_cast<int32_t>(from), 7, InHeap(64), size_bytes);
+    const uint32_t send = rank(from).SendFrom(to, 7, InHeap(0), size_bytes);
+    ASSERT_EQ(WaitTogether(to, receive), ErrorCode::kOk);
+    ASSERT_EQ(WaitTogether(from, send), ErrorCode::kOk);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), rank(to).heap() + 64));
+  }
+  std::vector<uint64_t> Reads(uint32_t node) {
+    std::vector<uint64_t> reads;
+    for (const NicStatistics& nic : plane(node).Nics()) {
+      reads.push_back(nic.reads);
+    }
+    return reads;
+  }
+};
+
+TEST_F(ProgressRailsTest, LargeTransfersUseBothNics) {
+  Start({1, 1});
+  ASSERT_EQ(plane(1).Nics().size(), 2U);
+  Transfer(0, 1, 7 * kMiB);
+  const std::vector<uint64_t> reads = Reads(1);
+  EXPECT_GT(reads[0], 0U);
+  EXPECT_GT(reads[1], 0U);
+  EXPECT_GE(reads[0] + reads[1], 7 * kMiB / FastOptions().rail_stripe_bytes);
+  EXPECT_EQ(plane(1).Nics()[1].messages_received, 0U);
+}
+
+TEST_F(ProgressRailsTest, ShortTransfersUseTheNicOfTheirRank) {
+  Start({1, 2});
+  for (int i = 0; i < 5; ++i) {
+    Transfer(0, 2, 100'000);
+  }
+  EXPECT_EQ(Reads(1), (std::vector<uint64_t>{0, 5}));
+  Transfer(0, 1, 100'000);
+  EXPECT_EQ(Reads(1), (std::vector<uint64_t>{1, 5}));
+}
+
+// A node with one NIC, named as a rail, and one with two.
+TEST_F(ProgressRailsTest, NodesMayHaveDifferentNumbersOfNics) {
+  amend_options_ = [](uint32_t node, config::Options& options) {
+    options.fabric_rails = node == 0 ? "127.0.0.2,127.0.0.3" : "127.0.0.2";
+  };
+  Start({1, 1});
+  Transfer(0, 1, 7 * kMiB);
+  Transfer(1, 0, 7 * kMiB);
+  EXPECT_EQ(Reads(0)[2], 0U);
+  EXPECT_GT(Reads(0)[1], 0U);
+}
+
+TEST_F(ProgressRailsTest, MemoryThatGoesAndComesBackIsOtherMemory) {
+  Start({1, 1});
+  for (int i = 0; i < 3; ++i) {
+    Transfer(0, 1, 2 * kMiB);
+    plane(0).RemoveRegion(kJob, 0, kHeapRegion);
+    ASSERT_TRUE(plane(0).AddRegion(kJob, 0, rank(0).MakeHeap()).ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return plane(0).Idle() && plane(1).Idle(); }));
+  EXPECT_TRUE(told_.TakeRefusals().empty());
+}
+
+}  // namespace
+}  // namespace ferry::daemon

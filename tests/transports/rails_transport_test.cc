@@ -1,0 +1,478 @@
+// What is particular to several rails; the rest is in tests/conformance.
+#include "transports/rails/rails_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/transports/scripted_rail.h"
+#include "transports/rails/rail_address.h"
+#include "transports/rails/rail_keys.h"
+
+namespace ferry::transport {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint64_t kStripe = 1000;
+constexpr uint64_t kTimeout = 1'000'000;
+constexpr uint64_t kMemory = 100 * kStripe;
+
+class Results : public CompletionSink {
+ public:
+  void OnReceive(PeerId sender, std::span<const std::byte> message) override {
+    senders.push_back(sender);
+    messages.emplace_back(message.begin(), message.end());
+  }
+  void OnComplete(uint64_t context, ErrorCode code) override {
+    EXPECT_TRUE(codes.emplace(context, code).second) << "context " << context << " ended twice";
+  }
+
+  std::vector<PeerId> senders;
+  std::vector<std::vector<std::byte>> messages;
+  std::map<uint64_t, ErrorCode> codes;
+};
+
+// A node, its scripted rails, and memory that it has registered.
+struct Node {
+  explicit Node(size_t rails, TransportOptions options = {}) : memory(kMemory) {
+    options.rails.assign(rails - 1, "127.0.0.2");
+    options.stripe_bytes = kStripe;
+    options.post_timeout_ns = kTimeout;
+    auto created = CreateRailsTransport(
+        options, [&](const TransportOptions&) -> StatusOr<std::unique_ptr<Transport>> {
+          auto rail = std::make_unique<ScriptedRail>("nic" + std::to_string(nics.size()));
+          nics.push_back(rail.get());
+          return std::unique_ptr<Transport>(std::move(rail));
+        });
+    EXPECT_TRUE(created.ok()) << created.status().ToString();
+    transport = std::move(*created);
+    region = *transport->RegisterMemory(memory.data(), memory.size(),
+                                        Access::kRemoteRead | Access::kRemoteWrite);
+  }
+
+  void Poll() { transport->Poll(results, 1000, now_ns); }
+
+  std::vector<std::byte> memory;
+  std::vector<ScriptedRail*> nics;
+  std::unique_ptr<Transport> transport;
+  MemoryRegion region;
+  Results results;
+  uint64_t now_ns = 1;
+};
+
+class RailsTransportTest : public testing::Test {
+ protected:
+  RailsTransportTest() { Connect(2, 2); }
+
+  void Connect(size_t rails_of_a, size_t rails_of_b, const TransportOptions& options = {}) {
+    a = std::make_unique<Node>(rails_of_a, options);
+    b = std::make_unique<Node>(rails_of_b, options);
+    b_of_a = *a->transport->AddPeer(b->transport->Address());
+    a_of_b = *b->transport->AddPeer(a->transport->Address());
+  }
+
+  // Messages reach the other side; what came of them is done.
+  void Exchange() {
+    for (int round = 0; round < 3; round++) {
+      Carry(*a, *b, PeerId{1});
+      Carry(*b, *a, PeerId{1});
+      a->Poll();
+      b->Poll();
+    }
+  }
+  static void Carry(Node& from, Node& to, PeerId sender) {
+    for (; !from.nics[0]->sent.empty(); from.nics[0]->sent.pop_front()) {
+      to.nics[0]->Deliver(sender, from.nics[0]->sent.front().second);
+    }
+  }
+
+  RmaRequest Request(uint64_t offset, uint64_t bytes, uint64_t context, uint32_t rail = 0) {
+    return {.peer = b_of_a,
+            .local = a->memory.data() + offset,
+            .region = a->region.handle,
+            .remote_address = b->region.remote_base + offset,
+            .key = b->region.key,
+            .bytes = bytes,
+            .context = context,
+            .rail = rail};
+  }
+  void Read(uint64_t bytes, uint64_t context, uint32_t rail = 0) {
+    ASSERT_EQ(a->transport->Read(Request(0, bytes, context, rail), a->now_ns), ErrorCode::kOk);
+  }
+  // The keys are known from here on.
+  void LearnKeys() {
+    Read(1, 999);
+    Exchange();
+    EndAll();
+    a->Poll();
+    a->results.codes.clear();
+  }
+  void EndAll() {
+    for (ScriptedRail* nic : a->nics) {
+      while (!nic->posted.empty()) {
+        nic->End(ErrorCode::kOk);
+      }
+    }
+  }
+  std::vector<size_t> Posted() {
+    std::vector<size_t> counts;
+    for (const ScriptedRail* nic : a->nics) {
+      counts.push_back(nic->posted.size());
+    }
+    return counts;
+  }
+
+  std::unique_ptr<Node> a;
+  std::unique_ptr<Node> b;
+  PeerId b_of_a{};
+  PeerId a_of_b{};
+};
+
+// ---- Keys
+
+TEST_F(RailsTransportTest, AsksWhatAKeyMeansOnceAndUsesTheKeyOfEachRail) {
+  Read(4 * kStripe, 1);
+  Read(8, 2);
+  EXPECT_THAT(Posted(), ElementsAre(0, 0));
+  EXPECT_EQ(a->nics[0]->sent.size(), 1U);
+  Exchange();
+  ASSERT_FALSE(a->nics[0]->posted.empty());
+  ASSERT_FALSE(a->nics[1]->posted.empty());
+  const RmaRequest first = a->nics[0]->posted.front().request;
+  EXPECT_EQ(first.key, 1000U);  // the rails' own words (scripted_rail.h)
+  EXPECT_GE(first.remote_address, 0x10000U);
+  EXPECT_NE(first.key, b->region.key);
+  EndAll();
+  a->Poll();
+  EndAll();
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
+  EXPECT_EQ(a->results.codes[2], ErrorCode::kOk);
+  EXPECT_THAT(b->results.messages, IsEmpty());  // nobody else sees the questions
+
+  Read(8, 3);
+  EXPECT_THAT(a->nics[0]->sent, IsEmpty());
+  EXPECT_EQ(a->nics[0]->posted.size() + a->nics[1]->posted.size(), 1U);
+}
+
+TEST_F(RailsTransportTest, AQuestionThatIsLostIsAskedAgain) {
+  Read(8, 1);
+  a->nics[0]->sent.clear();
+  a->now_ns += kTimeout / 4;
+  a->Poll();
+  EXPECT_EQ(a->nics[0]->sent.size(), 1U);
+  Exchange();
+  EndAll();
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
+}
+
+TEST_F(RailsTransportTest, AnAnswerWaitsForRoom) {
+  Read(8, 1);
+  b->nics[0]->messages_fit = false;
+  Exchange();
+  EXPECT_THAT(Posted(), ElementsAre(0, 0));
+  b->nics[0]->messages_fit = true;
+  b->Poll();
+  Exchange();
+  EXPECT_THAT(Posted(), ElementsAre(1, 0));
+}
+
+TEST_F(RailsTransportTest, WithoutAnAnswerTheDeadlinePasses) {
+  Read(8, 1);
+  for (int step = 0; step < 11; step++) {
+    a->now_ns += kTimeout / 10;
+    a->Poll();
+  }
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
+  EXPECT_THAT(a->transport->LastError(), HasSubstr("rails"));
+  EXPECT_TRUE(a->transport->DeregisterMemory(a->region.handle).ok());
+}
+
+TEST_F(RailsTransportTest, MemoryThatIsGoneIsAnInvalidBuffer) {
+  ASSERT_TRUE(b->transport->DeregisterMemory(b->region.handle).ok());
+  Read(8, 1);
+  Exchange();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kInvalidBuffer);
+  EXPECT_THAT(a->transport->LastError(), HasSubstr("key"));
+}
+
+TEST_F(RailsTransportTest, WhoDoesNotKnowTheCookieLearnsNothing) {
+  KeyMessage question;
+  question.to = {1, 2};  // not b's
+  question.key = b->region.key;
+  std::vector<std::byte> bytes(sizeof(question));
+  std::memcpy(bytes.data(), &question, sizeof(question));
+  b->nics[0]->Deliver(PeerId{1}, bytes);
+  b->Poll();
+  EXPECT_THAT(b->nics[0]->sent, IsEmpty());
+  EXPECT_THAT(b->results.messages, ElementsAre(bytes));  // a message like any other
+}
+
+// ---- Striping
+
+TEST_F(RailsTransportTest, ALongReadGoesByBothRailsInPieces) {
+  LearnKeys();
+  const Statistics before = a->transport->statistics();
+  Read(10 * kStripe + 1, 1);
+  EXPECT_THAT(Posted(), ElementsAre(2, 2));
+  std::vector<std::pair<uint64_t, uint64_t>> pieces;  // offset, bytes
+  while (a->results.codes.empty()) {
+    for (ScriptedRail* nic : a->nics) {
+      for (; !nic->posted.empty(); nic->End(ErrorCode::kOk)) {
+        const RmaRequest& request = nic->posted.front().request;
+        pieces.emplace_back(request.remote_address - 0x10000, request.bytes);
+        EXPECT_EQ(request.local, a->memory.data() + pieces.back().first);
+      }
+    }
+    a->Poll();
+  }
+  std::ranges::sort(pieces);
+  ASSERT_EQ(pieces.size(), 11U);
+  for (uint64_t i = 0; i < 11; i++) {
+    EXPECT_EQ(pieces[i], std::pair(i * kStripe, i < 10 ? kStripe : 1));
+  }
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
+  EXPECT_EQ(a->transport->statistics().reads, before.reads + 1);
+  EXPECT_EQ(a->transport->statistics().read_bytes, before.read_bytes + 10 * kStripe + 1);
+}
+
+TEST_F(RailsTransportTest, TheFasterRailTakesMore) {
+  LearnKeys();
+  Read(10 * kStripe, 1);
+  int fast = 0;
+  for (; a->nics[0]->posted.size() > 0; fast++) {
+    a->nics[0]->End(ErrorCode::kOk);
+    a->Poll();
+  }
+  EXPECT_EQ(fast, 8);  // the other still has its first two
+  EXPECT_THAT(Posted(), ElementsAre(0, 2));
+}
+
+TEST_F(RailsTransportTest, AShortOneGoesByTheNearestRailUnlessThatIsBusier) {
+  LearnKeys();
+  Read(8, 1, /*rail=*/1);
+  EXPECT_THAT(Posted(), ElementsAre(0, 1));
+  Read(8, 2, /*rail=*/1);
+  EXPECT_THAT(Posted(), ElementsAre(1, 1));
+  Read(8, 3, /*rail=*/0);
+  EXPECT_THAT(Posted(), ElementsAre(2, 1));
+}
+
+TEST_F(RailsTransportTest, WhatNoRailHasRoomForWaits) {
+  LearnKeys();
+  a->nics[0]->room = 1;
+  a->nics[1]->room = 0;
+  Read(3 * kStripe, 1);
+  EXPECT_THAT(Posted(), ElementsAre(1, 0));
+  EXPECT_LT(a->transport->NextPollNs(a->now_ns), UINT64_MAX);
+  a->nics[1]->room = 5;
+  a->Poll();
+  EXPECT_THAT(Posted(), ElementsAre(1, 2));
+  EndAll();
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
+}
+
+TEST_F(RailsTransportTest, APeerWithFewerRailsIsReachedByThose) {
+  Connect(3, 2);
+  LearnKeys();
+  Read(9 * kStripe, 1, /*rail=*/2);
+  EXPECT_THAT(Posted(), ElementsAre(2, 2, 0));
+  Connect(2, 1);
+  LearnKeys();
+  Read(9 * kStripe, 1, /*rail=*/1);
+  EXPECT_THAT(Posted(), ElementsAre(2, 0));
+}
+
+TEST_F(RailsTransportTest, MessagesGoByTheFirstRailInOrder) {
+  const std::vector<std::byte> data(8);
+  for (uint64_t i = 0; i < 5; i++) {
+    ASSERT_EQ(a->transport->SendMessage(b_of_a, data, {}, i, 1), ErrorCode::kOk);
+  }
+  EXPECT_EQ(a->nics[0]->sent.size(), 5U);
+  EXPECT_THAT(a->nics[1]->sent, IsEmpty());
+  Exchange();
+  EXPECT_EQ(a->results.codes.size(), 5U);
+  EXPECT_THAT(b->results.senders, testing::Each(a_of_b));
+}
+
+// ---- Failures
+
+TEST_F(RailsTransportTest, AReadsPieceThatARailCannotCarryGoesByAnother) {
+  LearnKeys();
+  Read(4 * kStripe, 1);
+  ASSERT_THAT(Posted(), ElementsAre(2, 2));
+  a->nics[1]->End(ErrorCode::kNodeUnreachable);
+  a->nics[1]->End(ErrorCode::kNodeUnreachable);
+  a->Poll();
+  EXPECT_THAT(Posted(), ElementsAre(2, 0));  // its share is full
+  EndAll();
+  a->Poll();
+  EXPECT_THAT(Posted(), ElementsAre(2, 0));
+  EXPECT_THAT(a->results.codes, IsEmpty());
+  EndAll();
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
+
+  // For a while the rail is left alone, even where it is the nearest.
+  Read(6 * kStripe, 2, /*rail=*/1);
+  EXPECT_EQ(a->nics[1]->posted.size(), 2U);  // only where the other is full
+  EXPECT_EQ(a->nics[0]->posted.size(), 2U);
+  EndAll();
+  a->Poll();
+  EndAll();
+  a->Poll();
+  Read(8, 3, /*rail=*/1);
+  EXPECT_THAT(Posted(), ElementsAre(1, 0));
+  a->now_ns += kTimeout;
+  Read(8, 4, /*rail=*/1);
+  EXPECT_THAT(Posted(), ElementsAre(1, 1));
+}
+
+TEST_F(RailsTransportTest, AReadFailsWhenEachRailHasFailedAPiece) {
+  LearnKeys();
+  Read(8, 1);
+  a->nics[0]->End(ErrorCode::kNodeUnreachable);
+  a->Poll();
+  ASSERT_THAT(Posted(), ElementsAre(0, 1));
+  a->nics[1]->End(ErrorCode::kNodeUnreachable);
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
+}
+
+TEST_F(RailsTransportTest, AWriteIsNotRepeatedAndEndsWithItsLastPiece) {
+  LearnKeys();
+  ASSERT_EQ(a->transport->Write(Request(0, 8 * kStripe, 1), Placement::kRemote, 1), ErrorCode::kOk);
+  ASSERT_THAT(Posted(), ElementsAre(2, 2));
+  a->nics[1]->End(ErrorCode::kNodeUnreachable);
+  a->Poll();
+  EXPECT_THAT(Posted(), ElementsAre(2, 1));
+  EXPECT_THAT(a->results.codes, IsEmpty());  // the memory is still in use
+  EXPECT_EQ(a->transport->DeregisterMemory(a->region.handle).code(), ErrorCode::kWouldBlock);
+  EndAll();
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
+  EXPECT_TRUE(a->transport->DeregisterMemory(a->region.handle).ok());
+}
+
+TEST_F(RailsTransportTest, WhatTheNicStillHoldsIsNotRepeated) {
+  LearnKeys();
+  Read(8, 1);
+  a->nics[0]->End(ErrorCode::kTimeout);
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kTimeout);
+  EXPECT_THAT(Posted(), ElementsAre(0, 0));
+}
+
+TEST_F(RailsTransportTest, FailPeerEndsWhatWaitsIsOnTheWireOrHasNoKeys) {
+  LearnKeys();
+  Read(9 * kStripe, 1);
+  a->nics[0]->room = a->nics[1]->room = 0;
+  Read(8, 2);
+  RmaRequest unknown = Request(0, 8, 3);
+  unknown.key = 77;
+  ASSERT_EQ(a->transport->Read(unknown, 1), ErrorCode::kOk);
+  a->transport->FailPeer(b_of_a, ErrorCode::kLinkDown);
+  EXPECT_EQ(a->transport->Read(Request(0, 8, 4), 1), ErrorCode::kLinkDown);
+  a->Poll();
+  EXPECT_THAT(a->results.codes,
+              ElementsAre(std::pair(1, ErrorCode::kLinkDown), std::pair(2, ErrorCode::kLinkDown),
+                          std::pair(3, ErrorCode::kLinkDown)));
+  EXPECT_TRUE(a->transport->DeregisterMemory(a->region.handle).ok());
+}
+
+TEST_F(RailsTransportTest, RemovePeerCancels) {
+  LearnKeys();
+  Read(9 * kStripe, 1);
+  ASSERT_TRUE(a->transport->RemovePeer(b_of_a).ok());
+  EXPECT_EQ(a->transport->Read(Request(0, 8, 2), 1), ErrorCode::kNotFound);
+  a->Poll();
+  EXPECT_EQ(a->results.codes[1], ErrorCode::kCancelled);
+  EXPECT_EQ(a->transport->RemovePeer(b_of_a).code(), ErrorCode::kNotFound);
+}
+
+TEST_F(RailsTransportTest, MemoryIsReleasedWhenEveryRailHasLetGo) {
+  a->nics[1]->holds_memory = true;
+  EXPECT_EQ(a->transport->ReleaseMemory(a->region.handle).status().code(), ErrorCode::kWouldBlock);
+  EXPECT_EQ(a->transport->Read(Request(0, 8, 1), 1), ErrorCode::kInvalidBuffer);
+  a->nics[1]->holds_memory = false;
+  EXPECT_TRUE(a->transport->ReleaseMemory(a->region.handle).ok());
+  EXPECT_EQ(a->nics[0]->regions() + a->nics[1]->regions(), 0U);
+  EXPECT_EQ(a->transport->ReleaseMemory(a->region.handle).status().code(), ErrorCode::kNotFound);
+}
+
+TEST_F(RailsTransportTest, BoundsAreThoseOfOneNic) {
+  TransportOptions options;
+  options.max_outstanding = 4;
+  options.max_outstanding_per_peer = 3;
+  Connect(2, 2, options);
+  LearnKeys();
+  for (uint64_t context = 1; context <= 3; context++) {
+    Read(5 * kStripe, context);
+  }
+  EXPECT_EQ(a->transport->Read(Request(0, 8, 4), 1), ErrorCode::kWouldBlock);
+  EXPECT_THAT(Posted(), ElementsAre(6, 6));
+}
+
+// ---- Set-up
+
+TEST_F(RailsTransportTest, EachRailIsThereToLookAt) {
+  const std::vector<const Transport*> rails = a->transport->Rails();
+  ASSERT_EQ(rails.size(), 2U);
+  EXPECT_EQ(rails[0]->Describe().domain, "nic0");
+  EXPECT_EQ(rails[1]->Describe().domain, "nic1");
+}
+
+TEST_F(RailsTransportTest, AnAddressOfANodeWithoutRailsSaysWhatToDo) {
+  const Status status = a->transport->AddPeer(std::vector<std::byte>(16)).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("fabric_rails"));
+}
+
+TEST(RailAddressTest, TakesWhatItMadeAndNothingElse) {
+  RailAddress address;
+  address.cookie = {3, 4};
+  address.rails = {std::vector<std::byte>(5, std::byte{1}), std::vector<std::byte>(7)};
+  const std::vector<std::byte> bytes = Encode(address);
+  const std::optional<RailAddress> decoded = Decode(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->cookie, address.cookie);
+  EXPECT_EQ(decoded->rails, address.rails);
+  for (size_t length = 0; length < bytes.size(); length++) {
+    EXPECT_FALSE(Decode({bytes.data(), length})) << length;
+  }
+  std::vector<std::byte> longer = bytes;
+  longer.emplace_back();
+  EXPECT_FALSE(Decode(longer));
+  address.rails.assign(kMaxRails + 1, std::vector<std::byte>(1));
+  EXPECT_FALSE(Decode(Encode(address)));
+}
+
+TEST(RailsSetUpTest, ARailThatCannotBeOpenedIsNamed) {
+  TransportOptions options;
+  options.rails = {"10.9.9.9"};
+  int opened = 0;
+  const auto created = CreateRailsTransport(
+      options, [&](const TransportOptions& rail) -> StatusOr<std::unique_ptr<Transport>> {
+        if (opened++ == 0) {
+          return std::unique_ptr<Transport>(std::make_unique<ScriptedRail>("nic"));
+        }
+        EXPECT_EQ(rail.source_address, "10.9.9.9");
+        EXPECT_EQ(rail.provider, "scripted");
+        return Status(ErrorCode::kInvalidArgument, "no such address");
+      });
+  EXPECT_EQ(created.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(created.status().message(), HasSubstr("rail '10.9.9.9': no such address"));
+  options.rails.assign(8, "10.9.9.9");
+  const auto too_many = CreateRailsTransport(options, nullptr);
+  EXPECT_THAT(too_many.status().message(), HasSubstr("8 further rails"));
+}
+
+}  // namespace
+}  // namespace ferry::transport

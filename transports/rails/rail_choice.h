@@ -1,0 +1,39 @@
+// Which rail the next piece of a read or write goes by.
+//
+// Pure: any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ferry::transport {
+
+struct RailState {
+  bool open = false;  // it may take this piece
+  bool down = false;  // it failed lately: only if all that are open did
+  uint64_t load_bytes = 0;
+};
+
+// The one with the least to do, `nearest` first among equals; nothing if none is open.
+inline std::optional<size_t> ChooseRail(std::span<const RailState> rails, size_t nearest) {
+  std::optional<size_t> best;
+  const auto better = [&](size_t a, size_t b) {
+    if (rails[a].down != rails[b].down) {
+      return rails[b].down;
+    }
+    if (rails[a].load_bytes != rails[b].load_bytes) {
+      return rails[a].load_bytes < rails[b].load_bytes;
+    }
+    return a == nearest;
+  };
+  for (size_t rail = 0; rail < rails.size(); rail++) {
+    if (rails[rail].open && (!best || better(rail, *best))) {
+      best = rail;
+    }
+  }
+  return best;
+}
+
+}  // namespace ferry::transport

@@ -1,0 +1,78 @@
+// What peers must know of memory that several NICs have registered, each by a key of its own.
+//
+// The owner names the memory by one random key, which is never used again. A peer that first uses
+// it asks what it means on each rail, by a message on the first rail, and remembers the answer. So
+// an offer of memory has one key, however many NICs there are, and a key that is known stands for
+// memory that is there, or was: never for other memory, as it may where a NIC's own numbers come
+// back.
+//
+// Thread: the progress thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <unordered_map>
+
+#include "transports/rails/rail_address.h"
+
+namespace ferry::transport {
+
+struct RailKey {
+  uint64_t key = 0;
+  uint64_t remote_base = 0;
+};
+using RailKeys = std::array<RailKey, kMaxRails>;
+
+// Between two nodes' rails, beside the messages of their users: known from these by size and
+// cookie.
+struct KeyMessage {
+  enum class Kind : uint32_t { kAsk = 1, kAnswer = 2, kUnknown = 3 };
+
+  RailCookie to{};    // whom it is for: proves that the sender was told the address
+  RailCookie from{};  // whom to answer
+  Kind kind = Kind::kAsk;
+  uint32_t rails = 0;  // kAnswer: how many
+  uint64_t key = 0;    // the memory's
+  RailKeys keys{};     // kAnswer
+};
+static_assert(sizeof(KeyMessage) == 48 + 16 * kMaxRails);
+static_assert(std::is_trivially_copyable_v<KeyMessage>);
+
+// The message, if it is one for the node with this cookie.
+inline std::optional<KeyMessage> KeyMessageIn(std::span<const std::byte> bytes,
+                                              const RailCookie& own) {
+  KeyMessage message;
+  if (bytes.size() != sizeof(message) || std::memcmp(bytes.data(), own.data(), sizeof(own)) != 0) {
+    return std::nullopt;
+  }
+  std::memcpy(&message, bytes.data(), sizeof(message));
+  return message;
+}
+
+// What is known of one peer's memory.
+class KnownKeys {
+ public:
+  // Null: not known (any more).
+  const RailKeys* Find(uint64_t key) const {
+    const auto found = keys_.find(key);
+    return found == keys_.end() ? nullptr : &found->second;
+  }
+  void Learn(uint64_t key, const RailKeys& keys) {
+    if (keys_.size() >= kMost) {
+      keys_.clear();  // the owner does not say which are gone; those in use are asked for again
+    }
+    keys_[key] = keys;
+  }
+  void Forget(uint64_t key) { keys_.erase(key); }
+
+ private:
+  static constexpr size_t kMost = 16384;
+  std::unordered_map<uint64_t, RailKeys> keys_;
+};
+
+}  // namespace ferry::transport

@@ -1,0 +1,417 @@
+#include "transports/rails/rail_set.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+namespace ferry::transport {
+namespace {
+
+constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what no rail had room for, while asleep
+
+std::vector<Transport*> Pointers(const std::vector<std::unique_ptr<Transport>>& rails) {
+  std::vector<Transport*> pointers;
+  for (const auto& rail : rails) {
+    pointers.push_back(rail.get());
+  }
+  return pointers;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------- set-up
+
+RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Transport>> rails)
+    : options_(options),
+      owned_(std::move(rails)),
+      rails_(Pointers(owned_)),
+      memory_(rails_),
+      operations_(options.max_outstanding),
+      pieces_(options.max_outstanding * kPiecesPerRail * rails_.size()) {
+  capabilities_ = First().capabilities();
+  for (const Transport* rail : rails_) {
+    capabilities_.wait_fd &= rail->capabilities().wait_fd;
+    capabilities_.progress_needs_poll |= rail->capabilities().progress_needs_poll;
+  }
+  for (uint32_t i = options.max_outstanding; i-- > 0;) {
+    operations_[i].again.reserve(kPiecesPerRail * rails_.size());
+    free_operations_.push_back(i);
+  }
+  for (auto i = static_cast<uint32_t>(pieces_.size()); i-- > 0;) {
+    free_pieces_.push_back(i);
+  }
+  for (std::vector<uint32_t>* list : {&parked_, &asking_, &ended_}) {
+    list->reserve(operations_.size());
+  }
+}
+
+Status RailSet::Open() {
+  RailAddress address;
+  if (getrandom(cookie_.data(), sizeof(cookie_), 0) != sizeof(cookie_)) {
+    return StatusFromErrno(errno, "getrandom");
+  }
+  address.cookie = cookie_;
+  for (const Transport* rail : rails_) {
+    address.rails.push_back(rail->Address());
+  }
+  address_ = Encode(address);
+  if (!capabilities_.wait_fd) {
+    return Status();
+  }
+  wait_fd_.Reset(epoll_create1(EPOLL_CLOEXEC));
+  if (wait_fd_.get() < 0) {
+    return StatusFromErrno(errno, "epoll_create1");
+  }
+  for (const Transport* rail : rails_) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(wait_fd_.get(), EPOLL_CTL_ADD, rail->WaitFd(), &event) != 0) {
+      return StatusFromErrno(errno, "epoll_ctl for a rail");
+    }
+  }
+  return Status();
+}
+
+const Statistics& RailSet::statistics() const {
+  Statistics& sum = statistics_;
+  sum.eagain = sum.abandoned = 0;
+  sum.misfits = First().statistics().misfits;
+  sum.errors = failures_ + sum.misfits;
+  sum.timeouts = own_timeouts_;
+  for (const Transport* rail : rails_) {
+    const Statistics& of_rail = rail->statistics();
+    sum.eagain += of_rail.eagain;
+    sum.abandoned += of_rail.abandoned;
+    sum.timeouts += of_rail.timeouts;
+  }
+  return sum;
+}
+
+std::string RailSet::LastError() const {
+  if (last_error_ != nullptr) {
+    return last_error_;
+  }
+  for (const Transport* rail : rails_) {
+    if (std::string error = rail->LastError(); !error.empty()) {
+      return error;
+    }
+  }
+  return "";
+}
+
+// ----------------------------------------------------------------------------------------- peers
+
+StatusOr<PeerId> RailSet::AddPeer(std::span<const std::byte> address) {
+  const std::optional<RailAddress> decoded = Decode(address);
+  if (!decoded) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "AddPeer: these " + std::to_string(address.size()) +
+                      " bytes are no address of a node with rails; set fabric_rails on all nodes, "
+                      "or on none");
+  }
+  const PeerId id = peers_.Insert();
+  RailPeer* peer = peers_.Find(id);
+  peer->id = id;
+  peer->cookie = decoded->cookie;
+  const size_t common = std::min(rails_.size(), decoded->rails.size());
+  for (; peer->rails < common; peer->rails++) {
+    StatusOr<PeerId> of_rail = rails_[peer->rails]->AddPeer(decoded->rails[peer->rails]);
+    if (!of_rail.ok()) {
+      while (peer->rails-- > 0) {
+        static_cast<void>(rails_[peer->rails]->RemovePeer(peer->of_rail[peer->rails]));
+      }
+      peers_.Erase(id);
+      return of_rail.status();
+    }
+    peer->of_rail[peer->rails] = *of_rail;
+  }
+  by_first_rail_[peer->of_rail[0]] = id;
+  return id;
+}
+
+Status RailSet::RemovePeer(PeerId id) {
+  RailPeer* peer = peers_.Find(id);
+  if (peer == nullptr || peer->removed) {
+    return Status(ErrorCode::kNotFound, "RemovePeer: no such peer");
+  }
+  FailPeer(id, ErrorCode::kCancelled);
+  for (uint32_t rail = 0; rail < peer->rails; rail++) {
+    static_cast<void>(rails_[rail]->RemovePeer(peer->of_rail[rail]));
+  }
+  by_first_rail_.erase(peer->of_rail[0]);
+  peer->removed = true;
+  ForgetIfIdle(peer);
+  return Status();
+}
+
+void RailSet::FailPeer(PeerId id, ErrorCode code) {
+  RailPeer* peer = peers_.Find(id);
+  if (peer == nullptr) {
+    return;
+  }
+  assert(code != ErrorCode::kOk);
+  peer->failure = code;
+  for (uint32_t rail = 0; rail < peer->rails; rail++) {
+    rails_[rail]->FailPeer(peer->of_rail[rail], code);
+  }
+  // What rails have of them, they report; nothing more of them is posted.
+  for (RailOperation& operation : operations_) {
+    if (operation.active && operation.kind != RailOperation::Kind::kMessage &&
+        operation.request.peer == id) {
+      Fail(&operation, code);
+      EndIfDone(&operation);
+    }
+  }
+}
+
+void RailSet::ForgetIfIdle(RailPeer* peer) {
+  if (peer->removed && peer->outstanding == 0) {
+    peers_.Erase(peer->id);
+  }
+}
+
+// --------------------------------------------------------------------------------------- accepting
+
+// As the rails do with theirs: time during which nobody called is no fault of the peers.
+void RailSet::OnCall(uint64_t now_ns) {
+  const uint64_t gap_ns = now_ns - std::min(now_ns_, now_ns);
+  now_ns_ = now_ns;
+  if (gap_ns > options_.post_timeout_ns / 2) {
+    for (const uint32_t index : asking_) {
+      operations_[index].deadline_ns += gap_ns;
+    }
+  }
+}
+
+// Null, with `*code` set, if nothing may be posted to the peer.
+RailPeer* RailSet::Usable(PeerId id, ErrorCode* code) {
+  RailPeer* peer = peers_.Find(id);
+  if (peer == nullptr || peer->removed) {
+    *code = ErrorCode::kNotFound;
+    return nullptr;
+  }
+  *code = peer->failure;
+  return peer->failure == ErrorCode::kOk ? peer : nullptr;
+}
+
+ErrorCode RailSet::Accept(RailPeer* peer, RailOperation** operation) {
+  const uint32_t per_peer = options_.max_outstanding_per_peer != 0
+                                ? options_.max_outstanding_per_peer
+                                : std::max(1U, options_.max_outstanding / 2);
+  if (free_operations_.empty() || peer->outstanding >= per_peer) {
+    statistics_.would_block++;
+    return ErrorCode::kWouldBlock;
+  }
+  RailOperation& taken = operations_[free_operations_.back()];
+  free_operations_.pop_back();
+  peer->outstanding++;
+  taken.result = ErrorCode::kOk;
+  taken.active = true;
+  taken.parked = false;
+  taken.attached = false;
+  taken.next_offset = 0;
+  taken.again.clear();
+  taken.in_flight = 0;
+  taken.on_rail.fill(0);
+  *operation = &taken;
+  return ErrorCode::kOk;
+}
+
+ErrorCode RailSet::SendMessage(PeerId id, std::span<const std::byte> header,
+                               std::span<const std::byte> payload, uint64_t context,
+                               uint64_t now_ns) {
+  OnCall(now_ns);
+  return StartMessage(id, header.size() + payload.size(), nullptr, context,
+                      [&](PeerId to, uint64_t index) {
+                        return First().SendMessage(to, header, payload, index, now_ns);
+                      });
+}
+
+ErrorCode RailSet::SendMessageFrom(PeerId id, std::span<const std::byte> header,
+                                   const Attachment& attachment, uint64_t context,
+                                   uint64_t now_ns) {
+  OnCall(now_ns);
+  RailRegion* region = memory_.Find(attachment.region);
+  if (region == nullptr) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  Attachment of_rail = attachment;
+  of_rail.region = region->handles[0];
+  RegionHandle handle = attachment.region;
+  return StartMessage(id, header.size() + attachment.bytes, &handle, context,
+                      [&](PeerId to, uint64_t index) {
+                        return First().SendMessageFrom(to, header, of_rail, index, now_ns);
+                      });
+}
+
+template <typename Post>
+ErrorCode RailSet::StartMessage(PeerId id, uint64_t bytes, RegionHandle* region, uint64_t context,
+                                Post&& post) {
+  ErrorCode code = ErrorCode::kOk;
+  RailPeer* peer = Usable(id, &code);
+  if (peer == nullptr) {
+    return code;
+  }
+  RailOperation* operation = nullptr;
+  code = Accept(peer, &operation);
+  if (code != ErrorCode::kOk) {
+    return code;
+  }
+  operation->kind = RailOperation::Kind::kMessage;
+  operation->request = {.peer = id, .bytes = bytes, .context = context};
+  const uint32_t index = IndexOf(*operation);
+  code = post(peer->of_rail[0], uint64_t{index} << 1);
+  if (code != ErrorCode::kOk) {
+    operation->active = false;
+    failures_ += code == ErrorCode::kWouldBlock ? 0 : 1;
+    peer->outstanding--;
+    free_operations_.push_back(index);
+    return code;
+  }
+  operation->in_flight = 1;
+  if (region != nullptr) {
+    operation->attached = true;
+    operation->request.region = *region;
+    memory_.Find(*region)->users++;
+  }
+  return code;
+}
+
+ErrorCode RailSet::StartRma(RailOperation::Kind kind, const RmaRequest& request,
+                            Placement placement, uint64_t now_ns) {
+  OnCall(now_ns);
+  if (request.bytes == 0) {
+    return ErrorCode::kInvalidArgument;
+  }
+  RailRegion* region = memory_.Find(request.region);
+  if (region == nullptr || !region->Contains(request.local, request.bytes)) {
+    return ErrorCode::kInvalidBuffer;
+  }
+  ErrorCode code = ErrorCode::kOk;
+  RailPeer* peer = Usable(request.peer, &code);
+  if (peer == nullptr) {
+    return code;
+  }
+  RailOperation* operation = nullptr;
+  code = Accept(peer, &operation);
+  if (code != ErrorCode::kOk) {
+    return code;
+  }
+  operation->kind = kind;
+  operation->placement = placement;
+  operation->request = request;
+  operation->attached = true;
+  region->users++;
+  if (const RailKeys* keys = peer->keys.Find(request.key); keys != nullptr) {
+    operation->keys = *keys;
+    Advance(operation);
+    return ErrorCode::kOk;
+  }
+  operation->deadline_ns = now_ns + options_.post_timeout_ns;
+  const auto same = std::ranges::find_if(
+      asking_, [&](uint32_t index) { return AskSame(operations_[index].request, request); });
+  const bool asked = same != asking_.end();
+  operation->asked_ns = asked ? operations_[*same].asked_ns : now_ns;
+  asking_.push_back(IndexOf(*operation));
+  if (!asked) {
+    Ask(request);
+  }
+  return ErrorCode::kOk;
+}
+
+// ------------------------------------------------------------------------------------------- Poll
+
+int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
+  OnCall(now_ns);
+  int events = 0;
+  first_polled_ = (first_polled_ + 1) % rails_.size();  // what the budget leaves goes round
+  for (size_t i = 0; i < rails_.size() && events < budget; i++) {
+    const size_t rail = (first_polled_ + i) % rails_.size();
+    RailSink rail_sink(*this, rail, sink);
+    rails_[rail]->Poll(rail_sink, budget - events, now_ns);
+    events += rail_sink.received();
+  }
+  AskAgain();
+  std::vector<uint32_t> parked;
+  parked.swap(parked_);
+  parked_.reserve(operations_.size());
+  for (const uint32_t index : parked) {
+    operations_[index].parked = false;
+    Advance(&operations_[index]);
+  }
+  return events + ReportEnded(sink, budget - events);
+}
+
+bool RailSet::OnReceive(size_t rail, PeerId sender, std::span<const std::byte> bytes,
+                        CompletionSink& user) {
+  if (rail != 0) {
+    failures_++;  // messages go by the first rail
+    return false;
+  }
+  if (const std::optional<KeyMessage> message = KeyMessageIn(bytes, cookie_)) {
+    OnKeyMessage(*message);
+    return false;
+  }
+  statistics_.messages_received++;
+  statistics_.message_bytes_received += bytes.size();
+  const auto found = by_first_rail_.find(sender);
+  user.OnReceive(found == by_first_rail_.end() ? kUnknownPeer : found->second, bytes);
+  return true;
+}
+
+void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {
+  if (context == kKeyMessageContext) {
+    return;  // who waits for an answer asks again
+  }
+  const auto index = static_cast<uint32_t>(context >> 1);
+  if ((context & kPieceBit) == 0) {
+    RailOperation& message = operations_[index];
+    message.in_flight = 0;
+    message.next_offset = message.request.bytes;
+    message.result = code;
+    if (code != ErrorCode::kOk) {
+      last_error_ = nullptr;
+    }
+    EndIfDone(&message);
+    return;
+  }
+  const RailPiece piece = pieces_[index];
+  free_pieces_.push_back(index);
+  RailOperation* operation = &operations_[piece.operation];
+  load_bytes_[piece.rail] -= piece.part.bytes;
+  operation->in_flight--;
+  operation->on_rail[piece.rail]--;
+  if (code != ErrorCode::kOk) {
+    OnPartFailed(operation, piece.part, piece.rail, code);
+  }
+  Advance(operation);
+}
+
+// --------------------------------------------------------------------------------------- sleeping
+
+bool RailSet::PrepareToSleep() {
+  return ended_.empty() &&
+         std::ranges::all_of(rails_, [](Transport* rail) { return rail->PrepareToSleep(); });
+}
+
+uint64_t RailSet::NextPollNs(uint64_t now_ns) const {
+  if (!ended_.empty()) {
+    return now_ns;
+  }
+  uint64_t next_ns = parked_.empty() && answers_.empty() ? UINT64_MAX : now_ns + kRetryIntervalNs;
+  for (const Transport* rail : rails_) {
+    next_ns = std::min(next_ns, rail->NextPollNs(now_ns));
+  }
+  for (const uint32_t index : asking_) {
+    const RailOperation& operation = operations_[index];
+    next_ns = std::min({next_ns, operation.deadline_ns,
+                        operation.asked_ns + options_.post_timeout_ns / kAsksPerTimeout});
+  }
+  return next_ns;
+}
+
+}  // namespace ferry::transport

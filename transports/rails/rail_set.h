@@ -1,0 +1,220 @@
+// The transport that CreateRailsTransport makes (rails_transport.h says what it does): its state,
+// and the life of its operations.
+//
+// An operation is a message, which the first rail has, or a read or a write: it waits for the keys
+// of the peer's memory (rail_set_keys.cc), then is posted in parts (rail_set_striping.cc). It ends
+// when no rail has any part of it, and is reported by the same Poll or the next one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/slot_map.h"
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "transports/api/transport.h"
+#include "transports/rails/rail_address.h"
+#include "transports/rails/rail_keys.h"
+#include "transports/rails/rail_memory.h"
+
+namespace ferry::transport {
+
+inline constexpr uint32_t kPiecesPerRail = 2;  // of one operation: one on the wire, one behind it
+inline constexpr uint64_t kAsksPerTimeout = 8;
+
+// What a rail hands back: the index of an operation (a message) or of a piece.
+inline constexpr uint64_t kPieceBit = 1;
+inline constexpr uint64_t kKeyMessageContext = UINT64_MAX;
+
+struct RailPeer {
+  PeerId id{};
+  RailCookie cookie{};
+  uint32_t rails = 0;  // that both nodes have
+  std::array<PeerId, kMaxRails> of_rail{};
+  std::array<uint64_t, kMaxRails> down_until_ns{};
+  ErrorCode failure = ErrorCode::kOk;
+  bool removed = false;
+  uint32_t outstanding = 0;
+  KnownKeys keys;
+};
+
+// A range of an operation, by one rail.
+struct RailPart {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint32_t tried = 0;  // rails that have failed it, by bit
+};
+
+struct RailOperation {
+  enum class Kind : uint8_t { kMessage, kWrite, kRead };
+
+  Kind kind = Kind::kMessage;
+  Placement placement = Placement::kLocal;
+  ErrorCode result = ErrorCode::kOk;
+  bool active = false;  // accepted, and not ended
+  bool parked = false;  // no rail had room
+  RmaRequest request;   // of a message: peer, region (if `attached`), bytes and context
+  bool attached = false;
+  RailKeys keys{};
+  uint64_t next_offset = 0;     // nothing from here on was posted
+  std::vector<RailPart> again;  // posted, and to be posted anew
+  uint32_t in_flight = 0;
+  std::array<uint8_t, kMaxRails> on_rail{};
+  uint64_t deadline_ns = 0;  // while it waits for keys
+  uint64_t asked_ns = 0;
+};
+
+// Both wait for the same answer.
+inline bool AskSame(const RmaRequest& a, const RmaRequest& b) {
+  return a.peer == b.peer && a.key == b.key;
+}
+
+struct RailPiece {
+  uint32_t operation = 0;
+  uint32_t rail = 0;
+  RailPart part;
+};
+
+class RailSet final : public Transport {
+ public:
+  RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Transport>> rails);
+  Status Open();
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  const Description& Describe() const override { return First().Describe(); }
+  std::vector<const Transport*> Rails() const override { return {rails_.begin(), rails_.end()}; }
+  const std::vector<std::byte>& Address() const override { return address_; }
+  const Statistics& statistics() const override;
+  std::string LastError() const override;
+
+  StatusOr<PeerId> AddPeer(std::span<const std::byte> address) override;
+  Status RemovePeer(PeerId id) override;
+  void FailPeer(PeerId id, ErrorCode code) override;
+
+  StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
+                                                        Access access) override {
+    return memory_.Prepare(base, bytes, access);
+  }
+  StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) override {
+    return memory_.Adopt(std::move(registration));
+  }
+  StatusOr<std::unique_ptr<Registration>> ReleaseMemory(RegionHandle region) override {
+    return memory_.Release(region);
+  }
+
+  ErrorCode SendMessage(PeerId peer, std::span<const std::byte> header,
+                        std::span<const std::byte> payload, uint64_t context,
+                        uint64_t now_ns) override;
+  ErrorCode SendMessageFrom(PeerId peer, std::span<const std::byte> header,
+                            const Attachment& attachment, uint64_t context,
+                            uint64_t now_ns) override;
+  ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) override {
+    return StartRma(RailOperation::Kind::kWrite, request, placement, now_ns);
+  }
+  ErrorCode Read(const RmaRequest& request, uint64_t now_ns) override {
+    return StartRma(RailOperation::Kind::kRead, request, Placement::kLocal, now_ns);
+  }
+
+  int Poll(CompletionSink& sink, int budget, uint64_t now_ns) override;
+  int WaitFd() const override { return capabilities_.wait_fd ? wait_fd_.get() : -1; }
+  bool PrepareToSleep() override;
+  uint64_t NextPollNs(uint64_t now_ns) const override;
+
+ private:
+  // Takes what one rail reports.
+  class RailSink final : public CompletionSink {
+   public:
+    RailSink(RailSet& owner, size_t rail, CompletionSink& user)
+        : owner_(owner), rail_(rail), user_(user) {}
+    void OnReceive(PeerId sender, std::span<const std::byte> message) override {
+      received_ += owner_.OnReceive(rail_, sender, message, user_) ? 1 : 0;
+    }
+    void OnComplete(uint64_t context, ErrorCode code) override {
+      owner_.OnRailComplete(context, code);
+    }
+    int received() const { return received_; }
+
+   private:
+    RailSet& owner_;
+    const size_t rail_;
+    CompletionSink& user_;
+    int received_ = 0;
+  };
+
+  Transport& First() const { return *rails_.front(); }
+  void OnCall(uint64_t now_ns);
+  RailPeer* Usable(PeerId id, ErrorCode* code);
+
+  ErrorCode Accept(RailPeer* peer, RailOperation** operation);
+  ErrorCode StartRma(RailOperation::Kind kind, const RmaRequest& request, Placement placement,
+                     uint64_t now_ns);
+  template <typename Post>
+  ErrorCode StartMessage(PeerId peer, uint64_t bytes, RegionHandle* region, uint64_t context,
+                         Post&& post);
+  uint32_t IndexOf(const RailOperation& operation) const {
+    return static_cast<uint32_t>(&operation - operations_.data());
+  }
+
+  void Advance(RailOperation* operation);
+  std::optional<RailPart> NextPart(const RailOperation& operation) const;
+  std::optional<size_t> RailFor(const RailOperation& operation, const RailPeer& peer,
+                                const RailPart& part, uint32_t full) const;
+  ErrorCode PostPart(RailOperation* operation, const RailPeer& peer, const RailPart& part,
+                     size_t rail);
+  void OnPartFailed(RailOperation* operation, RailPart part, size_t rail, ErrorCode code);
+  void Fail(RailOperation* operation, ErrorCode code);
+  void EndIfDone(RailOperation* operation);
+  int ReportEnded(CompletionSink& sink, int budget);
+  void CountSuccess(const RailOperation& operation);
+  void ForgetIfIdle(RailPeer* peer);
+
+  bool OnReceive(size_t rail, PeerId sender, std::span<const std::byte> bytes,
+                 CompletionSink& user);
+  void OnRailComplete(uint64_t context, ErrorCode code);
+
+  void Ask(const RmaRequest& request);
+  void OnKeyMessage(const KeyMessage& message);
+  void Answer(const KeyMessage& question);
+  void OnAnswer(const KeyMessage& answer);
+  ErrorCode SendKeyMessage(const RailPeer& peer, const KeyMessage& message);
+  void AskAgain();
+
+  const TransportOptions options_;
+  std::vector<std::unique_ptr<Transport>> owned_;
+  const std::vector<Transport*> rails_;
+  std::array<uint64_t, kMaxRails> load_bytes_{};
+  Capabilities capabilities_;
+  RailCookie cookie_{};
+  std::vector<std::byte> address_;
+  UniqueFd wait_fd_;
+  mutable Statistics statistics_;
+  uint64_t failures_ = 0;             // of operations, each once, however many rails have failed it
+  uint64_t own_timeouts_ = 0;         // that no rail has counted
+  const char* last_error_ = nullptr;  // our own; null: ask the rails
+
+  RailMemory memory_;
+  SlotMap<PeerId, RailPeer> peers_;
+  std::unordered_map<PeerId, PeerId> by_first_rail_;  // what the first rail calls a peer
+
+  std::vector<RailOperation> operations_;
+  std::vector<uint32_t> free_operations_;
+  std::vector<RailPiece> pieces_;
+  std::vector<uint32_t> free_pieces_;
+  std::vector<uint32_t> parked_;
+  std::vector<uint32_t> asking_;  // wait for keys
+  std::vector<uint32_t> ended_;   // to be reported, from reported_ on
+  size_t reported_ = 0;
+  std::vector<KeyMessage> answers_;  // the first rail had no room for them
+
+  uint64_t now_ns_ = 0;
+  size_t first_polled_ = 0;
+};
+
+}  // namespace ferry::transport

@@ -1,0 +1,182 @@
+// Reads and writes over several rails.
+#include <algorithm>
+
+#include "transports/rails/rail_choice.h"
+#include "transports/rails/rail_set.h"
+
+namespace ferry::transport {
+
+std::optional<RailPart> RailSet::NextPart(const RailOperation& operation) const {
+  if (!operation.again.empty()) {
+    return operation.again.back();
+  }
+  const uint64_t left = operation.request.bytes - operation.next_offset;
+  if (left == 0) {
+    return std::nullopt;
+  }
+  return RailPart{operation.next_offset, std::min(left, options_.stripe_bytes), /*tried=*/0};
+}
+
+// `full`: rails, by bit, that have no room.
+std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const RailPeer& peer,
+                                       const RailPart& part, uint32_t full) const {
+  std::array<RailState, kMaxRails> states;
+  for (uint32_t rail = 0; rail < peer.rails; rail++) {
+    states[rail] = {.open = operation.on_rail[rail] < kPiecesPerRail &&
+                            ((part.tried | full) & (1U << rail)) == 0,
+                    .down = peer.down_until_ns[rail] > now_ns_,
+                    .load_bytes = load_bytes_[rail]};
+  }
+  return ChooseRail({states.data(), peer.rails}, operation.request.rail % peer.rails);
+}
+
+// Posts what the rails take.
+void RailSet::Advance(RailOperation* operation) {
+  uint32_t full = 0;
+  while (operation->result == ErrorCode::kOk) {
+    const std::optional<RailPart> part = NextPart(*operation);
+    if (!part) {
+      break;
+    }
+    const RailPeer* peer = peers_.Find(operation->request.peer);
+    const std::optional<size_t> rail = RailFor(*operation, *peer, *part, full);
+    if (!rail) {
+      if (full != 0 && !operation->parked) {
+        operation->parked = true;
+        parked_.push_back(IndexOf(*operation));
+      }
+      break;  // or each has its share: it goes on when a piece ends
+    }
+    const ErrorCode code = PostPart(operation, *peer, *part, *rail);
+    if (code == ErrorCode::kWouldBlock) {
+      full |= 1U << *rail;
+      continue;
+    }
+    if (operation->again.empty()) {
+      operation->next_offset += part->bytes;
+    } else {
+      operation->again.pop_back();
+    }
+    if (code != ErrorCode::kOk) {
+      OnPartFailed(operation, *part, *rail, code);
+    }
+  }
+  EndIfDone(operation);
+}
+
+ErrorCode RailSet::PostPart(RailOperation* operation, const RailPeer& peer, const RailPart& part,
+                            size_t rail) {
+  const RailRegion* region = memory_.Find(operation->request.region);
+  const uint32_t index = free_pieces_.back();  // there are enough for all
+  RmaRequest request = operation->request;
+  request.peer = peer.of_rail[rail];
+  request.local = static_cast<std::byte*>(request.local) + part.offset;
+  request.region = region->handles[rail];
+  request.remote_address += operation->keys[rail].remote_base + part.offset;
+  request.key = operation->keys[rail].key;
+  request.bytes = part.bytes;
+  request.context = uint64_t{index} << 1 | kPieceBit;
+  const ErrorCode code = operation->kind == RailOperation::Kind::kRead
+                             ? rails_[rail]->Read(request, now_ns_)
+                             : rails_[rail]->Write(request, operation->placement, now_ns_);
+  if (code == ErrorCode::kOk) {
+    free_pieces_.pop_back();
+    pieces_[index] = {IndexOf(*operation), static_cast<uint32_t>(rail), part};
+    operation->in_flight++;
+    operation->on_rail[rail]++;
+    load_bytes_[rail] += part.bytes;
+  }
+  return code;
+}
+
+void RailSet::OnPartFailed(RailOperation* operation, RailPart part, size_t rail, ErrorCode code) {
+  RailPeer* peer = peers_.Find(operation->request.peer);
+  last_error_ = nullptr;
+  if (code == ErrorCode::kNodeUnreachable || code == ErrorCode::kTimeout) {
+    peer->down_until_ns[rail] = now_ns_ + options_.post_timeout_ns;
+  } else if (code == ErrorCode::kInvalidBuffer) {
+    peer->keys.Forget(operation->request.key);
+  }
+  part.tried |= 1U << rail;
+  const bool another = part.tried != (1U << peer->rails) - 1;
+  // kNodeUnreachable: the NIC has let go of it.
+  if (operation->kind == RailOperation::Kind::kRead && code == ErrorCode::kNodeUnreachable &&
+      another && operation->result == ErrorCode::kOk && peer->failure == ErrorCode::kOk) {
+    operation->again.push_back(part);
+  } else {
+    Fail(operation, code);
+  }
+}
+
+// Nothing more of it is posted.
+void RailSet::Fail(RailOperation* operation, ErrorCode code) {
+  if (operation->result == ErrorCode::kOk) {
+    operation->result = code;
+    std::erase(asking_, IndexOf(*operation));
+  }
+}
+
+// It ends when all of it is done, or, if it has failed, when no rail has any of it.
+void RailSet::EndIfDone(RailOperation* operation) {
+  const bool all_posted =
+      operation->next_offset == operation->request.bytes && operation->again.empty();
+  if (operation->in_flight != 0 || (operation->result == ErrorCode::kOk && !all_posted)) {
+    return;
+  }
+  operation->active = false;
+  if (operation->parked) {
+    operation->parked = false;
+    std::erase(parked_, IndexOf(*operation));
+  }
+  if (operation->attached) {
+    memory_.Find(operation->request.region)->users--;
+    operation->attached = false;
+  }
+  ended_.push_back(IndexOf(*operation));
+}
+
+int RailSet::ReportEnded(CompletionSink& sink, int budget) {
+  int events = 0;
+  while (reported_ < ended_.size() && events < budget) {
+    const uint32_t index = ended_[reported_++];
+    const RailOperation& operation = operations_[index];
+    if (operation.result == ErrorCode::kOk) {
+      CountSuccess(operation);
+    } else {
+      failures_++;
+    }
+    RailPeer* peer = peers_.Find(operation.request.peer);
+    peer->outstanding--;
+    ForgetIfIdle(peer);
+    const uint64_t context = operation.request.context;
+    const ErrorCode result = operation.result;
+    free_operations_.push_back(index);
+    sink.OnComplete(context, result);
+    events++;
+  }
+  if (reported_ == ended_.size()) {
+    ended_.clear();
+    reported_ = 0;
+  }
+  return events;
+}
+
+void RailSet::CountSuccess(const RailOperation& operation) {
+  const uint64_t bytes = operation.request.bytes;
+  switch (operation.kind) {
+    case RailOperation::Kind::kMessage:
+      statistics_.messages_sent++;
+      statistics_.message_bytes_sent += bytes;
+      break;
+    case RailOperation::Kind::kWrite:
+      statistics_.writes++;
+      statistics_.write_bytes += bytes;
+      break;
+    case RailOperation::Kind::kRead:
+      statistics_.reads++;
+      statistics_.read_bytes += bytes;
+      break;
+  }
+}
+
+}  // namespace ferry::transport
