@@ -12,7 +12,6 @@ namespace ferry::transport {
 
 struct RailState {
   bool open = false;  // it may take this piece
-  bool down = false;  // it failed lately: only if all that are open did
   uint64_t load_bytes = 0;
 };
 
@@ -20,9 +19,6 @@ struct RailState {
 inline std::optional<size_t> ChooseRail(std::span<const RailState> rails, size_t nearest) {
   std::optional<size_t> best;
   const auto better = [&](size_t a, size_t b) {
-    if (rails[a].down != rails[b].down) {
-      return rails[b].down;
-    }
     if (rails[a].load_bytes != rails[b].load_bytes) {
       return rails[a].load_bytes < rails[b].load_bytes;
     }

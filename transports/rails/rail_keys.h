@@ -28,10 +28,11 @@ struct RailKey {
 };
 using RailKeys = std::array<RailKey, kMaxRails>;
 
-// Between two nodes' rails, beside the messages of their users: known from these by size and
-// cookie.
-struct KeyMessage {
-  enum class Kind : uint32_t { kAsk = 1, kAnswer = 2, kUnknown = 3 };
+// What two nodes' rails tell each other, beside the messages of their users: known from these by
+// size and cookie.
+struct RailMessage {
+  // A probe goes by any rail, and its echo by the same; the others by the first.
+  enum class Kind : uint32_t { kAsk = 1, kAnswer = 2, kUnknown = 3, kProbe = 4, kEcho = 5 };
 
   RailCookie to{};    // whom it is for: proves that the sender was told the address
   RailCookie from{};  // whom to answer
@@ -40,13 +41,13 @@ struct KeyMessage {
   uint64_t key = 0;    // the memory's
   RailKeys keys{};     // kAnswer
 };
-static_assert(sizeof(KeyMessage) == 48 + 16 * kMaxRails);
-static_assert(std::is_trivially_copyable_v<KeyMessage>);
+static_assert(sizeof(RailMessage) == 48 + 16 * kMaxRails);
+static_assert(std::is_trivially_copyable_v<RailMessage>);
 
 // The message, if it is one for the node with this cookie.
-inline std::optional<KeyMessage> KeyMessageIn(std::span<const std::byte> bytes,
-                                              const RailCookie& own) {
-  KeyMessage message;
+inline std::optional<RailMessage> RailMessageIn(std::span<const std::byte> bytes,
+                                                const RailCookie& own) {
+  RailMessage message;
   if (bytes.size() != sizeof(message) || std::memcmp(bytes.data(), own.data(), sizeof(own)) != 0) {
     return std::nullopt;
   }

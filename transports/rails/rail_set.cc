@@ -301,6 +301,9 @@ ErrorCode RailSet::StartRma(RailOperation::Kind kind, const RmaRequest& request,
   if (code != ErrorCode::kOk) {
     return code;
   }
+  if (!peer->probing) {
+    Probe(peer);
+  }
   operation->kind = kind;
   operation->placement = placement;
   operation->request = request;
@@ -335,7 +338,9 @@ int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
     rails_[rail]->Poll(rail_sink, budget - events, now_ns);
     events += rail_sink.received();
   }
+  SendReplies();
   AskAgain();
+  ProbeAll();
   std::vector<uint32_t> parked;
   parked.swap(parked_);
   parked_.reserve(operations_.size());
@@ -348,12 +353,12 @@ int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
 
 bool RailSet::OnReceive(size_t rail, PeerId sender, std::span<const std::byte> bytes,
                         CompletionSink& user) {
-  if (rail != 0) {
-    failures_++;  // messages go by the first rail
+  if (const std::optional<RailMessage> message = RailMessageIn(bytes, cookie_)) {
+    OnRailMessage(rail, *message);
     return false;
   }
-  if (const std::optional<KeyMessage> message = KeyMessageIn(bytes, cookie_)) {
-    OnKeyMessage(*message);
+  if (rail != 0) {
+    failures_++;  // all other messages go by the first rail
     return false;
   }
   statistics_.messages_received++;
@@ -364,7 +369,7 @@ bool RailSet::OnReceive(size_t rail, PeerId sender, std::span<const std::byte> b
 }
 
 void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {
-  if (context == kKeyMessageContext) {
+  if (context == kRailMessageContext) {
     return;  // who waits for an answer asks again
   }
   const auto index = static_cast<uint32_t>(context >> 1);
@@ -402,7 +407,7 @@ uint64_t RailSet::NextPollNs(uint64_t now_ns) const {
   if (!ended_.empty()) {
     return now_ns;
   }
-  uint64_t next_ns = parked_.empty() && answers_.empty() ? UINT64_MAX : now_ns + kRetryIntervalNs;
+  uint64_t next_ns = parked_.empty() && replies_.empty() ? UINT64_MAX : now_ns + kRetryIntervalNs;
   for (const Transport* rail : rails_) {
     next_ns = std::min(next_ns, rail->NextPollNs(now_ns));
   }

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/slot_map.h"
@@ -28,17 +29,19 @@ namespace ferry::transport {
 
 inline constexpr uint32_t kPiecesPerRail = 2;  // of one operation: one on the wire, one behind it
 inline constexpr uint64_t kAsksPerTimeout = 8;
+inline constexpr uint64_t kProbesPerTimeout = 4;
 
 // What a rail hands back: the index of an operation (a message) or of a piece.
 inline constexpr uint64_t kPieceBit = 1;
-inline constexpr uint64_t kKeyMessageContext = UINT64_MAX;
+inline constexpr uint64_t kRailMessageContext = UINT64_MAX;
 
 struct RailPeer {
   PeerId id{};
   RailCookie cookie{};
   uint32_t rails = 0;  // that both nodes have
   std::array<PeerId, kMaxRails> of_rail{};
-  std::array<uint64_t, kMaxRails> down_until_ns{};
+  uint32_t up = 1;       // rails, by bit, that may carry its pieces: the first, and those that echo
+  bool probing = false;  // it was used: the others are probed
   ErrorCode failure = ErrorCode::kOk;
   bool removed = false;
   uint32_t outstanding = 0;
@@ -180,10 +183,15 @@ class RailSet final : public Transport {
   void OnRailComplete(uint64_t context, ErrorCode code);
 
   void Ask(const RmaRequest& request);
-  void OnKeyMessage(const KeyMessage& message);
-  void Answer(const KeyMessage& question);
-  void OnAnswer(const KeyMessage& answer);
-  ErrorCode SendKeyMessage(const RailPeer& peer, const KeyMessage& message);
+  void Probe(RailPeer* peer);
+  void ProbeAll();
+  void OnRailMessage(size_t rail, const RailMessage& message);
+  void OnEcho(size_t rail, const RailMessage& echo);
+  void Answer(const RailMessage& question);
+  void OnAnswer(const RailMessage& answer);
+  ErrorCode SendRailMessage(const RailPeer& peer, size_t rail, const RailMessage& message);
+  void Reply(size_t rail, const RailMessage& message);
+  void SendReplies();
   void AskAgain();
 
   const TransportOptions options_;
@@ -211,7 +219,8 @@ class RailSet final : public Transport {
   std::vector<uint32_t> asking_;  // wait for keys
   std::vector<uint32_t> ended_;   // to be reported, from reported_ on
   size_t reported_ = 0;
-  std::vector<KeyMessage> answers_;  // the first rail had no room for them
+  std::vector<std::pair<size_t, RailMessage>> replies_;  // to be sent, each by its rail
+  uint64_t next_probe_ns_ = UINT64_MAX;
 
   uint64_t now_ns_ = 0;
   size_t first_polled_ = 0;

@@ -4,12 +4,6 @@
 #include "transports/rails/rail_set.h"
 
 namespace ferry::transport {
-namespace {
-
-constexpr size_t kMostAnswersWaiting = 1024;  // who asked gets none of the rest, and asks again
-
-}  // namespace
-
 // For all that wait for the same.
 void RailSet::Ask(const RmaRequest& request) {
   for (const uint32_t index : asking_) {
@@ -18,45 +12,30 @@ void RailSet::Ask(const RmaRequest& request) {
     }
   }
   const RailPeer* peer = peers_.Find(request.peer);
-  KeyMessage question;
+  RailMessage question;
   question.to = peer->cookie;
   question.from = cookie_;
-  question.kind = KeyMessage::Kind::kAsk;
+  question.kind = RailMessage::Kind::kAsk;
   question.key = request.key;
-  SendKeyMessage(*peer, question);  // if there is no room, AskAgain
+  SendRailMessage(*peer, /*rail=*/0, question);  // if there is no room, AskAgain
 }
 
-ErrorCode RailSet::SendKeyMessage(const RailPeer& peer, const KeyMessage& message) {
-  return First().SendMessage(peer.of_rail[0], std::as_bytes(std::span(&message, 1)), {},
-                             kKeyMessageContext, now_ns_);
-}
-
-void RailSet::OnKeyMessage(const KeyMessage& message) {
-  if (message.kind == KeyMessage::Kind::kAsk) {
-    Answer(message);
-  } else {
-    OnAnswer(message);
-  }
-}
-
-void RailSet::Answer(const KeyMessage& question) {
-  KeyMessage answer;
+void RailSet::Answer(const RailMessage& question) {
+  RailMessage answer;
   answer.to = question.from;
   answer.from = cookie_;
-  answer.kind = KeyMessage::Kind::kUnknown;
+  answer.kind = RailMessage::Kind::kUnknown;
   answer.key = question.key;
   if (const RailRegion* region = memory_.FindByKey(question.key); region != nullptr) {
-    answer.kind = KeyMessage::Kind::kAnswer;
+    answer.kind = RailMessage::Kind::kAnswer;
     answer.rails = static_cast<uint32_t>(rails_.size());
     answer.keys = region->keys;
   }
-  if (answers_.size() < kMostAnswersWaiting) {
-    answers_.push_back(answer);
-  }
+  Reply(/*rail=*/0, answer);
 }
 
-void RailSet::OnAnswer(const KeyMessage& answer) {
-  const bool known = answer.kind == KeyMessage::Kind::kAnswer;
+void RailSet::OnAnswer(const RailMessage& answer) {
+  const bool known = answer.kind == RailMessage::Kind::kAnswer;
   if (known) {
     peers_.ForEach([&](PeerId, RailPeer& peer) {
       if (peer.cookie == answer.from && answer.rails >= peer.rails) {
@@ -83,20 +62,8 @@ void RailSet::OnAnswer(const KeyMessage& answer) {
   }
 }
 
-// Sends answers that found no room, asks anew what has had none, and ends what waited too long.
+// Asks anew what has had no answer, and ends what waited too long.
 void RailSet::AskAgain() {
-  std::erase_if(answers_, [&](const KeyMessage& answer) {
-    bool wait = false;
-    bool sent = false;
-    peers_.ForEach([&](PeerId, const RailPeer& peer) {
-      if (!sent && !wait && peer.cookie == answer.to && !peer.removed) {
-        const ErrorCode code = SendKeyMessage(peer, answer);
-        wait = code == ErrorCode::kWouldBlock;
-        sent = code == ErrorCode::kOk;
-      }
-    });
-    return !wait;  // who is not known here (yet) asks again
-  });
   const uint64_t interval_ns = options_.post_timeout_ns / kAsksPerTimeout;
   for (size_t i = 0; i < asking_.size();) {
     RailOperation* operation = &operations_[asking_[i]];

@@ -21,10 +21,9 @@ std::optional<RailPart> RailSet::NextPart(const RailOperation& operation) const 
 std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const RailPeer& peer,
                                        const RailPart& part, uint32_t full) const {
   std::array<RailState, kMaxRails> states;
+  const uint32_t usable = peer.up & ~part.tried & ~full;
   for (uint32_t rail = 0; rail < peer.rails; rail++) {
-    states[rail] = {.open = operation.on_rail[rail] < kPiecesPerRail &&
-                            ((part.tried | full) & (1U << rail)) == 0,
-                    .down = peer.down_until_ns[rail] > now_ns_,
+    states[rail] = {.open = operation.on_rail[rail] < kPiecesPerRail && (usable >> rail & 1) != 0,
                     .load_bytes = load_bytes_[rail]};
   }
   return ChooseRail({states.data(), peer.rails}, operation.request.rail % peer.rails);
@@ -44,6 +43,9 @@ void RailSet::Advance(RailOperation* operation) {
       if (full != 0 && !operation->parked) {
         operation->parked = true;
         parked_.push_back(IndexOf(*operation));
+      }
+      if (full == 0 && operation->in_flight == 0) {
+        Fail(operation, ErrorCode::kNodeUnreachable);  // those that have not failed it are down
       }
       break;  // or each has its share: it goes on when a piece ends
     }
@@ -93,12 +95,16 @@ void RailSet::OnPartFailed(RailOperation* operation, RailPart part, size_t rail,
   RailPeer* peer = peers_.Find(operation->request.peer);
   last_error_ = nullptr;
   if (code == ErrorCode::kNodeUnreachable || code == ErrorCode::kTimeout) {
-    peer->down_until_ns[rail] = now_ns_ + options_.post_timeout_ns;
+    if (rail != 0) {
+      peer->up &= ~(1U << rail);
+      next_probe_ns_ =
+          std::min(next_probe_ns_, now_ns_ + options_.post_timeout_ns / kProbesPerTimeout);
+    }
   } else if (code == ErrorCode::kInvalidBuffer) {
     peer->keys.Forget(operation->request.key);
   }
   part.tried |= 1U << rail;
-  const bool another = part.tried != (1U << peer->rails) - 1;
+  const bool another = (peer->up & ~part.tried) != 0;
   // kNodeUnreachable: the NIC has let go of it.
   if (operation->kind == RailOperation::Kind::kRead && code == ErrorCode::kNodeUnreachable &&
       another && operation->result == ErrorCode::kOk && peer->failure == ErrorCode::kOk) {

@@ -12,7 +12,7 @@
 namespace ferry::transport {
 namespace {
 
-constexpr uint32_t kKeyMessageSlots = 64;
+constexpr uint32_t kRailMessageSlots = 64;
 
 bool IsIpAddress(const std::string& text) {
   in6_addr scratch{};
@@ -34,18 +34,18 @@ StatusOr<std::unique_ptr<Transport>> CreateRailsTransport(const TransportOptions
   TransportOptions of_rail = options;
   of_rail.rails.clear();
   // The limits are kept here, over all rails; theirs only must not be in the way.
-  const uint64_t slots = uint64_t{options.max_outstanding} * kPiecesPerRail + kKeyMessageSlots;
+  const uint64_t slots = uint64_t{options.max_outstanding} * kPiecesPerRail + kRailMessageSlots;
   of_rail.max_outstanding = static_cast<uint32_t>(std::min<uint64_t>(slots, 1U << 16));
   of_rail.max_outstanding_per_peer = of_rail.max_outstanding;
   of_rail.receive_buffer_bytes =
-      std::max<uint32_t>(options.receive_buffer_bytes, sizeof(KeyMessage));
+      std::max<uint32_t>(options.receive_buffer_bytes, sizeof(RailMessage));
   std::vector<std::unique_ptr<Transport>> rails;
   StatusOr<std::unique_ptr<Transport>> first = open(of_rail);
   FERRY_RETURN_IF_ERROR(first.status());
   of_rail.provider = (*first)->Describe().provider;
   rails.push_back(std::move(*first));
-  of_rail.receive_buffers = 1;  // messages go by the first
-  of_rail.receive_buffer_bytes = 64;
+  of_rail.receive_buffers = 4;  // for probes: all other messages go by the first
+  of_rail.receive_buffer_bytes = sizeof(RailMessage);
   of_rail.attachment_bytes = 0;
   for (const std::string& name : options.rails) {
     const bool by_address = IsIpAddress(name);

@@ -6,9 +6,10 @@
 // finished one. Rail i of a node talks to rail i of the others; a node with more rails than its
 // peer leaves the further ones alone.
 //
-// A rail that fails a piece is avoided for the time-out, to that peer. A read's piece goes by
-// another one then; a write fails, as its data may arrive yet, and after that of its repetition.
-// What the NIC holds when its deadline passes fails as with one NIC.
+// A further rail carries nothing to a peer before it has answered a probe, nor after it has failed
+// a piece, until it answers again. A failed piece of a read goes by another rail; a write fails, as
+// its data may arrive yet, and after that of its repetition. What a NIC holds when its deadline
+// passes fails as with one NIC.
 //
 // Thread and errors: as Transport. Allocates when memory of a peer is first used.
 #pragma once

@@ -1,0 +1,98 @@
+// What rails tell each other: probes here, keys in rail_set_keys.cc.
+#include <algorithm>
+
+#include "transports/rails/rail_set.h"
+
+namespace ferry::transport {
+namespace {
+
+constexpr size_t kMostReplies = 1024;  // who asked gets none of the rest, and asks again
+
+}  // namespace
+
+ErrorCode RailSet::SendRailMessage(const RailPeer& peer, size_t rail, const RailMessage& message) {
+  return rails_[rail]->SendMessage(peer.of_rail[rail], std::as_bytes(std::span(&message, 1)), {},
+                                   kRailMessageContext, now_ns_);
+}
+
+void RailSet::OnRailMessage(size_t rail, const RailMessage& message) {
+  switch (message.kind) {
+    case RailMessage::Kind::kAsk:
+      Answer(message);
+      break;
+    case RailMessage::Kind::kAnswer:
+    case RailMessage::Kind::kUnknown:
+      OnAnswer(message);
+      break;
+    case RailMessage::Kind::kProbe: {
+      RailMessage echo;
+      echo.to = message.from;
+      echo.from = cookie_;
+      echo.kind = RailMessage::Kind::kEcho;
+      Reply(rail, echo);
+      break;
+    }
+    case RailMessage::Kind::kEcho:
+      OnEcho(rail, message);
+      break;
+  }
+}
+
+void RailSet::Reply(size_t rail, const RailMessage& message) {
+  if (replies_.size() < kMostReplies) {
+    replies_.emplace_back(rail, message);
+  }
+}
+
+// What has no room waits. Who is not known here (yet) gets none: it asks again.
+void RailSet::SendReplies() {
+  std::erase_if(replies_, [&](const std::pair<size_t, RailMessage>& reply) {
+    ErrorCode code = ErrorCode::kNotFound;
+    peers_.ForEach([&](PeerId, const RailPeer& peer) {
+      if (code == ErrorCode::kNotFound && peer.cookie == reply.second.to && !peer.removed &&
+          reply.first < peer.rails) {
+        code = SendRailMessage(peer, reply.first, reply.second);
+      }
+    });
+    return code != ErrorCode::kWouldBlock;
+  });
+}
+
+// Asks the rails that carry nothing to this peer for a sign of life. One that was never probed, or
+// has failed, carries nothing until it has given one: finding out costs no transfer.
+void RailSet::Probe(RailPeer* peer) {
+  peer->probing = true;
+  RailMessage probe;
+  probe.to = peer->cookie;
+  probe.from = cookie_;
+  probe.kind = RailMessage::Kind::kProbe;
+  for (uint32_t rail = 1; rail < peer->rails; rail++) {
+    if ((peer->up & (1U << rail)) == 0) {
+      SendRailMessage(*peer, rail, probe);
+      next_probe_ns_ =
+          std::min(next_probe_ns_, now_ns_ + options_.post_timeout_ns / kProbesPerTimeout);
+    }
+  }
+}
+
+void RailSet::ProbeAll() {
+  if (now_ns_ < next_probe_ns_) {
+    return;
+  }
+  next_probe_ns_ = UINT64_MAX;
+  peers_.ForEach([&](PeerId, RailPeer& peer) {
+    if (peer.probing && !peer.removed && peer.failure == ErrorCode::kOk) {
+      Probe(&peer);
+    }
+  });
+}
+
+void RailSet::OnEcho(size_t rail, const RailMessage& echo) {
+  peers_.ForEach([&](PeerId, RailPeer& peer) {
+    if (peer.cookie == echo.from && rail < peer.rails) {
+      peer.up |= 1U << rail;
+    }
+  });
+}
+
+}  // namespace ferry::transport
