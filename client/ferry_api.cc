@@ -9,6 +9,7 @@
 
 #include "client/core/backends.h"
 #include "client/core/client.h"
+#include "client/core/failure.h"
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
 #include "common/version_text.h"
@@ -55,43 +56,7 @@ Status CheckRunning() {
   return {};
 }
 
-// Adds the sentence to an error of the client.
-int ReportFailure(ErrorCode error) {
-  switch (error) {
-    case ErrorCode::kOk:
-      return FERRY_SUCCESS;
-    case ErrorCode::kLimitExceeded:
-      if (client->poison() == ErrorCode::kOk) {
-        return Fail(error,
-                    "all request slots are in use: complete some first, or raise request_limit "
-                    "(FERRY_REQUEST_LIMIT)");
-      }
-      break;
-    case ErrorCode::kTruncated:
-      return Fail(error,
-                  "the message is longer than the receive buffer, which holds its first bytes");
-    case ErrorCode::kPeerDied:
-      return Fail(error, "the other rank, or with FERRY_ANY_SOURCE some rank of the job, has died");
-    case ErrorCode::kNotFound:
-      return Fail(error, "the other rank has left the job");
-    case ErrorCode::kNodeUnreachable:
-      return Fail(error, "the ferryd of the other rank's node died or cannot be reached");
-    case ErrorCode::kLinkDown:
-      return Fail(error,
-                  "the link to the other rank's node was cut: messages to and from it may be lost; "
-                  "new ones will pass once it is back");
-    case ErrorCode::kInvalidBuffer:
-      return Fail(error,
-                  "memory of this or the other end of the message is not there: was it freed or "
-                  "unmapped before the request was complete?");
-    case ErrorCode::kPermissionDenied:
-      return Fail(error, "the system refused a copy between the two processes");
-    default:
-      break;
-  }
-  const Status health = client->Health();
-  return Fail(health.ok() ? Status(error, "") : Status(error, health.message()));
-}
+int ReportFailure(ErrorCode error) { return Fail(ferry::client::Explain(error, *client)); }
 
 int Report(ErrorCode error) {
   return error == ErrorCode::kOk ? FERRY_SUCCESS : ReportFailure(error);
@@ -141,6 +106,29 @@ Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bo
   FERRY_RETURN_IF_ERROR(CheckRank(peer, receive));
   FERRY_RETURN_IF_ERROR(CheckTag(tag, receive));
   return client->memory().CheckBuffer(buffer, size_bytes);
+}
+
+// The same for a send, which is redirected if its buffer is an offloaded one.
+Status CheckSend(Client::Message* message) {
+  FERRY_RETURN_IF_ERROR(
+      CheckMessage(message->buffer, message->size_bytes, message->peer, message->tag, false));
+  client->offloads().Redirect(&message->buffer, message->size_bytes);
+  return {};
+}
+
+Status CheckReadySend(Client::Message* message) {
+  if (IsPlainMessage(message->buffer, message->peer, message->tag) && !client->offloads().any())
+      [[likely]] {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(CheckSend(message));
+  return client->offloads().CheckSynchronized(message->buffer, message->size_bytes);
+}
+
+// What calls that no message waits for need, too, once the rank is poisoned.
+Status CheckHealthy() {
+  FERRY_RETURN_IF_ERROR(CheckRunning());
+  return client->Health();
 }
 
 Status CheckRequest(const ferry_request* request) {
@@ -305,7 +293,10 @@ int ferry_free(void* pointer) {
     status = size_bytes != 0 && client->requests().Uses(pointer, size_bytes)
                  ? Status(ErrorCode::kInvalidBuffer,
                           "a request that is not complete uses this memory; wait for it first")
-                 : client->memory().Free(pointer);
+                 : client->offloads().CheckFree(pointer, size_bytes);
+    if (status.ok()) {
+      status = client->memory().Free(pointer);
+    }
   }
   return status.ok() ? FERRY_SUCCESS : Fail(status);
 }
@@ -342,10 +333,50 @@ int ferry_deregister(void* pointer) {
   return status.ok() ? FERRY_SUCCESS : Fail(status);
 }
 
+int ferry_offload_register(const void* buffer, size_t size_bytes, ferry_offload* offload) {
+  if (Status status = CheckHealthy(); !status.ok()) {
+    return Fail(status);
+  }
+  if (offload == nullptr) {
+    return Fail(ErrorCode::kInvalidArgument, "the address of the handle is null");
+  }
+  *offload = FERRY_OFFLOAD_NULL;
+  auto handle = client->offloads().Register(const_cast<void*>(buffer), size_bytes);
+  if (!handle.ok()) {
+    return Fail(handle.status());
+  }
+  *offload = *handle;
+  return FERRY_SUCCESS;
+}
+
+int ferry_offload_sync(ferry_offload offload, size_t offset_bytes, size_t size_bytes) {
+  static_assert(FERRY_OFFLOAD_TO_END == ferry::client::Offloads::kToEnd);
+  Status status = CheckHealthy();
+  if (status.ok()) {
+    status = client->offloads().Synchronize(offload, offset_bytes, size_bytes);
+  }
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+int ferry_offload_deregister(ferry_offload* offload) {
+  Status status = CheckHealthy();
+  if (status.ok()) {
+    status = offload == nullptr
+                 ? Status(ErrorCode::kInvalidArgument, "the address of the handle is null")
+                 : client->offloads().Deregister(*offload);
+  }
+  if (!status.ok()) {
+    return Fail(status);
+  }
+  *offload = FERRY_OFFLOAD_NULL;
+  return FERRY_SUCCESS;
+}
+
 int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
                 ferry_request* request) {
-  return Begin(CheckMessage(buffer, size_bytes, destination, tag, false),
-               ToMessage(buffer, size_bytes, destination, tag), request, &Client::StartSend);
+  Client::Message message = ToMessage(buffer, size_bytes, destination, tag);
+  const Status check = CheckReadySend(&message);
+  return Begin(check, message, request, &Client::StartSend);
 }
 
 int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
@@ -354,14 +385,14 @@ int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_requ
 }
 
 int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) {
-  if (!IsPlainMessage(buffer, destination, tag)) [[unlikely]] {
-    if (Status check = CheckMessage(buffer, size_bytes, destination, tag, false); !check.ok()) {
+  Client::Message message = ToMessage(buffer, size_bytes, destination, tag);
+  if (!IsPlainMessage(buffer, destination, tag) || client->offloads().any()) [[unlikely]] {
+    if (Status check = CheckReadySend(&message); !check.ok()) {
       return Fail(check);
     }
   }
   Completion completion;
-  const ErrorCode error =
-      client->Send(ToMessage(buffer, size_bytes, destination, tag), &completion);
+  const ErrorCode error = client->Send(message, &completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
 }
 
@@ -379,13 +410,13 @@ int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_statu
 
 int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
                     ferry_request* request) {
-  const Status check = CheckMessage(buffer, size_bytes, destination, tag, false);
+  Client::Message message = ToMessage(buffer, size_bytes, destination, tag);
+  const Status check = CheckSend(&message);
   if (!check.ok() || request == nullptr) {
     return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
                       : Fail(check);
   }
-  return Report(client->MakePersistent(ToMessage(buffer, size_bytes, destination, tag),
-                                       ferry::shm::RequestKind::kSend, request));
+  return Report(client->MakePersistent(message, ferry::shm::RequestKind::kSend, request));
 }
 
 int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
@@ -400,6 +431,9 @@ int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_
 
 int ferry_start(ferry_request request) {
   if (Status status = CheckRequest(&request); !status.ok()) {
+    return Fail(status);
+  }
+  if (Status status = client->CheckStart(request); !status.ok()) {
     return Fail(status);
   }
   const ErrorCode error = client->Start(request);

@@ -108,6 +108,7 @@ struct Options {
   uint64_t pipeline_blocks_to_device = 2;
   uint64_t pipeline_block_bytes = 1ULL << 20;
   uint64_t pipeline_staging_blocks = 16;
+  uint64_t offload_min_bytes = 8192;
 
   // Log.
   std::string log_level = "info";

@@ -53,6 +53,9 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
     {kWrittenMessages, "written_messages", "messages",
      "Messages that their source wrote into an advertised receive; others were fetched"},
     {kWrittenBytes, "written_bytes", "bytes", "Payload of these"},
+    {kOffloadCopies, "offload_copies", "copies",
+     "Copies of send buffers into their shadows in the heap (offloaded send buffers)"},
+    {kOffloadBytes, "offload_bytes", "bytes", "Bytes so copied"},
 }};
 
 constexpr bool EachLabelIsInItsPlace() {

@@ -48,9 +48,11 @@ enum class Statistic : uint32_t {
   kAdverts = 27,
   kWrittenMessages = 28,
   kWrittenBytes = 29,
+  kOffloadCopies = 30,
+  kOffloadBytes = 31,
 };
 
-inline constexpr uint32_t kStatisticCount = 30;
+inline constexpr uint32_t kStatisticCount = 32;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 

@@ -169,6 +169,8 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   memory_ = std::make_unique<Memory>(options.heap_bytes, backends_.get(), &attach_, &control_);
   peer_memory_ = std::make_unique<PeerMemory>(view_.rank, processes, memory_.get(), &attach_);
   requests_ = std::make_unique<RequestPool>(view_, threads_);
+  offloads_ = std::make_unique<Offloads>(options.offload_min_bytes, memory_.get(), requests_.get(),
+                                         statistics_);
   staging_bytes_left_ = std::min(kStagingMaxBytes, options.heap_bytes / kStagingHeapPart);
   staged_limit_ = view_.request_limit / kStagedRequestPart;
   if (reply.local_size != view_.job_size) {  // else hardly anything goes that way

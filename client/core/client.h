@@ -17,6 +17,7 @@
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
 #include "client/core/memory.h"
+#include "client/core/offloads.h"
 #include "client/core/peer_memory.h"
 #include "client/core/request_pool.h"
 #include "client/core/watcher.h"
@@ -72,6 +73,7 @@ class Client {
   int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
   Memory& memory() { return *memory_; }
   RequestPool& requests() { return *requests_; }
+  Offloads& offloads() { return *offloads_; }
   uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
 
   // What a call must know before it starts a message.
@@ -93,6 +95,8 @@ class Client {
   // Makes a persistent request (kind send or receive) without starting it.
   ErrorCode MakePersistent(const Message& message, shm::RequestKind kind, RequestHandle* handle);
   ErrorCode Start(RequestHandle handle);
+  // What Start would say of the buffer of a persistent send.
+  Status CheckStart(RequestHandle handle) const;
   ErrorCode FreePersistent(RequestHandle handle);
   bool Cancel(RequestHandle handle);
   // Looks for an unexpected message; kWouldBlock when there is none and `block` is false.
@@ -161,6 +165,7 @@ class Client {
   bool NeedsBounce(const shm::Location& buffer, const Message& message,
                    shm::RequestKind kind) const;
   bool MayBeRemote(int32_t peer) const;
+  void* StandIn(uint64_t size_bytes, bool is_private, bool must);
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
   void HandOver(const engine::Effects& matched);
@@ -212,6 +217,7 @@ class Client {
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<PeerMemory> peer_memory_;
   std::unique_ptr<RequestPool> requests_;
+  std::unique_ptr<Offloads> offloads_;
   std::mutex background_mutex_;
   std::vector<uint32_t> background_;  // receives that became transfers in some other request's call
   std::mutex staging_mutex_;

@@ -10,7 +10,8 @@ namespace ferry::client {
 namespace {
 
 constexpr uint64_t kSmallBounceBytes = 128 << 10;
-constexpr uint64_t kClearBytes = 4 << 20;  // zeros copied to device memory at a time
+constexpr uint64_t kIdleShadowsHeapPart = 4;  // so much of the heap they hold at most
+constexpr uint64_t kClearBytes = 4 << 20;     // zeros copied to device memory at a time
 
 }  // namespace
 
@@ -67,7 +68,15 @@ StatusOr<void*> Memory::AllocateHost(uint64_t size_bytes) {
   if (!heap_.valid()) {
     FERRY_RETURN_IF_ERROR(MakeHeap());
   }
-  const uint64_t offset = heap_pieces_.Allocate(size_bytes);
+  uint64_t offset = heap_pieces_.Allocate(size_bytes);
+  while (offset == OffsetAllocator::kNone) {
+    void* const idle = shadows_.Evict(0);
+    if (idle == nullptr) {
+      break;
+    }
+    ReleaseShadow(idle);
+    offset = heap_pieces_.Allocate(size_bytes);
+  }
   if (offset == OffsetAllocator::kNone) {
     return Status(ErrorCode::kOutOfMemory,
                   std::to_string(size_bytes) + " bytes asked for, " +
@@ -172,6 +181,10 @@ StatusOr<void*> Memory::Allocate(uint64_t size_bytes, MemoryKind kind, int devic
 
 Status Memory::Free(void* pointer) {
   std::lock_guard lock(mutex_);
+  return FreeLocked(pointer);
+}
+
+Status Memory::FreeLocked(void* pointer) {
   if (const auto found = device_.find(pointer); found != device_.end()) {
     const uint32_t region = found->second.region;
     // The daemon lets go of the memory before it is freed; if it is dead, it has.
@@ -221,7 +234,8 @@ uint64_t Memory::RegistrationSize(const void* pointer) const {
 
 void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
   std::lock_guard lock(mutex_);
-  const uint64_t spare = heap_.valid() ? heap_pieces_.free_bytes() : heap_bytes_;
+  const uint64_t spare =
+      heap_.valid() ? heap_pieces_.free_bytes() + shadows_.idle_bytes() : heap_bytes_;
   if (!must &&
       (heap_refused_ || (size_bytes > kSmallBounceBytes && spare < heap_bytes_ / 2 + size_bytes))) {
     return nullptr;
@@ -231,7 +245,39 @@ void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
   return pointer.ok() ? *pointer : nullptr;
 }
 
-void Memory::FreeBounce(void* pointer) { (void)Free(pointer); }
+StatusOr<void*> Memory::AllocateShadow(uint64_t size_bytes, bool kept) {
+  std::lock_guard lock(mutex_);
+  if (!kept || backend() == nullptr) {
+    return AllocateHost(size_bytes);
+  }
+  if (void* const idle = shadows_.Take(size_bytes); idle != nullptr) {
+    return idle;
+  }
+  const uint64_t block_bytes = shm::RoundUpToPage(size_bytes);
+  StatusOr<void*> block = AllocateHost(block_bytes);
+  // A backend that cannot register it copies more slowly, no more: such a block is not worth
+  // keeping.
+  if (block.ok() && backend()->RegisterHostMemory(*block, block_bytes).ok()) {
+    shadows_.Add(*block, block_bytes);
+  }
+  return block;
+}
+
+void Memory::ReleaseShadow(void* block) {
+  (void)backend()->UnregisterHostMemory(block);
+  (void)FreeLocked(block);
+}
+
+void Memory::FreeBounce(void* pointer) {
+  std::lock_guard lock(mutex_);
+  if (!shadows_.Give(pointer)) {
+    (void)FreeLocked(pointer);
+    return;
+  }
+  while (void* const idle = shadows_.Evict(heap_bytes_ / kIdleShadowsHeapPart)) {
+    ReleaseShadow(idle);
+  }
+}
 
 Status Memory::Register(void* pointer, uint64_t size_bytes) {
   std::lock_guard lock(mutex_);
@@ -292,6 +338,11 @@ Status Memory::CheckBuffer(const void* pointer, uint64_t size_bytes) const {
                       "a buffer of " + std::to_string(size_bytes) +
                           " bytes runs past the end of its device memory, of which " +
                           std::to_string(left) + " bytes are left there");
+}
+
+bool Memory::IsDevice(const void* pointer) const {
+  const gpu::GpuBackend* const gpu = backend();
+  return gpu != nullptr && gpu->Identify(pointer).kind == gpu::PointerKind::kDevice;
 }
 
 ErrorCode Memory::CopyByStream(void* destination, const void* source, uint64_t size_bytes) {

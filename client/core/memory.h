@@ -17,6 +17,7 @@
 #include "client/core/control_library.h"
 #include "client/core/offset_allocator.h"
 #include "client/core/region_table.h"
+#include "client/core/shadow_pool.h"
 #include "common/status.h"
 #include "gpu_backends/api/copy_streams.h"
 #include "gpu_backends/api/registry.h"
@@ -41,6 +42,9 @@ class Memory {
   // A heap block of Ferry's own, to stand in for private memory, or null. `must`: nobody else can
   // reach that memory; else a large block leaves half of the heap to the application.
   void* AllocateBounce(uint64_t size_bytes, bool must);
+  // The same for device memory, which nobody else can reach. `kept`: it is registered with the GPU
+  // backend, and kept for later messages while nobody else needs the room. Not zeroed.
+  StatusOr<void*> AllocateShadow(uint64_t size_bytes, bool kept);
   void FreeBounce(void* pointer);
 
   Status Register(void* pointer, uint64_t size_bytes);
@@ -63,6 +67,9 @@ class Memory {
     return regions_.any_by_stream() && IsRegionByStream(pointer);
   }
 
+  // Whether this is memory of a device, whoever reaches it.
+  bool IsDevice(const void* pointer) const;
+
   // Whether CheckBuffer has nothing to say of any buffer.
   bool IsAnyBufferPlain() const { return !regions_.any_by_stream(); }
   // kInvalidBuffer for a buffer that begins in such device memory and runs past its end.
@@ -81,6 +88,8 @@ class Memory {
   };
 
   StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
+  void ReleaseShadow(void* block);
+  Status FreeLocked(void* pointer);
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
   Status AnnounceDevice(OwnRegion* region, int device);
@@ -109,6 +118,7 @@ class Memory {
   bool heap_refused_ = false;  // when Ferry wanted it for itself
   OffsetAllocator heap_pieces_;
   std::map<const void*, uint64_t> pinned_;  // of the heap's pieces, those the backend knows
+  ShadowPool shadows_;                      // and these
   std::map<const void*, DeviceAllocation> device_;
   std::map<const void*, uint64_t> registered_;
 };

@@ -309,8 +309,8 @@ bool Client::MayBeRemote(int32_t peer) const {
                   : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
 }
 
-// Whether the message cannot do without such a block: from device memory that only streams reach,
-// if the daemon has none, to another node, and from there.
+// Whether the message cannot do without such a block, a shadow of device memory that only streams
+// reach: to another node and from there, if the daemon has no pipeline for it.
 bool Client::NeedsBounce(const shm::Location& buffer, const Message& message,
                          RequestKind kind) const {
   if ((buffer.flags & shm::kLocationByStream) == 0 || !MayBeRemote(message.peer)) {
@@ -344,7 +344,7 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   const bool is_private = slot.buffer.region == 0;
   const bool must = is_private ? !private_reachable_ : NeedsBounce(slot.buffer, message, kind);
   if (is_private ? message.size_bytes > unseen_max && WantsBounce(message, kind) : must) {
-    void* block = memory_->AllocateBounce(message.size_bytes, must);
+    void* const block = StandIn(message.size_bytes, is_private, must);
     if (block != nullptr) {
       slot.flags |= shm::kRequestBounce;
       slot.buffer = memory_->regions().Find(block, message.size_bytes);
@@ -354,6 +354,14 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   }
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));
   return ErrorCode::kOk;
+}
+
+void* Client::StandIn(uint64_t size_bytes, bool is_private, bool must) {
+  if (is_private) {
+    return memory_->AllocateBounce(size_bytes, must);
+  }
+  StatusOr<void*> shadow = offloads_->TakeShadow(size_bytes);
+  return shadow.ok() ? *shadow : nullptr;
 }
 
 ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
@@ -367,9 +375,10 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
     copied = memory_->CopyFrom(slot.payload, user, slot.size_bytes);
   } else if (is_send && (slot.flags & shm::kRequestBounce) != 0) {
-    copied =
-        memory_->CopyFrom(memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address,
-                          user, slot.size_bytes);
+    std::byte* const block =
+        memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address;
+    copied = memory_->IsByStream(user) ? offloads_->CopyIn(block, user, slot.size_bytes)
+                                       : memory_->CopyFrom(block, user, slot.size_bytes);
   }
   if (copied != ErrorCode::kOk) [[unlikely]] {
     return copied;
@@ -449,6 +458,18 @@ ErrorCode Client::Start(RequestHandle handle) {
     }
   }
   return StartSlot(request);
+}
+
+Status Client::CheckStart(RequestHandle handle) const {
+  const uint32_t request = requests_->Resolve(handle);
+  if (request == 0 || !offloads_->any()) {
+    return {};
+  }
+  const RequestLayout& slot = requests_->Slot(request);
+  return slot.kind == static_cast<uint32_t>(RequestKind::kSend)
+             ? offloads_->CheckSynchronized(reinterpret_cast<const void*>(slot.user_address),
+                                            slot.size_bytes)
+             : Status();
 }
 
 ErrorCode Client::FreePersistent(RequestHandle handle) {

@@ -14,6 +14,11 @@ namespace {
 
 constexpr uint32_t kRetireTries = 4;  // waiting slots looked at per Take
 
+bool IsActive(RequestState state) {
+  return state != RequestState::kFree && state != RequestState::kInactive &&
+         state != RequestState::kComplete;
+}
+
 }  // namespace
 
 RequestPool::RequestPool(const engine::SessionView& view, bool shared_by_threads)
@@ -92,13 +97,25 @@ void RequestPool::GiveBack(uint32_t request) {
 }
 
 bool RequestPool::Uses(const void* begin, uint64_t size_bytes) const {
+  return AnyAt(begin, size_bytes,
+               [](const RequestLayout&, RequestState state) { return IsActive(state); });
+}
+
+bool RequestPool::Holds(const void* begin, uint64_t size_bytes) const {
+  return AnyAt(begin, size_bytes, [](const RequestLayout& slot, RequestState state) {
+    return IsActive(state) ||
+           (state != RequestState::kFree && (slot.flags & shm::kRequestPersistent) != 0);
+  });
+}
+
+// Whether there is a request for some of these bytes for which `counts(slot, state)`.
+template <typename Counts>
+bool RequestPool::AnyAt(const void* begin, uint64_t size_bytes, Counts&& counts) const {
   const auto first = reinterpret_cast<uint64_t>(begin);
   const uint32_t fresh = shm::LoadAcquire(view_.layout->request_fresh);
   for (uint32_t request = 1; request < fresh; ++request) {
     const RequestLayout& slot = *view_.request(request);
-    const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
-    if (state == RequestState::kFree || state == RequestState::kInactive ||
-        state == RequestState::kComplete) {
+    if (!counts(slot, static_cast<RequestState>(shm::LoadAcquire(slot.state)))) {
       continue;
     }
     if (slot.user_address < first + size_bytes && first < slot.user_address + slot.size_bytes) {

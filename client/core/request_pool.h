@@ -48,6 +48,8 @@ class RequestPool {
 
   // Whether a request that is not complete reads or writes [begin, begin + size_bytes).
   bool Uses(const void* begin, uint64_t size_bytes) const;
+  // Whether a request may still do so: one of those, or a persistent one that is not active.
+  bool Holds(const void* begin, uint64_t size_bytes) const;
   uint32_t in_use() const { return in_use_; }
 
  private:
@@ -58,6 +60,8 @@ class RequestPool {
            shm::LoadRelaxed(slot.state) != static_cast<uint32_t>(shm::RequestState::kFree);
   }
   bool IsReusable(uint32_t request) const;
+  template <typename Counts>
+  bool AnyAt(const void* begin, uint64_t size_bytes, Counts&& counts) const;
 
   const engine::SessionView view_;
   const bool shared_by_threads_;

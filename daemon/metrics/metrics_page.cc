@@ -44,6 +44,9 @@ constexpr TallyRow kTallyRows[] = {
     {Statistic::kWrittenMessages, "written_messages_total",
      "Messages that their source wrote into an advertised receive."},
     {Statistic::kWrittenBytes, "written_bytes_total", "Payload of these."},
+    {Statistic::kOffloadCopies, "offload_copies_total",
+     "Copies of send buffers into their shadows in the ranks' heaps."},
+    {Statistic::kOffloadBytes, "offload_bytes_total", "Bytes so copied."},
 };
 
 struct PathRow {

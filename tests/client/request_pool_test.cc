@@ -137,5 +137,26 @@ TEST_F(RequestPoolTest, TellsWhichMemoryIsInUse) {
   EXPECT_FALSE(pool_->Uses(memory.data(), 100));
 }
 
+TEST_F(RequestPoolTest, APersistentRequestHoldsItsMemoryBetweenItsStarts) {
+  std::vector<char> memory(100);
+  const uint32_t request = Take();
+  pool_->Slot(request).user_address = reinterpret_cast<uint64_t>(memory.data() + 40);
+  pool_->Slot(request).size_bytes = 20;
+  EXPECT_FALSE(pool_->Holds(memory.data(), 100));
+  SetState(request, RequestState::kQueued);
+  EXPECT_TRUE(pool_->Holds(memory.data(), 100));
+  SetState(request, RequestState::kComplete);
+  EXPECT_FALSE(pool_->Holds(memory.data(), 100));
+  pool_->Slot(request).flags |= shm::kRequestPersistent;
+  for (const RequestState state :
+       {RequestState::kInactive, RequestState::kQueued, RequestState::kComplete}) {
+    SetState(request, state);
+    EXPECT_TRUE(pool_->Holds(memory.data() + 59, 1));
+    EXPECT_FALSE(pool_->Holds(memory.data() + 60, 40));
+  }
+  SetState(request, RequestState::kFree);
+  EXPECT_FALSE(pool_->Holds(memory.data(), 100));
+}
+
 }  // namespace
 }  // namespace ferry::client

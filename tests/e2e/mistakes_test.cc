@@ -22,6 +22,9 @@ std::vector<testing::Matcher<std::string>> WhatIsTold() {
   const std::string overlap =
       ": 20 already exists: the range overlaps one that is registered already; deregister that "
       "first";
+  const std::string no_handle =
+      ": 19 not found: the handle names no offloaded send buffer: deregistered before, or not what "
+      "ferry_offload_register returned?";
   const std::string truncated =
       ": 11 message truncated: the message is longer than the receive buffer, which holds its "
       "first bytes";
@@ -63,6 +66,30 @@ std::vector<testing::Matcher<std::string>> WhatIsTold() {
       "deregister a buffer in flight" + in_use,
       "deregister twice: 19 not found: no registered range starts at this address",
       "register nothing: 2 invalid argument: the range is empty",
+      "offload nothing: 2 invalid argument: the buffer is null or empty",
+      "nowhere to put the handle: 2 invalid argument: the address of the handle is null",
+      testing::AllOf(
+          testing::StartsWith("offload more than the heap: 12 out of memory: 1099511627776 bytes "
+                              "asked for, "),
+          testing::EndsWith(" free in the heap, in pieces; raise heap_bytes (FERRY_HEAP_BYTES)")),
+      "offload a part again: 20 already exists: the range overlaps an offloaded send buffer; "
+      "deregister that first (ferry_offload_deregister)",
+      "synchronise beyond the end: 2 invalid argument: 5001 bytes from offset 5000 on are to be "
+      "synchronised, but the buffer has 10000 bytes",
+      "synchronise from beyond the end: 2 invalid argument: the rest from offset 10001 on are to "
+      "be "
+      "synchronised, but the buffer has 10000 bytes",
+      "send what was not synchronised: 22 invalid buffer: byte 5000 of the offloaded send buffer "
+      "was not synchronised since it was registered; call ferry_offload_sync first",
+      "free what is offloaded: 22 invalid buffer: this memory is an offloaded send buffer, or "
+      "holds "
+      "one; call ferry_offload_deregister first",
+      "synchronise in flight: 22 invalid buffer: a send that is not complete reads what was "
+      "synchronised before; wait for it first, or synchronise other bytes",
+      "deregister an offloaded buffer in flight: 22 invalid buffer: a request sends from the "
+      "offloaded buffer: wait for it, or, if it is a persistent one, free it first",
+      "synchronise what was deregistered" + no_handle,
+      "deregister an offloaded buffer twice" + no_handle,
       "small truncated receive" + truncated,
       "large truncated receive" + truncated,
       "unmapped in flight" + not_there,

@@ -117,7 +117,8 @@ typedef enum {
  * zeroed. `device` is the index of the GPU (0 for host kinds). FERRY_ERR_MEMORY names what was
  * left. */
 FERRY_API int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer);
-/* FERRY_ERR_BUFFER for an address that ferry_alloc did not return, or that a request still uses. */
+/* FERRY_ERR_BUFFER for an address that ferry_alloc did not return, or that a request still uses, or
+ * an offloaded send buffer. */
 FERRY_API int ferry_free(void* pointer);
 /* Copies between any two kinds of memory and waits for the end of the copy. */
 FERRY_API int ferry_memcpy(void* destination, const void* source, size_t size_bytes);
@@ -129,6 +130,53 @@ FERRY_API int ferry_register(void* pointer, size_t size_bytes);
 /* FERRY_ERR_NOT_FOUND for a pointer that was not registered; FERRY_ERR_BUFFER while a request uses
  * it. */
 FERRY_API int ferry_deregister(void* pointer);
+
+/* ---- Offloaded send buffers --------------------------------------------------------------------
+ *
+ * A send buffer that peers or the network card read slowly, or not at all, can have a shadow: a
+ * copy in the rank's heap, which they read instead. One copy then serves any number of sends, and
+ * a send no longer waits for the device. After "Direct MPI Library for Intel Xeon Phi
+ * Co-Processors" (Si and others, 2013), section IV-B4: reg_offload_mr, sync_offload_mr,
+ * dereg_offload_mr.
+ *
+ * While a buffer is registered, every send (ferry_send, ferry_isend) whose bytes all lie in it
+ * reads the shadow: what the last ferry_offload_sync copied there, whatever the buffer holds by
+ * now. A send of which some bytes were not synchronised since the registration fails with
+ * FERRY_ERR_BUFFER. A send that reaches beyond the buffer, or lies in two, reads the memory itself.
+ * A persistent request is bound to the shadow, or to the memory, by ferry_send_init; whether its
+ * bytes were synchronised matters when it is started. Receives, and ferry_memcpy, always mean the
+ * memory itself.
+ *
+ * Without any of this, device memory that a rank itself has to bring to the host goes through
+ * shadows that are synchronised at each send (option offload_min_bytes). */
+
+/* An offloaded send buffer. 0 names none. Handles are never used again. */
+typedef uint64_t ferry_offload;
+#define FERRY_OFFLOAD_NULL ((ferry_offload)0)
+/* As the size: all bytes behind the offset. */
+#define FERRY_OFFLOAD_TO_END SIZE_MAX
+
+/* Registers [buffer, buffer + size_bytes), memory of any kind: a shadow of that size is allocated
+ * in the heap (heap_bytes), and registered with the GPU backend if the buffer is device memory.
+ * Nothing is copied yet. Blocks on the daemon once, while the heap is made. FERRY_ERR_ARGUMENT for
+ * a null or empty buffer; FERRY_ERR_EXISTS if it overlaps another offloaded one; FERRY_ERR_BUFFER
+ * if it runs past the end of its device memory; FERRY_ERR_MEMORY if the heap has no room. The
+ * buffer must be deregistered before it is freed; ferry_free refuses it (FERRY_ERR_BUFFER). */
+FERRY_API int ferry_offload_register(const void* buffer, size_t size_bytes, ferry_offload* offload);
+/* Copies the bytes from `offset_bytes` on, `size_bytes` of them or FERRY_OFFLOAD_TO_END, from the
+ * buffer into the shadow; device memory by a stream. Blocks until they are there: sends that follow
+ * read them. Work of the application's own that writes the buffer must be complete. Zero bytes are
+ * no error. FERRY_ERR_NOT_FOUND for a handle that names no buffer; FERRY_ERR_ARGUMENT for bytes
+ * beyond its end; FERRY_ERR_BUFFER while a send of some of these bytes is not complete: as any send
+ * buffer, what it reads must not be changed. After any other error these bytes count as not
+ * synchronised. */
+FERRY_API int ferry_offload_sync(ferry_offload offload, size_t offset_bytes, size_t size_bytes);
+/* Frees the shadow, and sets *offload to FERRY_OFFLOAD_NULL; sends read the memory itself again.
+ * FERRY_ERR_NOT_FOUND for a handle that names no buffer; FERRY_ERR_BUFFER, and nothing changes,
+ * while a send from it is not complete, a persistent request is bound to it, or another thread
+ * synchronises it. Must not run at the same time as the start of a send from the buffer.
+ * ferry_finalize deregisters what is left. */
+FERRY_API int ferry_offload_deregister(ferry_offload* offload);
 
 /* ---- Point to point ---------------------------------------------------------------------------
  */

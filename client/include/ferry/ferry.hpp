@@ -80,6 +80,35 @@ class Buffer {
   size_t count_ = 0;
 };
 
+// An offloaded send buffer: sends of its bytes read what Sync has copied last. The memory must
+// outlive it.
+class OffloadedBuffer {
+ public:
+  OffloadedBuffer(const void* buffer, size_t size_bytes) {
+    Check(ferry_offload_register(buffer, size_bytes, &handle_));
+  }
+  ~OffloadedBuffer() {
+    if (handle_ != FERRY_OFFLOAD_NULL) {
+      (void)ferry_offload_deregister(&handle_);
+    }
+  }
+  OffloadedBuffer(OffloadedBuffer&& other) noexcept
+      : handle_(std::exchange(other.handle_, FERRY_OFFLOAD_NULL)) {}
+  OffloadedBuffer& operator=(OffloadedBuffer&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  OffloadedBuffer(const OffloadedBuffer&) = delete;
+  OffloadedBuffer& operator=(const OffloadedBuffer&) = delete;
+
+  void Sync(size_t offset_bytes = 0, size_t size_bytes = FERRY_OFFLOAD_TO_END) {
+    Check(ferry_offload_sync(handle_, offset_bytes, size_bytes));
+  }
+
+ private:
+  ferry_offload handle_ = FERRY_OFFLOAD_NULL;
+};
+
 // A send or receive under way. Wait before it is destroyed; a moved-from request is complete.
 class Request {
  public:

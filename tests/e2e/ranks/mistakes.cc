@@ -127,6 +127,45 @@ void Registering() {
   Tell("register nothing", ferry_register(own.data(), 0));
 }
 
+void Offloading() {
+  constexpr size_t kBytes = 10000;
+  std::vector<uint8_t> own(kBytes);
+  ferry_offload offload = FERRY_OFFLOAD_NULL;
+  ferry_offload another = FERRY_OFFLOAD_NULL;
+  Tell("offload nothing", ferry_offload_register(own.data(), 0, &offload));
+  Tell("nowhere to put the handle", ferry_offload_register(own.data(), kBytes, nullptr));
+  Tell("offload more than the heap", ferry_offload_register(own.data(), size_t{1} << 40, &offload));
+  CHECK_OK(ferry_offload_register(own.data(), kBytes, &offload));
+  Tell("offload a part again", ferry_offload_register(own.data() + 9999, 1, &another));
+  Tell("synchronise beyond the end", ferry_offload_sync(offload, 5000, 5001));
+  Tell("synchronise from beyond the end", ferry_offload_sync(offload, 10001, FERRY_OFFLOAD_TO_END));
+  CHECK_OK(ferry_offload_sync(offload, 0, 5000));
+  Tell("send what was not synchronised", ferry_send(own.data(), kBytes, Other(), kTag));
+  CHECK_OK(ferry_offload_deregister(&offload));
+  void* memory = nullptr;
+  CHECK_OK(ferry_alloc(kLarge, FERRY_MEMORY_HOST, 0, &memory));
+  CHECK_OK(ferry_offload_register(memory, kLarge, &offload));
+  Tell("free what is offloaded", ferry_free(memory));
+  ferry::ranks::Fill(memory, kLarge, 6);
+  CHECK_OK(ferry_offload_sync(offload, 0, FERRY_OFFLOAD_TO_END));
+  ferry_request request;
+  CHECK_OK(ferry_isend(memory, kLarge, Other(), kTag, &request));
+  Tell("synchronise in flight", ferry_offload_sync(offload, 4096, 1));
+  Tell("deregister an offloaded buffer in flight", ferry_offload_deregister(&offload));
+  // Until both have said so, nobody asks for the message.
+  CHECK_OK(ferry_send(nullptr, 0, Other(), kTag + 1));
+  CHECK_OK(ferry_recv(nullptr, 0, Other(), kTag + 1, nullptr));
+  std::vector<uint8_t> received(kLarge);
+  CHECK_OK(ferry_recv(received.data(), kLarge, Other(), kTag, nullptr));
+  CHECK_OK(ferry_wait(&request, nullptr));
+  CHECK_BYTES(received.data(), kLarge, 6);
+  another = offload;
+  CHECK_OK(ferry_offload_deregister(&offload));
+  Tell("synchronise what was deregistered", ferry_offload_sync(another, 0, 1));
+  Tell("deregister an offloaded buffer twice", ferry_offload_deregister(&another));
+  CHECK_OK(ferry_free(memory));
+}
+
 // Memory of the program's own that it returns to the kernel while a message is to be fetched from
 // it, registered or not: both ends are told.
 void Unmapping(bool registered, const char* mistake) {
@@ -163,7 +202,7 @@ int main() {
   Tell("second ferry_init", ferry_init(FERRY_THREAD_SINGLE, nullptr));
   uint64_t number = 0;
   Exchange(++number);
-  for (void (*mistakes)() : {Ranks, Tags, Requests, Allocating, Freeing, Registering}) {
+  for (void (*mistakes)() : {Ranks, Tags, Requests, Allocating, Freeing, Registering, Offloading}) {
     mistakes();
     Exchange(++number);
   }
