@@ -267,10 +267,11 @@ constexpr Option kTable[] = {
         "How many pinned staging blocks for device memory a job gets on each node, once it needs "
         "them; at least 2. 0: ranks stage such memory by themselves, in their heaps."),
     Number(Group::kGpu, "offload_min_bytes", &Options::offload_min_bytes, "bytes", 0, kTebi,
-           "Where ranks stage device memory by themselves, messages of this size or more go "
-           "through blocks of the heap that are registered with the GPU backend and kept for later "
-           "messages (offloaded send buffers), shorter ones through ordinary blocks. 0: no block "
-           "is kept."),
+           "From this size on, messages to other nodes from device memory that the network "
+           "cannot reach go through blocks of the heap that are registered with the GPU backend "
+           "and kept for later ones (offloaded send buffers): those of up to "
+           "pipeline_threshold_bytes, and all where ranks stage such memory by themselves. 0: "
+           "none; the latter then go through blocks that are not kept."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),

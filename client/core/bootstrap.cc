@@ -54,6 +54,7 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   client->holder_ = ThreadId();
   client->backends_ = std::move(backends);
   client->eager_max_bytes_ = std::min<uint64_t>(options.eager_max_bytes, shm::kCellBytes);
+  client->one_block_bytes_ = options.pipeline_threshold_bytes;
   client->worker_min_bytes_ = options.rendezvous_chunk_bytes;
   client->wait_policy_ = {static_cast<uint32_t>(options.spin_pauses),
                           options.idle_before_sleep_us * 1000};

@@ -165,6 +165,8 @@ class Client {
   bool NeedsBounce(const shm::Location& buffer, const Message& message,
                    shm::RequestKind kind) const;
   bool MayBeRemote(int32_t peer) const;
+  bool WantsShadow(const shm::Location& buffer, const Message& message,
+                   shm::RequestKind kind) const;
   void* StandIn(uint64_t size_bytes, bool is_private, bool must);
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
@@ -205,6 +207,7 @@ class Client {
   uint32_t holder_ = 0;             // of the lease, when only one thread calls at a time
   bool private_reachable_ = false;  // others may reach this rank's private memory
   uint64_t eager_max_bytes_ = 0;
+  uint64_t one_block_bytes_ = 0;  // device messages that ferryd would not cut
   uint64_t worker_min_bytes_ =
       0;  // transfers above are handed to the worker when the rank computes
   shm::WaitPolicy wait_policy_;

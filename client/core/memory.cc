@@ -234,10 +234,7 @@ uint64_t Memory::RegistrationSize(const void* pointer) const {
 
 void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
   std::lock_guard lock(mutex_);
-  const uint64_t spare =
-      heap_.valid() ? heap_pieces_.free_bytes() + shadows_.idle_bytes() : heap_bytes_;
-  if (!must &&
-      (heap_refused_ || (size_bytes > kSmallBounceBytes && spare < heap_bytes_ / 2 + size_bytes))) {
+  if (!must && (heap_refused_ || (size_bytes > kSmallBounceBytes && !HasSpare(size_bytes)))) {
     return nullptr;
   }
   StatusOr<void*> pointer = AllocateHost(size_bytes);
@@ -245,16 +242,29 @@ void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
   return pointer.ok() ? *pointer : nullptr;
 }
 
-StatusOr<void*> Memory::AllocateShadow(uint64_t size_bytes, bool kept) {
+// Whether half of the heap stays to the application without a block of this size.
+bool Memory::HasSpare(uint64_t size_bytes) const {
+  const uint64_t spare =
+      heap_.valid() ? heap_pieces_.free_bytes() + shadows_.idle_bytes() : heap_bytes_;
+  return spare >= heap_bytes_ / 2 + size_bytes;
+}
+
+StatusOr<void*> Memory::AllocateShadow(uint64_t size_bytes, bool kept, bool must) {
   std::lock_guard lock(mutex_);
+  if (!must && (heap_refused_ || !HasSpare(size_bytes))) {
+    return Status(ErrorCode::kOutOfMemory, "the rest of the heap is the application's");
+  }
   if (!kept || backend() == nullptr) {
-    return AllocateHost(size_bytes);
+    StatusOr<void*> block = AllocateHost(size_bytes);
+    heap_refused_ = !heap_.valid();
+    return block;
   }
   if (void* const idle = shadows_.Take(size_bytes); idle != nullptr) {
     return idle;
   }
   const uint64_t block_bytes = shm::RoundUpToPage(size_bytes);
   StatusOr<void*> block = AllocateHost(block_bytes);
+  heap_refused_ = !heap_.valid();
   // A backend that cannot register it copies more slowly, no more: such a block is not worth
   // keeping.
   if (block.ok() && backend()->RegisterHostMemory(*block, block_bytes).ok()) {

@@ -42,9 +42,9 @@ class Memory {
   // A heap block of Ferry's own, to stand in for private memory, or null. `must`: nobody else can
   // reach that memory; else a large block leaves half of the heap to the application.
   void* AllocateBounce(uint64_t size_bytes, bool must);
-  // The same for device memory, which nobody else can reach. `kept`: it is registered with the GPU
-  // backend, and kept for later messages while nobody else needs the room. Not zeroed.
-  StatusOr<void*> AllocateShadow(uint64_t size_bytes, bool kept);
+  // The same for device memory, whatever its size. `kept`: it is registered with the GPU backend,
+  // and kept for later messages while nobody else needs the room. Not zeroed.
+  StatusOr<void*> AllocateShadow(uint64_t size_bytes, bool kept, bool must);
   void FreeBounce(void* pointer);
 
   Status Register(void* pointer, uint64_t size_bytes);
@@ -88,6 +88,7 @@ class Memory {
   };
 
   StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
+  bool HasSpare(uint64_t size_bytes) const;
   void ReleaseShadow(void* block);
   Status FreeLocked(void* pointer);
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);

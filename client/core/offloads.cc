@@ -35,7 +35,7 @@ StatusOr<OffloadHandle> Offloads::Register(void* buffer, uint64_t size_bytes) {
       return overlaps;
     }
   }
-  StatusOr<void*> shadow = memory_->AllocateShadow(size_bytes, memory_->IsDevice(buffer));
+  StatusOr<void*> shadow = memory_->AllocateShadow(size_bytes, memory_->IsDevice(buffer), true);
   FERRY_RETURN_IF_ERROR(shadow.status());
   std::lock_guard lock(mutex_);
   if (table_.Overlaps(buffer, size_bytes)) {  // another thread was faster
@@ -159,8 +159,8 @@ Status Offloads::CheckFree(const void* memory, uint64_t size_bytes) const {
              : Status();
 }
 
-StatusOr<void*> Offloads::TakeShadow(uint64_t size_bytes) {
-  return memory_->AllocateShadow(size_bytes, min_bytes_ != 0 && size_bytes >= min_bytes_);
+StatusOr<void*> Offloads::TakeShadow(uint64_t size_bytes, bool must) {
+  return memory_->AllocateShadow(size_bytes, min_bytes_ != 0 && size_bytes >= min_bytes_, must);
 }
 
 ErrorCode Offloads::CopyIn(void* shadow, const void* source, uint64_t size_bytes) {

@@ -26,8 +26,8 @@ namespace ferry::client {
 
 class Offloads {
  public:
-  // Shadows that messages have of their own are kept from `min_bytes` on (0: none is). `memory` and
-  // `requests` outlive this.
+  // Messages have shadows of their own from `min_bytes` on, which are kept, also where they could
+  // do without (0: none). `memory` and `requests` outlive this.
   Offloads(uint64_t min_bytes, Memory* memory, const RequestPool* requests,
            const shm::Statistics& statistics);
 
@@ -48,8 +48,14 @@ class Offloads {
   // kInvalidBuffer if some of this memory is registered.
   Status CheckFree(const void* memory, uint64_t size_bytes) const;
 
-  // A block of the heap to stand in for device memory; Memory::FreeBounce takes it back.
-  StatusOr<void*> TakeShadow(uint64_t size_bytes);
+  // Whether a message of this size is better sent from a shadow than by ferryd's pipeline, for
+  // which it would be one block: nothing would overlap.
+  bool IsWorthShadow(uint64_t size_bytes, uint64_t one_block_bytes) const {
+    return min_bytes_ != 0 && size_bytes >= min_bytes_ && size_bytes <= one_block_bytes;
+  }
+  // A block of the heap to stand in for device memory; Memory::FreeBounce takes it back. `must`:
+  // there is no other way; else half of the heap is left to the application.
+  StatusOr<void*> TakeShadow(uint64_t size_bytes, bool must);
   // Brings `shadow` up to date.
   ErrorCode CopyIn(void* shadow, const void* source, uint64_t size_bytes);
 

@@ -323,6 +323,14 @@ bool Client::NeedsBounce(const shm::Location& buffer, const Message& message,
   return message.size_bytes > direct_max && !memory_->regions().ById(buffer.region)->staged;
 }
 
+// Whether such memory is better sent from a shadow, although the daemon has a pipeline for it.
+bool Client::WantsShadow(const shm::Location& buffer, const Message& message,
+                         RequestKind kind) const {
+  return kind == RequestKind::kSend && (buffer.flags & shm::kLocationByStream) != 0 &&
+         MayBeRemote(message.peer) && message.size_bytes > shm::kInlineBytes &&
+         offloads_->IsWorthShadow(message.size_bytes, one_block_bytes_);
+}
+
 ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind kind) {
   RequestLayout& slot = requests_->Slot(request);
   slot.kind = static_cast<uint32_t>(kind);
@@ -343,7 +351,8 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
                                   : eager_max_bytes_;
   const bool is_private = slot.buffer.region == 0;
   const bool must = is_private ? !private_reachable_ : NeedsBounce(slot.buffer, message, kind);
-  if (is_private ? message.size_bytes > unseen_max && WantsBounce(message, kind) : must) {
+  if (is_private ? message.size_bytes > unseen_max && WantsBounce(message, kind)
+                 : must || WantsShadow(slot.buffer, message, kind)) {
     void* const block = StandIn(message.size_bytes, is_private, must);
     if (block != nullptr) {
       slot.flags |= shm::kRequestBounce;
@@ -360,7 +369,7 @@ void* Client::StandIn(uint64_t size_bytes, bool is_private, bool must) {
   if (is_private) {
     return memory_->AllocateBounce(size_bytes, must);
   }
-  StatusOr<void*> shadow = offloads_->TakeShadow(size_bytes);
+  StatusOr<void*> shadow = offloads_->TakeShadow(size_bytes, must);
   return shadow.ok() ? *shadow : nullptr;
 }
 

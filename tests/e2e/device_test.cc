@@ -63,6 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {"-n", "2", "--nodes", "2"},
                   {"FERRY_PIPELINE_BLOCK_BYTES=65536", "FERRY_PIPELINE_STAGING_BLOCKS=2",
                    "FERRY_PIPELINE_MODE=even"}},
+        Placement{"DaemonsStageAll", {"-n", "3", "--nodes", "2"}, {"FERRY_OFFLOAD_MIN_BYTES=0"}},
         Placement{"RanksStage", {"-n", "3", "--nodes", "2"}, {"FERRY_PIPELINE_STAGING_BLOCKS=0"}},
         Placement{"WorkerProcess", {"-n", "3", "--nodes", "2"}, {"FERRY_WORKER_MODE=process"}}),
     [](const auto& info) { return std::string(info.param.name); });

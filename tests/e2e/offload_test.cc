@@ -73,8 +73,15 @@ TEST(AutomaticOffloadTest, SendsWhatTheBufferHolds) {
   }
 }
 
+// Where ferryd has a pipeline, messages that it would not cut are sent from shadows, longer ones by
+// the pipeline.
+TEST(AutomaticOffloadTest, LeavesLongMessagesToThePipeline) {
+  RunJob({"-n", "2", "--nodes", "2"}, "mixed", WithLink({"FERRY_HEAP_BYTES=16777216"}));
+}
+
 TEST(AutomaticOffloadTest, ThePipelineNeedsNone) {
-  RunJob({"-n", "2", "--nodes", "2"}, "pipelined", WithLink({"FERRY_HEAP_BYTES=16777216"}));
+  RunJob({"-n", "2", "--nodes", "2"}, "pipelined",
+         WithLink({"FERRY_HEAP_BYTES=16777216", "FERRY_OFFLOAD_MIN_BYTES=0"}));
 }
 
 // A request that could not be started gives back the heap block that stands in for its buffer.

@@ -147,7 +147,7 @@ FERRY_API int ferry_deregister(void* pointer);
  * bytes were synchronised matters when it is started. Receives, and ferry_memcpy, always mean the
  * memory itself.
  *
- * Without any of this, device memory that a rank itself has to bring to the host goes through
+ * Without any of this, messages from device memory that a rank itself brings to the host go through
  * shadows that are synchronised at each send (option offload_min_bytes). */
 
 /* An offloaded send buffer. 0 names none. Handles are never used again. */

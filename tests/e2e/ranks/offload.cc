@@ -1,11 +1,11 @@
-// offload contents|flight|automatic|pipelined|gives_up|fork|orphan: offloaded send buffers, of
-// every kind of memory; device memory is reached by ferry_memcpy alone.
+// offload contents|flight|automatic|pipelined|mixed|gives_up|fork|orphan: offloaded send buffers,
+// of every kind of memory; device memory is reached by ferry_memcpy alone.
 //
 // contents: a send of a registered buffer sends what was synchronised last, by all ways to send, to
 // every other rank. flight: what is refused while sends from one synchronisation are under way, and
-// that they lose nothing. automatic, pipelined: the ranks, or their daemons, bring device memory to
-// the host. gives_up: requests that cannot be started keep no block of the heap. fork, orphan:
-// calls in a child, and after the daemon's death.
+// that they lose nothing. automatic, pipelined, mixed: the ranks, their daemons, or both bring
+// device memory to the host. gives_up: requests that cannot be started keep no block of the heap.
+// fork, orphan: calls in a child, and after the daemon's death.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -293,12 +293,19 @@ void SendNewest(Buffer& buffer, size_t size, int messages) {
   }
 }
 
-void Automatic(bool staged_by_ranks) {
+enum class Stager { kRanks, kDaemons, kBoth };
+
+void Automatic(Stager by) {
   constexpr int kMessages = 20;
   constexpr size_t kLength = 3 * kMiB;
   Buffer buffer(kDevice, kLength);
   uint64_t wanted = 0;
-  for (const size_t size : {size_t{8193}, size_t{100'000}, kLength}) {
+  for (const size_t size : {size_t{8193}, size_t{65536}}) {
+    SendNewest(buffer, size, kMessages);
+    wanted += kMessages;
+  }
+  const uint64_t of_one_block = wanted;
+  for (const size_t size : {size_t{65537}, kLength}) {
     SendNewest(buffer, size, kMessages);
     wanted += kMessages;
   }
@@ -309,7 +316,7 @@ void Automatic(bool staged_by_ranks) {
     if (ferry_rank() == 0) {
       buffer.Fill(0, kMiB, 50 + i);
       CHECK_OK(ferry_isend(buffer.at(0), kMiB, 1, kTag, &requests[i]));
-      if (!staged_by_ranks) {  // else the buffer was read already
+      if (by != Stager::kRanks) {  // else the buffer was read already
         CHECK_OK(ferry_wait(&requests[i], nullptr));
       }
     } else {
@@ -322,18 +329,22 @@ void Automatic(bool staged_by_ranks) {
       CHECK_BYTES(parts[i].data(), kMiB, 50 + i);
     }
   }
-  wanted = staged_by_ranks && ferry_rank() == 0 ? wanted + parts.size() : 0;
-  CHECK_EQ(ferry::ranks::CounterNamed("offload_copies"), wanted);
+  wanted = by == Stager::kRanks ? wanted + parts.size() : by == Stager::kDaemons ? 0 : of_one_block;
+  CHECK_EQ(ferry::ranks::CounterNamed("offload_copies"), ferry_rank() == 0 ? wanted : 0);
   // What shadows are kept gives way to the application (its heap has 16 MiB).
   void* most = nullptr;
   CHECK_OK(ferry_alloc(15 * kMiB, FERRY_MEMORY_HOST, 0, &most));
-  if (ferry_rank() == 0 && staged_by_ranks) {
+  if (ferry_rank() == 0 && by == Stager::kRanks) {
     CHECK_REFUSED(ferry_send(buffer.at(0), kLength, 1, kTag), FERRY_ERR_MEMORY,
                   "no memory for a copy of the message");
     ferry_offload offload = 1;
     CHECK_REFUSED(ferry_offload_register(buffer.at(0), kLength, &offload), FERRY_ERR_MEMORY,
                   "raise heap_bytes");
     CHECK_EQ(offload, FERRY_OFFLOAD_NULL);
+  }
+  if (by != Stager::kRanks) {
+    SendNewest(buffer, 20'000, 2);  // by the pipeline: half of the heap is not free
+    CHECK_EQ(ferry::ranks::CounterNamed("offload_copies"), ferry_rank() == 0 ? wanted : 0);
   }
   CHECK_OK(ferry_free(most));
   SendNewest(buffer, kLength, 2);
@@ -446,7 +457,9 @@ int main(int argc, char** argv) {
   } else if (what == "orphan") {
     Orphan();
   } else {
-    Automatic(what == "automatic");
+    Automatic(what == "automatic"   ? Stager::kRanks
+              : what == "pipelined" ? Stager::kDaemons
+                                    : Stager::kBoth);
   }
   CHECK_OK(ferry_barrier());
   if (ferry_rank() == 0) {
