@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/topology/cpu_set.h"
+#include "config/rank_weights.h"
 
 namespace ferry::config {
 namespace {
@@ -163,7 +164,18 @@ constexpr Option kTable[] = {
            "Block size of the pipeline between nodes, for memory that the network cannot reach "
            "directly."),
     Number(Group::kMessages, "staging_blocks", &Options::staging_blocks, "blocks", 2, 4096,
-           "How many such blocks a job gets on each node, once it needs them."),
+           "How many such blocks a job gets at most on each node: more and more, while transfers "
+           "wait for one."),
+    Number(Group::kMessages, "staging_min_blocks", &Options::staging_min_blocks, "blocks", 2, 4096,
+           "How many of them it gets at once when it needs the first, and keeps; no more than "
+           "staging_blocks in any case."),
+    Number(Group::kMessages, "staging_idle_ms", &Options::staging_idle_ms, "ms", 1, kHourMs,
+           "Staging blocks above the least number, for host or device memory, are given back "
+           "once nobody has needed them for this long."),
+    Text(Group::kMessages, "staging_weights", &Options::staging_weights, 0, kPathMax,
+         "How ranks of a job share its staging blocks while there are too few of them: as "
+         "RANK:WEIGHT,... such as 0:4,7:2, a rank gets up to WEIGHT (1 to 100) times what one "
+         "gets that is not named. Empty: all the same."),
     Number(Group::kMessages, "copy_workers", &Options::copy_workers, "threads", 0, 64,
            "Threads of the daemon that copy into and out of staging blocks; 0 leaves the copies "
            "to the progress thread."),
@@ -261,11 +273,14 @@ constexpr Option kTable[] = {
            64 * kMebi,
            "No block of device memory is longer than this: the size of its staging "
            "blocks."),
-    Number(
-        Group::kGpu, "pipeline_staging_blocks", &Options::pipeline_staging_blocks, "blocks", 0,
-        4096,
-        "How many pinned staging blocks for device memory a job gets on each node, once it needs "
-        "them; at least 2. 0: ranks stage such memory by themselves, in their heaps."),
+    Number(Group::kGpu, "pipeline_staging_blocks", &Options::pipeline_staging_blocks, "blocks", 0,
+           4096,
+           "How many pinned staging blocks for device memory a job gets at most on each node; at "
+           "least 2. 0: ranks stage such memory by themselves, in their heaps."),
+    Number(Group::kGpu, "pipeline_staging_min_blocks", &Options::pipeline_staging_min_blocks,
+           "blocks", 2, 4096,
+           "How many of them it gets at once when it needs the first, and keeps; no more than "
+           "pipeline_staging_blocks in any case."),
     Number(Group::kGpu, "offload_min_bytes", &Options::offload_min_bytes, "bytes", 0, kTebi,
            "From this size on, messages to other nodes from device memory that the network "
            "cannot reach go through blocks of the heap that are registered with the GPU backend "
@@ -386,6 +401,9 @@ Status CheckPlaces(const Options& options) {
   if (node != "auto" && node != "none" && !IsNumber(node)) {
     return Conflict("staging_node must be auto, none or the number of a NUMA node, not \"" + node +
                     "\"");
+  }
+  if (const auto weights = ParseRankWeights(options.staging_weights); !weights.ok()) {
+    return Conflict("staging_weights: " + weights.status().message());
   }
   return {};
 }

@@ -71,7 +71,10 @@ struct Options {
   uint64_t receiver_first_min_bytes = 0;
   uint64_t rendezvous_chunk_bytes = 128ULL << 10;
   uint64_t staging_block_bytes = 256ULL << 10;
-  uint64_t staging_blocks = 16;
+  uint64_t staging_blocks = 32;
+  uint64_t staging_min_blocks = 8;
+  uint64_t staging_idle_ms = 10000;
+  std::string staging_weights;  // empty: all alike
   uint64_t copy_workers = 1;
   std::string worker_mode = "auto";
   std::string worker_program;  // empty: beside ferryd, or in ../libexec/ferry or ../lib/ferry
@@ -108,6 +111,7 @@ struct Options {
   uint64_t pipeline_blocks_to_device = 2;
   uint64_t pipeline_block_bytes = 1ULL << 20;
   uint64_t pipeline_staging_blocks = 16;
+  uint64_t pipeline_staging_min_blocks = 8;
   uint64_t offload_min_bytes = 8192;
 
   // Log.

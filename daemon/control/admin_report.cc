@@ -201,6 +201,9 @@ void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_staging_blocks(statistics.staging_blocks);
   nic->set_staging_busy(statistics.staging_busy);
   nic->set_staging_waits(statistics.staging_waits);
+  nic->set_staging_most_blocks(statistics.staging_most_blocks);
+  nic->set_staging_grown(statistics.staging_grown);
+  nic->set_staging_shrunk(statistics.staging_shrunk);
   nic->set_pci(statistics.pci);
   nic->set_numa_node(statistics.numa_node);
   nic->set_cpus(statistics.cpus);

@@ -206,6 +206,12 @@ void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
   page->Gauge("nic_outstanding_operations", "Operations the network has not completed.",
               all.outstanding);
   page->Gauge("staging_blocks", "Blocks of staging memory.", all.staging_blocks);
+  page->Gauge("staging_most_blocks", "Blocks that staging memory may grow to.",
+              all.staging_most_blocks);
+  page->Counter("staging_grown_blocks_total", "Blocks of staging memory that were added.",
+                all.staging_grown);
+  page->Counter("staging_shrunk_blocks_total", "Blocks of staging memory that were given back.",
+                all.staging_shrunk);
   page->Gauge("staging_busy_blocks", "Blocks of staging memory in use.", all.staging_busy);
   page->Gauge("staging_waiting_transfers", "Transfers that wait for a staging block.",
               all.staging_waits);

@@ -51,8 +51,10 @@ struct NicStatistics {
   // progress thread (empty: any) and the node of staging memory (-1: any).
   std::string pci, cpus, progress_cpus;
   int32_t numa_node = -1, staging_node = -1;
-  // Staging memory: blocks, those in use, and transfers that wait for one.
-  uint32_t staging_blocks = 0, staging_busy = 0, staging_waits = 0;
+  // Staging memory: blocks now and at most, those in use, and transfers that wait for one; blocks
+  // that pools got in addition, and let go again.
+  uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
+  uint64_t staging_grown = 0, staging_shrunk = 0;
 };
 
 // How far a large message to or from another node is.

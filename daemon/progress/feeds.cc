@@ -8,7 +8,7 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr uint32_t kBlocksInUse = 4;  // of one feed
+constexpr uint32_t kBlocksInUse = 4;  // of one feed, unless StagingPool::Window says otherwise
 
 }  // namespace
 
@@ -124,9 +124,15 @@ void Feeds::Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pul
 // ---- Blocks
 // --------------------------------------------------------------------------------------
 
-bool Feeds::MayBegin(const Feed& feed) const {
-  return !feed.cancelled && feed.begun_bytes < feed.size_bytes &&
-         feed.copying + feed.announced < kBlocksInUse;
+bool Feeds::MayBegin(const Feed& feed) {
+  if (feed.cancelled || feed.begun_bytes >= feed.size_bytes) {
+    return false;
+  }
+  StagingPool* const pool = feed.stage->pool;
+  const uint32_t window = pool == nullptr
+                              ? kBlocksInUse
+                              : pool->Window(StagingUse::kOutgoing, feed.source, kBlocksInUse);
+  return feed.copying + feed.announced < window;
 }
 
 // Begins as many blocks as there are and may be.
@@ -141,7 +147,7 @@ void Feeds::Step(FeedId id, Feed& feed, uint64_t now_ns) {
   auto& waiters = feed.stage->pool->waiters(StagingUse::kOutgoing);
   while (!feed.queued && MayBegin(feed)) {
     if (!waiters.empty() || !BeginBlock(id, feed, now_ns)) {
-      waiters.push_back(static_cast<uint64_t>(id));
+      waiters.Push(feed.source, static_cast<uint64_t>(id));
       feed.queued = true;
     }
   }
@@ -157,11 +163,12 @@ engine::Block Feeds::NextBlock(const Feed& feed) const {
 }
 
 bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
-  StagingBlock* staging = feed.stage->pool->Take(StagingUse::kOutgoing);
+  StagingBlock* staging = feed.stage->pool->Take(StagingUse::kOutgoing, feed.source);
   if (staging == nullptr) {
     return false;
   }
   const engine::Block next = NextBlock(feed);
+  feed.stage->pool->Charge(*staging, next.size_bytes);
   const FeedBlockId block_id = blocks_.Insert();
   Block& block = *blocks_.Find(block_id);
   block.self = block_id;
@@ -255,7 +262,7 @@ void Feeds::Advance(uint64_t now_ns) {
 void Feeds::Advance(StagingPool& pool, uint64_t now_ns) {
   auto& waiters = pool.waiters(StagingUse::kOutgoing);
   if (pool.failure() != ErrorCode::kOk) {
-    for (const uint64_t waiter : std::exchange(waiters, {})) {
+    for (const uint64_t waiter : waiters.PopAll()) {
       if (Feed* feed = feeds_.Find(FeedId{waiter}); feed != nullptr) {
         feed->queued = false;
         Cancel(FeedId{waiter}, *feed, pool.failure(), now_ns);
@@ -263,16 +270,15 @@ void Feeds::Advance(StagingPool& pool, uint64_t now_ns) {
     }
   }
   while (!waiters.empty() && pool.HasFree(StagingUse::kOutgoing)) {
-    const FeedId id{waiters.front()};
-    waiters.pop_front();
+    const FeedId id{waiters.Pop()};
     Feed* feed = feeds_.Find(id);
     if (feed == nullptr) {
       continue;
     }
     feed->queued = false;
     if (MayBegin(*feed) && BeginBlock(id, *feed, now_ns) && MayBegin(*feed)) {
-      feed->queued = true;  // for the next one, behind the other feeds
-      waiters.push_back(static_cast<uint64_t>(id));
+      feed->queued = true;  // for the next one, behind the other feeds of its rank
+      waiters.Push(feed->source, static_cast<uint64_t>(id));
     }
   }
 }

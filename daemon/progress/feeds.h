@@ -4,7 +4,8 @@
 // When such an offer (kRemoteRts) passes, it is noted here. The receiver's daemon asks for it by
 // WirePull; then copy workers (or streams) bring the message, block by block, into registered
 // staging memory, each block is announced by WireBlock, read by the peer, and given back by
-// WireBlockDone. A few blocks are in use at a time. Between private memory and the network the
+// WireBlockDone. A few blocks are in use at a time; where there are too few, those who wait take
+// them by their ranks' weights. Between private memory and the network the
 // first is a quarter as long as the others; where a device is at an end, PipelineRules say how the
 // message is cut. The receiver's daemon ends it all with its WireResult; only then, or when that is
 // overdue, are blocks that it knows of used for others.
@@ -110,7 +111,7 @@ class Feeds {
   enum class Peer { kIsThrough, kMayRead };
   static void Void(ServedRank& rank, Offer* offer, Peer peer);
   void Step(FeedId id, Feed& feed, uint64_t now_ns);
-  bool MayBegin(const Feed& feed) const;
+  static bool MayBegin(const Feed& feed);
   bool BeginBlock(FeedId id, Feed& feed, uint64_t now_ns);
   void Advance(StagingPool& pool, uint64_t now_ns);
   void Announce(const Feed& feed, const Block& block, uint64_t now_ns);

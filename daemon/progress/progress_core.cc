@@ -39,8 +39,10 @@ StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
                       ": raise TransportOptions::receive_buffer_bytes");
   }
   // Each job gets its own when it needs some; a daemon that could give none should say so now.
-  StatusOr<std::unique_ptr<StagingPool>> staging = StagingPool::Create(
-      *transport, options.staging_block_bytes, options.staging_blocks, options.settle_staging);
+  const StagingShape shape{options.staging_block_bytes, options.staging_blocks,
+                           options.staging_least_blocks};
+  StatusOr<std::unique_ptr<StagingPool>> staging =
+      StagingPool::Create(*transport, shape, options.settle_staging);
   FERRY_RETURN_IF_ERROR(staging.status());
   (*staging)->Close();
   return std::unique_ptr<ProgressCore>(
@@ -53,7 +55,7 @@ ProgressCore::ProgressCore(const CoreOptions& options,
     : options_(options),
       hooks_(std::move(hooks)),
       registrations_(*transport, registrar_, RegistrationOptionsOf(options, hooks_)),
-      depot_(*transport, &registrar_, options.settle_staging, options.faults),
+      depot_(*transport, &registrar_, options.settle_staging, options.faults, options.staging),
       transport_(std::move(transport)),
       registrar_(*transport_, ring),
       copies_(std::make_shared<CopyPool>(options.copy_workers, ring)),
@@ -285,7 +287,7 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
   bool retry = !transport_->capabilities().wait_fd || adverts_.changes_windows() ||
                (device_copies_ != nullptr && device_copies_->pending() != 0);
-  bool check = !pulls_.empty() || !feeds_.empty() || depot_.has_tainted() ||
+  bool check = !pulls_.empty() || !feeds_.empty() || depot_.must_recycle() ||
                registrations_.any_leaving() || adverts_.awaits_answers();
   for (const auto& rank : directory_.served()) {
     retry |= !rank->delivery.empty();

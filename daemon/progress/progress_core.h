@@ -35,12 +35,15 @@ namespace ferry::daemon {
 
 struct CoreOptions {
   uint64_t staging_block_bytes = 256 << 10;
-  uint32_t staging_blocks = 16;
+  uint32_t staging_blocks = 16;       // at most
+  uint32_t staging_least_blocks = 0;  // see StagingShape
+  StagingRules staging;
   uint32_t copy_workers = 1;
   // For device memory that only streams reach; null: ranks stage by themselves.
   std::shared_ptr<gpu::GpuBackend> gpu;
   uint64_t device_block_bytes = 1 << 20;
   uint32_t device_blocks = 16;
+  uint32_t device_least_blocks = 0;
   PipelineRules pipeline;
   uint64_t operation_timeout_ns = 10'000'000'000;
   uint64_t max_parked_bytes = 256 << 20;  // of one rank

@@ -14,8 +14,10 @@ namespace ferry::daemon {
 Status ProgressCore::AddJob(const JobPlan& plan) {
   FERRY_RETURN_IF_ERROR(directory_.AddJob(plan));
   Job* job = directory_.FindJob(plan.job_id);
-  job->private_stage = {copies_, options_.staging_block_bytes, options_.staging_blocks};
-  job->device_stage = {device_copies_, options_.device_block_bytes, options_.device_blocks};
+  job->private_stage = {copies_, options_.staging_block_bytes, options_.staging_blocks,
+                        options_.staging_least_blocks};
+  job->device_stage = {device_copies_, options_.device_block_bytes, options_.device_blocks,
+                       options_.device_least_blocks};
   job->trace = tracer_.TapFor(plan.job_id);
   return {};
 }
@@ -418,13 +420,14 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
   }
   NicStatistics& first = nics.front();  // what there is once, it has
   first.errors += arrivals_.dropped();
-  for (const auto& pool : depot_.pools()) {
-    first.staging_blocks += pool->blocks();
-  }
-  const TraceCounters now = Counters();
-  first.staging_busy = static_cast<uint32_t>(now.staging_busy);
-  first.staging_waits = static_cast<uint32_t>(now.staging_waits);
-  first.outstanding = static_cast<uint32_t>(now.operations);
+  const StagingStatistics staging = depot_.Statistics();
+  first.staging_blocks = staging.blocks;
+  first.staging_most_blocks = staging.most_blocks;
+  first.staging_busy = staging.busy;
+  first.staging_waits = staging.waits;
+  first.staging_grown = staging.grown;
+  first.staging_shrunk = staging.shrunk;
+  first.outstanding = static_cast<uint32_t>(Counters().operations);
   return nics;
 }
 
@@ -453,11 +456,9 @@ TraceCounters ProgressCore::Counters() const {
   for (const auto& [incarnation, link] : directory_.links()) {
     counters.operations += link->outstanding;
   }
-  for (const auto& pool : depot_.pools()) {
-    counters.staging_busy += pool->busy();
-    counters.staging_waits +=
-        pool->waiters(StagingUse::kIncoming).size() + pool->waiters(StagingUse::kOutgoing).size();
-  }
+  const StagingStatistics staging = depot_.Statistics();
+  counters.staging_busy = staging.busy;
+  counters.staging_waits = staging.waits;
   return counters;
 }
 

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/topology/affinity.h"
+#include "config/rank_weights.h"
 #include "daemon/faults/faulty_transport.h"
 #include "daemon/worker/job_workers.h"
 
@@ -34,12 +35,19 @@ CoreOptions CoreOptionsOf(const config::Options& options,
   core.faults = faults;
   core.staging_block_bytes = options.staging_block_bytes;
   core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
+  // CheckOptions has read them once.
+  if (auto weights = config::ParseRankWeights(options.staging_weights); weights.ok()) {
+    core.staging.weights = std::move(*weights);
+  }
+  core.staging_least_blocks = static_cast<uint32_t>(options.staging_min_blocks);
+  core.staging.idle_ns = options.staging_idle_ms * kNsPerMs;
   core.copy_workers = static_cast<uint32_t>(options.copy_workers);
   core.operation_timeout_ns = options.operation_timeout_ms * kNsPerMs;
   core.registrations = {options.registration_cache_entries, options.registration_cache_bytes};
   core.registration_piece_bytes = options.registration_piece_bytes;
   core.device_block_bytes = options.pipeline_block_bytes;
   core.device_blocks = static_cast<uint32_t>(options.pipeline_staging_blocks);
+  core.device_least_blocks = static_cast<uint32_t>(options.pipeline_staging_min_blocks);
   core.pipeline.mode = ModeOf(options.pipeline_mode);
   core.pipeline.threshold_bytes = options.pipeline_threshold_bytes;
   core.pipeline.blocks_to_host = static_cast<uint32_t>(options.pipeline_blocks_to_host);

@@ -10,7 +10,7 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr uint32_t kPiecesUnderWay = 4;   // of one pull
+constexpr uint32_t kPiecesUnderWay = 4;   // of one pull, unless StagingPool::Window says otherwise
 constexpr uint32_t kReadsUnderWay = 64;   // of all: the transport's other slots are for messages
 constexpr uint64_t kReadBytes = 1 << 20;  // longest read straight into a heap
 constexpr size_t kMaxAnnounced = 64;      // far more than a correct sender's window
@@ -207,6 +207,8 @@ void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& blo
     return;
   }
   pull->announced.push_back(block);
+  pull->announcing =
+      std::max(pull->announcing, pull->reading + static_cast<uint32_t>(pull->announced.size()));
   if (!pull->queued) {
     Step(id, *pull, now_ns);
   }
@@ -265,7 +267,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
     if (pull.error != ErrorCode::kOk) {
       return Want::kNothing;
     }
-    block = pull.stage->pool->Take(StagingUse::kIncoming);
+    block = TakeBlock(pull);
     if (block == nullptr) {
       return Want::kBlock;
     }
@@ -289,8 +291,12 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   const ErrorCode code = transport_.Read(read, now_ns);
   if (code == ErrorCode::kOk) {
     ++reads_;
+    ++pull.reading;
     ++pull.under_way;
     pull.begun_bytes += piece.size_bytes;
+    if (block != nullptr) {
+      pull.stage->pool->Charge(*block, piece.size_bytes);
+    }
     if (pull.kind == Incoming::Kind::kPrivate) {
       pull.announced.erase(pull.announced.begin());
     }
@@ -305,6 +311,15 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   }
   pull.error = code;
   return Want::kNothing;
+}
+
+// None past those who wait.
+StagingBlock* Pulls::TakeBlock(Pull& pull) {
+  StagingPool* const pool = pull.stage->pool;
+  if (!std::exchange(pull.has_turn, false) && !pool->waiters(StagingUse::kIncoming).empty()) {
+    return nullptr;
+  }
+  return pool->Take(StagingUse::kIncoming, pull.rank->rank());
 }
 
 Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
@@ -335,17 +350,30 @@ Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
   return Want::kNothing;
 }
 
+// A sender's daemon that announces more than usual has given this message a larger share there.
+bool Pulls::MayBegin(const Pull& pull) {
+  const bool staged = pull.stage != nullptr && pull.stage->pool != nullptr;
+  const uint32_t usual = std::max(kPiecesUnderWay, pull.announcing);
+  return pull.error == ErrorCode::kOk &&
+         pull.under_way <
+             (staged ? pull.stage->pool->Window(StagingUse::kIncoming, pull.rank->rank(), usual)
+                     : usual);
+}
+
 // Begins what can be begun, and ends the pull if that was all.
 void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
   if (!pull.asked && !Ask(id, pull, now_ns)) {
     return;
   }
-  while (pull.error == ErrorCode::kOk && pull.under_way < kPiecesUnderWay && HasNextPiece(pull)) {
+  while (HasNextPiece(pull) && MayBegin(pull)) {
     const Want want = BeginPiece(id, pull, now_ns);
     if (want != Want::kNothing) {
-      std::deque<uint64_t>& queue =
-          want == Want::kSlot ? wants_slot_ : pull.stage->pool->waiters(StagingUse::kIncoming);
-      queue.push_back(static_cast<uint64_t>(id));
+      if (want == Want::kSlot) {
+        wants_slot_.push_back(static_cast<uint64_t>(id));
+      } else {
+        pull.stage->pool->waiters(StagingUse::kIncoming)
+            .Push(pull.rank->rank(), static_cast<uint64_t>(id));
+      }
       pull.queued = true;
       return;
     }
@@ -361,16 +389,29 @@ void Pulls::Advance(uint64_t now_ns) {
   }
   Resume(wants_slot_, now_ns);
   for (const auto& pool : depot_.pools()) {
-    if (pool->failure() != ErrorCode::kOk) {
-      for (const uint64_t waiter : std::exchange(pool->waiters(StagingUse::kIncoming), {})) {
-        if (Pull* pull = pulls_.Find(PullId{waiter}); pull != nullptr) {
-          pull->queued = false;
-          Fail(PullId{waiter}, *pull, pool->failure(), now_ns);
-        }
+    Advance(*pool, now_ns);
+  }
+}
+
+void Pulls::Advance(StagingPool& pool, uint64_t now_ns) {
+  FairQueue& waiters = pool.waiters(StagingUse::kIncoming);
+  if (pool.failure() != ErrorCode::kOk) {
+    for (const uint64_t waiter : waiters.PopAll()) {
+      if (Pull* pull = pulls_.Find(PullId{waiter}); pull != nullptr) {
+        pull->queued = false;
+        Fail(PullId{waiter}, *pull, pool.failure(), now_ns);
       }
     }
-    if (pool->HasFree(StagingUse::kIncoming)) {
-      Resume(pool->waiters(StagingUse::kIncoming), now_ns);
+  }
+  while (!waiters.empty() && pool.HasFree(StagingUse::kIncoming)) {
+    const PullId id{waiters.Pop()};
+    if (Pull* pull = pulls_.Find(id); pull != nullptr) {
+      pull->queued = false;
+      pull->has_turn = true;
+      Step(id, *pull, now_ns);
+    }
+    if (Pull* pull = pulls_.Find(id); pull != nullptr) {
+      pull->has_turn = false;  // whether it took the block or could not
     }
   }
 }
@@ -409,6 +450,7 @@ void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   Piece& piece = *reinterpret_cast<Piece*>(context & ~kReadContext);
   Pull& pull = *pulls_.Find(piece.pull);
   --reads_;
+  --pull.reading;
   pull.heard_ns = now_ns;
   if (pull.rank->job->trace.on()) {
     TraceRecord record = RecordOf(pull, TraceKind::kRead, piece.begun_ns);
@@ -482,13 +524,6 @@ void Pulls::EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns) {
                    WireBlockDone{ended.remote_block}, now_ns);
   }
   pull.done_bytes += ended.size_bytes;
-  if (!pull.queued && ended.block != nullptr && HasNextPiece(pull)) {
-    auto& waiters = pull.stage->pool->waiters(StagingUse::kIncoming);
-    if (!waiters.empty()) {
-      pull.queued = true;  // others waited for the block longer
-      waiters.push_back(static_cast<uint64_t>(ended.pull));
-    }
-  }
   if (pull.queued) {
     EndIfDone(ended.pull, pull, now_ns);
   } else {
@@ -564,57 +599,6 @@ void Pulls::FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t 
 
 void Pulls::FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns) {
   FailIf(error, now_ns, [region](const Pull& pull) { return pull.region == region; });
-}
-
-// ---- Trace
-// ---------------------------------------------------------------------------------------
-
-// Ends now, unless that is changed.
-TraceRecord Pulls::RecordOf(const Pull& pull, TraceKind kind, uint64_t begin_ns) {
-  TraceRecord record =
-      daemon::RecordOf(*pull.rank->job, kind, pull.rank->rank(), pull.source, begin_ns);
-  record.end_ns = MonotonicNs();
-  record.message = TraceMessage(pull.send_request, pull.send_generation);
-  return record;
-}
-
-// An empty piece stands for the pull as a whole.
-void Pulls::Trace(const Pull& pull, const Piece& piece, TraceRecord record, ErrorCode error) {
-  record.offset = piece.offset;
-  record.bytes = piece.size_bytes != 0 ? piece.size_bytes : pull.size_bytes;
-  record.block = BlockNumber(pull.stage, piece.block);
-  record.error = TraceError(error);
-  pull.rank->job->trace.Put(record);
-}
-
-void Pulls::TraceUnfinished() {
-  pulls_.ForEach([](PullId, const Pull& pull) {
-    if (pull.rank->job->trace.on()) {
-      Trace(pull, {}, RecordOf(pull, TraceKind::kPull, pull.begun_ns), ErrorCode::kWouldBlock);
-    }
-  });
-}
-
-// ---- Looking in
-// ----------------------------------------------------------------------------------
-
-void Pulls::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
-  pulls_.ForEach([&](PullId id, const Pull& pull) {
-    if (pull.rank != &rank) {
-      return;
-    }
-    TransferReport report{true, pull.request, pull.source, pull.done_bytes, pull.size_bytes};
-    report.silent_ns = now_ns - std::min(now_ns, pull.heard_ns);
-    if (pull.error != ErrorCode::kOk) {
-      report.wants = "the end of what it has begun (it has failed)";
-    } else if (pull.queued) {
-      const auto slot =
-          std::find(wants_slot_.begin(), wants_slot_.end(), static_cast<uint64_t>(id));
-      report.wants = slot == wants_slot_.end() ? "a staging block" : "a slot of the network";
-      report.wants = pull.claim.waiting() ? pull.claim.wants() : report.wants;
-    }
-    reports->push_back(report);
-  });
 }
 
 }  // namespace ferry::daemon

@@ -98,9 +98,12 @@ class Pulls {
     std::vector<WireBlock> announced;  // kPrivate: to be read, in order
     uint64_t begun_bytes = 0;
     uint64_t done_bytes = 0;
-    uint32_t under_way = 0;  // pieces
-    bool asked = false;      // its memory is registered, if it needs that; kPrivate: so was kPull
-    bool queued = false;     // wants a slot, a block or its memory
+    uint32_t under_way = 0;   // pieces
+    uint32_t reading = 0;     // of these, being read
+    uint32_t announcing = 0;  // the most that were, or were to be, at a time
+    bool asked = false;       // its memory is registered, if it needs that; kPrivate: so was kPull
+    bool queued = false;      // wants a slot, a block or its memory
+    bool has_turn = false;    // its rank's turn has come: it need not wait behind the others
     ErrorCode error = ErrorCode::kOk;
     uint64_t heard_ns = 0;  // when the source, or we, last did something
     uint64_t begun_ns = 0;
@@ -130,6 +133,9 @@ class Pulls {
   void Step(PullId id, Pull& pull, uint64_t now_ns);
   void Resume(std::deque<uint64_t>& queue, uint64_t now_ns);
   void ResumeAll(std::deque<uint64_t>& queue, uint64_t now_ns);
+  void Advance(StagingPool& pool, uint64_t now_ns);
+  static bool MayBegin(const Pull& pull);
+  static StagingBlock* TakeBlock(Pull& pull);
   void WriteOut(Piece& piece, Pull& pull, uint64_t now_ns);
   static void SubmitCopy(Piece& piece, const Pull& pull, std::byte* local);
   void EndPiece(Piece& piece, ErrorCode error, uint64_t now_ns);
@@ -150,7 +156,7 @@ class Pulls {
   uint32_t reads_ = 0;  // under way
   SlotMap<PullId, Pull> pulls_;
   SlotMap<PieceId, Piece> pieces_;
-  // Ids of pulls. Those that want a block are in the waiters of their job's staging memory.
+  // Ids of pulls. Those that want a block are among the waiters of their job's staging memory.
   std::deque<uint64_t> wants_slot_;
   std::deque<uint64_t> wants_memory_;
   uint64_t seen_changes_ = 0;  // of the registrations

@@ -66,12 +66,16 @@ void Registrar::Do(Task task) {
   }
   Pinning& pinning = *task.pin;
   if (!pinning.unwanted) {
+    if (pinning.prepare) {
+      pinning.prepare();
+    }
     auto prepared = transport_.PrepareMemory(pinning.base, pinning.bytes, pinning.access);
     if (prepared.ok()) {
       pinning.registration = std::move(*prepared);
     }
     pinning.status = prepared.status();
   }
+  pinning.prepare = nullptr;  // and what it holds
   if (pinning.unwanted) {
     pinning.registration.reset();
     pinning.memory.reset();

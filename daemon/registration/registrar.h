@@ -45,6 +45,7 @@ struct Pinning {
   uint64_t bytes = 0;
   transport::Access access = transport::Access::kLocal;
   std::shared_ptr<const void> memory;  // keeps it mapped; null if whoever asked sees to that
+  std::function<void()> prepare;       // first, by the registrar's thread; may be empty
 
   // The progress thread's.
   PinSink* sink = nullptr;
@@ -72,7 +73,8 @@ class Registrar {
   Registrar& operator=(const Registrar&) = delete;
 
   void Pin(std::shared_ptr<Pinning> pinning);
-  // Lets go of the memory, then of the signal (either may be null), when the NIC has done so.
+  // Lets go of the memory, then of the signal (either may be null), when the NIC has done so. A
+  // null `registration`: when all that was asked for before is done.
   void Unpin(std::unique_ptr<transport::Registration> registration,
              std::shared_ptr<const void> memory, std::shared_ptr<UnpinSignal> signal);
 

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "common/error_code.h"
 #include "daemon/trace/trace_record.h"
 
 namespace ferry::daemon {
 
+class MemoryUser;
 class StagingPool;
 
 struct CopyTask {
@@ -63,6 +65,8 @@ class Copier {
   virtual bool Abandon(uint32_t lane, CopySink& sink) = 0;
   // Submitted and not collected.
   virtual uint32_t pending() const = 0;
+  // Who is to know the memory of pools before their blocks are used; null: nobody.
+  virtual std::shared_ptr<MemoryUser> memory_user() const { return nullptr; }
 };
 
 }  // namespace ferry::daemon

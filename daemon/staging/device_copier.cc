@@ -7,9 +7,33 @@
 #include "daemon/staging/staging_pool.h"
 
 namespace ferry::daemon {
+namespace {
+
+// The driver pins what it is to copy fast.
+class DriverPins final : public MemoryUser {
+ public:
+  explicit DriverPins(std::shared_ptr<gpu::GpuBackend> backend) : backend_(std::move(backend)) {}
+
+  void Admit(std::byte* base, uint64_t bytes) override {
+    const Status status = backend_->RegisterHostMemory(base, bytes);
+    if (!status.ok() && !warned_.exchange(true, std::memory_order_relaxed)) {
+      spdlog::warn("copies from and to devices are slow, for staging memory is not pinned: {}",
+                   status.message());
+    }
+  }
+  void Dismiss(std::byte* base) override { (void)backend_->UnregisterHostMemory(base); }
+
+ private:
+  const std::shared_ptr<gpu::GpuBackend> backend_;
+  std::atomic<bool> warned_{false};
+};
+
+}  // namespace
 
 DeviceCopier::DeviceCopier(std::shared_ptr<gpu::GpuBackend> backend, std::function<void()> notify)
-    : backend_(std::move(backend)), notify_(std::move(notify)) {}
+    : backend_(std::move(backend)),
+      memory_user_(std::make_shared<DriverPins>(backend_)),
+      notify_(std::move(notify)) {}
 
 DeviceCopier::~DeviceCopier() {
   for (auto& [number, line] : lines_) {
@@ -17,19 +41,9 @@ DeviceCopier::~DeviceCopier() {
   }
 }
 
-void DeviceCopier::Open(StagingPool& pool) {
-  capacity_ += pool.pieces();
-  if (const Status status = backend_->RegisterHostMemory(pool.base(), pool.size_bytes());
-      !status.ok()) {
-    spdlog::warn("copies from and to devices are slow, for staging memory is not pinned: {}",
-                 status.message());
-  }
-}
+void DeviceCopier::Open(StagingPool& pool) { capacity_ += pool.pieces(); }
 
-void DeviceCopier::Close(StagingPool& pool) {
-  capacity_ -= pool.pieces();
-  (void)backend_->UnregisterHostMemory(pool.base());
-}
+void DeviceCopier::Close(StagingPool& pool) { capacity_ -= pool.pieces(); }
 
 // Imported memory may be of a device that this process does not have.
 int DeviceCopier::DeviceOf(const CopyTask& task) const {

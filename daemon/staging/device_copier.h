@@ -2,8 +2,8 @@
 // process: the device-side stages of the pipelines between nodes.
 //
 // Each device has one stream for each direction, so that a copy out of it runs beside one into it,
-// and copies of one direction in the order in which they were asked for. Staging memory is
-// registered with the backend while it is in use. A stream that fails takes along what is queued
+// and copies of one direction in the order in which they were asked for. Blocks are registered with
+// the backend while they belong to their pool. A stream that fails takes along what is queued
 // behind; the next copy gets a new one.
 //
 // Calling thread: one owner (the progress thread) for all members, none of which waits for a copy;
@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "daemon/staging/copier.h"
+#include "daemon/staging/memory_user.h"
 #include "gpu_backends/api/backend.h"
 
 namespace ferry::daemon {
@@ -39,6 +40,7 @@ class DeviceCopier final : public Copier {
   uint32_t Collect(CopySink& sink) override;
   bool Abandon(uint32_t /*lane*/, CopySink& /*sink*/) override { return false; }
   uint32_t pending() const override { return pending_; }
+  std::shared_ptr<MemoryUser> memory_user() const override { return memory_user_; }
 
  private:
   // A copy that a stream has been given. Its address stays: the stream writes to it.
@@ -61,6 +63,7 @@ class DeviceCopier final : public Copier {
   void End(Line& line, ErrorCode result, CopySink& sink);
 
   const std::shared_ptr<gpu::GpuBackend> backend_;
+  const std::shared_ptr<MemoryUser> memory_user_;
   const std::function<void()> notify_;
   uint32_t capacity_ = 0;
   uint32_t pending_ = 0;

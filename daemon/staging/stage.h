@@ -18,7 +18,8 @@ class StagingPool;
 struct Stage {
   std::shared_ptr<Copier> copier;  // null: there is nobody who could copy
   uint64_t block_bytes = 0;
-  uint32_t blocks = 0;
+  uint32_t blocks = 0;          // at most
+  uint32_t least_blocks = 0;    // see StagingShape
   StagingPool* pool = nullptr;  // of the depot; null until it is needed
 };
 

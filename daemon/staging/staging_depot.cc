@@ -20,8 +20,10 @@ ErrorCode StagingDepot::Provide(Stage& stage) {
   if (fault != ErrorCode::kOk && fault != ErrorCode::kWouldBlock) {
     return fault;
   }
+  const StagingShape shape{stage.block_bytes, stage.blocks,   stage.least_blocks,
+                           rules_.idle_ns,    rules_.weights, stage.copier->memory_user()};
   StatusOr<std::unique_ptr<StagingPool>> made =
-      StagingPool::Create(transport_, stage.block_bytes, stage.blocks, settle_, registrar_);
+      StagingPool::Create(transport_, shape, settle_, registrar_);
   if (!made.ok()) {
     return made.status().code();
   }
@@ -52,6 +54,8 @@ void StagingDepot::Retire(const Stage& stage, uint64_t not_before_ns) {
   }
   stage.copier->Close(*pool);
   pool->Replenish();
+  past_grown_ += pool->grown();
+  past_shrunk_ += pool->shrunk();
   if (pool->busy() != 0 || !pool->Close()) {
     retired_.push_back({std::move(*found), not_before_ns});
   }
@@ -61,21 +65,41 @@ void StagingDepot::Retire(const Stage& stage, uint64_t not_before_ns) {
 void StagingDepot::Advance() {
   for (const auto& pool : pools_) {
     pool->Forgive();
+    pool->Grow();
   }
 }
 
 void StagingDepot::Recycle(uint64_t now_ns) {
   for (const auto& pool : pools_) {
     pool->Recycle();
+    pool->Trim(now_ns);
   }
   std::erase_if(retired_, [now_ns](const Retired& one) {
     return now_ns >= one.not_before_ns && one.pool->Close();
   });
 }
 
-bool StagingDepot::has_tainted() const {
-  return !retired_.empty() || std::any_of(pools_.begin(), pools_.end(),
-                                          [](const auto& pool) { return pool->has_tainted(); });
+bool StagingDepot::must_recycle() const {
+  return !retired_.empty() || std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) {
+    return pool->has_tainted() || pool->has_spare();
+  });
+}
+
+StagingStatistics StagingDepot::Statistics() const {
+  StagingStatistics all;
+  all.grown = past_grown_;
+  all.shrunk = past_shrunk_;
+  for (const auto& pool : pools_) {
+    all.blocks += pool->blocks();
+    all.most_blocks += pool->most_blocks();
+    all.busy += pool->busy();
+    for (const StagingUse use : {StagingUse::kOutgoing, StagingUse::kIncoming}) {
+      all.waits += static_cast<uint32_t>(pool->waiters(use).size());
+    }
+    all.grown += pool->grown();
+    all.shrunk += pool->shrunk();
+  }
+  return all;
 }
 
 }  // namespace ferry::daemon

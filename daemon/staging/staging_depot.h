@@ -16,13 +16,33 @@
 
 namespace ferry::daemon {
 
+// The same for all jobs.
+struct StagingRules {
+  FlowWeights weights = {};  // of a job's ranks
+  uint64_t idle_ns = 0;      // after which blocks above a pool's least go
+};
+
+// Of all pools together.
+struct StagingStatistics {
+  uint32_t blocks = 0;
+  uint32_t most_blocks = 0;
+  uint32_t busy = 0;
+  uint32_t waits = 0;  // transfers
+  uint64_t grown = 0;  // blocks, since the start
+  uint64_t shrunk = 0;
+};
+
 class StagingDepot {
  public:
   // The registrar and the transport must be destroyed before the depot (see StagingPool); `faults`
   // may be null.
   StagingDepot(transport::Transport& transport, Registrar* registrar, SettleMemory settle = {},
-               Faults* faults = nullptr)
-      : transport_(transport), registrar_(registrar), settle_(std::move(settle)), faults_(faults) {}
+               Faults* faults = nullptr, StagingRules rules = {})
+      : transport_(transport),
+        registrar_(registrar),
+        settle_(std::move(settle)),
+        faults_(faults),
+        rules_(std::move(rules)) {}
 
   // Makes sure that the stage has its memory. Its blocks may be free only later. Errors: those of
   // StagingPool::Create, and StagingPool::failure; who waits for a block of a pool that fails must
@@ -31,14 +51,16 @@ class StagingDepot {
   // The job has ended, and the stage with it. Its memory, if it has any, is kept until the network
   // has let go of it, and until `not_before_ns` if peers may still be reading there.
   void Retire(const Stage& stage, uint64_t not_before_ns);
-  // Once in a turn, after those who wait for blocks have advanced.
+  // Once in a turn, after those who wait for blocks have advanced: pools grow for those who still
+  // wait.
   void Advance();
-  // Looks whether tainted blocks can be used again, and retired memory freed.
+  // Looks whether tainted blocks can be used again, retired memory freed, and pools shrunk.
   void Recycle(uint64_t now_ns);
 
   const std::vector<std::unique_ptr<StagingPool>>& pools() const { return pools_; }
-  // Recycle will have something to do.
-  bool has_tainted() const;
+  StagingStatistics Statistics() const;
+  // Recycle has something to do, or will have.
+  bool must_recycle() const;
 
  private:
   void ExhaustUntilReleased(StagingPool& pool);
@@ -52,6 +74,9 @@ class StagingDepot {
   Registrar* const registrar_;
   const SettleMemory settle_;
   Faults* const faults_;
+  const StagingRules rules_;
+  uint64_t past_grown_ = 0;  // of pools that are gone
+  uint64_t past_shrunk_ = 0;
   std::vector<std::unique_ptr<StagingPool>> pools_;
   std::vector<Retired> retired_;
 };

@@ -3,34 +3,48 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/log.h"
 #include "shm/layout/lane_layout.h"
 
 namespace ferry::daemon {
+namespace {
+
+// A block that is nearly empty is as good as lost to the others, too.
+constexpr uint64_t kLeastCharge = 4096;
+// Of one transfer, whatever its rank's share: the other daemon remembers so many announcements.
+constexpr uint32_t kWidestWindow = 32;
+
+}  // namespace
 
 StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport& transport,
-                                                           uint64_t block_bytes, uint32_t blocks,
+                                                           const StagingShape& shape,
                                                            const SettleMemory& settle,
                                                            Registrar* registrar) {
-  if (blocks < 2 || block_bytes == 0) {
+  if (shape.blocks < 2 || shape.block_bytes == 0) {
     return Status(ErrorCode::kInvalidArgument,
                   "staging needs at least 2 blocks, one for each direction (staging_blocks is " +
-                      std::to_string(blocks) + ")");
+                      std::to_string(shape.blocks) + ")");
   }
   StatusOr<UniqueFd> fd = shm::CreateSegment(
-      "ferry-staging", block_bytes * blocks + uint64_t{kCells} * shm::kCellBytes);
+      "ferry-staging", shape.block_bytes * shape.blocks + uint64_t{kCells} * shm::kCellBytes);
   FERRY_RETURN_IF_ERROR(fd.status());
   StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), 0);
   FERRY_RETURN_IF_ERROR(mapping.status());
   if (settle) {
     settle(mapping->base(), mapping->size_bytes());
   }
-  std::unique_ptr<StagingPool> pool(new StagingPool(transport, registrar, std::move(*fd),
-                                                    std::move(*mapping), block_bytes, blocks));
+  auto memory =
+      std::make_shared<const StagingMemory>(StagingMemory{std::move(*fd), std::move(*mapping)});
+  std::unique_ptr<StagingPool> pool(
+      new StagingPool(transport, registrar, std::move(memory), shape));
   if (registrar != nullptr) {
     pool->PinAll();
     return pool;
   }
   for (StagingBlock& block : pool->blocks_) {
+    if (block.memory == nullptr) {
+      continue;
+    }
     if (Status status = pool->Register(&block); !status.ok()) {
       pool->Close();
       return status;
@@ -40,24 +54,36 @@ StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport&
   return pool;
 }
 
-StagingPool::StagingPool(transport::Transport& transport, Registrar* registrar, UniqueFd fd,
-                         shm::Mapping mapping, uint64_t block_bytes, uint32_t blocks)
+StagingPool::StagingPool(transport::Transport& transport, Registrar* registrar,
+                         std::shared_ptr<const StagingMemory> memory, const StagingShape& shape)
     : transport_(transport),
       registrar_(registrar),
-      fd_(std::make_shared<UniqueFd>(std::move(fd))),
-      mapping_(std::make_shared<const shm::Mapping>(std::move(mapping))),
-      block_bytes_(block_bytes),
-      blocks_(blocks) {
-  for (uint32_t i = 0; i < blocks; ++i) {
-    blocks_[i].base = base() + i * block_bytes;
-    blocks_[i].use = i % 2 == 0 ? StagingUse::kOutgoing : StagingUse::kIncoming;
+      memory_(std::move(memory)),
+      shape_(shape),
+      cells_(std::make_shared<BlockMemory>(memory_, base() + shape.block_bytes * shape.blocks,
+                                           uint64_t{kCells} * shm::kCellBytes, shape.user)),
+      blocks_(shape.blocks),
+      halves_{Half(shape.weights), Half(shape.weights)} {
+  for (uint32_t i = shape.blocks; i-- > 0;) {
+    StagingBlock& block = blocks_[i];
+    block.base = base() + i * shape.block_bytes;
+    block.use = i % 2 == 0 ? StagingUse::kOutgoing : StagingUse::kIncoming;
+    HalfOf(block.use).absent.push_back(&block);  // the first ones last: they are enlisted first
   }
-  for (auto& list : free_) {
-    list.reserve(blocks);
+  for (Half& half : halves_) {
+    half.free.reserve(shape.blocks);
   }
-  tainted_.reserve(blocks);
+  tainted_.reserve(shape.blocks);
+  const bool grows = shape.least_blocks != 0 && shape.least_blocks < shape.blocks;
+  const uint32_t first = grows ? std::max(shape.least_blocks, 2U) : shape.blocks;
+  for (uint32_t i = 0; i < first; ++i) {
+    Half& half = halves_[i % 2];
+    Enlist(half);
+    ++half.least;
+  }
   for (uint32_t i = 0; i < kCells; ++i) {
-    free_cells_.push_back(base() + block_bytes * blocks + uint64_t{i} * shm::kCellBytes);
+    free_cells_.push_back(base() + shape.block_bytes * shape.blocks +
+                          uint64_t{i} * shm::kCellBytes);
   }
 }
 
@@ -75,7 +101,9 @@ transport::Access AccessOf(const StagingBlock& block) {
 }  // namespace
 
 Status StagingPool::Register(StagingBlock* block) {
-  auto prepared = transport_.PrepareMemory(block->base, block_bytes_, AccessOf(*block));
+  cells_->Admit();
+  block->memory->Admit();
+  auto prepared = transport_.PrepareMemory(block->base, block_bytes(), AccessOf(*block));
   FERRY_RETURN_IF_ERROR(prepared.status());
   return Adopt(block, std::move(*prepared));
 }
@@ -92,8 +120,12 @@ Status StagingPool::Adopt(StagingBlock* block,
 void StagingPool::Pin(StagingBlock* block) {
   auto pinning = std::make_shared<Pinning>();
   pinning->base = block->base;
-  pinning->bytes = block_bytes_;
+  pinning->bytes = block_bytes();
   pinning->access = AccessOf(*block);
+  pinning->prepare = [cells = cells_, memory = block->memory] {
+    cells->Admit();
+    memory->Admit();
+  };
   pinning->sink = this;
   pinning->context = block;
   block->pinning = true;
@@ -109,6 +141,12 @@ void StagingPool::OnPinned(Pinning& pinning) {
   if (status.ok()) {
     status = Adopt(block, std::move(pinning.registration));
   }
+  if (closing_) {
+    return;  // Close comes again
+  }
+  if (block->growing) {
+    return OnGrown(block, status);
+  }
   if (complete_) {
     if (status.ok()) {
       Recycle();
@@ -121,13 +159,19 @@ void StagingPool::OnPinned(Pinning& pinning) {
 
 // None is lent until all can be: a job has its memory, or has none.
 void StagingPool::GiveAllIfComplete() {
-  complete_ = std::all_of(blocks_.begin(), blocks_.end(),
-                          [](const StagingBlock& block) { return block.registered; });
-  for (size_t i = 0; complete_ && i < blocks_.size(); ++i) {
-    Give(&blocks_[i]);
+  complete_ = std::all_of(blocks_.begin(), blocks_.end(), [](const StagingBlock& block) {
+    return block.registered || block.memory == nullptr;
+  });
+  if (!complete_) {
+    return;
   }
-  if (complete_ && exhausted_) {
-    free_.swap(kept_back_);
+  for (StagingBlock& block : blocks_) {
+    if (block.memory != nullptr) {
+      Free(&block);
+    }
+  }
+  if (exhausted_) {
+    Exhaust();
   }
 }
 
@@ -136,7 +180,7 @@ void StagingPool::PinAll() {
     return;
   }
   for (StagingBlock& block : blocks_) {
-    if (!block.registered && !block.pinning) {
+    if (block.memory != nullptr && !block.registered && !block.pinning) {
       Pin(&block);
     }
   }
@@ -153,29 +197,144 @@ bool StagingPool::Release(StagingBlock* block) {
   }
   block->registered = block->tainted = false;
   if (registrar_ != nullptr && released.ok()) {
-    registrar_->Unpin(std::move(*released), mapping_, nullptr);
+    registrar_->Unpin(std::move(*released), block->memory, nullptr);
   }
   return true;
+}
+
+// ---- Growing and shrinking
+// -----------------------------------------------------------------------
+
+StagingBlock* StagingPool::Enlist(Half& half) {
+  StagingBlock* block = half.absent.back();
+  half.absent.pop_back();
+  ++half.present;
+  block->memory = std::make_shared<BlockMemory>(memory_, block->base, block_bytes(), shape_.user);
+  return block;
+}
+
+// The network has let go of it, and nobody has it or waits for it to be pinned.
+void StagingPool::Leave(StagingBlock* block) {
+  Half& half = HalfOf(block->use);
+  --half.present;
+  half.absent.push_back(block);
+  Discard(std::move(block->memory));
+}
+
+// Behind the unpinning, on the same thread.
+void StagingPool::Discard(std::shared_ptr<BlockMemory> memory) {
+  if (registrar_ != nullptr && memory != nullptr) {
+    registrar_->Unpin(nullptr, std::move(memory), nullptr);
+  }
+}
+
+void StagingPool::Grow() {
+  for (Half& half : halves_) {
+    const bool wanted = half.free.empty() && !half.waiters.empty();
+    if (wanted && complete_ && !exhausted_ && !refused_ && half.growing == 0) {
+      Grow(half);
+    }
+  }
+}
+
+// Each time by as much as there is: the fewer times somebody has to wait.
+void StagingPool::Grow(Half& half) {
+  for (size_t more = std::min<size_t>(half.present, half.absent.size()); more > 0; --more) {
+    StagingBlock* block = Enlist(half);
+    block->growing = true;
+    ++half.growing;
+    if (registrar_ != nullptr) {
+      Pin(block);
+    } else {
+      OnGrown(block, Register(block));
+    }
+  }
+}
+
+void StagingPool::OnGrown(StagingBlock* block, const Status& status) {
+  block->growing = false;
+  --HalfOf(block->use).growing;
+  if (status.ok()) {
+    ++grown_;
+    Free(block);
+    return;
+  }
+  if (!std::exchange(refused_, true)) {
+    spdlog::warn("a job's staging memory does not grow beyond {} blocks of {} bytes: {}", blocks(),
+                 block_bytes(), status.message());
+  }
+  Leave(block);
+}
+
+void StagingPool::Trim(uint64_t now_ns) {
+  if (!complete_ || exhausted_ || now_ns - trimmed_ns_ < shape_.idle_ns) {
+    return;
+  }
+  for (Half& half : halves_) {
+    size_t spare =
+        trimmed_ns_ == 0 ? 0 : std::min<size_t>(half.unneeded, half.present - half.least);
+    // Those that were not used for longest come first.
+    std::erase_if(half.free, [&](StagingBlock* block) {
+      if (spare == 0 || !Release(block)) {
+        return false;
+      }
+      --spare;
+      ++shrunk_;
+      Leave(block);
+      return true;
+    });
+    half.unneeded = half.free.size();
+  }
+  refused_ = refused_ && trimmed_ns_ == 0;  // the first call only begins a period
+  trimmed_ns_ = now_ns;
+}
+
+uint32_t StagingPool::blocks() const {
+  return halves_[0].present + halves_[1].present - halves_[0].growing - halves_[1].growing;
+}
+
+bool StagingPool::has_spare() const {
+  return std::any_of(halves_.begin(), halves_.end(),
+                     [](const Half& half) { return half.present > half.least; });
 }
 
 // ---- Lending
 // -------------------------------------------------------------------------------------
 
-StagingBlock* StagingPool::Take(StagingUse use) {
-  auto& list = free_[static_cast<uint32_t>(use)];
-  if (list.empty()) {
+StagingBlock* StagingPool::Take(StagingUse use, uint32_t rank) {
+  Half& half = HalfOf(use);
+  if (half.free.empty()) {
     return nullptr;
   }
-  StagingBlock* block = list.back();
-  list.pop_back();
+  StagingBlock* block = half.free.back();
+  half.free.pop_back();
+  half.unneeded = std::min(half.unneeded, half.free.size());
+  block->rank = rank;
+  half.waiters.Hold(rank);
   return block;
 }
 
+void StagingPool::Charge(const StagingBlock& block, uint64_t bytes) {
+  waiters(block.use).Charge(block.rank, std::max(bytes, kLeastCharge));
+}
+
+// One more than the share, so that the rank asks for its next block before the others have it.
+uint32_t StagingPool::Window(StagingUse use, uint32_t rank, uint32_t usual) {
+  Half& half = HalfOf(use);
+  if (half.waiters.empty()) {
+    return usual;
+  }
+  const uint32_t share = half.waiters.ShareOf(rank, half.present - half.growing);
+  return std::clamp(share + 1, usual, std::max(usual, kWidestWindow));
+}
+
 void StagingPool::Give(StagingBlock* block) {
-  free_[static_cast<uint32_t>(block->use)].push_back(block);
+  waiters(block->use).Drop(block->rank);
+  Free(block);
 }
 
 void StagingPool::GiveTainted(StagingBlock* block) {
+  waiters(block->use).Drop(block->rank);
   block->tainted = true;
   tainted_.push_back(block);
   Recycle();
@@ -187,7 +346,7 @@ void StagingPool::Recycle() {
       return false;
     }
     if (!block->tainted && block->registered) {
-      Give(block);
+      Free(block);
       return true;
     }
     if (!Release(block)) {
@@ -200,7 +359,7 @@ void StagingPool::Recycle() {
     if (!Register(block).ok()) {
       return false;  // the NIC takes no registration now: another time
     }
-    Give(block);
+    Free(block);
     return true;
   });
 }
@@ -215,7 +374,7 @@ std::byte* StagingPool::TakeCell() {
 }
 
 void StagingPool::Return(std::byte* piece) {
-  const auto index = static_cast<uint64_t>(piece - base()) / block_bytes_;
+  const auto index = static_cast<uint64_t>(piece - base()) / block_bytes();
   if (index < blocks_.size()) {
     Give(&blocks_[index]);
   } else {
@@ -225,21 +384,26 @@ void StagingPool::Return(std::byte* piece) {
 
 void StagingPool::Exhaust() {
   exhausted_ = true;
-  free_.swap(kept_back_);
+  for (Half& half : halves_) {
+    half.free.swap(half.kept_back);
+  }
 }
 
 void StagingPool::Replenish() {
   exhausted_ = false;
-  for (auto& list : kept_back_) {
-    for (StagingBlock* block : std::exchange(list, {})) {
-      Give(block);
+  for (Half& half : halves_) {
+    for (StagingBlock* block : std::exchange(half.kept_back, {})) {
+      Free(block);
     }
   }
 }
 
 bool StagingPool::Close() {
+  closing_ = true;
   for (StagingBlock& block : blocks_) {
-    (void)Release(&block);
+    if (Release(&block) && !block.pinning) {
+      Discard(std::move(block.memory));
+    }
   }
   return pinning_ == 0 && std::none_of(blocks_.begin(), blocks_.end(),
                                        [](const StagingBlock& block) { return block.registered; });
@@ -251,7 +415,7 @@ uint32_t StagingPool::busy() const {
   if (!complete_) {
     return 0;
   }
-  return static_cast<uint32_t>(blocks_.size() - free_[0].size() - free_[1].size());
+  return blocks() - static_cast<uint32_t>(halves_[0].free.size() + halves_[1].free.size());
 }
 
 }  // namespace ferry::daemon

@@ -1,9 +1,12 @@
 // Memory of one job between the network and memory that it cannot reach, in blocks.
 //
 // Half of the blocks serve data that leaves the node, half data that arrives: a transfer in one
-// direction then never waits for one in the other, and so never, around a corner, for itself. A few
-// small cells, which the network does not know, carry parked messages (delivery.h) to private
-// memory. All of it is one sealed memfd: of other processes only the job's own worker maps it.
+// direction then never waits for one in the other, and so never, around a corner, for itself. Each
+// half begins with a few blocks, gets more while transfers wait for one, and lets those go that
+// nobody has needed for a while; while there are too few, the job's ranks share them by their
+// weights. A few small cells, which the network does not know, carry parked messages (delivery.h)
+// to private memory. All of it is one sealed memfd: of other processes only the job's own worker
+// maps it.
 //
 // Calling thread: the progress thread (that of the transport). Does not block.
 #pragma once
@@ -11,7 +14,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -19,6 +21,9 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/registration/registrar.h"
+#include "daemon/staging/block_memory.h"
+#include "daemon/staging/fair_queue.h"
+#include "daemon/staging/memory_user.h"
 #include "shm/segment.h"
 #include "transports/api/transport.h"
 
@@ -28,27 +33,40 @@ using SettleMemory = std::function<void(std::byte* base, uint64_t bytes)>;
 
 enum class StagingUse : uint32_t { kOutgoing = 0, kIncoming = 1 };
 
+// What a pool is to be.
+struct StagingShape {
+  uint64_t block_bytes = 0;
+  uint32_t blocks = 0;        // at most
+  uint32_t least_blocks = 0;  // that it begins with, and keeps; 0, or more than `blocks`: all
+  uint64_t idle_ns = 0;       // for how long others must have been free before they go
+  FlowWeights weights = {};   // of the job's ranks
+  std::shared_ptr<MemoryUser> user = nullptr;  // may be null
+};
+
 struct StagingBlock {
   std::byte* base = nullptr;
   transport::MemoryRegion registration;
   StagingUse use = StagingUse::kOutgoing;
+  std::shared_ptr<BlockMemory> memory;  // null: it is no part of the pool now
   bool registered = false;
   bool pinning = false;
+  bool growing = false;  // pinned for the first time since it became a part of the pool
   bool tainted = false;  // needs another key
+  uint32_t rank = 0;     // that has it, while it is lent
 };
 
 class StagingPool final : private PinSink {
  public:
   static constexpr uint32_t kCells = 16;
 
-  // Maps `blocks` (2 or more) of `block_bytes`; `settle` (may be empty) has the pages come from
-  // where they belong before anybody touches them. Registers them by the registrar: there are no
+  // Maps the blocks (2 or more); `settle` (may be empty) has the pages come from where they belong
+  // before anybody touches them. Registers those that it begins with by the registrar: there are no
   // free blocks until it has done so. Without one (null), registers them before it returns. The
   // registrar and then the transport must be destroyed before the pool: the network may hold the
   // memory until then. Errors: kOutOfMemory, kInvalidArgument, and, without a registrar, those of
   // Transport::RegisterMemory.
   static StatusOr<std::unique_ptr<StagingPool>> Create(transport::Transport& transport,
-                                                       uint64_t block_bytes, uint32_t blocks,
+                                                       const StagingShape& shape,
                                                        const SettleMemory& settle = {},
                                                        Registrar* registrar = nullptr);
   StagingPool(const StagingPool&) = delete;
@@ -60,10 +78,22 @@ class StagingPool final : private PinSink {
   void Forgive() { failure_ = ErrorCode::kOk; }
   // Has the registrar register what is not registered yet.
   void PinAll();
+  // Gets more blocks where all are in use and somebody waits for one; they are free once the
+  // registrar has pinned them. If that fails, those who wait go on with what there is, and it is
+  // tried again after idle_ns.
+  void Grow();
+  // Lets blocks go that were free all the time since the call before the last idle_ns.
+  void Trim(uint64_t now_ns);
 
-  // Null when none is free.
-  StagingBlock* Take(StagingUse use);
-  bool HasFree(StagingUse use) const { return !free_[static_cast<uint32_t>(use)].empty(); }
+  // Lends one to `rank`; null when none is free. Who finds others waiting has to wait behind them,
+  // and takes one when HasFree and its turn (waiters().Pop) have come.
+  StagingBlock* Take(StagingUse use, uint32_t rank);
+  // So much moves through the block: it counts against the share of its rank.
+  void Charge(const StagingBlock& block, uint64_t bytes);
+  // How many blocks one transfer of the rank may have, if that is `usual` while there are enough:
+  // more when others wait and it would get less than its rank's share otherwise.
+  uint32_t Window(StagingUse use, uint32_t rank, uint32_t usual);
+  bool HasFree(StagingUse use) const { return !HalfOf(use).free.empty(); }
   void Give(StagingBlock* block);
   // Gives back a block that a network, here or at the peer, may still hold after a failure: it is
   // used again once that has let go, and then under another key.
@@ -78,56 +108,89 @@ class StagingPool final : private PinSink {
   // A block or cell that an abandoned copy may still touch is over: it can be used again.
   void Return(std::byte* piece);
 
-  // Who waits for a block, in order: the users' own names.
-  std::deque<uint64_t>& waiters(StagingUse use) { return waiters_[static_cast<uint32_t>(use)]; }
+  // Who waits for a block, by rank: the users' own names.
+  FairQueue& waiters(StagingUse use) { return HalfOf(use).waiters; }
+  const FairQueue& waiters(StagingUse use) const { return HalfOf(use).waiters; }
 
   // Lends no block, as if all were in use, until Replenish (for tests, see daemon/faults/).
   void Exhaust();
   void Replenish();
 
-  // Takes everything from the network. True once it has let go of all: call again until then.
+  // Nobody takes a block any more: takes everything from the network. True once it has let go of
+  // all: call again until then.
   bool Close();
 
-  uint64_t block_bytes() const { return block_bytes_; }
-  // Blocks and cells: the most there can be in use at a time.
+  uint64_t block_bytes() const { return shape_.block_bytes; }
+  // Blocks and cells: the most there can ever be in use at a time.
   uint32_t pieces() const;
   uint32_t IndexOf(const StagingBlock& block) const {
     return static_cast<uint32_t>(&block - blocks_.data());
   }
-  uint32_t blocks() const { return static_cast<uint32_t>(blocks_.size()); }
+  // That can be lent now, or are.
+  uint32_t blocks() const;
+  uint32_t most_blocks() const { return shape_.blocks; }
+  // There are more than it is to keep.
+  bool has_spare() const;
+  // Since it was made: blocks that it got beside the first ones, and let go.
+  uint64_t grown() const { return grown_; }
+  uint64_t shrunk() const { return shrunk_; }
   bool has_tainted() const { return !tainted_.empty(); }
   // Blocks in use or tainted.
   uint32_t busy() const;
   // For the job's worker.
-  const std::shared_ptr<UniqueFd>& fd() const { return fd_; }
-  std::byte* base() const { return mapping_->base(); }
-  uint64_t size_bytes() const { return mapping_->size_bytes(); }
+  std::shared_ptr<const UniqueFd> fd() const { return {memory_, &memory_->fd}; }
+  std::byte* base() const { return memory_->mapping.base(); }
+  uint64_t size_bytes() const { return memory_->mapping.size_bytes(); }
 
  private:
-  StagingPool(transport::Transport& transport, Registrar* registrar, UniqueFd fd,
-              shm::Mapping mapping, uint64_t block_bytes, uint32_t blocks);
+  // Of the blocks for one direction.
+  struct Half {
+    explicit Half(const FlowWeights& weights) : waiters(weights) {}
+    std::vector<StagingBlock*> free;       // the one used last comes last
+    std::vector<StagingBlock*> kept_back;  // Exhaust
+    std::vector<StagingBlock*> absent;     // no part of the pool now
+    uint32_t present = 0;                  // the others
+    uint32_t least = 0;                    // of `present`
+    uint32_t growing = 0;                  // of `present`: being pinned
+    size_t unneeded = 0;                   // the least that were free since the last Trim
+    FairQueue waiters;
+  };
+
+  StagingPool(transport::Transport& transport, Registrar* registrar,
+              std::shared_ptr<const StagingMemory> memory, const StagingShape& shape);
+  Half& HalfOf(StagingUse use) { return halves_[static_cast<uint32_t>(use)]; }
+  const Half& HalfOf(StagingUse use) const { return halves_[static_cast<uint32_t>(use)]; }
+  StagingBlock* Enlist(Half& half);
+  void Leave(StagingBlock* block);
+  void Discard(std::shared_ptr<BlockMemory> memory);
+  void Grow(Half& half);
+  void OnGrown(StagingBlock* block, const Status& status);
   Status Register(StagingBlock* block);
   Status Adopt(StagingBlock* block, std::unique_ptr<transport::Registration> registration);
   void Pin(StagingBlock* block);
   void OnPinned(Pinning& pinning) override;
   void GiveAllIfComplete();
+  void Free(StagingBlock* block) { HalfOf(block->use).free.push_back(block); }
   bool Release(StagingBlock* block);
 
   transport::Transport& transport_;
   Registrar* const registrar_;
-  const std::shared_ptr<UniqueFd> fd_;
-  const std::shared_ptr<const shm::Mapping> mapping_;
-  const uint64_t block_bytes_;
-  std::vector<StagingBlock> blocks_;
-  std::array<std::vector<StagingBlock*>, 2> free_;
-  std::array<std::vector<StagingBlock*>, 2> kept_back_;
+  const std::shared_ptr<const StagingMemory> memory_;
+  const StagingShape shape_;
+  const std::shared_ptr<BlockMemory> cells_;
+  std::vector<StagingBlock> blocks_;  // present or not
+  std::array<Half, 2> halves_;
   std::vector<StagingBlock*> tainted_;
-  bool complete_ = false;  // all blocks were registered once
-  uint32_t pinning_ = 0;   // blocks
+  bool complete_ = false;  // all blocks that it begins with were registered once
+  bool refused_ = false;   // the network took no more since the last Trim
+  uint64_t trimmed_ns_ = 0;
+  uint64_t grown_ = 0;
+  uint64_t shrunk_ = 0;
+  bool closing_ = false;
+  uint32_t pinning_ = 0;  // blocks
   ErrorCode failure_ = ErrorCode::kOk;
   bool exhausted_ = false;
   std::vector<std::byte*> free_cells_;
-  std::array<std::deque<uint64_t>, 2> waiters_;
 };
 
 }  // namespace ferry::daemon

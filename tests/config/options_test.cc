@@ -177,6 +177,14 @@ TEST(OptionsTest, StagingForDevicesHasABlockForEachDirectionOrNone) {
   }
 }
 
+TEST(OptionsTest, ChecksTheWeightsOfRanks) {
+  Options options;
+  options.staging_weights = "0:4,7:2";
+  EXPECT_TRUE(CheckOptions(options).ok());
+  options.staging_weights = "0:4,7";
+  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("staging_weights: \"7\": it must be"));
+}
+
 TEST(OptionsTest, PlacesAreAutoNoneOrNumbers) {
   Options options;
   for (const char* cpus : {"auto", "none", "0", "0-3,8"}) {

@@ -100,7 +100,7 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     auto made = gpu::CreateHostBackend(options);
     ASSERT_TRUE(made.ok());
     backend_ = std::make_shared<BreakingBackend>(std::move(*made));
-    auto pool = StagingPool::Create(transport_, kBlockBytes, 4);
+    auto pool = StagingPool::Create(transport_, {kBlockBytes, 4});
     ASSERT_TRUE(pool.ok());
     pool_ = std::move(*pool);
     const auto memory = backend_->AllocateDevice(0, kBlockBytes);
@@ -164,11 +164,24 @@ TEST_F(DeviceCopierTest, CopiesBothWaysAndRings) {
   EXPECT_EQ(rung_, 2U);
 }
 
-TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItIsOpen) {
-  EXPECT_EQ(backend_->Identify(pool_->base()).kind, gpu::PointerKind::kPinned);
-  copier_->Close(*pool_);
-  EXPECT_EQ(backend_->Identify(pool_->base()).kind, gpu::PointerKind::kUnknown);
-  copier_->Open(*pool_);
+TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
+  const auto kind = [this](const std::byte* piece) { return backend_->Identify(piece).kind; };
+  StagingShape shape{kBlockBytes, 4, 2};
+  shape.user = copier_->memory_user();
+  auto pool = std::move(*StagingPool::Create(transport_, shape));
+  std::byte* const base = pool->base();
+  EXPECT_EQ(kind(base), gpu::PointerKind::kPinned);
+  EXPECT_EQ(kind(base + 2 * kBlockBytes - 1), gpu::PointerKind::kPinned);
+  EXPECT_EQ(kind(base + 2 * kBlockBytes), gpu::PointerKind::kUnknown);
+  EXPECT_EQ(kind(pool->TakeCell()), gpu::PointerKind::kPinned);
+  pool->Take(StagingUse::kIncoming, 0);
+  pool->waiters(StagingUse::kIncoming).Push(0, 1);
+  pool->Grow();
+  EXPECT_EQ(kind(base + 2 * kBlockBytes), gpu::PointerKind::kUnknown);  // for the other direction
+  EXPECT_EQ(kind(base + 3 * kBlockBytes), gpu::PointerKind::kPinned);
+  EXPECT_TRUE(pool->Close());
+  pool.reset();
+  EXPECT_EQ(kind(base), gpu::PointerKind::kUnknown);
 }
 
 TEST_F(DeviceCopierTest, TimesWhatIsTraced) {

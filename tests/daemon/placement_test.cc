@@ -158,7 +158,7 @@ TEST_F(PlacementTest, SettlesTheStagingMemoryOfEachJobBeforeItIsUsed) {
     EXPECT_EQ(resident & 1, 0);
     settled_bytes += bytes;
   };
-  const auto pool = StagingPool::Create(transport, 4096, 2, settle);
+  const auto pool = StagingPool::Create(transport, {4096, 2}, settle);
   ASSERT_TRUE(pool.ok());
   EXPECT_EQ(settled_bytes, (*pool)->size_bytes());
 }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <semaphore>
 #include <set>
 #include <string>
@@ -25,7 +28,7 @@ namespace {
 class StagingPoolTest : public testing::Test {
  protected:
   std::unique_ptr<StagingPool> Create(uint32_t blocks) {
-    auto pool = StagingPool::Create(transport_, 4096, blocks);
+    auto pool = StagingPool::Create(transport_, {4096, blocks});
     EXPECT_TRUE(pool.ok()) << pool.status().ToString();
     return std::move(*pool);
   }
@@ -39,43 +42,43 @@ TEST_F(StagingPoolTest, HalvesItsBlocksBetweenTheDirections) {
   for (const StagingUse use : {StagingUse::kOutgoing, StagingUse::kIncoming}) {
     for (int i = 0; i < 2; ++i) {
       EXPECT_TRUE(pool->HasFree(use));
-      StagingBlock* block = pool->Take(use);
+      StagingBlock* block = pool->Take(use, 0);
       ASSERT_NE(block, nullptr);
       EXPECT_TRUE(bases.insert(block->base).second);
       block->base[4095] = std::byte{1};
     }
     EXPECT_FALSE(pool->HasFree(use));
-    EXPECT_EQ(pool->Take(use), nullptr);
+    EXPECT_EQ(pool->Take(use, 0), nullptr);
   }
   EXPECT_EQ(pool->busy(), 4U);
 }
 
 TEST_F(StagingPoolTest, LetsPeersReadOnlyWhatLeaves) {
   const auto pool = Create(2);
-  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kOutgoing)->registration.handle),
+  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kOutgoing, 0)->registration.handle),
             transport::Access::kRemoteRead);
-  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kIncoming)->registration.handle),
+  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kIncoming, 0)->registration.handle),
             transport::Access::kLocal);
 }
 
 TEST_F(StagingPoolTest, UsesATaintedBlockAgainOnceTheNicHasLetGoAndUnderAnotherKey) {
   const auto pool = Create(2);
-  StagingBlock* block = pool->Take(StagingUse::kOutgoing);
+  StagingBlock* block = pool->Take(StagingUse::kOutgoing, 0);
   const uint64_t key = block->registration.key;
   transport_.Hold(block->registration.handle);
   pool->GiveTainted(block);
   pool->Recycle();
-  EXPECT_EQ(pool->Take(StagingUse::kOutgoing), nullptr);
+  EXPECT_EQ(pool->Take(StagingUse::kOutgoing, 0), nullptr);
   EXPECT_TRUE(pool->has_tainted());
   transport_.LetGo();
   pool->Recycle();
   EXPECT_FALSE(pool->has_tainted());
-  ASSERT_EQ(pool->Take(StagingUse::kOutgoing), block);
+  ASSERT_EQ(pool->Take(StagingUse::kOutgoing, 0), block);
   EXPECT_NE(block->registration.key, key);
 }
 
 TEST_F(StagingPoolTest, SaysWhatIsWrongWithOneBlock) {
-  const auto pool = StagingPool::Create(transport_, 4096, 1);
+  const auto pool = StagingPool::Create(transport_, {4096, 1});
   ASSERT_FALSE(pool.ok());
   EXPECT_EQ(pool.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(pool.status().message().find("staging_blocks is 1"), std::string::npos);
@@ -83,7 +86,7 @@ TEST_F(StagingPoolTest, SaysWhatIsWrongWithOneBlock) {
 
 TEST_F(StagingPoolTest, PassesOnWhyTheNicRefusesMemory) {
   transport_.RefuseMemory();
-  const auto pool = StagingPool::Create(transport_, 4096, 2);
+  const auto pool = StagingPool::Create(transport_, {4096, 2});
   ASSERT_FALSE(pool.ok());
   EXPECT_EQ(pool.status().code(), ErrorCode::kLimitExceeded);
 }
@@ -102,18 +105,18 @@ TEST_F(StagingPoolTest, LendsCellsThatTheNetworkDoesNotKnow) {
 
 TEST_F(StagingPoolTest, TakesBlocksBackByTheirMemory) {
   const auto pool = Create(4);
-  pool->Take(StagingUse::kIncoming);
-  StagingBlock* block = pool->Take(StagingUse::kIncoming);
+  pool->Take(StagingUse::kIncoming, 0);
+  StagingBlock* block = pool->Take(StagingUse::kIncoming, 0);
   EXPECT_FALSE(pool->HasFree(StagingUse::kIncoming));
   pool->Return(block->base);
-  EXPECT_EQ(pool->Take(StagingUse::kIncoming), block);
+  EXPECT_EQ(pool->Take(StagingUse::kIncoming, 0), block);
 }
 
 TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
   const auto pool = Create(2);
   const auto mapped = shm::MapSegment(pool->fd()->get(), pool->size_bytes());
   ASSERT_TRUE(mapped.ok()) << mapped.status().ToString();
-  StagingBlock* block = pool->Take(StagingUse::kOutgoing);
+  StagingBlock* block = pool->Take(StagingUse::kOutgoing, 0);
   block->base[0] = std::byte{7};
   EXPECT_EQ(mapped->base()[block->base - pool->base()], std::byte{7});
 }
@@ -124,7 +127,7 @@ TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
 class PinnedPoolTest : public StagingPoolTest {
  protected:
   void SetUp() override {
-    auto pool = StagingPool::Create(transport_, 4096, 4, {}, &registrar_);
+    auto pool = StagingPool::Create(transport_, {4096, 4}, {}, &registrar_);
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
     pool_ = std::move(*pool);
   }
@@ -152,20 +155,20 @@ TEST_F(PinnedPoolTest, LendsAllThen) {
   Collect();
   EXPECT_EQ(pool_->failure(), ErrorCode::kOk);
   for (const StagingUse use : {StagingUse::kOutgoing, StagingUse::kIncoming}) {
-    EXPECT_NE(pool_->Take(use), nullptr);
-    EXPECT_NE(pool_->Take(use), nullptr);
-    EXPECT_EQ(pool_->Take(use), nullptr);
+    EXPECT_NE(pool_->Take(use, 0), nullptr);
+    EXPECT_NE(pool_->Take(use, 0), nullptr);
+    EXPECT_EQ(pool_->Take(use, 0), nullptr);
   }
 }
 
 TEST_F(PinnedPoolTest, ATaintedBlockGetsItsNewKeyThere) {
   Collect();
-  StagingBlock* block = pool_->Take(StagingUse::kOutgoing);
-  StagingBlock* other = pool_->Take(StagingUse::kOutgoing);
+  StagingBlock* block = pool_->Take(StagingUse::kOutgoing, 0);
+  StagingBlock* other = pool_->Take(StagingUse::kOutgoing, 0);
   const uint64_t key = block->registration.key;
   transport_.RefuseMemory();
   pool_->GiveTainted(block);
-  EXPECT_EQ(pool_->Take(StagingUse::kOutgoing), nullptr);
+  EXPECT_EQ(pool_->Take(StagingUse::kOutgoing, 0), nullptr);
   Collect();
   pool_->GiveTainted(other);  // tries both
   EXPECT_EQ(registrar_.pending(), 2U);
@@ -175,7 +178,7 @@ TEST_F(PinnedPoolTest, ATaintedBlockGetsItsNewKeyThere) {
   pool_->Recycle();
   Collect();
   EXPECT_FALSE(pool_->has_tainted());
-  StagingBlock* again = pool_->Take(StagingUse::kOutgoing);
+  StagingBlock* again = pool_->Take(StagingUse::kOutgoing, 0);
   ASSERT_NE(again, nullptr);
   EXPECT_NE(again->registration.key, key);
 }
@@ -184,7 +187,7 @@ TEST_F(PinnedPoolTest, ARefusalIsToldAndTriedAgainOnlyWhenItIsWantedAgain) {
   Collect();
   ASSERT_TRUE(pool_->Close());
   transport_.RefuseMemory();
-  pool_ = std::move(*StagingPool::Create(transport_, 4096, 2, {}, &registrar_));
+  pool_ = std::move(*StagingPool::Create(transport_, {4096, 2}, {}, &registrar_));
   Collect();
   EXPECT_EQ(pool_->failure(), ErrorCode::kLimitExceeded);
   EXPECT_FALSE(pool_->HasFree(StagingUse::kIncoming));
@@ -203,6 +206,228 @@ TEST_F(PinnedPoolTest, IsExhaustedEvenIfThatComesFirst) {
   EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
   pool_->Replenish();
   EXPECT_TRUE(pool_->HasFree(StagingUse::kOutgoing));
+}
+
+// ---- Growing and shrinking
+// -----------------------------------------------------------------------
+
+class GrowingPoolTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kBlockBytes = 64 << 10;
+  static constexpr uint64_t kIdleNs = 1000;
+
+  void SetUp() override {
+    const StagingShape shape{kBlockBytes, 16, 4, kIdleNs};
+    pool_ = std::move(*StagingPool::Create(transport_, shape, {}, &registrar_));
+    Collect();
+  }
+  void Collect() {
+    while (registrar_.pending() != 0) {
+      done_.acquire();
+      registrar_.Collect();
+    }
+  }
+  std::vector<StagingBlock*> TakeAll(StagingUse use) {
+    std::vector<StagingBlock*> taken;
+    while (StagingBlock* block = pool_->Take(use, 0)) {
+      memset(block->base, 1, kBlockBytes);
+      taken.push_back(block);
+    }
+    return taken;
+  }
+  // Takes all, and grows once for somebody who waits.
+  std::vector<StagingBlock*> GrowFor(StagingUse use) {
+    std::vector<StagingBlock*> taken = TakeAll(use);
+    pool_->waiters(use).Push(0, 1);
+    pool_->Grow();
+    Collect();
+    pool_->waiters(use).PopAll();
+    return taken;
+  }
+  void GiveAll(const std::vector<StagingBlock*>& blocks) {
+    for (StagingBlock* block : blocks) {
+      pool_->Give(block);
+    }
+  }
+  // Memory of the pool that the system has given out.
+  uint64_t ResidentBytes() const {
+    struct stat status {};
+    EXPECT_EQ(fstat(pool_->fd()->get(), &status), 0);
+    return static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+
+  FakeTransport transport_;
+  std::counting_semaphore<> done_{0};
+  std::unique_ptr<StagingPool> pool_;
+  Registrar registrar_{transport_, [this] { done_.release(); }};
+};
+
+TEST_F(GrowingPoolTest, BeginsWithTheLeast) {
+  EXPECT_EQ(pool_->blocks(), 4U);
+  EXPECT_EQ(pool_->most_blocks(), 16U);
+  EXPECT_EQ(transport_.regions(), 4U);
+  EXPECT_EQ(TakeAll(StagingUse::kOutgoing).size(), 2U);
+  EXPECT_EQ(TakeAll(StagingUse::kIncoming).size(), 2U);
+  EXPECT_FALSE(pool_->has_spare());
+}
+
+TEST_F(GrowingPoolTest, GrowsOnlyWhileSomebodyWaitsAndNothingIsFree) {
+  pool_->Grow();
+  pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
+  pool_->Grow();  // there are free ones
+  EXPECT_EQ(registrar_.pending(), 0U);
+  TakeAll(StagingUse::kOutgoing);
+  pool_->waiters(StagingUse::kOutgoing).PopAll();
+  pool_->Grow();  // nobody waits
+  EXPECT_EQ(registrar_.pending(), 0U);
+}
+
+TEST_F(GrowingPoolTest, DoublesTheHalfThatIsWantedUpToItsPart) {
+  GrowFor(StagingUse::kOutgoing);
+  EXPECT_EQ(pool_->blocks(), 6U);
+  EXPECT_EQ(GrowFor(StagingUse::kOutgoing).size(), 2U);
+  EXPECT_EQ(pool_->blocks(), 10U);
+  EXPECT_EQ(GrowFor(StagingUse::kOutgoing).size(), 4U);
+  EXPECT_EQ(GrowFor(StagingUse::kOutgoing).size(), 0U);
+  EXPECT_EQ(pool_->blocks(), 10U);
+  EXPECT_EQ(pool_->grown(), 6U);
+  EXPECT_EQ(pool_->busy(), 8U);
+  EXPECT_EQ(TakeAll(StagingUse::kIncoming).size(), 2U);
+}
+
+TEST_F(GrowingPoolTest, LendsNewBlocksOnceTheyArePinnedAndAsksOnce) {
+  TakeAll(StagingUse::kIncoming);
+  pool_->waiters(StagingUse::kIncoming).Push(0, 1);
+  pool_->Grow();
+  pool_->Grow();
+  EXPECT_EQ(registrar_.pending(), 2U);
+  EXPECT_EQ(pool_->blocks(), 4U);
+  EXPECT_EQ(pool_->busy(), 2U);
+  EXPECT_FALSE(pool_->HasFree(StagingUse::kIncoming));
+  Collect();
+  EXPECT_EQ(TakeAll(StagingUse::kIncoming).size(), 2U);
+}
+
+TEST_F(GrowingPoolTest, GoesOnWithWhatThereIsWhenItMayNotGrow) {
+  transport_.RefuseMemory();
+  const auto taken = GrowFor(StagingUse::kOutgoing);
+  EXPECT_EQ(pool_->failure(), ErrorCode::kOk);
+  EXPECT_EQ(pool_->blocks(), 4U);
+  EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
+  transport_.RefuseMemory(false);
+  GrowFor(StagingUse::kOutgoing);  // not yet again
+  EXPECT_EQ(pool_->blocks(), 4U);
+  pool_->Trim(kIdleNs);
+  pool_->Trim(2 * kIdleNs);
+  GrowFor(StagingUse::kOutgoing);
+  EXPECT_EQ(pool_->blocks(), 6U);
+  GiveAll(taken);
+}
+
+TEST_F(GrowingPoolTest, LetsGoOfWhatNobodyNeededForAWhile) {
+  auto taken = GrowFor(StagingUse::kOutgoing);
+  const auto more = GrowFor(StagingUse::kOutgoing);
+  taken.insert(taken.end(), more.begin(), more.end());
+  const auto last = TakeAll(StagingUse::kOutgoing);
+  taken.insert(taken.end(), last.begin(), last.end());
+  ASSERT_EQ(taken.size(), 8U);
+  pool_->Trim(kIdleNs);
+  GiveAll(taken);
+  pool_->Trim(2 * kIdleNs - 1);
+  pool_->Trim(2 * kIdleNs);  // all were in use since
+  EXPECT_EQ(pool_->blocks(), 10U);
+  StagingBlock* one = pool_->Take(StagingUse::kOutgoing, 0);
+  StagingBlock* two = pool_->Take(StagingUse::kOutgoing, 0);
+  StagingBlock* three = pool_->Take(StagingUse::kOutgoing, 0);
+  GiveAll({one, two, three});
+  pool_->Trim(3 * kIdleNs);
+  EXPECT_EQ(pool_->blocks(), 5U);  // three were needed
+  EXPECT_TRUE(pool_->has_spare());
+  pool_->Trim(4 * kIdleNs);
+  EXPECT_EQ(pool_->blocks(), 4U);
+  EXPECT_FALSE(pool_->has_spare());
+  EXPECT_EQ(pool_->shrunk(), 6U);
+  EXPECT_EQ(transport_.regions(), 4U);
+  pool_->Trim(5 * kIdleNs);
+  EXPECT_EQ(pool_->blocks(), 4U);
+}
+
+TEST_F(GrowingPoolTest, GivesTheMemoryBackAndComesAgainWithZeros) {
+  GiveAll(GrowFor(StagingUse::kOutgoing));
+  const auto all = TakeAll(StagingUse::kOutgoing);
+  EXPECT_EQ(all.size(), 4U);
+  const uint64_t grown_bytes = ResidentBytes();
+  GiveAll(all);
+  pool_->Trim(kIdleNs);
+  pool_->Trim(2 * kIdleNs);
+  // Pinned after that was unpinned, and so when that is done.
+  const auto taken = GrowFor(StagingUse::kIncoming);
+  EXPECT_EQ(ResidentBytes(), grown_bytes - 2 * kBlockBytes + 2 * kBlockBytes);
+  GiveAll(taken);
+  TakeAll(StagingUse::kOutgoing);
+  pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
+  pool_->Grow();
+  Collect();
+  while (StagingBlock* block = pool_->Take(StagingUse::kOutgoing, 0)) {
+    EXPECT_EQ(std::count(block->base, block->base + kBlockBytes, std::byte{0}),
+              static_cast<ptrdiff_t>(kBlockBytes));
+  }
+}
+
+TEST_F(GrowingPoolTest, KeepsABlockThatTheNetworkHasNotLetGoOf) {
+  GiveAll(GrowFor(StagingUse::kOutgoing));
+  pool_->Trim(kIdleNs);
+  const auto all = TakeAll(StagingUse::kOutgoing);
+  transport_.Hold(all.front()->registration.handle);
+  GiveAll(all);
+  pool_->Trim(2 * kIdleNs);
+  pool_->Trim(3 * kIdleNs);
+  EXPECT_EQ(pool_->blocks(), 4U);
+  const auto left = TakeAll(StagingUse::kOutgoing);
+  EXPECT_EQ(std::count(left.begin(), left.end(), all.front()), 1);  // another went in its place
+  transport_.LetGo();
+  EXPECT_TRUE(pool_->Close());
+}
+
+TEST_F(GrowingPoolTest, ClosesWhileItGrows) {
+  TakeAll(StagingUse::kOutgoing);
+  pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
+  pool_->Grow();
+  EXPECT_FALSE(pool_->Close());
+  Collect();
+  EXPECT_TRUE(pool_->Close());
+  EXPECT_EQ(transport_.regions(), 0U);
+}
+
+// ---- Shares
+// --------------------------------------------------------------------------------------
+
+TEST(StagingShareTest, ATransferGetsMoreBlocksWhereItsRankWouldGetLessThanItsPart) {
+  FakeTransport transport;
+  StagingShape shape{4096, 32};
+  shape.weights = {{7, 3}};
+  const auto pool = std::move(*StagingPool::Create(transport, shape));
+  constexpr StagingUse kUse = StagingUse::kOutgoing;
+  EXPECT_EQ(pool->Window(kUse, 7, 4), 4U);  // nobody waits
+  StagingBlock* block = pool->Take(kUse, 7);
+  pool->waiters(kUse).Push(1, 1);
+  EXPECT_EQ(pool->Window(kUse, 7, 4), 13U);  // 3/4 of 16, and one more
+  EXPECT_EQ(pool->Window(kUse, 1, 4), 5U);
+  EXPECT_EQ(pool->Window(kUse, 1, 8), 8U);
+  pool->Give(block);
+  EXPECT_EQ(pool->Window(kUse, 1, 4), 17U);
+}
+
+TEST(StagingShareTest, ABlockCountsForWhoTookItEvenIfItIsNearlyEmpty) {
+  FakeTransport transport;
+  const auto pool = std::move(*StagingPool::Create(transport, {64 << 10, 8}));
+  FairQueue& waiters = pool->waiters(StagingUse::kOutgoing);
+  pool->Charge(*pool->Take(StagingUse::kOutgoing, 1), 4096);
+  pool->Charge(*pool->Take(StagingUse::kOutgoing, 2), 1);
+  pool->Charge(*pool->Take(StagingUse::kOutgoing, 2), 1);
+  waiters.Push(2, 20);
+  waiters.Push(1, 10);
+  EXPECT_EQ(waiters.Pop(), 10U);
 }
 
 // ---- Depot
@@ -232,23 +457,23 @@ TEST_F(StagingDepotTest, FreesAPoolThatNobodyUsesAtOnce) {
   EXPECT_EQ(transport_.regions(), 2U);
   depot_.Retire(stage_, 100);
   EXPECT_TRUE(depot_.pools().empty());
-  EXPECT_FALSE(depot_.has_tainted());
+  EXPECT_FALSE(depot_.must_recycle());
   EXPECT_EQ(transport_.regions(), 0U);
   depot_.Retire(Stage{copies_, 4096, 2}, 100);
 }
 
 TEST_F(StagingDepotTest, KeepsAPoolWhilePeersOrTheNicMayUseIt) {
   ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
-  transport_.Hold(stage_.pool->Take(StagingUse::kOutgoing)->registration.handle);
+  transport_.Hold(stage_.pool->Take(StagingUse::kOutgoing, 0)->registration.handle);
   depot_.Retire(stage_, 100);
   depot_.Recycle(99);
   EXPECT_EQ(transport_.regions(), 2U);
   depot_.Recycle(100);
   EXPECT_EQ(transport_.regions(), 1U);
-  EXPECT_TRUE(depot_.has_tainted());
+  EXPECT_TRUE(depot_.must_recycle());
   transport_.LetGo();
   depot_.Recycle(101);
-  EXPECT_FALSE(depot_.has_tainted());
+  EXPECT_FALSE(depot_.must_recycle());
   EXPECT_EQ(transport_.regions(), 0U);
 }
 
@@ -282,7 +507,7 @@ class CopyPoolTest : public testing::TestWithParam<uint32_t>, private CopySink {
  protected:
   static constexpr uint32_t kBlocks = 4;
 
-  void SetUp() override { staging_ = std::move(*StagingPool::Create(transport_, 4096, kBlocks)); }
+  void SetUp() override { staging_ = std::move(*StagingPool::Create(transport_, {4096, kBlocks})); }
 
   void CollectAll(CopyPool& pool, std::vector<CopyTask>* done) {
     done_ = done;

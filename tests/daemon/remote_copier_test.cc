@@ -26,7 +26,7 @@ constexpr uint32_t kCapacity = 8;
 class RemoteCopierTest : public testing::Test, protected CopySink {
  protected:
   void SetUp() override {
-    staging_ = std::move(*StagingPool::Create(transport_, 4096, 4));
+    staging_ = std::move(*StagingPool::Create(transport_, {4096, 4}));
     JobPlan plan;
     plan.node_of_rank = {0, 0};
     plan.local_index = {0, 1};
@@ -153,7 +153,7 @@ TEST_F(RemoteCopierTest, EndsAllWhenTheWorkerFails) {
 
 // The rank goes; its block is used again only when the worker is done with it.
 TEST_F(RemoteCopierTest, AbandonsCopiesWithoutWaiting) {
-  StagingBlock* block = staging_->Take(StagingUse::kOutgoing);
+  StagingBlock* block = staging_->Take(StagingUse::kOutgoing, 0);
   const uint64_t index = static_cast<uint64_t>(block->base - staging_->base()) / 4096;
   ASSERT_TRUE(Submit(0, index));
   ASSERT_TRUE(Submit(1, 1));

@@ -128,6 +128,7 @@ CoreHarness::CoreHarness() {
   daemon::CoreOptions options;
   options.staging_block_bytes = 4096;
   options.staging_blocks = 4;
+  options.staging_least_blocks = 2;
   options.max_parked_bytes = 1 << 20;
   core_ = Must(daemon::ProgressCore::Create(options, std::move(network), std::move(hooks), [] {}));
   daemon::JobPlan plan;

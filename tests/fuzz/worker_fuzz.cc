@@ -52,7 +52,7 @@ class WorkerFuzz final : CopySink {
     plan.node_of_rank = {0, 0, 0};
     plan.local_index = {0, 1, 2};
     channel_ = Must(WorkerChannel::Create(plan, kCapacity));
-    pool_ = Must(StagingPool::Create(transport_, kBlockBytes, 4));
+    pool_ = Must(StagingPool::Create(transport_, {kBlockBytes, 4}));
     copier_ = std::make_unique<RemoteCopier>(
         channel_, [](StagingPool&) {}, [this](const std::string&) { Condemn(); });
     copier_->Open(*pool_);
@@ -109,7 +109,7 @@ class WorkerFuzz final : CopySink {
   // ---- ferryd
 
   void Submit(FuzzInput& input) {
-    StagingBlock* block = failed_ ? nullptr : pool_->Take(StagingUse::kOutgoing);
+    StagingBlock* block = failed_ ? nullptr : pool_->Take(StagingUse::kOutgoing, 0);
     if (block == nullptr) {
       return;
     }

@@ -228,6 +228,9 @@ constexpr Field<control::NicStatus> kNicFields[] = {
     {"staging_blocks", nullptr, FERRY_VALUE(NicStatus, staging_blocks)},
     {"staging_busy", nullptr, FERRY_VALUE(NicStatus, staging_busy)},
     {"staging_waits", nullptr, FERRY_VALUE(NicStatus, staging_waits)},
+    {"staging_most_blocks", nullptr, FERRY_VALUE(NicStatus, staging_most_blocks)},
+    {"staging_grown", nullptr, FERRY_VALUE(NicStatus, staging_grown)},
+    {"staging_shrunk", nullptr, FERRY_VALUE(NicStatus, staging_shrunk)},
 };
 
 constexpr Field<control::GpuStatus> kGpuFields[] = {

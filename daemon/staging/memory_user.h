@@ -1,0 +1,20 @@
+// Who, beside the network, wants to know staging memory before it is used: a GPU's driver, which
+// copies from and to pinned memory only as fast as it can.
+//
+// Calling thread: any, one at a time for one range. May take milliseconds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::daemon {
+
+class MemoryUser {
+ public:
+  virtual ~MemoryUser() = default;
+  virtual void Admit(std::byte* base, uint64_t bytes) = 0;
+  // What was admitted there is about to go.
+  virtual void Dismiss(std::byte* base) = 0;
+};
+
+}  // namespace ferry::daemon
