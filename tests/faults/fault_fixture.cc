@@ -87,6 +87,17 @@ std::vector<std::string> PrivateJob(int ranks, int nodes, std::vector<std::strin
   return arguments;
 }
 
+std::vector<std::string> Daemons(const e2e::Command& job) {
+  std::vector<std::string> directories;
+  for (const auto& entry : fs::recursive_directory_iterator(job.runtime_directory())) {
+    if (entry.path().filename() == "ferryd.json") {
+      directories.push_back(entry.path().parent_path());
+    }
+  }
+  std::sort(directories.begin(), directories.end());
+  return directories;
+}
+
 bool UnderWay(e2e::Command* job, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     if (!job->WaitForOutput("rank " + std::to_string(rank) + ": under way\n")) {

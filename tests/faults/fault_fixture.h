@@ -47,6 +47,9 @@ std::vector<std::string> JobOn(const DaemonForTest& daemon, int ranks,
 std::vector<std::string> PrivateJob(int ranks, int nodes, std::vector<std::string> flags,
                                     const std::vector<std::string>& program);
 
+// The run directories of the private daemons of a job, in the order of nodes.
+std::vector<std::string> Daemons(const e2e::Command& job);
+
 // Waits until each rank has said "under way".
 bool UnderWay(e2e::Command* job, int ranks);
 // The pids of the ranks, by rank; `program` is a part of their command line. Empty if not all are

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -55,7 +54,7 @@ TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
-                         testing::Values("memory.register:20", "staging.provide:1",
+                         testing::Values("memory.register:12", "staging.provide:1",
                                          "staging.copy_in:30", "staging.copy_out:30",
                                          "pull.read:30", "send.offer:20", "send.pull:20",
                                          "send.block_ready:40", "send.block_done:40",
@@ -68,20 +67,15 @@ INSTANTIATE_TEST_SUITE_P(All, InjectedKillTest,
                            return name;
                          });
 
-// The run directories of a job's private daemons.
-std::vector<std::string> Daemons(const Command& job) {
-  std::vector<std::string> directories;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(job.runtime_directory())) {
-    if (entry.path().filename() == "ferryd.json") {
-      directories.push_back(entry.path().parent_path());
-    }
-  }
-  return directories;
+json Ask(const std::string& run_directory, std::vector<std::string> words) {
+  words.insert(words.begin(), {kFerryctl, "--run_directory=" + run_directory});
+  words.emplace_back("--json");
+  return json::parse(RunCommand(std::move(words)).out, nullptr, false);
 }
 
 json Faults(const std::string& run_directory, std::vector<std::string> flags = {}) {
-  flags.insert(flags.begin(), {kFerryctl, "--run_directory=" + run_directory, "faults", "--json"});
-  return json::parse(RunCommand(std::move(flags)).out, nullptr, false);
+  flags.insert(flags.begin(), "faults");
+  return Ask(run_directory, std::move(flags));
 }
 
 TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
@@ -109,9 +103,51 @@ TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
+// One block for each direction and node: the receivers' stands still.
+TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
+  Command job(PrivateJob(4, 2, {kHeap, "--staging_blocks=2", "--faults=staging.copy_out:200:stall"},
+                         {kPairs, kBytes, "across"}));
+  ASSERT_TRUE(UnderWay(&job, 4));
+  const std::vector<std::string> daemons = Daemons(job);
+  ASSERT_THAT(daemons, SizeIs(2));
+  const auto stalls = [](const std::string& directory) {
+    return Faults(directory)["faults"][0]["state"] == "stalls";
+  };
+  ASSERT_TRUE(Eventually([&] { return std::any_of(daemons.begin(), daemons.end(), stalls); }));
+  // At both ends: the other pair's receiver finds no block, and soon the senders find none.
+  for (int node = 0; node < 2; ++node) {
+    const std::string& directory = daemons[static_cast<size_t>(node)];
+    const std::string id = Ask(directory, {"status"})["jobs"][0]["job_id"];
+    std::string why;
+    EXPECT_TRUE(Eventually([&] {
+      why.clear();
+      for (const int rank : {2 * node, 2 * node + 1}) {
+        why += Ask(directory, {"why", id + "." + std::to_string(rank)}).dump(2);
+      }
+      return why.find("waits for a staging block") != std::string::npos;
+    })) << why;
+    const json nic = Ask(directory, {"nics"})["nics"][0];
+    EXPECT_EQ(nic["staging_blocks"], 2) << nic;
+    EXPECT_EQ(nic["staging_busy"], 1) << nic;
+    EXPECT_GE(nic["staging_waits"], 1) << nic;
+  }
+  for (const pid_t pid : job.Find(kPairs)) {
+    kill(pid, SIGUSR1);
+  }
+  for (const std::string& directory : daemons) {
+    Faults(directory, {"--release"});
+  }
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  for (const char* rank : {"0", "1", "2", "3"}) {
+    EXPECT_THAT(result.out, HasSubstr("rank " + std::string(rank) + ": all right"));
+  }
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
 // The first of the two nodes that needs its rank's heap is the sender's.
 TEST(InjectedRefusalTest, IsAnErrorForBothRanksOfTheMessage) {
-  Command job(PrivateJob(2, 2, {"--faults=memory.register:17:LIMIT"}, {kPairs, kBytes}));
+  Command job(PrivateJob(2, 2, {"--faults=memory.register:9:LIMIT"}, {kPairs, kBytes}));
   const CommandResult result = job.Wait();
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(ErrorsIn(result.out), SizeIs(2)) << result.out << result.err;

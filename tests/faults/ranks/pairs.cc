@@ -1,10 +1,13 @@
 // Pairs of ranks, each for itself: an even rank sends to the odd one after it until it gets
 // SIGUSR1, then both say "all right". Every message is checked.
 //
-//   pairs [BYTES]    of each message; else of all sizes in turn
+//   pairs [BYTES [across]]    of each message; else of all sizes in turn. Across: a rank of the
+//   first
+//                             half sends to the one as far behind the middle
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "ferry/ferry.h"
@@ -25,6 +28,8 @@ constexpr long kReportEvery = 50;
 
 std::atomic<int> enough{0};  // set by a signal
 size_t one_size = 0;
+bool sends = false;
+int partner = 0;
 
 size_t SizeOf(long message) {
   return one_size != 0 ? one_size : kSizes[static_cast<size_t>(message) % std::size(kSizes)];
@@ -44,7 +49,7 @@ void SendUntilEnough(char* buffer) {
   for (long message = 0; tag != kLast; ++message) {
     tag = enough == 0 ? kMore : kLast;
     ferry::ranks::Fill(buffer, SizeOf(message), static_cast<uint64_t>(message));
-    StopOnError(ferry_send(buffer, SizeOf(message), ferry_rank() + 1, tag));
+    StopOnError(ferry_send(buffer, SizeOf(message), partner, tag));
     Report(message);
   }
 }
@@ -52,7 +57,7 @@ void SendUntilEnough(char* buffer) {
 void ReceiveAll(char* buffer) {
   ferry_status status{};
   for (long message = 0; status.tag != kLast; ++message) {
-    StopOnError(ferry_recv(buffer, kLargest, ferry_rank() - 1, FERRY_ANY_TAG, &status));
+    StopOnError(ferry_recv(buffer, kLargest, partner, FERRY_ANY_TAG, &status));
     CHECK_EQ(status.size_bytes, SizeOf(message));
     CHECK_BYTES(buffer, status.size_bytes, static_cast<uint64_t>(message));
     Report(message);
@@ -66,7 +71,11 @@ int main(int argc, char** argv) {
   std::signal(SIGUSR1, [](int) { enough = 1; });
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   std::vector<char> buffer(kLargest);
-  if (ferry_rank() % 2 == 0) {
+  const bool across = argc > 2 && std::strcmp(argv[2], "across") == 0;
+  const int distance = across ? ferry_size() / 2 : 1;
+  sends = ferry_rank() / distance % 2 == 0;
+  partner = ferry_rank() + (sends ? distance : -distance);
+  if (sends) {
     SendUntilEnough(buffer.data());
   } else {
     ReceiveAll(buffer.data());
