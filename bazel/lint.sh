@@ -57,7 +57,7 @@ check_dependencies() {
   layer gpu_backends/host common gpu_backends/api //shm:atomic  # its words are waited on by other processes
   layer gpu_backends/loader common config gpu_backends //shm:atomic
   layer engine shm common
-  layer client engine shm proto gpu_backends common //config:options //config:environment
+  layer client engine shm proto gpu_backends common //config:options //config:environment //config:rank_weights
   layer daemon engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"

@@ -452,8 +452,9 @@ TEST_F(ControlServerTest, NicsAndGpusAreListed) {
   ASSERT_TRUE(
       TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Nics, control::NicsRequest(), &nics)
           .ok());
-  ASSERT_EQ(nics.nics_size(), 1);
+  ASSERT_EQ(nics.nics_size(), 2);
   EXPECT_EQ(nics.nics(0).writes(), 7U);
+  EXPECT_EQ(nics.nics(1).writes(), 8U);
   control::GpusReply gpus;
   ASSERT_TRUE(
       TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Gpus, control::GpusRequest(), &gpus)
