@@ -31,7 +31,7 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
       rails_(Pointers(owned_)),
       memory_(rails_),
       operations_(options.max_outstanding),
-      pieces_(options.max_outstanding * kPiecesPerRail * rails_.size()) {
+      pieces_(size_t{options.max_outstanding} * kPiecesPerRail * rails_.size()) {
   capabilities_ = First().capabilities();
   for (const Transport* rail : rails_) {
     capabilities_.wait_fd &= rail->capabilities().wait_fd;
@@ -44,7 +44,7 @@ RailSet::RailSet(const TransportOptions& options, std::vector<std::unique_ptr<Tr
   for (auto i = static_cast<uint32_t>(pieces_.size()); i-- > 0;) {
     free_pieces_.push_back(i);
   }
-  for (std::vector<uint32_t>* list : {&parked_, &asking_, &ended_}) {
+  for (std::vector<uint32_t>* list : {&parked_, &resumed_, &asking_, &ended_}) {
     list->reserve(operations_.size());
   }
 }
@@ -341,13 +341,12 @@ int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   SendReplies();
   AskAgain();
   ProbeAll();
-  std::vector<uint32_t> parked;
-  parked.swap(parked_);
-  parked_.reserve(operations_.size());
-  for (const uint32_t index : parked) {
+  resumed_.swap(parked_);
+  for (const uint32_t index : resumed_) {
     operations_[index].parked = false;
     Advance(&operations_[index]);
   }
+  resumed_.clear();
   return events + ReportEnded(sink, budget - events);
 }
 

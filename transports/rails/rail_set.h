@@ -216,8 +216,9 @@ class RailSet final : public Transport {
   std::vector<RailPiece> pieces_;
   std::vector<uint32_t> free_pieces_;
   std::vector<uint32_t> parked_;
-  std::vector<uint32_t> asking_;  // wait for keys
-  std::vector<uint32_t> ended_;   // to be reported, from reported_ on
+  std::vector<uint32_t> resumed_;  // of these, while they are tried again
+  std::vector<uint32_t> asking_;   // wait for keys
+  std::vector<uint32_t> ended_;    // to be reported, from reported_ on
   size_t reported_ = 0;
   std::vector<std::pair<size_t, RailMessage>> replies_;  // to be sent, each by its rail
   uint64_t next_probe_ns_ = UINT64_MAX;
