@@ -4,104 +4,30 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/clock.h"
-#include "config/environment.h"
-#include "tests/faults/fault_fixture.h"
+#include "tests/faults/cut_fixture.h"
 #include "tests/support/processes.h"
 
 namespace ferry::faults {
 namespace {
 
-using e2e::Command;
-using e2e::CommandResult;
 using e2e::Eventually;
 using e2e::RunCommand;
 using nlohmann::json;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
 constexpr char kProgram[] = "tests/faults/ranks/long_message";
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
-constexpr unsigned kLimitSeconds = 240;
-
-std::string Privileges() { return geteuid() == 0 ? "-n" : "-rn"; }
-
-// With FERRY_FAULT_DEFAULTS the timeouts that users have, else a fifth of them.
-bool AsUsersHaveIt() {
-  return kSanitized ||
-         config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_DEFAULTS").has_value();
-}
-std::chrono::milliseconds Scaled(int ms) {
-  return std::chrono::milliseconds(AsUsersHaveIt() ? ms : ms / 5);
-}
-
-class LinkCutTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (RunCommand({"/usr/bin/unshare", Privileges(), "true"}).exit_code != 0) {
-      GTEST_SKIP() << "this machine lets us make no network namespace";
-    }
-  }
-
-  void StartJob(int ranks, std::vector<std::string> flags, const std::vector<std::string>& program,
-                int operation_timeout_ms = 4000) {
-    if (!AsUsersHaveIt()) {
-      flags.insert(flags.end(), {"--peer_timeout_ms=3000",
-                                 "--operation_timeout_ms=" + std::to_string(operation_timeout_ms)});
-    }
-    std::vector<std::string> arguments = {
-        "/usr/bin/unshare", Privileges(), "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"};
-    for (const std::string& word : PrivateJob(ranks, 2, flags, program)) {
-      arguments.push_back(word);
-    }
-    job_ = std::make_unique<Command>(arguments, std::vector<std::string>(), "", kLimitSeconds);
-  }
-  void SetLink(const char* state) {
-    std::vector<std::string> enter = {"/usr/bin/nsenter", "-t", std::to_string(ranks_[0]), "-n"};
-    if (geteuid() != 0) {
-      enter.push_back("-U");
-    }
-    enter.insert(enter.end(), {"ip", "link", "set", "lo", state});
-    const CommandResult result = RunCommand(enter);
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-  }
-
-  // Waits until a rank has said so, and returns when it did.
-  uint64_t When(const std::string& text) {
-    EXPECT_TRUE(job_->WaitForOutput(text)) << job_->Output();
-    const std::string out = job_->Output();
-    const size_t at = out.rfind(text);
-    return at == std::string::npos ? 0 : std::strtoull(out.c_str() + at + text.size(), nullptr, 10);
-  }
-
-  std::string Finish() {
-    for (const pid_t rank : ranks_) {
-      kill(rank, SIGUSR1);
-    }
-    const CommandResult result = job_->Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-      EXPECT_THAT(result.out, HasSubstr("rank " + std::to_string(rank) + ": all right"));
-    }
-    EXPECT_THAT(job_->Leftovers(), IsEmpty());
-    return result.out;
-  }
-
-  std::unique_ptr<Command> job_;
-  std::vector<pid_t> ranks_;
-};
 
 constexpr uint64_t kLongBytes = 256ULL << 20;
 constexpr int kMiddle = 500;  // of the 1025 blocks that it is read in
@@ -111,7 +37,7 @@ constexpr int kBystanders[] = {1, 2, 4, 5};
 
 // The long message goes from private to private memory, so that all stages take part. In the middle
 // all the reads that may be under way stand still; they go on when the link is cut.
-class LongMessageCutTest : public LinkCutTest {
+class LongMessageCutTest : public CutTest {
  protected:
   json Ask(const std::string& directory, std::vector<std::string> words) {
     words.insert(words.begin(), {kFerryctl, "--run_directory=" + directory});
@@ -135,8 +61,7 @@ class LongMessageCutTest : public LinkCutTest {
     for (const int rank : kBystanders) {
       ASSERT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
     }
-    ranks_ = RankPids(*job_, kProgram, 6);
-    ASSERT_THAT(ranks_, SizeIs(6));
+    ASSERT_NO_FATAL_FAILURE(FindRanks(kProgram, 6));
     daemons_ = Daemons(*job_);
     ASSERT_THAT(daemons_, SizeIs(2));
     ASSERT_TRUE(Eventually([&] { return Stall(Ask(daemons_[1], {"faults"})); }));

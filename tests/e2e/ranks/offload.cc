@@ -17,46 +17,16 @@
 #include <vector>
 
 #include "ferry/ferry.h"
+#include "tests/e2e/ranks/buffer.h"
 #include "tests/e2e/ranks/check.h"
 
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-enum Kind { kDevice, kHeap, kPinned, kPrivate, kKinds };
-
-// Memory of one kind, reached by ferry_memcpy.
-class Buffer {
- public:
-  Buffer(Kind kind, size_t size) : kind_(kind) {
-    if (kind == kPrivate) {
-      own_.resize(size);
-      data_ = own_.data();
-      return;
-    }
-    const ferry_memory_kind kinds[] = {FERRY_MEMORY_DEVICE, FERRY_MEMORY_HOST, FERRY_MEMORY_PINNED};
-    CHECK_OK(ferry_alloc(size, kinds[kind], 0, &data_));
-  }
-  ~Buffer() {
-    if (kind_ != kPrivate) {
-      CHECK_OK(ferry_free(data_));
-    }
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  uint8_t* at(size_t offset) { return static_cast<uint8_t*>(data_) + offset; }
-  void Fill(size_t offset, size_t size, uint64_t message) {
-    std::vector<uint8_t> bytes(size);
-    ferry::ranks::Fill(bytes.data(), size, message);
-    CHECK_OK(ferry_memcpy(at(offset), bytes.data(), size));
-  }
-
- private:
-  const Kind kind_;
-  std::vector<uint8_t> own_;
-  void* data_ = nullptr;
-};
+using ferry::ranks::Buffer;
+using ferry::ranks::Kind;
+using enum ferry::ranks::Kind;
 
 void CheckSays(const char* text) {
   if (std::strstr(ferry_last_error(), text) == nullptr) {
