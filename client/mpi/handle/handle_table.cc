@@ -1,0 +1,73 @@
+#include "client/mpi/handle/handle_table.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace ferry::mpi {
+namespace {
+
+// Addresses are reserved for so many handles of a kind; memory is used for those there are.
+constexpr size_t kMaxHandles = size_t{1} << 24;
+
+}  // namespace
+
+HandleCells::~HandleCells() {
+  if (const uintptr_t base = base_.load(); base != 0) {
+    munmap(reinterpret_cast<void*>(base), kMaxHandles * sizeof(Cell));
+  }
+}
+
+bool HandleCells::Reserve() {
+  if (base_.load(std::memory_order_relaxed) != 0) {
+    return true;
+  }
+  void* const memory = mmap(nullptr, kMaxHandles * sizeof(Cell), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return false;
+  }
+  base_.store(reinterpret_cast<uintptr_t>(memory), std::memory_order_release);
+  return true;
+}
+
+uintptr_t HandleCells::Add(void* object) {
+  std::lock_guard lock(mutex_);
+  if (!Reserve()) {
+    return 0;
+  }
+  uintptr_t handle = free_;
+  const size_t used = used_.load(std::memory_order_relaxed);
+  if (handle != 0) {
+    free_ = reinterpret_cast<Cell*>(handle)->next_free;
+  } else if (used < kMaxHandles) {
+    handle = base_.load(std::memory_order_relaxed) + used * sizeof(Cell);
+    new (reinterpret_cast<void*>(handle)) Cell();
+    used_.store(used + 1, std::memory_order_release);  // Pairs with Find: publishes the cell.
+  } else {
+    return 0;
+  }
+  reinterpret_cast<Cell*>(handle)->object.store(object, std::memory_order_release);
+  ++count_;
+  return handle;
+}
+
+void* HandleCells::Remove(uintptr_t handle) {
+  std::lock_guard lock(mutex_);
+  void* const object = handle < kPredefinedHandles ? nullptr : Find(handle);
+  if (object != nullptr) {
+    auto* const cell = reinterpret_cast<Cell*>(handle);
+    cell->object.store(nullptr, std::memory_order_release);
+    cell->next_free = free_;
+    free_ = handle;
+    --count_;
+  }
+  return object;
+}
+
+size_t HandleCells::count() const {
+  std::lock_guard lock(mutex_);
+  return count_;
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,92 @@
+// The handles of one kind (communicators, datatypes, ...): what a program holds, and which object
+// each stands for.
+//
+// MPI's standard ABI makes a handle a pointer to a structure that nobody sees. Ours points to a
+// cell of this table, which holds the object's address. So any word that a program passes can be
+// checked in a few instructions before anything is read: a handle that was freed, one of another
+// kind and a wild pointer are all told apart from a live one. Predefined handles are the small
+// numbers that the ABI gives them (MPI 5.0, section 20.3).
+//
+// Calling thread: any. Find takes no lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace ferry::mpi {
+
+// Predefined handles lie below.
+inline constexpr uintptr_t kPredefinedHandles = 1024;
+
+// The part that does not depend on the kind.
+class HandleCells {
+ public:
+  HandleCells() = default;
+  ~HandleCells();
+  HandleCells(const HandleCells&) = delete;
+  HandleCells& operator=(const HandleCells&) = delete;
+
+  void* Find(uintptr_t handle) const {
+    if (handle < kPredefinedHandles) [[likely]] {
+      return predefined_[handle];
+    }
+    const uintptr_t offset = handle - base_.load(std::memory_order_acquire);  // Pairs with Reserve.
+    if (offset >= used_.load(std::memory_order_acquire) * sizeof(Cell) ||
+        offset % sizeof(Cell) != 0) {
+      return nullptr;
+    }
+    return reinterpret_cast<const Cell*>(handle)->object.load(std::memory_order_acquire);
+  }
+  // 0: there is no memory for another one.
+  uintptr_t Add(void* object);
+  // The handle stands for nothing any more, and may be used for another object. Null: it named
+  // none.
+  void* Remove(uintptr_t handle);
+  void SetPredefined(uintptr_t handle, void* object) { predefined_[handle] = object; }
+  // How many handles of Add stand for an object.
+  size_t count() const;
+
+ private:
+  struct Cell {
+    std::atomic<void*> object{nullptr};
+    uintptr_t next_free = 0;
+  };
+  bool Reserve();
+
+  std::array<void*, kPredefinedHandles> predefined_{};
+  std::atomic<uintptr_t> base_{0};
+  std::atomic<size_t> used_{0};  // cells that have held an object
+  mutable std::mutex mutex_;     // guards what follows
+  uintptr_t free_ = 0;
+  size_t count_ = 0;
+};
+
+template <typename T, typename Handle>
+class HandleTable {
+ public:
+  // Null: the handle stands for nothing.
+  T* Find(Handle handle) const {
+    return static_cast<T*>(cells_.Find(reinterpret_cast<uintptr_t>(handle)));
+  }
+  // A handle for the object, whose part of it the caller hands over. A null handle (0): no memory.
+  Handle Add(T* object) { return reinterpret_cast<Handle>(cells_.Add(object)); }
+  // The object, with the handle's part of it. Predefined handles are not removed (null).
+  T* Remove(Handle handle) {
+    return static_cast<T*>(cells_.Remove(reinterpret_cast<uintptr_t>(handle)));
+  }
+  void SetPredefined(Handle handle, T* object) {
+    cells_.SetPredefined(reinterpret_cast<uintptr_t>(handle), object);
+  }
+  static bool IsPredefined(Handle handle) {
+    return reinterpret_cast<uintptr_t>(handle) < kPredefinedHandles;
+  }
+  size_t count() const { return cells_.count(); }
+
+ private:
+  HandleCells cells_;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "client/mpi/handle/handle_table.h"
+#include "client/mpi/handle/object.h"
+
+namespace ferry::mpi {
+namespace {
+
+using Table = HandleTable<int, struct Opaque*>;
+
+struct Counted : Object {
+  explicit Counted(int* alive) : alive(alive) { ++*alive; }
+  ~Counted() override { --*alive; }
+  int* alive;
+};
+
+struct Derived : Counted {
+  using Counted::Counted;
+};
+
+TEST(RefTest, DeletesWithTheLastPart) {
+  int alive = 0;
+  Ref<Counted> first = MakeRef<Counted>(&alive);
+  Ref<Counted> second = first;
+  Ref<Counted> moved = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT: moved from, on purpose
+  moved = nullptr;
+  EXPECT_EQ(alive, 1);
+  second = nullptr;
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(RefTest, ShareAddsAPartAndLeaveGivesItAway) {
+  int alive = 0;
+  Counted* const object = MakeRef<Counted>(&alive).Leave();
+  {
+    const Ref<Counted> shared = Ref<Counted>::Share(object);
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 1);
+  object->Release();
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(RefTest, ConvertsToTheBase) {
+  int alive = 0;
+  {
+    Ref<Counted> base = MakeRef<Derived>(&alive);
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(HandleTableTest, FindsWhatWasAddedAndNothingElse) {
+  Table table;
+  int object = 7;
+  EXPECT_EQ(table.Find(nullptr), nullptr);
+  const auto handle = table.Add(&object);
+  EXPECT_EQ(table.Find(handle), &object);
+  EXPECT_FALSE(Table::IsPredefined(handle));
+  const auto bits = reinterpret_cast<uintptr_t>(handle);
+  for (const uintptr_t wild : {bits + 1, bits + 8, bits + 16, bits - 16, uintptr_t{4096},
+                               ~uintptr_t{0}, reinterpret_cast<uintptr_t>(&object)}) {
+    EXPECT_EQ(table.Find(reinterpret_cast<Opaque*>(wild)), nullptr) << wild;
+    EXPECT_EQ(table.Remove(reinterpret_cast<Opaque*>(wild)), nullptr) << wild;
+  }
+  EXPECT_EQ(table.count(), 1U);
+}
+
+TEST(HandleTableTest, AFreedHandleNamesNothingAndIsUsedAgain) {
+  Table table;
+  int first = 1;
+  int second = 2;
+  const auto handle = table.Add(&first);
+  EXPECT_EQ(table.Remove(handle), &first);
+  EXPECT_EQ(table.Find(handle), nullptr);
+  EXPECT_EQ(table.Remove(handle), nullptr);
+  EXPECT_EQ(table.Add(&second), handle);
+  EXPECT_EQ(table.Find(handle), &second);
+}
+
+TEST(HandleTableTest, PredefinedHandlesStayWhatTheyAre) {
+  Table table;
+  int world = 0;
+  auto* const handle = reinterpret_cast<Opaque*>(0x101);
+  EXPECT_EQ(table.Find(handle), nullptr);
+  table.SetPredefined(handle, &world);
+  EXPECT_EQ(table.Find(handle), &world);
+  EXPECT_TRUE(Table::IsPredefined(handle));
+  EXPECT_EQ(table.Remove(handle), nullptr);
+  EXPECT_EQ(table.Find(handle), &world);
+}
+
+TEST(HandleTableTest, ServesThreadsAtTheSameTime) {
+  Table table;
+  int object = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        const auto handle = table.Add(&object);
+        ASSERT_EQ(table.Find(handle), &object);
+        ASSERT_EQ(table.Remove(handle), &object);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(table.count(), 0U);
+}
+
+}  // namespace
+}  // namespace ferry::mpi
