@@ -1,0 +1,101 @@
+// Ordered sets of processes, named by their ranks in MPI_COMM_WORLD: what a group, and each side of
+// a communicator, consists of. MPI 5.0, chapter 7.3 (group management).
+//
+// A set whose world ranks form an arithmetic sequence (the world, one process, every second one)
+// stores three numbers, and answers both questions below in constant time. Any other set stores its
+// members once, shared by its copies: O(1) from rank to world rank, O(log n) back.
+//
+// Immutable, hence safe to read by any number of threads; copying costs no more than a reference.
+// Nothing here blocks. Functions that can fail return a Failure with the error class that MPI names
+// and a text that names the argument and its value.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+// One (first, last, stride) triplet of MPI_Group_range_incl, with C's layout of int[3].
+struct RankRange {
+  int first;
+  int last;
+  int stride;
+};
+
+class RankSet {
+ public:
+  // No process has this rank in a set (it is neither MPI_UNDEFINED nor MPI_PROC_NULL).
+  static constexpr int kAbsent = -1;
+
+  // The empty set.
+  RankSet() = default;
+  // World ranks first, first + stride, ... `size` of them. `stride` may be negative, not 0.
+  static RankSet Strided(int first, int stride, int size);
+  // These world ranks in this order. They must be distinct and not negative.
+  static RankSet Of(std::vector<int> world_ranks);
+
+  int size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // Whether it is three numbers; else it has a list of its members.
+  bool compact() const { return list_ == nullptr; }
+  // The world rank of the member `rank`, which must lie in 0 .. size() - 1.
+  int WorldRank(int rank) const {
+    return list_ == nullptr ? first_ + rank * stride_ : list_->members[rank];
+  }
+  // The rank in this set of the process `world_rank`, or kAbsent.
+  int RankOf(int world_rank) const {
+    return list_ == nullptr ? RankInSequence(world_rank) : RankInList(world_rank);
+  }
+  bool Contains(int world_rank) const { return RankOf(world_rank) != kAbsent; }
+  std::vector<int> WorldRanks() const;
+
+  // The same processes in the same order.
+  bool operator==(const RankSet& other) const;
+  // The same processes in any order.
+  bool SameMembers(const RankSet& other) const;
+
+ private:
+  struct List {
+    std::vector<int> members;
+    std::vector<int> by_world;  // ranks in this set, in order of their world ranks
+  };
+
+  int RankInSequence(int world_rank) const;
+  int RankInList(int world_rank) const;
+
+  std::shared_ptr<const List> list_;
+  int first_ = 0;
+  int stride_ = 1;
+  int size_ = 0;
+};
+
+// All of `a` in its order, then what only `b` has in the order of `b`.
+RankSet Union(const RankSet& a, const RankSet& b);
+// What both have, in the order of `a`.
+RankSet Intersection(const RankSet& a, const RankSet& b);
+// What `b` has not, in the order of `a`.
+RankSet Difference(const RankSet& a, const RankSet& b);
+
+// The members `ranks` in this order. MPI_ERR_RANK for one that is out of range or there twice.
+Failure Include(const RankSet& set, std::span<const int> ranks, RankSet* result);
+// All other members, in the order of `set`. Errors as above.
+Failure Exclude(const RankSet& set, std::span<const int> ranks, RankSet* result);
+// The ranks that triplets stand for, in order. MPI_ERR_ARG for a stride of 0 or one that leads away
+// from `last`; MPI_ERR_RANK for ranks out of range or there twice.
+Failure ExpandRanges(const RankSet& set, std::span<const RankRange> ranges,
+                     std::vector<int>* ranks);
+
+// MPI_IDENT, MPI_SIMILAR or MPI_UNEQUAL.
+int Compare(const RankSet& a, const RankSet& b);
+
+// The ranks in `to` of the members `ranks` of `from`: MPI_UNDEFINED for those that are not in it,
+// MPI_PROC_NULL for MPI_PROC_NULL. MPI_ERR_RANK for a rank that `from` has not. `translated` has as
+// many elements as `ranks`.
+Failure TranslateRanks(const RankSet& from, std::span<const int> ranks, const RankSet& to,
+                       std::span<int> translated);
+
+}  // namespace ferry::mpi
