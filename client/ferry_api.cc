@@ -9,7 +9,7 @@
 
 #include "client/core/backends.h"
 #include "client/core/client.h"
-#include "client/core/failure.h"
+#include "client/core/front_end.h"
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
 #include "common/version_text.h"
@@ -23,6 +23,7 @@ using ferry::Status;
 using ferry::client::Client;
 using ferry::client::Completion;
 using ferry::client::Fail;
+using ferry::client::Message;
 
 enum class Phase { kBefore, kRunning, kAfter };
 
@@ -56,7 +57,7 @@ Status CheckRunning() {
   return {};
 }
 
-int ReportFailure(ErrorCode error) { return Fail(ferry::client::Explain(error, *client)); }
+int ReportFailure(ErrorCode error) { return Fail(client->Explain(error)); }
 
 int Report(ErrorCode error) {
   return error == ErrorCode::kOk ? FERRY_SUCCESS : ReportFailure(error);
@@ -109,14 +110,14 @@ Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bo
 }
 
 // The same for a send, which is redirected if its buffer is an offloaded one.
-Status CheckSend(Client::Message* message) {
+Status CheckSend(Message* message) {
   FERRY_RETURN_IF_ERROR(
       CheckMessage(message->buffer, message->size_bytes, message->peer, message->tag, false));
   client->offloads().Redirect(&message->buffer, message->size_bytes);
   return {};
 }
 
-Status CheckReadySend(Client::Message* message) {
+Status CheckReadySend(Message* message) {
   if (IsPlainMessage(message->buffer, message->peer, message->tag) && !client->offloads().any())
       [[likely]] {
     return {};
@@ -145,7 +146,7 @@ Status CheckRequest(const ferry_request* request) {
   return {};
 }
 
-Client::Message ToMessage(const void* buffer, size_t size_bytes, int peer, int tag) {
+Message ToMessage(const void* buffer, size_t size_bytes, int peer, int tag) {
   return {const_cast<void*>(buffer), size_bytes, peer, tag, ferry::client::kUserContext};
 }
 
@@ -179,8 +180,8 @@ int WaitFor(ferry_request* request, ferry_status* status) {
   return Finish(request, status, completion);
 }
 
-int Begin(const Status& check, const Client::Message& message, ferry_request* request,
-          ErrorCode (Client::*start)(const Client::Message&, ferry::client::RequestHandle*)) {
+int Begin(const Status& check, const Message& message, ferry_request* request,
+          ErrorCode (Client::*start)(const Message&, ferry::client::RequestHandle*)) {
   if (!check.ok()) {
     return Fail(check);
   }
@@ -289,14 +290,7 @@ int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** po
 int ferry_free(void* pointer) {
   Status status = CheckRunning();
   if (status.ok() && pointer != nullptr) {
-    const uint64_t size_bytes = client->memory().AllocationSize(pointer);
-    status = size_bytes != 0 && client->requests().Uses(pointer, size_bytes)
-                 ? Status(ErrorCode::kInvalidBuffer,
-                          "a request that is not complete uses this memory; wait for it first")
-                 : client->offloads().CheckFree(pointer, size_bytes);
-    if (status.ok()) {
-      status = client->memory().Free(pointer);
-    }
+    status = client->FreeMemory(pointer);
   }
   return status.ok() ? FERRY_SUCCESS : Fail(status);
 }
@@ -374,7 +368,7 @@ int ferry_offload_deregister(ferry_offload* offload) {
 
 int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
                 ferry_request* request) {
-  Client::Message message = ToMessage(buffer, size_bytes, destination, tag);
+  Message message = ToMessage(buffer, size_bytes, destination, tag);
   const Status check = CheckReadySend(&message);
   return Begin(check, message, request, &Client::StartSend);
 }
@@ -385,7 +379,7 @@ int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_requ
 }
 
 int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) {
-  Client::Message message = ToMessage(buffer, size_bytes, destination, tag);
+  Message message = ToMessage(buffer, size_bytes, destination, tag);
   if (!IsPlainMessage(buffer, destination, tag) || client->offloads().any()) [[unlikely]] {
     if (Status check = CheckReadySend(&message); !check.ok()) {
       return Fail(check);
@@ -410,13 +404,13 @@ int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_statu
 
 int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
                     ferry_request* request) {
-  Client::Message message = ToMessage(buffer, size_bytes, destination, tag);
+  Message message = ToMessage(buffer, size_bytes, destination, tag);
   const Status check = CheckSend(&message);
   if (!check.ok() || request == nullptr) {
     return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
                       : Fail(check);
   }
-  return Report(client->MakePersistent(message, ferry::shm::RequestKind::kSend, request));
+  return Report(client->MakePersistentSend(message, request));
 }
 
 int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
@@ -425,8 +419,7 @@ int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_
     return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
                       : Fail(check);
   }
-  return Report(client->MakePersistent(ToMessage(buffer, size_bytes, source, tag),
-                                       ferry::shm::RequestKind::kReceive, request));
+  return Report(client->MakePersistentReceive(ToMessage(buffer, size_bytes, source, tag), request));
 }
 
 int ferry_start(ferry_request request) {
@@ -570,6 +563,10 @@ uint64_t ferry_counter_value(int index) {
   return CheckRunning().ok() && index >= 0 && index < ferry_counter_count()
              ? client->Counter(static_cast<uint32_t>(index))
              : 0;
+}
+
+FERRY_API ferry::client::FrontEnd* ferry_front_end(uint32_t version) {
+  return version == ferry::client::kFrontEndVersion && CheckRunning().ok() ? client.get() : nullptr;
 }
 
 }  // extern "C"

@@ -324,6 +324,9 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   slot.transfer_index = 0;  // none of our own
   Descriptor descriptor = MessageDescriptor(DescriptorKind::kRemoteRts, view_.rank, send);
   descriptor.flags = slot.buffer.region == 0 ? shm::kFlagSourcePrivate : 0;
+  if ((slot.flags & shm::kRequestSynchronous) != 0) {
+    descriptor.flags |= shm::kFlagSynchronous;
+  }
   shm::RemoteRts rts{};
   rts.send_request = request;
   rts.send_generation = slot.generation;

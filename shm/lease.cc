@@ -36,6 +36,17 @@ void Lease::Bias(uint32_t holder) {
   is_owner_ = true;
 }
 
+// The owner takes the lease as anybody else would, its own mark not being set.
+void Lease::Unbias(uint32_t holder) {
+  if (!is_owner_) {
+    return;
+  }
+  is_owner_ = false;
+  Acquire(holder);
+  FetchAnd(layout_->word, ~kLeaseBiased, std::memory_order_relaxed);
+  GiveBack(holder);
+}
+
 bool Lease::TryTake(uint32_t holder) {
   uint32_t expected = kLeaseFree;
   // Pairs with Lease::GiveBack: the last holder's stores to what the lease guards.

@@ -32,6 +32,9 @@ class Lease {
   // thread at a time may use. Waits for the holder, if there is one. Does nothing without light
   // fences.
   void Bias(uint32_t holder);
+  // By the rank's one thread, while it is not in the lease: from now on it is as if it had never
+  // been biased, and several threads may use it. May wait for a holder.
+  void Unbias(uint32_t holder);
 
   // Takes the lease if it is free. `holder` is a thread id of the rank, or kLeaseWorker. Never
   // blocks.

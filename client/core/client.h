@@ -1,7 +1,8 @@
 // One rank's connection to Ferry: everything behind ferry.h.
 //
 // Parts: how it joins and leaves (bootstrap.cc), how it makes progress and waits (progress.cc), how
-// sends and receives start (point_to_point.cc, staged_send.cc) and end (completion.cc). There is
+// sends and receives start (point_to_point.cc, staged_send.cc) and end (completion.cc), what
+// only front ends need (front_end.cc), what errors mean (failure.cc). There is
 // one Client per process.
 //
 // Calling thread: any that the thread level allows. Functions that block say so.
@@ -16,6 +17,7 @@
 
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
+#include "client/core/front_end.h"
 #include "client/core/memory.h"
 #include "client/core/offloads.h"
 #include "client/core/peer_memory.h"
@@ -30,10 +32,6 @@
 
 namespace ferry::client {
 
-// Communicator contexts. Applications use one; Ferry's own messages never meet theirs.
-inline constexpr uint32_t kUserContext = 0;
-inline constexpr uint32_t kInternalContext = 1;
-
 // Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
 // blocks between nodes: they need no other thread, and it is awake anyway.
 inline constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
@@ -45,14 +43,7 @@ inline constexpr uint64_t kStagingMaxBytes = uint64_t{4} << 20;
 inline constexpr uint64_t kStagingHeapPart = 4;
 inline constexpr uint32_t kStagedRequestPart = 8;
 
-struct Completion {
-  int source = 0;
-  int tag = 0;
-  ErrorCode error = ErrorCode::kOk;
-  uint64_t size_bytes = 0;
-};
-
-class Client {
+class Client final : public FrontEnd {
  public:
   // Joins the job that `options` names; blocks until all ranks have. `threads`: several threads may
   // call at the same time.
@@ -68,45 +59,50 @@ class Client {
   // The whole job fails; the daemon is told, then the caller ends the process.
   void Abort(int exit_code);
 
-  uint32_t rank() const { return view_.rank; }
-  uint32_t size() const { return view_.job_size; }
-  int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
+  uint32_t rank() const override { return view_.rank; }
+  uint32_t size() const override { return view_.job_size; }
+  int NodeOf(uint32_t rank) const override { return static_cast<int>(nodes_[rank]); }
   Memory& memory() { return *memory_; }
   RequestPool& requests() { return *requests_; }
   Offloads& offloads() { return *offloads_; }
   uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
 
-  // What a call must know before it starts a message.
-  struct Message {
-    void* buffer = nullptr;
-    uint64_t size_bytes = 0;
-    int32_t peer = 0;
-    int32_t tag = 0;
-    uint32_t context = kUserContext;
-  };
+  // What front_end.h says.
+  void AllowThreads() override;
+  Status Prepare(Message* message, Use use) override;
+  ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
+  ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
+  ErrorCode Send(const Message& message, Completion* completion) override;
+  ErrorCode Receive(const Message& message, Completion* completion) override;
+  ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) override {
+    return MakePersistent(message, shm::RequestKind::kSend, handle);
+  }
+  ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) override {
+    return MakePersistent(message, shm::RequestKind::kReceive, handle);
+  }
+  ErrorCode Start(RequestHandle handle) override;
+  Status CheckStart(RequestHandle handle) const override;
+  ErrorCode FreePersistent(RequestHandle handle) override;
+  bool Cancel(RequestHandle handle) override;
+  ErrorCode Probe(const Message& pattern, bool block, Completion* found) override;
+  ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) override;
+  bool Test(RequestHandle handle, Completion* completion) override;
+  void Wait(RequestHandle handle, Completion* completion) override;
+  bool IsComplete(RequestHandle handle) override;
+  bool Poll() override;
+  void WaitFor(bool (*done)(void*), void* argument) override;
+  void WakeThreads() override { wake_.Publish(); }
+  StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override {
+    return memory_->Allocate(size_bytes, kind, device);
+  }
+  Status FreeMemory(void* pointer) override;
+  Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
+    return memory_->Copy(destination, source, size_bytes);
+  }
+  bool IsByStream(const void* pointer) const override { return memory_->IsByStream(pointer); }
+  ErrorCode poison() const override { return wake_.poison(); }
+  Status Explain(ErrorCode error) const override;
 
-  // kLimitExceeded when all request slots are in use; the rank's poison when it has one.
-  ErrorCode StartSend(const Message& message, RequestHandle* handle);
-  ErrorCode StartReceive(const Message& message, RequestHandle* handle);
-  // A blocking send.
-  ErrorCode Send(const Message& message, Completion* completion);
-  // A blocking receive.
-  ErrorCode Receive(const Message& message, Completion* completion);
-  // Makes a persistent request (kind send or receive) without starting it.
-  ErrorCode MakePersistent(const Message& message, shm::RequestKind kind, RequestHandle* handle);
-  ErrorCode Start(RequestHandle handle);
-  // What Start would say of the buffer of a persistent send.
-  Status CheckStart(RequestHandle handle) const;
-  ErrorCode FreePersistent(RequestHandle handle);
-  bool Cancel(RequestHandle handle);
-  // Looks for an unexpected message; kWouldBlock when there is none and `block` is false.
-  ErrorCode Probe(const Message& pattern, bool block, Completion* found);
-
-  // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
-  // (unless persistent). A persistent request that was not started counts as complete.
-  bool Test(RequestHandle handle, Completion* completion);
-  // The same, but waits. Blocks.
-  void Wait(RequestHandle handle, Completion* completion);
   // Waits until one of the handles (null ones are skipped) is complete and returns its index, or -1
   // when all are null. Blocks.
   int WaitAny(std::span<const RequestHandle> handles, Completion* completion);
@@ -118,8 +114,7 @@ class Client {
   // Blocks until all ranks have called it (dissemination).
   ErrorCode Barrier();
 
-  // kOk, or why nothing works any more; the sentence is the watcher's.
-  ErrorCode poison() const { return wake_.poison(); }
+  // The poison's sentence is the watcher's.
   Status Health() const;
 
  private:
@@ -141,6 +136,7 @@ class Client {
   void Perform(engine::Effects& effects, engine::LaneSet* later = nullptr);
   void AskToAttend(const engine::LaneSet& ranks);
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
+  ErrorCode TakeProbed(uint32_t request, const Message& pattern, const Completion& envelope);
   bool HelpBackground();
   void Forget(uint32_t request);
   bool IsTransferring(uint32_t request) const;
@@ -164,6 +160,7 @@ class Client {
   bool WantsBounce(const Message& message, shm::RequestKind kind) const;
   bool NeedsBounce(const shm::Location& buffer, const Message& message,
                    shm::RequestKind kind) const;
+  uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
   bool MayBeRemote(int32_t peer) const;
   bool WantsShadow(const shm::Location& buffer, const Message& message,
                    shm::RequestKind kind) const;
@@ -172,6 +169,7 @@ class Client {
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
   void HandOver(const engine::Effects& matched);
   bool TryReceiveNow(uint32_t request);
+  ErrorCode MakePersistent(const Message& message, shm::RequestKind kind, RequestHandle* handle);
   ErrorCode TakeSlot(uint32_t* request);
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
 

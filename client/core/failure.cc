@@ -1,4 +1,5 @@
-#include "client/core/failure.h"
+// Client: the sentences of errors that reach the C API as a mere code. See client.h.
+#include "client/core/client.h"
 
 namespace ferry::client {
 namespace {
@@ -36,14 +37,13 @@ const char* SentenceOf(ErrorCode error) {
 
 }  // namespace
 
-Status Explain(ErrorCode error, const Client& client) {
+Status Client::Explain(ErrorCode error) const {
   const char* const sentence = SentenceOf(error);
   // A rank with too many unexpected messages is poisoned, and its health says so.
-  if (sentence != nullptr &&
-      (error != ErrorCode::kLimitExceeded || client.poison() == ErrorCode::kOk)) {
+  if (sentence != nullptr && (error != ErrorCode::kLimitExceeded || poison() == ErrorCode::kOk)) {
     return {error, sentence};
   }
-  const Status health = client.Health();
+  const Status health = Health();
   return {error, health.message()};
 }
 

@@ -15,6 +15,7 @@
 
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
+#include "client/core/front_end.h"
 #include "client/core/offset_allocator.h"
 #include "client/core/region_table.h"
 #include "client/core/shadow_pool.h"
@@ -24,8 +25,6 @@
 #include "shm/segment.h"
 
 namespace ferry::client {
-
-enum class MemoryKind { kHost, kPinned, kDevice };
 
 class Memory {
  public:

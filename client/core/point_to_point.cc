@@ -57,8 +57,9 @@ bool Client::SendEager(const Message& message) {
   if (!engine_->LaneIsOpen(destination)) [[unlikely]] {
     engine_->OpenLane(destination);  // the first message there
   }
-  if (message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) {
-    return false;
+  if ((message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) ||
+      message.synchronous) {
+    return false;  // nobody says when an eager message is matched
   }
   if (memory_->IsByStream(message.buffer)) [[unlikely]] {
     return SendEagerByStream(message);
@@ -304,6 +305,15 @@ bool Client::WantsBounce(const Message& message, RequestKind kind) const {
          message.size_bytes <= kBounceMaxBytes;
 }
 
+// Up to this size a message surely needs nobody else to reach its buffer. An eager send may find no
+// cell, and then others have to fetch it; and so they do of a synchronous one, whatever its size.
+uint64_t Client::DirectMax(const Message& message, RequestKind kind) const {
+  if (kind != RequestKind::kSend) {
+    return eager_max_bytes_;
+  }
+  return message.synchronous ? 0 : std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes);
+}
+
 bool Client::MayBeRemote(int32_t peer) const {
   return peer < 0 ? peers_.rank_of_local.size() != size()
                   : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
@@ -316,11 +326,8 @@ bool Client::NeedsBounce(const shm::Location& buffer, const Message& message,
   if ((buffer.flags & shm::kLocationByStream) == 0 || !MayBeRemote(message.peer)) {
     return false;
   }
-  // An eager send may find no cell; then the daemon fetches it.
-  const uint64_t direct_max = kind == RequestKind::kSend
-                                  ? std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes)
-                                  : eager_max_bytes_;
-  return message.size_bytes > direct_max && !memory_->regions().ById(buffer.region)->staged;
+  return message.size_bytes > DirectMax(message, kind) &&
+         !memory_->regions().ById(buffer.region)->staged;
 }
 
 // Whether such memory is better sent from a shadow, although the daemon has a pipeline for it.
@@ -344,11 +351,10 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
   slot.status_tag = message.tag;
   slot.message_bytes = message.size_bytes;
   shm::StoreRelaxed(slot.error, 0);
-  // Of a send that nobody else may read, all that does not ride in the descriptor: its lane may
-  // have no cell for it, and then the receiver has to fetch it.
-  const uint64_t unseen_max = kind == RequestKind::kSend && !private_reachable_
-                                  ? std::min<uint64_t>(eager_max_bytes_, shm::kInlineBytes)
-                                  : eager_max_bytes_;
+  if (message.synchronous) {
+    slot.flags |= shm::kRequestSynchronous;
+  }
+  const uint64_t unseen_max = private_reachable_ ? eager_max_bytes_ : DirectMax(message, kind);
   const bool is_private = slot.buffer.region == 0;
   const bool must = is_private ? !private_reachable_ : NeedsBounce(slot.buffer, message, kind);
   if (is_private ? message.size_bytes > unseen_max && WantsBounce(message, kind)
@@ -380,7 +386,8 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   shm::StoreRelaxed(slot.start_ns, CoarseMonotonicNs());
   const auto* user = reinterpret_cast<const std::byte*>(slot.user_address);
   ErrorCode copied = ErrorCode::kOk;
-  if (is_send && slot.size_bytes <= shm::kInlineBytes) {
+  const bool synchronous = (slot.flags & shm::kRequestSynchronous) != 0;
+  if (is_send && slot.size_bytes <= shm::kInlineBytes && !synchronous) {
     slot.descriptor_kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
     copied = memory_->CopyFrom(slot.payload, user, slot.size_bytes);
   } else if (is_send && (slot.flags & shm::kRequestBounce) != 0) {
@@ -459,8 +466,12 @@ ErrorCode Client::Start(RequestHandle handle) {
   }
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
   if (is_send) {
-    const Message message{reinterpret_cast<void*>(slot.user_address), slot.size_bytes, slot.peer,
-                          slot.tag, slot.context};
+    const Message message{reinterpret_cast<void*>(slot.user_address),
+                          slot.size_bytes,
+                          slot.peer,
+                          slot.tag,
+                          slot.context,
+                          (slot.flags & shm::kRequestSynchronous) != 0};
     if (SendEager(message) || SendStaged(message)) {
       shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kComplete));
       return ErrorCode::kOk;

@@ -11,21 +11,19 @@
 #include <mutex>
 #include <vector>
 
+#include "client/core/front_end.h"
 #include "engine/session_view.h"
 #include "shm/atomic.h"
 #include "shm/layout/request_layout.h"
 
 namespace ferry::client {
 
-// 0 = null; otherwise slot index in the lower half, the slot's serial in the upper.
-using RequestHandle = uint64_t;
-
-// A send that was over before its request would have been needed. Index 0 names no slot.
-inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
-
 class RequestPool {
  public:
   RequestPool(const engine::SessionView& view, bool shared_by_threads);
+
+  // From now on several threads may call.
+  void Share() { shared_by_threads_ = true; }
 
   // A slot with a new serial and generation, or 0 when all are in use.
   uint32_t Take();
@@ -64,7 +62,7 @@ class RequestPool {
   bool AnyAt(const void* begin, uint64_t size_bytes, Counts&& counts) const;
 
   const engine::SessionView view_;
-  const bool shared_by_threads_;
+  bool shared_by_threads_;
   mutable std::mutex mutex_;
   std::vector<uint32_t> free_;
   std::deque<uint32_t> waiting_;  // given back, transfer not yet released

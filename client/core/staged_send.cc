@@ -19,7 +19,7 @@ using shm::RequestState;
 
 // False: it has to go another way.
 bool Client::SendStaged(const Message& message) {
-  if (message.size_bytes == 0 || message.size_bytes > kStagedMaxBytes ||
+  if (message.synchronous || message.size_bytes == 0 || message.size_bytes > kStagedMaxBytes ||
       !peers_.by_rank[static_cast<uint32_t>(message.peer)].local ||
       memory_->regions().Find(message.buffer, message.size_bytes).region != 0) {
     return false;

@@ -48,7 +48,7 @@ Descriptor OfferOf(const Descriptor& put) {
   const auto words = PayloadOf<shm::PutCommand>(put);
   Descriptor offer = put;
   offer.kind = static_cast<uint8_t>(DescriptorKind::kRemoteRts);
-  offer.flags = 0;
+  offer.flags = put.flags & shm::kFlagSynchronous;
   const shm::RemoteRts rts{words.send_request, words.send_generation, 0, words.where};
   std::memcpy(offer.payload, &rts, sizeof(rts));
   return offer;
@@ -285,7 +285,8 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     // nobody can fetch.
     header.flags = shm::kFlagSourcePrivate;
   }
-  if (MayCarry(rank, offer, command.size_bytes)) {
+  // Data that goes along may arrive before anybody asks for it, which ends the send.
+  if ((command.flags & shm::kFlagSynchronous) == 0 && MayCarry(rank, offer, command.size_bytes)) {
     offer.carried_bytes = command.size_bytes;
   }
   transport::Attachment data;

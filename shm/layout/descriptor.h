@@ -30,7 +30,7 @@ enum class DescriptorKind : uint8_t {
 // Descriptor::flags.
 inline constexpr uint8_t kFlagCell = 1;           // kEager: the data lies in cell `cell`
 inline constexpr uint8_t kFlagSourcePrivate = 2;  // kRemoteRts: source is the rank's private memory
-inline constexpr uint8_t kFlagSynchronous = 4;    // reserved for synchronous sends
+inline constexpr uint8_t kFlagSynchronous = 4;    // kRemoteRts to the daemon: as an offer only
 inline constexpr uint8_t kFlagMatched = 8;        // kWithdraw: another message came for the receive
 
 struct alignas(64) Descriptor {

@@ -24,8 +24,9 @@ enum class RequestState : uint32_t {
 
 enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2 };
 
-inline constexpr uint32_t kRequestPersistent = 1;  // RequestLayout::flags
-inline constexpr uint32_t kRequestBounce = 2;      // `buffer` is a heap block of Ferry's own
+inline constexpr uint32_t kRequestPersistent = 1;   // RequestLayout::flags
+inline constexpr uint32_t kRequestBounce = 2;       // `buffer` is a heap block of Ferry's own
+inline constexpr uint32_t kRequestSynchronous = 4;  // send: complete only once it is matched
 
 struct alignas(64) RequestLayout {
   uint32_t state;       // RequestState; stored last, with release, by whoever changes the slot

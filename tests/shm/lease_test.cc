@@ -166,6 +166,44 @@ TEST_F(BiasedLeaseTest, OwnerWaitsForWhoTookIt) {
   EXPECT_FALSE(other_.IsWanted());
 }
 
+TEST_F(BiasedLeaseTest, UnbiasedItIsAsAnyOther) {
+  ASSERT_TRUE(owner_.Acquire(kMain));
+  owner_.Release(kMain);
+  owner_.Unbias(kMain);
+  EXPECT_EQ(LoadRelaxed(layout_.get()->word), kLeaseFree);
+  // Two threads of the rank now share the object, and exclude each other.
+  uint32_t inside = 0;
+  std::thread second([&] {
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(owner_.Acquire(kMain + 1));
+      ++inside;
+      owner_.Release(kMain + 1);
+    }
+  });
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(owner_.Acquire(kMain));
+    ++inside;
+    owner_.Release(kMain);
+  }
+  second.join();
+  EXPECT_EQ(inside, 2000U);
+  owner_.Unbias(kMain);  // again: nothing
+  EXPECT_TRUE(other_.TryAcquire(kLeaseWorker));
+}
+
+TEST_F(BiasedLeaseTest, UnbiasWaitsForWhoTookIt) {
+  ASSERT_TRUE(other_.TryAcquire(kLeaseWorker));
+  std::atomic<pid_t> tid{0};
+  std::thread unbiasing([&] {
+    tid.store(gettid());
+    owner_.Unbias(kMain);
+  });
+  WaitUntilAsleep(tid);
+  other_.Release(kLeaseWorker);
+  unbiasing.join();
+  EXPECT_EQ(LoadRelaxed(layout_.get()->word), kLeaseFree);
+}
+
 TEST_F(BiasedLeaseTest, BreakDeadTakesItFromOwnerAndRevokerAlike) {
   EXPECT_FALSE(other_.BreakDead(kMain, kLeaseWorker)) << "free";
   ASSERT_TRUE(owner_.TryAcquire(kMain));

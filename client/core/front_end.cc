@@ -1,0 +1,110 @@
+// Client: what front ends need beyond ferry.h. See client.h and front_end.h.
+#include <cstdlib>
+
+#include "client/core/progress.h"
+
+namespace ferry::client {
+
+void Client::AllowThreads() {
+  if (threads_) {
+    return;
+  }
+  lease_.Unbias(Holder());
+  requests_->Share();
+  threads_ = true;
+}
+
+Status Client::Prepare(Message* message, Use use) {
+  if (memory_->IsAnyBufferPlain() && !offloads_->any()) [[likely]] {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(memory_->CheckBuffer(message->buffer, message->size_bytes));
+  if (use == Use::kReceive) {
+    return {};
+  }
+  offloads_->Redirect(&message->buffer, message->size_bytes);
+  return use == Use::kSend ? offloads_->CheckSynchronized(message->buffer, message->size_bytes)
+                           : Status();
+}
+
+Status Client::FreeMemory(void* pointer) {
+  const uint64_t size_bytes = memory_->AllocationSize(pointer);
+  if (size_bytes != 0 && requests_->Uses(pointer, size_bytes)) {
+    return {ErrorCode::kInvalidBuffer,
+            "a request that is not complete uses this memory; wait for it first"};
+  }
+  FERRY_RETURN_IF_ERROR(offloads_->CheckFree(pointer, size_bytes));
+  return memory_->Free(pointer);
+}
+
+// Between the look and the receive another thread may take the message; then we look again.
+ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) {
+  for (;;) {
+    ErrorCode error = Probe(pattern, block, &receive->envelope);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    const Completion& envelope = receive->envelope;
+    if (envelope.size_bytes != 0) {
+      void* const buffer = std::realloc(receive->buffer, envelope.size_bytes);
+      if (buffer == nullptr) {
+        return ErrorCode::kOutOfMemory;
+      }
+      receive->buffer = buffer;
+    }
+    uint32_t request = 0;
+    error = Take({envelope.size_bytes != 0 ? receive->buffer : nullptr, envelope.size_bytes,
+                  envelope.source, envelope.tag, pattern.context},
+                 shm::RequestKind::kReceive, &request);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    error = TakeProbed(request, pattern, envelope);
+    if (error == ErrorCode::kOk) {
+      receive->handle = requests_->HandleOf(request);
+      return error;
+    }
+    GiveUp(request);
+    if (error != ErrorCode::kWouldBlock) {
+      return error;
+    }
+  }
+}
+
+// Starts a receive of just this message. kWouldBlock: it is not the first one that matches.
+ErrorCode Client::TakeProbed(uint32_t request, const Message& pattern, const Completion& envelope) {
+  engine::Effects matched;
+  const ErrorCode error = UnderLease([&](engine::Effects& effects) {
+    engine::ProbeResult first;
+    const ErrorCode found = engine_->Probe({pattern.context, pattern.peer, pattern.tag}, &first);
+    if (found != ErrorCode::kOk) {
+      return found;
+    }
+    if (first.source != envelope.source || first.tag != envelope.tag ||
+        first.size_bytes != envelope.size_bytes) {
+      return ErrorCode::kWouldBlock;
+    }
+    const ErrorCode started = engine_->StartReceive(request, effects);
+    matched = effects;
+    return started;
+  });
+  HandOver(matched);
+  return error;
+}
+
+bool Client::IsComplete(RequestHandle handle) {
+  const uint32_t request = requests_->Resolve(handle);
+  return request == 0 || Advance(request);
+}
+
+bool Client::Poll() {
+  const bool found = PollOnce();
+  return HelpBackground() || found;
+}
+
+void Client::WaitFor(bool (*done)(void*), void* argument) {
+  WaitUntil([&] { return done(argument) || poison() != ErrorCode::kOk; },
+            PolicyFor(shm::kAnySource));
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,140 @@
+// What the front ends above ferry.h (MPI, later SHMEM) build on: a rank's connection with what
+// ferry.h does not show, such as communicator contexts, synchronous sends and matched probes.
+//
+// A front end is a library of its own. It gets this interface from the libferry that the process
+// has loaded, by ferry_front_end(): so a program that calls ferry.h and a front end side by side
+// has one connection. Both libraries are of one release.
+//
+// Calling thread: any that the thread level allows; after AllowThreads, any. Functions that block
+// say so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/error_code.h"
+#include "common/status.h"
+
+namespace ferry::client {
+
+// Communicator contexts. Applications of ferry.h use one; Ferry's own messages never meet theirs,
+// nor those of front ends.
+inline constexpr uint32_t kUserContext = 0;
+inline constexpr uint32_t kInternalContext = 1;
+inline constexpr uint32_t kFrontEndContexts = 2;  // the first that front ends may use
+
+// 0 = null; otherwise slot index in the lower half, the slot's serial in the upper.
+using RequestHandle = uint64_t;
+
+// A send that was over before its request would have been needed. Index 0 names no slot.
+inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
+
+// What a call must know before it starts a message. Peers are ranks of the job.
+struct Message {
+  void* buffer = nullptr;
+  uint64_t size_bytes = 0;
+  int32_t peer = 0;
+  int32_t tag = 0;
+  uint32_t context = kUserContext;
+  bool synchronous = false;  // of a send: it is complete only once it has been matched
+};
+
+struct Completion {
+  int source = 0;
+  int tag = 0;
+  ErrorCode error = ErrorCode::kOk;
+  uint64_t size_bytes = 0;
+};
+
+enum class MemoryKind { kHost, kPinned, kDevice };
+
+class FrontEnd {
+ public:
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t size() const = 0;
+  // The index of the node that `rank` lives on.
+  virtual int NodeOf(uint32_t rank) const = 0;
+
+  // From now on any thread may call, at the same time as others. To be called while no other call
+  // is under way. Later messages cost a few nanoseconds more.
+  virtual void AllowThreads() = 0;
+
+  // ---- Messages --------------------------------------------------------------------------------
+  // To be called before a message is started, or a request made: finds a send's offloaded buffer.
+  // kInvalidBuffer: it runs past the end of device memory, or (but of a persistent send) was never
+  // synchronised.
+  enum class Use { kSend, kPersistentSend, kReceive };
+  virtual Status Prepare(Message* message, Use use) = 0;
+  // kLimitExceeded when all request slots are in use; the rank's poison when it has one. A handle
+  // of 0 is not returned with kOk; kCompletedSend may be.
+  virtual ErrorCode StartSend(const Message& message, RequestHandle* handle) = 0;
+  virtual ErrorCode StartReceive(const Message& message, RequestHandle* handle) = 0;
+  // Block. The return value is that of starting; `completion->error` that of the message.
+  virtual ErrorCode Send(const Message& message, Completion* completion) = 0;
+  virtual ErrorCode Receive(const Message& message, Completion* completion) = 0;
+  // Makes a persistent request without starting it.
+  virtual ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) = 0;
+  virtual ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) = 0;
+  virtual ErrorCode Start(RequestHandle handle) = 0;
+  // What Start would say of the buffer of a persistent send.
+  virtual Status CheckStart(RequestHandle handle) const = 0;
+  virtual ErrorCode FreePersistent(RequestHandle handle) = 0;
+  // Asks; the request must be completed all the same, with kCancelled or as if nothing had been.
+  virtual bool Cancel(RequestHandle handle) = 0;
+
+  // Looks for an unexpected message; kWouldBlock when there is none and `block` is false.
+  virtual ErrorCode Probe(const Message& pattern, bool block, Completion* found) = 0;
+  // The same, and takes it out of the queue, so that no other receive or probe meets it: receives
+  // it into memory of its size. `receive->handle` is to be waited for; `receive->buffer` (null for
+  // an empty message) is the caller's to std::free then, after an error, too, and null before the
+  // call.
+  struct MatchedReceive {
+    RequestHandle handle = 0;
+    void* buffer = nullptr;
+    Completion envelope;
+  };
+  virtual ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) = 0;
+
+  // ---- Completion ------------------------------------------------------------------------------
+  // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
+  // (unless persistent). A persistent request that was not started counts as complete.
+  virtual bool Test(RequestHandle handle, Completion* completion) = 0;
+  virtual void Wait(RequestHandle handle, Completion* completion) = 0;  // blocks
+  // Whether the request is complete, or the rank is poisoned, for all that is known by now. Copies
+  // what its thread has to copy, but makes no progress otherwise: for `done` of WaitFor.
+  virtual bool IsComplete(RequestHandle handle) = 0;
+  // One round of progress. True: there was something to do.
+  virtual bool Poll() = 0;
+  // Makes progress until `done(argument)`, which is asked after each change; sleeps when nothing
+  // happens for a while. Also returns once the rank is poisoned. Blocks.
+  virtual void WaitFor(bool (*done)(void*), void* argument) = 0;
+  // Makes WaitFor of other threads ask `done` again.
+  virtual void WakeThreads() = 0;
+
+  // ---- Memory ----------------------------------------------------------------------------------
+  virtual StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) = 0;
+  virtual Status FreeMemory(void* pointer) = 0;
+  // Copies between any two kinds of memory; blocks until it is done.
+  virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
+  // Whether CPUs cannot load from this memory and store to it: only Copy moves its bytes.
+  virtual bool IsByStream(const void* pointer) const = 0;
+
+  // ---- Errors ----------------------------------------------------------------------------------
+  // kOk, or why nothing works any more.
+  virtual ErrorCode poison() const = 0;
+  // The code with a sentence that says what was wrong and what to do.
+  virtual Status Explain(ErrorCode error) const = 0;
+
+ protected:
+  ~FrontEnd() = default;
+};
+
+// Bumped with each change of this file.
+inline constexpr uint32_t kFrontEndVersion = 1;
+
+}  // namespace ferry::client
+
+// The interface of this process, once ferry_init has returned; null before it, after ferry_finalize
+// and for another version. Exported by libferry.
+extern "C" ferry::client::FrontEnd* ferry_front_end(uint32_t version);
