@@ -1,0 +1,109 @@
+#include "client/mpi/comm/agree.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ferry::mpi {
+namespace {
+
+// The binomial tree in which rank r is the parent of r + 1, r + 2, r + 4, ... below its lowest set
+// bit: what lies below r + d are the ranks r + d .. r + 2 d - 1.
+int LowestBit(int rank, int size) {
+  if (rank != 0) {
+    return rank & -rank;
+  }
+  int bit = 1;
+  while (bit < size) {
+    bit *= 2;
+  }
+  return bit;
+}
+
+}  // namespace
+
+Failure Broadcast(const Team& team, void* data, size_t size_bytes) {
+  int reach = LowestBit(team.rank, team.size);
+  if (team.rank != 0) {
+    if (Failure failure = team.line->Receive(team.rank - reach, data, size_bytes); !failure.ok()) {
+      return failure;
+    }
+  }
+  for (int distance = reach / 2; distance > 0; distance /= 2) {
+    if (team.rank + distance < team.size) {
+      if (Failure failure = team.line->Send(team.rank + distance, data, size_bytes);
+          !failure.ok()) {
+        return failure;
+      }
+    }
+  }
+  return Failure{};
+}
+
+Failure Gather(const Team& team, const void* data, size_t size_bytes, void* all) {
+  int reach = LowestBit(team.rank, team.size);
+  size_t below = std::min(reach, team.size - team.rank);
+  std::vector<char> own;
+  char* block = static_cast<char*>(all);
+  if (team.rank != 0) {
+    own.resize(below * size_bytes);
+    block = own.data();
+  }
+  if (size_bytes > 0) {
+    memcpy(block, data, size_bytes);
+  }
+  for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
+    size_t count = std::min(distance, team.size - team.rank - distance);
+    if (Failure failure = team.line->Receive(team.rank + distance, block + distance * size_bytes,
+                                             count * size_bytes);
+        !failure.ok()) {
+      return failure;
+    }
+  }
+  return team.rank == 0 ? Failure{} : team.line->Send(team.rank - reach, block, below * size_bytes);
+}
+
+Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void* all) {
+  if (Failure failure = Gather(team, data, size_bytes, all); !failure.ok()) {
+    return failure;
+  }
+  return Broadcast(team, all, size_bytes * team.size);
+}
+
+Failure SumToAll(const Team& team, std::span<int> values) {
+  int reach = LowestBit(team.rank, team.size);
+  std::vector<int> part(values.size());
+  for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
+    if (Failure failure =
+            team.line->Receive(team.rank + distance, part.data(), values.size_bytes());
+        !failure.ok()) {
+      return failure;
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] += part[i];
+    }
+  }
+  if (team.rank != 0) {
+    if (Failure failure = team.line->Send(team.rank - reach, values.data(), values.size_bytes());
+        !failure.ok()) {
+      return failure;
+    }
+  }
+  return Broadcast(team, values.data(), values.size_bytes());
+}
+
+Failure Synchronise(const Team& team) {
+  for (int distance = 1; distance < team.size; distance *= 2) {
+    if (Failure failure = team.line->Send((team.rank + distance) % team.size, nullptr, 0);
+        !failure.ok()) {
+      return failure;
+    }
+    if (Failure failure =
+            team.line->Receive((team.rank - distance + team.size) % team.size, nullptr, 0);
+        !failure.ok()) {
+      return failure;
+    }
+  }
+  return Failure{};
+}
+
+}  // namespace ferry::mpi
