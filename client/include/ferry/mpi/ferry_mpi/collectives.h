@@ -1,5 +1,6 @@
-/* collectives.h - MPI 5.0 chapter 6 (collective communication), blocking and nonblocking: declarations.
- * See mpi.h. The persistent forms stand in collectives_init.h, neighbourhoods in neighbours.h.
+/* collectives.h - MPI 5.0 chapter 6 (collective communication), blocking and nonblocking:
+ * declarations. See mpi.h. The persistent forms stand in collectives_init.h, those among
+ * neighbours in neighbours.h.
  */
 #ifndef FERRY_MPI_COLLECTIVES_H_
 #define FERRY_MPI_COLLECTIVES_H_
