@@ -1,0 +1,321 @@
+// What ends messages that are written into advertised receives early, at each step: cuts, deaths,
+// memory that goes, and faults.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <mutex>
+#include <string>
+
+#include "shm/atomic.h"
+#include "tests/daemon/progress_adverts_fixture.h"
+
+namespace ferry::daemon {
+namespace {
+
+TEST_F(ProgressAdvertsTest, ACutInTheMiddleEndsBothSidesAndTheKey) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  const uint32_t pinned = gate(1).pinned;
+  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  Cut();
+  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kLinkDown);
+  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kLinkDown);
+  EXPECT_EQ(gate(1).pinned, pinned - 1) << "nobody writes by the old key any more";
+  gate(0).closed = false;
+  ASSERT_NO_FATAL_FAILURE(Return());
+  OpenWindow();
+  EXPECT_EQ(gate(1).pinned, pinned);
+  ExpectWritten();
+  ExpectNoHarm();
+}
+
+TEST_F(ProgressAdvertsTest, ACutEndsAdvertsOnBothSides) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Post());
+    Cut();
+    EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kLinkDown);
+    EXPECT_TRUE(Eventually([&] {
+      ProgressAll();
+      return shm::LoadAcquire(book().held) == 0;
+    }));
+    ASSERT_NO_FATAL_FAILURE(Return());
+    OpenWindow();
+  }
+  ExpectNoHarm();
+}
+
+// The memory of a receive that failed is used for something else: what its source's NIC still has
+// must not come there. Here that is a write by the key of before, after the link is back.
+TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  // Only the receiver's node notices the cut.
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kLinkDown);
+  std::memset(receiver().heap() + kInto, 0x77, kBytes);
+  gate(0).closed = false;
+  EXPECT_NE(WaitTogether(0, send_), ErrorCode::kOk);
+  EXPECT_TRUE(std::all_of(receiver().heap() + kInto, receiver().heap() + kInto + kBytes,
+                          [](std::byte byte) { return byte == std::byte{0x77}; }));
+}
+
+TEST_F(ProgressAdvertsTest, ADeadNodeEndsBothSides) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kNodeUnreachable);
+  gate(0).closed = false;
+  ExpectNoHarm();
+}
+
+// Its daemon says how the write has ended.
+TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  auto removed = std::async(std::launch::async, [&] { plane(0).RemoveSession(kJob, 0); });
+  plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
+  receiver().Progress();
+  EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  EXPECT_EQ(StateOf(receive_), shm::RequestState::kRemoteWait) << "it is written still";
+  gate(0).closed = false;
+  removed.wait();
+  EXPECT_NE(receiver().Wait(receive_), ErrorCode::kInternal);
+  ExpectNoHarm();
+}
+
+TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(Post());
+  plane(0).RemoveSession(kJob, 0);
+  plane(1).RankEnded(kJob, 0, ErrorCode::kPeerDied);
+  EXPECT_EQ(receiver().Wait(receive_), ErrorCode::kPeerDied);
+  ExpectNoHarm();
+}
+
+// Its daemon has forgotten the job, and does not answer.
+TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
+  config::Options options = FastOptions();
+  options.operation_timeout_ms = 400;
+  ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, options));
+  ASSERT_NO_FATAL_FAILURE(Post());
+  plane(0).RemoveSession(kJob, 0);
+  plane(0).RemoveJob(kJob);
+  plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
+  EXPECT_EQ(receiver().Wait(receive_), ErrorCode::kNotFound);
+  EXPECT_TRUE(Eventually([this] { return plane(1).Idle(); }));
+}
+
+TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  plane(1).RemoveSession(kJob, 1);  // keeps the memory for what may come
+  plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
+  EXPECT_EQ(sender().Wait(send_), ErrorCode::kPeerDied);
+  gate(0).closed = false;
+  ExpectNoHarm();
+}
+
+TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesWhileItIsWritten) {
+  config::Options options = FastOptions();
+  options.operation_timeout_ms = 500;
+  ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, options));
+  for (const bool held_on : {false, true}) {
+    SCOPED_TRACE(held_on);
+    ASSERT_NO_FATAL_FAILURE(BeginHeld());
+    auto removed =
+        std::async(std::launch::async, [&] { plane(1).RemoveRegion(kJob, 1, kHeapRegion); });
+    if (held_on) {  // it is not waited for: the memory is kept instead
+      removed.wait();
+      gate(0).closed = false;
+      EXPECT_NE(WaitTogether(1, receive_), ErrorCode::kOk);
+      (void)WaitTogether(0, send_);
+      break;
+    }
+    EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+    gate(0).closed = false;
+    removed.wait();
+    EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk) << "it was written before";
+    EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+    ASSERT_TRUE(plane(1).AddRegion(kJob, 1, receiver().MakeHeap()).ok());
+    OpenWindow();
+  }
+  ExpectNoHarm();
+}
+
+TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesBeforeTheMessage) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(Post());
+  plane(1).RemoveRegion(kJob, 1, kHeapRegion);
+  Send();
+  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kInvalidBuffer);
+  ASSERT_TRUE(plane(1).AddRegion(kJob, 1, receiver().MakeHeap()).ok());
+  OpenWindow();
+  ExpectNoHarm();
+}
+
+TEST_F(ProgressAdvertsTest, TheSendersRegionWaitsForTheWrite) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  ASSERT_NO_FATAL_FAILURE(BeginHeld());
+  auto removed =
+      std::async(std::launch::async, [&] { plane(0).RemoveRegion(kJob, 0, kHeapRegion); });
+  EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  gate(0).closed = false;
+  removed.wait();
+  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kInvalidBuffer);
+  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kInvalidBuffer);
+  ASSERT_TRUE(plane(0).AddRegion(kJob, 0, sender().MakeHeap()).ok());
+  ExpectWritten();
+  ExpectNoHarm();
+}
+
+// Faults.
+
+struct Step {
+  const char* point;
+  uint32_t node;
+  bool cancels;  // the receive, in place of the send
+};
+
+class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInterface<Step> {
+ protected:
+  // Passings of the point while the window opens are not known beforehand, so the rule counts from
+  // a fresh start: the first advert that leaves, and what follows it.
+  void StartWith(const char* action) {
+    amend_options_ = [action](uint32_t node, config::Options& options) {
+      options.faults =
+          node == GetParam().node ? std::string(GetParam().point) + ":1:" + action : "";
+    };
+    ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
+  }
+  std::string State() { return plane(GetParam().node).Faults(false)[0].state; }
+  // Messages one by one until one of them meets the fault.
+  void Meet(const std::string& state) {
+    for (int32_t tag = 100; State() != state; ++tag) {
+      ASSERT_LT(tag, 1000);
+      receive_ = receiver().Receive(0, tag, InHeap(kInto), kBytes);
+      if (!HoldsAdvert() && State() != state && !GetParam().cancels) {
+        Send(kBytes, tag);
+        ExpectPassed();
+        continue;
+      }
+      if (GetParam().cancels) {
+        EXPECT_TRUE(receiver().Cancel(receive_));
+      } else {
+        Send(kBytes, tag);
+      }
+      ASSERT_TRUE(Eventually([&] {
+        ProgressAll();
+        return State() == state || receiver().Test(receive_);
+      }));
+      if (receiver().Test(receive_) && State() != state) {
+        (void)receiver().Wait(receive_);
+        if (!GetParam().cancels) {
+          (void)WaitTogether(0, send_);
+        }
+      }
+    }
+  }
+};
+
+TEST_P(FaultAtStepTest, GoesOnAfterAStandstill) {
+  ASSERT_NO_FATAL_FAILURE(StartWith("stall"));
+  ASSERT_NO_FATAL_FAILURE(Meet("stalls"));
+  plane(GetParam().node).Faults(true);
+  if (GetParam().cancels) {
+    EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kCancelled);
+  } else {
+    ExpectPassed();
+  }
+  OpenWindow();
+  ExpectWritten();
+  ExpectNoHarm();
+}
+
+TEST_P(FaultAtStepTest, ALossCutsTheLinkAndEndsBothSides) {
+  if (std::string(GetParam().point) == "put.write") {
+    GTEST_SKIP() << "no packet: it cannot be lost, only fail";
+  }
+  ASSERT_NO_FATAL_FAILURE(StartWith("lose"));
+  ASSERT_NO_FATAL_FAILURE(Meet("done"));
+  ASSERT_TRUE(Eventually([&] {
+    std::lock_guard lock(told_.mutex);
+    return !told_.lost_links.empty();
+  }));
+  Cut();
+  const ErrorCode received = WaitTogether(1, receive_);
+  // The message may have come by an offer, and been read, while the advert was lost.
+  const bool offered = std::string(GetParam().point) == "send.advert";
+  EXPECT_TRUE(received == ErrorCode::kLinkDown || (offered && received == ErrorCode::kOk) ||
+              (GetParam().cancels && received == ErrorCode::kCancelled))
+      << static_cast<int>(received);
+  if (!GetParam().cancels) {
+    const ErrorCode sent = WaitTogether(0, send_);
+    // Who has written it all is through, as with a small message.
+    EXPECT_TRUE(sent == ErrorCode::kLinkDown || sent == ErrorCode::kOk) << static_cast<int>(sent);
+  }
+  ASSERT_NO_FATAL_FAILURE(Return());
+  OpenWindow();
+  ExpectWritten();
+  EXPECT_TRUE(AllIdle());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FaultAtStepTest,
+                         testing::Values(Step{"send.advert", 1, false}, Step{"send.put", 0, false},
+                                         Step{"put.write", 0, false},
+                                         Step{"send.put_done", 0, false},
+                                         Step{"send.withdraw", 1, true},
+                                         Step{"send.withdrawn", 0, true}),
+                         [](const auto& info) {
+                           std::string name = info.param.point;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+// A write that was given up may still arrive: the receive ends with its key, and others go on.
+TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
+  amend_options_ = [](uint32_t node, config::Options& options) {
+    options.faults = node == 0 ? "put.write:2:SYSTEM" : "";
+  };
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  const uint32_t begun = gate(1).begun;
+  // One that is out, too: it is withdrawn, and its message offered.
+  const uint32_t other = receiver().Receive(0, 50, InHeap(2 << 20), kBytes);
+  ASSERT_NO_FATAL_FAILURE(Post());
+  Send();
+  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kSystem);
+  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kSystem);
+  Send(kBytes, 50);
+  EXPECT_EQ(WaitTogether(1, other), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+  EXPECT_TRUE(std::equal(sent_.begin(), sent_.end(), receiver().heap() + (2 << 20)));
+  OpenWindow();
+  EXPECT_GT(gate(1).begun, begun);
+  ExpectWritten();
+  ExpectNoHarm();
+}
+
+TEST_F(ProgressAdvertsTest, ANicThatRefusesTheWindowCostsNothingElse) {
+  amend_options_ = [](uint32_t node, config::Options& options) {
+    options.faults = node == 1 ? "memory.register:9:LIMIT" : "";  // the first after the trial
+  };
+  ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
+  for (int i = 0; i < 3; ++i) {
+    receive_ = receiver().Receive(0, kTag, InHeap(kInto), kBytes);
+    EXPECT_FALSE(HoldsAdvert());
+    Send();
+    ExpectPassed();
+  }
+  EXPECT_EQ(plane(1).Faults(false)[0].state, "done");
+  EXPECT_EQ(writes(0), 0U);
+  plane(1).RemoveRegion(kJob, 1, kHeapRegion);
+  ExpectNoHarm();
+}
+
+}  // namespace
+}  // namespace ferry::daemon

@@ -1,0 +1,155 @@
+// What the tests of advertised receives share: a sender and a receiver on two nodes, and messages
+// between them that are written.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "common/clock.h"
+#include "shm/atomic.h"
+#include "tests/daemon/progress_fixture.h"
+
+namespace ferry::daemon {
+
+inline constexpr uint64_t kBytes = 200'000;
+inline constexpr int32_t kTag = 7;
+inline constexpr uint64_t kFrom = 0;        // in the sender's heap
+inline constexpr uint64_t kInto = 4 << 20;  // in the receiver's
+
+class ProgressAdvertsTest : public PlaneTest {
+ protected:
+  ProgressAdvertsTest() { engine_options_.receiver_first_min_bytes = 1; }
+
+  // Rank 0 is on one node, the last one on the other.
+  PlaneRank& sender() { return rank(0); }
+  PlaneRank& receiver() { return rank(receiver_); }
+  shm::AdvertBook& book() { return sender().view().layout->adverts[receiver_]; }
+  uint64_t writes(uint32_t node) { return plane(node).Nic().writes; }
+
+  void ProgressAll() {
+    for (const auto& one : ranks_) {
+      one->Progress();
+    }
+  }
+  // Until the sender holds an advert, but not for ever.
+  bool HoldsAdvert(uint64_t patience_ns = 50'000'000) {
+    const uint64_t end_ns = MonotonicNs() + patience_ns;
+    while (shm::LoadAcquire(book().held) == 0 && MonotonicNs() < end_ns) {
+      ProgressAll();
+    }
+    return shm::LoadAcquire(book().held) != 0;
+  }
+  // All that the rank has told its daemon.
+  static bool HasBeenRead(PlaneRank& rank) {
+    const shm::LaneLayout& lane = rank.view().layout->to_daemon;
+    return shm::LoadAcquire(lane.consumer.head) == lane.producer.tail;
+  }
+  // The receiver's first advert only has its window made, and so may some more.
+  void StartOpen(const std::vector<uint32_t>& ranks_per_node = {1, 1},
+                 const config::Options& options = FastOptions()) {
+    ASSERT_NO_FATAL_FAILURE(Start(ranks_per_node, options));
+    receiver_ = ranks_per_node[0];
+    OpenWindow();
+  }
+  void OpenWindow() {
+    const uint64_t before = writes(0);
+    ASSERT_TRUE(Eventually([&] {
+      const uint32_t receive = receiver().Receive(0, 99, InHeap(kInto), kBytes);
+      HoldsAdvert();
+      const uint32_t send = sender().SendFrom(receiver_, 99, InHeap(kFrom), kBytes);
+      EXPECT_EQ(WaitTogether(receiver_, receive), ErrorCode::kOk);
+      EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+      return writes(0) > before;
+    }));
+  }
+
+  // A receive that the sender knows of.
+  void Post(uint64_t capacity_bytes = kBytes, int32_t tag = kTag) {
+    std::memset(receiver().heap() + kInto, 0, capacity_bytes);
+    receive_ = receiver().Receive(0, tag, InHeap(kInto), capacity_bytes);
+    ASSERT_TRUE(HoldsAdvert(20'000'000'000));
+  }
+  void Send(uint64_t size_bytes = kBytes, int32_t tag = kTag) {
+    sent_ = Pattern(size_bytes, seed_++);
+    std::memcpy(sender().heap() + kFrom, sent_.data(), size_bytes);
+    send_ = sender().SendFrom(receiver_, tag, InHeap(kFrom), size_bytes);
+  }
+  // The message is announced, and the sender's NIC takes its time over it.
+  void BeginHeld() {
+    ASSERT_NO_FATAL_FAILURE(Post());
+    gate(0).closed = true;
+    Send();
+    ASSERT_TRUE(Eventually([&] {
+      ProgressAll();
+      return gate(0).held > 0 && StateOf(receive_) == shm::RequestState::kRemoteWait;
+    }));
+  }
+  shm::RequestState StateOf(uint32_t request) {
+    return static_cast<shm::RequestState>(shm::LoadAcquire(receiver().Slot(request).state));
+  }
+  void ExpectArrived(uint64_t bytes = kBytes) {
+    EXPECT_TRUE(std::equal(sent_.begin(), sent_.begin() + static_cast<ptrdiff_t>(bytes),
+                           receiver().heap() + kInto));
+  }
+  void ExpectPassed() {
+    EXPECT_EQ(WaitTogether(receiver_, receive_), ErrorCode::kOk);
+    EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
+    ExpectArrived();
+  }
+  void ExpectWritten() {
+    const uint64_t before = writes(0);
+    ASSERT_NO_FATAL_FAILURE(Post());
+    Send();
+    ExpectPassed();
+    EXPECT_EQ(writes(0), before + 1);
+  }
+  bool AllIdle() {
+    return Eventually([&] {
+      ProgressAll();
+      return std::all_of(planes_.begin(), planes_.end(),
+                         [](const auto& plane) { return plane == nullptr || plane->Idle(); });
+    });
+  }
+  void ExpectNoHarm() {
+    EXPECT_TRUE(AllIdle());
+    EXPECT_THAT(told_.violations, testing::IsEmpty());
+    EXPECT_THAT(told_.failed_jobs, testing::IsEmpty());
+    EXPECT_THAT(told_.lost_links, testing::IsEmpty());
+  }
+  void Cut() {
+    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
+    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+  }
+  void Return() {
+    ++life_;
+    for (const uint32_t node : {0U, 1U}) {
+      ASSERT_TRUE(Eventually([&] {
+        ProgressAll();
+        return Connect(node, 1 - node, life_).ok();
+      }));
+    }
+    plane(0).NodeReturned(kJob, 1);
+    plane(1).NodeReturned(kJob, 0);
+    // Who has not been told of the cut yet is told by his next message.
+    char letter = 'x';
+    (void)WaitTogether(0, sender().Send(receiver_, 9, &letter, 1));
+    const uint32_t hears = receiver().Receive(0, 10, Private(&letter), 1);
+    if (!receiver().Test(hears)) {
+      EXPECT_EQ(WaitTogether(0, sender().Send(receiver_, 10, &letter, 1)), ErrorCode::kOk);
+    }
+    (void)WaitTogether(receiver_, hears);
+  }
+
+  uint32_t receiver_ = 1;
+  uint32_t receive_ = 0;
+  uint32_t send_ = 0;
+  uint32_t seed_ = 1;
+  uint64_t life_ = 0;
+  std::vector<std::byte> sent_;
+};
+
+}  // namespace ferry::daemon
