@@ -1,89 +1,25 @@
-// What the match table's tests share: a session segment to play with, MPI matching written down the
-// simple way, operations that run on both, and a check of everything that must hold in a table.
+// MPI matching written down the simple way, and operations that run on it and on a match table.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <list>
 #include <map>
 #include <ostream>
 #include <random>
-#include <set>
-#include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "shm/journal.h"
-#include "shm/layout/lease_layout.h"
 #include "shm/layout/match_layout.h"
 #include "shm/match_table.h"
+#include "tests/shm/match_session.h"
 
 namespace ferry::shm {
-
-// An inbox of one page and a session segment {lease, journal, match table}, in a memfd mapped
-// shared, with an inaccessible page behind. A copy lies at another address.
-class TestSession {
- public:
-  explicit TestSession(uint32_t capacity)
-      : session_bytes_(kMatchOffset + sizeof(MatchTableLayout) + capacity * sizeof(MatchEntry)) {
-    const uint64_t mapped = RoundUp(kPage + session_bytes_);
-    const int fd = memfd_create("match_test", MFD_CLOEXEC);
-    void* const reserved =
-        mmap(nullptr, mapped + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fd < 0 || ftruncate(fd, static_cast<off_t>(mapped)) != 0 ||
-        mmap(reserved, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != reserved) {
-      std::perror("TestSession");
-      std::abort();
-    }
-    close(fd);
-    base_ = static_cast<std::byte*>(reserved);
-    MatchTable::Initialize(match(), capacity);
-  }
-  TestSession(const TestSession& other) : TestSession(other.match()->capacity) { CopyFrom(other); }
-  TestSession& operator=(const TestSession&) = delete;
-  ~TestSession() { munmap(base_, RoundUp(kPage + session_bytes_) + kPage); }
-
-  // `other` has the same capacity.
-  void CopyFrom(const TestSession& other) {
-    std::memcpy(base_, other.base_, kPage + session_bytes_);
-  }
-  bool SameBytes(const TestSession& other) const {
-    return std::memcmp(base_, other.base_, kPage + session_bytes_) == 0;
-  }
-
-  std::byte* inbox() const { return base_; }
-  std::byte* session() const { return base_ + kPage; }
-  uint64_t session_bytes() const { return session_bytes_; }
-  LeaseLayout* lease() const { return reinterpret_cast<LeaseLayout*>(session()); }
-  JournalLayout* journal() const {
-    return reinterpret_cast<JournalLayout*>(session() + kJournalOffset);
-  }
-  MatchTableLayout* match() const {
-    return reinterpret_cast<MatchTableLayout*>(session() + kMatchOffset);
-  }
-  MatchEntry* entries() const { return reinterpret_cast<MatchEntry*>(match() + 1); }
-  // Words of the caller that change in the same transactions: how many operations were done.
-  uint64_t* operations() const { return reinterpret_cast<uint64_t*>(inbox()); }
-
-  Journal MakeJournal() const {
-    return Journal(journal(), session(), session_bytes_, inbox(), kPage);
-  }
-
- private:
-  static constexpr uint64_t kPage = 4096;
-  static constexpr uint64_t kJournalOffset = 256;
-  static constexpr uint64_t kMatchOffset = 4096;
-  static uint64_t RoundUp(uint64_t size_bytes) { return (size_bytes + kPage - 1) & ~(kPage - 1); }
-
-  std::byte* base_ = nullptr;
-  uint64_t session_bytes_;
-};
 
 // A posted receive or an unexpected message; `id` tells it from all others.
 struct ModelEntry {
@@ -314,110 +250,6 @@ inline MatchModel Contents(const TestSession& session) {
     EXPECT_TRUE(posted || CarriesDescriptor(*entry)) << "damaged message " << list.back();
   }
   return contents;
-}
-
-// Walks every chain of a table and finds what must not be.
-class InvariantCheck {
- public:
-  explicit InvariantCheck(const TestSession& session)
-      : table_(*session.match()), entries_(session.entries()), visits_(table_.capacity) {}
-
-  testing::AssertionResult Run() {
-    WalkBuckets(table_.posted, 0, MatchState::kPosted);
-    for (uint32_t kind = 0; kind < kPatternKinds; ++kind) {
-      WalkBuckets(table_.unexpected[kind], kind, MatchState::kUnexpected);
-    }
-    const uint32_t free_entries = WalkFree();
-    CheckEntries(free_entries);
-    return problem_.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << problem_;
-  }
-
- private:
-  using Key = std::tuple<uint32_t, int32_t, int32_t>;
-
-  void Expect(bool holds, const std::string& problem) {
-    if (!holds && problem_.empty()) {
-      problem_ = problem;
-    }
-  }
-
-  void WalkBuckets(const MatchBucket* buckets, uint32_t chain, MatchState state) {
-    std::map<Key, uint32_t> bucket_of_key;
-    for (uint32_t bucket = 0; bucket < kMatchBuckets; ++bucket) {
-      uint32_t previous = 0;
-      uint32_t steps = 0;
-      for (uint32_t i = buckets[bucket].first; i != 0; i = entries_[i].next[chain]) {
-        const std::string where = "entry " + std::to_string(i) + ", chain " + std::to_string(chain);
-        if (i >= table_.fresh || ++steps > table_.capacity) {
-          return Expect(false, where + ": index out of range or cycle");
-        }
-        const MatchEntry& entry = entries_[i];
-        Expect(entry.state == static_cast<uint32_t>(state), where + ": wrong state");
-        Expect(entry.previous[chain] == previous, where + ": previous is wrong");
-        Expect(previous == 0 || entries_[previous].sequence < entry.sequence, where + ": order");
-        const bool posted = state == MatchState::kPosted;
-        const Key key = {entry.context, !posted && (chain & 1) != 0 ? kAnySource : entry.source,
-                         !posted && (chain & 2) != 0 ? kAnyTag : entry.tag};
-        Expect(bucket_of_key.emplace(key, bucket).first->second == bucket,
-               where + ": one key in two buckets");
-        ++visits_[i][chain];
-        previous = i;
-      }
-      if (buckets[bucket].last != previous) {
-        Expect(false, "bucket " + std::to_string(bucket) + ": wrong last");
-      }
-    }
-  }
-
-  uint32_t WalkFree() {
-    std::set<uint32_t> met;
-    for (uint32_t i = table_.free_first; i != 0; i = entries_[i].next[0]) {
-      if (i >= table_.fresh || !met.insert(i).second) {
-        Expect(false, "pool: index out of range or cycle at entry " + std::to_string(i));
-        break;
-      }
-      Expect(entries_[i].state == static_cast<uint32_t>(MatchState::kFree),
-             "pool: entry " + std::to_string(i) + " is in use");
-    }
-    return static_cast<uint32_t>(met.size());
-  }
-
-  void CheckEntries(uint32_t free_entries) {
-    constexpr std::array<int, kPatternKinds> kInNone = {0, 0, 0, 0};
-    constexpr std::array<int, kPatternKinds> kInOne = {1, 0, 0, 0};
-    constexpr std::array<int, kPatternKinds> kInAll = {1, 1, 1, 1};
-    uint32_t counts[3] = {0, 0, 0};
-    uint32_t kind_counts[kPatternKinds] = {0, 0, 0, 0};
-    for (uint32_t i = 1; i < table_.fresh; ++i) {
-      const MatchEntry& entry = entries_[i];
-      const auto state = static_cast<MatchState>(entry.state);
-      ++counts[entry.state % 3];
-      Expect(visits_[i] == (state == MatchState::kPosted       ? kInOne
-                            : state == MatchState::kUnexpected ? kInAll
-                                                               : kInNone),
-             "entry " + std::to_string(i) + " is not in exactly its chains");
-      Expect(state == MatchState::kFree || entry.sequence < table_.next_sequence,
-             "sequence reused");
-      if (state == MatchState::kPosted) {
-        ++kind_counts[(entry.source == kAnySource ? 1 : 0) + (entry.tag == kAnyTag ? 2 : 0)];
-      }
-    }
-    Expect(table_.fresh >= 1 && table_.fresh <= table_.capacity, "fresh is out of range");
-    Expect(counts[0] == free_entries, "free entries are missing from the pool");
-    Expect(counts[1] == table_.posted_count, "posted_count is wrong");
-    Expect(counts[2] == table_.unexpected_count, "unexpected_count is wrong");
-    Expect(std::equal(kind_counts, kind_counts + kPatternKinds, table_.posted_kind_count),
-           "posted_kind_count is wrong");
-  }
-
-  const MatchTableLayout& table_;
-  const MatchEntry* entries_;
-  std::vector<std::array<int, kPatternKinds>> visits_;
-  std::string problem_;
-};
-
-inline testing::AssertionResult CheckInvariants(const TestSession& session) {
-  return InvariantCheck(session).Run();
 }
 
 // `count` exact keys of context 0 whose posted receives share one bucket.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shm/lease.h"
+#include "tests/shm/match_invariants.h"
 #include "tests/shm/match_model.h"
 #include "tests/shm/step_kill.h"
 

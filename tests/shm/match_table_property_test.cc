@@ -2,6 +2,7 @@
 // a holder that dies between any two of its stores must leave the state before or the state after.
 #include <gtest/gtest.h>
 
+#include "tests/shm/match_invariants.h"
 #include "tests/shm/match_model.h"
 
 namespace ferry::shm {

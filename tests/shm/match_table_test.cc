@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "tests/shm/match_invariants.h"
 #include "tests/shm/match_model.h"
 
 namespace ferry::shm {
