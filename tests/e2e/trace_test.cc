@@ -1,21 +1,19 @@
 // `ferryctl trace` with real daemons and ranks: two nodes, staged messages, one trace of each node.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/daemon/trace_reading.h"
-#include "tests/e2e/command.h"
+#include "tests/e2e/traced_job.h"
+#include "tests/support/processes.h"
 
 namespace ferry::e2e {
 namespace {
@@ -25,67 +23,28 @@ using daemon::ReadTrace;
 using daemon::TraceReading;
 using daemon::TraceSpan;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
+using tests::ReadFile;
 
-constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
-constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
-constexpr char kFerryd[] = "daemon/ferryd";
-constexpr char kPairs[] = "tests/faults/ranks/pairs";
 constexpr uint64_t kMessageBytes = 1'000'000;  // from private memory to private memory
 constexpr uint64_t kBlockBytes = 32 << 10;
 
 class TraceTest : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_NE(mkdtemp(directory_.data()), nullptr);
-    job_ = std::make_unique<Command>(std::vector<std::string>{
-        kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", "2", "--nodes", "2",
-        // A heap too small for such messages, which would go through it otherwise.
-        "--heap_bytes=1048576", "--staging_block_bytes=" + std::to_string(kBlockBytes), kPairs,
-        std::to_string(kMessageBytes)});
-    ASSERT_TRUE(job_->WaitForOutput("rank 1: under way\n"));
-    for (const auto& entry : fs::recursive_directory_iterator(job_->runtime_directory())) {
-      if (entry.path().filename() == "ferryd.json") {
-        nodes_.push_back(entry.path().parent_path());
-      }
-    }
-    std::sort(nodes_.begin(), nodes_.end());
-    ASSERT_THAT(nodes_, SizeIs(2));
-  }
-  void TearDown() override {
-    for (const pid_t pid : job_->Find(kPairs)) {
-      kill(pid, SIGUSR1);
-    }
-    EXPECT_EQ(job_->Wait().exit_code, 0);
-    EXPECT_THAT(job_->Leftovers(), IsEmpty());
-    fs::remove_all(directory_);
-  }
+  TraceTest() { EXPECT_NE(mkdtemp(directory_.data()), nullptr); }
+  ~TraceTest() override { fs::remove_all(directory_); }
+  void SetUp() override { ASSERT_THAT(job_.run_directories(), SizeIs(2)); }
 
   CommandResult Trace(size_t node, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {kFerryctl, "--run_directory=" + nodes_[node], "trace"});
-    return RunCommand(std::move(arguments));
+    arguments.insert(arguments.begin(), "trace");
+    return job_.Ask(node, std::move(arguments));
   }
   std::string File(const std::string& name) const { return directory_ + "/" + name; }
-  static std::string Read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  // Until rank 1 has received some 100 messages more.
-  void LetMessagesPass() {
-    const auto reports = [this] {
-      const std::vector<std::string> lines = SortedLines(job_->Output());
-      return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
-        return line.starts_with("rank 1: message");
-      });
-    };
-    const auto before = reports();
-    ASSERT_TRUE(Eventually([&] { return reports() >= before + 3; }));
-  }
 
   std::string directory_ = "/tmp/ferry-trace-XXXXXX";
-  std::unique_ptr<Command> job_;
-  std::vector<std::string> nodes_;  // run directories
+  // With a heap too small for such messages, which would go through it otherwise.
+  TracedJob job_{{"--heap_bytes=1048576", "--staging_block_bytes=" + std::to_string(kBlockBytes)},
+                 {std::to_string(kMessageBytes)}};
 };
 
 // By message and, within it, by offset.
@@ -140,14 +99,14 @@ TEST_F(TraceTest, BlocksOfAMessageAreCopiedReadAndCopiedInterleaved) {
     EXPECT_EQ(started.exit_code, 0) << started.err;
     EXPECT_THAT(started.out, HasSubstr("`ferryctl trace stop --output FILE`"));
   }
-  LetMessagesPass();
+  ASSERT_TRUE(job_.LetMessagesPass());
   std::vector<TraceReading> readings;
   for (size_t node = 0; node < 2; ++node) {
     const std::string file = File("node" + std::to_string(node) + ".json");
     const CommandResult stopped = Trace(node, {"stop", "--output", file});
     EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
     EXPECT_THAT(stopped.out, HasSubstr("open it in ui.perfetto.dev"));
-    readings.push_back(ReadTrace(Read(file)));
+    readings.push_back(ReadTrace(ReadFile(file)));
   }
   // Rank 0, the sender, may be on either: run directories have random names.
   if (readings[0].Named("copy in").empty()) {
@@ -195,7 +154,7 @@ TEST_F(TraceTest, GoesToStandardOutputAndReplacesWhatTheFileHad) {
   const std::string file = File("trace.json");
   std::ofstream(file) << std::string(10'000'000, 'x');
   EXPECT_EQ(Trace(1, {"stop", "--output", file}).exit_code, 0);
-  ReadTrace(Read(file));
+  ReadTrace(ReadFile(file));
 }
 
 TEST_F(TraceTest, ADiskThatIsFullIsAnError) {

@@ -1,17 +1,23 @@
 // `ferryctl tune` as an administrator runs it: over an emulated link, whose figures are known, and
-// the network inside this node.
+// the network inside this node; and daemons that run with the options it writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "engine/block_plan.h"
+#include "tests/daemon/trace_reading.h"
 #include "tests/e2e/command.h"
+#include "tests/e2e/traced_job.h"
 #include "tests/support/processes.h"
 
 namespace ferry::e2e {
@@ -36,22 +42,13 @@ class TuneTest : public testing::Test {
   }
   ~TuneTest() override { fs::remove_all(directory_); }
 
-  // With few and small messages; the device's link has the figures of an Intel DG1.
+  // With few and small messages.
   std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {kFerryctl,
-                                          "tune",
-                                          "--output",
-                                          options_,
-                                          "--sizes",
-                                          sizes_,
-                                          "--repetitions",
-                                          "3",
-                                          "--host_link_h2d_mb_per_s=3768",
-                                          "--host_link_d2h_mb_per_s=5622",
-                                          "--host_link_pageable_h2d_mb_per_s=2917",
-                                          "--host_link_pageable_d2h_mb_per_s=3510",
-                                          "--host_link_latency_us=27",
-                                          "--host_link_pageable_latency_us=54"};
+    std::vector<std::string> arguments = {kFerryctl, "tune", "--output",      options_,
+                                          "--sizes", sizes_, "--repetitions", "3"};
+    for (const auto& [name, value] : link_) {
+      arguments.push_back("--" + name + "=" + std::to_string(value));
+    }
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -76,6 +73,13 @@ class TuneTest : public testing::Test {
   std::string options_;
   std::string plot_;
   std::string sizes_ = "4K,64K,256K";
+  // The device's link has the figures of an Intel DG1.
+  std::map<std::string, int> link_ = {{"host_link_h2d_mb_per_s", 3768},
+                                      {"host_link_d2h_mb_per_s", 5622},
+                                      {"host_link_pageable_h2d_mb_per_s", 2917},
+                                      {"host_link_pageable_d2h_mb_per_s", 3510},
+                                      {"host_link_latency_us", 27},
+                                      {"host_link_pageable_latency_us", 54}};
 };
 
 TEST_F(TuneTest, MeasuresAndWritesOptionsThatFerrydTakes) {
@@ -164,6 +168,115 @@ TEST_F(TuneTest, MeasuresTheWayToAnotherNode) {
   server.Wait();
   ExpectRefusal(Tune({"--peer", word, "--operation_timeout_ms=2000"}), 1,
                 "reading over the network: ");
+}
+
+// Daemons with the options.
+
+// Copies take so long to start that far longer messages than by default are not to be cut; those
+// that are would not have to be for the length of blocks.
+constexpr int kSlowStartUs = 100;
+constexpr char kLongBlocks[] = "--pipeline_block_bytes=4194304";
+constexpr uint64_t kDefaultThreshold = 64 << 10;
+constexpr uint64_t kLongBytes = 4 << 20;
+
+class TunedDaemonsTest : public TuneTest {
+ protected:
+  void SetUp() override {
+    sizes_ = "4K,64K,256K,1M,4M";
+    link_["host_link_latency_us"] = kSlowStartUs;
+    const CommandResult tuned = Tune({kLongBlocks});
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    const CommandResult loaded =
+        RunCommand({kFerryctl, "config", "--json", "--config_file=" + options_, kLongBlocks});
+    ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
+    config_ = json::parse(loaded.out);
+    ASSERT_GT(Option("pipeline_threshold_bytes"), kDefaultThreshold);
+    ASSERT_LT(Option("pipeline_threshold_bytes"), kLongBytes);
+  }
+  uint64_t Option(const char* name) const {
+    return std::stoull(config_[name]["value"].get<std::string>());
+  }
+
+  // The traces of both daemons while messages of one size pass between devices, the sender's first.
+  std::vector<daemon::TraceReading> Trace(uint64_t message_bytes) const {
+    std::vector<std::string> variables = {"FERRY_HOST_LINK_GUARD=1"};
+    for (const auto& [name, value] : link_) {
+      std::string variable = "FERRY_" + name + "=" + std::to_string(value);
+      std::transform(variable.begin(), variable.end(), variable.begin(), toupper);
+      variables.push_back(std::move(variable));
+    }
+    TracedJob job({"--config_file=" + options_, kLongBlocks},
+                  {std::to_string(message_bytes), "device"}, std::move(variables));
+    std::vector<daemon::TraceReading> readings;
+    for (size_t node = 0; node < job.run_directories().size(); ++node) {
+      EXPECT_EQ(job.Ask(node, {"trace", "start"}).exit_code, 0);
+    }
+    EXPECT_TRUE(job.LetMessagesPass());
+    for (size_t node = 0; node < job.run_directories().size(); ++node) {
+      readings.push_back(daemon::ReadTrace(job.Ask(node, {"trace", "stop"}).out));
+    }
+    if (readings.size() == 2 && readings[1].Named("RDMA read").empty()) {
+      std::swap(readings[0], readings[1]);
+    }
+    return readings;
+  }
+
+  nlohmann::json config_;
+};
+
+using Blocks = std::map<uint64_t, uint64_t>;  // by offset: bytes
+
+// What a daemon did to each message, of those that were traced as a whole.
+std::map<std::string, Blocks> StepsOf(const daemon::TraceReading& reading, const std::string& name,
+                                      uint64_t message_bytes) {
+  std::map<std::string, Blocks> steps;
+  std::map<std::string, uint64_t> bytes;
+  for (const daemon::TraceSpan& span : reading.Named(name)) {
+    const auto message = span.arguments["message"].get<std::string>();
+    const auto step_bytes = span.arguments["bytes"].get<uint64_t>();
+    steps[message][span.arguments["offset"].get<uint64_t>()] = step_bytes;
+    bytes[message] += step_bytes;
+  }
+  std::erase_if(steps, [&](const auto& step) { return bytes[step.first] != message_bytes; });
+  return steps;
+}
+
+void ExpectBlocks(const daemon::TraceReading& reading, const std::string& name,
+                  const Blocks& wanted) {
+  const auto [last_offset, last_bytes] = *wanted.rbegin();
+  const std::map<std::string, Blocks> steps = StepsOf(reading, name, last_offset + last_bytes);
+  EXPECT_GT(steps.size(), 50U);
+  for (const auto& [message, blocks] : steps) {
+    ASSERT_EQ(blocks, wanted) << name << " of " << message;
+  }
+}
+
+TEST_F(TunedDaemonsTest, CutNoMessageUpToTheThreshold) {
+  const uint64_t bytes = Option("pipeline_threshold_bytes");
+  const std::vector<daemon::TraceReading> nodes = Trace(bytes);
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_THAT(nodes[0].Named("copy in"), IsEmpty());  // the rank brings it to the host
+  ExpectBlocks(nodes[1], "copy out", {{0, bytes}});
+}
+
+TEST_F(TunedDaemonsTest, CutLongMessagesAsTuned) {
+  engine::BlockRules rules;
+  const std::string mode = config_["pipeline_mode"]["value"];
+  rules.mode = mode == "advanced" ? engine::BlockMode::kAdvanced
+               : mode == "even"   ? engine::BlockMode::kEven
+                                  : engine::BlockMode::kNaive;
+  rules.block_count = static_cast<uint32_t>(
+      std::max(Option("pipeline_blocks_to_host"), Option("pipeline_blocks_to_device")));
+  rules.threshold_bytes = Option("pipeline_threshold_bytes");
+  const engine::BlockPlan plan(kLongBytes, rules);
+  Blocks wanted;
+  for (uint64_t begun = 0; begun < kLongBytes; begun += wanted[begun]) {
+    wanted[begun] = plan.Next(begun, Option("pipeline_block_bytes")).size_bytes;
+  }
+  const std::vector<daemon::TraceReading> nodes = Trace(kLongBytes);
+  ASSERT_EQ(nodes.size(), 2U);
+  ExpectBlocks(nodes[0], "copy in", wanted);
+  ExpectBlocks(nodes[1], "copy out", wanted);
 }
 
 }  // namespace
