@@ -1,0 +1,85 @@
+// Where the bytes of one element of a datatype lie in memory, in the order in which they are
+// packed: a tree of loops and lists over contiguous runs, with what can be merged merged. A vector
+// of a million doubles is one loop; only irregular displacements take an entry each.
+//
+// A node is a value. What it points to (a loop's body, the entries of a list) is kept by the
+// LayoutStore in which it was made, and is not changed any more: several datatypes may share it.
+//
+// Units: bytes. Blocks: never. Calling thread: any for nodes; one at a time for a LayoutStore.
+// Nothing here checks for overflow: the constructors of Datatype have.
+//
+// The idea of loops over loops in place of a list of pieces: W. Gropp, E. Lusk and D. Swider,
+// "Improving the performance of MPI derived datatypes" (1999); J. L. Träff et al., "Flattening on
+// the fly" (EuroPVM/MPI 1999).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace ferry::mpi {
+
+struct LayoutBlock {
+  int64_t displacement;  // in memory, from the node's offset
+  int64_t begin;         // in the packed stream, from the node's first byte
+};
+
+struct LayoutNode {
+  enum class Kind : uint8_t {
+    kBlock,   // `size` bytes in a row
+    kLoop,    // `count` times `*body`, `stride` apart; body->size > 0
+    kBlocks,  // `count` runs of bytes, `blocks[i]`; all of `stride` bytes, unless that is 0
+    kList,    // `count` nodes, `body[i]`, which begin at `begins[i]` of the packed stream
+  };
+  Kind kind = Kind::kBlock;
+  int64_t offset = 0;  // of all that the node describes, in memory
+  int64_t size = 0;    // of all that the node describes, packed
+  int64_t count = 0;
+  int64_t stride = 0;
+  const LayoutNode* body = nullptr;
+  union {
+    const LayoutBlock* blocks = nullptr;  // kBlocks
+    const int64_t* begins;                // kList
+  };
+
+  bool IsBlock() const { return kind == Kind::kBlock; }
+  // Of kBlocks.
+  int64_t BlockLength(int64_t i) const {
+    if (stride != 0) {
+      return stride;
+    }
+    return (i + 1 < count ? blocks[i + 1].begin : size) - blocks[i].begin;
+  }
+};
+
+// `count` times `body`, `stride` apart, as one node that may refer to `body`; simpler where loops
+// can be merged.
+LayoutNode RepeatNode(const LayoutNode& body, int64_t count, int64_t stride);
+
+// The node, `displacement` further on in memory.
+LayoutNode MoveNode(LayoutNode node, int64_t displacement);
+
+class LayoutStore {
+ public:
+  LayoutStore() = default;
+  LayoutStore(const LayoutStore&) = delete;
+  LayoutStore& operator=(const LayoutStore&) = delete;
+
+  static LayoutNode Block(int64_t size_bytes);
+  // Like RepeatNode, but the result does not refer to the argument.
+  LayoutNode Repeat(const LayoutNode& body, int64_t count, int64_t stride);
+  // One node after the other, merged where they touch and made a loop where they are regular.
+  // Empty ones are left out.
+  LayoutNode Sequence(std::vector<LayoutNode> nodes);
+
+ private:
+  const LayoutNode* Keep(const LayoutNode& node);
+  LayoutNode KeepBlocks(const std::vector<LayoutNode>& nodes, int64_t size);
+  LayoutNode KeepList(const std::vector<LayoutNode>& nodes, int64_t size);
+
+  std::vector<std::unique_ptr<const LayoutNode[]>> nodes_;
+  std::vector<std::unique_ptr<const LayoutBlock[]>> blocks_;
+  std::vector<std::unique_ptr<const int64_t[]>> begins_;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,116 @@
+#include "client/mpi/datatype/shape.h"
+
+namespace ferry::mpi {
+namespace {
+
+Bounds Union(const Bounds& a, const Bounds& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+// How much is missing to a multiple of `unit`.
+int64_t Missing(int64_t value, int64_t unit) { return (unit - value % unit) % unit; }
+
+}  // namespace
+
+int64_t Shape::upper_bound() const {
+  if (marks) {
+    return marks->high;
+  }
+  return data.high + Missing(data.high - data.low, alignment);
+}
+
+int64_t ShapeBuilder::Multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  overflowed_ |= __builtin_mul_overflow(a, b, &product);
+  return overflowed_ ? 0 : product;
+}
+
+int64_t ShapeBuilder::Add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  overflowed_ |= __builtin_add_overflow(a, b, &sum);
+  return overflowed_ ? 0 : sum;
+}
+
+Bounds ShapeBuilder::Shift(Bounds bounds, int64_t displacement) {
+  return {Add(bounds.low, displacement), Add(bounds.high, displacement)};
+}
+
+// The extent, rounded up, is a number too.
+void ShapeBuilder::CheckExtent(const Shape& shape) {
+  int64_t extent = 0;
+  overflowed_ |= __builtin_sub_overflow(shape.data.high, shape.data.low, &extent);
+  Add(extent, shape.alignment);
+  if (shape.marks) {
+    overflowed_ |= __builtin_sub_overflow(shape.marks->high, shape.marks->low, &extent);
+  }
+  Add(shape.data.high, shape.alignment);
+}
+
+Shape ShapeBuilder::Move(Shape shape, int64_t displacement) {
+  if (shape.IsEmpty()) {
+    return shape;
+  }
+  if (shape.size_bytes() > 0) {
+    shape.data = Shift(shape.data, displacement);
+  }
+  if (shape.marks) {
+    shape.marks = Shift(*shape.marks, displacement);
+  }
+  CheckExtent(shape);
+  if (!overflowed_) {
+    shape.layout = MoveNode(shape.layout, displacement);
+  }
+  return shape;
+}
+
+Shape ShapeBuilder::Repeat(const Shape& shape, int64_t count, int64_t stride) {
+  if (count == 0 || shape.IsEmpty()) {
+    return Shape();
+  }
+  Multiply(shape.size_bytes(), count);
+  Multiply(stride, count);
+  const int64_t last = Multiply(stride, count - 1);
+  Shape result = Move(shape, last);
+  if (overflowed_) {
+    return Shape();
+  }
+  if (shape.size_bytes() > 0) {
+    result.data = Union(result.data, shape.data);
+  }
+  if (shape.marks) {
+    result.marks = Union(*result.marks, *shape.marks);
+  }
+  CheckExtent(result);
+  result.layout = overflowed_ ? LayoutNode() : store_.Repeat(shape.layout, count, stride);
+  return result;
+}
+
+Shape ShapeBuilder::Join(const std::vector<Shape>& shapes) {
+  Shape result;
+  std::vector<LayoutNode> nodes;
+  nodes.reserve(shapes.size());
+  int64_t size = 0;
+  for (const Shape& shape : shapes) {
+    if (shape.size_bytes() > 0) {
+      result.data = size == 0 ? shape.data : Union(result.data, shape.data);
+      result.alignment = std::max(result.alignment, shape.alignment);
+      size = Add(size, shape.size_bytes());
+      nodes.push_back(shape.layout);
+    }
+    if (shape.marks) {
+      result.marks = result.marks ? Union(*result.marks, *shape.marks) : *shape.marks;
+    }
+  }
+  CheckExtent(result);
+  if (!overflowed_) {
+    result.layout = store_.Sequence(std::move(nodes));
+  }
+  return result;
+}
+
+Shape ShapeBuilder::Resize(Shape shape, int64_t lower_bound, int64_t extent) {
+  shape.marks = Bounds{lower_bound, Add(lower_bound, extent)};
+  return shape;
+}
+
+}  // namespace ferry::mpi

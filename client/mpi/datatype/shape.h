@@ -1,0 +1,67 @@
+// What a datatype's constructors compute with: the layout of some data together with its bounds
+// (MPI 5.0, section 5.1.6), all arithmetic checked.
+//
+// The bounds are kept apart: those of the data, and those that a user set
+// (MPI_Type_create_resized), which count alone where there are any. Rounding up to the alignment is
+// no part of what is composed: it is added once, for the whole.
+//
+// Units: bytes. For this folder. Calling thread: one at a time for a ShapeBuilder. Blocks: never.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "client/mpi/datatype/layout.h"
+
+namespace ferry::mpi {
+
+// [low, high): where something lies.
+struct Bounds {
+  int64_t low = 0;
+  int64_t high = 0;
+};
+
+struct Shape {
+  LayoutNode layout;            // layout.size: the data's bytes
+  Bounds data;                  // the true bounds; 0 and 0 without data
+  std::optional<Bounds> marks;  // as set by a user
+  int64_t alignment = 1;        // the strictest of the basic elements'
+
+  bool IsEmpty() const { return layout.size == 0 && !marks.has_value(); }
+  int64_t size_bytes() const { return layout.size; }
+  int64_t lower_bound() const { return marks ? marks->low : data.low; }
+  // Rounded up to the alignment, unless a user set it. ShapeBuilder has seen to it that this
+  // does not overflow.
+  int64_t upper_bound() const;
+  int64_t extent() const { return upper_bound() - lower_bound(); }
+};
+
+// Makes shapes of shapes. After an overflow, overflowed() is true and results mean nothing.
+class ShapeBuilder {
+ public:
+  // What is made refers to the store.
+  explicit ShapeBuilder(LayoutStore& store) : store_(store) {}
+
+  // count >= 0 copies of it, `stride` apart.
+  Shape Repeat(const Shape& shape, int64_t count, int64_t stride);
+  Shape Move(Shape shape, int64_t displacement);
+  // One after the other in packed order, each where it lies.
+  Shape Join(const std::vector<Shape>& shapes);
+  // The same data with bounds set anew.
+  Shape Resize(Shape shape, int64_t lower_bound, int64_t extent);
+
+  int64_t Multiply(int64_t a, int64_t b);
+  int64_t Add(int64_t a, int64_t b);
+  bool overflowed() const { return overflowed_; }
+
+ private:
+  Bounds Shift(Bounds bounds, int64_t displacement);
+  void CheckExtent(const Shape& shape);
+
+  LayoutStore& store_;
+  bool overflowed_ = false;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,154 @@
+// Goes through the runs of bytes of a layout in packed order, from any packed byte to any other:
+// finding the first one takes a division or a binary search for each level of the tree.
+//
+// A Sink has:
+//   void Run(int64_t displacement, int64_t length);        one run, in memory
+//   void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count);
+// so that it can move regular runs in a loop of its own. Displacements count from the buffer.
+//
+// For this folder. Calling thread: any. Blocks: never.
+#pragma once
+
+#include <algorithm>
+
+#include "client/mpi/datatype/layout.h"
+
+namespace ferry::mpi {
+
+template <typename Sink>
+class LayoutWalk {
+ public:
+  explicit LayoutWalk(Sink& sink) : sink_(sink) {}
+
+  void All(const LayoutNode& node, int64_t base) {
+    base += node.offset;
+    switch (node.kind) {
+      case LayoutNode::Kind::kBlock:
+        if (node.size > 0) {
+          sink_.Run(base, node.size);
+        }
+        break;
+      case LayoutNode::Kind::kLoop:
+        Iterations(node, base, 0, node.count);
+        break;
+      case LayoutNode::Kind::kBlocks:
+        Blocks(node, base, 0, node.count);
+        break;
+      case LayoutNode::Kind::kList:
+        for (int64_t i = 0; i < node.count; ++i) {
+          All(node.body[i], base);
+        }
+        break;
+    }
+  }
+
+  // Of the node's packed bytes those in [begin, end), which lies in [0, node.size].
+  void Part(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    if (begin >= end) {
+      return;
+    }
+    if (begin == 0 && end == node.size) {
+      All(node, base);
+      return;
+    }
+    base += node.offset;
+    switch (node.kind) {
+      case LayoutNode::Kind::kBlock:
+        sink_.Run(base + begin, end - begin);
+        break;
+      case LayoutNode::Kind::kLoop:
+        PartOfLoop(node, base, begin, end);
+        break;
+      case LayoutNode::Kind::kBlocks:
+        PartOfBlocks(node, base, begin, end);
+        break;
+      case LayoutNode::Kind::kList:
+        PartOfList(node, base, begin, end);
+        break;
+    }
+  }
+
+ private:
+  // Iterations [first, last) of a loop, whole.
+  void Iterations(const LayoutNode& loop, int64_t base, int64_t first, int64_t last) {
+    const LayoutNode& body = *loop.body;
+    base += first * loop.stride;
+    if (body.IsBlock()) {
+      sink_.Strided(base + body.offset, loop.stride, body.size, last - first);
+      return;
+    }
+    for (int64_t i = first; i < last; ++i, base += loop.stride) {
+      All(body, base);
+    }
+  }
+
+  void Blocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
+    if (node.stride != 0) {
+      for (int64_t i = first; i < last; ++i) {
+        sink_.Run(base + node.blocks[i].displacement, node.stride);
+      }
+      return;
+    }
+    for (int64_t i = first; i < last; ++i) {
+      sink_.Run(base + node.blocks[i].displacement, node.BlockLength(i));
+    }
+  }
+
+  void PartOfLoop(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    const int64_t size = node.body->size;
+    int64_t first = begin / size;
+    const int64_t last = end / size;
+    const int64_t head = begin - first * size;
+    const int64_t tail = end - last * size;
+    if (first == last) {
+      Part(*node.body, base + first * node.stride, head, tail);
+      return;
+    }
+    if (head > 0) {
+      Part(*node.body, base + first * node.stride, head, size);
+      ++first;
+    }
+    Iterations(node, base, first, last);
+    Part(*node.body, base + last * node.stride, 0, tail);
+  }
+
+  // The block that has the packed byte `at`, which is less than the node's size.
+  static int64_t FindBlock(const LayoutNode& node, int64_t at) {
+    if (node.stride != 0) {
+      return at / node.stride;
+    }
+    const LayoutBlock* const after =
+        std::upper_bound(node.blocks, node.blocks + node.count, at,
+                         [](int64_t x, const LayoutBlock& block) { return x < block.begin; });
+    return after - node.blocks - 1;
+  }
+
+  void PartOfBlocks(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    const auto run = [&](int64_t i) {
+      const LayoutBlock& block = node.blocks[i];
+      const int64_t from = std::max<int64_t>(begin - block.begin, 0);
+      const int64_t to = std::min(end - block.begin, node.BlockLength(i));
+      sink_.Run(base + block.displacement + from, to - from);
+    };
+    const int64_t first = FindBlock(node, begin);
+    const int64_t last = FindBlock(node, end - 1);
+    run(first);
+    if (last > first) {
+      Blocks(node, base, first + 1, last);
+      run(last);
+    }
+  }
+
+  void PartOfList(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
+    int64_t i = std::upper_bound(node.begins, node.begins + node.count, begin) - node.begins - 1;
+    for (; i < node.count && node.begins[i] < end; ++i) {
+      const int64_t from = std::max<int64_t>(begin - node.begins[i], 0);
+      const int64_t to = std::min(end - node.begins[i], node.body[i].size);
+      Part(node.body[i], base, from, to);
+    }
+  }
+
+  Sink& sink_;
+};
+
+}  // namespace ferry::mpi
