@@ -1,7 +1,9 @@
 #include "client/mpi/comm/agree.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace ferry::mpi {
 namespace {
@@ -69,26 +71,48 @@ Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void*
   return Broadcast(team, all, size_bytes * team.size);
 }
 
-Failure SumToAll(const Team& team, std::span<int> values) {
+namespace {
+
+Failure SendSized(Line* line, int rank, const std::vector<char>& data) {
+  uint64_t size = data.size();
+  if (Failure failure = line->Send(rank, &size, sizeof(size)); !failure.ok()) {
+    return failure;
+  }
+  return size == 0 ? Failure{} : line->Send(rank, data.data(), size);
+}
+
+// Puts it behind what `data` has.
+Failure ReceiveSized(Line* line, int rank, std::vector<char>* data) {
+  uint64_t size = 0;
+  if (Failure failure = line->Receive(rank, &size, sizeof(size)); !failure.ok()) {
+    return failure;
+  }
+  size_t before = data->size();
+  data->resize(before + size);
+  return size == 0 ? Failure{} : line->Receive(rank, data->data() + before, size);
+}
+
+}  // namespace
+
+Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all) {
   int reach = LowestBit(team.rank, team.size);
-  std::vector<int> part(values.size());
   for (int distance = 1; distance < reach && team.rank + distance < team.size; distance *= 2) {
-    if (Failure failure =
-            team.line->Receive(team.rank + distance, part.data(), values.size_bytes());
-        !failure.ok()) {
+    if (Failure failure = ReceiveSized(team.line, team.rank + distance, &data); !failure.ok()) {
       return failure;
-    }
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] += part[i];
     }
   }
   if (team.rank != 0) {
-    if (Failure failure = team.line->Send(team.rank - reach, values.data(), values.size_bytes());
-        !failure.ok()) {
+    if (Failure failure = SendSized(team.line, team.rank - reach, data); !failure.ok()) {
       return failure;
     }
   }
-  return Broadcast(team, values.data(), values.size_bytes());
+  uint64_t size = data.size();
+  if (Failure failure = Broadcast(team, &size, sizeof(size)); !failure.ok()) {
+    return failure;
+  }
+  *all = std::move(data);
+  all->resize(size);
+  return size == 0 ? Failure{} : Broadcast(team, all->data(), size);
 }
 
 Failure Synchronise(const Team& team) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "client/mpi/error/failure.h"
@@ -37,8 +36,9 @@ Failure Broadcast(const Team& team, void* data, size_t size_bytes);
 Failure Gather(const Team& team, const void* data, size_t size_bytes, void* all);
 // The same, and what was gathered to all. `all` has room for all of them everywhere.
 Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void* all);
-// The sums over all members, element by element; `values` has the same length everywhere.
-Failure SumToAll(const Team& team, std::span<int> values);
+// The same where each has as much as it likes: one after the other in order of ranks, which whoever
+// reads them must be able to tell apart.
+Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all);
 // Returns when all have called it.
 Failure Synchronise(const Team& team);
 

@@ -128,12 +128,17 @@ TEST(AgreeTest, GathersToAll) {
   });
 }
 
-TEST(AgreeTest, AddsUp) {
+TEST(AgreeTest, JoinsWhatEachHasInOrderOfRanks) {
   AsEveryTeam([](const Team& team) {
-    std::vector<int> values = {1, team.rank, -team.rank};
-    EXPECT_TRUE(SumToAll(team, values).ok());
-    int sum = team.size * (team.size - 1) / 2;
-    EXPECT_EQ(values, (std::vector<int>{team.size, sum, -sum}));
+    // Rank r has r bytes, so the first nothing.
+    std::vector<char> mine(team.rank, static_cast<char>('a' + team.rank));
+    std::vector<char> all(3, '?');
+    EXPECT_TRUE(JoinToAll(team, mine, &all).ok());
+    std::string expected;
+    for (int rank = 0; rank < team.size; ++rank) {
+      expected += std::string(rank, static_cast<char>('a' + rank));
+    }
+    EXPECT_EQ(std::string(all.begin(), all.end()), expected);
   });
 }
 
