@@ -129,6 +129,7 @@ FERRY_MPI(int, Status_set_error, (MPI_Status* status, int err));
 FERRY_MPI(int, Status_set_cancelled, (MPI_Status* status, int flag));
 FERRY_MPI(int, Test_cancelled, (const MPI_Status* status, int* flag));
 FERRY_MPI(int, Status_set_elements, (MPI_Status* status, MPI_Datatype datatype, int count));
+FERRY_MPI(int, Status_set_elements_c, (MPI_Status* status, MPI_Datatype datatype, MPI_Count count));
 FERRY_MPI(int, Get_elements_x, (const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count));
 FERRY_MPI(int, Status_set_elements_x, (MPI_Status* status, MPI_Datatype datatype, MPI_Count count));
 
