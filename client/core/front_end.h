@@ -30,6 +30,9 @@ using RequestHandle = uint64_t;
 // A send that was over before its request would have been needed. Index 0 names no slot.
 inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 
+// As the peer or the tag of a receive or a probe: any.
+inline constexpr int32_t kAny = -1;
+
 // What a call must know before it starts a message. Peers are ranks of the job.
 struct Message {
   void* buffer = nullptr;

@@ -45,6 +45,11 @@ class HandleCells {
   // The handle stands for nothing any more, and may be used for another object. Null: it named
   // none.
   void* Remove(uintptr_t handle);
+  // For objects of a pool, which keep their handle: makes one of Add stand for nothing (null), or
+  // for `object` again. No lock.
+  static void Set(uintptr_t handle, void* object) {
+    reinterpret_cast<Cell*>(handle)->object.store(object, std::memory_order_release);
+  }
   void SetPredefined(uintptr_t handle, void* object) { predefined_[handle] = object; }
   // How many handles of Add stand for an object.
   size_t count() const;
@@ -76,6 +81,10 @@ class HandleTable {
   // The object, with the handle's part of it. Predefined handles are not removed (null).
   T* Remove(Handle handle) {
     return static_cast<T*>(cells_.Remove(reinterpret_cast<uintptr_t>(handle)));
+  }
+  // See HandleCells::Set.
+  static void Set(Handle handle, T* object) {
+    HandleCells::Set(reinterpret_cast<uintptr_t>(handle), object);
   }
   void SetPredefined(Handle handle, T* object) {
     cells_.SetPredefined(reinterpret_cast<uintptr_t>(handle), object);

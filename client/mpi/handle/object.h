@@ -22,9 +22,14 @@ class Object {
   void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
   void Release() const {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      delete this;
+      const_cast<Object*>(this)->Destroy();
     }
   }
+
+ protected:
+  // Nobody uses the object any more. Objects of a pool go back there, with one part in them.
+  virtual void Destroy() { delete this; }
+  void Renew() { references_.store(1, std::memory_order_relaxed); }
 
  private:
   mutable std::atomic<uint32_t> references_{1};

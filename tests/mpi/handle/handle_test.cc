@@ -82,6 +82,17 @@ TEST(HandleTableTest, AFreedHandleNamesNothingAndIsUsedAgain) {
   EXPECT_EQ(table.Find(handle), &second);
 }
 
+TEST(HandleTableTest, AHandleCanRestAndStandForAnObjectAgain) {
+  Table table;
+  int object = 1;
+  const auto handle = table.Add(&object);
+  Table::Set(handle, nullptr);
+  EXPECT_EQ(table.Find(handle), nullptr);
+  EXPECT_NE(table.Add(&object), handle) << "it is nobody else's meanwhile";
+  Table::Set(handle, &object);
+  EXPECT_EQ(table.Find(handle), &object);
+}
+
 TEST(HandleTableTest, PredefinedHandlesStayWhatTheyAre) {
   Table table;
   int world = 0;

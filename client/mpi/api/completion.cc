@@ -1,0 +1,519 @@
+// Completion of requests: wait, test, free, cancel, start (MPI 5.0, sections 3.7 to 3.9).
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "client/mpi/api/function.h"
+#include "client/mpi/error/fail.h"
+#include "client/mpi/request/request.h"
+#include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+using Handles = std::span<MPI_Request>;
+
+// The request of a handle, null for MPI_REQUEST_NULL. Returns what the call is to return if the
+// handle stands for nothing.
+int Find(const char* call, MPI_Request handle, Request** request) {
+  *request = requests.Find(handle);
+  if (*request != nullptr) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  return handle == MPI_REQUEST_NULL
+             ? CheckRunning(call)
+             : FailHandle(call, nullptr, MPI_ERR_REQUEST, "MPI_Request", handle);
+}
+
+int CheckArray(const char* call, int count, const MPI_Request* handles) {
+  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (count < 0) {
+    return Fail(call, nullptr, MPI_ERR_COUNT, "the count is " + std::to_string(count));
+  }
+  if (count > 0 && handles == nullptr) {
+    return Fail(call, nullptr, MPI_ERR_REQUEST, "the array of requests is null");
+  }
+  for (int i = 0; i < count; ++i) {
+    Request* request = nullptr;
+    if (const int error = Find(call, handles[i], &request); error != MPI_SUCCESS) {
+      return error;
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+int CheckPointer(const char* call, const void* pointer, const char* what) {
+  return pointer != nullptr ? MPI_SUCCESS
+                            : Fail(call, nullptr, MPI_ERR_ARG,
+                                   "the address for the " + std::string(what) + " is null");
+}
+
+bool IsActive(MPI_Request handle) {
+  const Request* const request = requests.Find(handle);
+  return request != nullptr && request->is_active();
+}
+
+// Looks, and if need be makes progress once and looks again.
+template <typename Done>
+bool TryOnce(Done&& done) {
+  if (done()) {
+    return true;
+  }
+  (void)front_end->Poll();
+  return done();
+}
+
+template <typename Done>
+void WaitUntil(Done&& done) {
+  front_end->WaitFor([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done);
+}
+
+// A request that is done: its status, its end, and what becomes of the handle.
+Failure End(MPI_Request* handle, Request& request, MPI_Status* status) {
+  Failure failure = request.End(status);
+  if (!request.is_persistent()) {
+    request.Unpublish(*handle);
+    *handle = MPI_REQUEST_NULL;
+  }
+  return failure;
+}
+
+// The same for a call that completes one request.
+int Finish(const char* call, MPI_Request* handle, Request& request, MPI_Status* status) {
+  const Ref<Comm> comm = Ref<Comm>::Share(request.comm());
+  const Failure failure = End(handle, request, status);
+  return failure.ok() ? MPI_SUCCESS : Fail(call, comm.get(), failure);
+}
+
+MPI_Status* At(MPI_Status* statuses, int index) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
+}
+
+void SetError(MPI_Status* status, int error_class) {
+  if (status != MPI_STATUS_IGNORE) {
+    status->MPI_ERROR = error_class;
+  }
+}
+
+// What a call that completes several requests has met: the first failure names the call's own.
+struct Harvest {
+  Ref<Comm> comm;
+  Failure first;
+  int failed = 0;
+
+  void Take(MPI_Request* handle, MPI_Status* status) {
+    Request* const request = requests.Find(*handle);
+    if (request == nullptr) {
+      SetEmptyStatus(status);
+      SetError(status, MPI_SUCCESS);
+      return;
+    }
+    const Ref<Comm> theirs = Ref<Comm>::Share(request->comm());
+    Failure failure = End(handle, *request, status);
+    SetError(status, failure.error_class);
+    if (!failure.ok() && ++failed == 1) {
+      comm = theirs;
+      first = std::move(failure);
+    }
+  }
+
+  // MPI_ERR_IN_STATUS if the statuses say which; without them the first failure itself.
+  int Report(const char* call, const MPI_Status* statuses) const {
+    if (failed == 0) {
+      return MPI_SUCCESS;
+    }
+    return statuses == MPI_STATUSES_IGNORE
+               ? Fail(call, comm.get(), first)
+               : Fail(call, comm.get(), MPI_ERR_IN_STATUS,
+                      std::to_string(failed) + " of the requests failed, the first because " +
+                          first.text);
+  }
+};
+
+int TakeAll(const char* call, Handles handles, MPI_Status* statuses) {
+  Harvest harvest;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    harvest.Take(&handles[i], At(statuses, static_cast<int>(i)));
+  }
+  return harvest.Report(call, statuses);
+}
+
+bool AreAllDone(Handles handles) {
+  return std::all_of(handles.begin(), handles.end(), [](MPI_Request handle) {
+    Request* const request = requests.Find(handle);
+    return request == nullptr || request->IsDone();
+  });
+}
+
+// The first active request that is done, or -1; -2: none is active.
+int FirstDone(std::span<const MPI_Request> handles) {
+  int result = -2;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    Request* const request = requests.Find(handles[i]);
+    if (request == nullptr || !request->is_active()) {
+      continue;
+    }
+    if (request->IsDone()) {
+      return static_cast<int>(i);
+    }
+    result = -1;
+  }
+  return result;
+}
+
+int TakeAny(const char* call, Handles handles, int found, int* index, MPI_Status* status) {
+  if (found < 0) {
+    *index = MPI_UNDEFINED;
+    SetEmptyStatus(status);
+    return MPI_SUCCESS;
+  }
+  *index = found;
+  MPI_Request* const handle = &handles[static_cast<size_t>(found)];
+  return Finish(call, handle, *requests.Find(*handle), status);
+}
+
+int TakeSome(const char* call, Handles handles, int* outcount, int* indices, MPI_Status* statuses) {
+  Harvest harvest;
+  int taken = 0;
+  bool any_active = false;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    Request* const request = requests.Find(handles[i]);
+    if (request == nullptr || !request->is_active()) {
+      continue;
+    }
+    any_active = true;
+    if (request->IsDone()) {
+      harvest.Take(&handles[i], At(statuses, taken));
+      indices[taken++] = static_cast<int>(i);
+    }
+  }
+  *outcount = any_active ? taken : MPI_UNDEFINED;
+  return harvest.Report(call, statuses);
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+// ---- One ----------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Wait, (MPI_Request * handle, MPI_Status* status)) {
+  if (const int error = CheckPointer("MPI_Wait", handle, "request"); error != MPI_SUCCESS) {
+    return error;
+  }
+  Request* request = nullptr;
+  if (const int error = Find("MPI_Wait", *handle, &request); error != MPI_SUCCESS) {
+    return error;
+  }
+  EndAbandoned();
+  if (request == nullptr) {
+    SetEmptyStatus(status);
+    return MPI_SUCCESS;
+  }
+  request->Await();
+  return Finish("MPI_Wait", handle, *request, status);
+}
+
+FERRY_MPI_CALL(int, Test, (MPI_Request * handle, int* flag, MPI_Status* status)) {
+  if (const int error = CheckPointer("MPI_Test", handle, "request"); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = CheckPointer("MPI_Test", flag, "flag"); error != MPI_SUCCESS) {
+    return error;
+  }
+  Request* request = nullptr;
+  if (const int error = Find("MPI_Test", *handle, &request); error != MPI_SUCCESS) {
+    return error;
+  }
+  EndAbandoned();
+  *flag = request == nullptr || TryOnce([&] { return request->IsDone(); }) ? 1 : 0;
+  if (request == nullptr) {
+    SetEmptyStatus(status);
+    return MPI_SUCCESS;
+  }
+  return *flag == 0 ? MPI_SUCCESS : Finish("MPI_Test", handle, *request, status);
+}
+
+FERRY_MPI_CALL(int, Request_get_status, (MPI_Request handle, int* flag, MPI_Status* status)) {
+  Request* request = nullptr;
+  if (const int error = CheckPointer("MPI_Request_get_status", flag, "flag");
+      error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = Find("MPI_Request_get_status", handle, &request); error != MPI_SUCCESS) {
+    return error;
+  }
+  EndAbandoned();
+  *flag = request == nullptr || TryOnce([&] { return request->IsDone(); }) ? 1 : 0;
+  if (request == nullptr) {
+    SetEmptyStatus(status);
+  } else if (*flag != 0) {
+    request->Look(status);
+  }
+  return MPI_SUCCESS;
+}
+
+// ---- All ----------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Waitall, (int count, MPI_Request handles[], MPI_Status statuses[])) {
+  if (const int error = CheckArray("MPI_Waitall", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  EndAbandoned();
+  for (int i = 0; i < count; ++i) {
+    if (Request* const request = requests.Find(handles[i]); request != nullptr) {
+      request->Await();
+    }
+  }
+  return TakeAll("MPI_Waitall", {handles, static_cast<size_t>(count)}, statuses);
+}
+
+FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_Status statuses[])) {
+  if (const int error = CheckArray("MPI_Testall", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = CheckPointer("MPI_Testall", flag, "flag"); error != MPI_SUCCESS) {
+    return error;
+  }
+  EndAbandoned();
+  const Handles all(handles, static_cast<size_t>(count));
+  *flag = TryOnce([&] { return AreAllDone(all); }) ? 1 : 0;
+  return *flag == 0 ? MPI_SUCCESS : TakeAll("MPI_Testall", all, statuses);
+}
+
+FERRY_MPI_CALL(int, Request_get_status_all,
+               (int count, const MPI_Request handles[], int* flag, MPI_Status statuses[])) {
+  const char* const call = "MPI_Request_get_status_all";
+  if (const int error = CheckArray(call, count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = CheckPointer(call, flag, "flag"); error != MPI_SUCCESS) {
+    return error;
+  }
+  const Handles all(const_cast<MPI_Request*>(handles), static_cast<size_t>(count));
+  *flag = TryOnce([&] { return AreAllDone(all); }) ? 1 : 0;
+  for (int i = 0; *flag != 0 && i < count; ++i) {
+    if (Request* const request = requests.Find(handles[i]); request != nullptr) {
+      request->Look(At(statuses, i));
+    } else {
+      SetEmptyStatus(At(statuses, i));
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+// ---- Any ----------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Waitany, (int count, MPI_Request handles[], int* index, MPI_Status* status)) {
+  if (const int error = CheckArray("MPI_Waitany", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = CheckPointer("MPI_Waitany", index, "index"); error != MPI_SUCCESS) {
+    return error;
+  }
+  EndAbandoned();
+  const Handles all(handles, static_cast<size_t>(count));
+  int found = -1;
+  WaitUntil([&] {
+    found = FirstDone(all);
+    return found != -1;
+  });
+  return TakeAny("MPI_Waitany", all, found, index, status);
+}
+
+FERRY_MPI_CALL(int, Testany,
+               (int count, MPI_Request handles[], int* index, int* flag, MPI_Status* status)) {
+  if (const int error = CheckArray("MPI_Testany", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (index == nullptr || flag == nullptr) {
+    return CheckPointer("MPI_Testany", nullptr, index == nullptr ? "index" : "flag");
+  }
+  EndAbandoned();
+  const Handles all(handles, static_cast<size_t>(count));
+  int found = -1;
+  *flag = TryOnce([&] {
+    found = FirstDone(all);
+    return found != -1;
+  })
+              ? 1
+              : 0;
+  *index = MPI_UNDEFINED;
+  return *flag == 0 ? MPI_SUCCESS : TakeAny("MPI_Testany", all, found, index, status);
+}
+
+FERRY_MPI_CALL(int, Request_get_status_any,
+               (int count, const MPI_Request handles[], int* index, int* flag,
+                MPI_Status* status)) {
+  const char* const call = "MPI_Request_get_status_any";
+  if (const int error = CheckArray(call, count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (index == nullptr || flag == nullptr) {
+    return CheckPointer(call, nullptr, index == nullptr ? "index" : "flag");
+  }
+  int found = -1;
+  *flag = TryOnce([&] {
+    found = FirstDone({handles, static_cast<size_t>(count)});
+    return found != -1;
+  })
+              ? 1
+              : 0;
+  *index = found < 0 ? MPI_UNDEFINED : found;
+  if (found >= 0) {
+    requests.Find(handles[found])->Look(status);
+  } else if (*flag != 0) {
+    SetEmptyStatus(status);
+  }
+  return MPI_SUCCESS;
+}
+
+// ---- Some ---------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Waitsome,
+               (int count, MPI_Request handles[], int* outcount, int indices[],
+                MPI_Status statuses[])) {
+  if (const int error = CheckArray("MPI_Waitsome", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (outcount == nullptr || (count > 0 && indices == nullptr)) {
+    return CheckPointer("MPI_Waitsome", nullptr, outcount == nullptr ? "count" : "indices");
+  }
+  EndAbandoned();
+  const Handles all(handles, static_cast<size_t>(count));
+  WaitUntil([&] { return FirstDone(all) != -1; });
+  return TakeSome("MPI_Waitsome", all, outcount, indices, statuses);
+}
+
+FERRY_MPI_CALL(int, Testsome,
+               (int count, MPI_Request handles[], int* outcount, int indices[],
+                MPI_Status statuses[])) {
+  if (const int error = CheckArray("MPI_Testsome", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (outcount == nullptr || (count > 0 && indices == nullptr)) {
+    return CheckPointer("MPI_Testsome", nullptr, outcount == nullptr ? "count" : "indices");
+  }
+  EndAbandoned();
+  const Handles all(handles, static_cast<size_t>(count));
+  (void)TryOnce([&] { return FirstDone(all) != -1; });
+  return TakeSome("MPI_Testsome", all, outcount, indices, statuses);
+}
+
+FERRY_MPI_CALL(int, Request_get_status_some,
+               (int count, const MPI_Request handles[], int* outcount, int indices[],
+                MPI_Status statuses[])) {
+  const char* const call = "MPI_Request_get_status_some";
+  if (const int error = CheckArray(call, count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (outcount == nullptr || (count > 0 && indices == nullptr)) {
+    return CheckPointer(call, nullptr, outcount == nullptr ? "count" : "indices");
+  }
+  (void)TryOnce([&] { return FirstDone({handles, static_cast<size_t>(count)}) != -1; });
+  int taken = 0;
+  bool any_active = false;
+  for (int i = 0; i < count; ++i) {
+    if (!IsActive(handles[i])) {
+      continue;
+    }
+    any_active = true;
+    if (Request* const request = requests.Find(handles[i]); request->IsDone()) {
+      request->Look(At(statuses, taken));
+      indices[taken++] = i;
+    }
+  }
+  *outcount = any_active ? taken : MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+// ---- Start, free, cancel ------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Start, (MPI_Request * handle)) {
+  if (const int error = CheckPointer("MPI_Start", handle, "request"); error != MPI_SUCCESS) {
+    return error;
+  }
+  Request* request = nullptr;
+  if (const int error = Find("MPI_Start", *handle, &request); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (request == nullptr) {
+    return Fail("MPI_Start", nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
+  }
+  const Failure failure = request->Start();
+  return failure.ok() ? MPI_SUCCESS : Fail("MPI_Start", request->comm(), failure);
+}
+
+FERRY_MPI_CALL(int, Startall, (int count, MPI_Request handles[])) {
+  if (const int error = CheckArray("MPI_Startall", count, handles); error != MPI_SUCCESS) {
+    return error;
+  }
+  for (int i = 0; i < count; ++i) {
+    Request* const request = requests.Find(handles[i]);
+    const Failure failure = request == nullptr
+                                ? Failure{MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL"}
+                                : request->Start();
+    if (!failure.ok()) {
+      return Fail("MPI_Startall", request == nullptr ? nullptr : request->comm(),
+                  failure.error_class, "request " + std::to_string(i) + ": " + failure.text);
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
+  if (const int error = CheckPointer("MPI_Request_free", handle, "request"); error != MPI_SUCCESS) {
+    return error;
+  }
+  Request* request = nullptr;
+  if (const int error = Find("MPI_Request_free", *handle, &request); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (request == nullptr) {
+    return Fail("MPI_Request_free", nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
+  }
+  if (request->is_active()) {
+    request->Retain();
+    Abandon(request);
+  }
+  request->Unpublish(*handle);
+  *handle = MPI_REQUEST_NULL;
+  EndAbandoned();
+  return MPI_SUCCESS;
+}
+
+FERRY_MPI_CALL(int, Cancel, (MPI_Request * handle)) {
+  if (const int error = CheckPointer("MPI_Cancel", handle, "request"); error != MPI_SUCCESS) {
+    return error;
+  }
+  Request* request = nullptr;
+  if (const int error = Find("MPI_Cancel", *handle, &request); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (request == nullptr) {
+    return Fail("MPI_Cancel", nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
+  }
+  const Failure failure = request->Cancel();
+  return failure.ok() ? MPI_SUCCESS : Fail("MPI_Cancel", request->comm(), failure);
+}
+
+FERRY_MPI_CALL(int, Test_cancelled, (const MPI_Status* status, int* flag)) {
+  if (status == nullptr || flag == nullptr) {
+    return CheckPointer("MPI_Test_cancelled", nullptr, status == nullptr ? "status" : "flag");
+  }
+  *flag = status->MPI_internal[kStatusCancelled];
+  return MPI_SUCCESS;
+}
+
+FERRY_MPI_CALL(int, Status_set_cancelled, (MPI_Status * status, int flag)) {
+  if (status == MPI_STATUS_IGNORE) {
+    return CheckPointer("MPI_Status_set_cancelled", nullptr, "status");
+  }
+  status->MPI_internal[kStatusCancelled] = flag != 0 ? 1 : 0;
+  return MPI_SUCCESS;
+}

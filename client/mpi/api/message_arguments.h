@@ -1,0 +1,79 @@
+// The arguments that every message has, checked in one place.
+//
+// Calling thread: the caller's.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "client/core/front_end.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/request/payload.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+
+struct MessageArguments {
+  const char* call;  // the function's name, for messages
+  const void* buffer;
+  int64_t count;
+  MPI_Datatype datatype;
+  int peer;  // destination or source
+  int tag;
+  MPI_Comm comm;
+};
+
+// What they stand for.
+struct Envelope {
+  Comm* comm = nullptr;
+  const Datatype* type = nullptr;
+  bool is_null = false;     // the peer is MPI_PROC_NULL
+  client::Message message;  // without buffer and size
+};
+
+// Which error the arguments are; MPI_SUCCESS if they are unusual, but right. Behind Resolve.
+int FailMessage(const MessageArguments& arguments, bool is_send);
+
+// The largest count that is not looked at closely: whatever the size of a type below 2 GiB, so many
+// elements fit into 63 bits.
+inline constexpr int64_t kPlainCount = int64_t{1} << 31;
+
+// MPI_SUCCESS, or what the call is to return.
+inline int Resolve(const MessageArguments& arguments, bool is_send, Envelope* envelope) {
+  Comm* const comm = comms.Find(arguments.comm);
+  const Datatype* const type = datatypes.Find(arguments.datatype);
+  const bool any_source = !is_send && arguments.peer == MPI_ANY_SOURCE;
+  const bool any_tag = !is_send && arguments.tag == MPI_ANY_TAG;
+  envelope->is_null = arguments.peer == MPI_PROC_NULL;
+  if (comm == nullptr || type == nullptr || !type->IsCommitted() ||
+      static_cast<uint64_t>(arguments.count) > kPlainCount || type->size_bytes() > kPlainCount ||
+      !(comm->IsPeer(arguments.peer) || any_source || envelope->is_null) ||
+      !(static_cast<unsigned>(arguments.tag) <= static_cast<unsigned>(kTagMax) || any_tag) ||
+      (arguments.buffer == nullptr && arguments.count * type->size_bytes() != 0)) [[unlikely]] {
+    if (const int error = FailMessage(arguments, is_send); error != MPI_SUCCESS) {
+      return error;
+    }
+  }
+  envelope->comm = comm;
+  envelope->type = type;
+  envelope->message.peer = any_source          ? client::kAny
+                           : envelope->is_null ? 0
+                                               : comm->WorldRank(arguments.peer);
+  envelope->message.tag = any_tag ? client::kAny : arguments.tag;
+  envelope->message.context = comm->context();
+  return MPI_SUCCESS;
+}
+
+inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& envelope) {
+  return Payload(const_cast<void*>(arguments.buffer), arguments.count, *envelope.type);
+}
+
+// The buffer, count and datatype alone, of a message of `comm`.
+int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope);
+// For probes: without a buffer. The same.
+int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
+
+}  // namespace ferry::mpi

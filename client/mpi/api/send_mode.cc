@@ -1,0 +1,248 @@
+#include "client/mpi/api/send_mode.h"
+
+#include <utility>
+
+#include "client/mpi/buffered/send_buffer.h"
+#include "client/mpi/error/fail.h"
+#include "client/mpi/request/message_request.h"
+#include "client/mpi/request/status.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Shortest way: nothing to pack, nothing to look up.
+int SendDense(const MessageArguments& arguments, Envelope& envelope) {
+  client::Message& message = envelope.message;
+  message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
+                   envelope.type->true_lower_bound();
+  message.size_bytes =
+      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope.type->size_bytes());
+  if (Status status = front_end->Prepare(&message, client::FrontEnd::Use::kSend); !status.ok())
+      [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, FailureOf(status));
+  }
+  client::Completion completion;
+  ErrorCode error = front_end->Send(message, &completion);
+  if (error == ErrorCode::kOk) [[likely]] {
+    error = completion.error;
+  }
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+// Starts a request for a message and gives it to `use`, a function of Ref<MessageRequest>.
+template <typename Use>
+int WithRequest(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
+                Use&& use) {
+  Ref<MessageRequest> request = MessageRequest::Take();
+  const Failure failure =
+      is_send
+          ? request->BeginSend(*envelope.comm, PayloadOf(arguments, envelope), envelope.message)
+          : request->BeginReceive(*envelope.comm, PayloadOf(arguments, envelope), envelope.message);
+  return failure.ok() ? use(std::move(request)) : Fail(arguments.call, envelope.comm, failure);
+}
+
+int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) {
+  request.Await();
+  const Failure failure = request.End(status);
+  return failure.ok() ? MPI_SUCCESS : Fail(call, request.comm(), failure);
+}
+
+// The program's handle; a request that is over needs none of its own.
+int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* handle) {
+  if (request->is_over()) {
+    (void)request->End(MPI_STATUS_IGNORE);
+    *handle = CompletedRequest();
+    return MPI_SUCCESS;
+  }
+  *handle = request->Publish();
+  if (*handle == nullptr) {
+    *handle = MPI_REQUEST_NULL;
+    return Fail(call, request->comm(), MPI_ERR_NO_MEM, "no memory for another request");
+  }
+  (void)request.Leave();
+  return MPI_SUCCESS;
+}
+
+int CheckAddress(const MessageArguments& arguments, const MPI_Request* request) {
+  return request != nullptr ? MPI_SUCCESS
+                            : Fail(arguments.call, comms.Find(arguments.comm), MPI_ERR_ARG,
+                                   "the address for the request is null");
+}
+
+int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) {
+  const Failure failure =
+      BufferedSend(*envelope.comm, PayloadOf(arguments, envelope), envelope.message);
+  return failure.ok() ? MPI_SUCCESS : Fail(arguments.call, envelope.comm, failure);
+}
+
+}  // namespace
+
+int BlockingSend(const MessageArguments& arguments, SendMode mode) {
+  Envelope envelope;
+  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (envelope.is_null) [[unlikely]] {
+    return MPI_SUCCESS;
+  }
+  envelope.message.synchronous = mode == SendMode::kSynchronous;
+  if (mode == SendMode::kBuffered) {
+    return FinishBuffered(arguments, envelope);
+  }
+  if (envelope.type->IsDense(arguments.count)) [[likely]] {
+    return SendDense(arguments, envelope);
+  }
+  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> request) {
+    return AwaitRequest(arguments.call, *request, MPI_STATUS_IGNORE);
+  });
+}
+
+int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
+  Envelope envelope;
+  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (envelope.is_null) [[unlikely]] {
+    SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    return MPI_SUCCESS;
+  }
+  if (!envelope.type->IsDense(arguments.count)) [[unlikely]] {
+    return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> request) {
+      return AwaitRequest(arguments.call, *request, status);
+    });
+  }
+  client::Message& message = envelope.message;
+  message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
+                   envelope.type->true_lower_bound();
+  message.size_bytes =
+      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope.type->size_bytes());
+  if (Status prepared = front_end->Prepare(&message, client::FrontEnd::Use::kReceive);
+      !prepared.ok()) [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, FailureOf(prepared));
+  }
+  client::Completion completion;
+  ErrorCode error = front_end->Receive(message, &completion);
+  if (error == ErrorCode::kOk) [[likely]] {
+    error = completion.error;
+    SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,
+              static_cast<int64_t>(completion.size_bytes));
+  }
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
+int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
+  Envelope envelope;
+  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  *request = CompletedRequest();
+  if (envelope.is_null) [[unlikely]] {
+    return MPI_SUCCESS;
+  }
+  if (mode == SendMode::kBuffered) {
+    return FinishBuffered(arguments, envelope);
+  }
+  envelope.message.synchronous = mode == SendMode::kSynchronous;
+  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> begun) {
+    return PublishRequest(arguments.call, std::move(begun), request);
+  });
+}
+
+int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
+  Envelope envelope;
+  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (envelope.is_null) [[unlikely]] {
+    Ref<MessageRequest> null = MessageRequest::Take();
+    null->BeginNull(*envelope.comm);
+    return PublishRequest(arguments.call, std::move(null), request);
+  }
+  return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> begun) {
+    return PublishRequest(arguments.call, std::move(begun), request);
+  });
+}
+
+int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
+  Envelope envelope;
+  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (envelope.is_null) {
+    return MPI_SUCCESS;
+  }
+  return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> begun) {
+    *request = std::move(begun);
+    return MPI_SUCCESS;
+  });
+}
+
+int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
+  Envelope envelope;
+  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (envelope.is_null) {
+    Ref<MessageRequest> null = MessageRequest::Take();
+    null->BeginNull(*envelope.comm);
+    *request = std::move(null);
+    return MPI_SUCCESS;
+  }
+  return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> begun) {
+    *request = std::move(begun);
+    return MPI_SUCCESS;
+  });
+}
+
+namespace {
+
+int MakePersistent(const MessageArguments& arguments, bool is_send, bool synchronous,
+                   MPI_Request* request) {
+  Envelope envelope;
+  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = Resolve(arguments, is_send, &envelope); error != MPI_SUCCESS) {
+    return error;
+  }
+  envelope.message.synchronous = synchronous;
+  Ref<MessageRequest> made = MessageRequest::Take();
+  const Failure failure = made->Make(*envelope.comm, PayloadOf(arguments, envelope),
+                                     envelope.message, is_send, envelope.is_null);
+  return failure.ok() ? PublishRequest(arguments.call, std::move(made), request)
+                      : Fail(arguments.call, envelope.comm, failure);
+}
+
+}  // namespace
+
+int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
+  if (mode != SendMode::kBuffered) {
+    return MakePersistent(arguments, true, mode == SendMode::kSynchronous, request);
+  }
+  Envelope envelope;
+  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) {
+    return error;
+  }
+  *request = MakeBufferedSend(*envelope.comm, arguments.buffer, arguments.count, *envelope.type,
+                              envelope.message, envelope.is_null)
+                 .Leave()
+                 ->Publish();
+  return MPI_SUCCESS;
+}
+
+int MakeReceive(const MessageArguments& arguments, MPI_Request* request) {
+  return MakePersistent(arguments, false, false, request);
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,27 @@
+// The four ways to send (MPI 5.0, section 3.4), for all forms of calls alike.
+#pragma once
+
+#include <cstdint>
+
+#include "client/mpi/api/message_arguments.h"
+#include "client/mpi/request/request.h"
+
+namespace ferry::mpi {
+
+// A ready send is as a standard one: the receive being there already saves Ferry nothing that it
+// would not find out by itself.
+enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous };
+
+int BlockingSend(const MessageArguments& arguments, SendMode mode);
+int BlockingReceive(const MessageArguments& arguments, MPI_Status* status);
+int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request);
+int BeginReceive(const MessageArguments& arguments, MPI_Request* request);
+int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request);
+int MakeReceive(const MessageArguments& arguments, MPI_Request* request);
+
+// The same for calls that consist of several messages: without a handle. Null: to or from
+// MPI_PROC_NULL, or complete already.
+int BeginSend(const MessageArguments& arguments, Ref<Request>* request);
+int BeginReceive(const MessageArguments& arguments, Ref<Request>* request);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,228 @@
+#include "client/mpi/buffered/send_buffer.h"
+
+#include <cstdlib>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+struct Copy {
+  std::unique_ptr<void, decltype(&std::free)> bytes{nullptr, &std::free};
+  int64_t charge = 0;
+  client::RequestHandle handle = 0;
+};
+
+struct Attached {
+  void* buffer = nullptr;
+  int64_t size_bytes = 0;
+  int64_t used_bytes = 0;
+  std::list<Copy> copies;
+
+  bool automatic() const { return buffer == MPI_BUFFER_AUTOMATIC; }
+};
+
+struct Buffers {
+  std::mutex mutex;
+  // By the communicator's context; 0: the process'.
+  std::map<uint32_t, std::shared_ptr<Attached>> attached;
+};
+Buffers& buffers = *new Buffers();
+
+uint32_t KeyOf(const Comm* comm) { return comm == nullptr ? 0 : comm->context(); }
+
+std::shared_ptr<Attached> Find(const Comm* comm) {
+  const auto found = buffers.attached.find(KeyOf(comm));
+  return found == buffers.attached.end() ? nullptr : found->second;
+}
+
+// Under the lock: lets go of copies that have left.
+bool Reclaim(Attached& attached) {
+  std::erase_if(attached.copies, [&](Copy& copy) {
+    client::Completion completion;
+    if (!front_end->IsComplete(copy.handle) || !front_end->Test(copy.handle, &completion)) {
+      return false;
+    }
+    attached.used_bytes -= copy.charge;
+    return true;
+  });
+  return attached.copies.empty();
+}
+
+bool IsEmpty(Attached& attached) {
+  std::lock_guard lock(buffers.mutex);
+  return Reclaim(attached);
+}
+
+void Await(Attached& attached) {
+  front_end->WaitFor([](void* buffer) { return IsEmpty(*static_cast<Attached*>(buffer)); },
+                     &attached);
+}
+
+// Done when all messages that were there at its beginning, or came since, have left.
+class Flush : public Request {
+ public:
+  explicit Flush(std::shared_ptr<Attached> attached) : attached_(std::move(attached)) {}
+  bool IsDone() override { return attached_ == nullptr || IsEmpty(*attached_); }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    return {};
+  }
+  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
+
+ private:
+  const std::shared_ptr<Attached> attached_;
+};
+
+class PersistentBufferedSend : public Request {
+ public:
+  PersistentBufferedSend(Comm& comm, const void* buffer, int64_t count, const Datatype& type,
+                         client::Message message, bool null)
+      : comm_(Ref<Comm>::Share(&comm)),
+        buffer_(const_cast<void*>(buffer)),
+        count_(count),
+        type_(Ref<const Datatype>::Share(&type)),
+        message_(message),
+        null_(null) {}
+
+  bool IsDone() override { return true; }
+  Failure End(MPI_Status* status) override {
+    active_ = false;
+    SetEmptyStatus(status);
+    return {};
+  }
+  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
+  bool is_persistent() const override { return true; }
+  bool is_active() const override { return active_; }
+  Comm* comm() const override { return comm_.get(); }
+  Failure Cancel() override { return {}; }  // too late, always
+  Failure Start() override {
+    if (active_) {
+      return {MPI_ERR_REQUEST, "the persistent request is active; complete it first"};
+    }
+    Failure failure =
+        null_ ? Failure() : BufferedSend(*comm_, Payload(buffer_, count_, *type_), message_);
+    active_ = failure.ok();
+    return failure;
+  }
+
+ private:
+  const Ref<Comm> comm_;
+  void* const buffer_;
+  const int64_t count_;
+  const Ref<const Datatype> type_;
+  const client::Message message_;
+  const bool null_;
+  bool active_ = false;
+};
+
+Failure NoRoom(const Attached* attached, int64_t charge) {
+  if (attached == nullptr) {
+    return {MPI_ERR_BUFFER, "no buffer is attached; call MPI_Buffer_attach first"};
+  }
+  return {MPI_ERR_BUFFER, "the message takes " + std::to_string(charge) +
+                              " bytes with MPI_BSEND_OVERHEAD, but of the attached buffer of " +
+                              std::to_string(attached->size_bytes) +
+                              " bytes, messages that have not left hold " +
+                              std::to_string(attached->used_bytes)};
+}
+
+}  // namespace
+
+Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes) {
+  std::lock_guard lock(buffers.mutex);
+  if (size_bytes < 0) {
+    return {MPI_ERR_ARG, "the size of the buffer is " + std::to_string(size_bytes)};
+  }
+  if (Find(comm) != nullptr) {
+    return {MPI_ERR_BUFFER, "a buffer is attached already; detach it first"};
+  }
+  auto attached = std::make_shared<Attached>();
+  attached->buffer = buffer;
+  attached->size_bytes = size_bytes;
+  buffers.attached[KeyOf(comm)] = std::move(attached);
+  return {};
+}
+
+Failure DetachBuffer(Comm* comm, void** buffer, int64_t* size_bytes) {
+  std::shared_ptr<Attached> attached;
+  {
+    std::lock_guard lock(buffers.mutex);
+    attached = Find(comm);
+    if (attached == nullptr) {
+      return {MPI_ERR_BUFFER, "no buffer is attached"};
+    }
+    buffers.attached.erase(KeyOf(comm));
+  }
+  Await(*attached);
+  *buffer = attached->buffer;
+  *size_bytes = attached->automatic() ? 0 : attached->size_bytes;
+  return {};
+}
+
+Failure FlushBuffer(Comm* comm) {
+  std::shared_ptr<Attached> attached;
+  {
+    std::lock_guard lock(buffers.mutex);
+    attached = Find(comm);
+  }
+  if (attached != nullptr) {
+    Await(*attached);
+  }
+  return {};
+}
+
+Ref<Request> BeginFlush(Comm* comm) {
+  std::lock_guard lock(buffers.mutex);
+  return MakeRef<Flush>(Find(comm));
+}
+
+Failure BufferedSend(Comm& comm, Payload payload, client::Message message) {
+  std::lock_guard lock(buffers.mutex);
+  std::shared_ptr<Attached> attached = Find(&comm);
+  if (attached == nullptr) {
+    attached = Find(nullptr);
+  }
+  const int64_t charge = payload.size_bytes() + MPI_BSEND_OVERHEAD;
+  if (attached != nullptr) {
+    (void)Reclaim(*attached);
+  }
+  if (attached == nullptr ||
+      (!attached->automatic() && attached->size_bytes - attached->used_bytes < charge)) {
+    return NoRoom(attached.get(), charge);
+  }
+  Copy copy;
+  copy.charge = charge;
+  if (payload.size_bytes() != 0) {
+    copy.bytes.reset(std::malloc(static_cast<size_t>(payload.size_bytes())));
+    if (copy.bytes == nullptr) {
+      return {MPI_ERR_NO_MEM, "no memory for a copy of the message"};
+    }
+    if (Failure failure = payload.CopyOut(copy.bytes.get()); !failure.ok()) {
+      return failure;
+    }
+  }
+  message.buffer = copy.bytes.get();
+  message.size_bytes = static_cast<uint64_t>(payload.size_bytes());
+  if (const ErrorCode error = front_end->StartSend(message, &copy.handle);
+      error != ErrorCode::kOk) {
+    return FailureOf(error);
+  }
+  attached->used_bytes += charge;
+  attached->copies.push_back(std::move(copy));
+  return {};
+}
+
+Ref<Request> MakeBufferedSend(Comm& comm, const void* buffer, int64_t count, const Datatype& type,
+                              client::Message message, bool null) {
+  return MakeRef<PersistentBufferedSend>(comm, buffer, count, type, message, null);
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,93 @@
+// A communicator: its processes, and the contexts that keep its messages apart from others'
+// (MPI 5.0, chapter 7).
+//
+// An intercommunicator has two groups. Both use the same contexts: a message's source, a rank of
+// the job, says which side it comes from.
+//
+// Calling thread: any. What is const after the constructor needs no lock.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "client/mpi/comm/context_ids.h"
+#include "client/mpi/error/error_handler.h"
+#include "client/mpi/group/rank_set.h"
+#include "client/mpi/handle/object.h"
+
+namespace ferry::mpi {
+
+class Comm : public Object {
+ public:
+  // `number`: see context_ids.h; `rank` is this process' in `group`.
+  Comm(uint32_t number, RankSet group, int rank, Ref<ErrorHandler> error_handler)
+      : number_(number),
+        rank_(rank),
+        group_(group),
+        peers_(std::move(group)),
+        error_handler_(std::move(error_handler)) {}
+  // An intercommunicator.
+  Comm(uint32_t number, RankSet group, int rank, RankSet remote, Ref<ErrorHandler> error_handler)
+      : number_(number),
+        rank_(rank),
+        is_inter_(true),
+        group_(std::move(group)),
+        peers_(std::move(remote)),
+        error_handler_(std::move(error_handler)) {}
+
+  uint32_t number() const { return number_; }
+  uint32_t context(Traffic traffic = Traffic::kPointToPoint) const {
+    return ContextOf(number_, traffic);
+  }
+  bool is_inter() const { return is_inter_; }
+  int rank() const { return rank_; }
+  int size() const { return group_.size(); }
+  const RankSet& group() const { return group_; }
+
+  // Those whom messages go to and come from: the remote group of an intercommunicator, else the
+  // group.
+  const RankSet& peers() const { return peers_; }
+  bool IsPeer(int rank) const {
+    return static_cast<unsigned>(rank) < static_cast<unsigned>(peers_.size());
+  }
+  // The rank in the job of such a peer.
+  int WorldRank(int rank) const { return peers_.WorldRank(rank); }
+  // The other way round; RankSet::kAbsent for others.
+  int RankOf(int world_rank) const { return peers_.RankOf(world_rank); }
+
+  Ref<ErrorHandler> error_handler() const {
+    std::lock_guard lock(mutex_);
+    return error_handler_;
+  }
+  void SetErrorHandler(Ref<ErrorHandler> handler) {
+    std::lock_guard lock(mutex_);
+    error_handler_ = std::move(handler);
+  }
+  std::string name() const {
+    std::lock_guard lock(mutex_);
+    return name_;
+  }
+  void SetName(std::string name) {
+    std::lock_guard lock(mutex_);
+    name_ = std::move(name);
+  }
+  // The handle that callbacks get. Set once, before others see the communicator.
+  MPI_Comm handle() const { return handle_; }
+  void SetHandle(MPI_Comm handle) { handle_ = handle; }
+
+ private:
+  const uint32_t number_;
+  const int rank_;
+  const bool is_inter_ = false;
+  const RankSet group_;
+  const RankSet peers_;
+  MPI_Comm handle_ = MPI_COMM_NULL;
+  mutable std::mutex mutex_;  // guards what follows
+  Ref<ErrorHandler> error_handler_;
+  std::string name_;
+};
+
+}  // namespace ferry::mpi

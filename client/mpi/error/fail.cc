@@ -1,0 +1,87 @@
+#include "client/mpi/error/fail.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "client/mpi/error/last_message.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+std::string HexText(const void* handle) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%p", handle);
+  return handle == nullptr ? "0x0" : text;
+}
+
+const char* NotRunning() {
+  return Process::phase() == Phase::kBefore ? "call MPI_Init or MPI_Init_thread first"
+                                            : "MPI_Finalize was called";
+}
+
+[[noreturn]] void Die(int error_class, const std::string& sentence) {
+  if (Process::phase() != Phase::kRunning) {
+    std::fprintf(stderr, "%s\n", sentence.c_str());
+    std::exit(error_class);
+  }
+  Process::Abort(error_class, sentence);
+}
+
+}  // namespace
+
+int Fail(const char* call, Comm* comm, const Failure& failure) {
+  return Fail(call, comm, failure.error_class, failure.text);
+}
+
+int Fail(const char* call, Comm* comm, int error_class, std::string text) {
+  std::string sentence = std::string(call) + ": " + std::move(text);
+  if (comm == nullptr && Process::phase() == Phase::kRunning) {
+    comm = &Process::self();
+  }
+  const Ref<ErrorHandler> handler = comm == nullptr ? nullptr : comm->error_handler();
+  if (!handler || handler->kind == ErrorHandler::Kind::kFatal ||
+      handler->kind == ErrorHandler::Kind::kAbort) {
+    Die(error_class, sentence);
+  }
+  Remember(error_class, std::move(sentence));
+  if (handler->kind == ErrorHandler::Kind::kUser) {
+    MPI_Comm handle = comm->handle();
+    int code = error_class;
+    handler->comm_function(&handle, &code);
+  }
+  return error_class;
+}
+
+int FailComm(const char* call, MPI_Comm handle) {
+  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
+    return error;
+  }
+  return Fail(call, nullptr, MPI_ERR_COMM,
+              handle == MPI_COMM_NULL
+                  ? "the communicator is MPI_COMM_NULL"
+                  : "the communicator " + HexText(handle) + " does not exist: was it freed?");
+}
+
+int FailHandle(const char* call, Comm* comm, int error_class, const char* kind,
+               const void* handle) {
+  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
+    return error;
+  }
+  return Fail(call, comm, error_class,
+              "the " + std::string(kind) + " " + HexText(handle) +
+                  " does not exist: is it null, or was it freed?");
+}
+
+int FailUnsupported(const char* call) {
+  return Fail(call, nullptr, MPI_ERR_UNSUPPORTED_OPERATION,
+              "Ferry does not have this call yet (docs/mpi.md lists those it has)");
+}
+
+int CheckRunning(const char* call) {
+  return Process::phase() == Phase::kRunning ? MPI_SUCCESS
+                                             : Fail(call, nullptr, MPI_ERR_OTHER, NotRunning());
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,31 @@
+// How a call of MPI fails: its sentence is remembered for MPI_Error_string, and the communicator's
+// error handler decides whether the call returns (MPI 5.0, section 9.3).
+//
+// Calling thread: any.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+// Returns what the call is to return: the error class. `comm` null: the call belongs to no
+// communicator, so MPI_COMM_SELF's handler counts (MPI 5.0, section 9.3), and before MPI_Init the
+// initial one, which is fatal.
+int Fail(const char* call, Comm* comm, const Failure& failure);
+int Fail(const char* call, Comm* comm, int error_class, std::string text);
+
+// A handle of a communicator that `comms` does not know: says why. Fails.
+int FailComm(const char* call, MPI_Comm handle);
+// Any other handle that stands for nothing: `kind` is the handle's type, such as "MPI_Datatype".
+int FailHandle(const char* call, Comm* comm, int error_class, const char* kind, const void* handle);
+// A call that Ferry does not have yet.
+int FailUnsupported(const char* call);
+// Before MPI_Init and after MPI_Finalize most calls are errors: then it fails; else MPI_SUCCESS.
+int CheckRunning(const char* call);
+
+}  // namespace ferry::mpi

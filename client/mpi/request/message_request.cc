@@ -1,0 +1,232 @@
+#include "client/mpi/request/message_request.h"
+
+#include <mutex>
+#include <utility>
+
+#include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Requests that are nobody's. They are never given back to the system.
+struct Pool {
+  std::mutex mutex;
+  MessageRequest* first = nullptr;
+};
+Pool& pool = *new Pool();
+
+std::unique_lock<std::mutex> LockPool() {
+  std::unique_lock lock(pool.mutex, std::defer_lock);
+  if (Process::AreThreadsAllowed()) {
+    lock.lock();
+  }
+  return lock;
+}
+
+}  // namespace
+
+Ref<MessageRequest> MessageRequest::Take() {
+  MessageRequest* request = nullptr;
+  {
+    const auto lock = LockPool();
+    request = pool.first;
+    if (request != nullptr) {
+      pool.first = request->next_free_;
+    }
+  }
+  return Ref<MessageRequest>::Adopt(request != nullptr ? request : new MessageRequest());
+}
+
+void MessageRequest::Destroy() {
+  if (persistent_ != 0) {
+    (void)front_end->FreePersistent(persistent_);
+    persistent_ = 0;
+  }
+  payload_ = Payload();
+  comm_ = nullptr;
+  handle_ = 0;
+  is_persistent_ = is_active_ = is_null_ = is_collected_ = false;
+  Renew();
+  const auto lock = LockPool();
+  next_free_ = pool.first;
+  pool.first = this;
+}
+
+MPI_Request MessageRequest::Publish() {
+  if (published_ == nullptr) {
+    published_ = requests.Add(this);
+  } else {
+    requests.Set(published_, this);
+  }
+  return published_;
+}
+
+void MessageRequest::Unpublish(MPI_Request handle) {
+  requests.Set(handle, nullptr);
+  Release();
+}
+
+Failure MessageRequest::BeginSend(Comm& comm, Payload payload, client::Message message) {
+  is_send_ = true;
+  comm_ = Ref<Comm>::Share(&comm);
+  payload_ = std::move(payload);
+  message_ = message;
+  return Begin();
+}
+
+Failure MessageRequest::BeginReceive(Comm& comm, Payload payload, client::Message message) {
+  is_send_ = false;
+  comm_ = Ref<Comm>::Share(&comm);
+  payload_ = std::move(payload);
+  message_ = message;
+  return Begin();
+}
+
+void MessageRequest::BeginNull(Comm& comm) {
+  comm_ = Ref<Comm>::Share(&comm);
+  is_null_ = is_active_ = is_collected_ = true;
+}
+
+Failure MessageRequest::Make(Comm& comm, Payload payload, client::Message message, bool is_send,
+                             bool null) {
+  is_send_ = is_send;
+  is_persistent_ = true;
+  is_null_ = null;
+  comm_ = Ref<Comm>::Share(&comm);
+  payload_ = std::move(payload);
+  message_ = message;
+  if (null) {
+    return {};
+  }
+  // The room now, so that libferry's request can name it.
+  if (Failure failure = payload_.MakeRoom(); !failure.ok()) {
+    return failure;
+  }
+  message_.buffer = payload_.data();
+  message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
+  using Use = client::FrontEnd::Use;
+  if (Status status = front_end->Prepare(&message_, is_send ? Use::kPersistentSend : Use::kReceive);
+      !status.ok()) {
+    return FailureOf(status);
+  }
+  return FailureOf(is_send ? front_end->MakePersistentSend(message_, &persistent_)
+                           : front_end->MakePersistentReceive(message_, &persistent_));
+}
+
+// What a start that is not persistent does.
+Failure MessageRequest::Begin() {
+  if (Failure failure = is_send_ ? payload_.Pack() : payload_.MakeRoom(); !failure.ok()) {
+    return failure;
+  }
+  message_.buffer = payload_.data();
+  message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
+  using Use = client::FrontEnd::Use;
+  if (Status status = front_end->Prepare(&message_, is_send_ ? Use::kSend : Use::kReceive);
+      !status.ok()) [[unlikely]] {
+    return FailureOf(status);
+  }
+  const ErrorCode error = is_send_ ? front_end->StartSend(message_, &handle_)
+                                   : front_end->StartReceive(message_, &handle_);
+  if (error != ErrorCode::kOk) [[unlikely]] {
+    return FailureOf(error);
+  }
+  is_active_ = true;
+  is_collected_ = false;
+  return {};
+}
+
+Failure MessageRequest::Start() {
+  if (!is_persistent_ || is_active_) {
+    return {MPI_ERR_REQUEST, is_persistent_ ? "the persistent request is active; complete it first"
+                                            : "the request is not persistent"};
+  }
+  is_collected_ = is_null_;
+  if (!is_null_) {
+    if (Failure failure = is_send_ ? payload_.Pack() : Failure(); !failure.ok()) {
+      return failure;
+    }
+    if (Status status = front_end->CheckStart(persistent_); !status.ok()) {
+      return FailureOf(status);
+    }
+    if (const ErrorCode error = front_end->Start(persistent_); error != ErrorCode::kOk) {
+      return FailureOf(error);
+    }
+    handle_ = persistent_;
+  }
+  is_active_ = true;
+  return {};
+}
+
+bool MessageRequest::IsDone() {
+  return !is_active_ || is_collected_ || front_end->IsComplete(handle_);
+}
+
+void MessageRequest::Await() {
+  if (is_active_ && !is_collected_) {
+    front_end->Wait(handle_, &completion_);
+    is_collected_ = true;
+  }
+}
+
+// It is complete.
+void MessageRequest::Collect() {
+  if (!is_collected_ && front_end->Test(handle_, &completion_)) {
+    is_collected_ = true;
+  }
+}
+
+void MessageRequest::Look(MPI_Status* status) {
+  if (!is_active_) {
+    SetEmptyStatus(status);
+    return;
+  }
+  if (is_null_) {
+    SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    return;
+  }
+  Collect();
+  const bool cancelled = completion_.error == ErrorCode::kCancelled;
+  if (is_send_) {
+    SetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, cancelled);
+  } else if (cancelled) {
+    SetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
+  } else {
+    SetStatus(status, comm_->RankOf(completion_.source), completion_.tag,
+              static_cast<int64_t>(completion_.size_bytes));
+  }
+}
+
+Failure MessageRequest::End(MPI_Status* status) {
+  Look(status);
+  if (!is_active_ || is_null_) {
+    is_active_ = false;
+    return {};
+  }
+  is_active_ = false;
+  handle_ = 0;
+  Failure failure;
+  if (completion_.error != ErrorCode::kOk) [[unlikely]] {
+    failure = FailureOf(completion_.error);
+  }
+  if (!is_send_ && !payload_.is_dense() && completion_.size_bytes != 0) {
+    Failure unpacked = payload_.Unpack(static_cast<int64_t>(completion_.size_bytes));
+    if (failure.ok()) {
+      failure = std::move(unpacked);
+    }
+  }
+  return failure;
+}
+
+Failure MessageRequest::Cancel() {
+  if (!is_active_) {
+    return {MPI_ERR_REQUEST, "the persistent request is not active"};
+  }
+  if (!is_collected_) {
+    (void)front_end->Cancel(handle_);
+  }
+  return {};
+}
+
+}  // namespace ferry::mpi

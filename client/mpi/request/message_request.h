@@ -1,0 +1,66 @@
+// Sends and receives that do not block, persistent or not.
+//
+// Taken from a pool, and with handles that stay theirs, so that starting one costs little more than
+// the message. Calling thread: see request.h; Take: any.
+#pragma once
+
+#include <cstdint>
+
+#include "client/core/front_end.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/request/payload.h"
+#include "client/mpi/request/request.h"
+
+namespace ferry::mpi {
+
+class MessageRequest : public Request {
+ public:
+  // One that names nothing yet.
+  static Ref<MessageRequest> Take();
+
+  // Starts a message whose peer, tag, context and mode `message` says; its buffer is the payload's.
+  Failure BeginSend(Comm& comm, Payload payload, client::Message message);
+  Failure BeginReceive(Comm& comm, Payload payload, client::Message message);
+  // A receive from MPI_PROC_NULL: complete.
+  void BeginNull(Comm& comm);
+  // Whether what was begun is over, and its status says nothing: an eager send.
+  bool is_over() const { return handle_ == client::kCompletedSend; }
+  // Makes a persistent one. To and from MPI_PROC_NULL: `null` (it is complete at each start).
+  Failure Make(Comm& comm, Payload payload, client::Message message, bool is_send, bool null);
+
+  bool IsDone() override;
+  void Await() override;
+  Failure End(MPI_Status* status) override;
+  void Look(MPI_Status* status) override;
+  bool is_persistent() const override { return is_persistent_; }
+  bool is_active() const override { return is_active_; }
+  Failure Start() override;
+  Failure Cancel() override;
+  Comm* comm() const override { return comm_.get(); }
+  MPI_Request Publish() override;
+  void Unpublish(MPI_Request handle) override;
+
+ protected:
+  void Destroy() override;
+
+ private:
+  MessageRequest() = default;
+  Failure Begin();
+  void Collect();
+
+  bool is_send_ = false;
+  bool is_persistent_ = false;
+  bool is_active_ = false;
+  bool is_null_ = false;       // MPI_PROC_NULL
+  bool is_collected_ = false;  // completion_ holds what came of it
+  Ref<Comm> comm_;
+  Payload payload_;
+  client::Message message_;
+  client::RequestHandle handle_ = 0;
+  client::RequestHandle persistent_ = 0;  // of libferry: made at the first start
+  client::Completion completion_;
+  MPI_Request published_ = nullptr;
+  MessageRequest* next_free_ = nullptr;
+};
+
+}  // namespace ferry::mpi

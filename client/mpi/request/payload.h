@@ -1,0 +1,67 @@
+// The data of a message: what the program named by buffer, count and datatype, as the one run of
+// bytes that Ferry moves. Where the elements are no such run, a copy stands in: packed before a
+// send, unpacked after a receive. Memory that only streams reach is packed by copies of its runs.
+//
+// Calling thread: that of the message. Packing blocks while it copies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+class Payload {
+ public:
+  Payload() = default;
+  // `type` is kept until the payload ends.
+  Payload(void* buffer, int64_t count, const Datatype& type)
+      : buffer_(static_cast<std::byte*>(buffer)),
+        count_(count),
+        size_bytes_(count * type.size_bytes()) {
+    if (type.IsDense(count)) [[likely]] {
+      data_ = buffer_ + type.true_lower_bound();
+    } else {
+      type_ = Ref<const Datatype>::Share(&type);
+    }
+  }
+  Payload(Payload&& other) noexcept { *this = static_cast<Payload&&>(other); }
+  Payload& operator=(Payload&& other) noexcept;
+  ~Payload() { FreeCopy(); }
+
+  int64_t size_bytes() const { return size_bytes_; }
+  // Whether the program's memory itself is the run; else Pack or MakeRoom comes before data().
+  bool is_dense() const { return !type_; }
+  void* data() const { return data_; }
+
+  // All of the data, packed, into memory of the caller's.
+  Failure CopyOut(void* packed) const;
+  // The first `bytes` of the data, packed, go to their places.
+  Failure CopyIn(const void* packed, int64_t bytes) const;
+  // Makes the copy, as it is to be sent. MPI_ERR_NO_MEM.
+  Failure Pack();
+  // Makes room for what is received.
+  Failure MakeRoom();
+  // The first `bytes` of what was received go to their places.
+  Failure Unpack(int64_t bytes);
+  // Of a persistent request: keeps the room for the next start. Else the copy is of no use any
+  // more.
+  void FreeCopy();
+
+ private:
+  std::byte* buffer_ = nullptr;
+  int64_t count_ = 0;
+  int64_t size_bytes_ = 0;
+  std::byte* data_ = nullptr;
+  Ref<const Datatype> type_;  // null: dense
+};
+
+// Copies bytes of a packed copy to or from the runs of a program's buffer, on the host or a device.
+Failure PackInto(const void* buffer, int64_t count, const Datatype& type, int64_t offset,
+                 int64_t bytes, void* packed);
+Failure UnpackFrom(void* buffer, int64_t count, const Datatype& type, int64_t offset, int64_t bytes,
+                   const void* packed);
+
+}  // namespace ferry::mpi

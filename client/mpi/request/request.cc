@@ -1,0 +1,89 @@
+#include "client/mpi/request/request.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Sends mostly: nothing more is to be said of them.
+class Completed : public Request {
+ public:
+  bool IsDone() override { return true; }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    return {};
+  }
+  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
+  Failure Cancel() override { return {}; }
+  void Unpublish(MPI_Request) override {}  // it serves others, too
+};
+
+std::mutex abandoned_mutex;
+std::vector<Ref<Request>>& abandoned = *new std::vector<Ref<Request>>();
+std::atomic<size_t> abandoned_count{0};
+
+}  // namespace
+
+void Request::Await() {
+  front_end->WaitFor([](void* request) { return static_cast<Request*>(request)->IsDone(); }, this);
+}
+
+Failure Request::Start() {
+  return {MPI_ERR_REQUEST, "only persistent requests can be started, and this one is none"};
+}
+
+Failure Request::Cancel() { return {MPI_ERR_REQUEST, "requests of this kind cannot be cancelled"}; }
+
+MPI_Request Request::Publish() { return requests.Add(this); }
+
+void Request::Unpublish(MPI_Request handle) {
+  if (requests.Remove(handle) == this) {
+    Release();
+  }
+}
+
+void Abandon(Request* request) {
+  std::lock_guard lock(abandoned_mutex);
+  abandoned.push_back(Ref<Request>::Adopt(request));
+  abandoned_count.store(abandoned.size(), std::memory_order_relaxed);
+}
+
+void EndAbandoned() {
+  if (abandoned_count.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  std::lock_guard lock(abandoned_mutex);
+  std::erase_if(abandoned, [](Ref<Request>& request) {
+    const bool done = request->IsDone();
+    if (done) {
+      (void)request->End(MPI_STATUS_IGNORE);  // nobody is left to hear of a failure
+    }
+    return done;
+  });
+  abandoned_count.store(abandoned.size(), std::memory_order_relaxed);
+}
+
+void AwaitAbandoned() {
+  for (EndAbandoned(); abandoned_count.load(std::memory_order_relaxed) != 0; EndAbandoned()) {
+    Ref<Request> first;
+    {
+      std::lock_guard lock(abandoned_mutex);
+      first = abandoned.front();
+    }
+    first->Await();
+  }
+}
+
+MPI_Request CompletedRequest() {
+  static const MPI_Request handle = (new Completed())->Publish();
+  return handle;
+}
+
+}  // namespace ferry::mpi

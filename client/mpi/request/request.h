@@ -1,0 +1,58 @@
+// What MPI_Request stands for: an operation under way, or a persistent one between its starts
+// (MPI 5.0, sections 3.7 and 3.9).
+//
+// Calling thread: any that the thread level allows; as the standard says, not two at a time for one
+// request.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "client/mpi/error/failure.h"
+#include "client/mpi/handle/object.h"
+
+namespace ferry::mpi {
+
+class Comm;
+
+class Request : public Object {
+ public:
+  // Whether it is complete, for all that is known by now: makes no progress. An inactive persistent
+  // request counts as complete.
+  virtual bool IsDone() = 0;
+  // Waits until it is. Blocks.
+  virtual void Await();
+  // Ends it, when it is done: fills in the status (but not its MPI_ERROR), and a persistent request
+  // becomes inactive. The operation's failure.
+  virtual Failure End(MPI_Status* status) = 0;
+  // The status of a request that is done, which stays as it is. For MPI_Request_get_status.
+  virtual void Look(MPI_Status* status) = 0;
+
+  virtual bool is_persistent() const { return false; }
+  virtual bool is_active() const { return true; }
+  // Of a persistent one that is inactive.
+  virtual Failure Start();
+  // Asks for it to be cancelled; it must be completed all the same.
+  virtual Failure Cancel();
+  // The communicator whose error handler its failures go to; null: none.
+  virtual Comm* comm() const { return nullptr; }
+  // A handle for it, which gets the caller's part in the request.
+  virtual MPI_Request Publish();
+  // Takes the handle, and its part, from it: the handle is null for the program from now on.
+  virtual void Unpublish(MPI_Request handle);
+};
+
+// A request that the program has freed before it was complete: it is ended when it is. Takes over
+// the caller's part.
+void Abandon(Request* request);
+// Ends those of them that are done.
+void EndAbandoned();
+// Waits for all of them.
+void AwaitAbandoned();
+
+// The handle of operations that were complete when they were started, and whose status says
+// nothing: never freed, as long as there are requests at all.
+MPI_Request CompletedRequest();
+
+}  // namespace ferry::mpi

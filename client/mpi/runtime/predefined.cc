@@ -1,0 +1,33 @@
+#include "client/mpi/runtime/predefined.h"
+
+#include "client/mpi/datatype/basic_type.h"
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/error/error_handler.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Predefined objects are never freed.
+void MakeErrorHandlers() {
+  error_handlers.SetPredefined(MPI_ERRORS_ARE_FATAL, new ErrorHandler(ErrorHandler::Kind::kFatal));
+  error_handlers.SetPredefined(MPI_ERRORS_ABORT, new ErrorHandler(ErrorHandler::Kind::kAbort));
+  error_handlers.SetPredefined(MPI_ERRORS_RETURN, new ErrorHandler(ErrorHandler::Kind::kReturn));
+}
+
+void MakeDatatypes() {
+  for (const BasicType& basic : BasicTypes()) {
+    auto* const datatype = new Datatype(basic);
+    datatype->set_handle(basic.handle);
+    datatypes.SetPredefined(basic.handle, datatype);
+  }
+}
+
+}  // namespace
+
+void MakePredefined() {
+  MakeErrorHandlers();
+  MakeDatatypes();
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,58 @@
+// This process as MPI sees it: between MPI_Init and MPI_Finalize, and what it is connected to.
+//
+// Calling thread: any, but for Initialize and Finalize, as the standard says of MPI_Init and
+// MPI_Finalize (MPI 5.0, section 11.2).
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "client/core/front_end.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+// The largest tag of a program (MPI_TAG_UB).
+inline constexpr int kTagMax = 0x3fffffff;
+
+enum class Phase { kBefore, kRunning, kAfter };
+
+class Process {
+ public:
+  // Joins the job, and makes the predefined objects. Blocks. Collective.
+  static Failure Initialize(int required, int* provided);
+  // Ends what was begun with the standard's rules, and leaves the job. Blocks. Collective.
+  static Failure Finalize();
+  // Ends the job with this exit code, after `sentence` (if any) on the standard error output.
+  [[noreturn]] static void Abort(int exit_code, const std::string& sentence);
+
+  static Phase phase();
+  // What follows is valid between Initialize and Finalize.
+  static int thread_level();
+  static bool IsMainThread();
+  static Comm& world();
+  static Comm& self();
+
+  // Several threads may call from now on, whatever the thread level (Ferry's own among them).
+  static void AllowThreads();
+  static bool AreThreadsAllowed();
+
+  // To be called by MPI_Finalize while messages still pass, last registered first: what other parts
+  // have to put in order.
+  static void AtFinalize(std::function<Failure()> action);
+};
+
+// The rank's connection. Null before Initialize and after Finalize.
+extern client::FrontEnd* front_end;
+
+// What the error of a message or a call of `front_end` is to MPI.
+int ErrorClassOf(ErrorCode error);
+Failure FailureOf(const Status& status);
+// The same, with the sentence that `front_end` has for it.
+Failure FailureOf(ErrorCode error);
+
+}  // namespace ferry::mpi
