@@ -1,0 +1,47 @@
+// The loops of the predefined reductions (MPI 5.0, sections 6.9.2 and 6.9.4): element by element,
+// out = a op b.
+//
+// `out` may be `a` or `b`, but must not overlap them otherwise. No buffer needs to be aligned.
+// Integers wrap; a product of complex numbers is computed by its definition. What comparisons with
+// a NaN give is not specified, as in C.
+//
+// Calling thread: any. Blocks: never.
+#pragma once
+
+#include <cstdint>
+
+#include "client/mpi/datatype/basic_type.h"
+
+namespace ferry::mpi {
+
+enum class OpKind : uint8_t {
+  kSum,
+  kProd,
+  kMin,
+  kMax,
+  kBand,
+  kBor,
+  kBxor,
+  kLand,
+  kLor,
+  kLxor,
+  kMinloc,
+  kMaxloc,
+  kReplace,  // out = a
+  kNoOp,     // out = b
+  kUser,
+};
+
+using ReduceKernel = void (*)(const void* a, const void* b, void* out, int64_t count);
+
+// For the kinds up to kLxor. Null: the operation is not defined for such numbers, or this build
+// cannot compute with them.
+ReduceKernel FindKernel(OpKind op, NumberKind kind);
+
+// MPI_MINLOC and MPI_MAXLOC of pairs: the extreme value, and of equal ones the lowest index. Gaps
+// between and behind the numbers are left alone.
+// Null: such values have no order, such an index is not one, or this build cannot compute with
+// them.
+ReduceKernel FindPairKernel(OpKind op, const BasicType& pair);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,475 @@
+#include "client/mpi/op/op.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+
+#include "client/mpi/datatype/constructors.h"
+
+namespace ferry::mpi {
+namespace {
+
+using ::testing::HasSubstr;
+
+Ref<Datatype> Type(MPI_Datatype handle) { return MakeRef<Datatype>(*FindBasicType(handle)); }
+
+Ref<Op> Predefined(MPI_Op handle) {
+  for (const PredefinedOp& op : PredefinedOps()) {
+    if (op.handle == handle) {
+      return MakeRef<Op>(op.kind, op.handle, op.name);
+    }
+  }
+  return nullptr;
+}
+
+// ---- what each operation gives, said in another way than the kernels do ----
+
+template <typename T>
+using Expected = std::map<MPI_Op, std::function<T(T, T)>>;
+
+template <typename T>
+T Wrap(__int128 value) {
+  T result;
+  std::memcpy(&result, &value, sizeof(T));  // the low bytes: little-endian
+  return result;
+}
+
+template <typename T>
+Expected<T> OrderOf() {
+  return {{MPI_MIN, [](T a, T b) { return std::min(a, b); }},
+          {MPI_MAX, [](T a, T b) { return std::max(a, b); }}};
+}
+
+template <typename T>
+Expected<T> LogicOf() {
+  return {{MPI_LAND, [](T a, T b) { return T(a != 0 ? (b != 0 ? 1 : 0) : 0); }},
+          {MPI_LOR, [](T a, T b) { return T(a != 0 ? 1 : (b != 0 ? 1 : 0)); }},
+          {MPI_LXOR, [](T a, T b) { return T((a != 0 ? 1 : 0) + (b != 0 ? 1 : 0) == 1); }}};
+}
+
+template <typename T>
+Expected<T> BitsOf() {
+  return {{MPI_BAND, [](T a, T b) { return T(~(~a | ~b)); }},
+          {MPI_BOR, [](T a, T b) { return T(~(~a & ~b)); }},
+          {MPI_BXOR, [](T a, T b) { return T((a & ~b) | (~a & b)); }}};
+}
+
+template <typename T>
+Expected<T> IntegerSumsOf() {
+  using Big = unsigned __int128;
+  return {{MPI_SUM, [](T a, T b) { return Wrap<T>(__int128(Big(a) + Big(b))); }},
+          {MPI_PROD, [](T a, T b) { return Wrap<T>(__int128(Big(a) * Big(b))); }}};
+}
+
+template <typename T>
+Expected<T> SumsOf() {
+  return {{MPI_SUM, [](T a, T b) { return a + b; }}, {MPI_PROD, [](T a, T b) { return a * b; }}};
+}
+
+template <typename T, typename... Sets>
+Expected<T> All(Sets... sets) {
+  Expected<T> all;
+  (all.merge(sets), ...);
+  return all;
+}
+
+template <typename T>
+Expected<T> CInteger() {
+  return All<T>(IntegerSumsOf<T>(), OrderOf<T>(), LogicOf<T>(), BitsOf<T>());
+}
+template <typename T>
+Expected<T> OtherInteger() {  // Fortran's, and those of several languages
+  return All<T>(IntegerSumsOf<T>(), OrderOf<T>(), BitsOf<T>());
+}
+template <typename T>
+Expected<T> Floating() {
+  return All<T>(SumsOf<T>(), OrderOf<T>());
+}
+
+template <typename V, typename I>
+struct Located {
+  V value;
+  I index;
+};
+template <typename V, typename I>
+Expected<Located<V, I>> Locations() {
+  using T = Located<V, I>;
+  const auto choose = [](T a, T b, bool a_first) {
+    if (a.value == b.value) {
+      return T{a.value, std::min(a.index, b.index)};
+    }
+    return a_first ? a : b;
+  };
+  return {{MPI_MINLOC, [=](T a, T b) { return choose(a, b, a.value < b.value); }},
+          {MPI_MAXLOC, [=](T a, T b) { return choose(a, b, a.value > b.value); }}};
+}
+
+// ---- values ----
+
+class Values {
+ public:
+  template <typename T>
+  void Fill(T& value) {
+    if constexpr (std::is_integral_v<T> || std::is_same_v<T, __int128>) {
+      Integer(value);
+    } else {
+      value = static_cast<T>(static_cast<int>(random_() % 2001) - 1000) / static_cast<T>(8);
+    }
+  }
+  template <typename T>
+  void Fill(std::complex<T>& value) {
+    T parts[2];
+    Fill(parts[0]);
+    Fill(parts[1]);
+    value = {parts[0], parts[1]};
+  }
+  template <typename V, typename I>
+  void Fill(Located<V, I>& value) {
+    value.value = static_cast<V>(random_() % 3);  // ties are frequent
+    value.index = static_cast<I>(random_() % 100);
+  }
+
+ private:
+  template <typename T>
+  void Integer(T& value) {
+    switch (random_() % 4) {
+      case 0:
+        value = static_cast<T>(random_() % 3);
+        break;
+      case 1:
+        value = std::numeric_limits<T>::max();
+        break;
+      case 2:
+        value = std::numeric_limits<T>::min();
+        break;
+      default:
+        value = static_cast<T>(random_());
+    }
+  }
+  std::mt19937_64 random_{7};
+};
+
+template <typename T>
+bool Same(const T& a, const T& b) {
+  return a == b;
+}
+template <typename V, typename I>
+bool Same(const Located<V, I>& a, const Located<V, I>& b) {
+  return a.value == b.value && a.index == b.index;
+}
+
+// Odd, so that a vectorised loop has a rest; a byte off any alignment.
+constexpr size_t kCount = 133;
+constexpr size_t kOffset = 1;
+
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(Values& values) {
+    for (size_t i = 0; i < kCount; ++i) {
+      T value{};
+      values.Fill(value);
+      Set(i, value);
+    }
+  }
+  void* data() { return bytes_.data() + kOffset; }
+  T Get(size_t i) const {
+    T value;
+    std::memcpy(static_cast<void*>(&value), bytes_.data() + kOffset + i * sizeof(T), sizeof(T));
+    return value;
+  }
+  void Set(size_t i, const T& value) {
+    std::memcpy(bytes_.data() + kOffset + i * sizeof(T), static_cast<const void*>(&value),
+                sizeof(T));
+  }
+  bool EdgesAreWhole() const { return bytes_.front() == '#' && bytes_.back() == '#'; }
+
+ private:
+  std::vector<char> bytes_ = std::vector<char>(kCount * sizeof(T) + 2 * kOffset, '#');
+};
+
+template <typename T>
+void ExpectResults(const std::function<T(T, T)>& expected, const Buffer<T>& a, const Buffer<T>& b,
+                   const Buffer<T>& out) {
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(Same(out.Get(i), expected(a.Get(i), b.Get(i)))) << "element " << i;
+  }
+  EXPECT_TRUE(out.EdgesAreWhole());
+}
+
+template <typename T>
+void CheckOp(const Op& op, const Datatype& type, const std::function<T(T, T)>& expected) {
+  static Values values;
+  const Buffer<T> a(values);
+  const Buffer<T> b(values);
+  Buffer<T> out(values);
+  op.Combine(Buffer<T>(a).data(), Buffer<T>(b).data(), out.data(), kCount, type);
+  ExpectResults(expected, a, b, out);
+  Buffer<T> inout = b;
+  op.Apply(Buffer<T>(a).data(), inout.data(), kCount, type);
+  ExpectResults(expected, a, b, inout);
+  Buffer<T> out_and_a = a;
+  op.Combine(out_and_a.data(), Buffer<T>(b).data(), out_and_a.data(), kCount, type);
+  ExpectResults(expected, a, b, out_and_a);
+}
+
+class OpTest : public ::testing::Test {
+ protected:
+  // All predefined operations on one type: those of the table give what it says, the others are
+  // refused by name.
+  template <typename T>
+  void CheckType(MPI_Datatype handle, const Expected<T>& expected) {
+    const Ref<Datatype> type = Type(handle);
+    SCOPED_TRACE(type->name());
+    EXPECT_TRUE(checked_.insert(handle).second) << "twice";
+    for (const PredefinedOp& predefined : PredefinedOps()) {
+      SCOPED_TRACE(predefined.name);
+      const Ref<Op> op = Predefined(predefined.handle);
+      const Failure failure = op->Check(*type);
+      const auto found = expected.find(predefined.handle);
+      if (found == expected.end()) {
+        ASSERT_EQ(failure.error_class, MPI_ERR_OP);
+        EXPECT_THAT(failure.text, HasSubstr(std::string(predefined.name)));
+        continue;
+      }
+      ASSERT_TRUE(failure.ok()) << failure.text;
+      CheckOp<T>(*op, *type, found->second);
+    }
+  }
+
+  std::set<MPI_Datatype> checked_;
+};
+
+TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
+  CheckType<short>(MPI_SHORT, CInteger<short>());
+  CheckType<int>(MPI_INT, CInteger<int>());
+  CheckType<long>(MPI_LONG, CInteger<long>());
+  CheckType<long long>(MPI_LONG_LONG, CInteger<long long>());
+  CheckType<unsigned short>(MPI_UNSIGNED_SHORT, CInteger<unsigned short>());
+  CheckType<unsigned>(MPI_UNSIGNED, CInteger<unsigned>());
+  CheckType<unsigned long>(MPI_UNSIGNED_LONG, CInteger<unsigned long>());
+  CheckType<unsigned long long>(MPI_UNSIGNED_LONG_LONG, CInteger<unsigned long long>());
+  CheckType<signed char>(MPI_SIGNED_CHAR, CInteger<signed char>());
+  CheckType<unsigned char>(MPI_UNSIGNED_CHAR, CInteger<unsigned char>());
+  CheckType<int8_t>(MPI_INT8_T, CInteger<int8_t>());
+  CheckType<int16_t>(MPI_INT16_T, CInteger<int16_t>());
+  CheckType<int32_t>(MPI_INT32_T, CInteger<int32_t>());
+  CheckType<int64_t>(MPI_INT64_T, CInteger<int64_t>());
+  CheckType<uint8_t>(MPI_UINT8_T, CInteger<uint8_t>());
+  CheckType<uint16_t>(MPI_UINT16_T, CInteger<uint16_t>());
+  CheckType<uint32_t>(MPI_UINT32_T, CInteger<uint32_t>());
+  CheckType<uint64_t>(MPI_UINT64_T, CInteger<uint64_t>());
+  CheckType<int>(MPI_INTEGER, OtherInteger<int>());
+  CheckType<int8_t>(MPI_INTEGER1, OtherInteger<int8_t>());
+  CheckType<int16_t>(MPI_INTEGER2, OtherInteger<int16_t>());
+  CheckType<int32_t>(MPI_INTEGER4, OtherInteger<int32_t>());
+  CheckType<int64_t>(MPI_INTEGER8, OtherInteger<int64_t>());
+  CheckType<__int128>(MPI_INTEGER16, OtherInteger<__int128>());
+  CheckType<MPI_Aint>(MPI_AINT, OtherInteger<MPI_Aint>());
+  CheckType<MPI_Offset>(MPI_OFFSET, OtherInteger<MPI_Offset>());
+  CheckType<MPI_Count>(MPI_COUNT, OtherInteger<MPI_Count>());
+  CheckType<float>(MPI_FLOAT, Floating<float>());
+  CheckType<double>(MPI_DOUBLE, Floating<double>());
+  CheckType<long double>(MPI_LONG_DOUBLE, Floating<long double>());
+  CheckType<float>(MPI_REAL, Floating<float>());
+  CheckType<double>(MPI_DOUBLE_PRECISION, Floating<double>());
+  CheckType<float>(MPI_REAL4, Floating<float>());
+  CheckType<double>(MPI_REAL8, Floating<double>());
+  CheckType<__float128>(MPI_REAL16, Floating<__float128>());
+  CheckType<std::complex<float>>(MPI_C_FLOAT_COMPLEX, SumsOf<std::complex<float>>());
+  CheckType<std::complex<double>>(MPI_C_DOUBLE_COMPLEX, SumsOf<std::complex<double>>());
+  CheckType<std::complex<long double>>(MPI_C_LONG_DOUBLE_COMPLEX,
+                                       SumsOf<std::complex<long double>>());
+  CheckType<std::complex<float>>(MPI_CXX_FLOAT_COMPLEX, SumsOf<std::complex<float>>());
+  CheckType<std::complex<double>>(MPI_CXX_DOUBLE_COMPLEX, SumsOf<std::complex<double>>());
+  CheckType<std::complex<long double>>(MPI_CXX_LONG_DOUBLE_COMPLEX,
+                                       SumsOf<std::complex<long double>>());
+  CheckType<std::complex<float>>(MPI_COMPLEX, SumsOf<std::complex<float>>());
+  CheckType<std::complex<double>>(MPI_DOUBLE_COMPLEX, SumsOf<std::complex<double>>());
+  CheckType<std::complex<float>>(MPI_COMPLEX8, SumsOf<std::complex<float>>());
+  CheckType<std::complex<double>>(MPI_COMPLEX16, SumsOf<std::complex<double>>());
+  CheckType<std::complex<__float128>>(MPI_COMPLEX32, SumsOf<std::complex<__float128>>());
+  CheckType<uint8_t>(MPI_C_BOOL, LogicOf<uint8_t>());
+  CheckType<uint8_t>(MPI_CXX_BOOL, LogicOf<uint8_t>());
+  CheckType<int>(MPI_LOGICAL, LogicOf<int>());
+  CheckType<int8_t>(MPI_LOGICAL1, LogicOf<int8_t>());
+  CheckType<int16_t>(MPI_LOGICAL2, LogicOf<int16_t>());
+  CheckType<int32_t>(MPI_LOGICAL4, LogicOf<int32_t>());
+  CheckType<int64_t>(MPI_LOGICAL8, LogicOf<int64_t>());
+  CheckType<__int128>(MPI_LOGICAL16, LogicOf<__int128>());
+  CheckType<uint8_t>(MPI_BYTE, BitsOf<uint8_t>());
+  CheckType<Located<float, int>>(MPI_FLOAT_INT, Locations<float, int>());
+  CheckType<Located<double, int>>(MPI_DOUBLE_INT, Locations<double, int>());
+  CheckType<Located<long, int>>(MPI_LONG_INT, Locations<long, int>());
+  CheckType<Located<int, int>>(MPI_2INT, Locations<int, int>());
+  CheckType<Located<short, int>>(MPI_SHORT_INT, Locations<short, int>());
+  CheckType<Located<long double, int>>(MPI_LONG_DOUBLE_INT, Locations<long double, int>());
+  CheckType<Located<float, float>>(MPI_2REAL, Locations<float, float>());
+  CheckType<Located<double, double>>(MPI_2DOUBLE_PRECISION, Locations<double, double>());
+  CheckType<Located<int, int>>(MPI_2INTEGER, Locations<int, int>());
+  for (const MPI_Datatype none : {MPI_CHAR, MPI_WCHAR, MPI_PACKED, MPI_CHARACTER}) {
+    CheckType<char>(none, {});
+  }
+#ifdef __FLT16_MANT_DIG__
+  CheckType<_Float16>(MPI_REAL2, Floating<_Float16>());
+  CheckType<Located<_Float16, _Float16>>(
+      MPI_COMPLEX4, {{MPI_SUM,
+                      [](auto a, auto b) {
+                        return Located<_Float16, _Float16>{_Float16(a.value + b.value),
+                                                           _Float16(a.index + b.index)};
+                      }},
+                     {MPI_PROD, [](auto a, auto b) {
+                        return Located<_Float16, _Float16>{
+                            _Float16(a.value * b.value - a.index * b.index),
+                            _Float16(a.value * b.index + a.index * b.value)};
+                      }}});
+  EXPECT_EQ(checked_.size(), BasicTypes().size());
+#endif
+}
+
+// Pairs that have no name: MPI_Type_get_value_index.
+TEST_F(OpTest, AnyOrderedValueHasALocation) {
+  const BasicType pair =
+      MakePairType(nullptr, "", *FindBasicType(MPI_INT8_T), *FindBasicType(MPI_UINT64_T));
+  const Ref<Datatype> type = MakeRef<Datatype>(pair);
+  EXPECT_EQ(type->size_bytes(), 9);
+  EXPECT_EQ(type->extent(), 16);
+  for (const auto& [handle, expected] : Locations<int8_t, uint64_t>()) {
+    const Ref<Op> op = Predefined(handle);
+    ASSERT_TRUE(op->Check(*type).ok());
+    CheckOp<Located<int8_t, uint64_t>>(*op, *type, expected);
+  }
+  const BasicType complex =
+      MakePairType(nullptr, "", *FindBasicType(MPI_C_COMPLEX), *FindBasicType(MPI_INT));
+  EXPECT_EQ(Predefined(MPI_MINLOC)->Check(*MakeRef<Datatype>(complex)).error_class, MPI_ERR_OP);
+}
+
+// Behind the last element's data the buffer may end.
+TEST_F(OpTest, PairsLeaveTheirGapsAlone) {
+  const Ref<Datatype> type = Type(MPI_SHORT_INT);
+  char a[16] = {};
+  char b[16];
+  std::memset(b, 0x55, sizeof(b));
+  Predefined(MPI_MINLOC)->Apply(a, b, 2, *type);
+  const std::string expected("\0\0\x55\x55\0\0\0\0\0\0\x55\x55\0\0\0\0", 16);
+  EXPECT_EQ(std::string(b, 16), expected);
+  const Ref<Datatype> wide = Type(MPI_DOUBLE_INT);
+  const std::vector<char> in(28);
+  std::vector<char> inout(28, 0x55);  // tight: a byte more and AddressSanitizer tells
+  Predefined(MPI_MAXLOC)->Apply(in.data(), inout.data(), 2, *wide);
+  EXPECT_EQ(inout[12], 0x55);
+}
+
+TEST_F(OpTest, DerivedTypesAreRefusedByPredefinedOps) {
+  const Ref<Datatype> type = MakeContiguous(CountForm::kInt, 2, *Type(MPI_INT)).value();
+  const Failure failure = Predefined(MPI_SUM)->Check(*type);
+  EXPECT_EQ(failure.error_class, MPI_ERR_OP);
+  EXPECT_THAT(failure.text, HasSubstr("MPI_SUM"));
+  type->set_name("two ints");
+  EXPECT_THAT(Predefined(MPI_SUM)->Check(*type).text, HasSubstr("two ints"));
+}
+
+TEST_F(OpTest, MismatchesNameOpAndType) {
+  const Failure failure = Predefined(MPI_BAND)->Check(*Type(MPI_DOUBLE));
+  EXPECT_EQ(failure.error_class, MPI_ERR_OP);
+  EXPECT_EQ(failure.text, "op MPI_BAND is not defined for MPI_DOUBLE");
+}
+
+TEST_F(OpTest, AccumulateOpsCopyOrKeep) {
+  const Ref<Datatype> type = Type(MPI_INT);
+  const int a[2] = {1, 2};
+  const int b[2] = {3, 4};
+  int out[2] = {};
+  Predefined(MPI_REPLACE)->Combine(a, b, out, 2, *type);
+  EXPECT_THAT(out, ::testing::ElementsAre(1, 2));
+  Predefined(MPI_NO_OP)->Combine(a, b, out, 2, *type);
+  EXPECT_THAT(out, ::testing::ElementsAre(3, 4));
+}
+
+TEST_F(OpTest, AllButAccumulateOpsCommute) {
+  for (const PredefinedOp& op : PredefinedOps()) {
+    EXPECT_EQ(Predefined(op.handle)->IsCommutative(),
+              op.handle != MPI_REPLACE && op.handle != MPI_NO_OP)
+        << op.name;
+  }
+}
+
+// ---- a program's own operations ----
+
+// in - inout: neither commutative nor symmetric, so that a swap shows.
+void Subtract(void* in, void* inout, int* length, MPI_Datatype* type) {
+  EXPECT_EQ(*type, MPI_INT);
+  for (int i = 0; i < *length; ++i) {
+    static_cast<int*>(inout)[i] = static_cast<int*>(in)[i] - static_cast<int*>(inout)[i];
+  }
+}
+
+void SubtractLarge(void* in, void* inout, MPI_Count* length, MPI_Datatype* type) {
+  int count = static_cast<int>(*length);
+  Subtract(in, inout, &count, type);
+}
+
+TEST_F(OpTest, FunctionsAreCalledInOrder) {
+  const Ref<Datatype> type = Type(MPI_INT);
+  for (const Ref<Op>& op : {MakeRef<Op>(&Subtract, false), MakeRef<Op>(&SubtractLarge, false)}) {
+    EXPECT_FALSE(op->IsPredefined());
+    EXPECT_FALSE(op->IsCommutative());
+    EXPECT_TRUE(op->Check(*type).ok());
+    const int a[3] = {10, 20, 30};
+    int b[3] = {1, 2, 3};
+    int out[3] = {};
+    op->Combine(a, b, out, 3, *type);
+    EXPECT_THAT(out, ::testing::ElementsAre(9, 18, 27));
+    EXPECT_THAT(b, ::testing::ElementsAre(1, 2, 3));
+    op->Apply(a, b, 3, *type);
+    EXPECT_THAT(b, ::testing::ElementsAre(9, 18, 27));
+    op->Apply(nullptr, nullptr, 0, *type);
+  }
+  EXPECT_TRUE(MakeRef<Op>(&Subtract, true)->IsCommutative());
+}
+
+int64_t g_elements;
+int g_calls;
+void CountElements(void* in, void* inout, int* length, MPI_Datatype* /*type*/) {
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(in), 4096 + 2 * static_cast<uintptr_t>(g_elements));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(inout), 8192 + 2 * static_cast<uintptr_t>(g_elements));
+  g_elements += *length;
+  ++g_calls;
+}
+
+// A function whose length is an int gets more elements in several calls.
+TEST_F(OpTest, LongBuffersAreCutForFunctionsOfInt) {
+  const Ref<Datatype> type = Type(MPI_SHORT);
+  const Ref<Op> op = MakeRef<Op>(&CountElements, true);
+  const int64_t count = 5'000'000'000;
+  op->Apply(reinterpret_cast<void*>(4096), reinterpret_cast<void*>(8192), count, *type);
+  EXPECT_EQ(g_elements, count);
+  EXPECT_EQ(g_calls, 3);
+}
+
+void AddEverySecond(void* in, void* inout, int* length, MPI_Datatype* /*type*/) {
+  for (int i = 0; i < 4 * *length; i += 2) {
+    static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+  }
+}
+
+TEST_F(OpTest, FunctionsTakeDerivedTypes) {
+  const Ref<Datatype> vector = MakeVector(CountForm::kInt, 2, 1, 2, *Type(MPI_INT)).value();
+  const Ref<Datatype> type = MakeResized(CountForm::kInt, 0, 16, *vector).value();
+  const Ref<Op> op = MakeRef<Op>(&AddEverySecond, true);
+  const int a[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const int b[8] = {10, 20, 30, 40, 50, 60, 70, 80};
+  int out[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  op->Combine(a, b, out, 2, *type);
+  EXPECT_THAT(out, ::testing::ElementsAre(11, -1, 33, -1, 55, -1, 77, -1));
+}
+
+}  // namespace
+}  // namespace ferry::mpi
