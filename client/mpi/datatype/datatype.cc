@@ -9,7 +9,7 @@
 namespace ferry::mpi {
 namespace {
 
-std::unique_ptr<Datatype::Made> MadeOf(const BasicType& basic) {
+std::unique_ptr<Datatype::Made> MadeOf(const BasicType& basic, DatatypeContents contents) {
   auto made = std::make_unique<Datatype::Made>();
   ShapeBuilder builder(made->store);
   const auto element = [](const BasicType& type, int64_t displacement) {
@@ -24,6 +24,7 @@ std::unique_ptr<Datatype::Made> MadeOf(const BasicType& basic) {
           ? builder.Join({element(*basic.value, 0), element(*basic.index, basic.index_offset)})
           : element(basic, 0);
   made->signature = SignatureOf(basic);
+  made->contents = std::move(contents);
   made->committed = true;
   return made;
 }
@@ -38,9 +39,9 @@ int DepthOf(const DatatypeContents& contents) {
 
 }  // namespace
 
-Datatype::Datatype(const BasicType& basic)
+Datatype::Datatype(const BasicType& basic, DatatypeContents contents)
     : predefined_(&basic),
-      made_(MadeOf(basic)),
+      made_(MadeOf(basic, std::move(contents))),
       lower_bound_(shape().lower_bound()),
       extent_(shape().extent()),
       depth_(0),

@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "client/mpi/attribute/attribute.h"
 #include "client/mpi/datatype/basic_type.h"
 #include "client/mpi/datatype/shape.h"
 #include "client/mpi/datatype/signature.h"
@@ -49,8 +50,8 @@ class Datatype : public Object {
     const Datatype* type;  // one of the contents' types
   };
 
-  // A predefined datatype, committed.
-  explicit Datatype(const BasicType& basic);
+  // A predefined datatype, committed. `contents` says how one without a name was asked for.
+  explicit Datatype(const BasicType& basic, DatatypeContents contents = {});
   // For constructors.cc.
   struct Made {
     LayoutStore store;
@@ -82,6 +83,8 @@ class Datatype : public Object {
   // How many of basic() an element has.
   int64_t basics() const { return signature().basics; }
   const DatatypeContents& contents() const { return made_->contents; }
+  // What it is made of, in packed order. Empty: it is predefined, or empty.
+  const std::vector<Part>& parts() const { return made_->parts; }
   // For constructors.
   const Shape& shape() const { return made_->shape; }
   // How many types lie one inside the other below this one.
@@ -92,6 +95,7 @@ class Datatype : public Object {
   // What a program calls it; null until the front end has given it a handle.
   MPI_Datatype handle() const { return handle_.load(std::memory_order_acquire); }
   void set_handle(MPI_Datatype handle) { handle_.store(handle, std::memory_order_release); }
+  AttributeSet& attributes() { return attributes_; }
 
   // ---- `count` elements, which lie an extent apart ----
 
@@ -147,6 +151,7 @@ class Datatype : public Object {
   std::atomic<bool> committed_;
   std::string name_;
   std::atomic<MPI_Datatype> handle_{nullptr};
+  AttributeSet attributes_;
 };
 
 // Copies the data of `from_count` elements to where `to_count` elements of another layout lie, as

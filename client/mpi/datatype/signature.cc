@@ -30,6 +30,7 @@ Signature SignatureOf(const BasicType& type) {
   signature.basic = &type;
   signature.basics = 1;
   signature.mixed = false;
+  signature.external_bytes = type.external_bytes;
   return signature;
 }
 
@@ -44,6 +45,7 @@ Signature JoinSignatures(const Signature& front, const Signature& back) {
   joined.hash = Add(Multiply(front.hash, back.shift), back.hash);
   joined.shift = Multiply(front.shift, back.shift);
   joined.elements = front.elements + back.elements;
+  joined.external_bytes = front.external_bytes + back.external_bytes;
   joined.mixed = front.mixed || back.mixed || front.basic != back.basic;
   if (!joined.mixed) {
     joined.basic = front.basic;

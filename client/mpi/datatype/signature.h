@@ -21,6 +21,7 @@ struct Signature {
   const BasicType* basic = nullptr;
   int64_t basics = 0;  // how many of these; a pair is one
   bool mixed = false;
+  int64_t external_bytes = 0;  // in the representation "external32"
 
   bool operator==(const Signature& other) const {
     return elements == other.elements && hash == other.hash;

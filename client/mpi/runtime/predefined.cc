@@ -3,6 +3,7 @@
 #include "client/mpi/datatype/basic_type.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/error/error_handler.h"
+#include "client/mpi/op/op.h"
 #include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
@@ -18,8 +19,13 @@ void MakeErrorHandlers() {
 void MakeDatatypes() {
   for (const BasicType& basic : BasicTypes()) {
     auto* const datatype = new Datatype(basic);
-    datatype->set_handle(basic.handle);
     datatypes.SetPredefined(basic.handle, datatype);
+  }
+}
+
+void MakeOps() {
+  for (const PredefinedOp& op : PredefinedOps()) {
+    ops.SetPredefined(op.handle, new Op(op.kind, op.handle, op.name));
   }
 }
 
@@ -28,6 +34,7 @@ void MakeDatatypes() {
 void MakePredefined() {
   MakeErrorHandlers();
   MakeDatatypes();
+  MakeOps();
 }
 
 }  // namespace ferry::mpi
