@@ -1,0 +1,34 @@
+// The algorithms there are for each collective, by name, and the schedules they make.
+//
+// Which one a call takes is decided by selection.h. Sources: Thakur, Rabenseifner and Gropp,
+// "Optimization of Collective Communication Operations in MPICH" (2005), for most; Bruck and others
+// (1997) for what bears the name; Chen and others (2005) for the neighbour exchange. Pure
+// functions: any thread, nothing blocks.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "client/mpi/collective/problem.h"
+#include "client/mpi/collective/schedule.h"
+#include "client/mpi/collective/schedule_builder.h"
+
+namespace ferry::mpi {
+
+struct Algorithm {
+  Collective collective;
+  const char* name;              // "recursive_doubling"
+  bool (*fits)(const Problem&);  // null: it solves every problem
+  void (*add)(const Problem&, ScheduleBuilder*);
+};
+
+// Of one collective. The first one fits every problem.
+std::span<const Algorithm> AlgorithmsOf(Collective collective);
+// Null: there is none of that name.
+const Algorithm* FindAlgorithm(Collective collective, std::string_view name);
+bool Fits(const Algorithm& algorithm, const Problem& problem);
+// All ranks must call it with the same algorithm and problems that belong together. The algorithm
+// fits. No step if there is nothing to do.
+Schedule MakeSchedule(const Algorithm& algorithm, const Problem& problem);
+
+}  // namespace ferry::mpi

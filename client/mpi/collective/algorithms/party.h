@@ -1,0 +1,47 @@
+// The ranks among which a part of a collective runs: all of them, those of a node, or the nodes'
+// leaders. Algorithms count in the party's indexes; Rank says which rank of the communicator that
+// is.
+//
+// Plain data: any thread, nothing blocks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "client/mpi/collective/problem.h"
+
+namespace ferry::mpi {
+
+struct Party {
+  std::vector<int> ranks;  // in ascending order, but for what a caller wants first
+  int self = -1;           // this rank's index; -1: it is no member
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  int Rank(int index) const { return ranks[static_cast<size_t>(index)]; }
+};
+
+Party Everyone(const Problem& problem);
+// The largest power of two that is not greater than `value` (at least 1).
+int FloorPowerOfTwo(int value);
+bool IsPowerOfTwo(int value);
+
+// Who stands where in a tree over indexes 0 .. size - 1.
+struct Tree {
+  int parent = -1;            // -1: the root, or no member
+  std::vector<int> children;  // in the order in which a reduction takes them
+};
+// In a binomial tree a node's subtree is the indexes behind it, counted from the root on.
+Tree BinomialTree(int self, int root, int size);
+Tree ChainTree(int self, int root, int size);
+Tree FlatTree(int self, int root, int size);
+
+// `range` in `count` parts of whole elements, as even as they get; the first ones are longer.
+std::vector<Range> Parts(const Range& range, int count, size_t element_bytes);
+// `range` in segments of whole elements of about `segment_bytes` (0: in one), at most kMaxSegments,
+// at least one.
+inline constexpr size_t kMaxSegments = 256;
+std::vector<Range> Segments(const Range& range, size_t segment_bytes, size_t element_bytes);
+// From the first byte of `parts[first]` to the last of `parts[last - 1]`; they are adjacent.
+Range Span(const std::vector<Range>& parts, int first, int last);
+
+}  // namespace ferry::mpi

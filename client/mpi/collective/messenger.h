@@ -1,0 +1,53 @@
+// How a collective reaches the other ranks of its communicator: what its schedule's steps are
+// carried out with. One object per communicator, whose messages meet no others.
+//
+// Implemented over libferry, and by a simulator in tests. Calling thread: one at a time. Nothing
+// blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/error_code.h"
+
+namespace ferry::mpi {
+
+// Bits of a tag.
+inline constexpr uint32_t kCollectiveTagBits = 30;
+
+class Messenger {
+ public:
+  // A message under way. 0: none.
+  using Ticket = uint64_t;
+
+  virtual ~Messenger() = default;
+
+  // Starts a message. kOk: it is under way, or over if *ticket is 0. kWouldBlock: no room, try
+  // again later. Anything else: it failed. `peer` is a rank of the communicator.
+  virtual ErrorCode StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
+                              Ticket* ticket) = 0;
+  // The same. If it is over, *received_bytes says how much came; a longer message than fits is
+  // kTruncated and consumed. `data` may be null if `size_bytes` is 0.
+  virtual ErrorCode StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes,
+                                 Ticket* ticket, size_t* received_bytes) = 0;
+  // kWouldBlock while the message is under way. Otherwise its end, after which the ticket is void;
+  // *received_bytes is set for a receive.
+  virtual ErrorCode Test(Ticket ticket, size_t* received_bytes) = 0;
+
+  // Copies between any two kinds of memory. The ranges do not overlap.
+  virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;
+  // Host memory, aligned to 64 bytes, that messages are best sent from. Null: there is none left.
+  virtual void* AllocateScratch(size_t size_bytes) = 0;
+  virtual void FreeScratch(void* scratch) = 0;
+};
+
+// How elements are reduced.
+class Reducer {
+ public:
+  virtual ~Reducer() = default;
+  // to = left (operation) right, element by element. `to` is left, right or apart from both. The
+  // operation is associative; where it is not commutative, left stays left.
+  virtual ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) = 0;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,115 @@
+// Carries schedules out: blocking, nonblocking and persistent collectives alike.
+//
+// A schedule is installed once as a program of engine/program and started as often as wanted; the
+// operations of the program are the messages, copies and reductions of its steps. One runner per
+// communicator.
+//
+// Failure. What fails on one rank must not leave the others waiting. So a run that fails goes on to
+// its end: it still receives, and throws away what comes; what it has to send goes out as a notice,
+// a message of the wrong size, which fails the receiver's run in turn. Copies and reductions are
+// left out. All messages of the collective are consumed, and the communicator can be used on.
+//
+// Calling thread: one at a time, for every member. Nothing blocks. Only Prepare and Start allocate.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/mpi/collective/messenger.h"
+#include "client/mpi/collective/schedule.h"
+#include "common/status.h"
+#include "engine/program/program_engine.h"
+
+namespace ferry::mpi {
+
+// Where a call's data lies, and how they are reduced (null where nothing is).
+struct Binding {
+  const void* input = nullptr;
+  void* output = nullptr;
+  Reducer* reducer = nullptr;
+};
+
+// Why a run failed.
+struct RunFailure {
+  ErrorCode code = ErrorCode::kOk;
+  int peer = -1;  // the rank whose message it was; -1: none's
+  bool is_size_wrong = false;
+  size_t expected_bytes = 0;  // where the size of a message was wrong: another one failed there, or
+  size_t received_bytes = 0;  // was called with other counts
+};
+
+class Runner;
+
+// A schedule made ready on one communicator. Started again once it is done.
+class CollectiveRun {
+ public:
+  ~CollectiveRun();
+  CollectiveRun(const CollectiveRun&) = delete;
+  CollectiveRun& operator=(const CollectiveRun&) = delete;
+
+  // False from Start until the last step has ended.
+  bool is_done() const { return steps_left_ == 0; }
+  // Of the last start, once it is done.
+  const RunFailure& failure() const { return failure_; }
+  const Schedule& schedule() const { return *schedule_; }
+
+ private:
+  friend class Runner;
+  CollectiveRun(Runner* runner, std::shared_ptr<const Schedule> schedule);
+
+  void* Address(const Range& range) const {
+    return bases_[static_cast<size_t>(range.place)] + range.offset_bytes;
+  }
+  bool has_failed() const { return failure_.code != ErrorCode::kOk; }
+  void Fail(const RunFailure& failure);
+
+  Runner* const runner_;
+  const std::shared_ptr<const Schedule> schedule_;
+  std::vector<shm::CounterLayout> counters_;
+  engine::ProgramId program_{};
+  std::array<char*, kPlaces> bases_{};
+  Reducer* reducer_ = nullptr;
+  uint32_t sequence_ = 0;
+  size_t steps_left_ = 0;
+  RunFailure failure_;
+};
+
+class Runner : private engine::Executor {
+ public:
+  // `messenger` outlives it, and it outlives its runs.
+  explicit Runner(Messenger* messenger);
+
+  std::unique_ptr<CollectiveRun> Prepare(std::shared_ptr<const Schedule> schedule);
+  // `run` must be done. `sequence` is the same on all ranks and another one for each start on the
+  // communicator: messages of different collectives never meet.
+  void Start(CollectiveRun* run, const Binding& binding, uint32_t sequence);
+  // Looks at messages under way. Returns whether anything ended or began.
+  bool Advance();
+  // Whether a run is not done.
+  bool is_busy() const { return !pending_.empty() || is_stalled_; }
+
+ private:
+  friend class CollectiveRun;
+  struct Pending {
+    Messenger::Ticket ticket = 0;
+    CollectiveRun* run = nullptr;
+    engine::Token token;
+  };
+
+  ErrorCode Begin(const engine::Operation& operation, engine::Token token) override;
+  void Renounce(const engine::Operation& operation, ErrorCode error) override;
+  void Abandon(const engine::Operation& operation, engine::Token token) override;
+
+  ErrorCode BeginMessage(CollectiveRun* run, const Step& step, engine::Token token);
+  static void Compute(Messenger* messenger, CollectiveRun* run, const Step& step);
+  void NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error, size_t received_bytes);
+
+  Messenger* const messenger_;
+  engine::ProgramEngine engine_;
+  std::vector<Pending> pending_;
+  bool is_stalled_ = false;  // an operation found no room
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,60 @@
+// A schedule: what one rank does in a collective, as a graph of steps on numbered ranges of bytes.
+//
+// It says whom to send to and receive from, what to copy and what to reduce, but not where the
+// user's buffers lie: those are bound when it is started, so one schedule serves many calls. After
+// the schedules of MPI-native partitioned collectives (Temucin and others, ExaMPI 2024): per step
+// what comes in, from whom, the reduction, what goes out, to whom. Here the steps need no rounds in
+// lockstep: each waits only for those whose bytes it needs.
+//
+// Plain data: any thread, nothing blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ferry::mpi {
+
+// Which memory a range lies in. kInput is only read.
+enum class Place : uint8_t { kInput, kOutput, kScratch };
+inline constexpr size_t kPlaces = 3;
+
+struct Range {
+  Place place = Place::kInput;
+  size_t offset_bytes = 0;
+  size_t size_bytes = 0;
+
+  // Bytes [offset_bytes, offset_bytes + size_bytes) of this range.
+  Range Part(size_t offset, size_t size) const { return {place, offset_bytes + offset, size}; }
+  bool operator==(const Range&) const = default;
+};
+
+enum class StepKind : uint8_t {
+  kSend,     // `left` to `peer`
+  kReceive,  // from `peer` into `to`
+  kCopy,     // `left` into `to`
+  kReduce,   // left (operation) right into `to`, which is `left`, `right` or apart from both
+  kJoin      // nothing: waits for others, for the sake of those that wait for it
+};
+
+using StepId = uint32_t;
+
+struct Step {
+  StepKind kind = StepKind::kJoin;
+  int peer = -1;     // rank in the communicator
+  uint32_t tag = 0;  // the how-manieth message of the schedule between the two in this direction
+  Range left = {};
+  Range right = {};
+  Range to = {};
+};
+
+struct Schedule {
+  std::vector<Step> steps;  // each only waits for earlier ones
+  // Step i waits for dependencies[first_dependency[i] .. first_dependency[i + 1] - 1].
+  std::vector<uint32_t> first_dependency;
+  std::vector<StepId> dependencies;
+  size_t scratch_bytes = 0;
+  size_t element_bytes = 1;  // what reductions count in
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,245 @@
+#include "client/mpi/collective/runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/schedule_builder.h"
+#include "tests/mpi/collective/collective_case.h"
+#include "tests/mpi/collective/simulated_world.h"
+
+namespace ferry::mpi {
+namespace {
+
+Range Output(size_t offset, size_t size) { return {Place::kOutput, offset, size}; }
+
+std::shared_ptr<const Schedule> Finish(ScheduleBuilder* builder) {
+  return std::make_shared<const Schedule>(builder->Finish());
+}
+
+// Two ranks: 0 sends `sent` bytes, 1 expects `expected`.
+RunFailure Exchange(size_t sent, size_t expected) {
+  SimulatedWorld world(2, 1);
+  ScheduleBuilder sender;
+  ScheduleBuilder receiver;
+  sender.Send(1, Output(0, sent));
+  receiver.Receive(0, Output(0, expected));
+  std::unique_ptr<CollectiveRun> runs[] = {world.runner(0).Prepare(Finish(&sender)),
+                                           world.runner(1).Prepare(Finish(&receiver))};
+  char buffers[2][16] = {};
+  EXPECT_TRUE(world.Play(
+      [&](int rank) {
+        world.runner(rank).Start(runs[rank].get(), {nullptr, buffers[rank], nullptr}, 0);
+      },
+      [&](int rank) { return runs[rank]->is_done(); }));
+  EXPECT_EQ(runs[0]->failure().code, ErrorCode::kOk);
+  return runs[1]->failure();
+}
+
+TEST(RunnerTest, MessageOfTheWrongSizeIsAFailure) {
+  EXPECT_EQ(Exchange(8, 8).code, ErrorCode::kOk);
+  const RunFailure less = Exchange(4, 8);
+  EXPECT_EQ(less.code, ErrorCode::kTruncated);
+  EXPECT_TRUE(less.is_size_wrong);
+  EXPECT_EQ(less.peer, 0);
+  EXPECT_EQ(less.expected_bytes, 8u);
+  EXPECT_EQ(less.received_bytes, 4u);
+  EXPECT_TRUE(Exchange(12, 8).is_size_wrong);
+}
+
+TEST(RunnerTest, RunWithoutStepsIsDoneAtOnce) {
+  SimulatedWorld world(1, 1);
+  ScheduleBuilder builder;
+  const auto run = world.runner(0).Prepare(Finish(&builder));
+  world.runner(0).Start(run.get(), {}, 0);
+  EXPECT_TRUE(run->is_done());
+  EXPECT_FALSE(world.runner(0).is_busy());
+}
+
+TEST(RunnerTest, ScratchIsKeptForTheNextStartAndFreedWithTheRun) {
+  SimulatedWorld world(1, 1);
+  ScheduleBuilder builder;
+  const Range scratch = builder.Scratch(8);
+  builder.Copy(Output(0, 8), scratch);
+  builder.Copy(scratch, Output(8, 8));
+  auto run = world.runner(0).Prepare(Finish(&builder));
+  char buffer[] = "abcdefgh--------";
+  for (int i = 0; i < 3; ++i) {
+    world.runner(0).Start(run.get(), {nullptr, buffer, nullptr}, 0);
+    EXPECT_EQ(world.scratch_blocks(), 1u);
+  }
+  EXPECT_STREQ(buffer, "abcdefghabcdefgh");
+  run.reset();
+  EXPECT_EQ(world.scratch_blocks(), 0u);
+}
+
+TEST(RunnerTest, RunsOfOneCommunicatorDoNotMix) {
+  constexpr int kSize = 5;
+  constexpr uint32_t kAtOnce = 6;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SimulatedWorld world(kSize, seed);
+    std::vector<std::vector<CaseRank>> cases;
+    std::vector<std::unique_ptr<CollectiveRun>> runs;
+    CaseReducer reducer(false);
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      cases.push_back(MakeCase({.collective = Collective::kAllreduce,
+                                .size = kSize,
+                                .count = 4,
+                                .commutative = false,
+                                .seed = seed * 100 + i}));
+      for (const CaseRank& rank : cases.back()) {
+        const Algorithm* algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");
+        runs.push_back(
+            world.runner(rank.problem.rank)
+                .Prepare(std::make_shared<const Schedule>(MakeSchedule(*algorithm, rank.problem))));
+      }
+    }
+    const auto run = [&](uint32_t i, int rank) {
+      return runs[i * kSize + static_cast<uint32_t>(rank)].get();
+    };
+    ASSERT_TRUE(world.Play(
+        [&](int rank) {
+          for (uint32_t i = 0; i < kAtOnce; ++i) {
+            CaseRank& mine = cases[i][static_cast<size_t>(rank)];
+            world.runner(rank).Start(run(i, rank),
+                                     {mine.input.data(), mine.output.data(), &reducer}, i);
+          }
+        },
+        [&](int rank) {
+          for (uint32_t i = 0; i < kAtOnce; ++i) {
+            if (!run(i, rank)->is_done()) {
+              return false;
+            }
+          }
+          return true;
+        }));
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      for (const CaseRank& rank : cases[i]) {
+        EXPECT_EQ(rank.output, rank.expected);
+      }
+    }
+  }
+}
+
+// ---- Failures -----------------------------------------------------------------------------------
+
+struct Outcome {
+  bool ended = false;
+  int failed_ranks = 0;
+  bool first_failed = false;
+  size_t left_over = 0;
+  size_t faults = 0;  // how often one could have been
+};
+
+// Fails the `at`-th thing that `victim` does; SIZE_MAX: nothing.
+Outcome PlayWithFault(const Algorithm& algorithm, const CaseSpec& spec, int victim, size_t at) {
+  SimulatedWorld world(spec.size, spec.seed);
+  CaseReducer reducer(spec.commutative);
+  std::vector<CaseRank> ranks = MakeCase(spec);
+  std::vector<std::unique_ptr<CollectiveRun>> runs;
+  for (const CaseRank& rank : ranks) {
+    runs.push_back(
+        world.runner(rank.problem.rank)
+            .Prepare(std::make_shared<const Schedule>(MakeSchedule(algorithm, rank.problem))));
+  }
+  Outcome outcome;
+  world.fault = [&](int rank) {
+    return rank == victim && outcome.faults++ == at ? ErrorCode::kPeerDied : ErrorCode::kOk;
+  };
+  outcome.ended = world.Play(
+      [&](int rank) {
+        CaseRank& mine = ranks[static_cast<size_t>(rank)];
+        world.runner(rank).Start(runs[static_cast<size_t>(rank)].get(),
+                                 {mine.input.data(), mine.output.data(), &reducer}, 7);
+      },
+      [&](int rank) { return runs[static_cast<size_t>(rank)]->is_done(); });
+  for (const auto& run : runs) {
+    outcome.failed_ranks += run->failure().code != ErrorCode::kOk ? 1 : 0;
+  }
+  outcome.first_failed = runs[static_cast<size_t>(victim)]->failure().code == ErrorCode::kPeerDied;
+  outcome.left_over = world.left_over();
+  return outcome;
+}
+
+class FailureTest : public testing::TestWithParam<Collective> {};
+
+TEST_P(FailureTest, NobodyWaitsForEverWhateverFails) {
+  constexpr int kSize = 5;
+  for (const Algorithm& algorithm : AlgorithmsOf(GetParam())) {
+    CaseSpec spec{.collective = GetParam(), .size = kSize, .count = 20, .root = 1};
+    spec.segment_bytes = 64;
+    spec.node_of = {0, 0, 1, 1, 1};
+    if (!Fits(algorithm, MakeCase(spec)[0].problem)) {
+      continue;
+    }
+    for (int victim = 0; victim < kSize; ++victim) {
+      size_t faults = 1;
+      for (size_t at = 0; at < faults; ++at) {
+        const Outcome outcome = PlayWithFault(algorithm, spec, victim, at);
+        faults = std::max(faults, outcome.faults);
+        ASSERT_TRUE(outcome.ended) << algorithm.name << " victim " << victim << " at " << at;
+        if (at < outcome.faults) {
+          EXPECT_GE(outcome.failed_ranks, 1) << algorithm.name;
+        }
+        EXPECT_EQ(outcome.left_over, 0u) << algorithm.name << " victim " << victim << " at " << at;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailureTest,
+                         testing::Values(Collective::kBarrier, Collective::kBcast,
+                                         Collective::kGather, Collective::kScatter,
+                                         Collective::kAllgather, Collective::kAlltoall,
+                                         Collective::kReduce, Collective::kAllreduce,
+                                         Collective::kReduceScatter, Collective::kScan,
+                                         Collective::kExscan),
+                         [](const testing::TestParamInfo<Collective>& info) {
+                           return std::string(CollectiveName(info.param));
+                         });
+
+// All depend on all: if one cannot allocate, everybody learns of it.
+TEST(RunnerTest, LackOfScratchFailsTheCollectiveEverywhere) {
+  const CaseSpec spec{.collective = Collective::kAllreduce, .size = 4, .count = 8};
+  const Algorithm* algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");
+  const Outcome outcome = PlayWithFault(*algorithm, spec, 2, 0);
+  EXPECT_TRUE(outcome.ended);
+  EXPECT_EQ(outcome.failed_ranks, 4);
+  EXPECT_EQ(outcome.left_over, 0u);
+}
+
+TEST(RunnerTest, ARunThatFailedCanBeStartedAgain) {
+  SimulatedWorld world(2, 3);
+  const CaseSpec spec{.collective = Collective::kAllreduce, .size = 2, .count = 8};
+  const Algorithm* algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");
+  std::vector<CaseRank> ranks = MakeCase(spec);
+  CaseReducer reducer(true);
+  std::unique_ptr<CollectiveRun> runs[2];
+  for (const int rank : {0, 1}) {
+    runs[rank] = world.runner(rank).Prepare(std::make_shared<const Schedule>(
+        MakeSchedule(*algorithm, ranks[static_cast<size_t>(rank)].problem)));
+  }
+  const auto play = [&](uint32_t sequence) {
+    return world.Play(
+        [&](int rank) {
+          CaseRank& mine = ranks[static_cast<size_t>(rank)];
+          world.runner(rank).Start(runs[rank].get(),
+                                   {mine.input.data(), mine.output.data(), &reducer}, sequence);
+        },
+        [&](int rank) { return runs[rank]->is_done(); });
+  };
+  world.fault = [](int rank) { return rank == 0 ? ErrorCode::kNodeUnreachable : ErrorCode::kOk; };
+  ASSERT_TRUE(play(0));
+  EXPECT_NE(runs[0]->failure().code, ErrorCode::kOk);
+  world.fault = nullptr;
+  ASSERT_TRUE(play(1));
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(runs[rank]->failure().code, ErrorCode::kOk);
+    EXPECT_EQ(ranks[static_cast<size_t>(rank)].output, ranks[static_cast<size_t>(rank)].expected);
+  }
+}
+
+}  // namespace
+}  // namespace ferry::mpi

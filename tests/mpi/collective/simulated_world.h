@@ -1,0 +1,86 @@
+// Ranks in one thread whose messages arrive in any order: what collectives are tested on.
+//
+// Everything that a real network may do is drawn from a seed: when a rank starts, whether a send is
+// over at once or only when its receiver has taken the data, when data are read and written, when
+// there is no room. A buffer that is being received into holds rubbish until the data come.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "client/mpi/collective/messenger.h"
+#include "client/mpi/collective/runner.h"
+
+namespace ferry::mpi {
+
+class SimulatedWorld {
+ public:
+  SimulatedWorld(int size, uint64_t seed);
+  ~SimulatedWorld();
+
+  Runner& runner(int rank) { return *runners_[static_cast<size_t>(rank)]; }
+  int size() const { return static_cast<int>(runners_.size()); }
+
+  // Asked before each send, receive and end of a message (in this order of a run's events) of
+  // `rank`: anything but kOk is what it fails with. Also asked with bytes 0 and peer -1 for copies
+  // and for scratch memory.
+  std::function<ErrorCode(int rank)> fault;
+  bool may_stall = false;  // there is no room now and then
+
+  // Has every rank call `start` at a time of its own, and plays until `is_done`. False: nothing can
+  // happen any more and somebody still waits.
+  bool Play(const std::function<void(int rank)>& start,
+            const std::function<bool(int rank)>& is_done,
+            const std::function<void()>& look = nullptr);
+  // Messages that nobody received, and receives that nobody sent to.
+  size_t left_over() const;
+  size_t scratch_blocks() const { return scratch_.size(); }
+
+ private:
+  class Endpoint;
+  struct Message {
+    int from = 0;
+    int to = 0;
+    const void* data = nullptr;   // of a send that is not over
+    std::vector<char> copy = {};  // of one that was over at once
+    size_t size = 0;
+    Messenger::Ticket send_ticket = 0;
+    // Once matched:
+    void* into = nullptr;
+    size_t capacity = 0;
+    Messenger::Ticket receive_ticket = 0;
+  };
+  struct End {
+    ErrorCode error = ErrorCode::kWouldBlock;
+    size_t bytes = 0;
+  };
+  struct Posted {
+    void* into;
+    size_t capacity;
+    Messenger::Ticket ticket;
+  };
+  using Key = std::tuple<int, int, uint32_t>;  // from, to, tag
+
+  bool Chance(int one_in) { return random_() % static_cast<unsigned>(one_in) == 0; }
+  ErrorCode Fault(int rank) { return fault ? fault(rank) : ErrorCode::kOk; }
+  void Match(const Key& key);
+  void DeliverOne();
+
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::map<Key, std::deque<Message>> unexpected_;
+  std::map<Key, std::deque<Posted>> posted_;
+  std::vector<Message> matched_;
+  std::map<Messenger::Ticket, End> ends_;
+  std::map<void*, std::unique_ptr<char[]>> scratch_;
+  Messenger::Ticket next_ticket_ = 1;
+};
+
+}  // namespace ferry::mpi
