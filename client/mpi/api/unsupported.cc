@@ -1,0 +1,61 @@
+// The calls that Ferry does not have yet: one-sided communication, files, spawning and connecting
+// processes, sessions, partitioned communication, the tool interface. docs/mpi.md lists them.
+//
+// The public headers are the table. Each declares its calls by FERRY_MPI(result, name, parameters);
+// read a second time, with another FERRY_MPI, they define them.
+#include <string>
+
+#include "client/mpi/api/elsewhere.h"
+#include "client/mpi/error/fail.h"
+#include "client/mpi/error/last_message.h"
+#include "ferry/mpi/mpi.h"
+
+// No call looks at what it is given.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#undef FERRY_MPI_FILES_H_
+#undef FERRY_MPI_PARTITIONED_H_
+#undef FERRY_MPI_PROCESSES_H_
+#undef FERRY_MPI_SESSIONS_H_
+#undef FERRY_MPI_TOOLS_H_
+#undef FERRY_MPI_WINDOWS_H_
+
+// FERRY_FAIL is the function that the call returns.
+#define FERRY_DEFINE(result, name, parameters)                       \
+  result PMPI_##name parameters { return FERRY_FAIL("MPI_" #name); } \
+  result MPI_##name parameters __attribute__((weak, alias("PMPI_" #name)))
+
+// The second of its arguments: nothing where elsewhere.h has a line for the call, which then makes
+// two arguments of the first.
+#define FERRY_SECOND(first, second, ...) second
+#define FERRY_UNLESS(...) FERRY_SECOND(__VA_ARGS__, )
+#define FERRY_MPI(result, name, parameters) \
+  FERRY_UNLESS(FERRY_ELSEWHERE_##name, FERRY_DEFINE(result, name, parameters))
+
+namespace ferry::mpi {
+namespace {
+
+// Calls of the tool interface may precede MPI_Init, and no error handler sees them (MPI 5.0,
+// chapter 15).
+int FailTool(const char* call) {
+  Remember(MPI_ERR_UNSUPPORTED_OPERATION,
+           std::string(call) + ": Ferry does not have the tool interface yet (docs/mpi.md)");
+  return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+extern "C" {
+
+#define FERRY_FAIL ferry::mpi::FailUnsupported
+#include "ferry/mpi/ferry_mpi/files.h"
+#include "ferry/mpi/ferry_mpi/partitioned.h"
+#include "ferry/mpi/ferry_mpi/processes.h"
+#include "ferry/mpi/ferry_mpi/sessions.h"
+#include "ferry/mpi/ferry_mpi/windows.h"
+
+#undef FERRY_FAIL
+#define FERRY_FAIL ferry::mpi::FailTool
+#include "ferry/mpi/ferry_mpi/tools.h"
+}
