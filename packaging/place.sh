@@ -16,11 +16,15 @@ fill_in() {
 # place BUILT ROOT: puts what Bazel has built in BUILT, and files of the working directory, below
 # ROOT, where the associative array `at` says. Programs are told their places without ROOT.
 place() {
-  local built=$1 root=$2 version major name so=$1/client/libferry.so.0
+  local built=$1 root=$2 version major name so=$1/client/libferry.so.0 mpi=libmpi_abi.so.1
   version=$(ferry_version)
   major=${version%%.*}
   readelf -d "$so" | grep -q "soname: \[libferry.so.$major\]" || {
     echo "$so does not have the SONAME libferry.so.$major" >&2
+    return 1
+  }
+  readelf -d "$built/client/mpi/$mpi" | grep -q "soname: \[$mpi\]" || {
+    echo "$built/client/mpi/$mpi does not have that SONAME" >&2
     return 1
   }
   install -Dt "$root${at[sbin]}" "$built/daemon/ferryd"
@@ -31,6 +35,18 @@ place() {
   ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
   install -D -m 644 -t "$root${at[lib]}/ferry" "$built/client/control/libferry_control.so"
   install -D -m 644 -t "$root${at[include]}/ferry" client/include/ferry/ferry.{h,hpp}
+  # The number is that of MPI's binary interface; 0 is what some libraries call its version 1.
+  install -D -m 644 "$built/client/mpi/$mpi" "$root${at[lib]}/$mpi.0"
+  ln -sf "$mpi.0" "$root${at[lib]}/$mpi"
+  ln -sf "$mpi" "$root${at[lib]}/libmpi_abi.so.0"
+  ln -sf "$mpi" "$root${at[lib]}/libmpi_abi.so"
+  install -D -m 644 -t "$root${at[include]}/ferry/mpi" client/include/ferry/mpi/mpi.h
+  install -D -m 644 -t "$root${at[include]}/ferry/mpi/ferry_mpi" \
+    client/include/ferry/mpi/ferry_mpi/*.h
+  for name in ferrycc ferrycxx; do
+    fill_in "tools/wrappers/$name" "$root${at[bin]}" VERSION="$version" LIB="${at[lib]}" \
+      INCLUDE="${at[include]}" RPATH="${at[rpath]:+${at[lib]}}"
+  done
   install -D -m 644 -t "$root${at[etc]}" config/ferryd.toml config/slurm/slurm.conf
   install -D -m 644 -t "$root${at[doc]}" README.md CHANGELOG.md LICENSE docs/*.md
   for name in docs/man/*.[1-8] "$built/docs/man/ferryd.toml.5"; do
@@ -42,6 +58,8 @@ place() {
     fill_in "config/slurm/$name" "$root${at[libexec]}/slurm" \
       FERRYD="${at[sbin]}/ferryd" FERRYCTL="${at[bin]}/ferryctl" ETC="${at[etc]}"
   done
-  fill_in config/ferry.pc "$root${at[lib]}/pkgconfig" VERSION="$version" \
-    LIB="${at[lib]}" INCLUDE="${at[include]}" RPATH="${at[rpath]}"
+  for name in ferry ferry-mpi; do
+    fill_in "config/$name.pc" "$root${at[lib]}/pkgconfig" VERSION="$version" \
+      LIB="${at[lib]}" INCLUDE="${at[include]}" RPATH="${at[rpath]}"
+  done
 }

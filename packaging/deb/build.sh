@@ -22,7 +22,7 @@ place_files() {
     [rpath]="")  # the loader looks there by itself
   place "$built" "$root"
   chmod u+w -R "$root"
-  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin,sbin}/* \
+  strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run},sbin/ferryd} \
     "$root${at[libexec]}/ferry-worker" "$root${at[lib]}"/{,ferry/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
   rm "$root${at[doc]}/LICENSE"
@@ -37,7 +37,8 @@ place_files() {
 depends() {
   mkdir -p "$stage/debian"
   printf 'Source: ferry\n\nPackage: ferry\nArchitecture: any\n' >"$stage/debian/control"
-  (cd "$stage" && find root/usr -type f \( -path '*bin/*' -o -name ferry-worker -o -name '*.so*' \) -exec \
+  (cd "$stage" && find root/usr -type f \( -name ferryd -o -name ferryctl -o -name ferryrun \
+    -o -name ferry-worker -o -name '*.so*' \) -exec \
     dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry {} +) |
     sed -n 's/^shlibs:Depends=//p'
 }
@@ -47,7 +48,8 @@ depends=$(depends)
 fill_in "$here/control" "$root/DEBIAN" VERSION="$version" ARCHITECTURE="$architecture" \
   MAINTAINER="$maintainer" DEPENDS="$depends" SIZE="$(du -sk "$root" | cut -f1)"
 (cd "$root" && find etc -type f -printf '/%p\n' | sort) >"$root/DEBIAN/conffiles"
-echo "libferry ${version%%.*} ferry (>= $version)" >"$root/DEBIAN/shlibs"
+printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" "$version" \
+  >"$root/DEBIAN/shlibs"
 echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
 (cd "$root" && find usr lib -type f -exec md5sum {} + | sort -k2) >"$root/DEBIAN/md5sums"
 chmod 644 "$root"/DEBIAN/*

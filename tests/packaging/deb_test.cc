@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 constexpr char kDeb[] = "packaging/deb/ferry.deb";
 
@@ -46,7 +48,17 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/lib/*/libferry.so",
                            "usr/lib/*/libferry.so.0",
                            "usr/lib/*/ferry/libferry_control.so",
+                           "usr/lib/*/libmpi_abi.so",
+                           "usr/lib/*/libmpi_abi.so.0",
+                           "usr/lib/*/libmpi_abi.so.1",
                            "usr/lib/*/pkgconfig/ferry.pc",
+                           "usr/lib/*/pkgconfig/ferry-mpi.pc",
+                           "usr/bin/ferrycc",
+                           "usr/bin/ferrycxx",
+                           "usr/include/ferry/mpi/mpi.h",
+                           "usr/include/ferry/mpi/ferry_mpi/point_to_point.h",
+                           "usr/share/man/man1/ferrycc.1.gz",
+                           "usr/share/man/man1/ferrycxx.1.gz",
                            "usr/include/ferry/ferry.h",
                            "usr/include/ferry/ferry.hpp",
                            "usr/libexec/ferry/ferry-worker",
@@ -92,6 +104,36 @@ TEST_F(DebTest, RunsAProgramThatPkgConfigBuilt) {
             "/usr/bin/ferryrun --private -n 2 " + root_ + "/hello");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 0 of 2: rank 1 says hello"));
+}
+
+constexpr char kMpiProgram[] = R"(
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int major = 0, minor = 0, length = 0;
+  char name[MPI_MAX_LIBRARY_VERSION_STRING];
+  MPI_Init(&argc, &argv);
+  MPI_Abi_get_version(&major, &minor);
+  MPI_Get_library_version(name, &length);
+  printf("ABI %d.%d of %s\n", major, minor, name);
+  return MPI_Finalize();
+}
+)";
+
+// By pkg-config and by the wrapper, which would name /usr.
+TEST_F(DebTest, BuildsMpiPrograms) {
+  const std::string library = "$(echo " + root_ + "/usr/lib/*-linux-gnu)";
+  std::ofstream(root_ + "/program.c") << kMpiProgram;
+  EXPECT_THAT(
+      Shell(root_ + "/usr/bin/ferrycc -show a.c").out,
+      MatchesRegex("cc -I/usr/include/ferry/mpi a.c -L/usr/lib/[^ ]*-linux-gnu -lmpi_abi\n"));
+  const CommandResult result =
+      Shell("export PKG_CONFIG_SYSROOT_DIR=" + root_ + " PKG_CONFIG_PATH=" + library +
+            "/pkgconfig LD_LIBRARY_PATH=" + library + " && cc " + root_ + "/program.c -o " + root_ +
+            "/program $(pkg-config --cflags --libs ferry-mpi) && " + root_ +
+            "/usr/bin/ferryrun --private -n 2 " + root_ + "/program");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("ABI 1.0 of Ferry "));
 }
 
 TEST_F(DebTest, LintianAgrees) {
