@@ -65,6 +65,32 @@ void* HandleCells::Remove(uintptr_t handle) {
   return object;
 }
 
+int HandleCells::NumberOf(uintptr_t handle) const {
+  if (handle < kPredefinedHandles) {
+    return static_cast<int>(handle);
+  }
+  const uintptr_t offset = handle - base_.load(std::memory_order_acquire);  // Pairs with Reserve.
+  if (offset >= used_.load(std::memory_order_acquire) * sizeof(Cell) ||
+      offset % sizeof(Cell) != 0) {
+    return 0;
+  }
+  return static_cast<int>(kPredefinedHandles + offset / sizeof(Cell));
+}
+
+uintptr_t HandleCells::HandleOf(int number) const {
+  if (number < 0) {
+    return 0;
+  }
+  const auto index = static_cast<uintptr_t>(number);
+  if (index < kPredefinedHandles) {
+    return index;
+  }
+  if (index - kPredefinedHandles >= used_.load(std::memory_order_acquire)) {
+    return 0;
+  }
+  return base_.load(std::memory_order_acquire) + (index - kPredefinedHandles) * sizeof(Cell);
+}
+
 size_t HandleCells::count() const {
   std::lock_guard lock(mutex_);
   return count_;

@@ -51,6 +51,11 @@ class HandleCells {
     reinterpret_cast<Cell*>(handle)->object.store(object, std::memory_order_release);
   }
   void SetPredefined(uintptr_t handle, void* object) { predefined_[handle] = object; }
+  // A number for the handle, as small as can be: predefined handles are their own number, and 0 is
+  // that of what Add never gave.
+  int NumberOf(uintptr_t handle) const;
+  // The handle with this number; 0 if there was never one.
+  uintptr_t HandleOf(int number) const;
   // How many handles of Add stand for an object.
   size_t count() const;
 
@@ -89,6 +94,10 @@ class HandleTable {
   void SetPredefined(Handle handle, T* object) {
     cells_.SetPredefined(reinterpret_cast<uintptr_t>(handle), object);
   }
+  // See HandleCells::NumberOf and HandleOf. Conversions back and forth keep handles of freed
+  // objects too.
+  int NumberOf(Handle handle) const { return cells_.NumberOf(reinterpret_cast<uintptr_t>(handle)); }
+  Handle HandleOf(int number) const { return reinterpret_cast<Handle>(cells_.HandleOf(number)); }
   static bool IsPredefined(Handle handle) {
     return reinterpret_cast<uintptr_t>(handle) < kPredefinedHandles;
   }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <thread>
 #include <vector>
 
@@ -103,6 +104,33 @@ TEST(HandleTableTest, PredefinedHandlesStayWhatTheyAre) {
   EXPECT_TRUE(Table::IsPredefined(handle));
   EXPECT_EQ(table.Remove(handle), nullptr);
   EXPECT_EQ(table.Find(handle), &world);
+}
+
+TEST(HandleTableTest, NumbersHandlesAndFindsThemByNumber) {
+  Table table;
+  int object = 7;
+  Opaque* const first = table.Add(&object);
+  Opaque* const second = table.Add(&object);
+  EXPECT_EQ(table.NumberOf(first), 1024);
+  EXPECT_EQ(table.NumberOf(second), 1025);
+  EXPECT_EQ(table.HandleOf(1025), second);
+  table.Remove(second);
+  EXPECT_EQ(table.HandleOf(1025), second);  // and Find says that it stands for nothing
+  EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(0x101)), 0x101);
+  EXPECT_EQ(table.HandleOf(0x101), reinterpret_cast<Opaque*>(0x101));
+}
+
+TEST(HandleTableTest, NumbersNothingThatWasNeverGiven) {
+  Table table;
+  int object = 7;
+  EXPECT_EQ(table.HandleOf(1024), nullptr);
+  EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(&object)), 0);
+  Opaque* const handle = table.Add(&object);
+  EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(reinterpret_cast<uintptr_t>(handle) + 1)), 0);
+  EXPECT_EQ(table.NumberOf(reinterpret_cast<Opaque*>(reinterpret_cast<uintptr_t>(handle) + 16)), 0);
+  for (const int number : {1025, -1, INT_MIN, INT_MAX}) {
+    EXPECT_EQ(table.HandleOf(number), nullptr) << number;
+  }
 }
 
 TEST(HandleTableTest, ServesThreadsAtTheSameTime) {
