@@ -4,19 +4,27 @@
 // An intercommunicator has two groups. Both use the same contexts: a message's source, a rank of
 // the job, says which side it comes from.
 //
-// Calling thread: any. What is const after the constructor needs no lock.
+// Calling thread: any. What is const after the constructor needs no lock; the number and the
+// topology are set before others see the communicator, or (MPI_Comm_idup) before they may use it.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "client/mpi/attribute/attribute.h"
 #include "client/mpi/comm/context_ids.h"
+#include "client/mpi/comm/hints.h"
 #include "client/mpi/error/error_handler.h"
 #include "client/mpi/group/rank_set.h"
 #include "client/mpi/handle/object.h"
+#include "client/mpi/info/info.h"
+#include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {
 
@@ -42,6 +50,7 @@ class Comm : public Object {
   uint32_t context(Traffic traffic = Traffic::kPointToPoint) const {
     return ContextOf(number_, traffic);
   }
+  void SetNumber(uint32_t number) { number_ = number; }
   bool is_inter() const { return is_inter_; }
   int rank() const { return rank_; }
   int size() const { return group_.size(); }
@@ -74,20 +83,36 @@ class Comm : public Object {
     std::lock_guard lock(mutex_);
     name_ = std::move(name);
   }
+  AttributeSet& attributes() { return attributes_; }
+  const AttributeSet& attributes() const { return attributes_; }
+  // Null: it has none.
+  const std::shared_ptr<const Topology>& topology() const { return topology_; }
+  void SetTopology(std::shared_ptr<const Topology> topology) { topology_ = std::move(topology); }
+  std::vector<Info::Entry> hints() const {
+    std::lock_guard lock(mutex_);
+    return hints_.empty() ? DefaultHints() : hints_;
+  }
+  void SetHints(std::vector<Info::Entry> hints) {
+    std::lock_guard lock(mutex_);
+    hints_ = std::move(hints);
+  }
   // The handle that callbacks get. Set once, before others see the communicator.
   MPI_Comm handle() const { return handle_; }
   void SetHandle(MPI_Comm handle) { handle_ = handle; }
 
  private:
-  const uint32_t number_;
+  uint32_t number_;
   const int rank_;
   const bool is_inter_ = false;
   const RankSet group_;
   const RankSet peers_;
   MPI_Comm handle_ = MPI_COMM_NULL;
+  std::shared_ptr<const Topology> topology_;
+  AttributeSet attributes_;
   mutable std::mutex mutex_;  // guards what follows
   Ref<ErrorHandler> error_handler_;
   std::string name_;
+  std::vector<Info::Entry> hints_;  // empty: as they are at first
 };
 
 }  // namespace ferry::mpi

@@ -1,6 +1,10 @@
 #include "client/mpi/comm/splitting.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {
 namespace {
@@ -18,6 +22,17 @@ std::vector<int> Colors(std::span<const SplitWish> wishes) {
 }
 
 }  // namespace
+
+Failure CheckColors(std::span<const SplitWish> wishes) {
+  for (size_t rank = 0; rank < wishes.size(); ++rank) {
+    if (int color = wishes[rank].color; color < 0 && color != MPI_UNDEFINED) {
+      return Failure{MPI_ERR_ARG, "color of rank " + std::to_string(rank) + " is " +
+                                      std::to_string(color) +
+                                      "; it must be MPI_UNDEFINED or not negative"};
+    }
+  }
+  return Failure{};
+}
 
 std::vector<int> MembersOf(std::span<const SplitWish> wishes, int color) {
   std::vector<int> members;
@@ -38,6 +53,25 @@ int CountColors(std::span<const SplitWish> wishes) {
 int IndexOfColor(std::span<const SplitWish> wishes, int color) {
   std::vector<int> colors = Colors(wishes);
   return static_cast<int>(std::lower_bound(colors.begin(), colors.end(), color) - colors.begin());
+}
+
+RankSet Select(const RankSet& group, const std::vector<int>& ranks) {
+  std::vector<int> members;
+  members.reserve(ranks.size());
+  for (int rank : ranks) {
+    members.push_back(group.WorldRank(rank));
+  }
+  return RankSet::Of(std::move(members));
+}
+
+Failure CheckSubset(const RankSet& group, const RankSet& whole) {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (!whole.Contains(group.WorldRank(rank))) {
+      return Failure{MPI_ERR_GROUP, "rank " + std::to_string(rank) +
+                                        " of the group is no process of the communicator"};
+    }
+  }
+  return Failure{};
 }
 
 }  // namespace ferry::mpi

@@ -7,14 +7,19 @@
 #include <span>
 #include <vector>
 
+#include "client/mpi/error/failure.h"
+#include "client/mpi/group/rank_set.h"
+
 namespace ferry::mpi {
 
-// What one member asks for. A color below 0 (MPI_UNDEFINED): to be in no part.
+// What one member asks for. The color MPI_UNDEFINED: to be in no part.
 struct SplitWish {
   int color;
   int key;
 };
 
+// MPI_ERR_ARG if a color is negative, but not MPI_UNDEFINED.
+Failure CheckColors(std::span<const SplitWish> wishes);
 // The members, as ranks of the communicator that is split, of the part of `color`: in order of
 // their keys, and of their ranks where keys are the same.
 std::vector<int> MembersOf(std::span<const SplitWish> wishes, int color);
@@ -22,5 +27,10 @@ std::vector<int> MembersOf(std::span<const SplitWish> wishes, int color);
 int CountColors(std::span<const SplitWish> wishes);
 // The place of `color`, which is there, among all colors in ascending order.
 int IndexOfColor(std::span<const SplitWish> wishes, int color);
+
+// The members `ranks` of a group.
+RankSet Select(const RankSet& group, const std::vector<int>& ranks);
+// MPI_ERR_GROUP unless all of `group` is in `whole`.
+Failure CheckSubset(const RankSet& group, const RankSet& whole);
 
 }  // namespace ferry::mpi

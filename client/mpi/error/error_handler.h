@@ -1,7 +1,11 @@
 // Error handlers: what happens when a call fails (MPI 5.0, section 9.3).
+//
+// Calling thread: any.
 #pragma once
 
 #include <mpi.h>
+
+#include <atomic>
 
 #include "client/mpi/handle/object.h"
 
@@ -10,14 +14,26 @@ namespace ferry::mpi {
 class ErrorHandler : public Object {
  public:
   enum class Kind { kFatal, kAbort, kReturn, kUser };
+  // Which objects it is for. Predefined ones are for all.
+  enum class Owner { kAny, kComm, kFile, kSession, kWindow };
 
   explicit ErrorHandler(Kind kind) : kind(kind) {}
   // A program's own. `function` outlives the handler.
   explicit ErrorHandler(MPI_Comm_errhandler_function* function)
-      : kind(Kind::kUser), comm_function(function) {}
+      : kind(Kind::kUser), owner(Owner::kComm), comm_function(function) {}
+  explicit ErrorHandler(MPI_File_errhandler_function* function)
+      : kind(Kind::kUser), owner(Owner::kFile), file_function(function) {}
+  // Of objects that Ferry does not have: never called.
+  explicit ErrorHandler(Owner owner) : kind(Kind::kUser), owner(owner) {}
+
+  bool IsFor(Owner object) const { return owner == Owner::kAny || owner == object; }
 
   const Kind kind;
+  const Owner owner = Owner::kAny;
   MPI_Comm_errhandler_function* const comm_function = nullptr;
+  MPI_File_errhandler_function* const file_function = nullptr;
+  // Of a predefined one: how often a program has got its handle from an object, and not freed it.
+  std::atomic<int> handed_out{0};
 };
 
 }  // namespace ferry::mpi

@@ -1,5 +1,6 @@
 #include "client/mpi/runtime/predefined.h"
 
+#include "client/mpi/comm/group.h"
 #include "client/mpi/datatype/basic_type.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/error/error_handler.h"
@@ -33,6 +34,7 @@ void MakeOps() {
 
 void MakePredefined() {
   MakeErrorHandlers();
+  groups.SetPredefined(MPI_GROUP_EMPTY, new Group(RankSet()));
   MakeDatatypes();
   MakeOps();
 }

@@ -1,0 +1,63 @@
+#include "client/mpi/comm/line_to_members.h"
+
+#include <string>
+
+#include "client/core/front_end.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+
+Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
+  client::Message message;
+  message.buffer = const_cast<void*>(data);
+  message.size_bytes = size_bytes;
+  message.peer = WorldRank(rank);
+  message.tag = tag_;
+  message.context = context_;
+  if (Status prepared = front_end->Prepare(&message, client::FrontEnd::Use::kSend);
+      !prepared.ok()) {
+    return FailureOf(prepared);
+  }
+  client::Completion completion;
+  ErrorCode error = front_end->Send(message, &completion);
+  return FailureOf(error == ErrorCode::kOk ? completion.error : error);
+}
+
+Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
+  client::Message message;
+  message.buffer = data;
+  message.size_bytes = size_bytes;
+  message.peer = WorldRank(rank);
+  message.tag = tag_;
+  message.context = context_;
+  if (Status prepared = front_end->Prepare(&message, client::FrontEnd::Use::kReceive);
+      !prepared.ok()) {
+    return FailureOf(prepared);
+  }
+  client::Completion completion;
+  ErrorCode error = front_end->Receive(message, &completion);
+  error = error == ErrorCode::kOk ? completion.error : error;
+  if (error == ErrorCode::kTruncated ||
+      (error == ErrorCode::kOk && completion.size_bytes != size_bytes)) {
+    return Failure{MPI_ERR_INTERN, "rank " + std::to_string(message.peer) + " of the job sent " +
+                                       std::to_string(completion.size_bytes) + " bytes, not " +
+                                       std::to_string(size_bytes) +
+                                       ": do all members make the same call?"};
+  }
+  return FailureOf(error);
+}
+
+Failure Exchange(Line* line, int rank, bool lower, const void* mine, void* theirs,
+                 size_t size_bytes) {
+  if (!lower) {
+    if (Failure failure = line->Receive(rank, theirs, size_bytes); !failure.ok()) {
+      return failure;
+    }
+  }
+  if (Failure failure = line->Send(rank, mine, size_bytes); !failure.ok()) {
+    return failure;
+  }
+  return lower ? line->Receive(rank, theirs, size_bytes) : Failure{};
+}
+
+}  // namespace ferry::mpi

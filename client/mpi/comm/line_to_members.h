@@ -1,0 +1,37 @@
+// Agreement's messages over libferry: between processes of a list, in a context of their own.
+//
+// Calling thread: any, one at a time for one context and tag. Blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "client/mpi/comm/agree.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/group/rank_set.h"
+
+namespace ferry::mpi {
+
+class LineToMembers : public Line {
+ public:
+  // Rank r of the line is the process `members` has at (first + r) modulo their number.
+  LineToMembers(uint32_t context, RankSet members, int tag = 0, int first = 0)
+      : context_(context), tag_(tag), first_(first), members_(std::move(members)) {}
+
+  Failure Send(int rank, const void* data, size_t size_bytes) override;
+  Failure Receive(int rank, void* data, size_t size_bytes) override;
+
+ private:
+  int WorldRank(int rank) const { return members_.WorldRank((rank + first_) % members_.size()); }
+
+  const uint32_t context_;
+  const int tag_;
+  const int first_;
+  const RankSet members_;
+};
+
+// What two processes tell each other, in either order: the one of the lower world rank first.
+// `mine` and `theirs` are of one size.
+Failure Exchange(Line* line, int rank, bool lower, const void* mine, void* theirs,
+                 size_t size_bytes);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,15 @@
+// The attributes that every communicator has (MPI 5.0, section 9.1.2). The standard asks for them
+// on MPI_COMM_WORLD; libraries that are handed a duplicate look for them there.
+//
+// Calling thread: any, between MPI_Init and MPI_Finalize. Does not block.
+#pragma once
+
+namespace ferry::mpi {
+
+// Of communicators or of windows.
+bool IsPredefinedAttribute(int keyval);
+// *value points to an int that stays where it is. False: it is not set (MPI_APPNUM, unless the job
+// has several programs), or windows have it.
+bool PredefinedAttribute(int keyval, void** value);
+
+}  // namespace ferry::mpi

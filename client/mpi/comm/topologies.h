@@ -1,0 +1,30 @@
+// How communicators with a topology are made. MPI 5.0, section 8.5.
+//
+// Ranks keep their order: reordering is allowed to do nothing. Collective over the parent; block.
+// Calling thread: any, one at a time for one parent. A null reference stands for MPI_COMM_NULL.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+#include "client/mpi/handle/object.h"
+#include "client/mpi/topology/topology.h"
+
+namespace ferry::mpi {
+
+// The grid's places, and the graph's nodes, are the first processes of the parent.
+Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid);
+Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph);
+// The part of `parent`'s grid, `grid`, in which the caller is when the dimensions marked in `keep`
+// are kept.
+Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
+                               std::span<const int> keep);
+// Of all processes of the parent, of which each knows its neighbours.
+Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own);
+// The same, of edges that each process has some of.
+Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
+                                    bool weighted);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,66 @@
+#include "client/mpi/runtime/start_facts.h"
+
+#include <sys/utsname.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+const char* NameOfLevel(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    default:
+      return "MPI_THREAD_MULTIPLE";
+  }
+}
+
+// The command and its arguments as the system knows them: programs may call MPI_Init without.
+void DescribeOwnCommand(StartFacts* facts) {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) {
+    words.push_back(word);
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  DescribeCommand(static_cast<int>(arguments.size()), arguments.data(), facts);
+}
+
+}  // namespace
+
+StartFacts FactsOfStart() {
+  StartFacts facts;
+  std::error_code ignored;
+  facts.wdir = std::filesystem::current_path(ignored).string();
+  if (utsname system{}; uname(&system) == 0) {
+    facts.host = system.nodename;
+    facts.arch = system.machine;
+  }
+  if (Process::phase() == Phase::kRunning) {
+    facts.thread_level = NameOfLevel(Process::thread_level());
+    facts.max_processes = Process::world().size();
+  }
+  return facts;
+}
+
+Ref<Info> MakeEnvironment() {
+  StartFacts facts = FactsOfStart();
+  DescribeOwnCommand(&facts);
+  return MakeRef<Info>(DescribeStart(facts));
+}
+
+}  // namespace ferry::mpi
