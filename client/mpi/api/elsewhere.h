@@ -4,3 +4,5 @@
 
 #define FERRY_ELSEWHERE_Comm_get_parent ~,
 #define FERRY_ELSEWHERE_Comm_disconnect ~,
+#define FERRY_ELSEWHERE_Win_create_keyval ~,
+#define FERRY_ELSEWHERE_Win_free_keyval ~,

@@ -12,6 +12,7 @@
 #include "client/mpi/error/fail.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/start_facts.h"
 #include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
@@ -24,11 +25,14 @@ int Begin(const char* call, int required, int* provided) {
   if (!failure.ok()) {
     return Fail(call, nullptr, failure);
   }
+  infos.SetPredefined(MPI_INFO_ENV, MakeEnvironment().Leave());
   Process::AtFinalize([] {
     Failure flushed = FlushBuffer(nullptr);
     AwaitAbandoned();
     return flushed;
   });
+  // Before anything else ends (MPI 5.0, section 11.2.4).
+  Process::AtFinalize([] { return Process::self().attributes().DeleteAll(MPI_COMM_SELF); });
   return MPI_SUCCESS;
 }
 

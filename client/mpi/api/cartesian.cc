@@ -1,0 +1,195 @@
+// Cartesian topologies (MPI 5.0, section 8.5), and which topology a communicator has.
+#include "client/mpi/topology/cartesian.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "client/mpi/api/call.h"
+#include "client/mpi/api/function.h"
+#include "client/mpi/comm/topologies.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/topology/dims.h"
+#include "client/mpi/topology/topology.h"
+
+namespace ferry::mpi {
+namespace {
+
+// The grid of a communicator that has one.
+const Cartesian* FindGrid(Call& call, MPI_Comm handle, Comm** comm) {
+  *comm = call.Find(handle);
+  if (!call.ok()) {
+    return nullptr;
+  }
+  const Topology* const topology = (*comm)->topology().get();
+  const Cartesian* const grid = topology == nullptr ? nullptr : std::get_if<Cartesian>(topology);
+  if (grid == nullptr) {
+    call.Refuse(MPI_ERR_TOPOLOGY, "the communicator has no Cartesian topology");
+  }
+  return grid;
+}
+
+void NeedRank(Call& call, const Comm* comm, int rank) {
+  if (call.ok() && !comm->IsPeer(rank)) {
+    call.Refuse(MPI_ERR_RANK, "rank is " + std::to_string(rank) + "; the communicator has " +
+                                  std::to_string(comm->size()) + " processes");
+  }
+}
+
+// A grid as the arguments of MPI_Cart_create and MPI_Cart_map describe it.
+Cartesian GridOf(Call& call, const Comm* comm, int ndims, const int* dims, const int* periods) {
+  call.NeedCount(ndims, "ndims", MPI_ERR_DIMS);
+  call.NeedArray(dims, ndims, "dims");
+  call.NeedArray(periods, ndims, "periods");
+  Cartesian grid;
+  if (call.ok()) {
+    const auto count = static_cast<size_t>(ndims);
+    call.Refuse(Cartesian::Make({dims, count}, {periods, count}, comm->size(), &grid));
+  }
+  return grid;
+}
+
+std::span<const int> List(const int* values, int count) {
+  return {values, static_cast<size_t>(count)};
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+FERRY_MPI_CALL(int, Topo_test, (MPI_Comm comm, int* status)) {
+  Call call("MPI_Topo_test");
+  const Comm* const found = call.Find(comm);
+  call.Need(status, "status");
+  if (call.ok()) {
+    *status =
+        found->topology() == nullptr ? static_cast<int>(MPI_UNDEFINED) : KindOf(*found->topology());
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Dims_create, (int nnodes, int ndims, int dims[])) {
+  Call call("MPI_Dims_create");
+  call.NeedRunning();
+  call.NeedCount(ndims, "ndims", MPI_ERR_DIMS);
+  call.NeedArray(dims, ndims, "dims");
+  return call.ok() ? call.Return(CreateDims(nnodes, {dims, static_cast<size_t>(ndims)}))
+                   : call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_create,
+               (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
+                MPI_Comm* comm_cart)) {
+  Call call("MPI_Cart_create");
+  const Comm* const parent = call.FindIntra(comm_old);
+  Cartesian grid = GridOf(call, parent, ndims, dims, periods);
+  call.Need(comm_cart, "comm_cart");
+  if (call.ok()) {
+    call.Give(CreateCartesian(*parent, std::move(grid)), comm_cart);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_map,
+               (MPI_Comm comm, int ndims, const int dims[], const int periods[], int* newrank)) {
+  Call call("MPI_Cart_map");
+  const Comm* const found = call.FindIntra(comm);
+  const Cartesian grid = GridOf(call, found, ndims, dims, periods);
+  call.Need(newrank, "newrank");
+  if (call.ok()) {
+    *newrank = found->rank() < grid.size() ? found->rank() : static_cast<int>(MPI_UNDEFINED);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Cartdim_get, (MPI_Comm comm, int* ndims)) {
+  Call call("MPI_Cartdim_get");
+  Comm* found = nullptr;
+  const Cartesian* const grid = FindGrid(call, comm, &found);
+  call.Need(ndims, "ndims");
+  if (call.ok()) {
+    *ndims = grid->dimensions();
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_get,
+               (MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[])) {
+  Call call("MPI_Cart_get");
+  Comm* found = nullptr;
+  const Cartesian* const grid = FindGrid(call, comm, &found);
+  call.NeedCount(maxdims, "maxdims");
+  if (!call.ok()) {
+    return call.result();
+  }
+  const int count = std::min(maxdims, grid->dimensions());
+  call.NeedArray(dims, count, "dims");
+  call.NeedArray(periods, count, "periods");
+  call.NeedArray(coords, count, "coords");
+  if (call.ok()) {
+    std::copy_n(grid->dims().begin(), count, dims);
+    std::copy_n(grid->periodic().begin(), count, periods);
+    grid->CoordsOf(found->rank(), {coords, static_cast<size_t>(count)});
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_rank, (MPI_Comm comm, const int coords[], int* rank)) {
+  Call call("MPI_Cart_rank");
+  Comm* found = nullptr;
+  const Cartesian* const grid = FindGrid(call, comm, &found);
+  call.NeedArray(coords, grid == nullptr ? 0 : grid->dimensions(), "coords");
+  call.Need(rank, "rank");
+  return call.ok() ? call.Return(grid->RankAt(List(coords, grid->dimensions()), rank))
+                   : call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coords[])) {
+  Call call("MPI_Cart_coords");
+  Comm* found = nullptr;
+  const Cartesian* const grid = FindGrid(call, comm, &found);
+  NeedRank(call, found, rank);
+  call.NeedCount(maxdims, "maxdims");
+  if (!call.ok()) {
+    return call.result();
+  }
+  const int count = std::min(maxdims, grid->dimensions());
+  call.NeedArray(coords, count, "coords");
+  if (call.ok()) {
+    grid->CoordsOf(rank, {coords, static_cast<size_t>(count)});
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_shift,
+               (MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest)) {
+  Call call("MPI_Cart_shift");
+  Comm* found = nullptr;
+  const Cartesian* const grid = FindGrid(call, comm, &found);
+  call.Need(rank_source, "rank_source");
+  call.Need(rank_dest, "rank_dest");
+  if (call.ok() && (direction < 0 || direction >= grid->dimensions())) {
+    call.Refuse(MPI_ERR_DIMS, "direction is " + std::to_string(direction) + "; the grid has " +
+                                  std::to_string(grid->dimensions()) + " dimensions");
+  }
+  if (call.ok()) {
+    const Cartesian::Shifted shifted = grid->Shift(found->rank(), direction, disp);
+    *rank_source = shifted.source;
+    *rank_dest = shifted.destination;
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm)) {
+  Call call("MPI_Cart_sub");
+  Comm* found = nullptr;
+  const Cartesian* const grid = FindGrid(call, comm, &found);
+  call.NeedArray(remain_dims, grid == nullptr ? 0 : grid->dimensions(), "remain_dims");
+  call.Need(newcomm, "newcomm");
+  if (call.ok()) {
+    call.Give(CutCartesian(*found, *grid, List(remain_dims, grid->dimensions())), newcomm);
+  }
+  return call.result();
+}

@@ -1,0 +1,302 @@
+// Communicators (MPI 5.0, sections 7.4 and 7.8).
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "client/mpi/api/call.h"
+#include "client/mpi/api/function.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/comm/creation.h"
+#include "client/mpi/comm/group.h"
+#include "client/mpi/comm/hints.h"
+#include "client/mpi/comm/idup.h"
+#include "client/mpi/comm/inter_creation.h"
+#include "client/mpi/comm/split_types.h"
+#include "client/mpi/info/info.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+// Copies what a duplicate has of its parent beside the groups, and gives it its handle. If a copy
+// callback fails, what was copied is deleted again, and there is no duplicate.
+void GiveDuplicate(Call& call, MPI_Comm parent_handle, const Comm& parent, const Info* info,
+                   Ref<Comm> duplicate, MPI_Comm* newcomm) {
+  duplicate->SetTopology(parent.topology());
+  if (info != nullptr) {
+    duplicate->SetHints(WithHints(duplicate->hints(), info->entries()));
+  }
+  Comm& made = *duplicate;
+  MPI_Comm handle = MPI_COMM_NULL;
+  call.Give(std::move(duplicate), &handle);
+  if (!call.ok()) {
+    return;
+  }
+  if (Failure failure = parent.attributes().CopyTo(parent_handle, &made.attributes());
+      !failure.ok()) {
+    (void)made.attributes().DeleteAll(handle);
+    comms.Remove(handle)->Release();
+    call.Refuse(failure);
+    return;
+  }
+  *newcomm = handle;
+}
+
+int Dup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm) {
+  Call call(name);
+  const Comm* const parent = call.Find(comm);
+  const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
+  call.Need(newcomm, "newcomm");
+  if (!call.ok()) {
+    return call.result();
+  }
+  Result<Ref<Comm>> made = parent->is_inter() ? DuplicateInter(*parent) : Duplicate(*parent);
+  call.Refuse(made.failure());
+  if (call.ok()) {
+    GiveDuplicate(call, comm, *parent, hints, std::move(made).value(), newcomm);
+  }
+  return call.result();
+}
+
+int Idup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm,
+         MPI_Request* request) {
+  Call call(name);
+  Comm* const parent = call.Find(comm);
+  const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
+  call.Need(newcomm, "newcomm");
+  call.Need(request, "request");
+  if (!call.ok()) {
+    return call.result();
+  }
+  Ref<Comm> made;
+  Ref<Request> begun;
+  call.Refuse(BeginDuplicate(*parent, &made, &begun));
+  if (call.ok()) {
+    GiveDuplicate(call, comm, *parent, hints, std::move(made), newcomm);
+  }
+  if (call.ok()) {
+    *request = begun.Leave()->Publish();
+  } else if (begun) {
+    Abandon(begun.Leave());  // others may have sent, or wait for what was sent
+  }
+  return call.result();
+}
+
+int Free(const char* name, MPI_Comm* comm, bool waits) {
+  Call call(name);
+  call.NeedRunning();
+  call.Need(comm, "comm");
+  Comm* const found = call.ok() ? call.Find(*comm) : nullptr;
+  if (found != nullptr && comms.IsPredefined(*comm)) {
+    call.Refuse(MPI_ERR_COMM, found->name() + " is predefined and cannot be freed");
+  }
+  if (call.ok() && waits) {
+    call.Refuse(found->is_inter() ? SynchroniseInter(*found) : SynchroniseAll(*found));
+  }
+  if (call.ok()) {
+    call.Refuse(found->attributes().DeleteAll(*comm));
+  }
+  if (call.ok()) {
+    comms.Remove(*comm)->Release();
+    *comm = MPI_COMM_NULL;
+  }
+  return call.result();
+}
+
+Failure CheckTag(int tag) {
+  return tag >= 0 && tag <= kTagMax ? Failure{}
+                                    : Failure{MPI_ERR_TAG, "tag is " + std::to_string(tag)};
+}
+
+int CompareSides(const Comm& a, const Comm& b) {
+  if (a.is_inter() != b.is_inter()) {
+    return MPI_UNEQUAL;
+  }
+  const int near = Compare(a.group(), b.group());
+  const int far = Compare(a.peers(), b.peers());
+  if (near == MPI_UNEQUAL || far == MPI_UNEQUAL) {
+    return MPI_UNEQUAL;
+  }
+  return near == MPI_IDENT && far == MPI_IDENT ? MPI_CONGRUENT : MPI_SIMILAR;
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+// ---- What a communicator is ---------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Comm_size, (MPI_Comm comm, int* size)) {
+  Call call("MPI_Comm_size");
+  const Comm* const found = call.Find(comm);
+  call.Need(size, "size");
+  if (call.ok()) {
+    *size = found->size();
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_rank, (MPI_Comm comm, int* rank)) {
+  Call call("MPI_Comm_rank");
+  const Comm* const found = call.Find(comm);
+  call.Need(rank, "rank");
+  if (call.ok()) {
+    *rank = found->rank();
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
+  Call call("MPI_Comm_compare");
+  const Comm* const first = call.Find(comm1);
+  const Comm* const second = call.Find(comm2);
+  call.Need(result, "result");
+  if (call.ok()) {
+    *result = first == second ? static_cast<int>(MPI_IDENT) : CompareSides(*first, *second);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_group, (MPI_Comm comm, MPI_Group* group)) {
+  Call call("MPI_Comm_group");
+  const Comm* const found = call.Find(comm);
+  call.Need(group, "group");
+  if (call.ok()) {
+    call.Give(MakeRef<Group>(found->group()), group);
+  }
+  return call.result();
+}
+
+// ---- New communicators --------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
+  return Dup("MPI_Comm_dup", comm, false, MPI_INFO_NULL, newcomm);
+}
+
+FERRY_MPI_CALL(int, Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
+  return Dup("MPI_Comm_dup_with_info", comm, true, info, newcomm);
+}
+
+FERRY_MPI_CALL(int, Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
+  return Idup("MPI_Comm_idup", comm, false, MPI_INFO_NULL, newcomm, request);
+}
+
+FERRY_MPI_CALL(int, Comm_idup_with_info,
+               (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
+  return Idup("MPI_Comm_idup_with_info", comm, true, info, newcomm, request);
+}
+
+FERRY_MPI_CALL(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
+  Call call("MPI_Comm_split");
+  const Comm* const parent = call.Find(comm);
+  call.Need(newcomm, "newcomm");
+  if (call.ok()) {
+    call.Give(parent->is_inter() ? SplitInter(*parent, color, key) : Split(*parent, color, key),
+              newcomm);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_split_type,
+               (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
+  Call call("MPI_Comm_split_type");
+  const Comm* const parent = call.FindIntra(comm);
+  const Info* const hints = call.FindOrNull(info);
+  call.Need(newcomm, "newcomm");
+  if (call.ok()) {
+    call.Give(SplitByType(*parent, split_type, key, hints), newcomm);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
+  Call call("MPI_Comm_create");
+  const Comm* const parent = call.Find(comm);
+  const Group* const members = call.Find(group);
+  call.Need(newcomm, "newcomm");
+  if (call.ok()) {
+    call.Give(
+        parent->is_inter() ? CreateInter(*parent, members->ranks) : Create(*parent, members->ranks),
+        newcomm);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_create_group,
+               (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
+  Call call("MPI_Comm_create_group");
+  const Comm* const parent = call.FindIntra(comm);
+  const Group* const members = call.Find(group);
+  call.Need(newcomm, "newcomm");
+  call.Refuse(CheckTag(tag));
+  if (call.ok()) {
+    call.Give(CreateGroup(*parent, members->ranks, tag), newcomm);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_free, (MPI_Comm * comm)) { return Free("MPI_Comm_free", comm, false); }
+
+// What the program has under way on it ends before the program calls this; what is left is that all
+// have called it.
+FERRY_MPI_CALL(int, Comm_disconnect, (MPI_Comm * comm)) {
+  return Free("MPI_Comm_disconnect", comm, true);
+}
+
+// Nobody spawns processes yet.
+FERRY_MPI_CALL(int, Comm_get_parent, (MPI_Comm * parent)) {
+  Call call("MPI_Comm_get_parent");
+  call.NeedRunning();
+  call.Need(parent, "parent");
+  if (call.ok()) {
+    *parent = MPI_COMM_NULL;
+  }
+  return call.result();
+}
+
+// ---- Names and hints ----------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
+  Call call("MPI_Comm_set_name");
+  Comm* const found = call.Find(comm);
+  call.Need(comm_name, "comm_name");
+  if (call.ok()) {
+    found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1));
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultlen)) {
+  Call call("MPI_Comm_get_name");
+  call.NeedRunning();
+  const Comm* const found = comm == MPI_COMM_NULL ? nullptr : call.Find(comm);
+  call.Need(comm_name, "comm_name");
+  call.Need(resultlen, "resultlen");
+  if (call.ok()) {
+    const std::string name = found == nullptr ? "MPI_COMM_NULL" : found->name();
+    CopyValue(name, MPI_MAX_OBJECT_NAME - 1, comm_name);
+    *resultlen = static_cast<int>(name.size());
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
+  Call call("MPI_Comm_set_info");
+  Comm* const found = call.Find(comm);
+  const Info* const given = call.FindOrNull(info);
+  if (call.ok() && given != nullptr) {
+    found->SetHints(WithHints(found->hints(), given->entries()));
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
+  Call call("MPI_Comm_get_info");
+  const Comm* const found = call.Find(comm);
+  call.Need(info_used, "info_used");
+  if (call.ok()) {
+    call.Give(MakeRef<Info>(found->hints()), info_used);
+  }
+  return call.result();
+}

@@ -1,0 +1,250 @@
+// Error handlers (MPI 5.0, section 9.3). Sessions, windows and files, which Ferry does not have,
+// can have handlers made for them; of files the null one has a handler, too: that of files that
+// cannot be opened.
+#include "client/mpi/error/error_handler.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "client/mpi/api/call.h"
+#include "client/mpi/api/function.h"
+#include "client/mpi/error/fail.h"
+#include "client/mpi/error/last_message.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/registries.h"
+
+namespace ferry::mpi {
+namespace {
+
+using Owner = ErrorHandler::Owner;
+
+template <typename Argument>
+int CreateHandler(const char* name, bool has_function, Argument argument, MPI_Errhandler* handle) {
+  Call call(name);
+  call.Need(handle, "errhandler");
+  if (!has_function) {
+    call.Refuse(MPI_ERR_ARG, "the function is a null pointer");
+  }
+  if (call.ok()) {
+    call.Give(MakeRef<ErrorHandler>(argument), handle);
+  }
+  return call.result();
+}
+
+// A handler of a program's for objects of one kind.
+ErrorHandler* FindFor(Call& call, Owner owner, MPI_Errhandler handle) {
+  ErrorHandler* const handler = call.Find(handle);
+  if (handler != nullptr && !handler->IsFor(owner)) {
+    call.Refuse(MPI_ERR_ERRHANDLER, "the error handler was made for another kind of object");
+  }
+  return call.ok() ? handler : nullptr;
+}
+
+// A handle for a handler that an object has. Of predefined ones the handle that everybody knows,
+// which may be freed once for each time that it was given.
+void Hand(Call& call, Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
+  switch (handler->kind) {
+    case ErrorHandler::Kind::kUser:
+      call.Give(std::move(handler), handle);
+      return;
+    case ErrorHandler::Kind::kFatal:
+      *handle = MPI_ERRORS_ARE_FATAL;
+      break;
+    case ErrorHandler::Kind::kAbort:
+      *handle = MPI_ERRORS_ABORT;
+      break;
+    case ErrorHandler::Kind::kReturn:
+      *handle = MPI_ERRORS_RETURN;
+      break;
+  }
+  handler->handed_out.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Takes one of the times back; false: there was none.
+bool TakeBack(ErrorHandler& handler) {
+  int count = handler.handed_out.load(std::memory_order_relaxed);
+  while (count > 0 &&
+         !handler.handed_out.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  }
+  return count > 0;
+}
+
+void CheckCode(Call& call, int code) {
+  int error_class = 0;
+  call.Refuse(ProcessErrorCodes().ClassOf(code, &error_class));
+}
+
+std::string SaidByProgram(int code) {
+  std::string text;
+  (void)ProcessErrorCodes().TextOf(code, &text);
+  return "the program reports error " + std::to_string(code) + " (" + text + ")";
+}
+
+// ---- The handler of MPI_FILE_NULL
+// -----------------------------------------------------------------
+
+std::mutex file_mutex;
+Ref<ErrorHandler> file_handler;  // null: MPI_ERRORS_RETURN
+
+Ref<ErrorHandler> FileHandler() {
+  std::lock_guard lock(file_mutex);
+  return file_handler ? file_handler
+                      : Ref<ErrorHandler>::Share(error_handlers.Find(MPI_ERRORS_RETURN));
+}
+
+void NeedFileNull(Call& call, MPI_File file) {
+  call.NeedRunning();
+  if (file != MPI_FILE_NULL) {
+    call.Refuse(MPI_ERR_FILE, "the file does not exist: Ferry opens no files");
+  }
+}
+
+int NoObject(const char* name, int error_class, const char* kind, const void* handle) {
+  return FailHandle(name, nullptr, error_class, kind, handle);
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
+  Call call("MPI_Errhandler_free");
+  call.Need(errhandler, "errhandler");
+  ErrorHandler* const handler = call.ok() ? call.Find(*errhandler) : nullptr;
+  if (!call.ok()) {
+    return call.result();
+  }
+  if (ErrorHandler* const freed = error_handlers.Remove(*errhandler)) {
+    freed->Release();
+  } else if (!TakeBack(*handler)) {
+    call.Refuse(MPI_ERR_ERRHANDLER, "a predefined error handler cannot be freed");
+  }
+  if (call.ok()) {
+    *errhandler = MPI_ERRHANDLER_NULL;
+  }
+  return call.result();
+}
+
+// ---- Communicators ------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Comm_create_errhandler,
+               (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler("MPI_Comm_create_errhandler", function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
+  Call call("MPI_Comm_set_errhandler");
+  Comm* const found = call.Find(comm);
+  ErrorHandler* const handler = FindFor(call, Owner::kComm, errhandler);
+  if (call.ok()) {
+    found->SetErrorHandler(Ref<ErrorHandler>::Share(handler));
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
+  Call call("MPI_Comm_get_errhandler");
+  const Comm* const found = call.Find(comm);
+  call.Need(errhandler, "errhandler");
+  if (call.ok()) {
+    Hand(call, found->error_handler(), errhandler);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
+  Call call("MPI_Comm_call_errhandler");
+  Comm* const found = call.Find(comm);
+  CheckCode(call, errorcode);
+  if (call.ok()) {
+    (void)Fail("MPI_Comm_call_errhandler", found, errorcode, SaidByProgram(errorcode));
+  }
+  return call.result();
+}
+
+// ---- Files --------------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, File_create_errhandler,
+               (MPI_File_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler("MPI_File_create_errhandler", function != nullptr, function, errhandler);
+}
+
+FERRY_MPI_CALL(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
+  Call call("MPI_File_set_errhandler");
+  NeedFileNull(call, file);
+  ErrorHandler* const handler = FindFor(call, Owner::kFile, errhandler);
+  if (call.ok()) {
+    std::lock_guard lock(file_mutex);
+    file_handler = Ref<ErrorHandler>::Share(handler);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
+  Call call("MPI_File_get_errhandler");
+  NeedFileNull(call, file);
+  call.Need(errhandler, "errhandler");
+  if (call.ok()) {
+    Hand(call, FileHandler(), errhandler);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
+  Call call("MPI_File_call_errhandler");
+  NeedFileNull(call, file);
+  CheckCode(call, errorcode);
+  if (!call.ok()) {
+    return call.result();
+  }
+  const Ref<ErrorHandler> handler = FileHandler();
+  const std::string sentence = "MPI_File_call_errhandler: " + SaidByProgram(errorcode);
+  if (handler->kind == ErrorHandler::Kind::kUser) {
+    handler->file_function(&file, &errorcode);
+  } else if (handler->kind == ErrorHandler::Kind::kReturn) {
+    Remember(errorcode, sentence);
+  } else {
+    Process::Abort(errorcode, sentence);
+  }
+  return call.result();
+}
+
+// ---- Sessions and windows: there are none -------------------------------------------------------
+
+FERRY_MPI_CALL(int, Session_create_errhandler,
+               (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler("MPI_Session_create_errhandler", function != nullptr, Owner::kSession,
+                       errhandler);
+}
+
+FERRY_MPI_CALL(int, Session_set_errhandler, (MPI_Session session, MPI_Errhandler)) {
+  return NoObject("MPI_Session_set_errhandler", MPI_ERR_SESSION, "MPI_Session", session);
+}
+
+FERRY_MPI_CALL(int, Session_get_errhandler, (MPI_Session session, MPI_Errhandler*)) {
+  return NoObject("MPI_Session_get_errhandler", MPI_ERR_SESSION, "MPI_Session", session);
+}
+
+FERRY_MPI_CALL(int, Session_call_errhandler, (MPI_Session session, int)) {
+  return NoObject("MPI_Session_call_errhandler", MPI_ERR_SESSION, "MPI_Session", session);
+}
+
+FERRY_MPI_CALL(int, Win_create_errhandler,
+               (MPI_Win_errhandler_function * function, MPI_Errhandler* errhandler)) {
+  return CreateHandler("MPI_Win_create_errhandler", function != nullptr, Owner::kWindow,
+                       errhandler);
+}
+
+FERRY_MPI_CALL(int, Win_set_errhandler, (MPI_Win win, MPI_Errhandler)) {
+  return NoObject("MPI_Win_set_errhandler", MPI_ERR_WIN, "MPI_Win", win);
+}
+
+FERRY_MPI_CALL(int, Win_get_errhandler, (MPI_Win win, MPI_Errhandler*)) {
+  return NoObject("MPI_Win_get_errhandler", MPI_ERR_WIN, "MPI_Win", win);
+}
+
+FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int)) {
+  return NoObject("MPI_Win_call_errhandler", MPI_ERR_WIN, "MPI_Win", win);
+}

@@ -1,0 +1,298 @@
+// Graph topologies, whole and distributed (MPI 5.0, section 8.5).
+#include "client/mpi/topology/graph.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/mpi/api/call.h"
+#include "client/mpi/api/function.h"
+#include "client/mpi/comm/topologies.h"
+#include "client/mpi/topology/topology.h"
+
+namespace ferry::mpi {
+namespace {
+
+// The topology of a communicator, which must be a `T`; null after a failure.
+template <typename T>
+const T* FindTopology(Call& call, MPI_Comm handle, const char* kind) {
+  const Comm* const comm = call.Find(handle);
+  if (comm == nullptr) {
+    return nullptr;
+  }
+  const Topology* const topology = comm->topology().get();
+  const T* const found = topology == nullptr ? nullptr : std::get_if<T>(topology);
+  if (found == nullptr) {
+    call.Refuse(MPI_ERR_TOPOLOGY, std::string("the communicator has no ") + kind + " topology");
+  }
+  return found;
+}
+
+const Graph* FindGraph(Call& call, MPI_Comm handle) {
+  return FindTopology<Graph>(call, handle, "graph");
+}
+
+const Neighbourhood* FindNeighbourhood(Call& call, MPI_Comm handle) {
+  return FindTopology<Neighbourhood>(call, handle, "distributed graph");
+}
+
+void NeedNode(Call& call, const Graph* graph, int rank) {
+  if (call.ok() && (rank < 0 || rank >= graph->node_count())) {
+    call.Refuse(MPI_ERR_RANK, "rank is " + std::to_string(rank) + "; the graph has " +
+                                  std::to_string(graph->node_count()) + " nodes");
+  }
+}
+
+// A graph as the arguments of MPI_Graph_create and MPI_Graph_map describe it.
+Graph GraphOf(Call& call, const Comm* comm, int nnodes, const int* index, const int* edges) {
+  call.NeedCount(nnodes, "nnodes");
+  call.NeedArray(index, nnodes, "index");
+  if (call.ok() && nnodes > comm->size()) {
+    call.Refuse(MPI_ERR_ARG, "nnodes is " + std::to_string(nnodes) + "; the communicator has " +
+                                 std::to_string(comm->size()) + " processes");
+  }
+  Graph graph;
+  if (call.ok() && nnodes > 0) {
+    const int edge_count = std::max(index[nnodes - 1], 0);
+    call.NeedArray(edges, edge_count, "edges");
+    if (call.ok()) {
+      call.Refuse(Graph::Make({index, static_cast<size_t>(nnodes)},
+                              {edges, static_cast<size_t>(edge_count)}, &graph));
+    }
+  }
+  return graph;
+}
+
+void CopyUpTo(std::span<const int> from, int room, int* to) {
+  std::copy_n(from.begin(), std::min<size_t>(from.size(), static_cast<size_t>(room)), to);
+}
+
+// ---- Weights: one for each edge, none at all, or a mark for an empty list
+// -------------------------
+
+bool IsUnweighted(const int* weights) { return weights == MPI_UNWEIGHTED; }
+
+std::span<const int> Weights(Call& call, const int* weights, int count, const char* argument) {
+  if (IsUnweighted(weights) || count == 0) {
+    return {};
+  }
+  if (weights == MPI_WEIGHTS_EMPTY) {
+    call.Refuse(MPI_ERR_ARG, std::string(argument) + " is MPI_WEIGHTS_EMPTY, but there are " +
+                                 std::to_string(count) + " edges");
+    return {};
+  }
+  call.NeedArray(weights, count, argument);
+  return {weights, static_cast<size_t>(count)};
+}
+
+struct Neighbour {
+  std::span<const int> ranks;
+  std::span<const int> weights;
+};
+
+Neighbour NeighboursOfArguments(Call& call, const Comm* comm, int degree, const char* degree_name,
+                                const int* ranks, const char* name, const int* weights,
+                                const char* weights_name) {
+  call.NeedCount(degree, degree_name);
+  call.NeedArray(ranks, degree, name);
+  Neighbour found;
+  if (call.ok()) {
+    found.ranks = {ranks, static_cast<size_t>(degree)};
+    found.weights = Weights(call, weights, degree, weights_name);
+  }
+  if (call.ok()) {
+    call.Refuse(CheckNeighbours(comm->size(), found.ranks, found.weights, name));
+  }
+  return found;
+}
+
+// How many edges the degrees of MPI_Dist_graph_create add up to.
+int CountEdges(Call& call, int n, const int* degrees) {
+  int64_t count = 0;
+  for (int i = 0; call.ok() && i < n; ++i) {
+    call.NeedCount(degrees[i], "an element of degrees");
+    count += degrees[i];
+    if (count > INT32_MAX) {
+      call.Refuse(MPI_ERR_ARG, "degrees add up to more than an int holds");
+    }
+  }
+  return call.ok() ? static_cast<int>(count) : 0;
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+// ---- Graphs that every process knows ------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Graph_create,
+               (MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int,
+                MPI_Comm* comm_graph)) {
+  Call call("MPI_Graph_create");
+  const Comm* const parent = call.FindIntra(comm_old);
+  Graph graph = GraphOf(call, parent, nnodes, indx, edges);
+  call.Need(comm_graph, "comm_graph");
+  if (call.ok()) {
+    call.Give(CreateGraph(*parent, std::move(graph)), comm_graph);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Graph_map,
+               (MPI_Comm comm, int nnodes, const int indx[], const int edges[], int* newrank)) {
+  Call call("MPI_Graph_map");
+  const Comm* const found = call.FindIntra(comm);
+  const Graph graph = GraphOf(call, found, nnodes, indx, edges);
+  call.Need(newrank, "newrank");
+  if (call.ok()) {
+    *newrank = found->rank() < graph.node_count() ? found->rank() : static_cast<int>(MPI_UNDEFINED);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Graphdims_get, (MPI_Comm comm, int* nnodes, int* nedges)) {
+  Call call("MPI_Graphdims_get");
+  const Graph* const graph = FindGraph(call, comm);
+  call.Need(nnodes, "nnodes");
+  call.Need(nedges, "nedges");
+  if (call.ok()) {
+    *nnodes = graph->node_count();
+    *nedges = static_cast<int>(graph->edges().size());
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Graph_get,
+               (MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[])) {
+  Call call("MPI_Graph_get");
+  const Graph* const graph = FindGraph(call, comm);
+  call.NeedCount(maxindex, "maxindex");
+  call.NeedCount(maxedges, "maxedges");
+  call.NeedArray(indx, maxindex, "indx");
+  call.NeedArray(edges, maxedges, "edges");
+  if (call.ok()) {
+    CopyUpTo(graph->index(), maxindex, indx);
+    CopyUpTo(graph->edges(), maxedges, edges);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Graph_neighbors_count, (MPI_Comm comm, int rank, int* nneighbors)) {
+  Call call("MPI_Graph_neighbors_count");
+  const Graph* const graph = FindGraph(call, comm);
+  NeedNode(call, graph, rank);
+  call.Need(nneighbors, "nneighbors");
+  if (call.ok()) {
+    *nneighbors = static_cast<int>(graph->Neighbours(rank).size());
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors, int neighbors[])) {
+  Call call("MPI_Graph_neighbors");
+  const Graph* const graph = FindGraph(call, comm);
+  NeedNode(call, graph, rank);
+  call.NeedCount(maxneighbors, "maxneighbors");
+  call.NeedArray(neighbors, maxneighbors, "neighbors");
+  if (call.ok()) {
+    CopyUpTo(graph->Neighbours(rank), maxneighbors, neighbors);
+  }
+  return call.result();
+}
+
+// ---- Graphs of which each process knows its own edges -------------------------------------------
+
+FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
+               (MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[],
+                int outdegree, const int destinations[], const int destweights[], MPI_Info info,
+                int, MPI_Comm* comm_dist_graph)) {
+  Call call("MPI_Dist_graph_create_adjacent");
+  const Comm* const parent = call.FindIntra(comm_old);
+  const Neighbour in = NeighboursOfArguments(call, parent, indegree, "indegree", sources, "sources",
+                                             sourceweights, "sourceweights");
+  const Neighbour out = NeighboursOfArguments(call, parent, outdegree, "outdegree", destinations,
+                                              "destinations", destweights, "destweights");
+  (void)call.FindOrNull(info);
+  call.Need(comm_dist_graph, "comm_dist_graph");
+  if (IsUnweighted(sourceweights) != IsUnweighted(destweights)) {
+    call.Refuse(MPI_ERR_ARG, "one of sourceweights and destweights is MPI_UNWEIGHTED, not both");
+  }
+  if (call.ok()) {
+    Neighbourhood own;
+    own.sources.assign(in.ranks.begin(), in.ranks.end());
+    own.source_weights.assign(in.weights.begin(), in.weights.end());
+    own.destinations.assign(out.ranks.begin(), out.ranks.end());
+    own.destination_weights.assign(out.weights.begin(), out.weights.end());
+    own.weighted = !IsUnweighted(sourceweights);
+    call.Give(CreateAdjacent(*parent, std::move(own)), comm_dist_graph);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Dist_graph_create,
+               (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
+                const int destinations[], const int weights[], MPI_Info info, int,
+                MPI_Comm* comm_dist_graph)) {
+  Call call("MPI_Dist_graph_create");
+  const Comm* const parent = call.FindIntra(comm_old);
+  call.NeedCount(n, "n");
+  call.NeedArray(sources, n, "sources");
+  call.NeedArray(degrees, n, "degrees");
+  (void)call.FindOrNull(info);
+  call.Need(comm_dist_graph, "comm_dist_graph");
+  const int count = CountEdges(call, n, degrees);
+  call.NeedArray(destinations, count, "destinations");
+  const std::span<const int> used = Weights(call, weights, count, "weights");
+  std::vector<GraphEdge> edges;
+  if (call.ok()) {
+    const auto nodes = static_cast<size_t>(n);
+    call.Refuse(ListEdges(parent->size(), {sources, nodes}, {degrees, nodes},
+                          {destinations, static_cast<size_t>(count)}, used, &edges));
+  }
+  if (call.ok()) {
+    call.Give(CreateDistributed(*parent, edges, !IsUnweighted(weights)), comm_dist_graph);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Dist_graph_neighbors_count,
+               (MPI_Comm comm, int* indegree, int* outdegree, int* weighted)) {
+  Call call("MPI_Dist_graph_neighbors_count");
+  const Neighbourhood* const own = FindNeighbourhood(call, comm);
+  call.Need(indegree, "indegree");
+  call.Need(outdegree, "outdegree");
+  call.Need(weighted, "weighted");
+  if (call.ok()) {
+    *indegree = static_cast<int>(own->sources.size());
+    *outdegree = static_cast<int>(own->destinations.size());
+    *weighted = own->weighted ? 1 : 0;
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Dist_graph_neighbors,
+               (MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
+                int maxoutdegree, int destinations[], int destweights[])) {
+  Call call("MPI_Dist_graph_neighbors");
+  const Neighbourhood* const own = FindNeighbourhood(call, comm);
+  call.NeedCount(maxindegree, "maxindegree");
+  call.NeedCount(maxoutdegree, "maxoutdegree");
+  call.NeedArray(sources, maxindegree, "sources");
+  call.NeedArray(destinations, maxoutdegree, "destinations");
+  if (!call.ok()) {
+    return call.result();
+  }
+  CopyUpTo(own->sources, maxindegree, sources);
+  CopyUpTo(own->destinations, maxoutdegree, destinations);
+  if (own->weighted && !IsUnweighted(sourceweights) && sourceweights != MPI_WEIGHTS_EMPTY) {
+    CopyUpTo(own->source_weights, maxindegree, sourceweights);
+  }
+  if (own->weighted && !IsUnweighted(destweights) && destweights != MPI_WEIGHTS_EMPTY) {
+    CopyUpTo(own->destination_weights, maxoutdegree, destweights);
+  }
+  return call.result();
+}
