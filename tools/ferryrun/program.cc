@@ -32,15 +32,13 @@ Status CannotRun(const std::string& name, int error_number, const std::string& a
 
 }  // namespace
 
-StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path,
-                                  const std::string& directory) {
+StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path) {
   if (name.find('/') != std::string::npos) {
-    const std::string path = directory.empty() || name[0] == '/' ? name : directory + "/" + name;
-    const int error_number = WhyNotRunnable(path);
+    const int error_number = WhyNotRunnable(name);
     if (error_number == 0) {
-      return path;
+      return name;
     }
-    return CannotRun(path, error_number,
+    return CannotRun(name, error_number,
                      error_number == EACCES ? " (is it executable? try chmod +x)" : "");
   }
   int best_error = ENOENT;  // "not executable" says more than "not found"
@@ -51,7 +49,7 @@ StatusOr<std::string> FindProgram(const std::string& name, std::string_view sear
     const std::string path = (folder.empty() ? "." : std::string(folder)) + "/" + name;
     const int error_number = WhyNotRunnable(path);
     if (error_number == 0) {
-      return directory.empty() ? path : std::filesystem::absolute(path).string();
+      return path;
     }
     if (error_number == EACCES) {
       best_error = EACCES;

@@ -1,0 +1,148 @@
+// What the binary interface leaves to the library, and what a Fortran binding on top of it tells
+// the library (MPI 5.0, chapter 20). Ferry has no Fortran binding of its own. These calls may
+// precede MPI_Init.
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "client/mpi/api/call.h"
+#include "client/mpi/api/function.h"
+
+namespace ferry::mpi {
+namespace {
+
+std::mutex mutex;  // guards what follows
+Ref<Info> fortran_info;
+int fortran_logical_bytes = 0;  // 0: no Fortran binding has said what its truth values are
+
+// The sizes that client/mpi/datatype gives Fortran's types: those of every usual compiler.
+constexpr std::array<std::pair<const char*, const char*>, 4> kFortranSizes = {{
+    {"mpi_logical_size", "4"},
+    {"mpi_integer_size", "4"},
+    {"mpi_real_size", "4"},
+    {"mpi_double_precision_size", "8"},
+}};
+
+// MPI_ERR_ABI where the binding counts on other sizes.
+Failure CheckSizes(const Info& info) {
+  for (const auto& [key, value] : kFortranSizes) {
+    const std::optional<std::string> wanted = info.Find(key);
+    if (wanted && *wanted != value) {
+      return {MPI_ERR_ABI,
+              std::string(key) + " is " + *wanted + "; Ferry's type has " + value + " bytes"};
+    }
+  }
+  return {};
+}
+
+void NeedLogical(Call& call, int logical_size, const void* logical_true,
+                 const void* logical_false) {
+  call.Need(logical_true, "logical_true");
+  call.Need(logical_false, "logical_false");
+  if (logical_size != 1 && logical_size != 2 && logical_size != 4 && logical_size != 8 &&
+      logical_size != 16) {
+    call.Refuse(MPI_ERR_ARG, "logical_size is " + std::to_string(logical_size) +
+                                 "; it must be 1, 2, 4, 8 or 16 bytes");
+  }
+}
+
+// A truth value as reductions give it: the integer 1 or 0 of this size.
+std::array<char, 16> TruthValue(bool value) { return {static_cast<char>(value ? 1 : 0)}; }
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+FERRY_MPI_CALL(int, Abi_get_info, (MPI_Info * info)) {
+  Call call("MPI_Abi_get_info");
+  call.Need(info, "info");
+  if (call.ok()) {
+    call.Give(MakeRef<Info>(std::vector<Info::Entry>{
+                  {"mpi_aint_size", std::to_string(sizeof(MPI_Aint))},
+                  {"mpi_count_size", std::to_string(sizeof(MPI_Count))},
+                  {"mpi_offset_size", std::to_string(sizeof(MPI_Offset))}}),
+              info);
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Abi_get_fortran_info, (MPI_Info * info)) {
+  Call call("MPI_Abi_get_fortran_info");
+  call.Need(info, "info");
+  if (call.ok()) {
+    std::lock_guard lock(mutex);
+    *info = MPI_INFO_NULL;
+    if (fortran_info) {
+      call.Give(fortran_info->Copy(), info);
+    }
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Abi_set_fortran_info, (MPI_Info info)) {
+  Call call("MPI_Abi_set_fortran_info");
+  const Info* const given = call.Find(info);
+  if (!call.ok()) {
+    return call.result();
+  }
+  std::lock_guard lock(mutex);
+  if (fortran_info) {
+    return call.Return({MPI_ERR_ABI, "it was called before, and counts once"});
+  }
+  if (const Failure failure = CheckSizes(*given); !failure.ok()) {
+    return call.Return(failure);
+  }
+  fortran_info = given->Copy();
+  return MPI_SUCCESS;
+}
+
+FERRY_MPI_CALL(int, Abi_get_fortran_booleans,
+               (int logical_size, void* logical_true, void* logical_false, int* is_set)) {
+  Call call("MPI_Abi_get_fortran_booleans");
+  NeedLogical(call, logical_size, logical_true, logical_false);
+  call.Need(is_set, "is_set");
+  if (call.ok()) {
+    std::lock_guard lock(mutex);
+    *is_set = fortran_logical_bytes == logical_size ? 1 : 0;
+    if (*is_set == 1) {
+      std::memcpy(logical_true, TruthValue(true).data(), static_cast<size_t>(logical_size));
+      std::memcpy(logical_false, TruthValue(false).data(), static_cast<size_t>(logical_size));
+    }
+  }
+  return call.result();
+}
+
+FERRY_MPI_CALL(int, Abi_set_fortran_booleans,
+               (int logical_size, void* logical_true, void* logical_false)) {
+  Call call("MPI_Abi_set_fortran_booleans");
+  NeedLogical(call, logical_size, logical_true, logical_false);
+  if (!call.ok()) {
+    return call.result();
+  }
+  const auto bytes = static_cast<size_t>(logical_size);
+  std::lock_guard lock(mutex);
+  if (fortran_logical_bytes != 0) {
+    return call.Return({MPI_ERR_ABI, "it was called before, and counts once"});
+  }
+  if (std::memcmp(logical_true, TruthValue(true).data(), bytes) != 0 ||
+      std::memcmp(logical_false, TruthValue(false).data(), bytes) != 0) {
+    return call.Return({MPI_ERR_ABI, "Ferry's truth values are the integers 1 and 0"});
+  }
+  fortran_logical_bytes = logical_size;
+  return MPI_SUCCESS;
+}
+
+// Hardware that the process is bound to has no names yet, so there is nothing to say of it.
+FERRY_MPI_CALL(int, Get_hw_resource_info, (MPI_Info * hw_info)) {
+  Call call("MPI_Get_hw_resource_info");
+  call.NeedRunning();
+  call.Need(hw_info, "hw_info");
+  if (call.ok()) {
+    call.Give(MakeRef<Info>(), hw_info);
+  }
+  return call.result();
+}

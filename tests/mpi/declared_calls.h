@@ -1,0 +1,15 @@
+// The names of the calls that mpi.h declares, read from its own headers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ferry::mpi {
+
+// All of them, such as "MPI_Send".
+std::vector<std::string> DeclaredCalls();
+
+// Those that only say that Ferry does not have them (client/mpi/api/unsupported.cc).
+std::vector<std::string> CallsNotThereYet();
+
+}  // namespace ferry::mpi

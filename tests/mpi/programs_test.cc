@@ -1,0 +1,25 @@
+// Programs on libmpi_abi: what a binding of another language asks of it, and calls that are not
+// there yet.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/mpi/declared_calls.h"
+#include "tests/mpi/ranks.h"
+
+namespace ferry::mpi {
+namespace {
+
+TEST(AbiProgramTest, LearnsWhatTheLibraryLeavesOpen) {
+  EXPECT_EQ(RunRanks(1, "tests/mpi/abi_program"), AllOk(1));
+}
+
+TEST(UnsupportedTest, EveryCallSaysSo) {
+  EXPECT_EQ(RunRanks(1, "tests/mpi/unsupported_program"),
+            std::vector<std::string>{std::to_string(CallsNotThereYet().size()) +
+                                     " calls are not there yet"});
+}
+
+}  // namespace
+}  // namespace ferry::mpi
