@@ -299,6 +299,14 @@ constexpr Option kTable[] = {
         "How many records of 64 bytes `ferryctl trace` keeps; the oldest give way. The memory is "
         "taken when a trace starts and given back when it stops."),
 
+    Choice(Group::kLaunching, "launcher", &Options::launcher, "ssh|srun|none",
+           "How ferryrun reaches other hosts of a job: ssh, without a password; srun, as a step of "
+           "the Slurm job that it runs in; none, not at all."),
+    Text(Group::kLaunching, "rsh", &Options::rsh, 0, kPathMax,
+         "The command for that instead, words between spaces, to which ferryrun adds the host and "
+         "what to run there, such as ssh -p 2222. Empty means ssh -x -o BatchMode=yes with "
+         "launcher ssh."),
+
     From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_id", &Options::job_id, 0, 63,
                                         "Name of the job, the same for all its ranks.")),
     Secret(
@@ -430,6 +438,8 @@ const char* GroupTitle(Group group) {
       return "GPUs";
     case Group::kLog:
       return "Log";
+    case Group::kLaunching:
+      return "Launching";
     case Group::kLaunch:
       return "A rank's place in its job (set by ferryrun)";
   }

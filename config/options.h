@@ -120,6 +120,10 @@ struct Options {
   std::string log_file;
   uint64_t trace_events = 131072;
 
+  // Launching.
+  std::string launcher = "ssh";
+  std::string rsh;  // empty: that of `launcher`
+
   // A rank's place in its job, set by its launcher; size is 0 outside a job.
   std::string job_id;
   std::string job_secret;
@@ -130,7 +134,18 @@ struct Options {
   bool operator==(const Options&) const = default;
 };
 
-enum class Group { kPlace, kNetwork, kLimits, kMessages, kWaiting, kFailures, kGpu, kLog, kLaunch };
+enum class Group {
+  kPlace,
+  kNetwork,
+  kLimits,
+  kMessages,
+  kWaiting,
+  kFailures,
+  kGpu,
+  kLog,
+  kLaunching,
+  kLaunch
+};
 
 // Where an option may be set.
 enum class Source {

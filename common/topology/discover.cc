@@ -138,6 +138,12 @@ StatusOr<Machine> Load(TopologyPtr topology, ErrorCode error, const std::string&
   for (const hwloc_obj_t core : Objects(topology.get(), HWLOC_OBJ_CORE)) {
     machine.cores.push_back(ToCpuSet(core->cpuset));
   }
+  for (const hwloc_obj_t socket : Objects(topology.get(), HWLOC_OBJ_PACKAGE)) {
+    machine.sockets.push_back(ToCpuSet(socket->cpuset));
+  }
+  if (machine.sockets.empty()) {
+    machine.sockets.push_back(ToCpuSet(hwloc_get_root_obj(topology.get())->cpuset));
+  }
   const std::vector<hwloc_obj_t> nodes = Objects(topology.get(), HWLOC_OBJ_NUMANODE);
   for (const hwloc_obj_t node : nodes) {
     machine.nodes.push_back(

@@ -36,6 +36,7 @@ struct NumaNode {
 
 struct Machine {
   std::vector<CpuSet> cores;    // the hardware threads of each
+  std::vector<CpuSet> sockets;  // the same; all in one where the firmware tells of none
   std::vector<NumaNode> nodes;  // at least one
   // From nodes[i] to nodes[j], as the firmware counts: 10 is the own node. Empty if it tells none.
   std::vector<std::vector<uint32_t>> distances;

@@ -85,7 +85,8 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     setpgid(0, 0);
-    alarm(limit_s);  // survives exec
+    signal(SIGINT, SIG_DFL);  // ignored, where the tests run in the background of a shell
+    alarm(limit_s);           // survives exec
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }

@@ -1,6 +1,7 @@
 // ferryrun as its user meets it, with shell scripts for ranks and a stand-in for ferryd.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -63,13 +64,30 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"-n", "0", "true"}, 2, "-n 0: a job has at least one rank"},
         Mistake{{"-n", "four", "true"}, 2, "'four' is not a whole number"},
         Mistake{{"-n", "-3", "true"}, 2, "'-3' is not a whole number"},
-        Mistake{{"-n"}, 2, "1 required N missing"},
+        Mistake{{"-n"}, 2, "-n needs N after it"},
         Mistake{{"-n", "5000", "true"}, 2, "a job has at most 1024 ranks"},
         Mistake{{"-n", "65", "true"}, 2, "puts 65 ranks on one, but a daemon serves at most 64"},
         Mistake{{"-n", "4", "--nodes", "5", "true"}, 2, "--nodes 5 for -n 4"},
         Mistake{{"-n", "4", "--nodes", "0", "true"}, 2, "--nodes 0"},
         Mistake{{"-n", "4"}, 2, "no program to run"},
         Mistake{{"-n", "4", "--lable", "true"}, 2, "unknown flag --lable"},
+        Mistake{{"-n", "2", "--bind-to", "rack", "true"}, 2, "--bind-to rack: it knows none, core"},
+        Mistake{{"-wdir", "/nonexistent", "true"}, 2, "there is no such directory"},
+        Mistake{{"-n", "1", "true", ":", "-n", "0", "true"}, 2, "-n 0"},
+        Mistake{{"true", ":", "nosuchprogram"}, 127, "cannot run 'nosuchprogram'"},
+        Mistake{{"--launcher", "none", "-host", "192.0.2.1", "true"},
+                1,
+                "192.0.2.1 is another host, and launcher is none"},
+        Mistake{{"--launcher", "telnet", "true"}, 2, "launcher cannot be \"telnet\""},
+        Mistake{{"--rsh", "/nonexistent/rsh", "-host", "192.0.2.1", "true"},
+                1,
+                "host 192.0.2.1: cannot run '/nonexistent/rsh': No such file"},
+        Mistake{{"--rsh", "false", "-host", "192.0.2.1", "true"},
+                1,
+                "cannot reach host 192.0.2.1: false exited with code 1"},
+        Mistake{{"--rsh", "/bin/echo hello from", "-host", "192.0.2.1", "true"},
+                1,
+                "/bin/echo exited with code 0; it wrote:\n  hello from 192.0.2.1"},
         Mistake{{"--log_level=loud", "true"}, 2, "log_level cannot be \"loud\""},
         Mistake{{"-n", "2", "nosuchprogram"},
                 127,
@@ -145,6 +163,82 @@ TEST(FerryrunTest, TellsEachDaemonAboutTheJob) {
               ElementsAre("[0] create node 0 size 3 secret_bytes 64 placed 0 0 1 nodes 2",
                           "[1] create node 0 size 3 secret_bytes 64 placed 0 0 1 nodes 2",
                           "[2] create node 1 size 3 secret_bytes 64 placed 0 0 1 nodes 2"));
+}
+
+TEST(FerryrunTest, RunsSeveralProgramsAsOneJob) {
+  Command command(
+      {kFerryrun, "--private", "--ferryd", kFakeFerryd,
+       "-genv",   "ALL",       "both",     "-n",
+       "1",       "-x",        "A=first",  "-x",
+       "HOME",    "sh",        "-c",       "echo $FERRY_RANK of $FERRY_SIZE $ALL $A $HOME",
+       ":",       "-np",       "2",        "-wdir",
+       "/tmp",    "sh",        "-c",       "echo $FERRY_RANK of $FERRY_SIZE $ALL $A$PWD; pwd"},
+      {"HOME=/home/test"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("[0] 0 of 3 both first /home/test", "[1] /tmp", "[1] 1 of 3 both /tmp",
+                          "[2] /tmp", "[2] 2 of 3 both /tmp"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, FindsAProgramFromItsDirectory) {
+  const std::string folder = testing::TempDir() + "bin";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/here") << "#!/bin/sh\necho found\n";
+  std::filesystem::permissions(folder + "/here", std::filesystem::perms::owner_all);
+  const CommandResult result =
+      RunCommand({kFerryrun, "--private", "--ferryd", kFakeFerryd, "-wdir", folder, "./here"});
+  EXPECT_EQ(result.out, "[0] found\n") << result.err;
+}
+
+TEST(FerryrunTest, ThisHostByItsNameIsNoOther) {
+  const CommandResult result =
+      RunCommand(Script({"-n", "3", "-host", "localhost:2,127.0.0.1", "--rsh", "/nonexistent"},
+                        "echo $FERRY_RANK on $FERRY_NODE"));
+  EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] 0 on 0", "[1] 1 on 0", "[2] 2 on 0"))
+      << result.err;
+}
+
+TEST(FerryrunTest, DealsOutRanksAsAsked) {
+  const std::string echo = "echo $FERRY_RANK on $FERRY_NODE";
+  EXPECT_THAT(
+      SortedLines(RunCommand(Script({"-n", "3", "--nodes", "2", "--map-by", "node"}, echo)).out),
+      ElementsAre("[0] 0 on 0", "[1] 1 on 1", "[2] 2 on 0"));
+  EXPECT_THAT(SortedLines(RunCommand(Script({"-n", "3", "--nodes", "2", "-ppn", "1"}, echo)).out),
+              ElementsAre("[0] 0 on 0", "[1] 1 on 1", "[2] 2 on 0"));
+}
+
+TEST(FerryrunTest, BindsRanksToCores) {
+  const CommandResult result =
+      RunCommand(Script({"--bind-to", "core"}, "grep Cpus_allowed_list /proc/self/status; nproc"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &allowed)) {
+    ++first;
+  }
+  EXPECT_THAT(result.out, HasSubstr("Cpus_allowed_list:\t" + std::to_string(first)));
+  if (CPU_COUNT(&allowed) > 2) {
+    EXPECT_THAT(result.out,
+                testing::Not(HasSubstr("[0] " + std::to_string(CPU_COUNT(&allowed)) + "\n")));
+  }
+}
+
+TEST(FerryrunTest, EndsAJobThatTakesTooLong) {
+  Command command(Script({"-n", "2", "--timeout", "1"}, "echo started; exec sleep 100"));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_EQ(result.err,
+            "ferryrun: the job did not end within 1 s (--timeout); ending its 2 ranks\n");
+  EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] started", "[1] started"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(FerryrunTest, AJobInTimeKeepsItsExitCode) {
+  EXPECT_EQ(RunCommand(Script({"--timeout", "60"}, "exit 3")).exit_code, 3);
 }
 
 TEST(FerryrunTest, LabelsAlignFromTenRanksOn) {

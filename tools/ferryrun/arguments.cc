@@ -1,95 +1,327 @@
 #include "tools/ferryrun/arguments.h"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "common/version.h"
-#include "tools/flags/option_flags.h"
+#include "config/environment.h"
+#include "config/options.h"
+#include "tools/ferryrun/flag_table.h"
 
 namespace ferry::tools {
 namespace {
 
 constexpr int kUsageError = 2;
 
-constexpr char kDescription[] =
-    "Runs a program as the ranks of a Ferry job on this machine:\n"
-    "  ferryrun -n 4 [--nodes 2] [FLAGS] PROGRAM [ARGUMENTS]";
+Status Refuse(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
-constexpr char kFooter[] =
-    "Every option of ferryd may be given as a flag too (ferryd --help lists them), for the "
-    "private\n"
-    "daemons and the ranks. Without a flag, the daemon that serves the run directory, or else\n"
-    "/run/ferry, is used if there is one and the job has one node; else private ones are started,\n"
-    "and end with the job.\n"
-    "The exit code is that of the first rank that failed, or 128 + the signal that killed it.";
-
-int PrintMistake(const std::string& message) {
-  std::fprintf(stderr, "ferryrun: %s (ferryrun --help lists the flags)\n", message.c_str());
-  return kUsageError;
+StatusOr<uint64_t> WholeNumber(std::string_view flag, const std::string& text) {
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != text.npos) {
+    return Refuse(std::string(flag) + ": '" + text + "' is not a whole number from 0 to 999999999");
+  }
+  return std::strtoull(text.c_str(), nullptr, 10);
 }
 
-CLI::Validator WholeNumber() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        const bool ok =
-            !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == text.npos;
-        return ok ? "" : "'" + text + "' is not a whole number from 0 to 999999999";
-      },
-      "");
+// The option of config/ that a flag --na-me or --na_me sets; null if there is none.
+const config::Option* OptionOf(std::string_view flag) {
+  if (!flag.starts_with("--")) {
+    return nullptr;
+  }
+  std::string name(flag.substr(2));
+  std::replace(name.begin(), name.end(), '-', '_');
+  const config::Option* option = config::FindOption(name);
+  return option == nullptr || option->source == config::Source::kEnvironmentOnly ? nullptr : option;
 }
 
-void Declare(CLI::App* app, Arguments* arguments) {
-  app->prefix_command();
-  app->footer(kFooter);
-  app->set_version_flag("--version", std::string("ferryrun ") + kFerryVersion);
-  app->add_option("-n,--ranks", arguments->ranks, "how many ranks to start (1)")
-      ->type_name("N")
-      ->check(WholeNumber());
-  app->add_option("--nodes", arguments->nodes,
-                  "on how many nodes, each a private daemon on this machine (1)")
-      ->type_name("N")
-      ->check(WholeNumber());
-  app->add_flag("--private", arguments->private_daemons, "start a private daemon in any case");
-  app->add_flag("--label,!--no-label", arguments->label,
-                "put \"[rank] \" before each line of output (the default)");
-  app->add_flag("--keep-going", arguments->keep_going, "let the others run on when a rank fails");
-  app->add_option("--grace-ms", arguments->grace_ms,
-                  "milliseconds between asking ranks to end and killing them (5000)")
-      ->type_name("MS")
-      ->check(WholeNumber());
-  app->add_option("--ferryd", arguments->ferryd,
-                  "the daemon's program (else found beside ferryrun)")
-      ->type_name("PATH");
-  AddOptionFlags(app, &arguments->options);
-}
+class Parser {
+ public:
+  Parser(std::vector<std::string> words, const char* const* environment)
+      : words_(std::move(words)), environment_(environment) {}
+
+  StatusOr<Arguments> Parse() {
+    do {
+      arguments_.parts.emplace_back();
+      FERRY_RETURN_IF_ERROR(ParsePart());
+    } while (!done_ && next_ < words_.size());
+    return std::move(arguments_);
+  }
+  // What to print instead of running anything; empty: nothing.
+  const std::string& text() const { return text_; }
+
+ private:
+  Part& part() { return arguments_.parts.back(); }
+
+  // Flags, a program and its arguments, up to a ":" or the end.
+  Status ParsePart() {
+    while (next_ < words_.size() && words_[next_].starts_with('-')) {
+      const std::string word = words_[next_++];
+      if (word == "--") {
+        break;
+      }
+      FERRY_RETURN_IF_ERROR(ParseFlag(word));
+      if (done_) {
+        return {};
+      }
+    }
+    while (next_ < words_.size() && words_[next_] != ":") {
+      part().program.push_back(words_[next_++]);
+    }
+    if (part().program.empty()) {
+      return Refuse("no program to run" +
+                    (next_ == words_.size() && arguments_.parts.size() == 1
+                         ? ""
+                         : " in part " + std::to_string(arguments_.parts.size()) +
+                               ": each \":\" stands between two programs"));
+    }
+    if (next_ < words_.size() && ++next_ == words_.size()) {
+      return Refuse("no program to run after the last \":\"");
+    }
+    return {};
+  }
+
+  Status ParseFlag(const std::string& word) {
+    const size_t equals = word.find('=');
+    std::string name = word.substr(0, equals);
+    std::vector<std::string> values;
+    if (equals != word.npos) {
+      values.push_back(word.substr(equals + 1));
+    }
+    const FlagRow* row = FindFlag(name);
+    if (row == nullptr && word.size() > 2 && word.starts_with("-n") &&
+        word.find_first_not_of("0123456789", 2) == word.npos) {
+      name = "-n";
+      row = FindFlag(name);
+      values = {word.substr(2)};
+    }
+    if (row == nullptr) {
+      const config::Option* option = OptionOf(name);
+      if (option == nullptr) {
+        return Refuse("unknown flag " + name + "; there are " + FlagNames() +
+                      ", and --NAME=VALUE for the options of ferryd");
+      }
+      FERRY_RETURN_IF_ERROR(TakeValues(name, "VALUE", &values));
+      SetOption(option->name, values[0]);
+      return {};
+    }
+    FERRY_RETURN_IF_ERROR(TakeValues(name, row->values, &values));
+    return Apply(row->flag, name, values);
+  }
+
+  // Completes `values` with the words that follow, one for each word of `wanted`.
+  Status TakeValues(const std::string& name, std::string_view wanted,
+                    std::vector<std::string>* values) {
+    const size_t count =
+        wanted.empty() ? 0 : 1 + static_cast<size_t>(std::count(wanted.begin(), wanted.end(), ' '));
+    if (values->size() > count) {
+      return Refuse(name + " takes no value, but has \"=" + values->front() + "\"");
+    }
+    while (values->size() < count) {
+      if (next_ == words_.size()) {
+        return Refuse(name + " needs " + std::string(wanted) + " after it");
+      }
+      values->push_back(words_[next_++]);
+    }
+    return {};
+  }
+
+  void SetOption(const std::string& name, const std::string& value) {
+    arguments_.options.push_back("--" + name + "=" + value);
+    arguments_.names_run_directory |= name == "run_directory";
+  }
+
+  Status Apply(Flag flag, const std::string& name, const std::vector<std::string>& values) {
+    switch (flag) {
+      case Flag::kHelp:
+        return Print(HelpText());
+      case Flag::kVersion:
+        return Print(std::string("ferryrun ") + kFerryVersion + "\n");
+      case Flag::kIgnored:
+        return {};
+      case Flag::kPrivate:
+        arguments_.private_daemons = true;
+        return {};
+      case Flag::kLabel:
+      case Flag::kNoLabel:
+        arguments_.label = flag == Flag::kLabel;
+        return {};
+      case Flag::kKeepGoing:
+        arguments_.keep_going = true;
+        return {};
+      case Flag::kFerryd:
+        arguments_.ferryd = values[0];
+        return {};
+      case Flag::kNetwork:
+        arguments_.network = values[0];
+        return {};
+      case Flag::kLauncher:
+      case Flag::kRsh:
+        SetOption(name.substr(2), values[0]);
+        return {};
+      default:
+        return ApplyToRanks(flag, name, values);
+    }
+  }
+
+  Status Print(std::string text) {
+    text_ = std::move(text);
+    done_ = true;
+    return {};
+  }
+
+  Status ApplyToRanks(Flag flag, const std::string& name, const std::vector<std::string>& values) {
+    switch (flag) {
+      case Flag::kExport:
+        return AddVariable(name, values[0], &part().variables);
+      case Flag::kVariable:
+        return AddVariable(name, values[0] + "=" + values[1], &part().variables);
+      case Flag::kVariableForAll:
+        return AddVariable(name, values[0] + "=" + values[1], &arguments_.variables);
+      case Flag::kExportsForAll:
+        return AddVariables(name, values[0]);
+      case Flag::kHost:
+        return AddHostList(name, values[0], &part().hosts);
+      case Flag::kHosts:
+        return AddHostList(name, values[0], &arguments_.hosts);
+      case Flag::kHostFile: {
+        const StatusOr<std::vector<Host>> hosts = ReadHostFile(values[0]);
+        FERRY_RETURN_IF_ERROR(hosts.status());
+        AddHosts(*hosts, &arguments_.hosts);
+        return {};
+      }
+      case Flag::kMapBy: {
+        const StatusOr<Mapping> mapping = ParseMapping(values[0]);
+        FERRY_RETURN_IF_ERROR(mapping.status());
+        arguments_.mapping = *mapping;
+        return {};
+      }
+      case Flag::kBindTo:
+        return SetBinding(values[0]);
+      case Flag::kDirectory:
+        return SetDirectory(name, values[0]);
+      default:
+        return ApplyNumber(flag, name, values[0]);
+    }
+  }
+
+  Status ApplyNumber(Flag flag, const std::string& name, const std::string& value) {
+    const StatusOr<uint64_t> number = WholeNumber(name, value);
+    FERRY_RETURN_IF_ERROR(number.status());
+    switch (flag) {
+      case Flag::kRanks:
+        part().ranks = *number;
+        return {};
+      case Flag::kNodes:
+        arguments_.nodes = *number;
+        return {};
+      case Flag::kTimeout:
+        arguments_.timeout_s = *number;
+        return *number > 0 ? Status() : Refuse(name + " 0: a job needs some time");
+      case Flag::kGrace:
+        arguments_.grace_ms = *number;
+        return {};
+      case Flag::kPerNode:
+        arguments_.mapping = {.by = Mapping::By::kCount, .count = *number};
+        return *number > 0 ? Status() : Refuse(name + " 0: a node gets at least one rank");
+      default:
+        return {ErrorCode::kInternal, name + " is in the table of flags, but nobody reads it"};
+    }
+  }
+
+  // "NAME=value", or "NAME", whose value is looked up.
+  Status AddVariable(const std::string& flag, const std::string& text,
+                     std::vector<std::string>* variables) {
+    const std::string name = text.substr(0, text.find('='));
+    if (name.empty()) {
+      return Refuse(flag + " '" + text + "': a variable has a name");
+    }
+    for (const config::Option& option : config::OptionTable()) {
+      if (option.source == config::Source::kEnvironmentOnly &&
+          config::EnvironmentVariable(option) == name) {
+        return Refuse(flag + " " + name + ": that variable is ferryrun's own to set");
+      }
+    }
+    if (name.size() < text.size()) {
+      variables->push_back(text);
+    } else if (const auto value = config::FindVariable(environment_, name)) {
+      variables->push_back(name + "=" + std::string(*value));
+    } else {
+      std::fprintf(stderr, "ferryrun: warning: %s %s: there is no such variable here\n",
+                   flag.c_str(), name.c_str());
+    }
+    return {};
+  }
+
+  Status AddVariables(const std::string& flag, std::string_view names) {
+    while (!names.empty()) {
+      const size_t end = std::min(names.find(','), names.size());
+      FERRY_RETURN_IF_ERROR(
+          AddVariable(flag, std::string(names.substr(0, end)), &arguments_.variables));
+      names.remove_prefix(std::min(end + 1, names.size()));
+    }
+    return {};
+  }
+
+  static Status AddHostList(const std::string& flag, const std::string& text,
+                            std::vector<Host>* hosts) {
+    const StatusOr<std::vector<Host>> more = ParseHostList(text);
+    if (!more.ok()) {
+      return Refuse(flag + " " + text + ": " + more.status().message());
+    }
+    AddHosts(*more, hosts);
+    return {};
+  }
+
+  Status SetBinding(const std::string& text) {
+    constexpr std::pair<std::string_view, Binding> kNames[] = {
+        {"none", Binding::kNone}, {"core", Binding::kCore}, {"socket", Binding::kSocket}};
+    for (const auto& [name, binding] : kNames) {
+      if (text == name) {
+        arguments_.binding = binding;
+        return {};
+      }
+    }
+    return Refuse("--bind-to " + text + ": it knows none, core and socket");
+  }
+
+  Status SetDirectory(const std::string& flag, const std::string& path) {
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(path, error);
+    if (path.empty() || error) {
+      return Refuse(flag + " '" + path + "' is no directory");
+    }
+    part().directory = absolute.string();
+    return {};
+  }
+
+  const std::vector<std::string> words_;
+  const char* const* const environment_;
+  size_t next_ = 0;
+  Arguments arguments_;
+  std::string text_;
+  bool done_ = false;
+};
 
 }  // namespace
 
-std::variant<Arguments, int> ParseArguments(int argc, const char* const* argv) {
-  Arguments arguments;
-  CLI::App app(kDescription, "ferryrun");
-  Declare(&app, &arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
-  } catch (const CLI::ParseError& mistake) {
-    return PrintMistake(mistake.what());
+std::variant<Arguments, int> ParseArguments(int argc, const char* const* argv,
+                                            const char* const* environment) {
+  Parser parser({argv + 1, argv + argc}, environment);
+  StatusOr<Arguments> arguments = parser.Parse();
+  if (!arguments.ok()) {
+    std::fprintf(stderr, "ferryrun: %s (ferryrun --help explains the flags)\n",
+                 arguments.status().message().c_str());
+    return kUsageError;
   }
-  arguments.program = app.remaining();
-  if (arguments.program.empty()) {
-    return PrintMistake("no program to run");
+  if (!parser.text().empty()) {
+    std::fputs(parser.text().c_str(), stdout);
+    return 0;
   }
-  if (arguments.program[0] == "--") {
-    arguments.program.erase(arguments.program.begin());
-  } else if (arguments.program[0].starts_with('-')) {
-    return PrintMistake("unknown flag " + arguments.program[0]);
-  }
-  for (const std::string& option : arguments.options) {
-    arguments.names_run_directory |= option.starts_with("--run_directory=");
-  }
-  return arguments;
+  return std::move(*arguments);
 }
 
 }  // namespace ferry::tools

@@ -1,32 +1,55 @@
-// ferryrun's command line.
+// ferryrun's command line: flags and a program, and after ":" more of these for a job of several
+// programs (MPMD). Flags are those of ferryrun so far and the usual ones of mpiexec (MPI 5.0,
+// section 11.5, and what Open MPI and MPICH add).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "common/status.h"
+#include "tools/ferryrun/host_list.h"
+#include "tools/ferryrun/placement.h"
 
 namespace ferry::tools {
 
+// A program, its ranks, and what is said of these only.
+struct Part {
+  std::optional<uint64_t> ranks;
+  std::vector<std::string> program;    // its name first
+  std::vector<std::string> variables;  // "NAME=value", the last of a name counts
+  std::string directory;               // absolute; empty: ferryrun's own
+  std::vector<Host> hosts;             // on which it may run; empty: on all of the job
+};
+
+enum class Binding { kNone, kCore, kSocket };
+
 struct Arguments {
-  uint64_t ranks = 1;
+  std::vector<Part> parts;  // at least one
   uint64_t nodes = 1;
-  bool private_daemons = false;  // asked for, or needed for more than one node
+  std::vector<Host> hosts;  // of the job, those that only parts name not included
+  Mapping mapping;
+  Binding binding = Binding::kNone;
+  std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
+  bool private_daemons = false;        // asked for
   bool label = true;
   bool keep_going = false;
+  uint64_t timeout_s = 0;  // 0: none
   uint64_t grace_ms = 5000;
+  std::string network;               // empty: see host_address.h
   std::string ferryd;                // empty: found beside ferryrun
   std::vector<std::string> options;  // "--name=value", for LoadOptions
-  std::vector<std::string> program;  // its name first
 
   // Whether the command line names a run directory, so that a daemon must serve it.
   bool names_run_directory = false;
 };
 
-// The arguments, or the exit code after --help, --version or a mistake, which was printed. Main
-// thread only.
-std::variant<Arguments, int> ParseArguments(int argc, const char* const* argv);
+// The arguments, or the exit code after --help, --version or a mistake, which was printed.
+// `environment`: this process's, for variables that are passed on. Main thread only; reads host
+// files.
+std::variant<Arguments, int> ParseArguments(int argc, const char* const* argv,
+                                            const char* const* environment);
 
 }  // namespace ferry::tools

@@ -1,7 +1,6 @@
-// A job as its daemons know it, from creation to destruction.
+// A job as its daemons know it.
 //
-// Main thread; each call blocks for at most the time that its LauncherClients were given per
-// daemon.
+// Main thread; CreatedJob blocks for at most the time that its LauncherClient was given.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +13,48 @@
 
 namespace ferry::tools {
 
-// A daemon that takes part in the job.
+// A daemon that takes part in the job, by its places.
 struct JobNode {
-  LauncherClient client;
   std::string run_directory;
   std::string control_address;
 };
 
+// Who belongs to the job, and where.
 class Job {
  public:
-  // Draws an id and a secret, and makes the job known at every daemon. `nodes` must outlive it.
-  static StatusOr<Job> Create(const std::vector<JobNode>& nodes, uint32_t ranks);
-  Job(Job&& other) noexcept;
-  Job& operator=(Job&&) = delete;
-  ~Job();  // destroys it at every daemon that can still be reached
+  // Draws an id and a secret.
+  Job(std::vector<JobNode> nodes, std::vector<uint32_t> node_of_rank);
 
+  const std::string& id() const { return id_; }
   uint32_t size() const { return static_cast<uint32_t>(node_of_rank_.size()); }
+  uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
+  // What makes the job known to the daemon of that node.
+  control::CreateJobRequest RequestFor(uint32_t node) const;
   // "FERRY_NAME=value" strings for a rank: its place in the job, and `options`.
   std::vector<std::string> Environment(uint32_t rank, config::Options options) const;
 
  private:
-  Job(const std::vector<JobNode>& nodes, uint32_t ranks);
-
-  const std::vector<JobNode>* nodes_;
+  std::vector<JobNode> nodes_;
+  std::vector<uint32_t> node_of_rank_;
   std::string id_;
   std::string secret_;  // text, since it travels in the environment
-  std::vector<uint32_t> node_of_rank_;
-  size_t created_ = 0;  // at so many nodes
+};
+
+// A job at one daemon, as long as this lives.
+class CreatedJob {
+ public:
+  // `client` must outlive it.
+  static StatusOr<CreatedJob> Create(const LauncherClient& client,
+                                     const control::CreateJobRequest& request);
+  CreatedJob(CreatedJob&& other) noexcept;
+  CreatedJob& operator=(CreatedJob&&) = delete;
+  ~CreatedJob();  // destroys it, if the daemon can still be reached
+
+ private:
+  CreatedJob(const LauncherClient& client, std::string id) : client_(&client), id_(std::move(id)) {}
+
+  const LauncherClient* client_;  // null: moved away
+  std::string id_;
 };
 
 }  // namespace ferry::tools

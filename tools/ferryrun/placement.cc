@@ -1,46 +1,177 @@
 #include "tools/ferryrun/placement.h"
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <numeric>
+#include <optional>
 #include <string>
 
 namespace ferry::tools {
+namespace {
 
-Status CheckPlacement(uint64_t ranks, uint64_t nodes, const config::Options& options) {
-  const auto refuse = [](std::string message) {
-    return Status(ErrorCode::kInvalidArgument, std::move(message));
-  };
+Status Refuse(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+// Deals the ranks of all parts out, one after the other.
+class Dealer {
+ public:
+  Dealer(const std::vector<uint64_t>& slots, const Mapping& mapping)
+      : slots_(slots), mapping_(mapping), used_(slots.size(), 0), in_part_(slots.size(), 0) {}
+
+  void BeginPart() {
+    std::fill(in_part_.begin(), in_part_.end(), 0);
+    rounds_ = 1;
+  }
+  // The node of the part's next rank; nothing if there is no room for it.
+  std::optional<uint32_t> Next(const std::vector<uint32_t>& nodes) {
+    while (true) {
+      const size_t begin = mapping_.by == Mapping::By::kNode ? FirstAfterLast(nodes) : 0;
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        const uint32_t node = nodes[(begin + i) % nodes.size()];
+        if (HasRoom(node)) {
+          ++used_[node];
+          ++in_part_[node];
+          last_ = node;
+          return node;
+        }
+      }
+      if (!mapping_.wraps) {
+        return std::nullopt;
+      }
+      ++rounds_;
+    }
+  }
+
+ private:
+  bool HasRoom(uint32_t node) const {
+    return mapping_.by == Mapping::By::kCount ? in_part_[node] < mapping_.count * rounds_
+                                              : used_[node] < slots_[node] * rounds_;
+  }
+  // Where the turn goes on: behind the node that had it last, among those of this part.
+  size_t FirstAfterLast(const std::vector<uint32_t>& nodes) const {
+    const auto last = std::find(nodes.begin(), nodes.end(), last_);
+    return last == nodes.end() ? 0 : static_cast<size_t>(last - nodes.begin()) + 1;
+  }
+
+  const std::vector<uint64_t>& slots_;
+  const Mapping mapping_;
+  std::vector<uint64_t> used_;     // by all parts
+  std::vector<uint64_t> in_part_;  // by this one
+  uint64_t rounds_ = 1;            // so often each node may be filled by now
+  uint32_t last_ = UINT32_MAX;
+};
+
+StatusOr<Mapping> ParsePerNode(std::string_view text) {
+  Mapping mapping{.by = Mapping::By::kCount, .wraps = false};
+  const size_t colon = text.find(':');
+  const std::string_view number = text.substr(0, colon);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), mapping.count);
+  if (error != std::errc() || end != number.data() + number.size() || mapping.count == 0) {
+    return Refuse("--map-by ppr:" + std::string(text) + ": '" + std::string(number) +
+                  "' is no number of ranks per node");
+  }
+  if (colon == text.npos || text.substr(colon + 1) != "node") {
+    return Refuse("--map-by ppr:" + std::string(text) +
+                  ": Ferry counts ranks per node only, as in ppr:2:node");
+  }
+  return mapping;
+}
+
+}  // namespace
+
+StatusOr<Mapping> ParseMapping(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view rest = lower;
+  for (const std::string_view modifier : {":oversubscribe", ":nooversubscribe"}) {
+    if (rest.ends_with(modifier)) {
+      rest.remove_suffix(modifier.size());
+    }
+  }
+  if (rest == "node") {
+    return Mapping{.by = Mapping::By::kNode};
+  }
+  // Inside a node, ranks next to each other are neighbours in any case; --bind-to places them.
+  if (rest == "slot" || rest == "core" || rest == "socket" || rest == "numa" ||
+      rest == "hwthread") {
+    return Mapping{};
+  }
+  if (rest.starts_with("ppr:")) {
+    return ParsePerNode(rest.substr(4));
+  }
+  return Refuse("--map-by " + std::string(text) +
+                ": it knows slot, node, ppr:N:node, and core, socket, numa and hwthread, which "
+                "deal ranks out as slot does");
+}
+
+Status CheckCounts(uint64_t ranks, uint64_t nodes, const config::Options& options) {
   const std::string n = std::to_string(ranks);
   if (ranks == 0) {
-    return refuse("-n 0: a job has at least one rank");
+    return Refuse("-n 0: a job has at least one rank");
   }
   if (ranks > options.max_ranks) {
-    return refuse("-n " + n + ": a job has at most " + std::to_string(options.max_ranks) +
+    return Refuse("-n " + n + ": a job has at most " + std::to_string(options.max_ranks) +
                   " ranks (raise it with --max_ranks)");
   }
   if (nodes == 0) {
-    return refuse("--nodes 0: a job has at least one node");
+    return Refuse("--nodes 0: a job has at least one node");
   }
   if (nodes > ranks) {
-    return refuse("--nodes " + std::to_string(nodes) + " for -n " + n +
+    return Refuse("--nodes " + std::to_string(nodes) + " for -n " + n +
                   ": every node needs at least one rank");
-  }
-  const uint64_t largest = (ranks + nodes - 1) / nodes;
-  if (largest > options.max_local_ranks) {
-    return refuse("-n " + n + " on " + std::to_string(nodes) + " node(s) puts " +
-                  std::to_string(largest) + " ranks on one, but a daemon serves at most " +
-                  std::to_string(options.max_local_ranks) +
-                  " (add --nodes, or raise it with --max_local_ranks)");
   }
   return {};
 }
 
-std::vector<uint32_t> PlaceInBlocks(uint32_t ranks, uint32_t nodes) {
+StatusOr<std::vector<uint32_t>> PlaceRanks(const std::vector<PartPlace>& parts,
+                                           const std::vector<uint64_t>& slots,
+                                           const Mapping& mapping) {
+  std::vector<uint32_t> all(slots.size());
+  std::iota(all.begin(), all.end(), 0);
   std::vector<uint32_t> node_of_rank;
-  node_of_rank.reserve(ranks);
-  for (uint32_t node = 0; node < nodes; ++node) {
-    const uint32_t block = ranks / nodes + (node < ranks % nodes ? 1 : 0);
-    node_of_rank.insert(node_of_rank.end(), block, node);
+  Dealer dealer(slots, mapping);
+  for (const PartPlace& part : parts) {
+    const std::vector<uint32_t>& nodes = part.nodes.empty() ? all : part.nodes;
+    dealer.BeginPart();
+    for (uint64_t rank = 0; rank < part.ranks; ++rank) {
+      const std::optional<uint32_t> node = dealer.Next(nodes);
+      if (!node) {
+        return Refuse("-n " + std::to_string(part.ranks) + ": " + std::to_string(nodes.size()) +
+                      " node(s) with ppr:" + std::to_string(mapping.count) +
+                      ":node have room for " + std::to_string(mapping.count * nodes.size()) +
+                      " ranks");
+      }
+      node_of_rank.push_back(*node);
+    }
   }
   return node_of_rank;
+}
+
+Status CheckLocalCounts(const std::vector<uint32_t>& node_of_rank, uint64_t nodes,
+                        const config::Options& options) {
+  std::vector<uint64_t> counts(nodes, 0);
+  for (const uint32_t node : node_of_rank) {
+    ++counts[node];
+  }
+  const uint64_t largest = *std::max_element(counts.begin(), counts.end());
+  if (largest > options.max_local_ranks) {
+    return Refuse("-n " + std::to_string(node_of_rank.size()) + " on " + std::to_string(nodes) +
+                  " node(s) puts " + std::to_string(largest) +
+                  " ranks on one, but a daemon serves at most " +
+                  std::to_string(options.max_local_ranks) +
+                  " (add nodes, or raise it with --max_local_ranks)");
+  }
+  return {};
+}
+
+std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes) {
+  std::vector<uint64_t> slots;
+  for (uint64_t node = 0; node < nodes; ++node) {
+    slots.push_back(ranks / nodes + (node < ranks % nodes ? 1 : 0));
+  }
+  return slots;
 }
 
 }  // namespace ferry::tools

@@ -1,7 +1,10 @@
 // Which node each rank lives on. Pure functions; any thread.
+//
+// Errors: kInvalidArgument, in sentences that name the number and the way out.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "common/status.h"
@@ -9,12 +12,42 @@
 
 namespace ferry::tools {
 
-// kInvalidArgument when that many ranks on that many nodes are nonsense or above the limits of
-// `options`; the message names the number and the way out.
-Status CheckPlacement(uint64_t ranks, uint64_t nodes, const config::Options& options);
+// How ranks are dealt out to nodes.
+struct Mapping {
+  enum class By {
+    kSlot,  // each node in turn gets as many as it has slots
+    kNode,  // each node in turn gets one
+    kCount  // each node in turn gets `count`
+  };
+  By by = By::kSlot;
+  uint64_t count = 0;
+  bool wraps = true;  // with kCount: ranks that are left start with the first node again
+};
 
-// The node of each rank: blocks of consecutive ranks whose sizes differ by at most one, larger
-// first.
-std::vector<uint32_t> PlaceInBlocks(uint32_t ranks, uint32_t nodes);
+// "slot", "node", "ppr:2:node" (which does not wrap) and the like; slots that run out do not
+// matter, so ":oversubscribe" may follow.
+StatusOr<Mapping> ParseMapping(std::string_view text);
+
+// The ranks of one program of the job.
+struct PartPlace {
+  uint64_t ranks = 0;
+  std::vector<uint32_t> nodes;  // on which it may run; empty: on all
+};
+
+// Refuses numbers of ranks and nodes that are nonsense, or above max_ranks of `options`.
+Status CheckCounts(uint64_t ranks, uint64_t nodes, const config::Options& options);
+
+// The node of each rank, of the first part, then of the next. `slots`: of each node, not 0; once
+// all are full, ranks start with the first node again.
+StatusOr<std::vector<uint32_t>> PlaceRanks(const std::vector<PartPlace>& parts,
+                                           const std::vector<uint64_t>& slots,
+                                           const Mapping& mapping);
+
+// Refuses more ranks on a node than max_local_ranks of `options`.
+Status CheckLocalCounts(const std::vector<uint32_t>& node_of_rank, uint64_t nodes,
+                        const config::Options& options);
+
+// Slots of nodes that share out `ranks`: they differ by at most one, larger first.
+std::vector<uint64_t> EvenSlots(uint64_t ranks, uint64_t nodes);
 
 }  // namespace ferry::tools

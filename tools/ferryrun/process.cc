@@ -1,6 +1,7 @@
 #include "tools/ferryrun/process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -41,11 +42,50 @@ std::vector<char*> NullTerminated(const std::vector<std::string>& strings) {
   return pointers;
 }
 
+// What the child tells when it cannot become the program.
+enum class Step : int { kStreams, kDirectory, kCpus, kExecute };
+struct Failure {
+  Step step;
+  int error_number;
+};
+
+Status Explain(const SpawnRequest& request, const Failure& failure) {
+  const std::string why = std::strerror(failure.error_number);
+  switch (failure.step) {
+    case Step::kDirectory:
+      return {ErrorCode::kInvalidArgument, "cannot run '" + request.path + "' in the directory '" +
+                                               request.directory + "': " + why};
+    case Step::kCpus:
+      return {ErrorCode::kInvalidArgument,
+              "cannot bind '" + request.path + "' to CPUs " + request.cpus.Text() + ": " + why};
+    case Step::kStreams:
+    case Step::kExecute:
+      return CannotRun(request.path, failure.error_number);
+  }
+  return {ErrorCode::kInternal, why};
+}
+
 // Moves the three standard streams into place. The sources lie above 2 (main sees to that).
 bool PlaceStreams(const SpawnRequest& request) {
   return dup2(request.stdin_fd, STDIN_FILENO) >= 0 && dup2(request.stdout_fd, STDOUT_FILENO) >= 0 &&
          dup2(request.stderr_fd, STDERR_FILENO) >= 0 &&
          (request.inherited_fd < 0 || fcntl(request.inherited_fd, F_SETFD, 0) == 0);
+}
+
+// The same for where it is to run; the step that failed, or kExecute.
+Step Settle(const SpawnRequest& request) {
+  if (!PlaceStreams(request)) {
+    return Step::kStreams;
+  }
+  if (!request.directory.empty() && chdir(request.directory.c_str()) != 0) {
+    return Step::kDirectory;
+  }
+  const std::vector<uint64_t>& words = request.cpus.words();
+  if (!words.empty() && sched_setaffinity(0, words.size() * sizeof(words[0]),
+                                          reinterpret_cast<const cpu_set_t*>(words.data())) != 0) {
+    return Step::kCpus;
+  }
+  return Step::kExecute;
 }
 
 // The child between fork and exec: async-signal-safe calls only, since gRPC has threads.
@@ -58,15 +98,19 @@ bool PlaceStreams(const SpawnRequest& request) {
   by_default.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &by_default, nullptr);
   sigaction(SIGTTIN, &by_default, nullptr);
-  if (prctl(PR_SET_PDEATHSIG, request.parent_death_signal) == 0 && PlaceStreams(request) &&
+  Failure failure{Step::kStreams, 0};
+  if (prctl(PR_SET_PDEATHSIG, request.parent_death_signal) == 0 &&
       sigprocmask(SIG_SETMASK, &none, nullptr) == 0) {
+    failure.step = Settle(request);
+  }
+  if (failure.step == Step::kExecute) {
     if (getppid() != parent) {
       _exit(0);  // ferryrun died before prctl took effect
     }
     execve(request.path.c_str(), arguments, environment);
   }
-  const int error_number = errno;
-  [[maybe_unused]] const ssize_t written = write(failure_fd, &error_number, sizeof(error_number));
+  failure.error_number = errno;
+  [[maybe_unused]] const ssize_t written = write(failure_fd, &failure, sizeof(failure));
   _exit(kNotFound);
 }
 
@@ -83,26 +127,26 @@ StatusOr<Pipe> MakePipe() {
 StatusOr<pid_t> Spawn(const SpawnRequest& request) {
   const std::vector<char*> arguments = NullTerminated(request.arguments);
   const std::vector<char*> environment = NullTerminated(request.environment);
-  StatusOr<Pipe> failure = MakePipe();
-  FERRY_RETURN_IF_ERROR(failure.status());
+  StatusOr<Pipe> report = MakePipe();
+  FERRY_RETURN_IF_ERROR(report.status());
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {
     return StatusFromErrno(errno, "cannot start a process");
   }
   if (pid == 0) {
-    BecomeProgram(request, arguments.data(), environment.data(), parent, failure->write.get());
+    BecomeProgram(request, arguments.data(), environment.data(), parent, report->write.get());
   }
   setpgid(pid, pid);  // here too: the group must exist before anybody signals it
-  failure->write.Reset();
-  int error_number = 0;
+  report->write.Reset();
+  Failure failure{};
   ssize_t size = 0;
   do {
-    size = read(failure->read.get(), &error_number, sizeof(error_number));
+    size = read(report->read.get(), &failure, sizeof(failure));
   } while (size < 0 && errno == EINTR);
-  if (size == sizeof(error_number)) {
+  if (size == sizeof(failure)) {
     waitpid(pid, nullptr, 0);
-    return CannotRun(request.path, error_number);
+    return Explain(request, failure);
   }
   return pid;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
 
 namespace ferry::tools {
@@ -21,12 +22,15 @@ struct SpawnRequest {
   int stdin_fd;
   int stdout_fd;
   int stderr_fd;
-  int inherited_fd = -1;    // one more descriptor that the program finds under the same number
-  int parent_death_signal;  // what the child gets when ferryrun dies, however it dies
+  int inherited_fd = -1;       // one more descriptor that the program finds under the same number
+  int parent_death_signal;     // what the child gets when ferryrun dies, however it dies
+  std::string directory = {};  // where it runs; empty: where ferryrun does
+  topology::CpuSet cpus = {};  // on which it may run; empty: on any
 };
 
 // Starts the program in a process group of its own, with no signal blocked. A program that cannot
-// be executed is an error here, not a child that ends: "cannot run 'x': why".
+// be executed is an error here, not a child that ends: "cannot run 'x': why". kInvalidArgument: it
+// cannot be in that directory, or on those CPUs.
 StatusOr<pid_t> Spawn(const SpawnRequest& request);
 
 struct ProcessEnd {

@@ -32,13 +32,15 @@ Status CannotRun(const std::string& name, int error_number, const std::string& a
 
 }  // namespace
 
-StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path) {
+StatusOr<std::string> FindProgram(const std::string& name, std::string_view search_path,
+                                  const std::string& directory) {
   if (name.find('/') != std::string::npos) {
-    const int error_number = WhyNotRunnable(name);
+    const std::string path = directory.empty() || name[0] == '/' ? name : directory + "/" + name;
+    const int error_number = WhyNotRunnable(path);
     if (error_number == 0) {
-      return name;
+      return path;
     }
-    return CannotRun(name, error_number,
+    return CannotRun(path, error_number,
                      error_number == EACCES ? " (is it executable? try chmod +x)" : "");
   }
   int best_error = ENOENT;  // "not executable" says more than "not found"
@@ -49,7 +51,7 @@ StatusOr<std::string> FindProgram(const std::string& name, std::string_view sear
     const std::string path = (folder.empty() ? "." : std::string(folder)) + "/" + name;
     const int error_number = WhyNotRunnable(path);
     if (error_number == 0) {
-      return path;
+      return directory.empty() ? path : std::filesystem::absolute(path).string();
     }
     if (error_number == EACCES) {
       best_error = EACCES;

@@ -20,6 +20,11 @@ constexpr uint64_t kCauseWaitMs = 100;
 constexpr uint64_t kPatientCauseWaitMs = 2000;  // where nothing is ended for it
 constexpr size_t kBlockBytes = 1 << 14;
 constexpr int kDrainBlocks = 64;  // more than a pipe holds
+constexpr uint32_t kInputUnderWayBytes = 1 << 18;
+constexpr uint64_t kStopMarginMs = 5000;  // for a host's daemon, beside the grace
+constexpr int kTimedOut = 124;            // as timeout(1) says it
+constexpr int kNotExecutable = 126;       // as shells say it
+constexpr int kNotFound = 127;
 
 std::string Label(uint32_t rank, const SupervisorSettings& settings) {
   if (!settings.label) {
@@ -43,47 +48,62 @@ Supervisor::Supervisor(const SupervisorSettings& settings, SignalSource* signals
 Supervisor::~Supervisor() {
   Kill();
   for (const Rank& rank : ranks_) {
-    Reap(rank.pid);
+    if (rank.host == nullptr) {
+      Reap(rank.pid);
+    }
   }
 }
 
-Status Supervisor::StartRank(const std::string& path, const std::vector<std::string>& arguments,
-                             std::vector<std::string> environment) {
-  const auto rank = static_cast<uint32_t>(ranks_.size());
-  StatusOr<Pipe> in = MakePipe();
-  FERRY_RETURN_IF_ERROR(in.status());
-  StatusOr<Pipe> out = MakePipe();
-  FERRY_RETURN_IF_ERROR(out.status());
-  StatusOr<Pipe> err = MakePipe();
-  FERRY_RETURN_IF_ERROR(err.status());
-  const StatusOr<pid_t> pid = Spawn({.path = path,
-                                     .arguments = arguments,
-                                     .environment = std::move(environment),
-                                     .stdin_fd = in->read.get(),
-                                     .stdout_fd = out->write.get(),
-                                     .stderr_fd = err->write.get(),
-                                     .parent_death_signal = SIGKILL});
-  FERRY_RETURN_IF_ERROR(pid.status());
-  ranks_.push_back({.pid = *pid, .end = {}});
-  if (rank == 0) {
-    stdin_.Start(std::move(in->write));  // the others' input ends at once
+void Supervisor::AddHost(RemoteHost* host) {
+  hosts_.push_back({host, {host->TakeErrors(), LineSplitter("[" + host->name() + "] "), &err_}});
+}
+
+void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
+  const std::string label = Label(static_cast<uint32_t>(ranks_.size()), settings_);
+  streams_.push_back({std::move(out), LineSplitter(label), &out_});
+  streams_.push_back({std::move(err), LineSplitter(label), &err_});
+}
+
+Status Supervisor::StartHere(const RankCommand& command) {
+  StatusOr<RankProcess> process = StartRank(command);
+  FERRY_RETURN_IF_ERROR(process.status());
+  AddStreams(std::move(process->out), std::move(process->err));
+  if (ranks_.empty()) {
+    stdin_.Start(std::move(process->in));  // the others' input ends at once
   }
-  const std::string label = Label(rank, settings_);
-  for (auto [fd, sink] : {std::pair{&out->read, &out_}, std::pair{&err->read, &err_}}) {
-    fcntl(fd->get(), F_SETFL, O_NONBLOCK);
-    streams_.push_back({std::move(*fd), LineSplitter(label), sink});
+  ranks_.push_back({.pid = process->pid, .end = {}});
+  return {};
+}
+
+Status Supervisor::StartThere(RemoteHost* host, const AgentRank& rank) {
+  if (ranks_.empty()) {
+    StatusOr<Pipe> input = MakePipe();
+    FERRY_RETURN_IF_ERROR(input.status());
+    fcntl(input->read.get(), F_SETFL, O_NONBLOCK);
+    input_ = std::move(input->read);
+    stdin_.Start(std::move(input->write));
   }
+  host->Send(FrameKind::kStartRank, static_cast<uint32_t>(ranks_.size()), ToText(rank));
+  AddStreams(UniqueFd(), UniqueFd());
+  ranks_.push_back({.host = host, .end = {}});
   return {};
 }
 
 int Supervisor::Run() {
+  if (settings_.timeout_s > 0) {
+    timeout_ns_ = MonotonicNs() + settings_.timeout_s * 1000 * kNsPerMs;
+  }
   OnChildEnd();  // for what ended before this began to listen
   while (Running() > 0) {
     Poll();
   }
+  timeout_ns_ = 0;
   for (const Rank& rank : ranks_) {
-    Reap(rank.pid);  // and what it left in its process group, so that its streams end
+    if (rank.host == nullptr) {
+      Reap(rank.pid);  // and what it left in its process group, so that its streams end
+    }
   }
+  StopHosts();
   ranks_.clear();
   DrainStreams();
   phase_ = Phase::kRunning;
@@ -93,10 +113,25 @@ int Supervisor::Run() {
   while (phase_ == Phase::kRunning && (!out_.empty() || !err_.empty())) {
     Poll();
   }
-  const bool daemon_failed =
-      std::any_of(daemons_->begin(), daemons_->end(),
-                  [](const PrivateDaemon& daemon) { return daemon.end_was_reported(); });
-  return exit_code_ == 0 && daemon_failed ? 1 : exit_code_;
+  return exit_code_ == 0 && daemon_failed_ ? 1 : exit_code_;
+}
+
+// Their agents end what is left there, and the last output comes.
+void Supervisor::StopHosts() {
+  const auto is_open = [](const Host& host) { return !host.over; };
+  for (const Host& host : hosts_) {
+    host.remote->Send(FrameKind::kStop, 0, "");
+  }
+  phase_ = Phase::kStopping;
+  deadline_ns_ = MonotonicNs() + (settings_.grace_ms + kStopMarginMs) * kNsPerMs;
+  while (phase_ == Phase::kStopping && std::any_of(hosts_.begin(), hosts_.end(), is_open)) {
+    Poll();
+  }
+  for (const Host& host : hosts_) {
+    if (!host.over) {
+      Say(host.remote->Title() + " did not stop its daemon in time, and is given up");
+    }
+  }
 }
 
 void Supervisor::Poll() {
@@ -108,6 +143,14 @@ void Supervisor::Poll() {
   for (const Stream& stream : streams_) {
     fds.push_back({stream.sink->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
   }
+  const size_t first_host = fds.size();
+  const bool full = out_.IsFull() || err_.IsFull();
+  fds.push_back({input_under_way_ < kInputUnderWayBytes ? input_.get() : -1, POLLIN, 0});
+  for (const Host& host : hosts_) {
+    fds.push_back(full ? pollfd{-1, 0, 0} : host.remote->WordsInterest());
+    fds.push_back(host.remote->RoomInterest());
+    fds.push_back({host.errors.fd.get(), POLLIN, 0});
+  }
   const int ready = poll(fds.data(), fds.size(), PollTimeoutMs());
   OnTimeout();
   if (ready <= 0) {
@@ -118,6 +161,7 @@ void Supervisor::Poll() {
       ReadStream(&streams_[i]);
     }
   }
+  PollHosts(&fds[first_host]);
   if (fds[1].revents != 0) {
     stdin_.Advance();
   }
@@ -129,9 +173,33 @@ void Supervisor::Poll() {
   FlushSinks();
 }
 
+// `fds`: the input that goes to a host, then three for each host.
+void Supervisor::PollHosts(const pollfd* fds) {
+  if (fds[0].revents != 0) {
+    SendInput();
+  }
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    Host& host = hosts_[i];
+    if (fds[1 + 3 * i].revents != 0 || fds[2 + 3 * i].revents != 0) {
+      host.remote->Advance();
+    }
+    if (fds[3 + 3 * i].revents != 0) {
+      ReadStream(&host.errors);
+    }
+    StatusOr<std::optional<Frame>> frame = host.remote->Next();
+    while (frame.ok() && frame->has_value()) {
+      OnFrame(host.remote, **frame);
+      frame = host.remote->Next();
+    }
+    if (!host.over && (!frame.ok() || host.remote->ended())) {
+      OnHostEnd(&host, frame.status());
+    }
+  }
+}
+
 int Supervisor::PollTimeoutMs() const {
   uint64_t next_ns = UINT64_MAX;
-  for (const uint64_t time_ns : {deadline_ns_, report_ns_}) {
+  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -145,6 +213,13 @@ void Supervisor::OnTimeout() {
   const uint64_t now_ns = MonotonicNs();
   if (report_ns_ != 0 && now_ns >= report_ns_) {
     ReportFailures();
+  }
+  if (timeout_ns_ != 0 && now_ns >= timeout_ns_) {
+    timeout_ns_ = 0;
+    exit_code_ = exit_code_ == 0 ? kTimedOut : exit_code_;
+    Say("the job did not end within " + std::to_string(settings_.timeout_s) +
+        " s (--timeout); ending its " + std::to_string(Running()) + " ranks");
+    Stop(SIGTERM);
   }
   if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
     phase_ == Phase::kRunning ? Stop(SIGTERM) : Kill();
@@ -176,21 +251,32 @@ void Supervisor::OnSignal(int signal) {
 
 void Supervisor::OnChildEnd() {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!ranks_[rank].ended && HasEnded(ranks_[rank].pid, &ranks_[rank].end)) {
-      ranks_[rank].ended = true;
-      if (!ranks_[rank].end.ok()) {
-        failed_.push_back(rank);
-      }
+    ProcessEnd end;
+    if (ranks_[rank].host == nullptr && !ranks_[rank].ended && HasEnded(ranks_[rank].pid, &end)) {
+      NoteEnd(rank, end);
     }
   }
   for (PrivateDaemon& daemon : *daemons_) {
     ProcessEnd end;
     if (!daemon.end_was_reported() && HasEnded(daemon.pid(), &end)) {
-      OnDaemonEnd(&daemon, end);
+      daemon.MarkEndReported();
+      OnDaemonEnd(daemon.Name() + " " + Describe(end) + " while the job ran" + daemon.LastWords());
     }
   }
-  // Its peers may see that a rank dies, and end, before the kernel is done with it. So a rank that
-  // exited by itself waits for one that was killed, which then is the cause.
+  WeighFailures();
+}
+
+void Supervisor::NoteEnd(uint32_t rank, const ProcessEnd& end) {
+  ranks_[rank].ended = true;
+  ranks_[rank].end = end;
+  if (!end.ok()) {
+    failed_.push_back(rank);
+  }
+}
+
+// Its peers may see that a rank dies, and end, before the kernel is done with it. So a rank that
+// exited by itself waits for one that was killed, which then is the cause.
+void Supervisor::WeighFailures() {
   const auto killed = std::stable_partition(failed_.begin(), failed_.end(), [this](uint32_t rank) {
     return ranks_[rank].end.signal != 0;
   });
@@ -199,6 +285,96 @@ void Supervisor::OnChildEnd() {
   } else if (!failed_.empty() && report_ns_ == 0) {
     report_ns_ =
         MonotonicNs() + (settings_.keep_going ? kPatientCauseWaitMs : kCauseWaitMs) * kNsPerMs;
+  }
+}
+
+void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
+  const bool of_rank = frame.rank < ranks_.size() && ranks_[frame.rank].host == host;
+  switch (frame.kind) {
+    case FrameKind::kStarted:
+      if (of_rank) {
+        ranks_[frame.rank].pid = ReadNumber(frame);
+      }
+      return;
+    case FrameKind::kOutput:
+      if (of_rank && frame.payload.size() > 1) {
+        Stream& stream = streams_[2 * frame.rank + (frame.payload[0] == 1 ? 0 : 1)];
+        stream.lines.Feed(std::string_view(frame.payload).substr(1), stream.sink->text());
+      }
+      return;
+    case FrameKind::kEnded:
+      if (of_rank && !ranks_[frame.rank].ended) {
+        NoteEnd(frame.rank, ReadEnd(frame));
+        WeighFailures();
+      }
+      return;
+    case FrameKind::kTaken:
+      input_under_way_ -= std::min(input_under_way_, static_cast<uint32_t>(ReadNumber(frame)));
+      return;
+    case FrameKind::kFailed:
+      OnStartFailure(*host, frame);
+      return;
+    case FrameKind::kDaemonEnded:
+      OnDaemonEnd(host->Title() + ": " + frame.payload);
+      return;
+    case FrameKind::kStopped:
+      if (!frame.payload.empty()) {
+        Say(host->Title() + ": " + frame.payload);
+      }
+      return;
+    default:
+      return;  // an answer that nobody waits for any more
+  }
+}
+
+void Supervisor::OnStartFailure(const RemoteHost& host, const Frame& frame) {
+  const Status why = ReadFailed(frame);
+  if (frame.rank < ranks_.size()) {
+    ranks_[frame.rank].ended = true;
+  }
+  if (exit_code_ == 0) {
+    exit_code_ = why.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable;
+    Say(host.Title() + ": " + why.message());
+  }
+  if (phase_ == Phase::kRunning) {
+    Stop(SIGTERM);
+  }
+}
+
+void Supervisor::OnHostEnd(Host* host, const Status& status) {
+  host->over = true;
+  uint32_t lost = 0;
+  for (Rank& rank : ranks_) {
+    if (rank.host == host->remote && !rank.ended) {
+      rank.ended = true;
+      ++lost;
+    }
+  }
+  if (lost == 0) {
+    return;
+  }
+  exit_code_ = exit_code_ == 0 ? 1 : exit_code_;
+  Say((status.ok() ? host->remote->Title() + " is lost: " + host->remote->LastWords()
+                   : status.message()) +
+      "; its " + std::to_string(lost) + " rank(s) count as failed");
+  if (phase_ == Phase::kRunning) {
+    Stop(SIGTERM);
+  }
+}
+
+void Supervisor::SendInput() {
+  char bytes[kBlockBytes];
+  const ssize_t size = read(input_.get(), bytes, sizeof(bytes));
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) {
+    return;
+  }
+  const auto count = static_cast<size_t>(std::max<ssize_t>(size, 0));
+  if (!ranks_.empty() && ranks_[0].host != nullptr) {
+    ranks_[0].host->Send(FrameKind::kInput, 0, {bytes, count});
+    input_under_way_ += static_cast<uint32_t>(count);
+  }
+  if (count == 0) {
+    input_.Reset();
   }
 }
 
@@ -212,7 +388,9 @@ void Supervisor::ReportFailures() {
     const ProcessEnd& end = ranks_[rank].end;
     exit_code_ = exit_code_ == 0 ? ShellCode(end) : exit_code_;
     std::string text = "rank " + std::to_string(rank) + " (pid " +
-                       std::to_string(ranks_[rank].pid) + ") " + Describe(end);
+                       std::to_string(ranks_[rank].pid) +
+                       (ranks_[rank].host != nullptr ? " on " + ranks_[rank].host->Title() : "") +
+                       ") " + Describe(end);
     if (!settings_.keep_going && phase_ == Phase::kRunning) {
       if (const uint32_t others = Running(); others > 0) {
         text += "; ending the other " + (others > 1 ? std::to_string(others) + " ranks" : "rank");
@@ -223,9 +401,9 @@ void Supervisor::ReportFailures() {
   }
 }
 
-void Supervisor::OnDaemonEnd(PrivateDaemon* daemon, const ProcessEnd& end) {
-  daemon->MarkEndReported();
-  Say(daemon->Name() + " " + Describe(end) + " while the job ran" + daemon->LastWords());
+void Supervisor::OnDaemonEnd(const std::string& text) {
+  daemon_failed_ = true;
+  Say(text);
   // Its ranks learn it from libferry and end by themselves; those that do not are ended.
   if (phase_ == Phase::kRunning && deadline_ns_ == 0) {
     deadline_ns_ = MonotonicNs() + settings_.grace_ms * kNsPerMs;
@@ -262,14 +440,25 @@ void Supervisor::DrainStreams() {
     stream.lines.Finish(stream.sink->text());
   }
   streams_.clear();
+  for (Host& host : hosts_) {
+    for (int block = 0; block < kDrainBlocks && host.errors.fd.valid(); ++block) {
+      ReadStream(&host.errors);
+    }
+    host.errors.lines.Finish(host.errors.sink->text());
+  }
+  hosts_.clear();
   stdin_ = StdinForwarder();
+  input_.Reset();
 }
 
 void Supervisor::SignalRanks(int signal) {
   for (const Rank& rank : ranks_) {
-    if (!rank.ended) {
+    if (!rank.ended && rank.host == nullptr) {
       kill(-rank.pid, signal);
     }
+  }
+  for (const Host& host : hosts_) {
+    host.remote->Send(FrameKind::kSignal, 0, NumberPayload(signal));
   }
 }
 

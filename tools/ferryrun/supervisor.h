@@ -1,4 +1,5 @@
-// Runs the ranks of a job: their streams, their signals and their ends.
+// Runs the ranks of a job, here and, through their agents, on other hosts: their streams, their
+// signals and their ends.
 //
 // Main thread. One loop of poll over signals and streams; nothing else blocks.
 #pragma once
@@ -11,9 +12,12 @@
 #include <vector>
 
 #include "common/status.h"
+#include "tools/ferryrun/agent_messages.h"
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/private_daemon.h"
 #include "tools/ferryrun/process.h"
+#include "tools/ferryrun/rank_process.h"
+#include "tools/ferryrun/remote_host.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/stdin_forwarder.h"
 
@@ -24,44 +28,64 @@ struct SupervisorSettings {
   bool label = true;         // "[2] " before each line
   bool keep_going = false;   // let the other ranks run on when one fails
   uint64_t grace_ms = 5000;  // between asking ranks to end and killing them
+  uint64_t timeout_s = 0;    // after which the job is ended; 0: never
 };
 
 class Supervisor {
  public:
-  // `daemons` are watched, not stopped. Both pointers must outlive this.
+  // `daemons` are watched, not stopped. All pointers given here and below must outlive this.
   Supervisor(const SupervisorSettings& settings, SignalSource* signals,
              std::vector<PrivateDaemon>* daemons);
   ~Supervisor();  // kills what still runs
 
-  // Starts rank number 0, 1, 2, ... Rank 0 gets standard input.
-  Status StartRank(const std::string& path, const std::vector<std::string>& arguments,
-                   std::vector<std::string> environment);
+  // Host of ranks to come.
+  void AddHost(RemoteHost* host);
+  // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
+  // host cannot start fails in Run.
+  Status StartHere(const RankCommand& command);
+  Status StartThere(RemoteHost* host, const AgentRank& rank);
 
-  // Until all ranks have ended and their output is written. Returns the exit code for ferryrun:
-  // that of the first rank that failed, 128 + signal if a signal killed it, 1 if only a daemon
-  // failed.
+  // Until all ranks have ended, their output is written, and the hosts have nothing left. Returns
+  // the exit code for ferryrun: that of the first rank that failed, 128 + signal if a signal killed
+  // it, 1 if only a daemon or a host failed, 124 after the timeout, 126 or 127 if a host could not
+  // start a rank.
   int Run();
 
  private:
   struct Stream {
-    UniqueFd fd;
+    UniqueFd fd;  // invalid: frames of a host bring it
     LineSplitter lines;
     OutputSink* sink;
   };
   struct Rank {
-    pid_t pid;
+    pid_t pid = -1;              // -1: not known yet
+    RemoteHost* host = nullptr;  // null: here
     bool ended = false;
     ProcessEnd end;
   };
+  struct Host {
+    RemoteHost* remote;
+    Stream errors;      // the launcher's own
+    bool over = false;  // it says nothing any more, and that has been dealt with
+  };
   enum class Phase { kRunning, kStopping, kKilled };
 
+  void AddStreams(UniqueFd out, UniqueFd err);
   void Poll();
+  void PollHosts(const pollfd* fds);
   int PollTimeoutMs() const;
   void OnSignal(int signal);
   void OnChildEnd();
+  void NoteEnd(uint32_t rank, const ProcessEnd& end);
+  void WeighFailures();
+  void OnFrame(RemoteHost* host, const Frame& frame);
+  void OnStartFailure(const RemoteHost& host, const Frame& frame);
+  void OnHostEnd(Host* host, const Status& status);
+  void SendInput();
+  void StopHosts();
   void ReportFailures();
   void OnTimeout();
-  void OnDaemonEnd(PrivateDaemon* daemon, const ProcessEnd& end);
+  void OnDaemonEnd(const std::string& text);
   void ReadStream(Stream* stream);
   void FlushSinks();
   void DrainStreams();
@@ -78,9 +102,14 @@ class Supervisor {
   OutputSink err_;
   StdinForwarder stdin_;
   std::vector<Rank> ranks_;
-  std::vector<Stream> streams_;
+  std::vector<Stream> streams_;  // two for each rank: standard output and error
+  std::vector<Host> hosts_;
+  UniqueFd input_;                // of rank 0, on its way to a host
+  uint32_t input_under_way_ = 0;  // bytes that the host has and the rank has not
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;
+  bool daemon_failed_ = false;
+  uint64_t timeout_ns_ = 0;       // when the job has run too long; 0 = never
   uint64_t deadline_ns_ = 0;      // when to go one step further in ending the ranks; 0 = never
   std::vector<uint32_t> failed_;  // ranks whose failure is to be reported
   uint64_t report_ns_ = 0;        // when; 0 = none

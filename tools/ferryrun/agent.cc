@@ -1,0 +1,384 @@
+#include "tools/ferryrun/agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/topology/affinity.h"
+#include "common/topology/discover.h"
+#include "config/environment.h"
+#include "tools/ferryrun/agent_messages.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/binding.h"
+#include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/host_address.h"
+#include "tools/ferryrun/job.h"
+#include "tools/ferryrun/output.h"
+#include "tools/ferryrun/rank_process.h"
+#include "tools/ferryrun/signals.h"
+
+namespace ferry::tools {
+namespace {
+
+constexpr size_t kBlockBytes = 1 << 14;
+constexpr int kDrainBlocks = 64;     // more than a pipe holds
+constexpr int kFlushLimitMs = 5000;  // for last words to somebody who does not listen
+
+class Agent {
+ public:
+  explicit Agent(SignalSource signals) : signals_(std::move(signals)), out_(STDOUT_FILENO) {}
+
+  int Run() {
+    fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
+    *out_.text() += Greeting();
+    while (!over_) {
+      Poll();
+    }
+    Finish();
+    return 0;
+  }
+
+ private:
+  struct LocalRank {
+    uint32_t number;
+    RankProcess process;
+    std::string input = {};  // on its way
+    bool input_ends = false;
+    bool ended = false;
+  };
+
+  void Poll();
+  void ReadWords();
+  void ReadRank(LocalRank* rank, UniqueFd* fd, char stream);
+  void FeedRank(LocalRank* rank);
+  void OnSignals();
+  void OnChildEnd();
+  void Handle(const Frame& frame);
+  Status Dispatch(const Frame& frame);
+  Status SetUp(const Frame& frame);
+  Status Serve(const Frame& frame);
+  Status CreateJob(const Frame& frame);
+  Status StartOne(const Frame& frame);
+  void SignalRanks(int signal);
+  void Finish();
+  void Say(FrameKind kind, uint32_t rank, std::string_view payload) {
+    AppendFrame(kind, rank, payload, out_.text());
+  }
+
+  SignalSource signals_;
+  FrameReader reader_{/*greeting=*/false};
+  OutputSink out_;
+  AgentSetUp set_up_;
+  config::Options options_;
+  std::string address_;
+  PrivateDaemons private_;
+  std::optional<ServingDaemon> daemon_;
+  std::optional<CreatedJob> job_;
+  std::vector<topology::CpuSet> cpus_;  // of the ranks here, in their order
+  std::vector<LocalRank> ranks_;
+  bool over_ = false;   // end everything
+  bool asked_ = false;  // because of kStop
+};
+
+void Agent::Poll() {
+  std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0},
+                             {signals_.fd(), POLLIN, 0},
+                             {out_.empty() ? -1 : out_.fd(), POLLOUT, 0}};
+  for (const LocalRank& rank : ranks_) {
+    const bool full = out_.IsFull();
+    fds.push_back({full ? -1 : rank.process.out.get(), POLLIN, 0});
+    fds.push_back({full ? -1 : rank.process.err.get(), POLLIN, 0});
+    fds.push_back({rank.input.empty() ? -1 : rank.process.in.get(), POLLOUT, 0});
+  }
+  if (poll(fds.data(), fds.size(), -1) <= 0) {
+    return;
+  }
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const pollfd* own = &fds[3 + 3 * i];
+    if (own[0].revents != 0) {
+      ReadRank(&ranks_[i], &ranks_[i].process.out, 1);
+    }
+    if (own[1].revents != 0) {
+      ReadRank(&ranks_[i], &ranks_[i].process.err, 2);
+    }
+    if (own[2].revents != 0) {
+      FeedRank(&ranks_[i]);
+    }
+  }
+  if (fds[1].revents != 0) {
+    OnSignals();
+  }
+  if (fds[0].revents != 0) {
+    ReadWords();
+  }
+  over_ |= out_.Flush() != 0;
+}
+
+void Agent::ReadWords() {
+  char bytes[kBlockBytes];
+  const ssize_t size = read(STDIN_FILENO, bytes, sizeof(bytes));
+  if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
+    over_ = true;  // whoever gave orders is gone
+    return;
+  }
+  if (size > 0) {
+    reader_.Feed({bytes, static_cast<size_t>(size)});
+  }
+  while (!over_) {
+    const StatusOr<std::optional<Frame>> frame = reader_.Next();
+    over_ |= !frame.ok();
+    if (over_ || !frame->has_value()) {
+      return;
+    }
+    Handle(**frame);
+  }
+}
+
+void Agent::ReadRank(LocalRank* rank, UniqueFd* fd, char stream) {
+  char bytes[1 + kBlockBytes];
+  bytes[0] = stream;
+  const ssize_t size = read(fd->get(), bytes + 1, kBlockBytes);
+  if (size > 0) {
+    Say(FrameKind::kOutput, rank->number, {bytes, 1 + static_cast<size_t>(size)});
+  } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
+    fd->Reset();
+  }
+}
+
+void Agent::FeedRank(LocalRank* rank) {
+  if (!rank->input.empty()) {
+    const ssize_t size = write(rank->process.in.get(), rank->input.data(), rank->input.size());
+    // What cannot be written counts as taken: the rank has closed its input.
+    const bool closed = size < 0 && errno != EINTR && errno != EAGAIN;
+    const size_t taken =
+        closed ? rank->input.size() : static_cast<size_t>(std::max<ssize_t>(size, 0));
+    rank->input.erase(0, taken);
+    rank->input_ends |= closed;
+    Say(FrameKind::kTaken, rank->number, NumberPayload(static_cast<int32_t>(taken)));
+  }
+  if (rank->input.empty() && rank->input_ends) {
+    rank->process.in.Reset();
+  }
+}
+
+void Agent::OnSignals() {
+  while (const std::optional<int> signal = signals_.Next()) {
+    if (*signal == SIGCHLD) {
+      OnChildEnd();
+    } else {
+      over_ |= IsEnding(*signal);
+    }
+  }
+}
+
+void Agent::OnChildEnd() {
+  for (LocalRank& rank : ranks_) {
+    ProcessEnd end;
+    if (!rank.ended && HasEnded(rank.process.pid, &end)) {
+      rank.ended = true;
+      Say(FrameKind::kEnded, rank.number, EndPayload(end));
+    }
+  }
+  for (PrivateDaemon& daemon : private_.processes()) {
+    ProcessEnd end;
+    if (!daemon.end_was_reported() && HasEnded(daemon.pid(), &end)) {
+      daemon.MarkEndReported();
+      Say(FrameKind::kDaemonEnded, 0,
+          daemon.Name() + " " + Describe(end) + " while the job ran" + daemon.LastWords());
+    }
+  }
+}
+
+void Agent::Handle(const Frame& frame) {
+  if (const Status status = Dispatch(frame); !status.ok()) {
+    Say(FrameKind::kFailed, frame.rank, FailedPayload(status));
+  }
+}
+
+Status Agent::Dispatch(const Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kSetUp:
+      return SetUp(frame);
+    case FrameKind::kServe:
+      return Serve(frame);
+    case FrameKind::kCreateJob:
+      return CreateJob(frame);
+    case FrameKind::kStartRank:
+      return StartOne(frame);
+    case FrameKind::kSignal:
+      SignalRanks(ReadNumber(frame));
+      return {};
+    case FrameKind::kInput:
+      for (LocalRank& rank : ranks_) {
+        if (rank.number == frame.rank && rank.process.in.valid()) {
+          rank.input += frame.payload;
+          rank.input_ends |= frame.payload.empty();
+          FeedRank(&rank);
+        }
+      }
+      return {};
+    case FrameKind::kStop:
+      over_ = asked_ = true;
+      return {};
+    default:
+      return {ErrorCode::kCorrupt, "no agent is asked for that"};
+  }
+}
+
+Status Agent::SetUp(const Frame& frame) {
+  StatusOr<AgentSetUp> message = ReadSetUp(frame.payload);
+  FERRY_RETURN_IF_ERROR(message.status());
+  set_up_ = std::move(*message);
+  std::vector<const char*> entries;
+  for (const std::string& option : set_up_.options) {
+    entries.push_back(option.c_str());
+  }
+  entries.push_back(nullptr);
+  // What holds on this host, then what the user said.
+  FERRY_RETURN_IF_ERROR(config::ApplyEnvironment(config::ProcessEnvironment(), &options_));
+  FERRY_RETURN_IF_ERROR(config::ApplyEnvironment(entries.data(), &options_));
+  FERRY_RETURN_IF_ERROR(config::FinishOptions(config::ProcessEnvironment(), &options_));
+  AgentFound found;
+  if (set_up_.needs_address) {
+    StatusOr<std::string> address = AddressOfThisHost(set_up_.host, set_up_.network);
+    FERRY_RETURN_IF_ERROR(address.status());
+    found.address = address_ = *address;
+  }
+  if (!set_up_.private_daemon) {
+    StatusOr<std::optional<ServingDaemon>> running =
+        FindRunningDaemon(options_, set_up_.names_run_directory);
+    FERRY_RETURN_IF_ERROR(running.status());
+    daemon_ = std::move(*running);
+    found.control_address = daemon_ ? daemon_->control_address : "";
+  }
+  Say(FrameKind::kFound, 0, ToText(found));
+  return {};
+}
+
+Status Agent::Serve(const Frame& frame) {
+  const StatusOr<AgentServe> message = ReadServe(frame.payload);
+  FERRY_RETURN_IF_ERROR(message.status());
+  if (message->binding != Binding::kNone) {
+    const StatusOr<topology::Machine> machine = topology::ReadThisMachine();
+    FERRY_RETURN_IF_ERROR(machine.status());
+    const StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
+    FERRY_RETURN_IF_ERROR(allowed.status());
+    StatusOr<std::vector<topology::CpuSet>> cpus =
+        BindRanks(*machine, *allowed, message->binding, message->ranks);
+    FERRY_RETURN_IF_ERROR(cpus.status());
+    cpus_ = std::move(*cpus);
+  }
+  if (message->private_daemon) {
+    daemon_.reset();
+    PrivatePlan plan{.program = set_up_.ferryd, .first_node = message->node, .address = address_};
+    if (!message->authority.empty()) {
+      plan.authority = {message->authority, message->authority_key};
+    }
+    FERRY_RETURN_IF_ERROR(private_.Start(plan, options_, &signals_));
+    StatusOr<std::vector<ServingDaemon>> serving = private_.Connect();
+    FERRY_RETURN_IF_ERROR(serving.status());
+    daemon_ = std::move(serving->front());
+  }
+  Say(FrameKind::kServing, 0,
+      ToText(AgentServing{daemon_->run_directory, daemon_->control_address}));
+  return {};
+}
+
+Status Agent::CreateJob(const Frame& frame) {
+  control::CreateJobRequest request;
+  if (!request.ParseFromString(frame.payload) || !daemon_) {
+    return {ErrorCode::kCorrupt, "a job that cannot be read, or before there is a daemon"};
+  }
+  StatusOr<CreatedJob> job = CreatedJob::Create(daemon_->client, request);
+  FERRY_RETURN_IF_ERROR(job.status());
+  job_.emplace(std::move(*job));
+  Say(FrameKind::kCreated, 0, "");
+  return {};
+}
+
+Status Agent::StartOne(const Frame& frame) {
+  StatusOr<AgentRank> message = tools::ReadRank(frame.payload);
+  FERRY_RETURN_IF_ERROR(message.status());
+  if (message->program.empty()) {
+    return {ErrorCode::kCorrupt, "a rank without a program"};
+  }
+  RankCommand command{.rank = frame.rank,
+                      .program = std::move(message->program),
+                      .environment = config::ForeignEnvironment(config::ProcessEnvironment())};
+  SetVariables(message->variables, &command.environment);
+  struct stat there {};
+  if (message->must || stat(message->directory.c_str(), &there) == 0) {
+    command.directory = message->directory;
+  }
+  if (!cpus_.empty()) {
+    command.cpus = cpus_[ranks_.size() % cpus_.size()];
+  }
+  StatusOr<RankProcess> process = StartRank(command);
+  FERRY_RETURN_IF_ERROR(process.status());
+  fcntl(process->in.get(), F_SETFL, O_NONBLOCK);
+  Say(FrameKind::kStarted, frame.rank, NumberPayload(process->pid));
+  LocalRank rank{.number = frame.rank, .process = std::move(*process)};
+  if (frame.rank != 0) {
+    rank.process.in.Reset();  // only rank 0 has an input
+  }
+  ranks_.push_back(std::move(rank));
+  OnChildEnd();  // it may have ended already, and its signal been read
+  return {};
+}
+
+void Agent::SignalRanks(int signal) {
+  for (const LocalRank& rank : ranks_) {
+    if (!rank.ended) {
+      kill(-rank.process.pid, signal);
+    }
+  }
+}
+
+// Leaves nothing behind, and says the last words.
+void Agent::Finish() {
+  SignalRanks(SIGKILL);
+  for (LocalRank& rank : ranks_) {
+    Reap(rank.process.pid);
+    for (auto [fd, stream] :
+         {std::pair{&rank.process.out, char{1}}, {&rank.process.err, char{2}}}) {
+      for (int block = 0; asked_ && block < kDrainBlocks && fd->valid(); ++block) {
+        ReadRank(&rank, fd, stream);
+      }
+    }
+  }
+  job_.reset();
+  daemon_.reset();  // a gRPC server waits for idle clients to hang up
+  std::string complaints;
+  for (const std::string& complaint : private_.Stop(set_up_.grace_ms)) {
+    complaints += (complaints.empty() ? "" : "\n") + complaint;
+  }
+  Say(FrameKind::kStopped, 0, complaints);
+  while (asked_ && !out_.empty() && out_.Flush() == 0) {
+    pollfd room = {out_.fd(), POLLOUT, 0};
+    if (poll(&room, 1, kFlushLimitMs) <= 0) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int RunAgent() {
+  StatusOr<SignalSource> signals = SignalSource::Create();
+  if (!signals.ok()) {
+    return 1;
+  }
+  return Agent(std::move(*signals)).Run();
+}
+
+}  // namespace ferry::tools

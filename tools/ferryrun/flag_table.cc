@@ -1,0 +1,137 @@
+#include "tools/ferryrun/flag_table.h"
+
+#include <algorithm>
+
+namespace ferry::tools {
+namespace {
+
+constexpr FlagRow kTable[] = {
+    {Flag::kHelp, "-h,-help,--help", "", "print this and exit"},
+    {Flag::kVersion, "-version,--version", "", "print the version and exit"},
+    {Flag::kRanks, "-n,-np,-c,--ranks", "N", "how many ranks to start (1)"},
+    {Flag::kExport, "-x", "NAME[=VALUE]",
+     "set a variable for this program's ranks, or pass it on as it is here"},
+    {Flag::kVariable, "-env", "NAME VALUE", "set a variable for this program's ranks"},
+    {Flag::kVariableForAll, "-genv", "NAME VALUE", "set a variable for all ranks"},
+    {Flag::kExportsForAll, "-genvlist", "NAME,...",
+     "pass these variables on to all ranks as they are here"},
+    {Flag::kDirectory, "-wdir,--wdir,-wd", "PATH", "run this program's ranks in that directory"},
+    {Flag::kHost, "-host,--host", "NAME[:SLOTS],...", "run this program on these hosts only"},
+    {Flag::kHosts, "-hosts", "NAME[:SLOTS],...", "run the job on these hosts"},
+    {Flag::kHostFile, "-f,-hostfile,--hostfile,-machinefile", "FILE",
+     "run the job on the hosts that the file names, as NAME slots=N or NAME:N"},
+    {Flag::kMapBy, "-map-by,--map-by", "RULE",
+     "how to deal out ranks: slot (the default) fills one node after the other, node takes them in "
+     "turn, ppr:N:node puts N on each"},
+    {Flag::kPerNode, "-ppn", "N", "deal out N ranks to each node in turn"},
+    {Flag::kBindTo, "-bind-to,--bind-to", "WHAT",
+     "where a rank may run: none (anywhere, the default), core, socket"},
+    {Flag::kNodes, "--nodes", "N", "on how many nodes, each a private daemon on this machine (1)"},
+    {Flag::kPrivate, "--private", "", "start private daemons in any case"},
+    {Flag::kLabel, "--label,-l,-prepend-rank,-tag-output,--tag-output", "",
+     "put \"[rank] \" before each line of output (the default)"},
+    {Flag::kNoLabel, "--no-label", "", "put nothing before it"},
+    {Flag::kKeepGoing, "--keep-going", "", "let the others run on when a rank fails"},
+    {Flag::kTimeout, "-timeout,--timeout", "SECONDS",
+     "end the job after so long, with exit code 124"},
+    {Flag::kGrace, "--grace-ms", "MS",
+     "milliseconds between asking ranks to end and killing them (5000)"},
+    {Flag::kLauncher, "--launcher", "HOW",
+     "how to reach other hosts: ssh (the default), srun, none"},
+    {Flag::kRsh, "--rsh", "COMMAND",
+     "instead, the command to which a host and what to run there are added"},
+    {Flag::kNetwork, "--network", "NAME|ADDRESS/BITS",
+     "the interface, or the network, by which hosts reach each other"},
+    {Flag::kFerryd, "--ferryd", "PATH", "the daemon's program (else found beside ferryrun)"},
+    {Flag::kIgnored,
+     "-oversubscribe,--oversubscribe,-genvall,-allow-run-as-root,"
+     "--allow-run-as-root",
+     "", "taken for granted"},
+};
+
+constexpr char kUsage[] =
+    "Runs a program as the ranks of a Ferry job:\n"
+    "  ferryrun -n 4 [--nodes 2] [FLAGS] PROGRAM [ARGUMENTS]\n"
+    "  ferryrun -n 1 FIRST [ARGUMENTS] : -n 3 SECOND [ARGUMENTS]\n"
+    "\n"
+    "Flags:\n";
+
+constexpr char kFooter[] =
+    "\n"
+    "Every option of ferryd may be given as a flag too (ferryd --help lists them), for the "
+    "private\n"
+    "daemons and the ranks. Without a flag, the daemon that serves the run directory, or else\n"
+    "/run/ferry, is used if there is one and the job has one node there; else private ones are\n"
+    "started, and end with the job.\n"
+    "The exit code is that of the first rank that failed, or 128 + the signal that killed it.\n";
+
+constexpr size_t kHelpColumn = 30;
+constexpr size_t kLineBytes = 100;
+
+// `text` from kHelpColumn on, after `line`.
+std::string Wrapped(std::string line, std::string_view text) {
+  std::string lines;
+  if (line.size() + 2 > kHelpColumn) {
+    lines = line + "\n";
+    line.clear();
+  }
+  line.resize(kHelpColumn, ' ');
+  bool first = true;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (line.size() + 1 + end > kLineBytes) {
+      lines += line + "\n";
+      line.assign(kHelpColumn, ' ');
+      first = true;
+    }
+    line.append(first ? "" : " ").append(text.substr(0, end));
+    first = false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines + line + "\n";
+}
+
+}  // namespace
+
+std::span<const FlagRow> FlagTable() { return kTable; }
+
+const FlagRow* FindFlag(std::string_view name) {
+  for (const FlagRow& row : kTable) {
+    std::string_view names = row.names;
+    while (!names.empty()) {
+      const size_t end = std::min(names.find(','), names.size());
+      if (names.substr(0, end) == name) {
+        return &row;
+      }
+      names.remove_prefix(std::min(end + 1, names.size()));
+    }
+  }
+  return nullptr;
+}
+
+std::string HelpText() {
+  std::string text = kUsage;
+  for (const FlagRow& row : kTable) {
+    std::string line = std::string("  ") + row.names;
+    if (*row.values != '\0') {
+      line += std::string(" ") + row.values;
+    }
+    text += Wrapped(std::move(line), row.help);
+  }
+  return text + kFooter;
+}
+
+std::string FlagNames() {
+  std::string text;
+  for (const FlagRow& row : kTable) {
+    text += (text.empty() ? "" : ", ") + std::string(row.names);
+  }
+  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 2)) {
+    if (text[comma + 1] != ' ') {
+      text.insert(comma + 1, " ");
+    }
+  }
+  return text;
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,456 @@
+#include "tools/ferryrun/launch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "common/own_program.h"
+#include "common/topology/affinity.h"
+#include "common/topology/discover.h"
+#include "config/environment.h"
+#include "tools/ferryrun/agent_messages.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/binding.h"
+#include "tools/ferryrun/daemons.h"
+#include "tools/ferryrun/host_address.h"
+#include "tools/ferryrun/job.h"
+#include "tools/ferryrun/launcher_command.h"
+#include "tools/ferryrun/node_plan.h"
+#include "tools/ferryrun/program.h"
+#include "tools/ferryrun/rank_process.h"
+#include "tools/ferryrun/remote_host.h"
+#include "tools/ferryrun/supervisor.h"
+#include "tools/flags/option_flags.h"
+
+namespace ferry::tools {
+namespace {
+
+constexpr uint64_t kAnswerTimeoutMs = 60000;  // for a login, and a daemon's start
+constexpr int kCannotStart = 1;
+constexpr int kUsageError = 2;
+constexpr int kNotExecutable = 126;  // as shells say it
+constexpr int kNotFound = 127;
+constexpr time_t kClockSkewS = 24 * 3600;
+constexpr time_t kValidS = 400L * 24 * 3600;
+
+int Fail(int exit_code, const Status& status) {
+  std::fprintf(stderr, "ferryrun: %s\n", status.message().c_str());
+  return exit_code;
+}
+
+int ExitCodeOf(const Status& cannot_run) {
+  return cannot_run.code() == ErrorCode::kNotFound ? kNotFound : kNotExecutable;
+}
+
+// Variables that say something of this host or login only, and so do not travel to others.
+bool StaysHere(std::string_view entry) {
+  constexpr std::string_view kNames[] = {"HOSTNAME", "DISPLAY", "XAUTHORITY", "PWD",
+                                         "OLDPWD",   "SHLVL",   "_",          "TMPDIR"};
+  constexpr std::string_view kPrefixes[] = {"XDG_", "SSH_", "DBUS_"};
+  const std::string_view name = entry.substr(0, entry.find('='));
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [name](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+bool IsLoopback(const std::string& control_address) {
+  return control_address.starts_with("127.") || control_address.starts_with("[::1]") ||
+         control_address.starts_with("localhost:");
+}
+
+// One run; members in the order of their lives.
+class Launch {
+ public:
+  Launch(const Arguments& arguments, config::Options options, JobLayout layout,
+         SignalSource signals)
+      : arguments_(arguments),
+        options_(std::move(options)),
+        layout_(std::move(layout)),
+        signals_(std::move(signals)),
+        hosts_(layout_.nodes.size()),
+        job_nodes_(layout_.nodes.size()) {}
+
+  int Run();
+
+ private:
+  bool IsRemote(size_t node) const { return layout_.nodes[node].remote; }
+  uint32_t LocalNodes() const {
+    return static_cast<uint32_t>(std::count_if(layout_.nodes.begin(), layout_.nodes.end(),
+                                               [](const NodePlan& node) { return !node.remote; }));
+  }
+  bool SpansHosts() const {
+    return LocalNodes() < layout_.nodes.size() && layout_.nodes.size() > 1;
+  }
+
+  Status BindHere();
+  Status ReachHosts();
+  Status FindDaemons();
+  Status Serve();
+  Status ServeThere(const std::optional<CertificateAndKey>& authority);
+  Status StartHere(const std::optional<CertificateAndKey>& authority);
+  int RunRanks();
+  Status CreateJob(const Job& job);
+  Status StartRanks(const Job& job, Supervisor* supervisor);
+  RankCommand CommandHere(const Job& job, uint32_t rank) const;
+  AgentRank CommandThere(const Job& job, uint32_t rank) const;
+  std::vector<std::string> VariablesOf(const Job& job, uint32_t rank) const;
+  AgentSetUp SetUpOf(size_t node) const;
+  void StopAll();
+
+  const Arguments& arguments_;
+  const config::Options options_;
+  const JobLayout layout_;
+  SignalSource signals_;
+  std::vector<topology::CpuSet> cpus_;              // of the ranks here, in their order
+  std::vector<std::unique_ptr<RemoteHost>> hosts_;  // by node; null: here
+  std::string address_;                             // of this host for the others
+  bool private_ = false;                            // daemons for this job alone
+  PrivateDaemons daemons_;
+  std::vector<ServingDaemon> serving_;  // here
+  std::vector<JobNode> job_nodes_;      // by node
+  std::vector<CreatedJob> created_;     // here
+};
+
+Status Launch::BindHere() {
+  uint64_t ranks = 0;
+  for (const NodePlan& node : layout_.nodes) {
+    ranks += node.remote ? 0 : node.ranks;
+  }
+  if (arguments_.binding == Binding::kNone || ranks == 0) {
+    return {};
+  }
+  const StatusOr<topology::Machine> machine = topology::ReadThisMachine();
+  FERRY_RETURN_IF_ERROR(machine.status());
+  const StatusOr<topology::CpuSet> allowed = topology::AffinityOf(0);
+  FERRY_RETURN_IF_ERROR(allowed.status());
+  StatusOr<std::vector<topology::CpuSet>> cpus =
+      BindRanks(*machine, *allowed, arguments_.binding, ranks);
+  FERRY_RETURN_IF_ERROR(cpus.status());
+  cpus_ = std::move(*cpus);
+  return {};
+}
+
+AgentSetUp Launch::SetUpOf(size_t node) const {
+  config::Options options = options_;
+  options.config_file.clear();  // it has been read
+  // What follows from this host, and not from the user's will, is another one there.
+  if (options.run_directory == config::DefaultRunDirectory(config::ProcessEnvironment())) {
+    options.run_directory.clear();
+  }
+  if (options.node_name == config::HostName()) {
+    options.node_name.clear();
+  }
+  return {.host = layout_.nodes[node].host,
+          .network = arguments_.network,
+          .options = config::EnvironmentFor(options),
+          .names_run_directory = arguments_.names_run_directory,
+          .private_daemon = arguments_.private_daemons,
+          .needs_address = SpansHosts(),
+          .ferryd = arguments_.ferryd,
+          .grace_ms = arguments_.grace_ms};
+}
+
+// Starts an agent on every other host; they log in side by side.
+Status Launch::ReachHosts() {
+  for (size_t node = 0; node < layout_.nodes.size(); ++node) {
+    if (!IsRemote(node)) {
+      continue;
+    }
+    const StatusOr<std::vector<std::string>> command =
+        LauncherCommand(options_, layout_.nodes[node].host, OwnProgram(), {kAgentFlag});
+    FERRY_RETURN_IF_ERROR(command.status());
+    StatusOr<std::unique_ptr<RemoteHost>> host =
+        RemoteHost::Start(layout_.nodes[node].host, *command);
+    FERRY_RETURN_IF_ERROR(host.status());
+    (*host)->Send(FrameKind::kSetUp, 0, ToText(SetUpOf(node)));
+    hosts_[node] = std::move(*host);
+  }
+  if (SpansHosts() && LocalNodes() > 0) {
+    const auto here = std::find_if(layout_.nodes.begin(), layout_.nodes.end(),
+                                   [](const NodePlan& node) { return !node.remote; });
+    StatusOr<std::string> address = AddressOfThisHost(here->host, arguments_.network);
+    if (!address.ok()) {
+      return {address.status().code(), "host " + here->host + ": " + address.status().message()};
+    }
+    address_ = *address;
+  }
+  return {};
+}
+
+// Daemons that run serve a job if every host has one that the others reach; else all are private.
+Status Launch::FindDaemons() {
+  private_ = arguments_.private_daemons || LocalNodes() > 1;
+  std::string lacking;
+  const auto weigh = [&](size_t node, const std::string& control_address) {
+    job_nodes_[node].control_address = control_address;
+    if (control_address.empty() || (SpansHosts() && IsLoopback(control_address))) {
+      lacking += (lacking.empty() ? "" : ", ") + layout_.nodes[node].host;
+      private_ = true;
+    }
+  };
+  for (size_t node = 0; node < layout_.nodes.size(); ++node) {
+    if (IsRemote(node)) {
+      const StatusOr<Frame> answer =
+          hosts_[node]->Await(FrameKind::kFound, kAnswerTimeoutMs, &signals_);
+      FERRY_RETURN_IF_ERROR(answer.status());
+      const StatusOr<AgentFound> found = ReadFound(answer->payload);
+      FERRY_RETURN_IF_ERROR(found.status());
+      weigh(node, found->control_address);
+    } else if (!arguments_.private_daemons && LocalNodes() == 1) {
+      StatusOr<std::optional<ServingDaemon>> running =
+          FindRunningDaemon(options_, arguments_.names_run_directory);
+      FERRY_RETURN_IF_ERROR(running.status());
+      weigh(node, *running ? (*running)->control_address : "");
+      if (*running) {
+        serving_.push_back(std::move(**running));
+      }
+    }
+  }
+  if (private_ && arguments_.names_run_directory && !arguments_.private_daemons &&
+      LocalNodes() <= 1) {
+    return {ErrorCode::kNoDaemon,
+            "the daemon of " + options_.run_directory + " on " + lacking +
+                " listens on a loopback address only, so other hosts cannot reach it (options "
+                "control_address and tls_*); --private starts daemons for this job alone"};
+  }
+  return {};
+}
+
+Status Launch::StartHere(const std::optional<CertificateAndKey>& authority) {
+  PrivatePlan plan{.program = arguments_.ferryd,
+                   .count = LocalNodes(),
+                   .address = SpansHosts() ? address_ : "",
+                   .authority = authority};
+  for (size_t node = 0; node < layout_.nodes.size() && IsRemote(node); ++node) {
+    plan.first_node = static_cast<uint32_t>(node) + 1;  // with hosts, this one has one node
+  }
+  FERRY_RETURN_IF_ERROR(daemons_.Start(plan, options_, &signals_));
+  StatusOr<std::vector<ServingDaemon>> serving = daemons_.Connect();
+  FERRY_RETURN_IF_ERROR(serving.status());
+  serving_ = std::move(*serving);
+  return {};
+}
+
+Status Launch::ServeThere(const std::optional<CertificateAndKey>& authority) {
+  for (size_t node = 0; node < layout_.nodes.size(); ++node) {
+    if (IsRemote(node)) {
+      hosts_[node]->Send(FrameKind::kServe, 0,
+                         ToText(AgentServe{.private_daemon = private_,
+                                           .node = static_cast<uint32_t>(node),
+                                           .authority = authority ? authority->certificate : "",
+                                           .authority_key = authority ? authority->key : "",
+                                           .binding = arguments_.binding,
+                                           .ranks = layout_.nodes[node].ranks}));
+    }
+  }
+  return {};
+}
+
+// A daemon for every node, and what the job must know of each.
+Status Launch::Serve() {
+  std::optional<CertificateAndKey> authority;
+  if (private_ && SpansHosts() && options_.tls_ca_file.empty()) {
+    const time_t now = time(nullptr);
+    StatusOr<CertificateAndKey> made =
+        MakeAuthority("ferryrun", {now - kClockSkewS, now + kValidS});
+    FERRY_RETURN_IF_ERROR(made.status());
+    authority = std::move(*made);
+  }
+  FERRY_RETURN_IF_ERROR(ServeThere(authority));
+  if (private_ && LocalNodes() > 0) {
+    serving_.clear();
+    FERRY_RETURN_IF_ERROR(StartHere(authority));
+  }
+  size_t here = 0;
+  for (size_t node = 0; node < layout_.nodes.size(); ++node) {
+    if (!IsRemote(node)) {
+      job_nodes_[node] = {serving_[here].run_directory, serving_[here].control_address};
+      ++here;
+      continue;
+    }
+    const StatusOr<Frame> answer =
+        hosts_[node]->Await(FrameKind::kServing, kAnswerTimeoutMs, &signals_);
+    FERRY_RETURN_IF_ERROR(answer.status());
+    const StatusOr<AgentServing> serving = ReadServing(answer->payload);
+    FERRY_RETURN_IF_ERROR(serving.status());
+    job_nodes_[node] = {serving->run_directory, serving->control_address};
+  }
+  return {};
+}
+
+Status Launch::CreateJob(const Job& job) {
+  size_t here = 0;
+  for (uint32_t node = 0; node < layout_.nodes.size(); ++node) {
+    const control::CreateJobRequest request = job.RequestFor(node);
+    if (IsRemote(node)) {
+      hosts_[node]->Send(FrameKind::kCreateJob, 0, request.SerializeAsString());
+      FERRY_RETURN_IF_ERROR(
+          hosts_[node]->Await(FrameKind::kCreated, kAnswerTimeoutMs, &signals_).status());
+      continue;
+    }
+    StatusOr<CreatedJob> created = CreatedJob::Create(serving_[here++].client, request);
+    FERRY_RETURN_IF_ERROR(created.status());
+    created_.push_back(std::move(*created));
+  }
+  return {};
+}
+
+std::vector<std::string> Launch::VariablesOf(const Job& job, uint32_t rank) const {
+  std::vector<std::string> variables = job.Environment(rank, options_);
+  SetVariables(arguments_.variables, &variables);
+  SetVariables(arguments_.parts[layout_.part_of_rank[rank]].variables, &variables);
+  return variables;
+}
+
+RankCommand Launch::CommandHere(const Job& job, uint32_t rank) const {
+  const Part& part = arguments_.parts[layout_.part_of_rank[rank]];
+  RankCommand command{.rank = rank,
+                      .program = part.program,
+                      .environment = config::ForeignEnvironment(config::ProcessEnvironment()),
+                      .directory = part.directory};
+  SetVariables(VariablesOf(job, rank), &command.environment);
+  if (!cpus_.empty()) {
+    const auto before =
+        std::count_if(layout_.node_of_rank.begin(), layout_.node_of_rank.begin() + rank,
+                      [this](uint32_t node) { return !IsRemote(node); });
+    command.cpus = cpus_[static_cast<size_t>(before)];
+  }
+  return command;
+}
+
+AgentRank Launch::CommandThere(const Job& job, uint32_t rank) const {
+  const Part& part = arguments_.parts[layout_.part_of_rank[rank]];
+  std::vector<std::string> variables = config::ForeignEnvironment(config::ProcessEnvironment());
+  std::erase_if(variables, StaysHere);
+  SetVariables(VariablesOf(job, rank), &variables);
+  std::error_code ignored;
+  return {.program = part.program,
+          .variables = std::move(variables),
+          .directory = part.directory.empty() ? std::filesystem::current_path(ignored).string()
+                                              : part.directory,
+          .must = !part.directory.empty()};
+}
+
+Status Launch::StartRanks(const Job& job, Supervisor* supervisor) {
+  for (const std::unique_ptr<RemoteHost>& host : hosts_) {
+    if (host != nullptr) {
+      supervisor->AddHost(host.get());
+    }
+  }
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    RemoteHost* host = hosts_[job.NodeOf(rank)].get();
+    FERRY_RETURN_IF_ERROR(host == nullptr ? supervisor->StartHere(CommandHere(job, rank))
+                                          : supervisor->StartThere(host, CommandThere(job, rank)));
+  }
+  return {};
+}
+
+int Launch::RunRanks() {
+  const Job job(job_nodes_, layout_.node_of_rank);
+  if (const Status created = CreateJob(job); !created.ok()) {
+    return Fail(kCannotStart, created);
+  }
+  Supervisor supervisor({.ranks = job.size(),
+                         .label = arguments_.label,
+                         .keep_going = arguments_.keep_going,
+                         .grace_ms = arguments_.grace_ms,
+                         .timeout_s = arguments_.timeout_s},
+                        &signals_, &daemons_.processes());
+  if (const Status started = StartRanks(job, &supervisor); !started.ok()) {
+    return Fail(ExitCodeOf(started), started);
+  }
+  return supervisor.Run();
+}
+
+void Launch::StopAll() {
+  created_.clear();
+  for (const std::unique_ptr<RemoteHost>& host : hosts_) {
+    if (host != nullptr && !host->ended()) {
+      host->Send(FrameKind::kStop, 0, "");
+    }
+  }
+  serving_.clear();  // a gRPC server waits for idle clients to hang up
+  for (const std::string& complaint : daemons_.Stop(arguments_.grace_ms)) {
+    std::fprintf(stderr, "ferryrun: %s\n", complaint.c_str());
+  }
+  for (std::unique_ptr<RemoteHost>& host : hosts_) {
+    if (host != nullptr) {
+      host->AwaitEnd(arguments_.grace_ms);
+    }
+    host.reset();
+  }
+}
+
+int Launch::Run() {
+  Status status = BindHere();
+  if (!status.ok()) {
+    return Fail(kUsageError, status);
+  }
+  status = ReachHosts();
+  if (status.ok()) {
+    status = FindDaemons();
+  }
+  if (status.ok()) {
+    status = Serve();
+  }
+  const int exit_code = status.ok() ? RunRanks() : Fail(kCannotStart, status);
+  StopAll();
+  return exit_code;
+}
+
+// What can be seen of mistakes before anything starts.
+Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
+  const std::vector<std::string> own = config::ForeignEnvironment(config::ProcessEnvironment());
+  for (size_t rank = 0; rank < layout.part_of_rank.size(); ++rank) {
+    const bool first_of_part =
+        rank == 0 || layout.part_of_rank[rank] != layout.part_of_rank[rank - 1];
+    if (layout.nodes[layout.node_of_rank[rank]].remote || !first_of_part) {
+      continue;
+    }
+    const Part& part = arguments.parts[layout.part_of_rank[rank]];
+    std::error_code error;
+    if (!part.directory.empty() && !std::filesystem::is_directory(part.directory, error)) {
+      return {ErrorCode::kInvalidArgument, "cannot run '" + part.program[0] +
+                                               "' in the directory '" + part.directory +
+                                               "': there is no such directory"};
+    }
+    std::vector<std::string> environment = own;
+    SetVariables(arguments.variables, &environment);
+    SetVariables(part.variables, &environment);
+    FERRY_RETURN_IF_ERROR(
+        FindProgram(part.program[0], ValueOf("PATH", environment), part.directory).status());
+  }
+  return {};
+}
+
+}  // namespace
+
+int RunJob(const Arguments& arguments) {
+  const StatusOr<config::Options> options = LoadOptions(arguments.options);
+  if (!options.ok()) {
+    return Fail(kUsageError, options.status());
+  }
+  StatusOr<JobLayout> layout = PlanNodes(arguments, *options, IsThisHost);
+  if (!layout.ok()) {
+    return Fail(kUsageError, layout.status());
+  }
+  if (const Status status = CheckPrograms(arguments, *layout); !status.ok()) {
+    return Fail(status.code() == ErrorCode::kInvalidArgument ? kUsageError : ExitCodeOf(status),
+                status);
+  }
+  StatusOr<SignalSource> signals = SignalSource::Create();
+  if (!signals.ok()) {
+    return Fail(kCannotStart, signals.status());
+  }
+  return Launch(arguments, *options, std::move(*layout), std::move(*signals)).Run();
+}
+
+}  // namespace ferry::tools

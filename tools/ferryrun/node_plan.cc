@@ -1,0 +1,128 @@
+#include "tools/ferryrun/node_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ferry::tools {
+namespace {
+
+// Hosts in the order in which they are first named, each once.
+class HostTable {
+ public:
+  explicit HostTable(const std::function<bool(const std::string&)>& is_this_host)
+      : is_this_host_(is_this_host) {}
+
+  // The index of the host's node, which is made if it is a new one.
+  uint32_t Add(const Host& host, bool adds_slots) {
+    const auto known = std::find(names_.begin(), names_.end(), host.name);
+    const auto name = static_cast<size_t>(known - names_.begin());
+    uint32_t node = name < names_.size() ? node_of_name_[name] : NodeOf(host.name);
+    if (name == names_.size()) {
+      names_.push_back(host.name);
+      node_of_name_.push_back(node);
+      slots_[node] += host.slots;
+    } else if (adds_slots) {
+      slots_[node] += host.slots;
+    }
+    return node;
+  }
+
+  std::vector<NodePlan>& nodes() { return nodes_; }
+  const std::vector<uint64_t>& slots() const { return slots_; }
+
+ private:
+  uint32_t NodeOf(const std::string& name) {
+    const bool remote = !is_this_host_(name);
+    for (uint32_t node = 0; !remote && node < nodes_.size(); ++node) {
+      if (!nodes_[node].remote) {
+        return node;
+      }
+    }
+    nodes_.push_back({.host = name, .remote = remote});
+    slots_.push_back(0);
+    return static_cast<uint32_t>(nodes_.size() - 1);
+  }
+
+  const std::function<bool(const std::string&)>& is_this_host_;
+  std::vector<std::string> names_;
+  std::vector<uint32_t> node_of_name_;
+  std::vector<NodePlan> nodes_;
+  std::vector<uint64_t> slots_;
+};
+
+bool NamesHosts(const Arguments& arguments) {
+  return !arguments.hosts.empty() ||
+         std::any_of(arguments.parts.begin(), arguments.parts.end(),
+                     [](const Part& part) { return !part.hosts.empty(); });
+}
+
+// Of each part: what was asked for, or, with so many per node, as many as there is room for.
+uint64_t RanksOf(const Part& part, size_t nodes, const Mapping& mapping) {
+  const bool fills = mapping.by == Mapping::By::kCount && !mapping.wraps;
+  return part.ranks.value_or(fills ? mapping.count * nodes : 1);
+}
+
+void DropEmptyNodes(JobLayout* layout) {
+  std::vector<uint32_t> new_index(layout->nodes.size());
+  std::vector<NodePlan> nodes;
+  for (size_t node = 0; node < layout->nodes.size(); ++node) {
+    new_index[node] = static_cast<uint32_t>(nodes.size());
+    if (layout->nodes[node].ranks > 0) {
+      nodes.push_back(std::move(layout->nodes[node]));
+    }
+  }
+  layout->nodes = std::move(nodes);
+  for (uint32_t& node : layout->node_of_rank) {
+    node = new_index[node];
+  }
+}
+
+}  // namespace
+
+StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options& options,
+                              const std::function<bool(const std::string&)>& is_this_host) {
+  const bool named = NamesHosts(arguments);
+  if (named && arguments.nodes > 1) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "--nodes " + std::to_string(arguments.nodes) +
+                      " makes nodes of this machine; with hosts, each host is a node");
+  }
+  HostTable table(is_this_host);
+  for (const Host& host : arguments.hosts) {
+    table.Add(host, /*adds_slots=*/true);
+  }
+  std::vector<PartPlace> places;
+  for (const Part& part : arguments.parts) {
+    PartPlace& place = places.emplace_back();
+    for (const Host& host : part.hosts) {
+      const uint32_t node = table.Add(host, /*adds_slots=*/false);
+      if (std::find(place.nodes.begin(), place.nodes.end(), node) == place.nodes.end()) {
+        place.nodes.push_back(node);
+      }
+    }
+  }
+  JobLayout layout;
+  layout.nodes = named ? std::move(table.nodes()) : std::vector<NodePlan>(arguments.nodes);
+  uint64_t total = 0;
+  for (size_t part = 0; part < places.size(); ++part) {
+    PartPlace& place = places[part];
+    const size_t nodes = place.nodes.empty() ? layout.nodes.size() : place.nodes.size();
+    place.ranks = RanksOf(arguments.parts[part], nodes, arguments.mapping);
+    FERRY_RETURN_IF_ERROR(CheckCounts(place.ranks, 1, options));
+    total += place.ranks;
+    layout.part_of_rank.insert(layout.part_of_rank.end(), place.ranks, static_cast<uint32_t>(part));
+  }
+  FERRY_RETURN_IF_ERROR(CheckCounts(total, named ? 1 : arguments.nodes, options));
+  const std::vector<uint64_t> slots = named ? table.slots() : EvenSlots(total, layout.nodes.size());
+  StatusOr<std::vector<uint32_t>> node_of_rank = PlaceRanks(places, slots, arguments.mapping);
+  FERRY_RETURN_IF_ERROR(node_of_rank.status());
+  FERRY_RETURN_IF_ERROR(CheckLocalCounts(*node_of_rank, layout.nodes.size(), options));
+  layout.node_of_rank = std::move(*node_of_rank);
+  for (const uint32_t node : layout.node_of_rank) {
+    ++layout.nodes[node].ranks;
+  }
+  DropEmptyNodes(&layout);
+  return layout;
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,35 @@
+// Which nodes a job has, and which ranks run where, from what the user asked for.
+//
+// Pure but for is_this_host, which the caller gives. Any thread. Errors: kInvalidArgument.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "config/options.h"
+#include "tools/ferryrun/arguments.h"
+
+namespace ferry::tools {
+
+struct NodePlan {
+  std::string host;     // as the user wrote it; empty: not named
+  bool remote = false;  // another host than this one
+  uint64_t ranks = 0;   // at least 1
+
+  bool operator==(const NodePlan&) const = default;
+};
+
+struct JobLayout {
+  std::vector<NodePlan> nodes;
+  std::vector<uint32_t> node_of_rank;  // by rank
+  std::vector<uint32_t> part_of_rank;  // by rank: index into Arguments::parts
+};
+
+// Several names of this host are one node. Hosts that get no rank are left out.
+StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options& options,
+                              const std::function<bool(const std::string&)>& is_this_host);
+
+}  // namespace ferry::tools

@@ -1,0 +1,71 @@
+#include "tools/ferryrun/rank_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "tools/ferryrun/process.h"
+#include "tools/ferryrun/program.h"
+
+namespace ferry::tools {
+namespace {
+
+std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+}  // namespace
+
+StatusOr<RankProcess> StartRank(const RankCommand& command) {
+  StatusOr<std::string> path =
+      FindProgram(command.program[0], ValueOf("PATH", command.environment), command.directory);
+  FERRY_RETURN_IF_ERROR(path.status());
+  StatusOr<Pipe> in = MakePipe();
+  FERRY_RETURN_IF_ERROR(in.status());
+  StatusOr<Pipe> out = MakePipe();
+  FERRY_RETURN_IF_ERROR(out.status());
+  StatusOr<Pipe> err = MakePipe();
+  FERRY_RETURN_IF_ERROR(err.status());
+  std::vector<std::string> environment = command.environment;
+  if (!command.directory.empty()) {
+    SetVariables({"PWD=" + command.directory}, &environment);
+  }
+  const StatusOr<pid_t> pid = Spawn({.path = *path,
+                                     .arguments = command.program,
+                                     .environment = std::move(environment),
+                                     .stdin_fd = in->read.get(),
+                                     .stdout_fd = out->write.get(),
+                                     .stderr_fd = err->write.get(),
+                                     .parent_death_signal = SIGKILL,
+                                     .directory = command.directory,
+                                     .cpus = command.cpus});
+  FERRY_RETURN_IF_ERROR(pid.status());
+  fcntl(out->read.get(), F_SETFL, O_NONBLOCK);
+  fcntl(err->read.get(), F_SETFL, O_NONBLOCK);
+  return RankProcess{*pid, std::move(in->write), std::move(out->read), std::move(err->read)};
+}
+
+void SetVariables(const std::vector<std::string>& more, std::vector<std::string>* environment) {
+  for (const std::string& entry : more) {
+    const auto same =
+        std::find_if(environment->begin(), environment->end(),
+                     [&entry](const std::string& other) { return NameOf(other) == NameOf(entry); });
+    if (same == environment->end()) {
+      environment->push_back(entry);
+    } else {
+      *same = entry;
+    }
+  }
+}
+
+std::string ValueOf(const std::string& name, const std::vector<std::string>& environment) {
+  for (const std::string& entry : environment) {
+    if (NameOf(entry) == name && entry.size() > name.size()) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+}  // namespace ferry::tools

@@ -1,0 +1,79 @@
+// Another host of the job, as ferryrun sees it: a launcher (ssh and the like) whose standard
+// streams lead to an agent there (agent_protocol.h).
+//
+// Main thread. Await blocks until an answer comes; everything else returns at once.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "tools/ferryrun/agent_protocol.h"
+#include "tools/ferryrun/process.h"
+#include "tools/ferryrun/signals.h"
+
+namespace ferry::tools {
+
+class RemoteHost {
+ public:
+  // Starts `command`, which is to lead to an agent on host `name`.
+  static StatusOr<std::unique_ptr<RemoteHost>> Start(const std::string& name,
+                                                     const std::vector<std::string>& command);
+  ~RemoteHost();  // kills the launcher; the agent ends its ranks and its daemon then
+
+  const std::string& name() const { return name_; }
+  pid_t pid() const { return pid_; }
+
+  // Queues a frame; Advance sends it.
+  void Send(FrameKind kind, uint32_t rank, std::string_view payload);
+
+  // What to poll for: the agent's words, room for ours, and the launcher's standard error. fd -1
+  // where there is nothing.
+  pollfd WordsInterest() const { return {out_.get(), POLLIN, 0}; }
+  pollfd RoomInterest() const { return {to_send_.empty() ? -1 : in_.get(), POLLOUT, 0}; }
+  // Sends and receives what goes without waiting.
+  void Advance();
+  // The next frame that has come. kCorrupt, kVersionMismatch.
+  StatusOr<std::optional<Frame>> Next();
+  // Whether nothing more will come.
+  bool ended() const { return !out_.valid(); }
+  // The launcher's standard error, for whoever shows it; it does not block.
+  UniqueFd TakeErrors() { return std::move(err_); }
+
+  // Waits for the answer `kind`. The agent's error if that comes instead; kTimeout after
+  // `timeout_ms`; kCancelled when a signal asks ferryrun to end; kNodeUnreachable with the
+  // launcher's last words when it ends.
+  StatusOr<Frame> Await(FrameKind kind, uint64_t timeout_ms, SignalSource* signals);
+
+  // Lets it end after kStop, for at most so long.
+  void AwaitEnd(uint64_t timeout_ms);
+
+  // "host b".
+  std::string Title() const { return "host " + name_; }
+  // Why it says nothing any more: "ssh exited with code 255", and what it had written.
+  std::string LastWords();
+
+ private:
+  RemoteHost(std::string name, std::string launcher)
+      : name_(std::move(name)), launcher_(std::move(launcher)) {}
+  void Receive();
+
+  const std::string name_;
+  const std::string launcher_;
+  pid_t pid_ = -1;
+  UniqueFd in_;
+  UniqueFd out_;
+  UniqueFd err_;
+  std::string to_send_;
+  FrameReader reader_{/*greeting=*/true};
+};
+
+}  // namespace ferry::tools
