@@ -103,11 +103,11 @@ Op::Op(OpKind kind, MPI_Op handle, std::string_view name)
       name_(name),
       handle_(handle) {}
 
-Op::Op(MPI_User_function* function, bool commutes)
-    : kind_(OpKind::kUser), commutes_(commutes), function_(function) {}
+Op::Op(MPI_User_function* function, bool commutes, HandleLender lender)
+    : kind_(OpKind::kUser), commutes_(commutes), function_(function), lender_(lender) {}
 
-Op::Op(MPI_User_function_c* function, bool commutes)
-    : kind_(OpKind::kUser), commutes_(commutes), large_function_(function) {}
+Op::Op(MPI_User_function_c* function, bool commutes, HandleLender lender)
+    : kind_(OpKind::kUser), commutes_(commutes), large_function_(function), lender_(lender) {}
 
 Failure Op::Check(const Datatype& type) const {
   if (kind_ == OpKind::kUser) {
@@ -144,25 +144,37 @@ void Op::Combine(const void* a, const void* b, void* out, int64_t count,
     CopyElements(chosen, count, type, out, count, type);
   }
   if (kind_ == OpKind::kUser && count > 0) {
-    CallFunction(a, out, count, type);
+    CallWithHandle(a, out, count, type);
   }
 }
 
-// A function may write to the handle, so it gets one of its own; what it is called with as `in` it
-// must not change, MPI says, though the interface is older than const.
-void Op::CallFunction(const void* in, void* inout, int64_t count, const Datatype& type) const {
-  MPI_Datatype handle = type.handle();
+void Op::CallWithHandle(const void* in, void* inout, int64_t count, const Datatype& type) const {
+  const MPI_Datatype handle = type.handle();
+  if (handle != nullptr || lender_.lend == nullptr) {
+    CallFunction(in, inout, count, type.extent(), handle);
+    return;
+  }
+  const MPI_Datatype lent = lender_.lend(type);
+  CallFunction(in, inout, count, type.extent(), lent);
+  lender_.take_back(lent);
+}
+
+// A function may write to the handle and the length, so it gets copies. What it is called with as
+// `in` it must not change, MPI says, though the interface is older than const.
+void Op::CallFunction(const void* in, void* inout, int64_t count, int64_t extent,
+                      MPI_Datatype handle) const {
+  MPI_Datatype type = handle;
   if (large_function_ != nullptr) {
     MPI_Count length = count;
-    large_function_(const_cast<void*>(in), inout, &length, &handle);
+    large_function_(const_cast<void*>(in), inout, &length, &type);
     return;
   }
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   for (int64_t done = 0; done < count; done += kMost) {
     int length = static_cast<int>(std::min(kMost, count - done));
-    handle = type.handle();
-    function_(const_cast<char*>(static_cast<const char*>(in)) + done * type.extent(),
-              static_cast<char*>(inout) + done * type.extent(), &length, &handle);
+    type = handle;
+    function_(const_cast<char*>(static_cast<const char*>(in)) + done * extent,
+              static_cast<char*>(inout) + done * extent, &length, &type);
   }
 }
 

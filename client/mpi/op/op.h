@@ -18,13 +18,20 @@
 
 namespace ferry::mpi {
 
+// A program's function is called with a handle of the datatype. Where the program has freed all
+// that it had, while a reduction is under way, one is lent for the call.
+struct HandleLender {
+  MPI_Datatype (*lend)(const Datatype& type) = nullptr;
+  void (*take_back)(MPI_Datatype handle) = nullptr;
+};
+
 class Op : public Object {
  public:
   // A predefined one.
   Op(OpKind kind, MPI_Op handle, std::string_view name);
   // A program's own, with counts as int or as MPI_Count.
-  Op(MPI_User_function* function, bool commutes);
-  Op(MPI_User_function_c* function, bool commutes);
+  Op(MPI_User_function* function, bool commutes, HandleLender lender = {});
+  Op(MPI_User_function_c* function, bool commutes, HandleLender lender = {});
 
   OpKind kind() const { return kind_; }
   bool IsPredefined() const { return kind_ != OpKind::kUser; }
@@ -49,12 +56,15 @@ class Op : public Object {
   void Combine(const void* a, const void* b, void* out, int64_t count, const Datatype& type) const;
 
  private:
-  void CallFunction(const void* in, void* inout, int64_t count, const Datatype& type) const;
+  void CallWithHandle(const void* in, void* inout, int64_t count, const Datatype& type) const;
+  void CallFunction(const void* in, void* inout, int64_t count, int64_t extent,
+                    MPI_Datatype handle) const;
 
   const OpKind kind_;
   const bool commutes_;
   MPI_User_function* const function_ = nullptr;
   MPI_User_function_c* const large_function_ = nullptr;
+  const HandleLender lender_;
   const std::string_view name_;
   std::atomic<MPI_Op> handle_{nullptr};
 };

@@ -435,6 +435,29 @@ TEST_F(OpTest, FunctionsAreCalledInOrder) {
   EXPECT_TRUE(MakeRef<Op>(&Subtract, true)->IsCommutative());
 }
 
+// Without a handle of its own the datatype is lent one, for the call.
+int g_lent;
+void ExpectLent(void* /*in*/, void* /*inout*/, int* /*length*/, MPI_Datatype* type) {
+  EXPECT_EQ(*type, reinterpret_cast<MPI_Datatype>(0x5000));
+  EXPECT_EQ(g_lent, 1);
+}
+
+TEST_F(OpTest, HandlesAreLentToFunctions) {
+  const HandleLender lender = {[](const Datatype&) {
+                                 ++g_lent;
+                                 return reinterpret_cast<MPI_Datatype>(0x5000);
+                               },
+                               [](MPI_Datatype handle) {
+                                 EXPECT_EQ(handle, reinterpret_cast<MPI_Datatype>(0x5000));
+                                 --g_lent;
+                               }};
+  const Ref<Datatype> type = MakeContiguous(CountForm::kInt, 1, *Type(MPI_INT)).value();
+  int a = 1;
+  int b = 2;
+  MakeRef<Op>(&ExpectLent, true, lender)->Apply(&a, &b, 1, *type);
+  EXPECT_EQ(g_lent, 0);
+}
+
 int64_t g_elements;
 int g_calls;
 void CountElements(void* in, void* inout, int* length, MPI_Datatype* /*type*/) {

@@ -1,0 +1,191 @@
+// Reduction operations (MPI 5.0, sections 6.9.5 to 6.9.7).
+#include "client/mpi/op/op.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include "client/mpi/api/function.h"
+#include "client/mpi/api/type_arguments.h"
+#include "client/mpi/request/payload.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+int FindOp(const char* call, MPI_Op handle, Op** op) {
+  *op = ops.Find(handle);
+  return *op != nullptr ? MPI_SUCCESS : FailHandle(call, nullptr, MPI_ERR_OP, "MPI_Op", handle);
+}
+
+void TakeBack(MPI_Datatype handle) {
+  if (Datatype* const type = datatypes.Remove(handle); type != nullptr) {
+    if (type->handle() == handle) {
+      type->set_handle(nullptr);
+    }
+    type->Release();
+  }
+}
+
+constexpr HandleLender kLender = {
+    [](const Datatype& type) { return HandleOf(const_cast<Datatype&>(type)); }, TakeBack};
+
+template <typename Function>
+int Create(const char* call, Function* function, int commute, MPI_Op* handle) {
+  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error =
+          CheckPointer(call, reinterpret_cast<const void*>(function), "user_fn", handle, "op");
+      error != MPI_SUCCESS) {
+    return error;
+  }
+  Ref<Op> op = MakeRef<Op>(function, commute != 0, kLender);
+  const MPI_Op added = ops.Add(op.get());
+  if (added == nullptr) {
+    return Fail(call, nullptr, MPI_ERR_NO_MEM, "there is no memory for another operation");
+  }
+  op->set_handle(added);
+  op.Leave();
+  *handle = added;
+  return MPI_SUCCESS;
+}
+
+// Elements that only streams reach: copies of them on the host stand in.
+class HostCopy {
+ public:
+  HostCopy(void* buffer, int64_t count, const Datatype& type)
+      : payload_(buffer, count, type), is_needed_(front_end->IsByStream(buffer)) {
+    if (is_needed_) {
+      copy_.reset(std::malloc(static_cast<size_t>(payload_.size_bytes())));
+    }
+  }
+  bool is_needed() const { return is_needed_; }
+  Failure Load() {
+    if (!is_needed_) {
+      return {};
+    }
+    return copy_ ? payload_.CopyOut(copy_.get())
+                 : Failure{MPI_ERR_NO_MEM, "no memory for a copy of device memory"};
+  }
+  Failure Store() {
+    return is_needed_ ? payload_.CopyIn(copy_.get(), payload_.size_bytes()) : Failure();
+  }
+  void* copy() const { return copy_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  Payload payload_;
+  bool is_needed_;
+  std::unique_ptr<void, Free> copy_;
+};
+
+Failure Reduce(const Op& op, const void* in, void* inout, int64_t count, const Datatype& type) {
+  HostCopy in_copy(const_cast<void*>(in), count, type);
+  HostCopy inout_copy(inout, count, type);
+  if ((in_copy.is_needed() || inout_copy.is_needed()) && type.extent() != type.size_bytes()) {
+    return {MPI_ERR_UNSUPPORTED_OPERATION,
+            "Ferry cannot reduce elements with gaps in memory of a device"};
+  }
+  for (HostCopy* copy : {&in_copy, &inout_copy}) {
+    if (Failure failure = copy->Load(); !failure.ok()) {
+      return failure;
+    }
+  }
+  op.Apply(in_copy.is_needed() ? in_copy.copy() : in,
+           inout_copy.is_needed() ? inout_copy.copy() : inout, count, type);
+  return inout_copy.Store();
+}
+
+int ReduceLocal(const char* call, const void* inbuf, void* inoutbuf, int64_t count,
+                MPI_Datatype datatype, MPI_Op handle) {
+  Datatype* type = nullptr;
+  if (const int error = FindType(call, datatype, &type); error != MPI_SUCCESS) {
+    return error;
+  }
+  Op* op = nullptr;
+  if (const int error = FindOp(call, handle, &op); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (!type->IsCommitted()) {
+    return Fail(call, nullptr, MPI_ERR_TYPE, "the datatype is not committed");
+  }
+  const Result<int64_t> bytes = type->PackedBytes(count);
+  if (!bytes.ok()) {
+    return Fail(call, nullptr, bytes.failure());
+  }
+  if (const Failure failure = op->Check(*type); !failure.ok()) {
+    return Fail(call, nullptr, failure);
+  }
+  if (bytes.value() == 0) {
+    return MPI_SUCCESS;
+  }
+  for (const auto& [buffer, name] : {std::pair<const void*, const char*>{inbuf, "inbuf"},
+                                     std::pair<const void*, const char*>{inoutbuf, "inoutbuf"}}) {
+    if (buffer == nullptr || buffer == MPI_IN_PLACE) {
+      return Fail(
+          call, nullptr, MPI_ERR_BUFFER,
+          std::string(name) + (buffer == nullptr ? " is a null pointer" : " is MPI_IN_PLACE"));
+    }
+  }
+  const Failure failure = Reduce(*op, inbuf, inoutbuf, count, *type);
+  return failure.ok() ? MPI_SUCCESS : Fail(call, nullptr, failure);
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+FERRY_MPI_CALL(int, Op_create, (MPI_User_function * user_fn, int commute, MPI_Op* op)) {
+  return Create("MPI_Op_create", user_fn, commute, op);
+}
+
+FERRY_MPI_CALL(int, Op_create_c, (MPI_User_function_c * user_fn, int commute, MPI_Op* op)) {
+  return Create("MPI_Op_create_c", user_fn, commute, op);
+}
+
+FERRY_MPI_CALL(int, Op_free, (MPI_Op * handle)) {
+  const char* const call = "MPI_Op_free";
+  if (const int error = CheckPointer(call, handle, "op"); error != MPI_SUCCESS) {
+    return error;
+  }
+  Op* op = nullptr;
+  if (const int error = FindOp(call, *handle, &op); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (op->IsPredefined()) {
+    return Fail(call, nullptr, MPI_ERR_OP, std::string(op->name()) + " is predefined");
+  }
+  if (ops.Remove(*handle) != nullptr) {
+    op->Release();
+  }
+  *handle = MPI_OP_NULL;
+  return MPI_SUCCESS;
+}
+
+FERRY_MPI_CALL(int, Op_commutative, (MPI_Op handle, int* commute)) {
+  Op* op = nullptr;
+  if (const int error = FindOp("MPI_Op_commutative", handle, &op); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (const int error = CheckPointer("MPI_Op_commutative", commute, "commute");
+      error != MPI_SUCCESS) {
+    return error;
+  }
+  *commute = op->IsCommutative() ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+FERRY_MPI_CALL(int, Reduce_local,
+               (const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype, MPI_Op op)) {
+  return ReduceLocal("MPI_Reduce_local", inbuf, inoutbuf, count, datatype, op);
+}
+
+FERRY_MPI_CALL(int, Reduce_local_c,
+               (const void* inbuf, void* inoutbuf, MPI_Count count, MPI_Datatype datatype,
+                MPI_Op op)) {
+  return ReduceLocal("MPI_Reduce_local_c", inbuf, inoutbuf, count, datatype, op);
+}
