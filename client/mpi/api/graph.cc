@@ -207,9 +207,9 @@ FERRY_MPI_CALL(int, Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors,
 // ---- Graphs of which each process knows its own edges -------------------------------------------
 
 FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
-               (MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[],
-                int outdegree, const int destinations[], const int destweights[], MPI_Info info,
-                int, MPI_Comm* comm_dist_graph)) {
+               (MPI_Comm comm_old, int indegree, const int sources[], const int* sourceweights,
+                int outdegree, const int destinations[], const int* destweights, MPI_Info info, int,
+                MPI_Comm* comm_dist_graph)) {
   Call call("MPI_Dist_graph_create_adjacent");
   const Comm* const parent = call.FindIntra(comm_old);
   const Neighbour in = NeighboursOfArguments(call, parent, indegree, "indegree", sources, "sources",
@@ -235,7 +235,7 @@ FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
 
 FERRY_MPI_CALL(int, Dist_graph_create,
                (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-                const int destinations[], const int weights[], MPI_Info info, int,
+                const int destinations[], const int* weights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
   Call call("MPI_Dist_graph_create");
   const Comm* const parent = call.FindIntra(comm_old);
@@ -275,8 +275,8 @@ FERRY_MPI_CALL(int, Dist_graph_neighbors_count,
 }
 
 FERRY_MPI_CALL(int, Dist_graph_neighbors,
-               (MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-                int maxoutdegree, int destinations[], int destweights[])) {
+               (MPI_Comm comm, int maxindegree, int sources[], int* sourceweights, int maxoutdegree,
+                int destinations[], int* destweights)) {
   Call call("MPI_Dist_graph_neighbors");
   const Neighbourhood* const own = FindNeighbourhood(call, comm);
   call.NeedCount(maxindegree, "maxindegree");

@@ -72,6 +72,9 @@ FERRY_MPI(int, Keyval_free, (int* keyval));
 
 /* ---- Cartesian and graph topologies ---------------------------------------------------------- */
 
+/* Weights are pointers, not arrays: compilers would warn of MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY,
+ * behind which there is nothing to read. */
+
 FERRY_MPI(int, Dims_create, (int nnodes, int ndims, int dims[]));
 FERRY_MPI(int, Topo_test, (MPI_Comm comm, int* status));
 FERRY_MPI(int, Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const int periods[],
@@ -86,13 +89,13 @@ FERRY_MPI(int, Cart_shift, (MPI_Comm comm, int direction, int disp, int* rank_so
 FERRY_MPI(int, Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm));
 FERRY_MPI(int, Cartdim_get, (MPI_Comm comm, int* ndims));
 FERRY_MPI(int, Dist_graph_create, (MPI_Comm comm_old, int n, const int sources[],
-          const int degrees[], const int destinations[], const int weights[], MPI_Info info,
+          const int degrees[], const int destinations[], const int* weights, MPI_Info info,
           int reorder, MPI_Comm* comm_dist_graph));
 FERRY_MPI(int, Dist_graph_create_adjacent, (MPI_Comm comm_old, int indegree, const int sources[],
-          const int sourceweights[], int outdegree, const int destinations[],
-          const int destweights[], MPI_Info info, int reorder, MPI_Comm* comm_dist_graph));
+          const int* sourceweights, int outdegree, const int destinations[],
+          const int* destweights, MPI_Info info, int reorder, MPI_Comm* comm_dist_graph));
 FERRY_MPI(int, Dist_graph_neighbors, (MPI_Comm comm, int maxindegree, int sources[],
-          int sourceweights[], int maxoutdegree, int destinations[], int destweights[]));
+          int* sourceweights, int maxoutdegree, int destinations[], int* destweights));
 FERRY_MPI(int, Dist_graph_neighbors_count, (MPI_Comm comm, int* indegree, int* outdegree,
           int* weighted));
 FERRY_MPI(int, Graph_create, (MPI_Comm comm_old, int nnodes, const int indx[], const int edges[],
