@@ -12,6 +12,8 @@
 #include "client/core/front_end.h"
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
+#include "client/pmix/pmix_job.h"
+#include "client/pmix/pmix_library.h"
 #include "common/version_text.h"
 #include "config/environment.h"
 #include "shm/counters.h"
@@ -24,12 +26,17 @@ using ferry::client::Client;
 using ferry::client::Completion;
 using ferry::client::Fail;
 using ferry::client::Message;
+using ferry::client::PmixJob;
+using ferry::client::PmixLibrary;
 
 enum class Phase { kBefore, kRunning, kAfter };
 
 std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
 std::unique_ptr<Client> client;
+// Of a rank that a PMIx server has started. Never destroyed at exit: the server must see that a
+// rank ended without ferry_finalize.
+std::unique_ptr<PmixJob>& pmix_job = *new std::unique_ptr<PmixJob>();
 
 bool IsRunning() {
   return phase.load(std::memory_order_acquire) == Phase::kRunning &&
@@ -219,6 +226,14 @@ int ferry_init(int required, int* provided) {
   if (!options.ok()) {
     return Fail(options.status());
   }
+  std::unique_ptr<PmixJob> made;
+  if (options->job_id.empty() && PmixLibrary::IsAround(ferry::config::ProcessEnvironment())) {
+    auto started = PmixJob::Start(&*options);
+    if (!started.ok()) {
+      return Fail(started.status());
+    }
+    made = std::move(*started);
+  }
   auto backends = ferry::client::OpenBackends(*options);
   if (!backends.ok()) {
     return Fail(backends.status());
@@ -228,6 +243,7 @@ int ferry_init(int required, int* provided) {
     return Fail(joined.status());
   }
   client = std::move(*joined);
+  pmix_job = std::move(made);
   pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   if (provided != nullptr) {
     *provided = required;
@@ -247,6 +263,10 @@ int ferry_finalize(void) {
   phase.store(Phase::kAfter, std::memory_order_release);
   const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
   client.reset();
+  if (pmix_job != nullptr && status.ok()) {
+    (void)pmix_job->Leave();  // what the server may say comes too late for anybody
+  }
+  pmix_job.reset();
   return result;
 }
 
@@ -255,6 +275,9 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
     client->Abort(exit_code);
+    if (pmix_job != nullptr) {
+      pmix_job->Abort(exit_code);
+    }
   }
   std::_Exit(exit_code);
 }

@@ -1,4 +1,5 @@
-/* The control client of libferry: calls to the daemon's gRPC service Client, behind plain C.
+/* The control client of libferry: calls to the daemon's gRPC services Client and, for ranks that
+ * start their job themselves, Launcher, behind plain C.
  *
  * libferry opens libferry_control.so with dlopen(RTLD_NOW | RTLD_LOCAL) when a rank first joins a
  * job and calls ferry_control_entry, its only exported symbol. So libferry itself links neither
@@ -28,7 +29,7 @@
 extern "C" {
 #endif
 
-#define FERRY_CONTROL_API_VERSION 1
+#define FERRY_CONTROL_API_VERSION 2
 #define FERRY_CONTROL_ENTRY_NAME "ferry_control_entry"
 
 /* As in proto/control.proto. */
@@ -59,9 +60,20 @@ typedef struct {
 } ferry_control_region;
 
 typedef struct {
+  const char* job_id;
+  const char* secret;
+  uint32_t size;
+  uint32_t node; /* the daemon's own */
+  uint32_t node_count;
+  const uint32_t* node_of_rank;      /* `size` of them */
+  const char* const* node_addresses; /* `node_count` of them, host:port */
+} ferry_control_job;
+
+typedef struct {
   uint32_t version; /* FERRY_CONTROL_API_VERSION */
 
-  /* `token_hex`: the token of AttachReply as hexadecimal text. On success the caller owns *control.
+  /* `token_hex`: the token of AttachReply, or UserReply for the last two calls, as hexadecimal
+   * text. On success the caller owns *control.
    */
   int (*connect)(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
                  ferry_control** control, ferry_control_text text);
@@ -82,6 +94,12 @@ typedef struct {
   /* The whole job fails. `reason` may be null. */
   int (*abort)(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
                ferry_control_text text);
+  /* host:port at which other daemons reach this one. */
+  int (*control_address)(ferry_control* control, uint32_t timeout_ms, ferry_control_text address,
+                         ferry_control_text text);
+  /* The job ends with the connection to the attach socket that the token came from. */
+  int (*create_job)(ferry_control* control, uint32_t timeout_ms, const ferry_control_job* job,
+                    ferry_control_text text);
   /* Frees it; null is allowed. */
   void (*close)(ferry_control* control);
 } ferry_control_api;

@@ -18,6 +18,7 @@ namespace pb = ferry::control;
 struct ferry_control {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<pb::Client::Stub> stub;
+  std::unique_ptr<pb::Launcher::Stub> launcher;
   std::string token;
   std::string socket_path;
 };
@@ -58,16 +59,23 @@ int Finish(const ferry_control& control, const grpc::Status& status, ferry_contr
   }
 }
 
-// One unary call of the service, with the token and a deadline.
+// One unary call of a service, with the token and a deadline.
+template <typename Stub, typename Request, typename Reply>
+grpc::Status CallOn(const ferry_control& control, Stub* stub, uint32_t timeout_ms,
+                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                    const Request& request, Reply* reply) {
+  grpc::ClientContext context;
+  context.set_deadline(Deadline(timeout_ms));
+  context.AddMetadata("ferry-token", control.token);
+  return (stub->*method)(&context, request, reply);
+}
+
 template <typename Request, typename Reply>
 grpc::Status Call(ferry_control* control, uint32_t timeout_ms,
                   grpc::Status (pb::Client::Stub::*method)(grpc::ClientContext*, const Request&,
                                                            Reply*),
                   const Request& request, Reply* reply) {
-  grpc::ClientContext context;
-  context.set_deadline(Deadline(timeout_ms));
-  context.AddMetadata("ferry-token", control->token);
-  return (control->stub.get()->*method)(&context, request, reply);
+  return CallOn(*control, control->stub.get(), timeout_ms, method, request, reply);
 }
 
 ferry_control_peer PeerFrom(const pb::PeerInfo& info) {
@@ -88,6 +96,7 @@ int Connect(const char* socket_path, const char* token_hex, uint32_t timeout_ms,
     return Fail(ErrorCode::kNoDaemon, "no ferryd answers at " + made->socket_path, text);
   }
   made->stub = pb::Client::NewStub(made->channel);
+  made->launcher = pb::Launcher::NewStub(made->channel);
   *control = made.release();
   return 0;
 }
@@ -178,6 +187,40 @@ int Abort(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const 
                 text);
 }
 
+int ControlAddress(ferry_control* control, uint32_t timeout_ms, ferry_control_text address,
+                   ferry_control_text text) {
+  pb::StatusReply reply;
+  const grpc::Status status = CallOn(*control, control->launcher.get(), timeout_ms,
+                                     &pb::Launcher::Stub::Status, pb::StatusRequest(), &reply);
+  if (!status.ok()) {
+    return Finish(*control, status, text);
+  }
+  if (reply.node().control_address().size() >= address.size_bytes) {
+    return Fail(ErrorCode::kInternal, "no room for the daemon's control address", text);
+  }
+  reply.node().control_address().copy(address.data, address.size_bytes);
+  address.data[reply.node().control_address().size()] = '\0';
+  return 0;
+}
+
+int CreateJob(ferry_control* control, uint32_t timeout_ms, const ferry_control_job* job,
+              ferry_control_text text) {
+  pb::CreateJobRequest request;
+  request.set_job_id(job->job_id);
+  request.set_secret(job->secret);
+  request.set_size(job->size);
+  request.set_node(job->node);
+  request.mutable_node_of_rank()->Add(job->node_of_rank, job->node_of_rank + job->size);
+  for (uint32_t node = 0; node < job->node_count; ++node) {
+    request.add_node_addresses(job->node_addresses[node]);
+  }
+  pb::CreateJobReply reply;
+  return Finish(*control,
+                CallOn(*control, control->launcher.get(), timeout_ms,
+                       &pb::Launcher::Stub::CreateJob, request, &reply),
+                text);
+}
+
 void Close(ferry_control* control) { delete control; }
 
 constexpr ferry_control_api kApi = {
@@ -189,6 +232,8 @@ constexpr ferry_control_api kApi = {
     .resolve = Resolve,
     .detach = Detach,
     .abort = Abort,
+    .control_address = ControlAddress,
+    .create_job = CreateJob,
     .close = Close,
 };
 

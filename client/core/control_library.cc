@@ -133,4 +133,17 @@ Status ControlLibrary::Abort(int exit_code, const char* reason) {
   return error.status(api_->abort(control_, timeout_ms_, exit_code, reason, error.text()));
 }
 
+StatusOr<std::string> ControlLibrary::ControlAddress() {
+  ErrorText error;
+  std::array<char, 512> address{};
+  FERRY_RETURN_IF_ERROR(error.status(api_->control_address(
+      control_, timeout_ms_, {address.data(), address.size()}, error.text())));
+  return std::string(address.data());
+}
+
+Status ControlLibrary::CreateJob(const ferry_control_job& job) {
+  ErrorText error;
+  return error.status(api_->create_job(control_, timeout_ms_, &job, error.text()));
+}
+
 }  // namespace ferry::client

@@ -37,6 +37,11 @@ class ControlLibrary {
   Status Detach();
   Status Abort(int exit_code, const char* reason);
 
+  // With the token of a launcher (AttachConnection::IdentifyUser), only these. host:port of the
+  // daemon for others of its kind; then the job, which ends with the launcher's connection.
+  StatusOr<std::string> ControlAddress();
+  Status CreateJob(const ferry_control_job& job);
+
  private:
   uint32_t PinningMs(uint64_t size_bytes) const;
 

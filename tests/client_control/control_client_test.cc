@@ -4,6 +4,8 @@
 #include <future>
 #include <memory>
 
+#include "client/core/attach_connection.h"
+#include "common/hex_text.h"
 #include "tests/client_control/control_library.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
@@ -102,6 +104,35 @@ TEST_F(ControlClientTest, AWrongTokenIsRefused) {
   ExpectError(api_->detach(stranger, kTimeoutMs, Text()), ErrorCode::kPermissionDenied,
               "names no attached rank");
   api_->close(stranger);
+}
+
+TEST_F(ControlClientTest, ALauncherStartsAJob) {
+  client::AttachConnection attach;
+  ASSERT_TRUE(attach.Connect(options_.run_directory, kTimeoutMs).ok());
+  const auto user = attach.IdentifyUser();
+  ASSERT_TRUE(user.ok()) << user.status().message();
+  ferry_control* launcher = Connect(HexText(user->token));
+  char address[64] = "";
+  ASSERT_EQ(api_->control_address(launcher, kTimeoutMs, {address, sizeof(address)}, Text()), 0)
+      << text_;
+  EXPECT_EQ(address, daemon_->address());
+  const uint32_t nodes[] = {0, 0, 0};
+  const char* const addresses[] = {address};
+  ferry_control_job job{"made-here", "0123456789abcdef", 3, 0, 1, nodes, addresses};
+  ASSERT_EQ(api_->create_job(launcher, kTimeoutMs, &job, Text()), 0) << text_;
+  ExpectError(api_->create_job(launcher, kTimeoutMs, &job, Text()), ErrorCode::kAlreadyExists,
+              "made-here");
+  job.job_id = "too-open";
+  job.secret = "short";
+  ExpectError(api_->create_job(launcher, kTimeoutMs, &job, Text()), ErrorCode::kInvalidArgument,
+              "secret");
+  // A rank's token is none of a launcher's.
+  ExpectError(api_->create_job(control_, kTimeoutMs, &job, Text()), ErrorCode::kPermissionDenied,
+              "token");
+  char small[4] = "";
+  ExpectError(api_->control_address(launcher, kTimeoutMs, {small, sizeof(small)}, Text()),
+              ErrorCode::kInternal, "no room");
+  api_->close(launcher);
 }
 
 TEST_F(ControlClientTest, RegistersAndDeregisters) {

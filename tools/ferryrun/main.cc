@@ -1,5 +1,5 @@
 // ferryrun: runs a program as the ranks of a job (launch.h), or, called by another ferryrun, what
-// that one wants here (agent.h).
+// that one wants here (agent.h), or, called by libferry, a daemon (daemon_helper.h).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include "tools/ferryrun/agent.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/arguments.h"
+#include "tools/ferryrun/daemon_helper.h"
 #include "tools/ferryrun/launch.h"
 
 int main(int argc, char** argv) {
@@ -21,6 +22,9 @@ int main(int argc, char** argv) {
   close(fd);
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
+  }
+  if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kHelperFlag) {
+    return ferry::tools::RunDaemonHelper();
   }
   const auto arguments =
       ferry::tools::ParseArguments(argc, argv, ferry::config::ProcessEnvironment());

@@ -1,0 +1,41 @@
+// A private daemon that a rank starts for its job: by ferryrun, which knows how, and which ends it
+// when this, or the process, ends.
+//
+// Calling thread: any; nothing depends on it living on. Start blocks until the daemon serves; the
+// destructor until it has ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::client {
+
+class OwnDaemon {
+ public:
+  // kNotFound: there is no ferryrun where libferry would have it, or in PATH. Else ferryrun's
+  // words.
+  static StatusOr<std::unique_ptr<OwnDaemon>> Start();
+  ~OwnDaemon();
+
+  const std::string& run_directory() const { return run_directory_; }
+
+ private:
+  OwnDaemon() = default;
+  StatusOr<std::string> Read();
+
+  pid_t pid_ = -1;
+  UniqueFd life_;   // its end is the daemon's
+  UniqueFd words_;  // what ferryrun says
+  std::string run_directory_;
+};
+
+// Where ferryrun may be, seen from the folder of libferry: as installed, and in a build tree.
+std::vector<std::string> PlacesOfFerryrun(const std::string& library_folder);
+
+}  // namespace ferry::client

@@ -1,0 +1,181 @@
+#include "client/pmix/pmix_job.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "common/hex_text.h"
+
+namespace ferry::client {
+namespace {
+
+constexpr char kJobName[] = "ferry.job";          // of rank 0: "ID SECRET"
+constexpr char kLeaderName[] = "ferry.leader";    // of every rank: its leader's number
+constexpr char kDaemonName[] = "ferry.daemon";    // of a leader: Outcome of "ADDRESS RUN_DIRECTORY"
+constexpr char kCreatedName[] = "ferry.created";  // of a leader: Outcome of nothing
+constexpr size_t kIdBytes = 6;
+constexpr size_t kSecretBytes = 32;
+
+std::string RandomText(size_t size) {
+  std::vector<uint8_t> bytes(size);
+  // Up to 256 bytes come whole; it fails only where the kernel has no random numbers at all.
+  if (getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) {
+    std::abort();
+  }
+  return HexText(bytes);
+}
+
+// "0 words", or an error as "CODE sentence".
+std::string Outcome(const Status& status, const std::string& words) {
+  return std::to_string(static_cast<int>(status.code())) + " " +
+         (status.ok() ? words : status.message());
+}
+
+StatusOr<uint32_t> ReadNumber(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return Status(ErrorCode::kCorrupt, "PMIx passed on \"" + std::string(text) + "\", no number");
+  }
+  return number;
+}
+
+// The words of a leader's outcome, or its error, which names the rank.
+StatusOr<std::string> ReadOutcome(uint32_t leader, const std::string& text) {
+  const size_t space = text.find(' ');
+  const StatusOr<uint32_t> code = ReadNumber(std::string_view(text).substr(0, space));
+  FERRY_RETURN_IF_ERROR(code.status());
+  const std::string words = space == text.npos ? "" : text.substr(space + 1);
+  if (*code != 0) {
+    return Status(static_cast<ErrorCode>(*code),
+                  "the node of rank " + std::to_string(leader) + ": " + words);
+  }
+  return words;
+}
+
+// Who is where: what every rank works out for itself, alike.
+struct Nodes {
+  std::vector<uint32_t> leaders;       // by node
+  std::vector<uint32_t> node_of_rank;  // by rank
+  std::vector<DaemonPlace> daemons;    // by node
+};
+
+StatusOr<Nodes> ReadNodes(Exchange* exchange) {
+  Nodes nodes;
+  for (uint32_t rank = 0; rank < exchange->size(); ++rank) {
+    const StatusOr<std::string> text = exchange->Get(rank, kLeaderName);
+    FERRY_RETURN_IF_ERROR(text.status());
+    const StatusOr<uint32_t> leader = ReadNumber(*text);
+    FERRY_RETURN_IF_ERROR(leader.status());
+    const auto known = std::find(nodes.leaders.begin(), nodes.leaders.end(), *leader);
+    nodes.node_of_rank.push_back(static_cast<uint32_t>(known - nodes.leaders.begin()));
+    if (known == nodes.leaders.end()) {
+      nodes.leaders.push_back(*leader);
+    }
+  }
+  for (const uint32_t leader : nodes.leaders) {
+    const StatusOr<std::string> text = exchange->Get(leader, kDaemonName);
+    FERRY_RETURN_IF_ERROR(text.status());
+    const StatusOr<std::string> words = ReadOutcome(leader, *text);
+    FERRY_RETURN_IF_ERROR(words.status());
+    const size_t space = words->find(' ');
+    nodes.daemons.push_back({.run_directory = words->substr(std::min(space, words->size() - 1) + 1),
+                             .control_address = words->substr(0, space)});
+  }
+  return nodes;
+}
+
+bool IsLoopback(const std::string& control_address) {
+  return control_address.starts_with("127.") || control_address.starts_with("[::1]") ||
+         control_address.starts_with("localhost:");
+}
+
+Status CreateHere(const Nodes& nodes, uint32_t node, const config::Options& options,
+                  JobStarter* starter) {
+  std::vector<const char*> addresses;
+  for (const DaemonPlace& daemon : nodes.daemons) {
+    addresses.push_back(daemon.control_address.c_str());
+  }
+  const ferry_control_job job{.job_id = options.job_id.c_str(),
+                              .secret = options.job_secret.c_str(),
+                              .size = static_cast<uint32_t>(nodes.node_of_rank.size()),
+                              .node = node,
+                              .node_count = static_cast<uint32_t>(addresses.size()),
+                              .node_of_rank = nodes.node_of_rank.data(),
+                              .node_addresses = addresses.data()};
+  return starter->CreateJob(job);
+}
+
+// A leader's first words.
+std::string FindHere(const Exchange& exchange, JobStarter* starter) {
+  const bool alone = exchange.local_ranks().size() == exchange.size();
+  StatusOr<DaemonPlace> daemon = starter->Find(alone);
+  if (daemon.ok() && !alone && IsLoopback(daemon->control_address)) {
+    daemon = Status(ErrorCode::kNodeUnreachable,
+                    "its ferryd listens at " + daemon->control_address +
+                        ", which other nodes cannot reach (options control_address and tls_*)");
+  }
+  return daemon.ok() ? Outcome({}, daemon->control_address + " " + daemon->run_directory)
+                     : Outcome(daemon.status(), "");
+}
+
+}  // namespace
+
+Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options) {
+  const uint32_t leader = exchange->local_ranks().front();
+  const bool leads = leader == exchange->rank();
+  FERRY_RETURN_IF_ERROR(exchange->Put(kLeaderName, std::to_string(leader)));
+  if (exchange->rank() == 0) {
+    FERRY_RETURN_IF_ERROR(
+        exchange->Put(kJobName, RandomText(kIdBytes) + " " + RandomText(kSecretBytes)));
+  }
+  if (leads) {
+    FERRY_RETURN_IF_ERROR(exchange->Put(kDaemonName, FindHere(*exchange, starter)));
+  }
+  FERRY_RETURN_IF_ERROR(exchange->Fence());
+
+  const StatusOr<Nodes> nodes = ReadNodes(exchange);
+  FERRY_RETURN_IF_ERROR(nodes.status());
+  const StatusOr<std::string> job = exchange->Get(0, kJobName);
+  FERRY_RETURN_IF_ERROR(job.status());
+  const size_t space = std::min(job->find(' '), job->size() - 1);
+  options->rank = exchange->rank();
+  options->size = exchange->size();
+  options->node = nodes->node_of_rank[exchange->rank()];
+  options->run_directory = nodes->daemons[options->node].run_directory;
+  options->job_id = job->substr(0, space);
+  options->job_secret = job->substr(space + 1);
+  if (leads) {
+    const Status created =
+        CreateHere(*nodes, static_cast<uint32_t>(options->node), *options, starter);
+    FERRY_RETURN_IF_ERROR(exchange->Put(kCreatedName, Outcome(created, "")));
+  }
+  FERRY_RETURN_IF_ERROR(exchange->Fence());
+  for (const uint32_t one : nodes->leaders) {
+    const StatusOr<std::string> created = exchange->Get(one, kCreatedName);
+    FERRY_RETURN_IF_ERROR(created.status());
+    FERRY_RETURN_IF_ERROR(ReadOutcome(one, *created).status());
+  }
+  return {};
+}
+
+StatusOr<std::unique_ptr<PmixJob>> PmixJob::Start(config::Options* options) {
+  StatusOr<std::unique_ptr<PmixLibrary>> library = PmixLibrary::Open();
+  FERRY_RETURN_IF_ERROR(library.status());
+  std::unique_ptr<PmixJob> job(new PmixJob());
+  job->library_ = std::move(*library);
+  if (job->library_->local_ranks().front() == job->library_->rank()) {
+    job->starter_ = std::make_unique<NodeDaemon>(*options);
+  }
+  FERRY_RETURN_IF_ERROR(AgreeOnJob(job->library_.get(), job->starter_.get(), options));
+  return job;
+}
+
+Status PmixJob::Leave() { return library_->Fence(); }
+
+}  // namespace ferry::client

@@ -1,0 +1,205 @@
+#include "client/pmix/pmix_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace ferry::client {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+using NodeOfRank = std::vector<uint32_t>;
+
+// What all ranks have said, each heard by others only after a fence.
+class Board {
+ public:
+  explicit Board(uint32_t ranks) : fence_(static_cast<std::ptrdiff_t>(ranks), Publish{this}) {}
+
+  void Put(uint32_t rank, const std::string& name, const std::string& words) {
+    const std::lock_guard lock(mutex_);
+    said_[{rank, name}] = words;
+  }
+  void Fence() { fence_.arrive_and_wait(); }
+  StatusOr<std::string> Get(uint32_t rank, const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = heard_.find({rank, name});
+    return found == heard_.end() ? StatusOr<std::string>(Status(ErrorCode::kNotFound, name))
+                                 : StatusOr<std::string>(found->second);
+  }
+
+ private:
+  struct Publish {
+    Board* board;
+    void operator()() noexcept { board->heard_ = board->said_; }
+  };
+  std::mutex mutex_;
+  std::map<std::pair<uint32_t, std::string>, std::string> said_;
+  std::map<std::pair<uint32_t, std::string>, std::string> heard_;
+  std::barrier<Publish> fence_;
+};
+
+class BoardExchange : public Exchange {
+ public:
+  BoardExchange(Board* board, uint32_t rank, const NodeOfRank& nodes)
+      : board_(board), rank_(rank), size_(static_cast<uint32_t>(nodes.size())) {
+    for (uint32_t other = 0; other < size_; ++other) {
+      if (nodes[other] == nodes[rank]) {
+        local_.push_back(other);
+      }
+    }
+  }
+  uint32_t rank() const override { return rank_; }
+  uint32_t size() const override { return size_; }
+  const std::vector<uint32_t>& local_ranks() const override { return local_; }
+  Status Put(const std::string& name, const std::string& words) override {
+    board_->Put(rank_, name, words);
+    return {};
+  }
+  Status Fence() override {
+    board_->Fence();
+    return {};
+  }
+  StatusOr<std::string> Get(uint32_t rank, const std::string& name) override {
+    return board_->Get(rank, name);
+  }
+
+ private:
+  Board* const board_;
+  const uint32_t rank_;
+  const uint32_t size_;
+  std::vector<uint32_t> local_;
+};
+
+struct Created {
+  std::string id;
+  std::string secret;
+  uint32_t node = 0;
+  NodeOfRank node_of_rank;
+  std::vector<std::string> addresses;
+};
+
+struct PlayedStarter : JobStarter {
+  StatusOr<DaemonPlace> Find(bool is_alone) override {
+    alone = is_alone;
+    return daemon;
+  }
+  Status CreateJob(const ferry_control_job& job) override {
+    created.push_back({job.job_id,
+                       job.secret,
+                       job.node,
+                       {job.node_of_rank, job.node_of_rank + job.size},
+                       {job.node_addresses, job.node_addresses + job.node_count}});
+    return creation;
+  }
+
+  StatusOr<DaemonPlace> daemon = Status(ErrorCode::kInternal, "not set");
+  Status creation;
+  bool alone = false;
+  std::vector<Created> created;
+};
+
+// A job of ranks on these nodes; `change` may spoil a node's starter.
+struct Agreement {
+  explicit Agreement(const NodeOfRank& nodes, std::map<uint32_t, Status> no_daemon = {},
+                     std::map<uint32_t, Status> no_job = {}, const std::string& host = "10.0.0.")
+      : starters(nodes.size()), options(nodes.size()), outcomes(nodes.size()) {
+    Board board(static_cast<uint32_t>(nodes.size()));
+    std::vector<std::thread> ranks;
+    for (uint32_t rank = 0; rank < nodes.size(); ++rank) {
+      const uint32_t node = nodes[rank];
+      starters[rank].daemon = DaemonPlace{"/run/with space/" + std::to_string(node),
+                                          host + std::to_string(node) + ":1"};
+      if (no_daemon.contains(node)) {
+        starters[rank].daemon = no_daemon[node];
+      }
+      starters[rank].creation = no_job[node];
+      ranks.emplace_back([&, rank] {
+        BoardExchange exchange(&board, rank, nodes);
+        outcomes[rank] = AgreeOnJob(&exchange, &starters[rank], &options[rank]);
+      });
+    }
+    for (std::thread& rank : ranks) {
+      rank.join();
+    }
+  }
+
+  std::vector<PlayedStarter> starters;  // by rank; only leaders' are used
+  std::vector<config::Options> options;
+  std::vector<Status> outcomes;
+};
+
+TEST(PmixJobTest, AllRanksAgreeAndEveryLeaderTellsItsDaemon) {
+  const NodeOfRank nodes = {1, 0, 1, 0, 2};  // nodes are numbered anew, by their lowest rank
+  const Agreement agreed(nodes);
+  std::set<std::string> jobs;
+  for (uint32_t rank = 0; rank < nodes.size(); ++rank) {
+    ASSERT_TRUE(agreed.outcomes[rank].ok()) << agreed.outcomes[rank].message();
+    const config::Options& options = agreed.options[rank];
+    EXPECT_EQ(options.rank, rank);
+    EXPECT_EQ(options.size, 5U);
+    EXPECT_EQ(options.run_directory, "/run/with space/" + std::to_string(nodes[rank]));
+    jobs.insert(options.job_id + " " + options.job_secret);
+    EXPECT_EQ(options.job_id.size(), 12U);
+    EXPECT_EQ(options.job_secret.size(), 64U);
+  }
+  EXPECT_THAT(jobs, SizeIs(1));
+  EXPECT_THAT(
+      (std::vector<uint64_t>{agreed.options[0].node, agreed.options[1].node, agreed.options[2].node,
+                             agreed.options[3].node, agreed.options[4].node}),
+      ElementsAre(0, 1, 0, 1, 2));
+  for (const uint32_t leader : {0, 1, 4}) {
+    ASSERT_THAT(agreed.starters[leader].created, SizeIs(1)) << leader;
+    const Created& created = agreed.starters[leader].created[0];
+    EXPECT_EQ(created.id, agreed.options[0].job_id);
+    EXPECT_EQ(created.secret, agreed.options[0].job_secret);
+    EXPECT_EQ(created.node, agreed.options[leader].node);
+    EXPECT_THAT(created.node_of_rank, ElementsAre(0, 1, 0, 1, 2));
+    EXPECT_THAT(created.addresses, ElementsAre("10.0.0.1:1", "10.0.0.0:1", "10.0.0.2:1"));
+    EXPECT_FALSE(agreed.starters[leader].alone);
+  }
+  EXPECT_THAT(agreed.starters[2].created, SizeIs(0));
+}
+
+TEST(PmixJobTest, OnOneNodeADaemonMayBeStartedForIt) {
+  const Agreement agreed({0, 0, 0}, {}, {}, "127.0.0.");
+  EXPECT_TRUE(agreed.outcomes[2].ok()) << agreed.outcomes[2].message();
+  EXPECT_TRUE(agreed.starters[0].alone);
+}
+
+TEST(PmixJobTest, ANodeWithoutADaemonFailsAllRanksInTheSameWords) {
+  const Agreement agreed({0, 0, 1}, {{1, {ErrorCode::kNoDaemon, "no ferryd there"}}});
+  for (const Status& outcome : agreed.outcomes) {
+    EXPECT_EQ(outcome.code(), ErrorCode::kNoDaemon);
+    EXPECT_EQ(outcome.message(), "the node of rank 2: no ferryd there");
+  }
+  EXPECT_THAT(agreed.starters[0].created, SizeIs(0));
+}
+
+TEST(PmixJobTest, ADaemonThatRefusesTheJobFailsAllRanks) {
+  const Agreement agreed({0, 1, 1}, {}, {{0, {ErrorCode::kLimitExceeded, "a quota"}}});
+  for (const Status& outcome : agreed.outcomes) {
+    EXPECT_EQ(outcome.code(), ErrorCode::kLimitExceeded);
+    EXPECT_EQ(outcome.message(), "the node of rank 0: a quota");
+  }
+}
+
+TEST(PmixJobTest, ALoopbackAddressWillNotDoForSeveralNodes) {
+  const Agreement agreed({0, 1}, {}, {}, "127.0.0.");
+  for (const Status& outcome : agreed.outcomes) {
+    EXPECT_EQ(outcome.code(), ErrorCode::kNodeUnreachable);
+    EXPECT_THAT(outcome.message(),
+                HasSubstr("the node of rank 0: its ferryd listens at 127.0.0.0:1, which other"));
+  }
+}
+
+}  // namespace
+}  // namespace ferry::client

@@ -1,0 +1,143 @@
+// Jobs whose ranks a PMIx server has started: Open MPI's orterun.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kOrterun[] = "/usr/bin/orterun";
+constexpr char kFerryd[] = "daemon/ferryd";
+constexpr char kEnds[] = "tests/e2e/ranks/ends";
+
+class PmixTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(kOrterun)) {
+      GTEST_SKIP() << "orterun is not installed: apt-get install openmpi-bin";
+    }
+    std::filesystem::create_directory(sessions_);
+  }
+  void TearDown() override { std::filesystem::remove_all(sessions_); }
+
+  // orterun -n RANKS with what follows; its own files in a place of this test.
+  std::vector<std::string> Job(int ranks, std::vector<std::string> flags_and_program) const {
+    flags_and_program.insert(
+        flags_and_program.begin(),
+        {kOrterun, "-n", std::to_string(ranks), "--allow-run-as-root", "--oversubscribe", "--mca",
+         "orte_tmpdir_base", sessions_, "--mca", "btl", "self"});
+    return flags_and_program;
+  }
+
+  const std::string sessions_ = "/tmp/ferry-orte-" + std::to_string(getpid());
+};
+
+TEST_F(PmixTest, RanksFindEachOtherAndADaemonIsStartedForThem) {
+  Command command(Job(4, {"examples/hello/hello"}), {"HOME=/tmp"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("rank 0 of 4: rank 3 says hello", "rank 1 of 4: rank 0 says hello",
+                          "rank 2 of 4: rank 1 says hello", "rank 3 of 4: rank 2 says hello"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST_F(PmixTest, KeepsAllPromises) {
+  Command command(Job(3, {"tests/e2e/ranks/point_to_point"}), {"HOME=/tmp"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "point_to_point: ok\n");
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST_F(PmixTest, OneRankAloneIsAJob) {
+  Command command(Job(1, {kEnds}), {"HOME=/tmp"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "rank 0 of 1\n");
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST_F(PmixTest, UsesTheDaemonThatRuns) {
+  const std::string directory = "/tmp/ferry-pmix-" + std::to_string(getpid());
+  Command served({kFerryd, "--run_directory=" + directory});
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(directory + "/ferryd.json"); }));
+  Command command(Job(2, {"examples/hello/hello"}),
+                  {"HOME=/tmp", "FERRY_RUN_DIRECTORY=" + directory});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  served.Signal(SIGTERM);
+  const CommandResult daemon = served.Wait();
+  EXPECT_THAT(daemon.out + daemon.err,
+              HasSubstr("created by uid " + std::to_string(geteuid()) + ", 2 ranks on 1 nodes"));
+}
+
+struct End {
+  const char* how;
+  const char* who;
+  int exit_code;
+};
+
+class PmixEndTest : public PmixTest, public testing::WithParamInterface<End> {};
+
+TEST_P(PmixEndTest, HasItsExitCodeAndLeavesNothing) {
+  Command command(Job(3, {kEnds, GetParam().how, GetParam().who}), {"HOME=/tmp"});
+  EXPECT_EQ(command.Wait().exit_code, GetParam().exit_code);
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+// Rank 0 is the leader, whose end is its daemon's too.
+INSTANTIATE_TEST_SUITE_P(All, PmixEndTest,
+                         testing::Values(End{"abort", "1", 37}, End{"abort", "0", 37},
+                                         End{"kill", "1", 128 + SIGKILL},
+                                         End{"kill", "0", 128 + SIGKILL}));
+
+TEST_F(PmixTest, ARankThatExitsEndsTheJobAndTheDaemon) {
+  Command command(Job(3, {kEnds, "exit", "2"}), {"HOME=/tmp"});
+  EXPECT_NE(command.Wait().exit_code, 0);
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST_F(PmixTest, AFerryrunUnderPmixStartsAJobOfItsOwn) {
+  Command command(Job(1, {"tools/ferryrun/ferryrun", "--private", "--ferryd", kFerryd, "-n", "2",
+                          "--no-label", kEnds}),
+                  {"HOME=/tmp"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(SortedLines(result.out), ElementsAre("rank 0 of 2", "rank 1 of 2"));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST_F(PmixTest, SaysWhyNoDaemonCouldBeStarted) {
+  Command command(Job(2, {kEnds}), {"HOME=/tmp", "FERRY_PROVIDER=nosuch"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the node of rank 0: no ferryd serves this "
+                                          "node, and none could be started for this job: "),
+                                HasSubstr("nosuch")));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+TEST(PmixAbsentTest, AServerThatIsNotThereIsNamed) {
+  const CommandResult result = RunCommand({kEnds}, {"PMIX_NAMESPACE=none", "PMIX_RANK=0"});
+  EXPECT_EQ(result.exit_code, 1);
+  // Where libpmix is not installed, that is what is said.
+  EXPECT_THAT(result.err, testing::AnyOf(HasSubstr("PMIx cannot reach the server"),
+                                         HasSubstr("its library cannot be opened")));
+}
+
+}  // namespace
+}  // namespace ferry::e2e

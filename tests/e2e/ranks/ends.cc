@@ -1,0 +1,50 @@
+// A rank that ends as it is told: `ends HOW RANK` has that rank do so, and the others wait for what
+// comes. HOW: abort, exit, kill, finalize (all of them, in good order).
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "ferry/ferry.h"
+
+namespace {
+
+constexpr int kAbortCode = 37;
+constexpr int kExitCode = 3;
+
+int Complain(const char* what) {
+  std::fprintf(stderr, "%s: %s\n", what, ferry_last_error());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string how = argc > 1 ? argv[1] : "finalize";
+  const int who = argc > 2 ? std::atoi(argv[2]) : 0;
+  if (ferry_init(FERRY_THREAD_SINGLE, nullptr) != FERRY_SUCCESS) {
+    return Complain("ferry_init");
+  }
+  std::printf("rank %d of %d\n", ferry_rank(), ferry_size());
+  std::fflush(stdout);
+  if (how == "finalize") {
+    return ferry_finalize() == FERRY_SUCCESS ? 0 : Complain("ferry_finalize");
+  }
+  if (ferry_rank() == who) {
+    if (how == "abort") {
+      ferry_abort(kAbortCode);
+    }
+    if (how == "kill") {
+      raise(SIGKILL);
+    }
+    std::_Exit(kExitCode);
+  }
+  // Whatever becomes of the one that ends shows as an error here.
+  char byte = 0;
+  if (ferry_recv(&byte, 1, who, 0, nullptr) != FERRY_SUCCESS) {
+    return Complain("ferry_recv");
+  }
+  return 1;
+}
