@@ -17,6 +17,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:grpc::internal::ServerCallbackCall\n"
          "race:grpc::internal::Call::\n"
          "race:grpc::ByteBuffer\n"
+         "race:grpc::internal::CallbackUnaryHandler*::Deserialize\n"
          "race:grpc::internal::CallbackWithStatusTag\n";
 }
 #endif

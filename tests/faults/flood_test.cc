@@ -17,6 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr char kFlood[] = "tests/faults/ranks/flood";
+constexpr unsigned kLimitSeconds = kSanitized ? 240 : 60;
 
 struct Flood {
   int ranks;
@@ -30,7 +31,8 @@ class FloodTest : public testing::TestWithParam<Flood> {};
 
 TEST_P(FloodTest, IsHeldBackAndArrivesWhole) {
   const Flood& flood = GetParam();
-  Command job(PrivateJob(flood.ranks, flood.nodes, {}, {kFlood, flood.kind, flood.messages}));
+  Command job(PrivateJob(flood.ranks, flood.nodes, {}, {kFlood, flood.kind, flood.messages}), {},
+              "", kLimitSeconds);
   const CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   for (int rank = 0; rank < flood.ranks; ++rank) {
