@@ -11,15 +11,18 @@ namespace {
 
 #ifdef FERRY_STRESS
 constexpr char kRounds[] = "10000";
+constexpr unsigned kLimitSeconds = 300;
 #else
 constexpr char kRounds[] = "400";
+constexpr unsigned kLimitSeconds = 60;
 #endif
 
 class WindowsTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(WindowsTest, EveryByteOfEveryMessageIsItsOwn) {
   Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
-                   "--no-label", "-n", GetParam(), "tests/e2e/ranks/windows", kRounds});
+                   "--no-label", "-n", GetParam(), "tests/e2e/ranks/windows", kRounds},
+                  {}, "", kLimitSeconds);
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
@@ -38,7 +41,8 @@ TEST(WindowsBetweenNodesTest, ShareFewRegistrations) {
        {"--registration_cache_entries=2", "--registration_cache_bytes=3145728"}) {
     Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
                      "--no-label", "--nodes", "2", "-n", "2", limit,
-                     "--registration_piece_bytes=262144", "tests/e2e/ranks/windows", kNodeRounds});
+                     "--registration_piece_bytes=262144", "tests/e2e/ranks/windows", kNodeRounds},
+                    {}, "", kLimitSeconds);
     const CommandResult result = command.Wait();
     EXPECT_EQ(result.exit_code, 0) << limit << ": " << result.err;
     EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
