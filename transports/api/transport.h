@@ -46,7 +46,7 @@ struct TransportOptions {
   // Further NICs, each by its IP address or its domain: transports/rails. One NIC takes none.
   std::vector<std::string> rails;
   // Reads and writes of more than this are shared out among the NICs, in pieces of this size.
-  uint64_t stripe_bytes = 512 * 1024;
+  uint64_t stripe_bytes = 512ULL * 1024;
 
   // Operations accepted and not yet completed: in all, and to one peer (0 = half of all), so that a
   // silent peer cannot take every slot.

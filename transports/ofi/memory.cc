@@ -70,12 +70,6 @@ StatusOr<FidPtr<fid_mr>> RegisterOnce(const Endpoint& endpoint, void* base, uint
 
 }  // namespace
 
-bool Region::Contains(const void* address, uint64_t length) const {
-  const auto begin = reinterpret_cast<uintptr_t>(base);
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  return at >= begin && at - begin <= bytes && length <= bytes - (at - begin);
-}
-
 RegionTable::RegionTable(const Endpoint* endpoint)
     : endpoint_(endpoint), pins_(PinsMemory(*endpoint->info)) {}
 

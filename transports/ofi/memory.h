@@ -9,6 +9,7 @@
 
 #include "common/slot_map.h"
 #include "common/status.h"
+#include "transports/api/accounting.h"
 #include "transports/api/transport.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/fid.h"
@@ -30,7 +31,9 @@ struct Region {
   void* descriptor = nullptr;  // null unless the provider wants FI_MR_LOCAL
   uint32_t users = 0;          // operations that the NIC may still carry out on it
 
-  bool Contains(const void* address, uint64_t length) const;
+  bool Contains(const void* address, uint64_t length) const {
+    return transport::Contains(base, bytes, address, length);
+  }
 };
 
 class RegionTable {

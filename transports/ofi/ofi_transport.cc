@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "transports/api/accounting.h"
 #include "transports/ofi/error.h"
 #include "transports/ofi/ofi_transport_state.h"
 #include "transports/ofi/options.h"

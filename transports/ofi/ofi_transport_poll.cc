@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "transports/api/accounting.h"
 #include "transports/ofi/error.h"
 #include "transports/ofi/ofi_transport_state.h"
 #include "transports/ofi/options.h"
@@ -114,7 +115,7 @@ int OfiTransport::OnOperation(Operation* op, ErrorCode code, CompletionSink& sin
     }
   }
   if (code == ErrorCode::kOk) {
-    CountSuccess(*op);
+    CountSuccess(op->kind, op->bytes, &statistics_);
   } else {
     statistics_.errors++;
   }
@@ -150,23 +151,6 @@ int OfiTransport::ReportEnded(CompletionSink& sink, int budget) {
     events++;
   }
   return events;
-}
-
-void OfiTransport::CountSuccess(const Operation& op) {
-  switch (op.kind) {
-    case Operation::Kind::kMessage:
-      statistics_.messages_sent++;
-      statistics_.message_bytes_sent += op.bytes;
-      break;
-    case Operation::Kind::kWrite:
-      statistics_.writes++;
-      statistics_.write_bytes += op.bytes;
-      break;
-    case Operation::Kind::kRead:
-      statistics_.reads++;
-      statistics_.read_bytes += op.bytes;
-      break;
-  }
 }
 
 ssize_t OfiTransport::PostReceive(ReceiveBuffer* buffer) {

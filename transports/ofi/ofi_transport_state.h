@@ -102,7 +102,6 @@ class OfiTransport final : public Transport {
   void RetryReceives();
   ssize_t PostReceive(ReceiveBuffer* buffer);
   void PostReceiveOrDefer(ReceiveBuffer* buffer);
-  void CountSuccess(const Operation& op);
 
   const TransportOptions options_;
   const uint64_t fragment_bytes_;

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "common/error_code.h"
+#include "transports/api/accounting.h"
 #include "transports/api/transport.h"
 
 namespace ferry::transport {
@@ -34,7 +35,7 @@ using ListLink =
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
 struct Operation : PostContext {
-  enum class Kind : uint8_t { kMessage, kWrite, kRead };
+  using Kind = OperationKind;
   enum class State : uint8_t { kFree, kQueued, kPosted, kEnding, kAbandoned };
 
   Kind kind = Kind::kMessage;

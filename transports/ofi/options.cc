@@ -58,11 +58,6 @@ uint32_t OperationSlots(const TransportOptions& options) {
   return options.max_outstanding * kSlotsPerOutstanding;
 }
 
-uint32_t PerPeerLimit(const TransportOptions& options) {
-  return options.max_outstanding_per_peer != 0 ? options.max_outstanding_per_peer
-                                               : std::max(1U, options.max_outstanding / 2);
-}
-
 size_t CellBytes(const TransportOptions& options) {
   return (options.receive_buffer_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }

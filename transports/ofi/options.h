@@ -18,7 +18,6 @@ Status CheckLimits(const TransportOptions& options, const fi_info& info);
 
 // Slots for operations: spare ones beside max_outstanding, for abandoned operations.
 uint32_t OperationSlots(const TransportOptions& options);
-uint32_t PerPeerLimit(const TransportOptions& options);
 // Of the copy of a message, sent or received.
 size_t CellBytes(const TransportOptions& options);
 // A buffer for a message that arrives: it may have an attachment.

@@ -14,12 +14,6 @@ Status OnRail(size_t rail, const Status& status) {
 
 }  // namespace
 
-bool RailRegion::Contains(const void* address, uint64_t length) const {
-  const auto begin = reinterpret_cast<uintptr_t>(base);
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  return at >= begin && at - begin <= bytes && length <= bytes - (at - begin);
-}
-
 StatusOr<std::unique_ptr<Registration>> RailMemory::Prepare(void* base, uint64_t bytes,
                                                             Access access) const {
   auto prepared = std::make_unique<RailsRegistration>();

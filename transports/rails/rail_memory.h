@@ -13,6 +13,7 @@
 
 #include "common/slot_map.h"
 #include "common/status.h"
+#include "transports/api/accounting.h"
 #include "transports/api/transport.h"
 #include "transports/rails/rail_keys.h"
 
@@ -35,7 +36,9 @@ struct RailRegion {
   // Not null: some rails have let go of it, and it is of no use any more.
   std::unique_ptr<RailsRegistration> leaving;
 
-  bool Contains(const void* address, uint64_t length) const;
+  bool Contains(const void* address, uint64_t length) const {
+    return transport::Contains(base, bytes, address, length);
+  }
 };
 
 class RailMemory {

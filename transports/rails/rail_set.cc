@@ -15,6 +15,7 @@ constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what no rail had room fo
 
 std::vector<Transport*> Pointers(const std::vector<std::unique_ptr<Transport>>& rails) {
   std::vector<Transport*> pointers;
+  pointers.reserve(rails.size());
   for (const auto& rail : rails) {
     pointers.push_back(rail.get());
   }
@@ -199,10 +200,7 @@ RailPeer* RailSet::Usable(PeerId id, ErrorCode* code) {
 }
 
 ErrorCode RailSet::Accept(RailPeer* peer, RailOperation** operation) {
-  const uint32_t per_peer = options_.max_outstanding_per_peer != 0
-                                ? options_.max_outstanding_per_peer
-                                : std::max(1U, options_.max_outstanding / 2);
-  if (free_operations_.empty() || peer->outstanding >= per_peer) {
+  if (free_operations_.empty() || peer->outstanding >= PerPeerLimit(options_)) {
     statistics_.would_block++;
     return ErrorCode::kWouldBlock;
   }

@@ -20,6 +20,7 @@
 #include "common/slot_map.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "transports/api/accounting.h"
 #include "transports/api/transport.h"
 #include "transports/rails/rail_address.h"
 #include "transports/rails/rail_keys.h"
@@ -56,7 +57,7 @@ struct RailPart {
 };
 
 struct RailOperation {
-  enum class Kind : uint8_t { kMessage, kWrite, kRead };
+  using Kind = OperationKind;
 
   Kind kind = Kind::kMessage;
   Placement placement = Placement::kLocal;
@@ -175,7 +176,6 @@ class RailSet final : public Transport {
   void Fail(RailOperation* operation, ErrorCode code);
   void EndIfDone(RailOperation* operation);
   int ReportEnded(CompletionSink& sink, int budget);
-  void CountSuccess(const RailOperation& operation);
   void ForgetIfIdle(RailPeer* peer);
 
   bool OnReceive(size_t rail, PeerId sender, std::span<const std::byte> bytes,

@@ -1,6 +1,8 @@
 // Reads and writes over several rails.
 #include <algorithm>
+#include <cassert>
 
+#include "transports/api/accounting.h"
 #include "transports/rails/rail_choice.h"
 #include "transports/rails/rail_set.h"
 
@@ -20,6 +22,7 @@ std::optional<RailPart> RailSet::NextPart(const RailOperation& operation) const 
 // `full`: rails, by bit, that have no room.
 std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const RailPeer& peer,
                                        const RailPart& part, uint32_t full) const {
+  assert(peer.rails != 0);  // there is the first
   std::array<RailState, kMaxRails> states;
   const uint32_t usable = peer.up & ~part.tried & ~full;
   for (uint32_t rail = 0; rail < peer.rails; rail++) {
@@ -147,7 +150,7 @@ int RailSet::ReportEnded(CompletionSink& sink, int budget) {
     const uint32_t index = ended_[reported_++];
     const RailOperation& operation = operations_[index];
     if (operation.result == ErrorCode::kOk) {
-      CountSuccess(operation);
+      CountSuccess(operation.kind, operation.request.bytes, &statistics_);
     } else {
       failures_++;
     }
@@ -165,24 +168,6 @@ int RailSet::ReportEnded(CompletionSink& sink, int budget) {
     reported_ = 0;
   }
   return events;
-}
-
-void RailSet::CountSuccess(const RailOperation& operation) {
-  const uint64_t bytes = operation.request.bytes;
-  switch (operation.kind) {
-    case RailOperation::Kind::kMessage:
-      statistics_.messages_sent++;
-      statistics_.message_bytes_sent += bytes;
-      break;
-    case RailOperation::Kind::kWrite:
-      statistics_.writes++;
-      statistics_.write_bytes += bytes;
-      break;
-    case RailOperation::Kind::kRead:
-      statistics_.reads++;
-      statistics_.read_bytes += bytes;
-      break;
-  }
 }
 
 }  // namespace ferry::transport

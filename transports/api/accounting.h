@@ -1,0 +1,46 @@
+// What implementations of Transport count and check alike.
+//
+// Pure: any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "transports/api/transport.h"
+
+namespace ferry::transport {
+
+enum class OperationKind : uint8_t { kMessage, kWrite, kRead };
+
+// An operation of so many bytes has ended well.
+inline void CountSuccess(OperationKind kind, uint64_t bytes, Statistics* statistics) {
+  switch (kind) {
+    case OperationKind::kMessage:
+      statistics->messages_sent++;
+      statistics->message_bytes_sent += bytes;
+      break;
+    case OperationKind::kWrite:
+      statistics->writes++;
+      statistics->write_bytes += bytes;
+      break;
+    case OperationKind::kRead:
+      statistics->reads++;
+      statistics->read_bytes += bytes;
+      break;
+  }
+}
+
+// Operations that one peer may have outstanding.
+inline uint32_t PerPeerLimit(const TransportOptions& options) {
+  return options.max_outstanding_per_peer != 0 ? options.max_outstanding_per_peer
+                                               : std::max(1U, options.max_outstanding / 2);
+}
+
+// Whether [address, address + length) lies within [base, base + bytes).
+inline bool Contains(const void* base, uint64_t bytes, const void* address, uint64_t length) {
+  const auto begin = reinterpret_cast<uintptr_t>(base);
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  return at >= begin && at - begin <= bytes && length <= bytes - (at - begin);
+}
+
+}  // namespace ferry::transport
