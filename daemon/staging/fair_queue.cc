@@ -1,6 +1,7 @@
 #include "daemon/staging/fair_queue.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace ferry::daemon {
@@ -32,6 +33,7 @@ uint64_t FairQueue::Pop() {
       next = &flow;
     }
   }
+  assert(next != nullptr);
   const uint64_t id = next->line.front();
   next->line.pop_front();
   --size_;
@@ -55,9 +57,9 @@ void FairQueue::Charge(uint32_t flow, uint64_t bytes) {
 
 uint32_t FairQueue::ShareOf(uint32_t flow, uint32_t total) {
   const Flow& asked = FlowOf(flow);
-  uint64_t weights = 0;
+  uint64_t weights = asked.weight;
   for (const auto& [number, one] : flows_) {
-    weights += &one == &asked || one.held != 0 || !one.line.empty() ? one.weight : 0;
+    weights += &one != &asked && (one.held != 0 || !one.line.empty()) ? one.weight : 0;
   }
   return static_cast<uint32_t>(total * asked.weight / weights);
 }
