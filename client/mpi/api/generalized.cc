@@ -1,6 +1,7 @@
 // Generalised requests, which a program completes by itself, and statuses made by programs
 // (MPI 5.0, sections 3.2.5 and 13.2 to 13.3).
 #include <atomic>
+#include <utility>
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/error/fail.h"
@@ -17,18 +18,22 @@ class GeneralizedRequest : public Request {
   GeneralizedRequest(MPI_Grequest_query_function* query, MPI_Grequest_free_function* free,
                      MPI_Grequest_cancel_function* cancel, void* extra_state)
       : query_(query), free_(free), cancel_(cancel), extra_state_(extra_state) {}
-  ~GeneralizedRequest() override {
-    if (free_ != nullptr) {
-      (void)free_(extra_state_);
-    }
-  }
+  // Nobody completed it: it was freed by MPI_Request_free, which has returned.
+  ~GeneralizedRequest() override { (void)Free(); }
 
   void Complete() {
     done_.store(true, std::memory_order_release);
     front_end->WakeThreads();
   }
   bool IsDone() override { return done_.load(std::memory_order_acquire); }
-  Failure End(MPI_Status* status) override { return Query(status); }
+  // The call that completes the request returns what its functions do.
+  Failure End(MPI_Status* status) override {
+    Failure failure = Query(status);
+    const int error = Free();
+    return failure.ok() && error != MPI_SUCCESS
+               ? Failure{error, "the request's free function failed"}
+               : failure;
+  }
   void Look(MPI_Status* status) override { (void)Query(status); }
   Failure Cancel() override {
     const int error = cancel_ == nullptr ? MPI_SUCCESS : cancel_(extra_state_, IsDone() ? 1 : 0);
@@ -49,8 +54,14 @@ class GeneralizedRequest : public Request {
     return error == MPI_SUCCESS ? Failure() : Failure{error, "the request's query function failed"};
   }
 
+  // Once.
+  int Free() {
+    MPI_Grequest_free_function* const free = std::exchange(free_, nullptr);
+    return free == nullptr ? MPI_SUCCESS : free(extra_state_);
+  }
+
   MPI_Grequest_query_function* const query_;
-  MPI_Grequest_free_function* const free_;
+  MPI_Grequest_free_function* free_;
   MPI_Grequest_cancel_function* const cancel_;
   void* const extra_state_;
   std::atomic<bool> done_{false};

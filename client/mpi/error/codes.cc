@@ -114,6 +114,7 @@ Failure Bad(int number, const char* why) {
 
 constexpr char kUnknown[] = " is neither an error class nor an error code";
 constexpr char kForeign[] = " is no error class or code of the program's own";
+constexpr char kHasText[] = " has a text, which must be removed first";
 
 }  // namespace
 
@@ -214,6 +215,9 @@ Failure ErrorCodes::RemoveClass(int error_class) {
       return Bad(error_class, " has error codes, which must be removed first");
     }
   }
+  if (!found->second.text.empty()) {
+    return Bad(error_class, kHasText);
+  }
   added_.erase(found);
   return Failure{};
 }
@@ -223,6 +227,9 @@ Failure ErrorCodes::RemoveCode(int code) {
   auto found = added_.find(code);
   if (found == added_.end() || found->second.error_class == code) {
     return Bad(code, " is no error code of the program's own");
+  }
+  if (!found->second.text.empty()) {
+    return Bad(code, kHasText);
   }
   added_.erase(found);
   return Failure{};

@@ -38,8 +38,9 @@ class ErrorCodes {
   Failure AddText(int code, const char* text);
 
   // The three below: MPI_ERR_ARG for what the program did not add.
-  // Refused (MPI_ERR_ARG) while it has codes.
+  // Refused (MPI_ERR_ARG) while it has codes, or a text.
   Failure RemoveClass(int error_class);
+  // Refused (MPI_ERR_ARG) while it has a text.
   Failure RemoveCode(int code);
   // From then on the text is empty, as at first.
   Failure RemoveText(int code);

@@ -36,9 +36,13 @@ inline void SetStatus(MPI_Status* status, int source, int tag, int64_t bytes,
   status->MPI_internal[kStatusCancelled] = cancelled ? 1 : 0;
 }
 
-// The empty status: of null and inactive requests.
+// The empty status, of null and inactive requests: it has an MPI_ERROR too (MPI 5.0,
+// section 3.7.3).
 inline void SetEmptyStatus(MPI_Status* status) {
   SetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+  if (status != MPI_STATUS_IGNORE) {
+    status->MPI_ERROR = MPI_SUCCESS;
+  }
 }
 
 }  // namespace ferry::mpi

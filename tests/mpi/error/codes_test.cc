@@ -80,10 +80,14 @@ TEST(CodesTest, RemovesWhatWasAdded) {
   EXPECT_EQ(codes.RemoveClass(error_class).error_class, MPI_ERR_ARG);  // it has a code
   EXPECT_EQ(codes.RemoveClass(code).error_class, MPI_ERR_ARG);
   EXPECT_EQ(codes.RemoveCode(error_class).error_class, MPI_ERR_ARG);
+  EXPECT_EQ(codes.RemoveCode(code).error_class, MPI_ERR_ARG);  // it has a text
   ASSERT_TRUE(codes.RemoveText(code).ok());
   EXPECT_EQ(Text(codes, code), "");
   ASSERT_TRUE(codes.RemoveCode(code).ok());
   EXPECT_EQ(codes.LastUsed(), error_class);
+  ASSERT_TRUE(codes.AddText(error_class, "text").ok());
+  EXPECT_EQ(codes.RemoveClass(error_class).error_class, MPI_ERR_ARG);
+  ASSERT_TRUE(codes.RemoveText(error_class).ok());
   ASSERT_TRUE(codes.RemoveClass(error_class).ok());
   EXPECT_EQ(codes.LastUsed(), MPI_ERR_LASTCODE);
   EXPECT_EQ(codes.RemoveClass(error_class).error_class, MPI_ERR_ARG);
