@@ -85,7 +85,7 @@ Status Offloads::Synchronize(OffloadHandle handle, uint64_t offset, uint64_t siz
     ++buffer->synchronizing;  // so it stays
     buffer->synchronized.Remove(offset, offset + size_bytes);
   }
-  const Status copied = memory_->Copy(buffer->shadow + offset, buffer->begin + offset, size_bytes);
+  Status copied = memory_->Copy(buffer->shadow + offset, buffer->begin + offset, size_bytes);
   std::lock_guard lock(mutex_);
   --buffer->synchronizing;
   if (!copied.ok()) {
