@@ -5,10 +5,11 @@
  * Rank 0 sends to rank 1. The side named starts its operation, computes for as long as the transfer
  * alone takes, then waits for it; the other side waits in the library all the time, so that both
  * cores are busy. With "both", both sides compute. Each side that computes prints "SIDE BYTES
- * PERCENT": 100 (T_transfer + T_compute - T_together) / T_transfer, the median over many rounds;
- * 0 means that the transfer made no progress meanwhile, 100 that it cost nothing more. The sender
- * writes every byte before each round and the receiver reads every byte after it, as applications
- * do: else the data would never leave the sender's cache.
+ * PERCENT TRANSFER TOGETHER": 100 (T_transfer + T_compute - T_together) / T_transfer, then these two
+ * in microseconds, medians over many rounds. 0 percent means that the transfer made no progress
+ * meanwhile, 100 that it cost nothing more. The sender writes every byte before each round and the
+ * receiver reads every byte after it, as applications do: else the data would never leave the
+ * sender's cache.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -117,8 +118,9 @@ int main(int argc, char** argv) {
     const double compute_s = Now() - start;
     const double together_s = MedianRound(&side, computes, steps);
     if (computes) {
-      printf("%s %zu %.1f\n", name, side.size,
-             100 * (transfer_s + compute_s - together_s) / transfer_s);
+      printf("%s %zu %.1f %.1f %.1f\n", name, side.size,
+             100 * (transfer_s + compute_s - together_s) / transfer_s, transfer_s * 1e6,
+             together_s * 1e6);
       fflush(stdout);
     }
     Barrier();
