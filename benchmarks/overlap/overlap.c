@@ -5,8 +5,8 @@
  * Rank 0 sends to rank 1. The side named starts its operation, computes for as long as the transfer
  * alone takes, then waits for it; the other side waits in the library all the time, so that both
  * cores are busy. With "both", both sides compute. Each side that computes prints "SIDE BYTES
- * PERCENT TRANSFER TOGETHER": 100 (T_transfer + T_compute - T_together) / T_transfer, then these two
- * in microseconds, medians over many rounds. 0 percent means that the transfer made no progress
+ * PERCENT TRANSFER TOGETHER": 100 (T_transfer + T_compute - T_together) / T_transfer, then these
+ * two in microseconds, medians over many rounds. 0 percent means that the transfer made no progress
  * meanwhile, 100 that it cost nothing more. The sender writes every byte before each round and the
  * receiver reads every byte after it, as applications do: else the data would never leave the
  * sender's cache.
