@@ -83,6 +83,10 @@ void Runner::Start(CollectiveRun* run, const Binding& binding, uint32_t sequence
   run->bases_[static_cast<size_t>(Place::kInput)] =
       static_cast<char*>(const_cast<void*>(binding.input));
   run->bases_[static_cast<size_t>(Place::kOutput)] = static_cast<char*>(binding.output);
+  if (run->is_done()) {
+    ended_runs_++;
+    return;
+  }
   engine_.Start(run->program_);
 }
 
@@ -123,7 +127,7 @@ ErrorCode Runner::Begin(const engine::Operation& operation, engine::Token token)
     return BeginMessage(run, step, token);
   }
   Compute(messenger_, run, step);
-  run->steps_left_--;
+  CountStep(run);
   engine_.Completed(token, ErrorCode::kOk);
   return ErrorCode::kOk;
 }
@@ -157,6 +161,12 @@ ErrorCode Runner::BeginMessage(CollectiveRun* run, const Step& step, engine::Tok
   return ErrorCode::kOk;
 }
 
+void Runner::CountStep(CollectiveRun* run) {
+  if (--run->steps_left_ == 0) {
+    ended_runs_++;
+  }
+}
+
 // The end of a message: to the engine it is always a success, for the run goes on.
 void Runner::NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error,
                      size_t received_bytes) {
@@ -172,7 +182,7 @@ void Runner::NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error,
   } else if (error != ErrorCode::kOk) {
     run->Fail({.code = error, .peer = step.peer});
   }
-  run->steps_left_--;
+  CountStep(run);
 }
 
 void Runner::Compute(Messenger* messenger, CollectiveRun* run, const Step& step) {

@@ -89,6 +89,8 @@ class Runner : private engine::Executor {
   bool Advance();
   // Whether a run is not done.
   bool is_busy() const { return !pending_.empty() || is_stalled_; }
+  // How many starts have come to their end.
+  uint64_t ended_runs() const { return ended_runs_; }
 
  private:
   friend class CollectiveRun;
@@ -104,11 +106,13 @@ class Runner : private engine::Executor {
 
   ErrorCode BeginMessage(CollectiveRun* run, const Step& step, engine::Token token);
   static void Compute(Messenger* messenger, CollectiveRun* run, const Step& step);
+  void CountStep(CollectiveRun* run);
   void NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error, size_t received_bytes);
 
   Messenger* const messenger_;
   engine::ProgramEngine engine_;
   std::vector<Pending> pending_;
+  uint64_t ended_runs_ = 0;
   bool is_stalled_ = false;  // an operation found no room
 };
 

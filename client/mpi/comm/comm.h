@@ -10,6 +10,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -96,6 +97,22 @@ class Comm : public Object {
     std::lock_guard lock(mutex_);
     hints_ = std::move(hints);
   }
+  // What other parts of the library keep with a communicator, for as long as it lives.
+  class Extension {
+   public:
+    virtual ~Extension() = default;
+  };
+  // Null: there is none yet.
+  Extension* extension() const { return extension_.load(std::memory_order_acquire); }
+  // Keeps `made` unless another thread was first. Returns the one that is kept.
+  Extension* Extend(std::unique_ptr<Extension> made) {
+    std::lock_guard lock(mutex_);
+    if (extension_owner_ == nullptr) {
+      extension_owner_ = std::move(made);
+      extension_.store(extension_owner_.get(), std::memory_order_release);
+    }
+    return extension_owner_.get();
+  }
   // The handle that callbacks get. Set once, before others see the communicator.
   MPI_Comm handle() const { return handle_; }
   void SetHandle(MPI_Comm handle) { handle_ = handle; }
@@ -113,6 +130,8 @@ class Comm : public Object {
   Ref<ErrorHandler> error_handler_;
   std::string name_;
   std::vector<Info::Entry> hints_;  // empty: as they are at first
+  std::unique_ptr<Extension> extension_owner_;
+  std::atomic<Extension*> extension_{nullptr};
 };
 
 }  // namespace ferry::mpi

@@ -1,0 +1,74 @@
+// What a communicator's collectives run on: its messages, its runner, and the schedules that calls
+// like those before have made.
+//
+// Calling thread: any that the thread level allows; a channel's own lock keeps them apart once
+// several threads may call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/mpi/channel/front_messenger.h"
+#include "client/mpi/collective/problem.h"
+#include "client/mpi/collective/runner.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+class Channel : public Comm::Extension {
+ public:
+  // The communicator's, made at the first call.
+  static Channel& Of(Comm& comm);
+  explicit Channel(const Comm& comm);
+  ~Channel() override;
+
+  // This process among the ranks of problems.
+  int self() const { return messenger_.self(); }
+  int size() const { return messenger_.size(); }
+
+  // Carries the problem out. Blocks.
+  RunFailure Run(const Problem& problem, const Binding& binding);
+
+  // The same in parts, for what does not block. Each run that was taken is given back, or kept for
+  // as long as the communicator.
+  std::unique_ptr<CollectiveRun> Take(const Problem& problem);
+  void GiveBack(const Problem& problem, std::unique_ptr<CollectiveRun> run);
+  void Drop(std::unique_ptr<CollectiveRun> run);
+  void Start(CollectiveRun* run, const Binding& binding);
+  // Persistent operations have numbers of their own, so that they may be started in any order.
+  uint32_t NextPersistentNumber();
+  void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
+  // Does what can be done without waiting. Returns whether the run is done.
+  bool Advance(const CollectiveRun& run);
+  // The same for all that is under way.
+  struct Progress {
+    bool is_busy;    // something still is
+    bool has_ended;  // a run is done that was not
+  };
+  Progress AdvanceAll();
+
+ private:
+  struct Kept {
+    uint64_t key;
+    Problem problem;
+    std::unique_ptr<CollectiveRun> run;
+  };
+
+  std::unique_lock<std::mutex> Lock();
+  void AdvanceLocked();
+  std::unique_ptr<CollectiveRun> TakeLocked(const Problem& problem);
+  void GiveBackLocked(const Problem& problem, std::unique_ptr<CollectiveRun> run);
+
+  std::vector<int> node_of_;  // by rank; empty: one node
+  std::mutex mutex_;          // guards what follows
+  FrontMessenger messenger_;
+  Runner runner_;
+  uint32_t next_number_ = 0;
+  uint32_t next_persistent_ = 0;
+  std::vector<Kept> kept_;  // idle; the last ones used are at the end
+};
+
+}  // namespace ferry::mpi

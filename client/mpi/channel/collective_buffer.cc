@@ -1,0 +1,126 @@
+#include "client/mpi/channel/collective_buffer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+char* FirstByte(const BlockArguments& block) {
+  return static_cast<char*>(block.address) + block.type->true_lower_bound();
+}
+
+size_t BytesOf(const BlockArguments& block) {
+  return static_cast<size_t>(block.count) * static_cast<size_t>(block.type->size_bytes());
+}
+
+}  // namespace
+
+void CollectiveBuffer::Free::operator()(void* memory) const { std::free(memory); }
+
+Failure CollectiveBuffer::MakeCopy(size_t size_bytes) {
+  copy_.reset(static_cast<char*>(std::aligned_alloc(
+      kAlignment, std::max((size_bytes + kAlignment - 1) / kAlignment, size_t{1}) * kAlignment)));
+  base_ = copy_.get();
+  if (base_ == nullptr) {
+    return {MPI_ERR_NO_MEM,
+            "no memory for a packed copy of " + std::to_string(size_bytes) + " bytes"};
+  }
+  return {};
+}
+
+Failure CollectiveBuffer::Set(void* address, int64_t count, const Datatype& type, bool on_host) {
+  run_ = {address, count, &type};
+  const size_t bytes = BytesOf(run_);
+  if (bytes == 0) {
+    return {};
+  }
+  if (type.IsDense(count) && !(on_host && front_end->IsByStream(FirstByte(run_)))) [[likely]] {
+    base_ = FirstByte(run_);
+    return {};
+  }
+  if (Failure failure = MakeCopy(bytes); !failure.ok()) {
+    return failure;
+  }
+  pieces_.push_back({Payload(address, count, type), 0});
+  return {};
+}
+
+Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
+                              std::vector<Block>* places) {
+  places->resize(blocks.size());
+  char* lowest = nullptr;
+  bool is_dense = true;
+  size_t bytes = 0;
+  for (const BlockArguments& block : blocks) {
+    if (BytesOf(block) == 0) {
+      continue;
+    }
+    is_dense = is_dense && block.type->IsDense(block.count);
+    lowest = lowest == nullptr ? FirstByte(block) : std::min(lowest, FirstByte(block));
+    bytes += BytesOf(block);
+  }
+  if (!is_dense) {
+    if (Failure failure = MakeCopy(bytes); !failure.ok()) {
+      return failure;
+    }
+  } else {
+    base_ = lowest;
+  }
+  size_t offset = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const size_t size = BytesOf(blocks[i]);
+    if (is_dense && size != 0) {
+      offset = static_cast<size_t>(FirstByte(blocks[i]) - lowest);
+    }
+    (*places)[i] = {size == 0 ? 0 : offset, size};
+    if (!is_dense) {
+      pieces_.push_back({Payload(blocks[i].address, blocks[i].count, *blocks[i].type), offset});
+      offset += size;
+    }
+  }
+  return {};
+}
+
+Failure CollectiveBuffer::Fetch(int64_t first, int64_t count) {
+  if (copy_ == nullptr) {
+    return {};
+  }
+  if (run_.type != nullptr) {
+    const Payload part(static_cast<char*>(run_.address) + first * run_.type->extent(), count,
+                       *run_.type);
+    return part.CopyOut(copy_.get() + first * run_.type->size_bytes());
+  }
+  for (int64_t i = first; i < first + count; ++i) {
+    const Piece& piece = pieces_[static_cast<size_t>(i)];
+    if (Failure failure = piece.payload.CopyOut(copy_.get() + piece.offset); !failure.ok()) {
+      return failure;
+    }
+  }
+  return {};
+}
+
+Failure CollectiveBuffer::FetchAll() {
+  return Fetch(0, run_.type != nullptr ? run_.count : static_cast<int64_t>(pieces_.size()));
+}
+
+Failure CollectiveBuffer::Deliver() {
+  if (copy_ == nullptr) {
+    return {};
+  }
+  for (const Piece& piece : pieces_) {
+    if (Failure failure =
+            piece.payload.CopyIn(copy_.get() + piece.offset, piece.payload.size_bytes());
+        !failure.ok()) {
+      return failure;
+    }
+  }
+  return {};
+}
+
+}  // namespace ferry::mpi

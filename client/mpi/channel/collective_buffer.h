@@ -1,0 +1,60 @@
+// A program's buffer in a collective, as one run of bytes with blocks at offsets.
+//
+// Where the program's elements lie next to each other (or its blocks are such runs), the memory
+// itself is used. Otherwise, and where a CPU has to reduce what only streams reach, a packed copy
+// stands in: only what the collective reads is copied in, only what it gives is copied out.
+//
+// Calling thread: that of the call. Copying blocks while it copies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/mpi/collective/problem.h"
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/error/failure.h"
+#include "client/mpi/request/payload.h"
+
+namespace ferry::mpi {
+
+struct BlockArguments {
+  void* address = nullptr;  // what the datatype's displacements count from
+  int64_t count = 0;
+  const Datatype* type = nullptr;
+};
+
+class CollectiveBuffer {
+ public:
+  // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
+  Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
+  // One block each; fills in where they lie.
+  Failure Set(const std::vector<BlockArguments>& blocks, std::vector<Block>* places);
+
+  // Null if there are no bytes.
+  void* base() const { return base_; }
+  // Before the collective starts: brings the program's data into the copy: all of them, or those
+  // of elements or blocks [first, first + count).
+  Failure Fetch(int64_t first, int64_t count);
+  Failure FetchAll();
+  // After it: takes them out of the copy, to the program's memory.
+  Failure Deliver();
+
+ private:
+  struct Free {
+    void operator()(void* memory) const;
+  };
+  struct Piece {
+    Payload payload;
+    size_t offset = 0;
+  };
+
+  Failure MakeCopy(size_t size_bytes);
+
+  void* base_ = nullptr;
+  std::unique_ptr<char, Free> copy_;  // null: the program's memory is used
+  std::vector<Piece> pieces_;         // what the copy consists of
+  BlockArguments run_;                // of the first form
+};
+
+}  // namespace ferry::mpi

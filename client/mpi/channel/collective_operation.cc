@@ -1,0 +1,48 @@
+#include "client/mpi/channel/collective_operation.h"
+
+#include <string>
+
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+Failure Describe(const RunFailure& failure) {
+  const std::string peer = "rank " + std::to_string(failure.peer);
+  if (!failure.is_size_wrong) {
+    Failure described = FailureOf(failure.code);
+    if (failure.peer >= 0) {
+      described.text = "a message with " + peer + " failed: " + described.text;
+    }
+    return described;
+  }
+  // See runner.h: what a run that failed sends.
+  if ((failure.received_bytes == 0) != (failure.expected_bytes == 0)) {
+    return {MPI_ERR_OTHER, peer + " could not go through with it, or it passed a count of 0"};
+  }
+  const std::string expected = std::to_string(failure.expected_bytes) + " bytes";
+  if (failure.received_bytes == failure.expected_bytes) {
+    return {MPI_ERR_TRUNCATE, peer + " sent more than the " + expected +
+                                  " expected: it passed another count or datatype, or called "
+                                  "another collective"};
+  }
+  return {MPI_ERR_COUNT, peer + " sent " + std::to_string(failure.received_bytes) +
+                             " bytes in place of " + expected +
+                             ": it passed another count or datatype, or called another collective"};
+}
+
+}  // namespace
+
+Failure CollectiveOperation::Fetch() {
+  Failure failure = input.Fetch(input_read.first, input_read.count);
+  return failure.ok() ? output.Fetch(output_read.first, output_read.count) : failure;
+}
+
+Failure CollectiveOperation::Finish(const RunFailure& failure) {
+  if (failure.code != ErrorCode::kOk) [[unlikely]] {
+    return Describe(failure);
+  }
+  return delivers ? output.Deliver() : Failure();
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,42 @@
+// Collectives that do not block, persistent or not (MPI 5.0, sections 6.12 and 6.13).
+//
+// They progress without the application: by the helper (helper.h), and by whoever tests or waits.
+// Calling thread: see request.h.
+#pragma once
+
+#include <memory>
+
+#include "client/mpi/channel/channel.h"
+#include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/request/request.h"
+
+namespace ferry::mpi {
+
+class CollectiveRequest : public Request {
+ public:
+  CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOperation> operation, bool persistent);
+  ~CollectiveRequest() override;
+
+  // Of one that is not persistent: once, before anything else.
+  Failure Begin();
+
+  bool IsDone() override;
+  Failure End(MPI_Status* status) override;
+  void Look(MPI_Status* status) override;
+  bool is_persistent() const override { return is_persistent_; }
+  bool is_active() const override { return is_active_; }
+  Failure Start() override;
+  Comm* comm() const override { return comm_.get(); }
+
+ private:
+  const Ref<Comm> comm_;
+  Channel& channel_;
+  const std::unique_ptr<CollectiveOperation> operation_;
+  const bool is_persistent_;
+  bool is_active_ = false;
+  uint32_t number_ = 0;  // of a persistent one
+  std::unique_ptr<CollectiveRun> run_;
+};
+
+}  // namespace ferry::mpi

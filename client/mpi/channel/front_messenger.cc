@@ -1,0 +1,109 @@
+#include "client/mpi/channel/front_messenger.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+constexpr size_t kScratchAlignment = 64;
+// Below, the rank's heap is not asked: its allocator would cost more than it saves.
+constexpr size_t kLeastHeapScratch = 8192;
+
+std::vector<int> WorldRanks(const RankSet& set) {
+  std::vector<int> ranks;
+  for (int i = 0; i < set.size(); ++i) {
+    ranks.push_back(set.WorldRank(i));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+FrontMessenger::FrontMessenger(const Comm& comm)
+    : context_(comm.context(Traffic::kCollective)),
+      world_ranks_(WorldRanks(comm.group())),
+      self_(comm.rank()) {
+  if (!comm.is_inter()) {
+    return;
+  }
+  const std::vector<int> remote = WorldRanks(comm.peers());
+  const bool is_second = *std::min_element(remote.begin(), remote.end()) <
+                         *std::min_element(world_ranks_.begin(), world_ranks_.end());
+  world_ranks_.insert(is_second ? world_ranks_.begin() : world_ranks_.end(), remote.begin(),
+                      remote.end());
+  self_ += is_second ? static_cast<int>(remote.size()) : 0;
+}
+
+ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
+                                    Ticket* ticket) {
+  client::Message message{.buffer = const_cast<void*>(data),
+                          .size_bytes = size_bytes,
+                          .peer = WorldRank(peer),
+                          .tag = static_cast<int32_t>(tag),
+                          .context = context_};
+  if (const Status status = front_end->Prepare(&message, client::FrontEnd::Use::kSend);
+      !status.ok()) [[unlikely]] {
+    return status.code();
+  }
+  client::RequestHandle handle = 0;
+  const ErrorCode error = front_end->StartSend(message, &handle);
+  *ticket = handle == client::kCompletedSend ? 0 : handle;
+  return error;
+}
+
+ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes,
+                                       Ticket* ticket, size_t* /*received_bytes*/) {
+  client::Message message{.buffer = data,
+                          .size_bytes = size_bytes,
+                          .peer = WorldRank(peer),
+                          .tag = static_cast<int32_t>(tag),
+                          .context = context_};
+  if (const Status status = front_end->Prepare(&message, client::FrontEnd::Use::kReceive);
+      !status.ok()) [[unlikely]] {
+    return status.code();
+  }
+  return front_end->StartReceive(message, ticket);
+}
+
+ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
+  client::Completion completion;
+  if (!front_end->IsComplete(ticket) || !front_end->Test(ticket, &completion)) {
+    return ErrorCode::kWouldBlock;
+  }
+  *received_bytes = completion.size_bytes;
+  return completion.error;
+}
+
+ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
+  if (!front_end->IsByStream(to) && !front_end->IsByStream(from)) [[likely]] {
+    std::memcpy(to, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+  return front_end->Copy(to, from, size_bytes).code();
+}
+
+void* FrontMessenger::AllocateScratch(size_t size_bytes) {
+  if (size_bytes >= kLeastHeapScratch) {
+    if (StatusOr<void*> heap = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+        heap.ok()) {
+      heap_scratch_.insert(*heap);
+      return *heap;
+    }
+  }
+  return std::aligned_alloc(kScratchAlignment, (size_bytes + kScratchAlignment - 1) /
+                                                   kScratchAlignment * kScratchAlignment);
+}
+
+void FrontMessenger::FreeScratch(void* scratch) {
+  if (heap_scratch_.erase(scratch) == 0) {
+    std::free(scratch);
+  } else if (front_end != nullptr) {  // otherwise the heap is gone
+    (void)front_end->FreeMemory(scratch);
+  }
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,18 @@
+// The thread that carries collectives on while the application computes (MPI 5.0, section 6.12:
+// nonblocking collectives).
+//
+// There is one per process, from the first nonblocking collective that is not over at once until
+// MPI_Finalize. It sleeps while none is under way, and otherwise as libferry's waiting calls do.
+//
+// Calling thread: any. Nothing blocks, but for the start of the thread.
+#pragma once
+
+#include "client/mpi/channel/channel.h"
+#include "client/mpi/comm/comm.h"
+
+namespace ferry::mpi {
+
+// `channel`, the communicator's, has something under way: looks after it until it has not.
+void WatchChannel(Comm& comm, Channel& channel);
+
+}  // namespace ferry::mpi

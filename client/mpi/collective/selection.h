@@ -1,0 +1,63 @@
+// Which algorithm a collective takes: by its name, its size, the number of ranks and how they lie
+// on nodes.
+//
+// A table of rules, of which the first counts that matches and whose algorithm can solve the
+// problem. Built-in rules stand behind those of a file (selection_file.h), and a choice by name
+// stands before both. All ranks of a communicator must have the same table, and what rules look at
+// is the same on all of them.
+//
+// Calling thread: any; nothing blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/problem.h"
+
+namespace ferry::mpi {
+
+enum class NodeLayout : uint8_t {
+  kAny,
+  kOneNode,  // all ranks on one
+  kSpread,   // each on one of its own
+  kMixed
+};
+// "any", "one_node", "spread", "mixed".
+const char* NodeLayoutName(NodeLayout layout);
+
+struct SelectionRule {
+  Collective collective = Collective::kBarrier;
+  // Bytes of the vector, or, where each rank has a block, of a block.
+  uint64_t max_bytes = UINT64_MAX;
+  uint32_t max_ranks = UINT32_MAX;
+  NodeLayout layout = NodeLayout::kAny;
+  std::string algorithm;
+  uint64_t segment_bytes = 0;
+};
+
+struct Choice {
+  const Algorithm* algorithm = nullptr;
+  uint64_t segment_bytes = 0;
+};
+
+class SelectionTable {
+ public:
+  // The built-in rules.
+  SelectionTable() = default;
+  // `rules` come before the built-in ones. Each names an algorithm of its collective.
+  explicit SelectionTable(std::vector<SelectionRule> rules) : rules_(std::move(rules)) {}
+
+  Choice Choose(const Problem& problem) const;
+
+ private:
+  std::vector<SelectionRule> rules_;
+};
+
+NodeLayout LayoutOf(const Problem& problem);
+// The built-in rules.
+const std::vector<SelectionRule>& BuiltInRules();
+
+}  // namespace ferry::mpi
