@@ -35,6 +35,8 @@ Failure CheckTag(int tag, bool is_send) {
                                  std::to_string(kTagMax) + " (MPI_TAG_UB)"};
 }
 
+}  // namespace
+
 Failure CheckData(const void* buffer, int64_t count, const Datatype& type) {
   if (count < 0) {
     return {MPI_ERR_COUNT, "the count is " + std::to_string(count)};
@@ -57,8 +59,6 @@ Failure CheckData(const void* buffer, int64_t count, const Datatype& type) {
   }
   return {};
 }
-
-}  // namespace
 
 int FailMessage(const MessageArguments& arguments, bool is_send) {
   Comm* const comm = comms.Find(arguments.comm);

@@ -34,6 +34,9 @@ struct Envelope {
   client::Message message;  // without buffer and size
 };
 
+// Whether `count` elements of a committed type may lie at `buffer`.
+Failure CheckData(const void* buffer, int64_t count, const Datatype& type);
+
 // Which error the arguments are; MPI_SUCCESS if they are unusual, but right. Behind Resolve.
 int FailMessage(const MessageArguments& arguments, bool is_send);
 

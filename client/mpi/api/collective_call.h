@@ -1,0 +1,139 @@
+// What all forms of a collective call have in common: blocking, nonblocking and persistent ones,
+// with counts as int or as MPI_Count (MPI 5.0, chapter 6).
+//
+// Each collective is one function here, which checks the arguments and says what is to be done; the
+// bindings (collectives.cc and others) only differ in how they call it.
+//
+// Calling thread: the program's.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+enum class CallMode { kBlocking, kNonblocking, kPersistent };
+
+struct CollectiveCall {
+  const char* name;  // of the function
+  CallMode mode = CallMode::kBlocking;
+  MPI_Request* request = nullptr;  // of those that do not block
+};
+
+// Numbers that a program passes as int or as MPI_Count (MPI_Aint).
+class Numbers {
+ public:
+  Numbers(const int* small) : small_(small) {}      // NOLINT: implicit, for the bindings
+  Numbers(const int64_t* large) : large_(large) {}  // NOLINT
+  bool is_null() const { return small_ == nullptr && large_ == nullptr; }
+  int64_t operator[](int i) const { return small_ != nullptr ? small_[i] : large_[i]; }
+
+ private:
+  const int* small_ = nullptr;
+  const int64_t* large_ = nullptr;
+};
+
+// ---- Carrying out -------------------------------------------------------------------------------
+
+// The communicator of a call, or what the call is to return. Intercommunicators are refused unless
+// `inter` is true.
+int FindComm(const CollectiveCall& call, MPI_Comm handle, bool inter, Comm** comm);
+// After the arguments were understood, or not (`failure`): returns what the call is to return.
+int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation);
+int BeginCollective(const CollectiveCall& call, Comm& comm,
+                    std::unique_ptr<CollectiveOperation> operation);
+
+// `describe(comm, operation)` checks the arguments, and fills in the operation. Returns what the
+// call is to return.
+template <typename Describe>
+int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe, bool inter = false);
+
+// ---- Arguments ----------------------------------------------------------------------------------
+
+// MPI_ERR_TYPE.
+Failure FindDatatype(MPI_Datatype handle, const char* which, const Datatype** type);
+// MPI_ERR_ROOT.
+Failure CheckRoot(const Comm& comm, int root);
+// MPI_ERR_BUFFER: `buffer` is MPI_IN_PLACE where that is not allowed, or both are the same.
+Failure CheckInPlace(bool allowed, const void* buffer, const char* which);
+Failure CheckDistinct(const void* send, const void* receive, size_t bytes);
+// MPI_ERR_ARG: a null array.
+Failure CheckArray(const Numbers& numbers, const char* which);
+
+inline bool IsInPlace(const void* buffer) { return buffer == MPI_IN_PLACE; }
+
+int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failure);
+
+template <typename Describe>
+int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe, bool inter) {
+  Comm* comm = nullptr;
+  if (const int error = FindComm(call, handle, inter, &comm); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (call.mode == CallMode::kBlocking) {
+    CollectiveOperation operation;
+    if (const Failure failure = describe(*comm, operation); !failure.ok()) [[unlikely]] {
+      return FailCollective(call, *comm, failure);
+    }
+    return RunBlocking(call, *comm, &operation);
+  }
+  auto operation = std::make_unique<CollectiveOperation>();
+  if (const Failure failure = describe(*comm, *operation); !failure.ok()) [[unlikely]] {
+    return FailCollective(call, *comm, failure);
+  }
+  return BeginCollective(call, *comm, std::move(operation));
+}
+
+// ---- The collectives ----------------------------------------------------------------------------
+
+// Arguments as in the standard.
+int CallBarrier(const CollectiveCall& call, MPI_Comm comm);
+int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datatype datatype,
+              int root, MPI_Comm comm);
+int CallGather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+               MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+               int root, MPI_Comm comm);
+int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
+                MPI_Datatype recvtype, int root, MPI_Comm comm);
+int CallScatter(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                int root, MPI_Comm comm);
+int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                 Numbers displs, MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
+                 MPI_Datatype recvtype, int root, MPI_Comm comm);
+int CallAllgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                  MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                  MPI_Comm comm);
+int CallAllgatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                   MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
+                   MPI_Datatype recvtype, MPI_Comm comm);
+int CallAlltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                 MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                 MPI_Comm comm);
+int CallAlltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                  Numbers sdispls, MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
+                  Numbers rdispls, MPI_Datatype recvtype, MPI_Comm comm);
+int CallAlltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                  Numbers sdispls, const MPI_Datatype* sendtypes, void* recvbuf, Numbers recvcounts,
+                  Numbers rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm);
+int CallReduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+               MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm);
+int CallAllreduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+                  MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int CallReduce_scatter_block(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
+                             int64_t recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
+                       Numbers recvcounts, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int CallScan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int CallExscan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+               MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+
+}  // namespace ferry::mpi

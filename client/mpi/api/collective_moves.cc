@@ -1,0 +1,358 @@
+// Collectives that only move data: what their arguments mean (MPI 5.0, sections 6.3 to 6.8).
+#include <string>
+#include <vector>
+
+#include "client/mpi/api/collective_call.h"
+#include "client/mpi/api/message_arguments.h"
+
+// Returns from the calling function if `expression` (a Failure) is one.
+#define FERRY_RETURN_FAILURE(expression)                                                        \
+  do {                                                                                          \
+    if (::ferry::mpi::Failure ferry_failure = (expression); !ferry_failure.ok()) [[unlikely]] { \
+      return ferry_failure;                                                                     \
+    }                                                                                           \
+  } while (false)
+
+namespace ferry::mpi {
+namespace {
+
+void* Mutable(const void* buffer) { return const_cast<void*>(buffer); }
+
+// A buffer of `count` elements as a program passes it.
+struct Run {
+  const void* buffer;
+  int64_t count;
+  MPI_Datatype datatype;
+  const char* type_name;  // of the argument
+};
+
+// Checks it and binds it, `times` times as long. Returns its bytes (of one time).
+Failure Bind(const Run& run, int times, CollectiveBuffer* buffer, size_t* bytes) {
+  const Datatype* type = nullptr;
+  FERRY_RETURN_FAILURE(FindDatatype(run.datatype, run.type_name, &type));
+  FERRY_RETURN_FAILURE(CheckData(run.buffer, run.count, *type));
+  if (times != 1 && run.count > INT64_MAX / times) [[unlikely]] {
+    return {MPI_ERR_COUNT, "the count " + std::to_string(run.count) + " for each of " +
+                               std::to_string(times) + " ranks is too large"};
+  }
+  FERRY_RETURN_FAILURE(CheckData(run.buffer, run.count * times, *type));
+  *bytes = static_cast<size_t>(run.count) * static_cast<size_t>(type->size_bytes());
+  return buffer->Set(Mutable(run.buffer), run.count * times, *type, false);
+}
+
+// Blocks of their own counts and places: one datatype, or one each.
+struct Blocks {
+  const void* buffer;
+  Numbers counts;
+  Numbers displacements;
+  MPI_Datatype datatype;          // of all
+  const MPI_Datatype* datatypes;  // or one each: displacements are in bytes then
+  const char* name;               // "send" or "recv"
+};
+
+Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vector<Block>* places) {
+  const std::string name = blocks.name;
+  if (blocks.counts.is_null() || blocks.displacements.is_null()) [[unlikely]] {
+    return {MPI_ERR_ARG, "the " + name + " counts or displacements are null"};
+  }
+  std::vector<BlockArguments> arguments;
+  for (int i = 0; i < size; ++i) {
+    const Datatype* type = nullptr;
+    const bool has_own = blocks.datatypes != nullptr;
+    FERRY_RETURN_FAILURE(FindDatatype(has_own ? blocks.datatypes[i] : blocks.datatype,
+                                      (name + "type").c_str(), &type));
+    const int64_t count = blocks.counts[i];
+    const int64_t displacement = blocks.displacements[i] * (has_own ? 1 : type->extent());
+    auto* address = static_cast<char*>(Mutable(blocks.buffer)) + displacement;
+    if (Failure failure = CheckData(address, count, *type); !failure.ok()) [[unlikely]] {
+      failure.text = "block " + std::to_string(i) + " of " + name + "buf: " + failure.text;
+      return failure;
+    }
+    arguments.push_back({address, count, type});
+  }
+  return buffer->Set(arguments, places);
+}
+
+// What a rank sends to itself must be what it receives.
+Failure CheckOwn(size_t sent, size_t received) {
+  if (sent == received) [[likely]] {
+    return {};
+  }
+  return {sent > received ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT,
+          "this rank sends itself " + std::to_string(sent) + " bytes, but receives " +
+              std::to_string(received)};
+}
+
+// The blocks by rank of a gatherv or scatterv, at its root.
+Failure CheckOwnBlock(const CollectiveOperation& operation, const std::vector<Block>& blocks,
+                      int rank, size_t bytes) {
+  return operation.problem.in_place ? Failure()
+                                    : CheckOwn(bytes, blocks[static_cast<size_t>(rank)].size_bytes);
+}
+
+}  // namespace
+
+// ---- Barrier and broadcast ----------------------------------------------------------------------
+
+int CallBarrier(const CollectiveCall& call, MPI_Comm handle) {
+  return CarryOut(
+      call, handle,
+      [](Comm&, CollectiveOperation& operation) {
+        operation.problem.collective = Collective::kBarrier;
+        return Failure();
+      },
+      true);
+}
+
+int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datatype datatype,
+              int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kBcast;
+    problem.root = root;
+    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+    FERRY_RETURN_FAILURE(CheckInPlace(false, buffer, "buffer"));
+    FERRY_RETURN_FAILURE(
+        Bind({buffer, count, datatype, "datatype"}, 1, &operation.output, &problem.block_bytes));
+    operation.delivers = comm.rank() != root;
+    operation.output_read = {0, operation.delivers ? 0 : count};
+    return {};
+  });
+}
+
+// ---- Gather -------------------------------------------------------------------------------------
+
+namespace {
+
+// What a rank that is not the root, or not in place, puts into a gather.
+Failure BindOwnInput(const Run& send, CollectiveOperation* operation, size_t* bytes) {
+  operation->input_read = {0, send.count};
+  return Bind(send, 1, &operation->input, bytes);
+}
+
+}  // namespace
+
+int CallGather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+               MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+               int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kGather;
+    problem.root = root;
+    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+    operation.delivers = comm.rank() == root;
+    FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, sendbuf, "sendbuf"));
+    problem.in_place = IsInPlace(sendbuf);
+    const Run send{sendbuf, sendcount, sendtype, "sendtype"};
+    if (!operation.delivers) {
+      return BindOwnInput(send, &operation, &problem.block_bytes);
+    }
+    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
+    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
+                              &operation.output, &problem.block_bytes));
+    if (problem.in_place) {
+      operation.output_read = {root * recvcount, recvcount};
+      return {};
+    }
+    size_t sent = 0;
+    FERRY_RETURN_FAILURE(BindOwnInput(send, &operation, &sent));
+    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
+    return CheckOwn(sent, problem.block_bytes);
+  });
+}
+
+int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
+                MPI_Datatype recvtype, int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kGather;
+    problem.root = root;
+    problem.has_blocks = true;
+    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+    operation.delivers = comm.rank() == root;
+    FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, sendbuf, "sendbuf"));
+    problem.in_place = IsInPlace(sendbuf);
+    if (!problem.in_place) {
+      FERRY_RETURN_FAILURE(BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation,
+                                        &problem.block_bytes));
+    }
+    if (!operation.delivers) {
+      return {};
+    }
+    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcounts, displs, recvtype, nullptr, "recv"}, comm.size(),
+                              &operation.output, &problem.receive_blocks));
+    if (problem.in_place) {
+      operation.output_read = {root, 1};
+    }
+    return CheckOwnBlock(operation, problem.receive_blocks, root, problem.block_bytes);
+  });
+}
+
+// ---- Scatter ------------------------------------------------------------------------------------
+
+int CallScatter(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kScatter;
+    problem.root = root;
+    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+    const bool is_root = comm.rank() == root;
+    FERRY_RETURN_FAILURE(CheckInPlace(is_root, recvbuf, "recvbuf"));
+    problem.in_place = IsInPlace(recvbuf);
+    size_t received = 0;
+    if (!problem.in_place) {
+      FERRY_RETURN_FAILURE(
+          Bind({recvbuf, recvcount, recvtype, "recvtype"}, 1, &operation.output, &received));
+    }
+    problem.block_bytes = received;
+    if (!is_root) {
+      return {};
+    }
+    FERRY_RETURN_FAILURE(CheckInPlace(false, sendbuf, "sendbuf"));
+    FERRY_RETURN_FAILURE(Bind({sendbuf, sendcount, sendtype, "sendtype"}, comm.size(),
+                              &operation.input, &problem.block_bytes));
+    operation.input_read = {0, sendcount * comm.size()};
+    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, received));
+    return problem.in_place ? Failure() : CheckOwn(problem.block_bytes, received);
+  });
+}
+
+int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                 Numbers displs, MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
+                 MPI_Datatype recvtype, int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kScatter;
+    problem.root = root;
+    problem.has_blocks = true;
+    FERRY_RETURN_FAILURE(CheckRoot(comm, root));
+    const bool is_root = comm.rank() == root;
+    FERRY_RETURN_FAILURE(CheckInPlace(is_root, recvbuf, "recvbuf"));
+    problem.in_place = IsInPlace(recvbuf);
+    if (!problem.in_place) {
+      FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, 1, &operation.output,
+                                &problem.block_bytes));
+    }
+    if (!is_root) {
+      return {};
+    }
+    FERRY_RETURN_FAILURE(Bind({sendbuf, sendcounts, displs, sendtype, nullptr, "send"}, comm.size(),
+                              &operation.input, &problem.send_blocks));
+    operation.input_read = {0, comm.size()};
+    return CheckOwnBlock(operation, problem.send_blocks, root, problem.block_bytes);
+  });
+}
+
+// ---- Allgather ----------------------------------------------------------------------------------
+
+int CallAllgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                  MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                  MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kAllgather;
+    problem.in_place = IsInPlace(sendbuf);
+    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
+    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
+                              &operation.output, &problem.block_bytes));
+    if (problem.in_place) {
+      operation.output_read = {comm.rank() * recvcount, recvcount};
+      return {};
+    }
+    size_t sent = 0;
+    FERRY_RETURN_FAILURE(
+        BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &sent));
+    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
+    return CheckOwn(sent, problem.block_bytes);
+  });
+}
+
+int CallAllgatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                   MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
+                   MPI_Datatype recvtype, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kAllgather;
+    problem.has_blocks = true;
+    problem.in_place = IsInPlace(sendbuf);
+    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
+    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcounts, displs, recvtype, nullptr, "recv"}, comm.size(),
+                              &operation.output, &problem.receive_blocks));
+    if (problem.in_place) {
+      operation.output_read = {comm.rank(), 1};
+      return {};
+    }
+    FERRY_RETURN_FAILURE(
+        BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &problem.block_bytes));
+    return CheckOwnBlock(operation, problem.receive_blocks, comm.rank(), problem.block_bytes);
+  });
+}
+
+// ---- Alltoall -----------------------------------------------------------------------------------
+
+int CallAlltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                 MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                 MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kAlltoall;
+    problem.in_place = IsInPlace(sendbuf);
+    FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
+    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
+                              &operation.output, &problem.block_bytes));
+    if (problem.in_place) {
+      operation.output_read = {0, comm.size() * recvcount};
+      return {};
+    }
+    size_t sent = 0;
+    FERRY_RETURN_FAILURE(
+        Bind({sendbuf, sendcount, sendtype, "sendtype"}, comm.size(), &operation.input, &sent));
+    operation.input_read = {0, comm.size() * sendcount};
+    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
+    return CheckOwn(sent, problem.block_bytes);
+  });
+}
+
+namespace {
+
+int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks& receive,
+                   MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kAlltoall;
+    problem.has_blocks = true;
+    problem.in_place = IsInPlace(send.buffer);
+    FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));
+    FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
+    if (problem.in_place) {
+      operation.output_read = {0, comm.size()};
+      return {};
+    }
+    FERRY_RETURN_FAILURE(Bind(send, comm.size(), &operation.input, &problem.send_blocks));
+    operation.input_read = {0, comm.size()};
+    return CheckOwnBlock(operation, problem.receive_blocks, comm.rank(),
+                         problem.send_blocks[static_cast<size_t>(comm.rank())].size_bytes);
+  });
+}
+
+}  // namespace
+
+int CallAlltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                  Numbers sdispls, MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
+                  Numbers rdispls, MPI_Datatype recvtype, MPI_Comm handle) {
+  return CallWithBlocks(call, {sendbuf, sendcounts, sdispls, sendtype, nullptr, "send"},
+                        {recvbuf, recvcounts, rdispls, recvtype, nullptr, "recv"}, handle);
+}
+
+int CallAlltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                  Numbers sdispls, const MPI_Datatype* sendtypes, void* recvbuf, Numbers recvcounts,
+                  Numbers rdispls, const MPI_Datatype* recvtypes, MPI_Comm handle) {
+  return CallWithBlocks(call, {sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes, "send"},
+                        {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes, "recv"},
+                        handle);
+}
+
+}  // namespace ferry::mpi

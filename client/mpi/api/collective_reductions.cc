@@ -1,0 +1,177 @@
+// Collectives that reduce: what their arguments mean (MPI 5.0, sections 6.9 to 6.11).
+#include <string>
+#include <vector>
+
+#include "client/mpi/api/collective_call.h"
+#include "client/mpi/api/message_arguments.h"
+#include "client/mpi/op/op.h"
+
+namespace ferry::mpi {
+namespace {
+
+// The arguments that all of them have. `count` is of the whole vector.
+struct Vector {
+  const void* sendbuf;
+  void* recvbuf;
+  int64_t count;
+  MPI_Datatype datatype;
+  MPI_Op op;
+};
+
+struct Resolved {
+  const Datatype* type = nullptr;
+  const Op* op = nullptr;
+};
+
+Failure Resolve(const Vector& vector, Resolved* resolved) {
+  if (Failure failure = FindDatatype(vector.datatype, "datatype", &resolved->type); !failure.ok())
+      [[unlikely]] {
+    return failure;
+  }
+  resolved->op = ops.Find(vector.op);
+  if (resolved->op == nullptr) [[unlikely]] {
+    return {MPI_ERR_OP, "op is no operation: is it MPI_OP_NULL, or was it freed?"};
+  }
+  return resolved->op->Check(*resolved->type);
+}
+
+// Fills in what all of them have in common. `gives`: this rank gets a result, of `result_count`
+// elements, and may do so in place.
+Failure Describe(const Vector& vector, const Resolved& resolved, bool gives, int64_t result_count,
+                 CollectiveOperation* operation) {
+  Problem& problem = operation->problem;
+  problem.in_place = IsInPlace(vector.sendbuf);
+  problem.element_bytes = static_cast<size_t>(std::max(resolved.type->size_bytes(), int64_t{1}));
+  problem.commutative = resolved.op->IsCommutative();
+  operation->reduces = true;
+  operation->reducer = OpReducer(*resolved.op, *resolved.type);
+  operation->delivers = gives;
+  Failure failure = CheckInPlace(gives, vector.sendbuf, "sendbuf");
+  if (failure.ok() && !problem.in_place) {
+    failure = CheckData(vector.sendbuf, vector.count, *resolved.type);
+    if (failure.ok()) {
+      failure = operation->input.Set(const_cast<void*>(vector.sendbuf), vector.count,
+                                     *resolved.type, true);
+    }
+    operation->input_read = {0, vector.count};
+  }
+  if (!failure.ok() || !gives) {
+    return failure;
+  }
+  const int64_t output_count = problem.in_place ? vector.count : result_count;
+  operation->output_read = {0, problem.in_place ? vector.count : 0};
+  failure = CheckInPlace(false, vector.recvbuf, "recvbuf");
+  if (failure.ok()) {
+    failure = CheckData(vector.recvbuf, output_count, *resolved.type);
+  }
+  if (failure.ok()) {
+    failure = CheckDistinct(vector.sendbuf, vector.recvbuf,
+                            static_cast<size_t>(output_count * resolved.type->size_bytes()));
+  }
+  return failure.ok() ? operation->output.Set(vector.recvbuf, output_count, *resolved.type, true)
+                      : failure;
+}
+
+// All whose result is as long as the vector.
+int CallWholeVector(const CollectiveCall& call, Collective collective, const Vector& vector,
+                    int root, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    operation.problem.collective = collective;
+    operation.problem.root = root;
+    const bool has_root = collective == Collective::kReduce;
+    Failure failure = has_root ? CheckRoot(comm, root) : Failure();
+    Resolved resolved;
+    if (failure.ok()) {
+      failure = Resolve(vector, &resolved);
+    }
+    if (failure.ok()) {
+      failure =
+          Describe(vector, resolved, !has_root || comm.rank() == root, vector.count, &operation);
+    }
+    if (failure.ok()) {
+      operation.problem.block_bytes =
+          static_cast<size_t>(vector.count * resolved.type->size_bytes());
+      if (collective == Collective::kExscan) {
+        operation.output_read = {0, vector.count};  // rank 0's stays as it is
+      }
+    }
+    return failure;
+  });
+}
+
+}  // namespace
+
+int CallReduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+               MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
+  return CallWholeVector(call, Collective::kReduce, {sendbuf, recvbuf, count, datatype, op}, root,
+                         comm);
+}
+
+int CallAllreduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+                  MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return CallWholeVector(call, Collective::kAllreduce, {sendbuf, recvbuf, count, datatype, op}, 0,
+                         comm);
+}
+
+int CallScan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return CallWholeVector(call, Collective::kScan, {sendbuf, recvbuf, count, datatype, op}, 0, comm);
+}
+
+int CallExscan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
+               MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+  return CallWholeVector(call, Collective::kExscan, {sendbuf, recvbuf, count, datatype, op}, 0,
+                         comm);
+}
+
+int CallReduce_scatter_block(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
+                             int64_t recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    operation.problem.collective = Collective::kReduceScatter;
+    if (recvcount < 0 || recvcount > INT64_MAX / comm.size()) [[unlikely]] {
+      return Failure{MPI_ERR_COUNT, "recvcount is " + std::to_string(recvcount)};
+    }
+    const Vector vector{sendbuf, recvbuf, recvcount * comm.size(), datatype, op};
+    Resolved resolved;
+    Failure failure = Resolve(vector, &resolved);
+    if (failure.ok()) {
+      failure = Describe(vector, resolved, true, recvcount, &operation);
+    }
+    if (failure.ok()) {
+      operation.problem.block_bytes = static_cast<size_t>(recvcount * resolved.type->size_bytes());
+    }
+    return failure;
+  });
+}
+
+int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
+                       Numbers recvcounts, MPI_Datatype datatype, MPI_Op op, MPI_Comm handle) {
+  return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
+    Problem& problem = operation.problem;
+    problem.collective = Collective::kReduceScatter;
+    problem.has_blocks = true;
+    Vector vector{sendbuf, recvbuf, 0, datatype, op};
+    Resolved resolved;
+    Failure failure = CheckArray(recvcounts, "recvcounts");
+    if (failure.ok()) {
+      failure = Resolve(vector, &resolved);
+    }
+    if (!failure.ok()) [[unlikely]] {
+      return failure;
+    }
+    const auto size = static_cast<size_t>(resolved.type->size_bytes());
+    for (int i = 0; i < comm.size(); ++i) {
+      const int64_t count = recvcounts[i];
+      if (count < 0 || count > INT64_MAX - vector.count) [[unlikely]] {
+        return Failure{MPI_ERR_COUNT,
+                       "recvcounts[" + std::to_string(i) + "] is " + std::to_string(count)};
+      }
+      problem.receive_blocks.push_back(
+          {static_cast<size_t>(vector.count) * size, static_cast<size_t>(count) * size});
+      vector.count += count;
+    }
+    return Describe(vector, resolved, true, recvcounts[comm.rank()], &operation);
+  });
+}
+
+}  // namespace ferry::mpi
