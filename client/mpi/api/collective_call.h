@@ -136,4 +136,22 @@ int CallScan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int
 int CallExscan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
                MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
 
+int CallNeighbor_allgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                           MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
+                           MPI_Datatype recvtype, MPI_Comm comm);
+int CallNeighbor_allgatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                            MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
+                            Numbers displs, MPI_Datatype recvtype, MPI_Comm comm);
+int CallNeighbor_alltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
+                          MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
+                          MPI_Datatype recvtype, MPI_Comm comm);
+int CallNeighbor_alltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                           Numbers sdispls, MPI_Datatype sendtype, void* recvbuf,
+                           Numbers recvcounts, Numbers rdispls, MPI_Datatype recvtype,
+                           MPI_Comm comm);
+int CallNeighbor_alltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
+                           Numbers sdispls, const MPI_Datatype* sendtypes, void* recvbuf,
+                           Numbers recvcounts, Numbers rdispls, const MPI_Datatype* recvtypes,
+                           MPI_Comm comm);
+
 }  // namespace ferry::mpi

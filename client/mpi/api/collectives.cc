@@ -116,3 +116,21 @@ FERRY_COLLECTIVE(Exscan, Iexscan, REDUCE_TO_ALL, sendbuf, recvbuf, count, dataty
       MPI_Comm comm
 FERRY_COLLECTIVE(Reduce_scatter, Ireduce_scatter, REDUCE_SCATTER, sendbuf, recvbuf, recvcounts,
                  datatype, op, comm);
+
+// ---- Among neighbours (MPI 5.0, section 8.6) ----------------------------------------------------
+
+FERRY_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, UNROOTED, sendbuf, sendcount, sendtype,
+                 recvbuf, recvcount, recvtype, comm);
+FERRY_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, ALLGATHERV, sendbuf, sendcount,
+                 sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+FERRY_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, UNROOTED, sendbuf, sendcount, sendtype,
+                 recvbuf, recvcount, recvtype, comm);
+FERRY_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, ALLTOALLV, sendbuf, sendcounts, sdispls,
+                 sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+
+#define NEIGHBOR_ALLTOALLW(Count, Displacement)                                \
+  const void *sendbuf, const Count sendcounts[], const MPI_Aint sdispls[],     \
+      const MPI_Datatype sendtypes[], void *recvbuf, const Count recvcounts[], \
+      const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
+FERRY_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, NEIGHBOR_ALLTOALLW, sendbuf, sendcounts,
+                 sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);

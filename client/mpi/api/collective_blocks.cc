@@ -1,0 +1,59 @@
+#include "client/mpi/api/collective_blocks.h"
+
+#include <string>
+
+#include "client/mpi/api/message_arguments.h"
+
+namespace ferry::mpi {
+namespace {
+
+void* Mutable(const void* buffer) { return const_cast<void*>(buffer); }
+
+}  // namespace
+
+Failure Bind(const Run& run, int times, CollectiveBuffer* buffer, size_t* bytes) {
+  const Datatype* type = nullptr;
+  FERRY_RETURN_FAILURE(FindDatatype(run.datatype, run.type_name, &type));
+  FERRY_RETURN_FAILURE(CheckData(run.buffer, run.count, *type));
+  if (times > 1 && run.count > INT64_MAX / times) [[unlikely]] {
+    return {MPI_ERR_COUNT, "the count " + std::to_string(run.count) + " for each of " +
+                               std::to_string(times) + " ranks is too large"};
+  }
+  FERRY_RETURN_FAILURE(CheckData(run.buffer, run.count * times, *type));
+  *bytes = static_cast<size_t>(run.count) * static_cast<size_t>(type->size_bytes());
+  return buffer->Set(Mutable(run.buffer), run.count * times, *type, false);
+}
+
+Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vector<Block>* places) {
+  const std::string name = blocks.name;
+  if (size != 0 && (blocks.counts.is_null() || blocks.displacements.is_null())) [[unlikely]] {
+    return {MPI_ERR_ARG, "the " + name + " counts or displacements are null"};
+  }
+  std::vector<BlockArguments> arguments;
+  for (int i = 0; i < size; ++i) {
+    const Datatype* type = nullptr;
+    const bool has_own = blocks.datatypes != nullptr;
+    FERRY_RETURN_FAILURE(FindDatatype(has_own ? blocks.datatypes[i] : blocks.datatype,
+                                      (name + "type").c_str(), &type));
+    const int64_t count = blocks.counts[i];
+    const int64_t displacement = blocks.displacements[i] * (has_own ? 1 : type->extent());
+    auto* address = static_cast<char*>(Mutable(blocks.buffer)) + displacement;
+    if (Failure failure = CheckData(address, count, *type); !failure.ok()) [[unlikely]] {
+      failure.text = "block " + std::to_string(i) + " of " + name + "buf: " + failure.text;
+      return failure;
+    }
+    arguments.push_back({address, count, type});
+  }
+  return buffer->Set(arguments, places);
+}
+
+Failure CheckOwn(size_t sent, size_t received) {
+  if (sent == received) [[likely]] {
+    return {};
+  }
+  return {sent > received ? MPI_ERR_TRUNCATE : MPI_ERR_COUNT,
+          "this rank sends itself " + std::to_string(sent) + " bytes, but receives " +
+              std::to_string(received)};
+}
+
+}  // namespace ferry::mpi

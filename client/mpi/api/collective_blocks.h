@@ -1,0 +1,46 @@
+// What the blocks that a collective call names mean: checked, and bound to the program's memory.
+//
+// For the files of this folder that describe collectives. Calling thread: the program's.
+#pragma once
+
+#include <vector>
+
+#include "client/mpi/api/collective_call.h"
+
+// Returns from the calling function if `expression` (a Failure) is one.
+#define FERRY_RETURN_FAILURE(expression)                                                        \
+  do {                                                                                          \
+    if (::ferry::mpi::Failure ferry_failure = (expression); !ferry_failure.ok()) [[unlikely]] { \
+      return ferry_failure;                                                                     \
+    }                                                                                           \
+  } while (false)
+
+namespace ferry::mpi {
+
+// A buffer of `count` elements as a program passes it.
+struct Run {
+  const void* buffer;
+  int64_t count;
+  MPI_Datatype datatype;
+  const char* type_name;  // of the argument
+};
+
+// Checks it and binds it, `times` times as long. Returns its bytes (of one time).
+Failure Bind(const Run& run, int times, CollectiveBuffer* buffer, size_t* bytes);
+
+// Blocks of their own counts and places: one datatype, or one each.
+struct Blocks {
+  const void* buffer;
+  Numbers counts;
+  Numbers displacements;
+  MPI_Datatype datatype;          // of all
+  const MPI_Datatype* datatypes;  // or one each: displacements are in bytes then
+  const char* name;               // "send" or "recv"
+};
+
+Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vector<Block>* places);
+
+// What a rank sends to itself must be what it receives.
+Failure CheckOwn(size_t sent, size_t received);
+
+}  // namespace ferry::mpi
