@@ -1,0 +1,112 @@
+// Programs that were compiled without Ferry's mpi.h, and ones that the wrappers and CMake build.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+#include "tests/mpi/ranks.h"
+
+namespace ferry::mpi {
+namespace {
+
+namespace fs = std::filesystem;
+using e2e::CommandResult;
+using e2e::RunCommand;
+using testing::HasSubstr;
+
+TEST(IndependentProgramTest, RunsOnFerrysLibrary) {
+  for (const int ranks : {2, 3}) {
+    EXPECT_EQ(RunRanks(ranks, "tests/mpi/independent_program"), AllOk(ranks));
+  }
+}
+
+class WrapperTest : public testing::Test {
+ protected:
+  WrapperTest() { EXPECT_NE(mkdtemp(folder_.data()), nullptr); }
+  ~WrapperTest() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name)) << text;
+  }
+
+  static void Succeed(const std::vector<std::string>& command) {
+    const CommandResult result = RunCommand(command);
+    EXPECT_EQ(result.exit_code, 0) << testing::PrintToString(command) << "\n"
+                                   << result.out << result.err;
+  }
+
+  std::string folder_ = "/tmp/ferry-wrapper-XXXXXX";
+};
+
+constexpr char kCxxProgram[] = R"(
+#include <mpi.h>
+#include <iostream>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::cout << "rank " + std::to_string(rank) + ": ok\n" << std::flush;
+  return MPI_Finalize();
+}
+)";
+
+TEST_F(WrapperTest, FerryccBuildsAProgram) {
+  Succeed({"tools/wrappers/ferrycc", "-I.", "-O1", "tests/mpi/independent_program.c", "-o",
+           Path("program")});
+  EXPECT_EQ(RunRanks(2, Path("program")), AllOk(2));
+}
+
+TEST_F(WrapperTest, FerrycxxBuildsAProgramInTwoSteps) {
+  Write("program.cc", kCxxProgram);
+  Succeed({"tools/wrappers/ferrycxx", "-c", Path("program.cc"), "-o", Path("program.o")});
+  Succeed({"tools/wrappers/ferrycxx", Path("program.o"), "-o", Path("program")});
+  EXPECT_EQ(RunRanks(2, Path("program")), AllOk(2));
+}
+
+TEST_F(WrapperTest, ATwoStepsLinkFailureIsTheCompilersOwn) {
+  Write("program.c", "int main(void) { return no_such_function(); }");
+  const CommandResult result = RunCommand(
+      {"tools/wrappers/ferrycc", "-std=gnu89", Path("program.c"), "-o", Path("program")});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("no_such_function"));
+}
+
+TEST_F(WrapperTest, CMakeFindsMpi) {
+  if (!fs::exists("/usr/bin/cmake")) {
+    GTEST_SKIP() << "cmake is not installed: apt-get install cmake";
+  }
+  const std::string here = fs::current_path();
+  Write("program.cc", kCxxProgram);
+  Write("CMakeLists.txt", R"(
+cmake_minimum_required(VERSION 3.13)
+project(ferry_test C CXX)
+find_package(MPI REQUIRED COMPONENTS C CXX)
+message(STATUS "MPI ${MPI_C_VERSION} ${MPI_CXX_VERSION}")
+add_executable(c_program )" + here +
+                              R"(/tests/mpi/independent_program.c)
+target_include_directories(c_program PRIVATE )" +
+                              here + R"()
+target_link_libraries(c_program MPI::MPI_C)
+add_executable(cxx_program program.cc)
+target_link_libraries(cxx_program MPI::MPI_CXX)
+)");
+  const CommandResult configured =
+      RunCommand({"/usr/bin/cmake", "-S", folder_, "-B", Path("build"),
+                  "-DMPI_C_COMPILER=" + here + "/tools/wrappers/ferrycc",
+                  "-DMPI_CXX_COMPILER=" + here + "/tools/wrappers/ferrycxx",
+                  "-DMPIEXEC_EXECUTABLE=" + here + "/tools/ferryrun/ferryrun"});
+  EXPECT_EQ(configured.exit_code, 0) << configured.out << configured.err;
+  EXPECT_THAT(configured.out, HasSubstr("MPI 5.0 5.0"));
+  Succeed({"/usr/bin/cmake", "--build", Path("build")});
+  EXPECT_EQ(RunRanks(2, Path("build/c_program")), AllOk(2));
+  EXPECT_EQ(RunRanks(2, Path("build/cxx_program")), AllOk(2));
+}
+
+}  // namespace
+}  // namespace ferry::mpi
