@@ -72,20 +72,22 @@ void WaitUntil(Done&& done) {
   front_end->WaitFor([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done);
 }
 
-// A request that is done: its status, its end, and what becomes of the handle.
-Failure End(MPI_Request* handle, Request& request, MPI_Status* status) {
-  Failure failure = request.End(status);
+// What becomes of the handle of a request that has ended.
+void Drop(MPI_Request* handle, Request& request) {
   if (!request.is_persistent()) {
     request.Unpublish(*handle);
     *handle = MPI_REQUEST_NULL;
   }
-  return failure;
 }
 
-// The same for a call that completes one request.
+// Ends a request that is done, for a call that completes one.
 int Finish(const char* call, MPI_Request* handle, Request& request, MPI_Status* status) {
-  const Ref<Comm> comm = Ref<Comm>::Share(request.comm());
-  const Failure failure = End(handle, request, status);
+  const Failure failure = request.End(status);
+  Ref<Comm> comm;
+  if (!failure.ok()) [[unlikely]] {
+    comm = Ref<Comm>::Share(request.comm());
+  }
+  Drop(handle, request);
   return failure.ok() ? MPI_SUCCESS : Fail(call, comm.get(), failure);
 }
 
@@ -112,13 +114,13 @@ struct Harvest {
       SetError(status, MPI_SUCCESS);
       return;
     }
-    const Ref<Comm> theirs = Ref<Comm>::Share(request->comm());
-    Failure failure = End(handle, *request, status);
+    Failure failure = request->End(status);
     SetError(status, failure.error_class);
     if (!failure.ok() && ++failed == 1) {
-      comm = theirs;
+      comm = Ref<Comm>::Share(request->comm());
       first = std::move(failure);
     }
+    Drop(handle, *request);
   }
 
   // MPI_ERR_IN_STATUS if the statuses say which; without them the first failure itself.

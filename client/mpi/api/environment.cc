@@ -26,6 +26,7 @@ int Begin(const char* call, int required, int* provided) {
     return Fail(call, nullptr, failure);
   }
   infos.SetPredefined(MPI_INFO_ENV, MakeEnvironment().Leave());
+  MakeCompletedRequest();
   Process::AtFinalize([] {
     Failure flushed = FlushBuffer(nullptr);
     AwaitAbandoned();

@@ -10,19 +10,24 @@
 namespace ferry::mpi {
 namespace {
 
-// Shortest way: nothing to pack, nothing to look up.
-int SendDense(const MessageArguments& arguments, Envelope& envelope) {
-  client::Message& message = envelope.message;
+// The program's memory itself is what is moved: nothing to pack.
+Failure SetDense(const MessageArguments& arguments, client::FrontEnd::Use use, Envelope* envelope) {
+  client::Message& message = envelope->message;
   message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
-                   envelope.type->true_lower_bound();
+                   envelope->type->true_lower_bound();
   message.size_bytes =
-      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope.type->size_bytes());
-  if (Status status = front_end->Prepare(&message, client::FrontEnd::Use::kSend); !status.ok())
-      [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, FailureOf(status));
+      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
+  const Status status = front_end->Prepare(&message, use);
+  return status.ok() ? Failure() : FailureOf(status);
+}
+
+int SendDense(const MessageArguments& arguments, Envelope& envelope) {
+  if (const Failure failure = SetDense(arguments, client::FrontEnd::Use::kSend, &envelope);
+      !failure.ok()) [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, failure);
   }
   client::Completion completion;
-  ErrorCode error = front_end->Send(message, &completion);
+  ErrorCode error = front_end->Send(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
     error = completion.error;
   }
@@ -52,7 +57,7 @@ int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) 
 int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* handle) {
   if (request->is_over()) {
     (void)request->End(MPI_STATUS_IGNORE);
-    *handle = CompletedRequest();
+    *handle = completed_request;
     return MPI_SUCCESS;
   }
   *handle = request->Publish();
@@ -62,6 +67,25 @@ int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* h
   }
   (void)request.Leave();
   return MPI_SUCCESS;
+}
+
+// Most sends are over at once, and need no request of their own.
+int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
+  if (const Failure failure = SetDense(arguments, client::FrontEnd::Use::kSend, &envelope);
+      !failure.ok()) [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, failure);
+  }
+  client::RequestHandle started = 0;
+  if (const ErrorCode error = front_end->StartSend(envelope.message, &started);
+      error != ErrorCode::kOk) [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, FailureOf(error));
+  }
+  if (started == client::kCompletedSend) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  Ref<MessageRequest> request = MessageRequest::Take();
+  request->AdoptSend(*envelope.comm, started);
+  return PublishRequest(arguments.call, std::move(request), handle);
 }
 
 int CheckAddress(const MessageArguments& arguments, const MPI_Request* request) {
@@ -112,17 +136,12 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
       return AwaitRequest(arguments.call, *request, status);
     });
   }
-  client::Message& message = envelope.message;
-  message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
-                   envelope.type->true_lower_bound();
-  message.size_bytes =
-      static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope.type->size_bytes());
-  if (Status prepared = front_end->Prepare(&message, client::FrontEnd::Use::kReceive);
-      !prepared.ok()) [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, FailureOf(prepared));
+  if (const Failure failure = SetDense(arguments, client::FrontEnd::Use::kReceive, &envelope);
+      !failure.ok()) [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, failure);
   }
   client::Completion completion;
-  ErrorCode error = front_end->Receive(message, &completion);
+  ErrorCode error = front_end->Receive(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
     error = completion.error;
     SetStatus(status, envelope.comm->RankOf(completion.source), completion.tag,
@@ -140,7 +159,7 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
   if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
     return error;
   }
-  *request = CompletedRequest();
+  *request = completed_request;
   if (envelope.is_null) [[unlikely]] {
     return MPI_SUCCESS;
   }
@@ -148,6 +167,9 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
     return FinishBuffered(arguments, envelope);
   }
   envelope.message.synchronous = mode == SendMode::kSynchronous;
+  if (envelope.type->IsDense(arguments.count)) [[likely]] {
+    return BeginDense(arguments, envelope, request);
+  }
   return WithRequest(arguments, envelope, true, [&](Ref<MessageRequest> begun) {
     return PublishRequest(arguments.call, std::move(begun), request);
   });

@@ -84,6 +84,13 @@ Failure MessageRequest::BeginReceive(Comm& comm, Payload payload, client::Messag
   return Begin();
 }
 
+void MessageRequest::AdoptSend(Comm& comm, client::RequestHandle started) {
+  is_send_ = true;
+  comm_ = Ref<Comm>::Share(&comm);
+  handle_ = started;
+  is_active_ = true;
+}
+
 void MessageRequest::BeginNull(Comm& comm) {
   comm_ = Ref<Comm>::Share(&comm);
   is_null_ = is_active_ = is_collected_ = true;

@@ -21,6 +21,8 @@ class MessageRequest : public Request {
   // Starts a message whose peer, tag, context and mode `message` says; its buffer is the payload's.
   Failure BeginSend(Comm& comm, Payload payload, client::Message message);
   Failure BeginReceive(Comm& comm, Payload payload, client::Message message);
+  // A send that libferry has started, without a payload to keep.
+  void AdoptSend(Comm& comm, client::RequestHandle started);
   // A receive from MPI_PROC_NULL: complete.
   void BeginNull(Comm& comm);
   // Whether what was begun is over, and its status says nothing: an eager send.

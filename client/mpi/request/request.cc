@@ -81,9 +81,12 @@ void AwaitAbandoned() {
   }
 }
 
-MPI_Request CompletedRequest() {
-  static const MPI_Request handle = (new Completed())->Publish();
-  return handle;
+MPI_Request completed_request = nullptr;
+
+void MakeCompletedRequest() {
+  if (completed_request == nullptr) {
+    completed_request = (new Completed())->Publish();
+  }
 }
 
 }  // namespace ferry::mpi

@@ -53,6 +53,7 @@ void AwaitAbandoned();
 
 // The handle of operations that were complete when they were started, and whose status says
 // nothing: never freed, as long as there are requests at all.
-MPI_Request CompletedRequest();
+extern MPI_Request completed_request;
+void MakeCompletedRequest();  // once, by MPI_Init
 
 }  // namespace ferry::mpi

@@ -1,0 +1,75 @@
+// How MPI programs begin and end, well or not: exit codes, sentences, and nobody who waits for
+// ever.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/command.h"
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+using testing::HasSubstr;
+
+std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
+
+class LifeTest : public testing::TestWithParam<Placement> {
+ protected:
+  // Runs the program to its end.
+  static e2e::CommandResult Live(const std::string& what) {
+    std::vector<std::string> arguments = JobOf(GetParam());
+    arguments.insert(arguments.end(), {"tests/mpi/ranks/life", what});
+    e2e::Command command(arguments);
+    e2e::CommandResult result = command.Wait();
+    EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+    return result;
+  }
+};
+
+TEST_P(LifeTest, IsWhole) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/life", "whole"}, "a whole life");
+}
+
+TEST_P(LifeTest, AbortEndsTheJobWithItsCode) {
+  const e2e::CommandResult result = Live("abort");
+  EXPECT_EQ(result.exit_code, 42) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("MPI_Abort was called with error code 42"));
+}
+
+TEST_P(LifeTest, AFatalErrorEndsTheJobAndSaysWhy) {
+  const e2e::CommandResult result = Live("fatal");
+  EXPECT_EQ(result.exit_code, 6) << "MPI_ERR_RANK: " << result.err;
+  EXPECT_THAT(result.err, HasSubstr("rank 0: MPI_Send: the destination 99 is no rank"));
+}
+
+TEST_P(LifeTest, CallsBeforeInitAreNamed) {
+  const e2e::CommandResult result = Live("before");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("MPI_Send: call MPI_Init or MPI_Init_thread first"));
+}
+
+TEST_P(LifeTest, CallsAfterFinalizeAreNamed) {
+  const e2e::CommandResult result = Live("after");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("MPI_Comm_rank: MPI_Finalize was called"));
+}
+
+TEST_P(LifeTest, ASecondInitIsNamed) {
+  const e2e::CommandResult result = Live("again");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("MPI cannot be initialised again"));
+}
+
+TEST_P(LifeTest, ARankThatDiesIsAnErrorForWhoWaitsForIt) {
+  const e2e::CommandResult result = Live("dies");
+  EXPECT_THAT(result.out, HasSubstr("class 58\n")) << "MPI_ERR_PROC_ABORTED: " << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, LifeTest, testing::ValuesIn(Pairs()), NameOf);
+
+TEST(ProfilingTest, AToolStandsBeforeTheLibrary) {
+  ExpectJob({"", {"-n", "3"}}, {"tests/mpi/ranks/profiled"}, "the tool saw all sends");
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests

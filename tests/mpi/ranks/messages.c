@@ -1,0 +1,247 @@
+/* Messages of all modes and forms, of sizes that go by each of Ferry's paths, in a ring: every rank
+ * sends to the next and receives from the one before it.
+ */
+#include "tests/mpi/ranks/check.h"
+
+enum { max_bytes = 3 << 20, tag = 7 };
+static int rank, size, next, before;
+static unsigned char *out, *in, freed[4];
+
+typedef int (*sender)(const void*, int, MPI_Datatype, int, int, MPI_Comm);
+typedef int (*starter)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
+struct mode {
+  const char* name;
+  sender blocking;
+  starter nonblocking, persistent;
+};
+static const struct mode modes[] = {{"standard", MPI_Send, MPI_Isend, MPI_Send_init},
+                                    {"buffered", MPI_Bsend, MPI_Ibsend, MPI_Bsend_init},
+                                    {"ready", MPI_Rsend, MPI_Irsend, MPI_Rsend_init},
+                                    {"synchronous", MPI_Ssend, MPI_Issend, MPI_Ssend_init}};
+static const int sizes[] = {0, 1, 8, 32, 33, 4096, 8192, 8193, 65536, 100001, 524289, max_bytes};
+enum {
+  mode_count = sizeof(modes) / sizeof(modes[0]),
+  size_count = sizeof(sizes) / sizeof(sizes[0])
+};
+
+static void check_status(const MPI_Status* status, int bytes) {
+  int count = -1, cancelled = -1;
+  CHECK(status->MPI_SOURCE == before && status->MPI_TAG == tag);
+  OK(MPI_Get_count(status, MPI_BYTE, &count));
+  CHECK(count == bytes);
+  OK(MPI_Test_cancelled(status, &cancelled));
+  CHECK(cancelled == 0);
+}
+
+/* The receive is posted first: so ready sends are right, and synchronous ones end. */
+static void blocking(const struct mode* mode, int bytes, unsigned seed) {
+  MPI_Request request;
+  MPI_Status status;
+  step = mode->name;
+  fill(out, bytes, seed + rank);
+  memset(in, 0, bytes);
+  OK(MPI_Irecv(in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD, &request));
+  OK(MPI_Sendrecv(NULL, 0, MPI_BYTE, before, 1, NULL, 0, MPI_BYTE, next, 1, MPI_COMM_WORLD,
+                  MPI_STATUS_IGNORE)); /* whom I send to has posted */
+  OK(mode->blocking(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD));
+  OK(MPI_Wait(&request, &status));
+  CHECK(request == MPI_REQUEST_NULL);
+  check_status(&status, bytes);
+  CHECK(is_filled(in, bytes, seed + before));
+}
+
+static void nonblocking(const struct mode* mode, int bytes, unsigned seed) {
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  step = mode->name;
+  fill(out, bytes, seed + rank);
+  OK(MPI_Irecv(in, bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(mode->nonblocking(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD, &requests[1]));
+  OK(MPI_Waitall(2, requests, statuses));
+  CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
+  check_status(&statuses[0], bytes);
+  CHECK(is_filled(in, bytes, seed + before));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void persistent(const struct mode* mode, int bytes, unsigned seed) {
+  MPI_Request requests[2];
+  MPI_Status status;
+  step = mode->name;
+  OK(MPI_Recv_init(in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD, &requests[0]));
+  OK(mode->persistent(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD, &requests[1]));
+  for (unsigned round = 0; round < 3; ++round) {
+    int index, done = 0;
+    fill(out, bytes, seed + round + rank);
+    OK(MPI_Start(&requests[0]));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Start(&requests[1]));
+    for (int n = 0; n < 2; ++n) {
+      OK(MPI_Waitany(2, requests, &index, &status));
+      CHECK(index == 0 || index == 1);
+      if (index == 0) check_status(&status, bytes);
+      CHECK(requests[index] != MPI_REQUEST_NULL);
+    }
+    OK(MPI_Waitany(2, requests, &index, &status));
+    CHECK(index == MPI_UNDEFINED); /* none is active */
+    OK(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE));
+    CHECK(done);
+    CHECK(is_filled(in, bytes, seed + round + before));
+  }
+  OK(MPI_Request_free(&requests[0]));
+  OK(MPI_Request_free(&requests[1]));
+  CHECK(requests[0] == MPI_REQUEST_NULL);
+}
+
+static void probed(int bytes, unsigned seed) {
+  MPI_Message message, none;
+  MPI_Status status;
+  MPI_Request request;
+  int found;
+  step = "probes";
+  fill(out, bytes, seed + rank);
+  OK(MPI_Isend(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD, &request));
+  OK(MPI_Probe(before, tag, MPI_COMM_WORLD, &status));
+  check_status(&status, bytes);
+  OK(MPI_Mprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &message, &status));
+  check_status(&status, bytes);
+  OK(MPI_Improbe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &found, &none, &status));
+  CHECK(!found); /* the message is out of the queue */
+  if (seed % 2 == 0) {
+    OK(MPI_Mrecv(in, bytes, MPI_BYTE, &message, &status));
+  } else {
+    MPI_Request receive;
+    OK(MPI_Imrecv(in, bytes, MPI_BYTE, &message, &receive));
+    OK(MPI_Wait(&receive, &status));
+  }
+  CHECK(message == MPI_MESSAGE_NULL);
+  check_status(&status, bytes);
+  CHECK(is_filled(in, bytes, seed + before));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void exchanged(int bytes, unsigned seed) {
+  MPI_Status status;
+  MPI_Request request;
+  step = "exchanges";
+  fill(out, bytes, seed + rank);
+  OK(MPI_Sendrecv(out, bytes, MPI_BYTE, next, tag, in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD,
+                  &status));
+  check_status(&status, bytes);
+  CHECK(is_filled(in, bytes, seed + before));
+  OK(MPI_Sendrecv_replace(out, bytes, MPI_BYTE, next, tag, before, tag, MPI_COMM_WORLD, &status));
+  CHECK(is_filled(out, bytes, seed + before));
+  fill(out, bytes, seed + rank);
+  OK(MPI_Isendrecv(out, bytes, MPI_BYTE, next, tag, in, bytes, MPI_BYTE, before, tag,
+                   MPI_COMM_WORLD, &request));
+  OK(MPI_Wait(&request, &status));
+  check_status(&status, bytes);
+  OK(MPI_Isendrecv_replace(in, bytes, MPI_BYTE, next, tag, before, tag, MPI_COMM_WORLD, &request));
+  OK(MPI_Wait(&request, &status));
+  CHECK(is_filled(in, bytes, seed + (before + size - 1) % size));
+}
+
+/* A synchronous send ends only once its receive has begun. */
+static void synchronous_waits(int bytes) {
+  MPI_Request request;
+  int done = 1;
+  step = "a synchronous send without a receive";
+  if (rank == 0) {
+    OK(MPI_Issend(out, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request));
+    for (int n = 0; n < 1000; ++n) {
+      OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+      CHECK(!done);
+    }
+    OK(MPI_Send(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD)); /* after those tests: receive now */
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  } else if (rank == 1) {
+    OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Recv(in, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void odds_and_ends(void) {
+  MPI_Status status;
+  MPI_Request request, requests[3];
+  int flag, count, outcount, indices[3];
+  step = "MPI_PROC_NULL";
+  OK(MPI_Send(out, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD));
+  OK(MPI_Recv(in, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &status));
+  OK(MPI_Get_count(&status, MPI_BYTE, &count));
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG && count == 0);
+  OK(MPI_Irecv(in, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &request));
+  OK(MPI_Wait(&request, &status));
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
+
+  step = "cancel";
+  OK(MPI_Irecv(in, 5, MPI_BYTE, before, tag + 1, MPI_COMM_WORLD, &request));
+  OK(MPI_Cancel(&request));
+  OK(MPI_Wait(&request, &status));
+  OK(MPI_Test_cancelled(&status, &flag));
+  CHECK(flag);
+
+  step = "some";
+  OK(MPI_Irecv(in, 1, MPI_BYTE, before, 20, MPI_COMM_WORLD, &requests[0]));
+  OK(MPI_Irecv(in + 1, 1, MPI_BYTE, before, 21, MPI_COMM_WORLD, &requests[1]));
+  requests[2] = MPI_REQUEST_NULL;
+  fill(out, 2, 3);
+  OK(MPI_Send(out + 1, 1, MPI_BYTE, next, 21, MPI_COMM_WORLD));
+  OK(MPI_Waitsome(3, requests, &outcount, indices, MPI_STATUSES_IGNORE));
+  CHECK(outcount == 1 && indices[0] == 1 && requests[1] == MPI_REQUEST_NULL);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Testsome(3, requests, &outcount, indices, MPI_STATUSES_IGNORE));
+  CHECK(outcount == 0);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Send(out, 1, MPI_BYTE, next, 20, MPI_COMM_WORLD));
+  OK(MPI_Waitsome(3, requests, &outcount, indices, MPI_STATUSES_IGNORE));
+  CHECK(outcount == 1 && indices[0] == 0 && is_filled(in, 2, 3));
+  OK(MPI_Waitsome(3, requests, &outcount, indices, MPI_STATUSES_IGNORE));
+  CHECK(outcount == MPI_UNDEFINED);
+
+  step = "a freed request";
+  OK(MPI_Irecv(freed, 4, MPI_BYTE, before, 30, MPI_COMM_WORLD, &request));
+  OK(MPI_Request_free(&request));
+  CHECK(request == MPI_REQUEST_NULL);
+  fill(out, 4, 9);
+  OK(MPI_Send(out, 4, MPI_BYTE, next, 30, MPI_COMM_WORLD));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+int main(int argc, char** argv) {
+  int level = MPI_THREAD_SINGLE, provided;
+  void* attached = malloc(max_bytes + MPI_BSEND_OVERHEAD);
+  int attached_bytes = 0;
+  if (argc > 1 && strcmp(argv[1], "multiple") == 0) level = MPI_THREAD_MULTIPLE;
+  OK(MPI_Init_thread(&argc, &argv, level, &provided));
+  CHECK(provided == level);
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  next = (rank + 1) % size;
+  before = (rank + size - 1) % size;
+  OK(MPI_Alloc_mem(max_bytes, MPI_INFO_NULL, &out));
+  in = malloc(max_bytes);
+  OK(MPI_Buffer_attach(attached, max_bytes + MPI_BSEND_OVERHEAD));
+  for (int s = 0; s < size_count; ++s) {
+    for (int m = 0; m < mode_count; ++m) {
+      blocking(&modes[m], sizes[s], (unsigned)(s * 10 + m));
+      nonblocking(&modes[m], sizes[s], (unsigned)(s * 11 + m));
+      persistent(&modes[m], sizes[s], (unsigned)(s * 12 + m));
+    }
+    probed(sizes[s], (unsigned)s);
+    exchanged(sizes[s], (unsigned)s);
+    if (size > 1) synchronous_waits(sizes[s]);
+  }
+  odds_and_ends();
+  OK(MPI_Buffer_detach(&attached, &attached_bytes));
+  CHECK(attached_bytes == max_bytes + MPI_BSEND_OVERHEAD);
+  free(attached);
+  free(in);
+  OK(MPI_Free_mem(out));
+  OK(MPI_Finalize());
+  CHECK(is_filled(freed, 4, 9)); /* it was completed all the same */
+  puts("all messages were right");
+  return 0;
+}
