@@ -7,9 +7,6 @@
 namespace ferry::mpi {
 namespace {
 
-// Addresses below are no buffers: a null pointer, or one with a small displacement.
-constexpr uintptr_t kLowestBuffer = 4096;
-
 Failure CheckPeer(const Comm& comm, int peer, bool is_send) {
   if (comm.IsPeer(peer) || peer == MPI_PROC_NULL || (!is_send && peer == MPI_ANY_SOURCE)) {
     return {};

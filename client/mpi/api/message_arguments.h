@@ -40,6 +40,10 @@ Failure CheckData(const void* buffer, int64_t count, const Datatype& type);
 // Which error the arguments are; MPI_SUCCESS if they are unusual, but right. Behind Resolve.
 int FailMessage(const MessageArguments& arguments, bool is_send);
 
+// Addresses below are no buffers: null, MPI_IN_PLACE and their like, or one of these with a small
+// displacement.
+inline constexpr uintptr_t kLowestBuffer = 4096;
+
 // The largest count that is not looked at closely: whatever the size of a type below 2 GiB, so many
 // elements fit into 63 bits.
 inline constexpr int64_t kPlainCount = int64_t{1} << 31;
@@ -55,7 +59,8 @@ inline int Resolve(const MessageArguments& arguments, bool is_send, Envelope* en
       static_cast<uint64_t>(arguments.count) > kPlainCount || type->size_bytes() > kPlainCount ||
       !(comm->IsPeer(arguments.peer) || any_source || envelope->is_null) ||
       !(static_cast<unsigned>(arguments.tag) <= static_cast<unsigned>(kTagMax) || any_tag) ||
-      (arguments.buffer == nullptr && arguments.count * type->size_bytes() != 0)) [[unlikely]] {
+      (reinterpret_cast<uintptr_t>(arguments.buffer) < kLowestBuffer &&
+       arguments.count * type->size_bytes() != 0)) [[unlikely]] {
     if (const int error = FailMessage(arguments, is_send); error != MPI_SUCCESS) {
       return error;
     }
