@@ -202,10 +202,6 @@ FERRY_MPI_CALL(int, Comm_split_type,
                (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
   Call call("MPI_Comm_split_type");
   const Comm* const parent = call.Find(comm);
-  if (call.ok() && parent->is_inter()) {
-    call.Refuse(MPI_ERR_UNSUPPORTED_OPERATION,
-                "Ferry does not split intercommunicators by type yet (docs/mpi.md)");
-  }
   const Info* const hints = call.FindOrNull(info);
   call.Need(newcomm, "newcomm");
   if (call.ok()) {

@@ -26,6 +26,7 @@ enum class Traffic : uint32_t {
   kLeaders = 4,        // MPI_Intercomm_create through this one as the bridge, by tags
   kIdup = 5,           // numbers of communicators that MPI_Comm_idup makes
   kPartitioned = 6,
+  kFromGroup = 7,  // of MPI_COMM_WORLD: communicators made of groups alone, by tags
 };
 
 inline constexpr uint32_t kContextsPerCommunicator = 8;

@@ -72,14 +72,14 @@ Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group) {
   return AmongMembers(parent, group, Traffic::kAgreement, 0);
 }
 
-Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag) {
+Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag, Traffic traffic) {
   if (Failure failure = CheckSubset(group, parent.group()); !failure.ok()) {
     return failure;
   }
   if (!group.Contains(WorldRankOfSelf())) {
     return Ref<Comm>();
   }
-  return AmongMembers(parent, group, Traffic::kGroupCreation, tag);
+  return AmongMembers(parent, group, traffic, tag);
 }
 
 Failure SynchroniseAll(const Comm& comm) {

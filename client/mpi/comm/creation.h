@@ -10,6 +10,7 @@
 #pragma once
 
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/comm/context_ids.h"
 #include "client/mpi/error/failure.h"
 #include "client/mpi/group/rank_set.h"
 #include "client/mpi/handle/object.h"
@@ -26,7 +27,8 @@ Result<Ref<Comm>> Split(const Comm& parent, int color, int key);
 Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group);
 // Collective over the group only. Groups that are made at the same time are told apart by the tag.
 // MPI_ERR_GROUP as above.
-Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag);
+Result<Ref<Comm>> CreateGroup(const Comm& parent, const RankSet& group, int tag,
+                              Traffic traffic = Traffic::kGroupCreation);
 // Returns when all members have called it.
 Failure SynchroniseAll(const Comm& comm);
 

@@ -91,7 +91,7 @@ struct Introduction {
 // The leaders' part: who is on the other side, and which number the new communicator has.
 Failure Meet(const Comm& local, const Bridge& bridge, Introduction* introduction,
              std::vector<int>* remote) {
-  LineToMembers line(bridge.peer->context(Traffic::kLeaders), bridge.peer->peers(), bridge.tag);
+  LineToMembers line(bridge.peer->context(bridge.traffic), bridge.peer->peers(), bridge.tag);
   bool lower = WorldRankOfSelf() < bridge.peer->WorldRank(bridge.remote_leader);
   Introduction mine;
   mine.remote_size = local.size();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/comm/context_ids.h"
 #include "client/mpi/error/failure.h"
 #include "client/mpi/group/rank_set.h"
 #include "client/mpi/handle/object.h"
@@ -23,8 +24,9 @@ struct Bridge {
   const Comm* peer = nullptr;
   int remote_leader = 0;
   int tag = 0;
-  Failure
-      refused;  // what is wrong with them: the leader tells its side instead of leaving it alone
+  Traffic traffic = Traffic::kLeaders;
+  // What is wrong with them: the leader tells its side instead of leaving it alone.
+  Failure refused;
 };
 
 // The caller's side is `local`'s group. MPI_ERR_COMM if a process is on both sides.

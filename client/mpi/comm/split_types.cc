@@ -4,6 +4,8 @@
 #include <string>
 
 #include "client/mpi/comm/creation.h"
+#include "client/mpi/comm/inter_creation.h"
+#include "client/mpi/comm/numbers.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -11,15 +13,15 @@ namespace {
 
 constexpr char kResourceType[] = "mpi_hw_resource_type";
 
-int NodeOf(const Comm& comm, int rank) {
-  return front_end->NodeOf(static_cast<uint32_t>(comm.group().WorldRank(rank)));
-}
+int NodeOf(int world_rank) { return front_end->NodeOf(static_cast<uint32_t>(world_rank)); }
 
 bool HasSeveralNodes(const Comm& comm) {
-  const int first = NodeOf(comm, 0);
-  for (int rank = 1; rank < comm.size(); ++rank) {
-    if (NodeOf(comm, rank) != first) {
-      return true;
+  const int first = NodeOf(comm.group().WorldRank(0));
+  for (const RankSet* side : {&comm.group(), &comm.peers()}) {
+    for (int rank = 0; rank < side->size(); ++rank) {
+      if (NodeOf(side->WorldRank(rank)) != first) {
+        return true;
+      }
     }
   }
   return false;
@@ -48,7 +50,8 @@ Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, const
       return Failure{MPI_ERR_ARG, "split_type is " + std::to_string(split_type)};
   }
   // All members take part, whatever they ask for: who gets nothing may be among others who do.
-  return Split(parent, by_node ? NodeOf(parent, parent.rank()) : MPI_UNDEFINED, key);
+  const int color = by_node ? NodeOf(WorldRankOfSelf()) : MPI_UNDEFINED;
+  return parent.is_inter() ? SplitInter(parent, color, key) : Split(parent, color, key);
 }
 
 }  // namespace ferry::mpi

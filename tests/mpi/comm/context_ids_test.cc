@@ -14,9 +14,9 @@ namespace {
 TEST(ContextIdsTest, GivesEachKindOfTrafficAContext) {
   std::set<uint32_t> contexts;
   for (uint32_t number : {kWorldNumber, kSelfNumber, kReservedNumbers}) {
-    for (Traffic traffic :
-         {Traffic::kPointToPoint, Traffic::kCollective, Traffic::kAgreement,
-          Traffic::kGroupCreation, Traffic::kLeaders, Traffic::kIdup, Traffic::kPartitioned}) {
+    for (Traffic traffic : {Traffic::kPointToPoint, Traffic::kCollective, Traffic::kAgreement,
+                            Traffic::kGroupCreation, Traffic::kLeaders, Traffic::kIdup,
+                            Traffic::kPartitioned, Traffic::kFromGroup}) {
       EXPECT_TRUE(contexts.insert(ContextOf(number, traffic)).second);
     }
   }
