@@ -11,6 +11,7 @@
 #include "client/core/client.h"
 #include "client/core/front_end.h"
 #include "client/core/last_error.h"
+#include "client/core/tell_launcher.h"
 #include "client/include/ferry/ferry.h"
 #include "client/pmix/pmix_job.h"
 #include "client/pmix/pmix_library.h"
@@ -34,6 +35,7 @@ enum class Phase { kBefore, kRunning, kAfter };
 std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
 std::unique_ptr<Client> client;
+int abort_fd = 0;  // ferryrun's pipe; 0: none
 // Of a rank that a PMIx server has started. Never destroyed at exit: the server must see that a
 // rank ended without ferry_finalize.
 std::unique_ptr<PmixJob>& pmix_job = *new std::unique_ptr<PmixJob>();
@@ -243,6 +245,7 @@ int ferry_init(int required, int* provided) {
     return Fail(joined.status());
   }
   client = std::move(*joined);
+  abort_fd = static_cast<int>(options->abort_fd);
   pmix_job = std::move(made);
   pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   if (provided != nullptr) {
@@ -274,6 +277,7 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
+    ferry::client::TellOfAbort(abort_fd, client->rank(), exit_code);
     client->Abort(exit_code);
     if (pmix_job != nullptr) {
       pmix_job->Abort(exit_code);

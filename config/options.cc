@@ -320,6 +320,10 @@ constexpr Option kTable[] = {
     From(Source::kEnvironmentOnly,
          Number(Group::kLaunch, "node", &Options::node, "", 0, kMillion - 1,
                 "Number of the rank's node within the job, from 0.")),
+    From(Source::kEnvironmentOnly,
+         Number(Group::kLaunch, "abort_fd", &Options::abort_fd, "", 0, kMillion - 1,
+                "Descriptor of a pipe on which the rank tells ferryrun that it aborts the job; 0: "
+                "none.")),
 };
 
 // Levenshtein's distance, one row of the matrix at a time.

@@ -130,6 +130,7 @@ struct Options {
   uint64_t rank = 0;
   uint64_t size = 0;
   uint64_t node = 0;
+  uint64_t abort_fd = 0;
 
   bool operator==(const Options&) const = default;
 };

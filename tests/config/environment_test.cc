@@ -121,8 +121,9 @@ TEST(EnvironmentTest, PassesOnWhatIsNotDefault) {
 TEST(EnvironmentTest, PassesOnTheWholePlaceInAJob) {
   Options options;
   options.size = 2;
-  EXPECT_THAT(EnvironmentFor(options), ElementsAre("FERRY_JOB_ID=", "FERRY_JOB_SECRET=",
-                                                   "FERRY_RANK=0", "FERRY_SIZE=2", "FERRY_NODE=0"));
+  EXPECT_THAT(EnvironmentFor(options),
+              ElementsAre("FERRY_JOB_ID=", "FERRY_JOB_SECRET=", "FERRY_RANK=0", "FERRY_SIZE=2",
+                          "FERRY_NODE=0", "FERRY_ABORT_FD=0"));
 }
 
 TEST(EnvironmentTest, FindsWholeNamesOnly) {

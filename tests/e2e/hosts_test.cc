@@ -197,6 +197,17 @@ TEST_F(HostsTest, ForwardsSignals) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
+TEST_F(HostsTest, AnAbortHasItsOwnExitCode) {
+  for (const char* who : {"0", "2"}) {
+    Command command(Job(hosts_->with_this(), {"-n", "3", "tests/e2e/ranks/ends", "abort", who}));
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 37) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("ferryrun: rank " + std::string(who) +
+                                      " aborted the job with exit code 37\n"));
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
+  }
+}
+
 class HostsEndTest : public HostsTest, public testing::WithParamInterface<int> {};
 
 TEST_P(HostsEndTest, LeavesNothingOnAnyHost) {

@@ -41,6 +41,26 @@ TEST(JobTest, EveryRankGreetsTheNext) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
+// Others fail for it, and may be the first to end.
+TEST(JobTest, AnAbortHasItsOwnExitCode) {
+  for (const std::string who : {"0", "3"}) {
+    Command command(Job({"-n", "4", "--nodes", "2", "tests/e2e/ranks/ends", "abort", who}));
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 37) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr("ferryrun: rank " + who + " aborted the job with exit code 37\n"));
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
+  }
+}
+
+TEST(JobTest, ADescriptorThatIsNoPipeIsNotWrittenTo) {
+  const std::string file = TempFile("not_a_pipe");
+  Command command(Job({"-n", "1", "sh", "-c",
+                       "exec 9>" + file + "; FERRY_ABORT_FD=9 exec tests/e2e/ranks/ends abort 0"}));
+  EXPECT_EQ(command.Wait().exit_code, 37);
+  EXPECT_EQ(std::filesystem::file_size(file), 0U);
+}
+
 class PointToPointTest : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(PointToPointTest, KeepsItsPromises) {

@@ -17,6 +17,7 @@
 #include "common/topology/affinity.h"
 #include "common/topology/discover.h"
 #include "config/environment.h"
+#include "tools/ferryrun/abort_pipe.h"
 #include "tools/ferryrun/agent_messages.h"
 #include "tools/ferryrun/agent_protocol.h"
 #include "tools/ferryrun/binding.h"
@@ -86,6 +87,7 @@ class Agent {
   std::optional<CreatedJob> job_;
   std::vector<topology::CpuSet> cpus_;  // of the ranks here, in their order
   std::vector<LocalRank> ranks_;
+  AbortPipe aborts_;
   bool over_ = false;   // end everything
   bool asked_ = false;  // because of kStop
 };
@@ -93,7 +95,8 @@ class Agent {
 void Agent::Poll() {
   std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0},
                              {signals_.fd(), POLLIN, 0},
-                             {out_.empty() ? -1 : out_.fd(), POLLOUT, 0}};
+                             {out_.empty() ? -1 : out_.fd(), POLLOUT, 0},
+                             {aborts_.fd(), POLLIN, 0}};
   for (const LocalRank& rank : ranks_) {
     const bool full = out_.IsFull();
     fds.push_back({full ? -1 : rank.process.out.get(), POLLIN, 0});
@@ -103,8 +106,11 @@ void Agent::Poll() {
   if (poll(fds.data(), fds.size(), -1) <= 0) {
     return;
   }
+  while (const std::optional<AbortNotice> notice = aborts_.Read()) {
+    Say(FrameKind::kAborted, notice->rank, NumberPayload(notice->exit_code));
+  }
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    const pollfd* own = &fds[3 + 3 * i];
+    const pollfd* own = &fds[4 + 3 * i];
     if (own[0].revents != 0) {
       ReadRank(&ranks_[i], &ranks_[i].process.out, 1);
     }
@@ -323,6 +329,7 @@ Status Agent::StartOne(const Frame& frame) {
   if (!cpus_.empty()) {
     command.cpus = cpus_[ranks_.size() % cpus_.size()];
   }
+  FERRY_RETURN_IF_ERROR(aborts_.GiveTo(&command));
   StatusOr<RankProcess> process = StartRank(command);
   FERRY_RETURN_IF_ERROR(process.status());
   fcntl(process->in.get(), F_SETFL, O_NONBLOCK);

@@ -37,6 +37,7 @@ StatusOr<RankProcess> StartRank(const RankCommand& command) {
                                      .stdin_fd = in->read.get(),
                                      .stdout_fd = out->write.get(),
                                      .stderr_fd = err->write.get(),
+                                     .inherited_fd = command.inherited_fd,
                                      .parent_death_signal = SIGKILL,
                                      .directory = command.directory,
                                      .cpus = command.cpus});

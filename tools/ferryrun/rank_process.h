@@ -21,6 +21,7 @@ struct RankCommand {
   std::vector<std::string> program;      // its name first
   std::vector<std::string> environment;  // "NAME=value", all of it; PATH finds the program
   std::string directory = {};            // absolute; empty: ferryrun's own
+  int inherited_fd = -1;                 // that it finds under the same number; -1: none
   topology::CpuSet cpus = {};            // empty: any
 };
 

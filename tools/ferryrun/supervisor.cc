@@ -64,7 +64,8 @@ void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
   streams_.push_back({std::move(err), LineSplitter(label), &err_});
 }
 
-Status Supervisor::StartHere(const RankCommand& command) {
+Status Supervisor::StartHere(RankCommand command) {
+  FERRY_RETURN_IF_ERROR(aborts_.GiveTo(&command));
   StatusOr<RankProcess> process = StartRank(command);
   FERRY_RETURN_IF_ERROR(process.status());
   AddStreams(std::move(process->out), std::move(process->err));
@@ -143,6 +144,7 @@ void Supervisor::Poll() {
   for (const Stream& stream : streams_) {
     fds.push_back({stream.sink->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
   }
+  fds.push_back({aborts_.fd(), POLLIN, 0});
   const size_t first_host = fds.size();
   const bool full = out_.IsFull() || err_.IsFull();
   fds.push_back({input_under_way_ < kInputUnderWayBytes ? input_.get() : -1, POLLIN, 0});
@@ -155,6 +157,9 @@ void Supervisor::Poll() {
   OnTimeout();
   if (ready <= 0) {
     return;
+  }
+  while (const std::optional<AbortNotice> notice = aborts_.Read()) {
+    OnAbort(*notice);  // before the ends that follow from it
   }
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (fds[first_stream + i].revents != 0) {
@@ -314,6 +319,9 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kFailed:
       OnStartFailure(*host, frame);
       return;
+    case FrameKind::kAborted:
+      OnAbort({frame.rank, ReadNumber(frame)});
+      return;
     case FrameKind::kDaemonEnded:
       OnDaemonEnd(host->Title() + ": " + frame.payload);
       return;
@@ -324,6 +332,21 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
       return;
     default:
       return;  // an answer that nobody waits for any more
+  }
+}
+
+// Whatever becomes of the ranks now, this is why.
+void Supervisor::OnAbort(const AbortNotice& notice) {
+  if (std::exchange(aborted_, true) || notice.rank >= ranks_.size()) {
+    return;
+  }
+  Say("rank " + std::to_string(notice.rank) + " aborted the job with exit code " +
+      std::to_string(notice.exit_code));
+  if (exit_code_ == 0) {
+    exit_code_ = (notice.exit_code & 0xff) != 0 ? notice.exit_code & 0xff : 1;
+  }
+  if (phase_ == Phase::kRunning) {
+    Stop(SIGTERM);
   }
 }
 

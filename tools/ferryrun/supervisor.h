@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "tools/ferryrun/abort_pipe.h"
 #include "tools/ferryrun/agent_messages.h"
 #include "tools/ferryrun/output.h"
 #include "tools/ferryrun/private_daemon.h"
@@ -42,11 +43,12 @@ class Supervisor {
   void AddHost(RemoteHost* host);
   // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
   // host cannot start fails in Run.
-  Status StartHere(const RankCommand& command);
+  Status StartHere(RankCommand command);
   Status StartThere(RemoteHost* host, const AgentRank& rank);
 
   // Until all ranks have ended, their output is written, and the hosts have nothing left. Returns
-  // the exit code for ferryrun: that of the first rank that failed, 128 + signal if a signal killed
+  // the exit code for ferryrun: that with which a rank aborted the job (ferry_abort; 1 for 0), else
+  // that of the first rank that failed, 128 + signal if a signal killed
   // it, 1 if only a daemon or a host failed, 124 after the timeout, 126 or 127 if a host could not
   // start a rank.
   int Run();
@@ -80,6 +82,7 @@ class Supervisor {
   void WeighFailures();
   void OnFrame(RemoteHost* host, const Frame& frame);
   void OnStartFailure(const RemoteHost& host, const Frame& frame);
+  void OnAbort(const AbortNotice& notice);
   void OnHostEnd(Host* host, const Status& status);
   void SendInput();
   void StopHosts();
@@ -104,6 +107,8 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;  // two for each rank: standard output and error
   std::vector<Host> hosts_;
+  AbortPipe aborts_;
+  bool aborted_ = false;
   UniqueFd input_;                // of rank 0, on its way to a host
   uint32_t input_under_way_ = 0;  // bytes that the host has and the rank has not
   Phase phase_ = Phase::kRunning;
