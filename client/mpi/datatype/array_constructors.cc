@@ -82,7 +82,7 @@ Failure CheckDistribution(const DarrayArguments& arguments, size_t i) {
     return OutOfRange("array_of_dargs", i, argument, "positive or MPI_DISTRIBUTE_DFLT_DARG");
   }
   if (distribution == MPI_DISTRIBUTE_BLOCK && !by_default &&
-      argument < (arguments.gsizes[i] + processes - 1) / processes) {
+      argument < (arguments.gsizes[i] - 1) / processes + 1) {
     return OutOfRange("array_of_dargs", i, argument,
                       "enough for " + std::to_string(arguments.gsizes[i]) + " elements on " +
                           std::to_string(processes) + " processes");
@@ -128,7 +128,7 @@ std::vector<Dimension> ResolveDimensions(const DarrayArguments& arguments) {
     dimension.block = arguments.arguments[i];
     if (arguments.arguments[i] == MPI_DISTRIBUTE_DFLT_DARG) {
       dimension.block = dimension.distribution == MPI_DISTRIBUTE_BLOCK
-                            ? (dimension.size + dimension.processes - 1) / dimension.processes
+                            ? (dimension.size - 1) / dimension.processes + 1
                             : 1;
     }
   }

@@ -83,10 +83,45 @@ void CopyRuns(char* to, int64_t to_stride, const char* from, int64_t from_stride
   }
 }
 
+// The same for runs within loops that know few lengths: each length then has its own jump, which
+// the processor foresees.
+inline void CopyMember(char* to, const char* from, int64_t length) {
+  switch (length) {
+    case 1:
+      *to = *from;
+      return;
+    case 2:
+      std::memcpy(to, from, 2);
+      return;
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    case 16:
+      std::memcpy(to, from, 16);
+      return;
+    default:
+      CopyRun(to, from, length);
+  }
+}
+
 // Addresses are computed as integers: a buffer may be null.
 template <typename Byte>
 Byte* At(Byte* buffer, int64_t displacement) {
   return reinterpret_cast<Byte*>(reinterpret_cast<intptr_t>(buffer) + displacement);
+}
+
+// copy(displacement, run of the group) for each run of `count` groups.
+template <typename Copy>
+void ForEachMember(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count,
+                   Copy&& copy) {
+  for (; count > 0; --count, displacement += stride) {
+    for (size_t i = 0; i < static_cast<size_t>(group.runs); ++i) {
+      copy(displacement + group.displacements[i], group.lengths[i]);
+    }
+  }
 }
 
 struct PackSink {
@@ -100,6 +135,14 @@ struct PackSink {
   void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count) {
     CopyRuns(packed, length, At(buffer, displacement), stride, length, count);
     packed += length * count;
+  }
+  void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count) {
+    char* to = packed;
+    ForEachMember(displacement, stride, group, count, [&](int64_t at, int64_t length) {
+      CopyMember(to, At(buffer, at), length);
+      to += length;
+    });
+    packed = to;
   }
 };
 
@@ -115,17 +158,13 @@ struct UnpackSink {
     CopyRuns(At(buffer, displacement), stride, packed, length, length, count);
     packed += length * count;
   }
-};
-
-struct CopySink {
-  const char* from;
-  char* to;
-
-  void Run(int64_t displacement, int64_t length) {
-    CopyRun(At(to, displacement), At(from, displacement), length);
-  }
-  void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count) {
-    CopyRuns(At(to, displacement), stride, At(from, displacement), stride, length, count);
+  void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count) {
+    const char* from = packed;
+    ForEachMember(displacement, stride, group, count, [&](int64_t at, int64_t length) {
+      CopyMember(At(buffer, at), from, length);
+      from += length;
+    });
+    packed = from;
   }
 };
 
@@ -145,6 +184,10 @@ class RunSink {
     for (int64_t i = 0; i < count; ++i) {
       Run(displacement + i * stride, length);
     }
+  }
+  void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count) {
+    ForEachMember(displacement, stride, group, count,
+                  [&](int64_t at, int64_t length) { Run(at, length); });
   }
   void Flush() {
     if (length_ > 0) {
@@ -175,12 +218,6 @@ void PackLayout(const LayoutNode& layout, const void* buffer, int64_t offset, in
 void UnpackLayout(const LayoutNode& layout, void* buffer, int64_t offset, int64_t bytes,
                   const void* packed) {
   UnpackSink sink{static_cast<char*>(buffer), static_cast<const char*>(packed)};
-  Walk(sink, layout, offset, bytes);
-}
-
-void CopyLayout(const LayoutNode& layout, const void* from, void* to, int64_t offset,
-                int64_t bytes) {
-  CopySink sink{static_cast<const char*>(from), static_cast<char*>(to)};
   Walk(sink, layout, offset, bytes);
 }
 

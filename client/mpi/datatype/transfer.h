@@ -1,4 +1,4 @@
-// Moves the bytes that a layout describes: memory to packed, packed to memory, layout to layout.
+// Moves the bytes that a layout describes: memory to packed, packed to memory.
 //
 // `buffer` is what displacements count from. It may be null with displacements that are addresses
 // (MPI_BOTTOM). Host memory only; for other memory ForEachLayoutRun says what lies where.
@@ -17,10 +17,6 @@ void PackLayout(const LayoutNode& layout, const void* buffer, int64_t offset, in
                 void* packed);
 void UnpackLayout(const LayoutNode& layout, void* buffer, int64_t offset, int64_t bytes,
                   const void* packed);
-
-// The same bytes from one buffer to another of the same layout.
-void CopyLayout(const LayoutNode& layout, const void* from, void* to, int64_t offset,
-                int64_t bytes);
 
 // run(context, displacement, length) for each piece of the packed bytes [offset, offset + bytes),
 // in packed order; pieces that follow one another in memory are one.

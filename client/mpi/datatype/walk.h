@@ -4,16 +4,33 @@
 // A Sink has:
 //   void Run(int64_t displacement, int64_t length);        one run, in memory
 //   void Strided(int64_t displacement, int64_t stride, int64_t length, int64_t count);
-// so that it can move regular runs in a loop of its own. Displacements count from the buffer.
+//   void Repeated(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count);
+// so that it can move regular runs, and regular groups of a few runs (the members of a structure),
+// in loops of its own. Displacements count from the buffer.
 //
 // For this folder. Calling thread: any. Blocks: never.
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "client/mpi/datatype/layout.h"
 
 namespace ferry::mpi {
+
+struct RunGroup {
+  static constexpr int64_t kMost = 8;
+  std::array<int64_t, kMost> displacements;
+  std::array<int64_t, kMost> lengths;
+  int64_t runs;
+
+  explicit RunGroup(const LayoutNode& blocks) : runs(blocks.count) {
+    for (int64_t i = 0; i < runs; ++i) {
+      displacements[static_cast<size_t>(i)] = blocks.blocks[i].displacement;
+      lengths[static_cast<size_t>(i)] = blocks.BlockLength(i);
+    }
+  }
+};
 
 template <typename Sink>
 class LayoutWalk {
@@ -77,9 +94,25 @@ class LayoutWalk {
       sink_.Strided(base + body.offset, loop.stride, body.size, last - first);
       return;
     }
+    if (body.kind == LayoutNode::Kind::kBlocks && body.count <= RunGroup::kMost) {
+      Groups(RunGroup(body), base + body.offset, loop.stride, last - first);
+      return;
+    }
     for (int64_t i = first; i < last; ++i, base += loop.stride) {
       All(body, base);
     }
+  }
+
+  void Groups(const RunGroup& group, int64_t base, int64_t stride, int64_t count) {
+    const auto& [displacements, lengths, runs] = group;
+    // Structures with one gap: the end of each and the beginning of the next are one run.
+    if (runs == 2 && count > 1 && displacements[1] + lengths[1] == displacements[0] + stride) {
+      sink_.Run(base + displacements[0], lengths[0]);
+      sink_.Strided(base + displacements[1], stride, lengths[1] + lengths[0], count - 1);
+      sink_.Run(base + (count - 1) * stride + displacements[1], lengths[1]);
+      return;
+    }
+    sink_.Repeated(base, stride, group, count);
   }
 
   void Blocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {

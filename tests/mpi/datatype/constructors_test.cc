@@ -126,6 +126,53 @@ TEST(ConstructorsTest, LoopsOfLoopsAreJoined) {
   EXPECT_TRUE(many->shape().layout.body->IsBlock());
 }
 
+// Members of structures are packed in loops of their own, with and without runs that cross from one
+// structure to the next.
+TEST(ConstructorsTest, ArraysOfStructuresArePackedInOrder) {
+  struct Crossing {
+    int32_t i;
+    double d;
+  };
+  struct Apart {
+    char c;
+    int16_t s;
+    char tail[5];
+    double d;
+    int32_t i;
+  };
+  Datatype& i = Named(MPI_INT);
+  Datatype& d = Named(MPI_DOUBLE);
+  const auto check = [](const Datatype& type, size_t stride, const Runs& members) {
+    constexpr int64_t kCount = 57;
+    std::vector<char> memory(kCount * stride);
+    for (size_t at = 0; at < memory.size(); ++at) {
+      memory[at] = static_cast<char>(at * 131 >> 3);
+    }
+    std::vector<char> expected;
+    for (int64_t element = 0; element < kCount; ++element) {
+      for (const auto& [at, length] : members) {
+        const auto from = memory.begin() + element * static_cast<int64_t>(stride) + at;
+        expected.insert(expected.end(), from, from + length);
+      }
+    }
+    std::vector<char> packed(expected.size());
+    type.Pack(memory.data(), kCount, 0, static_cast<int64_t>(packed.size()), packed.data());
+    EXPECT_EQ(packed, expected);
+    std::vector<char> back(memory.size());
+    type.Unpack(back.data(), kCount, 0, static_cast<int64_t>(packed.size()), packed.data());
+    std::fill(packed.begin(), packed.end(), '\0');
+    type.Pack(back.data(), kCount, 0, static_cast<int64_t>(packed.size()), packed.data());
+    EXPECT_EQ(packed, expected);
+  };
+  check(*Take(MakeStruct(kInt, {1, 1}, {0, 8}, {&i, &d})), sizeof(Crossing), {{0, 4}, {8, 8}});
+  check(*Take(MakeStruct(kInt, {1, 1}, {8, 0}, {&d, &i})), sizeof(Crossing), {{8, 8}, {0, 4}});
+  check(*Take(MakeStruct(kInt, {1, 1, 5, 1, 1},
+                         {offsetof(Apart, c), offsetof(Apart, s), offsetof(Apart, tail),
+                          offsetof(Apart, d), offsetof(Apart, i)},
+                         {&Named(MPI_CHAR), &Named(MPI_SHORT), &Named(MPI_CHAR), &d, &i})),
+        sizeof(Apart), {{0, 1}, {2, 7}, {16, 12}});
+}
+
 // ---- distributed arrays ----
 
 struct DarrayCase {
