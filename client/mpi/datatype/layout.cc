@@ -35,6 +35,12 @@ void MergeNeighbours(std::vector<LayoutNode>& nodes) {
   nodes.resize(kept);
 }
 
+// Whether a loop that begins `stride` behind another one continues it.
+bool ContinuesAfter(const LayoutNode& loop, int64_t stride) {
+  int64_t length = 0;
+  return !__builtin_mul_overflow(loop.count, loop.stride, &length) && stride == length;
+}
+
 bool IsRegular(const std::vector<LayoutNode>& nodes) {
   const int64_t stride = nodes[1].offset - nodes[0].offset;
   for (size_t i = 1; i < nodes.size(); ++i) {
@@ -67,7 +73,7 @@ LayoutNode RepeatNode(const LayoutNode& body, int64_t count, int64_t stride) {
   }
   result.kind = Kind::kLoop;
   result.size = body.size * count;
-  if (body.kind == Kind::kLoop && stride == body.count * body.stride) {
+  if (body.kind == Kind::kLoop && ContinuesAfter(body, stride)) {
     result.offset = body.offset;
     result.count = count * body.count;
     result.stride = body.stride;
@@ -98,7 +104,9 @@ LayoutNode LayoutStore::Repeat(const LayoutNode& body, int64_t count, int64_t st
   if (node.kind == Kind::kLoop && node.body == &body) {
     // The loop's own offset stands for the body's: loops that differ in nothing else are the same.
     node.offset = body.offset;
-    node.body = Keep(MoveNode(body, -body.offset));
+    LayoutNode at_zero = body;
+    at_zero.offset = 0;
+    node.body = Keep(at_zero);
   }
   return node;
 }

@@ -117,9 +117,10 @@ Byte* At(Byte* buffer, int64_t displacement) {
 template <typename Copy>
 void ForEachMember(int64_t displacement, int64_t stride, const RunGroup& group, int64_t count,
                    Copy&& copy) {
-  for (; count > 0; --count, displacement += stride) {
-    for (size_t i = 0; i < static_cast<size_t>(group.runs); ++i) {
-      copy(displacement + group.displacements[i], group.lengths[i]);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t base = displacement + i * stride;
+    for (size_t run = 0; run < static_cast<size_t>(group.runs); ++run) {
+      copy(base + group.displacements[run], group.lengths[run]);
     }
   }
 }

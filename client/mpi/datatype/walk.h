@@ -86,7 +86,8 @@ class LayoutWalk {
   }
 
  private:
-  // Iterations [first, last) of a loop, whole.
+  // Iterations [first, last) of a loop, whole; one at least. (What lies behind the last iteration
+  // may have no displacement that is a number.)
   void Iterations(const LayoutNode& loop, int64_t base, int64_t first, int64_t last) {
     const LayoutNode& body = *loop.body;
     base += first * loop.stride;
@@ -98,8 +99,8 @@ class LayoutWalk {
       Groups(RunGroup(body), base + body.offset, loop.stride, last - first);
       return;
     }
-    for (int64_t i = first; i < last; ++i, base += loop.stride) {
-      All(body, base);
+    for (int64_t i = 0; i < last - first; ++i) {
+      All(body, base + i * loop.stride);
     }
   }
 
@@ -141,8 +142,12 @@ class LayoutWalk {
       Part(*node.body, base + first * node.stride, head, size);
       ++first;
     }
-    Iterations(node, base, first, last);
-    Part(*node.body, base + last * node.stride, 0, tail);
+    if (first < last) {
+      Iterations(node, base, first, last);
+    }
+    if (tail > 0) {
+      Part(*node.body, base + last * node.stride, 0, tail);
+    }
   }
 
   // The block that has the packed byte `at`, which is less than the node's size.
