@@ -23,6 +23,13 @@ TEST_P(MessagesTest, OfManyThreadsDoNotMeet) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/threads"}, "all threads were served");
 }
 
+// Any touch of the emulated devices' memory but by a stream is a fault.
+TEST_P(MessagesTest, AndCollectivesTakeDeviceBuffers) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/device"}, "device buffers were right",
+            {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
+             "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"});
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 class MistakesTest : public testing::TestWithParam<Placement> {};
