@@ -1,9 +1,7 @@
 #include "client/mpi/error/fail.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "client/mpi/error/last_message.h"
@@ -23,17 +21,10 @@ const char* NotRunning() {
                                             : "MPI_Finalize was called";
 }
 
-constexpr std::chrono::seconds kAbortPatience(5);
-
 [[noreturn]] void Die(int error_class, const std::string& sentence) {
   if (Process::phase() != Phase::kRunning) {
     std::fprintf(stderr, "%s\n", sentence.c_str());
     std::exit(error_class);
-  }
-  if (front_end->poison() == ErrorCode::kAborted) {
-    // Another rank has ended the job. Its exit code is to be seen, so its launcher shall end us;
-    // where nobody does, we end by ourselves.
-    std::this_thread::sleep_for(kAbortPatience);
   }
   Process::Abort(error_class, sentence);
 }
