@@ -1,0 +1,68 @@
+/* Threads that make communicators at the same time, each of its own parent, which all have the same
+ * ranks, and one of groups that overlap, told apart by tags. Any number of ranks.
+ */
+#include <pthread.h>
+
+#include "tests/mpi/ranks/check.h"
+
+enum { kThreads = 4, kRounds = 30 };
+
+static int rank, size;
+static MPI_Comm parents[kThreads];
+
+static void check_ring(MPI_Comm comm, int mark) {
+  int own, members, got = -1;
+  OK(MPI_Comm_rank(comm, &own));
+  OK(MPI_Comm_size(comm, &members));
+  const int sent = mark * 100 + own;
+  const int from = (own + members - 1) % members;
+  OK(MPI_Sendrecv(&sent, 1, MPI_INT, (own + 1) % members, 0, &got, 1, MPI_INT, MPI_ANY_SOURCE, 0,
+                  comm, MPI_STATUS_IGNORE));
+  CHECK(got == mark * 100 + from);
+}
+
+static void* make(void* argument) {
+  const int thread = (int)(intptr_t)argument;
+  MPI_Group group;
+  OK(MPI_Comm_group(MPI_COMM_WORLD, &group));
+  for (int round = 0; round < kRounds; ++round) {
+    const int mark = thread * kRounds + round;
+    MPI_Comm made[4];
+    MPI_Request request;
+    OK(MPI_Comm_dup(parents[thread], &made[0]));
+    OK(MPI_Comm_idup(parents[thread], &made[1], &request));
+    OK(MPI_Comm_split(parents[thread], rank % (1 + thread), -rank, &made[2]));
+    OK(MPI_Comm_create_group(MPI_COMM_WORLD, group, thread, &made[3]));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 4; ++i) {
+      check_ring(made[i], 4 * mark + i);
+    }
+    for (int i = 0; i < 4; ++i) {
+      OK(MPI_Comm_free(&made[i]));
+    }
+  }
+  OK(MPI_Group_free(&group));
+  return NULL;
+}
+
+int main(void) {
+  int provided = 0;
+  OK(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
+  CHECK(provided == MPI_THREAD_MULTIPLE);
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  pthread_t threads[kThreads];
+  for (int i = 0; i < kThreads; ++i) {
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &parents[i]));
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    CHECK(pthread_create(&threads[i], NULL, make, (void*)(intptr_t)i) == 0);
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+    OK(MPI_Comm_free(&parents[i]));
+  }
+  OK(MPI_Finalize());
+  printf("all threads had communicators of their own\n");
+  return 0;
+}
