@@ -14,12 +14,23 @@ from mpi4py import MPI
 EXCLUDED_FILES = {
     "test_doc",  # docstrings
     "test_package",  # mpi4py's command line
-    "test_spawn",  # waits for processes that cannot be spawned
+    # Not of MPI 5.0; where it is missing, mpi4py calls collectives in different orders.
+    "test_ulfm",
+    # Where connecting and spawning are not there, one rank or thread learns it, and others wait.
+    "test_dynproc",
+    "test_spawn",
+    "test_util_pool",
 }
-EXCLUDED_TESTS = {
-    # Wants a datatype that is_predefined says is predefined not to be, and a constructor that
-    # mpi4py does not have.
+EXCLUDED_TESTS = {  # classes or methods
+    # Only some ranks call what it tests: where that fails, the others wait.
+    "TestIntercommCreateFromGroups",
+    # Pairs without a name: mpi4py has no constructor for them, nor a NumPy type, and contradicts
+    # its own is_predefined.
     "testValueIndex",
+    "testPair",
+    # Wants the extent of vectors of vectors at odd strides to be composed, not that of the type map
+    # rounded up once (MPI 5.0, section 5.1).
+    "testHVector",
 }
 
 
@@ -43,14 +54,17 @@ class _NoWindow(MPI.Win):
     Create = Allocate = Allocate_shared = Create_dynamic = _Missing.missing
 
 
+def _is_unsupported(error):
+    return (
+        isinstance(error, MPI.Exception)
+        and error.Get_error_class() == MPI.ERR_UNSUPPORTED_OPERATION
+    )
+
+
 class _Result(unittest.TextTestResult):
     def addError(self, test, err):
-        error = err[1]
-        if (
-            isinstance(error, MPI.Exception)
-            and error.Get_error_class() == MPI.ERR_UNSUPPORTED_OPERATION
-        ):
-            self.addSkip(test, str(error))
+        if _is_unsupported(err[1]):
+            self.addSkip(test, str(err[1]))
         else:
             super().addError(test, err)
 
@@ -61,9 +75,17 @@ def load(folder, names):
     MPI.Session, MPI.File, MPI.Win = _NoSession, _NoFile, _NoWindow
     sys.path.insert(0, str(folder))
     try:
-        for name in sorted(path.stem for path in folder.glob("test_*.py")):
-            if name not in EXCLUDED_FILES and (not names or name in names):
+        files = {path.stem for path in folder.glob("test_*.py")}
+        # Tests that are skipped halfway keep their operations, of which mpi4py has but a few.
+        for name in sorted(files, key=lambda name: (name != "test_op", name)):
+            if name in EXCLUDED_FILES or (names and name not in names):
+                continue
+            try:
                 yield from unittest.defaultTestLoader.loadTestsFromName(name)
+            except MPI.Exception as error:
+                if not _is_unsupported(error):
+                    raise
+                print(f"{name} is left out: {error}", flush=True)
     finally:
         MPI.Session, MPI.File, MPI.Win = real
 
@@ -72,7 +94,7 @@ def flatten(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from flatten(test)
-        elif test.id().rsplit(".", 1)[-1] not in EXCLUDED_TESTS:
+        elif EXCLUDED_TESTS.isdisjoint(test.id().split(".")):
             yield test
 
 

@@ -1,0 +1,53 @@
+#!/bin/bash
+# mpi4py, built from its source with ferrycc, runs its own tests on Ferry, on 1, 2 and 3 ranks.
+# Downloads it; MPI4PY_SOURCE=FILE.tar.gz takes a source that is already here.
+set -euo pipefail
+
+readonly release=4.1.2
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# skip REASON: as GoogleTest reports it.
+skip() {
+  echo "skipped: $1"
+  cat >"${XML_OUTPUT_FILE:-/dev/null}" <<XML
+<testsuites><testsuite name="Mpi4pyTest" tests="1"><testcase name="All" classname="Mpi4pyTest"
+result="skipped"><skipped message="mpi4py_test.sh $1"/></testcase></testsuite></testsuites>
+XML
+  exit 0
+}
+
+python=/usr/bin/python3
+here=$PWD
+work=$(mktemp -d /tmp/ferry-mpi4py-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+export HOME=$work PATH=/usr/local/bin:/usr/bin:/bin
+
+"$python" -m venv "$work/venv" >"$work/log" 2>&1 ||
+  skip "Python has no virtual environments: apt-get install python3-venv"
+pip=("$work/venv/bin/python" -m pip --disable-pip-version-check)
+[[ -e $("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h ]] ||
+  skip "Python.h is missing: apt-get install python3-dev"
+"${pip[@]}" install -q cython setuptools wheel numpy >"$work/log" 2>&1 ||
+  skip "pip cannot install what mpi4py needs: $(tail -n 1 "$work/log" | tr '<>&"' ' ')"
+source=${MPI4PY_SOURCE:-}
+if [[ -z $source ]]; then
+  "${pip[@]}" download -q --no-deps --no-build-isolation --no-binary :all: -d "$work" \
+    "mpi4py==$release" >"$work/log" 2>&1 ||
+    skip "pip cannot download mpi4py: $(tail -n 1 "$work/log" | tr '<>&"' ' ')"
+  source=$(echo "$work"/mpi4py-*.tar.gz)
+fi
+
+mkdir "$work/mpi4py"
+tar -xf "$source" -C "$work/mpi4py" --strip-components=1
+MPICC=$here/tools/wrappers/ferrycc "${pip[@]}" install -q --no-build-isolation --no-deps \
+  "$work/mpi4py" >"$work/log" 2>&1 || fail "mpi4py does not build: $(tail -n 20 "$work/log")"
+
+for ranks in 1 2 3; do
+  echo "== $ranks rank(s)"
+  "$here/tools/ferryrun/ferryrun" --private --no-label -n "$ranks" -- "$work/venv/bin/python" \
+    "$here/tests/mpi/mpi4py_suite.py" "$work/mpi4py/test" || fail "with code $?"
+done
