@@ -72,47 +72,77 @@ std::unique_lock<std::mutex> Channel::Lock() {
 
 // ---- Schedules ----------------------------------------------------------------------------------
 
-std::unique_ptr<CollectiveRun> Channel::TakeLocked(const Problem& problem) {
+Channel::Taken Channel::TakeLocked(const Problem& problem) {
+  uses_++;
+  if (last_ != nullptr && last_->run != nullptr && IsSame(last_->problem, problem)) [[likely]] {
+    last_->last_use = uses_;
+    return {std::move(last_->run), last_};
+  }
   const uint64_t key = KeyOf(problem);
-  for (size_t i = kept_.size(); i-- > 0;) {
-    if (kept_[i].key == key && IsSame(kept_[i].problem, problem)) {
-      std::unique_ptr<CollectiveRun> run = std::move(kept_[i].run);
-      kept_.erase(kept_.begin() + static_cast<ptrdiff_t>(i));
-      return run;
+  for (Kept& kept : kept_) {
+    if (kept.key == key && kept.run != nullptr && IsSame(kept.problem, problem)) {
+      last_ = &kept;
+      kept.last_use = uses_;
+      return {std::move(kept.run), &kept};
     }
   }
+  return MakeLocked(key, problem);
+}
+
+Channel::Taken Channel::MakeLocked(uint64_t key, const Problem& problem) {
   Problem whole = problem;
   whole.rank = self();
   whole.size = size();
   whole.node_of = node_of_;
   const Choice choice = CollectiveTable().Choose(whole);
   whole.segment_bytes = choice.segment_bytes;
-  return runner_.Prepare(std::make_shared<const Schedule>(MakeSchedule(*choice.algorithm, whole)));
+  Taken taken(
+      runner_.Prepare(std::make_shared<const Schedule>(MakeSchedule(*choice.algorithm, whole))),
+      nullptr);
+  if (taken.run_->schedule().scratch_bytes > kKeptScratchBytes) {
+    return taken;
+  }
+  if (Kept* const room = FindRoom(); room != nullptr) {
+    room->key = key;
+    room->problem = problem;
+    room->last_use = uses_;
+    taken.home_ = last_ = room;
+  }
+  return taken;
 }
 
-void Channel::GiveBackLocked(const Problem& problem, std::unique_ptr<CollectiveRun> run) {
-  if (run->schedule().scratch_bytes > kKeptScratchBytes) {
-    return;
+// A place for one more, perhaps that of the one that was not used for longest. Null: all are in
+// use.
+Channel::Kept* Channel::FindRoom() {
+  if (kept_.size() < kKeptRuns) {
+    return &kept_.emplace_back();
   }
-  if (kept_.size() == kKeptRuns) {
-    kept_.erase(kept_.begin());
+  Kept* oldest = nullptr;
+  for (Kept& kept : kept_) {
+    if (kept.run != nullptr && (oldest == nullptr || kept.last_use < oldest->last_use)) {
+      oldest = &kept;
+    }
   }
-  kept_.push_back({KeyOf(problem), problem, std::move(run)});
+  if (oldest != nullptr) {
+    oldest->run.reset();
+  }
+  return oldest;
 }
 
-std::unique_ptr<CollectiveRun> Channel::Take(const Problem& problem) {
+void Channel::GiveBackLocked(Taken taken) {
+  if (taken.home_ != nullptr) {
+    taken.home_->run = std::move(taken.run_);
+  }
+}
+
+Channel::Taken Channel::Take(const Problem& problem) {
   const auto lock = Lock();
   return TakeLocked(problem);
 }
 
-void Channel::GiveBack(const Problem& problem, std::unique_ptr<CollectiveRun> run) {
+void Channel::GiveBack(Taken taken) {
   const auto lock = Lock();
-  GiveBackLocked(problem, std::move(run));
-}
-
-void Channel::Drop(std::unique_ptr<CollectiveRun> run) {
-  const auto lock = Lock();
-  run.reset();
+  GiveBackLocked(std::move(taken));
 }
 
 // ---- Running ------------------------------------------------------------------------------------
@@ -155,30 +185,63 @@ Channel::Progress Channel::AdvanceAll() {
   return {.is_busy = runner_.is_busy(), .has_ended = runner_.ended_runs() != ended};
 }
 
+// One thread: it may hold receives (front_messenger.h).
+void Channel::RunPatiently(CollectiveRun* run) {
+  struct Waiting {
+    Channel* channel;
+    CollectiveRun* run;
+  } waiting{this, run};
+  while (AdvanceLocked(), !run->is_done() && front_end->poison() == ErrorCode::kOk) {
+    if (messenger_.has_held() && runner_.waits_for_one()) {
+      messenger_.ReceiveHeld();
+      continue;
+    }
+    if (messenger_.has_held()) {
+      messenger_.PostHeld();
+      continue;
+    }
+    front_end->WaitFor(
+        [](void* argument) {
+          const auto* self = static_cast<Waiting*>(argument);
+          self->channel->AdvanceLocked();
+          return self->run->is_done() || self->channel->messenger_.has_held();
+        },
+        &waiting);
+  }
+}
+
 RunFailure Channel::Run(const Problem& problem, const Binding& binding) {
   struct Waiting {
     Channel* channel;
-    std::unique_ptr<CollectiveRun> run;
+    CollectiveRun* run;
   } waiting{this, nullptr};
+  const bool is_patient = !Process::AreThreadsAllowed();
+  Taken taken;
   {
     const auto lock = Lock();
-    waiting.run = TakeLocked(problem);
-    runner_.Start(waiting.run.get(), binding, next_number_++ % kNumbers);
+    taken = TakeLocked(problem);
+    messenger_.SetPatient(is_patient);
+    runner_.Start(taken.run(), binding, next_number_++ % kNumbers);
   }
-  front_end->WaitFor(
-      [](void* argument) {
-        const auto* self = static_cast<Waiting*>(argument);
-        return self->channel->Advance(*self->run);
-      },
-      &waiting);
-  const auto lock = Lock();
-  // Poisoned, the link gives up: so do all messages, at once.
-  AdvanceLocked();
-  const RunFailure failure = waiting.run->failure();
-  if (waiting.run->is_done()) {
-    GiveBackLocked(problem, std::move(waiting.run));
+  waiting.run = taken.run();
+  if (is_patient) {
+    RunPatiently(taken.run());
   } else {
-    (void)waiting.run.release();  // messages that never end still name it
+    front_end->WaitFor(
+        [](void* argument) {
+          const auto* self = static_cast<Waiting*>(argument);
+          return self->channel->Advance(*self->run);
+        },
+        &waiting);
+  }
+  const auto lock = Lock();
+  messenger_.SetPatient(false);
+  AdvanceLocked();  // poisoned, the link gives up: so do all messages, at once
+  const RunFailure failure = taken.run()->failure();
+  if (taken.run()->is_done()) [[likely]] {
+    GiveBackLocked(std::move(taken));
+  } else {
+    (void)taken.run_.release();  // messages that never end still name it
   }
   return failure;
 }

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "client/mpi/channel/front_messenger.h"
@@ -32,11 +34,10 @@ class Channel : public Comm::Extension {
   // Carries the problem out. Blocks.
   RunFailure Run(const Problem& problem, const Binding& binding);
 
-  // The same in parts, for what does not block. Each run that was taken is given back, or kept for
-  // as long as the communicator.
-  std::unique_ptr<CollectiveRun> Take(const Problem& problem);
-  void GiveBack(const Problem& problem, std::unique_ptr<CollectiveRun> run);
-  void Drop(std::unique_ptr<CollectiveRun> run);
+  // The same in parts, for what does not block. A run that was taken is given back when it is done.
+  class Taken;
+  Taken Take(const Problem& problem);
+  void GiveBack(Taken taken);
   void Start(CollectiveRun* run, const Binding& binding);
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
@@ -51,16 +52,21 @@ class Channel : public Comm::Extension {
   Progress AdvanceAll();
 
  private:
+  // A schedule that calls may use again.
   struct Kept {
-    uint64_t key;
+    uint64_t key = 0;
     Problem problem;
-    std::unique_ptr<CollectiveRun> run;
+    std::unique_ptr<CollectiveRun> run;  // null while a call has it
+    uint64_t last_use = 0;
   };
 
   std::unique_lock<std::mutex> Lock();
   void AdvanceLocked();
-  std::unique_ptr<CollectiveRun> TakeLocked(const Problem& problem);
-  void GiveBackLocked(const Problem& problem, std::unique_ptr<CollectiveRun> run);
+  void RunPatiently(CollectiveRun* run);
+  Taken TakeLocked(const Problem& problem);
+  Taken MakeLocked(uint64_t key, const Problem& problem);
+  Kept* FindRoom();
+  void GiveBackLocked(Taken taken);
 
   std::vector<int> node_of_;  // by rank; empty: one node
   std::mutex mutex_;          // guards what follows
@@ -68,7 +74,22 @@ class Channel : public Comm::Extension {
   Runner runner_;
   uint32_t next_number_ = 0;
   uint32_t next_persistent_ = 0;
-  std::vector<Kept> kept_;  // idle; the last ones used are at the end
+  uint64_t uses_ = 0;
+  std::deque<Kept> kept_;  // whose addresses stay
+  Kept* last_ = nullptr;   // what the last call used
+};
+
+class Channel::Taken {
+ public:
+  Taken() = default;
+  CollectiveRun* run() const { return run_.get(); }
+
+ private:
+  friend class Channel;
+  Taken(std::unique_ptr<CollectiveRun> run, Kept* home) : run_(std::move(run)), home_(home) {}
+
+  std::unique_ptr<CollectiveRun> run_;
+  Kept* home_ = nullptr;  // null: it is not kept
 };
 
 }  // namespace ferry::mpi

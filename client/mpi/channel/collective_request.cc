@@ -14,13 +14,11 @@ CollectiveRequest::CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOpera
       operation_(std::move(operation)),
       is_persistent_(persistent),
       number_(persistent ? channel_.NextPersistentNumber() : 0),
-      run_(channel_.Take(operation_->problem)) {}
-
-CollectiveRequest::~CollectiveRequest() {
-  if (run_ != nullptr) {
-    channel_.GiveBack(operation_->problem, std::move(run_));
-  }
+      taken_(channel_.Take(operation_->problem)) {
+  operation_->reducer.Keep();
 }
+
+CollectiveRequest::~CollectiveRequest() { channel_.GiveBack(std::move(taken_)); }
 
 Failure CollectiveRequest::Begin() {
   if (Failure failure = operation_->Fetch(); !failure.ok()) {
@@ -28,11 +26,11 @@ Failure CollectiveRequest::Begin() {
   }
   is_active_ = true;
   if (is_persistent_) {
-    channel_.StartPersistent(run_.get(), operation_->MakeBinding(), number_);
+    channel_.StartPersistent(taken_.run(), operation_->MakeBinding(), number_);
   } else {
-    channel_.Start(run_.get(), operation_->MakeBinding());
+    channel_.Start(taken_.run(), operation_->MakeBinding());
   }
-  if (!channel_.Advance(*run_)) {
+  if (!channel_.Advance(*taken_.run())) {
     WatchChannel(*comm_, channel_);
   }
   return {};
@@ -48,7 +46,7 @@ Failure CollectiveRequest::Start() {
   return Begin();
 }
 
-bool CollectiveRequest::IsDone() { return !is_active_ || channel_.Advance(*run_); }
+bool CollectiveRequest::IsDone() { return !is_active_ || channel_.Advance(*taken_.run()); }
 
 void CollectiveRequest::Look(MPI_Status* status) { SetEmptyStatus(status); }
 
@@ -58,7 +56,7 @@ Failure CollectiveRequest::End(MPI_Status* status) {
     return {};
   }
   is_active_ = false;
-  return operation_->Finish(run_->failure());
+  return operation_->Finish(taken_.run()->failure());
 }
 
 }  // namespace ferry::mpi

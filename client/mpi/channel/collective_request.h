@@ -36,7 +36,7 @@ class CollectiveRequest : public Request {
   const bool is_persistent_;
   bool is_active_ = false;
   uint32_t number_ = 0;  // of a persistent one
-  std::unique_ptr<CollectiveRun> run_;
+  Channel::Taken taken_;
 };
 
 }  // namespace ferry::mpi

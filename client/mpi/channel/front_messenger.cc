@@ -13,6 +13,10 @@ constexpr size_t kScratchAlignment = 64;
 // Below, the rank's heap is not asked: its allocator would cost more than it saves.
 constexpr size_t kLeastHeapScratch = 8192;
 
+// The largest receive that is held, and its ticket.
+constexpr size_t kMostHeld = 8192;
+constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
+
 std::vector<int> WorldRanks(const RankSet& set) {
   std::vector<int> ranks;
   for (int i = 0; i < set.size(); ++i) {
@@ -66,10 +70,54 @@ ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_
       !status.ok()) [[unlikely]] {
     return status.code();
   }
+  if (is_patient_ && size_bytes <= kMostHeld && held_.state == Held::State::kNone) {
+    held_.state = Held::State::kHeld;
+    held_.message = message;
+    *ticket = kHeldTicket;
+    return ErrorCode::kOk;
+  }
+  if (has_held()) {
+    PostHeld();  // it is not alone
+  }
   return front_end->StartReceive(message, ticket);
 }
 
+void FrontMessenger::SetPatient(bool patient) {
+  is_patient_ = patient;
+  if (!patient && has_held()) {
+    PostHeld();
+  }
+}
+
+void FrontMessenger::ReceiveHeld() {
+  const ErrorCode error = front_end->Receive(held_.message, &held_.completion);
+  if (error != ErrorCode::kOk) {
+    held_.completion.error = error;
+  }
+  held_.state = Held::State::kOver;
+}
+
+void FrontMessenger::PostHeld() {
+  const ErrorCode error = front_end->StartReceive(held_.message, &held_.handle);
+  held_.state = error == ErrorCode::kOk ? Held::State::kPosted : Held::State::kOver;
+  held_.completion.error = error;
+}
+
+ErrorCode FrontMessenger::TestHeld(size_t* received_bytes) {
+  if (held_.state == Held::State::kHeld || (held_.state == Held::State::kPosted &&
+                                            (!front_end->IsComplete(held_.handle) ||
+                                             !front_end->Test(held_.handle, &held_.completion)))) {
+    return ErrorCode::kWouldBlock;
+  }
+  held_.state = Held::State::kNone;
+  *received_bytes = held_.completion.size_bytes;
+  return held_.completion.error;
+}
+
 ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
+  if (ticket == kHeldTicket) {
+    return TestHeld(received_bytes);
+  }
   client::Completion completion;
   if (!front_end->IsComplete(ticket) || !front_end->Test(ticket, &completion)) {
     return ErrorCode::kWouldBlock;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "client/core/front_end.h"
 #include "client/mpi/collective/messenger.h"
 #include "client/mpi/comm/comm.h"
 
@@ -22,6 +23,15 @@ class FrontMessenger : public Messenger {
   int size() const { return static_cast<int>(world_ranks_.size()); }
   int WorldRank(int peer) const { return world_ranks_[static_cast<size_t>(peer)]; }
 
+  // While a thread is about to wait for whatever it starts: a small receive is *held*, not posted,
+  // for if it turns out to be all that there is to wait for, libferry's blocking receive takes the
+  // message straight from the lane, at half the cost. Turning it off posts what is held.
+  void SetPatient(bool patient);
+  bool has_held() const { return held_.state == Held::State::kHeld; }
+  // Blocks until the held message has come; Test tells of it.
+  void ReceiveHeld();
+  void PostHeld();
+
   ErrorCode StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
                       Ticket* ticket) override;
   ErrorCode StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes, Ticket* ticket,
@@ -32,9 +42,21 @@ class FrontMessenger : public Messenger {
   void FreeScratch(void* scratch) override;
 
  private:
+  struct Held {
+    enum class State { kNone, kHeld, kPosted, kOver };
+    State state = State::kNone;
+    client::Message message;
+    client::RequestHandle handle = 0;  // once posted
+    client::Completion completion;     // once over
+  };
+
+  ErrorCode TestHeld(size_t* received_bytes);
+
   const uint32_t context_;
   std::vector<int> world_ranks_;  // by peer
   int self_ = 0;
+  bool is_patient_ = false;
+  Held held_;
   std::unordered_set<void*> heap_scratch_;  // the rest is the system's
 };
 

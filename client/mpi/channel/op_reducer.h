@@ -15,9 +15,13 @@ namespace ferry::mpi {
 class OpReducer : public Reducer {
  public:
   OpReducer() = default;
-  // `op` has passed Check with `type`; both are kept.
-  OpReducer(const Op& op, const Datatype& type)
-      : op_(Ref<const Op>::Share(&op)), type_(Ref<const Datatype>::Share(&type)) {}
+  // `op` has passed Check with `type`. Both outlive it, unless Keep is called.
+  OpReducer(const Op& op, const Datatype& type) : op_(&op), type_(&type) {}
+  // From now on they live as long as it does.
+  void Keep() {
+    kept_op_ = Ref<const Op>::Share(op_);
+    kept_type_ = Ref<const Datatype>::Share(type_);
+  }
 
   ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) override;
 
@@ -25,8 +29,10 @@ class OpReducer : public Reducer {
   void ReduceDense(const char* left, const char* right, char* to, int64_t count);
   void ReduceUnpacked(const char* left, const char* right, char* to, int64_t count);
 
-  Ref<const Op> op_;
-  Ref<const Datatype> type_;
+  const Op* op_ = nullptr;
+  const Datatype* type_ = nullptr;
+  Ref<const Op> kept_op_;
+  Ref<const Datatype> kept_type_;
   std::vector<char> left_;  // elements as the datatype lays them out
   std::vector<char> right_;
 };

@@ -89,6 +89,8 @@ class Runner : private engine::Executor {
   bool Advance();
   // Whether a run is not done.
   bool is_busy() const { return !pending_.empty() || is_stalled_; }
+  // Whether nothing can happen before one message, the only one under way, has ended.
+  bool waits_for_one() const { return pending_.size() == 1 && !is_stalled_; }
   // How many starts have come to their end.
   uint64_t ended_runs() const { return ended_runs_; }
 
