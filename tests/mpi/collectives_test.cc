@@ -29,7 +29,7 @@ TEST_P(CollectivesTest, GiveWhatASimpleComputationGives) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, CollectivesTest,
                          testing::Values(Words{"-n", "1"}, Words{"-n", "2"}, Words{"-n", "3"},
-                                         Words{"-n", "4", "--nodes", "2"},
+                                         Words{"-n", "4"}, Words{"-n", "4", "--nodes", "2"},
                                          Words{"-n", "2", "--nodes", "2"}));
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Every collective, in its three forms, against values computed the simple way. Run by ferryrun on
 // any number of ranks; prints "PASS" at rank 0.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -440,6 +441,53 @@ void TestNeighbours() {
   MPI_Comm_free(&ring);
 }
 
+// Waits for a file, without a call of MPI.
+void AwaitFile(const std::string& path) {
+  const double end = MPI_Wtime() + 60;
+  while (access(path.c_str(), F_OK) != 0) {
+    Check(MPI_Wtime() < end, "nobody has made " + path);
+  }
+}
+
+void MakeFile(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  Check(file != nullptr && std::fclose(file) == 0, "cannot make " + path);
+}
+
+// Rank 0 begins, and makes no further call before rank 2 is done: which needs what rank 0 sends
+// once it has heard of rank 1, who comes last.
+void TestProgress() {
+  form = "without the application";
+  if (size < 4) {
+    return;
+  }
+  int parent = static_cast<int>(getppid());
+  MPI_Bcast(&parent, 1, MPI_INT, 0, comm);
+  const std::string begun = "/tmp/ferry_begun_" + std::to_string(parent);
+  const std::string done = "/tmp/ferry_done_" + std::to_string(parent);
+  const int64_t one = 1;
+  int64_t sum = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 1) {
+    AwaitFile(begun);
+  }
+  MPI_Iallreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, comm, &request);
+  if (rank == 0) {
+    MakeFile(begun);
+    AwaitFile(done);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  Check(sum == size, "the sum is wrong");
+  if (rank == 2) {
+    MakeFile(done);
+  }
+  MPI_Barrier(comm);
+  if (rank == 0) {
+    unlink(begun.c_str());
+    unlink(done.c_str());
+  }
+}
+
 void TestAll() {
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
@@ -470,6 +518,7 @@ void TestAll() {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   TestAll();
+  TestProgress();
   // A part of the ranks, in reverse order.
   int world_rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);

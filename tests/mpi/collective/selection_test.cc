@@ -1,0 +1,147 @@
+#include "client/mpi/collective/selection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/mpi/collective/selection_file.h"
+
+namespace ferry::mpi {
+namespace {
+
+using testing::HasSubstr;
+
+Problem Make(Collective collective, size_t bytes, int size, std::vector<int> node_of = {}) {
+  Problem problem;
+  problem.collective = collective;
+  problem.block_bytes = bytes;
+  problem.size = size;
+  problem.node_of = std::move(node_of);
+  return problem;
+}
+
+std::string NameOf(const SelectionTable& table, const Problem& problem) {
+  return table.Choose(problem).algorithm->name;
+}
+
+TEST(SelectionTest, LayoutsAreTold) {
+  EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3)), NodeLayout::kOneNode);
+  EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3, {4, 4, 4})), NodeLayout::kOneNode);
+  EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3, {0, 2, 1})), NodeLayout::kSpread);
+  EXPECT_EQ(LayoutOf(Make(Collective::kBcast, 1, 3, {0, 1, 1})), NodeLayout::kMixed);
+}
+
+TEST(SelectionTest, FirstRuleThatMatchesAndFitsCounts) {
+  const SelectionTable table(
+      {{Collective::kAllreduce, 100, UINT32_MAX, NodeLayout::kAny, "ring", 7},
+       {Collective::kAllreduce, 200, 4, NodeLayout::kAny, "direct", 0},
+       {Collective::kAllreduce, UINT64_MAX, UINT32_MAX, NodeLayout::kSpread, "reduce_bcast", 0}});
+  EXPECT_EQ(NameOf(table, Make(Collective::kAllreduce, 100, 8)), "ring");
+  EXPECT_EQ(table.Choose(Make(Collective::kAllreduce, 100, 8)).segment_bytes, 7u);
+  EXPECT_EQ(NameOf(table, Make(Collective::kAllreduce, 101, 4)), "direct");
+  EXPECT_EQ(NameOf(table, Make(Collective::kAllreduce, 300, 2, {0, 1})), "reduce_bcast");
+  Problem ordered = Make(Collective::kAllreduce, 100, 4);
+  ordered.commutative = false;  // which a ring cannot do
+  EXPECT_EQ(NameOf(table, ordered), "direct");
+}
+
+// Each rank only knows its own blocks of these: a rule about sizes must not part them.
+TEST(SelectionTest, SizesThatNotAllRanksKnowMatchNoLimit) {
+  const SelectionTable table(
+      {{Collective::kAlltoall, 100, UINT32_MAX, NodeLayout::kAny, "linear", 0},
+       {Collective::kAlltoall, UINT64_MAX, UINT32_MAX, NodeLayout::kAny, "pairwise", 0}});
+  Problem problem = Make(Collective::kAlltoall, 0, 8);
+  EXPECT_EQ(NameOf(table, problem), "linear");
+  problem.has_blocks = true;
+  EXPECT_EQ(NameOf(table, problem), "pairwise");
+}
+
+TEST(SelectionTest, BuiltInRulesNameAlgorithmsThatExist) {
+  for (const SelectionRule& rule : BuiltInRules()) {
+    EXPECT_NE(FindAlgorithm(rule.collective, rule.algorithm), nullptr)
+        << CollectiveName(rule.collective) << " " << rule.algorithm;
+  }
+}
+
+TEST(SelectionTest, SomethingFitsEveryProblem) {
+  for (size_t i = 0; i < kCollectives; ++i) {
+    for (const size_t bytes : {size_t{0}, size_t{8}, size_t{1} << 14, size_t{1} << 26}) {
+      for (const bool commutative : {false, true}) {
+        for (const bool has_blocks : {false, true}) {
+          for (const std::vector<int>& node_of :
+               {std::vector<int>{}, {0, 1, 2, 3, 4, 5, 6}, {0, 1, 0, 1, 2, 2, 2}}) {
+            Problem problem = Make(static_cast<Collective>(i), bytes, 7, node_of);
+            problem.commutative = commutative;
+            problem.has_blocks = has_blocks;
+            if (has_blocks) {
+              problem.receive_blocks.resize(7, {0, bytes});
+            }
+            const Choice choice = SelectionTable().Choose(problem);
+            ASSERT_NE(choice.algorithm, nullptr);
+            EXPECT_TRUE(Fits(*choice.algorithm, problem)) << choice.algorithm->name;
+          }
+        }
+      }
+    }
+  }
+}
+
+// ---- As text ------------------------------------------------------------------------------------
+
+TEST(SelectionFileTest, ReadsWhatItWrites) {
+  const std::string text = FormatSelectionRules(BuiltInRules());
+  const auto rules = ParseSelectionRules(text, "table.toml");
+  ASSERT_TRUE(rules.ok()) << rules.status().ToString();
+  EXPECT_EQ(FormatSelectionRules(*rules), text);
+  EXPECT_EQ(rules->size(), BuiltInRules().size());
+}
+
+TEST(SelectionFileTest, ReadsCommentsAndDefaults) {
+  const auto rules = ParseSelectionRules(
+      "# tuned\n\n[[rule]]  # one\r\n collective = \"bcast\"\nalgorithm=\"chain\"\n"
+      "nodes = \"spread\"\nmax_bytes = 5\n",
+      "t");
+  ASSERT_TRUE(rules.ok()) << rules.status().ToString();
+  ASSERT_EQ(rules->size(), 1u);
+  EXPECT_EQ(rules->front().collective, Collective::kBcast);
+  EXPECT_EQ(rules->front().algorithm, "chain");
+  EXPECT_EQ(rules->front().max_bytes, 5u);
+  EXPECT_EQ(rules->front().max_ranks, UINT32_MAX);
+  EXPECT_EQ(rules->front().layout, NodeLayout::kSpread);
+}
+
+TEST(SelectionFileTest, SaysWhichLineIsWrong) {
+  const auto error = [](std::string_view text) {
+    const auto rules = ParseSelectionRules(text, "t");
+    return rules.ok() ? "none" : rules.status().message();
+  };
+  EXPECT_THAT(error("collective = \"bcast\"\n"), HasSubstr("t:1: expected [[rule]]"));
+  EXPECT_THAT(error("[[rule]]\nnonsense\n"), HasSubstr("t:2: expected"));
+  EXPECT_THAT(error("[[rule]]\ncollective = \"bcst\"\n"),
+              HasSubstr("t:2: \"bcst\" is no collective"));
+  EXPECT_THAT(error("[[rule]]\ncollective = bcast\n"),
+              HasSubstr("t:2: collective must be a string"));
+  EXPECT_THAT(error("[[rule]]\nmax_bytes = -1\n"), HasSubstr("t:2: max_bytes must be an integer"));
+  EXPECT_THAT(error("[[rule]]\nmax_ranks = 4294967296\n"), HasSubstr("t:2: max_ranks must be"));
+  EXPECT_THAT(error("[[rule]]\nmax = 1\n"), HasSubstr("t:2: there is no key \"max\""));
+  EXPECT_THAT(error("[[rule]]\nnodes = \"two\"\n"), HasSubstr("t:2: nodes is \"two\""));
+  EXPECT_THAT(error("\n[[rule]]\ncollective = \"bcast\"\n"), HasSubstr("t:2: the rule names no"));
+  EXPECT_THAT(error("[[rule]]\ncollective = \"bcast\"\nalgorithm = \"ring\"\n"),
+              HasSubstr("\"ring\" is no algorithm of bcast; these are: binomial, "));
+}
+
+TEST(SelectionFileTest, OneAlgorithmByName) {
+  const auto rules = ParseAlgorithmNames("allreduce=ring, bcast=chain:4096", "here");
+  ASSERT_TRUE(rules.ok()) << rules.status().ToString();
+  const SelectionTable table(*rules);
+  EXPECT_EQ(NameOf(table, Make(Collective::kAllreduce, 8, 4)), "ring");
+  EXPECT_EQ(table.Choose(Make(Collective::kBcast, 1 << 20, 4)).segment_bytes, 4096u);
+  EXPECT_THAT(ParseAlgorithmNames("allreduce", "here").status().message(),
+              HasSubstr("here: \"allreduce\" is not of the form"));
+  EXPECT_THAT(ParseAlgorithmNames("bcast=ring", "here").status().message(),
+              HasSubstr("\"ring\" is no algorithm of bcast"));
+  EXPECT_THAT(ParseAlgorithmNames("bcast=chain:x", "here").status().message(),
+              HasSubstr("no number of bytes"));
+}
+
+}  // namespace
+}  // namespace ferry::mpi
