@@ -201,22 +201,10 @@ int Begin(const Status& check, const Message& message, ferry_request* request,
   return Report((client.get()->*start)(message, request));
 }
 
-}  // namespace
+// Who starts a process that belongs to no job.
+enum class Starter { kNone, kItself };
 
-extern "C" {
-
-const char* ferry_version(void) {
-  static const std::string text = ferry::VersionText();
-  return text.c_str();
-}
-
-const char* ferry_error_string(int code) {
-  return ferry::ErrorCodeText(static_cast<ErrorCode>(code));
-}
-
-const char* ferry_last_error(void) { return ferry::client::LastError(); }
-
-int ferry_init(int required, int* provided) {
+int Initialize(int required, int* provided, Starter starter) {
   if (required < FERRY_THREAD_SINGLE || required > FERRY_THREAD_MULTIPLE) {
     return Fail(ErrorCode::kInvalidArgument, "the thread level is not one of FERRY_THREAD_*");
   }
@@ -229,8 +217,9 @@ int ferry_init(int required, int* provided) {
     return Fail(options.status());
   }
   std::unique_ptr<PmixJob> made;
-  if (options->job_id.empty() && PmixLibrary::IsAround(ferry::config::ProcessEnvironment())) {
-    auto started = PmixJob::Start(&*options);
+  const bool under_pmix = PmixLibrary::IsAround(ferry::config::ProcessEnvironment());
+  if (options->job_id.empty() && (under_pmix || starter == Starter::kItself)) {
+    auto started = under_pmix ? PmixJob::Start(&*options) : PmixJob::StartAlone(&*options);
     if (!started.ok()) {
       return Fail(started.status());
     }
@@ -253,6 +242,29 @@ int ferry_init(int required, int* provided) {
   }
   phase.store(Phase::kRunning, std::memory_order_release);
   return FERRY_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* ferry_version(void) {
+  static const std::string text = ferry::VersionText();
+  return text.c_str();
+}
+
+const char* ferry_error_string(int code) {
+  return ferry::ErrorCodeText(static_cast<ErrorCode>(code));
+}
+
+const char* ferry_last_error(void) { return ferry::client::LastError(); }
+
+int ferry_init(int required, int* provided) {
+  return Initialize(required, provided, Starter::kNone);
+}
+
+FERRY_API int ferry_init_alone(int required, int* provided) {
+  return Initialize(required, provided, Starter::kItself);
 }
 
 int ferry_finalize(void) {

@@ -141,3 +141,7 @@ inline constexpr uint32_t kFrontEndVersion = 1;
 // The interface of this process, once ferry_init has returned; null before it, after ferry_finalize
 // and for another version. Exported by libferry.
 extern "C" ferry::client::FrontEnd* ferry_front_end(uint32_t version);
+
+// ferry_init for front ends whose standard lets a program run without a launcher: a process that
+// belongs to no job makes one of itself alone, over the node's daemon or one of its own.
+extern "C" int ferry_init_alone(int required, int* provided);

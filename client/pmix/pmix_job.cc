@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,28 @@ std::string FindHere(const Exchange& exchange, JobStarter* starter) {
                      : Outcome(daemon.status(), "");
 }
 
+// The exchange of a rank that has nobody to exchange words with.
+class Monologue : public Exchange {
+ public:
+  uint32_t rank() const override { return 0; }
+  uint32_t size() const override { return 1; }
+  const std::vector<uint32_t>& local_ranks() const override { return self_; }
+  Status Put(const std::string& name, const std::string& words) override {
+    words_[name] = words;
+    return {};
+  }
+  Status Fence() override { return {}; }
+  StatusOr<std::string> Get(uint32_t, const std::string& name) override {
+    const auto found = words_.find(name);
+    return found == words_.end() ? StatusOr<std::string>(Status(ErrorCode::kNotFound, name))
+                                 : found->second;
+  }
+
+ private:
+  const std::vector<uint32_t> self_{0};
+  std::map<std::string, std::string> words_;
+};
+
 }  // namespace
 
 Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options) {
@@ -176,6 +199,20 @@ StatusOr<std::unique_ptr<PmixJob>> PmixJob::Start(config::Options* options) {
   return job;
 }
 
-Status PmixJob::Leave() { return library_->Fence(); }
+StatusOr<std::unique_ptr<PmixJob>> PmixJob::StartAlone(config::Options* options) {
+  std::unique_ptr<PmixJob> job(new PmixJob());
+  job->starter_ = std::make_unique<NodeDaemon>(*options);
+  Monologue monologue;
+  FERRY_RETURN_IF_ERROR(AgreeOnJob(&monologue, job->starter_.get(), options));
+  return job;
+}
+
+Status PmixJob::Leave() { return library_ == nullptr ? Status() : library_->Fence(); }
+
+void PmixJob::Abort(int exit_code) {
+  if (library_ != nullptr) {
+    library_->Abort(exit_code, "ferry_abort was called");
+  }
+}
 
 }  // namespace ferry::client

@@ -24,18 +24,21 @@ class PmixJob {
  public:
   // Makes the job and sets the place of this rank in it in `options`.
   static StatusOr<std::unique_ptr<PmixJob>> Start(config::Options* options);
+  // The same for a process that nobody has started as a rank: a job of it alone, in the manner of
+  // singletons (MPI 5.0, section 11.8.2).
+  static StatusOr<std::unique_ptr<PmixJob>> StartAlone(config::Options* options);
 
   // After the rank has left the job in good order: waits for the others, since the job, and its
   // daemon perhaps, end with the leader's.
   Status Leave();
   // The server ends the job.
-  void Abort(int exit_code) { library_->Abort(exit_code, "ferry_abort was called"); }
+  void Abort(int exit_code);
 
  private:
   PmixJob() = default;
 
-  std::unique_ptr<PmixLibrary> library_;
-  std::unique_ptr<JobStarter> starter_;  // of a leader
+  std::unique_ptr<PmixLibrary> library_;  // null: alone
+  std::unique_ptr<JobStarter> starter_;   // of a leader
 };
 
 // The steps above, with whatever exchange and starter. Fills run_directory, job_id, job_secret,

@@ -38,7 +38,7 @@ int FerryLevel(int level) {
 
 Failure Connect(int required) {
   if (ferry_initialized() == 0) {
-    if (ferry_init(FerryLevel(required), nullptr) != FERRY_SUCCESS) {
+    if (ferry_init_alone(FerryLevel(required), nullptr) != FERRY_SUCCESS) {
       return {MPI_ERR_OTHER, ferry_last_error()};
     }
     state.own_connection = true;

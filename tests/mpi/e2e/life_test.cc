@@ -67,6 +67,15 @@ TEST_P(LifeTest, ARankThatDiesIsAnErrorForWhoWaitsForIt) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, LifeTest, testing::ValuesIn(Pairs()), NameOf);
 
+// Without a launcher a program is a job of one rank, over a daemon of its own that ends with it.
+TEST(SingletonTest, LivesWithoutFerryrun) {
+  e2e::Command command({"tests/mpi/ranks/life", "whole"}, {"PATH=tools/ferryrun:/usr/bin:/bin"});
+  const e2e::CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "a whole life\n");
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+}
+
 TEST(ProfilingTest, AToolStandsBeforeTheLibrary) {
   ExpectJob({"", {"-n", "3"}}, {"tests/mpi/ranks/profiled"}, "the tool saw all sends");
 }
