@@ -45,7 +45,7 @@ void ExpectJob(const Placement& placement, const std::vector<std::string>& progr
   for (int rank = 0; rank < RanksOf(placement); ++rank) {
     expected += line + "\n";
   }
-  e2e::Command command(arguments, variables, "", 120);
+  e2e::Command command(arguments, variables, "", 240);
   const e2e::CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, expected) << result.err;

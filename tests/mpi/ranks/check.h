@@ -36,4 +36,23 @@ static inline int is_filled(const unsigned char* bytes, size_t size, unsigned se
   return 1;
 }
 
+/* The call failed with this class, and MPI_Error_string has the text. */
+static inline void expect_error(int error, int error_class, const char* text) {
+  char message[MPI_MAX_ERROR_STRING];
+  int length;
+  CHECK(error == error_class);
+  OK(MPI_Error_string(error, message, &length));
+  if (strstr(message, text) == NULL) {
+    fprintf(stderr, "in %s: \"%s\" says nothing of \"%s\"\n", step, message, text);
+    CHECK(!"the message is as it should be");
+  }
+}
+
+/* Errors are returned from now on. */
+static inline void begin(int* argc, char*** argv) {
+  OK(MPI_Init(argc, argv));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+}
+
 #endif /* FERRY_TESTS_MPI_RANKS_CHECK_H_ */

@@ -1,5 +1,5 @@
 // Every collective, in its three forms, against values computed the simple way. Run by ferryrun on
-// any number of ranks; prints "PASS" at rank 0.
+// any number of ranks; each prints that all were right.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -527,10 +527,7 @@ int main(int argc, char** argv) {
   comm = part;
   TestAll();
   MPI_Comm_free(&part);
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (world_rank == 0) {
-    std::puts("PASS");
-  }
   MPI_Finalize();
+  std::puts("all collectives were right");
   return 0;
 }

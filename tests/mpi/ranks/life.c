@@ -5,7 +5,7 @@
 
 static int rank;
 
-static void begin(int* argc, char*** argv) {
+static void live(int* argc, char*** argv) {
   int flag = -1, version, subversion, length;
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   OK(MPI_Initialized(&flag));
@@ -28,7 +28,7 @@ static void whole_life(int argc, char** argv) {
   int flag, length;
   char name[MPI_MAX_PROCESSOR_NAME];
   double now, later;
-  begin(&argc, &argv);
+  live(&argc, &argv);
   OK(MPI_Get_processor_name(name, &length));
   CHECK(length > 0 && length == (int)strlen(name));
   now = MPI_Wtime();
@@ -50,26 +50,26 @@ int main(int argc, char** argv) {
   if (strcmp(what, "whole") == 0) {
     whole_life(argc, argv);
   } else if (strcmp(what, "abort") == 0) {
-    begin(&argc, &argv);
+    live(&argc, &argv);
     if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 42);
     MPI_Recv(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* never comes */
   } else if (strcmp(what, "fatal") == 0) {
-    begin(&argc, &argv);
+    live(&argc, &argv);
     if (rank == 0) MPI_Send(&data, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
     MPI_Recv(&data, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (strcmp(what, "before") == 0) {
     MPI_Send(&data, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
   } else if (strcmp(what, "after") == 0) {
-    begin(&argc, &argv);
+    live(&argc, &argv);
     MPI_Finalize();
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   } else if (strcmp(what, "again") == 0) {
-    begin(&argc, &argv);
+    live(&argc, &argv);
     MPI_Finalize();
     MPI_Init(&argc, &argv);
   } else if (strcmp(what, "dies") == 0) {
     /* A rank that ends without a word: whoever waits for it hears of it. */
-    begin(&argc, &argv);
+    live(&argc, &argv);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     if (rank == 1) _Exit(0);
     data = MPI_Recv(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
