@@ -1,0 +1,48 @@
+// Programs that others wrote: fetched as Debian's source packages, built with Ferry's compiler
+// wrappers and run by ferryrun. Nothing of the machine's apt is changed: lists and downloads go
+// to a folder of the test's own, which is removed at its end. One thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::mpi {
+
+class SourcePackageTest : public testing::Test {
+ protected:
+  SourcePackageTest();
+  ~SourcePackageTest() override;
+
+  // Fetches the package's original source, as Debian's authors got it, and unpacks it in source().
+  // False, with the reason in why_not(), when it cannot be had, or a tool to build it is missing.
+  // Takes seconds; blocks.
+  bool Fetch(const std::string& package);
+  const std::string& why_not() const { return why_not_; }
+  // Whether a program can be linked with -lNAME.
+  bool HasLibrary(const std::string& name) const;
+
+  std::string source() const { return folder_ + "/source"; }
+
+  // Runs `script` in source() with bash; $FERRYCC and $FERRYRUN are set. It must succeed. Returns
+  // its standard output.
+  std::string Run(const std::string& script, unsigned limit_s = 60) const;
+  // That the program was linked with Ferry's library, not with another MPI of the machine.
+  void ExpectOfFerry(const std::string& program) const;
+  // Runs a program of source() as a job, in source(). It must succeed. Returns what it wrote, its
+  // errors too.
+  std::string RunRanks(const std::vector<std::string>& placement,
+                       const std::vector<std::string>& program, unsigned limit_s = 60) const;
+
+ private:
+  e2e::CommandResult Bash(const std::string& folder, const std::string& script,
+                          unsigned limit_s) const;
+
+  std::string folder_ = "/tmp/ferry-programs-XXXXXX";
+  std::string why_not_;
+};
+
+}  // namespace ferry::mpi
