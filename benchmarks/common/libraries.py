@@ -17,24 +17,38 @@ FERRYRUN = "out/bin/tools/ferryrun/ferryrun"
 TIMEOUT_S = 60  # of one run: a library that stands still should not hold the others up for long
 
 # Where the ranks are, and how many. A layout may hold more than two ranks for two cores.
-RANKS = {"same_node": 2, "same_node_private": 2, "oversubscribed": 4, "tcp": 2}
-LAYOUTS = list(RANKS)
+RANKS = {"same_node": 2, "same_node_private": 2, "oversubscribed": 4, "tcp": 2, "tcp_oversubscribed": 4}
+LAYOUTS = ["same_node", "same_node_private", "oversubscribed", "tcp"]  # those of point to point
 TITLES = {
     "same_node": "two ranks on one node",
     "same_node_private": "two ranks on one node, private memory",
     "oversubscribed": "four ranks on two cores, two pairs at once",
     "tcp": "two nodes over loopback TCP",
+    "tcp_oversubscribed": "four ranks on two nodes over loopback TCP, on two cores",
 }
 
 # Root may run Open MPI only when it says so twice.
 OPEN_MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 OPEN_MPI = ["mpirun.openmpi", "--oversubscribe"]
+OPEN_MPI_YIELDS = ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+OPEN_MPI_OVER_LOOPBACK = ["--mca", "pml", "ob1", "--mca", "btl_tcp_if_include", "lo"]
 OPEN_MPI_MORE = {
-    "oversubscribed": ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"],
-    "tcp": ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"],
+    "oversubscribed": OPEN_MPI_YIELDS,
+    "tcp": OPEN_MPI_OVER_LOOPBACK + ["--mca", "btl", "tcp,self"],
+    # Two ranks of a node share memory, as they do with Ferry.
+    "tcp_oversubscribed": OPEN_MPI_YIELDS + OPEN_MPI_OVER_LOOPBACK + [
+        "--mca", "btl", "tcp,vader,self", "--mca", "oob_tcp_if_include", "lo", "--mca", "plm_rsh_agent",
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "other_host"), "-host", "node0:2,node1:2"],
 }
 MPICH = ["mpiexec.mpich"]
-MPICH_ENVIRONMENT = {"tcp": {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}}
+MPICH_OVER_LOOPBACK = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
+MPICH_ENVIRONMENT = {"tcp": {**MPICH_OVER_LOOPBACK, "MPIR_CVAR_NOLOCAL": "1"},
+                     "tcp_oversubscribed": {**MPICH_OVER_LOOPBACK, "MPIR_CVAR_NUM_CLIQUES": "2"}}
+# The device of Chen et al. (OSU), as gpu_backends/host/link_options.h has it, with an engine for each
+# direction: the environment in which Ferry emulates the link to it.
+OSU_LINK = {"FERRY_HOST_LINK_" + name: str(value) for name, value in {
+    "H2D_MB_PER_S": 3768, "D2H_MB_PER_S": 5622, "PAGEABLE_H2D_MB_PER_S": 2917, "PAGEABLE_D2H_MB_PER_S": 3510,
+    "D2D_MB_PER_S": 34000, "LATENCY_US": 27, "PAGEABLE_LATENCY_US": 54}.items()}
 
 
 class Library:
@@ -51,7 +65,7 @@ class Library:
         is not the layout's number."""
         command, added = self.launcher(layout)
         command = command + ["-n", str(ranks or RANKS[layout]), self.program] + arguments
-        cores = sorted(os.sched_getaffinity(0))[:2] if layout == "oversubscribed" else None
+        cores = sorted(os.sched_getaffinity(0))[:2] if RANKS[layout] > 2 else None
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, **added, **(environment or {})}, start_new_session=True,
                               preexec_fn=lambda: cores and os.sched_setaffinity(0, cores)) as process:
@@ -73,7 +87,7 @@ def ferry(program):
     for path in (FERRYRUN, program):
         if not os.path.exists(path):
             sys.exit(f"no {path}: run ./dev bench NAME in the root of the workspace")
-    where = {"tcp": ["--nodes", "2"]}
+    where = {"tcp": ["--nodes", "2"], "tcp_oversubscribed": ["--nodes", "2"]}
     # Room for windows of 4 MiB both ways, and for blocks that Ferry copies through.
     command = [FERRYRUN, "--no-label", "--heap_bytes=268435456"]
     return Library("Ferry", program,

@@ -1,0 +1,45 @@
+/* A pattern that is one collective call, measured as OSU's benchmarks do: the time within the call,
+ * on average over ranks, with a barrier between rounds outside of it.
+ *
+ * A source defines Call (one call, from side->out to side->in), ContributionBytes, and how a result
+ * is prepared and compared (Fill, Compare), then COLLECTIVE_MAIN(NAME). */
+#ifndef BENCHMARKS_MPI_COLLECTIVE_H_
+#define BENCHMARKS_MPI_COLLECTIVE_H_
+
+#include "benchmarks/mpi/pattern.h"
+
+enum { kRoot = 0 };
+
+static void Call(const Side* side);
+static void Fill(const Side* side);
+static void Compare(const Side* side);
+static size_t CollectiveBytes(const Side* side);
+
+static inline double RepeatCollective(void* context, int rounds) {
+  const Side* side = context;
+  double inside_s = 0;
+  Barrier();
+  for (int i = 0; i < rounds; ++i) {
+    const double start = Now();
+    Call(side);
+    inside_s += Now() - start;
+    Barrier();
+  }
+  return MeanOverRanks(inside_s, side->ranks);
+}
+
+static inline void CheckCollective(const Side* side) {
+  memset(side->in, 0x55, CollectiveBytes(side));
+  Fill(side);
+  Call(side);
+  Compare(side);
+}
+
+#define COLLECTIVE_MAIN(name)                                                                  \
+  int main(int argc, char** argv) {                                                            \
+    static const Pattern kPattern = {name, CollectiveBytes, CheckCollective, RepeatCollective, \
+                                     Microseconds};                                            \
+    return RunPattern(argc, argv, &kPattern);                                                  \
+  }
+
+#endif /* BENCHMARKS_MPI_COLLECTIVE_H_ */

@@ -1,0 +1,196 @@
+/* Collectives of device memory: given to MPI, or copied through host memory by hand, as programs do
+ * whose MPI knows host memory only.
+ *
+ *   device bcast|reduce|allreduce|allgather straight|pinned|pageable BATCH_MICROSECONDS BYTES...
+ *
+ * By hand, a rank copies all that it contributes to pinned or private host memory, calls MPI with
+ * that, and copies all it got back: the naive approach of Chen et al. (section V). Rank 0 prints
+ * "BYTES MICROSECONDS", measured as in collective.h.
+ */
+#include "benchmarks/mpi/pattern.h"
+#include "ferry/ferry.h"
+
+enum { kRoot = 0 };
+
+#define FERRY_CHECK(call)                                             \
+  do {                                                                \
+    if ((call) != FERRY_SUCCESS) {                                    \
+      fprintf(stderr, "device: %s: %s\n", #call, ferry_last_error()); \
+      exit(1);                                                        \
+    }                                                                 \
+  } while (0)
+
+typedef struct Device {
+  Side side; /* what MPI is given */
+  const struct Collective* collective;
+  char* device_out;
+  char* device_in;
+  int staged;
+} Device;
+
+typedef struct Collective {
+  const char* name;
+  void (*call)(const Side* side);
+  size_t (*out_bytes)(const Side* side); /* what this rank contributes */
+  size_t (*in_bytes)(const Side* side);  /* what it gets */
+  int from_in;                           /* its contribution lies in the buffer for what it gets */
+  int sums;
+} Collective;
+
+static int IsRoot(const Side* side) { return side->rank == kRoot; }
+static size_t Own(const Side* side) { return side->size; }
+static size_t All(const Side* side) { return side->size * (size_t)side->ranks; }
+static size_t OfRoot(const Side* side) { return IsRoot(side) ? side->size : 0; }
+static size_t OfOthers(const Side* side) { return IsRoot(side) ? 0 : side->size; }
+
+static void CallBcast(const Side* side) {
+  BENCH_CHECK(MPI_Bcast(side->in, (int)side->size, MPI_BYTE, kRoot, MPI_COMM_WORLD));
+}
+static void CallReduce(const Side* side) {
+  BENCH_CHECK(MPI_Reduce(side->out, side->in, (int)Floats(side), MPI_FLOAT, MPI_SUM, kRoot,
+                         MPI_COMM_WORLD));
+}
+static void CallAllreduce(const Side* side) {
+  BENCH_CHECK(
+      MPI_Allreduce(side->out, side->in, (int)Floats(side), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+}
+static void CallAllgather(const Side* side) {
+  BENCH_CHECK(MPI_Allgather(side->out, (int)side->size, MPI_BYTE, side->in, (int)side->size,
+                            MPI_BYTE, MPI_COMM_WORLD));
+}
+
+static const Collective kCollectives[] = {
+    {"bcast", CallBcast, OfRoot, OfOthers, 1, 0},
+    {"reduce", CallReduce, Own, OfRoot, 0, 1},
+    {"allreduce", CallAllreduce, Own, Own, 0, 1},
+    {"allgather", CallAllgather, Own, All, 0, 0},
+};
+
+static void Call(const Device* device) {
+  const Side* side = &device->side;
+  const Collective* collective = device->collective;
+  if (!device->staged) {
+    collective->call(side);
+    return;
+  }
+  char* host = collective->from_in ? side->in : side->out;
+  char* contribution = collective->from_in ? device->device_in : device->device_out;
+  FERRY_CHECK(ferry_memcpy(host, contribution, collective->out_bytes(side)));
+  collective->call(side);
+  FERRY_CHECK(ferry_memcpy(device->device_in, side->in, collective->in_bytes(side)));
+}
+
+static double Repeat(void* context, int rounds) {
+  const Device* device = context;
+  double inside_s = 0;
+  Barrier();
+  for (int i = 0; i < rounds; ++i) {
+    const double start = Now();
+    Call(device);
+    inside_s += Now() - start;
+    Barrier();
+  }
+  return MeanOverRanks(inside_s, device->side.ranks);
+}
+
+/* One call whose result is compared, in host memory. */
+static void Check(const Device* device, char* scratch) {
+  const Collective* collective = device->collective;
+  Side host = device->side;
+  host.out = scratch;
+  host.in = scratch;
+  memset(scratch, 0x55, All(&host));
+  FERRY_CHECK(ferry_memcpy(device->device_in, scratch, All(&host)));
+  if (collective->sums) {
+    FillAddends(&host);
+  } else {
+    FillBytes(scratch, host.rank, 0, host.size);
+  }
+  FERRY_CHECK(ferry_memcpy(collective->from_in ? device->device_in : device->device_out, scratch,
+                           collective->out_bytes(&host)));
+  Call(device);
+  FERRY_CHECK(ferry_memcpy(scratch, device->device_in, All(&host)));
+  if (collective->sums && collective->in_bytes(&host) > 0) {
+    CompareSums(&host);
+  } else if (collective->call == CallBcast) {
+    CompareBytes(&host, scratch, kRoot, 0, host.size);
+  } else if (collective->call == CallAllgather) {
+    for (int from = 0; from < host.ranks; ++from) {
+      CompareBytes(&host, scratch + (size_t)from * host.size, from, 0, host.size);
+    }
+  }
+}
+
+static char* FerryMemory(ferry_memory_kind kind, size_t bytes) {
+  void* buffer = NULL;
+  FERRY_CHECK(ferry_alloc(bytes, kind, 0, &buffer));
+  return buffer;
+}
+
+/* MPI's buffers: those of the device, or those that stand in for them. */
+static void AllocateAll(Device* device, const char* way, size_t bytes) {
+  device->device_out = FerryMemory(FERRY_MEMORY_DEVICE, bytes);
+  device->device_in = FerryMemory(FERRY_MEMORY_DEVICE, bytes);
+  char** out = &device->side.out;
+  char** in = &device->side.in;
+  device->staged = strcmp(way, "straight") != 0;
+  if (!device->staged) {
+    *out = device->device_out;
+    *in = device->device_in;
+  } else if (strcmp(way, "pinned") == 0) {
+    *out = FerryMemory(FERRY_MEMORY_PINNED, bytes);
+    *in = FerryMemory(FERRY_MEMORY_PINNED, bytes);
+  } else {
+    *out = PatternMemory("private", bytes);
+    *in = PatternMemory("private", bytes);
+  }
+}
+
+static const Collective* FindCollective(const char* name) {
+  for (size_t i = 0; i < sizeof(kCollectives) / sizeof(kCollectives[0]); ++i) {
+    if (strcmp(kCollectives[i].name, name) == 0) {
+      return &kCollectives[i];
+    }
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  Device device = {0};
+  Side* side = &device.side;
+  Start(&side->rank, &side->ranks);
+  device.collective = argc > 1 ? FindCollective(argv[1]) : NULL;
+  if (argc < 5 || device.collective == NULL ||
+      (strcmp(argv[2], "straight") != 0 && strcmp(argv[2], "pinned") != 0 &&
+       strcmp(argv[2], "pageable") != 0)) {
+    fprintf(stderr,
+            "usage: device bcast|reduce|allreduce|allgather straight|pinned|pageable "
+            "BATCH_MICROSECONDS BYTES...\n");
+    return 2;
+  }
+  size_t largest = 0;
+  for (int i = 4; i < argc; ++i) {
+    side->size = strtoull(argv[i], NULL, 10);
+    if (side->size == 0 || side->size % sizeof(float) != 0) {
+      fprintf(stderr, "device: \"%s\" is no size of whole floats\n", argv[i]);
+      return 2;
+    }
+    largest = All(side) > largest ? All(side) : largest;
+  }
+  AllocateAll(&device, argv[2], largest);
+  char* scratch = PatternMemory("private", largest);
+  for (int i = 4; i < argc; ++i) {
+    side->size = strtoull(argv[i], NULL, 10);
+    Check(&device, scratch);
+    const double round_s =
+        MeasureTogether(Repeat, &device, strtod(argv[3], NULL) * 1e-6, side->rank, side->ranks);
+    Check(&device, scratch);
+    if (side->rank == kRoot) {
+      printf("%zu %.4f\n", side->size, round_s * 1e6);
+      fflush(stdout);
+    }
+  }
+  Barrier();
+  Finish();
+  return 0;
+}

@@ -1,0 +1,16 @@
+/* Windows of messages from one rank of every pair to the other, after osu_mbw_mr: millions of
+ * messages per second, of all pairs together. */
+#include "benchmarks/mpi/pair.h"
+
+static void Check(const Side* side) { CheckWindow(side, 0); }
+
+static double Repeat(void* context, int rounds) { return RepeatWindows(context, 0, rounds); }
+
+static double Millions(const Side* side, double round_s) {
+  return 1e-6 * WindowOf(side) * (side->ranks / 2) / round_s;
+}
+
+int main(int argc, char** argv) {
+  static const Pattern kPattern = {"rate", WindowBytes, Check, Repeat, Millions};
+  return RunPattern(argc, argv, &kPattern);
+}

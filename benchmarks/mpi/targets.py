@@ -1,0 +1,99 @@
+"""What the figures of `./dev bench mpi` should reach, and which do not.
+
+A speed is how many times as fast as another library Ferry is: above 1 is better, whatever is measured.
+"""
+
+import math
+
+COLLECTIVES = ("barrier", "bcast", "allreduce", "allgather", "alltoall", "reduce")
+OPEN_MPI = "Open MPI"  # with mpi_yield_when_idle where ranks outnumber cores
+
+
+class Target:
+    """The least geometric mean of the speeds of a pattern, and the least speed of one cell; None: any.
+    `peer` names the library it is compared with, else it is the best."""
+
+    def __init__(self, mean=None, cell=None, peer=None):
+        self.mean = mean
+        self.cell = cell
+        self.peer = peer
+
+    def text(self):
+        against = self.peer or "the better peer"
+        wanted = [f"{what} {least:.2f}" for what, least in (("mean", self.mean), ("each", self.cell)) if least]
+        return f"{', '.join(wanted)} of {against}"
+
+
+def pattern_of(row):
+    return row.benchmark.split("/")[1]
+
+
+def target_of(row):
+    """The target of the row's cell and of its pattern; None where there is none."""
+    pattern = pattern_of(row)
+    if row.benchmark.startswith("mpi_overhead/"):
+        return Target(cell=1 / 1.15)
+    if row.benchmark.startswith("mpi_device/"):
+        return Target(mean=2.0, peer="Ferry, naive")
+    if pattern in COLLECTIVES:
+        return Target(1.0, 0.8, OPEN_MPI) if "oversubscribed" in row.layout else Target(1.2, 0.9)
+    return point_to_point_target(pattern, row.layout, row.size_bytes)
+
+
+def point_to_point_target(pattern, layout, size):
+    """Those of `./dev bench p2p`, which they are now to reach through MPI."""
+    if "oversubscribed" in layout:
+        return Target(cell=1 / 1.5, peer=OPEN_MPI)
+    if pattern == "latency" and size == 8:
+        return Target(cell=1 / 0.8) if layout == "same_node" else Target(cell=1 / 2.5)
+    if pattern == "bandwidth" and layout == "same_node" and size >= 65536:
+        return Target(cell=1.3 if size < 4194304 else 1.2)
+    if pattern == "bandwidth" and layout == "tcp" and size == 4194304:
+        return Target(cell=0.9)
+    return None
+
+
+def speed(row, peer=None):
+    """Ferry's against the peer's, or the best one's; None when one of them has no figure."""
+    if row.ferry is None:
+        return None
+    better = (lambda value: value / row.ferry) if row.metric == "latency" else (lambda value: row.ferry / value)
+    speeds = [better(value) for name, value in row.peers.items() if value and peer in (None, name)]
+    return min(speeds) if speeds else None
+
+
+def geometric_mean(values):
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values)) if values else None
+
+
+def means(rows):
+    """{peer or None (the best): geometric mean of speeds} of one pattern's rows."""
+    peers = list(dict.fromkeys(name for row in rows for name in row.peers))
+    found = {}
+    for peer in [None] + peers:
+        speeds = [speed(row, peer) for row in rows]
+        found[peer] = geometric_mean([value for value in speeds if value is not None])
+    return found
+
+
+def misses(groups):
+    """Sentences on what was not reached. `groups` are lists of rows, one pattern and layout each."""
+    said = []
+    for rows in groups:
+        where = f"{rows[0].benchmark}, {rows[0].layout}"
+        of_pattern = target_of(rows[0])
+        if of_pattern and of_pattern.mean is not None:
+            mean = means(rows).get(of_pattern.peer)
+            if mean is not None and mean < of_pattern.mean:
+                said.append(f"{where}: geometric mean {mean:.2f} (wanted: {of_pattern.mean:.2f} of "
+                            f"{of_pattern.peer or 'the better peer'})")
+        for row in rows:
+            target = target_of(row)
+            if row.ferry is None:
+                said.append(f"{where}, {row.size_bytes} B: no figure of Ferry")
+            elif target and target.cell is not None:
+                reached = speed(row, target.peer)
+                if reached is not None and reached < target.cell:
+                    said.append(f"{where}, {row.size_bytes} B: {reached:.2f} (wanted: {target.cell:.2f} of "
+                                f"{target.peer or 'the better peer'})")
+    return said
