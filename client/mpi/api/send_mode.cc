@@ -47,6 +47,21 @@ int WithRequest(const MessageArguments& arguments, const Envelope& envelope, boo
   return failure.ok() ? use(std::move(request)) : Fail(arguments.call, envelope.comm, failure);
 }
 
+// Starts a receive, which from MPI_PROC_NULL is complete at once, and gives it to `use`.
+template <typename Use>
+int StartReceive(const MessageArguments& arguments, Use&& use) {
+  Envelope envelope;
+  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  if (envelope.is_null) [[unlikely]] {
+    Ref<MessageRequest> null = MessageRequest::Take();
+    null->BeginNull(*envelope.comm);
+    return use(std::move(null));
+  }
+  return WithRequest(arguments, envelope, false, use);
+}
+
 int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) {
   request.Await();
   const Failure failure = request.End(status);
@@ -176,19 +191,10 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
 }
 
 int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
-  Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
     return error;
   }
-  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
-  if (envelope.is_null) [[unlikely]] {
-    Ref<MessageRequest> null = MessageRequest::Take();
-    null->BeginNull(*envelope.comm);
-    return PublishRequest(arguments.call, std::move(null), request);
-  }
-  return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> begun) {
+  return StartReceive(arguments, [&](Ref<MessageRequest> begun) {
     return PublishRequest(arguments.call, std::move(begun), request);
   });
 }
@@ -208,17 +214,7 @@ int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
 }
 
 int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
-  Envelope envelope;
-  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (envelope.is_null) {
-    Ref<MessageRequest> null = MessageRequest::Take();
-    null->BeginNull(*envelope.comm);
-    *request = std::move(null);
-    return MPI_SUCCESS;
-  }
-  return WithRequest(arguments, envelope, false, [&](Ref<MessageRequest> begun) {
+  return StartReceive(arguments, [&](Ref<MessageRequest> begun) {
     *request = std::move(begun);
     return MPI_SUCCESS;
   });
