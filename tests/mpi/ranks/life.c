@@ -71,7 +71,11 @@ int main(int argc, char** argv) {
     /* A rank that ends without a word: whoever waits for it hears of it. */
     live(&argc, &argv);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    if (rank == 1) _Exit(0);
+    if (rank == 1) { /* not before the other has joined */
+      MPI_Recv(&data, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      _Exit(0);
+    }
+    OK(MPI_Send(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD));
     data = MPI_Recv(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     printf("class %d\n", data);
     fflush(stdout);
