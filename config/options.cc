@@ -288,6 +288,24 @@ constexpr Option kTable[] = {
            "pipeline_threshold_bytes, and all where ranks stage such memory by themselves. 0: "
            "none; the latter then go through blocks that are not kept."),
 
+    Text(Group::kMpi, "collective_table", &Options::collective_table, 0, kPathMax,
+         "File of rules that say which algorithm each of MPI's collectives takes (docs/mpi.md). "
+         "Rank "
+         "0 reads it for its whole job, where it runs. Empty: the built-in rules."),
+    Text(Group::kMpi, "collective_algorithms", &Options::collective_algorithms, 0, kPathMax,
+         "Algorithms of MPI's collectives by name, whatever the rules say, such as "
+         "allreduce=ring,bcast=chain:131072; the number is that of the bytes in which long vectors "
+         "are sent. Where one cannot do what is asked for, the rules count. Rank 0's value counts "
+         "for its whole job."),
+    Text(Group::kMpi, "memory_alloc_kinds", &Options::memory_alloc_kinds, 0, kPathMax,
+         "Kinds of memory that an MPI program will use, such as mpi,system,cuda:device "
+         "(mpi_memory_alloc_kinds of the standard): MPI then tells which of them it serves. "
+         "Empty asks for mpi,system."),
+    Choice(Group::kMpi, "initial_errhandler", &Options::initial_errhandler,
+           "mpi_errors_are_fatal|mpi_errors_abort|mpi_errors_return",
+           "What errors of MPI do until the program sets an error handler: end the job, for the "
+           "first two, or make the call return."),
+
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),
     Choice(Group::kLog, "log_format", &Options::log_format, "text|json",
@@ -324,6 +342,15 @@ constexpr Option kTable[] = {
          Number(Group::kLaunch, "abort_fd", &Options::abort_fd, "", 0, kMillion - 1,
                 "Descriptor of a pipe on which the rank tells ferryrun that it aborts the job; 0: "
                 "none.")),
+    From(Source::kEnvironmentOnly,
+         Number(Group::kLaunch, "app", &Options::app, "", 0, kMillion - 1,
+                "Which of the job's programs this rank runs, from 0 (MPI_APPNUM).")),
+    From(Source::kEnvironmentOnly,
+         Number(Group::kLaunch, "app_size", &Options::app_size, "ranks", 0, kMillion,
+                "How many ranks run that program; 0: all of the job.")),
+    From(Source::kEnvironmentOnly,
+         Number(Group::kLaunch, "universe_size", &Options::universe_size, "ranks", 0, kMillion,
+                "For how many ranks there is room (MPI_UNIVERSE_SIZE); 0: for those of the job.")),
 };
 
 // Levenshtein's distance, one row of the matrix at a time.
@@ -440,6 +467,8 @@ const char* GroupTitle(Group group) {
       return "Failures";
     case Group::kGpu:
       return "GPUs";
+    case Group::kMpi:
+      return "MPI";
     case Group::kLog:
       return "Log";
     case Group::kLaunching:

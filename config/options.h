@@ -114,6 +114,12 @@ struct Options {
   uint64_t pipeline_staging_min_blocks = 8;
   uint64_t offload_min_bytes = 8192;
 
+  // MPI.
+  std::string collective_table;       // empty: the built-in one
+  std::string collective_algorithms;  // empty: as the table says
+  std::string memory_alloc_kinds;     // empty: those that the standard presumes
+  std::string initial_errhandler = "mpi_errors_are_fatal";
+
   // Log.
   std::string log_level = "info";
   std::string log_format = "text";
@@ -131,6 +137,9 @@ struct Options {
   uint64_t size = 0;
   uint64_t node = 0;
   uint64_t abort_fd = 0;
+  uint64_t app = 0;
+  uint64_t app_size = 0;       // 0: as many as the job has
+  uint64_t universe_size = 0;  // 0: nobody knows
 
   bool operator==(const Options&) const = default;
 };
@@ -143,6 +152,7 @@ enum class Group {
   kWaiting,
   kFailures,
   kGpu,
+  kMpi,
   kLog,
   kLaunching,
   kLaunch

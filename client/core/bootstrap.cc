@@ -50,6 +50,7 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   FERRY_RETURN_IF_ERROR(CheckJob(options));
   (void)shm::EnableLightFence();  // early, since it is cheap before there are threads
   std::unique_ptr<Client> client(new Client());
+  client->options_ = options;
   client->threads_ = threads;
   client->holder_ = ThreadId();
   client->backends_ = std::move(backends);

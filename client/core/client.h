@@ -62,6 +62,7 @@ class Client final : public FrontEnd {
   uint32_t rank() const override { return view_.rank; }
   uint32_t size() const override { return view_.job_size; }
   int NodeOf(uint32_t rank) const override { return static_cast<int>(nodes_[rank]); }
+  const config::Options& options() const override { return options_; }
   Memory& memory() { return *memory_; }
   RequestPool& requests() { return *requests_; }
   Offloads& offloads() { return *offloads_; }
@@ -200,6 +201,7 @@ class Client final : public FrontEnd {
   engine::SessionView view_;
   engine::PeerTable peers_;
   std::vector<uint32_t> nodes_;  // by rank
+  config::Options options_;
   uint32_t own_lane_ = 0;
   bool threads_ = false;
   uint32_t holder_ = 0;             // of the lease, when only one thread calls at a time

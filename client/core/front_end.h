@@ -15,6 +15,7 @@
 
 #include "common/error_code.h"
 #include "common/status.h"
+#include "config/options.h"
 
 namespace ferry::client {
 
@@ -58,6 +59,8 @@ class FrontEnd {
   virtual uint32_t size() const = 0;
   // The index of the node that `rank` lives on.
   virtual int NodeOf(uint32_t rank) const = 0;
+  // What the rank runs with: its environment, and its place in the job from whoever started it.
+  virtual const config::Options& options() const = 0;
 
   // From now on any thread may call, at the same time as others. To be called while no other call
   // is under way. Later messages cost a few nanoseconds more.
@@ -134,7 +137,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 1;
+inline constexpr uint32_t kFrontEndVersion = 2;
 
 }  // namespace ferry::client
 

@@ -196,6 +196,12 @@ StatusOr<std::unique_ptr<PmixJob>> PmixJob::Start(config::Options* options) {
     job->starter_ = std::make_unique<NodeDaemon>(*options);
   }
   FERRY_RETURN_IF_ERROR(AgreeOnJob(job->library_.get(), job->starter_.get(), options));
+  if (job->library_->app().has_value()) {
+    options->app = *job->library_->app();
+    options->app_size = job->library_->app_size();
+  }
+  options->universe_size =
+      std::max(job->library_->universe_size().value_or(0), job->library_->size());
   return job;
 }
 

@@ -25,8 +25,11 @@ constexpr uint16_t kString = 3;
 constexpr uint16_t kUint32 = 14;
 constexpr uint16_t kProcRank = 40;
 constexpr char kJobSize[] = "pmix.job.size";
+constexpr char kUniverseSize[] = "pmix.univ.size";
+constexpr char kAppNumber[] = "pmix.appnum";
 constexpr char kLocalPeers[] = "pmix.lpeers";
 constexpr char kCollectData[] = "pmix.collect";
+constexpr char kOnlyIfKnown[] = "pmix.optional";  // without asking the server
 
 struct PmixProc {
   char name_space[256];
@@ -153,6 +156,11 @@ Status PmixLibrary::Enter() {
   const StatusOr<uint32_t> size = GetNumber(kJobSize);
   FERRY_RETURN_IF_ERROR(size.status());
   size_ = *size;
+  universe_size_ = FindNumber(kUniverseSize, kWildcard);
+  app_ = FindNumber(kAppNumber, rank_);
+  for (uint32_t rank = 0; app_.has_value() && rank < size_; ++rank) {
+    app_size_ += FindNumber(kAppNumber, rank) == app_ ? 1 : 0;
+  }
   const PmixProc job = calls_->Of(kWildcard);
   Found peers;
   FERRY_RETURN_IF_ERROR(Explain(calls_->get(&job, kLocalPeers, nullptr, 0, peers.place()),
@@ -176,6 +184,21 @@ StatusOr<uint32_t> PmixLibrary::GetNumber(const char* key) {
       Explain(calls_->get(&job, key, nullptr, 0, value.place()), std::string("tell ") + key));
   if (value->type != kUint32 && value->type != kProcRank) {
     return Status(ErrorCode::kCorrupt, std::string("PMIx says ") + key + " as no number");
+  }
+  return value->data.number;
+}
+
+// Of what the server has told beforehand: nobody is asked, so it does not block.
+std::optional<uint32_t> PmixLibrary::FindNumber(const char* key, uint32_t of_rank) {
+  const PmixProc proc = calls_->Of(of_rank);
+  PmixInfo only_if_known{};
+  std::memcpy(only_if_known.key, kOnlyIfKnown, sizeof(kOnlyIfKnown));
+  only_if_known.value.type = kBool;
+  only_if_known.value.data.flag = true;
+  Found value;
+  if (calls_->get(&proc, key, &only_if_known, 1, value.place()) != kSuccess ||
+      value->type != kUint32) {
+    return std::nullopt;
   }
   return value->data.number;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ class PmixLibrary : public Exchange {
   uint32_t rank() const override { return rank_; }
   uint32_t size() const override { return size_; }
   const std::vector<uint32_t>& local_ranks() const override { return local_ranks_; }
+  // Which of the job's programs this is, and for how many ranks there is room, where the server
+  // says so; and how many ranks are known to run the program.
+  std::optional<uint32_t> app() const { return app_; }
+  std::optional<uint32_t> universe_size() const { return universe_size_; }
+  uint32_t app_size() const { return app_size_; }
 
   Status Put(const std::string& name, const std::string& words) override;
   Status Fence() override;
@@ -43,12 +49,16 @@ class PmixLibrary : public Exchange {
   Status Enter();
   Status Explain(int status, const std::string& what) const;
   StatusOr<uint32_t> GetNumber(const char* key);
+  std::optional<uint32_t> FindNumber(const char* key, uint32_t of_rank);
 
   std::unique_ptr<Calls> calls_;
   bool entered_ = false;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
   std::vector<uint32_t> local_ranks_;
+  std::optional<uint32_t> app_;
+  std::optional<uint32_t> universe_size_;
+  uint32_t app_size_ = 0;
 };
 
 // The ranks of "0,1,5", in order. kCorrupt for anything else.

@@ -123,7 +123,8 @@ TEST(EnvironmentTest, PassesOnTheWholePlaceInAJob) {
   options.size = 2;
   EXPECT_THAT(EnvironmentFor(options),
               ElementsAre("FERRY_JOB_ID=", "FERRY_JOB_SECRET=", "FERRY_RANK=0", "FERRY_SIZE=2",
-                          "FERRY_NODE=0", "FERRY_ABORT_FD=0"));
+                          "FERRY_NODE=0", "FERRY_ABORT_FD=0", "FERRY_APP=0", "FERRY_APP_SIZE=0",
+                          "FERRY_UNIVERSE_SIZE=0"));
 }
 
 TEST(EnvironmentTest, FindsWholeNamesOnly) {

@@ -62,6 +62,19 @@ TEST_F(PmixTest, KeepsAllPromises) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
+// What MPI programs are told of it: which of several they are, and for how many there is room.
+TEST_F(PmixTest, ProgramsOfAJobHaveNumbers) {
+  Command command(Job(1, {"tests/mpi/ranks/start", ":", "-n", "2", "--host", "localhost:7",
+                          "tests/mpi/ranks/start"}),
+                  {"HOME=/tmp"});
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("0: app 0 of 1 ranks, universe"),
+                                HasSubstr("1: app 1 of 2 ranks, universe"),
+                                HasSubstr("2: app 1 of 2 ranks, universe")));
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
 TEST_F(PmixTest, OneRankAloneIsAJob) {
   Command command(Job(1, {kEnds}), {"HOME=/tmp"});
   const CommandResult result = command.Wait();

@@ -31,6 +31,7 @@ TEST(NodePlanTest, WithoutHostsNodesAreOfThisMachine) {
   EXPECT_THAT(layout->nodes, ElementsAre(NodePlan{"", false, 2}, NodePlan{"", false, 1}));
   EXPECT_THAT(layout->node_of_rank, ElementsAre(0, 0, 1));
   EXPECT_THAT(layout->part_of_rank, ElementsAre(0, 0, 0));
+  EXPECT_EQ(layout->slots, 0u);
 }
 
 TEST(NodePlanTest, HostsAreNodesAndAllNamesOfThisOneAreOne) {
@@ -41,6 +42,7 @@ TEST(NodePlanTest, HostsAreNodesAndAllNamesOfThisOneAreOne) {
   ASSERT_TRUE(layout.ok()) << layout.status().message();
   EXPECT_THAT(layout->nodes, ElementsAre(NodePlan{"here", false, 2}, NodePlan{"b", true, 2}));
   EXPECT_THAT(layout->node_of_rank, ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(layout->slots, 4u);
 }
 
 TEST(NodePlanTest, HostsWithoutRanksAreLeftOut) {

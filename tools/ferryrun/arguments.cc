@@ -162,6 +162,12 @@ class Parser {
       case Flag::kRsh:
         SetOption(name.substr(2), values[0]);
         return {};
+      case Flag::kErrorHandler:
+        SetOption("initial_errhandler", values[0]);
+        return {};
+      case Flag::kMemoryKinds:
+        SetOption("memory_alloc_kinds", values[0]);
+        return {};
       default:
         return ApplyToRanks(flag, name, values);
     }

@@ -36,6 +36,11 @@ constexpr FlagRow kTable[] = {
      "end the job after so long, with exit code 124"},
     {Flag::kGrace, "--grace-ms", "MS",
      "milliseconds between asking ranks to end and killing them (5000)"},
+    {Flag::kErrorHandler, "-initial-errhandler,--initial-errhandler", "HANDLER",
+     "what errors of MPI do at first: mpi_errors_are_fatal (the default), mpi_errors_abort, "
+     "mpi_errors_return"},
+    {Flag::kMemoryKinds, "-memory-alloc-kinds,--memory-alloc-kinds", "KIND,...",
+     "kinds of memory that the programs will use, as MPI names them"},
     {Flag::kLauncher, "--launcher", "HOW",
      "how to reach other hosts: ssh (the default), srun, none"},
     {Flag::kRsh, "--rsh", "COMMAND",

@@ -36,6 +36,8 @@ enum class Flag {
   kLauncher,
   kRsh,
   kNetwork,
+  kErrorHandler,
+  kMemoryKinds,
 };
 
 struct FlagRow {

@@ -304,7 +304,12 @@ Status Launch::CreateJob(const Job& job) {
 }
 
 std::vector<std::string> Launch::VariablesOf(const Job& job, uint32_t rank) const {
-  std::vector<std::string> variables = job.Environment(rank, options_);
+  config::Options options = options_;
+  options.app = layout_.part_of_rank[rank];
+  options.app_size = static_cast<uint64_t>(
+      std::count(layout_.part_of_rank.begin(), layout_.part_of_rank.end(), options.app));
+  options.universe_size = layout_.slots == 0 ? 0 : std::max<uint64_t>(layout_.slots, job.size());
+  std::vector<std::string> variables = job.Environment(rank, std::move(options));
   SetVariables(arguments_.variables, &variables);
   SetVariables(arguments_.parts[layout_.part_of_rank[rank]].variables, &variables);
   return variables;
@@ -434,9 +439,14 @@ Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
 }  // namespace
 
 int RunJob(const Arguments& arguments) {
-  const StatusOr<config::Options> options = LoadOptions(arguments.options);
+  StatusOr<config::Options> options = LoadOptions(arguments.options);
   if (!options.ok()) {
     return Fail(kUsageError, options.status());
+  }
+  if (!options->collective_table.empty()) {  // rank 0 may run in another directory
+    std::error_code ignored;
+    options->collective_table =
+        std::filesystem::absolute(options->collective_table, ignored).string();
   }
   StatusOr<JobLayout> layout = PlanNodes(arguments, *options, IsThisHost);
   if (!layout.ok()) {

@@ -1,6 +1,7 @@
 #include "tools/ferryrun/node_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace ferry::tools {
@@ -114,6 +115,7 @@ StatusOr<JobLayout> PlanNodes(const Arguments& arguments, const config::Options&
   }
   FERRY_RETURN_IF_ERROR(CheckCounts(total, named ? 1 : arguments.nodes, options));
   const std::vector<uint64_t> slots = named ? table.slots() : EvenSlots(total, layout.nodes.size());
+  layout.slots = named ? std::accumulate(slots.begin(), slots.end(), uint64_t{0}) : 0;
   StatusOr<std::vector<uint32_t>> node_of_rank = PlaceRanks(places, slots, arguments.mapping);
   FERRY_RETURN_IF_ERROR(node_of_rank.status());
   FERRY_RETURN_IF_ERROR(CheckLocalCounts(*node_of_rank, layout.nodes.size(), options));

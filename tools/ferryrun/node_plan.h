@@ -26,6 +26,7 @@ struct JobLayout {
   std::vector<NodePlan> nodes;
   std::vector<uint32_t> node_of_rank;  // by rank
   std::vector<uint32_t> part_of_rank;  // by rank: index into Arguments::parts
+  uint64_t slots = 0;                  // of all hosts that are named; 0: none is
 };
 
 // Several names of this host are one node. Hosts that get no rank are left out.

@@ -2,6 +2,7 @@
 #include "client/mpi/attribute/attribute.h"
 
 #include <string>
+#include <type_traits>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
@@ -77,9 +78,11 @@ int GetAttribute(const char* name, Handle handle, int keyval, void* value, int* 
     return call.result();
   }
   auto* const out = static_cast<void**>(value);
-  if (KindOf(handle) == kComm && IsPredefinedAttribute(keyval)) {
-    *flag = PredefinedAttribute(keyval, out) ? 1 : 0;
-    return call.result();
+  if constexpr (std::is_same_v<Handle, MPI_Comm>) {
+    if (IsPredefinedAttribute(keyval)) {
+      *flag = PredefinedAttribute(*object, keyval, out) ? 1 : 0;
+      return call.result();
+    }
   }
   *flag = AttributesOf(object).Get(keyval, out) ? 1 : 0;
   if (*flag == 0) {

@@ -9,6 +9,7 @@
 #include "client/include/ferry/ferry.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/buffered/send_buffer.h"
+#include "client/mpi/channel/table.h"
 #include "client/mpi/error/fail.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/runtime/process.h"
@@ -21,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 int Begin(const char* call, int required, int* provided) {
-  const Failure failure = Process::Initialize(required, provided);
+  const Failure failure = Process::Initialize(required, provided, AgreeOnCollectiveTable);
   if (!failure.ok()) {
     return Fail(call, nullptr, failure);
   }

@@ -1,10 +1,97 @@
 #include "client/mpi/channel/table.h"
 
-namespace ferry::mpi {
+#include <mpi.h>
 
-const SelectionTable& CollectiveTable() {
-  static const SelectionTable& table = *new SelectionTable();
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "client/mpi/collective/selection_file.h"
+#include "client/mpi/comm/agree.h"
+#include "client/mpi/comm/context_ids.h"
+#include "client/mpi/comm/line_to_members.h"
+#include "client/mpi/group/rank_set.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+constexpr char kNamesVariable[] = "FERRY_COLLECTIVE_ALGORITHMS";
+
+// What rank 0 tells the others before the text that follows.
+struct Announcement {
+  uint64_t text_bytes = 0;
+  uint64_t is_error = 0;  // the text is a sentence, not rules
+};
+
+SelectionTable& Table() {
+  static SelectionTable& table = *new SelectionTable();
   return table;
+}
+
+StatusOr<std::string> ReadText(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file && file.peek() != std::ifstream::traits_type::eof()) {
+    text << file.rdbuf();
+  }
+  if (!file.is_open() || file.bad()) {
+    return StatusFromErrno(errno, "option collective_table: cannot read " + path);
+  }
+  return text.str();
+}
+
+}  // namespace
+
+StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options) {
+  StatusOr<std::vector<SelectionRule>> rules =
+      ParseAlgorithmNames(options.collective_algorithms, kNamesVariable);
+  FERRY_RETURN_IF_ERROR(rules.status());
+  if (options.collective_table.empty()) {
+    return rules;
+  }
+  const StatusOr<std::string> text = ReadText(options.collective_table);
+  FERRY_RETURN_IF_ERROR(text.status());
+  StatusOr<std::vector<SelectionRule>> more = ParseSelectionRules(*text, options.collective_table);
+  FERRY_RETURN_IF_ERROR(more.status());
+  rules->insert(rules->end(), more->begin(), more->end());
+  return rules;
+}
+
+const SelectionTable& CollectiveTable() { return Table(); }
+
+Failure AgreeOnCollectiveTable() {
+  const auto size = static_cast<int>(front_end->size());
+  const auto rank = static_cast<int>(front_end->rank());
+  std::string text;
+  Announcement announcement;
+  if (rank == 0) {
+    const StatusOr<std::vector<SelectionRule>> rules = RulesOf(front_end->options());
+    text = rules.ok() ? FormatSelectionRules(*rules) : rules.status().message();
+    announcement = {.text_bytes = text.size(), .is_error = rules.ok() ? 0U : 1U};
+  }
+  LineToMembers line(ContextOf(kWorldNumber, Traffic::kAgreement), RankSet::Strided(0, 1, size));
+  const Team team{.line = &line, .rank = rank, .size = size};
+  Failure failure = Broadcast(team, &announcement, sizeof(announcement));
+  if (failure.ok() && announcement.text_bytes != 0) {
+    text.resize(announcement.text_bytes);
+    failure = Broadcast(team, text.data(), text.size());
+  }
+  if (!failure.ok() || announcement.text_bytes == 0) {
+    return failure;
+  }
+  if (announcement.is_error != 0) {
+    return {MPI_ERR_OTHER, std::move(text)};
+  }
+  StatusOr<std::vector<SelectionRule>> rules = ParseSelectionRules(text, "rules of rank 0");
+  if (!rules.ok()) {
+    return {MPI_ERR_OTHER, rules.status().message() + ": are all ranks of one release of Ferry?"};
+  }
+  Table() = SelectionTable(std::move(*rules));
+  return {};
 }
 
 }  // namespace ferry::mpi

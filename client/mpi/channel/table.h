@@ -1,13 +1,32 @@
-// The table from which this process' collectives take their algorithms: the built-in rules, or what
-// the options say (collective_table, collective_algorithms).
+// The table from which the collectives of a job take their algorithms: the built-in rules, behind
+// those that the options name (collective_table, collective_algorithms).
 //
-// Calling thread: any; read at the first call.
+// Ranks with different tables would wait for each other for ever. So rank 0's options count for its
+// whole job: it reads them, and hands the rules out.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "client/mpi/collective/selection.h"
+#include "client/mpi/error/failure.h"
+#include "common/status.h"
+#include "config/options.h"
 
 namespace ferry::mpi {
 
+// Calling thread: any, once AgreeOnCollectiveTable has returned.
 const SelectionTable& CollectiveTable();
+
+// Collective over all ranks of the job, once, between joining it and the first communicator.
+// Blocks. Where rank 0's options are wrong it fails on all ranks, with MPI_ERR_OTHER and rank 0's
+// sentence.
+Failure AgreeOnCollectiveTable();
+
+// The rules of these options, those of collective_algorithms first. Blocks on reading the file.
+// The system's error where it
+// cannot be read; kConfiguration says what is wrong, with the line of the file or the name of the
+// variable.
+StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options);
 
 }  // namespace ferry::mpi

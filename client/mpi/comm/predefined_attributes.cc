@@ -2,23 +2,49 @@
 
 #include <atomic>
 
+#include "client/core/front_end.h"
+#include "client/mpi/group/rank_set.h"
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/runtime/registries.h"
 
 namespace ferry::mpi {
+
+namespace {
+
+// MPI_Wtime counts from one moment on all of a node.
+bool HasOneClock(const Comm& comm) {
+  const int node = front_end->NodeOf(front_end->rank());
+  for (const RankSet* group : {&comm.group(), &comm.peers()}) {
+    for (int rank = 0; rank < group->size(); ++rank) {
+      if (front_end->NodeOf(static_cast<uint32_t>(group->WorldRank(rank))) != node) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+int UniverseSize(const config::Options& options) {
+  return options.universe_size != 0 ? static_cast<int>(options.universe_size)
+                                    : Process::world().size();
+}
+
+}  // namespace
 
 bool IsPredefinedAttribute(int keyval) {
   return (keyval >= MPI_TAG_UB && keyval <= MPI_LASTUSEDCODE) ||
          (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL);
 }
 
-bool PredefinedAttribute(int keyval, void** value) {
+bool PredefinedAttribute(const Comm& comm, int keyval, void** value) {
   static int tag_max = kTagMax;
   static int every_process = MPI_ANY_SOURCE;
   static int no_process = MPI_PROC_NULL;
   static int no = 0;
-  // Programs read them as plain ints; several threads may ask at a time.
-  static std::atomic<int> universe_size{0};
+  static int yes = 1;
+  static int program = static_cast<int>(front_end->options().app);
+  static int universe_size = UniverseSize(front_end->options());
+  // Programs read it as a plain int; several threads may ask at a time.
   static std::atomic<int> last_used_code{0};
   static_assert(sizeof(last_used_code) == sizeof(int));
   switch (keyval) {
@@ -32,12 +58,14 @@ bool PredefinedAttribute(int keyval, void** value) {
       *value = &no_process;
       return true;
     case MPI_WTIME_IS_GLOBAL:
-      *value = &no;
+      *value = HasOneClock(comm) ? &yes : &no;
       return true;
     case MPI_UNIVERSE_SIZE:
-      universe_size.store(Process::world().size(), std::memory_order_relaxed);
       *value = &universe_size;
       return true;
+    case MPI_APPNUM:
+      *value = &program;
+      return front_end->options().app_size != 0;
     case MPI_LASTUSEDCODE:
       last_used_code.store(ProcessErrorCodes().LastUsed(), std::memory_order_relaxed);
       *value = &last_used_code;

@@ -4,12 +4,15 @@
 // Calling thread: any, between MPI_Init and MPI_Finalize. Does not block.
 #pragma once
 
+#include "client/mpi/comm/comm.h"
+
 namespace ferry::mpi {
 
 // Of communicators or of windows.
 bool IsPredefinedAttribute(int keyval);
-// *value points to an int that stays where it is. False: it is not set (MPI_APPNUM, unless the job
-// has several programs), or windows have it.
-bool PredefinedAttribute(int keyval, void** value);
+// *value points to an int that stays where it is. False: it is not set (MPI_APPNUM, in a process
+// that no launcher started), or windows have it. MPI_WTIME_IS_GLOBAL is true where all processes of
+// the communicator are of one node, which has one clock.
+bool PredefinedAttribute(const Comm& comm, int keyval, void** value);
 
 }  // namespace ferry::mpi

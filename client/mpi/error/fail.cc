@@ -41,12 +41,13 @@ int Fail(const char* call, Comm* comm, int error_class, std::string text) {
     comm = &Process::self();
   }
   const Ref<ErrorHandler> handler = comm == nullptr ? nullptr : comm->error_handler();
-  if (!handler || handler->kind == ErrorHandler::Kind::kFatal ||
-      handler->kind == ErrorHandler::Kind::kAbort) {
+  if (!handler ? Process::initial_error_handler() != MPI_ERRORS_RETURN
+               : handler->kind == ErrorHandler::Kind::kFatal ||
+                     handler->kind == ErrorHandler::Kind::kAbort) {
     Die(error_class, sentence);
   }
   Remember(error_class, std::move(sentence));
-  if (handler->kind == ErrorHandler::Kind::kUser) {
+  if (handler && handler->kind == ErrorHandler::Kind::kUser) {
     MPI_Comm handle = comm->handle();
     int code = error_class;
     handler->comm_function(&handle, &code);

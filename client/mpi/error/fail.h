@@ -15,7 +15,7 @@ namespace ferry::mpi {
 
 // Returns what the call is to return: the error class. `comm` null: the call belongs to no
 // communicator, so MPI_COMM_SELF's handler counts (MPI 5.0, section 9.3), and before MPI_Init the
-// initial one, which is fatal.
+// initial one (process.h).
 int Fail(const char* call, Comm* comm, const Failure& failure);
 int Fail(const char* call, Comm* comm, int error_class, std::string text);
 

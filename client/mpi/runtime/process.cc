@@ -8,6 +8,7 @@
 #include "client/include/ferry/ferry.h"
 #include "client/mpi/runtime/predefined.h"
 #include "client/mpi/runtime/tables.h"
+#include "config/environment.h"
 
 namespace ferry::mpi {
 
@@ -54,15 +55,23 @@ Failure Connect(int required) {
   return {};
 }
 
+Failure Disconnect() {
+  if (state.own_connection && ferry_finalize() != FERRY_SUCCESS) {
+    return {MPI_ERR_OTHER, ferry_last_error()};
+  }
+  front_end = nullptr;
+  return {};
+}
+
 void MakeCommunicators() {
   const auto rank = static_cast<int>(front_end->rank());
   const auto size = static_cast<int>(front_end->size());
-  const Ref<ErrorHandler> fatal =
-      Ref<ErrorHandler>::Share(error_handlers.Find(MPI_ERRORS_ARE_FATAL));
-  state.world = MakeRef<Comm>(kWorldNumber, RankSet::Strided(0, 1, size), rank, fatal);
+  const Ref<ErrorHandler> handler =
+      Ref<ErrorHandler>::Share(error_handlers.Find(Process::initial_error_handler()));
+  state.world = MakeRef<Comm>(kWorldNumber, RankSet::Strided(0, 1, size), rank, handler);
   state.world->SetHandle(MPI_COMM_WORLD);
   state.world->SetName("MPI_COMM_WORLD");
-  state.self = MakeRef<Comm>(kSelfNumber, RankSet::Strided(rank, 1, 1), 0, fatal);
+  state.self = MakeRef<Comm>(kSelfNumber, RankSet::Strided(rank, 1, 1), 0, handler);
   state.self->SetHandle(MPI_COMM_SELF);
   state.self->SetName("MPI_COMM_SELF");
   comms.SetPredefined(MPI_COMM_WORLD, state.world.get());
@@ -71,7 +80,7 @@ void MakeCommunicators() {
 
 }  // namespace
 
-Failure Process::Initialize(int required, int* provided) {
+Failure Process::Initialize(int required, int* provided, Failure (*agree)()) {
   if (phase() != Phase::kBefore) {
     return {MPI_ERR_OTHER, phase() == Phase::kRunning
                                ? "MPI was initialised before"
@@ -82,6 +91,10 @@ Failure Process::Initialize(int required, int* provided) {
                              " is none of MPI_THREAD_SINGLE, FUNNELED, SERIALIZED and MULTIPLE"};
   }
   if (Failure failure = Connect(required); !failure.ok()) {
+    return failure;
+  }
+  if (Failure failure = agree(); !failure.ok()) {
+    (void)Disconnect();  // what was wrong before it says more
     return failure;
   }
   MakePredefined();
@@ -103,10 +116,9 @@ Failure Process::Finalize() {
       return failure;
     }
   }
-  if (state.own_connection && ferry_finalize() != FERRY_SUCCESS) {
-    return {MPI_ERR_OTHER, ferry_last_error()};
+  if (Failure failure = Disconnect(); !failure.ok()) {
+    return failure;
   }
-  front_end = nullptr;
   comms.SetPredefined(MPI_COMM_WORLD, nullptr);
   comms.SetPredefined(MPI_COMM_SELF, nullptr);
   state.phase.store(Phase::kAfter, std::memory_order_release);
@@ -119,6 +131,18 @@ void Process::Abort(int exit_code, const std::string& sentence) {
   }
   std::fflush(nullptr);
   ferry_abort(exit_code);
+}
+
+// From the environment itself: calls may fail before there is a connection.
+MPI_Errhandler Process::initial_error_handler() {
+  static const MPI_Errhandler handler = [] {
+    const auto options = config::OptionsFromEnvironment(config::ProcessEnvironment());
+    const std::string name = options.ok() ? options->initial_errhandler : "";
+    return name == "mpi_errors_return"  ? MPI_ERRORS_RETURN
+           : name == "mpi_errors_abort" ? MPI_ERRORS_ABORT
+                                        : MPI_ERRORS_ARE_FATAL;
+  }();
+  return handler;
 }
 
 Phase Process::phase() { return state.phase.load(std::memory_order_acquire); }

@@ -23,14 +23,18 @@ enum class Phase { kBefore, kRunning, kAfter };
 
 class Process {
  public:
-  // Joins the job, and makes the predefined objects. Blocks. Collective.
-  static Failure Initialize(int required, int* provided);
+  // Joins the job, has `agree` settle what all ranks must have alike, and makes the predefined
+  // objects. Blocks. Collective. If `agree` fails, which it must on all ranks, the job is left.
+  static Failure Initialize(int required, int* provided, Failure (*agree)());
   // Ends what was begun with the standard's rules, and leaves the job. Blocks. Collective.
   static Failure Finalize();
   // Ends the job with this exit code, after `sentence` (if any) on the standard error output.
   [[noreturn]] static void Abort(int exit_code, const std::string& sentence);
 
   static Phase phase();
+  // What a failed call does where no object's handler counts, and objects begin with: as the
+  // launcher was told (option initial_errhandler; MPI 5.0, section 9.3).
+  static MPI_Errhandler initial_error_handler();
   // What follows is valid between Initialize and Finalize.
   static int thread_level();
   static bool IsMainThread();

@@ -51,8 +51,10 @@ StartFacts FactsOfStart() {
     facts.arch = system.machine;
   }
   if (Process::phase() == Phase::kRunning) {
+    facts.memory_alloc_kinds = front_end->options().memory_alloc_kinds;
     facts.thread_level = NameOfLevel(Process::thread_level());
-    facts.max_processes = Process::world().size();
+    const uint64_t told = front_end->options().app_size;
+    facts.max_processes = told != 0 ? static_cast<int>(told) : Process::world().size();
   }
   return facts;
 }

@@ -93,13 +93,23 @@ static void check_predefined(void) {
   step = "predefined attributes";
   void* value = NULL;
   int flag = 0;
-  const int keys[] = {MPI_TAG_UB,        MPI_IO,          MPI_HOST, MPI_WTIME_IS_GLOBAL,
-                      MPI_UNIVERSE_SIZE, MPI_LASTUSEDCODE};
-  const int wanted[] = {0x3fffffff, MPI_ANY_SOURCE, MPI_PROC_NULL, 0, size, MPI_ERR_LASTCODE};
+  const int keys[] = {MPI_TAG_UB,        MPI_IO,           MPI_HOST,
+                      MPI_UNIVERSE_SIZE, MPI_LASTUSEDCODE, MPI_APPNUM};
+  const int wanted[] = {0x3fffffff, MPI_ANY_SOURCE, MPI_PROC_NULL, size, MPI_ERR_LASTCODE, 0};
   for (int i = 0; i < 6; ++i) {
     OK(MPI_Comm_get_attr(MPI_COMM_WORLD, keys[i], &value, &flag));
     CHECK(flag && *(int*)value == wanted[i]);
   }
+  /* One clock for the ranks of a node. */
+  MPI_Comm node;
+  int node_size = 0;
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  OK(MPI_Comm_size(node, &node_size));
+  OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_WTIME_IS_GLOBAL, &value, &flag));
+  CHECK(flag && *(int*)value == (node_size == size));
+  OK(MPI_Comm_get_attr(node, MPI_WTIME_IS_GLOBAL, &value, &flag));
+  CHECK(flag && *(int*)value == 1);
+  OK(MPI_Comm_free(&node));
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL) == MPI_ERR_KEYVAL);
   CHECK(MPI_Comm_delete_attr(MPI_COMM_WORLD, MPI_IO) == MPI_ERR_KEYVAL);

@@ -1,0 +1,87 @@
+// What MPI tells programs of how they were started: which of the job's programs they are, for how
+// many there is room, what errors do at first.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/command.h"
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kProgram[] = "tests/mpi/ranks/start";
+
+e2e::CommandResult RunJob(const std::vector<std::string>& flags,
+                          const std::vector<std::string>& words) {
+  std::vector<std::string> arguments = JobOf({"", flags});
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  e2e::Command command(arguments);
+  e2e::CommandResult result = command.Wait();
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+  return result;
+}
+
+TEST(StartTest, ProgramsOfAJobHaveNumbers) {
+  const e2e::CommandResult result =
+      RunJob({"-n", "1"}, {kProgram, ":", "-n", "2", kProgram, ":", "-n", "1", kProgram});
+  EXPECT_EQ(result.out,
+            "0: app 0 of 1 ranks, universe 4, fatal fatal\n"
+            "1: app 1 of 2 ranks, universe 4, fatal fatal\n"
+            "2: app 1 of 2 ranks, universe 4, fatal fatal\n"
+            "3: app 2 of 1 ranks, universe 4, fatal fatal\n")
+      << result.err;
+}
+
+TEST(StartTest, TheUniverseHasTheSlotsOfTheHosts) {
+  EXPECT_EQ(RunJob({"-n", "2"}, {"-host", "localhost:6", kProgram}).out,
+            "0: app 0 of 2 ranks, universe 6, fatal fatal\n"
+            "1: app 0 of 2 ranks, universe 6, fatal fatal\n");
+  // More ranks than slots are no less room than there are ranks.
+  EXPECT_THAT(RunJob({"-n", "3"}, {"-host", "localhost:2", kProgram}).out,
+              HasSubstr("universe 3,"));
+}
+
+// A program that nobody started is none of a job's programs.
+TEST(StartTest, AloneThereIsNoNumber) {
+  e2e::Command command({kProgram}, {"PATH=tools/ferryrun:/usr/bin:/bin"});
+  EXPECT_EQ(command.Wait().out, "0: app -1 of 1 ranks, universe 1, fatal fatal\n");
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+}
+
+TEST(StartTest, ErrorsDoWhatTheLauncherWasTold) {
+  const e2e::CommandResult returned =
+      RunJob({"-n", "1"}, {"-initial-errhandler", "mpi_errors_return", kProgram, "wrong"});
+  EXPECT_EQ(returned.out, "0: app 0 of 1 ranks, universe 1, return return\nclass 6\n")
+      << "MPI_ERR_RANK: " << returned.err;
+  const e2e::CommandResult aborted =
+      RunJob({"-n", "1"}, {"--initial-errhandler=mpi_errors_abort", kProgram, "wrong"});
+  EXPECT_EQ(aborted.exit_code, 6);
+  EXPECT_EQ(aborted.out, "0: app 0 of 1 ranks, universe 1, abort abort\n") << aborted.err;
+}
+
+TEST(StartTest, KindsOfMemoryThatWereAskedForAreTold) {
+  EXPECT_THAT(
+      RunJob({"-n", "1"}, {"-memory-alloc-kinds", "system,cuda:device", kProgram, "kinds"}).out,
+      testing::StartsWith("system,cuda:device\n"));
+  EXPECT_THAT(RunJob({"-n", "1"}, {kProgram, "kinds"}).out, testing::StartsWith("none\n"));
+}
+
+TEST(StartTest, TheFirstHandlerCountsBeforeMpiInit) {
+  EXPECT_EQ(
+      RunJob({"-n", "1"}, {"--initial-errhandler", "mpi_errors_return", kProgram, "early"}).out,
+      "class 16\n")
+      << "MPI_ERR_OTHER";
+  EXPECT_EQ(RunJob({"-n", "1"}, {kProgram, "early"}).out, "");
+}
+
+TEST(StartTest, AnUnknownHandlerIsRefused) {
+  const e2e::CommandResult result =
+      RunJob({"-n", "1"}, {"-initial-errhandler", "mpi_errors_ignore", kProgram});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("initial_errhandler cannot be \"mpi_errors_ignore\""));
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests

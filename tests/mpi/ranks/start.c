@@ -1,0 +1,52 @@
+/* Says what MPI knows of how the program was started: a line for each rank. With "wrong" it then
+ * makes a mistake, and says what came back.
+ */
+#include "tests/mpi/ranks/check.h"
+
+#define LINE 200
+
+static int attribute(int keyval) {
+  int* value = NULL;
+  int flag = 0;
+  OK(MPI_Comm_get_attr(MPI_COMM_WORLD, keyval, &value, &flag));
+  return flag ? *value : -1;
+}
+
+static const char* info(const char* key) {
+  static char value[MPI_MAX_INFO_VAL];
+  int flag = 0, room = sizeof(value);
+  OK(MPI_Info_get_string(MPI_INFO_ENV, key, &room, value, &flag));
+  return flag ? value : "none";
+}
+
+static const char* handler(MPI_Comm comm) {
+  MPI_Errhandler found;
+  OK(MPI_Comm_get_errhandler(comm, &found));
+  return found == MPI_ERRORS_RETURN ? "return" : found == MPI_ERRORS_ABORT ? "abort" : "fatal";
+}
+
+int main(int argc, char** argv) {
+  char line[LINE] = "", *all = NULL;
+  int rank, size;
+  if (argc > 1 && strcmp(argv[1], "early") == 0) { /* before there is a communicator */
+    const int error = MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    printf("class %d\n", error);
+    return 0;
+  }
+  OK(MPI_Init(&argc, &argv));
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  if (argc > 1 && strcmp(argv[1], "kinds") == 0) printf("%s\n", info("mpi_memory_alloc_kinds"));
+  snprintf(line, sizeof(line), "app %d of %d ranks, universe %d, %s %s", attribute(MPI_APPNUM),
+           atoi(info("maxprocs")), attribute(MPI_UNIVERSE_SIZE), handler(MPI_COMM_WORLD),
+           handler(MPI_COMM_SELF));
+  all = calloc((size_t)size, LINE);
+  OK(MPI_Gather(line, LINE, MPI_CHAR, all, LINE, MPI_CHAR, 0, MPI_COMM_WORLD));
+  for (int i = 0; rank == 0 && i < size; ++i) printf("%d: %s\n", i, all + i * LINE);
+  free(all);
+  if (argc > 1 && strcmp(argv[1], "wrong") == 0 && rank == 0) {
+    printf("class %d\n", MPI_Send(NULL, 0, MPI_INT, size, 0, MPI_COMM_WORLD));
+  }
+  OK(MPI_Finalize());
+  return 0;
+}
