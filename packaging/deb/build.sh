@@ -23,7 +23,7 @@ place_files() {
   place "$built" "$root"
   chmod u+w -R "$root"
   strip --strip-unneeded --remove-section=.comment "$root"/usr/{bin/ferry{ctl,run},sbin/ferryd} \
-    "$root${at[libexec]}/ferry-worker" "$root${at[lib]}"/{,ferry/}*.so*
+    "$root${at[libexec]}"/ferry-{worker,meter} "$root${at[lib]}"/{,ferry/}*.so*
   # The licence is Debian's own copy, named in the copyright file.
   rm "$root${at[doc]}/LICENSE"
   install -m 644 "$here/copyright" "$root${at[doc]}"
@@ -38,7 +38,7 @@ depends() {
   mkdir -p "$stage/debian"
   printf 'Source: ferry\n\nPackage: ferry\nArchitecture: any\n' >"$stage/debian/control"
   (cd "$stage" && find root/usr -type f \( -name ferryd -o -name ferryctl -o -name ferryrun \
-    -o -name ferry-worker -o -name '*.so*' \) -exec \
+    -o -name ferry-worker -o -name ferry-meter -o -name '*.so*' \) -exec \
     dpkg-shlibdeps -O --warnings=0 --ignore-missing-info -xferry {} +) |
     sed -n 's/^shlibs:Depends=//p'
 }

@@ -62,6 +62,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/include/ferry/ferry.h",
                            "usr/include/ferry/ferry.hpp",
                            "usr/libexec/ferry/ferry-worker",
+                           "usr/libexec/ferry/ferry-meter",
                            "usr/libexec/ferry/slurm/prolog",
                            "usr/libexec/ferry/slurm/epilog",
                            "usr/libexec/ferry/slurm/task-prolog",

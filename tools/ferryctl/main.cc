@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,6 +31,7 @@
 #include "tools/flags/option_flags.h"
 #include "tools/top/rates.h"
 #include "tools/top/screen.h"
+#include "tools/tune/collective_tune.h"
 #include "tools/tune/tune.h"
 #include "tools/tune/tune_report.h"
 #include "transports/loader/loader.h"
@@ -57,6 +59,10 @@ struct Arguments {
   CertsPlan certs;
   TunePlan tune;
   bool serve = false;
+  bool tune_collectives = false;
+  CollectivePlan collectives;
+  std::optional<std::string> tune_output;
+  std::optional<uint32_t> repetitions;
   std::vector<std::string> options;
 };
 
@@ -265,23 +271,50 @@ Status ServeTune(const config::Options& options, const Arguments& arguments) {
   }
 }
 
-// Asks no daemon.
+// By jobs, which ask what daemon there is.
+Status TuneMpi(const Arguments& arguments) {
+  CollectivePlan plan = arguments.collectives;
+  plan.sizes = arguments.tune.sizes;
+  plan.force = arguments.tune.force;
+  plan.output = arguments.tune_output.value_or(plan.output);
+  plan.rounds = arguments.repetitions.value_or(plan.rounds);
+  plan.options = arguments.options;
+  const StatusOr<CollectiveResult> result = TuneCollectives(plan);
+  FERRY_RETURN_IF_ERROR(result.status());
+  if (arguments.json) {
+    ordered_json json = CollectiveJson(*result);
+    json["file"] = plan.output;
+    PrintJson(json);
+  } else {
+    Print(CollectiveText(*result) + "\n" + plan.output +
+          " has the rules. For jobs: ferryrun --collective_table=" + plan.output + "\n");
+  }
+  return {};
+}
+
+// But for collectives, asks no daemon.
 Status Tune(const Arguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
+  if (arguments.tune_collectives) {
+    return TuneMpi(arguments);
+  }
   if (arguments.serve) {
     return ServeTune(*options, arguments);
   }
-  const StatusOr<TuneResult> result = MeasureAndWrite(*options, arguments.tune);
+  TunePlan plan = arguments.tune;
+  plan.output = arguments.tune_output.value_or(plan.output);
+  plan.repetitions = arguments.repetitions.value_or(plan.repetitions);
+  const StatusOr<TuneResult> result = MeasureAndWrite(*options, plan);
   FERRY_RETURN_IF_ERROR(result.status());
-  const std::string plot = PlotPath(arguments.tune);
+  const std::string plot = PlotPath(plan);
   if (arguments.json) {
     ordered_json json = TuneJson(*result);
-    json["files"] = {{"options", arguments.tune.output}, {"plot", plot}};
+    json["files"] = {{"options", plan.output}, {"plot", plot}};
     PrintJson(json);
   } else {
-    Print(TuneText(*result) + "\n" + arguments.tune.output + " has these options, " + plot +
-          " the curves. For ferryd: --config_file=" + arguments.tune.output +
+    Print(TuneText(*result) + "\n" + plan.output + " has these options, " + plot +
+          " the curves. For ferryd: --config_file=" + plan.output +
           ", or put the options into its ferryd.toml.\n");
   }
   return {};
@@ -367,7 +400,7 @@ constexpr Command kCommands[] = {
                     a.now ? "stops now" : "stops once its ranks have left");
      }},
     {"watch", "The status, again after every change", Watch},
-    {"tune", "Measures copies and network, and chooses the pipeline options", Tune},
+    {"tune", "Measures, and chooses options of the pipeline, or algorithms of collectives", Tune},
     {"certs", "Makes certificates to try TLS between daemons", Certs},
     {"config", "The effective options and where each comes from", ShowOptions},
     {"version", "Versions of this program and of the daemon", ShowVersion},
@@ -387,21 +420,46 @@ void AddCertsArguments(CLI::App* subcommand, CertsPlan* plan) {
 
 void AddTuneArguments(CLI::App* subcommand, Arguments* arguments) {
   TunePlan* plan = &arguments->tune;
-  subcommand->add_option("--output", plan->output, "file for the options (ferry-tune.toml)");
-  subcommand->add_option("--plot", plan->plot,
-                         "file for the picture, SVG (as --output, but ending in .svg)");
+  subcommand->add_option("--output", arguments->tune_output,
+                         "file for the result (ferry-tune.toml, ferry-collectives.toml)");
+  CLI::Option* plot = subcommand->add_option(
+      "--plot", plan->plot, "file for the picture, SVG (as --output, but ending in .svg)");
   subcommand->add_flag("--force", plan->force, "replace files that are there");
-  subcommand->add_option("--device", plan->device, "which device of the GPU backend (0)");
-  subcommand->add_option("--sizes", plan->sizes, "what to measure (16,4K,8K,...,4M)")
+  CLI::Option* device =
+      subcommand->add_option("--device", plan->device, "which device of the GPU backend (0)");
+  subcommand
+      ->add_option("--sizes", plan->sizes,
+                   "what to measure (16,4K,8K,...,4M; of collectives 8,64,512,4K,16K,...,1M)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->transform(CLI::AsSizeValue(false));
-  subcommand->add_option("--repetitions", plan->repetitions, "of each size; medians count (15)")
+  subcommand
+      ->add_option("--repetitions", arguments->repetitions,
+                   "of each size (15, medians count; of collectives 3, the shortest times do)")
       ->check(CLI::Range(1U, 10'000U));
   CLI::Option* peer = subcommand->add_option(
       "--peer", plan->peer, "read from another node: the word that --serve prints there");
-  subcommand->add_flag("--serve", arguments->serve, "only let another node read from here")
-      ->excludes(peer);
+  CLI::Option* serve =
+      subcommand->add_flag("--serve", arguments->serve, "only let another node read from here")
+          ->excludes(peer);
+  CLI::Option* collectives =
+      subcommand
+          ->add_flag("--collectives", arguments->tune_collectives,
+                     "instead: algorithms of MPI's collectives, measured by jobs")
+          ->excludes(peer)
+          ->excludes(serve)
+          ->excludes(plot)
+          ->excludes(device);
+  subcommand
+      ->add_option("--job", arguments->collectives.job,
+                   "of these: ferryrun's flags for the jobs (\"-n CPUS\")")
+      ->needs(collectives);
+  subcommand
+      ->add_option("--collective", arguments->collectives.collectives,
+                   "of these: only some, such as bcast,allreduce (all)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(collectives);
 }
 
 // Fills in `arguments` and returns the command chosen.
@@ -477,7 +535,8 @@ int Run(int argc, char** argv) {
     std::fprintf(stderr, "ferryctl: %s (ferryctl --help lists the commands)\n", what.c_str());
     return kUsageError;
   }
-  Status status = command->run == Tune ? transport::EnsureEnvironment(argv) : Status();
+  const bool uses_network = command->run == Tune && !arguments.tune_collectives;
+  Status status = uses_network ? transport::EnsureEnvironment(argv) : Status();
   if (status.ok()) {
     status = command->run(arguments);
   }

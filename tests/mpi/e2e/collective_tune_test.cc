@@ -1,0 +1,130 @@
+// `ferryctl tune --collectives`, and jobs that take the rules that it writes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/selection_file.h"
+#include "tests/e2e/command.h"
+#include "tests/mpi/e2e/mpi_job.h"
+#include "tests/support/processes.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+namespace fs = std::filesystem;
+using mpi::Collective;
+using mpi::NodeLayout;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using tests::ReadFile;
+
+class CollectiveTuneTest : public testing::Test {
+ protected:
+  CollectiveTuneTest() {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+    table_ = directory_ + "/table.toml";
+  }
+  ~CollectiveTuneTest() override { fs::remove_all(directory_); }
+
+  e2e::CommandResult Tune(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"tools/ferryctl/ferryctl", "tune", "--collectives",
+                                          "--output", table_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    e2e::Command command(arguments, {}, "", 200);
+    e2e::CommandResult result = command.Wait();
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
+    return result;
+  }
+  void ExpectRefusal(const std::vector<std::string>& arguments, const std::string& words) const {
+    const e2e::CommandResult result = Tune(arguments);
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr(words));
+    EXPECT_TRUE(fs::is_empty(directory_));
+  }
+
+  std::string directory_ = "/tmp/ferry-tune-XXXXXX";
+  std::string table_;
+};
+
+// As many messages as the algorithm that the table names sends, rank by rank.
+TEST_F(CollectiveTuneTest, RanksTakeTheRulesThatItWrites) {
+  const e2e::CommandResult tuned =
+      Tune({"--job", "--private --ferryd daemon/ferryd -n 5", "--sizes", "64,4K", "--collective",
+            "bcast,allreduce", "--repetitions", "1", "--json"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  const nlohmann::json result = nlohmann::json::parse(tuned.out);
+  EXPECT_EQ(result["file"], table_);
+  EXPECT_EQ(result["cases"].size(), 2u * 3u * 2u) << "of 2, 4 and 5 ranks";
+  const std::string text = ReadFile(table_);
+  EXPECT_THAT(text, HasSubstr("# Algorithms of MPI's collectives, measured on "));
+  const auto rules = mpi::ParseSelectionRules(text, table_);
+  ASSERT_TRUE(rules.ok()) << rules.status().ToString();
+  const mpi::SelectionTable table(*rules);
+  for (const Collective collective : {Collective::kBcast, Collective::kAllreduce}) {
+    std::string expected = "sent";
+    for (int rank = 0; rank < 5; ++rank) {
+      mpi::Problem problem;
+      problem.collective = collective;
+      problem.rank = rank;
+      problem.size = 5;
+      problem.block_bytes = 64;
+      problem.element_bytes = sizeof(float);
+      const mpi::Choice choice = table.Choose(problem);
+      const auto steps = mpi::MakeSchedule(*choice.algorithm, problem).steps;
+      expected +=
+          " " + std::to_string(std::count_if(steps.begin(), steps.end(), [](const mpi::Step& step) {
+            return step.kind == mpi::StepKind::kSend;
+          }));
+    }
+    std::vector<std::string> arguments = JobOf({"", {"-n", "5"}});
+    arguments.insert(arguments.end(), {"--collective_table", table_, "tests/mpi/ranks/algorithms",
+                                       CollectiveName(collective), "64"});
+    e2e::Command command(arguments);
+    const e2e::CommandResult job = command.Wait();
+    EXPECT_EQ(job.out, expected + "\n") << job.err << text;
+  }
+}
+
+TEST_F(CollectiveTuneTest, MeasuresEveryCollectiveOnEveryLayoutOfTheJob) {
+  const e2e::CommandResult tuned = Tune({"--job", "--private --ferryd daemon/ferryd -n 4 --nodes 2",
+                                         "--sizes", "8", "--repetitions", "1"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("COLLECTIVE"));
+  EXPECT_THAT(tuned.out, HasSubstr("--collective_table=" + table_));
+  const auto rules = mpi::ParseSelectionRules(ReadFile(table_), table_);
+  ASSERT_TRUE(rules.ok()) << rules.status().ToString();
+  std::set<std::pair<Collective, NodeLayout>> found;
+  for (const mpi::SelectionRule& rule : *rules) {
+    found.insert({rule.collective, rule.layout});
+  }
+  EXPECT_EQ(found.size(), 11u * 3u);
+}
+
+TEST_F(CollectiveTuneTest, ReplacesNoFileUnasked) {
+  e2e::Command touch({"/usr/bin/touch", table_});
+  touch.Wait();
+  const e2e::CommandResult refused = Tune({});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr(table_));
+  EXPECT_EQ(ReadFile(table_), "");
+}
+
+TEST_F(CollectiveTuneTest, MistakesLeaveNothing) {
+  ExpectRefusal({"--collective", "boast"}, "\"boast\" is no collective that can be measured");
+  ExpectRefusal({"--sizes", "1G"}, "--sizes takes sizes of 1 byte to 64 MiB");
+  ExpectRefusal({"--job", "--private --ferryd daemon/ferryd -n 1", "--collective", "scan",
+                 "--repetitions", "1"},
+                "a job of one rank has no collectives");
+  ExpectRefusal({"--job", "-n many"}, "the job that measures failed");
+  ExpectRefusal({"--device", "1"}, "--device");
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests

@@ -1,0 +1,66 @@
+// Which algorithms of collectives to measure, and which rules follow from the times
+// (client/mpi/collective/selection.h).
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "client/mpi/collective/problem.h"
+#include "client/mpi/collective/selection.h"
+#include "tools/tune/meter_text.h"
+
+namespace ferry::tools {
+
+// An algorithm, and the pieces it sends long vectors in (0: whole).
+struct Candidate {
+  std::string algorithm;
+  uint64_t segment_bytes = 0;
+
+  bool operator==(const Candidate&) const = default;
+};
+
+// Those of a collective. With pieces only where they make a difference.
+std::vector<Candidate> CandidatesOf(mpi::Collective collective);
+
+// One job's worth: for each collective one candidate at most.
+struct Trial {
+  std::vector<std::pair<mpi::Collective, Candidate>> candidates;
+
+  // As option collective_algorithms takes them: "bcast=chain:131072,scan=linear".
+  std::string Names() const;
+};
+// The fewest trials in which each candidate of these collectives has its turn. Those of barriers
+// are apart: other calls begin with one, which is to be the same for all their candidates.
+std::vector<Trial> TrialsOf(std::span<const mpi::Collective> collectives);
+
+// What a trial showed.
+struct TrialResult {
+  Trial trial;
+  MeterResult times;
+};
+
+// What one size takes, on one communicator.
+struct Comparison {
+  mpi::Collective collective = mpi::Collective::kBarrier;
+  mpi::NodeLayout layout = mpi::NodeLayout::kAny;
+  uint32_t ranks = 0;
+  uint64_t size_bytes = 0;
+  Candidate best;
+  double best_us = 0;
+  Candidate built_in;  // what is taken without a table
+  double built_in_us = 0;
+};
+
+// In the order of rules: by collective, layout, ranks and bytes. Of repeated trials the shortest
+// times count. The built-in choice counts as the best unless another one is 5 % faster.
+std::vector<Comparison> Compare(std::span<const TrialResult> results);
+
+// Rules by which each case takes its best. Limits lie halfway, in powers, between a size and the
+// next one; the last rule of a number of ranks has none.
+std::vector<mpi::SelectionRule> RulesFrom(std::span<const Comparison> comparisons);
+
+}  // namespace ferry::tools

@@ -1,0 +1,47 @@
+// What ferry-meter, which measures collectives as the ranks of a job, tells `ferryctl tune`: a line
+// for each communicator, and for each time.
+//
+//   communicator 0 0,0,1      number; the node of each of its ranks
+//   time 0 bcast 1024 12.75   communicator, collective, bytes, microseconds of a call
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "client/mpi/collective/problem.h"
+#include "common/status.h"
+
+namespace ferry::tools {
+
+// Times of a collective on one communicator, by its bytes.
+struct MeterKey {
+  uint32_t communicator = 0;
+  mpi::Collective collective = mpi::Collective::kBarrier;
+  uint64_t size_bytes = 0;
+
+  auto operator<=>(const MeterKey&) const = default;
+};
+
+struct MeterResult {
+  std::vector<std::vector<int>> node_of_rank;  // by communicator
+  std::map<MeterKey, double> microseconds;
+};
+
+std::string CommunicatorLine(uint32_t communicator, const std::vector<int>& node_of_rank);
+std::string TimeLine(const MeterKey& key, double microseconds);
+
+// kCorrupt, with the line, for what ferry-meter would never write.
+StatusOr<MeterResult> ReadMeter(std::string_view text);
+
+// Those that can be measured: all but the collectives of neighbours, which have one algorithm each.
+std::vector<mpi::Collective> MeasuredCollectives();
+// Of such a name, as tables have it. kInvalidArgument says which there are.
+StatusOr<mpi::Collective> MeasuredCollective(std::string_view name);
+
+}  // namespace ferry::tools
