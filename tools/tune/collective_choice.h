@@ -34,7 +34,7 @@ struct Trial {
   std::string Names() const;
 };
 // The fewest trials in which each candidate of these collectives has its turn. Those of barriers
-// are apart: other calls begin with one, which is to be the same for all their candidates.
+// are apart: one follows each other call, and is to be the same for all their candidates.
 std::vector<Trial> TrialsOf(std::span<const mpi::Collective> collectives);
 
 // What a trial showed.
@@ -43,7 +43,7 @@ struct TrialResult {
   MeterResult times;
 };
 
-// What one size takes, on one communicator.
+// What one size takes, on one communicator, with the barrier behind it.
 struct Comparison {
   mpi::Collective collective = mpi::Collective::kBarrier;
   mpi::NodeLayout layout = mpi::NodeLayout::kAny;
