@@ -22,6 +22,9 @@ int FindComm(const CollectiveCall& call, MPI_Comm handle, bool inter, Comm** com
   if (call.mode != CallMode::kBlocking && call.request == nullptr) [[unlikely]] {
     return Fail(call.name, *comm, MPI_ERR_ARG, "the address for the request is null");
   }
+  if (call.info != MPI_INFO_NULL && infos.Find(call.info) == nullptr) [[unlikely]] {
+    return FailHandle(call.name, *comm, MPI_ERR_INFO, "MPI_Info", call.info);
+  }
   return MPI_SUCCESS;
 }
 

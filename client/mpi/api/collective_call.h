@@ -24,6 +24,7 @@ struct CollectiveCall {
   const char* name;  // of the function
   CallMode mode = CallMode::kBlocking;
   MPI_Request* request = nullptr;  // of those that do not block
+  MPI_Info info = MPI_INFO_NULL;   // of persistent ones: hints, none of which Ferry knows
 };
 
 // Numbers that a program passes as int or as MPI_Count (MPI_Aint).

@@ -21,13 +21,13 @@ using ferry::mpi::CallMode;
     return ferry::mpi::Call##name({"MPI_" #i_name "_c", CallMode::kNonblocking, request},          \
                                   __VA_ARGS__);                                                    \
   }                                                                                                \
-  FERRY_MPI_CALL(int, name##_init, (parameters(int, int), MPI_Info, MPI_Request * request)) {      \
-    return ferry::mpi::Call##name({"MPI_" #name "_init", CallMode::kPersistent, request},          \
+  FERRY_MPI_CALL(int, name##_init, (parameters(int, int), MPI_Info info, MPI_Request * request)) { \
+    return ferry::mpi::Call##name({"MPI_" #name "_init", CallMode::kPersistent, request, info},    \
                                   __VA_ARGS__);                                                    \
   }                                                                                                \
   FERRY_MPI_CALL(int, name##_init_c,                                                               \
-                 (parameters(MPI_Count, MPI_Aint), MPI_Info, MPI_Request * request)) {             \
-    return ferry::mpi::Call##name({"MPI_" #name "_init_c", CallMode::kPersistent, request},        \
+                 (parameters(MPI_Count, MPI_Aint), MPI_Info info, MPI_Request * request)) {        \
+    return ferry::mpi::Call##name({"MPI_" #name "_init_c", CallMode::kPersistent, request, info},  \
                                   __VA_ARGS__);                                                    \
   }                                                                                                \
   static_assert(true)
@@ -40,8 +40,8 @@ FERRY_MPI_CALL(int, Ibarrier, (MPI_Comm comm, MPI_Request *request)) {
   return ferry::mpi::CallBarrier({"MPI_Ibarrier", CallMode::kNonblocking, request}, comm);
 }
 
-FERRY_MPI_CALL(int, Barrier_init, (MPI_Comm comm, MPI_Info, MPI_Request *request)) {
-  return ferry::mpi::CallBarrier({"MPI_Barrier_init", CallMode::kPersistent, request}, comm);
+FERRY_MPI_CALL(int, Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request *request)) {
+  return ferry::mpi::CallBarrier({"MPI_Barrier_init", CallMode::kPersistent, request, info}, comm);
 }
 
 #define BCAST(Count, Displacement) \

@@ -150,6 +150,9 @@ FERRY_MPI_CALL(int, Abi_get_version, (int* major, int* minor)) {
 }
 
 FERRY_MPI_CALL(int, Get_processor_name, (char* name, int* length)) {
+  if (const int error = CheckRunning("MPI_Get_processor_name"); error != MPI_SUCCESS) {
+    return error;
+  }
   if (name == nullptr || length == nullptr) {
     return CheckResult("MPI_Get_processor_name", nullptr);
   }

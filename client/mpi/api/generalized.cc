@@ -1,6 +1,7 @@
 // Generalised requests, which a program completes by itself, and statuses made by programs
 // (MPI 5.0, sections 3.2.5 and 13.2 to 13.3).
 #include <atomic>
+#include <string>
 #include <utility>
 
 #include "client/mpi/api/function.h"
@@ -82,6 +83,13 @@ FERRY_MPI_CALL(int, Grequest_start,
                 MPI_Grequest_cancel_function* cancel, void* extra_state, MPI_Request* request)) {
   if (const int error = CheckRunning("MPI_Grequest_start"); error != MPI_SUCCESS) {
     return error;
+  }
+  if (query == nullptr || free == nullptr || cancel == nullptr) {
+    return Fail("MPI_Grequest_start", nullptr, MPI_ERR_ARG,
+                std::string(query == nullptr  ? "query_fn"
+                            : free == nullptr ? "free_fn"
+                                              : "cancel_fn") +
+                    " is a null pointer");
   }
   if (request == nullptr) {
     return Fail("MPI_Grequest_start", nullptr, MPI_ERR_ARG, "the address for the request is null");

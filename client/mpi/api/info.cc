@@ -47,6 +47,7 @@ FERRY_MPI_CALL(int, Info_create, (MPI_Info * info)) {
 
 FERRY_MPI_CALL(int, Info_create_env, (int argc, char* argv[], MPI_Info* info)) {
   Call call("MPI_Info_create_env");
+  call.NeedCount(argc, "argc");
   call.Need(info, "info");
   if (call.ok()) {
     StartFacts facts = FactsOfStart();

@@ -8,6 +8,7 @@
 #include "client/mpi/api/function.h"
 #include "client/mpi/error/fail.h"
 #include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
@@ -50,7 +51,7 @@ bool FreeOverflow(void* memory) {
 
 using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
-FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info, void* result)) {
+FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
   if (const int error = CheckRunning("MPI_Alloc_mem"); error != MPI_SUCCESS) {
     return error;
   }
@@ -58,6 +59,9 @@ FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info, void* result)) {
     return Fail(
         "MPI_Alloc_mem", nullptr, MPI_ERR_ARG,
         size < 0 ? "the size is " + std::to_string(size) : "the address for the result is null");
+  }
+  if (info != MPI_INFO_NULL && infos.Find(info) == nullptr) {
+    return FailHandle("MPI_Alloc_mem", nullptr, MPI_ERR_INFO, "MPI_Info", info);
   }
   void* const memory = Allocate(size == 0 ? 1 : static_cast<size_t>(size));
   if (memory == nullptr) {

@@ -9,6 +9,7 @@
 #include "client/mpi/error/fail.h"
 #include "client/mpi/request/message_request.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {
@@ -125,14 +126,28 @@ struct MatchedArguments {
   MPI_Message* message;
 };
 
+// Receives MPI_MESSAGE_NO_PROC: there is nothing to receive, but the arguments must be right.
+int DropNothing(const MatchedArguments& arguments) {
+  if (const int error = CheckRunning(arguments.call); error != MPI_SUCCESS) {
+    return error;
+  }
+  Envelope envelope;
+  const int error = ResolveData({arguments.call, arguments.buffer, arguments.count,
+                                 arguments.datatype, MPI_PROC_NULL, MPI_ANY_TAG, MPI_COMM_SELF},
+                                Process::self(), &envelope);
+  if (error == MPI_SUCCESS) {
+    *arguments.message = MPI_MESSAGE_NULL;
+  }
+  return error;
+}
+
 // *request stays null for MPI_MESSAGE_NO_PROC.
 int BeginMatched(const MatchedArguments& arguments, Ref<Request>* request) {
   if (arguments.message == nullptr) {
     return Fail(arguments.call, nullptr, MPI_ERR_ARG, "the address of the message is null");
   }
   if (*arguments.message == MPI_MESSAGE_NO_PROC) {
-    *arguments.message = MPI_MESSAGE_NULL;
-    return CheckRunning(arguments.call);
+    return DropNothing(arguments);
   }
   MatchedMessage* const found = matched_messages.Find(*arguments.message);
   if (found == nullptr) {

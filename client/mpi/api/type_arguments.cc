@@ -16,9 +16,9 @@ int CheckPointer(const char* call, const void* pointer, const char* argument) {
              : Fail(call, nullptr, MPI_ERR_ARG, std::string(argument) + " is a null pointer");
 }
 
-int CheckCount(const char* call, const char* argument, int64_t count) {
+int CheckCount(const char* call, const char* argument, int64_t count, int error_class) {
   return count >= 0 ? MPI_SUCCESS
-                    : Fail(call, nullptr, MPI_ERR_COUNT,
+                    : Fail(call, nullptr, error_class,
                            std::string(argument) + " is negative: " + std::to_string(count));
 }
 

@@ -23,7 +23,9 @@ int CheckPointer(const char* call, const void* pointer, const char* argument, Re
   const int error = CheckPointer(call, pointer, argument);
   return error == MPI_SUCCESS ? CheckPointer(call, rest...) : error;
 }
-int CheckCount(const char* call, const char* argument, int64_t count);
+// `error_class` for a negative number.
+int CheckCount(const char* call, const char* argument, int64_t count,
+               int error_class = MPI_ERR_COUNT);
 
 // Gives a new datatype its first handle; or fails as its constructor did.
 int PublishType(const char* call, MadeDatatype made, MPI_Datatype* handle);

@@ -26,18 +26,28 @@ int MakeOf(const char* call, MPI_Datatype oldtype, MPI_Datatype* newtype, Make&&
   return error == MPI_SUCCESS ? PublishType(call, make(*old), newtype) : error;
 }
 
-// The same after the arrays of `count` entries have been looked at: pairs of array and name.
+// How many entries the arrays of a call have.
+struct Length {
+  int64_t count;
+  const char* argument = "count";
+  int error_class = MPI_ERR_COUNT;
+};
+
+Length Dimensions(int ndims) { return {ndims, "ndims", MPI_ERR_ARG}; }
+
+// The same after the arrays have been looked at: pairs of array and name.
 template <typename Make, typename... Arrays>
-int MakeOfArrays(const char* call, MPI_Datatype oldtype, MPI_Datatype* newtype, int64_t count,
-                 Make&& make, Arrays... arrays) {
+int MakeOfArrays(const char* call, MPI_Datatype oldtype, MPI_Datatype* newtype,
+                 const Length& length, Make&& make, Arrays... arrays) {
   Datatype* old = nullptr;
   if (const int error = FindOld(call, oldtype, newtype, &old); error != MPI_SUCCESS) {
     return error;
   }
-  if (const int error = CheckCount(call, "count", count); error != MPI_SUCCESS) {
+  if (const int error = CheckCount(call, length.argument, length.count, length.error_class);
+      error != MPI_SUCCESS) {
     return error;
   }
-  if (count > 0) {
+  if (length.count > 0) {
     if (const int error = CheckPointer(call, arrays...); error != MPI_SUCCESS) {
       return error;
     }
@@ -49,7 +59,7 @@ template <typename Count, typename Displacement>
 int Blocks(const char* call, decltype(&MakeIndexed) make, Count count, const Count* blocklengths,
            const Displacement* displacements, MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return MakeOfArrays(
-      call, oldtype, newtype, count,
+      call, oldtype, newtype, Length{count},
       [&](Datatype& old) {
         return make(FormOf<Count>(), CountsOf(blocklengths, count), CountsOf(displacements, count),
                     old);
@@ -61,7 +71,7 @@ template <typename Count, typename Displacement>
 int EqualBlocks(const char* call, decltype(&MakeIndexedBlock) make, Count count, Count blocklength,
                 const Displacement* displacements, MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return MakeOfArrays(
-      call, oldtype, newtype, count,
+      call, oldtype, newtype, Length{count},
       [&](Datatype& old) {
         return make(FormOf<Count>(), blocklength, CountsOf(displacements, count), old);
       },
@@ -105,7 +115,7 @@ template <typename Count>
 int Subarray(const char* call, int ndims, const Count* sizes, const Count* subsizes,
              const Count* starts, int order, MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return MakeOfArrays(
-      call, oldtype, newtype, ndims,
+      call, oldtype, newtype, Dimensions(ndims),
       [&](Datatype& old) {
         return MakeSubarray(FormOf<Count>(), CountsOf(sizes, ndims), CountsOf(subsizes, ndims),
                             CountsOf(starts, ndims), order, old);
@@ -118,7 +128,7 @@ int Darray(const char* call, int size, int rank, int ndims, const Count* gsizes,
            const int* distributions, const int* arguments, const int* psizes, int order,
            MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return MakeOfArrays(
-      call, oldtype, newtype, ndims,
+      call, oldtype, newtype, Dimensions(ndims),
       [&](Datatype& old) {
         return MakeDarray(FormOf<Count>(),
                           {size, rank, CountsOf(gsizes, ndims), CountsOf(distributions, ndims),

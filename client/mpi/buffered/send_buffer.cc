@@ -141,6 +141,9 @@ Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes) {
   if (size_bytes < 0) {
     return {MPI_ERR_ARG, "the size of the buffer is " + std::to_string(size_bytes)};
   }
+  if (buffer == nullptr && size_bytes > 0) {
+    return {MPI_ERR_BUFFER, "the buffer is null, but has " + std::to_string(size_bytes) + " bytes"};
+  }
   if (Find(comm) != nullptr) {
     return {MPI_ERR_BUFFER, "a buffer is attached already; detach it first"};
   }

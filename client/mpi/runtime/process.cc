@@ -121,6 +121,7 @@ Failure Process::Finalize() {
   }
   comms.SetPredefined(MPI_COMM_WORLD, nullptr);
   comms.SetPredefined(MPI_COMM_SELF, nullptr);
+  ForgetPredefined();
   state.phase.store(Phase::kAfter, std::memory_order_release);
   return {};
 }
