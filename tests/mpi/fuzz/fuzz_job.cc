@@ -1,0 +1,16 @@
+#include "tests/mpi/fuzz/fuzz_job.h"
+
+#include "tests/mpi/e2e/mpi_job.h"
+
+namespace ferry::mpi_tests {
+
+void ExpectFuzzed(const std::vector<std::string>& arguments) {
+  std::vector<std::string> program = {"tests/mpi/fuzz/fuzz_calls"};
+  program.insert(program.end(), arguments.begin(), arguments.end());
+  // More memory than there is may be asked for.
+  ExpectJob({"", {"-n", "1"}}, program, "all calls answered as they should",
+            {"ASAN_OPTIONS=allocator_may_return_null=1",
+             "TSAN_OPTIONS=allocator_may_return_null=1 ignore_noninstrumented_modules=1"});
+}
+
+}  // namespace ferry::mpi_tests

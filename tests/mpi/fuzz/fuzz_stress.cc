@@ -1,0 +1,19 @@
+// The same as fuzz_test.cc for minutes.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/mpi/fuzz/fuzz_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+TEST(FuzzStress, AnyValuesOfAllArgumentsAreAnswered) {
+  for (int seed = 100; seed < 110; ++seed) {
+    SCOPED_TRACE(seed);
+    ExpectFuzzed({"random", std::to_string(seed), "150000"});
+  }
+}
+
+}  // namespace
+}  // namespace ferry::mpi_tests

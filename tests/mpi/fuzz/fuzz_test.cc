@@ -1,0 +1,17 @@
+// Wrong arguments of every kind, for every call of MPI: none breaks the rank, each is answered with
+// an error class and a message that fit.
+#include <gtest/gtest.h>
+
+#include "tests/mpi/fuzz/fuzz_job.h"
+
+namespace ferry::mpi_tests {
+namespace {
+
+TEST(FuzzTest, EachBadValueOfEachArgumentIsAnswered) { ExpectFuzzed({"each"}); }
+
+TEST(FuzzTest, AnyValuesOfAllArgumentsAreAnswered) { ExpectFuzzed({"random", "1", "15000"}); }
+
+TEST(FuzzTest, CallsBeforeInitAndAfterFinalizeAreNamed) { ExpectFuzzed({"outside"}); }
+
+}  // namespace
+}  // namespace ferry::mpi_tests

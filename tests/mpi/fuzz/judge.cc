@@ -1,0 +1,212 @@
+#include "tests/mpi/fuzz/judge.h"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "tests/mpi/fuzz/exceptions.h"
+
+// Of the sanitizers' libraries, where the program is built with one.
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
+
+namespace ferry::mpi {
+namespace {
+
+constexpr unsigned kCallLimitS = 30;
+
+std::string& running = *new std::string();
+
+void SayWhatRuns() {
+  static constexpr char kSentence[] = "\nthis call does not return: ";
+  (void)!write(STDERR_FILENO, kSentence, sizeof(kSentence) - 1);
+  (void)!write(STDERR_FILENO, running.data(), running.size());
+  (void)!write(STDERR_FILENO, "\n", 1);
+}
+
+void Stop(int) {
+  SayWhatRuns();
+  _exit(3);
+}
+
+// Whatever ends the process from now on, it is known what ran.
+void WatchOnce() {
+  static const bool once = [] {
+    std::signal(SIGALRM, Stop);
+    if (__sanitizer_set_death_callback != nullptr) {
+      __sanitizer_set_death_callback(SayWhatRuns);
+    } else {
+      std::signal(SIGSEGV, Stop);
+      std::signal(SIGABRT, Stop);
+    }
+    return true;
+  }();
+  (void)once;
+}
+
+// What MPI_Error_string says, and the class of the code.
+struct Said {
+  int error_class = MPI_SUCCESS;
+  std::string text;
+};
+
+Said Ask(int code) {
+  Said said;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  MPI_Error_class(code, &said.error_class);
+  said.text = text;
+  return said;
+}
+
+bool IsAnyBad(const Attempt& attempt) {
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    if (attempt.ValueOf(i).quality == Value::Quality::kBad) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The classes that fit one of the arguments, of those with this quality or a worse one.
+std::set<int> ClassesOf(const Attempt& attempt, bool only_bad) {
+  std::set<int> classes;
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    if (!only_bad || attempt.ValueOf(i).quality == Value::Quality::kBad) {
+      classes.insert(attempt.choices[i].classes.begin(), attempt.choices[i].classes.end());
+    }
+  }
+  return classes;
+}
+
+bool IsSurelyWrong(const Attempt& attempt) {
+  bool odd = false;
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    odd = odd || attempt.ValueOf(i).quality == Value::Quality::kOdd;
+  }
+  return !odd && IsAnyBad(attempt) && !IsForgiven(attempt);
+}
+
+bool IsSurelyRight(const Attempt& attempt) {
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    if (attempt.ValueOf(i).quality != Value::Quality::kGood || attempt.chosen[i] != 0) {
+      return false;
+    }
+  }
+  return CanSucceed(attempt.signature->name);
+}
+
+// "Send" must not pass for "Send_c".
+bool Names(const std::string& text, const std::string& call) {
+  return text.find(call + ": ") != std::string::npos;
+}
+
+std::string JudgeFailure(const Attempt& attempt, int code) {
+  const Said said = Ask(code);
+  const std::string what = "class " + std::to_string(said.error_class) + ", \"" + said.text + "\"";
+  if (!Names(said.text, attempt.signature->name)) {
+    return "its message does not name it: " + what;
+  }
+  std::set<int> classes = ClassesOf(attempt, IsSurelyWrong(attempt));
+  if (!IsSurelyWrong(attempt)) {
+    classes.insert(MPI_ERR_ARG);
+  }
+  const std::set<int> more = OtherClassesOf(attempt.signature->name);
+  classes.insert(more.begin(), more.end());
+  if (classes.count(said.error_class) == 0) {
+    return "the class is none of those of its arguments: " + what;
+  }
+  return IsSurelyRight(attempt) ? "it fails though all is right: " + what : "";
+}
+
+// The handles that the caller can see in what the call has written.
+bool IsInASlot(uint64_t handle, size_t parameters, World& world) {
+  for (size_t i = 0; i < parameters; ++i) {
+    const char* const slot = static_cast<const char*>(world.Slot(i));
+    for (size_t at = 0; at < 256; at += sizeof(handle)) {
+      if (std::memcmp(slot + at, &handle, sizeof(handle)) == 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string JudgeHandles(const Attempt& attempt, bool failed, const std::set<uint64_t>& before,
+                         World& world) {
+  const std::set<uint64_t> after = LiveHandles();
+  for (const uint64_t handle : after) {
+    if (before.count(handle) == 0 && (failed || !IsInASlot(handle, attempt.chosen.size(), world))) {
+      return failed ? "it fails, and made an object all the same"
+                    : "it made an object that the caller does not get";
+    }
+  }
+  const bool frees = std::any_of(before.begin(), before.end(),
+                                 [&after](uint64_t handle) { return after.count(handle) == 0; });
+  return failed && frees && !MayFreeAndFail(attempt.signature->name)
+             ? "it fails, and freed an object all the same"
+             : "";
+}
+
+// What the call has given to the caller other than handles.
+void GiveBack(const Attempt& attempt, World& world) {
+  if (attempt.signature->name == "MPI_Alloc_mem") {
+    void* memory = nullptr;
+    std::memcpy(&memory, world.Slot(attempt.chosen.size() - 1), sizeof(memory));
+    MPI_Free_mem(memory);
+  }
+}
+
+}  // namespace
+
+Attempt GoodAttempt(const CallSignature& signature, World& world) {
+  Attempt attempt;
+  attempt.signature = &signature;
+  for (size_t i = 0; i < signature.parameters.size(); ++i) {
+    attempt.choices.push_back(ChoicesOf(signature, i, world));
+    attempt.chosen.push_back(0);
+  }
+  return attempt;
+}
+
+std::string TextOf(const Attempt& attempt) {
+  std::string text = attempt.signature->name + "(";
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + attempt.signature->parameters[i].name + ": " +
+            attempt.ValueOf(i).text;
+  }
+  return text + ")";
+}
+
+std::string Judge(const Attempt& attempt, World& world) {
+  uint64_t words[kMaxParameters] = {};
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    words[i] = Place(attempt.ValueOf(i), i, world);
+  }
+  const std::set<uint64_t> before = LiveHandles();
+  running = TextOf(attempt);
+  WatchOnce();
+  alarm(kCallLimitS);  // for putting everything away, too: until the next call
+  const int code = attempt.signature->call(words);
+  if (!ReturnsAnError(attempt.signature->name)) {
+    return JudgeHandles(attempt, false, before, world);
+  }
+  if (code == MPI_SUCCESS && IsSurelyWrong(attempt)) {
+    return "it succeeds though an argument is wrong";
+  }
+  if (code != MPI_SUCCESS) {
+    if (std::string wrong = JudgeFailure(attempt, code); !wrong.empty()) {
+      return wrong;
+    }
+  }
+  std::string wrong = JudgeHandles(attempt, code != MPI_SUCCESS, before, world);
+  if (code == MPI_SUCCESS) {
+    GiveBack(attempt, world);
+  }
+  return wrong;
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,37 @@
+// Makes a fuzzed call, and says what is wrong with how it behaved.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/fuzz/signatures.h"
+#include "tests/mpi/fuzz/values.h"
+#include "tests/mpi/fuzz/world.h"
+
+namespace ferry::mpi {
+
+// A call with one value for each of its parameters.
+struct Attempt {
+  const CallSignature* signature = nullptr;
+  std::vector<Choices> choices;  // of all parameters
+  std::vector<size_t> chosen;    // of each of them
+
+  const Value& ValueOf(size_t parameter) const {
+    return choices[parameter].values[chosen[parameter]];
+  }
+};
+
+// The call with the first good value of each parameter.
+Attempt GoodAttempt(const CallSignature& signature, World& world);
+
+// MPI_Send(buf: a buffer, count: -1, ...).
+std::string TextOf(const Attempt& attempt);
+
+// Empty if all is well. A call returns MPI_SUCCESS or an error class that the standard has for one
+// of its arguments; its message names it; where only one argument is bad, it fails for that one; a
+// call that fails makes and frees nothing; and whatever a call makes it gives to the caller.
+// Ends the process, with a message, if the call does not return.
+std::string Judge(const Attempt& attempt, World& world);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,135 @@
+// What each parameter of each call stands for.
+#pragma once
+
+#include <string>
+
+#include "tests/mpi/fuzz/signatures.h"
+
+namespace ferry::mpi {
+
+enum class Kind {
+  // Memory.
+  kSendBuffer,
+  kReceiveBuffer,
+  kUpdatedBuffer,  // MPI_Bcast's: never MPI_IN_PLACE
+  kCollectiveSendBuffer,
+  kCollectiveReceiveBuffer,
+  kAttachedBuffer,
+  kOutput,          // written by the call; null is an error
+  kOptionalOutput,  // MPI_STATUS_IGNORE is allowed
+  kAnything,        // any value will do
+  kFreedMemory,
+  kLocation,
+  // Handles.
+  kComm,
+  kTopologyComm,
+  kCartComm,
+  kGraphComm,
+  kDistGraphComm,
+  kInterComm,
+  kCommToFree,
+  kGroup,
+  kGroupToFree,
+  kDataType,  // committed
+  kAnyType,
+  kDerivedType,
+  kNumericType,
+  kTypeToFree,
+  kTypeToCommit,
+  kInfo,
+  kInfoOrNull,
+  kInfoToFree,
+  kOp,
+  kOpToFree,
+  kErrorHandler,
+  kFileErrorHandler,
+  kErrorHandlerToFree,
+  kAbsentObject,  // a session, window or file
+  kRequest,
+  kGeneralizedRequest,
+  kRequestToEnd,
+  kRequestToStart,
+  kRequestToCancel,
+  kRequestToFree,
+  kRequests,
+  kRequestsToStart,
+  kMessage,
+  kHandleToConvert,
+  kNumberToConvert,
+  // Numbers.
+  kCount,          // of data that is there
+  kSmallCount,     // of elements of arrays
+  kContentsCount,  // of MPI_Type_get_contents
+  kTypeCount,      // of a new datatype
+  kDestination,
+  kNearDestination,  // of a call that would wait for a message to itself
+  kSource,
+  kNearSource,
+  kSendTag,
+  kReceiveTag,
+  kRoot,
+  kRank,
+  kColor,
+  kSplitType,
+  kCommKeyval,
+  kSettableCommKeyval,
+  kTypeKeyval,
+  kCommKeyvalToFree,
+  kTypeKeyvalToFree,
+  kWindowKeyvalToFree,
+  kErrorCode,
+  kAddedClass,
+  kAddedCode,
+  kDimension,
+  kOne,  // 1 is right, other numbers are not
+  kOrder,
+  kTypeClass,
+  kMatchSize,
+  kPrecision,
+  kRange,
+  kLogicalSize,
+  kRoom,  // bytes of a buffer
+  kAttachedSize,
+  kAllocatedSize,
+  kKeyIndex,
+  kValueLength,
+  kArgumentCount,
+  kAnyNumber,
+  // Arrays of numbers.
+  kCounts,
+  kDisplacements,
+  kPosition,
+  kBlockLengths,
+  kTypeDisplacements,
+  kDataTypes,
+  kAnyTypes,
+  kSizes,
+  kSubsizes,
+  kStarts,
+  kDistributions,
+  kDistributionArguments,
+  kGrid,
+  kDims,
+  kDimsToFill,
+  kFlags,
+  kCoordinates,
+  kRanks,
+  kRanges,
+  kGraphIndex,
+  kNeighbours,
+  kDegrees,
+  kWeights,
+  kBufferLength,
+  kArguments,
+  // Texts and functions.
+  kKey,
+  kName,
+  kRepresentation,
+  kFunction,           // null is an error
+  kAttributeFunction,  // null is predefined
+};
+
+// Fails (a message, and the program ends) for a parameter that no rule knows.
+Kind KindOf(const std::string& call, const Parameter& parameter);
+
+}  // namespace ferry::mpi

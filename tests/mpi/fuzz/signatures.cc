@@ -1,0 +1,130 @@
+#include "tests/mpi/fuzz/signatures.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <type_traits>
+#include <utility>
+
+#include "client/mpi/api/elsewhere.h"
+
+namespace ferry::mpi {
+namespace {
+
+template <typename T>
+T FromWord(uint64_t word) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<T>(word);
+  } else {
+    return static_cast<T>(word);
+  }
+}
+
+template <typename Result, typename... Arguments, size_t... kIndices>
+std::function<int(const uint64_t*)> ByWords(Result (*function)(Arguments...),
+                                            std::index_sequence<kIndices...>) {
+  return [function]([[maybe_unused]] const uint64_t* words) -> int {
+    if constexpr (std::is_same_v<Result, int>) {
+      return function(FromWord<Arguments>(words[kIndices])...);
+    } else {
+      (void)function(FromWord<Arguments>(words[kIndices])...);
+      return MPI_SUCCESS;
+    }
+  };
+}
+
+template <typename Result, typename... Arguments>
+std::function<int(const uint64_t*)> ByWords(Result (*function)(Arguments...)) {
+  return ByWords(function, std::index_sequence_for<Arguments...>());
+}
+
+bool IsOfName(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// "const int displs[]" is the type "const int[]" with a name.
+Parameter ParseParameter(const std::string& text) {
+  const size_t bracket = std::min(text.find('['), text.size());
+  size_t begin = bracket;
+  while (begin > 0 && IsOfName(text[begin - 1])) {
+    --begin;
+  }
+  std::string type = text.substr(0, begin) + text.substr(bracket);
+  std::erase_if(type, [&type](const char& c) {
+    const size_t at = static_cast<size_t>(&c - type.data());
+    return c == ' ' && (at + 1 >= type.size() || !IsOfName(type[at + 1]));
+  });
+  return {type, text.substr(begin, bracket - begin)};
+}
+
+std::vector<Parameter> ParseParameters(const std::string& text) {
+  std::vector<Parameter> parameters;
+  for (size_t begin = 1; begin < text.size();) {  // after the parenthesis
+    const size_t end = std::min(text.find(',', begin), text.size() - 1);
+    const size_t first = std::min(text.find_first_not_of(' ', begin), end);
+    parameters.push_back(ParseParameter(text.substr(first, end - first)));
+    begin = end + 1;
+  }
+  if (parameters.size() == 1 && parameters.front().name == "void") {
+    parameters.clear();
+  }
+  return parameters;
+}
+
+class Table {
+ public:
+  template <typename Function>
+  void Add(const char* name, const char* parameters, Function* function) {
+    static constexpr std::array kLeftOut = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize",
+                                            "MPI_Abort"};
+    if (std::find(kLeftOut.begin(), kLeftOut.end(), std::string(name)) == kLeftOut.end()) {
+      signatures_.push_back({name, ParseParameters(parameters), ByWords(function)});
+    }
+  }
+  // One that has no list of types, or returns no integer.
+  void Add(const char*, const char*, int (*)(int, ...)) {}
+  void Add(const char*, const char*, double (*)()) {}
+
+  std::vector<CallSignature> Take() { return std::move(signatures_); }
+
+ private:
+  std::vector<CallSignature> signatures_;
+};
+
+}  // namespace
+
+// The headers are read again, for the names.
+#undef FERRY_MPI_COLLECTIVES_H_
+#undef FERRY_MPI_COLLECTIVES_INIT_H_
+#undef FERRY_MPI_COMMUNICATORS_H_
+#undef FERRY_MPI_DATATYPES_H_
+#undef FERRY_MPI_ENVIRONMENT_H_
+#undef FERRY_MPI_NEIGHBOURS_H_
+#undef FERRY_MPI_POINT_TO_POINT_H_
+#undef FERRY_MPI_PROCESSES_H_
+#undef FERRY_MPI_WINDOWS_H_
+
+std::vector<CallSignature> AllSignatures() {
+  Table table;
+#define FERRY_MPI(result, name, parameters) table.Add("MPI_" #name, #parameters, &MPI_##name)
+#include "ferry/mpi/ferry_mpi/collectives.h"
+#include "ferry/mpi/ferry_mpi/collectives_init.h"
+#include "ferry/mpi/ferry_mpi/communicators.h"
+#include "ferry/mpi/ferry_mpi/datatypes.h"
+#include "ferry/mpi/ferry_mpi/environment.h"
+#include "ferry/mpi/ferry_mpi/neighbours.h"
+#include "ferry/mpi/ferry_mpi/point_to_point.h"
+
+// Of these chapters only the calls that are there, the others of client/mpi/api/unsupported.cc.
+#undef FERRY_MPI
+#define FERRY_THIRD(first, second, third, ...) third
+#define FERRY_WHERE(...) FERRY_THIRD(__VA_ARGS__, , )
+#define FERRY_ADD(name, parameters) table.Add("MPI_" #name, #parameters, &MPI_##name)
+#define FERRY_MPI(result, name, parameters) \
+  FERRY_WHERE(FERRY_ELSEWHERE_##name, FERRY_ADD(name, parameters))
+#include "ferry/mpi/ferry_mpi/processes.h"
+#include "ferry/mpi/ferry_mpi/windows.h"
+  return table.Take();
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,29 @@
+// Every call that mpi.h declares and Ferry has, read from its own headers: name, parameters, and a
+// way to call it with words instead of typed arguments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ferry::mpi {
+
+struct Parameter {
+  std::string type;  // as declared, without its name: "const int[]", "MPI_Comm*"
+  std::string name;
+};
+
+struct CallSignature {
+  std::string name;  // "MPI_Send"
+  std::vector<Parameter> parameters;
+  // One word an argument: an integer, a pointer or a handle. What the call returns, if it is an
+  // int.
+  std::function<int(const uint64_t* words)> call;
+};
+
+// But for those that begin and end MPI or the job, and those that return no integer. In the order
+// of the headers.
+std::vector<CallSignature> AllSignatures();
+
+}  // namespace ferry::mpi

@@ -1,0 +1,261 @@
+#include "tests/mpi/fuzz/world.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "client/mpi/request/request.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+void Must(int code, const char* what) {
+  if (code != MPI_SUCCESS) {
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    std::fprintf(stderr, "the fuzzer could not prepare itself: %s: %s\n", what, text);
+    std::abort();
+  }
+}
+#define FERRY_MUST(call) Must(call, #call)
+
+// ---- What a program hands over ------------------------------------------------------------------
+
+void Add(void* in, void* inout, int* count, MPI_Datatype* type) {
+  int bytes = 0;
+  MPI_Type_size(*type, &bytes);
+  if (*type == MPI_INT) {
+    for (int i = 0; i < *count; ++i) {
+      static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+    }
+  }
+}
+
+void Ignore(MPI_Comm*, int*, ...) {}
+void IgnoreFile(MPI_File*, int*, ...) {}
+int Query(void*, MPI_Status* status) { return MPI_Status_set_elements(status, MPI_INT, 0); }
+int Free(void*) { return MPI_SUCCESS; }
+int Cancel(void*, int) { return MPI_SUCCESS; }
+
+template <typename Table>
+void CollectLive(const Table& table, std::set<uint64_t>* live) {
+  for (int number = kPredefinedHandles;; ++number) {
+    const auto handle = table.HandleOf(number);
+    if (handle == nullptr) {
+      return;
+    }
+    if (table.Find(handle) != nullptr && reinterpret_cast<void*>(handle) != completed_request) {
+      live->insert(reinterpret_cast<uint64_t>(handle));
+    }
+  }
+}
+
+// Calls `free_one` with each handle of the table that stands for an object.
+template <typename Table, typename Free>
+void ForEachLive(const Table& table, Free&& free_one) {
+  std::set<uint64_t> live;
+  CollectLive(table, &live);
+  for (const uint64_t word : live) {
+    auto handle = table.HandleOf(static_cast<int>(kPredefinedHandles));
+    handle = reinterpret_cast<decltype(handle)>(word);
+    if (table.Find(handle) != nullptr) {
+      free_one(&handle);
+    }
+  }
+}
+
+void ReturnErrors(MPI_Comm comm) { MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN); }
+
+// Takes all messages that the call has sent to this rank.
+void Drain(MPI_Comm comm) {
+  for (int found = 1; found != 0;) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    found = 0;
+    if (MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, &message, &status) == MPI_SUCCESS &&
+        found != 0) {
+      MPI_Mrecv(nullptr, 0, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    }
+  }
+}
+
+void EndRequest(MPI_Request* handle) {
+  Request* const request = requests.Find(*handle);
+  if (request->is_persistent() && !request->is_active()) {
+    MPI_Request_free(handle);
+    return;
+  }
+  const bool persistent = request->is_persistent();
+  if (!request->IsDone() && MPI_Grequest_complete(*handle) != MPI_SUCCESS) {
+    MPI_Cancel(handle);  // a receive: all else ends by itself now
+  }
+  MPI_Wait(handle, MPI_STATUS_IGNORE);
+  if (persistent) {
+    MPI_Request_free(handle);
+  }
+}
+
+void DetachAll() {
+  void* buffer = nullptr;
+  int bytes = 0;
+  MPI_Buffer_detach(&buffer, &bytes);
+  MPI_Comm_detach_buffer(MPI_COMM_WORLD, &buffer, &bytes);
+  MPI_Comm_detach_buffer(MPI_COMM_SELF, &buffer, &bytes);
+  ForEachLive(comms, [](MPI_Comm* comm) {
+    void* own = nullptr;
+    int size = 0;
+    MPI_Comm_detach_buffer(*comm, &own, &size);
+  });
+}
+
+}  // namespace
+
+std::set<uint64_t> LiveHandles() {
+  std::set<uint64_t> live;
+  CollectLive(comms, &live);
+  CollectLive(groups, &live);
+  CollectLive(datatypes, &live);
+  CollectLive(infos, &live);
+  CollectLive(ops, &live);
+  CollectLive(error_handlers, &live);
+  CollectLive(requests, &live);
+  CollectLive(matched_messages, &live);
+  return live;
+}
+
+World::Memory& World::memory() {
+  static auto* const memory = new Memory();
+  return *memory;
+}
+
+World::World() {
+  for (auto& slot : memory().slots) {
+    std::memset(slot.data(), 0, 256);
+  }
+  MakeCommunicators();
+  FERRY_MUST(MPI_Comm_group(comm, &group));
+  FERRY_MUST(MPI_Type_vector(2, 1, 2, MPI_INT, &vector));
+  FERRY_MUST(MPI_Type_commit(&vector));
+  FERRY_MUST(MPI_Type_vector(2, 1, 3, MPI_INT, &uncommitted));
+  const int lengths[] = {1, 1};
+  const MPI_Aint places[] = {0, 8};
+  const MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE};
+  FERRY_MUST(MPI_Type_create_struct(2, lengths, places, types, &structure));
+  FERRY_MUST(MPI_Type_commit(&structure));
+  FERRY_MUST(MPI_Info_create(&info));
+  FERRY_MUST(MPI_Info_set(info, "key", "value"));
+  FERRY_MUST(MPI_Op_create(Add, 1, &op));
+  FERRY_MUST(MPI_Comm_create_errhandler(Ignore, &handler));
+  FERRY_MUST(MPI_File_create_errhandler(IgnoreFile, &file_handler));
+  FERRY_MUST(
+      MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &comm_keyval, nullptr));
+  FERRY_MUST(
+      MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &type_keyval, nullptr));
+  FERRY_MUST(
+      MPI_Win_create_keyval(MPI_WIN_DUP_FN, MPI_WIN_NULL_DELETE_FN, &window_keyval, nullptr));
+  FERRY_MUST(MPI_Add_error_class(&error_class));
+  FERRY_MUST(MPI_Add_error_code(error_class, &error_code));
+  FERRY_MUST(MPI_Alloc_mem(64, MPI_INFO_NULL, &allocated));
+  FERRY_MUST(MPI_Comm_set_attr(comm, comm_keyval, nullptr));
+  FERRY_MUST(MPI_Type_set_attr(MPI_INT, type_keyval, nullptr));
+  MakeRequests();
+  MakeFreed();
+}
+
+void World::MakeCommunicators() {
+  const int size[] = {1};
+  const int periodic[] = {1};
+  const int index[] = {1};
+  const int self[] = {0};
+  FERRY_MUST(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+  FERRY_MUST(MPI_Cart_create(MPI_COMM_SELF, 1, size, periodic, 0, &cart));
+  FERRY_MUST(MPI_Graph_create(MPI_COMM_SELF, 1, index, self, 0, &graph));
+  FERRY_MUST(MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 1, self, MPI_UNWEIGHTED, 1, self,
+                                            MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &dist_graph));
+}
+
+void World::MakeRequests() {
+  FERRY_MUST(MPI_Send_init(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &inactive));
+  FERRY_MUST(MPI_Irecv(receive_buffer(), 1, MPI_INT, 0, 99, MPI_COMM_SELF, &pending));
+  FERRY_MUST(MPI_Isend(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &completed));
+  FERRY_MUST(MPI_Grequest_start(Query, Free, Cancel, nullptr, &generalized));
+}
+
+// Last, so that nothing else has got these handles since.
+void World::MakeFreed() {
+  MPI_Comm comm_copy = MPI_COMM_NULL;
+  FERRY_MUST(MPI_Comm_dup(MPI_COMM_SELF, &comm_copy));
+  freed_comm = comm_copy;
+  MPI_Group group_copy = MPI_GROUP_NULL;
+  FERRY_MUST(MPI_Comm_group(comm_copy, &group_copy));
+  freed_group = group_copy;
+  MPI_Datatype type_copy = MPI_DATATYPE_NULL;
+  FERRY_MUST(MPI_Type_dup(MPI_INT, &type_copy));
+  freed_type = type_copy;
+  MPI_Info info_copy = MPI_INFO_NULL;
+  FERRY_MUST(MPI_Info_create(&info_copy));
+  freed_info = info_copy;
+  MPI_Op op_copy = MPI_OP_NULL;
+  FERRY_MUST(MPI_Op_create(Add, 1, &op_copy));
+  freed_op = op_copy;
+  MPI_Errhandler handler_copy = MPI_ERRHANDLER_NULL;
+  FERRY_MUST(MPI_Comm_create_errhandler(Ignore, &handler_copy));
+  freed_handler = handler_copy;
+  MPI_Request request_copy = MPI_REQUEST_NULL;
+  FERRY_MUST(MPI_Recv_init(nullptr, 0, MPI_INT, MPI_PROC_NULL, 0, comm, &request_copy));
+  freed_request = request_copy;
+  int keyval = MPI_KEYVAL_INVALID;
+  FERRY_MUST(
+      MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, nullptr));
+  freed_keyval = keyval;
+
+  FERRY_MUST(MPI_Comm_free_keyval(&keyval));
+  FERRY_MUST(MPI_Request_free(&request_copy));
+  FERRY_MUST(MPI_Errhandler_free(&handler_copy));
+  FERRY_MUST(MPI_Op_free(&op_copy));
+  FERRY_MUST(MPI_Info_free(&info_copy));
+  FERRY_MUST(MPI_Type_free(&type_copy));
+  FERRY_MUST(MPI_Group_free(&group_copy));
+  FERRY_MUST(MPI_Comm_free(&comm_copy));
+}
+
+World::~World() {
+  ReturnErrors(MPI_COMM_WORLD);
+  ReturnErrors(MPI_COMM_SELF);
+  MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
+  ForEachLive(comms, [](MPI_Comm* handle) {
+    ReturnErrors(*handle);
+    Drain(*handle);
+  });
+  Drain(MPI_COMM_SELF);
+  Drain(MPI_COMM_WORLD);
+  ForEachLive(matched_messages, [](MPI_Message* message) {
+    MPI_Mrecv(nullptr, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
+  });
+  ForEachLive(requests, EndRequest);
+  DetachAll();
+  for (const MPI_Comm predefined : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+    MPI_Comm_delete_attr(predefined, comm_keyval);
+  }
+  ForEachLive(datatypes, [](MPI_Datatype* handle) { MPI_Type_free(handle); });
+  for (const MPI_Datatype predefined : {MPI_INT, MPI_DOUBLE, MPI_BYTE}) {
+    MPI_Type_delete_attr(predefined, type_keyval);
+  }
+  ForEachLive(comms, [](MPI_Comm* handle) { MPI_Comm_free(handle); });
+  ForEachLive(groups, [](MPI_Group* handle) { MPI_Group_free(handle); });
+  ForEachLive(infos, [](MPI_Info* handle) { MPI_Info_free(handle); });
+  ForEachLive(ops, [](MPI_Op* handle) { MPI_Op_free(handle); });
+  ForEachLive(error_handlers, [](MPI_Errhandler* handle) { MPI_Errhandler_free(handle); });
+  MPI_Comm_free_keyval(&comm_keyval);
+  MPI_Type_free_keyval(&type_keyval);
+  MPI_Win_free_keyval(&window_keyval);
+  MPI_Remove_error_string(error_code);
+  MPI_Remove_error_code(error_code);
+  MPI_Remove_error_string(error_class);
+  MPI_Remove_error_class(error_class);
+  MPI_Free_mem(allocated);
+}
+
+}  // namespace ferry::mpi

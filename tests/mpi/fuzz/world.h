@@ -1,0 +1,84 @@
+// The objects and the memory that one fuzzed call may be given: live ones of every kind, handles
+// that were freed, and a slot of memory for each argument.
+//
+// Made anew for each call, so that what a call frees or changes is whole again for the next one.
+// Every communicator returns errors. Needs the front end linked statically: it looks into its
+// tables of handles.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace ferry::mpi {
+
+inline constexpr size_t kMaxParameters = 16;
+inline constexpr size_t kSlotBytes = 8192;       // MPI_MAX_LIBRARY_VERSION_STRING
+inline constexpr size_t kBufferBytes = 1 << 16;  // more than any good count of any good type takes
+
+class World {
+ public:
+  World();
+  // Frees what is left of the objects, and whatever else the call has made, by MPI's own calls.
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  void* Slot(size_t parameter) { return memory().slots[parameter].data(); }
+  char* send_buffer() { return memory().send.data(); }
+  char* receive_buffer() { return memory().receive.data(); }
+  char* attached_buffer() { return memory().attached.data(); }
+
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm cart = MPI_COMM_NULL;        // one periodic dimension
+  MPI_Comm graph = MPI_COMM_NULL;       // each rank beside itself
+  MPI_Comm dist_graph = MPI_COMM_NULL;  // the same
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Datatype vector = MPI_DATATYPE_NULL;  // committed
+  MPI_Datatype structure = MPI_DATATYPE_NULL;
+  MPI_Datatype uncommitted = MPI_DATATYPE_NULL;
+  MPI_Info info = MPI_INFO_NULL;  // "key" is "value"
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Errhandler file_handler = MPI_ERRHANDLER_NULL;
+  MPI_Request inactive = MPI_REQUEST_NULL;  // persistent
+  MPI_Request pending = MPI_REQUEST_NULL;   // a receive that nothing is sent to
+  MPI_Request completed = MPI_REQUEST_NULL;
+  MPI_Request generalized = MPI_REQUEST_NULL;
+  int comm_keyval = MPI_KEYVAL_INVALID;
+  int type_keyval = MPI_KEYVAL_INVALID;
+  int window_keyval = MPI_KEYVAL_INVALID;
+  int freed_keyval = MPI_KEYVAL_INVALID;
+  int error_class = 0;  // added by the program, as is its code
+  int error_code = 0;
+  void* allocated = nullptr;  // by MPI_Alloc_mem
+
+  // Handles that stand for nothing any more, by kind.
+  MPI_Comm freed_comm = MPI_COMM_NULL;
+  MPI_Group freed_group = MPI_GROUP_NULL;
+  MPI_Datatype freed_type = MPI_DATATYPE_NULL;
+  MPI_Info freed_info = MPI_INFO_NULL;
+  MPI_Op freed_op = MPI_OP_NULL;
+  MPI_Errhandler freed_handler = MPI_ERRHANDLER_NULL;
+  MPI_Request freed_request = MPI_REQUEST_NULL;
+
+ private:
+  struct Memory {
+    std::array<std::array<char, kSlotBytes>, kMaxParameters> slots;
+    std::array<char, kBufferBytes> send, receive, attached;
+  };
+  static Memory& memory();
+
+  void MakeCommunicators();
+  void MakeRequests();
+  void MakeFreed();
+};
+
+// All handles, other than predefined ones, that stand for an object.
+std::set<uint64_t> LiveHandles();
+
+}  // namespace ferry::mpi
