@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
@@ -14,6 +15,7 @@
 #include "client/mpi/comm/split_types.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/start_facts.h"
 
 namespace ferry::mpi {
 namespace {
@@ -24,7 +26,7 @@ void GiveDuplicate(Call& call, MPI_Comm parent_handle, const Comm& parent, const
                    Ref<Comm> duplicate, MPI_Comm* newcomm) {
   duplicate->SetTopology(parent.topology());
   if (info != nullptr) {
-    duplicate->SetHints(WithHints(duplicate->hints(), info->entries()));
+    duplicate->SetHints(WithHints(duplicate->hints(), info->entries(), ServedMemoryKinds()));
   }
   Comm& made = *duplicate;
   MPI_Comm handle = MPI_COMM_NULL;
@@ -286,7 +288,7 @@ FERRY_MPI_CALL(int, Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
   Comm* const found = call.Find(comm);
   const Info* const given = call.FindOrNull(info);
   if (call.ok() && given != nullptr) {
-    found->SetHints(WithHints(found->hints(), given->entries()));
+    found->SetHints(WithHints(found->hints(), given->entries(), ServedMemoryKinds()));
   }
   return call.result();
 }
@@ -296,7 +298,10 @@ FERRY_MPI_CALL(int, Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
   const Comm* const found = call.Find(comm);
   call.Need(info_used, "info_used");
   if (call.ok()) {
-    call.Give(MakeRef<Info>(found->hints()), info_used);
+    std::vector<Info::Entry> hints = found->hints();
+    hints.emplace_back("mpi_memory_alloc_kinds",
+                       ServedMemoryKinds().Supported(front_end->options().memory_alloc_kinds));
+    call.Give(MakeRef<Info>(std::move(hints)), info_used);
   }
   return call.result();
 }

@@ -14,6 +14,7 @@
 #include "client/mpi/comm/inter_creation.h"
 #include "client/mpi/group/rank_set.h"
 #include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/start_facts.h"
 
 namespace ferry::mpi {
 namespace {
@@ -56,7 +57,7 @@ void GiveWith(Call& call, Result<Ref<Comm>> made, const Info* info, ErrorHandler
   if (made.ok()) {
     made.value()->SetErrorHandler(Ref<ErrorHandler>::Share(handler));
     if (info != nullptr) {
-      made.value()->SetHints(WithHints(DefaultHints(), info->entries()));
+      made.value()->SetHints(WithHints(DefaultHints(), info->entries(), ServedMemoryKinds()));
     }
   }
   call.Give(std::move(made), newcomm);

@@ -1,19 +1,30 @@
-// Memory that MPI allocates (MPI 5.0, section 9.2).
+// Memory that MPI allocates (MPI 5.0, section 9.2): host memory, or what the keys below ask for.
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/error/fail.h"
+#include "client/mpi/info/info.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kAlignment = 64;  // what the heap has, too
+constexpr uint64_t kMostAlignment = uint64_t{1} << 30;
+constexpr char kKindKey[] = "ferry_memory_kind";
+constexpr char kDeviceKey[] = "ferry_device";
+constexpr char kAlignmentKey[] = "mpi_minimum_memory_alignment";
 
 // What came from the system because the rank's heap had no room.
 struct Overflow {
@@ -22,19 +33,85 @@ struct Overflow {
 };
 Overflow& overflow = *new Overflow();
 
-// From the rank's heap, which peers and the network reach without a copy, if it has room.
-void* Allocate(size_t bytes) {
-  StatusOr<void*> shared = front_end->AllocateMemory(bytes, client::MemoryKind::kHost, 0);
-  if (shared.ok()) {
-    return *shared;
+// What the info argument asks for.
+struct Wish {
+  client::MemoryKind kind = client::MemoryKind::kHost;
+  int device = 0;
+  size_t alignment = kAlignment;
+};
+
+Failure WrongValue(const char* key, const std::string& value, const char* allowed) {
+  return {MPI_ERR_INFO_VALUE, std::string(key) + " is \"" + value + "\"; it must be " + allowed};
+}
+
+std::optional<uint64_t> NumberIn(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
+                                                                  : std::nullopt;
+}
+
+// Keys that are none of these are hints for others.
+Failure ReadWish(const Info& info, Wish* wish) {
+  if (const auto kind = info.Find(kKindKey); kind.has_value()) {
+    if (*kind != "host" && *kind != "pinned" && *kind != "device") {
+      return WrongValue(kKindKey, *kind, "host, pinned or device");
+    }
+    wish->kind = *kind == "host"     ? client::MemoryKind::kHost
+                 : *kind == "pinned" ? client::MemoryKind::kPinned
+                                     : client::MemoryKind::kDevice;
   }
+  if (const auto text = info.Find(kDeviceKey); text.has_value()) {
+    const std::optional<uint64_t> device = NumberIn(*text);
+    if (!device.has_value() || *device > INT_MAX) {
+      return WrongValue(kDeviceKey, *text, "the number of a device");
+    }
+    wish->device = static_cast<int>(*device);
+  }
+  if (const auto text = info.Find(kAlignmentKey); text.has_value()) {
+    const std::optional<uint64_t> alignment = NumberIn(*text);
+    if (!alignment.has_value() || !std::has_single_bit(*alignment) || *alignment > kMostAlignment) {
+      return WrongValue(kAlignmentKey, *text, "a power of two of up to 1 GiB, in bytes");
+    }
+    wish->alignment = std::max<size_t>(kAlignment, *alignment);
+  }
+  return {};
+}
+
+bool IsAligned(const void* memory, size_t alignment) {
+  return reinterpret_cast<uintptr_t>(memory) % alignment == 0;
+}
+
+void* AllocateFromSystem(size_t bytes, size_t alignment) {
   void* const memory =
-      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+      std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory != nullptr) {
     std::lock_guard lock(overflow.mutex);
     overflow.blocks.insert(memory);
   }
   return memory;
+}
+
+// Host memory comes from the rank's heap, which peers and the network reach without a copy, if that
+// has room and the alignment.
+Failure Allocate(size_t bytes, const Wish& wish, void** memory) {
+  const StatusOr<void*> shared = front_end->AllocateMemory(bytes, wish.kind, wish.device);
+  if (shared.ok() && IsAligned(*shared, wish.alignment)) {
+    *memory = *shared;
+    return {};
+  }
+  if (shared.ok()) {
+    (void)front_end->FreeMemory(*shared);  // which has just been allocated
+  }
+  if (wish.kind != client::MemoryKind::kHost) {
+    return shared.ok() ? Failure{MPI_ERR_NO_MEM, "there is no such memory aligned to " +
+                                                     std::to_string(wish.alignment) + " bytes"}
+                       : FailureOf(shared.status());
+  }
+  *memory = AllocateFromSystem(bytes, wish.alignment);
+  return *memory != nullptr
+             ? Failure{}
+             : Failure{MPI_ERR_NO_MEM, "no memory for " + std::to_string(bytes) + " bytes"};
 }
 
 bool FreeOverflow(void* memory) {
@@ -52,24 +129,25 @@ bool FreeOverflow(void* memory) {
 using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
-  if (const int error = CheckRunning("MPI_Alloc_mem"); error != MPI_SUCCESS) {
-    return error;
+  Call call("MPI_Alloc_mem");
+  call.NeedRunning();
+  const Info* const hints = call.ok() ? call.FindOrNull(info) : nullptr;
+  if (size < 0) {
+    call.Refuse(MPI_ERR_ARG, "the size is " + std::to_string(size));
   }
-  if (size < 0 || result == nullptr) {
-    return Fail(
-        "MPI_Alloc_mem", nullptr, MPI_ERR_ARG,
-        size < 0 ? "the size is " + std::to_string(size) : "the address for the result is null");
+  call.Need(result, "baseptr");
+  Wish wish;
+  if (call.ok() && hints != nullptr) {
+    call.Refuse(ReadWish(*hints, &wish));
   }
-  if (info != MPI_INFO_NULL && infos.Find(info) == nullptr) {
-    return FailHandle("MPI_Alloc_mem", nullptr, MPI_ERR_INFO, "MPI_Info", info);
+  void* memory = nullptr;
+  if (call.ok()) {
+    call.Refuse(Allocate(size == 0 ? 1 : static_cast<size_t>(size), wish, &memory));
   }
-  void* const memory = Allocate(size == 0 ? 1 : static_cast<size_t>(size));
-  if (memory == nullptr) {
-    return Fail("MPI_Alloc_mem", nullptr, MPI_ERR_NO_MEM,
-                "no memory for " + std::to_string(size) + " bytes");
+  if (call.ok()) {
+    std::memcpy(result, &memory, sizeof(memory));
   }
-  std::memcpy(result, &memory, sizeof(memory));
-  return MPI_SUCCESS;
+  return call.result();
 }
 
 FERRY_MPI_CALL(int, Free_mem, (void* memory)) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/mpi/info/info.h"
+#include "client/mpi/info/memory_kinds.h"
 
 namespace ferry::mpi {
 
@@ -13,8 +14,9 @@ namespace ferry::mpi {
 // its messages. Ferry knows them; none changes what it does.
 std::vector<Info::Entry> DefaultHints();
 // `hints` after the program has set `given`: hints that Ferry does not know, and values that a hint
-// cannot have, are ignored.
+// cannot have, are ignored. mpi_assert_memory_alloc_kinds is there once it was set, to kinds that
+// are all among `kinds`.
 std::vector<Info::Entry> WithHints(std::vector<Info::Entry> hints,
-                                   const std::vector<Info::Entry>& given);
+                                   const std::vector<Info::Entry>& given, const MemoryKinds& kinds);
 
 }  // namespace ferry::mpi

@@ -59,6 +59,11 @@ StartFacts FactsOfStart() {
   return facts;
 }
 
+const MemoryKinds& ServedMemoryKinds() {
+  static const MemoryKinds& kinds = *new MemoryKinds(front_end->options().gpu_backend);
+  return kinds;
+}
+
 Ref<Info> MakeEnvironment() {
   StartFacts facts = FactsOfStart();
   DescribeOwnCommand(&facts);

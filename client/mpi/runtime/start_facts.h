@@ -3,12 +3,15 @@
 
 #include "client/mpi/handle/object.h"
 #include "client/mpi/info/info.h"
+#include "client/mpi/info/memory_kinds.h"
 
 namespace ferry::mpi {
 
 // All but the command and its arguments; what only MPI_Init settles is left out before it. Calling
 // thread: any.
 StartFacts FactsOfStart();
+// The kinds of memory that this process' MPI serves, over its GPU backend. After MPI_Init.
+const MemoryKinds& ServedMemoryKinds();
 // What MPI_INFO_ENV holds. After MPI_Init.
 Ref<Info> MakeEnvironment();
 

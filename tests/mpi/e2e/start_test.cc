@@ -68,6 +68,21 @@ TEST(StartTest, KindsOfMemoryThatWereAskedForAreTold) {
   EXPECT_THAT(RunJob({"-n", "1"}, {kProgram, "kinds"}).out, testing::StartsWith("none\n"));
 }
 
+// Emulated device memory that only streams reach, 1 MiB of it.
+TEST(MemoryTest, HasTheKindsThatWereAskedFor) {
+  const std::vector<std::string> flags = {"--host_gpu_memory_bytes=1048576",
+                                          "--host_link_h2d_mb_per_s=20000",
+                                          "--host_link_d2h_mb_per_s=20000", "--host_link_guard=1"};
+  std::vector<std::string> words = flags;
+  words.insert(words.end(), {"tests/mpi/ranks/memory", "mpi,system,ferry"});
+  EXPECT_EQ(RunJob({"-n", "1"}, words).out, "all memory was right\n");
+  words = flags;
+  words.insert(words.end(), {"-memory-alloc-kinds", "system,ferry:device,cuda:device",
+                             "tests/mpi/ranks/memory", "mpi,system,ferry,ferry:device"});
+  EXPECT_EQ(RunJob({"-n", "2", "--nodes", "2"}, words).out,
+            "all memory was right\nall memory was right\n");
+}
+
 TEST(StartTest, TheFirstHandlerCountsBeforeMpiInit) {
   EXPECT_EQ(
       RunJob({"-n", "1"}, {"--initial-errhandler", "mpi_errors_return", kProgram, "early"}).out,

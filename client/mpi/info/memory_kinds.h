@@ -1,0 +1,40 @@
+// Kinds of memory that programs may pass to MPI: mpi_memory_alloc_kinds (MPI 5.0, section 11.4.3,
+// and the side document "Memory Allocation Kinds" 1.0 for those of GPUs).
+//
+// A kind is a name, perhaps with restrictors behind colons ("cuda:device"): without any, all memory
+// of the kind is meant.
+//
+// Pure; any thread; does not block.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::mpi {
+
+class MemoryKinds {
+ public:
+  // What Ferry serves over that GPU backend: "mpi", "system", "ferry" (memory of ferry_alloc, with
+  // the restrictors host, pinned and device), and the backend's own.
+  explicit MemoryKinds(std::string_view gpu_backend);
+
+  // Whether each kind of a list ("mpi,cuda:device") is served. Of an empty list all are.
+  bool HasAll(std::string_view kinds) const;
+  // What a program is told that has asked for these: all that there are, and what it asked for in
+  // its own words where that is among them.
+  std::string Supported(std::string_view requested) const;
+
+ private:
+  struct Kind {
+    std::string_view name;
+    std::vector<std::string_view> restrictors;
+    bool is_whole = true;  // served without restrictors, too
+  };
+
+  bool Has(std::string_view kind) const;
+
+  std::vector<Kind> kinds_;
+};
+
+}  // namespace ferry::mpi
