@@ -10,14 +10,10 @@
 
 namespace ferry::mpi {
 
-int FindComm(const CollectiveCall& call, MPI_Comm handle, bool inter, Comm** comm) {
+int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm) {
   *comm = comms.Find(handle);
   if (*comm == nullptr) [[unlikely]] {
     return FailComm(call.name, handle);
-  }
-  if ((*comm)->is_inter() && !inter) [[unlikely]] {
-    return Fail(call.name, *comm, MPI_ERR_UNSUPPORTED_OPERATION,
-                "Ferry does not have this collective on intercommunicators (docs/mpi.md)");
   }
   if (call.mode != CallMode::kBlocking && call.request == nullptr) [[unlikely]] {
     return Fail(call.name, *comm, MPI_ERR_ARG, "the address for the request is null");

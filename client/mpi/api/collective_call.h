@@ -42,9 +42,8 @@ class Numbers {
 
 // ---- Carrying out -------------------------------------------------------------------------------
 
-// The communicator of a call, or what the call is to return. Intercommunicators are refused unless
-// `inter` is true.
-int FindComm(const CollectiveCall& call, MPI_Comm handle, bool inter, Comm** comm);
+// The communicator of a call, or what the call is to return.
+int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm);
 // After the arguments were understood, or not (`failure`): returns what the call is to return.
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation);
 int BeginCollective(const CollectiveCall& call, Comm& comm,
@@ -53,7 +52,7 @@ int BeginCollective(const CollectiveCall& call, Comm& comm,
 // `describe(comm, operation)` checks the arguments, and fills in the operation. Returns what the
 // call is to return.
 template <typename Describe>
-int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe, bool inter = false);
+int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe);
 
 // ---- Arguments ----------------------------------------------------------------------------------
 
@@ -72,9 +71,9 @@ inline bool IsInPlace(const void* buffer) { return buffer == MPI_IN_PLACE; }
 int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failure);
 
 template <typename Describe>
-int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe, bool inter) {
+int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   Comm* comm = nullptr;
-  if (const int error = FindComm(call, handle, inter, &comm); error != MPI_SUCCESS) [[unlikely]] {
+  if (const int error = FindComm(call, handle, &comm); error != MPI_SUCCESS) [[unlikely]] {
     return error;
   }
   if (call.mode == CallMode::kBlocking) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "client/mpi/api/collective_blocks.h"
+#include "client/mpi/api/collective_inter.h"
 
 namespace ferry::mpi {
 namespace {
@@ -19,13 +20,10 @@ Failure CheckOwnBlock(const CollectiveOperation& operation, const std::vector<Bl
 // ---- Barrier and broadcast ----------------------------------------------------------------------
 
 int CallBarrier(const CollectiveCall& call, MPI_Comm handle) {
-  return CarryOut(
-      call, handle,
-      [](Comm&, CollectiveOperation& operation) {
-        operation.problem.collective = Collective::kBarrier;
-        return Failure();
-      },
-      true);
+  return CarryOut(call, handle, [](Comm&, CollectiveOperation& operation) {
+    operation.problem.collective = Collective::kBarrier;
+    return Failure();
+  });
 }
 
 int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datatype datatype,
@@ -34,6 +32,9 @@ int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datat
     Problem& problem = operation.problem;
     problem.collective = Collective::kBcast;
     problem.root = root;
+    if (comm.is_inter()) {
+      return DescribeInterBcast(comm, {buffer, count, datatype, "datatype"}, root, &operation);
+    }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     FERRY_RETURN_FAILURE(CheckInPlace(false, buffer, "buffer"));
     FERRY_RETURN_FAILURE(
@@ -63,11 +64,20 @@ int CallGather(const CollectiveCall& call, const void* sendbuf, int64_t sendcoun
     Problem& problem = operation.problem;
     problem.collective = Collective::kGather;
     problem.root = root;
+    const Run send{sendbuf, sendcount, sendtype, "sendtype"};
+    if (comm.is_inter()) {
+      return DescribeInterGather(
+          comm, send, root,
+          [&] {
+            return Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.peers().size(),
+                        &operation.output, &problem.block_bytes);
+          },
+          &operation);
+    }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     operation.delivers = comm.rank() == root;
     FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, sendbuf, "sendbuf"));
     problem.in_place = IsInPlace(sendbuf);
-    const Run send{sendbuf, sendcount, sendtype, "sendtype"};
     if (!operation.delivers) {
       return BindOwnInput(send, &operation, &problem.block_bytes);
     }
@@ -93,6 +103,15 @@ int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcou
     problem.collective = Collective::kGather;
     problem.root = root;
     problem.has_blocks = true;
+    const Blocks receive{recvbuf, recvcounts, displs, recvtype, nullptr, "recv"};
+    if (comm.is_inter()) {
+      return DescribeInterGather(
+          comm, {sendbuf, sendcount, sendtype, "sendtype"}, root,
+          [&] {
+            return Bind(receive, comm.peers().size(), &operation.output, &problem.receive_blocks);
+          },
+          &operation);
+    }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     operation.delivers = comm.rank() == root;
     FERRY_RETURN_FAILURE(CheckInPlace(operation.delivers, sendbuf, "sendbuf"));
@@ -104,8 +123,7 @@ int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcou
     if (!operation.delivers) {
       return {};
     }
-    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcounts, displs, recvtype, nullptr, "recv"}, comm.size(),
-                              &operation.output, &problem.receive_blocks));
+    FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
     if (problem.in_place) {
       operation.output_read = {root, 1};
     }
@@ -122,6 +140,16 @@ int CallScatter(const CollectiveCall& call, const void* sendbuf, int64_t sendcou
     Problem& problem = operation.problem;
     problem.collective = Collective::kScatter;
     problem.root = root;
+    if (comm.is_inter()) {
+      return DescribeInterScatter(
+          comm, {recvbuf, recvcount, recvtype, "recvtype"}, root,
+          [&] {
+            operation.input_read = {0, sendcount * comm.peers().size()};
+            return Bind({sendbuf, sendcount, sendtype, "sendtype"}, comm.peers().size(),
+                        &operation.input, &problem.block_bytes);
+          },
+          &operation);
+    }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     const bool is_root = comm.rank() == root;
     FERRY_RETURN_FAILURE(CheckInPlace(is_root, recvbuf, "recvbuf"));
@@ -152,6 +180,16 @@ int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendco
     problem.collective = Collective::kScatter;
     problem.root = root;
     problem.has_blocks = true;
+    const Blocks send{sendbuf, sendcounts, displs, sendtype, nullptr, "send"};
+    if (comm.is_inter()) {
+      return DescribeInterScatter(
+          comm, {recvbuf, recvcount, recvtype, "recvtype"}, root,
+          [&] {
+            operation.input_read = {0, comm.peers().size()};
+            return Bind(send, comm.peers().size(), &operation.input, &problem.send_blocks);
+          },
+          &operation);
+    }
     FERRY_RETURN_FAILURE(CheckRoot(comm, root));
     const bool is_root = comm.rank() == root;
     FERRY_RETURN_FAILURE(CheckInPlace(is_root, recvbuf, "recvbuf"));
@@ -163,8 +201,7 @@ int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendco
     if (!is_root) {
       return {};
     }
-    FERRY_RETURN_FAILURE(Bind({sendbuf, sendcounts, displs, sendtype, nullptr, "send"}, comm.size(),
-                              &operation.input, &problem.send_blocks));
+    FERRY_RETURN_FAILURE(Bind(send, comm.size(), &operation.input, &problem.send_blocks));
     operation.input_read = {0, comm.size()};
     return CheckOwnBlock(operation, problem.send_blocks, root, problem.block_bytes);
   });
@@ -178,6 +215,15 @@ int CallAllgather(const CollectiveCall& call, const void* sendbuf, int64_t sendc
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
     problem.collective = Collective::kAllgather;
+    if (comm.is_inter()) {
+      return DescribeInterAllgather(
+          comm, {sendbuf, sendcount, sendtype, "sendtype"}, recvbuf,
+          [&] {
+            return Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.peers().size(),
+                        &operation.output, &problem.block_bytes);
+          },
+          &operation);
+    }
     problem.in_place = IsInPlace(sendbuf);
     FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
     FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
@@ -201,10 +247,18 @@ int CallAllgatherv(const CollectiveCall& call, const void* sendbuf, int64_t send
     Problem& problem = operation.problem;
     problem.collective = Collective::kAllgather;
     problem.has_blocks = true;
+    const Blocks receive{recvbuf, recvcounts, displs, recvtype, nullptr, "recv"};
+    if (comm.is_inter()) {
+      return DescribeInterAllgather(
+          comm, {sendbuf, sendcount, sendtype, "sendtype"}, recvbuf,
+          [&] {
+            return Bind(receive, comm.peers().size(), &operation.output, &problem.receive_blocks);
+          },
+          &operation);
+    }
     problem.in_place = IsInPlace(sendbuf);
     FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
-    FERRY_RETURN_FAILURE(Bind({recvbuf, recvcounts, displs, recvtype, nullptr, "recv"}, comm.size(),
-                              &operation.output, &problem.receive_blocks));
+    FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
     if (problem.in_place) {
       operation.output_read = {comm.rank(), 1};
       return {};
@@ -223,6 +277,10 @@ int CallAlltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendco
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
     problem.collective = Collective::kAlltoall;
+    if (comm.is_inter()) {
+      return DescribeInterAlltoall(comm, Run{sendbuf, sendcount, sendtype, "sendtype"},
+                                   Run{recvbuf, recvcount, recvtype, "recvtype"}, &operation);
+    }
     problem.in_place = IsInPlace(sendbuf);
     FERRY_RETURN_FAILURE(CheckInPlace(false, recvbuf, "recvbuf"));
     FERRY_RETURN_FAILURE(Bind({recvbuf, recvcount, recvtype, "recvtype"}, comm.size(),
@@ -247,6 +305,9 @@ int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks&
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
     problem.collective = Collective::kAlltoall;
+    if (comm.is_inter()) {
+      return DescribeInterAlltoall(comm, send, receive, &operation);
+    }
     problem.has_blocks = true;
     problem.in_place = IsInPlace(send.buffer);
     FERRY_RETURN_FAILURE(CheckInPlace(false, receive.buffer, "recvbuf"));

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/api/collective_call.h"
+#include "client/mpi/api/collective_inter.h"
 #include "client/mpi/api/message_arguments.h"
 #include "client/mpi/op/op.h"
 
@@ -35,19 +35,26 @@ Failure Resolve(const Vector& vector, Resolved* resolved) {
   return resolved->op->Check(*resolved->type);
 }
 
-// Fills in what all of them have in common. `gives`: this rank gets a result, of `result_count`
-// elements, and may do so in place.
-Failure Describe(const Vector& vector, const Resolved& resolved, bool gives, int64_t result_count,
+// What this rank has to do with it.
+struct Part {
+  bool takes = true;         // it has a vector
+  bool gives = true;         // it gets a result, and may do so in place
+  int64_t result_count = 0;  // elements of that
+};
+
+// Fills in what all of them have in common.
+Failure Describe(const Vector& vector, const Resolved& resolved, const Part& part,
                  CollectiveOperation* operation) {
   Problem& problem = operation->problem;
-  problem.in_place = IsInPlace(vector.sendbuf);
+  const bool gives = part.gives;
+  problem.in_place = part.takes && IsInPlace(vector.sendbuf);
   problem.element_bytes = static_cast<size_t>(std::max(resolved.type->size_bytes(), int64_t{1}));
   problem.commutative = resolved.op->IsCommutative();
   operation->reduces = true;
   operation->reducer = OpReducer(*resolved.op, *resolved.type);
   operation->delivers = gives;
-  Failure failure = CheckInPlace(gives, vector.sendbuf, "sendbuf");
-  if (failure.ok() && !problem.in_place) {
+  Failure failure = part.takes ? CheckInPlace(gives, vector.sendbuf, "sendbuf") : Failure();
+  if (failure.ok() && part.takes && !problem.in_place) {
     failure = CheckData(vector.sendbuf, vector.count, *resolved.type);
     if (failure.ok()) {
       failure = operation->input.Set(const_cast<void*>(vector.sendbuf), vector.count,
@@ -58,18 +65,40 @@ Failure Describe(const Vector& vector, const Resolved& resolved, bool gives, int
   if (!failure.ok() || !gives) {
     return failure;
   }
-  const int64_t output_count = problem.in_place ? vector.count : result_count;
+  const int64_t output_count = problem.in_place ? vector.count : part.result_count;
   operation->output_read = {0, problem.in_place ? vector.count : 0};
   failure = CheckInPlace(false, vector.recvbuf, "recvbuf");
   if (failure.ok()) {
     failure = CheckData(vector.recvbuf, output_count, *resolved.type);
   }
-  if (failure.ok()) {
+  if (failure.ok() && part.takes) {
     failure = CheckDistinct(vector.sendbuf, vector.recvbuf,
                             static_cast<size_t>(output_count * resolved.type->size_bytes()));
   }
   return failure.ok() ? operation->output.Set(vector.recvbuf, output_count, *resolved.type, true)
                       : failure;
+}
+
+// Who has a vector, and who gets the result; on an intercommunicator, they are not the same ranks.
+Failure FindPart(const Comm& comm, Collective collective, const Vector& vector, int root,
+                 CollectiveOperation* operation, Part* part) {
+  const bool has_root = collective == Collective::kReduce;
+  if (!comm.is_inter()) {
+    part->gives = !has_root || comm.rank() == root;
+    return has_root ? CheckRoot(comm, root) : Failure();
+  }
+  if (collective == Collective::kScan || collective == Collective::kExscan) {
+    return {MPI_ERR_COMM, "an intercommunicator has no such collective"};
+  }
+  if (has_root) {
+    part->gives = root == MPI_ROOT;
+    part->takes = !part->gives && root != MPI_PROC_NULL;
+    FERRY_RETURN_FAILURE(DescribeInter(comm, root, operation));
+  } else {
+    FERRY_RETURN_FAILURE(DescribeInter(comm, operation));
+  }
+  FERRY_RETURN_FAILURE(CheckInPlace(!part->takes, vector.sendbuf, "sendbuf"));
+  return CheckInPlace(!part->gives, vector.recvbuf, "recvbuf");
 }
 
 // All whose result is as long as the vector.
@@ -78,15 +107,15 @@ int CallWholeVector(const CollectiveCall& call, Collective collective, const Vec
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
     operation.problem.collective = collective;
     operation.problem.root = root;
-    const bool has_root = collective == Collective::kReduce;
-    Failure failure = has_root ? CheckRoot(comm, root) : Failure();
-    Resolved resolved;
-    if (failure.ok()) {
-      failure = Resolve(vector, &resolved);
+    Part part{.result_count = vector.count};
+    Failure failure = FindPart(comm, collective, vector, root, &operation, &part);
+    if (!failure.ok() || (!part.takes && !part.gives && comm.is_inter())) {
+      return failure;  // beside the root nothing is looked at
     }
+    Resolved resolved;
+    failure = Resolve(vector, &resolved);
     if (failure.ok()) {
-      failure =
-          Describe(vector, resolved, !has_root || comm.rank() == root, vector.count, &operation);
+      failure = Describe(vector, resolved, part, &operation);
     }
     if (failure.ok()) {
       operation.problem.block_bytes =
@@ -97,6 +126,14 @@ int CallWholeVector(const CollectiveCall& call, Collective collective, const Vec
     }
     return failure;
   });
+}
+
+// Into blocks of one size for so many ranks: the channel of an intercommunicator counts more.
+void DivideVector(int ranks, Problem* problem) {
+  problem->has_blocks = true;
+  for (size_t i = 0; i < static_cast<size_t>(ranks); ++i) {
+    problem->receive_blocks.push_back({i * problem->block_bytes, problem->block_bytes});
+  }
 }
 
 }  // namespace
@@ -132,13 +169,20 @@ int CallReduce_scatter_block(const CollectiveCall& call, const void* sendbuf, vo
       return Failure{MPI_ERR_COUNT, "recvcount is " + std::to_string(recvcount)};
     }
     const Vector vector{sendbuf, recvbuf, recvcount * comm.size(), datatype, op};
+    Part part{.result_count = recvcount};
     Resolved resolved;
-    Failure failure = Resolve(vector, &resolved);
+    Failure failure = FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part);
     if (failure.ok()) {
-      failure = Describe(vector, resolved, true, recvcount, &operation);
+      failure = Resolve(vector, &resolved);
+    }
+    if (failure.ok()) {
+      failure = Describe(vector, resolved, part, &operation);
     }
     if (failure.ok()) {
       operation.problem.block_bytes = static_cast<size_t>(recvcount * resolved.type->size_bytes());
+    }
+    if (failure.ok() && comm.is_inter()) {
+      DivideVector(comm.size(), &operation.problem);
     }
     return failure;
   });
@@ -151,8 +195,12 @@ int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* re
     problem.collective = Collective::kReduceScatter;
     problem.has_blocks = true;
     Vector vector{sendbuf, recvbuf, 0, datatype, op};
+    Part part;
     Resolved resolved;
     Failure failure = CheckArray(recvcounts, "recvcounts");
+    if (failure.ok()) {
+      failure = FindPart(comm, Collective::kReduceScatter, vector, 0, &operation, &part);
+    }
     if (failure.ok()) {
       failure = Resolve(vector, &resolved);
     }
@@ -170,7 +218,8 @@ int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* re
           {static_cast<size_t>(vector.count) * size, static_cast<size_t>(count) * size});
       vector.count += count;
     }
-    return Describe(vector, resolved, true, recvcounts[comm.rank()], &operation);
+    part.result_count = recvcounts[comm.rank()];
+    return Describe(vector, resolved, part, &operation);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/mpi/channel/sides.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -34,12 +35,17 @@ FrontMessenger::FrontMessenger(const Comm& comm)
   if (!comm.is_inter()) {
     return;
   }
+  const Sides sides = SidesOf(comm);
+  const std::vector<int> own = std::move(world_ranks_);
   const std::vector<int> remote = WorldRanks(comm.peers());
-  const bool is_second = *std::min_element(remote.begin(), remote.end()) <
-                         *std::min_element(world_ranks_.begin(), world_ranks_.end());
-  world_ranks_.insert(is_second ? world_ranks_.begin() : world_ranks_.end(), remote.begin(),
-                      remote.end());
-  self_ += is_second ? static_cast<int>(remote.size()) : 0;
+  world_ranks_.assign(own.size() + remote.size(), -1);
+  for (size_t i = 0; i < own.size(); ++i) {
+    world_ranks_[static_cast<size_t>(sides.own[i])] = own[i];
+  }
+  for (size_t i = 0; i < remote.size(); ++i) {
+    world_ranks_[static_cast<size_t>(sides.remote[i])] = remote[i];
+  }
+  self_ = sides.own[static_cast<size_t>(comm.rank())];
 }
 
 ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,

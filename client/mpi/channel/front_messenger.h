@@ -15,7 +15,7 @@ namespace ferry::mpi {
 class FrontMessenger : public Messenger {
  public:
   // `comm` outlives it. The peers are the group's ranks, or, of an intercommunicator, the ranks of
-  // both groups: first those of the group with the lowest rank of the job.
+  // both groups (sides.h).
   explicit FrontMessenger(const Comm& comm);
 
   // This process among the peers, and how many there are.

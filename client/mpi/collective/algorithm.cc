@@ -36,6 +36,15 @@ std::span<const Algorithm> AlgorithmsOf(Collective collective) {
   return NeighbourAlltoallAlgorithms();
 }
 
+const Algorithm* InterAlgorithm(Collective collective) {
+  for (const Algorithm& algorithm : InterAlgorithms()) {
+    if (algorithm.collective == collective) {
+      return &algorithm;
+    }
+  }
+  return nullptr;
+}
+
 const Algorithm* FindAlgorithm(Collective collective, std::string_view name) {
   for (const Algorithm& algorithm : AlgorithmsOf(collective)) {
     if (algorithm.name == name) {

@@ -24,6 +24,9 @@ struct Algorithm {
 
 // Of one collective. The first one fits every problem.
 std::span<const Algorithm> AlgorithmsOf(Collective collective);
+// Between the groups of an intercommunicator. Null: they have no such collective, or do it as
+// others do (barriers).
+const Algorithm* InterAlgorithm(Collective collective);
 // Null: there is none of that name.
 const Algorithm* FindAlgorithm(Collective collective, std::string_view name);
 bool Fits(const Algorithm& algorithm, const Problem& problem);

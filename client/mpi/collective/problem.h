@@ -34,6 +34,11 @@ inline constexpr size_t kCollectives = 13;
 // As in tables and messages: "reduce_scatter". Never null.
 const char* CollectiveName(Collective collective);
 
+// `root` of a rooted collective of an intercommunicator, at the root and beside it; in the other
+// group, it is the root's index in its own.
+inline constexpr int kRootHere = -2;
+inline constexpr int kRootBeside = -1;
+
 struct Block {
   size_t offset_bytes = 0;
   size_t size_bytes = 0;
@@ -63,6 +68,11 @@ struct Problem {
 
   size_t element_bytes = 1;  // reductions never split elements
   bool commutative = true;
+  // Of an intercommunicator: `rank` and `size` count both groups, `sources` are the ranks of this
+  // one's group and `destinations` those of the other, each in its group's order. Blocks are those
+  // of the other group; of a reduce_scatter, of this one's. `send_blocks` of an allgather is the
+  // own block.
+  bool is_inter = false;
 
   // Neighbourhood collectives: in the order of the topology. A negative rank is nobody.
   std::vector<int> sources;

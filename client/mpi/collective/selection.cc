@@ -150,6 +150,10 @@ const std::vector<SelectionRule>& BuiltInRules() {
 }
 
 Choice SelectionTable::Choose(const Problem& problem) const {
+  if (const Algorithm* const inter = InterAlgorithm(problem.collective);
+      problem.is_inter && inter != nullptr) {
+    return {.algorithm = inter};
+  }
   const Matcher matcher(problem);
   Choice choice = matcher.Find(rules_);
   if (choice.algorithm == nullptr) {

@@ -55,6 +55,18 @@ TEST(SelectionTest, SizesThatNotAllRanksKnowMatchNoLimit) {
   EXPECT_EQ(NameOf(table, problem), "pairwise");
 }
 
+TEST(SelectionTest, IntercommunicatorsTakeTheirOwn) {
+  const SelectionTable table(
+      {{Collective::kBcast, UINT64_MAX, UINT32_MAX, NodeLayout::kAny, "linear", 0}});
+  Problem problem = Make(Collective::kBcast, 8, 4);
+  problem.is_inter = true;
+  EXPECT_EQ(table.Choose(problem).algorithm, InterAlgorithm(Collective::kBcast));
+  problem.collective = Collective::kBarrier;  // of both groups as of one
+  EXPECT_EQ(NameOf(table, problem), "linear");
+  problem.size = 2;
+  EXPECT_EQ(NameOf(table, problem), "dissemination");
+}
+
 TEST(SelectionTest, BuiltInRulesNameAlgorithmsThatExist) {
   for (const SelectionRule& rule : BuiltInRules()) {
     EXPECT_NE(FindAlgorithm(rule.collective, rule.algorithm), nullptr)

@@ -48,6 +48,11 @@ TEST_P(IntercommunicatorsTest, AreMadeInAllWaysAndDoNotMeet) {
             "all intercommunicators were right");
 }
 
+TEST_P(IntercommunicatorsTest, HaveCollectives) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/inter_collectives"},
+            "all collectives of intercommunicators were right");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, IntercommunicatorsTest, testing::ValuesIn(WithTwoSides()),
                          NameOf);
 
