@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
@@ -80,14 +81,14 @@ FERRY_MPI_CALL(int, Dims_create, (int nnodes, int ndims, int dims[])) {
 }
 
 FERRY_MPI_CALL(int, Cart_create,
-               (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
+               (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder,
                 MPI_Comm* comm_cart)) {
   Call call("MPI_Cart_create");
   const Comm* const parent = call.FindIntra(comm_old);
   Cartesian grid = GridOf(call, parent, ndims, dims, periods);
   call.Need(comm_cart, "comm_cart");
   if (call.ok()) {
-    call.Give(CreateCartesian(*parent, std::move(grid)), comm_cart);
+    call.Give(CreateCartesian(*parent, std::move(grid), reorder != 0), comm_cart);
   }
   return call.result();
 }
@@ -99,7 +100,10 @@ FERRY_MPI_CALL(int, Cart_map,
   const Cartesian grid = GridOf(call, found, ndims, dims, periods);
   call.Need(newrank, "newrank");
   if (call.ok()) {
-    *newrank = found->rank() < grid.size() ? found->rank() : static_cast<int>(MPI_UNDEFINED);
+    const std::vector<int> order = OrderByNodes(*found, grid);
+    const auto place = std::find(order.begin(), order.end(), found->rank());
+    *newrank = place == order.end() ? static_cast<int>(MPI_UNDEFINED)
+                                    : static_cast<int>(place - order.begin());
   }
   return call.result();
 }

@@ -9,6 +9,8 @@
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/comm/line_to_members.h"
 #include "client/mpi/comm/splitting.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/topology/node_blocks.h"
 
 namespace ferry::mpi {
 namespace {
@@ -28,8 +30,17 @@ RankSet First(const RankSet& group, int count) {
 
 }  // namespace
 
-Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid) {
-  const RankSet members = First(parent.group(), grid.size());
+std::vector<int> OrderByNodes(const Comm& parent, const Cartesian& grid) {
+  std::vector<int> node_of;
+  for (int rank = 0; rank < grid.size(); ++rank) {
+    node_of.push_back(front_end->NodeOf(static_cast<uint32_t>(parent.WorldRank(rank))));
+  }
+  return PlaceByNodes(grid, node_of);
+}
+
+Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid, bool reorder) {
+  const RankSet members = reorder ? Select(parent.group(), OrderByNodes(parent, grid))
+                                  : First(parent.group(), grid.size());
   return WithTopology(Create(parent, members), std::move(grid));
 }
 

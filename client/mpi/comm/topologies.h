@@ -1,6 +1,6 @@
 // How communicators with a topology are made. MPI 5.0, section 8.5.
 //
-// Ranks keep their order: reordering is allowed to do nothing. Collective over the parent; block.
+// Ranks keep their order where it says nothing else. Collective over the parent; block.
 // Calling thread: any, one at a time for one parent. A null reference stands for MPI_COMM_NULL.
 #pragma once
 
@@ -14,8 +14,11 @@
 
 namespace ferry::mpi {
 
-// The grid's places, and the graph's nodes, are the first processes of the parent.
-Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid);
+// The grid's places, and the graph's nodes, are the first processes of the parent; `reorder`: in an
+// order by which neighbours share nodes (node_blocks.h).
+Result<Ref<Comm>> CreateCartesian(const Comm& parent, Cartesian grid, bool reorder);
+// That order: by place, the rank in the parent. The same on all of them; does not block.
+std::vector<int> OrderByNodes(const Comm& parent, const Cartesian& grid);
 Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph);
 // The part of `parent`'s grid, `grid`, in which the caller is when the dimensions marked in `keep`
 // are kept.

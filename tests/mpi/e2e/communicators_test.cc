@@ -39,6 +39,12 @@ TEST_P(CommunicatorsTest, HaveTopologies) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/topologies"}, "all topologies were right");
 }
 
+// Each node's ranks are a row of two, until they are reordered into a square.
+TEST(ReorderTest, NeighboursShareNodes) {
+  ExpectJob({"EightRanksOnTwoNodes", {"-n", "8", "--nodes", "2"}}, {"tests/mpi/ranks/topologies"},
+            "all topologies were right");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, CommunicatorsTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 class IntercommunicatorsTest : public testing::TestWithParam<Placement> {};

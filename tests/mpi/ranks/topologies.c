@@ -64,6 +64,53 @@ static void check_grid(void) {
   OK(MPI_Comm_free(&grid));
 }
 
+/* Neighbours of the own place that are on other nodes, summed up. */
+static int crossing(MPI_Comm grid, const int* node_of) {
+  int own = 0, total = 0, before, behind;
+  MPI_Group world, group;
+  OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+  OK(MPI_Comm_group(grid, &group));
+  for (int direction = 0; direction < 2; ++direction) {
+    OK(MPI_Cart_shift(grid, direction, 1, &before, &behind));
+    if (behind == MPI_PROC_NULL) continue;
+    OK(MPI_Group_translate_ranks(group, 1, &behind, world, &before));
+    own += node_of[before] != node_of[rank];
+  }
+  OK(MPI_Allreduce(&own, &total, 1, MPI_INT, MPI_SUM, grid));
+  OK(MPI_Group_free(&group));
+  OK(MPI_Group_free(&world));
+  return total;
+}
+
+/* Rows of half of the processes each: on two nodes, each node's processes are a row. */
+static void check_reordered_grid(void) {
+  step = "a grid whose neighbours share nodes";
+  MPI_Comm node, plain, reordered;
+  int dims[2] = {2, size / 2}, periods[2] = {0, 0}, name = rank, place = -1, own = -1;
+  int* node_of = malloc((size_t)size * sizeof(int));
+  if (size % 2 != 0) {
+    free(node_of);
+    return;
+  }
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  OK(MPI_Bcast(&name, 1, MPI_INT, 0, node));
+  OK(MPI_Allgather(&name, 1, MPI_INT, node_of, 1, MPI_INT, MPI_COMM_WORLD));
+  OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &plain));
+  OK(MPI_Comm_rank(plain, &own));
+  CHECK(own == rank);
+  OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 1, &reordered));
+  OK(MPI_Comm_rank(reordered, &own));
+  OK(MPI_Cart_map(MPI_COMM_WORLD, 2, dims, periods, &place));
+  CHECK(place == own);
+  const int without = crossing(plain, node_of), with = crossing(reordered, node_of);
+  CHECK(with <= without);
+  if (size == 8 && without == 4) CHECK(with == 2);
+  OK(MPI_Comm_free(&plain));
+  OK(MPI_Comm_free(&reordered));
+  OK(MPI_Comm_free(&node));
+  free(node_of);
+}
+
 static void check_smaller_grid(void) {
   step = "a grid of fewer processes";
   MPI_Comm grid;
@@ -212,6 +259,7 @@ int main(void) {
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
   check_grid();
   check_smaller_grid();
+  check_reordered_grid();
   check_graph();
   check_distributed_graph();
   check_mistakes();
