@@ -89,6 +89,8 @@ FERRY_MPI_CALL(int, Cart_create,
   call.Need(comm_cart, "comm_cart");
   if (call.ok()) {
     call.Give(CreateCartesian(*parent, std::move(grid), reorder != 0), comm_cart);
+  } else if (comm_cart != nullptr) {
+    *comm_cart = MPI_COMM_NULL;
   }
   return call.result();
 }

@@ -52,6 +52,7 @@ int Dup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm
   if (!call.ok()) {
     return call.result();
   }
+  *newcomm = MPI_COMM_NULL;  // if it fails
   Result<Ref<Comm>> made = parent->is_inter() ? DuplicateInter(*parent) : Duplicate(*parent);
   call.Refuse(made.failure());
   if (call.ok()) {

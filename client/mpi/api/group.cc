@@ -16,7 +16,12 @@ namespace {
 using SetOperation = RankSet (*)(const RankSet&, const RankSet&);
 using Selection = Failure (*)(const RankSet&, std::span<const int>, RankSet*);
 
+// The empty group is always MPI_GROUP_EMPTY, with which programs compare (MPI 5.0, section 7.3.2).
 int Give(Call& call, RankSet ranks, MPI_Group* newgroup) {
+  if (call.ok() && ranks.empty()) {
+    *newgroup = MPI_GROUP_EMPTY;
+    return call.result();
+  }
   call.Give(MakeRef<Group>(std::move(ranks)), newgroup);
   return call.result();
 }
@@ -168,12 +173,10 @@ FERRY_MPI_CALL(int, Group_free, (MPI_Group * group)) {
   if (!call.ok() || call.Find(*group) == nullptr) {
     return call.result();
   }
-  Group* const freed = groups.Remove(*group);
-  if (freed == nullptr) {
-    call.Refuse(MPI_ERR_GROUP, "MPI_GROUP_EMPTY is predefined and cannot be freed");
-    return call.result();
+  // MPI_GROUP_EMPTY is not removed; programs free what a call gave them, whichever group it was.
+  if (Group* const freed = groups.Remove(*group); freed != nullptr) {
+    freed->Release();
   }
-  freed->Release();
   *group = MPI_GROUP_NULL;
   return call.result();
 }

@@ -143,7 +143,9 @@ int PutUnnamed(const char* call, Result<Datatype*> found, MPI_Datatype* handle) 
 }
 
 UnnamedTypes& Unnamed() {
-  static UnnamedTypes types([](MPI_Datatype handle) { return datatypes.Find(handle); });
+  // Not destroyed at exit: handles still stand for them.
+  static auto& types =
+      *new UnnamedTypes([](MPI_Datatype handle) { return datatypes.Find(handle); });
   return types;
 }
 

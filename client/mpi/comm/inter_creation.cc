@@ -130,8 +130,9 @@ std::vector<SplitWish> Joined(std::vector<SplitWish> wishes, const std::vector<S
 Result<Ref<Comm>> CreateInter(const Comm& local, const Bridge& bridge) {
   Introduction introduction;
   std::vector<int> remote;
-  Failure met = bridge.refused;
+  Failure met;
   if (local.rank() == bridge.local_leader) {
+    met = bridge.refused;
     if (met.ok()) {
       met = Meet(local, bridge, &introduction, &remote);
     }
