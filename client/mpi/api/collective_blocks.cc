@@ -3,6 +3,7 @@
 #include <string>
 
 #include "client/mpi/api/message_arguments.h"
+#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
@@ -22,6 +23,11 @@ Failure Bind(const Run& run, int times, CollectiveBuffer* buffer, size_t* bytes)
   FERRY_RETURN_FAILURE(CheckData(run.buffer, run.count * times, *type));
   *bytes = static_cast<size_t>(run.count) * static_cast<size_t>(type->size_bytes());
   return buffer->Set(Mutable(run.buffer), run.count * times, *type, false);
+}
+
+const void* AddressOf(const Blocks& blocks, int i) {
+  const int64_t unit = blocks.datatypes != nullptr ? 1 : datatypes.Find(blocks.datatype)->extent();
+  return static_cast<const char*>(blocks.buffer) + blocks.displacements[i] * unit;
 }
 
 Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vector<Block>* places) {

@@ -38,6 +38,9 @@ struct Blocks {
   const char* name;               // "send" or "recv"
 };
 
+// Where the i-th one begins. Only after Bind.
+const void* AddressOf(const Blocks& blocks, int i);
+
 Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vector<Block>* places);
 
 // What a rank sends to itself must be what it receives.

@@ -4,6 +4,7 @@
 
 #include "client/mpi/api/collective_blocks.h"
 #include "client/mpi/api/collective_inter.h"
+#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
@@ -126,6 +127,8 @@ int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcou
     FERRY_RETURN_FAILURE(Bind(receive, comm.size(), &operation.output, &problem.receive_blocks));
     if (problem.in_place) {
       operation.output_read = {root, 1};
+    } else {
+      FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, AddressOf(receive, root), problem.block_bytes));
     }
     return CheckOwnBlock(operation, problem.receive_blocks, root, problem.block_bytes);
   });
@@ -203,6 +206,9 @@ int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendco
     }
     FERRY_RETURN_FAILURE(Bind(send, comm.size(), &operation.input, &problem.send_blocks));
     operation.input_read = {0, comm.size()};
+    if (!problem.in_place) {
+      FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, root), recvbuf, problem.block_bytes));
+    }
     return CheckOwnBlock(operation, problem.send_blocks, root, problem.block_bytes);
   });
 }
@@ -236,6 +242,8 @@ int CallAllgather(const CollectiveCall& call, const void* sendbuf, int64_t sendc
     FERRY_RETURN_FAILURE(
         BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &sent));
     FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, recvbuf, sent));
+    const int64_t own = comm.rank() * recvcount * datatypes.Find(recvtype)->extent();
+    FERRY_RETURN_FAILURE(CheckDistinct(sendbuf, static_cast<const char*>(recvbuf) + own, sent));
     return CheckOwn(sent, problem.block_bytes);
   });
 }
@@ -265,6 +273,8 @@ int CallAllgatherv(const CollectiveCall& call, const void* sendbuf, int64_t send
     }
     FERRY_RETURN_FAILURE(
         BindOwnInput({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &problem.block_bytes));
+    FERRY_RETURN_FAILURE(
+        CheckDistinct(sendbuf, AddressOf(receive, comm.rank()), problem.block_bytes));
     return CheckOwnBlock(operation, problem.receive_blocks, comm.rank(), problem.block_bytes);
   });
 }
@@ -318,8 +328,10 @@ int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks&
     }
     FERRY_RETURN_FAILURE(Bind(send, comm.size(), &operation.input, &problem.send_blocks));
     operation.input_read = {0, comm.size()};
-    return CheckOwnBlock(operation, problem.receive_blocks, comm.rank(),
-                         problem.send_blocks[static_cast<size_t>(comm.rank())].size_bytes);
+    const int rank = comm.rank();
+    const size_t own_bytes = problem.send_blocks[static_cast<size_t>(rank)].size_bytes;
+    FERRY_RETURN_FAILURE(CheckDistinct(AddressOf(send, rank), AddressOf(receive, rank), own_bytes));
+    return CheckOwnBlock(operation, problem.receive_blocks, rank, own_bytes);
   });
 }
 

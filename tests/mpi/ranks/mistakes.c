@@ -145,6 +145,40 @@ static void wrong_buffers(void) {
   exchange(5);
 }
 
+/* What a rank sends itself lies where it receives it: MPI_IN_PLACE is meant. */
+static void wrong_collectives(void) {
+  const int one[] = {1, 1}, places[] = {0, 1};
+  const int bytes[] = {0, sizeof(int)};
+  const MPI_Datatype types[] = {MPI_INT, MPI_INT};
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Info no_info = (MPI_Info)one;
+  int data[2] = {7, 8};
+  MPI_Request request;
+  int* const own = &data[rank];
+  expect("allgather of its own block", MPI_Allgather(own, 1, MPI_INT, data, 1, MPI_INT, world),
+         MPI_ERR_BUFFER, "MPI_Allgather", "MPI_IN_PLACE");
+  expect("allgatherv of its own block",
+         MPI_Allgatherv(own, 1, MPI_INT, data, one, places, MPI_INT, world), MPI_ERR_BUFFER,
+         "MPI_Allgatherv", "MPI_IN_PLACE");
+  expect("alltoallv within one buffer",
+         MPI_Ialltoallv(data, one, places, MPI_INT, data, one, places, MPI_INT, world, &request),
+         MPI_ERR_BUFFER, "MPI_Ialltoallv", "MPI_IN_PLACE");
+  expect("alltoallw within one buffer",
+         MPI_Alltoallw(data, one, bytes, types, data, one, bytes, types, world), MPI_ERR_BUFFER,
+         "MPI_Alltoallw", "MPI_IN_PLACE");
+  if (rank == 1) { /* the other one is not asked */
+    expect("gatherv of its own block",
+           MPI_Gatherv(own, 1, MPI_INT, data, one, places, MPI_INT, 1, world), MPI_ERR_BUFFER,
+           "MPI_Gatherv", "MPI_IN_PLACE");
+    expect("scatterv of its own block",
+           MPI_Scatterv(data, one, places, MPI_INT, own, 1, MPI_INT, 1, world), MPI_ERR_BUFFER,
+           "MPI_Scatterv", "MPI_IN_PLACE");
+  }
+  expect("hints that are none", MPI_Barrier_init(world, no_info, &request), MPI_ERR_INFO,
+         "MPI_Barrier_init", "MPI_Info");
+  exchange(6);
+}
+
 int main(int argc, char** argv) {
   int provided;
   OK(MPI_Init(&argc, &argv));
@@ -156,6 +190,7 @@ int main(int argc, char** argv) {
   wrong_messages();
   wrong_requests();
   wrong_buffers();
+  wrong_collectives();
   OK(MPI_Barrier(MPI_COMM_WORLD));
   OK(MPI_Finalize());
   puts("all mistakes were named");
