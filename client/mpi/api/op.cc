@@ -130,6 +130,9 @@ int ReduceLocal(const char* call, const void* inbuf, void* inoutbuf, int64_t cou
           std::string(name) + (buffer == nullptr ? " is a null pointer" : " is MPI_IN_PLACE"));
     }
   }
+  if (inbuf == inoutbuf) {
+    return Fail(call, nullptr, MPI_ERR_BUFFER, "inbuf and inoutbuf are the same memory");
+  }
   const Failure failure = Reduce(*op, inbuf, inoutbuf, count, *type);
   return failure.ok() ? MPI_SUCCESS : Fail(call, nullptr, failure);
 }

@@ -218,6 +218,7 @@ FERRY_MPI_CALL(int, Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
   if (const int error = CheckPointer(call, newtype, "newtype"); error != MPI_SUCCESS) {
     return error;
   }
+  *newtype = MPI_DATATYPE_NULL;  // if it fails
   MadeDatatype made = MakeDuplicate(*old);
   if (made.ok()) {
     AttributeSet& copies = made.value()->attributes();

@@ -78,7 +78,7 @@ static void check_attributes(void) {
   OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   OK(MPI_Comm_set_attr(comm, first, (void*)'a'));
   failing = MPI_ERR_LASTCODE; /* whatever the program returns */
-  copy = MPI_COMM_NULL;
+  copy = comm;
   CHECK(MPI_Comm_dup(comm, &copy) == MPI_ERR_LASTCODE && copy == MPI_COMM_NULL);
   CHECK(MPI_Comm_free(&comm) == MPI_ERR_LASTCODE && comm != MPI_COMM_NULL);
   CHECK(get(comm, first) == 'a');
@@ -124,6 +124,30 @@ static int delete_type(MPI_Datatype type, int keyval, void* value, void* extra) 
   (void)extra;
   note((char)(intptr_t)value);
   return MPI_Type_size(type, &bytes);
+}
+
+static int refuse_type(MPI_Datatype type, int keyval, void* extra, void* in, void* out, int* flag) {
+  (void)type;
+  (void)keyval;
+  (void)extra;
+  (void)in;
+  (void)out;
+  *flag = 0;
+  return MPI_ERR_LASTCODE;
+}
+
+static void check_refused_type(void) {
+  step = "a datatype that cannot be copied";
+  MPI_Datatype type, copy = MPI_INT;
+  int keyval;
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  OK(MPI_Type_create_keyval(refuse_type, MPI_TYPE_NULL_DELETE_FN, &keyval, NULL));
+  OK(MPI_Type_contiguous(3, MPI_INT, &type));
+  OK(MPI_Type_set_attr(type, keyval, NULL));
+  CHECK(MPI_Type_dup(type, &copy) == MPI_ERR_LASTCODE && copy == MPI_DATATYPE_NULL);
+  OK(MPI_Type_free(&type));
+  OK(MPI_Type_free_keyval(&keyval));
+  OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
 static void check_type_attributes(void) {
@@ -365,6 +389,7 @@ int main(void) {
   check_attributes();
   check_predefined();
   check_type_attributes();
+  check_refused_type();
   check_groups();
   check_info();
   check_handlers();

@@ -52,6 +52,7 @@ static void own(void) {
   OK(MPI_Reduce_local(a, b, 2, pair, op));
   CHECK(b[0] == 1 && b[3] == 4);
   expect_error(MPI_Reduce_local(a, b, 2, pair, MPI_SUM), MPI_ERR_OP, "MPI_SUM");
+  expect_error(MPI_Reduce_local(a, a, 2, MPI_INT, MPI_SUM), MPI_ERR_BUFFER, "the same memory");
   OK(MPI_Op_free(&op));
   CHECK(op == MPI_OP_NULL);
   OK(MPI_Op_create_c(subtract_large, 1, &op));
