@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "client/mpi/collective/selection_file.h"
 
 namespace ferry::mpi {
@@ -93,6 +96,28 @@ TEST(SelectionTest, SomethingFitsEveryProblem) {
           }
         }
       }
+    }
+  }
+}
+
+// In the row of its collective.
+TEST(SelectionTest, DocumentsNameAllAlgorithms) {
+  std::ifstream file("docs/mpi.md");
+  ASSERT_TRUE(file);
+  for (size_t i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    const std::string name = std::string("`") + CollectiveName(collective) + "`";
+    std::string row;
+    file.clear();
+    file.seekg(0);
+    for (std::string line; row.empty() && std::getline(file, line);) {
+      const size_t first_cell_end = line.find('|', 2);
+      if (line.starts_with("| `") && line.find(name) < first_cell_end) {
+        row = line;
+      }
+    }
+    for (const Algorithm& algorithm : AlgorithmsOf(collective)) {
+      EXPECT_THAT(row, HasSubstr(std::string("`") + algorithm.name + "`")) << name;
     }
   }
 }
