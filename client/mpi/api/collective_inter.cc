@@ -100,6 +100,7 @@ Failure DescribeInterAllgather(const Comm& comm, const Run& send, const void* re
   FERRY_RETURN_FAILURE(bind_all());
   size_t sent = 0;
   FERRY_RETURN_FAILURE(BindOwnInput(send, operation, &sent));
+  FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, recvbuf, sent));
   operation->problem.send_blocks = {{0, sent}};
   return {};
 }
@@ -114,6 +115,7 @@ Failure DescribeInterAlltoall(const Comm& comm, const Run& send, const Run& rece
   size_t received = 0;
   FERRY_RETURN_FAILURE(Bind(send, count, &operation->input, &sent));
   FERRY_RETURN_FAILURE(Bind(receive, count, &operation->output, &received));
+  FERRY_RETURN_FAILURE(CheckDistinct(send.buffer, receive.buffer, sent));
   operation->input_read = {0, count * send.count};
   problem.has_blocks = true;
   problem.send_blocks = InARow(count, sent);

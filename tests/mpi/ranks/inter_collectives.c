@@ -261,6 +261,8 @@ static void mistakes(void) {
   CHECK(MPI_Reduce(MPI_IN_PLACE, got, 1, MPI_INT, MPI_SUM, 0, inter) == MPI_ERR_BUFFER);
   CHECK(MPI_Allgather(MPI_IN_PLACE, 1, MPI_INT, got, 1, MPI_INT, inter) == MPI_ERR_BUFFER);
   CHECK(MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT, got, 1, MPI_INT, inter) == MPI_ERR_BUFFER);
+  CHECK(MPI_Allgather(got, 1, MPI_INT, got, 1, MPI_INT, inter) == MPI_ERR_BUFFER);
+  CHECK(MPI_Alltoall(got, 1, MPI_INT, got, 1, MPI_INT, inter) == MPI_ERR_BUFFER);
   CHECK(MPI_Bcast(words, 1, MPI_DATATYPE_NULL, 0, inter) == MPI_ERR_TYPE);
   CHECK(MPI_Allreduce(words, got, 1, MPI_INT, MPI_OP_NULL, inter) == MPI_ERR_OP);
   expect_error(MPI_Scan(words, got, 1, MPI_INT, MPI_SUM, inter), MPI_ERR_COMM, "no such");
