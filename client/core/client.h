@@ -101,6 +101,19 @@ class Client final : public FrontEnd {
     return memory_->Copy(destination, source, size_bytes);
   }
   bool IsByStream(const void* pointer) const override { return memory_->IsByStream(pointer); }
+  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override {
+    return memory_->regions().Find(pointer, size_bytes);
+  }
+  ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
+                         uint64_t size_bytes) override;
+  ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
+                       uint64_t size_bytes) override;
+  bool IsPrivateMemoryReachable(uint32_t rank) const override;
+  StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
+                                               uint64_t size_bytes) override;
+  ErrorCode PeerState(uint32_t rank) const override;
+  void WakePeer(uint32_t rank) override;
+  bool IsCrowded() const override;
   ErrorCode poison() const override { return wake_.poison(); }
   Status Explain(ErrorCode error) const override;
 

@@ -1,5 +1,7 @@
 // Client: what front ends need beyond ferry.h. See client.h and front_end.h.
+#include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "client/core/progress.h"
 
@@ -105,6 +107,41 @@ bool Client::Poll() {
 void Client::WaitFor(bool (*done)(void*), void* argument) {
   WaitUntil([&] { return done(argument) || poison() != ErrorCode::kOk; },
             PolicyFor(shm::kAnySource));
+}
+
+// ---- The ranks of this node ---------------------------------------------------------------------
+
+ErrorCode Client::CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
+                               uint64_t size_bytes) {
+  const engine::Reach own{.mapped = static_cast<std::byte*>(to), .by_stream = IsByStream(to)};
+  return peer_memory_->CopyWithPeer(rank, from, own, size_bytes, PeerMemory::Direction::kFromPeer);
+}
+
+ErrorCode Client::CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
+                             uint64_t size_bytes) {
+  const engine::Reach own{.mapped = static_cast<std::byte*>(const_cast<void*>(from)),
+                          .by_stream = IsByStream(from)};
+  return peer_memory_->CopyWithPeer(rank, to, own, size_bytes, PeerMemory::Direction::kToPeer);
+}
+
+bool Client::IsPrivateMemoryReachable(uint32_t rank) const {
+  return peer_memory_->IsPrivateMemoryReachable(rank);
+}
+
+StatusOr<std::shared_ptr<std::byte>> Client::MapPeer(uint32_t rank, const shm::Location& where,
+                                                     uint64_t size_bytes) {
+  return peer_memory_->MapForGood(rank, where, size_bytes);
+}
+
+ErrorCode Client::PeerState(uint32_t rank) const {
+  const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
+  return death != ErrorCode::kOk ? death : poison();
+}
+
+void Client::WakePeer(uint32_t rank) { shm::Wake(peers_.by_rank[rank].inbox.wake()).Publish(); }
+
+bool Client::IsCrowded() const {
+  return peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
 }
 
 }  // namespace ferry::client

@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "common/error_code.h"
 #include "common/status.h"
 #include "config/options.h"
+#include "shm/layout/descriptor.h"
 
 namespace ferry::client {
 
@@ -125,6 +127,31 @@ class FrontEnd {
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
   // Whether CPUs cannot load from this memory and store to it: only Copy moves its bytes.
   virtual bool IsByStream(const void* pointer) const = 0;
+
+  // ---- The ranks of this node ------------------------------------------------------------------
+  // For what ranks of one node do in each other's memory, without messages. `rank` lives on this
+  // node.
+  //
+  // Where memory of this rank lies, as others name it. `flags` is not 0 if only streams reach it.
+  virtual shm::Location Locate(const void* pointer, uint64_t size_bytes) const = 0;
+  // Copies between this rank's memory and another's, which that rank has located and keeps in place
+  // meanwhile. Block while they copy. kUnsupported: the kernel lets this rank not into that memory.
+  virtual ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
+                                 uint64_t size_bytes) = 0;
+  virtual ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
+                               uint64_t size_bytes) = 0;
+  // Whether such copies reach memory that AllocateMemory has not returned.
+  virtual bool IsPrivateMemoryReachable(uint32_t rank) const = 0;
+  // Maps memory of another rank that its AllocateMemory returned, for as long as the pointer lives.
+  virtual StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
+                                                       uint64_t size_bytes) = 0;
+  // kOk, or why messages with that rank fail: it has died, or this one is poisoned.
+  virtual ErrorCode PeerState(uint32_t rank) const = 0;
+  // Makes WaitFor of that rank ask `done` again, if it sleeps there. What `done` looks at is stored
+  // before (shm/wake.h).
+  virtual void WakePeer(uint32_t rank) = 0;
+  // Whether the job has more ranks on this node than it may use cores.
+  virtual bool IsCrowded() const = 0;
 
   // ---- Errors ----------------------------------------------------------------------------------
   // kOk, or why nothing works any more.

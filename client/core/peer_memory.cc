@@ -1,6 +1,8 @@
 #include "client/core/peer_memory.h"
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "common/process_memory.h"
 
@@ -34,6 +36,47 @@ engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t ge
   // One copying thread per process: the job's other ranks are the ones to share the work with.
   std::lock_guard lock(mutex_);
   return engine::CopyChunk(slot, generation, *this, &own);
+}
+
+ErrorCode PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where,
+                                   const engine::Reach& own, uint64_t size_bytes,
+                                   Direction direction) {
+  std::lock_guard lock(mutex_);
+  const engine::Reach peer = Resolve(rank, where, size_bytes);
+  if (peer.error != ErrorCode::kOk) {
+    return peer.error;
+  }
+  if (peer.mapped == nullptr && peer.pid == 0) {
+    return ErrorCode::kUnsupported;
+  }
+  return direction == Direction::kFromPeer ? Copy(own, peer, size_bytes)
+                                           : Copy(peer, own, size_bytes);
+}
+
+StatusOr<std::shared_ptr<std::byte>> PeerMemory::MapForGood(uint32_t rank,
+                                                            const shm::Location& where,
+                                                            uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  std::weak_ptr<shm::Mapping>& known = for_good_[{rank, where.region}];
+  std::shared_ptr<shm::Mapping> mapping = known.lock();
+  if (mapping == nullptr) {
+    StatusOr<AttachAnswer> answer = attach_->PeerRegion(rank, where.region);
+    FERRY_RETURN_IF_ERROR(answer.status());
+    if (answer->descriptors.empty() || (answer->reply.flags & attach::kRegionByStream) != 0) {
+      return Status(ErrorCode::kInvalidBuffer, "rank " + std::to_string(rank) +
+                                                   " has no host memory in region " +
+                                                   std::to_string(where.region));
+    }
+    StatusOr<shm::Mapping> made = shm::MapSegment(answer->descriptors[0].get(), 0);
+    FERRY_RETURN_IF_ERROR(made.status());
+    mapping = std::make_shared<shm::Mapping>(std::move(*made));
+    known = mapping;
+  }
+  if (where.address > mapping->size_bytes() || size_bytes > mapping->size_bytes() - where.address) {
+    return Status(ErrorCode::kInvalidBuffer,
+                  "the range of rank " + std::to_string(rank) + " runs past the end of its region");
+  }
+  return std::shared_ptr<std::byte>(mapping, mapping->base() + where.address);
 }
 
 engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {

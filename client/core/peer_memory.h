@@ -38,6 +38,15 @@ class PeerMemory : public engine::MemoryAccess {
   ErrorCode Copy(const engine::Reach& destination, const engine::Reach& source,
                  uint64_t size_bytes) override;
 
+  // Between memory of this rank and of a peer. kUnsupported: it is out of reach.
+  enum class Direction { kFromPeer, kToPeer };
+  ErrorCode CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
+                         uint64_t size_bytes, Direction direction);
+  bool IsPrivateMemoryReachable(uint32_t rank) const { return peers_[rank].memory_reachable; }
+  // Maps `size_bytes` of host memory of a peer, apart from what Resolve keeps and drops.
+  StatusOr<std::shared_ptr<std::byte>> MapForGood(uint32_t rank, const shm::Location& where,
+                                                  uint64_t size_bytes);
+
   // CopyChunk with the mappings held in place.
   engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
                                 const engine::OwnEnd& own);
@@ -67,6 +76,7 @@ class PeerMemory : public engine::MemoryAccess {
   std::mutex mutex_;          // held by a thread for the length of one chunk
   std::list<Mapped> mapped_;  // most recently used first
   std::map<Key, std::list<Mapped>::iterator> index_;
+  std::map<Key, std::weak_ptr<shm::Mapping>> for_good_;
 };
 
 }  // namespace ferry::client

@@ -29,10 +29,12 @@ int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failur
 }
 
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
+  Channel& channel = Channel::Of(comm);
   Failure failure = operation->Fetch();
   if (failure.ok()) [[likely]] {
-    failure =
-        operation->Finish(Channel::Of(comm).Run(operation->problem, operation->MakeBinding()));
+    failure = operation->Finish(channel.Run(operation->problem, operation->MakeBinding()));
+  } else {
+    channel.Renounce();
   }
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/error/failure.h"
@@ -77,8 +78,11 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
     return error;
   }
   if (call.mode == CallMode::kBlocking) {
+    Channel& channel = Channel::Of(*comm);
+    channel.Enter();
     CollectiveOperation operation;
     if (const Failure failure = describe(*comm, operation); !failure.ok()) [[unlikely]] {
+      channel.Renounce();
       return FailCollective(call, *comm, failure);
     }
     return RunBlocking(call, *comm, &operation);

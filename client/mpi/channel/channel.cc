@@ -14,6 +14,9 @@ namespace {
 constexpr size_t kKeptRuns = 32;
 constexpr size_t kKeptScratchBytes = size_t{1} << 20;
 
+// The blocking call that makes the board: one that is used so seldom is not worth its memory.
+constexpr uint64_t kBoardCall = 4;
+
 // Numbers of persistent operations lie in the upper half, where others do not come.
 constexpr uint32_t kNumbers = 1U << 17;
 
@@ -54,10 +57,11 @@ Channel& Channel::Of(Comm& comm) {
   return static_cast<Channel&>(*extension);
 }
 
-Channel::Channel(const Comm& comm) : messenger_(comm), runner_(&messenger_) {
+Channel::Channel(const Comm& comm) : comm_(comm), messenger_(comm), runner_(&messenger_) {
   for (int peer = 0; peer < messenger_.size(); ++peer) {
     node_of_.push_back(front_end->NodeOf(static_cast<uint32_t>(messenger_.WorldRank(peer))));
   }
+  may_have_board_ = NodeBoard::IsFor(comm, node_of_);
 }
 
 Channel::~Channel() { kept_.clear(); }
@@ -210,7 +214,33 @@ void Channel::RunPatiently(CollectiveRun* run) {
   }
 }
 
+void Channel::Enter() {
+  if (++entered_ == kBoardCall && may_have_board_) [[unlikely]] {
+    board_ = NodeBoard::SetUp(comm_);
+  }
+}
+
+void Channel::Renounce() {
+  if (board_ != nullptr) {
+    board_->board().Renounce(entered_);
+  }
+}
+
 RunFailure Channel::Run(const Problem& problem, const Binding& binding) {
+  if (board_ == nullptr || problem.has_blocks) {
+    return RunByMessages(problem, binding);
+  }
+  Problem whole = problem;
+  whole.rank = self();
+  whole.size = size();
+  RunFailure failure;
+  return CanRunOnBoard(whole, board_->limits()) &&
+                 RunOnBoard(&board_->board(), entered_, whole, binding, board_->limits(), &failure)
+             ? failure
+             : RunByMessages(problem, binding);
+}
+
+RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding) {
   struct Waiting {
     Channel* channel;
     CollectiveRun* run;

@@ -1,5 +1,6 @@
-// What a communicator's collectives run on: its messages, its runner, and the schedules that calls
-// like those before have made.
+// What a communicator's collectives run on: its board, where its ranks share a node, for blocking
+// ones; its messages, its runner, and the schedules that calls like those before have made, for
+// all.
 //
 // Calling thread: any that the thread level allows; a channel's own lock keeps them apart once
 // several threads may call.
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "client/mpi/channel/front_messenger.h"
+#include "client/mpi/channel/node_board.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
 #include "client/mpi/comm/comm.h"
@@ -31,8 +33,14 @@ class Channel : public Comm::Extension {
   int self() const { return messenger_.self(); }
   int size() const { return messenger_.size(); }
 
+  // To be called at the beginning of each blocking call, in which all ranks take part, even if it
+  // is in vain. May block: the ranks make their board then.
+  void Enter();
   // Carries the problem out. Blocks.
   RunFailure Run(const Problem& problem, const Binding& binding);
+  // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
+  // board.
+  void Renounce();
 
   // The same in parts, for what does not block. A run that was taken is given back when it is done.
   class Taken;
@@ -60,6 +68,7 @@ class Channel : public Comm::Extension {
     uint64_t last_use = 0;
   };
 
+  RunFailure RunByMessages(const Problem& problem, const Binding& binding);
   std::unique_lock<std::mutex> Lock();
   void AdvanceLocked();
   void RunPatiently(CollectiveRun* run);
@@ -68,8 +77,13 @@ class Channel : public Comm::Extension {
   Kept* FindRoom();
   void GiveBackLocked(Taken taken);
 
-  std::vector<int> node_of_;  // by rank; empty: one node
-  std::mutex mutex_;          // guards what follows
+  const Comm& comm_;
+  std::vector<int> node_of_;  // by rank
+  // Of blocking calls, of which there is one at a time.
+  uint64_t entered_ = 0;
+  bool may_have_board_ = false;
+  std::unique_ptr<NodeBoard> board_;  // null: there is none, or none yet
+  std::mutex mutex_;                  // guards what follows
   FrontMessenger messenger_;
   Runner runner_;
   uint32_t next_number_ = 0;

@@ -9,12 +9,25 @@ namespace {
 
 Failure Describe(const RunFailure& failure) {
   const std::string peer = "rank " + std::to_string(failure.peer);
-  if (!failure.is_size_wrong) {
-    Failure described = FailureOf(failure.code);
-    if (failure.peer >= 0) {
-      described.text = "a message with " + peer + " failed: " + described.text;
+  switch (failure.mismatch) {
+    case RunFailure::Mismatch::kNone: {
+      if (failure.code == ErrorCode::kCancelled && failure.peer >= 0) {
+        return {MPI_ERR_OTHER, peer + " could not go through with it, or left it for another one"};
+      }
+      Failure described = FailureOf(failure.code);
+      if (failure.peer >= 0) {
+        described.text = "a message with " + peer + " failed: " + described.text;
+      }
+      return described;
     }
-    return described;
+    case RunFailure::Mismatch::kCollective:
+      return {MPI_ERR_OTHER, peer + " called another collective at the same time: " +
+                                 CollectiveName(static_cast<Collective>(failure.other - 1))};
+    case RunFailure::Mismatch::kRoot:
+      return {MPI_ERR_ROOT, peer + " passed the root " + std::to_string(failure.other) +
+                                ", not this rank's (or MPI_IN_PLACE, unlike this one)"};
+    case RunFailure::Mismatch::kSize:
+      break;
   }
   // See runner.h: what a run that failed sends.
   if ((failure.received_bytes == 0) != (failure.expected_bytes == 0)) {

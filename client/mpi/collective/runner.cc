@@ -176,7 +176,7 @@ void Runner::NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error,
        received_bytes != step.to.size_bytes)) {
     run->Fail({.code = ErrorCode::kTruncated,
                .peer = step.peer,
-               .is_size_wrong = true,
+               .mismatch = RunFailure::Mismatch::kSize,
                .expected_bytes = step.to.size_bytes,
                .received_bytes = received_bytes});
   } else if (error != ErrorCode::kOk) {

@@ -17,28 +17,13 @@
 #include <memory>
 #include <vector>
 
+#include "client/mpi/collective/binding.h"
 #include "client/mpi/collective/messenger.h"
 #include "client/mpi/collective/schedule.h"
 #include "common/status.h"
 #include "engine/program/program_engine.h"
 
 namespace ferry::mpi {
-
-// Where a call's data lies, and how they are reduced (null where nothing is).
-struct Binding {
-  const void* input = nullptr;
-  void* output = nullptr;
-  Reducer* reducer = nullptr;
-};
-
-// Why a run failed.
-struct RunFailure {
-  ErrorCode code = ErrorCode::kOk;
-  int peer = -1;  // the rank whose message it was; -1: none's
-  bool is_size_wrong = false;
-  size_t expected_bytes = 0;  // where the size of a message was wrong: another one failed there, or
-  size_t received_bytes = 0;  // was called with other counts
-};
 
 class Runner;
 

@@ -42,11 +42,11 @@ TEST(RunnerTest, MessageOfTheWrongSizeIsAFailure) {
   EXPECT_EQ(Exchange(8, 8).code, ErrorCode::kOk);
   const RunFailure less = Exchange(4, 8);
   EXPECT_EQ(less.code, ErrorCode::kTruncated);
-  EXPECT_TRUE(less.is_size_wrong);
+  EXPECT_EQ(less.mismatch, RunFailure::Mismatch::kSize);
   EXPECT_EQ(less.peer, 0);
   EXPECT_EQ(less.expected_bytes, 8u);
   EXPECT_EQ(less.received_bytes, 4u);
-  EXPECT_TRUE(Exchange(12, 8).is_size_wrong);
+  EXPECT_EQ(Exchange(12, 8).mismatch, RunFailure::Mismatch::kSize);
 }
 
 TEST(RunnerTest, RunWithoutStepsIsDoneAtOnce) {

@@ -1,0 +1,309 @@
+#include "client/mpi/board/board.h"
+
+#include <sched.h>
+
+#include "shm/fence.h"
+
+namespace ferry::mpi {
+namespace {
+
+// How often a waiting member looks, before it lets others run, and then before it sleeps.
+constexpr uint32_t kSpins = 400;
+constexpr uint32_t kSpinsWhereCrowded = 4;
+constexpr uint32_t kYields = 64;
+
+constexpr uint32_t kSizeBits = 40;
+constexpr uint64_t kSizeMask = (uint64_t{1} << kSizeBits) - 1;
+
+}  // namespace
+
+uint64_t CallSignature::Word() const {
+  return uint64_t{collective} << 56 | uint64_t{root} << kSizeBits | (size_bytes & kSizeMask);
+}
+
+CallSignature CallSignature::Of(uint64_t word) {
+  return {static_cast<uint8_t>(word >> 56), static_cast<uint16_t>(word >> kSizeBits),
+          word & kSizeMask};
+}
+
+Board::Board(BoardLayout* layout, NodeLink* link, int self, int members, bool crowded)
+    : layout_(layout),
+      places_(reinterpret_cast<MemberLayout*>(layout + 1)),
+      link_(link),
+      self_(self),
+      members_(members),
+      spins_(crowded ? kSpinsWhereCrowded : kSpins),
+      seen_(static_cast<size_t>(members)) {}
+
+bool Board::Leave() {
+  // Pairs with itself: the last one sees what all others did before.
+  return shm::FetchAdd(layout_->left, 1U, std::memory_order_acq_rel) + 1 ==
+         static_cast<uint32_t>(members_);
+}
+
+std::byte* Board::DataOf(const PostHeader& header, Slot slot) {
+  auto* const bytes = reinterpret_cast<std::byte*>(const_cast<PostHeader*>(&header));
+  return bytes + (slot == Slot::kLine ? offsetof(LineLayout, data) : offsetof(CellLayout, data));
+}
+
+// ---- One collective -----------------------------------------------------------------------------
+
+void Board::Begin(uint64_t number, uint64_t signature) {
+  begin_ = number << kPieceBits;
+  signature_ = signature;
+  failure_ = {};
+}
+
+RunFailure Board::End() {
+  if (has_failed()) [[unlikely]] {
+    Tell(true);
+  }
+  // Pairs with HasConsumed and FindTrouble.
+  shm::StoreRelease(Place(self_).consumed, begin_ | kLastPiece);
+  Ring();
+  return failure_;
+}
+
+void Board::Renounce(uint64_t number) {
+  Begin(number, 0);
+  Fail({.code = ErrorCode::kCancelled});
+  (void)End();
+}
+
+void Board::Fail(const RunFailure& failure) {
+  if (!has_failed()) {
+    failure_ = failure;
+  }
+}
+
+// ---- Posting ------------------------------------------------------------------------------------
+
+bool Board::HasConsumed(int member, uint64_t stamp) {
+  uint64_t& seen = seen_[static_cast<size_t>(member)];
+  if (!IsPast(seen, stamp)) {
+    // Pairs with Consume and End.
+    seen = shm::LoadAcquire(Place(member).consumed);
+  }
+  return IsPast(seen, stamp);
+}
+
+bool Board::HasRoom(uint32_t piece, Slot slot) {
+  const Use& use = UseOf(piece, slot);
+  if (use.stamp == 0) {
+    return true;
+  }
+  if (use.reader != kAll) {
+    return HasConsumed(use.reader, use.stamp);
+  }
+  for (int member = 0; member < members_; ++member) {
+    if (member != self_ && !HasConsumed(member, use.stamp)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
+  if (has_failed()) [[unlikely]] {
+    return nullptr;
+  }
+  Use& use = UseOf(piece, slot);
+  if (!HasRoom(piece, slot)) {
+    const int first = use.reader == kAll ? 0 : use.reader;
+    const int end = use.reader == kAll ? members_ : use.reader + 1;
+    for (int member = first; member < end; ++member) {
+      if (member != self_ && !AwaitConsumed(member, use.stamp)) {
+        return nullptr;
+      }
+    }
+  }
+  use = {begin_ | piece, reader};
+  return DataOf(HeaderOf(self_, SlotIndex(piece, slot), slot), slot);
+}
+
+void Board::Post(uint32_t piece, Slot slot) {
+  PostHeader& header = HeaderOf(self_, SlotIndex(piece, slot), slot);
+  header.signature = signature_;
+  // Pairs with Await.
+  shm::StoreRelease(header.stamp, begin_ | piece);
+  Ring();
+}
+
+void Board::Consume(uint32_t piece) {
+  // Pairs with HasConsumed.
+  shm::StoreRelease(Place(self_).consumed, begin_ | piece);
+  Ring();
+}
+
+// Wakes those that sleep. Asymmetric Dekker, as in shm/wake.h: a sleeper counts itself in, then
+// libferry's heavy fence, then it looks again.
+void Board::Ring() {
+  if (shm::IsLightFenceEnabled()) [[likely]] {
+    shm::LightFence();
+  } else {
+    shm::FetchAdd(layout_->sleepers, 0U, std::memory_order_seq_cst);
+  }
+  // Pairs with WaitUntil.
+  if (shm::Load(layout_->sleepers, std::memory_order_seq_cst) == 0) [[likely]] {
+    return;
+  }
+  for (int member = 0; member < members_; ++member) {
+    if (member != self_) {
+      link_->Wake(member);
+    }
+  }
+}
+
+// ---- Waiting ------------------------------------------------------------------------------------
+
+const std::byte* Board::Take(int member, const PostHeader& header, Slot slot) {
+  if (header.signature != signature_) [[unlikely]] {
+    Fail(Mismatch(member, header.signature));
+  }
+  if (has_failed()) [[unlikely]] {
+    return nullptr;
+  }
+  // Who has come to this collective needs nothing of the one before.
+  uint64_t& seen = seen_[static_cast<size_t>(member)];
+  seen = IsPast(seen, begin_ - 1) ? seen : begin_ - 1;
+  return DataOf(header, slot);
+}
+
+const std::byte* Board::AwaitSlowly(int member, uint32_t piece, Slot slot) {
+  const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
+  const uint64_t stamp = begin_ | piece;
+  // Pairs with Post.
+  const auto is_there = [&] { return shm::LoadAcquire(header.stamp) == stamp; };
+  return WaitUntil(member, is_there) ? Take(member, header, slot) : nullptr;
+}
+
+bool Board::AwaitConsumed(int member, uint64_t stamp) {
+  for (uint32_t i = 0; i < spins_; ++i) {
+    if (HasConsumed(member, stamp)) {
+      return true;
+    }
+    shm::CpuPause();
+  }
+  return WaitUntil(member, [&] { return HasConsumed(member, stamp); });
+}
+
+// Waits until reached(), which `member` is to bring about. False: failed.
+template <typename Reached>
+bool Board::WaitUntil(int member, const Reached& reached) {
+  if (has_failed()) {
+    return false;
+  }
+  for (uint32_t i = 0; i < kYields; ++i) {
+    if (reached()) {
+      return true;
+    }
+    sched_yield();
+  }
+  struct Waiting {
+    Board* board;
+    int member;
+    const Reached* reached;
+    RunFailure trouble;
+  } waiting{this, member, &reached, {}};
+  const auto look = [](void* argument) {
+    auto* const self = static_cast<Waiting*>(argument);
+    // In this order: what a member did before it ended must not be overlooked.
+    return (*self->reached)() ||
+           (self->board->FindTrouble(self->member, &self->trouble) && !(*self->reached)());
+  };
+  Tell(false);
+  SleepUntil(look, &waiting);
+  if (reached()) {
+    return true;
+  }
+  Fail(waiting.trouble);
+  return false;
+}
+
+void Board::SleepUntil(bool (*look)(void*), void* argument) {
+  // Pairs with Ring.
+  shm::FetchAdd(layout_->sleepers, 1U, std::memory_order_seq_cst);
+  while (!look(argument)) {
+    link_->WaitFor(look, argument);
+  }
+  shm::FetchAdd(layout_->sleepers, ~uint32_t{0}, std::memory_order_seq_cst);
+}
+
+void Board::Settle(uint32_t line) {
+  struct Waiting {
+    Board* board;
+    int member;
+    uint32_t line;
+  } waiting{this, 0, line};
+  const auto look = [](void* argument) {
+    const auto* const self = static_cast<Waiting*>(argument);
+    const Board& board = *self->board;
+    const PostHeader& header =
+        board.HeaderOf(self->member, board.SlotIndex(self->line, Slot::kLine), Slot::kLine);
+    RunFailure ignored;
+    // Pairs with Post.
+    return shm::LoadAcquire(header.stamp) == (board.begin_ | self->line) ||
+           board.FindTrouble(self->member, &ignored);
+  };
+  Tell(true);
+  for (; waiting.member < members_; ++waiting.member) {
+    if (waiting.member != self_) {
+      SleepUntil(look, &waiting);
+    }
+  }
+}
+
+// Whether what this member waits for will never come from the other one.
+bool Board::FindTrouble(int member, RunFailure* failure) const {
+  if (const ErrorCode state = link_->StateOf(member); state != ErrorCode::kOk) {
+    *failure = {.code = state, .peer = member};
+    return true;
+  }
+  const MemberLayout& place = Place(member);
+  // Pairs with End.
+  const bool has_ended = IsPast(shm::LoadAcquire(place.consumed), begin_ | kLastPiece);
+  // Pairs with Tell; twice, for the two words to belong together.
+  const uint64_t entered = shm::LoadAcquire(place.entered_stamp);
+  const uint64_t signature = shm::LoadAcquire(place.entered_signature);
+  const bool is_known =
+      (entered & ~uint64_t{1}) == begin_ && shm::LoadAcquire(place.entered_stamp) == entered;
+  if (is_known && signature != signature_ && signature != 0) {
+    *failure = Mismatch(member, signature);
+  } else if (has_ended || (is_known && (entered & 1) != 0)) {
+    *failure = {.code = ErrorCode::kCancelled, .peer = member};
+  } else {
+    return false;
+  }
+  return true;
+}
+
+RunFailure Board::Mismatch(int member, uint64_t signature) const {
+  const CallSignature theirs = CallSignature::Of(signature);
+  const CallSignature ours = CallSignature::Of(signature_);
+  RunFailure failure{.code = ErrorCode::kTruncated, .peer = member};
+  if (theirs.collective != ours.collective) {
+    failure.mismatch = RunFailure::Mismatch::kCollective;
+    failure.other = theirs.collective;
+  } else if (theirs.root != ours.root) {
+    failure.mismatch = RunFailure::Mismatch::kRoot;
+    failure.other = theirs.root;
+  } else {
+    failure.mismatch = RunFailure::Mismatch::kSize;
+    failure.expected_bytes = ours.size_bytes;
+    failure.received_bytes = theirs.size_bytes;
+  }
+  return failure;
+}
+
+// Says which collective this member is in.
+void Board::Tell(bool has_given_up) {
+  MemberLayout& place = Place(self_);
+  // 0 is no collective's stamp: whoever reads half of the old and half of the new sees that.
+  shm::StoreRelease(place.entered_stamp, 0);
+  shm::StoreRelease(place.entered_signature, signature_);
+  // Pairs with FindTrouble.
+  shm::StoreRelease(place.entered_stamp, begin_ | (has_given_up ? 1 : 0));
+  Ring();
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,143 @@
+// One member's view of a board (board_layout.h): posting, waiting for what others post, and finding
+// out that it will never come.
+//
+// Collectives on a communicator have numbers, the same on all its members. One collective at a time
+// is under way: Begin, then any number of posts and waits, then End. What is posted bears a stamp:
+// the number of the collective and that of the piece. So a member may be some collectives behind or
+// ahead of another: a slot is used again once those who read it have said that they are past it.
+//
+// Failure. What waits finds out, after a while, that a member has died, has given up this
+// collective, takes it for another one, or has ended it without having posted what is waited for.
+// Then it gives up, too, which others find out in turn: nobody waits for ever, and the next
+// collective starts afresh.
+//
+// Calling thread: one at a time. Reserve and Await block; after a failure they return null at once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "client/mpi/board/board_layout.h"
+#include "client/mpi/board/node_link.h"
+#include "client/mpi/collective/binding.h"
+#include "shm/atomic.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::mpi {
+
+class Board {
+ public:
+  enum class Slot { kLine, kCell };
+  static constexpr int kAll = -1;  // readers of a post
+
+  // `layout` has room for all members, and is zero before the first of them comes. `crowded`: more
+  // ranks than cores, so that whoever waits should let others run. All outlive the board.
+  Board(BoardLayout* layout, NodeLink* link, int self, int members, bool crowded);
+  // This member uses the board no more. Returns whether it was the last.
+  bool Leave();
+
+  int self() const { return self_; }
+  int members() const { return members_; }
+  NodeLink& link() { return *link_; }
+
+  // ---- One collective --------------------------------------------------------------------------
+  // `number`: greater than that of any before. `signature`: the same on all members.
+  void Begin(uint64_t number, uint64_t signature);
+  // Where to put piece `piece` for member `reader` (or kAll) before Post. Waits until those who
+  // read what was there are past it. Null: failed.
+  std::byte* Reserve(uint32_t piece, Slot slot, int reader);
+  // Whether Reserve would not wait.
+  bool HasRoom(uint32_t piece, Slot slot);
+  void Post(uint32_t piece, Slot slot);
+  // What the member posted as this piece; stays until Consume or End. Null: failed.
+  const std::byte* Await(int member, uint32_t piece, Slot slot) {
+    const uint64_t stamp = begin_ | piece;
+    const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
+    // Pairs with Post.
+    for (uint32_t i = 0; shm::LoadAcquire(header.stamp) != stamp; ++i) {
+      if (i >= spins_) {
+        return AwaitSlowly(member, piece, slot);
+      }
+      shm::CpuPause();
+    }
+    return Take(member, header, slot);
+  }
+  // Pieces up to this one are needed no more.
+  void Consume(uint32_t piece);
+  // Gives up.
+  void Fail(const RunFailure& failure);
+  bool has_failed() const { return failure_.code != ErrorCode::kOk; }
+  // After a failure: gives up, then waits until each other member has posted this line, has ended
+  // the collective, or has given up, too: whoever copied to this member's memory has stopped.
+  void Settle(uint32_t line);
+  // Ends the collective; says how it went.
+  RunFailure End();
+  // A collective that this member does not take part in: whoever waits for it there gives up.
+  void Renounce(uint64_t number);
+
+ private:
+  // Whom a slot was last posted for.
+  struct Use {
+    uint64_t stamp = 0;
+    int reader = kAll;
+  };
+
+  static constexpr uint32_t kPieceBits = 24;
+  static constexpr uint64_t kLastPiece = (uint64_t{1} << kPieceBits) - 1;
+
+  static bool IsPast(uint64_t stamp, uint64_t other) {
+    return static_cast<int64_t>(stamp - other) >= 0;  // stamps may wrap
+  }
+  MemberLayout& Place(int member) const { return places_[member]; }
+  size_t SlotIndex(uint32_t piece, Slot slot) const {
+    return ((begin_ >> kPieceBits) + piece) % (slot == Slot::kLine ? kBoardLines : kBoardCells);
+  }
+  PostHeader& HeaderOf(int member, size_t index, Slot slot) const {
+    return slot == Slot::kLine ? Place(member).lines[index].header
+                               : Place(member).cells[index].header;
+  }
+  static std::byte* DataOf(const PostHeader& header, Slot slot);
+  Use& UseOf(uint32_t piece, Slot slot) {
+    const size_t index = SlotIndex(piece, slot);
+    return slot == Slot::kLine ? line_uses_[index] : cell_uses_[index];
+  }
+  const std::byte* Take(int member, const PostHeader& header, Slot slot);
+  const std::byte* AwaitSlowly(int member, uint32_t piece, Slot slot);
+  bool HasConsumed(int member, uint64_t stamp);
+  bool AwaitConsumed(int member, uint64_t stamp);
+  template <typename Reached>
+  bool WaitUntil(int member, const Reached& reached);
+  void SleepUntil(bool (*look)(void*), void* argument);
+  bool FindTrouble(int member, RunFailure* failure) const;
+  RunFailure Mismatch(int member, uint64_t signature) const;
+  void Tell(bool has_given_up);
+  void Ring();
+
+  BoardLayout* const layout_;
+  MemberLayout* const places_;
+  NodeLink* const link_;
+  const int self_;
+  const int members_;
+  const uint32_t spins_;
+  std::vector<uint64_t> seen_;  // by member: a stamp that it has consumed, perhaps long ago
+  std::array<Use, kBoardLines> line_uses_;
+  std::array<Use, kBoardCells> cell_uses_;
+
+  uint64_t begin_ = 0;  // the stamp of piece 0
+  uint64_t signature_ = 0;
+  RunFailure failure_;
+};
+
+// What distinguishes collectives: their kind, root and bytes.
+struct CallSignature {
+  uint8_t collective = 0;
+  uint16_t root = 0;
+  uint64_t size_bytes = 0;
+
+  uint64_t Word() const;
+  static CallSignature Of(uint64_t word);
+};
+
+}  // namespace ferry::mpi

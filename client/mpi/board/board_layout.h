@@ -1,0 +1,61 @@
+// What the ranks of a communicator that share a node see of each other while they carry out a
+// collective: a board, one piece of memory with a place for each of them.
+//
+// A member posts into its own place: small things into a line (one cache line, with its stamp),
+// larger ones into cells, piece by piece. Who needs it looks for the stamp. Rules: board.h.
+//
+// One class of writer per word, as everywhere in shared memory (docs/shm_layout.md). The layout is
+// libmpi_abi's own: its ranks are of one release, and ferryd never looks at it. Zero is the empty
+// state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::mpi {
+
+inline constexpr size_t kBoardLines = 16;
+inline constexpr size_t kBoardLineBytes = 48;
+// Few and small, so that those of both sides stay in the first-level cache: a message of several
+// pieces is then copied twice at the speed of one copy.
+inline constexpr size_t kBoardCells = 4;
+inline constexpr size_t kBoardCellBytes = 4096;
+
+// Before what was posted.
+struct PostHeader {
+  uint64_t stamp;      // which collective and which piece of it; stored last, with release
+  uint64_t signature;  // what collective the member takes it for
+};
+
+struct alignas(64) LineLayout {
+  PostHeader header;
+  std::byte data[kBoardLineBytes];
+};
+static_assert(sizeof(LineLayout) == 64);
+
+struct alignas(64) CellLayout {
+  PostHeader header;
+  alignas(64) std::byte data[kBoardCellBytes];
+};
+
+// One member's place. Only that member writes to it.
+struct alignas(128) MemberLayout {
+  uint64_t consumed;  // the stamp up to which it needs nothing of the others' any more
+  // Which collective it is in, and what it takes it for: told when it has waited for long, or has
+  // given up. Lowest bit of the stamp: it has given up.
+  alignas(128) uint64_t entered_stamp;
+  uint64_t entered_signature;
+  alignas(128) LineLayout lines[kBoardLines];
+  CellLayout cells[kBoardCells];
+};
+
+struct alignas(128) BoardLayout {
+  uint32_t sleepers;           // members that may be asleep; by all, counted
+  alignas(128) uint32_t left;  // members that use the board no more; by all, counted
+};
+
+inline size_t BoardBytes(int members) {
+  return sizeof(BoardLayout) + static_cast<size_t>(members) * sizeof(MemberLayout);
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,36 @@
+// Collectives of ranks that share a node, by a board.
+//
+// Short ones are copied twice, in pieces, and need one wait for each other, or none where a rank
+// only gives. Long ones are copied once, straight between the ranks' own buffers, by all ranks at
+// once: each does the same part of the copies and of the reductions. Reductions are done in the
+// order of ranks, so all ranks get the same bits.
+//
+// Calling thread: one at a time for each member. Blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "client/mpi/board/board.h"
+#include "client/mpi/collective/binding.h"
+#include "client/mpi/collective/problem.h"
+
+namespace ferry::mpi {
+
+struct BoardLimits {
+  // From so many bytes (a rank's vector, or its blocks together) ranks read each other's memory.
+  // 0: they cannot.
+  size_t direct_min_bytes = 0;
+  // Beyond so many bytes nothing goes through cells.
+  size_t cells_max_bytes = 0;
+};
+
+// Whether a board can carry the problem out; the same on all ranks. `problem.rank` and
+// `problem.size` are those of the board.
+bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);
+
+// Carries it out as collective `number`. False: it took no part, because memory of some rank cannot
+// be reached; the same on all ranks, unless it failed.
+bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Binding& binding,
+                const BoardLimits& limits, RunFailure* failure);
+
+}  // namespace ferry::mpi

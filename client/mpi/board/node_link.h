@@ -1,0 +1,46 @@
+// How the members of a board wait for each other, and reach each other's memory.
+//
+// Implemented over libferry, and by threads in tests. Members are numbered as in the communicator.
+// Calling thread: one at a time for each member.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/error_code.h"
+
+namespace ferry::mpi {
+
+// Where memory of a member lies, as the others name it.
+struct NodeAddress {
+  uint32_t region = 0;
+  uint32_t flags = 0;
+  uint64_t address = 0;
+
+  NodeAddress At(size_t offset) const { return {region, flags, address + offset}; }
+};
+
+class NodeLink {
+ public:
+  virtual ~NodeLink() = default;
+
+  // Returns once `done(argument)`, which is asked whenever another member has called Wake for this
+  // one; makes progress meanwhile, and may sleep. May return early. Blocks.
+  virtual void WaitFor(bool (*done)(void*), void* argument) = 0;
+  virtual void Wake(int member) = 0;
+  // kOk, or why nothing more will come from that member (or why this one cannot go on).
+  virtual ErrorCode StateOf(int member) = 0;
+
+  // Where `pointer` lies. `flags` is not 0 if CPUs cannot load from there.
+  virtual NodeAddress Locate(const void* pointer, size_t size_bytes) = 0;
+  // Copies between this member's memory and another's. Block while they copy.
+  virtual ErrorCode Read(int member, const NodeAddress& from, void* to, size_t size_bytes) = 0;
+  virtual ErrorCode Write(int member, const NodeAddress& to, const void* from,
+                          size_t size_bytes) = 0;
+
+  // The same within this member's memory, where CPUs cannot load from all of it.
+  virtual bool IsByStream(const void* pointer) = 0;
+  virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,68 @@
+// What the files of this folder that carry collectives out have in common.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "client/mpi/board/board.h"
+#include "client/mpi/collective/problem.h"
+
+namespace ferry::mpi {
+
+// One collective, as one member carries it out, in memory that CPUs can load from.
+struct BoardTask {
+  Board& board;
+  const Problem& problem;
+  const char* input;
+  char* output;
+  Reducer* reducer;
+
+  int self() const { return board.self(); }
+  int size() const { return board.members(); }
+  bool is_root() const { return self() == problem.root; }
+  // This rank's own vector in a reduction, or its block in a gather or an allgather.
+  const char* OwnInput() const {
+    if (!problem.in_place || problem.collective == Collective::kScatter) {
+      return input;
+    }
+    switch (problem.collective) {
+      case Collective::kGather:
+      case Collective::kAllgather:
+        return output + OwnOffset();
+      default:
+        return output;
+    }
+  }
+  size_t OwnOffset() const { return static_cast<size_t>(self()) * problem.block_bytes; }
+  // Reduces `bytes` of two operands into `to`. False: failed.
+  bool Reduce(const void* left, const void* right, void* to, size_t bytes) const {
+    const ErrorCode error = reducer->Reduce(left, right, to, bytes / problem.element_bytes);
+    if (error != ErrorCode::kOk) [[unlikely]] {
+      board.Fail({.code = error});
+    }
+    return error == ErrorCode::kOk;
+  }
+};
+
+// memcpy for which either side may be null if there is nothing to copy.
+inline void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+// What the problem is called on boards.
+uint64_t SignatureOf(const Problem& problem);
+
+// Through lines and cells. False: failed (board.Fail has been told why).
+bool RunInPieces(const BoardTask& task);
+// Whether the pieces of this problem fit cells.
+bool FitsPieces(const Problem& problem);
+
+// By the ranks' own memory. kUnreachable: nothing was done, on any rank.
+enum class DirectResult { kDone, kFailed, kUnreachable };
+DirectResult RunDirectly(const BoardTask& task);
+bool FitsDirect(const Problem& problem);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,41 @@
+// The board of a communicator whose ranks share a node: made by all of them together, and given
+// back once all have left it.
+//
+// Calling thread: that of a blocking collective on the communicator. SetUp blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/mpi/board/board.h"
+#include "client/mpi/board/board_run.h"
+#include "client/mpi/channel/front_node.h"
+#include "client/mpi/comm/comm.h"
+
+namespace ferry::mpi {
+
+class NodeBoard {
+ public:
+  // Whether the communicator may have one; the same on all its ranks. `node_of`: by rank.
+  static bool IsFor(const Comm& comm, const std::vector<int>& node_of);
+  // Collective. Null, on all ranks, if one of them could not.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm);
+  ~NodeBoard();
+
+  Board& board() { return board_; }
+  const BoardLimits& limits() const { return limits_; }
+
+ private:
+  NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, std::shared_ptr<std::byte> memory,
+            std::byte* own, const BoardLimits& limits);
+
+  std::shared_ptr<std::byte> memory_;  // this rank's mapping; of the first rank: nothing
+  std::byte* own_;                     // of the first rank: the memory itself
+  FrontNode link_;
+  Board board_;
+  const BoardLimits limits_;
+};
+
+}  // namespace ferry::mpi

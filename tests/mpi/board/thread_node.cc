@@ -1,0 +1,112 @@
+#include "tests/mpi/board/thread_node.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace ferry::mpi {
+
+class ThreadNode::Link : public NodeLink {
+ public:
+  Link(ThreadNode* node) : node_(node) {}
+
+  void WaitFor(bool (*done)(void*), void* argument) override {
+    std::unique_lock lock(mutex_);
+    for (uint64_t seen = wakes_; !done(argument); seen = wakes_) {
+      woken_.wait(lock, [&] { return wakes_ != seen; });
+    }
+  }
+  void Wake(int member) override { node_->links_[static_cast<size_t>(member)]->WakeThis(); }
+  void WakeThis() {
+    {
+      std::lock_guard lock(mutex_);
+      wakes_++;
+    }
+    woken_.notify_all();
+  }
+  ErrorCode StateOf(int member) override {
+    return node_->dead_[static_cast<size_t>(member)] ? ErrorCode::kPeerDied : ErrorCode::kOk;
+  }
+  NodeAddress Locate(const void* pointer, size_t /*size_bytes*/) override {
+    return {0, node_->IsByStream(pointer) ? 1U : 0U, reinterpret_cast<uintptr_t>(pointer)};
+  }
+  ErrorCode Read(int member, const NodeAddress& from, void* to, size_t size_bytes) override {
+    return Move(member, to, reinterpret_cast<const void*>(from.address), size_bytes);
+  }
+  ErrorCode Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) override {
+    return Move(member, reinterpret_cast<void*>(to.address), from, size_bytes);
+  }
+  bool IsByStream(const void* pointer) override { return node_->IsByStream(pointer); }
+  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override {
+    node_->copies_++;
+    std::memcpy(to, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+
+ private:
+  ErrorCode Move(int member, void* to, const void* from, size_t size_bytes) {
+    if (node_->protected_[static_cast<size_t>(member)]) {
+      return ErrorCode::kInvalidBuffer;
+    }
+    std::memcpy(to, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+
+  ThreadNode* const node_;
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  uint64_t wakes_ = 0;
+};
+
+void ThreadNode::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+ThreadNode::ThreadNode(int members, bool crowded)
+    : memory_(
+          static_cast<std::byte*>(std::aligned_alloc(alignof(BoardLayout), BoardBytes(members)))),
+      dead_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))),
+      protected_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))) {
+  std::memset(memory_.get(), 0, BoardBytes(members));
+  auto* const layout = reinterpret_cast<BoardLayout*>(memory_.get());
+  for (int member = 0; member < members; ++member) {
+    links_.push_back(std::make_unique<Link>(this));
+    boards_.push_back(
+        std::make_unique<Board>(layout, links_.back().get(), member, members, crowded));
+  }
+}
+
+ThreadNode::~ThreadNode() = default;
+
+void ThreadNode::Run(const std::function<void(int member)>& part, const std::vector<int>& without) {
+  std::vector<std::thread> threads;
+  for (int member = 0; member < members(); ++member) {
+    if (std::find(without.begin(), without.end(), member) == without.end()) {
+      threads.emplace_back([&part, member] { part(member); });
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+void ThreadNode::Kill(int member) {
+  dead_[static_cast<size_t>(member)] = true;
+  for (const auto& link : links_) {
+    link->WakeThis();
+  }
+}
+
+void ThreadNode::Protect(int member) { protected_[static_cast<size_t>(member)] = true; }
+
+void ThreadNode::SetByStream(const void* memory, size_t bytes) {
+  stream_begin_ = memory;
+  stream_bytes_ = bytes;
+}
+
+bool ThreadNode::IsByStream(const void* pointer) const {
+  const auto begin = reinterpret_cast<uintptr_t>(stream_begin_);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  return address >= begin && address < begin + stream_bytes_;
+}
+
+}  // namespace ferry::mpi
