@@ -30,12 +30,13 @@ int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failur
 
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation) {
   Channel& channel = Channel::Of(comm);
-  Failure failure = operation->Fetch();
-  if (failure.ok()) [[likely]] {
-    failure = operation->Finish(channel.Run(operation->problem, operation->MakeBinding()));
-  } else {
+  if (const Failure failure = operation->Fetch(); !failure.ok()) [[unlikely]] {
     channel.Renounce();
+    return Fail(call.name, &comm, failure);
   }
+  RunFailure run_failure;
+  channel.Run(&operation->problem, operation->MakeBinding(), &run_failure);
+  const Failure failure = operation->Finish(run_failure);
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
 }
 
@@ -72,27 +73,18 @@ Failure FindDatatype(MPI_Datatype handle, const char* which, const Datatype** ty
   return {};
 }
 
-Failure CheckRoot(const Comm& comm, int root) {
-  if (static_cast<unsigned>(root) >= static_cast<unsigned>(comm.size())) [[unlikely]] {
-    return {MPI_ERR_ROOT, "the root " + std::to_string(root) +
-                              " is no rank of the communicator, which has ranks 0 to " +
-                              std::to_string(comm.size() - 1)};
-  }
-  return {};
+Failure FailRoot(const Comm& comm, int root) {
+  return {MPI_ERR_ROOT, "the root " + std::to_string(root) +
+                            " is no rank of the communicator, which has ranks 0 to " +
+                            std::to_string(comm.size() - 1)};
 }
 
-Failure CheckInPlace(bool allowed, const void* buffer, const char* which) {
-  if (IsInPlace(buffer) && !allowed) [[unlikely]] {
-    return {MPI_ERR_BUFFER, std::string(which) + " is MPI_IN_PLACE, which is not allowed here"};
-  }
-  return {};
+Failure FailInPlace(const char* which) {
+  return {MPI_ERR_BUFFER, std::string(which) + " is MPI_IN_PLACE, which is not allowed here"};
 }
 
-Failure CheckDistinct(const void* send, const void* receive, size_t bytes) {
-  if (send == receive && bytes != 0) [[unlikely]] {
-    return {MPI_ERR_BUFFER, "sendbuf and recvbuf are the same memory: pass MPI_IN_PLACE"};
-  }
-  return {};
+Failure FailDistinct() {
+  return {MPI_ERR_BUFFER, "sendbuf and recvbuf are the same memory: pass MPI_IN_PLACE"};
 }
 
 Failure CheckArray(const Numbers& numbers, const char* which) {

@@ -59,15 +59,24 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe);
 
 // MPI_ERR_TYPE.
 Failure FindDatatype(MPI_Datatype handle, const char* which, const Datatype** type);
+inline bool IsInPlace(const void* buffer) { return buffer == MPI_IN_PLACE; }
 // MPI_ERR_ROOT.
-Failure CheckRoot(const Comm& comm, int root);
+Failure FailRoot(const Comm& comm, int root);
+inline Failure CheckRoot(const Comm& comm, int root) {
+  const bool is_rank = static_cast<unsigned>(root) < static_cast<unsigned>(comm.size());
+  return is_rank ? Failure() : FailRoot(comm, root);
+}
 // MPI_ERR_BUFFER: `buffer` is MPI_IN_PLACE where that is not allowed, or both are the same.
-Failure CheckInPlace(bool allowed, const void* buffer, const char* which);
-Failure CheckDistinct(const void* send, const void* receive, size_t bytes);
+Failure FailInPlace(const char* which);
+inline Failure CheckInPlace(bool allowed, const void* buffer, const char* which) {
+  return allowed || !IsInPlace(buffer) ? Failure() : FailInPlace(which);
+}
+Failure FailDistinct();
+inline Failure CheckDistinct(const void* send, const void* receive, size_t bytes) {
+  return send != receive || bytes == 0 ? Failure() : FailDistinct();
+}
 // MPI_ERR_ARG: a null array.
 Failure CheckArray(const Numbers& numbers, const char* which);
-
-inline bool IsInPlace(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
 int FailCollective(const CollectiveCall& call, Comm& comm, const Failure& failure);
 

@@ -34,7 +34,7 @@ Failure CheckTag(int tag, bool is_send) {
 
 }  // namespace
 
-Failure CheckData(const void* buffer, int64_t count, const Datatype& type) {
+Failure CheckDataClosely(const void* buffer, int64_t count, const Datatype& type) {
   if (count < 0) {
     return {MPI_ERR_COUNT, "the count is " + std::to_string(count)};
   }

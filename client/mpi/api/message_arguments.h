@@ -34,9 +34,6 @@ struct Envelope {
   client::Message message;  // without buffer and size
 };
 
-// Whether `count` elements of a committed type may lie at `buffer`.
-Failure CheckData(const void* buffer, int64_t count, const Datatype& type);
-
 // Which error the arguments are; MPI_SUCCESS if they are unusual, but right. Behind Resolve.
 int FailMessage(const MessageArguments& arguments, bool is_send);
 
@@ -47,6 +44,15 @@ inline constexpr uintptr_t kLowestBuffer = 4096;
 // The largest count that is not looked at closely: whatever the size of a type below 2 GiB, so many
 // elements fit into 63 bits.
 inline constexpr int64_t kPlainCount = int64_t{1} << 31;
+
+// Whether `count` elements of a committed type may lie at `buffer`.
+Failure CheckDataClosely(const void* buffer, int64_t count, const Datatype& type);
+inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type) {
+  const bool is_plain = type.IsCommitted() && static_cast<uint64_t>(count) <= kPlainCount &&
+                        type.size_bytes() <= kPlainCount &&
+                        reinterpret_cast<uintptr_t>(buffer) >= kLowestBuffer && type.IsDense(count);
+  return is_plain ? Failure() : CheckDataClosely(buffer, count, type);
+}
 
 // MPI_SUCCESS, or what the call is to return.
 inline int Resolve(const MessageArguments& arguments, bool is_send, Envelope* envelope) {

@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include "shm/fence.h"
-
 namespace ferry::mpi {
 namespace {
 
@@ -41,28 +39,7 @@ bool Board::Leave() {
          static_cast<uint32_t>(members_);
 }
 
-std::byte* Board::DataOf(const PostHeader& header, Slot slot) {
-  auto* const bytes = reinterpret_cast<std::byte*>(const_cast<PostHeader*>(&header));
-  return bytes + (slot == Slot::kLine ? offsetof(LineLayout, data) : offsetof(CellLayout, data));
-}
-
 // ---- One collective -----------------------------------------------------------------------------
-
-void Board::Begin(uint64_t number, uint64_t signature) {
-  begin_ = number << kPieceBits;
-  signature_ = signature;
-  failure_ = {};
-}
-
-RunFailure Board::End() {
-  if (has_failed()) [[unlikely]] {
-    Tell(true);
-  }
-  // Pairs with HasConsumed and FindTrouble.
-  shm::StoreRelease(Place(self_).consumed, begin_ | kLastPiece);
-  Ring();
-  return failure_;
-}
 
 void Board::Renounce(uint64_t number) {
   Begin(number, 0);
@@ -121,32 +98,7 @@ std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
   return DataOf(HeaderOf(self_, SlotIndex(piece, slot), slot), slot);
 }
 
-void Board::Post(uint32_t piece, Slot slot) {
-  PostHeader& header = HeaderOf(self_, SlotIndex(piece, slot), slot);
-  header.signature = signature_;
-  // Pairs with Await.
-  shm::StoreRelease(header.stamp, begin_ | piece);
-  Ring();
-}
-
-void Board::Consume(uint32_t piece) {
-  // Pairs with HasConsumed.
-  shm::StoreRelease(Place(self_).consumed, begin_ | piece);
-  Ring();
-}
-
-// Wakes those that sleep. Asymmetric Dekker, as in shm/wake.h: a sleeper counts itself in, then
-// libferry's heavy fence, then it looks again.
-void Board::Ring() {
-  if (shm::IsLightFenceEnabled()) [[likely]] {
-    shm::LightFence();
-  } else {
-    shm::FetchAdd(layout_->sleepers, 0U, std::memory_order_seq_cst);
-  }
-  // Pairs with WaitUntil.
-  if (shm::Load(layout_->sleepers, std::memory_order_seq_cst) == 0) [[likely]] {
-    return;
-  }
+void Board::WakeOthers() {
   for (int member = 0; member < members_; ++member) {
     if (member != self_) {
       link_->Wake(member);
@@ -155,19 +107,6 @@ void Board::Ring() {
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
-
-const std::byte* Board::Take(int member, const PostHeader& header, Slot slot) {
-  if (header.signature != signature_) [[unlikely]] {
-    Fail(Mismatch(member, header.signature));
-  }
-  if (has_failed()) [[unlikely]] {
-    return nullptr;
-  }
-  // Who has come to this collective needs nothing of the one before.
-  uint64_t& seen = seen_[static_cast<size_t>(member)];
-  seen = IsPast(seen, begin_ - 1) ? seen : begin_ - 1;
-  return DataOf(header, slot);
-}
 
 const std::byte* Board::AwaitSlowly(int member, uint32_t piece, Slot slot) {
   const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);

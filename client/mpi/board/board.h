@@ -23,6 +23,7 @@
 #include "client/mpi/board/node_link.h"
 #include "client/mpi/collective/binding.h"
 #include "shm/atomic.h"
+#include "shm/fence.h"
 #include "shm/wait_policy.h"
 
 namespace ferry::mpi {
@@ -44,13 +45,23 @@ class Board {
 
   // ---- One collective --------------------------------------------------------------------------
   // `number`: greater than that of any before. `signature`: the same on all members.
-  void Begin(uint64_t number, uint64_t signature);
+  void Begin(uint64_t number, uint64_t signature) {
+    begin_ = number << kPieceBits;
+    signature_ = signature;
+    failure_.code = ErrorCode::kOk;
+  }
   // Where to put piece `piece` for member `reader` (or kAll) before Post. Waits until those who
   // read what was there are past it. Null: failed.
   std::byte* Reserve(uint32_t piece, Slot slot, int reader);
   // Whether Reserve would not wait.
   bool HasRoom(uint32_t piece, Slot slot);
-  void Post(uint32_t piece, Slot slot);
+  void Post(uint32_t piece, Slot slot) {
+    PostHeader& header = HeaderOf(self_, SlotIndex(piece, slot), slot);
+    header.signature = signature_;
+    // Pairs with Await.
+    shm::StoreRelease(header.stamp, begin_ | piece);
+    Ring();
+  }
   // What the member posted as this piece; stays until Consume or End. Null: failed.
   const std::byte* Await(int member, uint32_t piece, Slot slot) {
     const uint64_t stamp = begin_ | piece;
@@ -65,15 +76,28 @@ class Board {
     return Take(member, header, slot);
   }
   // Pieces up to this one are needed no more.
-  void Consume(uint32_t piece);
+  void Consume(uint32_t piece) {
+    // Pairs with HasConsumed.
+    shm::StoreRelease(Place(self_).consumed, begin_ | piece);
+    Ring();
+  }
   // Gives up.
   void Fail(const RunFailure& failure);
   bool has_failed() const { return failure_.code != ErrorCode::kOk; }
   // After a failure: gives up, then waits until each other member has posted this line, has ended
   // the collective, or has given up, too: whoever copied to this member's memory has stopped.
   void Settle(uint32_t line);
-  // Ends the collective; says how it went.
-  RunFailure End();
+  // Ends the collective. False: it failed.
+  bool End() {
+    if (has_failed()) [[unlikely]] {
+      Tell(true);
+    }
+    // Pairs with HasConsumed and FindTrouble.
+    shm::StoreRelease(Place(self_).consumed, begin_ | kLastPiece);
+    Ring();
+    return !has_failed();
+  }
+  const RunFailure& failure() const { return failure_; }
   // A collective that this member does not take part in: whoever waits for it there gives up.
   void Renounce(uint64_t number);
 
@@ -98,12 +122,26 @@ class Board {
     return slot == Slot::kLine ? Place(member).lines[index].header
                                : Place(member).cells[index].header;
   }
-  static std::byte* DataOf(const PostHeader& header, Slot slot);
+  static std::byte* DataOf(const PostHeader& header, Slot slot) {
+    auto* const bytes = reinterpret_cast<std::byte*>(const_cast<PostHeader*>(&header));
+    return bytes + (slot == Slot::kLine ? offsetof(LineLayout, data) : offsetof(CellLayout, data));
+  }
   Use& UseOf(uint32_t piece, Slot slot) {
     const size_t index = SlotIndex(piece, slot);
     return slot == Slot::kLine ? line_uses_[index] : cell_uses_[index];
   }
-  const std::byte* Take(int member, const PostHeader& header, Slot slot);
+  const std::byte* Take(int member, const PostHeader& header, Slot slot) {
+    if (header.signature != signature_) [[unlikely]] {
+      Fail(Mismatch(member, header.signature));
+    }
+    if (has_failed()) [[unlikely]] {
+      return nullptr;
+    }
+    // Who has come to this collective needs nothing of the one before.
+    uint64_t& seen = seen_[static_cast<size_t>(member)];
+    seen = IsPast(seen, begin_ - 1) ? seen : begin_ - 1;
+    return DataOf(header, slot);
+  }
   const std::byte* AwaitSlowly(int member, uint32_t piece, Slot slot);
   bool HasConsumed(int member, uint64_t stamp);
   bool AwaitConsumed(int member, uint64_t stamp);
@@ -113,7 +151,20 @@ class Board {
   bool FindTrouble(int member, RunFailure* failure) const;
   RunFailure Mismatch(int member, uint64_t signature) const;
   void Tell(bool has_given_up);
-  void Ring();
+  // Wakes those that sleep. Asymmetric Dekker, as in shm/wake.h: a sleeper counts itself in, then
+  // come libferry's heavy fence and its last look.
+  void Ring() {
+    if (shm::IsLightFenceEnabled()) [[likely]] {
+      shm::LightFence();
+    } else {
+      shm::FetchAdd(layout_->sleepers, 0U, std::memory_order_seq_cst);
+    }
+    // Pairs with SleepUntil.
+    if (shm::Load(layout_->sleepers, std::memory_order_seq_cst) != 0) [[unlikely]] {
+      WakeOthers();
+    }
+  }
+  void WakeOthers();
 
   BoardLayout* const layout_;
   MemberLayout* const places_;

@@ -18,8 +18,10 @@ size_t WholeBytes(const Problem& problem) {
     case Collective::kScatter:
     case Collective::kAllgather:
     case Collective::kAlltoall:
-    case Collective::kReduceScatter:
-      return problem.block_bytes > SIZE_MAX / size ? SIZE_MAX : problem.block_bytes * size;
+    case Collective::kReduceScatter: {
+      size_t bytes = 0;
+      return __builtin_mul_overflow(problem.block_bytes, size, &bytes) ? SIZE_MAX : bytes;
+    }
     default:
       return problem.block_bytes;
   }
@@ -152,6 +154,9 @@ uint64_t SignatureOf(const Problem& problem) {
 }
 
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits) {
+  if (problem.has_blocks) {
+    return false;
+  }
   return IsInPieces(problem, limits) || IsDirect(problem, limits);
 }
 
@@ -166,8 +171,11 @@ bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Bin
   } else {
     RunInHostMemory(*board, problem, binding);
   }
-  *failure = board->End();
-  return is_done || failure->code != ErrorCode::kOk;
+  if (!board->End()) [[unlikely]] {
+    *failure = board->failure();
+    return true;
+  }
+  return is_done;
 }
 
 }  // namespace ferry::mpi

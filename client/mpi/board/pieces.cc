@@ -293,7 +293,9 @@ bool FitsPieces(const Problem& problem) {
     case Collective::kNeighbourAlltoall:
       return false;
     default:
-      return WidthOf(problem) != 0 && problem.block_bytes / WidthOf(problem) < (1U << 20);
+      // The divisions only where a line is too short.
+      return problem.block_bytes * BlocksPerPost(problem) <= kBoardLineBytes ||
+             (WidthOf(problem) != 0 && problem.block_bytes / WidthOf(problem) < (1U << 20));
   }
 }
 

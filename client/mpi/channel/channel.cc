@@ -14,9 +14,6 @@ namespace {
 constexpr size_t kKeptRuns = 32;
 constexpr size_t kKeptScratchBytes = size_t{1} << 20;
 
-// The blocking call that makes the board: one that is used so seldom is not worth its memory.
-constexpr uint64_t kBoardCall = 4;
-
 // Numbers of persistent operations lie in the upper half, where others do not come.
 constexpr uint32_t kNumbers = 1U << 17;
 
@@ -49,12 +46,8 @@ bool IsSame(const Problem& a, const Problem& b) {
 
 }  // namespace
 
-Channel& Channel::Of(Comm& comm) {
-  Comm::Extension* extension = comm.extension();
-  if (extension == nullptr) [[unlikely]] {
-    extension = comm.Extend(std::make_unique<Channel>(comm));
-  }
-  return static_cast<Channel&>(*extension);
+Channel& Channel::MakeFor(Comm& comm) {
+  return static_cast<Channel&>(*comm.Extend(std::make_unique<Channel>(comm)));
 }
 
 Channel::Channel(const Comm& comm) : comm_(comm), messenger_(comm), runner_(&messenger_) {
@@ -214,30 +207,21 @@ void Channel::RunPatiently(CollectiveRun* run) {
   }
 }
 
-void Channel::Enter() {
-  if (++entered_ == kBoardCall && may_have_board_) [[unlikely]] {
-    board_ = NodeBoard::SetUp(comm_);
-  }
-}
-
 void Channel::Renounce() {
   if (board_ != nullptr) {
     board_->board().Renounce(entered_);
   }
 }
 
-RunFailure Channel::Run(const Problem& problem, const Binding& binding) {
-  if (board_ == nullptr || problem.has_blocks) {
-    return RunByMessages(problem, binding);
+void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure) {
+  if (board_ != nullptr) {
+    problem->rank = self();
+    problem->size = size();
+    if (board_->Run(entered_, *problem, binding, failure)) {
+      return;
+    }
   }
-  Problem whole = problem;
-  whole.rank = self();
-  whole.size = size();
-  RunFailure failure;
-  return CanRunOnBoard(whole, board_->limits()) &&
-                 RunOnBoard(&board_->board(), entered_, whole, binding, board_->limits(), &failure)
-             ? failure
-             : RunByMessages(problem, binding);
+  *failure = RunByMessages(*problem, binding);
 }
 
 RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding) {

@@ -25,7 +25,10 @@ namespace ferry::mpi {
 class Channel : public Comm::Extension {
  public:
   // The communicator's, made at the first call.
-  static Channel& Of(Comm& comm);
+  static Channel& Of(Comm& comm) {
+    Comm::Extension* const extension = comm.extension();
+    return extension != nullptr ? static_cast<Channel&>(*extension) : MakeFor(comm);
+  }
   explicit Channel(const Comm& comm);
   ~Channel() override;
 
@@ -35,9 +38,13 @@ class Channel : public Comm::Extension {
 
   // To be called at the beginning of each blocking call, in which all ranks take part, even if it
   // is in vain. May block: the ranks make their board then.
-  void Enter();
-  // Carries the problem out. Blocks.
-  RunFailure Run(const Problem& problem, const Binding& binding);
+  void Enter() {
+    if (++entered_ == kBoardCall && may_have_board_) [[unlikely]] {
+      board_ = NodeBoard::SetUp(comm_);
+    }
+  }
+  // Carries the problem out, whose rank and size it fills in. `failure` is set if it fails. Blocks.
+  void Run(Problem* problem, const Binding& binding, RunFailure* failure);
   // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
   // board.
   void Renounce();
@@ -60,6 +67,9 @@ class Channel : public Comm::Extension {
   Progress AdvanceAll();
 
  private:
+  // The blocking call that makes the board: one that is used less is not worth its memory.
+  static constexpr uint64_t kBoardCall = 4;
+
   // A schedule that calls may use again.
   struct Kept {
     uint64_t key = 0;
@@ -68,6 +78,7 @@ class Channel : public Comm::Extension {
     uint64_t last_use = 0;
   };
 
+  static Channel& MakeFor(Comm& comm);
   RunFailure RunByMessages(const Problem& problem, const Binding& binding);
   std::unique_lock<std::mutex> Lock();
   void AdvanceLocked();

@@ -33,6 +33,8 @@ class CollectiveBuffer {
 
   // Null if there are no bytes.
   void* base() const { return base_; }
+  // Whether a copy stands in for the program's memory.
+  bool is_copy() const { return copy_ != nullptr; }
   // Before the collective starts: brings the program's data into the copy: all of them, or those
   // of elements or blocks [first, first + count).
   Failure Fetch(int64_t first, int64_t count);

@@ -46,12 +46,12 @@ Failure Describe(const RunFailure& failure) {
 
 }  // namespace
 
-Failure CollectiveOperation::Fetch() {
+Failure CollectiveOperation::FetchCopies() {
   Failure failure = input.Fetch(input_read.first, input_read.count);
   return failure.ok() ? output.Fetch(output_read.first, output_read.count) : failure;
 }
 
-Failure CollectiveOperation::Finish(const RunFailure& failure) {
+Failure CollectiveOperation::FinishCopies(const RunFailure& failure) {
   if (failure.code != ErrorCode::kOk) [[unlikely]] {
     return Describe(failure);
   }

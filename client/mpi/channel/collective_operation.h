@@ -29,10 +29,16 @@ struct CollectiveOperation {
   OpReducer reducer;
 
   // Brings in what is read, where copies stand in for the program's buffers.
-  Failure Fetch();
+  Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
   Binding MakeBinding() { return {input.base(), output.base(), reduces ? &reducer : nullptr}; }
   // After the run: puts the result where the program wants it, or says what went wrong.
-  Failure Finish(const RunFailure& failure);
+  Failure Finish(const RunFailure& failure) {
+    return failure.code == ErrorCode::kOk && !output.is_copy() ? Failure() : FinishCopies(failure);
+  }
+
+ private:
+  Failure FetchCopies();
+  Failure FinishCopies(const RunFailure& failure);
 };
 
 }  // namespace ferry::mpi

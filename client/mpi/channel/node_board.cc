@@ -1,11 +1,14 @@
 #include "client/mpi/channel/node_board.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/line_to_members.h"
 #include "client/mpi/runtime/process.h"
+#include "shm/atomic.h"
+#include "shm/fence.h"
 
 namespace ferry::mpi {
 namespace {
@@ -74,6 +77,7 @@ bool NodeBoard::IsFor(const Comm& comm, const std::vector<int>& node_of) {
 }
 
 std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
+  shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
   const Team team{&line, comm.rank(), comm.size()};
   std::vector<uint32_t> ranks = WorldRanks(comm);

@@ -25,7 +25,12 @@ class NodeBoard {
   ~NodeBoard();
 
   Board& board() { return board_; }
-  const BoardLimits& limits() const { return limits_; }
+  // Carries the problem out, as the communicator's collective `number`. False: the board cannot, on
+  // any rank. Blocks.
+  bool Run(uint64_t number, const Problem& problem, const Binding& binding, RunFailure* failure) {
+    return CanRunOnBoard(problem, limits_) &&
+           RunOnBoard(&board_, number, problem, binding, limits_, failure);
+  }
 
  private:
   NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, std::shared_ptr<std::byte> memory,
