@@ -24,14 +24,17 @@ CallSignature CallSignature::Of(uint64_t word) {
           word & kSizeMask};
 }
 
-Board::Board(BoardLayout* layout, NodeLink* link, int self, int members, bool crowded)
+Board::Board(BoardLayout* layout, const BoardShape& shape, NodeLink* link, int self, bool crowded)
     : layout_(layout),
-      places_(reinterpret_cast<MemberLayout*>(layout + 1)),
+      places_(reinterpret_cast<std::byte*>(layout + 1)),
+      place_bytes_(shape.PlaceBytes()),
+      cell_mask_(shape.cells - 1),
       link_(link),
       self_(self),
-      members_(members),
+      members_(shape.members),
       spins_(crowded ? kSpinsWhereCrowded : kSpins),
-      seen_(static_cast<size_t>(members)) {}
+      seen_(static_cast<size_t>(shape.members)),
+      cell_uses_(shape.cells) {}
 
 bool Board::Leave() {
   // Pairs with itself: the last one sees what all others did before.

@@ -33,9 +33,9 @@ class Board {
   enum class Slot { kLine, kCell };
   static constexpr int kAll = -1;  // readers of a post
 
-  // `layout` has room for all members, and is zero before the first of them comes. `crowded`: more
+  // `layout` has room for the shape, and is zero before the first member comes. `crowded`: more
   // ranks than cores, so that whoever waits should let others run. All outlive the board.
-  Board(BoardLayout* layout, NodeLink* link, int self, int members, bool crowded);
+  Board(BoardLayout* layout, const BoardShape& shape, NodeLink* link, int self, bool crowded);
   // This member uses the board no more. Returns whether it was the last.
   bool Leave();
 
@@ -114,13 +114,18 @@ class Board {
   static bool IsPast(uint64_t stamp, uint64_t other) {
     return static_cast<int64_t>(stamp - other) >= 0;  // stamps may wrap
   }
-  MemberLayout& Place(int member) const { return places_[member]; }
+  MemberLayout& Place(int member) const {
+    return *reinterpret_cast<MemberLayout*>(places_ + static_cast<size_t>(member) * place_bytes_);
+  }
+  CellLayout& Cell(int member, size_t index) const {
+    return reinterpret_cast<CellLayout*>(&Place(member) + 1)[index];
+  }
   size_t SlotIndex(uint32_t piece, Slot slot) const {
-    return ((begin_ >> kPieceBits) + piece) % (slot == Slot::kLine ? kBoardLines : kBoardCells);
+    const uint64_t number = (begin_ >> kPieceBits) + piece;
+    return number & (slot == Slot::kLine ? kBoardLines - 1 : cell_mask_);
   }
   PostHeader& HeaderOf(int member, size_t index, Slot slot) const {
-    return slot == Slot::kLine ? Place(member).lines[index].header
-                               : Place(member).cells[index].header;
+    return slot == Slot::kLine ? Place(member).lines[index].header : Cell(member, index).header;
   }
   static std::byte* DataOf(const PostHeader& header, Slot slot) {
     auto* const bytes = reinterpret_cast<std::byte*>(const_cast<PostHeader*>(&header));
@@ -167,14 +172,16 @@ class Board {
   void WakeOthers();
 
   BoardLayout* const layout_;
-  MemberLayout* const places_;
+  std::byte* const places_;
+  const size_t place_bytes_;
+  const uint64_t cell_mask_;  // the number of cells is a power of two
   NodeLink* const link_;
   const int self_;
   const int members_;
   const uint32_t spins_;
   std::vector<uint64_t> seen_;  // by member: a stamp that it has consumed, perhaps long ago
   std::array<Use, kBoardLines> line_uses_;
-  std::array<Use, kBoardCells> cell_uses_;
+  std::vector<Use> cell_uses_;
 
   uint64_t begin_ = 0;  // the stamp of piece 0
   uint64_t signature_ = 0;

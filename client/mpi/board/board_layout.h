@@ -16,9 +16,6 @@ namespace ferry::mpi {
 
 inline constexpr size_t kBoardLines = 16;
 inline constexpr size_t kBoardLineBytes = 48;
-// Few and small, so that those of both sides stay in the first-level cache: a message of several
-// pieces is then copied twice at the speed of one copy.
-inline constexpr size_t kBoardCells = 4;
 inline constexpr size_t kBoardCellBytes = 4096;
 
 // Before what was posted.
@@ -33,12 +30,13 @@ struct alignas(64) LineLayout {
 };
 static_assert(sizeof(LineLayout) == 64);
 
-struct alignas(64) CellLayout {
+struct alignas(128) CellLayout {
   PostHeader header;
   alignas(64) std::byte data[kBoardCellBytes];
 };
 
-// One member's place. Only that member writes to it.
+// One member's place. Only that member writes to it. Cells follow, as many as the board's shape
+// says.
 struct alignas(128) MemberLayout {
   uint64_t consumed;  // the stamp up to which it needs nothing of the others' any more
   // Which collective it is in, and what it takes it for: told when it has waited for long, or has
@@ -46,7 +44,6 @@ struct alignas(128) MemberLayout {
   alignas(128) uint64_t entered_stamp;
   uint64_t entered_signature;
   alignas(128) LineLayout lines[kBoardLines];
-  CellLayout cells[kBoardCells];
 };
 
 struct alignas(128) BoardLayout {
@@ -54,8 +51,14 @@ struct alignas(128) BoardLayout {
   alignas(128) uint32_t left;  // members that use the board no more; by all, counted
 };
 
-inline size_t BoardBytes(int members) {
-  return sizeof(BoardLayout) + static_cast<size_t>(members) * sizeof(MemberLayout);
-}
+struct BoardShape {
+  int members = 0;
+  uint32_t cells = 0;  // of each member
+
+  size_t PlaceBytes() const { return sizeof(MemberLayout) + cells * sizeof(CellLayout); }
+  size_t SizeBytes() const {
+    return sizeof(BoardLayout) + static_cast<size_t>(members) * PlaceBytes();
+  }
+};
 
 }  // namespace ferry::mpi

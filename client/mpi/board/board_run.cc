@@ -28,12 +28,11 @@ size_t WholeBytes(const Problem& problem) {
 }
 
 bool IsDirect(const Problem& problem, const BoardLimits& limits) {
-  return limits.direct_min_bytes != 0 && WholeBytes(problem) >= limits.direct_min_bytes &&
-         FitsDirect(problem);
+  return problem.block_bytes >= limits.direct_min(problem.collective) && FitsDirect(problem);
 }
 
 bool IsInPieces(const Problem& problem, const BoardLimits& limits) {
-  return WholeBytes(problem) <= limits.cells_max_bytes && FitsPieces(problem);
+  return problem.block_bytes <= limits.cells_max_bytes && FitsPieces(problem);
 }
 
 bool HasRoot(Collective collective) {

@@ -11,18 +11,11 @@
 #include <cstdint>
 
 #include "client/mpi/board/board.h"
+#include "client/mpi/board/board_limits.h"
 #include "client/mpi/collective/binding.h"
 #include "client/mpi/collective/problem.h"
 
 namespace ferry::mpi {
-
-struct BoardLimits {
-  // From so many bytes (a rank's vector, or its blocks together) ranks read each other's memory.
-  // 0: they cannot.
-  size_t direct_min_bytes = 0;
-  // Beyond so many bytes nothing goes through cells.
-  size_t cells_max_bytes = 0;
-};
 
 // Whether a board can carry the problem out; the same on all ranks. `problem.rank` and
 // `problem.size` are those of the board.

@@ -13,13 +13,8 @@
 namespace ferry::mpi {
 namespace {
 
-// A place for each takes 20 KiB, and each looks at the others', one by one.
+// Each looks at the others' places, one by one.
 constexpr int kMostMembers = 64;
-
-// What goes through cells at most, where ranks cannot reach each other's memory: messages beat it
-// beyond. Where they can, from which size on they do.
-constexpr size_t kCellsMaxBytes = size_t{64} * 1024;
-constexpr size_t kDirectMinBytes = size_t{48} * 1024;
 
 std::vector<uint32_t> WorldRanks(const Comm& comm) {
   std::vector<uint32_t> ranks;
@@ -32,6 +27,7 @@ std::vector<uint32_t> WorldRanks(const Comm& comm) {
 struct Offer {
   shm::Location where;
   int is_there = 0;
+  int crowded = 0;  // the same for all, whatever each may know of its node
 };
 
 struct Report {
@@ -68,6 +64,29 @@ std::mutex retired_mutex;
 // Not destroyed at exit: a program may leave without MPI_Finalize.
 Retired& retired = *new Retired();
 
+// The first rank's part. Null: it has no memory for a board.
+std::byte* MakeOffer(int members, Offer* offer) {
+  {
+    std::lock_guard lock(retired_mutex);
+    retired.Sweep();
+  }
+  offer->crowded = front_end->IsCrowded() ? 1 : 0;
+  const size_t size_bytes = ShapeFor(members, offer->crowded != 0).SizeBytes();
+  StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
+  if (!made.ok()) {
+    return nullptr;
+  }
+  offer->where = front_end->Locate(*made, size_bytes);
+  offer->is_there = 1;
+  return static_cast<std::byte*>(*made);
+}
+
+bool ReachesAll(const std::vector<uint32_t>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](uint32_t rank) {
+    return rank == front_end->rank() || front_end->IsPrivateMemoryReachable(rank);
+  });
+}
+
 }  // namespace
 
 bool NodeBoard::IsFor(const Comm& comm, const std::vector<int>& node_of) {
@@ -81,73 +100,57 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
   const Team team{&line, comm.rank(), comm.size()};
   std::vector<uint32_t> ranks = WorldRanks(comm);
-  const size_t size_bytes = BoardBytes(comm.size());
-  std::byte* own = nullptr;
-  std::shared_ptr<std::byte> memory;
+  Memory memory;
   Offer offer;
   if (comm.rank() == 0) {
-    {
-      std::lock_guard lock(retired_mutex);
-      retired.Sweep();
-    }
-    if (StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
-        made.ok()) {
-      own = static_cast<std::byte*>(*made);
-      offer = {front_end->Locate(own, size_bytes), 1};
-    }
+    memory.own = MakeOffer(comm.size(), &offer);
   }
   bool agreed = Broadcast(team, &offer, sizeof(offer)).ok();
-  Report report;
-  if (agreed && offer.is_there != 0) {
-    if (own == nullptr) {
-      StatusOr<std::shared_ptr<std::byte>> mapped =
-          front_end->MapPeer(ranks.front(), offer.where, size_bytes);
-      if (mapped.ok()) {
-        memory = std::move(*mapped);
-      }
+  const BoardShape shape = ShapeFor(comm.size(), offer.crowded != 0);
+  if (agreed && offer.is_there != 0 && memory.own == nullptr) {
+    StatusOr<std::shared_ptr<std::byte>> mapped =
+        front_end->MapPeer(ranks.front(), offer.where, shape.SizeBytes());
+    if (mapped.ok()) {
+      memory.mapped = std::move(*mapped);
     }
-    report.is_mapped = own != nullptr || memory != nullptr ? 1 : 0;
-    report.reaches_all = std::all_of(ranks.begin(), ranks.end(), [](uint32_t rank) {
-      return rank == front_end->rank() || front_end->IsPrivateMemoryReachable(rank);
-    });
   }
+  const Report report{.is_mapped = memory.get() != nullptr, .reaches_all = ReachesAll(ranks)};
   std::vector<Report> reports(ranks.size());
   agreed = agreed && GatherToAll(team, &report, sizeof(report), reports.data()).ok();
-  BoardLimits limits{.direct_min_bytes = kDirectMinBytes, .cells_max_bytes = kCellsMaxBytes};
+  bool reachable = true;
   for (const Report& each : reports) {
     agreed = agreed && each.is_mapped != 0;
-    limits.direct_min_bytes = each.reaches_all != 0 ? limits.direct_min_bytes : 0;
+    reachable = reachable && each.reaches_all != 0;
   }
   if (!agreed) {
-    if (own != nullptr) {
-      (void)front_end->FreeMemory(own);  // nobody uses it: who has mapped it has let go of it, too
+    if (memory.own != nullptr) {
+      (void)front_end->FreeMemory(memory.own);  // nobody has written to it
     }
     return nullptr;
   }
-  return std::unique_ptr<NodeBoard>(
-      new NodeBoard(comm, std::move(ranks), std::move(memory), own, limits));
+  return std::unique_ptr<NodeBoard>(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
+                                                  {offer.crowded != 0, reachable}));
 }
 
-NodeBoard::NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks,
-                     std::shared_ptr<std::byte> memory, std::byte* own, const BoardLimits& limits)
+NodeBoard::NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, Memory memory,
+                     const BoardShape& shape, const Facts& facts)
     : memory_(std::move(memory)),
-      own_(own),
       link_(std::move(world_ranks)),
-      board_(reinterpret_cast<BoardLayout*>(own != nullptr ? own : memory_.get()), &link_,
-             comm.rank(), comm.size(), front_end->IsCrowded()),
-      limits_(limits) {}
+      board_(reinterpret_cast<BoardLayout*>(memory_.get()), shape, &link_, comm.rank(),
+             facts.crowded),
+      limits_(LimitsFor(comm.size(), facts.crowded, facts.reachable)) {}
 
 NodeBoard::~NodeBoard() {
   const bool was_last = board_.Leave();
-  if (own_ == nullptr || front_end == nullptr) {  // otherwise the heap is gone
+  if (memory_.own == nullptr || front_end == nullptr) {  // otherwise the heap is gone
     return;
   }
   if (was_last) {
-    (void)front_end->FreeMemory(own_);
+    (void)front_end->FreeMemory(memory_.own);
     return;
   }
   std::lock_guard lock(retired_mutex);
-  retired.Add(reinterpret_cast<BoardLayout*>(own_), board_.members());
+  retired.Add(reinterpret_cast<BoardLayout*>(memory_.own), board_.members());
 }
 
 }  // namespace ferry::mpi

@@ -33,11 +33,21 @@ class NodeBoard {
   }
 
  private:
-  NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, std::shared_ptr<std::byte> memory,
-            std::byte* own, const BoardLimits& limits);
+  struct Memory {
+    std::byte* own = nullptr;           // the first rank's: the memory itself
+    std::shared_ptr<std::byte> mapped;  // the others'
+    std::byte* get() const { return own != nullptr ? own : mapped.get(); }
+  };
+  // What all ranks of the board agree on.
+  struct Facts {
+    bool crowded;
+    bool reachable;
+  };
 
-  std::shared_ptr<std::byte> memory_;  // this rank's mapping; of the first rank: nothing
-  std::byte* own_;                     // of the first rank: the memory itself
+  NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, Memory memory,
+            const BoardShape& shape, const Facts& facts);
+
+  const Memory memory_;
   FrontNode link_;
   Board board_;
   const BoardLimits limits_;

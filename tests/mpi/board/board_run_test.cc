@@ -13,9 +13,16 @@
 namespace ferry::mpi {
 namespace {
 
-constexpr BoardLimits kPiecesOnly{.direct_min_bytes = 0, .cells_max_bytes = size_t{1} << 20};
-constexpr BoardLimits kDirectOnly{.direct_min_bytes = 1, .cells_max_bytes = 0};
-constexpr BoardLimits kBoth{.direct_min_bytes = 20000, .cells_max_bytes = 20000};
+BoardLimits Limits(size_t direct_min_bytes, size_t cells_max_bytes) {
+  BoardLimits limits;
+  limits.direct_min_bytes.fill(direct_min_bytes);
+  limits.cells_max_bytes = cells_max_bytes;
+  return limits;
+}
+
+const BoardLimits kPiecesOnly = Limits(SIZE_MAX, size_t{1} << 19);
+const BoardLimits kDirectOnly = Limits(1, 0);
+const BoardLimits kBoth = Limits(20000, 20000);
 
 constexpr Collective kCollectivesOfBoards[] = {
     Collective::kBarrier,   Collective::kBcast,         Collective::kGather, Collective::kScatter,
@@ -117,13 +124,16 @@ TEST_P(BoardRunTest, MembersMayBeAheadAndBehind) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, BoardRunTest,
-                         ::testing::Values(RunSpec{"pieces_2", 2, kPiecesOnly, false},
-                                           RunSpec{"pieces_5_crowded", 5, kPiecesOnly, true},
-                                           RunSpec{"direct_2", 2, kDirectOnly, false},
-                                           RunSpec{"direct_3_crowded", 3, kDirectOnly, true},
-                                           RunSpec{"both_4_crowded", 4, kBoth, true}),
-                         [](const auto& run) { return run.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, BoardRunTest,
+    ::testing::Values(RunSpec{"pieces_2", 2, kPiecesOnly, false},
+                      RunSpec{"pieces_5_crowded", 5, kPiecesOnly, true},
+                      RunSpec{"direct_2", 2, kDirectOnly, false},
+                      RunSpec{"direct_3_crowded", 3, kDirectOnly, true},
+                      RunSpec{"both_4_crowded", 4, kBoth, true},
+                      RunSpec{"as_it_comes_3", 3, LimitsFor(3, false, true), false},
+                      RunSpec{"as_it_comes_2_crowded", 2, LimitsFor(2, true, false), true}),
+    [](const auto& run) { return run.param.name; });
 
 // ---- What a board refuses, and memory that CPUs cannot load from --------------------------------
 
@@ -138,7 +148,7 @@ TEST(BoardRun, RefusesWhatItCannotDo) {
   EXPECT_FALSE(CanRunOnBoard(problem, kDirectOnly));
   problem.has_blocks = false;
   problem.block_bytes = size_t{1} << 20;
-  EXPECT_FALSE(CanRunOnBoard(problem, kPiecesOnly));  // two blocks
+  EXPECT_FALSE(CanRunOnBoard(problem, kPiecesOnly));
   EXPECT_TRUE(CanRunOnBoard(problem, kDirectOnly));
   problem.in_place = true;
   EXPECT_FALSE(CanRunOnBoard(problem, kDirectOnly));

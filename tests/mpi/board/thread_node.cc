@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "client/mpi/board/board_limits.h"
+
 namespace ferry::mpi {
 
 class ThreadNode::Link : public NodeLink {
@@ -62,16 +64,16 @@ class ThreadNode::Link : public NodeLink {
 void ThreadNode::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 ThreadNode::ThreadNode(int members, bool crowded)
-    : memory_(
-          static_cast<std::byte*>(std::aligned_alloc(alignof(BoardLayout), BoardBytes(members)))),
+    : memory_(static_cast<std::byte*>(
+          std::aligned_alloc(alignof(BoardLayout), ShapeFor(members, crowded).SizeBytes()))),
       dead_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))),
       protected_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(members))) {
-  std::memset(memory_.get(), 0, BoardBytes(members));
+  const BoardShape shape = ShapeFor(members, crowded);
+  std::memset(memory_.get(), 0, shape.SizeBytes());
   auto* const layout = reinterpret_cast<BoardLayout*>(memory_.get());
   for (int member = 0; member < members; ++member) {
     links_.push_back(std::make_unique<Link>(this));
-    boards_.push_back(
-        std::make_unique<Board>(layout, links_.back().get(), member, members, crowded));
+    boards_.push_back(std::make_unique<Board>(layout, shape, links_.back().get(), member, crowded));
   }
 }
 

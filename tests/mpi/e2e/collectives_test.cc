@@ -1,6 +1,11 @@
 // Collectives as whole jobs: on one node and two, with ranks that do and do not share a node.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -11,6 +16,29 @@ class CollectivesTest : public testing::TestWithParam<Placement> {};
 TEST_P(CollectivesTest, GiveWhatASimpleComputationGives) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/collectives"}, "all collectives were right");
 }
+
+class BoardsTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(BoardsTest, CarryTheCollectivesOfANode) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/boards"}, "all boards were right");
+}
+
+TEST_P(BoardsTest, DoNotKeepAnybodyWaitingForTheDead) {
+  std::vector<std::string> arguments = JobOf(GetParam());
+  arguments.insert(arguments.end(), {"tests/mpi/ranks/boards", "dies"});
+  e2e::Command command(arguments);
+  const e2e::CommandResult result = command.Wait();
+  EXPECT_THAT(result.out, testing::HasSubstr("class 58\n"))
+      << "MPI_ERR_PROC_ABORTED: " << result.err;
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, BoardsTest,
+                         testing::Values(Placement{"TwoRanks", {"-n", "2"}},
+                                         Placement{"FiveRanks", {"-n", "5"}}),
+                         [](const testing::TestParamInfo<Placement>& info) {
+                           return std::string(info.param.name);
+                         });
 
 INSTANTIATE_TEST_SUITE_P(
     Placements, CollectivesTest,
