@@ -71,10 +71,11 @@ TEST(TrialsTest, EachCandidateHasItsTurn) {
 // ---- What follows -------------------------------------------------------------------------------
 
 TEST(CompareTest, TheFastestCountsIfItIsWorthIt) {
-  // On so few ranks of a node the built-in choice is linear.
+  // On so few ranks of several nodes the built-in choice is linear.
+  const std::vector<int> nodes = {0, 0, 1, 1};
   const std::vector<TrialResult> results = {
-      Times(Collective::kAlltoall, {"linear", 0}, {{8, 100}, {64, 100}}),
-      Times(Collective::kAlltoall, {"bruck", 0}, {{8, 96}, {64, 50}})};
+      Times(Collective::kAlltoall, {"linear", 0}, {{8, 100}, {64, 100}}, nodes),
+      Times(Collective::kAlltoall, {"bruck", 0}, {{8, 96}, {64, 50}}, nodes)};
   const std::vector<Comparison> found = Compare(results);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].built_in, (Candidate{"linear", 0}));
@@ -83,7 +84,20 @@ TEST(CompareTest, TheFastestCountsIfItIsWorthIt) {
   EXPECT_EQ(found[1].best_us, 50);
   EXPECT_EQ(found[1].built_in_us, 100);
   EXPECT_EQ(found[1].ranks, 4u);
-  EXPECT_EQ(found[1].layout, NodeLayout::kOneNode);
+  EXPECT_EQ(found[1].layout, NodeLayout::kMixed);
+}
+
+TEST(CompareTest, OnOneNodeTheBoardIsBuiltIn) {
+  const std::vector<TrialResult> results = {
+      Times(Collective::kAlltoall, {"board", 0}, {{8, 100}, {64, 100}}),
+      Times(Collective::kAlltoall, {"board", 0}, {{8, 1}}, {0, 1}),  // there is none
+      Times(Collective::kAlltoall, {"linear", 0}, {{8, 300}, {64, 50}})};
+  const std::vector<Comparison> found = Compare(results);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].built_in, (Candidate{"board", 0}));
+  EXPECT_EQ(found[0].best, (Candidate{"board", 0}));
+  EXPECT_EQ(found[1].best, (Candidate{"linear", 0}));
+  EXPECT_EQ(found[1].built_in_us, 100);
 }
 
 TEST(CompareTest, OfRepeatedTrialsTheShortestTimeCounts) {

@@ -66,18 +66,23 @@ struct CaseTimes {
   std::vector<Timed> timed;  // each candidate once
 };
 
+bool Fits(const Candidate& candidate, const Problem& problem) {
+  return candidate.algorithm == mpi::kBoardName
+             ? IsForBoards(problem)
+             : Fits(*FindAlgorithm(problem.collective, candidate.algorithm), problem);
+}
+
 std::map<Case, CaseTimes> Gather(std::span<const TrialResult> results) {
   std::map<Case, CaseTimes> cases;
   for (const TrialResult& result : results) {
     for (const auto& [collective, candidate] : result.trial.candidates) {
-      const mpi::Algorithm& algorithm = *FindAlgorithm(collective, candidate.algorithm);
       for (const auto& [key, microseconds] : result.times.microseconds) {
         if (key.collective != collective) {
           continue;
         }
         const std::vector<int>& nodes = result.times.node_of_rank[key.communicator];
         const Problem problem = ProblemOf(collective, key.size_bytes, nodes);
-        if (!Fits(algorithm, problem) || Effective(candidate, key.size_bytes) != candidate) {
+        if (!Fits(candidate, problem) || Effective(candidate, key.size_bytes) != candidate) {
           continue;  // another one was at work, or the same without pieces
         }
         CaseTimes& times = cases[{collective, LayoutOf(problem),
@@ -109,6 +114,9 @@ bool AreOfOneRun(const Comparison& a, const Comparison& b) {
 
 std::vector<Candidate> CandidatesOf(Collective collective) {
   std::vector<Candidate> candidates;
+  if (IsForBoards(ProblemOf(collective, 0, {0, 0}))) {
+    candidates.push_back({mpi::kBoardName, 0});
+  }
   for (const mpi::Algorithm& algorithm : mpi::AlgorithmsOf(collective)) {
     candidates.push_back({algorithm.name, 0});
     if (KnowsSegments(algorithm)) {
@@ -148,17 +156,20 @@ std::vector<Trial> TrialsOf(std::span<const Collective> collectives) {
 std::vector<Comparison> Compare(std::span<const TrialResult> results) {
   std::vector<Comparison> comparisons;
   for (const auto& [which, times] : Gather(results)) {
-    const mpi::Choice choice =
-        mpi::SelectionTable().Choose(ProblemOf(which.collective, which.size_bytes, times.node_of));
-    Comparison comparison{
-        .collective = which.collective,
-        .layout = which.layout,
-        .ranks = which.ranks,
-        .size_bytes = which.size_bytes,
-        .best = {},
-        .best_us = 0,
-        .built_in = Effective({choice.algorithm->name, choice.segment_bytes}, which.size_bytes),
-        .built_in_us = 0};
+    const Problem problem = ProblemOf(which.collective, which.size_bytes, times.node_of);
+    const mpi::Choice choice = mpi::SelectionTable().Choose(problem);
+    const Candidate built_in_candidate =
+        IsForBoards(problem)
+            ? Candidate{mpi::kBoardName, 0}
+            : Effective({choice.algorithm->name, choice.segment_bytes}, which.size_bytes);
+    Comparison comparison{.collective = which.collective,
+                          .layout = which.layout,
+                          .ranks = which.ranks,
+                          .size_bytes = which.size_bytes,
+                          .best = {},
+                          .best_us = 0,
+                          .built_in = built_in_candidate,
+                          .built_in_us = 0};
     const Timed* best = nullptr;
     const Timed* built_in = nullptr;
     for (const Timed& timed : times.timed) {

@@ -15,11 +15,11 @@ constexpr uint64_t kSizeMask = (uint64_t{1} << kSizeBits) - 1;
 
 }  // namespace
 
-uint64_t CallSignature::Word() const {
+uint64_t CallMark::Word() const {
   return uint64_t{collective} << 56 | uint64_t{root} << kSizeBits | (size_bytes & kSizeMask);
 }
 
-CallSignature CallSignature::Of(uint64_t word) {
+CallMark CallMark::Of(uint64_t word) {
   return {static_cast<uint8_t>(word >> 56), static_cast<uint16_t>(word >> kSizeBits),
           word & kSizeMask};
 }
@@ -220,8 +220,8 @@ bool Board::FindTrouble(int member, RunFailure* failure) const {
 }
 
 RunFailure Board::Mismatch(int member, uint64_t signature) const {
-  const CallSignature theirs = CallSignature::Of(signature);
-  const CallSignature ours = CallSignature::Of(signature_);
+  const CallMark theirs = CallMark::Of(signature);
+  const CallMark ours = CallMark::Of(signature_);
   RunFailure failure{.code = ErrorCode::kTruncated, .peer = member};
   if (theirs.collective != ours.collective) {
     failure.mismatch = RunFailure::Mismatch::kCollective;

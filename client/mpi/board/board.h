@@ -189,13 +189,13 @@ class Board {
 };
 
 // What distinguishes collectives: their kind, root and bytes.
-struct CallSignature {
+struct CallMark {
   uint8_t collective = 0;
   uint16_t root = 0;
   uint64_t size_bytes = 0;
 
   uint64_t Word() const;
-  static CallSignature Of(uint64_t word);
+  static CallMark Of(uint64_t word);
 };
 
 }  // namespace ferry::mpi

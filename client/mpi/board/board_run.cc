@@ -10,7 +10,7 @@
 namespace ferry::mpi {
 namespace {
 
-// What the limits count: a rank's vector, or its blocks together.
+// A rank's vector, or its blocks together.
 size_t WholeBytes(const Problem& problem) {
   const auto size = static_cast<size_t>(problem.size);
   switch (problem.collective) {
@@ -40,39 +40,19 @@ bool HasRoot(Collective collective) {
          collective == Collective::kScatter || collective == Collective::kReduce;
 }
 
-// Bytes of what lies in the output, as this rank knows it.
-size_t OutputBytes(const Problem& problem) {
-  switch (problem.collective) {
-    case Collective::kBarrier:
-      return 0;
-    case Collective::kGather:
-    case Collective::kReduce:
-      return problem.rank == problem.root ? WholeBytes(problem) : 0;
-    case Collective::kReduceScatter:
-      return problem.in_place ? WholeBytes(problem) : problem.block_bytes;
-    case Collective::kScatter:
-      return problem.in_place ? 0 : problem.block_bytes;
-    case Collective::kAllgather:
-    case Collective::kAlltoall:
-      return WholeBytes(problem);
-    default:
-      return problem.block_bytes;
+// What the problem is called on boards.
+uint64_t SignatureOf(const Problem& problem) {
+  // 0 is no collective. Where there is no root, all ranks must agree on being in place.
+  CallMark signature{
+      .collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
+      .size_bytes = problem.block_bytes};
+  if (HasRoot(problem.collective)) {
+    signature.root = static_cast<uint16_t>(problem.root);
+  } else if (problem.collective == Collective::kAlltoall ||
+             problem.collective == Collective::kReduceScatter) {
+    signature.root = problem.in_place ? 1 : 0;
   }
-}
-
-size_t InputBytes(const Problem& problem) {
-  switch (problem.collective) {
-    case Collective::kBarrier:
-    case Collective::kBcast:
-      return 0;
-    case Collective::kScatter:
-      return problem.rank == problem.root ? WholeBytes(problem) : 0;
-    case Collective::kAlltoall:
-    case Collective::kReduceScatter:
-      return problem.in_place ? 0 : WholeBytes(problem);
-    default:
-      return problem.in_place ? 0 : problem.block_bytes;
-  }
+  return signature.Word();
 }
 
 // Memory that stands in for some that CPUs cannot load from.
@@ -138,18 +118,38 @@ void RunInHostMemory(Board& board, const Problem& problem, const Binding& bindin
 
 }  // namespace
 
-uint64_t SignatureOf(const Problem& problem) {
-  // 0 is no collective. Where there is no root, all ranks must agree on being in place.
-  CallSignature signature{
-      .collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
-      .size_bytes = problem.block_bytes};
-  if (HasRoot(problem.collective)) {
-    signature.root = static_cast<uint16_t>(problem.root);
-  } else if (problem.collective == Collective::kAlltoall ||
-             problem.collective == Collective::kReduceScatter) {
-    signature.root = problem.in_place ? 1 : 0;
+size_t OutputBytes(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::kBarrier:
+      return 0;
+    case Collective::kGather:
+    case Collective::kReduce:
+      return problem.rank == problem.root ? WholeBytes(problem) : 0;
+    case Collective::kReduceScatter:
+      return problem.in_place ? WholeBytes(problem) : problem.block_bytes;
+    case Collective::kScatter:
+      return problem.in_place ? 0 : problem.block_bytes;
+    case Collective::kAllgather:
+    case Collective::kAlltoall:
+      return WholeBytes(problem);
+    default:
+      return problem.block_bytes;
   }
-  return signature.Word();
+}
+
+size_t InputBytes(const Problem& problem) {
+  switch (problem.collective) {
+    case Collective::kBarrier:
+    case Collective::kBcast:
+      return 0;
+    case Collective::kScatter:
+      return problem.rank == problem.root ? WholeBytes(problem) : 0;
+    case Collective::kAlltoall:
+    case Collective::kReduceScatter:
+      return problem.in_place ? 0 : WholeBytes(problem);
+    default:
+      return problem.in_place ? 0 : problem.block_bytes;
+  }
 }
 
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits) {

@@ -70,8 +70,8 @@ class Direct {
   // Tells the others where this member's data lie, and learns where theirs do.
   bool Meet() {
     NodeLink& link = board_.link();
-    const Addresses own{link.Locate(task_.OwnInput(), InputBytes()),
-                        link.Locate(task_.output, OutputBytes())};
+    const Addresses own{link.Locate(task_.OwnInput(), InputBytes(task_.problem)),
+                        link.Locate(task_.output, OutputBytes(task_.problem))};
     std::byte* const line = board_.Reserve(kAddresses, Board::Slot::kLine, Board::kAll);
     if (line == nullptr) {
       return false;
@@ -91,36 +91,6 @@ class Direct {
       reachable_ = reachable_ && addresses.input.flags == 0 && addresses.output.flags == 0;
     }
     return true;
-  }
-
-  size_t BlocksBytes() const {
-    return task_.problem.block_bytes * static_cast<size_t>(task_.size());
-  }
-  size_t InputBytes() const {
-    switch (task_.problem.collective) {
-      case Collective::kBcast:
-        return 0;
-      case Collective::kScatter:
-        return task_.is_root() ? BlocksBytes() : 0;
-      case Collective::kAlltoall:
-      case Collective::kReduceScatter:
-        return BlocksBytes();
-      default:
-        return task_.problem.block_bytes;
-    }
-  }
-  size_t OutputBytes() const {
-    switch (task_.problem.collective) {
-      case Collective::kGather:
-        return task_.is_root() ? BlocksBytes() : 0;
-      case Collective::kReduce:
-        return task_.is_root() ? task_.problem.block_bytes : 0;
-      case Collective::kAllgather:
-      case Collective::kAlltoall:
-        return BlocksBytes();
-      default:
-        return task_.problem.block_bytes;
-    }
   }
 
   // ---- Copies ----------------------------------------------------------------------------------

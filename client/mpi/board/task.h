@@ -52,8 +52,9 @@ inline void CopyBytes(void* to, const void* from, size_t bytes) {
   }
 }
 
-// What the problem is called on boards.
-uint64_t SignatureOf(const Problem& problem);
+// Bytes of what lies in the input and in the output, as this rank knows it.
+size_t InputBytes(const Problem& problem);
+size_t OutputBytes(const Problem& problem);
 
 // Through lines and cells. False: failed (board.Fail has been told why).
 bool RunInPieces(const BoardTask& task);

@@ -217,7 +217,8 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure)
   if (board_ != nullptr) {
     problem->rank = self();
     problem->size = size();
-    if (board_->Run(entered_, *problem, binding, failure)) {
+    if (CollectiveTable().LeavesToBoard(*problem) &&
+        board_->Run(entered_, *problem, binding, failure)) {
       return;
     }
   }

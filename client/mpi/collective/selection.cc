@@ -31,10 +31,14 @@ class Matcher {
   explicit Matcher(const Problem& problem)
       : problem_(problem), bytes_(BytesOf(problem)), layout_(LayoutOf(problem)) {}
 
-  // The first rule's that matches, or none.
-  Choice Find(const std::vector<SelectionRule>& rules) const {
+  // The first rule's that matches, or none. `board`: set if that one names the board instead.
+  Choice Find(const std::vector<SelectionRule>& rules, bool* board = nullptr) const {
     for (const SelectionRule& rule : rules) {
       if (rule.collective == problem_.collective && Matches(rule)) {
+        if (board != nullptr && rule.algorithm == kBoardName) {
+          *board = true;
+          return {};
+        }
         const Algorithm* algorithm = FindAlgorithm(rule.collective, rule.algorithm);
         if (algorithm != nullptr && Fits(*algorithm, problem_)) {
           return {algorithm, rule.segment_bytes};
@@ -147,6 +151,17 @@ NodeLayout LayoutOf(const Problem& problem) {
 const std::vector<SelectionRule>& BuiltInRules() {
   static const std::vector<SelectionRule> rules = MakeBuiltInRules();
   return rules;
+}
+
+bool IsForBoards(const Problem& problem) {
+  return problem.collective != Collective::kNeighbourAllgather &&
+         problem.collective != Collective::kNeighbourAlltoall && !problem.has_blocks &&
+         problem.size > 1 && LayoutOf(problem) == NodeLayout::kOneNode;
+}
+
+bool SelectionTable::NamesBoard(const Problem& problem) const {
+  bool board = false;
+  return Matcher(problem).Find(rules_, &board).algorithm == nullptr;
 }
 
 Choice SelectionTable::Choose(const Problem& problem) const {

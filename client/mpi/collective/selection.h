@@ -28,6 +28,13 @@ enum class NodeLayout : uint8_t {
 // "any", "one_node", "spread", "mixed".
 const char* NodeLayoutName(NodeLayout layout);
 
+// What rules call the board (client/mpi/board): the way of blocking collectives among ranks that
+// share a node, without a rule, too. There is no schedule for it: where it is not to be had, the
+// next rule counts.
+inline constexpr char kBoardName[] = "board";
+// Whether the problem, among these nodes, is one for boards.
+bool IsForBoards(const Problem& problem);
+
 struct SelectionRule {
   Collective collective = Collective::kBarrier;
   // Bytes of the vector, or, where each rank has a block, of a block.
@@ -51,8 +58,12 @@ class SelectionTable {
   explicit SelectionTable(std::vector<SelectionRule> rules) : rules_(std::move(rules)) {}
 
   Choice Choose(const Problem& problem) const;
+  // Whether a board may carry the problem out: no rule says otherwise.
+  bool LeavesToBoard(const Problem& problem) const { return rules_.empty() || NamesBoard(problem); }
 
  private:
+  bool NamesBoard(const Problem& problem) const;
+
   std::vector<SelectionRule> rules_;
 };
 

@@ -45,10 +45,13 @@ Status SetCollective(std::string_view text, std::string_view where, SelectionRul
 }
 
 Status CheckAlgorithm(const SelectionRule& rule, std::string_view where) {
-  if (FindAlgorithm(rule.collective, rule.algorithm) != nullptr) {
+  const bool has_board = rule.collective != Collective::kNeighbourAllgather &&
+                         rule.collective != Collective::kNeighbourAlltoall;
+  if (FindAlgorithm(rule.collective, rule.algorithm) != nullptr ||
+      (has_board && rule.algorithm == kBoardName)) {
     return {};
   }
-  std::string names;
+  std::string names = has_board ? kBoardName : "";
   for (const Algorithm& algorithm : AlgorithmsOf(rule.collective)) {
     names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
   }

@@ -185,9 +185,9 @@ TEST_F(BoardFailureTest, TheLastToLeaveKnows) {
   EXPECT_TRUE(node_.board(2).Leave());
 }
 
-TEST(CallSignature, SurvivesItsWord) {
-  const CallSignature signature{.collective = 7, .root = 63, .size_bytes = 123456789};
-  const CallSignature back = CallSignature::Of(signature.Word());
+TEST(CallMark, SurvivesItsWord) {
+  const CallMark signature{.collective = 7, .root = 63, .size_bytes = 123456789};
+  const CallMark back = CallMark::Of(signature.Word());
   EXPECT_EQ(back.collective, 7);
   EXPECT_EQ(back.root, 63);
   EXPECT_EQ(back.size_bytes, 123456789U);

@@ -47,6 +47,29 @@ TEST(SelectionTest, FirstRuleThatMatchesAndFitsCounts) {
   EXPECT_EQ(NameOf(table, ordered), "direct");
 }
 
+TEST(SelectionTest, BoardsAreTakenUnlessARuleSaysOtherwise) {
+  const Problem small = Make(Collective::kBcast, 100, 4);
+  const Problem large = Make(Collective::kBcast, 101, 4);
+  EXPECT_TRUE(SelectionTable().LeavesToBoard(small));
+  const SelectionTable table(
+      {{Collective::kBcast, 100, UINT32_MAX, NodeLayout::kAny, "board", 0},
+       {Collective::kBcast, UINT64_MAX, UINT32_MAX, NodeLayout::kAny, "chain", 7}});
+  EXPECT_TRUE(table.LeavesToBoard(small));
+  EXPECT_FALSE(table.LeavesToBoard(large));
+  EXPECT_TRUE(table.LeavesToBoard(Make(Collective::kReduce, 101, 4)));
+  EXPECT_EQ(NameOf(table, small), "chain");  // of what does not block
+}
+
+TEST(SelectionTest, ProblemsForBoardsAreTold) {
+  EXPECT_TRUE(IsForBoards(Make(Collective::kAlltoall, 8, 2, {3, 3})));
+  EXPECT_FALSE(IsForBoards(Make(Collective::kAlltoall, 8, 2, {3, 4})));
+  EXPECT_FALSE(IsForBoards(Make(Collective::kAlltoall, 8, 1)));
+  EXPECT_FALSE(IsForBoards(Make(Collective::kNeighbourAlltoall, 8, 2)));
+  Problem blocks = Make(Collective::kAlltoall, 8, 2);
+  blocks.has_blocks = true;
+  EXPECT_FALSE(IsForBoards(blocks));
+}
+
 // Each rank only knows its own blocks of these: a rule about sizes must not part them.
 TEST(SelectionTest, SizesThatNotAllRanksKnowMatchNoLimit) {
   const SelectionTable table(
@@ -163,7 +186,7 @@ TEST(SelectionFileTest, SaysWhichLineIsWrong) {
   EXPECT_THAT(error("[[rule]]\nnodes = \"two\"\n"), HasSubstr("t:2: nodes is \"two\""));
   EXPECT_THAT(error("\n[[rule]]\ncollective = \"bcast\"\n"), HasSubstr("t:2: the rule names no"));
   EXPECT_THAT(error("[[rule]]\ncollective = \"bcast\"\nalgorithm = \"ring\"\n"),
-              HasSubstr("\"ring\" is no algorithm of bcast; these are: binomial, "));
+              HasSubstr("\"ring\" is no algorithm of bcast; these are: board, binomial, "));
 }
 
 TEST(SelectionFileTest, OneAlgorithmByName) {

@@ -125,7 +125,7 @@ TEST_F(AlgorithmsTest, MistakesAreNamedByMpiInit) {
   };
   EXPECT_THAT(error({"--collective_algorithms", "bcast=ring"}),
               HasSubstr("MPI_Init: FERRY_COLLECTIVE_ALGORITHMS: \"ring\" is no algorithm of bcast; "
-                        "these are: binomial, linear, chain"));
+                        "these are: board, binomial, linear, chain"));
   EXPECT_THAT(error({"--collective_algorithms", "boast=ring"}),
               HasSubstr("\"boast\" is no collective; these are: barrier, bcast"));
   EXPECT_THAT(error({"--collective_table", "no/such"}),
