@@ -517,6 +517,9 @@ int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses)
       return Fail(check);
     }
   }
+  if (count > 1) {  // at once: what they have in common is done once
+    client->AwaitAll({requests, count});
+  }
   int result = FERRY_SUCCESS;
   std::string sentence;
   for (size_t i = 0; i < count; ++i) {

@@ -84,7 +84,7 @@ class RankEngine {
   // ---- Sending -----------------------------------------------------------------------------
   // The lane that messages to `destination` take. Opening it touches its pages (system calls): done
   // once, before the first send and without the lease. Any thread.
-  bool LaneIsOpen(uint32_t destination);
+  bool LaneIsOpen(uint32_t destination) { return ProducerTo(destination).is_open(); }
   void OpenLane(uint32_t destination);
   // A message of the node that can leave at once: inline, or in a cell that was taken and filled
   // (given back if it cannot). No effects, but a message sent is to be announced. False: nothing
@@ -122,7 +122,13 @@ class RankEngine {
   bool TakeTurn() { return hot_streak_ != kHotStreak && ++hot_streak_ != 0; }
   // The lane to look at for a message from `source` (for kAnySource the one that spoke last), and
   // whether there is something in it; any thread, a hint.
-  uint32_t LaneOf(int32_t source) const;
+  uint32_t LaneOf(int32_t source) const {
+    if (source == shm::kAnySource) {
+      return shm::LoadRelaxed(hot_lane_);
+    }
+    const Peer& peer = peers_.by_rank[static_cast<uint32_t>(source)];
+    return peer.local ? peer.local_index : shm::DaemonLane(view_.inbox.local_size);
+  }
   bool HasMessage(uint32_t lane) const { return consumers_[lane].Peek() != nullptr; }
   // Without the lease, when the data was copied.
   void ReleaseCell(const EagerMessage& message) {
@@ -167,9 +173,21 @@ class RankEngine {
   };
 
   // Sending (rank_engine_send.cc).
-  shm::LaneProducer& ProducerTo(uint32_t destination);
-  bool HasCredit(uint32_t destination) const;
-  bool CanLeave(uint32_t destination);
+  shm::LaneProducer& ProducerTo(uint32_t destination) {
+    const Peer& peer = peers_.by_rank[destination];
+    return peer.local ? producers_[peer.local_index] : producers_.back();
+  }
+  bool HasCredit(uint32_t destination) const {
+    const shm::PeerWords& peer = view_.layout->peers[destination];
+    return peers_.by_rank[destination].local || peer.sent - peer.credited < kRemoteWindow;
+  }
+  // Whether a new message may go at once: nothing to `destination` waits before it.
+  bool CanLeave(uint32_t destination) const {
+    const shm::PeerWords& peer = view_.layout->peers[destination];
+    return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 &&
+           shm::LoadRelaxed(peer.cut) != static_cast<uint32_t>(shm::CutState::kTell) &&
+           HasCredit(destination);
+  }
   bool IsRank(int32_t peer) const { return static_cast<uint32_t>(peer) < view_.job_size; }
   bool IsRequest(uint32_t request) const { return request != 0 && request < view_.request_limit; }
   shm::TransferLayout* TransferOf(const shm::RequestLayout& slot) const;

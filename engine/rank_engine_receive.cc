@@ -102,14 +102,6 @@ bool RankEngine::TakeArrived(uint32_t request, Effects& effects) {
   return std::exchange(direct_, 0) == 0;
 }
 
-uint32_t RankEngine::LaneOf(int32_t source) const {
-  if (source == shm::kAnySource) {
-    return shm::LoadRelaxed(hot_lane_);
-  }
-  const Peer& peer = peers_.by_rank[static_cast<uint32_t>(source)];
-  return peer.local ? peer.local_index : shm::DaemonLane(view_.inbox.local_size);
-}
-
 // Whether Progress has more to do than to drain lanes.
 bool RankEngine::HasDuties() const {
   const shm::SessionLayout& session = *view_.layout;

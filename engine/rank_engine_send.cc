@@ -5,6 +5,7 @@
 #include "engine/rank_engine.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
+#include "shm/inline_copy.h"
 
 namespace ferry::engine {
 
@@ -28,27 +29,7 @@ Descriptor MessageDescriptor(DescriptorKind kind, uint32_t source, const SendArg
 
 }  // namespace
 
-shm::LaneProducer& RankEngine::ProducerTo(uint32_t destination) {
-  const Peer& peer = peers_.by_rank[destination];
-  return peer.local ? producers_[peer.local_index] : producers_.back();
-}
-
-bool RankEngine::LaneIsOpen(uint32_t destination) { return ProducerTo(destination).is_open(); }
-
 void RankEngine::OpenLane(uint32_t destination) { ProducerTo(destination).Open(view_.rank); }
-
-bool RankEngine::HasCredit(uint32_t destination) const {
-  const shm::PeerWords& peer = view_.layout->peers[destination];
-  return peers_.by_rank[destination].local || peer.sent - peer.credited < kRemoteWindow;
-}
-
-// Whether a new message may go at once: nothing to `destination` waits before it.
-bool RankEngine::CanLeave(uint32_t destination) {
-  const shm::PeerWords& peer = view_.layout->peers[destination];
-  return peer.queue_first == 0 && shm::LoadRelaxed(peer.dead) == 0 &&
-         shm::LoadRelaxed(peer.cut) != static_cast<uint32_t>(shm::CutState::kTell) &&
-         HasCredit(destination);
-}
 
 // Adds a push into the lane to the daemon, which lies in the session, to the open transaction: the
 // rest of the slot, its stamp, the tail. False: no room; asks to be woken when there is.
@@ -132,8 +113,8 @@ bool RankEngine::TrySendLocal(const SendArguments& send, const void* data, uint3
   slot->context = send.context;
   slot->tag = send.tag;
   slot->size_bytes = send.size_bytes;
-  if (!in_cell && send.size_bytes != 0) {  // without bytes `data` may be null
-    std::memcpy(slot->payload, data, send.size_bytes);
+  if (!in_cell) {
+    shm::CopyInline(slot->payload, data, send.size_bytes);
   }
   producer.Publish(slot);
   statistics_.Add(shm::Statistic::kMessagesSent);

@@ -51,7 +51,7 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   (void)shm::EnableLightFence();  // early, since it is cheap before there are threads
   std::unique_ptr<Client> client(new Client());
   client->options_ = options;
-  client->threads_ = threads;
+  client->threads_ = client->threads_asked_for_ = threads;
   client->holder_ = ThreadId();
   client->backends_ = std::move(backends);
   client->eager_max_bytes_ = std::min<uint64_t>(options.eager_max_bytes, shm::kCellBytes);

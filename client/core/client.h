@@ -70,9 +70,13 @@ class Client final : public FrontEnd {
 
   // What front_end.h says.
   void AllowThreads() override;
+  void RestrictThreads() override;
+  bool AreThreadsAllowed() const override { return threads_; }
   Status Prepare(Message* message, Use use) override;
   ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
   ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
+  bool SendNow(const Message& message) override;
+  bool ReceiveNow(const Message& message, Completion* completion) override;
   ErrorCode Send(const Message& message, Completion* completion) override;
   ErrorCode Receive(const Message& message, Completion* completion) override;
   ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) override {
@@ -89,9 +93,10 @@ class Client final : public FrontEnd {
   ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) override;
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
+  bool TestNow(RequestHandle handle, Completion* completion) override;
   bool IsComplete(RequestHandle handle) override;
   bool Poll() override;
-  void WaitFor(bool (*done)(void*), void* argument) override;
+  void WaitFor(bool (*done)(void*), void* argument, int32_t peer) override;
   void WakeThreads() override { wake_.Publish(); }
   StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override {
     return memory_->Allocate(size_bytes, kind, device);
@@ -117,6 +122,8 @@ class Client final : public FrontEnd {
   ErrorCode poison() const override { return wake_.poison(); }
   Status Explain(ErrorCode error) const override;
 
+  // Waits until all of the handles are complete, or the rank is poisoned. Blocks.
+  void AwaitAll(std::span<const RequestHandle> handles);
   // Waits until one of the handles (null ones are skipped) is complete and returns its index, or -1
   // when all are null. Blocks.
   int WaitAny(std::span<const RequestHandle> handles, Completion* completion);
@@ -167,10 +174,10 @@ class Client final : public FrontEnd {
   bool SendLocal(const Message& message);
   bool SendEager(const Message& message);
   bool SendEagerByStream(const Message& message);
-  bool TakeEager(const Message& message, bool waits, Completion* completion,
+  bool TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                  uint64_t* message_bytes);
   bool ReceiveEager(const Message& message, Completion* completion);
-  bool ReceiveAtOnce(uint32_t request, const Message& message);
+  bool ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane);
   bool WantsBounce(const Message& message, shm::RequestKind kind) const;
   bool NeedsBounce(const shm::Location& buffer, const Message& message,
                    shm::RequestKind kind) const;
@@ -217,6 +224,7 @@ class Client final : public FrontEnd {
   config::Options options_;
   uint32_t own_lane_ = 0;
   bool threads_ = false;
+  bool threads_asked_for_ = false;  // by ferry_init
   uint32_t holder_ = 0;             // of the lease, when only one thread calls at a time
   bool private_reachable_ = false;  // others may reach this rank's private memory
   uint64_t eager_max_bytes_ = 0;

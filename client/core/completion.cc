@@ -158,20 +158,25 @@ void Client::Collect(uint32_t request, Completion* completion) {
   }
 }
 
-bool Client::Test(RequestHandle handle, Completion* completion) {
+bool Client::TestNow(RequestHandle handle, Completion* completion) {
   const uint32_t request = requests_->Resolve(handle);
   if (request == 0) {
     *completion = {};
     return true;
   }
   if (!Advance(request)) {
-    (void)PollOnce();
-    if (!Advance(request)) {
-      return false;
-    }
+    return false;
   }
   Collect(request, completion);
   return true;
+}
+
+bool Client::Test(RequestHandle handle, Completion* completion) {
+  if (TestNow(handle, completion)) {
+    return true;
+  }
+  (void)PollOnce();
+  return TestNow(handle, completion);
 }
 
 void Client::Wait(RequestHandle handle, Completion* completion) {
@@ -182,6 +187,23 @@ void Client::Wait(RequestHandle handle, Completion* completion) {
   }
   WaitUntil([&] { return Advance(request); }, PolicyFor(requests_->Slot(request).peer));
   Collect(request, completion);
+}
+
+void Client::AwaitAll(std::span<const RequestHandle> handles) {
+  size_t next = 0;  // those before are complete
+  uint32_t request = 0;
+  const auto all_done = [&] {
+    for (; next < handles.size(); ++next) {
+      request = requests_->Resolve(handles[next]);
+      if (request != 0 && !Advance(request)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!all_done()) {
+    WaitUntil(all_done, PolicyFor(requests_->Slot(request).peer));
+  }
 }
 
 int Client::WaitAny(std::span<const RequestHandle> handles, Completion* completion) {

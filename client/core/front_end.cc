@@ -12,8 +12,17 @@ void Client::AllowThreads() {
     return;
   }
   lease_.Unbias(Holder());
-  requests_->Share();
+  requests_->Share(true);
   threads_ = true;
+}
+
+void Client::RestrictThreads() {
+  if (!threads_ || threads_asked_for_) {
+    return;
+  }
+  threads_ = false;
+  requests_->Share(false);
+  lease_.Bias(Holder());
 }
 
 Status Client::Prepare(Message* message, Use use) {
@@ -27,6 +36,17 @@ Status Client::Prepare(Message* message, Use use) {
   offloads_->Redirect(&message->buffer, message->size_bytes);
   return use == Use::kSend ? offloads_->CheckSynchronized(message->buffer, message->size_bytes)
                            : Status();
+}
+
+bool Client::SendNow(const Message& message) {
+  return memory_->IsAnyBufferPlain() && !offloads_->any() && SendEager(message);
+}
+
+bool Client::ReceiveNow(const Message& message, Completion* completion) {
+  uint64_t message_bytes = 0;
+  const uint32_t lane = engine_->LaneOf(message.peer);
+  return engine_->HasMessage(lane) && memory_->IsAnyBufferPlain() && poison() == ErrorCode::kOk &&
+         TakeEager(message, lane, false, completion, &message_bytes);
 }
 
 Status Client::FreeMemory(void* pointer) {
@@ -104,9 +124,8 @@ bool Client::Poll() {
   return HelpBackground() || found;
 }
 
-void Client::WaitFor(bool (*done)(void*), void* argument) {
-  WaitUntil([&] { return done(argument) || poison() != ErrorCode::kOk; },
-            PolicyFor(shm::kAnySource));
+void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer) {
+  WaitUntil([&] { return done(argument) || poison() != ErrorCode::kOk; }, PolicyFor(peer));
 }
 
 // ---- The ranks of this node ---------------------------------------------------------------------

@@ -67,6 +67,10 @@ class FrontEnd {
   // From now on any thread may call, at the same time as others. To be called while no other call
   // is under way. Later messages cost a few nanoseconds more.
   virtual void AllowThreads() = 0;
+  // Ends that: from now on one thread calls at a time again, at the old cost. By that thread, while
+  // no other call is under way. Does nothing where the program itself asked ferry_init for several.
+  virtual void RestrictThreads() = 0;
+  virtual bool AreThreadsAllowed() const = 0;
 
   // ---- Messages --------------------------------------------------------------------------------
   // To be called before a message is started, or a request made: finds a send's offloaded buffer.
@@ -78,6 +82,11 @@ class FrontEnd {
   // of 0 is not returned with kOk; kCompletedSend may be.
   virtual ErrorCode StartSend(const Message& message, RequestHandle* handle) = 0;
   virtual ErrorCode StartReceive(const Message& message, RequestHandle* handle) = 0;
+  // The short way of small messages, without Prepare and without a request: a send that can leave
+  // at once; a receive whose message, from this node, has arrived. False: nothing happened, and the
+  // message has to go the long way, which also says what is wrong with it.
+  virtual bool SendNow(const Message& message) = 0;
+  virtual bool ReceiveNow(const Message& message, Completion* completion) = 0;
   // Block. The return value is that of starting; `completion->error` that of the message.
   virtual ErrorCode Send(const Message& message, Completion* completion) = 0;
   virtual ErrorCode Receive(const Message& message, Completion* completion) = 0;
@@ -109,14 +118,18 @@ class FrontEnd {
   // (unless persistent). A persistent request that was not started counts as complete.
   virtual bool Test(RequestHandle handle, Completion* completion) = 0;
   virtual void Wait(RequestHandle handle, Completion* completion) = 0;  // blocks
+  // Test without making progress: what is known by now.
+  virtual bool TestNow(RequestHandle handle, Completion* completion) = 0;
   // Whether the request is complete, or the rank is poisoned, for all that is known by now. Copies
   // what its thread has to copy, but makes no progress otherwise: for `done` of WaitFor.
   virtual bool IsComplete(RequestHandle handle) = 0;
   // One round of progress. True: there was something to do.
   virtual bool Poll() = 0;
   // Makes progress until `done(argument)`, which is asked after each change; sleeps when nothing
-  // happens for a while. Also returns once the rank is poisoned. Blocks.
-  virtual void WaitFor(bool (*done)(void*), void* argument) = 0;
+  // happens for a while. Also returns once the rank is poisoned. Blocks. `peer`: whom it waits for,
+  // mostly, which says how. Waiting for several requests this way leaves none of them to ferryd's
+  // worker in between.
+  virtual void WaitFor(bool (*done)(void*), void* argument, int32_t peer = kAny) = 0;
   // Makes WaitFor of other threads ask `done` again.
   virtual void WakeThreads() = 0;
 
@@ -164,7 +177,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 2;
+inline constexpr uint32_t kFrontEndVersion = 3;
 
 }  // namespace ferry::client
 

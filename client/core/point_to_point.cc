@@ -6,6 +6,7 @@
 #include "client/core/progress.h"
 #include "common/clock.h"
 #include "shm/atomic.h"
+#include "shm/inline_copy.h"
 
 namespace ferry::client {
 
@@ -148,7 +149,8 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
     return error;
   }
   *handle = requests_->HandleOf(request);
-  if (engine_->HasMessage(engine_->LaneOf(message.peer)) && ReceiveAtOnce(request, message)) {
+  const uint32_t lane = engine_->LaneOf(message.peer);
+  if (engine_->HasMessage(lane) && ReceiveAtOnce(request, message, lane)) {
     return ErrorCode::kOk;
   }
   error = FillSlot(request, message, RequestKind::kReceive);
@@ -162,10 +164,10 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
 }
 
 // The same for a small message that is there already: the request is complete before it is known.
-bool Client::ReceiveAtOnce(uint32_t request, const Message& message) {
+bool Client::ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane) {
   Completion found;
   uint64_t message_bytes = 0;
-  if (!TakeEager(message, false, &found, &message_bytes)) {
+  if (!TakeEager(message, lane, false, &found, &message_bytes)) {
     return false;
   }
   RequestLayout& slot = requests_->Slot(request);
@@ -195,16 +197,16 @@ bool Client::TryReceiveNow(uint32_t request) {
   return matched;
 }
 
-// A small message of the node that is there, without a request. `waits`: the caller would wait.
-bool Client::TakeEager(const Message& message, bool waits, Completion* completion,
+// A small message of the node that is there, without a request. `lane` is that of its source;
+// `waits`: the caller would wait.
+bool Client::TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                        uint64_t* message_bytes) {
   if (!lease_.TryAcquire(Holder())) {
     return false;
   }
   engine::EagerMessage found;
   const bool taken = (!waits || engine_->TakeTurn()) &&
-                     engine_->TryTakeEager(engine_->LaneOf(message.peer),
-                                           {message.context, message.peer, message.tag},
+                     engine_->TryTakeEager(lane, {message.context, message.peer, message.tag},
                                            message.size_bytes, &found);
   lease_.Release(Holder());
   if (!taken) {
@@ -215,7 +217,9 @@ bool Client::TakeEager(const Message& message, bool waits, Completion* completio
   if (found.cell != shm::kNoCell) {
     error = memory_->CopyTo(message.buffer, engine_->CellBytes(found), size_bytes);
     engine_->ReleaseCell(found);
-  } else if (size_bytes != 0) {
+  } else if (!memory_->IsByStream(message.buffer)) [[likely]] {
+    shm::CopyInline(message.buffer, found.payload, size_bytes);
+  } else {
     error = memory_->CopyTo(message.buffer, found.payload, size_bytes);
   }
   if (error == ErrorCode::kOk && found.size_bytes > message.size_bytes) {
@@ -238,7 +242,7 @@ bool Client::ReceiveEager(const Message& message, Completion* completion) {
     }
   }
   uint64_t message_bytes = 0;
-  return poison() == ErrorCode::kOk && TakeEager(message, true, completion, &message_bytes);
+  return poison() == ErrorCode::kOk && TakeEager(message, lane, true, completion, &message_bytes);
 }
 
 // The message is often a moment away: the receive is posted only when it did not come while we

@@ -22,8 +22,8 @@ class RequestPool {
  public:
   RequestPool(const engine::SessionView& view, bool shared_by_threads);
 
-  // From now on several threads may call.
-  void Share() { shared_by_threads_ = true; }
+  // Whether several threads may call from now on. To be called while none is inside.
+  void Share(bool by_threads) { shared_by_threads_ = by_threads; }
 
   // A slot with a new serial and generation, or 0 when all are in use.
   uint32_t Take();

@@ -191,6 +191,37 @@ TEST_F(BiasedLeaseTest, UnbiasedItIsAsAnyOther) {
   EXPECT_TRUE(other_.TryAcquire(kLeaseWorker));
 }
 
+TEST_F(BiasedLeaseTest, BiasedAnewItIsTheOwnersAgain) {
+  for (int i = 0; i < 3; ++i) {
+    owner_.Unbias(kMain);
+    ASSERT_TRUE(owner_.Acquire(kMain + 1));  // a second thread's turn
+    owner_.Release(kMain + 1);
+    owner_.Bias(kMain);
+    EXPECT_EQ(LoadRelaxed(layout_.get()->word), kLeaseBiased);
+    ASSERT_TRUE(owner_.TryAcquire(kMain));
+    EXPECT_EQ(LoadRelaxed(layout_.get()->word), kLeaseBiased);  // it keeps no other record
+    EXPECT_FALSE(other_.TryAcquire(kLeaseWorker));
+    owner_.Release(kMain);
+    ASSERT_TRUE(other_.TryAcquire(kLeaseWorker));
+    EXPECT_FALSE(owner_.TryAcquire(kMain));
+    other_.Release(kLeaseWorker);
+  }
+}
+
+TEST_F(BiasedLeaseTest, BiasWaitsForWhoTookIt) {
+  owner_.Unbias(kMain);
+  ASSERT_TRUE(other_.TryAcquire(kLeaseWorker));
+  std::atomic<pid_t> tid{0};
+  std::thread biasing([&] {
+    tid.store(gettid());
+    owner_.Bias(kMain);
+  });
+  WaitUntilAsleep(tid);
+  other_.Release(kLeaseWorker);
+  biasing.join();
+  EXPECT_EQ(LoadRelaxed(layout_.get()->word), kLeaseBiased);
+}
+
 TEST_F(BiasedLeaseTest, UnbiasWaitsForWhoTookIt) {
   ASSERT_TRUE(other_.TryAcquire(kLeaseWorker));
   std::atomic<pid_t> tid{0};
