@@ -6,11 +6,13 @@
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_request.h"
 #include "client/mpi/error/fail.h"
+#include "client/mpi/runtime/process.h"
 #include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 
 int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm) {
+  Process::BeginCall();
   *comm = comms.Find(handle);
   if (*comm == nullptr) [[unlikely]] {
     return FailComm(call.name, handle);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/error/fail.h"
@@ -68,8 +69,10 @@ bool TryOnce(Done&& done) {
 }
 
 template <typename Done>
-void WaitUntil(Done&& done) {
-  front_end->WaitFor([](void* argument) { return (*static_cast<Done*>(argument))(); }, &done);
+void WaitUntil(Done&& done, int32_t peer = client::kAny) {
+  using Target = std::remove_reference_t<Done>;
+  front_end->WaitFor([](void* argument) { return (*static_cast<Target*>(argument))(); }, &done,
+                     peer);
 }
 
 // What becomes of the handle of a request that has ended.
@@ -136,13 +139,47 @@ struct Harvest {
   }
 };
 
-int TakeAll(const char* call, Handles handles, MPI_Status* statuses) {
-  Harvest harvest;
-  for (size_t i = 0; i < handles.size(); ++i) {
-    harvest.Take(&handles[i], At(statuses, static_cast<int>(i)));
+// Ends all of the requests, each once and in order, as they turn out to be done.
+class Sweep {
+ public:
+  Sweep(Handles handles, MPI_Status* statuses) : handles_(handles), statuses_(statuses) {}
+
+  // Goes on to the first that is not done yet, and returns it. Null: all have ended.
+  Request* GoOn() {
+    for (; next_ < handles_.size(); ++next_) {
+      Request* const request = requests.Find(handles_[next_]);
+      if (!Take(request, &handles_[next_], At(statuses_, static_cast<int>(next_)))) {
+        return request;
+      }
+    }
+    return nullptr;
   }
-  return harvest.Report(call, statuses);
-}
+  // After a wait that the rank's poison has ended: those that will never be done fail with it.
+  void TakeRest() {
+    for (; next_ < handles_.size(); ++next_) {
+      harvest_.Take(&handles_[next_], At(statuses_, static_cast<int>(next_)));
+    }
+  }
+  int Report(const char* call) const { return harvest_.Report(call, statuses_); }
+
+ private:
+  bool Take(Request* request, MPI_Request* handle, MPI_Status* status) {
+    if (request != nullptr && request->EndWell(handle, status)) [[likely]] {
+      SetError(status, MPI_SUCCESS);
+      return true;
+    }
+    if (request != nullptr && !request->IsDone()) {
+      return false;
+    }
+    harvest_.Take(handle, status);
+    return true;
+  }
+
+  const Handles handles_;
+  MPI_Status* const statuses_;
+  Harvest harvest_;
+  size_t next_ = 0;  // those before have ended
+};
 
 bool AreAllDone(Handles handles) {
   return std::all_of(handles.begin(), handles.end(), [](MPI_Request handle) {
@@ -217,6 +254,9 @@ FERRY_MPI_CALL(int, Wait, (MPI_Request * handle, MPI_Status* status)) {
     SetEmptyStatus(status);
     return MPI_SUCCESS;
   }
+  if (request->EndWell(handle, status)) {
+    return MPI_SUCCESS;
+  }
   request->Await();
   return Finish("MPI_Wait", handle, *request, status);
 }
@@ -267,12 +307,12 @@ FERRY_MPI_CALL(int, Waitall, (int count, MPI_Request handles[], MPI_Status statu
     return error;
   }
   EndAbandoned();
-  for (int i = 0; i < count; ++i) {
-    if (Request* const request = requests.Find(handles[i]); request != nullptr) {
-      request->Await();
-    }
+  Sweep sweep({handles, static_cast<size_t>(count)}, statuses);
+  if (const Request* const unfinished = sweep.GoOn(); unfinished != nullptr) {
+    WaitUntil([&] { return sweep.GoOn() == nullptr; }, unfinished->awaited_peer());
+    sweep.TakeRest();
   }
-  return TakeAll("MPI_Waitall", {handles, static_cast<size_t>(count)}, statuses);
+  return sweep.Report("MPI_Waitall");
 }
 
 FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_Status statuses[])) {
@@ -285,7 +325,11 @@ FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_S
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   *flag = TryOnce([&] { return AreAllDone(all); }) ? 1 : 0;
-  return *flag == 0 ? MPI_SUCCESS : TakeAll("MPI_Testall", all, statuses);
+  Sweep sweep(all, statuses);
+  if (*flag != 0) {
+    (void)sweep.GoOn();
+  }
+  return sweep.Report("MPI_Testall");
 }
 
 FERRY_MPI_CALL(int, Request_get_status_all,

@@ -11,20 +11,28 @@ namespace ferry::mpi {
 namespace {
 
 // The program's memory itself is what is moved: nothing to pack.
-Failure SetDense(const MessageArguments& arguments, client::FrontEnd::Use use, Envelope* envelope) {
+void SetDense(const MessageArguments& arguments, Envelope* envelope) {
   client::Message& message = envelope->message;
   message.buffer = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.buffer)) +
                    envelope->type->true_lower_bound();
   message.size_bytes =
       static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
-  const Status status = front_end->Prepare(&message, use);
-  return status.ok() ? Failure() : FailureOf(status);
+}
+
+// Before such a message goes the long way. MPI_SUCCESS, or what the call is to return.
+int Prepare(const MessageArguments& arguments, client::FrontEnd::Use use, Envelope* envelope) {
+  const Status status = front_end->Prepare(&envelope->message, use);
+  return status.ok() ? MPI_SUCCESS : Fail(arguments.call, envelope->comm, FailureOf(status));
 }
 
 int SendDense(const MessageArguments& arguments, Envelope& envelope) {
-  if (const Failure failure = SetDense(arguments, client::FrontEnd::Use::kSend, &envelope);
-      !failure.ok()) [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, failure);
+  SetDense(arguments, &envelope);
+  if (front_end->SendNow(envelope.message)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  if (const int error = Prepare(arguments, client::FrontEnd::Use::kSend, &envelope);
+      error != MPI_SUCCESS) [[unlikely]] {
+    return error;
   }
   client::Completion completion;
   ErrorCode error = front_end->Send(envelope.message, &completion);
@@ -49,11 +57,7 @@ int WithRequest(const MessageArguments& arguments, const Envelope& envelope, boo
 
 // Starts a receive, which from MPI_PROC_NULL is complete at once, and gives it to `use`.
 template <typename Use>
-int StartReceive(const MessageArguments& arguments, Use&& use) {
-  Envelope envelope;
-  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+int StartReceive(const MessageArguments& arguments, const Envelope& envelope, Use&& use) {
   if (envelope.is_null) [[unlikely]] {
     Ref<MessageRequest> null = MessageRequest::Take();
     null->BeginNull(*envelope.comm);
@@ -62,10 +66,25 @@ int StartReceive(const MessageArguments& arguments, Use&& use) {
   return WithRequest(arguments, envelope, false, use);
 }
 
+// Whether a small message was there, which is then received.
+inline bool ReceiveNow(const MessageArguments& arguments, Envelope* envelope,
+                       client::Completion* completion) {
+  if (envelope->is_null || !envelope->type->IsDense(arguments.count)) [[unlikely]] {
+    return false;
+  }
+  SetDense(arguments, envelope);
+  return front_end->ReceiveNow(envelope->message, completion);
+}
+
 int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) {
   request.Await();
   const Failure failure = request.End(status);
   return failure.ok() ? MPI_SUCCESS : Fail(call, request.comm(), failure);
+}
+
+int FailMemory(const char* call, Comm* comm, MPI_Request* handle) {
+  *handle = MPI_REQUEST_NULL;
+  return Fail(call, comm, MPI_ERR_NO_MEM, "no memory for another request");
 }
 
 // The program's handle; a request that is over needs none of its own.
@@ -77,8 +96,7 @@ int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* h
   }
   *handle = request->Publish();
   if (*handle == nullptr) {
-    *handle = MPI_REQUEST_NULL;
-    return Fail(call, request->comm(), MPI_ERR_NO_MEM, "no memory for another request");
+    return FailMemory(call, request->comm(), handle);
   }
   (void)request.Leave();
   return MPI_SUCCESS;
@@ -86,9 +104,13 @@ int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* h
 
 // Most sends are over at once, and need no request of their own.
 int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
-  if (const Failure failure = SetDense(arguments, client::FrontEnd::Use::kSend, &envelope);
-      !failure.ok()) [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, failure);
+  SetDense(arguments, &envelope);
+  if (front_end->SendNow(envelope.message)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  if (const int error = Prepare(arguments, client::FrontEnd::Use::kSend, &envelope);
+      error != MPI_SUCCESS) [[unlikely]] {
+    return error;
   }
   client::RequestHandle started = 0;
   if (const ErrorCode error = front_end->StartSend(envelope.message, &started);
@@ -99,14 +121,17 @@ int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Reques
     return MPI_SUCCESS;
   }
   Ref<MessageRequest> request = MessageRequest::Take();
-  request->AdoptSend(*envelope.comm, started);
+  request->AdoptSend(*envelope.comm, envelope.message.peer, started);
   return PublishRequest(arguments.call, std::move(request), handle);
 }
 
-int CheckAddress(const MessageArguments& arguments, const MPI_Request* request) {
-  return request != nullptr ? MPI_SUCCESS
-                            : Fail(arguments.call, comms.Find(arguments.comm), MPI_ERR_ARG,
-                                   "the address for the request is null");
+int FailAddress(const MessageArguments& arguments) {
+  return Fail(arguments.call, comms.Find(arguments.comm), MPI_ERR_ARG,
+              "the address for the request is null");
+}
+
+inline int CheckAddress(const MessageArguments& arguments, const MPI_Request* request) {
+  return request != nullptr ? MPI_SUCCESS : FailAddress(arguments);
 }
 
 int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) {
@@ -118,6 +143,7 @@ int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) 
 }  // namespace
 
 int BlockingSend(const MessageArguments& arguments, SendMode mode) {
+  Process::BeginCall();
   Envelope envelope;
   if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
     return error;
@@ -138,6 +164,7 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
 }
 
 int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
+  Process::BeginCall();
   Envelope envelope;
   if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
     return error;
@@ -151,9 +178,10 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
       return AwaitRequest(arguments.call, *request, status);
     });
   }
-  if (const Failure failure = SetDense(arguments, client::FrontEnd::Use::kReceive, &envelope);
-      !failure.ok()) [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, failure);
+  SetDense(arguments, &envelope);
+  if (const int error = Prepare(arguments, client::FrontEnd::Use::kReceive, &envelope);
+      error != MPI_SUCCESS) [[unlikely]] {
+    return error;
   }
   client::Completion completion;
   ErrorCode error = front_end->Receive(envelope.message, &completion);
@@ -167,6 +195,7 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
 }
 
 int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
+  Process::BeginCall();
   Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
     return error;
@@ -191,10 +220,20 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
 }
 
 int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
+  Process::BeginCall();
+  Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
     return error;
   }
-  return StartReceive(arguments, [&](Ref<MessageRequest> begun) {
+  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  client::Completion completion;
+  if (ReceiveNow(arguments, &envelope, &completion)) {
+    *request = MessageRequest::PublishReceived(*envelope.comm, completion);
+    return *request != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, request);
+  }
+  return StartReceive(arguments, envelope, [&](Ref<MessageRequest> begun) {
     return PublishRequest(arguments.call, std::move(begun), request);
   });
 }
@@ -214,7 +253,11 @@ int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
 }
 
 int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
-  return StartReceive(arguments, [&](Ref<MessageRequest> begun) {
+  Envelope envelope;
+  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) {
+    return error;
+  }
+  return StartReceive(arguments, envelope, [&](Ref<MessageRequest> begun) {
     *request = std::move(begun);
     return MPI_SUCCESS;
   });

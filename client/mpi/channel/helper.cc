@@ -14,15 +14,9 @@ namespace {
 class Helper {
  public:
   void Watch(Comm& comm, Channel& channel) {
-    bool is_first = false;
-    {
-      std::lock_guard lock(mutex_);
-      is_first = !thread_.joinable();
-    }
-    if (is_first) {
-      Process::AllowThreads();
-    }
+    Process::AllowThreads();
     std::lock_guard lock(mutex_);
+    Process::SetHelperAtRest(false);
     const auto is_same = [&](const Watched& watched) { return watched.channel == &channel; };
     if (std::none_of(watched_.begin(), watched_.end(), is_same)) {
       watched_.push_back({Ref<Comm>::Share(&comm), &channel});
@@ -44,6 +38,7 @@ class Helper {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
+        Process::SetHelperAtRest(watched_.empty());
         has_work_.wait(lock, [this] { return is_stopping_ || !watched_.empty(); });
         if (is_stopping_) {
           return;

@@ -17,14 +17,14 @@ class ErrorHandler : public Object {
   // Which objects it is for. Predefined ones are for all.
   enum class Owner { kAny, kComm, kFile, kSession, kWindow };
 
-  explicit ErrorHandler(Kind kind) : kind(kind) {}
+  explicit ErrorHandler(Kind kind) : Object(ForAnyThread()), kind(kind) {}
   // A program's own. `function` outlives the handler.
   explicit ErrorHandler(MPI_Comm_errhandler_function* function)
-      : kind(Kind::kUser), owner(Owner::kComm), comm_function(function) {}
+      : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kComm), comm_function(function) {}
   explicit ErrorHandler(MPI_File_errhandler_function* function)
-      : kind(Kind::kUser), owner(Owner::kFile), file_function(function) {}
+      : Object(ForAnyThread()), kind(Kind::kUser), owner(Owner::kFile), file_function(function) {}
   // Of objects that Ferry does not have: never called.
-  explicit ErrorHandler(Owner owner) : kind(Kind::kUser), owner(owner) {}
+  explicit ErrorHandler(Owner owner) : Object(ForAnyThread()), kind(Kind::kUser), owner(owner) {}
 
   bool IsFor(Owner object) const { return owner == Owner::kAny || owner == object; }
 

@@ -48,6 +48,10 @@ class RankSet {
   }
   // The rank in this set of the process `world_rank`, or kAbsent.
   int RankOf(int world_rank) const {
+    if (list_ == nullptr && stride_ == 1) [[likely]] {
+      const int rank = world_rank - first_;
+      return static_cast<unsigned>(rank) < static_cast<unsigned>(size_) ? rank : kAbsent;
+    }
     return list_ == nullptr ? RankInSequence(world_rank) : RankInList(world_rank);
   }
   bool Contains(int world_rank) const { return RankOf(world_rank) != kAbsent; }

@@ -3,7 +3,7 @@
 // part, and the communicator lives on until the last message of it is over (MPI 5.0,
 // section 2.4.1).
 //
-// Calling thread: any.
+// Calling thread: any. While one thread calls at a time, counting takes no locked instruction.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,10 @@
 
 namespace ferry::mpi {
 
+// Whether threads may use objects at the same time: not while the thread level, or the order of
+// calls, keeps them apart. Set while one thread alone is in the library.
+inline std::atomic<bool> threads_may_meet{true};
+
 class Object {
  public:
   Object() = default;
@@ -19,20 +23,44 @@ class Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Retain() const {
+    if (IsShared()) {
+      references_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      references_.store(references_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+  }
   void Release() const {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (TakeOne() == 1) {
       const_cast<Object*>(this)->Destroy();
     }
   }
 
  protected:
+  // Of kinds that all threads may use, whatever the thread level (MPI 5.0, section 11.6).
+  struct ForAnyThread {};
+  explicit Object(ForAnyThread) : for_any_thread_(true) {}
+
   // Nobody uses the object any more. Objects of a pool go back there, with one part in them.
   virtual void Destroy() { delete this; }
   void Renew() { references_.store(1, std::memory_order_relaxed); }
 
  private:
+  bool IsShared() const {
+    return threads_may_meet.load(std::memory_order_relaxed) || for_any_thread_;
+  }
+  // How many there were.
+  uint32_t TakeOne() const {
+    if (IsShared()) {
+      return references_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+    const uint32_t before = references_.load(std::memory_order_relaxed);
+    references_.store(before - 1, std::memory_order_relaxed);
+    return before;
+  }
+
   mutable std::atomic<uint32_t> references_{1};
+  const bool for_any_thread_ = false;
 };
 
 // One part in an object.

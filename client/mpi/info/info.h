@@ -19,8 +19,9 @@ class Info : public Object {
  public:
   using Entry = std::pair<std::string, std::string>;
 
-  Info() = default;
-  explicit Info(std::vector<Entry> entries) : entries_(std::move(entries)) {}
+  Info() : Object(ForAnyThread()) {}
+  explicit Info(std::vector<Entry> entries)
+      : Object(ForAnyThread()), entries_(std::move(entries)) {}
 
   // Adds an entry, or gives the one with this key a new value. MPI_ERR_INFO_KEY for a null or empty
   // key or one of MPI_MAX_INFO_KEY bytes or more, MPI_ERR_INFO_VALUE likewise (which may be empty).

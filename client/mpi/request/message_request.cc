@@ -17,39 +17,55 @@ struct Pool {
 };
 Pool& pool = *new Pool();
 
-std::unique_lock<std::mutex> LockPool() {
-  std::unique_lock lock(pool.mutex, std::defer_lock);
-  if (Process::AreThreadsAllowed()) {
-    lock.lock();
+// Held while the pool is used, where threads may meet there.
+class PoolLock {
+ public:
+  PoolLock() : is_locked_(Process::AreThreadsAllowed()) {
+    if (is_locked_) [[unlikely]] {
+      pool.mutex.lock();
+    }
   }
-  return lock;
-}
+  ~PoolLock() {
+    if (is_locked_) [[unlikely]] {
+      pool.mutex.unlock();
+    }
+  }
+  PoolLock(const PoolLock&) = delete;
+  PoolLock& operator=(const PoolLock&) = delete;
+
+ private:
+  const bool is_locked_;
+};
 
 }  // namespace
 
-Ref<MessageRequest> MessageRequest::Take() {
-  MessageRequest* request = nullptr;
+inline MessageRequest* MessageRequest::TakeFree() {
   {
-    const auto lock = LockPool();
-    request = pool.first;
-    if (request != nullptr) {
+    const PoolLock lock;
+    MessageRequest* const request = pool.first;
+    if (request != nullptr) [[likely]] {
       pool.first = request->next_free_;
+      return request;
     }
   }
-  return Ref<MessageRequest>::Adopt(request != nullptr ? request : new MessageRequest());
+  return new MessageRequest();
 }
+
+Ref<MessageRequest> MessageRequest::Take() { return Ref<MessageRequest>::Adopt(TakeFree()); }
 
 void MessageRequest::Destroy() {
   if (persistent_ != 0) {
     (void)front_end->FreePersistent(persistent_);
     persistent_ = 0;
   }
-  payload_ = Payload();
+  if (!payload_.is_dense()) [[unlikely]] {
+    payload_ = Payload();
+  }
   comm_ = nullptr;
   handle_ = 0;
   is_persistent_ = is_active_ = is_null_ = is_collected_ = false;
   Renew();
-  const auto lock = LockPool();
+  const PoolLock lock;
   next_free_ = pool.first;
   pool.first = this;
 }
@@ -84,11 +100,25 @@ Failure MessageRequest::BeginReceive(Comm& comm, Payload payload, client::Messag
   return Begin();
 }
 
-void MessageRequest::AdoptSend(Comm& comm, client::RequestHandle started) {
+void MessageRequest::AdoptSend(Comm& comm, int32_t peer, client::RequestHandle started) {
   is_send_ = true;
   comm_ = Ref<Comm>::Share(&comm);
+  message_.peer = peer;
   handle_ = started;
   is_active_ = true;
+}
+
+MPI_Request MessageRequest::PublishReceived(Comm& comm, const client::Completion& completion) {
+  Ref<MessageRequest> request = Ref<MessageRequest>::Adopt(TakeFree());
+  request->is_send_ = false;
+  request->comm_ = Ref<Comm>::Share(&comm);
+  request->completion_ = completion;
+  request->is_active_ = request->is_collected_ = true;
+  const MPI_Request handle = request->MessageRequest::Publish();
+  if (handle != nullptr) [[likely]] {
+    (void)request.Leave();
+  }
+  return handle;
 }
 
 void MessageRequest::BeginNull(Comm& comm) {
@@ -194,15 +224,39 @@ void MessageRequest::Look(MPI_Status* status) {
     return;
   }
   Collect();
+  FillIn(status);
+}
+
+void MessageRequest::FillIn(MPI_Status* status) const {
+  if (status == MPI_STATUS_IGNORE) {
+    return;
+  }
   const bool cancelled = completion_.error == ErrorCode::kCancelled;
-  if (is_send_) {
+  if (is_send_ || cancelled) {
     SetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, cancelled);
-  } else if (cancelled) {
-    SetStatus(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
   } else {
     SetStatus(status, comm_->RankOf(completion_.source), completion_.tag,
               static_cast<int64_t>(completion_.size_bytes));
   }
+}
+
+bool MessageRequest::EndWell(MPI_Request* handle, MPI_Status* status) {
+  if (is_persistent_ || is_null_ || !payload_.is_dense()) {
+    return false;
+  }
+  if (!is_collected_) {
+    if (!front_end->TestNow(handle_, &completion_)) {
+      return false;
+    }
+    is_collected_ = true;
+  }
+  if (completion_.error != ErrorCode::kOk) [[unlikely]] {
+    return false;
+  }
+  FillIn(status);
+  MessageRequest::Unpublish(*handle);
+  *handle = MPI_REQUEST_NULL;
+  return true;
 }
 
 Failure MessageRequest::End(MPI_Status* status) {

@@ -13,7 +13,7 @@
 
 namespace ferry::mpi {
 
-class MessageRequest : public Request {
+class MessageRequest final : public Request {
  public:
   // One that names nothing yet.
   static Ref<MessageRequest> Take();
@@ -22,7 +22,9 @@ class MessageRequest : public Request {
   Failure BeginSend(Comm& comm, Payload payload, client::Message message);
   Failure BeginReceive(Comm& comm, Payload payload, client::Message message);
   // A send that libferry has started, without a payload to keep.
-  void AdoptSend(Comm& comm, client::RequestHandle started);
+  void AdoptSend(Comm& comm, int32_t peer, client::RequestHandle started);
+  // The handle of a receive whose message was there: complete. Null: no memory for another one.
+  static MPI_Request PublishReceived(Comm& comm, const client::Completion& completion);
   // A receive from MPI_PROC_NULL: complete.
   void BeginNull(Comm& comm);
   // Whether what was begun is over, and its status says nothing: an eager send.
@@ -33,11 +35,13 @@ class MessageRequest : public Request {
   bool IsDone() override;
   void Await() override;
   Failure End(MPI_Status* status) override;
+  bool EndWell(MPI_Request* handle, MPI_Status* status) override;
   void Look(MPI_Status* status) override;
   bool is_persistent() const override { return is_persistent_; }
   bool is_active() const override { return is_active_; }
   Failure Start() override;
   Failure Cancel() override;
+  int32_t awaited_peer() const override { return message_.peer; }
   Comm* comm() const override { return comm_.get(); }
   MPI_Request Publish() override;
   void Unpublish(MPI_Request handle) override;
@@ -47,8 +51,11 @@ class MessageRequest : public Request {
 
  private:
   MessageRequest() = default;
+  static MessageRequest* TakeFree();
   Failure Begin();
   void Collect();
+  // Of one that is collected.
+  void FillIn(MPI_Status* status) const;
 
   bool is_send_ = false;
   bool is_persistent_ = false;

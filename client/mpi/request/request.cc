@@ -20,6 +20,11 @@ class Completed : public Request {
     SetEmptyStatus(status);
     return {};
   }
+  bool EndWell(MPI_Request* handle, MPI_Status* status) override {
+    SetEmptyStatus(status);
+    *handle = MPI_REQUEST_NULL;
+    return true;
+  }
   void Look(MPI_Status* status) override { SetEmptyStatus(status); }
   Failure Cancel() override { return {}; }
   void Unpublish(MPI_Request) override {}  // it serves others, too

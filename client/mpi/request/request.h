@@ -7,8 +7,10 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
 
+#include "client/core/front_end.h"
 #include "client/mpi/error/failure.h"
 #include "client/mpi/handle/object.h"
 
@@ -26,6 +28,9 @@ class Request : public Object {
   // Ends it, when it is done: fills in the status (but not its MPI_ERROR), and a persistent request
   // becomes inactive. The operation's failure.
   virtual Failure End(MPI_Status* status) = 0;
+  // The short way to end it and to drop its handle, which becomes null. False: nothing happened,
+  // because it is not done, for all that is known by now, or did not go well, or is to be kept.
+  virtual bool EndWell(MPI_Request* /*handle*/, MPI_Status* /*status*/) { return false; }
   // The status of a request that is done, which stays as it is. For MPI_Request_get_status.
   virtual void Look(MPI_Status* status) = 0;
 
@@ -35,6 +40,8 @@ class Request : public Object {
   virtual Failure Start();
   // Asks for it to be cancelled; it must be completed all the same.
   virtual Failure Cancel();
+  // The rank of the job that it waits for, or client::kAny: how to wait depends on it.
+  virtual int32_t awaited_peer() const { return client::kAny; }
   // The communicator whose error handler its failures go to; null: none.
   virtual Comm* comm() const { return nullptr; }
   // A handle for it, which gets the caller's part in the request.

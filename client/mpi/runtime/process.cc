@@ -21,7 +21,6 @@ struct State {
   int thread_level = MPI_THREAD_SINGLE;
   std::thread::id main_thread;
   bool own_connection = false;  // ferry_init was ours to call
-  std::atomic<bool> threads_allowed{false};
   Ref<Comm> world;
   Ref<Comm> self;
   std::vector<std::function<Failure()>> at_finalize;
@@ -49,8 +48,9 @@ Failure Connect(int required) {
     return {MPI_ERR_OTHER, "libferry and libmpi_abi are not of one release: install both anew"};
   }
   if (required >= MPI_THREAD_MULTIPLE) {
-    front_end->AllowThreads();
-    state.threads_allowed = true;
+    Process::AllowThreads();
+  } else {
+    threads_may_meet.store(false, std::memory_order_relaxed);
   }
   return {};
 }
@@ -60,6 +60,7 @@ Failure Disconnect() {
     return {MPI_ERR_OTHER, ferry_last_error()};
   }
   front_end = nullptr;
+  threads_may_meet.store(true, std::memory_order_relaxed);
   return {};
 }
 
@@ -155,11 +156,19 @@ Comm& Process::self() { return *state.self; }
 void Process::AllowThreads() {
   if (!AreThreadsAllowed()) {
     front_end->AllowThreads();
-    state.threads_allowed.store(true, std::memory_order_release);
+    threads_may_meet.store(true, std::memory_order_relaxed);
+    threads_allowed_.store(true, std::memory_order_release);
   }
 }
 
-bool Process::AreThreadsAllowed() { return state.threads_allowed.load(std::memory_order_acquire); }
+void Process::RestrictThreads() {
+  helper_at_rest_.store(false, std::memory_order_relaxed);  // looked at once for each rest
+  if (state.thread_level < MPI_THREAD_MULTIPLE) {
+    front_end->RestrictThreads();
+    threads_may_meet.store(false, std::memory_order_relaxed);
+    threads_allowed_.store(false, std::memory_order_release);
+  }
+}
 
 void Process::AtFinalize(std::function<Failure()> action) {
   state.at_finalize.push_back(std::move(action));

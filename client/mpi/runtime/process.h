@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -41,13 +42,33 @@ class Process {
   static Comm& world();
   static Comm& self();
 
-  // Several threads may call from now on, whatever the thread level (Ferry's own among them).
+  // Several threads may call from now on, whatever the thread level: Ferry's own, too. By a thread
+  // of the program's.
   static void AllowThreads();
-  static bool AreThreadsAllowed();
+  static bool AreThreadsAllowed() { return threads_allowed_.load(std::memory_order_acquire); }
+
+  // For Ferry's own thread: it is at rest, and stays out of the library until a thread of the
+  // program's, which says so first, gives it work.
+  static void SetHelperAtRest(bool at_rest) {
+    helper_at_rest_.store(at_rest, std::memory_order_release);  // Pairs with BeginCall.
+  }
+  // To be called where calls of the program begin: where Ferry's own thread was the reason for
+  // AllowThreads and is at rest, the program's threads have the library for themselves again.
+  static void BeginCall() {
+    if (AreThreadsAllowed() && helper_at_rest_.load(std::memory_order_acquire)) [[unlikely]] {
+      RestrictThreads();
+    }
+  }
 
   // To be called by MPI_Finalize while messages still pass, last registered first: what other parts
   // have to put in order.
   static void AtFinalize(std::function<Failure()> action);
+
+ private:
+  static void RestrictThreads();
+
+  static inline std::atomic<bool> threads_allowed_{false};
+  static inline std::atomic<bool> helper_at_rest_{false};
 };
 
 // The rank's connection. Null before Initialize and after Finalize.

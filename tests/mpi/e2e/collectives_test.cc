@@ -48,5 +48,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
     [](const testing::TestParamInfo<Placement>& info) { return std::string(info.param.name); });
 
+class HelperTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(HelperTest, CostsMessagesNothingWhileItRests) {
+  const Placement pair{"TwoRanks", {"-n", "2"}};
+  ExpectJob(pair, {"tests/mpi/ranks/helper_rest", GetParam()}, "the helper rested");
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, HelperTest, testing::Values("single", "serialized", "multiple"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           return std::string(info.param);
+                         });
+
 }  // namespace
 }  // namespace ferry::mpi_tests

@@ -19,6 +19,14 @@ TEST_P(MessagesTest, AreRightWithThreadMultiple) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/messages", "multiple"}, "all messages were right");
 }
 
+TEST_P(MessagesTest, OfWindowsEndInEveryWay) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/windows"}, "all windows were right");
+}
+
+TEST_P(MessagesTest, OfWindowsEndInEveryWayWithThreadMultiple) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/windows", "multiple"}, "all windows were right");
+}
+
 TEST_P(MessagesTest, OfManyThreadsDoNotMeet) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/threads"}, "all threads were served");
 }

@@ -22,6 +22,31 @@ struct Derived : Counted {
   using Counted::Counted;
 };
 
+struct CountedForAnyThread : Object {
+  explicit CountedForAnyThread(int* alive) : Object(ForAnyThread()), alive(alive) { ++*alive; }
+  ~CountedForAnyThread() override { --*alive; }
+  int* alive;
+};
+
+// Takes and gives back a part of the object in two threads at once.
+template <typename T>
+void ShareInTwoThreads(const Ref<T>& object) {
+  const auto share = [&] {
+    for (int i = 0; i < 100'000; ++i) {
+      const Ref<T> part = object;
+    }
+  };
+  std::thread other(share);
+  share();
+  other.join();
+}
+
+class ThreadsMeet {
+ public:
+  explicit ThreadsMeet(bool may) { threads_may_meet = may; }
+  ~ThreadsMeet() { threads_may_meet = true; }
+};
+
 TEST(RefTest, DeletesWithTheLastPart) {
   int alive = 0;
   Ref<Counted> first = MakeRef<Counted>(&alive);
@@ -31,6 +56,42 @@ TEST(RefTest, DeletesWithTheLastPart) {
   moved = nullptr;
   EXPECT_EQ(alive, 1);
   second = nullptr;
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(RefTest, CountsPartsOfSeveralThreads) {
+  int alive = 0;
+  Ref<Counted> object = MakeRef<Counted>(&alive);
+  ShareInTwoThreads(object);
+  EXPECT_EQ(alive, 1);
+  object = nullptr;
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(RefTest, CountsPartsOfOneThreadToo) {
+  const ThreadsMeet meet(false);
+  int alive = 0;
+  Ref<Counted> first = MakeRef<Counted>(&alive);
+  Ref<Counted> second = first;
+  first = nullptr;
+  EXPECT_EQ(alive, 1);
+  {
+    const ThreadsMeet now(true);  // a thread begins: what was counted before still counts
+    first = second;
+  }
+  second = nullptr;
+  EXPECT_EQ(alive, 1);
+  first = nullptr;
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(RefTest, CountsPartsOfObjectsForAnyThreadWhateverTheLevel) {
+  const ThreadsMeet meet(false);
+  int alive = 0;
+  Ref<CountedForAnyThread> object = MakeRef<CountedForAnyThread>(&alive);
+  ShareInTwoThreads(object);
+  EXPECT_EQ(alive, 1);
+  object = nullptr;
   EXPECT_EQ(alive, 0);
 }
 

@@ -1,0 +1,95 @@
+// Nonblocking collectives bring a thread of Ferry's, and with it locked instructions. When that
+// thread is at rest, messages cost what they did before. Run by two ranks or more, "single",
+// "serialized" or "multiple" being the thread level.
+#include <sched.h>
+
+#include <chrono>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "tests/mpi/ranks/check.h"
+
+namespace {
+
+constexpr int kRounds = 20;
+constexpr int kValues = 50'000;  // too many for one message
+constexpr auto kPatience = std::chrono::seconds(20);
+
+int rank, size;
+
+bool AreThreadsAllowed() {
+  return ferry_front_end(ferry::client::kFrontEndVersion)->AreThreadsAllowed();
+}
+
+// All ranks start the reduction, but one of them late: so the others need the helper meanwhile.
+void Reduce(int round, std::vector<int>* sum) {
+  std::vector<int> mine(kValues);
+  for (int i = 0; i < kValues; ++i) {
+    mine[i] = rank + i + round;
+  }
+  MPI_Request request;
+  int token = 0;
+  const int late = round % size;
+  if (rank == late) {
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != late) {
+        OK(MPI_Recv(&token, 1, MPI_INT, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      }
+    }
+  }
+  OK(MPI_Iallreduce(mine.data(), sum->data(), kValues, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request));
+  if (rank != late) {
+    CHECK(AreThreadsAllowed());
+    OK(MPI_Send(&token, 1, MPI_INT, late, 1, MPI_COMM_WORLD));
+  }
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (int i = 0; i < kValues; ++i) {
+    CHECK((*sum)[i] == size * (size - 1) / 2 + size * (i + round));
+  }
+}
+
+// Messages go round until the helper is at rest; then they are as before.
+void ExpectRest(bool expected) {
+  const int next = (rank + 1) % size;
+  const int before = (rank + size - 1) % size;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  int is_over = 0;
+  while (!is_over) {
+    int sent = rank;
+    int received = -1;
+    MPI_Request requests[2];
+    OK(MPI_Irecv(&received, 1, MPI_INT, before, 2, MPI_COMM_WORLD, &requests[0]));
+    OK(MPI_Isend(&sent, 1, MPI_INT, next, 2, MPI_COMM_WORLD, &requests[1]));
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    CHECK(received == before);
+    const int is_mine_over = AreThreadsAllowed() != expected ? 1 : 0;
+    OK(MPI_Allreduce(&is_mine_over, &is_over, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    CHECK(std::chrono::steady_clock::now() < end);
+    sched_yield();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = -1;
+  CHECK(argc > 1);
+  const int level = strcmp(argv[1], "multiple") == 0     ? MPI_THREAD_MULTIPLE
+                    : strcmp(argv[1], "serialized") == 0 ? MPI_THREAD_SERIALIZED
+                                                         : MPI_THREAD_SINGLE;
+  OK(MPI_Init_thread(&argc, &argv, level, &provided));
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  const bool rests = level < MPI_THREAD_MULTIPLE;
+  CHECK(AreThreadsAllowed() == !rests);
+  std::vector<int> sum(kValues);
+  for (int round = 0; round < kRounds; ++round) {
+    Reduce(round, &sum);
+    if (round % 2 == 0) {
+      ExpectRest(rests);
+    }
+  }
+  OK(MPI_Finalize());
+  puts("the helper rested");
+  return 0;
+}
