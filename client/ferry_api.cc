@@ -357,6 +357,7 @@ int ferry_register(void* pointer, size_t size_bytes) {
 int ferry_deregister(void* pointer) {
   Status status = CheckRunning();
   if (status.ok()) {
+    client->PostHeld();
     const uint64_t size_bytes = client->memory().RegistrationSize(pointer);
     status = size_bytes != 0 && client->requests().Uses(pointer, size_bytes)
                  ? Status(ErrorCode::kInvalidBuffer,

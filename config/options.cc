@@ -189,7 +189,8 @@ constexpr Option kTable[] = {
          "../libexec/ferry or ../lib/ferry of its directory."),
 
     Number(Group::kWaiting, "spin_pauses", &Options::spin_pauses, "pauses", 0, kMillion,
-           "How often a waiter pauses before it starts to yield the core between polls."),
+           "How often a waiter pauses before it starts to yield the core between polls. Ranks that "
+           "outnumber their node's cores do not."),
     Number(Group::kWaiting, "idle_before_sleep_us", &Options::idle_before_sleep_us, "microseconds",
            0, 10 * kSecondUs,
            "How long a waiting rank polls without progress before it sleeps. Waking it costs "

@@ -130,6 +130,8 @@ class RankEngine {
     return peer.local ? peer.local_index : shm::DaemonLane(view_.inbox.local_size);
   }
   bool HasMessage(uint32_t lane) const { return consumers_[lane].Peek() != nullptr; }
+  // Whether a message waits for its receive; any thread, a hint.
+  bool HasUnexpected() const { return match_.unexpected_count() != 0; }
   // Without the lease, when the data was copied.
   void ReleaseCell(const EagerMessage& message) {
     consumers_[message.lane].ReleaseCell(message.cell);

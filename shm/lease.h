@@ -28,9 +28,9 @@ class Lease {
   Lease() = default;
   explicit Lease(LeaseLayout* layout) : layout_(layout) {}
 
-  // By the rank, while it is not in the lease, as `holder`: keeps the lease through this object from
-  // now on, which one thread at a time may use. Waits for the holder, if there is one. Does nothing
-  // without light fences.
+  // By the rank, while it is not in the lease, as `holder`: keeps the lease through this object
+  // from now on, which one thread at a time may use. Waits for the holder, if there is one. Does
+  // nothing without light fences.
   void Bias(uint32_t holder);
   // By the rank's one thread, while it is not in the lease: from now on it is as if it had never
   // been biased, and several threads may use it. May wait for a holder.

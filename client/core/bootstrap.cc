@@ -178,6 +178,11 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   if (reply.local_size != view_.job_size) {  // else hardly anything goes that way
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
+  cores_are_scarce_ = IsCrowded();
+  if (cores_are_scarce_) {  // each pause would be time of the very rank that is waited for
+    first_looks_ = 1;
+    wait_policy_.spin_pauses = 0;
+  }
   watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_);
   return {};
 }

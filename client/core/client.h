@@ -1,7 +1,8 @@
 // One rank's connection to Ferry: everything behind ferry.h.
 //
 // Parts: how it joins and leaves (bootstrap.cc), how it makes progress and waits (progress.cc), how
-// sends and receives start (point_to_point.cc, staged_send.cc) and end (completion.cc), what
+// sends and receives start (point_to_point.cc, staged_send.cc, held_receives.cc) and end
+// (completion.cc), what
 // only front ends need (front_end.cc), what errors mean (failure.cc). There is
 // one Client per process.
 //
@@ -132,6 +133,13 @@ class Client final : public FrontEnd {
     return handle == kCompletedSend || requests_->Resolve(handle) != 0;
   }
 
+  // Posts the receives that are held: what follows finds all that the application has started.
+  void PostHeld() {
+    if (!held_.empty()) [[unlikely]] {
+      PostAllHeld();
+    }
+  }
+
   // Blocks until all ranks have called it (dissemination).
   ErrorCode Barrier();
 
@@ -201,8 +209,19 @@ class Client final : public FrontEnd {
   void GiveStagingBlock(void* block, uint64_t size_bytes);
   bool EndStaged(uint32_t request);
 
+  // held_receives.cc
+  bool MayHold(uint32_t request) const;
+  void Hold(uint32_t request);
+  static bool IsHeld(const shm::RequestLayout& slot);
+  void TakeHeld();
+  void PostAllHeld();
+  void PostOne(uint32_t request);
+  template <typename Done>
+  bool AwaitHeld(Done&& done, const shm::WaitPolicy& policy);
+
   // completion.cc
   bool Advance(uint32_t request);
+  bool AdvanceHeld(uint32_t request);
   bool CopyTransfer(uint32_t request);
   void CopyLanded(shm::RequestLayout& slot);
   void FinishTransfer(uint32_t request, uint32_t generation, ErrorCode error);
@@ -232,6 +251,13 @@ class Client final : public FrontEnd {
   uint64_t worker_min_bytes_ =
       0;  // transfers above are handed to the worker when the rank computes
   shm::WaitPolicy wait_policy_;
+  // A blocking receive looks at its lane this often, with a pause between (most of a microsecond in
+  // all), before it does anything that costs more. Without the pauses its loads would keep the line
+  // from the sender, who is about to write to it: 60 ns one way instead of 28.
+  uint32_t first_looks_ = 32;
+  bool cores_are_scarce_ = false;    // ranks of the node share cores
+  std::deque<uint32_t> held_;        // receives, in order; only while one thread calls at a time
+  bool is_held_up_by_held_ = false;  // the last Advance that was in vain was one of theirs
 
   std::unique_ptr<engine::RankEngine> engine_;
   shm::Lease lease_;

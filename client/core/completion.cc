@@ -19,8 +19,9 @@ bool Client::Advance(uint32_t request) {
   // Pairs with the engine's stores of the state: acquires the words that belong to it.
   switch (static_cast<RequestState>(shm::LoadAcquire(slot.state))) {
     case RequestState::kComplete:
-    case RequestState::kInactive:
       return true;
+    case RequestState::kInactive:
+      return !IsHeld(slot) || AdvanceHeld(request);
     case RequestState::kLanded:
       CopyLanded(slot);
       return true;
@@ -33,6 +34,13 @@ bool Client::Advance(uint32_t request) {
     default:
       return wake_.poison() != ErrorCode::kOk;
   }
+}
+
+// The same for one that is held.
+bool Client::AdvanceHeld(uint32_t request) {
+  TakeHeld();
+  is_held_up_by_held_ = IsHeld(requests_->Slot(request));
+  return !is_held_up_by_held_ && Advance(request);
 }
 
 void Client::CopyLanded(RequestLayout& slot) {

@@ -11,6 +11,7 @@ void Client::AllowThreads() {
   if (threads_) {
     return;
   }
+  PostHeld();
   lease_.Unbias(Holder());
   requests_->Share(true);
   threads_ = true;
@@ -45,11 +46,12 @@ bool Client::SendNow(const Message& message) {
 bool Client::ReceiveNow(const Message& message, Completion* completion) {
   uint64_t message_bytes = 0;
   const uint32_t lane = engine_->LaneOf(message.peer);
-  return engine_->HasMessage(lane) && memory_->IsAnyBufferPlain() && poison() == ErrorCode::kOk &&
-         TakeEager(message, lane, false, completion, &message_bytes);
+  return held_.empty() && engine_->HasMessage(lane) && memory_->IsAnyBufferPlain() &&
+         poison() == ErrorCode::kOk && TakeEager(message, lane, false, completion, &message_bytes);
 }
 
 Status Client::FreeMemory(void* pointer) {
+  PostHeld();
   const uint64_t size_bytes = memory_->AllocationSize(pointer);
   if (size_bytes != 0 && requests_->Uses(pointer, size_bytes)) {
     return {ErrorCode::kInvalidBuffer,

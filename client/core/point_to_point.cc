@@ -14,15 +14,6 @@ using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
-namespace {
-
-// A blocking receive looks at its lane this often, with a pause between (most of a microsecond in
-// all), before it does anything that costs more. Without the pauses its loads would keep the line
-// from the sender, who is about to write to it: 60 ns one way instead of 28.
-constexpr uint32_t kFirstLooks = 32;
-
-}  // namespace
-
 // ---- Sending ----------------------------------------------------------------------------------
 
 // A small message inside the node. The copy into a slab cell happens outside the lease.
@@ -150,11 +141,16 @@ ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
   }
   *handle = requests_->HandleOf(request);
   const uint32_t lane = engine_->LaneOf(message.peer);
-  if (engine_->HasMessage(lane) && ReceiveAtOnce(request, message, lane)) {
+  if (held_.empty() && engine_->HasMessage(lane) && ReceiveAtOnce(request, message, lane)) {
     return ErrorCode::kOk;
   }
   error = FillSlot(request, message, RequestKind::kReceive);
+  if (error == ErrorCode::kOk && MayHold(request)) {
+    Hold(request);
+    return ErrorCode::kOk;
+  }
   if (error == ErrorCode::kOk) {
+    PostHeld();
     error = StartSlot(request);
   }
   if (error != ErrorCode::kOk) {
@@ -237,7 +233,7 @@ bool Client::ReceiveEager(const Message& message, Completion* completion) {
     return false;  // the daemons that it has to pass may need this core
   }
   for (uint32_t looks = 0; !engine_->HasMessage(lane); shm::CpuPause()) {
-    if (++looks == kFirstLooks) {
+    if (++looks >= first_looks_) {
       return false;
     }
   }
@@ -248,6 +244,7 @@ bool Client::ReceiveEager(const Message& message, Completion* completion) {
 // The message is often a moment away: the receive is posted only when it did not come while we
 // polled.
 ErrorCode Client::Receive(const Message& message, Completion* completion) {
+  PostHeld();
   if (ReceiveEager(message, completion)) {
     return ErrorCode::kOk;
   }
@@ -468,6 +465,7 @@ ErrorCode Client::Start(RequestHandle handle) {
   if (!requests_->Renew(request)) {
     return ErrorCode::kInvalidRequest;
   }
+  PostHeld();
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
   if (is_send) {
     const Message message{reinterpret_cast<void*>(slot.user_address),
@@ -514,6 +512,7 @@ ErrorCode Client::FreePersistent(RequestHandle handle) {
 // ---- Probe, cancel, barrier ---------------------------------------------------------------------
 
 ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
+  PostHeld();
   ErrorCode result = ErrorCode::kWouldBlock;
   const auto look = [&] {
     engine::ProbeResult probe;
@@ -535,6 +534,7 @@ ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
 }
 
 bool Client::Cancel(RequestHandle handle) {
+  PostHeld();
   const uint32_t request = requests_->Resolve(handle);
   return request != 0 && UnderLease([&](engine::Effects& effects) {
                            return engine_->Cancel(request, effects) ? ErrorCode::kOk

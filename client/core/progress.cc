@@ -29,6 +29,7 @@ shm::WaitPolicy Client::PolicyFor(int32_t peer) const {
 
 // One round of the engine, if nobody else is at it. True: it found something to do.
 bool Client::PollOnce() {
+  PostHeld();
   if (!lease_.TryAcquire(Holder())) {
     return false;
   }

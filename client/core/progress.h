@@ -15,6 +15,10 @@ inline constexpr uint64_t kRoomSleepNs = 1'000'000;
 // computes.
 inline constexpr uint32_t kPollsBeforeWorker = 128;
 
+// Looks in vain (pauses, then yields) for the messages of receives that are held, before those are
+// posted.
+inline constexpr uint32_t kIdleLooksForHeld = 16;
+
 // Runs `action(effects)`, which returns an ErrorCode, as the holder of the progress lease, then
 // does outside it what it asked for. Fails with the rank's poison when the lease's holder is dead.
 template <typename Action>
@@ -29,6 +33,28 @@ ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
   return result;
 }
 
+// Waits for the messages of receives that are held, while it is them that `done` waits for, and
+// nothing else is to be done. False: no more of them is held, and done() is not true yet.
+template <typename Done>
+bool Client::AwaitHeld(Done&& done, const shm::WaitPolicy& policy) {
+  shm::Waiter waiter(policy);
+  size_t left = held_.size();
+  for (uint32_t idle = 0; idle < kIdleLooksForHeld;) {
+    is_held_up_by_held_ = false;
+    if (done()) {
+      return true;
+    }
+    if (!is_held_up_by_held_ || engine_->WaitsForRoom() || engine_->HasUnexpected()) {
+      break;
+    }
+    idle = held_.size() < left ? 0 : idle + 1;
+    left = held_.size();
+    (void)waiter.Idle();
+  }
+  PostHeld();
+  return done();
+}
+
 // Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
 // advance requests; it must become true once the rank is poisoned, and at `end_ns`. Ranks in
 // `later` that still have not come after a while get the worker.
@@ -39,6 +65,10 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneS
     return;
   }
   wake_.Enter();
+  if (!held_.empty() && AwaitHeld(done, policy)) {
+    LeaveLibrary();
+    return;
+  }
   shm::Waiter waiter(policy);
   uint32_t idle_polls = 0;
   while (!done()) {

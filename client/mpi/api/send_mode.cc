@@ -66,16 +66,6 @@ int StartReceive(const MessageArguments& arguments, const Envelope& envelope, Us
   return WithRequest(arguments, envelope, false, use);
 }
 
-// Whether a small message was there, which is then received.
-inline bool ReceiveNow(const MessageArguments& arguments, Envelope* envelope,
-                       client::Completion* completion) {
-  if (envelope->is_null || !envelope->type->IsDense(arguments.count)) [[unlikely]] {
-    return false;
-  }
-  SetDense(arguments, envelope);
-  return front_end->ReceiveNow(envelope->message, completion);
-}
-
 int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) {
   request.Await();
   const Failure failure = request.End(status);
@@ -102,6 +92,13 @@ int PublishRequest(const char* call, Ref<MessageRequest> request, MPI_Request* h
   return MPI_SUCCESS;
 }
 
+int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
+                   client::RequestHandle started, MPI_Request* handle) {
+  Ref<MessageRequest> request = MessageRequest::Take();
+  request->Adopt(*envelope.comm, is_send, envelope.message.peer, started);
+  return PublishRequest(arguments.call, std::move(request), handle);
+}
+
 // Most sends are over at once, and need no request of their own.
 int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
   SetDense(arguments, &envelope);
@@ -120,9 +117,7 @@ int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Reques
   if (started == client::kCompletedSend) [[likely]] {
     return MPI_SUCCESS;
   }
-  Ref<MessageRequest> request = MessageRequest::Take();
-  request->AdoptSend(*envelope.comm, envelope.message.peer, started);
-  return PublishRequest(arguments.call, std::move(request), handle);
+  return PublishStarted(arguments, envelope, true, started, handle);
 }
 
 int FailAddress(const MessageArguments& arguments) {
@@ -132,6 +127,26 @@ int FailAddress(const MessageArguments& arguments) {
 
 inline int CheckAddress(const MessageArguments& arguments, const MPI_Request* request) {
   return request != nullptr ? MPI_SUCCESS : FailAddress(arguments);
+}
+
+// A small message may be there already: then the request only keeps its status.
+int ReceiveDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
+  SetDense(arguments, &envelope);
+  client::Completion completion;
+  if (front_end->ReceiveNow(envelope.message, &completion)) {
+    *handle = MessageRequest::PublishReceived(*envelope.comm, completion);
+    return *handle != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, handle);
+  }
+  if (const int error = Prepare(arguments, client::FrontEnd::Use::kReceive, &envelope);
+      error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  client::RequestHandle started = 0;
+  if (const ErrorCode error = front_end->StartReceive(envelope.message, &started);
+      error != ErrorCode::kOk) [[unlikely]] {
+    return Fail(arguments.call, envelope.comm, FailureOf(error));
+  }
+  return PublishStarted(arguments, envelope, false, started, handle);
 }
 
 int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) {
@@ -228,10 +243,8 @@ int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
   if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
     return error;
   }
-  client::Completion completion;
-  if (ReceiveNow(arguments, &envelope, &completion)) {
-    *request = MessageRequest::PublishReceived(*envelope.comm, completion);
-    return *request != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, request);
+  if (!envelope.is_null && envelope.type->IsDense(arguments.count)) [[likely]] {
+    return ReceiveDense(arguments, envelope, request);
   }
   return StartReceive(arguments, envelope, [&](Ref<MessageRequest> begun) {
     return PublishRequest(arguments.call, std::move(begun), request);

@@ -100,8 +100,8 @@ Failure MessageRequest::BeginReceive(Comm& comm, Payload payload, client::Messag
   return Begin();
 }
 
-void MessageRequest::AdoptSend(Comm& comm, int32_t peer, client::RequestHandle started) {
-  is_send_ = true;
+void MessageRequest::Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started) {
+  is_send_ = is_send;
   comm_ = Ref<Comm>::Share(&comm);
   message_.peer = peer;
   handle_ = started;

@@ -21,8 +21,8 @@ class MessageRequest final : public Request {
   // Starts a message whose peer, tag, context and mode `message` says; its buffer is the payload's.
   Failure BeginSend(Comm& comm, Payload payload, client::Message message);
   Failure BeginReceive(Comm& comm, Payload payload, client::Message message);
-  // A send that libferry has started, without a payload to keep.
-  void AdoptSend(Comm& comm, int32_t peer, client::RequestHandle started);
+  // A message that libferry has started, without a payload to keep.
+  void Adopt(Comm& comm, bool is_send, int32_t peer, client::RequestHandle started);
   // The handle of a receive whose message was there: complete. Null: no memory for another one.
   static MPI_Request PublishReceived(Comm& comm, const client::Completion& completion);
   // A receive from MPI_PROC_NULL: complete.

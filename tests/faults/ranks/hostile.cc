@@ -168,9 +168,9 @@ class Scribbler {
 
 // Makes one mistake, and waits for what comes of it.
 [[noreturn]] void BeWrong(bool in_command) {
-  char byte = 0;
+  static char bytes[2 * shm::kCellBytes];  // too many for a receive that is held
   ferry_request request{};
-  StopOnError(ferry_irecv(&byte, 1, 1, kFromHostile, &request));
+  StopOnError(ferry_irecv(bytes, sizeof(bytes), 1, kFromHostile, &request));
   auto* session = reinterpret_cast<shm::SessionLayout*>(Mapped("ferry-session").at(0).base);
   if (in_command) {
     shm::Descriptor command{};

@@ -2,6 +2,9 @@
 // and every mistake a program can make with them.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+
 #include "tests/mpi/e2e/mpi_job.h"
 
 namespace ferry::mpi_tests {
@@ -39,6 +42,16 @@ TEST_P(MessagesTest, AndCollectivesTakeDeviceBuffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);
+
+// Small receives go another way where ranks share cores.
+TEST(CrowdedNodeTest, ItsWindowsEndInEveryWay) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  if (cores > 16) {
+    GTEST_SKIP() << "it takes more ranks than cores, and here are " << cores << " cores";
+  }
+  ExpectJob({"Crowded", {"-n", std::to_string(cores + 1)}}, {"tests/mpi/ranks/windows"},
+            "all windows were right");
+}
 
 class MistakesTest : public testing::TestWithParam<Placement> {};
 

@@ -211,6 +211,87 @@ static void single(void) {
   CHECK(value == before * 10 + 4 && status.MPI_SOURCE == before && status.MPI_TAG == 4);
 }
 
+/* Whatever a receive is followed by, it comes first, and nothing waits for ever. */
+static void in_order(void) {
+  enum { large = 100000 };
+  MPI_Request posted[4];
+  MPI_Status status;
+  int small[4] = {-1, -1, -1, -1}, value, flag = 0;
+  step = "small and large receives in turns";
+  OK(MPI_Irecv(&small[0], 1, MPI_INT, before, 1, MPI_COMM_WORLD, &posted[0]));
+  OK(MPI_Irecv(in, large, MPI_BYTE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &posted[1]));
+  OK(MPI_Irecv(&small[1], 1, MPI_INT, before, MPI_ANY_TAG, MPI_COMM_WORLD, &posted[2]));
+  fill(out, large, (unsigned)rank);
+  for (int n = 0; n < 2; ++n) {
+    value = rank * 10 + n;
+    if (n == 1) OK(MPI_Isend(out, large, MPI_BYTE, next, 1, MPI_COMM_WORLD, &posted[3]));
+    OK(MPI_Send(&value, 1, MPI_INT, next, 1, MPI_COMM_WORLD));
+  }
+  OK(MPI_Waitall(4, posted, MPI_STATUSES_IGNORE));
+  CHECK(small[0] == before * 10 && small[1] == before * 10 + 1);
+  CHECK(is_filled(in, large, (unsigned)before));
+
+  step = "a probe after a receive";
+  OK(MPI_Irecv(&small[0], 1, MPI_INT, before, 2, MPI_COMM_WORLD, &posted[0]));
+  value = rank + 1000;
+  OK(MPI_Send(&value, 1, MPI_INT, next, 2, MPI_COMM_WORLD));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  for (int i = 0; i < 10; ++i) {
+    OK(MPI_Iprobe(MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &flag, &status));
+    CHECK(!flag); /* its message is the receive's */
+  }
+  OK(MPI_Wait(&posted[0], MPI_STATUS_IGNORE));
+  CHECK(small[0] == before + 1000);
+
+  step = "a blocking receive after one that does not block";
+  OK(MPI_Irecv(&small[0], 1, MPI_INT, before, 3, MPI_COMM_WORLD, &posted[0]));
+  for (int n = 0; n < 2; ++n) {
+    value = rank * 10 + n;
+    OK(MPI_Send(&value, 1, MPI_INT, next, 3, MPI_COMM_WORLD));
+  }
+  OK(MPI_Recv(&small[1], 1, MPI_INT, before, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  OK(MPI_Wait(&posted[0], MPI_STATUS_IGNORE));
+  CHECK(small[0] == before * 10 && small[1] == before * 10 + 1);
+
+  step = "a receive that is cancelled";
+  OK(MPI_Irecv(&small[0], 1, MPI_INT, before, 4, MPI_COMM_WORLD, &posted[0]));
+  OK(MPI_Cancel(&posted[0]));
+  OK(MPI_Wait(&posted[0], &status));
+  OK(MPI_Test_cancelled(&status, &flag));
+  CHECK(flag);
+}
+
+/* Sends that only their receivers end, to receives which are not the first that is waited for. */
+static void synchronous(void) {
+  MPI_Request posted[2];
+  int received[2] = {-1, -1}, value = rank;
+  const int peer = rank ^ 1;
+  if (peer >= size) {
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    return;
+  }
+  step = "synchronous sends, the last first";
+  for (int turn = 0; turn < 2; ++turn) {
+    if (rank % 2 == turn) {
+      OK(MPI_Irecv(&received[0], 1, MPI_INT, peer, 5, MPI_COMM_WORLD, &posted[0]));
+      OK(MPI_Irecv(&received[1], 1, MPI_INT, peer, 6, MPI_COMM_WORLD, &posted[1]));
+      OK(MPI_Waitall(2, posted, MPI_STATUSES_IGNORE));
+      CHECK(received[0] == peer && received[1] == peer);
+    } else {
+      OK(MPI_Ssend(&value, 1, MPI_INT, peer, 6, MPI_COMM_WORLD));
+      OK(MPI_Send(&value, 1, MPI_INT, peer, 5, MPI_COMM_WORLD));
+    }
+  }
+  step = "a synchronous send to a rank in a barrier";
+  OK(MPI_Irecv(&received[0], 1, MPI_INT, peer, 7, MPI_COMM_WORLD, &posted[0]));
+  if (rank % 2 == 0) OK(MPI_Ssend(&value, 1, MPI_INT, peer, 7, MPI_COMM_WORLD));
+  if (rank % 2 == 1) OK(MPI_Isend(&value, 1, MPI_INT, peer, 7, MPI_COMM_WORLD, &posted[1]));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Wait(&posted[0], MPI_STATUS_IGNORE));
+  if (rank % 2 == 1) OK(MPI_Wait(&posted[1], MPI_STATUS_IGNORE));
+  CHECK(received[0] == peer);
+}
+
 int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE, provided;
   if (argc > 1 && strcmp(argv[1], "multiple") == 0) level = MPI_THREAD_MULTIPLE;
@@ -230,6 +311,10 @@ int main(int argc, char** argv) {
   truncated(0);
   truncated(1);
   single();
+  for (int i = 0; i < 20; ++i) {
+    in_order();
+    synchronous();
+  }
   free(in);
   free(out);
   OK(MPI_Finalize());
