@@ -26,6 +26,9 @@ Failure Bind(const Run& run, int times, CollectiveBuffer* buffer, size_t* bytes)
 }
 
 const void* AddressOf(const Blocks& blocks, int i) {
+  if (blocks.buffer == MPI_BOTTOM) {
+    return MPI_BOTTOM;
+  }
   const int64_t unit = blocks.datatypes != nullptr ? 1 : datatypes.Find(blocks.datatype)->extent();
   return static_cast<const char*>(blocks.buffer) + blocks.displacements[i] * unit;
 }

@@ -72,8 +72,9 @@ inline Failure CheckInPlace(bool allowed, const void* buffer, const char* which)
   return allowed || !IsInPlace(buffer) ? Failure() : FailInPlace(which);
 }
 Failure FailDistinct();
+// From MPI_BOTTOM on, the datatypes say where the memory is.
 inline Failure CheckDistinct(const void* send, const void* receive, size_t bytes) {
-  return send != receive || bytes == 0 ? Failure() : FailDistinct();
+  return send != receive || send == MPI_BOTTOM || bytes == 0 ? Failure() : FailDistinct();
 }
 // MPI_ERR_ARG: a null array.
 Failure CheckArray(const Numbers& numbers, const char* which);

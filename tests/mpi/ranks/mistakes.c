@@ -174,6 +174,21 @@ static void wrong_collectives(void) {
            MPI_Iscatterv(data, one, places, MPI_INT, own, 1, MPI_INT, 1, world, &request),
            MPI_ERR_BUFFER, "MPI_Iscatterv", "MPI_IN_PLACE");
   }
+  /* No mistake: both from MPI_BOTTOM on, but the datatypes name different memory. */
+  int from = 9, to = 0;
+  const int length = 1, zero = 0;
+  MPI_Aint places_of[2];
+  MPI_Datatype at[2];
+  OK(MPI_Get_address(&from, &places_of[0]));
+  OK(MPI_Get_address(&to, &places_of[1]));
+  for (int i = 0; i < 2; ++i) {
+    OK(MPI_Type_create_hindexed(1, &length, &places_of[i], MPI_INT, &at[i]));
+    OK(MPI_Type_commit(&at[i]));
+  }
+  OK(MPI_Alltoallw(MPI_BOTTOM, &length, &zero, &at[0], MPI_BOTTOM, &length, &zero, &at[1],
+                   MPI_COMM_SELF));
+  CHECK(to == 9);
+  for (int i = 0; i < 2; ++i) OK(MPI_Type_free(&at[i]));
   expect("hints that are none", MPI_Barrier_init(world, no_info, &request), MPI_ERR_INFO,
          "MPI_Barrier_init", "MPI_Info");
   exchange(6);
