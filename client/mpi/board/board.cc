@@ -111,6 +111,21 @@ void Board::WakeOthers() {
 
 // ---- Waiting ------------------------------------------------------------------------------------
 
+void Board::PostElsewhere(uint32_t piece, Slot slot) {
+  is_elsewhere_ = true;
+  signature_ |= kElsewhere;
+  Post(piece, slot);
+  signature_ &= ~kElsewhere;
+}
+
+void Board::Refuse(int member, uint64_t signature) {
+  if (signature == (signature_ | kElsewhere)) {
+    is_elsewhere_ = true;
+  } else if (signature != signature_) {
+    Fail(Mismatch(member, signature));
+  }
+}
+
 const std::byte* Board::AwaitSlowly(int member, uint32_t piece, Slot slot) {
   const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
   const uint64_t stamp = begin_ | piece;

@@ -49,6 +49,7 @@ class Board {
     begin_ = number << kPieceBits;
     signature_ = signature;
     failure_.code = ErrorCode::kOk;
+    is_elsewhere_ = false;
   }
   // Where to put piece `piece` for member `reader` (or kAll) before Post. Waits until those who
   // read what was there are past it. Null: failed.
@@ -62,6 +63,10 @@ class Board {
     shm::StoreRelease(header.stamp, begin_ | piece);
     Ring();
   }
+  // In place of Post: this piece, and all others, come another way.
+  void PostElsewhere(uint32_t piece, Slot slot);
+  // Whether this member or one that was waited for has said so. Then Await returns null.
+  bool is_elsewhere() const { return is_elsewhere_; }
   // What the member posted as this piece; stays until Consume or End. Null: failed.
   const std::byte* Await(int member, uint32_t piece, Slot slot) {
     const uint64_t stamp = begin_ | piece;
@@ -108,6 +113,8 @@ class Board {
     int reader = kAll;
   };
 
+  // Of signatures (CallMark leaves it out).
+  static constexpr uint64_t kElsewhere = uint64_t{1} << 63;
   static constexpr uint32_t kPieceBits = 24;
   static constexpr uint64_t kLastPiece = (uint64_t{1} << kPieceBits) - 1;
 
@@ -136,10 +143,8 @@ class Board {
     return slot == Slot::kLine ? line_uses_[index] : cell_uses_[index];
   }
   const std::byte* Take(int member, const PostHeader& header, Slot slot) {
-    if (header.signature != signature_) [[unlikely]] {
-      Fail(Mismatch(member, header.signature));
-    }
-    if (has_failed()) [[unlikely]] {
+    if (header.signature != signature_ || has_failed()) [[unlikely]] {
+      Refuse(member, header.signature);
       return nullptr;
     }
     // Who has come to this collective needs nothing of the one before.
@@ -147,6 +152,7 @@ class Board {
     seen = IsPast(seen, begin_ - 1) ? seen : begin_ - 1;
     return DataOf(header, slot);
   }
+  void Refuse(int member, uint64_t signature);
   const std::byte* AwaitSlowly(int member, uint32_t piece, Slot slot);
   bool HasConsumed(int member, uint64_t stamp);
   bool AwaitConsumed(int member, uint64_t stamp);
@@ -185,10 +191,11 @@ class Board {
 
   uint64_t begin_ = 0;  // the stamp of piece 0
   uint64_t signature_ = 0;
+  bool is_elsewhere_ = false;
   RunFailure failure_;
 };
 
-// What distinguishes collectives: their kind, root and bytes.
+// What distinguishes collectives: their kind (below 128), root and bytes.
 struct CallMark {
   uint8_t collective = 0;
   uint16_t root = 0;

@@ -43,9 +43,8 @@ bool HasRoot(Collective collective) {
 // What the problem is called on boards.
 uint64_t SignatureOf(const Problem& problem) {
   // 0 is no collective. Where there is no root, all ranks must agree on being in place.
-  CallMark signature{
-      .collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
-      .size_bytes = problem.block_bytes};
+  CallMark signature{.collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
+                     .size_bytes = problem.block_bytes};
   if (HasRoot(problem.collective)) {
     signature.root = static_cast<uint16_t>(problem.root);
   } else if (problem.collective == Collective::kAlltoall ||
@@ -55,29 +54,55 @@ uint64_t SignatureOf(const Problem& problem) {
   return signature.Word();
 }
 
+// From so many bytes on, device memory had better not pass through host memory: messages copy it
+// from device to device where they can.
+constexpr size_t kElsewhereMinBytes = size_t{16} * 1024;
+
+// Whether this rank's data are such memory, in a collective in which all ranks that have to know
+// see this rank's first piece before they have lost anything.
+bool GoesElsewhere(const BoardTask& task) {
+  const Problem& problem = task.problem;
+  if (problem.block_bytes < kElsewhereMinBytes) {
+    return false;
+  }
+  switch (problem.collective) {
+    case Collective::kBcast:
+      return task.is_root() && task.board.link().IsByStream(task.output);
+    case Collective::kAllgather:
+      return task.board.link().IsByStream(task.OwnInput());
+    case Collective::kAlltoall:
+      return !problem.in_place && task.board.link().IsByStream(task.input);
+    default:
+      return false;
+  }
+}
+
 // Memory that stands in for some that CPUs cannot load from.
 class HostCopy {
  public:
-  explicit HostCopy(size_t bytes) : bytes_(bytes), memory_(new (std::nothrow) char[bytes]) {}
-  char* memory() const { return memory_.get(); }
-  bool Fetch(Board& board, const void* from) {
-    return Note(board, memory_ == nullptr ? ErrorCode::kOutOfMemory
-                                          : board.link().Copy(memory_.get(), from, bytes_));
+  HostCopy(Board* board, size_t bytes)
+      : board_(*board), bytes_(bytes), memory_(board_.link().TakeStaging(bytes)) {
+    Note(memory_ == nullptr ? ErrorCode::kOutOfMemory : ErrorCode::kOk);
   }
-  bool Deliver(Board& board, void* to) {
-    return Note(board, board.link().Copy(to, memory_.get(), bytes_));
-  }
+  ~HostCopy() { board_.link().GiveStaging(memory_); }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+
+  // Null, and the board has failed: there is no memory left.
+  char* memory() const { return static_cast<char*>(memory_); }
+  void Fetch(const void* from) { Note(board_.link().Copy(memory_, from, bytes_)); }
+  void Deliver(void* to) { Note(board_.link().Copy(to, memory_, bytes_)); }
 
  private:
-  static bool Note(Board& board, ErrorCode error) {
+  void Note(ErrorCode error) {
     if (error != ErrorCode::kOk) {
-      board.Fail({.code = error});
+      board_.Fail({.code = error});
     }
-    return error == ErrorCode::kOk;
   }
 
-  size_t bytes_;
-  std::unique_ptr<char[]> memory_;
+  Board& board_;
+  const size_t bytes_;
+  void* const memory_;
 };
 
 // In pieces, whatever memory the buffers are: each is brought over, and taken back, at once.
@@ -87,32 +112,34 @@ void RunInHostMemory(Board& board, const Problem& problem, const Binding& bindin
   const size_t output_bytes = OutputBytes(problem);
   BoardTask task{board, problem, static_cast<const char*>(binding.input),
                  static_cast<char*>(binding.output), binding.reducer};
+  if (GoesElsewhere(task)) [[unlikely]] {
+    if (board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
+      board.PostElsewhere(0, Board::Slot::kCell);
+    }
+    return;
+  }
   std::optional<HostCopy> input;
   std::optional<HostCopy> output;
   if (input_bytes != 0 && link.IsByStream(binding.input)) [[unlikely]] {
-    input.emplace(input_bytes);
+    input.emplace(&board, input_bytes);
     task.input = input->memory();
-    if (!input->Fetch(board, binding.input)) {
-      return;
+    if (!board.has_failed()) {
+      input->Fetch(binding.input);
     }
   }
   if (output_bytes != 0 && link.IsByStream(binding.output)) [[unlikely]] {
-    output.emplace(output_bytes);
+    output.emplace(&board, output_bytes);
     task.output = output->memory();
     // An output that is only written need not be read first, but for what stays as it is.
     const bool is_read = problem.in_place || problem.collective == Collective::kExscan ||
                          (problem.collective == Collective::kBcast && task.is_root());
-    if (task.output == nullptr) {
-      board.Fail({.code = ErrorCode::kOutOfMemory});
-      return;
-    }
-    if (is_read && !output->Fetch(board, binding.output)) {
-      return;
+    if (is_read && !board.has_failed()) {
+      output->Fetch(binding.output);
     }
   }
   const bool is_written = !(problem.collective == Collective::kBcast && task.is_root());
-  if (RunInPieces(task) && output.has_value() && is_written) {
-    output->Deliver(board, binding.output);
+  if (!board.has_failed() && RunInPieces(task) && output.has_value() && is_written) {
+    output->Deliver(binding.output);
   }
 }
 
@@ -169,6 +196,7 @@ bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Bin
     is_done = RunDirectly(task) != DirectResult::kUnreachable;
   } else {
     RunInHostMemory(*board, problem, binding);
+    is_done = !board->is_elsewhere();
   }
   if (!board->End()) [[unlikely]] {
     *failure = board->failure();

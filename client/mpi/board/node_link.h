@@ -41,6 +41,9 @@ class NodeLink {
   // The same within this member's memory, where CPUs cannot load from all of it.
   virtual bool IsByStream(const void* pointer) = 0;
   virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;
+  // Memory that such copies are fast with. Null: there is none left.
+  virtual void* TakeStaging(size_t size_bytes) = 0;
+  virtual void GiveStaging(void* memory) = 0;
 };
 
 }  // namespace ferry::mpi

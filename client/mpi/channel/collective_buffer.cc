@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "client/mpi/channel/staging.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -21,11 +22,13 @@ size_t BytesOf(const BlockArguments& block) {
 
 }  // namespace
 
-void CollectiveBuffer::Free::operator()(void* memory) const { std::free(memory); }
+void CollectiveBuffer::Free::operator()(void* memory) const { GiveStaging(memory); }
 
-Failure CollectiveBuffer::MakeCopy(size_t size_bytes) {
-  copy_.reset(static_cast<char*>(std::aligned_alloc(
-      kAlignment, std::max((size_bytes + kAlignment - 1) / kAlignment, size_t{1}) * kAlignment)));
+Failure CollectiveBuffer::MakeCopy(size_t size_bytes, bool of_device) {
+  copy_.reset(static_cast<char*>(
+      of_device
+          ? TakeStaging(size_bytes)
+          : std::aligned_alloc(kAlignment, (size_bytes + kAlignment) / kAlignment * kAlignment)));
   base_ = copy_.get();
   if (base_ == nullptr) {
     return {MPI_ERR_NO_MEM,
@@ -44,7 +47,7 @@ Failure CollectiveBuffer::Set(void* address, int64_t count, const Datatype& type
     base_ = FirstByte(run_);
     return {};
   }
-  if (Failure failure = MakeCopy(bytes); !failure.ok()) {
+  if (Failure failure = MakeCopy(bytes, front_end->IsByStream(FirstByte(run_))); !failure.ok()) {
     return failure;
   }
   pieces_.push_back({Payload(address, count, type), 0});
@@ -66,7 +69,8 @@ Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
     bytes += BytesOf(block);
   }
   if (!is_dense) {
-    if (Failure failure = MakeCopy(bytes); !failure.ok()) {
+    if (Failure failure = MakeCopy(bytes, lowest != nullptr && front_end->IsByStream(lowest));
+        !failure.ok()) {
       return failure;
     }
   } else {

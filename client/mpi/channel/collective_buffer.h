@@ -51,7 +51,7 @@ class CollectiveBuffer {
     size_t offset = 0;
   };
 
-  Failure MakeCopy(size_t size_bytes);
+  Failure MakeCopy(size_t size_bytes, bool of_device);
 
   void* base_ = nullptr;
   std::unique_ptr<char, Free> copy_;  // null: the program's memory is used

@@ -1,5 +1,6 @@
 #include "client/mpi/channel/front_node.h"
 
+#include "client/mpi/channel/staging.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -35,5 +36,9 @@ bool FrontNode::IsByStream(const void* pointer) { return front_end->IsByStream(p
 ErrorCode FrontNode::Copy(void* to, const void* from, size_t size_bytes) {
   return front_end->Copy(to, from, size_bytes).code();
 }
+
+void* FrontNode::TakeStaging(size_t size_bytes) { return mpi::TakeStaging(size_bytes); }
+
+void FrontNode::GiveStaging(void* memory) { mpi::GiveStaging(memory); }
 
 }  // namespace ferry::mpi

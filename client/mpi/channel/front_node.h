@@ -24,6 +24,8 @@ class FrontNode : public NodeLink {
   ErrorCode Write(int member, const NodeAddress& to, const void* from, size_t size_bytes) override;
   bool IsByStream(const void* pointer) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
+  void* TakeStaging(size_t size_bytes) override;
+  void GiveStaging(void* memory) override;
 
  private:
   uint32_t RankOf(int member) const { return world_ranks_[static_cast<size_t>(member)]; }

@@ -167,11 +167,22 @@ TEST(BoardRun, RefusesWhatItCannotDo) {
 
 class StreamMemoryTest : public ::testing::Test {
  protected:
+  // The same of a collective in which rank 0's own data are such memory.
+  bool RunFrom(Collective collective, size_t count, const BoardLimits& limits) {
+    ranks_ = MakeCase({.collective = collective, .size = 2, .count = count});
+    std::vector<uint8_t>& own =
+        collective == Collective::kBcast ? ranks_[0].output : ranks_[0].input;
+    node_.SetByStream(own.data(), own.size());
+    return RunCase(limits);
+  }
   // An allreduce of `count` words in which rank 1's output is memory that only streams reach.
   // Returns whether the board took part.
   bool Run(size_t count, const BoardLimits& limits) {
     ranks_ = MakeCase({.collective = Collective::kAllreduce, .size = 2, .count = count});
     node_.SetByStream(ranks_[1].output.data(), ranks_[1].output.size());
+    return RunCase(limits);
+  }
+  bool RunCase(const BoardLimits& limits) {
     std::vector<char> took_part(2);
     node_.Run([&](int member) {
       CaseRank& rank = ranks_[static_cast<size_t>(member)];
@@ -204,6 +215,15 @@ TEST_F(StreamMemoryTest, IsLeftToMessagesWhereBuffersAreLong) {
   ASSERT_FALSE(Run(2000, kDirectOnly));
   EXPECT_EQ(ranks_[1].output, before);
   ASSERT_TRUE(Run(2000, kPiecesOnly));  // and the board works on
+}
+
+TEST_F(StreamMemoryTest, IsLeftToMessagesWhereItIsSentOn) {
+  for (const Collective collective :
+       {Collective::kBcast, Collective::kAllgather, Collective::kAlltoall}) {
+    EXPECT_TRUE(RunFrom(collective, 5000, kPiecesOnly)) << CollectiveName(collective);
+    EXPECT_EQ(ranks_[1].output, ranks_[1].expected);
+    EXPECT_FALSE(RunFrom(collective, 6000, kPiecesOnly)) << CollectiveName(collective);
+  }
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ class ThreadNode::Link : public NodeLink {
     std::memcpy(to, from, size_bytes);
     return ErrorCode::kOk;
   }
+  void* TakeStaging(size_t size_bytes) override { return std::malloc(size_bytes); }
+  void GiveStaging(void* memory) override { std::free(memory); }
 
  private:
   ErrorCode Move(int member, void* to, const void* from, size_t size_bytes) {
