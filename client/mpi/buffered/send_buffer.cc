@@ -1,5 +1,7 @@
 #include "client/mpi/buffered/send_buffer.h"
 
+#include <sched.h>
+
 #include <cstdlib>
 #include <list>
 #include <map>
@@ -10,9 +12,13 @@
 
 #include "client/mpi/request/status.h"
 #include "client/mpi/runtime/process.h"
+#include "common/clock.h"
 
 namespace ferry::mpi {
 namespace {
+
+// How long a send without room waits for others to leave the buffer.
+constexpr uint64_t kMomentNs = 200'000'000;
 
 struct Copy {
   std::unique_ptr<void, decltype(&std::free)> bytes{nullptr, &std::free};
@@ -134,6 +140,26 @@ Failure NoRoom(const Attached* attached, int64_t charge) {
                               std::to_string(attached->used_bytes)};
 }
 
+// Under the lock: lets go of copies that have left, and gives others a moment to do so where they
+// are in the way. Their receivers may have them, and have said so by other messages, before word of
+// that has come here.
+bool AwaitRoom(Attached& attached, int64_t charge) {
+  const auto has_room = [&] {
+    (void)Reclaim(attached);
+    return attached.automatic() || attached.size_bytes - attached.used_bytes >= charge;
+  };
+  bool found = has_room();
+  const uint64_t end_ns = MonotonicNs() + kMomentNs;
+  while (!found && charge <= attached.size_bytes && MonotonicNs() < end_ns &&
+         front_end->poison() == ErrorCode::kOk) {
+    if (!front_end->Poll()) {
+      sched_yield();
+    }
+    found = has_room();
+  }
+  return found;
+}
+
 }  // namespace
 
 Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes) {
@@ -194,11 +220,7 @@ Failure BufferedSend(Comm& comm, Payload payload, client::Message message) {
     attached = Find(nullptr);
   }
   const int64_t charge = payload.size_bytes() + MPI_BSEND_OVERHEAD;
-  if (attached != nullptr) {
-    (void)Reclaim(*attached);
-  }
-  if (attached == nullptr ||
-      (!attached->automatic() && attached->size_bytes - attached->used_bytes < charge)) {
+  if (attached == nullptr || !AwaitRoom(*attached, charge)) {
     return NoRoom(attached.get(), charge);
   }
   Copy copy;
