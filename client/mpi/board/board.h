@@ -103,7 +103,12 @@ class Board {
     return !has_failed();
   }
   const RunFailure& failure() const { return failure_; }
-  // A collective that this member does not take part in: whoever waits for it there gives up.
+  // A collective that this member carries out in another way, or (Renounce) not at all: whoever
+  // waits for it here gives up.
+  void Skip(uint64_t number) {
+    Begin(number, 0);
+    (void)End();
+  }
   void Renounce(uint64_t number);
 
  private:

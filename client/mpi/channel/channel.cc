@@ -221,6 +221,7 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure)
         board_->Run(entered_, *problem, binding, failure)) {
       return;
     }
+    board_->board().Skip(entered_);
   }
   *failure = RunByMessages(*problem, binding);
 }

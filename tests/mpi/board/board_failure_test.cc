@@ -124,6 +124,23 @@ TEST_F(BoardFailureTest, WhoRenouncesIsNotWaitedFor) {
   ExpectThatAllWorks();
 }
 
+TEST_F(BoardFailureTest, WhoTakesAnotherWayIsNotWaitedFor) {
+  number_++;
+  RunFailure failure;
+  node_.Run([&](int member) {
+    if (member != 0) {
+      node_.board(member).Skip(number_);
+      return;
+    }
+    std::vector<CaseRank> ranks = MakeCase({.collective = Collective::kAllgather, .size = 3});
+    (void)RunOnBoard(&node_.board(member), number_, ranks[0].problem,
+                     {ranks[0].input.data(), ranks[0].output.data(), nullptr}, kLimits, &failure);
+  });
+  EXPECT_EQ(failure.code, ErrorCode::kCancelled);
+  EXPECT_EQ(failure.peer, 1);
+  ExpectThatAllWorks();
+}
+
 TEST_F(BoardFailureTest, TheDeadAreNotWaitedFor) {
   for (const size_t count : {2, 3000, 9000}) {
     node_.Kill(1);
