@@ -54,15 +54,17 @@ uint64_t SignatureOf(const Problem& problem) {
   return signature.Word();
 }
 
-// From so many bytes on, device memory had better not pass through host memory: messages copy it
-// from device to device where they can.
-constexpr size_t kElsewhereMinBytes = size_t{16} * 1024;
+// From so many bytes of a vector or a block on, device memory had better not pass through host
+// memory: messages copy it from device to device where they can.
+constexpr size_t kElsewhereMinVector = size_t{64} * 1024;
+constexpr size_t kElsewhereMinBlock = size_t{256} * 1024;
 
 // Whether this rank's data are such memory, in a collective in which all ranks that have to know
 // see this rank's first piece before they have lost anything.
 bool GoesElsewhere(const BoardTask& task) {
   const Problem& problem = task.problem;
-  if (problem.block_bytes < kElsewhereMinBytes) {
+  if (problem.block_bytes <
+      (problem.collective == Collective::kBcast ? kElsewhereMinVector : kElsewhereMinBlock)) {
     return false;
   }
   switch (problem.collective) {

@@ -220,9 +220,9 @@ TEST_F(StreamMemoryTest, IsLeftToMessagesWhereBuffersAreLong) {
 TEST_F(StreamMemoryTest, IsLeftToMessagesWhereItIsSentOn) {
   for (const Collective collective :
        {Collective::kBcast, Collective::kAllgather, Collective::kAlltoall}) {
-    EXPECT_TRUE(RunFrom(collective, 5000, kPiecesOnly)) << CollectiveName(collective);
+    EXPECT_TRUE(RunFrom(collective, 20000, kPiecesOnly)) << CollectiveName(collective);
     EXPECT_EQ(ranks_[1].output, ranks_[1].expected);
-    EXPECT_FALSE(RunFrom(collective, 6000, kPiecesOnly)) << CollectiveName(collective);
+    EXPECT_FALSE(RunFrom(collective, 90000, kPiecesOnly)) << CollectiveName(collective);
   }
 }
 
