@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
 #include "client/core/client.h"
 #include "shm/fault.h"
@@ -178,7 +179,8 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   if (reply.local_size != view_.job_size) {  // else hardly anything goes that way
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
-  cores_are_scarce_ = IsCrowded();
+  cores_are_scarce_ =
+      peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
   if (cores_are_scarce_) {  // each pause would be time of the very rank that is waited for
     first_looks_ = 1;
     wait_policy_.spin_pauses = 0;

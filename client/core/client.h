@@ -103,6 +103,8 @@ class Client final : public FrontEnd {
     return memory_->Allocate(size_bytes, kind, device);
   }
   Status FreeMemory(void* pointer) override;
+  void* TakeStaging(uint64_t size_bytes) override;
+  bool GiveStaging(void* block) override;
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
     return memory_->Copy(destination, source, size_bytes);
   }
@@ -119,7 +121,7 @@ class Client final : public FrontEnd {
                                                uint64_t size_bytes) override;
   ErrorCode PeerState(uint32_t rank) const override;
   void WakePeer(uint32_t rank) override;
-  bool IsCrowded() const override;
+  bool IsCrowded() const override { return cores_are_scarce_; }
   ErrorCode poison() const override { return wake_.poison(); }
   Status Explain(ErrorCode error) const override;
 

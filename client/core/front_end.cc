@@ -1,7 +1,5 @@
 // Client: what front ends need beyond ferry.h. See client.h and front_end.h.
-#include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "client/core/progress.h"
 
@@ -59,6 +57,19 @@ Status Client::FreeMemory(void* pointer) {
   }
   FERRY_RETURN_IF_ERROR(offloads_->CheckFree(pointer, size_bytes));
   return memory_->Free(pointer);
+}
+
+void* Client::TakeStaging(uint64_t size_bytes) {
+  const StatusOr<void*> block = memory_->AllocateShadow(size_bytes, true, false);
+  return block.ok() ? *block : nullptr;
+}
+
+bool Client::GiveStaging(void* block) {
+  if (memory_->AllocationSize(block) == 0) {
+    return false;
+  }
+  memory_->FreeBounce(block);
+  return true;
 }
 
 // Between the look and the receive another thread may take the message; then we look again.
@@ -160,9 +171,5 @@ ErrorCode Client::PeerState(uint32_t rank) const {
 }
 
 void Client::WakePeer(uint32_t rank) { shm::Wake(peers_.by_rank[rank].inbox.wake()).Publish(); }
-
-bool Client::IsCrowded() const {
-  return peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
-}
 
 }  // namespace ferry::client

@@ -136,6 +136,12 @@ class FrontEnd {
   // ---- Memory ----------------------------------------------------------------------------------
   virtual StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) = 0;
   virtual Status FreeMemory(void* pointer) = 0;
+  // A heap block that stands in for device memory: registered with the GPU backend, which then
+  // copies at full speed, and kept for later while nobody else needs the room. Not zeroed. Null:
+  // half of the heap is the application's.
+  virtual void* TakeStaging(uint64_t size_bytes) = 0;
+  // False: TakeStaging has not returned it.
+  virtual bool GiveStaging(void* block) = 0;
   // Copies between any two kinds of memory; blocks until it is done.
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
   // Whether CPUs cannot load from this memory and store to it: only Copy moves its bytes.
@@ -177,7 +183,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 3;
+inline constexpr uint32_t kFrontEndVersion = 4;
 
 }  // namespace ferry::client
 

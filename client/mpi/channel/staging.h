@@ -1,8 +1,7 @@
 // Host memory that collectives copy device memory through.
 //
-// It is registered with the GPU backend, which copies to and from it at full speed, and kept for
-// later calls: registering costs more than most copies. Where there is none left, ordinary memory
-// stands in.
+// A block of libferry's that the GPU backend knows (FrontEnd::TakeStaging), or, where there is none
+// left, ordinary memory.
 //
 // Calling thread: any. Take may register memory.
 #pragma once
