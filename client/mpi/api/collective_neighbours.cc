@@ -8,7 +8,11 @@
 namespace ferry::mpi {
 namespace {
 
-Failure FindNeighbours(const Comm& comm, Problem* problem) {
+// What all of them begin with.
+Failure Describe(const Comm& comm, Collective collective, const void* sendbuf, const void* recvbuf,
+                 Problem* problem) {
+  problem->collective = collective;
+  problem->has_blocks = true;
   if (comm.topology() == nullptr) [[unlikely]] {
     return {MPI_ERR_TOPOLOGY, "the communicator has no topology, hence no neighbours"};
   }
@@ -16,10 +20,6 @@ Failure FindNeighbours(const Comm& comm, Problem* problem) {
   problem->sources = std::move(neighbours.sources);
   problem->destinations = std::move(neighbours.destinations);
   problem->is_cartesian = KindOf(*comm.topology()) == MPI_CART;
-  return {};
-}
-
-Failure CheckBuffers(const void* sendbuf, const void* recvbuf) {
   FERRY_RETURN_FAILURE(CheckInPlace(false, sendbuf, "sendbuf"));
   return CheckInPlace(false, recvbuf, "recvbuf");
 }
@@ -59,10 +59,8 @@ int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks&
                    MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
-    problem.collective = Collective::kNeighbourAlltoall;
-    problem.has_blocks = true;
-    FERRY_RETURN_FAILURE(FindNeighbours(comm, &problem));
-    FERRY_RETURN_FAILURE(CheckBuffers(send.buffer, receive.buffer));
+    FERRY_RETURN_FAILURE(
+        Describe(comm, Collective::kNeighbourAlltoall, send.buffer, receive.buffer, &problem));
     FERRY_RETURN_FAILURE(BindReceived(receive, &operation));
     operation.input_read = {0, CountOf(problem.destinations)};
     return Bind(send, static_cast<int>(CountOf(problem.destinations)), &operation.input,
@@ -77,10 +75,8 @@ int CallNeighbor_allgather(const CollectiveCall& call, const void* sendbuf, int6
                            MPI_Datatype recvtype, MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
-    problem.collective = Collective::kNeighbourAllgather;
-    problem.has_blocks = true;
-    FERRY_RETURN_FAILURE(FindNeighbours(comm, &problem));
-    FERRY_RETURN_FAILURE(CheckBuffers(sendbuf, recvbuf));
+    FERRY_RETURN_FAILURE(
+        Describe(comm, Collective::kNeighbourAllgather, sendbuf, recvbuf, &problem));
     FERRY_RETURN_FAILURE(BindReceived(Run{recvbuf, recvcount, recvtype, "recvtype"}, &operation));
     return BindOwn({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &problem.block_bytes);
   });
@@ -91,10 +87,8 @@ int CallNeighbor_allgatherv(const CollectiveCall& call, const void* sendbuf, int
                             Numbers displs, MPI_Datatype recvtype, MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
-    problem.collective = Collective::kNeighbourAllgather;
-    problem.has_blocks = true;
-    FERRY_RETURN_FAILURE(FindNeighbours(comm, &problem));
-    FERRY_RETURN_FAILURE(CheckBuffers(sendbuf, recvbuf));
+    FERRY_RETURN_FAILURE(
+        Describe(comm, Collective::kNeighbourAllgather, sendbuf, recvbuf, &problem));
     FERRY_RETURN_FAILURE(
         BindReceived(Blocks{recvbuf, recvcounts, displs, recvtype, nullptr, "recv"}, &operation));
     return BindOwn({sendbuf, sendcount, sendtype, "sendtype"}, &operation, &problem.block_bytes);
@@ -106,10 +100,8 @@ int CallNeighbor_alltoall(const CollectiveCall& call, const void* sendbuf, int64
                           MPI_Datatype recvtype, MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
     Problem& problem = operation.problem;
-    problem.collective = Collective::kNeighbourAlltoall;
-    problem.has_blocks = true;
-    FERRY_RETURN_FAILURE(FindNeighbours(comm, &problem));
-    FERRY_RETURN_FAILURE(CheckBuffers(sendbuf, recvbuf));
+    FERRY_RETURN_FAILURE(
+        Describe(comm, Collective::kNeighbourAlltoall, sendbuf, recvbuf, &problem));
     FERRY_RETURN_FAILURE(BindReceived(Run{recvbuf, recvcount, recvtype, "recvtype"}, &operation));
     const int64_t count = CountOf(problem.destinations);
     size_t bytes = 0;

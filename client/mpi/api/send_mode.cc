@@ -99,20 +99,29 @@ int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, 
   return PublishRequest(arguments.call, std::move(request), handle);
 }
 
+int StartPrepared(const MessageArguments& arguments, Envelope& envelope, bool is_send,
+                  client::RequestHandle* started) {
+  using Use = client::FrontEnd::Use;
+  if (const int error = Prepare(arguments, is_send ? Use::kSend : Use::kReceive, &envelope);
+      error != MPI_SUCCESS) [[unlikely]] {
+    return error;
+  }
+  const ErrorCode error = is_send ? front_end->StartSend(envelope.message, started)
+                                  : front_end->StartReceive(envelope.message, started);
+  return error == ErrorCode::kOk ? MPI_SUCCESS
+                                 : Fail(arguments.call, envelope.comm, FailureOf(error));
+}
+
 // Most sends are over at once, and need no request of their own.
 int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Request* handle) {
   SetDense(arguments, &envelope);
   if (front_end->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
-  if (const int error = Prepare(arguments, client::FrontEnd::Use::kSend, &envelope);
-      error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
   client::RequestHandle started = 0;
-  if (const ErrorCode error = front_end->StartSend(envelope.message, &started);
-      error != ErrorCode::kOk) [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, FailureOf(error));
+  if (const int error = StartPrepared(arguments, envelope, true, &started); error != MPI_SUCCESS)
+      [[unlikely]] {
+    return error;
   }
   if (started == client::kCompletedSend) [[likely]] {
     return MPI_SUCCESS;
@@ -137,14 +146,10 @@ int ReceiveDense(const MessageArguments& arguments, Envelope& envelope, MPI_Requ
     *handle = MessageRequest::PublishReceived(*envelope.comm, completion);
     return *handle != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, handle);
   }
-  if (const int error = Prepare(arguments, client::FrontEnd::Use::kReceive, &envelope);
-      error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
   client::RequestHandle started = 0;
-  if (const ErrorCode error = front_end->StartReceive(envelope.message, &started);
-      error != ErrorCode::kOk) [[unlikely]] {
-    return Fail(arguments.call, envelope.comm, FailureOf(error));
+  if (const int error = StartPrepared(arguments, envelope, false, &started); error != MPI_SUCCESS)
+      [[unlikely]] {
+    return error;
   }
   return PublishStarted(arguments, envelope, false, started, handle);
 }

@@ -18,21 +18,24 @@ size_t WholeBytes(const Problem& problem) {
     case Collective::kScatter:
     case Collective::kAllgather:
     case Collective::kAlltoall:
-    case Collective::kReduceScatter: {
-      size_t bytes = 0;
-      return __builtin_mul_overflow(problem.block_bytes, size, &bytes) ? SIZE_MAX : bytes;
-    }
+    case Collective::kReduceScatter:
+      return problem.block_bytes * size;
     default:
       return problem.block_bytes;
   }
 }
 
-bool IsDirect(const Problem& problem, const BoardLimits& limits) {
-  return problem.block_bytes >= limits.direct_min(problem.collective) && FitsDirect(problem);
-}
+enum class Way { kNone, kPieces, kDirect };
 
-bool IsInPieces(const Problem& problem, const BoardLimits& limits) {
-  return problem.block_bytes <= limits.cells_max_bytes && FitsPieces(problem);
+Way WayOf(const Problem& problem, const BoardLimits& limits) {
+  if (problem.has_blocks) {
+    return Way::kNone;
+  }
+  if (problem.block_bytes >= limits.direct_min(problem.collective) && FitsDirect(problem)) {
+    return Way::kDirect;
+  }
+  return problem.block_bytes <= limits.cells_max_bytes && FitsPieces(problem) ? Way::kPieces
+                                                                              : Way::kNone;
 }
 
 bool HasRoot(Collective collective) {
@@ -182,17 +185,18 @@ size_t InputBytes(const Problem& problem) {
 }
 
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits) {
-  if (problem.has_blocks) {
-    return false;
-  }
-  return IsInPieces(problem, limits) || IsDirect(problem, limits);
+  return WayOf(problem, limits) != Way::kNone;
 }
 
 bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Binding& binding,
                 const BoardLimits& limits, RunFailure* failure) {
+  const Way way = WayOf(problem, limits);
+  if (way == Way::kNone) {
+    return false;
+  }
   board->Begin(number, SignatureOf(problem));
   bool is_done = true;
-  if (IsDirect(problem, limits)) {
+  if (way == Way::kDirect) {
     const BoardTask task{*board, problem, static_cast<const char*>(binding.input),
                          static_cast<char*>(binding.output), binding.reducer};
     is_done = RunDirectly(task) != DirectResult::kUnreachable;

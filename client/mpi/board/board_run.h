@@ -21,8 +21,8 @@ namespace ferry::mpi {
 // `problem.size` are those of the board.
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);
 
-// Carries it out as collective `number`. False: it took no part, because memory of some rank cannot
-// be reached; the same on all ranks, unless it failed.
+// Carries it out as collective `number`. False: it took no part, because it cannot, or because
+// memory of some rank cannot be reached; the same on all ranks, unless it failed.
 bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Binding& binding,
                 const BoardLimits& limits, RunFailure* failure);
 

@@ -322,9 +322,6 @@ class Direct {
 }  // namespace
 
 bool FitsDirect(const Problem& problem) {
-  if (problem.has_blocks) {
-    return false;
-  }
   switch (problem.collective) {
     case Collective::kBcast:
     case Collective::kGather:

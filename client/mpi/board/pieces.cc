@@ -285,18 +285,12 @@ bool Scan(const BoardTask& task, const Cut& cut, int end) {
 }  // namespace
 
 bool FitsPieces(const Problem& problem) {
-  if (problem.has_blocks) {
+  if (IsAmongNeighbours(problem.collective)) {
     return false;
   }
-  switch (problem.collective) {
-    case Collective::kNeighbourAllgather:
-    case Collective::kNeighbourAlltoall:
-      return false;
-    default:
-      // The divisions only where a line is too short.
-      return problem.block_bytes * BlocksPerPost(problem) <= kBoardLineBytes ||
-             (WidthOf(problem) != 0 && problem.block_bytes / WidthOf(problem) < (1U << 20));
-  }
+  // The divisions only where a line is too short.
+  return problem.block_bytes * BlocksPerPost(problem) <= kBoardLineBytes ||
+         (WidthOf(problem) != 0 && problem.block_bytes / WidthOf(problem) < (1U << 20));
 }
 
 bool RunInPieces(const BoardTask& task) {

@@ -58,12 +58,13 @@ size_t OutputBytes(const Problem& problem);
 
 // Through lines and cells. False: failed (board.Fail has been told why).
 bool RunInPieces(const BoardTask& task);
-// Whether the pieces of this problem fit cells.
+// Whether the pieces of this problem, which has no blocks of their own sizes, fit cells.
 bool FitsPieces(const Problem& problem);
 
 // By the ranks' own memory. kUnreachable: nothing was done, on any rank.
 enum class DirectResult { kDone, kFailed, kUnreachable };
 DirectResult RunDirectly(const BoardTask& task);
+// Of a problem without blocks of their own sizes.
 bool FitsDirect(const Problem& problem);
 
 }  // namespace ferry::mpi

@@ -18,26 +18,18 @@ constexpr size_t kLeastHeapScratch = 8192;
 constexpr size_t kMostHeld = 8192;
 constexpr Messenger::Ticket kHeldTicket = UINT64_MAX;
 
-std::vector<int> WorldRanks(const RankSet& set) {
-  std::vector<int> ranks;
-  for (int i = 0; i < set.size(); ++i) {
-    ranks.push_back(set.WorldRank(i));
-  }
-  return ranks;
-}
-
 }  // namespace
 
 FrontMessenger::FrontMessenger(const Comm& comm)
     : context_(comm.context(Traffic::kCollective)),
-      world_ranks_(WorldRanks(comm.group())),
+      world_ranks_(comm.group().WorldRanks()),
       self_(comm.rank()) {
   if (!comm.is_inter()) {
     return;
   }
   const Sides sides = SidesOf(comm);
   const std::vector<int> own = std::move(world_ranks_);
-  const std::vector<int> remote = WorldRanks(comm.peers());
+  const std::vector<int> remote = comm.peers().WorldRanks();
   world_ranks_.assign(own.size() + remote.size(), -1);
   for (size_t i = 0; i < own.size(); ++i) {
     world_ranks_[static_cast<size_t>(sides.own[i])] = own[i];

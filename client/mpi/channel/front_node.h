@@ -14,7 +14,7 @@ namespace ferry::mpi {
 class FrontNode : public NodeLink {
  public:
   // `world_ranks`: the members' ranks in the job.
-  explicit FrontNode(std::vector<uint32_t> world_ranks) : world_ranks_(std::move(world_ranks)) {}
+  explicit FrontNode(std::vector<int> world_ranks) : world_ranks_(std::move(world_ranks)) {}
 
   void WaitFor(bool (*done)(void*), void* argument) override;
   void Wake(int member) override;
@@ -28,9 +28,11 @@ class FrontNode : public NodeLink {
   void GiveStaging(void* memory) override;
 
  private:
-  uint32_t RankOf(int member) const { return world_ranks_[static_cast<size_t>(member)]; }
+  uint32_t RankOf(int member) const {
+    return static_cast<uint32_t>(world_ranks_[static_cast<size_t>(member)]);
+  }
 
-  const std::vector<uint32_t> world_ranks_;
+  const std::vector<int> world_ranks_;
 };
 
 }  // namespace ferry::mpi

@@ -16,14 +16,6 @@ namespace {
 // Each looks at the others' places, one by one.
 constexpr int kMostMembers = 64;
 
-std::vector<uint32_t> WorldRanks(const Comm& comm) {
-  std::vector<uint32_t> ranks;
-  for (int i = 0; i < comm.size(); ++i) {
-    ranks.push_back(static_cast<uint32_t>(comm.WorldRank(i)));
-  }
-  return ranks;
-}
-
 struct Offer {
   shm::Location where;
   int is_there = 0;
@@ -81,8 +73,9 @@ std::byte* MakeOffer(int members, Offer* offer) {
   return static_cast<std::byte*>(*made);
 }
 
-bool ReachesAll(const std::vector<uint32_t>& ranks) {
-  return std::all_of(ranks.begin(), ranks.end(), [](uint32_t rank) {
+bool ReachesAll(const std::vector<int>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](int member) {
+    const auto rank = static_cast<uint32_t>(member);
     return rank == front_end->rank() || front_end->IsPrivateMemoryReachable(rank);
   });
 }
@@ -99,7 +92,7 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
   shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
   const Team team{&line, comm.rank(), comm.size()};
-  std::vector<uint32_t> ranks = WorldRanks(comm);
+  std::vector<int> ranks = comm.group().WorldRanks();
   Memory memory;
   Offer offer;
   if (comm.rank() == 0) {
@@ -109,7 +102,7 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
   const BoardShape shape = ShapeFor(comm.size(), offer.crowded != 0);
   if (agreed && offer.is_there != 0 && memory.own == nullptr) {
     StatusOr<std::shared_ptr<std::byte>> mapped =
-        front_end->MapPeer(ranks.front(), offer.where, shape.SizeBytes());
+        front_end->MapPeer(static_cast<uint32_t>(ranks.front()), offer.where, shape.SizeBytes());
     if (mapped.ok()) {
       memory.mapped = std::move(*mapped);
     }
@@ -132,7 +125,7 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
                                                   {offer.crowded != 0, reachable}));
 }
 
-NodeBoard::NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, Memory memory,
+NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,
                      const BoardShape& shape, const Facts& facts)
     : memory_(std::move(memory)),
       link_(std::move(world_ranks)),

@@ -28,8 +28,7 @@ class NodeBoard {
   // Carries the problem out, as the communicator's collective `number`. False: the board cannot, on
   // any rank. Blocks.
   bool Run(uint64_t number, const Problem& problem, const Binding& binding, RunFailure* failure) {
-    return CanRunOnBoard(problem, limits_) &&
-           RunOnBoard(&board_, number, problem, binding, limits_, failure);
+    return RunOnBoard(&board_, number, problem, binding, limits_, failure);
   }
 
  private:
@@ -44,8 +43,8 @@ class NodeBoard {
     bool reachable;
   };
 
-  NodeBoard(const Comm& comm, std::vector<uint32_t> world_ranks, Memory memory,
-            const BoardShape& shape, const Facts& facts);
+  NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory, const BoardShape& shape,
+            const Facts& facts);
 
   const Memory memory_;
   FrontNode link_;

@@ -31,6 +31,11 @@ enum class Collective : uint8_t {
 };
 inline constexpr size_t kCollectives = 13;
 
+constexpr bool IsAmongNeighbours(Collective collective) {
+  return collective == Collective::kNeighbourAllgather ||
+         collective == Collective::kNeighbourAlltoall;
+}
+
 // As in tables and messages: "reduce_scatter". Never null.
 const char* CollectiveName(Collective collective);
 

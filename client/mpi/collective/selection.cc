@@ -154,9 +154,8 @@ const std::vector<SelectionRule>& BuiltInRules() {
 }
 
 bool IsForBoards(const Problem& problem) {
-  return problem.collective != Collective::kNeighbourAllgather &&
-         problem.collective != Collective::kNeighbourAlltoall && !problem.has_blocks &&
-         problem.size > 1 && LayoutOf(problem) == NodeLayout::kOneNode;
+  return !IsAmongNeighbours(problem.collective) && !problem.has_blocks && problem.size > 1 &&
+         LayoutOf(problem) == NodeLayout::kOneNode;
 }
 
 bool SelectionTable::NamesBoard(const Problem& problem) const {

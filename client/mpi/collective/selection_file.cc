@@ -45,8 +45,7 @@ Status SetCollective(std::string_view text, std::string_view where, SelectionRul
 }
 
 Status CheckAlgorithm(const SelectionRule& rule, std::string_view where) {
-  const bool has_board = rule.collective != Collective::kNeighbourAllgather &&
-                         rule.collective != Collective::kNeighbourAlltoall;
+  const bool has_board = !IsAmongNeighbours(rule.collective);
   if (FindAlgorithm(rule.collective, rule.algorithm) != nullptr ||
       (has_board && rule.algorithm == kBoardName)) {
     return {};
