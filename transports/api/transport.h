@@ -34,6 +34,8 @@ inline constexpr PeerId kUnknownPeer{UINT64_MAX};
 // Names a registered region of one Transport. Never reused while the Transport lives.
 enum class RegionHandle : uint64_t {};
 
+class DeferredWork;  // deferred_work.h
+
 struct TransportOptions {
   // "auto" takes the best provider present; any other name is taken or refused, never replaced.
   std::string provider = "auto";
@@ -58,6 +60,9 @@ struct TransportOptions {
   uint32_t receive_buffer_bytes = 16 * 1024 + 64;
   // What SendMessageFrom may add to such a message.
   uint32_t attachment_bytes = 64 * 1024;
+
+  // Operations that the NIC may have deferred (deferred_work.h); 0 asks the NIC.
+  uint32_t deferred_entries = 0;
 
   // Reads and writes travel in pieces of at most this size (or the provider's limit, if smaller).
   uint64_t fragment_bytes = 4ULL << 20;
@@ -255,6 +260,10 @@ class Transport {
   virtual bool PrepareToSleep() = 0;
   // The time of the next deadline or retry; UINT64_MAX if none is pending.
   virtual uint64_t NextPollNs(uint64_t now_ns) const = 0;
+
+  // Operations that the NIC carries out by itself, for as long as the Transport lives; null where
+  // it has none.
+  virtual DeferredWork* deferred_work() { return nullptr; }
 };
 
 inline StatusOr<MemoryRegion> Transport::RegisterMemory(void* base, uint64_t bytes, Access access) {

@@ -36,8 +36,13 @@ StatusOr<uint64_t> RandomKey(const Endpoint& endpoint) {
   return width >= sizeof(key) ? key : key & ((uint64_t{1} << (8 * width)) - 1);
 }
 
+Status RegistrationError(int fabric_error, const char* call, uint64_t bytes) {
+  return SetUpError(fabric_error, std::string(call) + " of " + std::to_string(bytes) + " bytes");
+}
+
 StatusOr<FidPtr<fid_mr>> RegisterOnce(const Endpoint& endpoint, void* base, uint64_t bytes,
-                                      uint64_t access) {
+                                      uint64_t access, fid_cntr* counter) {
+  const uint64_t flags = counter != nullptr ? FI_RMA_EVENT : 0;
   fid_mr* mr = nullptr;
   int error = -FI_ENOKEY;
   // A key that is taken is possible where keys are narrow.
@@ -50,19 +55,24 @@ StatusOr<FidPtr<fid_mr>> RegisterOnce(const Endpoint& endpoint, void* base, uint
       }
       key = *random;
     }
-    error = fi_mr_reg(endpoint.domain.get(), base, bytes, access, 0, key, 0, &mr, nullptr);
+    error = fi_mr_reg(endpoint.domain.get(), base, bytes, access, 0, key, flags, &mr, nullptr);
   }
   if (error != 0) {
-    return SetUpError(error, "fi_mr_reg of " + std::to_string(bytes) + " bytes");
+    return RegistrationError(error, "fi_mr_reg", bytes);
   }
   FidPtr<fid_mr> owner(mr);
+  if (counter != nullptr) {
+    if (error = fi_mr_bind(mr, &counter->fid, FI_REMOTE_WRITE); error != 0) {
+      return RegistrationError(error, "fi_mr_bind to a counter", bytes);
+    }
+  }
   if (endpoint.MrMode(FI_MR_ENDPOINT)) {
     error = fi_mr_bind(mr, &endpoint.endpoint->fid, 0);
     if (error == 0) {
       error = fi_mr_enable(mr);
     }
     if (error != 0) {
-      return SetUpError(error, "fi_mr_enable of " + std::to_string(bytes) + " bytes");
+      return RegistrationError(error, "fi_mr_enable", bytes);
     }
   }
   return owner;
@@ -74,7 +84,8 @@ RegionTable::RegionTable(const Endpoint* endpoint)
     : endpoint_(endpoint), pins_(PinsMemory(*endpoint->info)) {}
 
 StatusOr<std::unique_ptr<Registration>> RegionTable::Prepare(void* base, uint64_t bytes,
-                                                             Access access) const {
+                                                             Access access,
+                                                             fid_cntr* counter) const {
   const auto start = reinterpret_cast<uintptr_t>(base);
   if (base == nullptr || bytes == 0 || start + bytes < start) {
     return Status(ErrorCode::kInvalidArgument,
@@ -86,8 +97,10 @@ StatusOr<std::unique_ptr<Registration>> RegionTable::Prepare(void* base, uint64_
   prepared->base = static_cast<std::byte*>(base);
   prepared->bytes = bytes;
   prepared->access = access;
+  prepared->counter = counter;
   if (pins_) {
-    StatusOr<FidPtr<fid_mr>> mr = RegisterOnce(*endpoint_, base, bytes, FabricAccess(access));
+    StatusOr<FidPtr<fid_mr>> mr =
+        RegisterOnce(*endpoint_, base, bytes, FabricAccess(access), counter);
     FERRY_RETURN_IF_ERROR(mr.status());
     prepared->mr = std::move(*mr);
   }
@@ -98,7 +111,7 @@ StatusOr<MemoryRegion> RegionTable::Adopt(std::unique_ptr<Registration> registra
   std::unique_ptr<OfiRegistration> own(static_cast<OfiRegistration*>(registration.release()));
   if (own->mr == nullptr) {
     StatusOr<FidPtr<fid_mr>> mr =
-        RegisterOnce(*endpoint_, own->base, own->bytes, FabricAccess(own->access));
+        RegisterOnce(*endpoint_, own->base, own->bytes, FabricAccess(own->access), own->counter);
     FERRY_RETURN_IF_ERROR(mr.status());
     own->mr = std::move(*mr);
   }
@@ -142,7 +155,8 @@ StatusOr<std::unique_ptr<Arena>> Arena::Create(const Endpoint& endpoint, size_t 
   }
   std::unique_ptr<Arena> arena(new Arena(static_cast<std::byte*>(base), bytes));
   if (endpoint.MrMode(FI_MR_LOCAL)) {
-    StatusOr<FidPtr<fid_mr>> mr = RegisterOnce(endpoint, base, bytes, FabricAccess(Access::kLocal));
+    StatusOr<FidPtr<fid_mr>> mr =
+        RegisterOnce(endpoint, base, bytes, FabricAccess(Access::kLocal), nullptr);
     if (!mr.ok()) {
       return mr.status();
     }

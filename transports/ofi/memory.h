@@ -21,6 +21,7 @@ struct OfiRegistration final : Registration {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
   Access access = Access::kLocal;
+  fid_cntr* counter = nullptr;  // counts remote writes, if not null
   FidPtr<fid_mr> mr;
 };
 
@@ -40,8 +41,9 @@ class RegionTable {
  public:
   explicit RegionTable(const Endpoint* endpoint);
 
-  // As in Transport.
-  StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access) const;
+  // As in Transport. Remote writes add to `counter`, if it is not null.
+  StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access,
+                                                  fid_cntr* counter) const;
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
   StatusOr<std::unique_ptr<Registration>> Release(RegionHandle handle);
   void Clear() { regions_.Clear(); }

@@ -52,7 +52,23 @@ OfiTransport::~OfiTransport() {
   // Registrations may be bound to the endpoint, so they go first; the memory itself goes last.
   regions_.Clear();
   arena_->Deregister();
+  if (deferred_ != nullptr) {
+    deferred_->Deregister();
+  }
+  endpoint_->endpoint.reset();
+  deferred_.reset();  // its counters hold the domain
   endpoint_.reset();
+}
+
+Status OfiTransport::OpenDeferredWork() {
+  if (!OfiDeferred::Has(*endpoint_)) {
+    return Status();
+  }
+  StatusOr<std::unique_ptr<OfiDeferred>> deferred =
+      OfiDeferred::Create(*endpoint_, options_.deferred_entries, &regions_, this);
+  FERRY_RETURN_IF_ERROR(deferred.status());
+  deferred_ = std::move(*deferred);
+  return Status();
 }
 
 Status OfiTransport::PostAllReceives() {
@@ -134,8 +150,9 @@ void OfiTransport::ForgetIfIdle(Peer* peer) {
 
 StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& options) {
   FERRY_RETURN_IF_ERROR(CheckOptions(options));
-  const size_t slots = size_t{OperationSlots(options)} + options.receive_buffers;
-  StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, slots);
+  const size_t completions =
+      OperationSlots(options) + options.receive_buffers + DeferredCompletions(options);
+  StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenEndpoint(options, completions);
   if (!endpoint.ok()) {
     return endpoint.status();
   }
@@ -147,6 +164,7 @@ StatusOr<std::unique_ptr<Transport>> CreateOfiTransport(const TransportOptions& 
     return arena.status();
   }
   auto transport = std::make_unique<OfiTransport>(options, std::move(*endpoint), std::move(*arena));
+  FERRY_RETURN_IF_ERROR(transport->OpenDeferredWork());
   FERRY_RETURN_IF_ERROR(transport->PostAllReceives());
   return std::unique_ptr<Transport>(std::move(transport));
 }

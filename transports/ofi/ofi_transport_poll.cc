@@ -45,6 +45,9 @@ int OfiTransport::ReadCompletions(CompletionSink& sink, int budget, uint64_t now
       break;
     }
     for (ssize_t i = 0; i < count; i++) {
+      if (IsDeferred(entries[i].op_context)) {
+        continue;  // its counter tells
+      }
       auto* context = static_cast<PostContext*>(entries[i].op_context);
       if (context->is_receive) {
         OnMessage(static_cast<ReceiveBuffer*>(context), entries[i].len, sources[i], sink);
@@ -68,6 +71,10 @@ int OfiTransport::ReadError(CompletionSink& sink, uint64_t now_ns) {
   }
   last_error_ = entry.err;
   last_provider_error_ = entry.prov_errno;
+  if (IsDeferred(entry.op_context)) {
+    deferred_->OnError(entry.op_context, OperationError(entry.err));
+    return 0;
+  }
   auto* context = static_cast<PostContext*>(entry.op_context);
   if (context != nullptr && !context->is_receive) {
     return OnOperation(static_cast<Operation*>(context), OperationError(entry.err), sink, now_ns);

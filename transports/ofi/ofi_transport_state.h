@@ -22,6 +22,7 @@
 #include "transports/api/transport.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/memory.h"
+#include "transports/ofi/ofi_deferred.h"
 #include "transports/ofi/operation.h"
 #include "transports/ofi/operation_table.h"
 
@@ -31,12 +32,13 @@ struct ReceiveBuffer : PostContext {
   std::byte* data = nullptr;
 };
 
-class OfiTransport final : public Transport {
+class OfiTransport final : public Transport, private DeferredPeers {
  public:
   OfiTransport(const TransportOptions& options, std::unique_ptr<Endpoint> endpoint,
                std::unique_ptr<Arena> arena);
   ~OfiTransport() override;
   Status PostAllReceives();
+  Status OpenDeferredWork();
 
   const Capabilities& capabilities() const override { return capabilities_; }
   const Description& Describe() const override { return endpoint_->description; }
@@ -50,7 +52,7 @@ class OfiTransport final : public Transport {
 
   StatusOr<std::unique_ptr<Registration>> PrepareMemory(void* base, uint64_t bytes,
                                                         Access access) override {
-    return regions_.Prepare(base, bytes, access);
+    return regions_.Prepare(base, bytes, access, /*counter=*/nullptr);
   }
   StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) override {
     return regions_.Adopt(std::move(registration));
@@ -76,6 +78,7 @@ class OfiTransport final : public Transport {
   int WaitFd() const override { return endpoint_->wait_fd; }
   bool PrepareToSleep() override;
   uint64_t NextPollNs(uint64_t now_ns) const override;
+  DeferredWork* deferred_work() override { return deferred_.get(); }
 
  private:
   ErrorCode StartMessage(PeerId peer, std::span<const std::byte> header,
@@ -83,16 +86,19 @@ class OfiTransport final : public Transport {
                          uint64_t context, uint64_t now_ns);
   ErrorCode StartRma(Operation::Kind kind, const RmaRequest& request, Placement placement,
                      uint64_t now_ns);
-  Peer* Usable(PeerId id, ErrorCode* code);
+  Peer* Usable(PeerId id, ErrorCode* code) override;
   ErrorCode Start(Operation* op);
   ssize_t PostFragment(Operation* op);
   ssize_t PostMessage(Operation* op);
   ssize_t Post(Operation* op);
   ErrorCode PostOrQueue(Operation* op);
-  void ForgetIfIdle(Peer* peer);
+  void ForgetIfIdle(Peer* peer) override;
 
   // Parts of Poll. Those that return a number hand so many events to the sink.
   int ReadCompletions(CompletionSink& sink, int budget, uint64_t now_ns);
+  bool IsDeferred(const void* op_context) const {
+    return deferred_ != nullptr && deferred_->Owns(op_context);
+  }
   int ReadError(CompletionSink& sink, uint64_t now_ns);
   int OnOperation(Operation* op, ErrorCode code, CompletionSink& sink, uint64_t now_ns);
   void OnMessage(ReceiveBuffer* buffer, size_t bytes, fi_addr_t source, CompletionSink& sink);
@@ -119,6 +125,7 @@ class OfiTransport final : public Transport {
   SlotMap<PeerId, Peer> peers_;
   std::vector<PeerId> peer_by_address_;  // by fi_addr_t, which FI_AV_TABLE keeps small
 
+  std::unique_ptr<OfiDeferred> deferred_;  // null if the provider has none
   OperationTable operations_;
   std::vector<ReceiveBuffer> receives_;
   std::vector<ReceiveBuffer*> deferred_receives_;  // the provider had no room for them yet

@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint32_t kSlotsPerOutstanding = 2;
 constexpr size_t kCacheLine = 64;
+constexpr uint32_t kUsualDeferredEntries = 512;
 
 Status InvalidOption(ErrorCode code, const std::string& what) {
   return Status(code, "TransportOptions: " + what);
@@ -28,6 +29,10 @@ Status CheckOptions(const TransportOptions& options) {
   if (options.receive_buffers == 0 || options.receive_buffer_bytes == 0) {
     return InvalidOption(ErrorCode::kInvalidArgument,
                          "receive_buffers and receive_buffer_bytes must be 1 or more");
+  }
+  if (options.deferred_entries > kMost) {
+    return InvalidOption(ErrorCode::kInvalidArgument, "deferred_entries must be 0 to 65536, not " +
+                                                          std::to_string(options.deferred_entries));
   }
   if (options.fragment_bytes == 0 || options.post_timeout_ns == 0) {
     return InvalidOption(ErrorCode::kInvalidArgument,
@@ -56,6 +61,10 @@ Status CheckLimits(const TransportOptions& options, const fi_info& info) {
 
 uint32_t OperationSlots(const TransportOptions& options) {
   return options.max_outstanding * kSlotsPerOutstanding;
+}
+
+size_t DeferredCompletions(const TransportOptions& options) {
+  return options.deferred_entries != 0 ? options.deferred_entries : kUsualDeferredEntries;
 }
 
 size_t CellBytes(const TransportOptions& options) {

@@ -18,6 +18,8 @@ Status CheckLimits(const TransportOptions& options, const fi_info& info);
 
 // Slots for operations: spare ones beside max_outstanding, for abandoned operations.
 uint32_t OperationSlots(const TransportOptions& options);
+// Completions that deferred operations can have pending: their failures.
+size_t DeferredCompletions(const TransportOptions& options);
 // Of the copy of a message, sent or received.
 size_t CellBytes(const TransportOptions& options);
 // A buffer for a message that arrives: it may have an attachment.

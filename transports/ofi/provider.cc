@@ -17,19 +17,20 @@ struct ProviderRule {
   std::string_view name;
   Addressing addressing;
   bool automatic;
-  bool pins = false;  // see PinsMemory
+  bool pins = false;      // see PinsMemory
+  bool deferred = false;  // runs deferred work
 };
 
 // Best first: NICs with their own reliable datagrams and queues, then RDMA connections, then TCP.
 // `sockets` is slow, but runs deferred work without a special NIC: for development, on request.
 constexpr std::array<ProviderRule, 7> kPreferences = {{
-    {"cxi", Addressing::kDevice, true, true},
+    {"cxi", Addressing::kDevice, true, true, true},
     {"efa", Addressing::kDevice, true, true},
     {"psm3", Addressing::kDevice, true},
     {"verbs;ofi_rxm", Addressing::kIp, true, true},
     {"net", Addressing::kIp, true},
     {"tcp;ofi_rxm", Addressing::kIp, true},
-    {"sockets", Addressing::kIp, false},
+    {"sockets", Addressing::kIp, false, false, true},
 }};
 
 // "tcp" stands for "tcp;ofi_rxm". A provider without a rule is addressed by its device.
@@ -77,9 +78,23 @@ InfoPtr OnDomain(InfoPtr list, const std::string& domain) {
   return nullptr;
 }
 
+// What is asked for, most first: deferred work, and FI_SOURCE, with which messages name their
+// sender, are not everywhere.
+std::vector<uint64_t> CapabilitiesToTry(const ProviderRule& rule) {
+  constexpr uint64_t kBasic = FI_MSG | FI_RMA;
+  constexpr uint64_t kDeferred = FI_ATOMIC | FI_TRIGGER | FI_RMA_EVENT;
+  std::vector<uint64_t> capabilities;
+  for (const uint64_t deferred : {kDeferred, uint64_t{0}}) {
+    if (deferred == 0 || rule.deferred) {
+      capabilities.push_back(kBasic | FI_SOURCE | deferred);
+      capabilities.push_back(kBasic | deferred);
+    }
+  }
+  return capabilities;
+}
+
 // Asks libfabric, for the provider as such if `options` is null; null with `*error` set if it has
-// nothing. FI_SOURCE, with which messages name their sender, is asked for first: not every provider
-// has it.
+// nothing.
 InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* error) {
   const std::string domain = options != nullptr ? options->domain : "";
   InfoPtr hints = MakeHints(rule, domain);
@@ -90,8 +105,8 @@ InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* er
   const bool by_ip = options != nullptr && rule.addressing == Addressing::kIp;
   const std::string port = by_ip ? std::to_string(options->port) : "";
   fi_info* found = nullptr;
-  for (const uint64_t source_capability : {uint64_t{FI_SOURCE}, uint64_t{0}}) {
-    hints->caps = FI_MSG | FI_RMA | source_capability;
+  for (const uint64_t capabilities : CapabilitiesToTry(rule)) {
+    hints->caps = capabilities;
     *error =
         -fi_getinfo(kFabricVersion, by_ip ? options->source_address.c_str() : nullptr,
                     by_ip ? port.c_str() : nullptr, by_ip ? FI_SOURCE : 0, hints.get(), &found);

@@ -1,0 +1,153 @@
+// Operations that the NIC carries out by itself once a counter has reached a threshold: the
+// optional facet of a Transport for communication without any CPU (triggered operations of Portals
+// 4; FI_TRIGGER and FI_QUEUE_WORK of libfabric; "Co-Design and Evaluation of a CPU-Free MPI GPU
+// Communication Abstraction and Implementation", sections II-C, V-A and V-B).
+//
+// A NIC counter only grows: by the host, by a GPU that stores to its doorbell, by remote writes
+// into a target region, or by the ends of deferred operations. An operation waits for one counter
+// and adds one to another when it is done, so chains need no CPU: a write, when it is done, fires
+// the addition of one to a word that a GPU stream polls.
+//
+// Entries. A NIC has few of them, and what happens beyond is not defined (about 500 on Slingshot),
+// so they are counted here, and an operation without one is refused. An entry serves once: arm the
+// next one ahead of time.
+//
+// Ends. An accepted operation (an Arm that returned kOk) ends in exactly one OnDeferredEnd, which
+// comes from within Poll of this facet. Nothing tells when a NIC never finishes what it has begun
+// (a peer that was dead already): keep a deadline of your own, from when the trigger was seen
+// reached, and then close the trigger's counter.
+//
+// Calling thread: the progress thread, but for PrepareTarget. Nothing blocks. Only OpenCounter and
+// targets allocate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/error_code.h"
+#include "common/status.h"
+#include "transports/api/transport.h"
+
+namespace ferry::transport {
+
+// Names a counter of one DeferredWork. Never reused while the Transport lives.
+enum class NicCounter : uint64_t {};
+
+// Where a GPU (or the host) stores a 64-bit number to act on a counter without any call; null where
+// the NIC has no such place. Memory-mapped I/O: register [page, page + page_bytes) with the GPU,
+// store whole words, never load.
+struct CounterDoorbell {
+  void* page = nullptr;
+  uint64_t page_bytes = 0;
+  uint64_t* add = nullptr;           // stores add to the counter
+  uint64_t* add_errors = nullptr;    // stores add to its failures
+  uint64_t* reset = nullptr;         // a store of 0 sets the counter to 0
+  uint64_t* reset_errors = nullptr;  // a store of 0 sets its failures to 0
+};
+
+// Fires as soon as `counter` has reached `threshold`, at once if it has already.
+struct DeferredTrigger {
+  NicCounter counter{};
+  uint64_t threshold = 0;
+};
+
+// Writes [local, local + bytes), as it is when the trigger fires, to the peer. `local` belongs to
+// the NIC from the arming until the end.
+struct DeferredWrite {
+  DeferredTrigger trigger;
+  NicCounter done{};  // grows by one when `local` may be used again; not when the write fails
+  PeerId peer{};
+  const void* local = nullptr;
+  RegionHandle region{};
+  uint64_t bytes = 0;           // 1 to max_write_bytes()
+  uint64_t remote_address = 0;  // as in RmaRequest
+  uint64_t key = 0;
+  uint64_t context = 0;  // handed back by OnDeferredEnd
+};
+
+// Adds 1 to the aligned 64-bit word at `remote_address`: a completion word, of this node (a peer
+// whose address is our own) or of another. Atomic against other additions by the same NIC only.
+struct DeferredIncrement {
+  DeferredTrigger trigger;
+  NicCounter done{};
+  PeerId peer{};
+  uint64_t remote_address = 0;
+  uint64_t key = 0;
+  uint64_t context = 0;
+};
+
+// Only ever grow, but for `abandoned`.
+struct DeferredStatistics {
+  uint64_t armed = 0;
+  uint64_t done = 0;
+  uint64_t failed = 0;
+  uint64_t cancelled = 0;
+  uint64_t refused = 0;    // for want of an entry
+  uint64_t resumed = 0;    // times that operations due had to be pushed on
+  uint64_t abandoned = 0;  // cancelled ones that the NIC had begun and holds still, now
+};
+
+class DeferredSink {
+ public:
+  virtual ~DeferredSink() = default;
+  // `code` is kOk (`done` has grown), kCancelled (its trigger's counter was closed) or a code of
+  // CompletionSink::OnComplete. May arm operations and open and close counters, but not Poll.
+  virtual void OnDeferredEnd(uint64_t context, ErrorCode code) = 0;
+};
+
+class DeferredWork {
+ public:
+  virtual ~DeferredWork() = default;
+
+  // The NIC's entries, or what TransportOptions::deferred_entries says, and how many are taken.
+  virtual uint32_t entries() const = 0;
+  virtual uint32_t in_use() const = 0;
+  // The longest write of one operation, and the highest threshold.
+  virtual uint64_t max_write_bytes() const = 0;
+  virtual uint64_t max_threshold() const = 0;
+  virtual const DeferredStatistics& statistics() const = 0;
+
+  // A counter that is 0. Where `write_back` is not null (host or GPU memory that the NIC reaches,
+  // 8 aligned bytes that outlive the counter), the NIC stores the counter there after each
+  // operation that reports to it, in the NIC's own form (transports/ofi/cxi_extension.h); each such
+  // operation takes one entry more.
+  // Errors: kUnsupported (no write-back), kLimitExceeded, kOutOfMemory, kSystem.
+  virtual StatusOr<NicCounter> OpenCounter(uint64_t* write_back) = 0;
+  // What waits for the counter is discarded; what it has fired, the NIC may still carry out. All
+  // ends with kCancelled. Before that, release the targets that count on it and silence its
+  // doorbell. Operations that report to it may still end: the NIC keeps the counter, with what
+  // waits for it, until the last one has, so close the first counter of a chain first, and release
+  // the memory that increments go to: an increment that fires late then fails, and hits nothing.
+  // Unknown counters are ignored.
+  virtual void CloseCounter(NicCounter counter) = 0;
+  virtual void AddToCounter(NicCounter counter, uint64_t n) = 0;
+  // 0 for an unknown counter.
+  virtual uint64_t ReadCounter(NicCounter counter) = 0;
+  virtual CounterDoorbell Doorbell(NicCounter counter) = 0;
+
+  // Like Transport::PrepareMemory with remote access, but each remote write into the region, and
+  // each remote increment, adds one to `counter` once its data is in place. For AdoptMemory and
+  // ReleaseMemory of the Transport. Any thread, while the counter is open.
+  // Errors: those of PrepareMemory; kNotFound (counter).
+  virtual StatusOr<std::unique_ptr<Registration>> PrepareTarget(void* base, uint64_t bytes,
+                                                                NicCounter counter) = 0;
+
+  // Errors: kWouldBlock (no entry; let the host do it), kLimitExceeded (threshold beyond
+  // max_threshold(), or too many operations abandoned), kInvalidArgument (bytes, or the order),
+  // kInvalidBuffer (local range or region; a word that is not aligned), kNotFound (a counter or the
+  // peer), what FailPeer was given, or the provider's refusal. FailPeer ends nothing that is armed:
+  // close the counters.
+  //
+  // Order. Ends are counted, so the operations that report to one counter at a time go to one peer
+  // and wait for one counter, in the order of its thresholds.
+  virtual ErrorCode ArmWrite(const DeferredWrite& write) = 0;
+  virtual ErrorCode ArmIncrement(const DeferredIncrement& increment) = 0;
+
+  // Reports ends, and pushes on what is due where the provider needs that. Call it beside
+  // Transport::Poll, which is where the errors of a NIC are found. Returns the number of ends.
+  virtual int Poll(DeferredSink& sink, uint64_t now_ns) = 0;
+  // When Poll is due at the latest; UINT64_MAX if nothing is armed.
+  virtual uint64_t NextPollNs(uint64_t now_ns) const = 0;
+};
+
+}  // namespace ferry::transport

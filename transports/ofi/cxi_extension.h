@@ -1,0 +1,80 @@
+// What libfabric's `cxi` provider (Slingshot) offers beside libfabric's own calls, as far as we use
+// it: its header, rdma/fi_cxi_ext.h, is not packaged everywhere, and the functions are looked up at
+// run time anyway (fi_open_ops). Also the NIC's own form of a counter in memory and behind a GPU's
+// stores.
+//
+// Pure but for the two Find functions, which call libfabric: progress thread.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+
+namespace ferry::transport {
+
+inline constexpr const char* kCxiCounterOps = "cxi_counter_ops";
+// Newest first. Versions only append functions: get_dwq_depth came with the fifth.
+inline constexpr const char* kCxiDomainOps[] = {"dom_ops_v6", "dom_ops_v5"};
+
+// A flag of a deferred operation: write the completion counter back when it is done.
+inline constexpr uint64_t kCxiWriteBack = uint64_t{1} << 62;
+
+// Of the 512 deferred operations of a NIC, those that applications may have.
+inline constexpr uint32_t kCxiEntries = 504;
+
+struct CxiCounterOps {
+  int (*set_wb_buffer)(fid* counter, void* buffer, size_t bytes);
+  int (*get_mmio_addr)(fid* counter, void** address, size_t* bytes);
+};
+
+struct CxiDomainOps {
+  int (*cntr_read)(fid* domain, unsigned int item, uint64_t* value, timespec* time);
+  int (*topology)(fid* domain, unsigned int* group, unsigned int* rank_switch, unsigned int* port);
+  int (*enable_hybrid_mr_desc)(fid* domain, bool enable);
+  size_t (*ep_get_unexp_msgs)(fid_ep* endpoint, fi_cq_tagged_entry* entries, size_t count,
+                              fi_addr_t* sources, size_t* found);
+  int (*get_dwq_depth)(fid* domain, size_t* depth);
+};
+
+// Null if the provider has none.
+inline CxiCounterOps* FindCxiCounterOps(fid_cntr* counter) {
+  void* ops = nullptr;
+  const bool found = fi_open_ops(&counter->fid, kCxiCounterOps, 0, &ops, nullptr) == 0;
+  return found ? static_cast<CxiCounterOps*>(ops) : nullptr;
+}
+inline CxiDomainOps* FindCxiDomainOps(fid_domain* domain) {
+  for (const char* version : kCxiDomainOps) {
+    void* ops = nullptr;
+    if (fi_open_ops(&domain->fid, version, 0, &ops, nullptr) == 0) {
+      return static_cast<CxiDomainOps*>(ops);
+    }
+  }
+  return nullptr;
+}
+
+// ---- A counter as the NIC stores it in a write-back word: bits 0-47 count successes, bits 48-54
+// failures; bit 63 is set with the first store.
+
+inline constexpr uint64_t kCxiMostSuccesses = (uint64_t{1} << 48) - 1;
+inline constexpr uint64_t kCxiMostFailures = (uint64_t{1} << 7) - 1;
+inline constexpr uint64_t kCxiWritten = uint64_t{1} << 63;
+
+constexpr uint64_t CxiSuccesses(uint64_t word) { return word & kCxiMostSuccesses; }
+constexpr uint64_t CxiFailures(uint64_t word) { return (word >> 48) & kCxiMostFailures; }
+// What a GPU waits for ("greater or equal", unsigned) until the counter has reached `successes`:
+// failures make the word greater, too, so that the wait ends.
+constexpr uint64_t CxiAwaitedWord(uint64_t successes) { return kCxiWritten | successes; }
+
+// ---- A counter behind stores: offsets from what get_mmio_addr gives, in bytes.
+
+inline constexpr size_t kCxiAddOffset = 0;
+inline constexpr size_t kCxiAddErrorsOffset = 64;
+inline constexpr size_t kCxiResetOffset = 128;
+inline constexpr size_t kCxiResetErrorsOffset = 192;
+inline constexpr size_t kCxiLeastMmioBytes = kCxiResetErrorsOffset + sizeof(uint64_t);
+
+}  // namespace ferry::transport

@@ -1,0 +1,120 @@
+// Deferred work over libfabric's FI_QUEUE_WORK, for the providers that have it: `cxi` (Slingshot)
+// and `sockets`.
+//
+// Ends are found by counting: libfabric tells of failures only, by the completion queue, whose
+// reader (OfiTransport) hands them on. `sockets` fires about 2,500 operations at a time and stops
+// without a word, so operations that are due and do not end are pushed on.
+//
+// Calling thread: as DeferredWork.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/status.h"
+#include "transports/api/deferred_work.h"
+#include "transports/ofi/deferred_entry.h"
+#include "transports/ofi/endpoint.h"
+#include "transports/ofi/memory.h"
+#include "transports/ofi/ofi_counters.h"
+#include "transports/ofi/operation.h"
+
+namespace ferry::transport {
+
+// The peers of the transport that deferred work belongs to.
+class DeferredPeers {
+ public:
+  virtual ~DeferredPeers() = default;
+  // Null, with `*code` set, if nothing may be sent to the peer.
+  virtual Peer* Usable(PeerId id, ErrorCode* code) = 0;
+  // An operation that had the peer held is over: `held` is one less already.
+  virtual void ForgetIfIdle(Peer* peer) = 0;
+};
+
+class OfiDeferred final : public DeferredWork {
+ public:
+  // Whether the provider of `endpoint` has deferred work.
+  static bool Has(const Endpoint& endpoint);
+  // `wanted_entries` as in TransportOptions. All outlive the result but for the endpoint's own
+  // endpoint, which is closed first. Errors: kLimitExceeded (the NIC has fewer), kOutOfMemory.
+  static StatusOr<std::unique_ptr<OfiDeferred>> Create(const Endpoint& endpoint,
+                                                       uint32_t wanted_entries,
+                                                       RegionTable* regions, DeferredPeers* peers);
+
+  uint32_t entries() const override { return entries_; }
+  uint32_t in_use() const override { return in_use_; }
+  uint64_t max_write_bytes() const override { return max_write_bytes_; }
+  uint64_t max_threshold() const override { return counters_.max_threshold(); }
+  const DeferredStatistics& statistics() const override { return statistics_; }
+
+  StatusOr<NicCounter> OpenCounter(uint64_t* write_back) override;
+  void CloseCounter(NicCounter id) override;
+  void AddToCounter(NicCounter id, uint64_t n) override;
+  uint64_t ReadCounter(NicCounter id) override;
+  CounterDoorbell Doorbell(NicCounter id) override;
+  StatusOr<std::unique_ptr<Registration>> PrepareTarget(void* base, uint64_t bytes,
+                                                        NicCounter counter) override;
+  ErrorCode ArmWrite(const DeferredWrite& write) override;
+  ErrorCode ArmIncrement(const DeferredIncrement& increment) override;
+  int Poll(DeferredSink& sink, uint64_t now_ns) override;
+  uint64_t NextPollNs(uint64_t now_ns) const override;
+
+  // For the reader of the completion queue: whether it is about an entry, and then, a failure.
+  bool Owns(const void* op_context) const;
+  void OnError(void* op_context, ErrorCode code);
+  // To be called before the endpoint is closed.
+  void Deregister() { operand_->Deregister(); }
+
+ private:
+  using ReportingCounters = boost::intrusive::list<
+      CounterState,
+      boost::intrusive::member_hook<CounterState, ListLink, &CounterState::reporting_link>,
+      boost::intrusive::constant_time_size<false>>;
+  struct Request {
+    DeferredTrigger trigger;
+    NicCounter done{};
+    PeerId peer{};
+    uint64_t context = 0;
+  };
+
+  OfiDeferred(const Endpoint& endpoint, uint32_t entries, RegionTable* regions,
+              DeferredPeers* peers, std::unique_ptr<Arena> operand);
+
+  ErrorCode Take(const Request& request, Region* region, DeferredEntry** entry);
+  ErrorCode Queue(DeferredEntry* entry);
+  void Link(DeferredEntry* entry);
+  void Unlink(DeferredEntry* entry);
+  void End(DeferredEntry* entry, ErrorCode code, bool still_held);
+  void LetGo(DeferredEntry* entry);
+  void Free(DeferredEntry* entry);
+  void Count(ErrorCode code);
+
+  void Scan(uint64_t now_ns);
+  bool Retire(CounterState* counter);
+  bool RetireAll();
+  void PushOn(CounterState* trigger, uint64_t now_ns);
+  void CloseIfUnused();
+  int Report(DeferredSink& sink);
+
+  const Endpoint& endpoint_;
+  const uint32_t entries_;
+  const uint64_t max_write_bytes_;
+  const bool pushes_on_;
+  RegionTable* const regions_;
+  DeferredPeers* const peers_;
+  const std::unique_ptr<Arena> operand_;  // the one that increments add
+
+  OfiCounters counters_;
+  std::vector<DeferredEntry> slots_;  // spare ones beside entries_, for abandoned operations
+  uint32_t in_use_ = 0;
+  EntryLifeList free_;
+  EntryLifeList ending_;
+  ReportingCounters reporting_;
+  std::vector<CounterState*> closing_;
+  uint64_t next_scan_ns_ = 0;
+  uint64_t scan_interval_ns_ = 0;
+  DeferredStatistics statistics_;
+};
+
+}  // namespace ferry::transport
