@@ -270,6 +270,7 @@ class RankEngine {
 
   // Deaths (rank_engine_deaths.cc).
   ErrorCode DeathOf(int32_t peer) const;
+  bool HasToHearOfCut(int32_t peer) const;
   bool MustHearOfCut(int32_t peer);
   void ForgetCredits(uint32_t rank);
   void ApplyDeaths(Effects& effects);

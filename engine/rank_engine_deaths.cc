@@ -26,10 +26,15 @@ ErrorCode RankEngine::DeathOf(int32_t peer) const {
              : deaths_[rank];
 }
 
-// Whether the rank has to hear first that the link to `peer` was cut; says so once.
+// Whether the rank has to hear first that the link to `peer` was cut.
+bool RankEngine::HasToHearOfCut(int32_t peer) const {
+  return IsRank(peer) && shm::LoadRelaxed(view_.layout->peers[peer].cut) ==
+                             static_cast<uint32_t>(shm::CutState::kTell);
+}
+
+// The same; says so once.
 bool RankEngine::MustHearOfCut(int32_t peer) {
-  if (!IsRank(peer) || shm::LoadRelaxed(view_.layout->peers[peer].cut) !=
-                           static_cast<uint32_t>(shm::CutState::kTell)) {
+  if (!HasToHearOfCut(peer)) {
     return false;
   }
   shm::PeerWords& words = view_.layout->peers[peer];
@@ -110,7 +115,7 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;
   }
-  if (death == ErrorCode::kLinkDown) {
+  if (death == ErrorCode::kLinkDown && (slot.flags & kRequestUnwatched) == 0) {
     const int32_t peer = matched && receive ? slot.status_source : slot.peer;
     shm::StoreRelaxed(view_.layout->peers[peer].cut, static_cast<uint32_t>(shm::CutState::kTold));
   }

@@ -63,9 +63,7 @@ bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
 }
 
 bool RankEngine::ReceiveNow(uint32_t request, Effects& effects) {
-  if (const int32_t source = view_.request(request)->peer;
-      IsRank(source) && shm::LoadRelaxed(view_.layout->peers[source].cut) ==
-                            static_cast<uint32_t>(shm::CutState::kTell)) [[unlikely]] {
+  if (HasToHearOfCut(view_.request(request)->peer)) [[unlikely]] {
     return false;  // StartReceive says so
   }
   if (match_.unexpected_count() != 0 && TakeUnexpected(request, effects)) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "engine/rank_engine.h"
+#include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 #include "shm/inline_copy.h"
@@ -158,7 +159,9 @@ bool RankEngine::TrySendCell(const SendArguments& send, uint32_t cell, Effects& 
 void RankEngine::StartSend(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
-  const ErrorCode death = MustHearOfCut(slot.peer) ? ErrorCode::kLinkDown : DeathOf(slot.peer);
+  const bool hears_of_cut =
+      (slot.flags & kRequestUnwatched) != 0 ? HasToHearOfCut(slot.peer) : MustHearOfCut(slot.peer);
+  const ErrorCode death = hears_of_cut ? ErrorCode::kLinkDown : DeathOf(slot.peer);
   if (death != ErrorCode::kOk) {
     Complete(slot, death);
     return;

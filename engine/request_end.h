@@ -1,5 +1,5 @@
-// Ends a request that is a transfer, for the several who may notice its end at once: the thread
-// that waits for it, one that helps it along, an engine that learns of a death.
+// How requests end. A transfer: for the several who may notice its end at once, the thread that
+// waits for it, one that helps it along, an engine that learns of a death.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,10 @@ namespace ferry::engine {
 
 static_assert(offsetof(shm::RequestLayout, generation) == offsetof(shm::RequestLayout, state) + 4,
               "state and generation are compared and swapped as one word");
+
+// A bit of RequestLayout::flags that the rank alone looks at: a send that the application takes for
+// over. Its failure says nothing to the application.
+inline constexpr uint32_t kRequestUnwatched = 1U << 30;
 
 // kTransferring to kComplete, if the slot still has this generation. False: somebody else ended it,
 // and it may be another request by now. Any thread, with or without the lease.

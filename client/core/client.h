@@ -37,9 +37,11 @@ namespace ferry::client {
 // blocks between nodes: they need no other thread, and it is awake anyway.
 inline constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
 
-// Up to this size private memory is sent to a rank of the node by way of a heap block. Of the heap
-// the blocks under way take so much, and so much of it, at most; of the requests, such a part.
+// Up to this size private memory is sent to a rank of the node by way of a heap block, and to one
+// of another node up to what travels with its offer. Of the heap the blocks under way take so much,
+// and so much of it, at most; of the requests, such a part.
 inline constexpr uint64_t kStagedMaxBytes = uint64_t{512} * 1024;
+inline constexpr uint64_t kStagedRemoteMaxBytes = shm::kRunBytes;
 inline constexpr uint64_t kStagingMaxBytes = uint64_t{4} << 20;
 inline constexpr uint64_t kStagingHeapPart = 4;
 inline constexpr uint32_t kStagedRequestPart = 8;
@@ -204,7 +206,8 @@ class Client final : public FrontEnd {
   ErrorCode TakeSlot(uint32_t* request);
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
 
-  // staged_send.cc; all but the first two under staging_mutex_
+  // staged_send.cc; all but the first three under staging_mutex_
+  bool IsOfStagedSize(const Message& message) const;
   bool SendStaged(const Message& message);
   void AwaitStaged(uint64_t timeout_ns);
   void* TakeStagingBlock(uint64_t size_bytes);

@@ -1,13 +1,16 @@
 // Client: sends of private memory by way of the heap. See client.h.
 //
 // A copy in a heap block stands in for a private buffer of middle size. The send is over as soon as
-// the copy is made, and the receiver copies from memory that it maps: two copies, each on a core of
-// its own, where one that walks the sender's page tables would leave the other core idle.
+// the copy is made. Inside the node the receiver copies from memory that it maps: two copies, each
+// on a core of its own, where one that walks the sender's page tables would leave the other core
+// idle. To another node the daemon sends from the block, and the sender does not wait for its
+// answer.
 #include <algorithm>
 #include <cstring>
 
 #include "client/core/progress.h"
 #include "common/clock.h"
+#include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -17,10 +20,25 @@ using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
+namespace {
+
+bool HasFailed(const RequestLayout& slot) {
+  return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete) &&
+         shm::LoadRelaxed(slot.error) != static_cast<int32_t>(ErrorCode::kOk);
+}
+
+}  // namespace
+
+// To another node what is eager waits for credit, not for anybody to read the buffer.
+bool Client::IsOfStagedSize(const Message& message) const {
+  return peers_.by_rank[static_cast<uint32_t>(message.peer)].local
+             ? message.size_bytes != 0 && message.size_bytes <= kStagedMaxBytes
+             : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kStagedRemoteMaxBytes;
+}
+
 // False: it has to go another way.
 bool Client::SendStaged(const Message& message) {
-  if (message.synchronous || message.size_bytes == 0 || message.size_bytes > kStagedMaxBytes ||
-      !peers_.by_rank[static_cast<uint32_t>(message.peer)].local ||
+  if (message.synchronous || !IsOfStagedSize(message) ||
       memory_->regions().Find(message.buffer, message.size_bytes).region != 0) {
     return false;
   }
@@ -34,9 +52,12 @@ bool Client::SendStaged(const Message& message) {
   uint32_t request = 0;
   bool started = Take(copy, RequestKind::kSend, &request) == ErrorCode::kOk;
   if (started) {
+    RequestLayout& slot = requests_->Slot(request);
+    slot.flags |= engine::kRequestUnwatched;
     // Nobody waits for this send, so the receiver may take its time: no worker is called for it.
     engine::LaneSet uncalled;
-    started = StartSlot(request, &uncalled) == ErrorCode::kOk;
+    // A peer that is gone is found at once; a send that is watched tells of it.
+    started = StartSlot(request, &uncalled) == ErrorCode::kOk && !HasFailed(slot);
     if (!started) {
       requests_->GiveBack(request);
     }

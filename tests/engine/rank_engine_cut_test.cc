@@ -1,6 +1,7 @@
 // What a rank learns of a link that was cut, and how it goes on once the link is back.
 #include <gtest/gtest.h>
 
+#include "engine/request_end.h"
 #include "shm/atomic.h"
 #include "tests/engine/rank_fixture.h"
 
@@ -91,6 +92,18 @@ TEST_F(RankEngineCutTest, SaysNothingMoreToOneThatWasTold) {
   Cut();
   EXPECT_EQ(rank().Finish(named).error, ErrorCode::kLinkDown);
   Return();
+  EXPECT_EQ(rank().Finish(rank().Isend(kFar, 7, "x")).error, ErrorCode::kOk);
+}
+
+// The application takes such a send for over, so nobody hears what becomes of it.
+TEST_F(RankEngineCutTest, IsNotToldByTheEndOfAnUnwatchedSend) {
+  const uint32_t unwatched = rank().IsendByRequest(kFar, 7, Pattern(20'000, 1), kRequestUnwatched);
+  Cut();
+  EXPECT_EQ(rank().Finish(unwatched).error, ErrorCode::kLinkDown);
+  Return();
+  const uint32_t another = rank().IsendByRequest(kFar, 7, Pattern(20'000, 1), kRequestUnwatched);
+  EXPECT_EQ(rank().Finish(another).error, ErrorCode::kLinkDown);
+  EXPECT_EQ(rank().Finish(rank().Isend(kFar, 7, "x")).error, ErrorCode::kLinkDown);
   EXPECT_EQ(rank().Finish(rank().Isend(kFar, 7, "x")).error, ErrorCode::kOk);
 }
 

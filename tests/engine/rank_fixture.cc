@@ -108,10 +108,12 @@ uint32_t TestRank::Isend(uint32_t destination, int32_t tag, const std::string& d
   return request;
 }
 
-uint32_t TestRank::IsendByRequest(uint32_t destination, int32_t tag, const std::string& data) {
+uint32_t TestRank::IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
+                                  uint32_t flags) {
   engine_.OpenLane(destination);
   const uint32_t request =
       NewRequest(RequestKind::kSend, static_cast<int32_t>(destination), tag, 0, data);
+  slot(request).flags |= flags;
   Effects effects;
   engine_.StartSend(request, effects);
   Perform(effects);

@@ -56,7 +56,8 @@ class TestRank {
   // Start a message as libferry does: inline, by a cell, else by a queued or offered request.
   uint32_t Isend(uint32_t destination, int32_t tag, const std::string& data, uint32_t context = 0);
   // Only ever by the request: what libferry does when the short ways are closed.
-  uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data);
+  uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
+                          uint32_t flags = 0);
   uint32_t Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
   // The same by way of TryTakeEager and ReceiveNow first, as a blocking receive does.
   uint32_t IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);

@@ -12,8 +12,13 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
-  e2e::Command job(PrivateJob(3, 1, {}, {"tests/faults/ranks/staged"}));
+class StagedSendTest : public testing::TestWithParam<int> {
+ protected:
+  int nodes() const { return GetParam(); }
+};
+
+TEST_P(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
+  e2e::Command job(PrivateJob(3, nodes(), {}, {"tests/faults/ranks/staged"}));
   const e2e::CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_THAT(result.out, HasSubstr("rank 0: all right"));
@@ -21,7 +26,10 @@ TEST(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
-TEST(StagedSendTest, AReceiverThatComesAfterTheSenderHasLeftIsTold) {
+INSTANTIATE_TEST_SUITE_P(Nodes, StagedSendTest, testing::Values(1, 3));
+
+// On one node: a block of this size travels to another one at once.
+TEST(LateReceiveTest, LearnsThatTheSenderHasLeft) {
   e2e::Command job(PrivateJob(3, 1, {}, {"tests/faults/ranks/late"}));
   const e2e::CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;

@@ -75,7 +75,9 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       // Inside a node each rank copies from the root by itself.
       {kBcast, 8 * kKib, kAnyRanks, kOneNode, "binomial", 0},
       {kBcast, kAnySize, 16, kOneNode, "linear", 0},
-      {kBcast, kAnySize, kAnyRanks, kMixed, "hierarchical", 128 * kKib},
+      {kBcast, 512 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
+      {kBcast, kAnySize, kAnyRanks, kMixed, "hierarchical", 512 * kKib},
+      {kBcast, kAnySize, 2, kAny, "binomial", 0},
       {kBcast, 64 * kKib, kAnyRanks, kAny, "binomial", 0},
       {kBcast, kAnySize, 4, kAny, "chain", 128 * kKib},
       {kBcast, kAnySize, kAnyRanks, kAny, "scatter_ring", 0},
@@ -85,6 +87,7 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       {kScatter, 2 * kKib, kAnyRanks, kSpread, "binomial", 0},
       {kScatter, 2 * kKib, kAnyRanks, kMixed, "binomial", 0},
 
+      {kAllgather, 256 * kKib, 4, kMixed, "hierarchical", 0},
       {kAllgather, kAnySize, 4, kAny, "linear", 0},
       {kAllgather, 8 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
       {kAllgather, 8 * kKib, kAnyRanks, kAny, "recursive_doubling", 0},
@@ -98,7 +101,10 @@ std::vector<SelectionRule> MakeBuiltInRules() {
       {kAlltoall, 32 * kKib, kAnyRanks, kAny, "linear", 0},
       {kAlltoall, kAnySize, kAnyRanks, kAny, "pairwise", 0},
 
+      {kReduce, 1024 * kKib, 16, kMixed, "hierarchical", 0},
+      {kReduce, kAnySize, 16, kMixed, "hierarchical", 128 * kKib},
       {kReduce, 16 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
+      {kReduce, kAnySize, 2, kSpread, "binomial", 0},
       {kReduce, 16 * kKib, kAnyRanks, kAny, "binomial", 0},
       {kReduce, kAnySize, 16, kOneNode, "direct", 128 * kKib},
       {kReduce, kAnySize, kAnyRanks, kAny, "rabenseifner", 0},
@@ -106,8 +112,13 @@ std::vector<SelectionRule> MakeBuiltInRules() {
 
       {kAllreduce, 8 * kKib, kAnyRanks, kOneNode, "recursive_doubling", 0},
       {kAllreduce, kAnySize, 16, kOneNode, "direct", 128 * kKib},
+      {kAllreduce, 1024 * kKib, 16, kMixed, "hierarchical", 0},
       {kAllreduce, 16 * kKib, kAnyRanks, kMixed, "hierarchical", 0},
       {kAllreduce, kAnySize, kAnyRanks, kMixed, "hierarchical_parts", 128 * kKib},
+      // Parts pay where there is more than one partner: two ranks just exchange their vectors.
+      {kAllreduce, 512 * kKib, 2, kSpread, "recursive_doubling", 0},
+      {kAllreduce, 2048 * kKib, 2, kSpread, "rabenseifner", 0},
+      {kAllreduce, kAnySize, 2, kSpread, "ring", 0},
       {kAllreduce, 16 * kKib, kAnyRanks, kAny, "recursive_doubling", 0},
       {kAllreduce, 1024 * kKib, kAnyRanks, kAny, "rabenseifner", 0},
       {kAllreduce, kAnySize, kAnyRanks, kAny, "ring", 128 * kKib},

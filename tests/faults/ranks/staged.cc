@@ -45,6 +45,8 @@ int main() {
     SendAll(2);
     int word = 0;
     CHECK_EQ(ferry_recv(&word, sizeof(word), 2, kWordTag, nullptr), FERRY_ERR_PEER_DIED);
+    const std::vector<char> buffer(kSize);
+    CHECK_EQ(ferry_send(buffer.data(), kSize, 2, kDataTag), FERRY_ERR_PEER_DIED);
     SendAll(1);
   } else {
     ReceiveWord(0);
