@@ -105,8 +105,10 @@ class OfiDeferred final : public DeferredWork {
   DeferredPeers* const peers_;
   const std::unique_ptr<Arena> operand_;  // the one that increments add
 
+  // Spare ones beside entries_, for abandoned operations. The counters, which may hold any, go
+  // first.
+  std::vector<DeferredEntry> slots_;
   OfiCounters counters_;
-  std::vector<DeferredEntry> slots_;  // spare ones beside entries_, for abandoned operations
   uint32_t in_use_ = 0;
   EntryLifeList free_;
   EntryLifeList ending_;
