@@ -24,6 +24,7 @@ constexpr uint32_t kWork = Bits({FaultAction::kError, FaultAction::kKill, FaultA
 constexpr uint32_t kRegister = Bits({FaultAction::kError, FaultAction::kKill});
 constexpr uint32_t kSend = Bits({FaultAction::kKill, FaultAction::kStall, FaultAction::kLose});
 constexpr uint32_t kReceive = Bits({FaultAction::kKill});
+constexpr uint32_t kArm = Bits({FaultAction::kKill, FaultAction::kLose});
 
 constexpr std::array kPoints = {
     FaultPointInfo{FaultPoint::kMemoryRegister, "memory.register", kRegister,
@@ -74,6 +75,8 @@ constexpr std::array kPoints = {
                    "a message arrives that is written into an advertised receive"},
     FaultPointInfo{FaultPoint::kReceivePutDone, "receive.put_done", kReceive,
                    "the end of such a write arrives at the receiver's node"},
+    FaultPointInfo{FaultPoint::kNicArm, "nic.arm", kArm,
+                   "the NIC is given an operation to carry out later"},
 };
 
 struct ActionName {

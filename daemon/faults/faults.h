@@ -48,13 +48,14 @@ enum class FaultPoint : uint8_t {
   kReceiveWithdrawn,
   kReceivePut,
   kReceivePutDone,
+  kNicArm,
 };
 
 enum class FaultAction : uint8_t {
   kError = 1,  // it fails with an error
   kKill = 2,   // the daemon dies, as by kill -9
   kStall = 4,  // it stands still until Release
-  kLose = 8,   // the packet is lost, and the connection with it
+  kLose = 8,   // the packet is lost, and the connection with it; or the NIC's operation, alone
 };
 
 struct FaultPointInfo {

@@ -1,6 +1,6 @@
 // A transport with faults: refuses memory, fails and holds back reads and writes, loses and holds
-// back packets, and dies when packets leave or arrive. There is one only if the option `faults` is
-// set.
+// back packets, loses what the NIC is to do later, and dies when packets leave or arrive. There is
+// one only if the option `faults` is set.
 //
 // A packet that is lost takes its connection with it, as with the real ones: what is sent to that
 // peer afterwards is lost too, and every loss is reported, until the peer is forgotten.
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
+#include "daemon/faults/faulty_deferred.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -27,7 +28,11 @@ class FaultyTransport final : public transport::Transport {
   // `faults` outlives this. Reads and writes that are held back fail after `timeout_ns`, as real
   // ones do.
   FaultyTransport(std::unique_ptr<transport::Transport> real, Faults& faults, uint64_t timeout_ns)
-      : real_(std::move(real)), faults_(faults), timeout_ns_(timeout_ns) {}
+      : real_(std::move(real)), faults_(faults), timeout_ns_(timeout_ns) {
+    if (transport::DeferredWork* deferred = real_->deferred_work(); deferred != nullptr) {
+      deferred_.emplace(*deferred, faults);
+    }
+  }
 
   const transport::Capabilities& capabilities() const override { return real_->capabilities(); }
   const transport::Description& Describe() const override { return real_->Describe(); }
@@ -61,6 +66,7 @@ class FaultyTransport final : public transport::Transport {
   int WaitFd() const override { return real_->WaitFd(); }
   bool PrepareToSleep() override { return ended_.empty() && real_->PrepareToSleep(); }
   uint64_t NextPollNs(uint64_t now_ns) const override;
+  transport::DeferredWork* deferred_work() override { return deferred_ ? &*deferred_ : nullptr; }
 
  private:
   // A read or a write that is held back.
@@ -80,6 +86,7 @@ class FaultyTransport final : public transport::Transport {
 
   const std::unique_ptr<transport::Transport> real_;
   Faults& faults_;
+  std::optional<FaultyDeferred> deferred_;
   const uint64_t timeout_ns_;
   std::set<transport::PeerId> lost_;
   std::optional<transport::PeerId> stalled_peer_;  // what is for it waits

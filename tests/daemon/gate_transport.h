@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -79,7 +80,15 @@ class GateTransport final : public transport::Transport {
   }
   StatusOr<transport::MemoryRegion> AdoptMemory(
       std::unique_ptr<transport::Registration> registration) override {
-    return real_->AdoptMemory(std::move(static_cast<Pinned&>(*registration).real));
+    auto* pinned = dynamic_cast<Pinned*>(registration.get());
+    if (pinned != nullptr) {
+      return real_->AdoptMemory(std::move(pinned->real));
+    }
+    auto target = real_->AdoptMemory(std::move(registration));  // of deferred work: no gate
+    if (target.ok()) {
+      targets_.insert(target->handle);
+    }
+    return target;
   }
   StatusOr<std::unique_ptr<transport::Registration>> ReleaseMemory(
       transport::RegionHandle region) override {
@@ -91,6 +100,9 @@ class GateTransport final : public transport::Transport {
     }
     auto real = real_->ReleaseMemory(region);
     FERRY_RETURN_IF_ERROR(real.status());
+    if (targets_.erase(region) != 0) {
+      return real;
+    }
     return std::unique_ptr<transport::Registration>(
         std::make_unique<Pinned>(gate_, std::move(*real)));
   }
@@ -141,6 +153,7 @@ class GateTransport final : public transport::Transport {
   uint64_t NextPollNs(uint64_t now_ns) const override {
     return held_.empty() ? real_->NextPollNs(now_ns) : now_ns + 1'000'000;
   }
+  transport::DeferredWork* deferred_work() override { return real_->deferred_work(); }
 
  private:
   // Once adopted, a husk.
@@ -181,6 +194,7 @@ class GateTransport final : public transport::Transport {
   const std::unique_ptr<transport::Transport> real_;
   const std::shared_ptr<Gate> gate_;
   const uint64_t timeout_ns_;
+  std::set<transport::RegionHandle> targets_;
   std::vector<Held> held_;
   std::vector<std::pair<uint64_t, ErrorCode>> ended_;
 };
