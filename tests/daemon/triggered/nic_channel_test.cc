@@ -1,0 +1,446 @@
+// Matched pairs on a NIC with deferred work: two endpoints of `sockets` in one process, each with
+// the channels of a daemon.
+#include "daemon/triggered/nic_channel.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/clock.h"
+#include "daemon/faults/faults.h"
+#include "daemon/faults/faulty_transport.h"
+#include "shm/atomic.h"
+#include "shm/counter.h"
+#include "transports/ofi/ofi_transport.h"
+
+namespace ferry {
+inline void PrintTo(ErrorCode code, std::ostream* out) { *out << ErrorCodeText(code); }
+}  // namespace ferry
+
+namespace ferry::daemon {
+namespace {
+
+using transport::Access;
+using transport::MemoryRegion;
+using transport::PeerId;
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // before a test calls it a hang
+constexpr DeferredPool::Job kJob = 5;
+
+// A node: what a progress thread has.
+class Node final : public transport::DeferredSink, public transport::CompletionSink {
+ public:
+  explicit Node(uint32_t entries, const std::string& fault = "") : pool_(entries) {
+    transport::TransportOptions options;
+    options.provider = "sockets";
+    options.deferred_entries = entries;
+    auto real = transport::CreateOfiTransport(options);
+    EXPECT_TRUE(real.ok()) << real.status().ToString();
+    transport_ = std::move(*real);
+    if (!fault.empty()) {
+      faults_ = std::move(*Faults::Parse(fault));
+      transport_ = std::make_unique<FaultyTransport>(std::move(transport_), *faults_,
+                                                     options.post_timeout_ns);
+    }
+    self_ = *transport_->AddPeer(transport_->Address());
+    scratch_region_ = Register(&scratch_, sizeof(scratch_));
+    pool_.Join(kJob, 1);
+  }
+  ~Node() override { channels_.clear(); }
+
+  MemoryRegion Register(void* base, uint64_t bytes) {
+    return *transport_->RegisterMemory(base, bytes, Access::kRemoteRead | Access::kRemoteWrite);
+  }
+  NicResources resources() {
+    return {.transport = *transport_,
+            .deferred = *transport_->deferred_work(),
+            .pool = pool_,
+            .self = self_,
+            .scratch = &scratch_,
+            .scratch_region = scratch_region_.handle};
+  }
+  NicChannel* Open(const NicChannelSpec& spec) {
+    auto opened = NicChannel::Open(resources(), spec);
+    EXPECT_TRUE(opened.ok()) << opened.status().ToString();
+    NicChannel* channel = opened->get();
+    channels_[spec.name] = std::move(*opened);
+    if (channel->has_target()) {
+      auto prepared = channel->PrepareTarget();
+      EXPECT_TRUE(prepared.ok()) << prepared.status().ToString();
+      EXPECT_TRUE(channel->AdoptTarget(std::move(*prepared)).ok());
+    }
+    return channel;
+  }
+  void Remove(const NicChannel* channel) {
+    std::erase_if(channels_, [&](const auto& one) { return one.second.get() == channel; });
+  }
+  uint32_t Poll(uint64_t now_ns = MonotonicNs()) {
+    int events = transport_->Poll(*this, 64, now_ns);
+    events += transport_->deferred_work()->Poll(*this, now_ns);
+    for (const auto& [name, channel] : channels_) {
+      events += channel->is_active() ? static_cast<int>(channel->Poll(now_ns)) : 0;
+    }
+    return static_cast<uint32_t>(events);
+  }
+
+  void OnDeferredEnd(uint64_t context, ErrorCode code) override {
+    const auto found = channels_.find(NicChannelOf(context));
+    if (found != channels_.end()) {
+      found->second->OnDeferredEnd(context, code);
+    }
+  }
+  void OnComplete(uint64_t context, ErrorCode code) override {
+    const auto found = channels_.find(NicChannelOf(context));
+    if (found != channels_.end()) {
+      found->second->OnWriteEnd(context, code);
+    }
+  }
+  void OnReceive(PeerId, std::span<const std::byte>) override {}
+
+  transport::Transport& transport() { return *transport_; }
+  DeferredPool& pool() { return pool_; }
+
+ private:
+  std::unique_ptr<Faults> faults_;
+  std::unique_ptr<transport::Transport> transport_;
+  DeferredPool pool_;
+  PeerId self_{};
+  alignas(8) uint64_t scratch_ = 0;
+  MemoryRegion scratch_region_;
+  std::map<uint64_t, std::unique_ptr<NicChannel>> channels_;
+};
+
+// Memory and completion words of one end of many channels, each registered once.
+struct EndMemory {
+  EndMemory(Node& node, size_t channels, uint64_t channel_bytes)
+      : bytes(channel_bytes), data(std::max<uint64_t>(channels * bytes, 1)), done(channels) {
+    data_region = node.Register(data.data(), data.size());
+    done_region = node.Register(done.data(), done.size() * sizeof(done[0]));
+  }
+  std::byte* DataOf(size_t channel) { return data.data() + channel * bytes; }
+  uint64_t DoneOf(size_t channel) { return shm::LoadAcquire(done[channel].value); }
+
+  uint64_t bytes;
+  std::vector<std::byte> data;
+  std::vector<shm::CounterLayout> done;
+  MemoryRegion data_region;
+  MemoryRegion done_region;
+};
+
+struct Options {
+  size_t channels = 1;
+  uint64_t bytes = 4096;
+  bool ready = false;
+  uint32_t entries = 504;
+  uint32_t ahead = 2;
+  uint64_t timeout_ns = kPatienceNs;
+  std::string sender_fault = {};
+};
+
+class Pairs {
+ public:
+  explicit Pairs(const Options& options)
+      : options_(options),
+        sender_(std::make_unique<Node>(options.entries, options.sender_fault)),
+        receiver_(std::make_unique<Node>(options.entries)),
+        send_memory_(*sender_, options.channels, options.bytes),
+        receive_memory_(*receiver_, options.channels, options.bytes) {
+    receiver_of_sender_ = *sender_->transport().AddPeer(receiver_->transport().Address());
+    sender_of_receiver_ = *receiver_->transport().AddPeer(sender_->transport().Address());
+    for (size_t i = 0; i < options.channels; ++i) {
+      sends.push_back(sender_->Open(Spec(i, /*is_send=*/true)));
+      receives.push_back(receiver_->Open(Spec(i, /*is_send=*/false)));
+      receives[i]->Connect(sends[i]->target());
+      sends[i]->Connect(receives[i]->target());
+    }
+  }
+
+  NicChannelSpec Spec(size_t i, bool is_send) {
+    EndMemory& memory = is_send ? send_memory_ : receive_memory_;
+    return {.name = i + 1,
+            .job = kJob,
+            .is_send = is_send,
+            .is_ready = options_.ready,
+            .peer = is_send ? receiver_of_sender_ : sender_of_receiver_,
+            .bytes = options_.bytes,
+            .memory = memory.DataOf(i),
+            .region = memory.data_region.handle,
+            .done = &memory.done[i],
+            .done_place = {memory.done_region.remote_base + i * sizeof(shm::CounterLayout),
+                           memory.done_region.key},
+            .ahead = options_.ahead,
+            .timeout_ns = options_.timeout_ns};
+  }
+
+  void Fill(size_t i, uint64_t round) {
+    for (uint64_t at = 0; at < options_.bytes; ++at) {
+      send_memory_.DataOf(i)[at] = static_cast<std::byte>(round * 31 + i * 7 + at);
+    }
+  }
+  bool Arrived(size_t i) {
+    return std::equal(send_memory_.DataOf(i), send_memory_.DataOf(i) + options_.bytes,
+                      receive_memory_.DataOf(i));
+  }
+  bool Done(size_t i, uint64_t round) {
+    return send_memory_.DoneOf(i) >= round && receive_memory_.DoneOf(i) >= round;
+  }
+  [[nodiscard]] bool PollUntil(const std::function<bool()>& condition) {
+    const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
+    while (!condition()) {
+      if ((sender_ != nullptr ? sender_->Poll() : 0) +
+              (receiver_ != nullptr ? receiver_->Poll() : 0) ==
+          0) {
+        sched_yield();
+      }
+      if (MonotonicNs() > give_up_ns) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Options options_;
+  std::unique_ptr<Node> sender_;
+  std::unique_ptr<Node> receiver_;
+  EndMemory send_memory_;
+  EndMemory receive_memory_;
+  PeerId receiver_of_sender_{};
+  PeerId sender_of_receiver_{};
+  std::vector<NicChannel*> sends;
+  std::vector<NicChannel*> receives;
+};
+
+// Starts rounds in turn and looks at each message; who starts first changes.
+void RunRounds(Pairs& pairs, uint64_t rounds) {
+  for (uint64_t round = 1; round <= rounds; ++round) {
+    pairs.Fill(0, round);
+    if (round % 2 == 0 && !pairs.options_.ready) {
+      pairs.sends[0]->RingTo(round);
+      pairs.receives[0]->RingTo(round);
+    } else {
+      pairs.receives[0]->RingTo(round);
+      pairs.sends[0]->RingTo(round);
+    }
+    ASSERT_TRUE(pairs.PollUntil([&] { return pairs.Done(0, round); })) << "round " << round;
+    ASSERT_TRUE(pairs.Arrived(0)) << "round " << round;
+    ASSERT_EQ(pairs.send_memory_.DoneOf(0), round);
+    ASSERT_EQ(pairs.receive_memory_.DoneOf(0), round);
+  }
+  ASSERT_TRUE(pairs.PollUntil([&] {
+    return pairs.sends[0]->rounds_done() == rounds && pairs.receives[0]->rounds_done() == rounds;
+  }));
+}
+
+struct Shape {
+  const char* name;
+  uint64_t bytes;
+  bool ready;
+  uint32_t entries;
+  bool all_on_nic;
+};
+void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
+
+class NicChannelShapesTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(NicChannelShapesTest, RoundsCarryTheirMessages) {
+  const Shape& shape = GetParam();
+  Pairs pairs({.bytes = shape.bytes, .ready = shape.ready, .entries = shape.entries});
+  RunRounds(pairs, shape.bytes > kNicPartBytes ? 4 : 20);
+  const DeferredPool::Counts& sent = pairs.sender_->pool().counts();
+  const DeferredPool::Counts& received = pairs.receiver_->pool().counts();
+  if (shape.all_on_nic) {
+    EXPECT_EQ(sent.in_software + received.in_software, 0U);
+    EXPECT_GT(sent.on_nic, 0U);
+  } else {
+    EXPECT_GT(sent.in_software, 0U);
+    EXPECT_GT(received.in_software, 0U);
+  }
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 0U) << "nothing is wanted that is not done";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, NicChannelShapesTest,
+    testing::Values(Shape{"Ready", 4096, true, 504, true}, Shape{"Regular", 4096, false, 504, true},
+                    Shape{"OneByte", 1, false, 504, true}, Shape{"Empty", 0, false, 504, true},
+                    Shape{"EmptyReady", 0, true, 504, true},
+                    Shape{"Long", 2 * kNicPartBytes + 5, false, 504, true},
+                    Shape{"LongInSoftwarePartly", 2 * kNicPartBytes + 5, false, 1, false},
+                    Shape{"InSoftwarePartly", 4096, false, 1, false},
+                    Shape{"EmptyInSoftwarePartly", 0, false, 1, false}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(NicChannelTest, NothingIsArmedBeforeItIsWanted) {
+  Pairs pairs({.ahead = 3});
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 0U);
+  pairs.sends[0]->Want(2);
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 4U);
+  pairs.sends[0]->Want(100);
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 6U) << "three rounds ahead";
+  pairs.receives[0]->Want(100);
+  RunRounds(pairs, 10);
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 6U);
+  pairs.sender_->Remove(pairs.sends[0]);
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 0U);
+}
+
+TEST(NicChannelTest, RegularSendWaitsForItsReceiver) {
+  Pairs pairs({});
+  pairs.Fill(0, 1);
+  pairs.sends[0]->RingTo(1);
+  const uint64_t until_ns = MonotonicNs() + 20'000'000;
+  ASSERT_TRUE(pairs.PollUntil([&] { return MonotonicNs() > until_ns; }));
+  EXPECT_EQ(pairs.send_memory_.DoneOf(0), 0U);
+  EXPECT_FALSE(pairs.Arrived(0));
+  pairs.receives[0]->RingTo(1);
+  ASSERT_TRUE(pairs.PollUntil([&] { return pairs.Done(0, 1); }));
+}
+
+// Far more requests than entries, all started at once: none is lost, none waits for ever.
+TEST(NicChannelTest, RequestsBeyondTheEntriesRunInSoftware) {
+  constexpr size_t kChannels = 1000;
+  constexpr uint64_t kRounds = 10;
+  Pairs pairs({.channels = kChannels, .bytes = 64, .entries = 16});
+  for (uint64_t round = 1; round <= kRounds; ++round) {
+    for (size_t i = 0; i < kChannels; ++i) {
+      pairs.Fill(i, round);
+      pairs.receives[i]->RingTo(round);
+      pairs.sends[i]->RingTo(round);
+    }
+    ASSERT_LE(pairs.sender_->pool().in_use(), 16U);
+    for (size_t i = 0; i < kChannels; ++i) {
+      ASSERT_TRUE(pairs.PollUntil([&] { return pairs.Done(i, round); }))
+          << "channel " << i << " round " << round;
+      ASSERT_TRUE(pairs.Arrived(i)) << "channel " << i << " round " << round;
+    }
+  }
+  const DeferredPool::Counts& counts = pairs.sender_->pool().counts();
+  EXPECT_EQ(counts.on_nic + counts.in_software, 2 * kChannels * kRounds);
+  EXPECT_GT(counts.on_nic, kRounds);
+  EXPECT_GT(counts.in_software, counts.on_nic);
+  for (size_t i = 0; i < kChannels; ++i) {
+    EXPECT_EQ(pairs.send_memory_.DoneOf(i), kRounds);
+    EXPECT_EQ(pairs.receive_memory_.DoneOf(i), kRounds);
+  }
+}
+
+// ---- Failures
+
+bool HasFailed(uint64_t word) { return word >= shm::kCounterFailure; }
+
+TEST(NicChannelTest, OperationThatTheNicLosesFailsAtItsDeadline) {
+  // Armed: the write and the increment of round 1, those of round 2, ...
+  Pairs pairs({.timeout_ns = 300'000'000, .sender_fault = "nic.arm:3:lose"});
+  RunRounds(pairs, 1);
+  pairs.receives[0]->RingTo(2);
+  pairs.sends[0]->RingTo(2);
+  ASSERT_TRUE(pairs.PollUntil([&] { return HasFailed(pairs.send_memory_.DoneOf(0)); }));
+  EXPECT_EQ(pairs.sends[0]->error(), ErrorCode::kTimeout);
+  EXPECT_EQ(shm::Counter(&pairs.send_memory_.done[0]).error(), ErrorCode::kTimeout);
+  EXPECT_EQ(pairs.sends[0]->rounds_done(), 1U);
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 0U);
+  EXPECT_EQ(pairs.receives[0]->error(), ErrorCode::kOk) << "its owner hears of it otherwise";
+  pairs.receives[0]->Fail(ErrorCode::kTimeout);
+  EXPECT_TRUE(HasFailed(pairs.receive_memory_.DoneOf(0)));
+}
+
+TEST(NicChannelTest, DeadlineRunsFromTheTriggerNotFromArming) {
+  Pairs pairs({.timeout_ns = 100'000'000});
+  pairs.sends[0]->Want(1);
+  pairs.receives[0]->Want(1);
+  pairs.sends[0]->RingTo(1);  // and the receiver does not come
+  uint64_t now_ns = MonotonicNs();
+  for (int i = 0; i < 10; ++i) {
+    now_ns += 100'000'000;
+    pairs.sender_->Poll(now_ns);
+  }
+  EXPECT_EQ(pairs.sends[0]->error(), ErrorCode::kOk);
+  EXPECT_EQ(pairs.sends[0]->next_deadline_ns(), UINT64_MAX);
+}
+
+TEST(NicChannelTest, WrongKeyFailsTheChannel) {
+  Pairs pairs({.ready = true});
+  const NicPlace right = pairs.receives[0]->target();
+  NicChannelSpec spec = pairs.Spec(0, /*is_send=*/true);
+  spec.name = 77;
+  NicChannel* wrong = pairs.sender_->Open(spec);
+  wrong->Connect({right.address, right.key + 1});
+  wrong->RingTo(1);
+  ASSERT_TRUE(pairs.PollUntil([&] { return HasFailed(pairs.send_memory_.DoneOf(0)); }));
+  EXPECT_NE(wrong->error(), ErrorCode::kOk);
+  EXPECT_NE(wrong->error(), ErrorCode::kTimeout);
+}
+
+TEST(NicChannelTest, PeerThatIsGoneFailsTheChannel) {
+  Pairs pairs({.ready = true, .timeout_ns = 300'000'000});
+  RunRounds(pairs, 2);
+  pairs.receiver_.reset();
+  pairs.sends[0]->RingTo(3);
+  ASSERT_TRUE(pairs.PollUntil([&] { return HasFailed(pairs.send_memory_.DoneOf(0)); }));
+  EXPECT_NE(pairs.sends[0]->error(), ErrorCode::kOk);
+  EXPECT_EQ(pairs.sends[0]->rounds_done(), 2U);
+}
+
+// The even-count rule rests on starts that take turns.
+TEST(NicChannelTest, StartBeforeTheLastRoundIsDoneIsRefused) {
+  Pairs pairs({.timeout_ns = 50'000'000});
+  pairs.sends[0]->RingTo(1);
+  pairs.sends[0]->RingTo(2);
+  ASSERT_TRUE(pairs.PollUntil([&] { return HasFailed(pairs.send_memory_.DoneOf(0)); }));
+  EXPECT_EQ(pairs.sends[0]->error(), ErrorCode::kInvalidRequest);
+  EXPECT_FALSE(HasFailed(pairs.receive_memory_.DoneOf(0)));
+}
+
+TEST(NicChannelTest, FailureStaysWhateverTheNicWrites) {
+  Pairs pairs({});
+  pairs.sends[0]->Fail(ErrorCode::kPeerDied);
+  EXPECT_TRUE(HasFailed(pairs.send_memory_.DoneOf(0)));
+  shm::StoreRelease(pairs.send_memory_.done[0].value, 1);  // an increment that read it before
+  pairs.sender_->Poll();
+  EXPECT_TRUE(HasFailed(pairs.send_memory_.DoneOf(0)));
+  EXPECT_EQ(shm::Counter(&pairs.send_memory_.done[0]).error(), ErrorCode::kPeerDied);
+  pairs.sends[0]->Fail(ErrorCode::kTimeout);
+  EXPECT_EQ(pairs.sends[0]->error(), ErrorCode::kPeerDied) << "the first one stays";
+  pairs.sends[0]->RingTo(1);
+  EXPECT_EQ(pairs.sender_->pool().in_use(), 0U);
+}
+
+TEST(NicChannelTest, ClosedChannelLetsGoOfItsMemory) {
+  Pairs pairs({});
+  pairs.sends[0]->Want(5);
+  pairs.receives[0]->Want(5);
+  EXPECT_EQ(
+      pairs.sender_->transport().DeregisterMemory(pairs.send_memory_.data_region.handle).code(),
+      ErrorCode::kWouldBlock);
+  pairs.sender_->Remove(pairs.sends[0]);
+  pairs.sender_->Poll();
+  EXPECT_TRUE(
+      pairs.sender_->transport().DeregisterMemory(pairs.send_memory_.data_region.handle).ok());
+  EXPECT_EQ(pairs.sender_->transport().deferred_work()->in_use(), 0U);
+  EXPECT_EQ(pairs.send_memory_.DoneOf(0), 0U) << "closing is no failure";
+}
+
+TEST(NicChannelTest, WrongSpecsAreRefused) {
+  Pairs pairs({});
+  const auto refused = [&](auto change) {
+    NicChannelSpec spec = pairs.Spec(0, /*is_send=*/true);
+    change(&spec);
+    return NicChannel::Open(pairs.sender_->resources(), spec).status().code() ==
+           ErrorCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused([](NicChannelSpec* s) { s->name = 0; }));
+  EXPECT_TRUE(refused([](NicChannelSpec* s) { s->name = kMostNicChannelName + 1; }));
+  EXPECT_TRUE(refused([](NicChannelSpec* s) { s->done = nullptr; }));
+  EXPECT_TRUE(refused([](NicChannelSpec* s) { s->memory = nullptr; }));
+  EXPECT_TRUE(refused([](NicChannelSpec* s) { s->ahead = 0; }));
+  EXPECT_TRUE(refused([](NicChannelSpec* s) { s->timeout_ns = 0; }));
+  EXPECT_FALSE(refused([](NicChannelSpec*) {}));
+}
+
+}  // namespace
+}  // namespace ferry::daemon
