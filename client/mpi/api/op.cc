@@ -6,6 +6,7 @@
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
+#include "client/mpi/channel/op_reducer.h"
 #include "client/mpi/request/payload.h"
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/runtime/tables.h"
@@ -51,26 +52,17 @@ int Create(const char* call, Function* function, int commute, MPI_Op* handle) {
   return MPI_SUCCESS;
 }
 
-// Elements that only streams reach: copies of them on the host stand in.
+// Elements, packed in memory of the host.
 class HostCopy {
  public:
   HostCopy(void* buffer, int64_t count, const Datatype& type)
-      : payload_(buffer, count, type), is_needed_(front_end->IsByStream(buffer)) {
-    if (is_needed_) {
-      copy_.reset(std::malloc(static_cast<size_t>(payload_.size_bytes())));
-    }
-  }
-  bool is_needed() const { return is_needed_; }
+      : payload_(buffer, count, type),
+        copy_(std::malloc(static_cast<size_t>(payload_.size_bytes()))) {}
   Failure Load() {
-    if (!is_needed_) {
-      return {};
-    }
     return copy_ ? payload_.CopyOut(copy_.get())
                  : Failure{MPI_ERR_NO_MEM, "no memory for a copy of device memory"};
   }
-  Failure Store() {
-    return is_needed_ ? payload_.CopyIn(copy_.get(), payload_.size_bytes()) : Failure();
-  }
+  Failure Store() { return payload_.CopyIn(copy_.get(), payload_.size_bytes()); }
   void* copy() const { return copy_.get(); }
 
  private:
@@ -78,25 +70,30 @@ class HostCopy {
     void operator()(void* memory) const { std::free(memory); }
   };
   Payload payload_;
-  bool is_needed_;
   std::unique_ptr<void, Free> copy_;
 };
 
-Failure Reduce(const Op& op, const void* in, void* inout, int64_t count, const Datatype& type) {
+// Where only streams reach an operand, copies of both stand in.
+Failure ReduceCopies(const Op& op, const void* in, void* inout, int64_t count,
+                     const Datatype& type) {
   HostCopy in_copy(const_cast<void*>(in), count, type);
   HostCopy inout_copy(inout, count, type);
-  if ((in_copy.is_needed() || inout_copy.is_needed()) && type.extent() != type.size_bytes()) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "Ferry cannot reduce elements with gaps in memory of a device"};
-  }
   for (HostCopy* copy : {&in_copy, &inout_copy}) {
     if (Failure failure = copy->Load(); !failure.ok()) {
       return failure;
     }
   }
-  op.Apply(in_copy.is_needed() ? in_copy.copy() : in,
-           inout_copy.is_needed() ? inout_copy.copy() : inout, count, type);
-  return inout_copy.Store();
+  const ErrorCode error = OpReducer(op, type).Reduce(in_copy.copy(), inout_copy.copy(),
+                                                     inout_copy.copy(), static_cast<size_t>(count));
+  return error == ErrorCode::kOk ? inout_copy.Store() : FailureOf(error);
+}
+
+Failure Reduce(const Op& op, const void* in, void* inout, int64_t count, const Datatype& type) {
+  if (front_end->IsByStream(in) || front_end->IsByStream(inout)) {
+    return ReduceCopies(op, in, inout, count, type);
+  }
+  op.Apply(in, inout, count, type);
+  return {};
 }
 
 int ReduceLocal(const char* call, const void* inbuf, void* inoutbuf, int64_t count,

@@ -17,6 +17,25 @@ TEST_P(CollectivesTest, GiveWhatASimpleComputationGives) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/collectives"}, "all collectives were right");
 }
 
+class FormsTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(FormsTest, NeighboursNeedNotBeARing) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/neighbours"}, "all neighbours were right");
+}
+
+TEST_P(FormsTest, CountsMayBeLarge) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/large_counts"}, "all large counts were right");
+}
+
+TEST_P(FormsTest, OperationsAndDatatypesMayBeTheProgramsOwn) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/own_operations"}, "all own operations were right");
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, FormsTest, testing::ValuesIn(AllPlacements()),
+                         [](const testing::TestParamInfo<Placement>& info) {
+                           return std::string(info.param.name);
+                         });
+
 class BoardsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(BoardsTest, CarryTheCollectivesOfANode) {

@@ -2,6 +2,7 @@
 //   fuzz_calls each            each bad value of each parameter of each call, the others being good
 //   fuzz_calls random SEED N   N calls with any values for any of their parameters
 //   fuzz_calls outside         each call before MPI_Init, and after MPI_Finalize
+//   fuzz_calls together SEED N   N collectives of several ranks of a node, one of which is mistaken
 // A last argument is a pattern of names: "MPI_Type_*".
 #include <fnmatch.h>
 #include <mpi.h>
@@ -15,6 +16,7 @@
 #include "tests/mpi/fuzz/judge.h"
 #include "tests/mpi/fuzz/outside.h"
 #include "tests/mpi/fuzz/signatures.h"
+#include "tests/mpi/fuzz/together.h"
 #include "tests/mpi/fuzz/world.h"
 
 namespace ferry::mpi {
@@ -62,6 +64,12 @@ class Run {
     }
   }
 
+  void Together(unsigned seed, int calls) {
+    std::erase_if(signatures_, [](const CallSignature& each) { return !IsFoundOut(each); });
+    calls_ += calls;
+    complaints_ += MakeCallsTogether(seed, calls, signatures_);
+  }
+
   void Outside(const char* reason) {
     calls_ += static_cast<int>(signatures_.size());
     complaints_ += MakeCallsOutside(signatures_, reason);
@@ -99,11 +107,13 @@ void ReturnErrors() {
 
 int Main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  const int pattern_at = mode == "random" ? 4 : 2;
-  if ((mode != "each" && mode != "random" && mode != "outside") || argc < pattern_at ||
+  const bool is_random = mode == "random" || mode == "together";
+  const int pattern_at = is_random ? 4 : 2;
+  if ((mode != "each" && !is_random && mode != "outside") || argc < pattern_at ||
       argc > pattern_at + 1) {
     std::fputs(
-        "usage: fuzz_calls each [PATTERN] | random SEED CALLS [PATTERN] | outside [PATTERN]\n",
+        "usage: fuzz_calls each [PATTERN] | random|together SEED CALLS [PATTERN] | "
+        "outside [PATTERN]\n",
         stderr);
     return 2;
   }
@@ -117,6 +127,8 @@ int Main(int argc, char** argv) {
     run.Each();
   } else if (mode == "random") {
     run.Random(static_cast<unsigned>(std::atoi(argv[2])), std::atoi(argv[3]));
+  } else if (mode == "together") {
+    run.Together(static_cast<unsigned>(std::atoi(argv[2])), std::atoi(argv[3]));
   }
   const bool ended = MPI_Finalize() == MPI_SUCCESS;
   if (mode == "outside") {

@@ -1,4 +1,4 @@
-// Runs fuzz_calls as a job of one rank.
+// Runs fuzz_calls as a job.
 #pragma once
 
 #include <string>
@@ -7,6 +7,6 @@
 namespace ferry::mpi_tests {
 
 // Expects it to find nothing wrong.
-void ExpectFuzzed(const std::vector<std::string>& arguments);
+void ExpectFuzzed(const std::vector<std::string>& arguments, const std::string& ranks = "1");
 
 }  // namespace ferry::mpi_tests

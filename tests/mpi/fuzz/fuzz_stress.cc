@@ -15,5 +15,12 @@ TEST(FuzzStress, AnyValuesOfAllArgumentsAreAnswered) {
   }
 }
 
+TEST(FuzzStress, MistakesOfOneRankAreFoundOutByTheOthers) {
+  for (int seed = 100; seed < 105; ++seed) {
+    SCOPED_TRACE(seed);
+    ExpectFuzzed({"together", std::to_string(seed), "20000"}, "2");
+  }
+}
+
 }  // namespace
 }  // namespace ferry::mpi_tests

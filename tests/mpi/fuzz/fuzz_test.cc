@@ -13,5 +13,10 @@ TEST(FuzzTest, AnyValuesOfAllArgumentsAreAnswered) { ExpectFuzzed({"random", "1"
 
 TEST(FuzzTest, CallsBeforeInitAndAfterFinalizeAreNamed) { ExpectFuzzed({"outside"}); }
 
+TEST(FuzzTest, MistakesOfOneRankAreFoundOutByTheOthers) {
+  ExpectFuzzed({"together", "1", "2000"}, "2");
+  ExpectFuzzed({"together", "2", "1000"}, "3");
+}
+
 }  // namespace
 }  // namespace ferry::mpi_tests

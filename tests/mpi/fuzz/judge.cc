@@ -151,6 +151,19 @@ std::string JudgeHandles(const Attempt& attempt, bool failed, const std::set<uin
              : "";
 }
 
+// Makes the call; `before`: the handles that there were.
+int Make(const Attempt& attempt, World& world, std::set<uint64_t>* before) {
+  uint64_t words[kMaxParameters] = {};
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    words[i] = Place(attempt.ValueOf(i), i, world);
+  }
+  *before = LiveHandles();
+  running = TextOf(attempt);
+  WatchOnce();
+  alarm(kCallLimitS);  // for putting everything away, too: until the next call
+  return attempt.signature->call(words);
+}
+
 // What the call has given to the caller other than handles.
 void GiveBack(const Attempt& attempt, World& world) {
   if (attempt.signature->name == "MPI_Alloc_mem") {
@@ -182,15 +195,8 @@ std::string TextOf(const Attempt& attempt) {
 }
 
 std::string Judge(const Attempt& attempt, World& world) {
-  uint64_t words[kMaxParameters] = {};
-  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
-    words[i] = Place(attempt.ValueOf(i), i, world);
-  }
-  const std::set<uint64_t> before = LiveHandles();
-  running = TextOf(attempt);
-  WatchOnce();
-  alarm(kCallLimitS);  // for putting everything away, too: until the next call
-  const int code = attempt.signature->call(words);
+  std::set<uint64_t> before;
+  const int code = Make(attempt, world, &before);
   if (!ReturnsAnError(attempt.signature->name)) {
     return JudgeHandles(attempt, false, before, world);
   }
@@ -207,6 +213,15 @@ std::string Judge(const Attempt& attempt, World& world) {
     GiveBack(attempt, world);
   }
   return wrong;
+}
+
+std::string JudgeAmongOthers(const Attempt& attempt, World& world) {
+  std::set<uint64_t> before;
+  const int code = Make(attempt, world, &before);
+  if (code != MPI_SUCCESS && !Names(Ask(code).text, attempt.signature->name)) {
+    return "its message does not name it: \"" + Ask(code).text + "\"";
+  }
+  return JudgeHandles(attempt, code != MPI_SUCCESS, before, world);
 }
 
 }  // namespace ferry::mpi

@@ -34,4 +34,8 @@ std::string TextOf(const Attempt& attempt);
 // Ends the process, with a message, if the call does not return.
 std::string Judge(const Attempt& attempt, World& world);
 
+// The same for a call that other ranks take part in, perhaps with other arguments: it may fail for
+// theirs, and succeed although arguments are wrong that do not count on this rank.
+std::string JudgeAmongOthers(const Attempt& attempt, World& world);
+
 }  // namespace ferry::mpi

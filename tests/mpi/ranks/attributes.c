@@ -150,6 +150,55 @@ static void check_refused_type(void) {
   OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
+/* What a copy has depends on each key: its callback may change the value, or leave it out. */
+static int copy_type(MPI_Datatype type, int keyval, void* extra, void* in, void* out, int* flag) {
+  int bytes = 0;
+  CHECK(MPI_Type_size(type, &bytes) == MPI_SUCCESS && keyval != MPI_KEYVAL_INVALID);
+  note('c');
+  *(void**)out = (char*)in + (intptr_t)extra;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+static intptr_t get_of_type(MPI_Datatype type, int keyval) {
+  void* value = NULL;
+  int flag = 0;
+  OK(MPI_Type_get_attr(type, keyval, &value, &flag));
+  return flag ? (intptr_t)value : -1;
+}
+
+static void check_copied_types(void) {
+  step = "MPI_Type_dup of a datatype with attributes";
+  MPI_Datatype type, copy, again;
+  int changed, left_out, late, bytes = 0;
+  OK(MPI_Type_create_keyval(copy_type, delete_type, &changed, (void*)1));
+  OK(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, delete_type, &left_out, NULL));
+  OK(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &late, NULL));
+  OK(MPI_Type_vector(2, 1, 3, MPI_INT, &type));
+  OK(MPI_Type_commit(&type));
+  OK(MPI_Type_set_attr(type, changed, (void*)'a'));
+  OK(MPI_Type_set_attr(type, left_out, (void*)'x'));
+  OK(MPI_Type_dup(type, &copy));
+  OK(MPI_Type_set_attr(type, late, (void*)5)); /* not in the copy, which was made before */
+  CHECK(get_of_type(copy, changed) == 'b' && get_of_type(copy, left_out) == -1);
+  CHECK(get_of_type(copy, late) == -1 && get_of_type(type, changed) == 'a');
+  OK(MPI_Type_free_keyval(&changed)); /* lives on where it is used */
+  OK(MPI_Type_dup(copy, &again));
+  OK(MPI_Type_free(&copy));
+  CHECK(strcmp(calls, "ccb") == 0);
+  OK(MPI_Type_free(&type)); /* the youngest first */
+  CHECK(strcmp(calls, "ccbxa") == 0);
+  OK(MPI_Type_size(again, &bytes)); /* committed, as what it is a copy of */
+  CHECK(bytes == 2 * (int)sizeof(int));
+  OK(MPI_Sendrecv(&size, 0, again, rank, 0, &size, 0, again, rank, 0, MPI_COMM_WORLD,
+                  MPI_STATUS_IGNORE));
+  OK(MPI_Type_free(&again));
+  CHECK(strcmp(calls, "ccbxac") == 0);
+  OK(MPI_Type_free_keyval(&left_out));
+  OK(MPI_Type_free_keyval(&late));
+  memset(calls, 0, sizeof(calls));
+}
+
 static void check_type_attributes(void) {
   step = "attributes of datatypes";
   MPI_Datatype type, copy;
@@ -389,6 +438,7 @@ int main(void) {
   check_attributes();
   check_predefined();
   check_type_attributes();
+  check_copied_types();
   check_refused_type();
   check_groups();
   check_info();

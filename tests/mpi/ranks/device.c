@@ -110,6 +110,61 @@ static void together(int count) {
   }
 }
 
+/* in - inout of an element that reduced_here makes. */
+static void subtract_parts(void* in, void* inout, int* length, MPI_Datatype* type) {
+  int bytes;
+  CHECK(*length == 1 && MPI_Type_size(*type, &bytes) == MPI_SUCCESS);
+  for (int i = 0; i < bytes / (int)sizeof(int); ++i) {
+    const int at = i / 2 * 3 + i % 2;
+    ((int*)inout)[at] = ((int*)in)[at] - ((int*)inout)[at];
+  }
+}
+
+/* Two of three words are reduced, in every mix of device memory and the host's. */
+static void reduced_here(void) {
+  enum { count = 1000 };
+  MPI_Datatype two_of_three;
+  int* there = malloc(3 * count * sizeof(int));
+  step = "MPI_Reduce_local";
+  OK(MPI_Type_vector(count, 2, 3, MPI_INT, &two_of_three));
+  OK(MPI_Type_commit(&two_of_three));
+  for (int mix = 1; mix < 4; ++mix) {
+    const void* in = device_out;
+    void* inout = device_in;
+    set(device_out, 3 * count, 1);
+    set(device_in, 3 * count, 2);
+    if ((mix & 1) == 0) {
+      get(device_out, 3 * count);
+      in = memcpy(there, host, 3 * count * sizeof(int));
+    }
+    if ((mix & 2) == 0) {
+      get(device_in, 3 * count);
+      inout = memcpy(there, host, 3 * count * sizeof(int));
+    }
+    OK(MPI_Reduce_local(in, inout, 2 * count, MPI_INT, MPI_SUM));
+    if (inout == there) {
+      memcpy(host, there, 3 * count * sizeof(int));
+    } else {
+      get(inout, 3 * count);
+    }
+    for (int i = 0; i < 3 * count; ++i) {
+      CHECK(host[i] == word(2, i) + (i < 2 * count ? word(1, i) : 0));
+    }
+  }
+  set(device_out, 3 * count, 1);
+  set(device_in, 3 * count, 2);
+  MPI_Op op;
+  OK(MPI_Op_create(subtract_parts, 0, &op));
+  OK(MPI_Reduce_local(device_out, device_in, 1, two_of_three, op));
+  get(device_in, 3 * count);
+  for (int i = 0; i < 3 * count; ++i) {
+    CHECK(host[i] == (i % 3 == 2 ? word(2, i) : word(1, i) - word(2, i)));
+  }
+  OK(MPI_Op_free(&op));
+  OK(MPI_Type_free(&two_of_three));
+  free(there);
+}
+
 int main(int argc, char** argv) {
   OK(MPI_Init(&argc, &argv));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
@@ -127,6 +182,7 @@ int main(int argc, char** argv) {
   probed();
   together(10);
   together(100000);
+  reduced_here();
   CHECK(ferry_free(device_out) == FERRY_SUCCESS && ferry_free(device_in) == FERRY_SUCCESS);
   free(host);
   OK(MPI_Finalize());
