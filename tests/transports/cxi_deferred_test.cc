@@ -213,6 +213,40 @@ TEST_F(CxiDeferredTest, DoorbellFiresTheWholeChainWithoutAnyCall) {
   EXPECT_EQ(deferred_->ReadCounter(trigger), 0U);
 }
 
+// The memory of a write that never ends is free again after a while; its slot is not.
+TEST_F(CxiDeferredTest, LostWriteLetsGoOfItsMemoryInTheEnd) {
+  ASSERT_TRUE(Create().ok());
+  std::vector<uint64_t> words(1);
+  std::vector<uint64_t> source(1);
+  const MemoryRegion word = Region(words);
+  const MemoryRegion from = Region(source);
+  const NicCounter trigger = Open();
+  const NicCounter sent = Open();
+  ASSERT_EQ(deferred_->ArmWrite({.trigger = {trigger, 1},
+                                 .done = sent,
+                                 .local = source.data(),
+                                 .region = from.handle,
+                                 .bytes = 8,
+                                 .remote_address = word.remote_base,
+                                 .key = word.key,
+                                 .context = 3}),
+            ErrorCode::kOk);
+  nic_.loses = true;
+  deferred_->AddToCounter(trigger, 1);
+  Settle();
+  EXPECT_EQ(deferred_->in_use(), 1U) << "the deadline is the caller's";
+  deferred_->CloseCounter(trigger);
+  deferred_->CloseCounter(sent);
+  Settle();
+  EXPECT_EQ(ends_.all[3], std::vector{ErrorCode::kCancelled});
+  EXPECT_EQ(deferred_->in_use(), 0U);
+  EXPECT_EQ(regions_.Release(from.handle).status().code(), ErrorCode::kWouldBlock);
+  now_ns_ += 31'000'000'000;
+  Settle();
+  EXPECT_TRUE(regions_.Release(from.handle).ok());
+  EXPECT_EQ(deferred_->statistics().abandoned, 1U);
+}
+
 TEST_F(CxiDeferredTest, ClosedCountersLeaveTheNic) {
   ASSERT_TRUE(Create().ok());
   std::vector<uint64_t> words(1);

@@ -43,6 +43,7 @@ struct DeferredEntry {
   uint32_t cost = 0;  // entries of the NIC
   uint64_t context = 0;
   uint64_t threshold = 0;
+  uint64_t abandoned_ns = 0;
   CounterState* trigger = nullptr;  // null once that is closed
   CounterState* done = nullptr;
   Peer* peer = nullptr;

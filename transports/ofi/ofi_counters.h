@@ -26,6 +26,7 @@ struct CounterState {
   bool writes_back = false;
   CounterDoorbell doorbell;
   bool closing = false;
+  uint64_t closing_ns = 0;   // since then; 0: nobody has looked at the time yet
   uint64_t due_ns = 0;       // what waits for it is due since then, and does not end; 0: no
   WaitingEntries waiting;    // for it, or fired by it and not let go of
   ReportingEntries reports;  // will add to it, in the order in which they were armed
@@ -40,6 +41,8 @@ class OfiCounters {
   StatusOr<NicCounter> Open(uint64_t* write_back);
   void Add(CounterState* counter, uint64_t n);
   uint64_t Read(CounterState* counter);
+  // Whether a read gives what the counter was when it was last written back, and asks for that.
+  bool reads_late() const { return !is_narrow_; }
   uint64_t max_threshold() const { return is_narrow_ ? INT32_MAX : kWidestThreshold; }
 
   // Null if there is none, or if it is closing.

@@ -19,6 +19,8 @@ constexpr uint32_t kSlotsPerEntry = 2;
 // Between looks at the counters: short while operations end, long while all wait for a trigger.
 constexpr uint64_t kShortScanNs = 50'000;
 constexpr uint64_t kLongScanNs = 5'000'000;
+constexpr uint64_t kFreshNs = 2'000'000;  // until a counter that was asked for is written back
+constexpr uint64_t kForgetNs = 30'000'000'000;
 constexpr uint64_t kPatienceNs = 1'000'000;  // for operations that are due, before a push
 
 bool IsSockets(const Endpoint& endpoint) {
@@ -105,19 +107,38 @@ void OfiDeferred::CloseCounter(NicCounter id) {
     }
   }
   closing_.push_back(counter);
-  CloseIfUnused();
+  CloseIfUnused(/*now_ns=*/0);
+}
+
+// Whether a closing counter's value is its last one: nothing adds to it, and it has been read.
+bool OfiDeferred::IsSettled(CounterState* counter, uint64_t now_ns) {
+  if (!counter->reports.empty()) {
+    counter->closing_ns = 0;
+    return false;
+  }
+  if (!counters_.reads_late()) {
+    return true;
+  }
+  if (counter->closing_ns == 0) {
+    counter->closing_ns = now_ns;
+    counters_.Read(counter);
+  }
+  return counter->closing_ns != 0 && now_ns - counter->closing_ns >= kFreshNs;
 }
 
 // Counters whose operations are over. What waits for a counter is discarded with it, unless the
 // counter had fired it: that may still be under way, and is let go of when it ends.
-void OfiDeferred::CloseIfUnused() {
+void OfiDeferred::CloseIfUnused(uint64_t now_ns) {
   bool again = true;
   while (again) {
     again = false;  // what one counter discards may have been the last that another waited for
     for (size_t i = 0; i < closing_.size(); i++) {
       CounterState* counter = closing_[i];
-      const uint64_t reached = counter->reports.empty() ? counters_.Read(counter) : 0;
-      if (!counter->reports.empty() || !counters_.TryClose(counter)) {
+      if (!IsSettled(counter, now_ns)) {
+        continue;
+      }
+      const uint64_t reached = counters_.Read(counter);
+      if (!counters_.TryClose(counter)) {
         continue;
       }
       for (auto next = counter->waiting.begin(); next != counter->waiting.end();) {
@@ -425,7 +446,22 @@ bool OfiDeferred::RetireAll() {
   return any;
 }
 
+// What a NIC has begun and never ends (a peer that was dead already) keeps its slot, but not the
+// memory that it would read: no NIC takes that long.
+void OfiDeferred::ForgetLost(uint64_t now_ns) {
+  for (DeferredEntry& entry : slots_) {
+    if (entry.state == DeferredEntry::State::kAbandoned && entry.region != nullptr &&
+        now_ns - entry.abandoned_ns >= kForgetNs) {
+      entry.region->users--;
+      entry.region = nullptr;
+    }
+  }
+}
+
 void OfiDeferred::Scan(uint64_t now_ns) {
+  if (statistics_.abandoned != 0) {
+    ForgetLost(now_ns);
+  }
   bool busy = RetireAll();
   for (CounterState& counter : reporting_) {
     const DeferredEntry& first = counter.reports.front();
@@ -444,12 +480,12 @@ int OfiDeferred::Poll(DeferredSink& sink, uint64_t now_ns) {
     Scan(now_ns);
   }
   if (!closing_.empty()) {
-    CloseIfUnused();
+    CloseIfUnused(now_ns);
   }
-  return Report(sink);
+  return Report(sink, now_ns);
 }
 
-int OfiDeferred::Report(DeferredSink& sink) {
+int OfiDeferred::Report(DeferredSink& sink, uint64_t now_ns) {
   int ends = 0;
   while (!ending_.empty()) {
     DeferredEntry* entry = &ending_.front();
@@ -458,6 +494,7 @@ int OfiDeferred::Report(DeferredSink& sink) {
     const ErrorCode result = entry->result;
     if (entry->held) {
       entry->state = DeferredEntry::State::kAbandoned;
+      entry->abandoned_ns = now_ns;
       statistics_.abandoned++;
     } else {
       Free(entry);

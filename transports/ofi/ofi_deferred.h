@@ -94,8 +94,10 @@ class OfiDeferred final : public DeferredWork {
   bool Retire(CounterState* counter);
   bool RetireAll();
   void PushOn(CounterState* trigger, uint64_t now_ns);
-  void CloseIfUnused();
-  int Report(DeferredSink& sink);
+  bool IsSettled(CounterState* counter, uint64_t now_ns);
+  void CloseIfUnused(uint64_t now_ns);
+  void ForgetLost(uint64_t now_ns);
+  int Report(DeferredSink& sink, uint64_t now_ns);
 
   const Endpoint& endpoint_;
   const uint32_t entries_;
