@@ -141,6 +141,12 @@ class PanelDrawing {
   double X(double value) const { return kLeft + x_.At(value) * kPlotWidth; }
   double Y(double value) const { return top_ + (1 - y_.At(value)) * kPlotHeight; }
 
+  std::string XText(double x) const {
+    const auto whole = static_cast<uint64_t>(std::llround(x));
+    return panel_.x_is_bytes ? BytesText(whole)
+                             : Format("%llu", static_cast<unsigned long long>(whole));
+  }
+
   void Frame() {
     text_ += Format("<text x=\"%.0f\" y=\"%.0f\" class=\"h\">", kLeft, top_ - 12) +
              Escaped(panel_.title) + "</text>\n";
@@ -150,7 +156,7 @@ class PanelDrawing {
       if (static_cast<int>(std::lround(std::log2(tick))) % 2 == 0) {
         text_ +=
             Format("<text x=\"%.1f\" y=\"%.1f\" class=\"m\">", X(tick), top_ + kPlotHeight + 17) +
-            BytesText(static_cast<uint64_t>(std::llround(tick))) + "</text>\n";
+            XText(tick) + "</text>\n";
       }
     }
     for (const double tick : Ticks(y_, 10)) {
@@ -161,8 +167,9 @@ class PanelDrawing {
     const double middle = top_ + kPlotHeight / 2;
     text_ += Format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"f\"/>\n",
                     kLeft, top_, kPlotWidth, kPlotHeight) +
-             Format("<text x=\"%.1f\" y=\"%.1f\" class=\"m\">size</text>\n", kLeft + kPlotWidth / 2,
+             Format("<text x=\"%.1f\" y=\"%.1f\" class=\"m\">", kLeft + kPlotWidth / 2,
                     top_ + kPlotHeight + 38) +
+             Escaped(panel_.x_label) + "</text>\n" +
              Format("<text x=\"20\" y=\"%.1f\" class=\"m\" transform=\"rotate(-90 20 %.1f)\">",
                     middle, middle) +
              Escaped(panel_.y_label) + "</text>\n";
@@ -186,7 +193,9 @@ class PanelDrawing {
     for (const PlotPoint& point : line.points) {
       path += Format("%c%.1f %.1f", path.empty() ? 'M' : 'L', X(point.x), Y(point.y));
     }
-    text_ += "<path class=\"l\" " + stroke + " d=\"" + path + "\"/>\n";
+    if (!line.is_bare) {
+      text_ += "<path class=\"l\" " + stroke + " d=\"" + path + "\"/>\n";
+    }
     for (const PlotPoint& point : line.points) {
       if (line.marks) {
         text_ +=
@@ -196,9 +205,11 @@ class PanelDrawing {
     }
     const double x = kLeft + kPlotWidth + 14;
     const double y = top_ + 8 + 20 * static_cast<double>(index);
-    text_ += "<path class=\"l\" " + stroke + Format(" d=\"M%.1f %.1fh26\"/>\n", x, y) +
-             Format("<text x=\"%.1f\" y=\"%.1f\">", x + 33, y + 4) + Escaped(line.name) +
-             "</text>\n";
+    text_ +=
+        (line.is_bare ? Format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" fill=\"", x + 13, y) +
+                            line.color + "\"/>\n"
+                      : "<path class=\"l\" " + stroke + Format(" d=\"M%.1f %.1fh26\"/>\n", x, y)) +
+        Format("<text x=\"%.1f\" y=\"%.1f\">", x + 33, y + 4) + Escaped(line.name) + "</text>\n";
   }
 
   const Panel& panel_;

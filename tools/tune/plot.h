@@ -1,4 +1,5 @@
-// The picture of what `ferryctl tune` saw, as SVG: one file, no script, no font of its own.
+// Diagrams of the tools (`ferryctl tune`, ferrysim), as SVG: one file, no script, no font of its
+// own.
 //
 // Pure: any thread.
 #pragma once
@@ -10,7 +11,7 @@
 namespace ferry::tools {
 
 struct PlotPoint {
-  double x = 0;  // bytes; above 0
+  double x = 0;  // above 0
   double y = 0;
 };
 
@@ -20,9 +21,10 @@ struct PlotLine {
   bool dashed = false;
   bool marks = false;  // a dot at each point: it was measured
   std::vector<PlotPoint> points;
+  bool is_bare = false;  // nothing between them
 };
 
-// One diagram. The x axis is a size, doubling from line to line.
+// One diagram. The x axis doubles from line to line.
 struct Panel {
   std::string title;
   std::string y_label;
@@ -30,6 +32,8 @@ struct Panel {
   std::vector<PlotLine> lines;
   double marked_x = 0;  // a line from top to bottom, with `mark`; 0: none
   std::string mark;
+  std::string x_label = "size";
+  bool x_is_bytes = true;  // else a number
 };
 
 // The panels one below the other, under `title` and `subtitle`.
