@@ -1,0 +1,206 @@
+#include "tools/ferrysim/allreduce.h"
+
+#include <algorithm>
+
+#include "client/mpi/collective/schedule_program.h"
+#include "client/mpi/collective/selection.h"
+
+namespace ferry::sim {
+namespace {
+
+using engine::Placement;
+
+constexpr uint64_t kElementBytes = 8;
+constexpr uint32_t kMostRanks = 1 << 20;
+// Of all ranks together: a few gigabytes of programs.
+constexpr uint64_t kMostOperations = 20'000'000;
+
+Status Wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
+
+Status CheckPlan(const AllreducePlan& plan) {
+  FERRY_RETURN_IF_ERROR(CheckMachine(plan.machine));
+  if (plan.ranks < 2 || plan.ranks > kMostRanks) {
+    return Wrong(std::to_string(plan.ranks) + " ranks: 2 to " + std::to_string(kMostRanks) +
+                 " can be simulated");
+  }
+  if (plan.bytes == 0 || plan.bytes % kElementBytes != 0) {
+    return Wrong("a vector of " + std::to_string(plan.bytes) + " bytes: it must be of whole " +
+                 std::to_string(kElementBytes) + "-byte elements, and of one at least");
+  }
+  if (plan.iterations == 0) {
+    return Wrong("a run of 0 iterations says nothing");
+  }
+  return {};
+}
+
+mpi::Problem ProblemOf(const AllreducePlan& plan) {
+  mpi::Problem problem;
+  problem.collective = mpi::Collective::kAllreduce;
+  problem.size = static_cast<int>(plan.ranks);
+  problem.block_bytes = plan.bytes;
+  problem.element_bytes = kElementBytes;
+  for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
+    problem.node_of.push_back(static_cast<int>(rank / plan.machine.ranks_per_node));
+  }
+  return problem;
+}
+
+StatusOr<mpi::Choice> Choose(const AllreducePlan& plan, const mpi::Problem& problem) {
+  mpi::Choice choice = mpi::SelectionTable().Choose(problem);
+  if (plan.algorithm.empty()) {
+    return choice;
+  }
+  const mpi::Algorithm* algorithm = mpi::FindAlgorithm(mpi::Collective::kAllreduce, plan.algorithm);
+  if (algorithm == nullptr) {
+    std::string known;
+    for (const mpi::Algorithm& other : mpi::AlgorithmsOf(mpi::Collective::kAllreduce)) {
+      known += (known.empty() ? "" : ", ") + std::string(other.name);
+    }
+    return Wrong("there is no algorithm \"" + plan.algorithm +
+                 "\" of allreduce; there are: " + known);
+  }
+  if (!mpi::Fits(*algorithm, problem)) {
+    return Wrong("the algorithm " + plan.algorithm + " cannot be used among " +
+                 std::to_string(plan.ranks) + " ranks, " +
+                 std::to_string(plan.machine.ranks_per_node) + " on a node");
+  }
+  choice.algorithm = algorithm;
+  return choice;
+}
+
+class Allreduce final : private Driver {
+ public:
+  explicit Allreduce(const AllreducePlan& plan)
+      : plan_(plan),
+        total_(plan.warm_up + plan.iterations),
+        world_(plan.machine, plan.ranks, this),
+        operations_(plan.ranks),
+        starts_(plan.ranks),
+        finishes_(total_) {}
+
+  Status Install(const mpi::Choice& choice, mpi::Problem problem);
+  AllreduceResult Run();
+
+ private:
+  Work WorkOf(uint32_t rank, const mpi::Step& step) const;
+  Placement PlacementOf(mpi::StepKind kind) const;
+  void OnProgress(uint32_t rank) override;
+  static void StartOne(void* self, uint64_t rank, uint64_t);
+
+  const AllreducePlan plan_;
+  const uint32_t total_;
+  World world_;
+  std::vector<uint64_t> operations_;  // of each rank's program
+  std::vector<uint32_t> starts_;
+  std::vector<Time> finishes_;  // of the last rank, by iteration
+};
+
+Placement Allreduce::PlacementOf(mpi::StepKind kind) const {
+  if (!plan_.on_nic) {
+    return Placement::kRank;
+  }
+  return kind == mpi::StepKind::kSend ? Placement::kNic : Placement::kStream;
+}
+
+Work Allreduce::WorkOf(uint32_t rank, const mpi::Step& step) const {
+  const Machine& machine = plan_.machine;
+  Work work;
+  work.tag = step.tag;
+  switch (step.kind) {
+    case mpi::StepKind::kSend:
+    case mpi::StepKind::kReceive: {
+      const bool sends = step.kind == mpi::StepKind::kSend;
+      work.move = sends ? Move::kSend : Move::kReceive;
+      work.peer = static_cast<uint32_t>(step.peer);
+      work.bytes = sends ? step.left.size_bytes : step.to.size_bytes;
+      work.in_node = !plan_.on_nic && world_.NodeOf(rank) == world_.NodeOf(work.peer);
+      work.cost = sends && !plan_.on_nic ? machine.nic.overhead : 0;
+      work.match_cost = plan_.on_nic ? 0 : machine.match_cost;
+      work.rendezvous = sends && !plan_.on_nic && work.bytes >= machine.eager_bytes;
+      break;
+    }
+    case mpi::StepKind::kCopy:
+    case mpi::StepKind::kReduce:
+      work.cost = (plan_.on_nic ? machine.stream_operation : machine.reduce_cost) +
+                  step.to.size_bytes * machine.reduce_ps_per_byte;
+      break;
+    case mpi::StepKind::kJoin:
+      break;
+  }
+  return work;
+}
+
+Status Allreduce::Install(const mpi::Choice& choice, mpi::Problem problem) {
+  problem.segment_bytes = choice.segment_bytes;
+  for (uint32_t rank = 0; rank < plan_.ranks; ++rank) {
+    problem.rank = static_cast<int>(rank);
+    const mpi::Schedule schedule = mpi::MakeSchedule(*choice.algorithm, problem);
+    if (schedule.steps.size() * plan_.ranks > kMostOperations) {
+      return Wrong("the algorithm " + std::string(choice.algorithm->name) + " takes " +
+                   std::to_string(schedule.steps.size()) + " steps of each of " +
+                   std::to_string(plan_.ranks) + " ranks: more than can be simulated");
+    }
+    mpi::ScheduleProgram program = mpi::MakeProgram(schedule);
+    std::vector<Work> works;
+    for (size_t i = 0; i < schedule.steps.size(); ++i) {
+      works.push_back(WorkOf(rank, schedule.steps[i]));
+      program.operations[i].placement = PlacementOf(schedule.steps[i].kind);
+    }
+    operations_[rank] = program.operations.size();
+    FERRY_RETURN_IF_ERROR(world_.Install(rank, std::move(program.operations), std::move(works),
+                                         std::vector<uint64_t>(program.counter_count)));
+  }
+  return {};
+}
+
+AllreduceResult Allreduce::Run() {
+  for (uint32_t rank = 0; rank < plan_.ranks; ++rank) {
+    world_.queue().At(0, {StartOne, this, rank, 0});
+  }
+  world_.queue().Run();
+  AllreduceResult result;
+  const Time measured_from = plan_.warm_up == 0 ? 0 : finishes_[plan_.warm_up - 1];
+  result.iteration_us = ToMicroseconds(finishes_[total_ - 1] - measured_from) / plan_.iterations;
+  result.counts = world_.Counts();
+  result.events = world_.queue().ran();
+  return result;
+}
+
+void Allreduce::StartOne(void* self, uint64_t rank, uint64_t) {
+  auto& run = *static_cast<Allreduce*>(self);
+  run.starts_[rank]++;
+  run.world_.Start(static_cast<uint32_t>(rank));
+}
+
+void Allreduce::OnProgress(uint32_t rank) {
+  if (world_.Ended(rank) != operations_[rank] * starts_[rank]) {
+    return;
+  }
+  const uint32_t iteration = starts_[rank] - 1;
+  finishes_[iteration] = std::max(finishes_[iteration], world_.queue().now());
+  if (starts_[rank] < total_) {
+    world_.queue().At(world_.queue().now(), {StartOne, this, rank, 0});
+  }
+}
+
+}  // namespace
+
+StatusOr<AllreduceResult> RunAllreduce(const AllreducePlan& plan) {
+  FERRY_RETURN_IF_ERROR(CheckPlan(plan));
+  const mpi::Problem problem = ProblemOf(plan);
+  const StatusOr<mpi::Choice> choice = Choose(plan, problem);
+  FERRY_RETURN_IF_ERROR(choice.status());
+  Allreduce run(plan);
+  FERRY_RETURN_IF_ERROR(run.Install(*choice, problem));
+  AllreduceResult result = run.Run();
+  result.algorithm = choice->algorithm->name;
+  if (result.counts.busy != 0 || result.counts.undelivered != 0) {
+    return Status(ErrorCode::kInternal, std::to_string(result.counts.busy) +
+                                            " ranks' programs have not ended, and " +
+                                            std::to_string(result.counts.undelivered) +
+                                            " messages have not arrived: the model is wrong");
+  }
+  return result;
+}
+
+}  // namespace ferry::sim

@@ -1,0 +1,62 @@
+// Messages between NICs: what they cost each other on the way.
+//
+// A message holds the sending NIC for its occupancy (loggp.h), a shared link, if there is one on
+// its route, for the link's, and the receiving NIC for its own again, each in the order of arrival
+// there.
+//
+// Calling thread: one. Nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/ferrysim/event_queue.h"
+#include "tools/ferrysim/fifo_server.h"
+#include "tools/ferrysim/machine.h"
+
+namespace ferry::sim {
+
+class Network {
+ public:
+  // Both outlive it.
+  Network(const Machine* machine, EventQueue* queue, uint32_t nics);
+
+  // From now on. `delivered` happens when the last byte is there.
+  void Send(uint32_t from_nic, uint32_t to_nic, uint64_t bytes, const Action& delivered);
+  // One atomic of a NIC on memory of its own node.
+  void Atomic(uint32_t nic, const Action& done);
+  // What an acknowledgement takes, which holds up nothing.
+  Time AcknowledgementLatency(uint32_t from_nic, uint32_t to_nic) const;
+
+  uint64_t sent() const { return sent_; }
+  uint64_t delivered() const { return delivered_; }
+  uint64_t sent_bytes() const { return sent_bytes_; }
+
+ private:
+  struct Nic {
+    FifoServer out;
+    FifoServer in;
+  };
+  struct Flight {
+    uint32_t to_nic = 0;
+    uint64_t bytes = 0;
+    Action delivered;
+  };
+  static void OnArrival(void* self, uint64_t flight, uint64_t);
+  static void OnDelivery(void* self, uint64_t flight, uint64_t);
+  Route RouteOf(uint32_t from_nic, uint32_t to_nic) const;
+  uint32_t NewFlight(const Flight& flight);
+
+  const Machine& machine_;
+  EventQueue& queue_;
+  std::vector<Nic> nics_;
+  std::unordered_map<uint64_t, FifoServer> links_;
+  std::vector<Flight> flights_;
+  std::vector<uint32_t> free_flights_;
+  uint64_t sent_ = 0;
+  uint64_t sent_bytes_ = 0;
+  uint64_t delivered_ = 0;
+};
+
+}  // namespace ferry::sim

@@ -1,0 +1,179 @@
+#include "tools/ferrysim/paper_tables.h"
+
+#include <array>
+#include <cstdio>
+
+namespace ferry::sim {
+namespace {
+
+template <typename... Values>
+std::string Format(const char* format, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+const char* NameInPaper(SendKind kind) {
+  return kind == SendKind::kCpu     ? "Cray MPICH"
+         : kind == SendKind::kReady ? "Stream Rsend"
+                                    : "Stream Send";
+}
+
+struct Best {
+  double speedup = 0;
+  uint32_t nodes = 0;
+  uint32_t ranks = 0;
+};
+
+Best BestOf(const PaperRuns::Problem& problem, const Curve& curve) {
+  Best best;
+  for (const ScalingPoint& point : curve) {
+    // More ranks for less than 0.1 % are not better.
+    if (SpeedupOf(problem, point.fastest_us) > best.speedup * 1.001) {
+      best = {SpeedupOf(problem, point.fastest_us), point.fastest_nodes, point.ranks};
+    }
+  }
+  return best;
+}
+
+std::string BestTable(const PaperRuns& runs) {
+  std::string text =
+      "| problem | sends | paper | at nodes/ranks | model | at nodes/ranks | model, same ranks | "
+      "difference there |\n|---|---|--:|--:|--:|--:|--:|--:|\n";
+  for (const PaperRuns::Problem& problem : runs.problems) {
+    for (const PublishedBest& row : TableFive()) {
+      if (row.cells != problem.published.cells) {
+        continue;
+      }
+      const Curve& curve = problem.curves.at(row.send);
+      const Best best = BestOf(problem, curve);
+      double there = 0;
+      for (const ScalingPoint& point : curve) {
+        there = point.ranks == row.ranks ? SpeedupOf(problem, point.fastest_us) : there;
+      }
+      if (there == 0) {
+        continue;  // not simulated
+      }
+      text +=
+          Format("| %s | %s | %.2f | %u/%u | %.1f | %u/%u | %.1f | %+.0f %% |\n",
+                 problem.published.name, NameInPaper(row.send), row.speedup, row.nodes, row.ranks,
+                 best.speedup, best.nodes, best.ranks, there, 100 * (there / row.speedup - 1));
+    }
+  }
+  return text;
+}
+
+std::string Beside(double model, double measured) {
+  return Format("%.1f | %.1f | %+.0f %%", measured, model, 100 * (model / measured - 1));
+}
+
+std::string IterationTable(const PaperRuns::Problem& problem) {
+  std::string text =
+      "| ranks | edge, B | ready: measured | model | | regular: measured | model | | CPU: measured "
+      "| model | | CPU, eager below 4 KiB |\n"
+      "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+  for (const PublishedIteration& measured : PublishedIterations()) {
+    if (measured.cells != problem.published.cells ||
+        measured.ranks > problem.early_cpu.back().ranks) {
+      continue;
+    }
+    std::string row =
+        Format("| %u | %.0f", measured.ranks, MeanEdgeBytes(measured.ranks, measured.cells, 8));
+    for (const SendKind kind : {SendKind::kReady, SendKind::kRegular, SendKind::kCpu}) {
+      for (const ScalingPoint& point : problem.curves.at(kind)) {
+        if (point.ranks == measured.ranks) {
+          row += " | " + Beside(point.iteration_us, measured.Of(kind));
+        }
+      }
+    }
+    for (const ScalingPoint& point : problem.early_cpu) {
+      if (point.ranks == measured.ranks) {
+        row += Format(" | %.1f", point.iteration_us);
+      }
+    }
+    text += row + " |\n";
+  }
+  return text;
+}
+
+std::string SeriesTable(const std::vector<Series>& all, const std::string& x_name) {
+  std::string text = "| " + x_name;
+  std::string rule = "|--:";
+  for (const Series& series : all) {
+    text += " | " + series.name;
+    rule += "|--:";
+  }
+  text += " |\n" + rule + "|\n";
+  for (size_t i = 0; i < all.front().samples.size(); ++i) {
+    text += Format("| %.0f", all.front().samples[i].x);
+    for (const Series& series : all) {
+      text += i < series.samples.size() ? Format(" | %.1f", series.samples[i].time_us) : " |";
+    }
+    text += " |\n";
+  }
+  return text;
+}
+
+std::string EntriesTable(const std::vector<Series>& all) {
+  std::string text = "| entries";
+  std::string rule = "|--:";
+  for (const Series& series : all) {
+    text += " | " + series.name + ", us | in software, %";
+    rule += "|--:|--:";
+  }
+  text += " |\n" + rule + "|\n";
+  for (size_t i = 0; i < all.front().samples.size(); ++i) {
+    text += Format("| %.0f", all.front().samples[i].x);
+    for (const Series& series : all) {
+      text +=
+          Format(" | %.1f | %.0f", series.samples[i].time_us, series.samples[i].software_percent);
+    }
+    text += " |\n";
+  }
+  return text;
+}
+
+std::string BeyondTable(const Curves& curves) {
+  std::vector<Series> all;
+  for (const auto& [kind, curve] : curves) {
+    Series series{.name = SendKindName(kind), .samples = {}};
+    for (const ScalingPoint& point : curve) {
+      series.samples.push_back(
+          {.x = static_cast<double>(point.ranks), .time_us = point.iteration_us});
+    }
+    all.push_back(series);
+  }
+  return SeriesTable(all, "ranks");
+}
+
+}  // namespace
+
+std::string PaperTables(const PaperRuns& runs) {
+  std::string text =
+      "# Simulated halo exchanges and allreduces\n\nMade by `./dev sim`, as the plots beside it; "
+      "[simulation.md](../../simulation.md) says what is modelled and what to believe.\n\n"
+      "## The paper's Table V: highest speed-up over one rank\n\n" +
+      BestTable(runs);
+  for (const PaperRuns::Problem& problem : runs.problems) {
+    text += "\n## " + std::string(problem.published.name) +
+            ": us for an iteration, mean over 1 to 8 ranks on a node\n\n" +
+            Format("%.2f ps for a cell, fitted to one rank.\n\n", problem.ps_per_cell) +
+            IterationTable(problem);
+  }
+  const auto add = [&](const char* title, bool is_known, const auto& table) {
+    text += is_known ? "\n## " + std::string(title) + "\n\n" + table() : "";
+  };
+  add("30 GB, eight ranks on a node: us for an iteration", !runs.beyond.empty(),
+      [&] { return BeyondTable(runs.beyond); });
+  add("2 GB, eight ranks on a node, ready sends: us for an iteration", !runs.topologies.empty(),
+      [&] { return SeriesTable(runs.topologies, "ranks"); });
+  add("NICs with few deferred-work entries: 2 GB, 64 ranks, eight on a node", !runs.entries.empty(),
+      [&] { return EntriesTable(runs.entries); });
+  add("Allreduce of 8 bytes, eight ranks on a node: us", !runs.allreduce_ranks.empty(),
+      [&] { return SeriesTable(runs.allreduce_ranks, "ranks"); });
+  add("Allreduce of 1,024 ranks, eight on a node: us", !runs.allreduce_bytes.empty(),
+      [&] { return SeriesTable(runs.allreduce_bytes, "bytes"); });
+  return text;
+}
+
+}  // namespace ferry::sim
