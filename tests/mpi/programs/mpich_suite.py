@@ -35,6 +35,7 @@ NOT_PASSED = {
     "datatype/darray_pack": "72 ranks are more than a daemon serves",
     "datatype/typename": "expects the other one of two names of a type",
     "errors/attr/keyvalmis": "windows are not there yet",
+    "errors/coll/noalias*": "one rank alone makes collective calls that fail, which count here (docs/mpi.md)",
     "errors/pt2pt/truncmsg2": "types that do not match are not looked for in messages",
     "attr/keyval_double_free_win": "windows are not there yet",
     "info/infocreateenv": "the thread level is known after MPI_Init only",
