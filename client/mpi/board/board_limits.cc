@@ -42,7 +42,9 @@ BoardLimits LimitsFor(int members, bool crowded, bool reachable) {
   from(Collective::kAllgather, block);
   from(Collective::kAlltoall, is_pair ? 32 * kKibi : block / 2);
   from(Collective::kReduceScatter, block);
-  from(Collective::kReduce, (is_pair ? 32 : 512) * kKibi);
+  if (!is_pair) {
+    from(Collective::kReduce, 512 * kKibi);
+  }
   from(Collective::kAllreduce, (crowded ? 257 : is_pair ? 128 : 48) * kKibi);
   return limits;
 }

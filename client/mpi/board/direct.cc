@@ -274,17 +274,8 @@ class Direct {
     return true;
   }
 
-  // Of two members the root reduces all: the other one's part would cross between the cores twice,
-  // as the root's operand and as the result.
-  Part PartOfReduce() const {
-    if (task_.size() > 2) {
-      return PartOf(task_.self());
-    }
-    return {0, task_.is_root() ? task_.problem.block_bytes : 0};
-  }
-
   bool Reduce() {
-    const Part part = PartOfReduce();
+    const Part part = PartOf(task_.self());
     const char* const own = task_.OwnInput();
     if (task_.is_root()) {
       return FoldPart(
