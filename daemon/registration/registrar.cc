@@ -69,13 +69,16 @@ void Registrar::Do(Task task) {
     if (pinning.prepare) {
       pinning.prepare();
     }
-    auto prepared = transport_.PrepareMemory(pinning.base, pinning.bytes, pinning.access);
+    auto prepared = pinning.pin
+                        ? pinning.pin()
+                        : transport_.PrepareMemory(pinning.base, pinning.bytes, pinning.access);
     if (prepared.ok()) {
       pinning.registration = std::move(*prepared);
     }
     pinning.status = prepared.status();
   }
   pinning.prepare = nullptr;  // and what it holds
+  pinning.pin = nullptr;
   if (pinning.unwanted) {
     pinning.registration.reset();
     pinning.memory.reset();

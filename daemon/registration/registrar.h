@@ -46,6 +46,8 @@ struct Pinning {
   transport::Access access = transport::Access::kLocal;
   std::shared_ptr<const void> memory;  // keeps it mapped; null if whoever asked sees to that
   std::function<void()> prepare;       // first, by the registrar's thread; may be empty
+  // Pins it, by that thread, if Transport::PrepareMemory is not to; may be empty.
+  std::function<StatusOr<std::unique_ptr<transport::Registration>>()> pin;
 
   // The progress thread's.
   PinSink* sink = nullptr;

@@ -99,7 +99,7 @@ NicChannel::Part NicChannel::PartAt(uint32_t index) const {
 }
 
 uint64_t NicChannel::ContextOf(Kind kind) const {
-  return spec_.name << 8 | static_cast<uint64_t>(kind);
+  return kNicContext | spec_.name << 8 | static_cast<uint64_t>(kind);
 }
 
 DeferredTrigger NicChannel::TriggerOf(const Operation& operation) const {

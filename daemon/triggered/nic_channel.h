@@ -78,7 +78,10 @@ struct NicChannelSpec {
   // Whether a GPU rings the doorbell (doorbell()); else RingTo does.
   bool gpu_rings = false;
 };
-inline constexpr uint64_t kMostNicChannelName = (uint64_t{1} << 56) - 1;
+inline constexpr uint64_t kMostNicChannelName = (uint64_t{1} << 55) - 1;
+// In the context of every operation of a channel, of the NIC's and of the transport's; addresses of
+// objects have it not.
+inline constexpr uint64_t kNicContext = uint64_t{1} << 63;
 
 class NicChannel {
  public:
@@ -190,6 +193,6 @@ class NicChannel {
 };
 
 // The name of the channel that an operation of that context is of.
-constexpr uint64_t NicChannelOf(uint64_t context) { return context >> 8; }
+constexpr uint64_t NicChannelOf(uint64_t context) { return (context & ~kNicContext) >> 8; }
 
 }  // namespace ferry::daemon

@@ -1,0 +1,327 @@
+#include "daemon/triggered/nic_channels.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "shm/atomic.h"
+#include "shm/counter.h"
+
+namespace ferry::daemon {
+
+struct NicChannels::End {
+  enum class Step : uint8_t { kDoneWord, kMessage, kTarget };
+  struct Pinned {
+    transport::RegionHandle region{};
+    std::shared_ptr<const void> memory;
+  };
+
+  explicit End(const NicEnd& its_plan) : plan(its_plan) {}
+
+  const NicEnd plan;
+  std::unique_ptr<NicChannel> channel;  // null until what it needs is pinned
+  Step step = Step::kDoneWord;
+  std::shared_ptr<Pinning> pinning;  // under way
+  std::vector<Pinned> pinned;
+  transport::MemoryRegion done_region;
+  transport::RegionHandle message{};
+  std::optional<NicPlace> other;
+  bool is_open = false;  // the owner was told
+  bool has_failed = false;
+  uint64_t rounds_told = 0;
+};
+
+// ---- Coming and going
+
+StatusOr<std::unique_ptr<NicChannels>> NicChannels::Create(transport::Transport& transport,
+                                                           Registrar& registrar,
+                                                           NicChannelsOwner& owner,
+                                                           const Settings& settings) {
+  std::unique_ptr<NicChannels> channels(new NicChannels(transport, registrar, owner, settings));
+  FERRY_RETURN_IF_ERROR(channels->SetUp());
+  return channels;
+}
+
+NicChannels::NicChannels(transport::Transport& transport, Registrar& registrar,
+                         NicChannelsOwner& owner, const Settings& settings)
+    : transport_(transport),
+      deferred_(*transport.deferred_work()),
+      registrar_(registrar),
+      owner_(owner),
+      settings_(settings),
+      pool_(deferred_.entries()) {}
+
+NicChannels::~NicChannels() {
+  ends_.clear();
+  leaving_.clear();
+  (void)transport_.DeregisterMemory(scratch_region_.handle);
+}
+
+Status NicChannels::SetUp() {
+  StatusOr<transport::MemoryRegion> scratch =
+      transport_.RegisterMemory(&scratch_, sizeof(scratch_), transport::Access::kLocal);
+  FERRY_RETURN_IF_ERROR(scratch.status());
+  scratch_region_ = *scratch;
+  StatusOr<transport::PeerId> self = transport_.AddPeer(transport_.Address());
+  FERRY_RETURN_IF_ERROR(self.status());
+  self_ = *self;
+  return Status();
+}
+
+Status NicChannels::Open(const NicEnd& plan) {
+  const auto [place, is_new] = ends_.try_emplace(plan.channel, nullptr);
+  if (!is_new) {
+    return {ErrorCode::kAlreadyExists,
+            "NicChannels::Open: channel " + std::to_string(plan.channel) + " is open"};
+  }
+  place->second = std::make_unique<End>(plan);
+  End& end = *place->second;
+  auto pinning = std::make_shared<Pinning>();
+  pinning->base = reinterpret_cast<std::byte*>(plan.done);
+  pinning->bytes = sizeof(*plan.done);
+  pinning->access = transport::Access::kRemoteWrite;
+  pinning->memory = plan.words_owner;
+  Pin(end, std::move(pinning));
+  return Status();
+}
+
+void NicChannels::Close(uint64_t channel) {
+  const auto found = ends_.find(channel);
+  if (found == ends_.end()) {
+    return;
+  }
+  std::unique_ptr<End> end = std::move(found->second);
+  ends_.erase(found);
+  if (end->pinning != nullptr) {
+    end->pinning->unwanted = true;
+  } else if (end->channel != nullptr) {
+    end->channel->Close();
+  }
+  leaving_.push_back(std::move(end));
+}
+
+// True: nothing of it is with the NIC, or will be. While its target is being pinned, its counters
+// stay: the registrar binds them.
+bool NicChannels::TryLeave(End& end) {
+  if (end.pinning != nullptr) {
+    return false;
+  }
+  if (end.channel != nullptr) {
+    end.channel->Close();
+    end.channel.reset();
+  }
+  while (!end.pinned.empty()) {
+    End::Pinned& last = end.pinned.back();
+    auto released = transport_.ReleaseMemory(last.region);
+    if (released.status().code() == ErrorCode::kWouldBlock) {
+      return false;
+    }
+    if (released.ok()) {
+      registrar_.Unpin(std::move(*released), std::move(last.memory), nullptr);
+    }
+    end.pinned.pop_back();
+  }
+  return true;
+}
+
+NicChannel* NicChannels::Find(uint64_t channel) {
+  const auto found = ends_.find(channel);
+  return found == ends_.end() ? nullptr : found->second->channel.get();
+}
+
+// ---- Pinning: the done word, the message of a send, then what the other end writes to
+
+void NicChannels::Pin(End& end, std::shared_ptr<Pinning> pinning) {
+  pinning->sink = this;
+  pinning->context = &end;
+  end.pinning = pinning;
+  registrar_.Pin(std::move(pinning));
+}
+
+void NicChannels::PinMemory(End& end) {
+  end.step = End::Step::kMessage;
+  auto pinning = std::make_shared<Pinning>();
+  pinning->base = end.plan.memory;
+  pinning->bytes = end.plan.bytes;
+  pinning->memory = end.plan.memory_owner;
+  Pin(end, std::move(pinning));
+}
+
+void NicChannels::PinTarget(End& end) {
+  end.step = End::Step::kTarget;
+  auto pinning = std::make_shared<Pinning>();
+  pinning->memory = end.plan.memory_owner;
+  pinning->pin = [channel = end.channel.get()] { return channel->PrepareTarget(); };
+  Pin(end, std::move(pinning));
+}
+
+void NicChannels::OnPinned(Pinning& pinning) {
+  End& end = *static_cast<End*>(pinning.context);
+  const bool is_wanted = !pinning.unwanted;
+  const std::shared_ptr<Pinning> keep = std::move(end.pinning);
+  if (!is_wanted || end.has_failed) {
+    return;  // TryLeave goes on
+  }
+  ErrorCode code = pinning.status.code();
+  if (code == ErrorCode::kOk) {
+    code = Adopt(end, pinning);
+  }
+  if (code == ErrorCode::kOk && end.step == End::Step::kDoneWord && end.plan.is_send &&
+      end.plan.bytes > 0) {
+    return PinMemory(end);
+  }
+  if (code == ErrorCode::kOk && end.channel == nullptr) {
+    code = OpenChannel(end);
+    if (code == ErrorCode::kOk && end.channel->has_target()) {
+      return PinTarget(end);
+    }
+  }
+  if (code != ErrorCode::kOk) {
+    return Fail(end, code);
+  }
+  Opened(end);
+}
+
+ErrorCode NicChannels::Adopt(End& end, Pinning& pinning) {
+  if (end.step == End::Step::kTarget) {
+    return end.channel->AdoptTarget(std::move(pinning.registration)).code();
+  }
+  StatusOr<transport::MemoryRegion> region =
+      transport_.AdoptMemory(std::move(pinning.registration));
+  if (!region.ok()) {
+    return region.status().code();
+  }
+  end.pinned.push_back({region->handle, pinning.memory});
+  if (end.step == End::Step::kDoneWord) {
+    end.done_region = *region;
+  } else {
+    end.message = region->handle;
+  }
+  return ErrorCode::kOk;
+}
+
+ErrorCode NicChannels::OpenChannel(End& end) {
+  const NicEnd& plan = end.plan;
+  StatusOr<std::unique_ptr<NicChannel>> opened =
+      NicChannel::Open({.transport = transport_,
+                        .deferred = deferred_,
+                        .pool = pool_,
+                        .self = self_,
+                        .scratch = &scratch_,
+                        .scratch_region = scratch_region_.handle},
+                       {.name = plan.channel,
+                        .job = plan.job,
+                        .is_send = plan.is_send,
+                        .is_ready = plan.is_ready,
+                        .peer = plan.peer,
+                        .bytes = plan.bytes,
+                        .memory = plan.memory,
+                        .region = end.message,
+                        .done = plan.done,
+                        .done_place = {end.done_region.remote_base, end.done_region.key},
+                        .ahead = settings_.ahead,
+                        .timeout_ns = settings_.timeout_ns});
+  if (opened.ok()) {
+    end.channel = std::move(*opened);
+  }
+  return opened.status().code();
+}
+
+void NicChannels::Opened(End& end) {
+  end.is_open = true;
+  if (end.other) {
+    end.channel->Connect(*end.other);
+  }
+  owner_.OnNicOpen(end.plan.channel, end.channel->target());
+}
+
+void NicChannels::Connect(uint64_t channel, NicPlace other) {
+  const auto found = ends_.find(channel);
+  if (found == ends_.end() || found->second->other) {
+    return;
+  }
+  found->second->other = other;
+  if (found->second->is_open) {
+    found->second->channel->Connect(other);
+  }
+}
+
+// ---- Running
+
+void NicChannels::Fail(End& end, ErrorCode error) {
+  if (!end.has_failed) {
+    end.has_failed = true;
+    owner_.OnNicFailed(end.plan.channel, error, end.is_open);
+  }
+}
+
+void NicChannels::Fail(uint64_t channel, ErrorCode error) {
+  const auto found = ends_.find(channel);
+  if (found != ends_.end()) {
+    found->second->has_failed = true;
+    if (found->second->channel != nullptr && found->second->pinning == nullptr) {
+      found->second->channel->Fail(error);
+    }
+  }
+}
+
+void NicChannels::OnDeferredEnd(uint64_t context, ErrorCode code) {
+  if (NicChannel* channel = Find(NicChannelOf(context)); channel != nullptr) {
+    channel->OnDeferredEnd(context, code);
+  }
+}
+
+void NicChannels::OnWriteEnd(uint64_t context, ErrorCode code) {
+  if (NicChannel* channel = Find(NicChannelOf(context)); channel != nullptr) {
+    channel->OnWriteEnd(context, code);
+  }
+}
+
+uint32_t NicChannels::Look(End& end, uint64_t now_ns) {
+  NicChannel& channel = *end.channel;
+  if (end.plan.armed != nullptr) {
+    channel.Want(shm::LoadAcquire(*end.plan.armed));
+  }
+  channel.RingTo(shm::LoadAcquire(end.plan.start->value));
+  uint32_t done = channel.is_active() ? channel.Poll(now_ns) : 0;
+  const uint64_t channel_number = end.plan.channel;
+  if (channel.error() != ErrorCode::kOk) {
+    Fail(end, channel.error());
+  } else if (channel.rounds_done() != end.rounds_told) {
+    end.rounds_told = channel.rounds_done();
+    ++done;
+    owner_.OnNicRounds(channel_number, end.rounds_told);
+  }
+  return done;
+}
+
+uint32_t NicChannels::Advance(uint64_t now_ns) {
+  auto done = static_cast<uint32_t>(deferred_.Poll(*this, now_ns));
+  for (auto next = ends_.begin(); next != ends_.end();) {
+    End& end = *next->second;
+    ++next;  // its owner may close it
+    done += end.is_open ? Look(end, now_ns) : 0;
+  }
+  std::erase_if(leaving_, [this](const std::unique_ptr<End>& end) { return TryLeave(*end); });
+  return done;
+}
+
+bool NicChannels::is_armed() const {
+  return std::any_of(ends_.begin(), ends_.end(), [](const auto& entry) {
+    const End& end = *entry.second;
+    return !end.has_failed && end.plan.armed != nullptr && end.channel != nullptr &&
+           shm::LoadRelaxed(*end.plan.armed) > end.channel->rounds_done();
+  });
+}
+
+uint64_t NicChannels::NextNs(uint64_t now_ns) const {
+  uint64_t next_ns = deferred_.NextPollNs(now_ns);
+  for (const auto& [number, end] : ends_) {
+    next_ns =
+        end->channel != nullptr ? std::min(next_ns, end->channel->next_deadline_ns()) : next_ns;
+  }
+  return next_ns;
+}
+
+}  // namespace ferry::daemon
