@@ -13,8 +13,10 @@
 #include "client/core/last_error.h"
 #include "client/core/tell_launcher.h"
 #include "client/include/ferry/ferry.h"
+#include "client/include/ferry/stream.h"
 #include "client/pmix/pmix_job.h"
 #include "client/pmix/pmix_library.h"
+#include "client/running.h"
 #include "common/version_text.h"
 #include "config/environment.h"
 #include "shm/counters.h"
@@ -142,7 +144,8 @@ Status CheckHealthy() {
 }
 
 Status CheckRequest(const ferry_request* request) {
-  if (IsRunning() && request != nullptr && client->IsValid(*request)) [[likely]] {
+  if (IsRunning() && request != nullptr && client->IsValid(*request) && !client->queues().any())
+      [[likely]] {
     return {};
   }
   FERRY_RETURN_IF_ERROR(CheckRunning());
@@ -151,6 +154,10 @@ Status CheckRequest(const ferry_request* request) {
   }
   if (*request != FERRY_REQUEST_NULL && !client->IsValid(*request)) {
     return {ErrorCode::kInvalidRequest, "the request is not active: completed and freed before?"};
+  }
+  if (client->IsEnqueued(*request)) {
+    return {ErrorCode::kInvalidRequest,
+            "the request belongs to a queue: call ferry_queue_wait first"};
   }
   return {};
 }
@@ -201,6 +208,15 @@ int Begin(const Status& check, const Message& message, ferry_request* request,
   return Report((client.get()->*start)(message, request));
 }
 
+int MakeSend(Message message, ferry_request* request) {
+  const Status check = CheckSend(&message);
+  if (!check.ok() || request == nullptr) {
+    return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
+                      : Fail(check);
+  }
+  return Report(client->MakePersistentSend(message, request));
+}
+
 // Who starts a process that belongs to no job.
 enum class Starter { kNone, kItself };
 
@@ -245,6 +261,15 @@ int Initialize(int required, int* provided, Starter starter) {
 }
 
 }  // namespace
+
+namespace ferry::client {
+
+StatusOr<Client*> Running() {
+  FERRY_RETURN_IF_ERROR(CheckRunning());
+  return ::client.get();
+}
+
+}  // namespace ferry::client
 
 extern "C" {
 
@@ -444,13 +469,14 @@ int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_statu
 
 int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
                     ferry_request* request) {
+  return MakeSend(ToMessage(buffer, size_bytes, destination, tag), request);
+}
+
+int ferry_rsend_init(const void* buffer, size_t size_bytes, int destination, int tag,
+                     ferry_request* request) {
   Message message = ToMessage(buffer, size_bytes, destination, tag);
-  const Status check = CheckSend(&message);
-  if (!check.ok() || request == nullptr) {
-    return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
-                      : Fail(check);
-  }
-  return Report(client->MakePersistentSend(message, request));
+  message.ready = true;
+  return MakeSend(message, request);
 }
 
 int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {

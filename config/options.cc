@@ -253,6 +253,12 @@ constexpr Option kTable[] = {
     Number(Group::kGpu, "host_link_guard", &Options::host_link_guard, "", 0, 1,
            "1: a program that touches device memory behind an emulated link without a stream is "
            "ended by a fault, as with a GPU whose memory CPUs do not reach."),
+    Number(Group::kGpu, "host_launch_us", &Options::host_launch_us, "microseconds", 0, kMillion,
+           "How long after it was enqueued an operation of an emulated device's stream begins at "
+           "the earliest, as kernels of real devices do. Of operations enqueued ahead nothing is "
+           "seen of it."),
+    Number(Group::kGpu, "host_synchronize_us", &Options::host_synchronize_us, "microseconds", 0,
+           kMillion, "How much longer waiting for an emulated device's stream takes."),
     Number(
         Group::kGpu, "pipeline_threshold_bytes", &Options::pipeline_threshold_bytes, "bytes", 0,
         kTebi,
@@ -288,6 +294,12 @@ constexpr Option kTable[] = {
            "and kept for later ones (offloaded send buffers): those of up to "
            "pipeline_threshold_bytes, and all where ranks stage such memory by themselves. 0: "
            "none; the latter then go through blocks that are not kept."),
+    Number(Group::kGpu, "matched_cell_bytes", &Options::matched_cell_bytes, "bytes", 0, 8192,
+           "Matched receives from other nodes of up to this size have cells in the heap, where "
+           "messages may arrive before their start (docs/stream_triggered.md). 0: none; every "
+           "send that is not ready then waits until the receiver is clear to send."),
+    Number(Group::kGpu, "matched_cells", &Options::matched_cells, "cells", 2, 64,
+           "How many cells each of them has: one fewer messages may arrive ahead of their starts."),
 
     Text(Group::kMpi, "collective_table", &Options::collective_table, 0, kPathMax,
          "File of rules that say which algorithm each of MPI's collectives takes (docs/mpi.md). "

@@ -105,6 +105,8 @@ struct Options {
   uint64_t host_link_pageable_latency_us = 0;
   uint64_t host_link_engines = 2;
   uint64_t host_link_guard = 0;
+  uint64_t host_launch_us = 0;
+  uint64_t host_synchronize_us = 0;
   uint64_t pipeline_threshold_bytes = 64ULL << 10;
   std::string pipeline_mode = "advanced";
   uint64_t pipeline_blocks_to_host = 2;
@@ -113,6 +115,8 @@ struct Options {
   uint64_t pipeline_staging_blocks = 16;
   uint64_t pipeline_staging_min_blocks = 8;
   uint64_t offload_min_bytes = 8192;
+  uint64_t matched_cell_bytes = 8192;
+  uint64_t matched_cells = 2;
 
   // MPI.
   std::string collective_table;       // empty: the built-in one

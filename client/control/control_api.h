@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-#define FERRY_CONTROL_API_VERSION 2
+#define FERRY_CONTROL_API_VERSION 3
 #define FERRY_CONTROL_ENTRY_NAME "ferry_control_entry"
 
 /* As in proto/control.proto. */
@@ -58,6 +58,31 @@ typedef struct {
   uint64_t size_bytes;
   uint64_t allocation_id;
 } ferry_control_region;
+
+typedef struct {
+  uint32_t context; /* of the communicator */
+  uint32_t source;  /* ranks of the job */
+  uint32_t destination;
+  int32_t tag;
+  uint64_t ordinal; /* of its rank's persistent sends, or receives, with all that */
+} ferry_control_match_key;
+
+typedef struct {
+  uint32_t region; /* 0: none */
+  uint32_t reserved;
+  uint64_t offset;
+} ferry_control_place;
+
+/* A persistent request to be matched: MatchOffer of proto/control.proto. */
+typedef struct {
+  ferry_control_match_key key;
+  uint64_t size_bytes;
+  uint32_t mode;
+  uint32_t cell_count;
+  ferry_control_place end;
+  ferry_control_place window;
+  ferry_control_place cells;
+} ferry_control_offer;
 
 typedef struct {
   const char* job_id;
@@ -89,6 +114,14 @@ typedef struct {
   /* Where `count` ranks live: fills peers[0 .. count), in the order asked for. */
   int (*resolve)(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, uint32_t count,
                  ferry_control_peer* peers, ferry_control_text text);
+  /* Offers `count` requests, all sends or all receives, to be matched; all or none are taken. What
+   * becomes of them is told in their PairWords (shm/layout/channel_layout.h). */
+  int (*offer_matches)(ferry_control* control, uint32_t timeout_ms, int sends,
+                       const ferry_control_offer* offers, size_t count, ferry_control_text text);
+  /* Takes one back, of which `rounds` messages were complete. */
+  int (*withdraw_match)(ferry_control* control, uint32_t timeout_ms, int send,
+                        const ferry_control_match_key* key, uint64_t rounds,
+                        ferry_control_text text);
   /* An orderly leave: the session ends, the connection stays until close. */
   int (*detach)(ferry_control* control, uint32_t timeout_ms, ferry_control_text text);
   /* The whole job fails. `reason` may be null. */

@@ -170,6 +170,49 @@ int Resolve(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, 
   return 0;
 }
 
+void FillKey(const ferry_control_match_key& key, pb::MatchKey* filled) {
+  filled->set_context(key.context);
+  filled->set_source(key.source);
+  filled->set_destination(key.destination);
+  filled->set_tag(key.tag);
+  filled->set_ordinal(key.ordinal);
+}
+
+void FillPlace(const ferry_control_place& place, pb::MemoryPlace* filled) {
+  filled->set_region(place.region);
+  filled->set_offset(place.offset);
+}
+
+int OfferMatches(ferry_control* control, uint32_t timeout_ms, int sends,
+                 const ferry_control_offer* offers, size_t count, ferry_control_text text) {
+  pb::OfferMatchesRequest request;
+  request.set_sends(sends != 0);
+  for (size_t i = 0; i < count; ++i) {
+    pb::MatchOffer* offer = request.add_offers();
+    FillKey(offers[i].key, offer->mutable_key());
+    offer->set_size_bytes(offers[i].size_bytes);
+    offer->set_mode(offers[i].mode);
+    offer->set_cell_count(offers[i].cell_count);
+    FillPlace(offers[i].end, offer->mutable_end());
+    FillPlace(offers[i].window, offer->mutable_window());
+    FillPlace(offers[i].cells, offer->mutable_cells());
+  }
+  pb::OfferMatchesReply reply;
+  return Finish(*control,
+                Call(control, timeout_ms, &pb::Client::Stub::OfferMatches, request, &reply), text);
+}
+
+int WithdrawMatch(ferry_control* control, uint32_t timeout_ms, int send,
+                  const ferry_control_match_key* key, uint64_t rounds, ferry_control_text text) {
+  pb::WithdrawMatchRequest request;
+  FillKey(*key, request.mutable_key());
+  request.set_send(send != 0);
+  request.set_rounds(rounds);
+  pb::WithdrawMatchReply reply;
+  return Finish(*control,
+                Call(control, timeout_ms, &pb::Client::Stub::WithdrawMatch, request, &reply), text);
+}
+
 int Detach(ferry_control* control, uint32_t timeout_ms, ferry_control_text text) {
   pb::DetachReply reply;
   return Finish(*control,
@@ -230,6 +273,8 @@ constexpr ferry_control_api kApi = {
     .register_region = RegisterRegion,
     .deregister_region = DeregisterRegion,
     .resolve = Resolve,
+    .offer_matches = OfferMatches,
+    .withdraw_match = WithdrawMatch,
     .detach = Detach,
     .abort = Abort,
     .control_address = ControlAddress,

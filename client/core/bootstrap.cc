@@ -185,7 +185,9 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
     first_looks_ = 1;
     wait_policy_.spin_pauses = 0;
   }
-  watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_);
+  MakeChannels();
+  watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_,
+                                       [this](ErrorCode error) { channels_->FailAll(error); });
   return {};
 }
 

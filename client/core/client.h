@@ -2,8 +2,8 @@
 //
 // Parts: how it joins and leaves (bootstrap.cc), how it makes progress and waits (progress.cc), how
 // sends and receives start (point_to_point.cc, staged_send.cc, held_receives.cc) and end
-// (completion.cc), what
-// only front ends need (front_end.cc), what errors mean (failure.cc). There is
+// (completion.cc), how persistent requests are matched for life, and started by streams
+// (matched.cc), what only front ends need (front_end.cc), what errors mean (failure.cc). There is
 // one Client per process.
 //
 // Calling thread: any that the thread level allows. Functions that block say so.
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -24,6 +25,8 @@
 #include "client/core/peer_memory.h"
 #include "client/core/request_pool.h"
 #include "client/core/watcher.h"
+#include "client/triggered/channels.h"
+#include "client/triggered/queues.h"
 #include "config/options.h"
 #include "engine/rank_engine.h"
 #include "gpu_backends/api/registry.h"
@@ -94,6 +97,17 @@ class Client final : public FrontEnd {
   bool Cancel(RequestHandle handle) override;
   ErrorCode Probe(const Message& pattern, bool block, Completion* found) override;
   ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) override;
+  Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) override;
+  Status IsMatched(RequestHandle request, bool* matched) override;
+  bool IsEnqueued(RequestHandle request) const override;
+  StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) override {
+    return queues_->Make(static_cast<QueueType>(type), stream_address);
+  }
+  Status FreeQueue(QueueHandle queue) override { return queues_->Free(queue); }
+  Status AwaitQueue(QueueHandle queue) override { return queues_->Await(queue); }
+  Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) override;
+  Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) override;
+  Queues& queues() { return *queues_; }
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
   bool TestNow(RequestHandle handle, Completion* completion) override;
@@ -224,6 +238,14 @@ class Client final : public FrontEnd {
   template <typename Done>
   bool AwaitHeld(Done&& done, const shm::WaitPolicy& policy);
 
+  // matched.cc
+  void MakeChannels();
+  Status CheckMatchable(RequestHandle handle, uint32_t* request) const;
+  StatusOr<std::vector<uint32_t>> ResolveAll(std::span<const RequestHandle> handles) const;
+  ErrorCode StartPaired(uint32_t request);
+  bool AdvanceMatched(uint32_t request);
+  bool AdvanceMatch(uint32_t request);
+
   // completion.cc
   bool Advance(uint32_t request);
   bool AdvanceHeld(uint32_t request);
@@ -273,6 +295,10 @@ class Client final : public FrontEnd {
   std::unique_ptr<PeerMemory> peer_memory_;
   std::unique_ptr<RequestPool> requests_;
   std::unique_ptr<Offloads> offloads_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<Queues> queues_;
+  std::mutex matches_mutex_;
+  std::map<uint32_t, std::vector<uint32_t>> matches_;  // match requests, and what they are to match
   std::mutex background_mutex_;
   std::vector<uint32_t> background_;  // receives that became transfers in some other request's call
   std::mutex staging_mutex_;

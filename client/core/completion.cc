@@ -31,6 +31,8 @@ bool Client::Advance(uint32_t request) {
       // Without a daemon nobody tells that the other rank has died, so its chunks may never come.
       return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete) ||
              wake_.poison() != ErrorCode::kOk;
+    case RequestState::kMatched:
+      return AdvanceMatched(request);
     default:
       return wake_.poison() != ErrorCode::kOk;
   }
@@ -110,7 +112,9 @@ void Client::FinishTransfer(uint32_t request, uint32_t generation, ErrorCode err
 // frees the block unless a persistent request will need it again.
 ErrorCode Client::EndBounce(RequestLayout& slot, bool deliver) {
   ErrorCode error = ErrorCode::kOk;
-  if ((slot.flags & shm::kRequestBounce) == 0) {
+  // A matched request's channel has delivered.
+  if ((slot.flags & shm::kRequestBounce) == 0 ||
+      (deliver && (slot.flags & shm::kRequestPaired) != 0)) {
     return error;
   }
   std::byte* block = memory_->regions().ById(slot.buffer.region)->base + slot.buffer.address;

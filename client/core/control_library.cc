@@ -123,6 +123,19 @@ Status ControlLibrary::DeregisterRegion(uint32_t region, uint64_t size_bytes) {
       api_->deregister_region(control_, PinningMs(size_bytes), region, error.text()));
 }
 
+Status ControlLibrary::OfferMatches(bool sends, const std::vector<ferry_control_offer>& offers) {
+  ErrorText error;
+  return error.status(api_->offer_matches(control_, timeout_ms_, sends ? 1 : 0, offers.data(),
+                                          offers.size(), error.text()));
+}
+
+Status ControlLibrary::WithdrawMatch(bool send, const ferry_control_match_key& key,
+                                     uint64_t rounds) {
+  ErrorText error;
+  return error.status(
+      api_->withdraw_match(control_, timeout_ms_, send ? 1 : 0, &key, rounds, error.text()));
+}
+
 Status ControlLibrary::Detach() {
   ErrorText error;
   return error.status(api_->detach(control_, timeout_ms_, error.text()));

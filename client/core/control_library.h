@@ -34,6 +34,9 @@ class ControlLibrary {
   StatusOr<Membership> Join(uint32_t size);
   Status RegisterRegion(const ferry_control_region& region);
   Status DeregisterRegion(uint32_t region, uint64_t size_bytes);
+  // Persistent requests to be matched (control_api.h): all sends or all receives.
+  Status OfferMatches(bool sends, const std::vector<ferry_control_offer>& offers);
+  Status WithdrawMatch(bool send, const ferry_control_match_key& key, uint64_t rounds);
   Status Detach();
   Status Abort(int exit_code, const char* reason);
 

@@ -28,6 +28,9 @@ const char* SentenceOf(ErrorCode error) {
     case ErrorCode::kInvalidBuffer:
       return "memory of this or the other end of the message is not there: was it freed or "
              "unmapped before the request was complete?";
+    case ErrorCode::kInvalidRequest:
+      return "the other side of the matched pair has freed its request: free this one, too, and "
+             "make and match both anew";
     case ErrorCode::kPermissionDenied:
       return "the system refused a copy between the two processes";
     default:

@@ -162,7 +162,12 @@ bool Client::IsPrivateMemoryReachable(uint32_t rank) const {
 
 StatusOr<std::shared_ptr<std::byte>> Client::MapPeer(uint32_t rank, const shm::Location& where,
                                                      uint64_t size_bytes) {
-  return peer_memory_->MapForGood(rank, where, size_bytes);
+  StatusOr<PeerMemory::ForGood> mapped = peer_memory_->MapForGood(rank, where, size_bytes);
+  FERRY_RETURN_IF_ERROR(mapped.status());
+  if (mapped->by_stream) {
+    return Status(ErrorCode::kInvalidBuffer, "only streams reach that memory");
+  }
+  return mapped->memory;
 }
 
 ErrorCode Client::PeerState(uint32_t rank) const {

@@ -30,6 +30,9 @@ inline constexpr uint32_t kFrontEndContexts = 2;  // the first that front ends m
 // 0 = null; otherwise slot index in the lower half, the slot's serial in the upper.
 using RequestHandle = uint64_t;
 
+// Names a queue of starts and waits that a stream carries out. 0 = none.
+using QueueHandle = uint64_t;
+
 // A send that was over before its request would have been needed. Index 0 names no slot.
 inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 
@@ -44,6 +47,7 @@ struct Message {
   int32_t tag = 0;
   uint32_t context = kUserContext;
   bool synchronous = false;  // of a send: it is complete only once it has been matched
+  bool ready = false;        // of a persistent send: its receive is there; for matched ones
 };
 
 struct Completion {
@@ -112,6 +116,18 @@ class FrontEnd {
     Completion envelope;
   };
   virtual ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) = 0;
+
+  // ---- Matched requests and queues: as ferry/stream.h says of the functions so named
+  // -------------- `match` is a request that is complete once all are matched, or one cannot be.
+  virtual Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) = 0;
+  virtual Status IsMatched(RequestHandle request, bool* matched) = 0;
+  // Whether it belongs to a queue just now: nothing else may be done with it.
+  virtual bool IsEnqueued(RequestHandle request) const = 0;
+  virtual StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) = 0;
+  virtual Status FreeQueue(QueueHandle queue) = 0;
+  virtual Status AwaitQueue(QueueHandle queue) = 0;  // blocks
+  virtual Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
+  virtual Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
 
   // ---- Completion ------------------------------------------------------------------------------
   // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
@@ -183,7 +199,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 4;
+inline constexpr uint32_t kFrontEndVersion = 5;
 
 }  // namespace ferry::client
 

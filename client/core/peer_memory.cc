@@ -53,30 +53,36 @@ ErrorCode PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where,
                                            : Copy(peer, own, size_bytes);
 }
 
-StatusOr<std::shared_ptr<std::byte>> PeerMemory::MapForGood(uint32_t rank,
-                                                            const shm::Location& where,
-                                                            uint64_t size_bytes) {
+StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::Location& where,
+                                                     uint64_t size_bytes) {
+  const std::string name =
+      "region " + std::to_string(where.region) + " of rank " + std::to_string(rank);
+  if (rank == own_rank_) {
+    const engine::Reach own = ResolveRegion(rank, where, size_bytes);
+    if (own.error != ErrorCode::kOk) {
+      return Status(own.error, name + " is not there");
+    }
+    return ForGood{std::shared_ptr<std::byte>(std::shared_ptr<void>(), own.mapped), own.by_stream};
+  }
   std::lock_guard lock(mutex_);
-  std::weak_ptr<shm::Mapping>& known = for_good_[{rank, where.region}];
-  std::shared_ptr<shm::Mapping> mapping = known.lock();
-  if (mapping == nullptr) {
+  std::weak_ptr<Mapped>& known = for_good_[{rank, where.region}];
+  std::shared_ptr<Mapped> mapped = known.lock();
+  if (mapped == nullptr) {
     StatusOr<AttachAnswer> answer = attach_->PeerRegion(rank, where.region);
     FERRY_RETURN_IF_ERROR(answer.status());
-    if (answer->descriptors.empty() || (answer->reply.flags & attach::kRegionByStream) != 0) {
-      return Status(ErrorCode::kInvalidBuffer, "rank " + std::to_string(rank) +
-                                                   " has no host memory in region " +
-                                                   std::to_string(where.region));
+    if (answer->descriptors.empty()) {
+      return Status(ErrorCode::kInvalidBuffer, name + " cannot be mapped");
     }
-    StatusOr<shm::Mapping> made = shm::MapSegment(answer->descriptors[0].get(), 0);
+    StatusOr<Mapped> made = MakeMapped({rank, where.region}, *answer);
     FERRY_RETURN_IF_ERROR(made.status());
-    mapping = std::make_shared<shm::Mapping>(std::move(*made));
-    known = mapping;
+    mapped = std::make_shared<Mapped>(std::move(*made));
+    known = mapped;
   }
-  if (where.address > mapping->size_bytes() || size_bytes > mapping->size_bytes() - where.address) {
-    return Status(ErrorCode::kInvalidBuffer,
-                  "the range of rank " + std::to_string(rank) + " runs past the end of its region");
+  if (where.address > mapped->size_bytes || size_bytes > mapped->size_bytes - where.address) {
+    return Status(ErrorCode::kInvalidBuffer, "the range runs past the end of " + name);
   }
-  return std::shared_ptr<std::byte>(mapping, mapping->base() + where.address);
+  return ForGood{std::shared_ptr<std::byte>(mapped, mapped->base + where.address),
+                 mapped->device != nullptr};
 }
 
 engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {

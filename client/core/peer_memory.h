@@ -43,9 +43,13 @@ class PeerMemory : public engine::MemoryAccess {
   ErrorCode CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
                          uint64_t size_bytes, Direction direction);
   bool IsPrivateMemoryReachable(uint32_t rank) const { return peers_[rank].memory_reachable; }
-  // Maps `size_bytes` of host memory of a peer, apart from what Resolve keeps and drops.
-  StatusOr<std::shared_ptr<std::byte>> MapForGood(uint32_t rank, const shm::Location& where,
-                                                  uint64_t size_bytes);
+  // Maps `size_bytes` of a peer of the node (or of this rank), apart from what Resolve keeps and
+  // drops: for as long as the result lives.
+  struct ForGood {
+    std::shared_ptr<std::byte> memory;
+    bool by_stream = false;  // only streams reach it
+  };
+  StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
 
   // CopyChunk with the mappings held in place.
   engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
@@ -76,7 +80,7 @@ class PeerMemory : public engine::MemoryAccess {
   std::mutex mutex_;          // held by a thread for the length of one chunk
   std::list<Mapped> mapped_;  // most recently used first
   std::map<Key, std::list<Mapped>::iterator> index_;
-  std::map<Key, std::weak_ptr<shm::Mapping>> for_good_;
+  std::map<Key, std::weak_ptr<Mapped>> for_good_;
 };
 
 }  // namespace ferry::client

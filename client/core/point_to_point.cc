@@ -443,7 +443,9 @@ ErrorCode Client::MakePersistent(const Message& message, RequestKind kind, Reque
   uint32_t request = 0;
   const ErrorCode error = Take(message, kind, &request);
   if (error == ErrorCode::kOk) {
-    requests_->Slot(request).flags |= shm::kRequestPersistent;
+    requests_->Slot(request).flags |=
+        shm::kRequestPersistent | (message.ready ? shm::kRequestReady : 0);
+    channels_->NoteMade(request);
     *handle = requests_->HandleOf(request);
   }
   return error;
@@ -461,6 +463,9 @@ ErrorCode Client::Start(RequestHandle handle) {
   }
   if (poison() != ErrorCode::kOk) {
     return poison();
+  }
+  if ((slot.flags & shm::kRequestPaired) != 0) {
+    return StartPaired(request);
   }
   if (!requests_->Renew(request)) {
     return ErrorCode::kInvalidRequest;
@@ -504,6 +509,10 @@ ErrorCode Client::FreePersistent(RequestHandle handle) {
       shm::LoadAcquire(slot.state) != static_cast<uint32_t>(RequestState::kInactive)) {
     return ErrorCode::kInvalidRequest;
   }
+  if (IsEnqueued(handle)) {
+    return ErrorCode::kInvalidRequest;
+  }
+  queues_->Release(request);
   slot.flags &= ~shm::kRequestPersistent;
   GiveUp(request);
   return ErrorCode::kOk;

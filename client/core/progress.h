@@ -8,9 +8,9 @@
 
 namespace ferry::client {
 
-// Sleeps while waiting for room end after this time: room in a lane is announced, but not by a peer
-// that was killed.
-inline constexpr uint64_t kRoomSleepNs = 1'000'000;
+// Sleeps end after this time while waiting for what may come without a word: room in a lane is
+// announced, but not by a peer that was killed.
+inline constexpr uint64_t kUnannouncedSleepNs = 1'000'000;
 // Idle polls (pauses, then yields) before a waiting sender calls the worker for a receiver that
 // computes.
 inline constexpr uint32_t kPollsBeforeWorker = 128;
@@ -89,7 +89,9 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneS
       waiter.Reset();
       continue;
     }
-    uint64_t sleep_ns = engine_->WaitsForRoom() ? kRoomSleepNs : 0;
+    // Streams write without waking anybody.
+    uint64_t sleep_ns =
+        engine_->WaitsForRoom() || channels_->any_started() ? kUnannouncedSleepNs : 0;
     if (end_ns != UINT64_MAX) {
       const uint64_t left_ns = end_ns - std::min(end_ns - 1, MonotonicNs());
       sleep_ns = sleep_ns == 0 ? left_ns : std::min(sleep_ns, left_ns);

@@ -49,6 +49,8 @@ class RequestPool {
   // Whether a request may still do so: one of those, or a persistent one that is not active.
   bool Holds(const void* begin, uint64_t size_bytes) const;
   uint32_t in_use() const { return in_use_; }
+  // Slots have numbers below it.
+  uint32_t limit() const { return view_.request_limit; }
 
  private:
   bool IsNamed(uint32_t request, RequestHandle handle) const {

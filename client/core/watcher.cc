@@ -10,8 +10,13 @@
 
 namespace ferry::client {
 
-Watcher::Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake)
-    : attach_(attach), daemon_pidfd_(daemon_pidfd), wake_(wake), stop_(eventfd(0, EFD_CLOEXEC)) {
+Watcher::Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
+                 std::function<void(ErrorCode)> on_end)
+    : attach_(attach),
+      daemon_pidfd_(daemon_pidfd),
+      wake_(wake),
+      on_end_(std::move(on_end)),
+      stop_(eventfd(0, EFD_CLOEXEC)) {
   // The application's signals are not for this thread.
   sigset_t all;
   sigset_t before;
@@ -52,6 +57,7 @@ void Watcher::Run() {
   }
   told_.notify_all();
   wake_.Poison(reason.code());
+  on_end_(reason.code());
 }
 
 }  // namespace ferry::client

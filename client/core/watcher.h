@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -18,8 +19,10 @@ namespace ferry::client {
 
 class Watcher {
  public:
-  // Everything outlives the watcher.
-  Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake);
+  // Everything outlives the watcher. `on_end` is called by its thread once the rank is poisoned,
+  // with the error.
+  Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
+          std::function<void(ErrorCode)> on_end);
   // Stops and joins the thread.
   ~Watcher();
   Watcher(const Watcher&) = delete;
@@ -36,6 +39,7 @@ class Watcher {
   AttachConnection* const attach_;
   const int daemon_pidfd_;
   shm::Wake wake_;
+  const std::function<void(ErrorCode)> on_end_;
   UniqueFd stop_;  // eventfd
   mutable std::mutex mutex_;
   mutable std::condition_variable told_;

@@ -104,4 +104,21 @@ grpc::Status ClientService::AbortJob(grpc::ServerContext* context,
   }));
 }
 
+grpc::Status ClientService::OfferMatches(grpc::ServerContext* context,
+                                         const control::OfferMatchesRequest* request,
+                                         control::OfferMatchesReply*) {
+  return ToGrpc(OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+    return registry_.OfferMatches(session, *request);
+  }));
+}
+
+grpc::Status ClientService::WithdrawMatch(grpc::ServerContext* context,
+                                          const control::WithdrawMatchRequest* request,
+                                          control::WithdrawMatchReply*) {
+  return ToGrpc(OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+    registry_.WithdrawMatch(*session, *request);
+    return Status();
+  }));
+}
+
 }  // namespace ferry::daemon

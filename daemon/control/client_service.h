@@ -34,6 +34,12 @@ class ClientService final
                       control::DetachReply* reply) override;
   grpc::Status AbortJob(grpc::ServerContext* context, const control::AbortJobRequest* request,
                         control::AbortJobReply* reply) override;
+  grpc::Status OfferMatches(grpc::ServerContext* context,
+                            const control::OfferMatchesRequest* request,
+                            control::OfferMatchesReply* reply) override;
+  grpc::Status WithdrawMatch(grpc::ServerContext* context,
+                             const control::WithdrawMatchRequest* request,
+                             control::WithdrawMatchReply* reply) override;
 
  private:
   // Finds the caller's session and runs `function(session)`, a Status, on the control thread.

@@ -6,6 +6,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "daemon/control/match_book.h"
 #include "daemon/control/node_links.h"
 #include "daemon/progress/data_plane.h"
 #include "daemon/session/session.h"
@@ -78,6 +80,9 @@ struct Node {
   bool joined_pending = false;
   bool left_pending = false;
   bool in_flight = false;
+  // Of matched pairs, in order; the first `match_news_under_way` of them are on their way.
+  std::deque<control::MatchNews> match_news;
+  int match_news_under_way = 0;
 };
 
 struct JobRecord {
@@ -88,7 +93,8 @@ struct JobRecord {
   std::vector<Rank> ranks;
   std::vector<Node> nodes;
   QuotaHold quota;
-  bool complete = false;  // all ranks of all nodes have joined
+  std::unique_ptr<MatchBook> matches;  // once a rank here or its partner has offered one
+  bool complete = false;               // all ranks of all nodes have joined
   bool aborted = false;
   Status failure;  // why it can never be complete, or was aborted
 

@@ -303,6 +303,9 @@ void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   if (!how.ok() && job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
     data_plane_.RankEnded(job.spec.id, index, PeerError(how.code()));
   }
+  if (job.matches != nullptr) {
+    job.matches->OnRankEnded(index, how.ok() ? ErrorCode::kNotFound : PeerError(how.code()));
+  }
   if (!job.complete) {
     FailJob(job, how.ok() ? Status(ErrorCode::kPeerDied,
                                    RankText(index, job.spec.id) + " left before all had joined")
@@ -367,6 +370,9 @@ void JobRegistry::AbortJob(JobRecord& job, const Status& why) {
   job.failure = why;
   FailJoins(job, why);
   data_plane_.PoisonJob(job.spec.id, ErrorCode::kAborted);
+  if (job.matches != nullptr) {
+    job.matches->FailAll(ErrorCode::kAborted);
+  }
   Changed();
 }
 

@@ -46,6 +46,9 @@ struct AttachClaim {
   bool same_namespaces = false;
 };
 
+// Whether what another daemon did not take may be told again, later.
+bool IsWorthAnotherTry(const Status& status);
+
 class JobRegistry : public NodeEvents {
  public:
   // All must outlive it. `links` may be set later, but before the first CreateJob.
@@ -104,6 +107,10 @@ class JobRegistry : public NodeEvents {
   Status Resolve(const Session& session, const control::ResolvePeersRequest& request,
                  control::ResolvePeersReply* reply) const;
   void Detach(const Session& session);
+  // Persistent requests to be matched; errors as MatchBook::Offer.
+  Status OfferMatches(const std::shared_ptr<Session>& session,
+                      const control::OfferMatchesRequest& request);
+  void WithdrawMatch(const Session& session, const control::WithdrawMatchRequest& request);
   void Abort(const Session& session, int exit_code, const std::string& reason);
 
   // ---- Service Peer ----
@@ -115,6 +122,7 @@ class JobRegistry : public NodeEvents {
   // kNotFound, kPermissionDenied (proof), kInvalidArgument, kNodeUnreachable (incarnation).
   Status NodeJoined(const control::JoinedRequest& request);
   Status NodeLeft(const control::LeftRequest& request);
+  Status NodeMatches(const control::MatchNewsRequest& request);
 
   // ---- NodeEvents ----
   void OnNodeUp(const NodeContact& contact) override;
@@ -162,6 +170,12 @@ class JobRegistry : public NodeEvents {
   void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
   void AbortJob(JobRecord& job, const Status& why);
 
+  MatchBook& MatchesOf(JobRecord& job);
+  void TellMatch(const std::string& job_id, uint32_t node, const control::MatchNews& news);
+  void DeliverMatches(JobRecord& job, uint32_t node);
+  void OnMatchesDelivered(const std::string& job_id, uint64_t serial, uint32_t node,
+                          const Status& status);
+
   void TellNodes(JobRecord& job, bool Node::*pending);
   void Deliver(JobRecord& job, uint32_t node);
   void OnDelivered(const std::string& job_id, uint64_t serial, uint32_t node, bool Node::*pending,
@@ -186,6 +200,7 @@ class JobRegistry : public NodeEvents {
   bool draining_ = false;
   bool sweep_posted_ = false;
   uint64_t next_serial_ = 1;
+  uint64_t last_channel_ = 0;  // of matched pairs
   Totals totals_;
   std::map<std::string, std::unique_ptr<JobRecord>> jobs_;
   std::unordered_map<std::string, std::shared_ptr<Session>>

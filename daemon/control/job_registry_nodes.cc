@@ -8,19 +8,6 @@
 namespace ferry::daemon {
 namespace {
 
-bool WorthAnotherTry(const Status& status) {
-  switch (status.code()) {
-    case ErrorCode::kNotFound:  // the job may not have been created there yet
-    case ErrorCode::kNodeUnreachable:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kLinkDown:
-    case ErrorCode::kDaemonDied:  // it took us for dead: the next heartbeat ends the link
-      return true;
-    default:
-      return false;
-  }
-}
-
 Status OtherIncarnation(const JobRecord& job, uint32_t node) {
   return {ErrorCode::kNodeUnreachable, "node " + std::to_string(node) + " of job " + job.spec.id +
                                            " has another incarnation: its daemon was restarted"};
@@ -34,6 +21,19 @@ std::vector<std::byte> Bytes(const std::string& text) {
 }  // namespace
 
 // ---- To other nodes ----
+
+bool IsWorthAnotherTry(const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kNotFound:  // the job may not have been created there yet
+    case ErrorCode::kNodeUnreachable:
+    case ErrorCode::kTimeout:
+    case ErrorCode::kLinkDown:
+    case ErrorCode::kDaemonDied:  // it took us for dead: the next heartbeat ends the link
+      return true;
+    default:
+      return false;
+  }
+}
 
 void JobRegistry::TellNodes(JobRecord& job, bool Node::*pending) {
   for (uint32_t node = 0; node < job.nodes.size(); ++node) {
@@ -83,7 +83,7 @@ void JobRegistry::OnDelivered(const std::string& job_id, uint64_t serial, uint32
   if (status.ok() || moot) {
     node.trouble = {};
     Deliver(*job, index);
-  } else if (WorthAnotherTry(status)) {
+  } else if (IsWorthAnotherTry(status)) {
     node.*pending = true;  // until the next OnTick
   } else {
     FailJob(*job, {status.code(), "node " + std::to_string(index) + " at " + node.address +
@@ -146,6 +146,7 @@ void JobRegistry::OnTick() {
         BringUp(*job, node, NodeContact(*job->nodes[node].returning));
       }
       Deliver(*job, node);
+      DeliverMatches(*job, node);
     }
     for (uint32_t rank = 0; rank < job->size(); ++rank) {
       CheckJoined(*job, rank);  // should OnReach have come before anybody listened

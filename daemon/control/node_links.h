@@ -41,6 +41,8 @@ class NodeLinks {
                           Done done) = 0;
   virtual void SendLeft(const std::string& address, const control::LeftRequest& request,
                         Done done) = 0;
+  virtual void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
+                           Done done) = 0;
 };
 
 class NodeEvents {

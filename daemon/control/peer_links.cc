@@ -32,6 +32,7 @@ constexpr Method<control::HeartbeatRequest, control::HeartbeatReply> kHeartbeat 
     &AsyncPeer::Heartbeat;
 constexpr Method<control::JoinedRequest, control::JoinedReply> kJoined = &AsyncPeer::Joined;
 constexpr Method<control::LeftRequest, control::LeftReply> kLeft = &AsyncPeer::Left;
+constexpr Method<control::MatchNewsRequest, control::MatchNewsReply> kMatches = &AsyncPeer::Matches;
 constexpr Method<control::PeerWhyRequest, control::WhyReply> kWhy = &AsyncPeer::Why;
 
 std::shared_ptr<grpc::Channel> MakeChannel(
@@ -156,30 +157,32 @@ void PeerLinks::Forget(grpc::ClientContext* context) {
   none_left_.notify_all();
 }
 
-void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
-                           Done done) {
+template <typename Reply, typename Request, typename Method>
+void PeerLinks::Say(const std::string& address, Method method, const Request& request, Done done) {
   const auto found = links_.find(address);
   if (found == links_.end()) {
     return loop_.Post([done = std::move(done), address] {
       done({ErrorCode::kNodeUnreachable, "there is no link to " + address});
     });
   }
-  Call<control::JoinedRequest, control::JoinedReply>(
-      found->second, kJoined, request,
-      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+  Call<Request, Reply>(
+      found->second, method, request,
+      [done = std::move(done)](const Status& status, const Reply&) { done(status); });
+}
+
+void PeerLinks::SendJoined(const std::string& address, const control::JoinedRequest& request,
+                           Done done) {
+  Say<control::JoinedReply>(address, kJoined, request, std::move(done));
 }
 
 void PeerLinks::SendLeft(const std::string& address, const control::LeftRequest& request,
                          Done done) {
-  const auto found = links_.find(address);
-  if (found == links_.end()) {
-    return loop_.Post([done = std::move(done), address] {
-      done({ErrorCode::kNodeUnreachable, "there is no link to " + address});
-    });
-  }
-  Call<control::LeftRequest, control::LeftReply>(
-      found->second, kLeft, request,
-      [done = std::move(done)](const Status& status, const auto&) { done(status); });
+  Say<control::LeftReply>(address, kLeft, request, std::move(done));
+}
+
+void PeerLinks::SendMatches(const std::string& address, const control::MatchNewsRequest& request,
+                            Done done) {
+  Say<control::MatchNewsReply>(address, kMatches, request, std::move(done));
 }
 
 void PeerLinks::SendWhy(const std::string& address, const control::PeerWhyRequest& request,

@@ -73,6 +73,8 @@ class PeerLinks final : public NodeLinks {
                   Done done) override;
   void SendLeft(const std::string& address, const control::LeftRequest& request,
                 Done done) override;
+  void SendMatches(const std::string& address, const control::MatchNewsRequest& request,
+                   Done done) override;
 
   // Asks the daemon there what a rank of its node waits for. `done` comes later, or never if the
   // links stop.
@@ -102,6 +104,8 @@ class PeerLinks final : public NodeLinks {
   template <typename Request, typename Reply, typename Method>
   void Call(const LinkPtr& link, Method method, const Request& request,
             std::function<void(const Status&, const Reply&)> done);
+  template <typename Reply, typename Request, typename Method>
+  void Say(const std::string& address, Method method, const Request& request, Done done);
   void Forget(grpc::ClientContext* context);
   void Connect(const LinkPtr& link) const;
   void RefreshConnection(const LinkPtr& link) const;

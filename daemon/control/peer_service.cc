@@ -79,4 +79,13 @@ grpc::ServerUnaryReactor* PeerService::Why(grpc::CallbackServerContext* context,
   });
 }
 
+grpc::ServerUnaryReactor* PeerService::Matches(grpc::CallbackServerContext* context,
+                                               const control::MatchNewsRequest* request,
+                                               control::MatchNewsReply*) {
+  return Answer(context, [this, request]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+    return registry_.NodeMatches(*request);
+  });
+}
+
 }  // namespace ferry::daemon

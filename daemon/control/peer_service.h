@@ -32,6 +32,9 @@ class PeerService final : public control::Peer::CallbackService {
   grpc::ServerUnaryReactor* Why(grpc::CallbackServerContext* context,
                                 const control::PeerWhyRequest* request,
                                 control::WhyReply* reply) override;
+  grpc::ServerUnaryReactor* Matches(grpc::CallbackServerContext* context,
+                                    const control::MatchNewsRequest* request,
+                                    control::MatchNewsReply* reply) override;
 
  private:
   template <typename Function>

@@ -141,6 +141,7 @@ bool IsUnfinished(RequestState state) {
     case RequestState::kLanded:
     case RequestState::kTransferring:
     case RequestState::kRemoteWait:
+    case RequestState::kMatched:
       return true;
     case RequestState::kFree:
     case RequestState::kInactive:

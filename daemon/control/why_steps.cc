@@ -191,6 +191,8 @@ Step WhySteps::StepOf(uint32_t rank, const RequestView& request) {
       return Transferring(rank, request);
     case RequestState::kRemoteWait:
       return BetweenNodes(rank, request);
+    case RequestState::kMatched:
+      return Matched(request);
     case RequestState::kFree:
     case RequestState::kInactive:
     case RequestState::kComplete:
@@ -349,6 +351,19 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
   if (found->silent_ns > kSilenceNs) {
     step.text += "; nothing has moved for " + Seconds(found->silent_ns);
   }
+  return step;
+}
+
+// Of a pair, or a request to make pairs, which has no peer of its own.
+Step WhySteps::Matched(const RequestView& request) {
+  Step step;
+  if (request.peer < 0) {
+    step.text = "waits until the persistent requests of a match have partners";
+    return step;
+  }
+  step.partner = static_cast<uint32_t>(request.peer);
+  step.text = "its matched partner at " + RankName(*step.partner) +
+              " was not started as often, or the message is on its way";
   return step;
 }
 

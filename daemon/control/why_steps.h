@@ -69,6 +69,7 @@ class WhySteps {
   Step Transferring(uint32_t rank, const RequestView& request);
   Step Offered(uint32_t rank, const RequestView& request, Step step);
   Step BetweenNodes(uint32_t rank, const RequestView& request);
+  static Step Matched(const RequestView& request);
 
   const JobRecord& job_;
   const DataPlane& data_plane_;

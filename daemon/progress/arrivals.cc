@@ -91,10 +91,40 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kPutDone:
       HandleReceiverFirst(job, packet, now_ns);
       return std::nullopt;
+    case PacketKind::kChannelWindow:
+    case PacketKind::kChannelClear:
+    case PacketKind::kChannelData:
+    case PacketKind::kChannelArrived:
+    case PacketKind::kChannelEnd:
+      HandleChannel(job, packet);
+      return std::nullopt;
     default:
       ++dropped_;
       return std::nullopt;
   }
+}
+
+// Of matched pairs.
+void Arrivals::HandleChannel(Job& job, const Packet& packet) {
+  if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelWindow)) {
+    if (const auto window = BodyOf<WireChannelWindow>(packet.body)) {
+      return channels_.OnWindow(job, packet.header, *window);
+    }
+  } else if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelEnd)) {
+    if (const auto end = BodyOf<WireChannelEnd>(packet.body)) {
+      return channels_.OnEnd(job, packet.header, *end);
+    }
+  } else if (const auto words = BodyOf<WireChannel>(
+                 packet.body.first(std::min(packet.body.size(), sizeof(WireChannel))))) {
+    const std::span<const std::byte> data = packet.body.subspan(sizeof(WireChannel));
+    if (packet.header.kind != static_cast<uint8_t>(PacketKind::kChannelClear)) {
+      return channels_.OnMessage(job, packet.header, *words, data);
+    }
+    if (data.empty()) {
+      return channels_.OnClear(job, packet.header, *words);
+    }
+  }
+  ++dropped_;
 }
 
 // All but the message itself.

@@ -19,6 +19,7 @@
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/progress/wire.h"
+#include "daemon/triggered/channels.h"
 
 namespace ferry::daemon {
 
@@ -26,13 +27,14 @@ class Arrivals {
  public:
   // All outlive this.
   Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts)
+           Puts& puts, Channels& channels)
       : directory_(directory),
         outbound_(outbound),
         pulls_(pulls),
         feeds_(feeds),
         adverts_(adverts),
-        puts_(puts) {}
+        puts_(puts),
+        channels_(channels) {}
 
   // What went wrong for good.
   struct Trouble {
@@ -66,6 +68,7 @@ class Arrivals {
   std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
   void HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns);
+  void HandleChannel(Job& job, const Packet& packet);
   std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet);
@@ -82,6 +85,7 @@ class Arrivals {
   Feeds& feeds_;
   Adverts& adverts_;
   Puts& puts_;
+  Channels& channels_;
   uint64_t dropped_ = 0;
 };
 

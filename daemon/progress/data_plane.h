@@ -20,6 +20,7 @@
 #include "daemon/registration/registration_statistics.h"
 #include "daemon/session/session.h"
 #include "daemon/trace/tracer.h"
+#include "daemon/triggered/channel_plan.h"
 
 namespace ferry::daemon {
 
@@ -130,6 +131,16 @@ class DataPlane {
   virtual Status AddRegion(const std::string& job_id, uint32_t rank,
                            std::shared_ptr<const Region> region) = 0;
   virtual void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) = 0;
+
+  // Serves one end of a matched pair whose other end is on another node. kNotFound: its rank is not
+  // served any more.
+  virtual Status AddChannel(const ChannelPlan& plan) = 0;
+  // Its other end is gone: after its first `rounds` messages all fail with `error`. Unknown ones
+  // are ignored.
+  virtual void EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) = 0;
+  // Its own rank has taken it back: on return nothing touches its memory any more, but a NIC that
+  // has not let go yet of a message that has failed.
+  virtual void RemoveChannel(const ChannelName& name) = 0;
 
   // Routes packets of the job to node `node` of it. After a cut (NodeFailed with kLinkDown) with
   // another life of the link: kWouldBlock while ranks here have not noticed the cut yet (try

@@ -13,6 +13,8 @@ constexpr int kPollBudget = 64;
 constexpr uint32_t kCommandBudget = 32;  // of one rank in one turn
 // For what nobody announces: a rank making room, a stream that failed.
 constexpr uint64_t kRetryNs = 1'000'000;
+// Nothing tells of a doorbell that a stream writes: a sleep lasts as long as it may be late.
+constexpr uint64_t kDoorbellNs = 50'000;
 constexpr uint64_t kChecksPerTimeout = 8;
 constexpr uint64_t kStaleNs = 20'000;  // what was seen of the network longer ago
 
@@ -30,7 +32,7 @@ RegistrationOptions RegistrationOptionsOf(const CoreOptions& options, const Plan
 StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
     const CoreOptions& options, std::unique_ptr<transport::Transport> transport, PlaneHooks hooks,
     std::function<void()> ring) {
-  const uint64_t longest = sizeof(PacketHeader) + shm::kCellBytes;
+  const uint64_t longest = sizeof(PacketHeader) + sizeof(WireChannel) + shm::kCellBytes;
   if (transport->capabilities().max_message_bytes < longest) {
     return Status(ErrorCode::kInvalidArgument,
                   "the transport carries messages of " +
@@ -68,8 +70,9 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       adverts_(*transport_, registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
+      channels_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
-      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_) {}
+      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, channels_) {}
 
 ProgressCore::~ProgressCore() {
   // Streams let go of staging memory before that goes; jobs would keep them longer.
@@ -92,8 +95,10 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   for (const auto& rank : directory_.served()) {
     done += TakeCommands(*rank);
   }
+  done += channels_.Advance(now_ns);
   outbound_.Flush(now_ns);
   done += PollTransport();
+  done += channels_.Advance(now_ns);  // what came may have cleared messages to be sent
   done += registrar_.Collect();
   done += copies_->Collect(*this);
   if (device_copies_ != nullptr) {
@@ -215,7 +220,9 @@ void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::
 }
 
 void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
-  if ((context & kReadContext) != 0) {
+  if ((context & kChannelContext) == kChannelContext) {
+    channels_.OnWriteComplete(context, code);
+  } else if ((context & kReadContext) != 0) {
     pulls_.OnReadComplete(context, code, now_ns_);
   } else if ((context & kWriteContext) != 0) {
     puts_.OnWriteComplete(context, code, now_ns_);
@@ -278,6 +285,7 @@ void ProgressCore::Wake() {
 bool ProgressCore::HasTransfers() const {
   const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
   return !pulls_.empty() || !feeds_.empty() || !puts_.empty() || adverts_.written() != 0 ||
+         channels_.is_armed() ||
          std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
            return std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
          });
@@ -295,6 +303,10 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   }
   if (retry) {
     next = std::min(next, now_ns + kRetryNs);
+  }
+  next = std::min(next, channels_.next_ns());
+  if (channels_.is_armed()) {
+    next = std::min(next, now_ns + kDoorbellNs);
   }
   return check ? std::min(next, std::max(next_check_ns_, now_ns)) : next;
 }

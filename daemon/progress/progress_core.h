@@ -28,6 +28,7 @@
 #include "daemon/staging/device_copier.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/trace/tracer.h"
+#include "daemon/triggered/channels.h"
 #include "daemon/worker/worker_client.h"
 #include "transports/api/transport.h"
 
@@ -85,6 +86,11 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat,
                   uint32_t nearest_rail = 0);
   Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
+  Status AddChannel(const ChannelPlan& plan);
+  void EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) {
+    channels_.End(name, rounds, error);
+  }
+  void RemoveChannel(const ChannelName& name) { channels_.Remove(name); }
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
@@ -167,6 +173,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Feeds feeds_;
   Adverts adverts_;
   Puts puts_;
+  Channels channels_;
   RankCommands commands_;
   Arrivals arrivals_;
 };

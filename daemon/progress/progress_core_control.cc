@@ -81,6 +81,9 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
+  if (!channels_.TryRemoveOf(*served)) {
+    return false;
+  }
   // A worker process may be stopped: nobody here waits for it.
   if (served->operations != 0 &&
       (!job->private_stage.copier->Abandon(served->session->local_index, *this) ||
@@ -142,7 +145,7 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   feeds_.CancelFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   puts_.FailFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  if (found->second.users != 0 ||
+  if (!channels_.TryRelease(found->second) || found->second.users != 0 ||
       !adverts_.TryRemoveRegion(*served, found->second, deadline_ns, now_ns_) ||
       !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
@@ -160,6 +163,14 @@ bool ProgressCore::Retire(ServedRank& rank, ServedRegion& region, uint64_t deadl
     feeds_.ForgetRegion(rank, &region);
   }
   return registrations_.TryRetire(region.memory, now_ns_, deadline_ns, unpinned);
+}
+
+Status ProgressCore::AddChannel(const ChannelPlan& plan) {
+  ServedRank* served = directory_.FindServed(plan.name.job_id, plan.name.rank);
+  if (served == nullptr || served->ended) {
+    return {ErrorCode::kNotFound, "rank " + std::to_string(plan.name.rank) + " is not served here"};
+  }
+  return channels_.Add(*served, plan);
 }
 
 Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
@@ -259,6 +270,7 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
   feeds_.OnPeerEnded(job, rank, now_ns_);
   puts_.FailTo(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error, now_ns_);
   puts_.ForgetNotes(job, rank);
+  channels_.FailTo(job, rank, error);
   for (ServedRank* served : job.served) {
     if (served != nullptr && served->rank() != rank) {
       served->delivery.ForgetOffersOf(rank);

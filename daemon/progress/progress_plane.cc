@@ -269,6 +269,20 @@ void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint3
   unpinned.wait();
 }
 
+Status ProgressPlane::AddChannel(const ChannelPlan& plan) {
+  Status status;
+  thread_->Call([&] { status = core_->AddChannel(plan); });
+  return status;
+}
+
+void ProgressPlane::EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) {
+  thread_->Call([&] { core_->EndChannel(name, rounds, error); });
+}
+
+void ProgressPlane::RemoveChannel(const ChannelName& name) {
+  thread_->Call([&] { core_->RemoveChannel(name); });
+}
+
 Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
   Status status;
   thread_->Call([&] { status = core_->AddNode(job_id, node, route); });

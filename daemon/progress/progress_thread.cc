@@ -13,7 +13,8 @@ namespace ferry::daemon {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kLongestSleepMs = 3'600'000;
+constexpr uint64_t kNsPerS = 1'000 * kNsPerMs;
+constexpr uint64_t kLongestSleepNs = 3'600 * kNsPerS;
 constexpr int kEvents = 16;
 // While data is on its way turns find nothing until a whole piece of it is there: a sleep, and the
 // wake-up that ends it, would hold it up. After so long it is not coming soon.
@@ -114,7 +115,8 @@ void ProgressThread::Sleep() {
   if (core_.PrepareToSleep()) {
     sleeps_.store(sleeps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     epoll_event events[kEvents];
-    const int count = epoll_wait(epoll_.get(), events, kEvents, SleepMs(MonotonicNs()));
+    const timespec longest = LongestSleep(MonotonicNs());
+    const int count = epoll_pwait2(epoll_.get(), events, kEvents, &longest, nullptr);
     for (int i = 0; i < count; ++i) {
       if (events[i].data.fd == mailbox_.fd()) {
         mailbox_.Silence();
@@ -124,17 +126,10 @@ void ProgressThread::Sleep() {
   core_.Wake();
 }
 
-// Rounded up, or the last part of a millisecond would be spent turning.
-int ProgressThread::SleepMs(uint64_t now_ns) const {
-  if (!pending_.empty()) {
-    return 1;
-  }
-  const uint64_t next_ns = core_.NextTurnNs(now_ns);
-  if (next_ns == UINT64_MAX) {
-    return -1;
-  }
-  const uint64_t left_ns = next_ns > now_ns ? next_ns - now_ns : 0;
-  return static_cast<int>(std::min((left_ns + kNsPerMs - 1) / kNsPerMs, kLongestSleepMs));
+timespec ProgressThread::LongestSleep(uint64_t now_ns) const {
+  const uint64_t next_ns = pending_.empty() ? core_.NextTurnNs(now_ns) : now_ns + kNsPerMs;
+  const uint64_t left_ns = std::min(next_ns > now_ns ? next_ns - now_ns : 0, kLongestSleepNs);
+  return {static_cast<time_t>(left_ns / kNsPerS), static_cast<long>(left_ns % kNsPerS)};
 }
 
 }  // namespace ferry::daemon

@@ -4,6 +4,8 @@
 // two block until the progress thread has carried out what they were given.
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -56,7 +58,7 @@ class ProgressThread {
   void Loop();
   uint32_t RunPending();
   void Sleep();
-  int SleepMs(uint64_t now_ns) const;
+  timespec LongestSleep(uint64_t now_ns) const;
 
   ProgressCore& core_;
   Mailbox& mailbox_;

@@ -40,6 +40,13 @@ enum class PacketKind : uint8_t {
   kWithdrawn = 10,  // body: WireReceive; sender's daemon -> receiver's: it is
   kPut = 11,        // body: WirePut; a message in its place, whose data is written by RMA
   kPutDone = 12,    // body: WirePutDone; sender's daemon -> receiver's
+  // Matched pairs (docs/stream_triggered.md). Source and destination are the pair's ranks, whoever
+  // says it about them first.
+  kChannelWindow = 13,   // body: WireChannelWindow; receiver's daemon -> sender's
+  kChannelClear = 14,    // body: WireChannel; receiver's daemon -> sender's: that start was made
+  kChannelData = 15,     // body: WireChannel and the message; sender's daemon -> receiver's
+  kChannelArrived = 16,  // body: WireChannel; the same, the message is in the window
+  kChannelEnd = 17,      // body: WireChannelEnd; either way: it has failed here
 };
 
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts and kPut; of
@@ -147,6 +154,27 @@ struct WirePutDone {
   uint32_t uncertain;  // not 0: a write that failed may still reach the memory
 };
 static_assert(sizeof(WirePutDone) == 16);
+
+// The `round`-th start, or message, of a matched pair.
+struct WireChannel {
+  uint64_t channel;  // the callee's number for it
+  uint64_t round;
+};
+static_assert(sizeof(WireChannel) == 16);
+
+struct WireChannelEnd {
+  uint64_t channel;
+  int32_t error;  // ErrorCode
+  uint32_t reserved;
+};
+static_assert(sizeof(WireChannelEnd) == 16);
+
+struct WireChannelWindow {
+  uint64_t channel;
+  uint64_t key;  // of an RMA write
+  uint64_t address;
+};
+static_assert(sizeof(WireChannelWindow) == 24);
 
 template <typename Body>
 std::span<const std::byte> BytesOf(const Body& body) {

@@ -38,6 +38,22 @@ enum class WaitCondition : uint8_t {
   kEqual,           // may be missed if the word moves on: use it only on words that then stay
 };
 
+// The bytes of one message of a matched pair whose ends share a node
+// (docs/stream_triggered.md). The words are those of both ends' blocks, in host memory that several
+// processes map (shm/layout/channel_layout.h); counts are 64-bit and change by atomic additions
+// that CPUs and all devices of the node see.
+struct MatchedMove {
+  void* destination = nullptr;
+  const void* source = nullptr;
+  uint64_t size_bytes = 0;
+  // Both ends add one when they start; who makes it even moves the bytes. Null: a ready send, which
+  // moves them in any case.
+  uint64_t* meet = nullptr;
+  // Grow by one, in this order, once the bytes are in place.
+  uint64_t* done_there = nullptr;
+  uint64_t* done_here = nullptr;
+};
+
 class Stream {
  public:
   // Does not wait for queued work: operations that have not begun may be dropped (their events say
@@ -70,6 +86,10 @@ class Stream {
   // Makes operations enqueued after this call wait until the word meets the condition. A CPU,
   // another stream or another process may write it, with a 64-bit release store. Same errors.
   virtual Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) = 0;
+
+  // Enqueues one small kernel of Ferry's own, which does what MatchedMove says and never waits.
+  // Memory and words must be reachable for the device. Errors as for CopyAsync.
+  virtual Status LaunchMove(const MatchedMove& move) = 0;
 
   // Enqueues a function to be called once, from a thread of the backend, without exceptions. It
   // must not call this interface. A status other than ok poisons the stream. Never called for a

@@ -209,8 +209,8 @@ Status HostBackend::UnregisterHostMemory(void* pointer) {
 
 StatusOr<std::unique_ptr<Stream>> HostBackend::CreateStream(int device) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
-  return std::unique_ptr<Stream>(std::make_unique<HostStream>(device, &table_, &fork_guard_,
-                                                              link_.get(), options_.wait_yield_ns));
+  return std::unique_ptr<Stream>(std::make_unique<HostStream>(
+      device, &table_, &fork_guard_, link_.get(), options_.costs, options_.wait_yield_ns));
 }
 
 StatusOr<std::unique_ptr<Event>> HostBackend::CreateEvent(int device) {

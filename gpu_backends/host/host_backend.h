@@ -27,6 +27,7 @@ struct HostBackendOptions {
   uint64_t device_memory_bytes = uint64_t{1} << 30;  // of each device, for each process
   uint64_t wait_yield_ns = 200'000;  // how long a value wait yields before it sleeps between looks
   HostLinkOptions link;              // none by default
+  HostStreamCosts costs;             // of their streams; none by default
 };
 
 // kInvalidArgument for options outside their ranges. Any thread; does not block, takes no memory.

@@ -67,12 +67,12 @@ void HostEvent::SetCurrent(std::shared_ptr<Completion> completion) {
 }
 
 HostStream::HostStream(int device, const AllocationTable* table, const ForkGuard* fork_guard,
-                       EmulatedLink* link, uint64_t wait_yield_ns)
+                       EmulatedLink* link, const HostStreamCosts& costs, uint64_t wait_yield_ns)
     : device_(device),
       table_(table),
       fork_guard_(fork_guard),
       link_(link),
-      worker_(std::make_unique<StreamWorker>(wait_yield_ns, link)) {}
+      worker_(std::make_unique<StreamWorker>(wait_yield_ns, link, costs)) {}
 
 HostStream::~HostStream() {
   if (fork_guard_->InChild()) {
@@ -80,17 +80,17 @@ HostStream::~HostStream() {
   }
 }
 
-Status HostStream::CopyAsync(void* destination, const void* source, uint64_t size_bytes) {
-  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  if (size_bytes == 0) {
-    return {};
-  }
+Status HostStream::CheckCopy(void* destination, const void* source, uint64_t size_bytes,
+                             const char* call) const {
   if (destination == nullptr || source == nullptr) {
-    return InvalidArgument("CopyAsync: source and destination must not be null");
+    return InvalidArgument(std::string(call) + ": source and destination must not be null");
   }
   FERRY_RETURN_IF_ERROR(CheckNoOverlap(destination, source, size_bytes));
   FERRY_RETURN_IF_ERROR(table_->CheckRange(destination, size_bytes, /*must_be_known=*/false));
-  FERRY_RETURN_IF_ERROR(table_->CheckRange(source, size_bytes, /*must_be_known=*/false));
+  return table_->CheckRange(source, size_bytes, /*must_be_known=*/false);
+}
+
+CopyOperation HostStream::CopyOf(void* destination, const void* source, uint64_t size_bytes) const {
   CopyOperation copy{destination, source, size_bytes, {}, 0};
   if (link_ != nullptr) {
     copy.route = Route(destination, source);
@@ -98,7 +98,29 @@ Status HostStream::CopyAsync(void* destination, const void* source, uint64_t siz
     copy.source = table_->Behind(source);
     copy.enqueued_ns = MonotonicNs();
   }
-  return worker_->Enqueue(copy);
+  return copy;
+}
+
+Status HostStream::CopyAsync(void* destination, const void* source, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  if (size_bytes == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(CheckCopy(destination, source, size_bytes, "CopyAsync"));
+  return worker_->Enqueue(CopyOf(destination, source, size_bytes));
+}
+
+Status HostStream::LaunchMove(const MatchedMove& move) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  if (move.done_here == nullptr || move.done_there == nullptr) {
+    return InvalidArgument("LaunchMove: the words that say when it is done must not be null");
+  }
+  if (move.size_bytes == 0) {
+    return worker_->Enqueue(MoveOperation{move, {}});
+  }
+  FERRY_RETURN_IF_ERROR(CheckCopy(move.destination, move.source, move.size_bytes, "LaunchMove"));
+  return worker_->Enqueue(
+      MoveOperation{move, CopyOf(move.destination, move.source, move.size_bytes)});
 }
 
 Status HostStream::RecordEvent(Event* event) {

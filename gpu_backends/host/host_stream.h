@@ -42,7 +42,7 @@ class HostStream final : public Stream {
  public:
   // The table, the guard and the link (null: none) are the backend's, which outlives its streams.
   HostStream(int device, const AllocationTable* table, const ForkGuard* fork_guard,
-             EmulatedLink* link, uint64_t wait_yield_ns);
+             EmulatedLink* link, const HostStreamCosts& costs, uint64_t wait_yield_ns);
   ~HostStream() override;
 
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
@@ -50,12 +50,16 @@ class HostStream final : public Stream {
   Status WaitEvent(Event* event) override;
   Status WriteValue64(uint64_t* word, uint64_t value) override;
   Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) override;
+  Status LaunchMove(const MatchedMove& move) override;
   Status LaunchHost(std::function<Status()> function) override;
   Status Query() override;
   Status Synchronize() override;
 
  private:
   Status CheckWord(const uint64_t* word) const;
+  Status CheckCopy(void* destination, const void* source, uint64_t size_bytes,
+                   const char* call) const;
+  CopyOperation CopyOf(void* destination, const void* source, uint64_t size_bytes) const;
   LinkRoute Route(const void* destination, const void* source) const;
 
   const int device_;

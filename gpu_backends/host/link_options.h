@@ -1,4 +1,4 @@
-// The link between host and emulated devices: how long copies take.
+// The link between host and emulated devices, and their streams: how long things take.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,13 @@ struct HostLinkOptions {
   bool guard = false;
 
   bool enabled() const { return h2d_mb_per_s != 0; }
+};
+
+// What a stream costs the CPU that uses it, beside its operations. 0: what the thread behind it
+// happens to take.
+struct HostStreamCosts {
+  uint64_t launch_us = 0;       // from enqueuing an operation to its beginning, at least
+  uint64_t synchronize_us = 0;  // from the last operation's end to the return of Synchronize
 };
 
 // An Intel Iris Xe Max (DG1) as measured by Chen et al., "Implementing and Optimizing a GPU-aware

@@ -60,10 +60,11 @@ StreamWorker::~StreamWorker() {
 }
 
 Status StreamWorker::Enqueue(Operation operation) {
+  const uint64_t begin_ns = launch_ns_ == 0 ? 0 : MonotonicNs() + launch_ns_;
   std::lock_guard lock(mutex_);
   FERRY_RETURN_IF_ERROR(error_);
   FERRY_RETURN_IF_ERROR(StartLocked());
-  pending_.push_back(std::move(operation));
+  pending_.push_back({std::move(operation), begin_ns});
   ++enqueued_count_;
   work_.notify_one();
   return {};
@@ -80,7 +81,12 @@ Status StreamWorker::Query() {
 Status StreamWorker::Synchronize() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this, target = enqueued_count_] { return finished_count_ >= target; });
-  return error_;
+  const Status status = error_;
+  lock.unlock();
+  if (synchronize_ns_ != 0) {
+    EmulatedLink::SleepUntil(MonotonicNs() + synchronize_ns_);
+  }
+  return status;
 }
 
 Status StreamWorker::StartLocked() {
@@ -104,7 +110,7 @@ Status StreamWorker::StartLocked() {
 }
 
 void StreamWorker::Main() {
-  if (link_ != nullptr) {
+  if (link_ != nullptr || launch_ns_ != 0) {
     EmulatedLink::PrepareThread();
   }
   std::unique_lock lock(mutex_);
@@ -128,7 +134,10 @@ void StreamWorker::RunBatch() {
     std::lock_guard lock(mutex_);
     status = error_;
   }
-  for (const Operation& operation : batch_) {
+  for (const auto& [operation, begin_ns] : batch_) {
+    if (begin_ns != 0 && begin_ns > MonotonicNs()) {
+      EmulatedLink::SleepUntil(begin_ns);
+    }
     if (status.ok() && Cancelled()) {
       status = CancelledStatus();
     }
@@ -165,6 +174,10 @@ Status StreamWorker::Run(const Operation& operation) {
             AdvanceToNow();  // even where the word was there: nobody knows since when
             return status;
           },
+          [this](const MoveOperation& move) {
+            RunMove(move);
+            return Status();
+          },
           [this](const HostOperation& host) {
             Status status = host.function();
             AdvanceToNow();
@@ -183,6 +196,22 @@ void StreamWorker::RunCopy(const CopyOperation& copy) {
       link_->Occupy(copy.route, copy.size_bytes, std::max(copy.enqueued_ns, modelled_ns_)).end_ns;
   std::memcpy(copy.destination, copy.source, copy.size_bytes);
   EmulatedLink::SleepUntil(modelled_ns_);
+}
+
+void StreamWorker::RunMove(const MoveOperation& operation) {
+  const MatchedMove& move = operation.move;
+  // Acquires what the other end has put there before it started; releases what this one has.
+  if (move.meet != nullptr &&
+      shm::FetchAdd(*move.meet, uint64_t{1}, std::memory_order_acq_rel) % 2 == 0) {
+    AdvanceToNow();
+    return;  // the other end will
+  }
+  AdvanceToNow();
+  if (move.size_bytes != 0) {
+    RunCopy(operation.copy);
+  }
+  shm::FetchAdd(*move.done_there, uint64_t{1}, std::memory_order_release);
+  shm::FetchAdd(*move.done_here, uint64_t{1}, std::memory_order_release);
 }
 
 void StreamWorker::AdvanceToNow() {

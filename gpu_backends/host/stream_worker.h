@@ -15,6 +15,7 @@
 #include "gpu_backends/api/stream.h"
 #include "gpu_backends/host/completion.h"
 #include "gpu_backends/host/emulated_link.h"
+#include "gpu_backends/host/link_options.h"
 
 namespace ferry::gpu {
 
@@ -40,11 +41,15 @@ struct WaitValueOperation {
   uint64_t value;
   WaitCondition condition;
 };
+struct MoveOperation {
+  MatchedMove move;
+  CopyOperation copy;
+};
 struct HostOperation {
   std::function<Status()> function;
 };
 using Operation = std::variant<CopyOperation, RecordOperation, WaitEventOperation, WriteOperation,
-                               WaitValueOperation, HostOperation>;
+                               WaitValueOperation, MoveOperation, HostOperation>;
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
@@ -56,8 +61,11 @@ using Operation = std::variant<CopyOperation, RecordOperation, WaitEventOperatio
 class StreamWorker {
  public:
   // `link` is null where none is emulated, and else outlives the worker.
-  StreamWorker(uint64_t wait_yield_ns, EmulatedLink* link)
-      : wait_yield_ns_(wait_yield_ns), link_(link) {}
+  StreamWorker(uint64_t wait_yield_ns, EmulatedLink* link, const HostStreamCosts& costs)
+      : wait_yield_ns_(wait_yield_ns),
+        launch_ns_(costs.launch_us * 1000),
+        synchronize_ns_(costs.synchronize_us * 1000),
+        link_(link) {}
   // Drops what has not begun, abandons a wait, and joins the thread.
   ~StreamWorker();
   StreamWorker(const StreamWorker&) = delete;
@@ -74,21 +82,29 @@ class StreamWorker {
   void RunBatch();
   Status Run(const Operation& operation);
   void RunCopy(const CopyOperation& copy);
+  void RunMove(const MoveOperation& operation);
   Status WaitForEvent(const std::shared_ptr<Completion>& completion);
   Status WaitForValue(const WaitValueOperation& wait);
   // After work whose time is real.
   void AdvanceToNow();
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
+  struct Queued {
+    Operation operation;
+    uint64_t begin_ns;  // not before
+  };
+
   const uint64_t wait_yield_ns_;
+  const uint64_t launch_ns_;
+  const uint64_t synchronize_ns_;
   EmulatedLink* const link_;
-  std::vector<Operation> batch_;  // the thread's own: what it took from pending_
-  uint64_t modelled_ns_ = 0;      // the thread's own
+  std::vector<Queued> batch_;  // the thread's own: what it took from pending_
+  uint64_t modelled_ns_ = 0;   // the thread's own
 
   std::mutex mutex_;
   std::condition_variable work_;  // the thread sleeps here
   std::condition_variable done_;  // Synchronize sleeps here
-  std::vector<Operation> pending_;
+  std::vector<Queued> pending_;
   uint64_t enqueued_count_ = 0;
   uint64_t finished_count_ = 0;
   Status error_;                               // the first failure

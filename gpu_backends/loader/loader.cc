@@ -18,6 +18,7 @@ HostBackendOptions HostOptions(const config::Options& options) {
                .pageable_latency_us = options.host_link_pageable_latency_us,
                .engines = options.host_link_engines,
                .guard = options.host_link_guard != 0};
+  host.costs = {.launch_us = options.host_launch_us, .synchronize_us = options.host_synchronize_us};
   return host;
 }
 

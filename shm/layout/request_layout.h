@@ -20,13 +20,16 @@ enum class RequestState : uint32_t {
   kTransferring = 5,  // a TransferLayout says how far it is
   kRemoteWait = 6,    // the daemon finishes it with kPullDone or kSendDone
   kComplete = 7,      // `error` and the status words are valid
+  kMatched = 8,       // its channel (channel_layout.h) says how far it is; kMatch: its channels
 };
 
-enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2 };
+enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2, kMatch = 3 };
 
 inline constexpr uint32_t kRequestPersistent = 1;   // RequestLayout::flags
 inline constexpr uint32_t kRequestBounce = 2;       // `buffer` is a heap block of Ferry's own
 inline constexpr uint32_t kRequestSynchronous = 4;  // send: complete only once it is matched
+inline constexpr uint32_t kRequestReady = 8;        // send: its receive is there
+inline constexpr uint32_t kRequestPaired = 16;      // it has a channel
 
 struct alignas(64) RequestLayout {
   uint32_t state;       // RequestState; stored last, with release, by whoever changes the slot

@@ -49,8 +49,12 @@ TEST(ExportsTest, HasEveryCallUnderBothNames) {
   }
 }
 
+// But for what mpix.h adds.
 TEST(ExportsTest, HasNothingElse) {
-  std::set<std::string> expected;
+  std::set<std::string> expected = {
+      "MPIX_Match",         "MPIX_Matchall",         "MPIX_Imatch",       "MPIX_Imatchall",
+      "MPIX_Is_matched",    "MPIX_Queue_init",       "MPIX_Queue_free",   "MPIX_Queue_wait",
+      "MPIX_Enqueue_start", "MPIX_Enqueue_startall", "MPIX_Enqueue_wait", "MPIX_Enqueue_waitall"};
   for (const std::string& call : DeclaredCalls()) {
     expected.insert({call, "P" + call});
   }

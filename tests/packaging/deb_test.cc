@@ -61,6 +61,8 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/share/man/man1/ferrycxx.1.gz",
                            "usr/include/ferry/ferry.h",
                            "usr/include/ferry/ferry.hpp",
+                           "usr/include/ferry/stream.h",
+                           "usr/include/ferry/mpi/mpix.h",
                            "usr/libexec/ferry/ferry-worker",
                            "usr/libexec/ferry/ferry-meter",
                            "usr/libexec/ferry/slurm/prolog",

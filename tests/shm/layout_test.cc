@@ -8,6 +8,7 @@
 
 #include "common/version.h"
 #include "shm/layout/advert_layout.h"
+#include "shm/layout/channel_layout.h"
 #include "shm/layout/counter_layout.h"
 #include "shm/layout/descriptor.h"
 #include "shm/layout/inbox_layout.h"
@@ -308,6 +309,22 @@ TEST(LayoutTest, MatchTableLayout) {
   EXPECT_AT(MatchTableLayout, unexpected, 8320);
 }
 
+TEST(LayoutTest, ChannelLayout) {
+  EXPECT_SIZE(ChannelLayout, 320);
+  EXPECT_AT(ChannelLayout, start, 0);
+  EXPECT_AT(ChannelLayout, done, 64);
+  EXPECT_AT(ChannelLayout, meet, 128);
+  EXPECT_AT(ChannelLayout, pair, 192);
+  EXPECT_AT(ChannelLayout, armed, 256);
+  EXPECT_SIZE(PairWords, 64);
+  EXPECT_AT(PairWords, state, 0);
+  EXPECT_AT(PairWords, error, 4);
+  EXPECT_AT(PairWords, mode, 8);
+  EXPECT_AT(PairWords, size_bytes, 16);
+  EXPECT_AT(PairWords, end, 24);
+  EXPECT_AT(PairWords, window, 40);
+}
+
 TEST(LayoutTest, CounterLayout) {
   EXPECT_SIZE(CounterLayout, 64);
   EXPECT_AT(CounterLayout, value, 0);
@@ -328,7 +345,7 @@ TEST(LayoutTest, MpscRingLayout) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 2U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 3U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -369,9 +386,11 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);
   EXPECT_EQ(static_cast<int>(AdvertState::kWithdrawing), 3);
   EXPECT_EQ(static_cast<int>(TransferState::kReleased), 4);
-  EXPECT_EQ(static_cast<int>(RequestState::kComplete), 7);
-  EXPECT_EQ(static_cast<int>(RequestKind::kReceive), 2);
+  EXPECT_EQ(static_cast<int>(RequestState::kMatched), 8);
+  EXPECT_EQ(static_cast<int>(RequestKind::kMatch), 3);
   EXPECT_EQ(static_cast<int>(MatchState::kUnexpected), 2);
+  EXPECT_EQ(static_cast<int>(PairState::kFailed), 2);
+  EXPECT_EQ(static_cast<int>(SendMode::kSynchronous), 2);
   EXPECT_EQ(static_cast<int>(LaneState::kOpen), 1);
   EXPECT_EQ(static_cast<int>(CellState::kInUse), 1);
 }

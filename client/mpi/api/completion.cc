@@ -21,7 +21,10 @@ using Handles = std::span<MPI_Request>;
 int Find(const char* call, MPI_Request handle, Request** request) {
   *request = requests.Find(handle);
   if (*request != nullptr) [[likely]] {
-    return MPI_SUCCESS;
+    return may_be_enqueued.load(std::memory_order_relaxed) && (*request)->is_enqueued()
+               ? Fail(call, (*request)->comm(), MPI_ERR_REQUEST,
+                      "the request belongs to a queue: call MPIX_Queue_wait first")
+               : MPI_SUCCESS;
   }
   return handle == MPI_REQUEST_NULL
              ? CheckRunning(call)

@@ -283,7 +283,7 @@ int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
 
 namespace {
 
-int MakePersistent(const MessageArguments& arguments, bool is_send, bool synchronous,
+int MakePersistent(const MessageArguments& arguments, bool is_send, SendMode mode,
                    MPI_Request* request) {
   Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) {
@@ -292,7 +292,8 @@ int MakePersistent(const MessageArguments& arguments, bool is_send, bool synchro
   if (const int error = Resolve(arguments, is_send, &envelope); error != MPI_SUCCESS) {
     return error;
   }
-  envelope.message.synchronous = synchronous;
+  envelope.message.synchronous = mode == SendMode::kSynchronous;
+  envelope.message.ready = mode == SendMode::kReady;
   Ref<MessageRequest> made = MessageRequest::Take();
   const Failure failure = made->Make(*envelope.comm, PayloadOf(arguments, envelope),
                                      envelope.message, is_send, envelope.is_null);
@@ -304,7 +305,7 @@ int MakePersistent(const MessageArguments& arguments, bool is_send, bool synchro
 
 int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
   if (mode != SendMode::kBuffered) {
-    return MakePersistent(arguments, true, mode == SendMode::kSynchronous, request);
+    return MakePersistent(arguments, true, mode, request);
   }
   Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) {
@@ -321,7 +322,7 @@ int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* requ
 }
 
 int MakeReceive(const MessageArguments& arguments, MPI_Request* request) {
-  return MakePersistent(arguments, false, false, request);
+  return MakePersistent(arguments, false, SendMode::kStandard, request);
 }
 
 }  // namespace ferry::mpi

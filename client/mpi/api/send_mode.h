@@ -8,9 +8,9 @@
 
 namespace ferry::mpi {
 
-// A ready send is as a standard one: the receive being there already saves Ferry nothing that it
-// would not find out by itself.
-enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous };
+// A ready send is as a standard one, but for persistent requests that are matched (mpix.h): the
+// receive being there already saves others nothing that Ferry would not find out by itself.
+enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
 
 int BlockingSend(const MessageArguments& arguments, SendMode mode);
 int BlockingReceive(const MessageArguments& arguments, MPI_Status* status);

@@ -196,6 +196,10 @@ Failure MessageRequest::Start() {
   return {};
 }
 
+bool MessageRequest::is_enqueued() const {
+  return persistent_ != 0 && front_end->IsEnqueued(persistent_);
+}
+
 bool MessageRequest::IsDone() {
   return !is_active_ || is_collected_ || front_end->IsComplete(handle_);
 }

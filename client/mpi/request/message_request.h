@@ -32,6 +32,11 @@ class MessageRequest final : public Request {
   // Makes a persistent one. To and from MPI_PROC_NULL: `null` (it is complete at each start).
   Failure Make(Comm& comm, Payload payload, client::Message message, bool is_send, bool null);
 
+  // Of a persistent one: what libferry knows it by. 0: with MPI_PROC_NULL.
+  client::RequestHandle persistent() const { return persistent_; }
+  // Whether its data lies in the program's buffer as it travels.
+  bool is_dense() const { return payload_.is_dense(); }
+
   bool IsDone() override;
   void Await() override;
   Failure End(MPI_Status* status) override;
@@ -39,6 +44,7 @@ class MessageRequest final : public Request {
   void Look(MPI_Status* status) override;
   bool is_persistent() const override { return is_persistent_; }
   bool is_active() const override { return is_active_; }
+  bool is_enqueued() const override;
   Failure Start() override;
   Failure Cancel() override;
   int32_t awaited_peer() const override { return message_.peer; }
@@ -66,7 +72,7 @@ class MessageRequest final : public Request {
   Payload payload_;
   client::Message message_;
   client::RequestHandle handle_ = 0;
-  client::RequestHandle persistent_ = 0;  // of libferry: made at the first start
+  client::RequestHandle persistent_ = 0;  // of libferry
   client::Completion completion_;
   MPI_Request published_ = nullptr;
   MessageRequest* next_free_ = nullptr;

@@ -10,6 +10,8 @@
 #include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
+
+std::atomic<bool> may_be_enqueued{false};
 namespace {
 
 // Sends mostly: nothing more is to be said of them.

@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -36,6 +37,8 @@ class Request : public Object {
 
   virtual bool is_persistent() const { return false; }
   virtual bool is_active() const { return true; }
+  // Whether it belongs to a queue just now (ferry/mpi/mpix.h): no other call may use it.
+  virtual bool is_enqueued() const { return false; }
   // Of a persistent one that is inactive.
   virtual Failure Start();
   // Asks for it to be cancelled; it must be completed all the same.
@@ -49,6 +52,9 @@ class Request : public Object {
   // Takes the handle, and its part, from it: the handle is null for the program from now on.
   virtual void Unpublish(MPI_Request handle);
 };
+
+// Whether there has been a queue: only then is_enqueued() needs to be asked.
+extern std::atomic<bool> may_be_enqueued;
 
 // A request that the program has freed before it was complete: it is ended when it is. Takes over
 // the caller's part.

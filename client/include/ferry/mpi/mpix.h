@@ -1,0 +1,75 @@
+/* mpix.h - what Ferry adds to MPI: matched persistent requests and queues that a GPU stream carries
+ * out, after "Co-designing an API for CPU-free MPI GPU communication" (section III; the names are
+ * that paper's). docs/stream_triggered.md explains the model; ferry/stream.h has the same for
+ * programs without MPI, and says more of each call.
+ *
+ * Calls return MPI_SUCCESS or an error class, after the error handler of the request's communicator
+ * has run. They may be made by any thread that the thread level allows.
+ */
+#ifndef FERRY_MPI_MPIX_H_
+#define FERRY_MPI_MPIX_H_
+
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Matching: persistent sends (standard, synchronous, ready) and receives, dense or packed
+ * ------
+ *
+ * The k-th persistent send to (communicator, destination, tag) is matched with the k-th persistent
+ * receive from (communicator, source, tag), in the order in which their ranks made them. A request
+ * from or to MPI_PROC_NULL is matched with nobody, at once.
+ *
+ * MPI_ERR_REQUEST: not a persistent point-to-point request, active, a buffered send, or a receive
+ * with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both sides. */
+
+/* Blocks until the other side has called the same for its own request. */
+int MPIX_Match(MPI_Request* request);
+/* If one is not eligible, none is offered. */
+int MPIX_Matchall(int count, MPI_Request requests[]);
+/* Do not block: *match is complete once all are matched, or one cannot be. It cannot be cancelled.
+ */
+int MPIX_Imatch(MPI_Request* request, MPI_Request* match);
+int MPIX_Imatchall(int count, MPI_Request requests[], MPI_Request* match);
+/* *flag: whether it is matched by now. */
+int MPIX_Is_matched(MPI_Request request, int* flag);
+
+/* ---- Queues -----------------------------------------------------------------------------------
+ */
+
+typedef uint64_t MPIX_Queue;
+#define MPIX_QUEUE_NULL ((MPIX_Queue)0)
+
+typedef enum {
+  MPIX_QUEUE_FERRY = 0,     /* stream_address: of a ferry_stream (ferry/stream.h) */
+  MPIX_QUEUE_CUDA = 1,      /* of a cudaStream_t */
+  MPIX_QUEUE_HIP = 2,       /* of a hipStream_t */
+  MPIX_QUEUE_LEVEL_ZERO = 3 /* of an immediate ze_command_list_handle_t */
+} MPIX_Queue_type;
+
+/* MPI_ERR_ARG: *stream_address is no such stream; MPI_ERR_UNSUPPORTED_OPERATION: the GPU backend in
+ * use has none of that type. The stream must outlive the queue. */
+int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type, const void* stream_address);
+/* MPI_ERR_REQUEST, and nothing is freed, while what was enqueued is not done. */
+int MPIX_Queue_free(MPIX_Queue* queue);
+/* Blocks until all that was enqueued is done; the first failure of a request since the last call.
+ */
+int MPIX_Queue_wait(MPIX_Queue queue);
+
+/* The start of matched requests whose data is dense (MPI_ERR_TYPE otherwise: a stream cannot pack
+ * it). Never blocks the stream. Of several, all are enqueued or none. MPI_ERR_REQUEST: not matched,
+ * active, or started on a queue without a wait since. */
+int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request);
+int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests[]);
+/* Their completion, on the queue that has their start. Until it is passed no other call may use
+ * them. */
+int MPIX_Enqueue_wait(MPIX_Queue queue, MPI_Request* request);
+int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests[]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FERRY_MPI_MPIX_H_ */

@@ -1,0 +1,251 @@
+// Matched persistent requests and queues (ferry/mpi/mpix.h): Ferry's own, beside the standard.
+#include <mpix.h>
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "client/mpi/error/fail.h"
+#include "client/mpi/request/message_request.h"
+#include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/tables.h"
+
+namespace ferry::mpi {
+namespace {
+
+// What MPIX_Imatchall returns.
+class MatchRequest final : public Request {
+ public:
+  // `handle` 0: there was nothing to match.
+  explicit MatchRequest(client::RequestHandle handle, Comm* comm)
+      : handle_(handle), comm_(Ref<Comm>::Share(comm)) {}
+
+  bool IsDone() override { return handle_ == 0 || front_end->IsComplete(handle_); }
+  void Await() override {
+    if (handle_ != 0) {
+      front_end->Wait(handle_, &completion_);
+      handle_ = 0;
+    }
+  }
+  Failure End(MPI_Status* status) override {
+    Look(status);
+    return completion_.error == ErrorCode::kOk ? Failure() : FailureOf(completion_.error);
+  }
+  void Look(MPI_Status* status) override {
+    Await();
+    SetEmptyStatus(status);
+  }
+  Failure Cancel() override { return {MPI_ERR_REQUEST, "a request to match cannot be cancelled"}; }
+  Comm* comm() const override { return comm_.get(); }
+
+ private:
+  client::RequestHandle handle_;
+  client::Completion completion_;
+  Ref<Comm> comm_;
+};
+
+// The requests of a call as libferry knows them. Those of MPI_PROC_NULL have none.
+struct Members {
+  std::vector<client::RequestHandle> handles;
+  Comm* comm = nullptr;  // of the first
+};
+
+enum class Wants { kAny, kDense };
+
+int FindMembers(const char* call, int count, MPI_Request requests_[], Wants wants,
+                Members* members) {
+  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (count < 0 || (count != 0 && requests_ == nullptr)) {
+    return Fail(call, nullptr, MPI_ERR_ARG,
+                count < 0 ? "count is " + std::to_string(count) : "the array of requests is null");
+  }
+  for (int i = 0; i < count; ++i) {
+    auto* const request = requests.Find(requests_[i]);
+    auto* const message = dynamic_cast<MessageRequest*>(request);
+    if (requests_[i] == MPI_REQUEST_NULL) {
+      return Fail(call, nullptr, MPI_ERR_REQUEST,
+                  "request " + std::to_string(i) + " is MPI_REQUEST_NULL");
+    }
+    if (request == nullptr) {
+      return FailHandle(call, nullptr, MPI_ERR_REQUEST, "MPI_Request", requests_[i]);
+    }
+    members->comm = members->comm == nullptr ? request->comm() : members->comm;
+    if (message == nullptr || !message->is_persistent()) {
+      return Fail(call, request->comm(), MPI_ERR_REQUEST,
+                  "request " + std::to_string(i) +
+                      " is not a persistent receive, nor a send that is not buffered");
+    }
+    if (message->is_active()) {
+      return Fail(call, request->comm(), MPI_ERR_REQUEST,
+                  "request " + std::to_string(i) + " is active: complete it first");
+    }
+    if (wants == Wants::kDense && !message->is_dense()) {
+      return Fail(call, request->comm(), MPI_ERR_TYPE,
+                  "the data of request " + std::to_string(i) +
+                      " has gaps, which a stream cannot pack: pack it by a kernel");
+    }
+    if (message->persistent() != 0) {
+      members->handles.push_back(message->persistent());
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+int Return(const char* call, Comm* comm, const Status& status) {
+  if (status.code() == ErrorCode::kCancelled) {  // not of a message: its stream was destroyed
+    return Fail(call, comm, MPI_ERR_OTHER, status.message());
+  }
+  return status.ok() ? MPI_SUCCESS : Fail(call, comm, FailureOf(status));
+}
+
+int Match(const char* call, int count, MPI_Request requests_[]) {
+  Members members;
+  if (const int error = FindMembers(call, count, requests_, Wants::kAny, &members);
+      error != MPI_SUCCESS || members.handles.empty()) {
+    return error;
+  }
+  client::RequestHandle match = 0;
+  if (const Status status = front_end->BeginMatch(members.handles, &match); !status.ok()) {
+    return Return(call, members.comm, status);
+  }
+  client::Completion completion;
+  front_end->Wait(match, &completion);
+  return completion.error == ErrorCode::kOk ? MPI_SUCCESS
+                                            : Fail(call, members.comm, FailureOf(completion.error));
+}
+
+int BeginMatch(const char* call, int count, MPI_Request requests_[], MPI_Request* match) {
+  Members members;
+  if (const int error = FindMembers(call, count, requests_, Wants::kAny, &members);
+      error != MPI_SUCCESS) {
+    return error;
+  }
+  if (match == nullptr) {
+    return Fail(call, members.comm, MPI_ERR_ARG, "the address for the request is null");
+  }
+  client::RequestHandle handle = 0;
+  if (!members.handles.empty()) {
+    if (const Status status = front_end->BeginMatch(members.handles, &handle); !status.ok()) {
+      return Return(call, members.comm, status);
+    }
+  }
+  *match = MakeRef<MatchRequest>(handle, members.comm).Leave()->Publish();
+  return MPI_SUCCESS;
+}
+
+using Enqueue = Status (client::FrontEnd::*)(client::QueueHandle,
+                                             std::span<const client::RequestHandle>);
+
+int EnqueueAll(const char* call, Enqueue enqueue, MPIX_Queue queue, int count,
+               MPI_Request requests_[]) {
+  Members members;
+  if (const int error = FindMembers(call, count, requests_, Wants::kDense, &members);
+      error != MPI_SUCCESS) {
+    return error;
+  }
+  return Return(call, members.comm, (front_end->*enqueue)(queue, members.handles));
+}
+
+}  // namespace
+}  // namespace ferry::mpi
+
+using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+
+#define FERRY_MPIX __attribute__((visibility("default")))
+
+extern "C" {
+
+FERRY_MPIX int MPIX_Match(MPI_Request* request) { return Match("MPIX_Match", 1, request); }
+
+FERRY_MPIX int MPIX_Matchall(int count, MPI_Request requests_[]) {
+  return Match("MPIX_Matchall", count, requests_);
+}
+
+FERRY_MPIX int MPIX_Imatch(MPI_Request* request, MPI_Request* match) {
+  return BeginMatch("MPIX_Imatch", 1, request, match);
+}
+
+FERRY_MPIX int MPIX_Imatchall(int count, MPI_Request requests_[], MPI_Request* match) {
+  return BeginMatch("MPIX_Imatchall", count, requests_, match);
+}
+
+FERRY_MPIX int MPIX_Is_matched(MPI_Request handle, int* flag) {
+  if (const int error = CheckRunning("MPIX_Is_matched"); error != MPI_SUCCESS) {
+    return error;
+  }
+  auto* const request = dynamic_cast<MessageRequest*>(requests.Find(handle));
+  if (request == nullptr || flag == nullptr || !request->is_persistent()) {
+    return requests.Find(handle) == nullptr
+               ? FailHandle("MPIX_Is_matched", nullptr, MPI_ERR_REQUEST, "MPI_Request", handle)
+               : Fail("MPIX_Is_matched", nullptr, flag == nullptr ? MPI_ERR_ARG : MPI_ERR_REQUEST,
+                      flag == nullptr ? "flag is a null pointer"
+                                      : "the request is not a persistent send or receive");
+  }
+  bool is_matched = request->persistent() == 0;  // with MPI_PROC_NULL
+  const ferry::Status status =
+      is_matched ? ferry::Status() : front_end->IsMatched(request->persistent(), &is_matched);
+  *flag = is_matched ? 1 : 0;
+  return Return("MPIX_Is_matched", request->comm(), status);
+}
+
+FERRY_MPIX int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type,
+                               const void* stream_address) {
+  if (const int error = CheckRunning("MPIX_Queue_init"); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (queue == nullptr) {
+    return Fail("MPIX_Queue_init", nullptr, MPI_ERR_ARG, "the address for the queue is null");
+  }
+  *queue = MPIX_QUEUE_NULL;
+  auto made = front_end->MakeQueue(static_cast<uint32_t>(type), stream_address);
+  if (!made.ok()) {
+    return Return("MPIX_Queue_init", nullptr, made.status());
+  }
+  *queue = *made;
+  may_be_enqueued.store(true, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
+
+FERRY_MPIX int MPIX_Queue_free(MPIX_Queue* queue) {
+  if (const int error = CheckRunning("MPIX_Queue_free"); error != MPI_SUCCESS) {
+    return error;
+  }
+  if (queue == nullptr) {
+    return Fail("MPIX_Queue_free", nullptr, MPI_ERR_ARG, "the address of the queue is null");
+  }
+  const int error = Return("MPIX_Queue_free", nullptr, front_end->FreeQueue(*queue));
+  *queue = error == MPI_SUCCESS ? MPIX_QUEUE_NULL : *queue;
+  return error;
+}
+
+FERRY_MPIX int MPIX_Queue_wait(MPIX_Queue queue) {
+  if (const int error = CheckRunning("MPIX_Queue_wait"); error != MPI_SUCCESS) {
+    return error;
+  }
+  return Return("MPIX_Queue_wait", nullptr, front_end->AwaitQueue(queue));
+}
+
+FERRY_MPIX int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request) {
+  return EnqueueAll("MPIX_Enqueue_start", &ferry::client::FrontEnd::EnqueueStart, queue, 1,
+                    request);
+}
+
+FERRY_MPIX int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests_[]) {
+  return EnqueueAll("MPIX_Enqueue_startall", &ferry::client::FrontEnd::EnqueueStart, queue, count,
+                    requests_);
+}
+
+FERRY_MPIX int MPIX_Enqueue_wait(MPIX_Queue queue, MPI_Request* request) {
+  return EnqueueAll("MPIX_Enqueue_wait", &ferry::client::FrontEnd::EnqueueWait, queue, 1, request);
+}
+
+FERRY_MPIX int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests_[]) {
+  return EnqueueAll("MPIX_Enqueue_waitall", &ferry::client::FrontEnd::EnqueueWait, queue, count,
+                    requests_);
+}
+
+}  // extern "C"

@@ -1,0 +1,80 @@
+// This rank's end of a matched pair of persistent requests (docs/stream_triggered.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "client/control/control_api.h"
+#include "client/core/front_end.h"
+#include "common/error_code.h"
+#include "shm/atomic.h"
+#include "shm/counter.h"
+#include "shm/layout/channel_layout.h"
+
+namespace ferry::client {
+
+// Memory of either end, and whether only streams reach it.
+struct ChannelMemory {
+  std::byte* address = nullptr;
+  bool by_stream = false;
+};
+
+struct Channel {
+  enum class Stage { kOffered, kMatched, kFailed };
+
+  uint32_t request = 0;  // its slot
+  bool is_send = false;
+  uint32_t peer = 0;
+  ferry_control_match_key key{};
+  Stage stage = Stage::kOffered;
+  ErrorCode error = ErrorCode::kOk;  // kFailed: why
+
+  // Own memory. The window is what the other end, or the network, reaches: the buffer itself, or a
+  // block of the heap that stands in for it.
+  shm::ChannelLayout* end = nullptr;
+  ChannelMemory buffer;
+  ChannelMemory window;
+  std::byte* cells = nullptr;  // of a receive from another node: where short messages may wait
+  uint32_t cell_count = 0;
+  uint64_t cell_bytes = 0;
+
+  // Once matched.
+  shm::SendMode mode = shm::SendMode::kStandard;
+  uint64_t size_bytes = 0;               // of each message
+  bool local = false;                    // both ends are on this node
+  std::shared_ptr<void> peer_memory[2];  // keep these two mapped
+  shm::ChannelLayout* peer_end = nullptr;
+  ChannelMemory peer_window;
+
+  uint64_t starts = 0;        // made or enqueued
+  bool in_place = false;      // receive: the last message went into the buffer itself
+  QueueHandle queue = 0;      // on which the last start was enqueued; 0: it was the rank's own
+  bool wants_wait = false;    // that start has no wait yet
+  bool was_enqueued = false;  // streams may look at `end` later still
+  bool is_listed = false;     // among what its queue has waited for
+  uint64_t mark = 0;          // of the last call that it was an argument of
+
+  bool has_window_of_its_own() const { return window.address != buffer.address; }
+  bool uses_cells() const { return cells != nullptr && !local && mode == shm::SendMode::kStandard; }
+  // Where the message of the last start comes to lie if not in the buffer itself.
+  std::byte* Landing() const {
+    return uses_cells() ? cells + (starts - 1) % cell_count * cell_bytes : window.address;
+  }
+  // Messages that are complete; a failure does not undo them.
+  uint64_t Done() const {
+    const uint64_t value = shm::Counter(&end->done).Value();
+    return value >= shm::kCounterFailure ? value - shm::kCounterFailure : value;
+  }
+  // Why what is not complete never will be.
+  ErrorCode Failure() const {
+    return error != ErrorCode::kOk ? error : shm::Counter(&end->done).error();
+  }
+  bool IsUnderWay() const { return Done() < starts; }
+  // The request belongs to a queue: neither its start nor its wait is over.
+  bool IsEnqueued() const {
+    return queue != 0 && (wants_wait || (IsUnderWay() && Failure() == ErrorCode::kOk));
+  }
+};
+
+}  // namespace ferry::client

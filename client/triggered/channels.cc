@@ -1,0 +1,356 @@
+#include "client/triggered/channels.h"
+
+#include <algorithm>
+#include <string>
+
+#include "shm/wake.h"
+
+namespace ferry::client {
+
+using shm::RequestLayout;
+using shm::SendMode;
+
+namespace {
+
+constexpr uint64_t kCellAlignment = 64;
+
+SendMode ModeOf(const RequestLayout& slot) {
+  return (slot.flags & shm::kRequestReady) != 0         ? SendMode::kReady
+         : (slot.flags & shm::kRequestSynchronous) != 0 ? SendMode::kSynchronous
+                                                        : SendMode::kStandard;
+}
+
+bool IsSend(const RequestLayout& slot) {
+  return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
+}
+
+ferry_control_place PlaceOf(const shm::Location& where) {
+  return {where.region, 0, where.region == 0 ? 0 : where.address};
+}
+
+}  // namespace
+
+Channels::Channels(Parts parts)
+    : parts_(std::move(parts)),
+      ordinals_(parts_.requests->limit()),
+      by_request_(parts_.requests->limit()) {}
+
+Channels::~Channels() = default;
+
+// ---- Offering -----------------------------------------------------------------------------------
+
+void Channels::NoteMade(uint32_t request) {
+  const RequestLayout& slot = parts_.requests->Slot(request);
+  std::lock_guard lock(mutex_);
+  ordinals_[request] = made_[{IsSend(slot), slot.context, slot.peer, slot.tag}]++;
+}
+
+StatusOr<std::unique_ptr<Channel>> Channels::Make(uint32_t request) {
+  const RequestLayout& slot = parts_.requests->Slot(request);
+  auto made = std::make_unique<Channel>();
+  Channel& channel = *made;
+  channel.request = request;
+  channel.is_send = IsSend(slot);
+  channel.peer = static_cast<uint32_t>(slot.peer);
+  channel.key = {slot.context, channel.is_send ? parts_.rank : channel.peer,
+                 channel.is_send ? channel.peer : parts_.rank, slot.tag, ordinals_[request]};
+  StatusOr<void*> end = parts_.memory->Allocate(sizeof(shm::ChannelLayout), MemoryKind::kPinned, 0);
+  FERRY_RETURN_IF_ERROR(end.status());
+  channel.end = static_cast<shm::ChannelLayout*>(*end);
+  channel.buffer = {reinterpret_cast<std::byte*>(slot.user_address),
+                    parts_.memory->IsByStream(reinterpret_cast<void*>(slot.user_address))};
+  channel.window = channel.buffer;
+  const bool is_reached =
+      parts_.memory->regions().Find(channel.buffer.address, slot.size_bytes).region != 0 &&
+      (!channel.buffer.by_stream || IsLocal(channel.peer));
+  Status status;
+  if (slot.size_bytes != 0 && !is_reached) {
+    StatusOr<void*> window = parts_.memory->Allocate(slot.size_bytes, MemoryKind::kPinned, 0);
+    status = window.status();
+    channel.window = {status.ok() ? static_cast<std::byte*>(*window) : nullptr, false};
+  }
+  if (status.ok() && !channel.is_send && !IsLocal(channel.peer) && slot.size_bytes != 0 &&
+      slot.size_bytes <= parts_.cell_max_bytes) {
+    channel.cell_bytes = (slot.size_bytes + kCellAlignment - 1) / kCellAlignment * kCellAlignment;
+    channel.cell_count = parts_.cell_count;
+    StatusOr<void*> cells =
+        parts_.memory->Allocate(channel.cell_bytes * channel.cell_count, MemoryKind::kPinned, 0);
+    status = cells.status();
+    channel.cells = status.ok() ? static_cast<std::byte*>(*cells) : nullptr;
+  }
+  if (!status.ok()) {
+    FreeBlocks(channel, {});
+    return status;
+  }
+  return made;
+}
+
+void Channels::FreeBlocks(const Channel& channel, const Keep& keep) {
+  for (void* const block :
+       {static_cast<void*>(channel.end), static_cast<void*>(channel.cells),
+        static_cast<void*>(channel.has_window_of_its_own() ? channel.window.address : nullptr)}) {
+    if (block != nullptr && keep) {
+      keep(block);
+    } else if (block != nullptr) {
+      (void)parts_.memory->Free(block);
+    }
+  }
+}
+
+Status Channels::Offer(std::span<const uint32_t> requests) {
+  std::vector<std::unique_ptr<Channel>> made;
+  std::vector<ferry_control_offer> offers[2];  // receives, sends
+  const auto give_up = [&](const Status& status) {
+    for (const auto& channel : made) {
+      FreeBlocks(*channel, {});
+    }
+    return status;
+  };
+  for (const uint32_t request : requests) {
+    if (by_request_[request] != nullptr) {
+      continue;
+    }
+    StatusOr<std::unique_ptr<Channel>> channel = Make(request);
+    if (!channel.ok()) {
+      return give_up(channel.status());
+    }
+    const RequestLayout& slot = parts_.requests->Slot(request);
+    const auto find = [&](const void* address, uint64_t bytes) {
+      return PlaceOf(parts_.memory->regions().Find(address, bytes));
+    };
+    ferry_control_offer offer{};
+    offer.key = (*channel)->key;
+    offer.size_bytes = slot.size_bytes;
+    offer.mode = static_cast<uint32_t>(ModeOf(slot));
+    offer.end = find((*channel)->end, sizeof(shm::ChannelLayout));
+    if (slot.size_bytes != 0) {
+      offer.window = find((*channel)->window.address, slot.size_bytes);
+    }
+    if ((*channel)->cells != nullptr) {
+      offer.cell_count = (*channel)->cell_count;
+      offer.cells = find((*channel)->cells, (*channel)->cell_bytes * (*channel)->cell_count);
+    }
+    offers[(*channel)->is_send ? 1 : 0].push_back(offer);
+    made.push_back(std::move(*channel));
+  }
+  for (const bool sends : {false, true}) {
+    if (offers[sends].empty()) {
+      continue;
+    }
+    if (Status status = parts_.control->OfferMatches(sends, offers[sends]); !status.ok()) {
+      if (sends) {  // receives were taken
+        for (const ferry_control_offer& offer : offers[0]) {
+          (void)parts_.control->WithdrawMatch(false, offer.key, 0);
+        }
+      }
+      return give_up(status);
+    }
+  }
+  std::lock_guard lock(mutex_);
+  for (auto& channel : made) {
+    by_request_[channel->request] = std::move(channel);
+  }
+  return {};
+}
+
+// ---- What became of it --------------------------------------------------------------------------
+
+ErrorCode Channels::Settle(Channel& channel) {
+  if (channel.stage != Channel::Stage::kOffered) {
+    return channel.error;
+  }
+  const shm::PairWords& words = channel.end->pair;
+  // Pairs with the daemon's store: the other words are there.
+  const auto state = static_cast<shm::PairState>(shm::LoadAcquire(words.state));
+  if (state == shm::PairState::kOffered) {
+    const ErrorCode poison = parts_.poison();
+    return poison != ErrorCode::kOk ? poison : ErrorCode::kWouldBlock;
+  }
+  if (state == shm::PairState::kFailed) {
+    channel.error = static_cast<ErrorCode>(words.error);
+  } else {
+    channel.mode = static_cast<SendMode>(words.mode);
+    channel.size_bytes = words.size_bytes;
+    channel.local = IsLocal(channel.peer);
+    channel.error = channel.local ? MapPeer(channel) : ErrorCode::kOk;
+  }
+  if (channel.error == ErrorCode::kOk) {
+    channel.stage = Channel::Stage::kMatched;
+    parts_.requests->Slot(channel.request).flags |= shm::kRequestPaired;
+  } else {
+    channel.stage = Channel::Stage::kFailed;
+  }
+  return channel.error;
+}
+
+ErrorCode Channels::MapPeer(Channel& channel) {
+  const shm::PairWords& words = channel.end->pair;
+  StatusOr<PeerMemory::ForGood> end =
+      parts_.peer_memory->MapForGood(channel.peer, words.end, sizeof(shm::ChannelLayout));
+  if (!end.ok()) {
+    return end.status().code();
+  }
+  channel.peer_end = reinterpret_cast<shm::ChannelLayout*>(end->memory.get());
+  channel.peer_memory[0] = end->memory;
+  if (channel.size_bytes == 0) {
+    return ErrorCode::kOk;
+  }
+  StatusOr<PeerMemory::ForGood> window =
+      parts_.peer_memory->MapForGood(channel.peer, words.window, channel.size_bytes);
+  if (!window.ok()) {
+    return window.status().code();
+  }
+  channel.peer_window = {window->memory.get(), window->by_stream};
+  channel.peer_memory[1] = window->memory;
+  return ErrorCode::kOk;
+}
+
+Status Channels::CheckIdle(uint32_t request) const {
+  const Channel* const channel = Find(request);
+  if (channel == nullptr || channel->stage == Channel::Stage::kOffered) {
+    return {ErrorCode::kInvalidRequest, "the request is not matched: call ferry_match first"};
+  }
+  if (channel->Failure() != ErrorCode::kOk) {
+    return {channel->Failure(),
+            "the request, or its partner, has failed: free it, make it and match it anew"};
+  }
+  if (channel->wants_wait) {
+    return {ErrorCode::kInvalidRequest, "a start of it was enqueued before and has no wait yet"};
+  }
+  const auto state =
+      static_cast<shm::RequestState>(shm::LoadAcquire(parts_.requests->Slot(request).state));
+  if (state != shm::RequestState::kInactive) {
+    return {ErrorCode::kInvalidRequest, "the rank has started it itself: wait for it first"};
+  }
+  return {};
+}
+
+// ---- Starts of the rank's own -------------------------------------------------------------------
+
+ErrorCode Channels::Copy(const ChannelMemory& to, const ChannelMemory& from, uint64_t bytes) const {
+  return bytes == 0 ? ErrorCode::kOk
+                    : parts_.peer_memory->Copy({to.address, 0, 0, ErrorCode::kOk, to.by_stream},
+                                               {from.address, 0, 0, ErrorCode::kOk, from.by_stream},
+                                               bytes);
+}
+
+ErrorCode Channels::Fill(Channel& channel) {
+  return channel.is_send && channel.has_window_of_its_own()
+             ? Copy(channel.window, channel.buffer, channel.size_bytes)
+             : ErrorCode::kOk;
+}
+
+ErrorCode Channels::Start(Channel& channel) {
+  if (const ErrorCode failure = channel.Failure(); failure != ErrorCode::kOk) {
+    return failure;
+  }
+  channel.queue = 0;
+  ++channel.starts;
+  started_.fetch_add(1, std::memory_order_relaxed);
+  channel.in_place = false;
+  ErrorCode error = ErrorCode::kOk;
+  if (!channel.local) {
+    error = Fill(channel);
+    shm::StoreRelaxed(channel.end->armed, channel.starts);
+    if (error == ErrorCode::kOk) {
+      shm::StoreRelease(channel.end->start.value, channel.starts);  // Pairs with the daemon's look.
+      parts_.ring_daemon();
+    }
+  } else if (channel.mode != SendMode::kReady) {
+    error = Meet(channel);
+  } else if (channel.is_send) {
+    error = Copy(channel.peer_window, channel.buffer, channel.size_bytes);
+    if (error == ErrorCode::kOk) {
+      Complete(channel);
+    }
+  }
+  if (error != ErrorCode::kOk) {
+    Abandon(channel, error);
+  }
+  return ErrorCode::kOk;  // its wait says how it went
+}
+
+// Both ends of a pair inside the node, one after the other.
+ErrorCode Channels::Meet(Channel& channel) {
+  uint64_t& meet = channel.is_send ? channel.end->meet.value : channel.peer_end->meet.value;
+  // An odd count: the other end waits, and its memory is ready.
+  bool is_second = shm::LoadAcquire(meet) % 2 == 1;
+  if (!is_second) {
+    if (const ErrorCode error = Fill(channel); error != ErrorCode::kOk) {
+      return error;
+    }
+    // Pairs with the other end's, here or in a stream.
+    is_second = shm::FetchAdd(meet, uint64_t{1}, std::memory_order_acq_rel) % 2 == 1;
+  } else {
+    shm::FetchAdd(meet, uint64_t{1}, std::memory_order_acq_rel);
+  }
+  if (!is_second) {
+    return ErrorCode::kOk;
+  }
+  channel.in_place = !channel.is_send;
+  const ErrorCode error = channel.is_send
+                              ? Copy(channel.peer_window, channel.buffer, channel.size_bytes)
+                              : Copy(channel.buffer, channel.peer_window, channel.size_bytes);
+  if (error == ErrorCode::kOk) {
+    Complete(channel);
+  }
+  return error;
+}
+
+void Channels::Complete(Channel& channel) const {
+  shm::Counter(&channel.peer_end->done).Add(1);
+  shm::Counter(&channel.end->done).Add(1);
+  if (channel.peer != parts_.rank) {
+    shm::Wake(parts_.peers->by_rank[channel.peer].inbox.wake()).Publish();
+  }
+}
+
+bool Channels::IsOver(Channel& channel, ErrorCode* error) {
+  if (channel.Done() >= channel.starts) {
+    *error = channel.is_send || channel.in_place || channel.Landing() == channel.buffer.address
+                 ? ErrorCode::kOk
+                 : Copy(channel.buffer, {channel.Landing(), false}, channel.size_bytes);
+    return true;
+  }
+  *error = channel.Failure();
+  if (*error == ErrorCode::kOk) {
+    *error = parts_.poison();
+  }
+  return *error != ErrorCode::kOk;
+}
+
+// ---- Ends ---------------------------------------------------------------------------------------
+
+void Channels::Abandon(Channel& channel, ErrorCode error) {
+  shm::Counter(&channel.end->done).Fail(error);
+  if (parts_.poison() == ErrorCode::kOk) {
+    (void)parts_.control->WithdrawMatch(channel.is_send, channel.key, channel.Done());
+  }
+}
+
+void Channels::Release(uint32_t request, const Keep& keep) {
+  std::unique_ptr<Channel> channel;
+  {
+    std::lock_guard lock(mutex_);
+    channel = std::move(by_request_[request]);
+  }
+  if (channel == nullptr) {
+    return;
+  }
+  parts_.requests->Slot(request).flags &= ~shm::kRequestPaired;
+  if (parts_.poison() == ErrorCode::kOk) {  // else there is nobody to tell
+    (void)parts_.control->WithdrawMatch(channel->is_send, channel->key, channel->Done());
+  }
+  FreeBlocks(*channel, channel->was_enqueued ? keep : Keep());
+}
+
+void Channels::FailAll(ErrorCode error) {
+  std::lock_guard lock(mutex_);
+  for (const auto& channel : by_request_) {
+    if (channel != nullptr) {
+      shm::Counter(&channel->end->done).Fail(error);
+    }
+  }
+}
+
+}  // namespace ferry::client

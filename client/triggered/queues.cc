@@ -1,0 +1,350 @@
+#include "client/triggered/queues.h"
+
+#include <string>
+#include <utility>
+
+namespace ferry::client {
+
+using shm::SendMode;
+
+namespace {
+
+const char* TypeName(QueueType type) {
+  switch (type) {
+    case QueueType::kFerry:
+      return "host";
+    case QueueType::kCuda:
+      return "cuda";
+    case QueueType::kHip:
+      return "hip";
+    case QueueType::kLevelZero:
+      return "level_zero";
+  }
+  return nullptr;
+}
+
+Status NoQueue() {
+  return {ErrorCode::kInvalidArgument, "the handle names no queue: it was freed, or never made"};
+}
+
+// "request 2 of 5: " in front of what is wrong with it.
+Status Naming(size_t index, size_t count, const Status& status) {
+  return count == 1 ? status
+                    : Status(status.code(), "request " + std::to_string(index) + " of " +
+                                                std::to_string(count) + ": " + status.message());
+}
+
+}  // namespace
+
+Queues::~Queues() {
+  for (auto& [handle, queue] : queues_) {
+    if (queue.stream != nullptr) {
+      (void)queue.stream->Synchronize();
+    }
+  }
+  streams_.clear();
+  for (auto& [handle, queue] : queues_) {
+    FreeBlocks(queue);
+  }
+}
+
+// ---- Streams ------------------------------------------------------------------------------------
+
+StatusOr<FerryStream*> Queues::MakeStream(int device) {
+  gpu::GpuBackend* const backend = memory_.backend();
+  if (backend == nullptr || backend->name() != "host") {
+    return Status(ErrorCode::kUnsupported,
+                  "streams of Ferry's own are the emulated device's; the GPU backend in use is " +
+                      (backend == nullptr ? std::string("none") : std::string(backend->name())) +
+                      ": make streams with its vendor's library");
+  }
+  StatusOr<std::unique_ptr<gpu::Stream>> made = backend->CreateStream(device);
+  FERRY_RETURN_IF_ERROR(made.status());
+  auto stream = std::make_unique<FerryStream>(FerryStream{std::move(*made)});
+  FerryStream* const handle = stream.get();
+  std::lock_guard lock(mutex_);
+  streams_.emplace(handle, std::move(stream));
+  return handle;
+}
+
+StatusOr<gpu::Stream*> Queues::Find(FerryStream* stream) {
+  std::lock_guard lock(mutex_);
+  const auto found = streams_.find(stream);
+  if (found == streams_.end()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "that is no stream of ferry_stream_create, or it was destroyed");
+  }
+  return found->second->stream.get();
+}
+
+Status Queues::DestroyStream(FerryStream* stream) {
+  std::unique_ptr<FerryStream> destroyed;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = streams_.find(stream);
+    if (found == streams_.end()) {
+      return {ErrorCode::kInvalidArgument,
+              "that is no stream of ferry_stream_create, or it was destroyed before"};
+    }
+    destroyed = std::move(found->second);
+    streams_.erase(found);
+  }
+  destroyed->stream.reset();  // what runs is waited for, the rest is dropped
+  std::lock_guard lock(mutex_);
+  for (auto& [handle, queue] : queues_) {
+    if (queue.owner == stream) {
+      queue.owner = nullptr;
+      queue.stream = nullptr;
+      for (Channel* channel : queue.waited) {
+        Fail(*channel, ErrorCode::kCancelled);
+      }
+      channels_.ForEach([&, id = handle](Channel& channel) {
+        if (channel.queue == id && channel.wants_wait) {
+          Fail(channel, ErrorCode::kCancelled);
+        }
+      });
+      queue.open_starts = 0;
+    }
+  }
+  return {};
+}
+
+// What was enqueued of it may never have run.
+void Queues::Fail(Channel& channel, ErrorCode error) {
+  channel.wants_wait = false;
+  if (channel.IsUnderWay() && channel.Failure() == ErrorCode::kOk) {
+    channels_.Abandon(channel, error);
+  }
+}
+
+// ---- Queues -------------------------------------------------------------------------------------
+
+StatusOr<QueueHandle> Queues::Make(QueueType type, const void* stream_address) {
+  const char* const name = TypeName(type);
+  if (name == nullptr || stream_address == nullptr) {
+    return Status(ErrorCode::kInvalidArgument,
+                  name == nullptr
+                      ? "there is no queue type " + std::to_string(static_cast<uint32_t>(type))
+                      : "the address of the stream is null");
+  }
+  gpu::GpuBackend* const backend = memory_.backend();
+  if (backend == nullptr || backend->name() != name || type != QueueType::kFerry) {
+    return Status(ErrorCode::kUnsupported,
+                  std::string("queues of ") + name + " streams need the GPU backend " + name +
+                      ", with streams of the program's own; in use is " +
+                      (backend == nullptr ? "none" : std::string(backend->name())));
+  }
+  auto* const stream = *static_cast<FerryStream* const*>(stream_address);
+  StatusOr<gpu::Stream*> found = Find(stream);
+  FERRY_RETURN_IF_ERROR(found.status());
+  std::lock_guard lock(mutex_);
+  Queue& queue = queues_[++last_];
+  queue.owner = stream;
+  queue.stream = *found;
+  count_.store(queues_.size(), std::memory_order_relaxed);
+  return last_;
+}
+
+StatusOr<Queues::Queue*> Queues::Lookup(QueueHandle handle) {
+  const auto found = queues_.find(handle);
+  if (found == queues_.end()) {
+    return NoQueue();
+  }
+  if (found->second.stream == nullptr) {
+    return Status(ErrorCode::kCancelled, "the stream of the queue was destroyed: free the queue");
+  }
+  return &found->second;
+}
+
+void Queues::FreeBlocks(Queue& queue) {
+  for (void* const block : queue.blocks) {
+    (void)memory_.Free(block);
+  }
+  queue.blocks.clear();
+}
+
+Status Queues::Free(QueueHandle handle) {
+  std::lock_guard lock(mutex_);
+  const auto found = queues_.find(handle);
+  if (found == queues_.end()) {
+    return NoQueue();
+  }
+  Queue& queue = found->second;
+  if (queue.stream != nullptr) {
+    if (queue.open_starts != 0) {
+      return {ErrorCode::kInvalidRequest,
+              std::to_string(queue.open_starts) +
+                  " requests were started on the queue and have no wait yet: enqueue it, then call "
+                  "ferry_queue_wait"};
+    }
+    if (queue.stream->Query().code() == ErrorCode::kWouldBlock) {
+      return {ErrorCode::kInvalidRequest,
+              "the stream has not done all that was enqueued: call ferry_queue_wait first"};
+    }
+  }
+  for (Channel* channel : queue.waited) {
+    channel->queue = 0;
+    channel->is_listed = false;
+  }
+  FreeBlocks(queue);
+  queues_.erase(found);
+  count_.store(queues_.size(), std::memory_order_relaxed);
+  return {};
+}
+
+Status Queues::Await(QueueHandle handle) {
+  gpu::Stream* stream = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    StatusOr<Queue*> queue = Lookup(handle);
+    FERRY_RETURN_IF_ERROR(queue.status());
+    stream = (*queue)->stream;
+  }
+  Status status = stream->Synchronize();
+  std::lock_guard lock(mutex_);
+  StatusOr<Queue*> queue = Lookup(handle);
+  FERRY_RETURN_IF_ERROR(queue.status());
+  for (Channel* channel : (*queue)->waited) {
+    if (channel->wants_wait || (channel->IsUnderWay() && channel->Failure() == ErrorCode::kOk)) {
+      continue;  // enqueued by another thread meanwhile
+    }
+    if (status.ok() && channel->IsUnderWay()) {
+      status = {channel->Failure(), std::string("the ") +
+                                        (channel->is_send ? "send to" : "receive from") + " rank " +
+                                        std::to_string(channel->peer) + " with tag " +
+                                        std::to_string(channel->key.tag) +
+                                        " failed: free it, make it and match it anew"};
+    }
+  }
+  std::erase_if((*queue)->waited, [](Channel* channel) {
+    channel->is_listed = channel->wants_wait;
+    return !channel->is_listed;
+  });
+  FreeBlocks(**queue);
+  return status;
+}
+
+// ---- Starts and waits ---------------------------------------------------------------------------
+
+Status Queues::EnqueueStart(QueueHandle handle, std::span<const uint32_t> requests) {
+  std::lock_guard lock(mutex_);
+  StatusOr<Queue*> queue = Lookup(handle);
+  FERRY_RETURN_IF_ERROR(queue.status());
+  ++mark_;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Status status = channels_.CheckIdle(requests[i]);
+    Channel* const channel = channels_.Find(requests[i]);
+    if (status.ok() && channel->queue != 0 && channel->queue != handle && channel->IsUnderWay()) {
+      status = {ErrorCode::kInvalidRequest,
+                "its last start, on another queue, is not complete yet"};
+    }
+    if (status.ok() && !IsFirst(*channel)) {
+      status = {ErrorCode::kInvalidRequest, "it is in the array twice"};
+    }
+    if (!status.ok()) {
+      return Naming(i, requests.size(), status);
+    }
+  }
+  bool rings = false;
+  for (const uint32_t request : requests) {
+    Channel& channel = *channels_.Find(request);
+    ++channel.starts;
+    channel.queue = handle;
+    channel.wants_wait = true;
+    channel.was_enqueued = true;
+    ++(*queue)->open_starts;
+    rings |= !channel.local;
+    if (Status status = Start(**queue, channel); !status.ok()) {
+      channels_.Abandon(channel, status.code());  // its wait ends, and the other end's
+      return status;
+    }
+  }
+  if (rings) {
+    channels_.RingDaemon();
+  }
+  return {};
+}
+
+Status Queues::Start(Queue& queue, Channel& channel) {
+  if (channel.is_send && channel.has_window_of_its_own()) {
+    FERRY_RETURN_IF_ERROR(queue.stream->CopyAsync(channel.window.address, channel.buffer.address,
+                                                  channel.size_bytes));
+  }
+  if (channel.local) {
+    return StartInNode(queue, channel);
+  }
+  shm::StoreRelaxed(channel.end->armed, channel.starts);
+  return queue.stream->WriteValue64(&channel.end->start.value, channel.starts);
+}
+
+Status Queues::StartInNode(Queue& queue, Channel& channel) {
+  gpu::MatchedMove move;
+  move.size_bytes = channel.size_bytes;
+  move.destination = channel.is_send ? channel.peer_window.address : channel.window.address;
+  move.source = channel.is_send ? channel.window.address : channel.peer_window.address;
+  move.done_there = &channel.peer_end->done.value;
+  move.done_here = &channel.end->done.value;
+  if (channel.mode != SendMode::kReady) {
+    move.meet = channel.is_send ? &channel.end->meet.value : &channel.peer_end->meet.value;
+  } else if (!channel.is_send) {
+    return {};  // that it is started is all that the send relies on
+  }
+  return queue.stream->LaunchMove(move);
+}
+
+Status Queues::EnqueueWait(QueueHandle handle, std::span<const uint32_t> requests) {
+  std::lock_guard lock(mutex_);
+  StatusOr<Queue*> queue = Lookup(handle);
+  FERRY_RETURN_IF_ERROR(queue.status());
+  ++mark_;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Channel* const channel = channels_.Find(requests[i]);
+    const bool twice = channel != nullptr && !IsFirst(*channel);
+    if (channel == nullptr || !channel->wants_wait || channel->queue != handle || twice) {
+      return Naming(i, requests.size(),
+                    {ErrorCode::kInvalidRequest,
+                     channel != nullptr && channel->wants_wait && !twice
+                         ? "its start was enqueued on another queue: wait for it there"
+                         : "no start of it that has no wait yet was enqueued on this queue"});
+    }
+  }
+  for (const uint32_t request : requests) {
+    Channel& channel = *channels_.Find(request);
+    FERRY_RETURN_IF_ERROR(Wait(**queue, channel));
+    channel.wants_wait = false;
+    --(*queue)->open_starts;
+    if (!std::exchange(channel.is_listed, true)) {
+      (*queue)->waited.push_back(&channel);
+    }
+  }
+  return {};
+}
+
+Status Queues::Wait(Queue& queue, Channel& channel) {
+  FERRY_RETURN_IF_ERROR(queue.stream->WaitValue64(&channel.end->done.value, channel.starts,
+                                                  gpu::WaitCondition::kGreaterOrEqual));
+  std::byte* const landing = channel.Landing();
+  return channel.is_send || landing == channel.buffer.address
+             ? Status()
+             : queue.stream->CopyAsync(channel.buffer.address, landing, channel.size_bytes);
+}
+
+void Queues::Release(uint32_t request) {
+  std::lock_guard lock(mutex_);
+  Channel* const channel = channels_.Find(request);
+  if (channel == nullptr) {
+    return;
+  }
+  Queue* queue = nullptr;
+  for (auto& [handle, known] : queues_) {
+    std::erase(known.waited, channel);
+    if (handle == channel->queue) {
+      queue = &known;
+    }
+  }
+  channels_.Release(
+      request, queue == nullptr ? Channels::Keep()
+                                : [queue](void* block) { queue->blocks.push_back(block); });
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,93 @@
+// Queues: starts and waits of matched requests that a GPU stream carries out
+// (docs/stream_triggered.md), and the streams of the emulated device that programs can make.
+//
+// Inside the node a start is one small kernel of Ferry's on the stream, which meets the other end
+// and moves the bytes (gpu::MatchedMove); between nodes it is a store into the doorbell that the
+// daemon, or the NIC, watches. A wait is the stream's own wait for a word. So after the calls here
+// have returned, no CPU of the rank has anything to do.
+//
+// Calling thread: any that the thread level allows; a lock is held for the length of a call, but
+// not while AwaitQueue waits.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "client/core/memory.h"
+#include "client/triggered/channels.h"
+#include "common/status.h"
+#include "gpu_backends/api/backend.h"
+
+namespace ferry::client {
+
+enum class QueueType : uint32_t { kFerry = 0, kCuda = 1, kHip = 2, kLevelZero = 3 };
+
+// A stream that Ferry has made. Its address is the handle that programs have.
+struct FerryStream {
+  std::unique_ptr<gpu::Stream> stream;
+};
+
+class Queues {
+ public:
+  // Both outlive it.
+  Queues(Channels* channels, Memory* memory) : channels_(*channels), memory_(*memory) {}
+  ~Queues();
+
+  // ---- Streams: kUnsupported without the backend "host" ----
+  StatusOr<FerryStream*> MakeStream(int device);
+  Status DestroyStream(FerryStream* stream);
+  // The stream that a handle names; kInvalidArgument.
+  StatusOr<gpu::Stream*> Find(FerryStream* stream);
+
+  // ---- Queues: kInvalidArgument for a handle that names none ----
+  // kUnsupported.
+  StatusOr<QueueHandle> Make(QueueType type, const void* stream_address);
+  Status Free(QueueHandle queue);
+  // Blocks until the stream has done all; the first failure of a request since the last call.
+  Status Await(QueueHandle queue);
+  // Requests by their slots. All or none; kInvalidRequest says which.
+  Status EnqueueStart(QueueHandle queue, std::span<const uint32_t> requests);
+  Status EnqueueWait(QueueHandle queue, std::span<const uint32_t> requests);
+
+  // Whether there is a queue.
+  bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
+
+  // Ends the use of a request's channel; it is not enqueued.
+  void Release(uint32_t request);
+
+ private:
+  struct Queue {
+    FerryStream* owner = nullptr;  // null once that was destroyed
+    gpu::Stream* stream = nullptr;
+    std::vector<Channel*> waited;  // since the last Await; each once
+    uint32_t open_starts = 0;      // without a wait
+    std::vector<void*> blocks;     // of freed requests, which the stream may still look at
+  };
+
+  StatusOr<Queue*> Lookup(QueueHandle queue);
+  Status Start(Queue& queue, Channel& channel);
+  Status StartInNode(Queue& queue, Channel& channel);
+  static Status Wait(Queue& queue, Channel& channel);
+  void FreeBlocks(Queue& queue);
+  void Fail(Channel& channel, ErrorCode error);
+  // Whether the channel is met for the first time since mark_ was raised.
+  bool IsFirst(Channel& channel) const { return std::exchange(channel.mark, mark_) != mark_; }
+
+  Channels& channels_;
+  Memory& memory_;
+  std::mutex mutex_;
+  QueueHandle last_ = 0;
+  std::atomic<size_t> count_{0};
+  uint64_t mark_ = 0;
+  std::map<QueueHandle, Queue> queues_;
+  std::map<FerryStream*, std::unique_ptr<FerryStream>> streams_;
+};
+
+}  // namespace ferry::client

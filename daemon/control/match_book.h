@@ -1,0 +1,121 @@
+// The matched pairs of persistent requests of one job, as this daemon knows them
+// (docs/stream_triggered.md).
+//
+// A pair has one key: communicator context, ranks, tag and ordinal. The daemon of the rank that
+// receives pairs: it hears of sends from here directly, and of others by news from their daemons.
+// Of a pair between nodes it first has its own data plane take the channel, then tells the sender's
+// daemon, and only when that has answered the receive is matched: so no packet of a channel comes
+// to a daemon that does not know it. A pair inside the node needs no channel of the data plane: the
+// ranks, or their streams, move the bytes themselves.
+//
+// What becomes of an offer is written into the PairWords of its end. A pair ends when a side takes
+// its request back, dies, or becomes unreachable: the counters of what is left of it fail.
+//
+// Calling thread: the control thread. Calls of the data plane are made from here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/progress/data_plane.h"
+#include "daemon/session/session.h"
+#include "daemon/triggered/channel_plan.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+class MatchBook {
+ public:
+  // Hands news on to another node of the job; OnTold follows once it has been taken.
+  using Tell = std::function<void(uint32_t node, const control::MatchNews& news)>;
+
+  // `plan` and the data plane outlive it, and the number of the last channel of any job.
+  MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_channel, Tell tell);
+
+  // A rank here offers requests. All are taken or, with an error, none: kInvalidArgument,
+  // kInvalidRank, kInvalidBuffer (a place is not in its memory), kAlreadyExists (a key),
+  // kLimitExceeded (more than it has requests).
+  Status Offer(const std::shared_ptr<Session>& session,
+               const control::OfferMatchesRequest& request);
+  // A rank here takes one back; its end is not touched any more. Unknown ones are ignored.
+  // Messages that were complete at its end still become so at the other.
+  void Withdraw(const Session& session, const control::WithdrawMatchRequest& request);
+
+  // Another node's news. What makes no sense is kInvalidArgument.
+  Status OnNews(uint32_t node, const control::MatchNews& news);
+  // The node has taken it (ok), or never will.
+  void OnTold(uint32_t node, const control::MatchNews& news, const Status& status);
+  // A rank, anywhere, is gone: what it had a part in ends with `error`.
+  void OnRankEnded(uint32_t rank, ErrorCode error);
+  void FailAll(ErrorCode error);
+
+  size_t size() const { return matches_.size(); }
+
+ private:
+  using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t, uint64_t>;
+  // One side. Without a session it is on another node.
+  struct Half {
+    std::shared_ptr<Session> session;
+    RegionPlace end;
+    RegionPlace window;
+    RegionPlace cells;
+    uint32_t cell_count = 0;
+    uint64_t size_bytes = 0;
+    shm::SendMode mode = shm::SendMode::kStandard;
+    uint64_t channel = 0;  // its daemon's number for it, between nodes
+    bool in_data_plane = false;
+    bool matched = false;
+
+    bool is_here() const { return session != nullptr; }
+    shm::ChannelLayout* layout() const {
+      return reinterpret_cast<shm::ChannelLayout*>(end.address());
+    }
+  };
+  struct Match {
+    control::MatchKey key;
+    std::optional<Half> send;
+    std::optional<Half> receive;
+    ErrorCode ended = ErrorCode::kOk;  // why the side that comes, or is left, has no partner
+    bool send_gone = false;            // it will not come, or not again
+    bool receive_gone = false;
+
+    std::optional<Half>& half(bool is_send) { return is_send ? send : receive; }
+    bool& gone(bool is_send) { return is_send ? send_gone : receive_gone; }
+    uint32_t rank(bool is_send) const { return is_send ? key.source() : key.destination(); }
+  };
+
+  static Key KeyOf(const control::MatchKey& key);
+  bool IsLocal(uint32_t rank) const { return plan_.node_of_rank[rank] == plan_.node; }
+  Status Check(const Session& session, const control::MatchOffer& offer, bool is_send,
+               Half* half) const;
+  void TryPair(Match& match);
+  Status Install(Match& match, bool is_send);
+  void EndBoth(Match& match, ErrorCode error);
+  static void Publish(const Half& half, shm::PairState state, ErrorCode error);
+  static void MarkMatched(Match& match, bool is_send);
+  struct Ending {
+    ErrorCode error;
+    uint64_t rounds;  // that still become complete
+  };
+  void EndHalf(const Match& match, bool is_send, const Ending& ending);
+  void Drop(std::optional<Half>& half);
+  void Leave(Match& match, bool is_send, const Ending& ending);
+  void TellEnd(const Match& match, bool to_send, const Ending& ending);
+  void EraseIfOver(const control::MatchKey& key);
+
+  const JobPlan& plan_;
+  DataPlane& data_plane_;
+  uint64_t& last_channel_;
+  const Tell tell_;
+  std::map<Key, Match> matches_;
+  std::map<uint32_t, uint32_t> offered_;  // by rank here: halves it has in the book
+  std::map<uint32_t, ErrorCode> ended_ranks_;
+};
+
+}  // namespace ferry::daemon

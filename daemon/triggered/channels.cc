@@ -1,0 +1,481 @@
+#include "daemon/triggered/channels.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "shm/atomic.h"
+#include "shm/counter.h"
+
+namespace ferry::daemon {
+
+using engine::ProgramId;
+using shm::SendMode;
+
+namespace {
+
+// As long a message as one packet takes along.
+constexpr uint64_t kPacketDataBytes = shm::kCellBytes;
+
+}  // namespace
+
+struct Channels::Channel {
+  Channel(ServedRank& its_rank, const ChannelPlan& its_plan)
+      : rank(&its_rank),
+        job(its_rank.job),
+        plan(its_plan),
+        layout(its_plan.layout()),
+        done(&layout->done) {}
+
+  ServedRank* const rank;
+  Job* const job;
+  const ChannelPlan plan;
+  shm::ChannelLayout* const layout;
+  shm::Counter done;
+  uint64_t starts = 0;  // of the doorbell, seen
+  uint64_t rounds = 0;  // messages that are over
+  ErrorCode error = ErrorCode::kOk;
+  // Of a receive whose sender has gone: after so many messages it fails with that.
+  uint64_t last_round = UINT64_MAX;
+  ErrorCode last_error = ErrorCode::kOk;
+
+  ServedRegion* region = nullptr;  // the window's, where the NIC has to know it
+  // Receive: by which the other NIC writes; 0: none.
+  uint64_t write_window = 0;
+  bool window_told = false;
+  // Send.
+  Claim claim;  // on the window
+  ProgramId program{};
+  shm::CounterLayout clear{};  // starts of the receive, and what it has cells for
+  engine::Token token;         // of the message under way
+  bool moving = false;         // it has begun
+  bool writing = false;        // the NIC is at it
+  bool abandoned = false;      // nobody asks for its end
+  bool leaving = false;        // it goes once the NIC has let go of it
+  uint64_t window_key = 0;
+  uint64_t window_address = 0;
+  bool window_known = false;
+
+  bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
+  bool has_cells() const { return plan.cell_count > 1 && plan.mode == SendMode::kStandard; }
+};
+
+Channels::Channels(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
+                   Registrations& registrations, uint64_t timeout_ns)
+    : transport_(transport),
+      outbound_(outbound),
+      registrations_(registrations),
+      timeout_ns_(timeout_ns),
+      windows_(transport, registrar, timeout_ns),
+      engine_({nullptr, nullptr, nullptr, this}) {}
+
+Channels::~Channels() = default;
+
+// ---- Coming and going ---------------------------------------------------------------------------
+
+Status Channels::Add(ServedRank& rank, const ChannelPlan& plan) {
+  auto channel = std::make_unique<Channel>(rank, plan);
+  if (!channel->is_short()) {
+    const shm::Location window{plan.window.region->id, 0, plan.window.offset};
+    channel->region = rank.FindRegion(window, plan.size_bytes);
+    if (channel->region == nullptr) {
+      return {ErrorCode::kInvalidBuffer, "the memory of a matched request is gone"};
+    }
+  }
+  if (plan.is_send) {
+    engine::ProgramSpec spec;
+    spec.counters = {{&channel->layout->done, 0}, {&channel->clear, 1}};
+    engine::Operation put;
+    put.kind = engine::OperationKind::kPut;
+    put.trigger = plan.mode == SendMode::kReady ? engine::Trigger{} : engine::Trigger{1, 1};
+    put.local_done = 0;
+    put.timeout_ns = timeout_ns_;
+    put.body = reinterpret_cast<uint64_t>(channel.get());
+    spec.operations = {put};
+    StatusOr<ProgramId> program = engine_.Install(spec);
+    FERRY_RETURN_IF_ERROR(program.status());
+    channel->program = *program;
+    if (channel->has_cells()) {
+      shm::Counter(&channel->clear).Add(plan.cell_count - 1);
+    }
+  }
+  channels_.emplace(plan.name.channel, std::move(channel));
+  return {};
+}
+
+Channels::Channel* Channels::Find(const ChannelName& name) {
+  const auto found = channels_.find(name.channel);
+  if (found == channels_.end() || found->second->plan.name.rank != name.rank ||
+      found->second->plan.name.job_id != name.job_id) {
+    return nullptr;
+  }
+  return found->second.get();
+}
+
+// Of a packet: nothing unless it is of the pair that it says.
+Channels::Channel* Channels::FindFor(const Job& job, const PacketHeader& header, uint64_t number) {
+  const auto found = channels_.find(number);
+  if (found == channels_.end()) {
+    return nullptr;
+  }
+  Channel& channel = *found->second;
+  const bool fits = channel.job == &job && channel.plan.name.rank == header.destination &&
+                    channel.plan.peer == header.source && channel.error == ErrorCode::kOk;
+  return fits ? &channel : nullptr;
+}
+
+Channels::Channel* Channels::FindFor(const Job& job, const PacketHeader& header, uint64_t number,
+                                     bool is_send) {
+  Channel* const channel = FindFor(job, header, number);
+  return channel != nullptr && channel->plan.is_send == is_send ? channel : nullptr;
+}
+
+void Channels::End(const ChannelName& name, uint64_t rounds, ErrorCode error) {
+  Channel* channel = Find(name);
+  if (channel == nullptr || channel->error != ErrorCode::kOk) {
+    return;
+  }
+  if (!channel->plan.is_send && channel->rounds < rounds) {
+    channel->last_round = rounds;
+    channel->last_error = error;
+  } else {
+    Fail(*channel, error);
+  }
+}
+
+void Channels::Fail(Channel& channel, ErrorCode error) {
+  if (channel.error != ErrorCode::kOk) {
+    return;
+  }
+  channel.error = error;
+  channel.done.Fail(error);
+  if (channel.moving) {
+    channel.abandoned = true;
+    channel.moving = false;
+    engine_.Completed(channel.token, error);
+  }
+  Wake(channel);
+}
+
+// For a reason of this side, which the other one cannot know.
+void Channels::FailBoth(Channel& channel, ErrorCode error) {
+  if (channel.error == ErrorCode::kOk) {
+    TellEnd(channel, error);
+  }
+  Fail(channel, error);
+}
+
+void Channels::TellEnd(const Channel& channel, ErrorCode error) {
+  const WireChannelEnd end{channel.plan.peer_channel, static_cast<int32_t>(error), 0};
+  outbound_.Post(*channel.job, PacketKind::kChannelEnd, channel.plan.name.rank, channel.plan.peer,
+                 end, now_ns_);
+}
+
+void Channels::DropWindow(Channel& channel) {
+  channel.claim.Drop();
+  windows_.Close(std::exchange(channel.write_window, 0), now_ns_);
+  channel.region = nullptr;
+}
+
+bool Channels::TryRelease(const ServedRegion& region) {
+  bool all = true;
+  for (const auto& [number, channel] : channels_) {
+    if (channel->region == &region) {
+      Fail(*channel, ErrorCode::kInvalidBuffer);
+      if (channel->writing) {
+        all = false;
+      } else {
+        DropWindow(*channel);
+      }
+    }
+  }
+  return all;
+}
+
+// True: nothing of it is left.
+bool Channels::TryForget(Channel& channel) {
+  Fail(channel, ErrorCode::kCancelled);
+  if (channel.writing) {
+    return false;
+  }
+  DropWindow(channel);
+  if (channel.plan.is_send) {
+    engine_.Free(channel.program);
+  }
+  std::erase(moving_, &channel);
+  channels_.erase(channel.plan.name.channel);
+  return true;
+}
+
+void Channels::Remove(const ChannelName& name) {
+  if (Channel* channel = Find(name); channel != nullptr && !TryForget(*channel)) {
+    channel->leaving = true;
+  }
+}
+
+bool Channels::TryRemoveOf(const ServedRank& rank) {
+  bool all = true;
+  for (auto next = channels_.begin(); next != channels_.end();) {
+    Channel& channel = *next->second;
+    ++next;
+    all &= channel.rank != &rank || TryForget(channel);
+  }
+  return all;
+}
+
+void Channels::FailTo(const Job& job, uint32_t peer, ErrorCode error) {
+  for (const auto& [number, channel] : channels_) {
+    if (channel->job == &job && channel->plan.peer == peer) {
+      Fail(*channel, error);
+    }
+  }
+}
+
+void Channels::Wake(const Channel& channel) { channel.rank->delivery.wake().Publish(); }
+
+// ---- What the other daemon says -----------------------------------------------------------------
+
+void Channels::OnWindow(Job& job, const PacketHeader& header, const WireChannelWindow& window) {
+  if (Channel* channel = FindFor(job, header, window.channel, true); channel != nullptr) {
+    channel->window_key = window.key;
+    channel->window_address = window.address;
+    channel->window_known = true;
+  }
+}
+
+void Channels::OnClear(Job& job, const PacketHeader& header, const WireChannel& clear) {
+  if (Channel* channel = FindFor(job, header, clear.channel, true); channel != nullptr) {
+    shm::Counter(&channel->clear).Add(1);
+  }
+}
+
+void Channels::OnEnd(Job& job, const PacketHeader& header, const WireChannelEnd& end) {
+  if (Channel* channel = FindFor(job, header, end.channel); channel != nullptr) {
+    const auto error = static_cast<ErrorCode>(end.error);
+    Fail(*channel, error == ErrorCode::kOk ? ErrorCode::kCorrupt : error);
+  }
+}
+
+void Channels::OnMessage(Job& job, const PacketHeader& header, const WireChannel& message,
+                         std::span<const std::byte> data) {
+  Channel* channel = FindFor(job, header, message.channel, false);
+  if (channel == nullptr) {
+    return;
+  }
+  const ChannelPlan& plan = channel->plan;
+  const bool is_announced = header.kind == static_cast<uint8_t>(PacketKind::kChannelArrived);
+  if (message.round != channel->rounds + 1 || data.size() != (is_announced ? 0 : plan.size_bytes) ||
+      is_announced == channel->is_short()) {
+    return FailBoth(*channel, ErrorCode::kCorrupt);
+  }
+  if (!data.empty()) {
+    std::byte* const to =
+        channel->has_cells()
+            ? plan.cells.address() + channel->rounds % plan.cell_count * plan.cell_bytes
+            : plan.window.address();
+    std::memcpy(to, data.data(), data.size());
+  }
+  ++channel->rounds;
+  channel->done.Add(1);
+  Wake(*channel);
+  if (channel->rounds == channel->last_round) {
+    Fail(*channel, channel->last_error);
+  }
+}
+
+// ---- Moving messages ----------------------------------------------------------------------------
+
+ErrorCode Channels::Begin(const engine::Operation& operation, engine::Token token) {
+  auto& channel = *reinterpret_cast<Channel*>(operation.body);
+  channel.token = token;
+  channel.moving = true;
+  channel.abandoned = false;
+  moving_.push_back(&channel);  // Advance begins with it at once: no end comes from within this
+  return ErrorCode::kOk;
+}
+
+void Channels::Abandon(const engine::Operation& operation, engine::Token /*token*/) {
+  auto& channel = *reinterpret_cast<Channel*>(operation.body);
+  channel.abandoned = true;
+  channel.moving = false;
+  channel.error = ErrorCode::kTimeout;  // the engine fails its counter
+  TellEnd(channel, ErrorCode::kTimeout);
+  Wake(channel);
+}
+
+// kOk: there is nothing to try again. Else kWouldBlock.
+ErrorCode Channels::Move(Channel& channel) {
+  const ErrorCode code = channel.is_short() ? SendData(channel) : WriteWindow(channel);
+  if (code == ErrorCode::kWouldBlock) {
+    return code;
+  }
+  if (code != ErrorCode::kOk || channel.is_short()) {
+    Complete(channel, code);
+  }
+  return ErrorCode::kOk;
+}
+
+ErrorCode Channels::SendData(Channel& channel) {
+  const ChannelPlan& plan = channel.plan;
+  PacketHeader header{};
+  header.kind = static_cast<uint8_t>(PacketKind::kChannelData);
+  header.source = plan.name.rank;
+  header.destination = plan.peer;
+  const WireChannel words{plan.peer_channel, channel.rounds + 1};
+  std::byte body[sizeof(words) + kPacketDataBytes];
+  std::memcpy(body, &words, sizeof(words));
+  if (plan.size_bytes != 0) {
+    std::memcpy(body + sizeof(words), plan.window.address(), plan.size_bytes);
+  }
+  return outbound_.Send(*channel.job, header, {body, sizeof(words) + plan.size_bytes}, now_ns_);
+}
+
+ErrorCode Channels::WriteWindow(Channel& channel) {
+  if (!channel.window_known) {
+    return ErrorCode::kWouldBlock;
+  }
+  const ChannelPlan& plan = channel.plan;
+  if (const ErrorCode code =
+          registrations_.Hold(channel.region->memory, plan.window.offset, plan.size_bytes,
+                              UseFor::kTransfer, now_ns_, &channel.claim);
+      code != ErrorCode::kOk) {
+    return code;
+  }
+  const Link& link = *channel.job->RouteTo(plan.peer).link;
+  if (link.failure != ErrorCode::kOk) {
+    return link.failure;
+  }
+  transport::RmaRequest write;
+  write.peer = link.peer;
+  write.local = plan.window.address();
+  write.region = channel.claim.handle();
+  write.remote_address = channel.window_address;
+  write.key = channel.window_key;
+  write.bytes = plan.size_bytes;
+  write.context = reinterpret_cast<uint64_t>(&channel) | kChannelContext;
+  write.rail = channel.rank->nearest_rail;
+  const ErrorCode code = transport_.Write(write, transport::Placement::kRemote, now_ns_);
+  if (code == ErrorCode::kOk) {
+    channel.writing = true;
+    ++channel.region->users;
+    ++channel.rank->operations;
+  }
+  return code;
+}
+
+void Channels::OnWriteComplete(uint64_t context, ErrorCode code) {
+  Channel& channel = *reinterpret_cast<Channel*>(context & ~kChannelContext);
+  channel.writing = false;
+  --channel.region->users;
+  --channel.rank->operations;
+  if (code == ErrorCode::kOk && !channel.abandoned) {
+    const WireChannel arrived{channel.plan.peer_channel, channel.rounds + 1};
+    outbound_.Post(*channel.job, PacketKind::kChannelArrived, channel.plan.name.rank,
+                   channel.plan.peer, arrived, now_ns_);
+  }
+  if (channel.leaving) {
+    (void)TryForget(channel);
+  } else {
+    Complete(channel, code);
+  }
+}
+
+// The engine counts it, or fails the counter.
+void Channels::Complete(Channel& channel, ErrorCode error) {
+  if (channel.abandoned) {
+    return;
+  }
+  channel.moving = false;
+  ++channel.rounds;
+  if (error != ErrorCode::kOk) {
+    channel.error = error;
+    TellEnd(channel, error);
+  }
+  engine_.Completed(channel.token, error);
+  Wake(channel);
+}
+
+// ---- A turn -------------------------------------------------------------------------------------
+
+// Whether the doorbell was written.
+bool Channels::TakeStarts(Channel& channel) {
+  const uint64_t value = shm::Counter(&channel.layout->start).Value();
+  if (value == channel.starts) {
+    return false;
+  }
+  if (value != channel.starts + 1 || channel.rounds < channel.starts) {
+    FailBoth(channel, value >= shm::kCounterFailure ? ErrorCode::kCancelled : ErrorCode::kCorrupt);
+    return true;
+  }
+  channel.starts = value;
+  if (channel.plan.is_send) {
+    (void)engine_.Start(channel.program);
+  } else if (channel.plan.mode != SendMode::kReady) {
+    const WireChannel clear{channel.plan.peer_channel, value};
+    outbound_.Post(*channel.job, PacketKind::kChannelClear, channel.plan.name.rank,
+                   channel.plan.peer, clear, now_ns_);
+  }
+  return true;
+}
+
+// Tells the sender's daemon where to write. True: it was told now.
+bool Channels::OfferWindow(Channel& channel) {
+  const ChannelPlan& plan = channel.plan;
+  if (channel.write_window == 0) {
+    channel.write_window = windows_.Open(plan.window, plan.size_bytes);
+  }
+  transport::MemoryRegion remote;
+  const ErrorCode code = windows_.Find(channel.write_window, &remote);
+  if (code == ErrorCode::kWouldBlock) {
+    return false;
+  }
+  if (code != ErrorCode::kOk) {
+    FailBoth(channel, code);
+    return true;
+  }
+  const WireChannelWindow window{plan.peer_channel, remote.key, remote.remote_base};
+  outbound_.Post(*channel.job, PacketKind::kChannelWindow, plan.name.rank, plan.peer, window,
+                 now_ns_);
+  channel.window_told = true;
+  return true;
+}
+
+uint32_t Channels::Advance(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  windows_.Advance(now_ns);
+  if (channels_.empty()) {
+    return 0;
+  }
+  uint32_t done = 0;
+  for (const auto& [number, channel] : channels_) {
+    if (channel->error != ErrorCode::kOk) {
+      continue;
+    }
+    done += TakeStarts(*channel) ? 1 : 0;
+    // Once the other daemon surely knows the channel: its rank has been told, or this one has.
+    if (!channel->plan.is_send && !channel->is_short() && !channel->window_told &&
+        channel->starts != 0) {
+      done += OfferWindow(*channel) ? 1 : 0;
+    }
+  }
+  done += engine_.Poll(now_ns);
+  for (size_t i = 0; i < moving_.size();) {
+    if (moving_[i]->abandoned || Move(*moving_[i]) == ErrorCode::kOk) {
+      moving_.erase(moving_.begin() + static_cast<ptrdiff_t>(i));
+      ++done;
+    } else {
+      ++i;
+    }
+  }
+  return done;
+}
+
+bool Channels::is_armed() const {
+  return std::any_of(channels_.begin(), channels_.end(), [](const auto& entry) {
+    const Channel& channel = *entry.second;
+    return channel.error == ErrorCode::kOk &&
+           shm::LoadRelaxed(channel.layout->armed) > channel.starts;
+  });
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,58 @@
+// One end of a matched pair of persistent requests: a block in the heap of the rank whose request
+// it is, mapped by its peers on the node and by its daemon (docs/stream_triggered.md).
+//
+// Each word has one class of writer. Both ends are started equally often, in turn: a rank does not
+// start the n-th time before the wait for its start n-1.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/counter_layout.h"
+#include "shm/layout/descriptor.h"
+#include "shm/layout/layout_check.h"
+
+namespace ferry::shm {
+
+enum class PairState : uint32_t {
+  kOffered = 0,
+  kMatched = 1,  // the words beside it are valid
+  kFailed = 2,   // `error` is
+};
+
+// The other end, as the daemon tells it once; `state` is stored last.
+struct alignas(64) PairWords {
+  uint32_t state;  // PairState
+  int32_t error;   // ErrorCode
+  uint32_t mode;   // SendMode, of the pair's send
+  uint32_t reserved0;
+  uint64_t size_bytes;  // of the messages: what the send has
+  // Only where both are of one node: where the other end's ChannelLayout and memory are.
+  Location end;
+  Location window;
+};
+FERRY_ASSERT_LAYOUT(PairWords, 64);
+FERRY_ASSERT_OFFSET(PairWords, state, 0);
+FERRY_ASSERT_OFFSET(PairWords, size_bytes, 16);
+FERRY_ASSERT_OFFSET(PairWords, end, 24);
+FERRY_ASSERT_OFFSET(PairWords, window, 40);
+
+enum class SendMode : uint32_t { kStandard = 0, kReady = 1, kSynchronous = 2 };
+
+struct alignas(64) ChannelLayout {
+  CounterLayout start;  // by the stream, or the rank, that starts it: the number of starts
+  CounterLayout done;   // by who moves the bytes: how many messages are complete at this end
+  CounterLayout meet;   // of the send's end, on one node: the starts of both ends, of modes other
+                        // than ready. Who makes it even moves the bytes.
+  PairWords pair;
+  // By the rank: starts that it has made or enqueued. The daemon looks at `start` while it is less.
+  uint64_t armed;
+  uint64_t reserved[7];
+};
+FERRY_ASSERT_LAYOUT(ChannelLayout, 320);
+FERRY_ASSERT_OFFSET(ChannelLayout, start, 0);
+FERRY_ASSERT_OFFSET(ChannelLayout, done, 64);
+FERRY_ASSERT_OFFSET(ChannelLayout, meet, 128);
+FERRY_ASSERT_OFFSET(ChannelLayout, pair, 192);
+FERRY_ASSERT_OFFSET(ChannelLayout, armed, 256);
+
+}  // namespace ferry::shm

@@ -1,0 +1,318 @@
+// How persistent requests find their partners: the books of two daemons of one job, whose news
+// travel when the test lets them.
+#include "daemon/control/match_book.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shm/counter.h"
+#include "shm/segment.h"
+#include "tests/daemon/fake_data_plane.h"
+
+namespace ferry::daemon {
+namespace {
+
+using control::MatchKey;
+using control::MatchNews;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr uint64_t kHeapBytes = 1 << 16;
+constexpr uint32_t kHeap = 1;
+
+JobPlan PlanOf(uint32_t node) {
+  JobPlan plan;
+  plan.job_id = "j";
+  plan.node = node;
+  plan.node_of_rank = {0, 0, 1};
+  plan.local_index = {0, 1, 0};
+  return plan;
+}
+
+// A rank with a heap, in which the n-th end it offers lies at n KiB.
+struct RankForTest {
+  explicit RankForTest(uint32_t rank) : session(std::make_shared<Session>()) {
+    session->job_id = "j";
+    session->rank = rank;
+    session->request_limit = 16;
+    session->inbox_map = Map(sizeof(shm::InboxLayout));
+    auto heap = std::make_shared<Region>();
+    heap->id = kHeap;
+    heap->mapping = Map(kHeapBytes);
+    base = heap->mapping.base();
+    EXPECT_TRUE(session->AddRegion(heap).ok());
+  }
+  static shm::Mapping Map(uint64_t bytes) {
+    auto fd = shm::CreateSegment("test", shm::RoundUpToPage(bytes));
+    return std::move(*shm::MapSegment(fd->get(), 0));
+  }
+  shm::ChannelLayout& end(uint64_t place) const {
+    return *reinterpret_cast<shm::ChannelLayout*>(base + place * 1024);
+  }
+  shm::PairState state(uint64_t place) const {
+    return static_cast<shm::PairState>(end(place).pair.state);
+  }
+  ErrorCode error(uint64_t place) const { return static_cast<ErrorCode>(end(place).pair.error); }
+  ErrorCode failure(uint64_t place) const { return shm::Counter(&end(place).done).error(); }
+
+  std::shared_ptr<Session> session;
+  std::byte* base = nullptr;
+};
+
+MatchKey KeyOf(uint32_t source, uint32_t destination, uint64_t ordinal, uint32_t context = 0) {
+  MatchKey key;
+  key.set_context(context);
+  key.set_source(source);
+  key.set_destination(destination);
+  key.set_tag(7);
+  key.set_ordinal(ordinal);
+  return key;
+}
+
+control::OfferMatchesRequest OfferOf(const MatchKey& key, bool send, uint64_t place,
+                                     uint64_t bytes = 64) {
+  control::OfferMatchesRequest request;
+  request.set_sends(send);
+  control::MatchOffer* offer = request.add_offers();
+  *offer->mutable_key() = key;
+  offer->set_size_bytes(bytes);
+  offer->mutable_end()->set_region(kHeap);
+  offer->mutable_end()->set_offset(place * 1024);
+  offer->mutable_window()->set_region(kHeap);
+  offer->mutable_window()->set_offset(32 * 1024);
+  return request;
+}
+
+control::WithdrawMatchRequest WithdrawalOf(const MatchKey& key, bool send, uint64_t rounds = 0) {
+  control::WithdrawMatchRequest request;
+  *request.mutable_key() = key;
+  request.set_send(send);
+  request.set_rounds(rounds);
+  return request;
+}
+
+class MatchBookTest : public testing::Test {
+ protected:
+  struct Node {
+    explicit Node(MatchBookTest* test, uint32_t index)
+        : plan(PlanOf(index)),
+          book(plan, data_plane, last_channel, [test, index](uint32_t to, const MatchNews& news) {
+            test->under_way_.push_back({index, to, news});
+          }) {}
+    const JobPlan plan;
+    FakeDataPlane data_plane;
+    uint64_t last_channel = 0;
+    MatchBook book;
+  };
+  struct Letter {
+    uint32_t from, to;
+    MatchNews news;
+  };
+
+  // Delivers the news that are under way, and what follows from them.
+  void Deliver() {
+    while (!under_way_.empty()) {
+      const Letter letter = under_way_.front();
+      under_way_.pop_front();
+      const Status status = nodes_[letter.to]->book.OnNews(letter.from, letter.news);
+      nodes_[letter.from]->book.OnTold(letter.to, letter.news, status);
+    }
+  }
+  MatchBook& book(uint32_t node) { return nodes_[node]->book; }
+  // Of the data plane, since the last time.
+  std::vector<std::string> Calls(uint32_t node) {
+    std::vector<std::string> calls = nodes_[node]->data_plane.calls();
+    calls.erase(calls.begin(), calls.begin() + static_cast<ptrdiff_t>(seen_[node]));
+    seen_[node] += calls.size();
+    return calls;
+  }
+
+  size_t seen_[2] = {};
+  std::deque<Letter> under_way_;
+  std::vector<std::unique_ptr<Node>> nodes_ = [this] {
+    std::vector<std::unique_ptr<Node>> nodes;
+    nodes.push_back(std::make_unique<Node>(this, 0));
+    nodes.push_back(std::make_unique<Node>(this, 1));
+    return nodes;
+  }();
+  RankForTest a_{0}, b_{1}, c_{2};  // c is on the other node
+};
+
+TEST_F(MatchBookTest, InsideTheNodeBothLearnWhereTheOtherIs) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 48)).ok());
+  EXPECT_EQ(a_.state(1), shm::PairState::kOffered);
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
+  EXPECT_EQ(a_.state(1), shm::PairState::kMatched);
+  EXPECT_EQ(b_.state(2), shm::PairState::kMatched);
+  EXPECT_EQ(a_.end(1).pair.end.address, 2048U);
+  EXPECT_EQ(b_.end(2).pair.end.address, 1024U);
+  EXPECT_EQ(a_.end(1).pair.window.address, 32U * 1024);
+  EXPECT_EQ(a_.end(1).pair.size_bytes, 48U);
+  EXPECT_EQ(b_.end(2).pair.size_bytes, 48U);
+  EXPECT_THAT(Calls(0), IsEmpty());
+  EXPECT_THAT(under_way_, IsEmpty());
+}
+
+// Two communicators over the same ranks, with the same tag, matched crosswise.
+TEST_F(MatchBookTest, ContextsAndOrdinalsDoNotMix) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0, 4), true, 1)).ok());
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0, 5), true, 2)).ok());
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 1, 5), true, 3)).ok());
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 1, 5), false, 11)).ok());
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0, 4), false, 12)).ok());
+  EXPECT_EQ(a_.end(3).pair.end.address, 11U * 1024);
+  EXPECT_EQ(a_.end(1).pair.end.address, 12U * 1024);
+  EXPECT_EQ(a_.state(2), shm::PairState::kOffered);
+}
+
+TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 2, 0), true, 1)).ok());
+  auto receive = OfferOf(KeyOf(0, 2, 0), false, 2);
+  receive.mutable_offers(0)->set_cell_count(3);
+  receive.mutable_offers(0)->mutable_cells()->set_region(kHeap);
+  ASSERT_TRUE(book(1).Offer(c_.session, receive).ok());
+  ASSERT_EQ(under_way_.size(), 1U);
+  const Letter offered = under_way_.front();
+  under_way_.pop_front();
+  ASSERT_TRUE(book(1).OnNews(0, offered.news).ok());
+  ASSERT_TRUE(book(1).OnNews(0, offered.news).ok()) << "said again";
+  EXPECT_THAT(Calls(1), ElementsAre("AddChannel j 2 1 receive peer_channel 1 bytes 64 cells 3"));
+  ASSERT_EQ(under_way_.size(), 1U);
+  const Letter paired = under_way_.front();
+  under_way_.pop_front();
+  EXPECT_EQ(c_.state(2), shm::PairState::kOffered);
+  ASSERT_TRUE(book(0).OnNews(1, paired.news).ok());
+  EXPECT_THAT(Calls(0), ElementsAre("AddChannel j 0 1 send peer_channel 1 bytes 64 cells 3"));
+  EXPECT_EQ(a_.state(1), shm::PairState::kMatched);
+  EXPECT_EQ(a_.end(1).pair.end.region, 0U);
+  EXPECT_EQ(c_.state(2), shm::PairState::kOffered) << "the answer is not there yet";
+  book(1).OnTold(0, paired.news, {});
+  EXPECT_EQ(c_.state(2), shm::PairState::kMatched);
+}
+
+TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 65)).ok());
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
+  EXPECT_EQ(a_.error(1), ErrorCode::kTruncated);
+  EXPECT_EQ(b_.error(2), ErrorCode::kTruncated);
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 2, 0), true, 3, 65)).ok());
+  ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(KeyOf(0, 2, 0), false, 4, 64)).ok());
+  Deliver();
+  EXPECT_EQ(a_.error(3), ErrorCode::kTruncated);
+  EXPECT_EQ(c_.error(4), ErrorCode::kTruncated);
+}
+
+TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
+  // Not matched yet, inside the node and between nodes; before and after the other side came.
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 1, 0), true));
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  EXPECT_EQ(b_.error(2), ErrorCode::kInvalidRequest);
+  EXPECT_EQ(a_.state(1), shm::PairState::kOffered) << "not touched any more";
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 2, 0), true, 3)).ok());
+  ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(KeyOf(0, 2, 0), false, 4)).ok());
+  Deliver();
+  ASSERT_EQ(c_.state(4), shm::PairState::kMatched);
+  (void)Calls(0);
+  (void)Calls(1);
+  book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 2, 0), true, 5));
+  Deliver();
+  EXPECT_THAT(Calls(0), ElementsAre("RemoveChannel j 0 1"));
+  EXPECT_THAT(Calls(1), ElementsAre("EndChannel j 2 1 5 23"));
+  book(1).Withdraw(*c_.session, WithdrawalOf(KeyOf(0, 2, 0), false, 5));
+  book(0).Withdraw(*b_.session, WithdrawalOf(KeyOf(0, 1, 0), false));
+  Deliver();
+  EXPECT_EQ(book(0).size(), 0U);
+  EXPECT_EQ(book(1).size(), 0U);
+}
+
+TEST_F(MatchBookTest, InsideTheNodeWhoFreesFailsTheCounter) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  shm::Counter(&b_.end(2).done).Add(3);
+  book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 1, 0), true));
+  EXPECT_EQ(b_.failure(2), ErrorCode::kInvalidRequest);
+  EXPECT_EQ(b_.end(2).done.value, shm::kCounterFailure + 3) << "what is complete stays so";
+  EXPECT_EQ(a_.failure(1), ErrorCode::kOk);
+}
+
+TEST_F(MatchBookTest, DeathsEndPairsAndOffers) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 1), true, 3)).ok());
+  book(0).OnRankEnded(1, ErrorCode::kPeerDied);
+  EXPECT_EQ(a_.failure(1), ErrorCode::kPeerDied);
+  EXPECT_EQ(a_.error(3), ErrorCode::kPeerDied);
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 2), true, 4)).ok());
+  EXPECT_EQ(a_.error(4), ErrorCode::kPeerDied) << "offered too late";
+}
+
+TEST_F(MatchBookTest, AnAbortEndsAll) {
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
+  book(0).FailAll(ErrorCode::kAborted);
+  EXPECT_EQ(a_.failure(1), ErrorCode::kAborted);
+  EXPECT_EQ(b_.failure(2), ErrorCode::kAborted);
+}
+
+// A refusal takes nothing.
+TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
+  const auto refused = [&](const control::OfferMatchesRequest& request, ErrorCode code,
+                           const char* text) {
+    const Status status = book(0).Offer(a_.session, request);
+    EXPECT_EQ(status.code(), code) << status.message();
+    EXPECT_THAT(status.message(), HasSubstr(text));
+  };
+  refused(OfferOf(KeyOf(1, 0, 0), true, 1), ErrorCode::kInvalidRank, "no pair of rank 0");
+  refused(OfferOf(KeyOf(0, 3, 0), true, 1), ErrorCode::kInvalidRank, "no pair");
+  refused(OfferOf(KeyOf(0, 1, 0), true, 64), ErrorCode::kInvalidBuffer, "are not in region");
+  refused(OfferOf(KeyOf(0, 1, 0), true, 1, kHeapBytes), ErrorCode::kInvalidBuffer, "not in region");
+  refused(OfferOf(KeyOf(0, 1, 0), true, 1, UINT64_MAX), ErrorCode::kInvalidBuffer, "not in region");
+  auto request = OfferOf(KeyOf(0, 1, 0), true, 1);
+  request.mutable_offers(0)->mutable_end()->set_offset(8);
+  refused(request, ErrorCode::kInvalidBuffer, "aligned to 64");
+  request = OfferOf(KeyOf(0, 1, 0), true, 1);
+  request.mutable_offers(0)->mutable_window()->set_region(9);
+  refused(request, ErrorCode::kInvalidBuffer, "region 9");
+  request = OfferOf(KeyOf(0, 1, 0), true, 1);
+  request.mutable_offers(0)->set_mode(3);
+  refused(request, ErrorCode::kInvalidArgument, "send mode 3");
+  request = OfferOf(KeyOf(0, 1, 0), true, 1);
+  *request.add_offers() = request.offers(0);
+  refused(request, ErrorCode::kAlreadyExists, "twice");
+  request = OfferOf(KeyOf(1, 0, 0), false, 1);
+  request.mutable_offers(0)->set_cell_count(UINT32_MAX);
+  refused(request, ErrorCode::kInvalidBuffer, "not in region");
+  control::OfferMatchesRequest many;
+  for (uint64_t i = 0; i < 17; ++i) {
+    *many.add_offers() = OfferOf(KeyOf(0, 1, i), true, 1).offers(0);
+  }
+  many.set_sends(true);
+  refused(many, ErrorCode::kLimitExceeded, "more than it has requests");
+  EXPECT_EQ(book(0).size(), 0U);
+  ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
+  refused(OfferOf(KeyOf(0, 1, 0), true, 2), ErrorCode::kAlreadyExists, "has had this side");
+}
+
+TEST_F(MatchBookTest, RefusesNewsOfOthersPairs) {
+  MatchNews news;
+  news.set_kind(MatchNews::SEND_OFFERED);
+  *news.mutable_key() = KeyOf(0, 1, 0);
+  EXPECT_EQ(book(0).OnNews(1, news).code(), ErrorCode::kInvalidArgument);
+  *news.mutable_key() = KeyOf(99, 1, 0);
+  EXPECT_EQ(book(0).OnNews(1, news).code(), ErrorCode::kInvalidArgument);
+  news.set_kind(MatchNews::PAIRED);
+  *news.mutable_key() = KeyOf(0, 2, 0);
+  EXPECT_TRUE(book(0).OnNews(1, news).ok()) << "of a send that was taken back meanwhile";
+  EXPECT_THAT(Calls(0), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ferry::daemon

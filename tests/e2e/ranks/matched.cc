@@ -1,0 +1,184 @@
+// Matched persistent requests, started by the ranks and by streams, in all directions: every byte
+// of every message is looked at. Any even number of ranks, on any nodes; rank r and r^1 are
+// partners.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ferry/ferry.h"
+#include "ferry/stream.h"
+#include "tests/e2e/ranks/buffer.h"
+#include "tests/e2e/ranks/check.h"
+
+namespace {
+
+using ferry::ranks::Buffer;
+using ferry::ranks::Kind;
+
+int Partner() { return ferry_rank() ^ 1; }
+
+enum class Mode { kStandard, kReady };
+
+// One message each way, again and again.
+class Pair {
+ public:
+  Pair(Kind kind, size_t size, Mode mode, int tag)
+      : going_(kind, size + 8), coming_(kind, size + 8), size_(size) {
+    CHECK_OK((mode == Mode::kReady ? ferry_rsend_init : ferry_send_init)(going_.at(8), size,
+                                                                         Partner(), tag, &send_));
+    CHECK_OK(ferry_recv_init(coming_.at(8), size, Partner(), tag, &receive_));
+  }
+  ~Pair() {
+    CHECK_OK(ferry_request_free(&send_));
+    CHECK_OK(ferry_request_free(&receive_));
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  std::vector<ferry_request> both() const { return {receive_, send_}; }
+  ferry_request send() const { return send_; }
+  ferry_request receive() const { return receive_; }
+  // Of this rank, and of its partner, in that round.
+  uint64_t Message(int round, int rank) const {
+    return static_cast<uint64_t>(round) * 1000 + static_cast<uint64_t>(rank) * 10 + size_;
+  }
+  void Fill(int round) { going_.Fill(8, size_, Message(round, ferry_rank())); }
+  void Check(int round) {
+    coming_.Check(8, size_, Message(round, Partner()));
+    coming_.CheckByte(0, 0);
+  }
+
+ private:
+  Buffer going_;
+  Buffer coming_;
+  const size_t size_;
+  ferry_request send_ = FERRY_REQUEST_NULL;
+  ferry_request receive_ = FERRY_REQUEST_NULL;
+};
+
+class Stream {
+ public:
+  Stream() {
+    CHECK_OK(ferry_stream_create(0, &stream_));
+    CHECK_OK(ferry_queue_init(FERRY_QUEUE_FERRY, &stream_, &queue_));
+  }
+  ~Stream() {
+    CHECK_OK(ferry_queue_free(&queue_));
+    CHECK_OK(ferry_stream_destroy(&stream_));
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  ferry_queue queue() const { return queue_; }
+  ferry_stream stream() const { return stream_; }
+
+ private:
+  ferry_stream stream_ = nullptr;
+  ferry_queue queue_ = FERRY_QUEUE_NULL;
+};
+
+constexpr int kRounds = 20;
+
+// A ready send needs a receive that is started: the ranks tell each other.
+void AwaitPartner() {
+  ferry_request request = FERRY_REQUEST_NULL;
+  CHECK_OK(ferry_isend(nullptr, 0, Partner(), 999, &request));
+  CHECK_OK(ferry_recv(nullptr, 0, Partner(), 999, nullptr));
+  CHECK_OK(ferry_wait(&request, nullptr));
+}
+
+void ByRanks(Pair& pair, int first_round) {
+  for (int round = first_round; round < first_round + kRounds; ++round) {
+    pair.Fill(round);
+    ferry_request receive = pair.receive();
+    ferry_request send = pair.send();
+    CHECK_OK(ferry_start(receive));
+    AwaitPartner();
+    CHECK_OK(ferry_start(send));
+    ferry_status status;
+    CHECK_OK(ferry_wait(&receive, &status));
+    CHECK_EQ(status.source, Partner());
+    CHECK_OK(ferry_wait(&send, nullptr));
+    pair.Check(round);
+  }
+}
+
+void ByStreams(Pair& pair, Stream& stream, int first_round) {
+  for (int round = first_round; round < first_round + kRounds; ++round) {
+    pair.Fill(round);
+    CHECK_OK(ferry_enqueue_start(stream.queue(), pair.receive()));
+    CHECK_OK(ferry_queue_wait(stream.queue()));
+    AwaitPartner();
+    CHECK_OK(ferry_enqueue_start(stream.queue(), pair.send()));
+    CHECK_OK(ferry_enqueue_waitall(stream.queue(), 2, pair.both().data()));
+    CHECK_OK(ferry_queue_wait(stream.queue()));
+    pair.Check(round);
+  }
+}
+
+// Rounds that the streams carry out while no CPU looks: each sends what the last one received.
+void Enqueued(Kind kind, size_t size, Stream& stream) {
+  Buffer going(kind, size);
+  Buffer coming(kind, size);
+  going.Fill(0, size, static_cast<uint64_t>(ferry_rank()));
+  ferry_request requests[2];
+  CHECK_OK(ferry_recv_init(coming.at(0), size, Partner(), 50, &requests[0]));
+  CHECK_OK(ferry_send_init(going.at(0), size, Partner(), 50, &requests[1]));
+  CHECK_OK(ferry_matchall(2, requests));
+  constexpr int kAhead = 101;
+  for (int i = 0; i < kAhead; ++i) {
+    CHECK_OK(ferry_enqueue_startall(stream.queue(), 2, requests));
+    CHECK_OK(ferry_enqueue_waitall(stream.queue(), 2, requests));
+    CHECK_OK(ferry_stream_memcpy(stream.stream(), going.at(0), coming.at(0), size));
+  }
+  CHECK_OK(ferry_queue_wait(stream.queue()));
+  coming.Check(0, size, static_cast<uint64_t>(Partner()));  // an odd number of exchanges
+  CHECK_OK(ferry_request_free(&requests[0]));
+  CHECK_OK(ferry_request_free(&requests[1]));
+}
+
+// One side by its rank, the other by a stream.
+void Mixed(Pair& pair, Stream& stream, int first_round) {
+  for (int round = first_round; round < first_round + kRounds; ++round) {
+    pair.Fill(round);
+    if ((ferry_rank() + round) % 2 == 0) {
+      CHECK_OK(ferry_enqueue_startall(stream.queue(), 2, pair.both().data()));
+      CHECK_OK(ferry_enqueue_waitall(stream.queue(), 2, pair.both().data()));
+      CHECK_OK(ferry_queue_wait(stream.queue()));
+    } else {
+      std::vector<ferry_request> requests = pair.both();
+      CHECK_OK(ferry_start(requests[0]));
+      CHECK_OK(ferry_start(requests[1]));
+      CHECK_OK(ferry_waitall(2, requests.data(), nullptr));
+    }
+    pair.Check(round);
+  }
+}
+
+}  // namespace
+
+int main() {
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  {
+    Stream stream;
+    int tag = 0;
+    for (const Kind kind : {ferry::ranks::kDevice, ferry::ranks::kHeap, ferry::ranks::kPinned,
+                            ferry::ranks::kPrivate}) {
+      for (const size_t size :
+           {size_t{0}, size_t{1}, size_t{64}, size_t{8192}, size_t{8193}, size_t{300'000}}) {
+        for (const Mode mode : {Mode::kStandard, Mode::kReady}) {
+          Pair pair(kind, size, mode, tag++);
+          CHECK_OK(ferry_matchall(2, pair.both().data()));
+          ByRanks(pair, 0);
+          ByStreams(pair, stream, 100);
+          if (mode == Mode::kStandard) {
+            Mixed(pair, stream, 200);
+          }
+        }
+        Enqueued(kind, size, stream);
+      }
+    }
+  }
+  CHECK_OK(ferry_finalize());
+  return 0;
+}

@@ -1,0 +1,41 @@
+// streams WAITS: two ranks with a matched pair, rank 0 sends to rank 1. Rank WAITS (or with 2 both)
+// enqueues its start and its wait, and waits for its queue; who does not, waits for a message that
+// never comes. Prints the error with which that ends.
+#include <cstdlib>
+#include <string>
+
+#include "ferry/ferry.h"
+#include "ferry/stream.h"
+#include "tests/e2e/ranks/check.h"
+#include "tests/faults/ranks/say.h"
+
+int main(int argc, char** argv) {
+  const int waits = argc > 1 ? std::atoi(argv[1]) : 2;
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  const int partner = 1 - ferry_rank();
+  void* memory = nullptr;
+  constexpr size_t kBytes = 100'000;  // a send of so much waits for its receive everywhere
+  CHECK_OK(ferry_alloc(kBytes, FERRY_MEMORY_DEVICE, 0, &memory));
+  ferry_request requests[2];
+  CHECK_OK(ferry_rank() == 0 ? ferry_send_init(memory, kBytes, partner, 1, &requests[0])
+                             : ferry_recv_init(memory, kBytes, partner, 1, &requests[0]));
+  CHECK_OK(ferry_rank() == 0 ? ferry_recv_init(memory, kBytes, partner, 2, &requests[1])
+                             : ferry_send_init(memory, kBytes, partner, 2, &requests[1]));
+  CHECK_OK(ferry_matchall(2, requests));
+  if (waits != 2 && ferry_rank() != waits) {
+    ferry::ranks::Say("under way");
+    char byte = 0;
+    ferry::ranks::StopOnError(ferry_recv(&byte, 1, partner, 3, nullptr));
+  }
+  ferry_stream stream = nullptr;
+  ferry_queue queue = FERRY_QUEUE_NULL;
+  CHECK_OK(ferry_stream_create(0, &stream));
+  CHECK_OK(ferry_queue_init(FERRY_QUEUE_FERRY, &stream, &queue));
+  // With both waiting, each only for what the other has not started.
+  const ferry_request request = requests[waits == 2 ? ferry_rank() : 0];
+  CHECK_OK(ferry_enqueue_start(queue, request));
+  CHECK_OK(ferry_enqueue_wait(queue, request));
+  ferry::ranks::Say("under way");
+  ferry::ranks::StopOnError(ferry_queue_wait(queue));
+  return 0;
+}

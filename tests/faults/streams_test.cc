@@ -1,0 +1,79 @@
+// Streams that wait for a matched request whose other end dies, or whose daemon does: the wait
+// ends, and the next call of the rank says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "tests/faults/fault_fixture.h"
+
+namespace ferry::faults {
+namespace {
+
+using e2e::Command;
+using e2e::CommandResult;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kStreams[] = "tests/faults/ranks/streams";
+constexpr int kPeerDied = 14;
+constexpr int kDaemonDied = 15;
+constexpr int kNodeUnreachable = 16;
+
+struct Case {
+  int nodes;
+  int waits;  // the rank whose stream waits
+};
+
+class StreamsTest : public testing::TestWithParam<Case> {};
+
+TEST_P(StreamsTest, TheOtherRankIsKilled) {
+  const Case& tested = GetParam();
+  Command job(PrivateJob(2, tested.nodes, {}, {kStreams, std::to_string(tested.waits)}));
+  ASSERT_TRUE(UnderWay(&job, 2));
+  const std::vector<pid_t> ranks = RankPids(job, kStreams, 2);
+  ASSERT_THAT(ranks, SizeIs(2));
+  const uint64_t killed_ns = MonotonicNs();
+  kill(ranks[static_cast<size_t>(1 - tested.waits)], SIGKILL);
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  ASSERT_THAT(errors, SizeIs(1)) << result.out << result.err;
+  EXPECT_EQ(errors[0].rank, tested.waits);
+  EXPECT_EQ(errors[0].code, kPeerDied) << result.out;
+  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+TEST_P(StreamsTest, ADaemonIsKilled) {
+  const Case& tested = GetParam();
+  Command job(PrivateJob(2, tested.nodes, {}, {kStreams, "2"}));
+  ASSERT_TRUE(UnderWay(&job, 2));
+  std::vector<pid_t> daemons = job.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(tested.nodes));
+  kill(*std::max_element(daemons.begin(), daemons.end()), SIGKILL);
+  const CommandResult result = job.Wait();
+  EXPECT_NE(result.exit_code, 0);
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
+  int own = 0;
+  for (const RankError& error : errors) {
+    own += error.code == kDaemonDied ? 1 : 0;
+    EXPECT_TRUE(error.code == kDaemonDied || error.code == kNodeUnreachable) << result.out;
+  }
+  EXPECT_EQ(own, tested.nodes == 1 ? 2 : 1) << result.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, StreamsTest,
+                         testing::Values(Case{1, 0}, Case{1, 1}, Case{2, 0}, Case{2, 1}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.nodes) + "Nodes" +
+                                  (info.param.waits == 0 ? "Sender" : "Receiver");
+                         });
+
+}  // namespace
+}  // namespace ferry::faults
