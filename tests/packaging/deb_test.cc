@@ -62,6 +62,8 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/include/ferry/ferry.h",
                            "usr/include/ferry/ferry.hpp",
                            "usr/include/ferry/stream.h",
+                           "usr/include/ferry/halo.h",
+                           "usr/include/ferry/halo/requests.h",
                            "usr/include/ferry/mpi/mpix.h",
                            "usr/libexec/ferry/ferry-worker",
                            "usr/libexec/ferry/ferry-meter",
