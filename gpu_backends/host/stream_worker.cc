@@ -80,7 +80,11 @@ Status StreamWorker::Query() {
 
 Status StreamWorker::Synchronize() {
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [this, target = enqueued_count_] { return finished_count_ >= target; });
+  const uint64_t target = enqueued_count_;
+  while (finished_count_ < target) {
+    awaited_count_ = std::min(awaited_count_, target);
+    done_.wait(lock);
+  }
   const Status status = error_;
   lock.unlock();
   if (synchronize_ns_ != 0) {
@@ -149,8 +153,11 @@ void StreamWorker::RunBatch() {
     }
     std::lock_guard lock(mutex_);
     error_ = status;
-    ++finished_count_;
-    done_.notify_all();
+    // To wake somebody who has to sleep on would cost more than most operations.
+    if (++finished_count_ >= awaited_count_) {
+      awaited_count_ = UINT64_MAX;
+      done_.notify_all();
+    }
   }
 }
 

@@ -107,7 +107,8 @@ class StreamWorker {
   std::vector<Queued> pending_;
   uint64_t enqueued_count_ = 0;
   uint64_t finished_count_ = 0;
-  Status error_;                               // the first failure
+  uint64_t awaited_count_ = UINT64_MAX;  // the next of finished_count_ that Synchronize waits for
+  Status error_;                         // the first failure
   std::shared_ptr<const Completion> awaited_;  // what the thread waits for, to interrupt it
   std::atomic<bool> cancelled_{false};         // set under mutex_
   std::thread thread_;

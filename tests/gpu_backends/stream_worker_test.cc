@@ -3,8 +3,11 @@
 #include "gpu_backends/host/stream_worker.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "common/clock.h"
@@ -47,7 +50,7 @@ class StreamWorkerTest : public testing::Test {
 };
 
 TEST_F(StreamWorkerTest, QueuedCopiesFollowEachOtherHoweverLateTheThreadIs) {
-  StreamWorker stream(0, &link_);
+  StreamWorker stream(0, &link_, {});
   for (int i = 0; i < 10; ++i) {
     Copy(stream, kIn, 500);
   }
@@ -56,15 +59,15 @@ TEST_F(StreamWorkerTest, QueuedCopiesFollowEachOtherHoweverLateTheThreadIs) {
 }
 
 TEST_F(StreamWorkerTest, ACopyDoesNotBeginBeforeItIsEnqueued) {
-  StreamWorker stream(0, &link_);
+  StreamWorker stream(0, &link_, {});
   Copy(stream, kIn, 500);
   Copy(stream, kIn, 90'000);
   EXPECT_EQ(ReachedNs(stream), 90'000 + kCopyNs);
 }
 
 TEST_F(StreamWorkerTest, ACopyWaitsForItsEngine) {
-  StreamWorker first(0, &link_);
-  StreamWorker second(0, &link_);
+  StreamWorker first(0, &link_, {});
+  StreamWorker second(0, &link_, {});
   Copy(first, kIn, 500);
   ASSERT_EQ(ReachedNs(first), 500 + kCopyNs);
   Copy(second, kIn, 600);
@@ -74,8 +77,8 @@ TEST_F(StreamWorkerTest, ACopyWaitsForItsEngine) {
 }
 
 TEST_F(StreamWorkerTest, EventsCarryTheModelledTimeToOtherStreams) {
-  StreamWorker first(0, &link_);
-  StreamWorker second(0, &link_);
+  StreamWorker first(0, &link_, {});
+  StreamWorker second(0, &link_, {});
   Copy(first, kOut, 500);
   const std::shared_ptr<Completion> event = Record(first);
   ASSERT_TRUE(second.Enqueue(WaitEventOperation{event}).ok());
@@ -85,18 +88,18 @@ TEST_F(StreamWorkerTest, EventsCarryTheModelledTimeToOtherStreams) {
 
 TEST_F(StreamWorkerTest, WorkOutsideTheModelTakesRealTime) {
   const uint64_t before_ns = MonotonicNs();
-  StreamWorker host(0, &link_);
+  StreamWorker host(0, &link_, {});
   ASSERT_TRUE(host.Enqueue(HostOperation{[] { return Status(); }}).ok());
   EXPECT_GE(ReachedNs(host), before_ns);
 
   alignas(8) uint64_t word = 1;
-  StreamWorker waiting(0, &link_);
+  StreamWorker waiting(0, &link_, {});
   ASSERT_TRUE(waiting.Enqueue(WaitValueOperation{&word, 1, WaitCondition::kGreaterOrEqual}).ok());
   EXPECT_GE(ReachedNs(waiting), before_ns);
 }
 
 TEST_F(StreamWorkerTest, WithoutALinkThereIsNoModelledTime) {
-  StreamWorker stream(0, nullptr);
+  StreamWorker stream(0, nullptr, {});
   Copy(stream, kIn, 500);
   ASSERT_TRUE(stream.Enqueue(HostOperation{[] { return Status(); }}).ok());
   EXPECT_EQ(ReachedNs(stream), 0u);
@@ -104,11 +107,67 @@ TEST_F(StreamWorkerTest, WithoutALinkThereIsNoModelledTime) {
 }
 
 TEST_F(StreamWorkerTest, CopiesEndNotBeforeTheirTime) {
-  StreamWorker stream(0, &link_);
+  StreamWorker stream(0, &link_, {});
   const uint64_t enqueued_ns = MonotonicNs() + 200'000;
   Copy(stream, kIn, enqueued_ns);
   ASSERT_TRUE(stream.Synchronize().ok());
   EXPECT_GE(MonotonicNs(), enqueued_ns + kCopyNs);
+}
+
+// Each wake-up would cost more than the operation that it tells of.
+TEST_F(StreamWorkerTest, WhoSynchronisesSleepsUntilAllIsDone) {
+  constexpr int kOperations = 2000;
+  StreamWorker stream(0, nullptr, {});
+  std::atomic<bool> is_open{false};
+  ASSERT_TRUE(stream
+                  .Enqueue(HostOperation{[&] {
+                    while (!is_open.load(std::memory_order_acquire)) {
+                      std::this_thread::yield();
+                    }
+                    return Status();
+                  }})
+                  .ok());
+  for (int i = 0; i < kOperations; ++i) {
+    ASSERT_TRUE(stream
+                    .Enqueue(HostOperation{[] {
+                      std::this_thread::yield();  // a thread that was woken could run now
+                      return Status();
+                    }})
+                    .ok());
+  }
+  const auto sleeps = [] {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  const long before = sleeps();
+  is_open.store(true, std::memory_order_release);
+  ASSERT_TRUE(stream.Synchronize().ok());
+  EXPECT_LT(sleeps() - before, 20);
+}
+
+TEST_F(StreamWorkerTest, SeveralThreadsSynchroniseWithWhatEachHasEnqueued) {
+  constexpr int kThreads = 4;
+  StreamWorker stream(0, nullptr, {});
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&stream] {
+      for (int i = 0; i < 500; ++i) {
+        bool done = false;
+        ASSERT_TRUE(stream
+                        .Enqueue(HostOperation{[&done] {
+                          done = true;
+                          return Status();
+                        }})
+                        .ok());
+        ASSERT_TRUE(stream.Synchronize().ok());
+        ASSERT_TRUE(done);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
 }
 
 }  // namespace
