@@ -403,17 +403,21 @@ bool Channels::TakeStarts(Channel& channel) {
   if (value == channel.starts) {
     return false;
   }
-  if (value != channel.starts + 1 || channel.rounds < channel.starts) {
+  // Each start comes after the end of the round before. A receive whose messages are there already
+  // (in cells, or of ready sends) may have been started several times since the last look.
+  if (value < channel.starts || value > channel.rounds + 1) {
     FailBoth(channel, value >= shm::kCounterFailure ? ErrorCode::kCancelled : ErrorCode::kCorrupt);
     return true;
   }
-  channel.starts = value;
-  if (channel.plan.is_send) {
-    (void)engine_.Start(channel.program);
-  } else if (channel.plan.mode != SendMode::kReady) {
-    const WireChannel clear{channel.plan.peer_channel, value};
-    outbound_.Post(*channel.job, PacketKind::kChannelClear, channel.plan.name.rank,
-                   channel.plan.peer, clear, now_ns_);
+  while (channel.starts < value) {
+    ++channel.starts;
+    if (channel.plan.is_send) {
+      (void)engine_.Start(channel.program);
+    } else if (channel.plan.mode != SendMode::kReady) {
+      const WireChannel clear{channel.plan.peer_channel, channel.starts};
+      outbound_.Post(*channel.job, PacketKind::kChannelClear, channel.plan.name.rank,
+                     channel.plan.peer, clear, now_ns_);
+    }
   }
   return true;
 }

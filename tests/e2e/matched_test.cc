@@ -47,6 +47,10 @@ TEST(MatchedTest, BetweenNodesWithoutCells) {
   ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}}, {"tests/e2e/ranks/matched"});
 }
 
+TEST(MatchedTest, ShortSendsLeaveAheadOfTheirReceives) {
+  ExpectPasses({"2", "2", {}}, {"tests/e2e/ranks/matched", "ahead"});
+}
+
 TEST(MatchedTest, DevicesBehindALink) {
   const std::vector<std::string> link = {"FERRY_HOST_LINK_H2D_MB_PER_S=20000",
                                          "FERRY_HOST_LINK_D2H_MB_PER_S=20000"};

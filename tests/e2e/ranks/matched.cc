@@ -1,8 +1,11 @@
 // Matched persistent requests, started by the ranks and by streams, in all directions: every byte
 // of every message is looked at. Any even number of ranks, on any nodes; rank r and r^1 are
 // partners.
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "ferry/ferry.h"
@@ -13,6 +16,7 @@
 namespace {
 
 using ferry::ranks::Buffer;
+using ferry::ranks::kDevice;
 using ferry::ranks::Kind;
 
 int Partner() { return ferry_rank() ^ 1; }
@@ -78,6 +82,12 @@ class Stream {
 };
 
 constexpr int kRounds = 20;
+
+void AwaitGate(void* is_open) {
+  while (!static_cast<std::atomic<bool>*>(is_open)->load(std::memory_order_acquire)) {
+    std::this_thread::yield();
+  }
+}
 
 // A ready send needs a receive that is started: the ranks tell each other.
 void AwaitPartner() {
@@ -155,11 +165,52 @@ void Mixed(Pair& pair, Stream& stream, int first_round) {
   }
 }
 
+// Between nodes a short standard send is over before its receive has started; and a receive whose
+// messages are there already starts again and again, faster than a daemon looks.
+void Ahead(Stream& stream) {
+  constexpr size_t kSize = 64;
+  constexpr int kBurst = 50;
+  const bool sends = ferry_rank() % 2 == 0;
+  Buffer memory(kDevice, kSize);
+  ferry_request request = FERRY_REQUEST_NULL;
+  CHECK_OK((sends ? ferry_send_init(memory.at(0), kSize, Partner(), 60, &request)
+                  : ferry_recv_init(memory.at(0), kSize, Partner(), 60, &request)));
+  CHECK_OK(ferry_match(request));
+  for (int round = 0; round < kRounds; ++round) {
+    if (sends) {
+      memory.Fill(0, kSize, static_cast<uint64_t>(round));
+      CHECK_OK(ferry_enqueue_start(stream.queue(), request));
+      CHECK_OK(ferry_enqueue_wait(stream.queue(), request));
+      CHECK_OK(ferry_queue_wait(stream.queue()));
+      AwaitPartner();
+    } else {
+      AwaitPartner();  // only now
+      CHECK_OK(ferry_enqueue_start(stream.queue(), request));
+      CHECK_OK(ferry_enqueue_wait(stream.queue(), request));
+      CHECK_OK(ferry_queue_wait(stream.queue()));
+      memory.Check(0, kSize, static_cast<uint64_t>(round));
+    }
+    std::atomic<bool> is_open{sends};  // the receiver's stream begins last
+    CHECK_OK(ferry_stream_launch(stream.stream(), AwaitGate, &is_open));
+    for (int i = 0; i < kBurst; ++i) {
+      CHECK_OK(ferry_enqueue_start(stream.queue(), request));
+      CHECK_OK(ferry_enqueue_wait(stream.queue(), request));
+    }
+    AwaitPartner();
+    is_open.store(true, std::memory_order_release);
+    CHECK_OK(ferry_queue_wait(stream.queue()));
+  }
+  CHECK_OK(ferry_request_free(&request));
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
-  {
+  if (argc > 1 && std::string_view(argv[1]) == "ahead") {
+    Stream stream;
+    Ahead(stream);
+  } else {
     Stream stream;
     int tag = 0;
     for (const Kind kind : {ferry::ranks::kDevice, ferry::ranks::kHeap, ferry::ranks::kPinned,
