@@ -51,7 +51,7 @@ static inline double MeasureTogether(double (*repeat)(void* context, int rounds)
     round_s = again ? repeat(context, rounds) / rounds : round_s;
   }
   const double wanted = batch_s / round_s + 1;
-  rounds = (int)FromRank0(wanted < kMaxRounds ? (int)wanted : kMaxRounds, rank, ranks);
+  rounds = (int)FromRank0(wanted < (double)kMaxRounds ? (int)wanted : kMaxRounds, rank, ranks);
   double batches[kBatches];
   for (int batch = 0; batch < kBatches; ++batch) {
     batches[batch] = repeat(context, rounds) / rounds;
