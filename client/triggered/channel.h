@@ -71,6 +71,9 @@ struct Channel {
     return error != ErrorCode::kOk ? error : shm::Counter(&end->done).error();
   }
   bool IsUnderWay() const { return Done() < starts; }
+  // Why it cannot be started again. What has come ahead of its start is received all the same: its
+  // sender may have freed its request since.
+  ErrorCode FailureOfNext() const { return Done() > starts ? ErrorCode::kOk : Failure(); }
   // The request belongs to a queue: neither its start nor its wait is over.
   bool IsEnqueued() const {
     return queue != 0 && (wants_wait || (IsUnderWay() && Failure() == ErrorCode::kOk));

@@ -210,7 +210,7 @@ Status Channels::CheckIdle(uint32_t request) const {
   if (channel == nullptr || channel->stage == Channel::Stage::kOffered) {
     return {ErrorCode::kInvalidRequest, "the request is not matched: call ferry_match first"};
   }
-  if (channel->Failure() != ErrorCode::kOk) {
+  if (channel->FailureOfNext() != ErrorCode::kOk) {
     return {channel->Failure(),
             "the request, or its partner, has failed: free it, make it and match it anew"};
   }
@@ -241,7 +241,7 @@ ErrorCode Channels::Fill(Channel& channel) {
 }
 
 ErrorCode Channels::Start(Channel& channel) {
-  if (const ErrorCode failure = channel.Failure(); failure != ErrorCode::kOk) {
+  if (const ErrorCode failure = channel.FailureOfNext(); failure != ErrorCode::kOk) {
     return failure;
   }
   channel.queue = 0;
