@@ -10,7 +10,7 @@ namespace {
 // What other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 3);
+  EXPECT_EQ(kPacketVersion, 4);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -23,6 +23,11 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kWithdrawn), 10);
   EXPECT_EQ(static_cast<int>(PacketKind::kPut), 11);
   EXPECT_EQ(static_cast<int>(PacketKind::kPutDone), 12);
+  EXPECT_EQ(static_cast<int>(PacketKind::kChannelWindow), 13);
+  EXPECT_EQ(static_cast<int>(PacketKind::kChannelClear), 14);
+  EXPECT_EQ(static_cast<int>(PacketKind::kChannelData), 15);
+  EXPECT_EQ(static_cast<int>(PacketKind::kChannelArrived), 16);
+  EXPECT_EQ(static_cast<int>(PacketKind::kChannelEnd), 17);
   EXPECT_EQ(offsetof(PacketHeader, version), 4U);
   EXPECT_EQ(offsetof(PacketHeader, kind), 5U);
   EXPECT_EQ(offsetof(PacketHeader, flags), 6U);
@@ -42,6 +47,9 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WireAdvert, key), 16U);
   EXPECT_EQ(offsetof(WirePut, send_request), 8U);
   EXPECT_EQ(offsetof(WirePutDone, error), 8U);
+  EXPECT_EQ(offsetof(WireChannel, round), 8U);
+  EXPECT_EQ(offsetof(WireChannelWindow, address), 16U);
+  EXPECT_EQ(offsetof(WireChannelEnd, error), 8U);
 }
 
 std::vector<std::byte> MakePacket(uint32_t body_bytes) {
