@@ -58,6 +58,16 @@ int WithStream(ferry_stream handle, Use&& use) {
   });
 }
 
+using Enqueue = Status (Client::*)(ferry_queue, std::span<const ferry_request>);
+
+int EnqueueAll(Enqueue enqueue, ferry_queue queue, size_t count, const ferry_request* requests) {
+  return With([&](Client& client) -> Status {
+    auto all = RequestsOf(count, requests);
+    FERRY_RETURN_IF_ERROR(all.status());
+    return (client.*enqueue)(queue, *all);
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -113,11 +123,7 @@ int ferry_queue_wait(ferry_queue queue) {
 }
 
 int ferry_enqueue_startall(ferry_queue queue, size_t count, const ferry_request* requests) {
-  return With([&](Client& client) -> Status {
-    auto all = RequestsOf(count, requests);
-    FERRY_RETURN_IF_ERROR(all.status());
-    return client.EnqueueStart(queue, *all);
-  });
+  return EnqueueAll(&Client::EnqueueStart, queue, count, requests);
 }
 
 int ferry_enqueue_start(ferry_queue queue, ferry_request request) {
@@ -125,11 +131,7 @@ int ferry_enqueue_start(ferry_queue queue, ferry_request request) {
 }
 
 int ferry_enqueue_waitall(ferry_queue queue, size_t count, const ferry_request* requests) {
-  return With([&](Client& client) -> Status {
-    auto all = RequestsOf(count, requests);
-    FERRY_RETURN_IF_ERROR(all.status());
-    return client.EnqueueWait(queue, *all);
-  });
+  return EnqueueAll(&Client::EnqueueWait, queue, count, requests);
 }
 
 int ferry_enqueue_wait(ferry_queue queue, ferry_request request) {

@@ -38,13 +38,13 @@ Status Naming(size_t index, size_t count, const Status& status) {
 
 Queues::~Queues() {
   for (auto& [handle, queue] : queues_) {
-    if (queue.stream != nullptr) {
-      (void)queue.stream->Synchronize();
+    if (queue.owner != nullptr) {
+      (void)queue.stream().Synchronize();
     }
   }
   streams_.clear();
   for (auto& [handle, queue] : queues_) {
-    FreeBlocks(queue);
+    FreeBlocks(std::move(queue.blocks));
   }
 }
 
@@ -67,46 +67,66 @@ StatusOr<FerryStream*> Queues::MakeStream(int device) {
   return handle;
 }
 
-StatusOr<gpu::Stream*> Queues::Find(FerryStream* stream) {
-  std::lock_guard lock(mutex_);
+StatusOr<Queues::Streams::iterator> Queues::LookupStream(FerryStream* stream) {
   const auto found = streams_.find(stream);
   if (found == streams_.end()) {
     return Status(ErrorCode::kInvalidArgument,
                   "that is no stream of ferry_stream_create, or it was destroyed");
   }
-  return found->second->stream.get();
+  return found;
+}
+
+StatusOr<gpu::Stream*> Queues::Find(FerryStream* stream) {
+  std::lock_guard lock(mutex_);
+  const auto found = LookupStream(stream);
+  FERRY_RETURN_IF_ERROR(found.status());
+  return (*found)->second->stream.get();
 }
 
 Status Queues::DestroyStream(FerryStream* stream) {
   std::unique_ptr<FerryStream> destroyed;
+  std::vector<QueueHandle> bereft;
   {
     std::lock_guard lock(mutex_);
-    const auto found = streams_.find(stream);
-    if (found == streams_.end()) {
-      return {ErrorCode::kInvalidArgument,
-              "that is no stream of ferry_stream_create, or it was destroyed before"};
-    }
-    destroyed = std::move(found->second);
-    streams_.erase(found);
-  }
-  destroyed->stream.reset();  // what runs is waited for, the rest is dropped
-  std::lock_guard lock(mutex_);
-  for (auto& [handle, queue] : queues_) {
-    if (queue.owner == stream) {
-      queue.owner = nullptr;
-      queue.stream = nullptr;
-      for (Channel* channel : queue.waited) {
-        Fail(*channel, ErrorCode::kCancelled);
+    const auto found = LookupStream(stream);
+    FERRY_RETURN_IF_ERROR(found.status());
+    destroyed = std::move((*found)->second);
+    streams_.erase(*found);
+    for (auto& [handle, queue] : queues_) {
+      if (queue.owner == stream) {
+        queue.owner = nullptr;  // other threads enqueue nothing any more
+        bereft.push_back(handle);
       }
-      channels_.ForEach([&, id = handle](Channel& channel) {
-        if (channel.queue == id && channel.wants_wait) {
-          Fail(channel, ErrorCode::kCancelled);
-        }
-      });
-      queue.open_starts = 0;
+    }
+  }
+  destroyed.reset();  // what runs is waited for, the rest is dropped
+  std::lock_guard lock(mutex_);
+  for (const QueueHandle handle : bereft) {
+    if (const auto found = queues_.find(handle); found != queues_.end()) {
+      FailStarted(handle, found->second);
     }
   }
   return {};
+}
+
+// Of a queue without a stream.
+void Queues::FailStarted(QueueHandle handle, Queue& queue) {
+  for (Channel* channel : queue.waited) {
+    Fail(*channel, ErrorCode::kCancelled);
+  }
+  channels_.ForEach([&](Channel& channel) {
+    if (channel.queue == handle && channel.wants_wait) {
+      Fail(channel, ErrorCode::kCancelled);
+    }
+  });
+  queue.open_starts = 0;
+}
+
+void Queues::Unlist(Channel* channel) {
+  for (auto& [handle, queue] : queues_) {
+    std::erase(queue.waited, channel);
+  }
+  channel->is_listed = false;
 }
 
 // What was enqueued of it may never have run.
@@ -115,6 +135,12 @@ void Queues::Fail(Channel& channel, ErrorCode error) {
   if (channel.IsUnderWay() && channel.Failure() == ErrorCode::kOk) {
     channels_.Abandon(channel, error);
   }
+}
+
+// The stream has not taken its start, or its wait: nobody can enqueue that again.
+void Queues::Refuse(Queue& queue, Channel& channel, ErrorCode error) {
+  --queue.open_starts;
+  Fail(channel, error);
 }
 
 // ---- Queues -------------------------------------------------------------------------------------
@@ -135,12 +161,9 @@ StatusOr<QueueHandle> Queues::Make(QueueType type, const void* stream_address) {
                       (backend == nullptr ? "none" : std::string(backend->name())));
   }
   auto* const stream = *static_cast<FerryStream* const*>(stream_address);
-  StatusOr<gpu::Stream*> found = Find(stream);
-  FERRY_RETURN_IF_ERROR(found.status());
   std::lock_guard lock(mutex_);
-  Queue& queue = queues_[++last_];
-  queue.owner = stream;
-  queue.stream = *found;
+  FERRY_RETURN_IF_ERROR(LookupStream(stream).status());
+  queues_[++last_].owner = stream;
   count_.store(queues_.size(), std::memory_order_relaxed);
   return last_;
 }
@@ -150,17 +173,16 @@ StatusOr<Queues::Queue*> Queues::Lookup(QueueHandle handle) {
   if (found == queues_.end()) {
     return NoQueue();
   }
-  if (found->second.stream == nullptr) {
+  if (found->second.owner == nullptr) {
     return Status(ErrorCode::kCancelled, "the stream of the queue was destroyed: free the queue");
   }
   return &found->second;
 }
 
-void Queues::FreeBlocks(Queue& queue) {
-  for (void* const block : queue.blocks) {
+void Queues::FreeBlocks(std::vector<void*> blocks) {
+  for (void* const block : blocks) {
     (void)memory_.Free(block);
   }
-  queue.blocks.clear();
 }
 
 Status Queues::Free(QueueHandle handle) {
@@ -170,14 +192,16 @@ Status Queues::Free(QueueHandle handle) {
     return NoQueue();
   }
   Queue& queue = found->second;
-  if (queue.stream != nullptr) {
+  if (queue.owner == nullptr) {
+    FailStarted(handle, queue);  // if its stream is still being destroyed
+  } else {
     if (queue.open_starts != 0) {
       return {ErrorCode::kInvalidRequest,
               std::to_string(queue.open_starts) +
                   " requests were started on the queue and have no wait yet: enqueue it, then call "
                   "ferry_queue_wait"};
     }
-    if (queue.stream->Query().code() == ErrorCode::kWouldBlock) {
+    if (queue.stream().Query().code() == ErrorCode::kWouldBlock) {
       return {ErrorCode::kInvalidRequest,
               "the stream has not done all that was enqueued: call ferry_queue_wait first"};
     }
@@ -186,7 +210,7 @@ Status Queues::Free(QueueHandle handle) {
     channel->queue = 0;
     channel->is_listed = false;
   }
-  FreeBlocks(queue);
+  FreeBlocks(std::move(queue.blocks));
   queues_.erase(found);
   count_.store(queues_.size(), std::memory_order_relaxed);
   return {};
@@ -194,33 +218,32 @@ Status Queues::Free(QueueHandle handle) {
 
 Status Queues::Await(QueueHandle handle) {
   gpu::Stream* stream = nullptr;
+  std::vector<void*> blocks;
   {
     std::lock_guard lock(mutex_);
     StatusOr<Queue*> queue = Lookup(handle);
     FERRY_RETURN_IF_ERROR(queue.status());
-    stream = (*queue)->stream;
+    stream = &(*queue)->stream();
+    blocks.swap((*queue)->blocks);
   }
   Status status = stream->Synchronize();
+  FreeBlocks(std::move(blocks));
   std::lock_guard lock(mutex_);
   StatusOr<Queue*> queue = Lookup(handle);
   FERRY_RETURN_IF_ERROR(queue.status());
-  for (Channel* channel : (*queue)->waited) {
-    if (channel->wants_wait || (channel->IsUnderWay() && channel->Failure() == ErrorCode::kOk)) {
-      continue;  // enqueued by another thread meanwhile
-    }
-    if (status.ok() && channel->IsUnderWay()) {
+  std::erase_if((*queue)->waited, [&](Channel* channel) {
+    const bool is_own = channel->queue == handle;  // else the rank has started it since
+    // What another thread has enqueued meanwhile is left for the next call.
+    channel->is_listed = is_own && channel->IsEnqueued();
+    if (is_own && !channel->is_listed && status.ok() && channel->IsUnderWay()) {
       status = {channel->Failure(), std::string("the ") +
                                         (channel->is_send ? "send to" : "receive from") + " rank " +
                                         std::to_string(channel->peer) + " with tag " +
                                         std::to_string(channel->key.tag) +
                                         " failed: free it, make it and match it anew"};
     }
-  }
-  std::erase_if((*queue)->waited, [](Channel* channel) {
-    channel->is_listed = channel->wants_wait;
     return !channel->is_listed;
   });
-  FreeBlocks(**queue);
   return status;
 }
 
@@ -248,6 +271,9 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const uint32_t> reques
   bool rings = false;
   for (const uint32_t request : requests) {
     Channel& channel = *channels_.Find(request);
+    if (channel.is_listed && channel.queue != handle) {
+      Unlist(&channel);
+    }
     ++channel.starts;
     channel.queue = handle;
     channel.wants_wait = true;
@@ -255,7 +281,11 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const uint32_t> reques
     ++(*queue)->open_starts;
     rings |= !channel.local;
     if (Status status = Start(**queue, channel); !status.ok()) {
-      channels_.Abandon(channel, status.code());  // its wait ends, and the other end's
+      for (const uint32_t taken : requests) {
+        if (Channel& other = *channels_.Find(taken); other.wants_wait) {
+          Refuse(**queue, other, status.code());
+        }
+      }
       return status;
     }
   }
@@ -267,14 +297,14 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const uint32_t> reques
 
 Status Queues::Start(Queue& queue, Channel& channel) {
   if (channel.is_send && channel.has_window_of_its_own()) {
-    FERRY_RETURN_IF_ERROR(queue.stream->CopyAsync(channel.window.address, channel.buffer.address,
-                                                  channel.size_bytes));
+    FERRY_RETURN_IF_ERROR(queue.stream().CopyAsync(channel.window.address, channel.buffer.address,
+                                                   channel.size_bytes));
   }
   if (channel.local) {
     return StartInNode(queue, channel);
   }
   shm::StoreRelaxed(channel.end->armed, channel.starts);
-  return queue.stream->WriteValue64(&channel.end->start.value, channel.starts);
+  return queue.stream().WriteValue64(&channel.end->start.value, channel.starts);
 }
 
 Status Queues::StartInNode(Queue& queue, Channel& channel) {
@@ -289,7 +319,7 @@ Status Queues::StartInNode(Queue& queue, Channel& channel) {
   } else if (!channel.is_send) {
     return {};  // that it is started is all that the send relies on
   }
-  return queue.stream->LaunchMove(move);
+  return queue.stream().LaunchMove(move);
 }
 
 Status Queues::EnqueueWait(QueueHandle handle, std::span<const uint32_t> requests) {
@@ -308,25 +338,30 @@ Status Queues::EnqueueWait(QueueHandle handle, std::span<const uint32_t> request
                          : "no start of it that has no wait yet was enqueued on this queue"});
     }
   }
+  Status result;
   for (const uint32_t request : requests) {
     Channel& channel = *channels_.Find(request);
-    FERRY_RETURN_IF_ERROR(Wait(**queue, channel));
+    if (Status status = Wait(**queue, channel); !status.ok()) {
+      Refuse(**queue, channel, status.code());
+      result = result.ok() ? status : result;
+      continue;
+    }
     channel.wants_wait = false;
     --(*queue)->open_starts;
     if (!std::exchange(channel.is_listed, true)) {
       (*queue)->waited.push_back(&channel);
     }
   }
-  return {};
+  return result;
 }
 
 Status Queues::Wait(Queue& queue, Channel& channel) {
-  FERRY_RETURN_IF_ERROR(queue.stream->WaitValue64(&channel.end->done.value, channel.starts,
-                                                  gpu::WaitCondition::kGreaterOrEqual));
+  FERRY_RETURN_IF_ERROR(queue.stream().WaitValue64(&channel.end->done.value, channel.starts,
+                                                   gpu::WaitCondition::kGreaterOrEqual));
   std::byte* const landing = channel.Landing();
   return channel.is_send || landing == channel.buffer.address
              ? Status()
-             : queue.stream->CopyAsync(channel.buffer.address, landing, channel.size_bytes);
+             : queue.stream().CopyAsync(channel.buffer.address, landing, channel.size_bytes);
 }
 
 void Queues::Release(uint32_t request) {
@@ -335,16 +370,14 @@ void Queues::Release(uint32_t request) {
   if (channel == nullptr) {
     return;
   }
-  Queue* queue = nullptr;
-  for (auto& [handle, known] : queues_) {
-    std::erase(known.waited, channel);
-    if (handle == channel->queue) {
-      queue = &known;
-    }
+  if (channel->is_listed) {
+    Unlist(channel);
   }
+  const auto found = queues_.find(channel->queue);
   channels_.Release(
-      request, queue == nullptr ? Channels::Keep()
-                                : [queue](void* block) { queue->blocks.push_back(block); });
+      request, found == queues_.end() ? Channels::Keep() : [&found](void* block) {
+        found->second.blocks.push_back(block);
+      });
 }
 
 }  // namespace ferry::client

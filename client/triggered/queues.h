@@ -52,7 +52,8 @@ class Queues {
   Status Free(QueueHandle queue);
   // Blocks until the stream has done all; the first failure of a request since the last call.
   Status Await(QueueHandle queue);
-  // Requests by their slots. All or none; kInvalidRequest says which.
+  // Requests by their slots. All or none; kInvalidRequest says which. What the stream itself
+  // refuses ends the pairs of which it had taken a start, and needs no wait.
   Status EnqueueStart(QueueHandle queue, std::span<const uint32_t> requests);
   Status EnqueueWait(QueueHandle queue, std::span<const uint32_t> requests);
 
@@ -65,18 +66,24 @@ class Queues {
  private:
   struct Queue {
     FerryStream* owner = nullptr;  // null once that was destroyed
-    gpu::Stream* stream = nullptr;
     std::vector<Channel*> waited;  // since the last Await; each once
     uint32_t open_starts = 0;      // without a wait
     std::vector<void*> blocks;     // of freed requests, which the stream may still look at
-  };
 
+    gpu::Stream& stream() const { return *owner->stream; }
+  };
+  using Streams = std::map<FerryStream*, std::unique_ptr<FerryStream>>;
+
+  StatusOr<Streams::iterator> LookupStream(FerryStream* stream);
   StatusOr<Queue*> Lookup(QueueHandle queue);
   Status Start(Queue& queue, Channel& channel);
   Status StartInNode(Queue& queue, Channel& channel);
   static Status Wait(Queue& queue, Channel& channel);
-  void FreeBlocks(Queue& queue);
+  void FreeBlocks(std::vector<void*> blocks);
+  void Unlist(Channel* channel);
   void Fail(Channel& channel, ErrorCode error);
+  void FailStarted(QueueHandle handle, Queue& queue);
+  void Refuse(Queue& queue, Channel& channel, ErrorCode error);
   // Whether the channel is met for the first time since mark_ was raised.
   bool IsFirst(Channel& channel) const { return std::exchange(channel.mark, mark_) != mark_; }
 
@@ -87,7 +94,7 @@ class Queues {
   std::atomic<size_t> count_{0};
   uint64_t mark_ = 0;
   std::map<QueueHandle, Queue> queues_;
-  std::map<FerryStream*, std::unique_ptr<FerryStream>> streams_;
+  Streams streams_;
 };
 
 }  // namespace ferry::client

@@ -73,8 +73,7 @@ Status MatchBook::Check(const Session& session, const control::MatchOffer& offer
   }
   if (const auto known = matches_.find(KeyOf(key)); known != matches_.end()) {
     const Match& match = known->second;
-    if ((is_send ? match.send : match.receive) ||
-        (is_send ? match.send_gone : match.receive_gone)) {
+    if (match.half(is_send) || match.gone(is_send)) {
       return {ErrorCode::kAlreadyExists, KeyText(key) + " has had this side before"};
     }
   }
@@ -313,7 +312,7 @@ void MatchBook::Drop(std::optional<Half>& half) {
 // Lets a side here know that it has lost its partner. It stays in the book until its rank takes it
 // back, and is not touched again.
 void MatchBook::EndHalf(const Match& match, bool is_send, const Ending& ending) {
-  const std::optional<Half>& half = is_send ? match.send : match.receive;
+  const std::optional<Half>& half = match.half(is_send);
   if (!half->matched) {
     if (half->in_data_plane) {
       data_plane_.EndChannel({plan_.job_id, half->session->rank, half->channel}, 0, ending.error);

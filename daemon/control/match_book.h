@@ -86,7 +86,9 @@ class MatchBook {
     bool receive_gone = false;
 
     std::optional<Half>& half(bool is_send) { return is_send ? send : receive; }
+    const std::optional<Half>& half(bool is_send) const { return is_send ? send : receive; }
     bool& gone(bool is_send) { return is_send ? send_gone : receive_gone; }
+    bool gone(bool is_send) const { return is_send ? send_gone : receive_gone; }
     uint32_t rank(bool is_send) const { return is_send ? key.source() : key.destination(); }
   };
 

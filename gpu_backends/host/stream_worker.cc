@@ -107,7 +107,8 @@ Status StreamWorker::StartLocked() {
     thread_ = std::thread([this] { Main(); });
     pthread_setname_np(thread_.native_handle(), "ferry-stream");
   } catch (const std::system_error& error) {
-    status = StatusFromErrno(error.code().value(), "starting the thread of a stream");
+    status = {ErrorCode::kSystem,
+              "starting the thread of a stream: " + error.code().message()};  // not "would block"
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return status;

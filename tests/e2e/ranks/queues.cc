@@ -1,9 +1,14 @@
 // What queues and matching promise, and refuse: two ranks, on one node or two.
+#include <pthread.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "ferry/ferry.h"
@@ -380,6 +385,132 @@ void ShortSendsRunAhead() {
   stream.End();
 }
 
+// Whether that thread of this process sleeps.
+bool Sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t end = text.rfind(") ");
+  return end != std::string::npos && text[end + 2] == 'S';
+}
+
+// What is enqueued while another thread waits for the queue is for the next wait to tell.
+void FailuresAreToldToWhoComesLater() {
+  std::vector<char> message(100'000);  // does not leave ahead of its receive
+  ferry_request request = MakeMatched(message.data(), message.size(), 15);
+  if (!Sends()) {
+    CHECK_OK(ferry_barrier());  // the other side has enqueued
+    CHECK_OK(ferry_request_free(&request));
+    CHECK_OK(ferry_barrier());
+    return;
+  }
+  Stream stream;
+  gate = 0;
+  CHECK_OK(ferry_stream_launch(stream.stream, AwaitGate, nullptr));
+  std::atomic<pid_t> waiter{0};
+  std::thread thread([&] {
+    waiter = gettid();
+    CHECK_OK(ferry_queue_wait(stream.queue));
+  });
+  while (waiter == 0 || !Sleeps(waiter)) {
+    std::this_thread::yield();
+  }
+  CHECK_OK(ferry_enqueue_start(stream.queue, request));
+  CHECK_OK(ferry_enqueue_wait(stream.queue, request));
+  gate = 1;
+  thread.join();
+  CHECK_OK(ferry_barrier());
+  CHECK_REFUSED(ferry_queue_wait(stream.queue), FERRY_ERR_REQUEST, "with tag 15 failed");
+  CHECK_OK(ferry_queue_wait(stream.queue));  // told once
+  CHECK_OK(ferry_request_free(&request));
+  CHECK_OK(ferry_barrier());
+  stream.End();
+}
+
+// From now on no thread can be made: a stream cannot begin its first operation.
+void LetThreadsFail(bool fail) {
+  static pthread_attr_t usual;
+  static const int known = pthread_getattr_default_np(&usual);
+  CHECK_EQ(known, 0);
+  pthread_attr_t attributes = usual;
+  if (fail) {
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, size_t{1} << 50), 0);
+  }
+  CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
+}
+
+// A stream that takes no work ends the pairs of the call, and leaves nothing to be waited for.
+void StreamsThatRefuse() {
+  long words[3] = {};
+  ferry_request requests[3];
+  for (int i = 0; i < 3; ++i) {  // the start of a ready receive takes nothing of a stream in a node
+    CHECK_OK(Sends() ? ferry_rsend_init(&words[i], sizeof(long), Partner(), 16, &requests[i])
+                     : ferry_recv_init(&words[i], sizeof(long), Partner(), 16, &requests[i]));
+  }
+  CHECK_OK(ferry_matchall(3, requests));
+  ferry_request standard = MakeMatched(&words[2], sizeof(long), 17);
+  if (!Sends()) {
+    Stream stream;
+    LetThreadsFail(true);
+    const ferry_request mixed[] = {requests[0], standard};
+    CHECK_REFUSED(ferry_enqueue_startall(stream.queue, 2, mixed), FERRY_ERR_SYSTEM, "thread");
+    if (ferry_node_of(0) == ferry_node_of(1)) {
+      CHECK_OK(ferry_enqueue_startall(stream.queue, 2, &requests[1]));
+      CHECK_REFUSED(ferry_enqueue_waitall(stream.queue, 2, &requests[1]), FERRY_ERR_SYSTEM,
+                    "thread");
+    }
+    LetThreadsFail(false);
+    CHECK_REFUSED(ferry_enqueue_start(stream.queue, requests[0]), FERRY_ERR_SYSTEM, "has failed");
+    stream.End();  // its queue can be freed
+  } else {
+    Stream stream;
+    for (const ferry_request request : {requests[0], standard}) {
+      int error = ferry_enqueue_start(stream.queue, request);
+      if (error == FERRY_SUCCESS) {
+        CHECK_OK(ferry_enqueue_wait(stream.queue, request));
+        error = ferry_queue_wait(stream.queue);
+        // A ready send, and one that leaves ahead of its receive, may be over by then.
+        CHECK_EQ(error == FERRY_SUCCESS || error == FERRY_ERR_REQUEST, true);
+      }
+    }
+    stream.End();
+  }
+  CHECK_OK(ferry_barrier());
+  for (ferry_request& request : requests) {
+    CHECK_OK(ferry_request_free(&request));
+  }
+  CHECK_OK(ferry_request_free(&standard));
+}
+
+// Over on one queue, and begun on another, before the first was waited for.
+void FromQueueToQueue() {
+  std::vector<char> message(100'000);
+  ferry_request request = MakeMatched(message.data(), message.size(), 18);
+  Stream one;
+  Stream two;
+  CHECK_OK(ferry_enqueue_start(one.queue, request));
+  CHECK_OK(ferry_enqueue_wait(one.queue, request));
+  CHECK_OK(ferry_stream_synchronize(one.stream));
+  CHECK_OK(ferry_barrier());
+  if (!Sends()) {
+    CHECK_OK(ferry_request_free(&request));
+    CHECK_OK(ferry_barrier());
+  } else {
+    const int error = ferry_enqueue_start(two.queue, request);
+    if (error == FERRY_SUCCESS) {
+      CHECK_OK(ferry_enqueue_wait(two.queue, request));
+      CHECK_OK(ferry_queue_wait(one.queue));  // has done all of its own
+      CHECK_EQ(ferry_queue_wait(two.queue), FERRY_ERR_REQUEST);
+    } else {
+      CHECK_EQ(error, FERRY_ERR_REQUEST);
+    }
+    CHECK_OK(ferry_request_free(&request));
+    CHECK_OK(ferry_barrier());
+  }
+  one.End();
+  two.End();
+}
+
 void WrongArguments() {
   ferry_queue queue = FERRY_QUEUE_NULL;
   ferry_stream stream = nullptr;
@@ -423,7 +554,7 @@ void WithItself() {
 }  // namespace
 
 int main() {
-  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  CHECK_OK(ferry_init(FERRY_THREAD_MULTIPLE, nullptr));
   CHECK_EQ(ferry_size(), 2);
   WhatCannotBeMatched();
   MatchedMeetsNothingElse();
@@ -434,6 +565,9 @@ int main() {
   StreamsDecide();
   StreamsThatGo();
   ShortSendsRunAhead();
+  FailuresAreToldToWhoComesLater();
+  StreamsThatRefuse();
+  FromQueueToQueue();
   WrongArguments();
   WithItself();
   CHECK_OK(ferry_finalize());
