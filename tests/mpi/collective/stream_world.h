@@ -1,0 +1,68 @@
+// Ranks whose schedules are carried out by one stream each, in one thread: a stream does one thing
+// after the other, and waits where it was told to.
+//
+// What the real thing may do is drawn from a seed: which stream gets on next, when the bytes of a
+// message move once both ends have started, and whether a send leaves ahead of its receive (into a
+// cell, from which the receive's wait copies it).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "client/mpi/collective/messenger.h"
+#include "client/mpi/collective/schedule.h"
+#include "client/mpi/collective/stream_order.h"
+#include "tests/mpi/collective/collective_case.h"
+
+namespace ferry::mpi {
+
+class StreamWorld {
+ public:
+  // `may_leave_ahead`: otherwise every send waits for its receive. All outlive it.
+  StreamWorld(const std::vector<Schedule>& schedules, std::vector<CaseRank>* ranks,
+              Reducer* reducer, uint64_t seed, bool may_leave_ahead);
+
+  // Empty: all streams came to their ends, and no message is left over. Otherwise, what is wrong.
+  std::string Play();
+
+ private:
+  struct Message {
+    const uint8_t* from = nullptr;  // once sent
+    uint8_t* to = nullptr;          // once its receive has started
+    size_t size = 0;
+    bool is_sent = false;
+    bool is_awaited = false;    // its receive has started
+    bool leaves_ahead = false;  // it goes through a cell
+    std::vector<uint8_t> cell;
+    bool is_there = false;    // in its place, or in the cell
+    bool has_landed = false;  // and the receive's wait is over
+  };
+  struct Stream {
+    std::vector<OrderedStep> steps;
+    size_t next = 0;
+    std::vector<uint8_t> scratch;
+  };
+  using Key = std::tuple<int, int, uint32_t>;  // from, to, tag
+
+  uint8_t* Address(size_t rank, const Range& range);
+  static Key KeyOf(size_t rank, const Step& step);
+  // Whether the stream got on.
+  bool Advance(size_t rank);
+  bool Move(Message* message);
+  void Start(size_t rank, const Step& step);
+  void Compute(size_t rank, const Step& step);
+
+  const std::vector<Schedule>& schedules_;
+  std::vector<CaseRank>& ranks_;
+  Reducer& reducer_;
+  const bool may_leave_ahead_;
+  std::mt19937_64 random_;
+  std::vector<Stream> streams_;
+  std::map<Key, Message> messages_;
+};
+
+}  // namespace ferry::mpi
