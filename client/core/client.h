@@ -107,6 +107,9 @@ class Client final : public FrontEnd {
   Status AwaitQueue(QueueHandle queue) override { return queues_->Await(queue); }
   Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) override;
   Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) override;
+  StatusOr<RequestHandle> MakeProgram(std::string name, std::span<const RequestHandle> requests,
+                                      std::vector<ProgramStep> steps) override;
+  Status FreeProgram(RequestHandle program) override { return queues_->FreeProgram(program); }
   Queues& queues() { return *queues_; }
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
@@ -241,7 +244,7 @@ class Client final : public FrontEnd {
   // matched.cc
   void MakeChannels();
   Status CheckMatchable(RequestHandle handle, uint32_t* request) const;
-  StatusOr<std::vector<uint32_t>> ResolveAll(std::span<const RequestHandle> handles) const;
+  StatusOr<std::vector<Queues::Item>> ResolveAll(std::span<const RequestHandle> handles) const;
   ErrorCode StartPaired(uint32_t request);
   bool AdvanceMatched(uint32_t request);
   bool AdvanceMatch(uint32_t request);

@@ -11,8 +11,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "common/error_code.h"
 #include "common/status.h"
@@ -35,6 +38,23 @@ using QueueHandle = uint64_t;
 
 // A send that was over before its request would have been needed. Index 0 names no slot.
 inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
+
+// What a stream does between the start of a program and its wait, one step after the other.
+struct ProgramStep {
+  enum class Kind : uint8_t {
+    kStart,  // of a matched request, which goes on by itself
+    kWait,   // until that is complete
+    kCopy,   // between any two kinds of memory
+    kCall    // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
+             // IsByStream
+  };
+  Kind kind = Kind::kStart;
+  uint32_t request = 0;  // kStart, kWait: which of the program's
+  void* to = nullptr;    // kCopy
+  const void* from = nullptr;
+  uint64_t size_bytes = 0;
+  std::function<ErrorCode()> call;  // kCall
+};
 
 // As the peer or the tag of a receive or a probe: any.
 inline constexpr int32_t kAny = -1;
@@ -128,6 +148,15 @@ class FrontEnd {
   virtual Status AwaitQueue(QueueHandle queue) = 0;  // blocks
   virtual Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
   virtual Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
+  // A program: steps that a queue starts, and waits for, as it does a request, over matched
+  // requests that nobody else uses (client/triggered/program.h). Each request is started, and then
+  // waited for, once. Its handle is for EnqueueStart, EnqueueWait, IsEnqueued and FreeProgram only.
+  // `name`: of what it does, for messages. kOutOfMemory, kUnsupported without a GPU backend.
+  virtual StatusOr<RequestHandle> MakeProgram(std::string name,
+                                              std::span<const RequestHandle> requests,
+                                              std::vector<ProgramStep> steps) = 0;
+  // Its requests stay. kInvalidRequest while it is enqueued.
+  virtual Status FreeProgram(RequestHandle program) = 0;
 
   // ---- Completion ------------------------------------------------------------------------------
   // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
@@ -199,7 +228,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 5;
+inline constexpr uint32_t kFrontEndVersion = 6;
 
 }  // namespace ferry::client
 

@@ -158,34 +158,56 @@ bool Client::AdvanceMatched(uint32_t request) {
 // ---- Queues -------------------------------------------------------------------------------------
 
 bool Client::IsEnqueued(RequestHandle handle) const {
+  if (Queues::IsProgram(handle)) {
+    return queues_->IsProgramEnqueued(handle);
+  }
   const uint32_t request = requests_->Resolve(handle);
   return request != 0 && (requests_->Slot(request).flags & shm::kRequestPaired) != 0 &&
          channels_->Find(request)->IsEnqueued();
 }
 
-StatusOr<std::vector<uint32_t>> Client::ResolveAll(std::span<const RequestHandle> handles) const {
-  std::vector<uint32_t> requests(handles.size());
+StatusOr<std::vector<Queues::Item>> Client::ResolveAll(
+    std::span<const RequestHandle> handles) const {
+  std::vector<Queues::Item> items(handles.size());
   for (size_t i = 0; i < handles.size(); ++i) {
-    requests[i] = requests_->Resolve(handles[i]);
-    if (requests[i] == 0) {
+    if (Queues::IsProgram(handles[i])) {
+      items[i].program = handles[i];
+      continue;
+    }
+    items[i].request = requests_->Resolve(handles[i]);
+    if (items[i].request == 0) {
       return Status(ErrorCode::kInvalidRequest,
                     "handle " + std::to_string(i) + " names no request");
     }
-    if (Channel* const channel = channels_->Find(requests[i]); channel != nullptr) {
+    if (Channel* const channel = channels_->Find(items[i].request); channel != nullptr) {
       (void)channels_->Settle(*channel);
     }
   }
-  return requests;
+  return items;
 }
 
 Status Client::EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) {
-  StatusOr<std::vector<uint32_t>> slots = ResolveAll(requests);
-  return slots.ok() ? queues_->EnqueueStart(queue, *slots) : slots.status();
+  StatusOr<std::vector<Queues::Item>> items = ResolveAll(requests);
+  return items.ok() ? queues_->EnqueueStart(queue, *items) : items.status();
 }
 
 Status Client::EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) {
-  StatusOr<std::vector<uint32_t>> slots = ResolveAll(requests);
-  return slots.ok() ? queues_->EnqueueWait(queue, *slots) : slots.status();
+  StatusOr<std::vector<Queues::Item>> items = ResolveAll(requests);
+  return items.ok() ? queues_->EnqueueWait(queue, *items) : items.status();
+}
+
+StatusOr<RequestHandle> Client::MakeProgram(std::string name,
+                                            std::span<const RequestHandle> requests,
+                                            std::vector<ProgramStep> steps) {
+  std::vector<uint32_t> slots(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    slots[i] = requests_->Resolve(requests[i]);
+    if (slots[i] == 0) {
+      return Status(ErrorCode::kInvalidRequest,
+                    "handle " + std::to_string(i) + " names no request");
+    }
+  }
+  return queues_->MakeProgram(std::move(name), std::move(slots), std::move(steps));
 }
 
 }  // namespace ferry::client

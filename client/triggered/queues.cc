@@ -43,6 +43,7 @@ Queues::~Queues() {
     }
   }
   streams_.clear();
+  FreePrograms();
   for (auto& [handle, queue] : queues_) {
     FreeBlocks(std::move(queue.blocks));
   }
@@ -60,7 +61,7 @@ StatusOr<FerryStream*> Queues::MakeStream(int device) {
   }
   StatusOr<std::unique_ptr<gpu::Stream>> made = backend->CreateStream(device);
   FERRY_RETURN_IF_ERROR(made.status());
-  auto stream = std::make_unique<FerryStream>(FerryStream{std::move(*made)});
+  auto stream = std::make_unique<FerryStream>(FerryStream{std::move(*made), device});
   FerryStream* const handle = stream.get();
   std::lock_guard lock(mutex_);
   streams_.emplace(handle, std::move(stream));
@@ -119,6 +120,7 @@ void Queues::FailStarted(QueueHandle handle, Queue& queue) {
       Fail(channel, ErrorCode::kCancelled);
     }
   });
+  FailStartedPrograms(handle);
   queue.open_starts = 0;
 }
 
@@ -210,6 +212,9 @@ Status Queues::Free(QueueHandle handle) {
     channel->queue = 0;
     channel->is_listed = false;
   }
+  for (Program* program : queue.waited_programs) {
+    program->is_listed = false;
+  }
   FreeBlocks(std::move(queue.blocks));
   queues_.erase(found);
   count_.store(queues_.size(), std::memory_order_relaxed);
@@ -244,48 +249,43 @@ Status Queues::Await(QueueHandle handle) {
     }
     return !channel->is_listed;
   });
-  return status;
+  const Status of_programs = TakeProgramEnds(handle, **queue);
+  return status.ok() ? of_programs : status;
 }
 
 // ---- Starts and waits ---------------------------------------------------------------------------
 
-Status Queues::EnqueueStart(QueueHandle handle, std::span<const uint32_t> requests) {
+Status Queues::CheckStart(QueueHandle handle, uint32_t request) {
+  FERRY_RETURN_IF_ERROR(channels_.CheckIdle(request));
+  Channel& channel = *channels_.Find(request);
+  if (channel.queue != 0 && channel.queue != handle && channel.IsUnderWay()) {
+    return {ErrorCode::kInvalidRequest, "its last start, on another queue, is not complete yet"};
+  }
+  return IsFirst(channel) ? Status()
+                          : Status(ErrorCode::kInvalidRequest, "it is in the array twice");
+}
+
+Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   StatusOr<Queue*> queue = Lookup(handle);
   FERRY_RETURN_IF_ERROR(queue.status());
   ++mark_;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    Status status = channels_.CheckIdle(requests[i]);
-    Channel* const channel = channels_.Find(requests[i]);
-    if (status.ok() && channel->queue != 0 && channel->queue != handle && channel->IsUnderWay()) {
-      status = {ErrorCode::kInvalidRequest,
-                "its last start, on another queue, is not complete yet"};
-    }
-    if (status.ok() && !IsFirst(*channel)) {
-      status = {ErrorCode::kInvalidRequest, "it is in the array twice"};
-    }
-    if (!status.ok()) {
-      return Naming(i, requests.size(), status);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    if (Status status = item.program == 0
+                            ? CheckStart(handle, item.request)
+                            : CheckProgramStart(handle, **queue, FindProgram(item.program));
+        !status.ok()) {
+      return Naming(i, items.size(), status);
     }
   }
   bool rings = false;
-  for (const uint32_t request : requests) {
-    Channel& channel = *channels_.Find(request);
-    if (channel.is_listed && channel.queue != handle) {
-      Unlist(&channel);
-    }
-    ++channel.starts;
-    channel.queue = handle;
-    channel.wants_wait = true;
-    channel.was_enqueued = true;
-    ++(*queue)->open_starts;
-    rings |= !channel.local;
-    if (Status status = Start(**queue, channel); !status.ok()) {
-      for (const uint32_t taken : requests) {
-        if (Channel& other = *channels_.Find(taken); other.wants_wait) {
-          Refuse(**queue, other, status.code());
-        }
-      }
+  for (const Item& item : items) {
+    if (Status status = item.program == 0
+                            ? StartRequest(handle, **queue, *channels_.Find(item.request), &rings)
+                            : StartProgram(handle, **queue, *FindProgram(item.program), &rings);
+        !status.ok()) {
+      RefuseAll(**queue, items, status.code());
       return status;
     }
   }
@@ -295,19 +295,46 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const uint32_t> reques
   return {};
 }
 
-Status Queues::Start(Queue& queue, Channel& channel) {
-  if (channel.is_send && channel.has_window_of_its_own()) {
-    FERRY_RETURN_IF_ERROR(queue.stream().CopyAsync(channel.window.address, channel.buffer.address,
-                                                   channel.size_bytes));
+// Of those whose start it had taken.
+void Queues::RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode error) {
+  for (const Item& item : items) {
+    if (Program* const program = FindProgram(item.program); program != nullptr) {
+      if (program->wants_wait) {
+        --queue.open_starts;
+        program->Fail(error);
+      }
+    } else if (Channel& channel = *channels_.Find(item.request); channel.wants_wait) {
+      Refuse(queue, channel, error);
+    }
   }
-  if (channel.local) {
-    return StartInNode(queue, channel);
-  }
-  shm::StoreRelaxed(channel.end->armed, channel.starts);
-  return queue.stream().WriteValue64(&channel.end->start.value, channel.starts);
 }
 
-Status Queues::StartInNode(Queue& queue, Channel& channel) {
+Status Queues::StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings) {
+  if (channel.is_listed && channel.queue != handle) {
+    Unlist(&channel);
+  }
+  ++channel.starts;
+  channel.queue = handle;
+  channel.wants_wait = true;
+  channel.was_enqueued = true;
+  ++queue.open_starts;
+  *rings |= !channel.local;
+  return Start(queue.stream(), channel);
+}
+
+Status Queues::Start(gpu::Stream& stream, Channel& channel) {
+  if (channel.is_send && channel.has_window_of_its_own()) {
+    FERRY_RETURN_IF_ERROR(
+        stream.CopyAsync(channel.window.address, channel.buffer.address, channel.size_bytes));
+  }
+  if (channel.local) {
+    return StartInNode(stream, channel);
+  }
+  shm::StoreRelaxed(channel.end->armed, channel.starts);
+  return stream.WriteValue64(&channel.end->start.value, channel.starts);
+}
+
+Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
   gpu::MatchedMove move;
   move.size_bytes = channel.size_bytes;
   move.destination = channel.is_send ? channel.peer_window.address : channel.window.address;
@@ -319,49 +346,62 @@ Status Queues::StartInNode(Queue& queue, Channel& channel) {
   } else if (!channel.is_send) {
     return {};  // that it is started is all that the send relies on
   }
-  return queue.stream().LaunchMove(move);
+  return stream.LaunchMove(move);
 }
 
-Status Queues::EnqueueWait(QueueHandle handle, std::span<const uint32_t> requests) {
+Status Queues::CheckWait(QueueHandle handle, Channel* channel) const {
+  const bool twice = channel != nullptr && !IsFirst(*channel);
+  if (channel != nullptr && channel->wants_wait && channel->queue == handle && !twice) {
+    return {};
+  }
+  return {ErrorCode::kInvalidRequest,
+          channel != nullptr && channel->wants_wait && !twice
+              ? "its start was enqueued on another queue: wait for it there"
+              : "no start of it that has no wait yet was enqueued on this queue"};
+}
+
+Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
   std::lock_guard lock(mutex_);
   StatusOr<Queue*> queue = Lookup(handle);
   FERRY_RETURN_IF_ERROR(queue.status());
   ++mark_;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    Channel* const channel = channels_.Find(requests[i]);
-    const bool twice = channel != nullptr && !IsFirst(*channel);
-    if (channel == nullptr || !channel->wants_wait || channel->queue != handle || twice) {
-      return Naming(i, requests.size(),
-                    {ErrorCode::kInvalidRequest,
-                     channel != nullptr && channel->wants_wait && !twice
-                         ? "its start was enqueued on another queue: wait for it there"
-                         : "no start of it that has no wait yet was enqueued on this queue"});
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    if (Status status = item.program == 0 ? CheckWait(handle, channels_.Find(item.request))
+                                          : CheckProgramWait(handle, FindProgram(item.program));
+        !status.ok()) {
+      return Naming(i, items.size(), status);
     }
   }
   Status result;
-  for (const uint32_t request : requests) {
-    Channel& channel = *channels_.Find(request);
-    if (Status status = Wait(**queue, channel); !status.ok()) {
-      Refuse(**queue, channel, status.code());
+  for (const Item& item : items) {
+    Status status = item.program == 0 ? WaitRequest(**queue, *channels_.Find(item.request))
+                                      : WaitProgram(**queue, *FindProgram(item.program));
+    if (!status.ok()) {
+      RefuseAll(**queue, {&item, 1}, status.code());
       result = result.ok() ? status : result;
-      continue;
-    }
-    channel.wants_wait = false;
-    --(*queue)->open_starts;
-    if (!std::exchange(channel.is_listed, true)) {
-      (*queue)->waited.push_back(&channel);
     }
   }
   return result;
 }
 
-Status Queues::Wait(Queue& queue, Channel& channel) {
-  FERRY_RETURN_IF_ERROR(queue.stream().WaitValue64(&channel.end->done.value, channel.starts,
-                                                   gpu::WaitCondition::kGreaterOrEqual));
+Status Queues::WaitRequest(Queue& queue, Channel& channel) {
+  FERRY_RETURN_IF_ERROR(Wait(queue.stream(), channel));
+  channel.wants_wait = false;
+  --queue.open_starts;
+  if (!std::exchange(channel.is_listed, true)) {
+    queue.waited.push_back(&channel);
+  }
+  return {};
+}
+
+Status Queues::Wait(gpu::Stream& stream, Channel& channel) {
+  FERRY_RETURN_IF_ERROR(stream.WaitValue64(&channel.end->done.value, channel.starts,
+                                           gpu::WaitCondition::kGreaterOrEqual));
   std::byte* const landing = channel.Landing();
   return channel.is_send || landing == channel.buffer.address
              ? Status()
-             : queue.stream().CopyAsync(channel.buffer.address, landing, channel.size_bytes);
+             : stream.CopyAsync(channel.buffer.address, landing, channel.size_bytes);
 }
 
 void Queues::Release(uint32_t request) {

@@ -17,11 +17,13 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "client/core/memory.h"
 #include "client/triggered/channels.h"
+#include "client/triggered/program.h"
 #include "common/status.h"
 #include "gpu_backends/api/backend.h"
 
@@ -32,6 +34,7 @@ enum class QueueType : uint32_t { kFerry = 0, kCuda = 1, kHip = 2, kLevelZero = 
 // A stream that Ferry has made. Its address is the handle that programs have.
 struct FerryStream {
   std::unique_ptr<gpu::Stream> stream;
+  int device = 0;
 };
 
 class Queues {
@@ -52,10 +55,22 @@ class Queues {
   Status Free(QueueHandle queue);
   // Blocks until the stream has done all; the first failure of a request since the last call.
   Status Await(QueueHandle queue);
-  // Requests by their slots. All or none; kInvalidRequest says which. What the stream itself
-  // refuses ends the pairs of which it had taken a start, and needs no wait.
-  Status EnqueueStart(QueueHandle queue, std::span<const uint32_t> requests);
-  Status EnqueueWait(QueueHandle queue, std::span<const uint32_t> requests);
+  // What queues start and wait for: a request by its slot, or a program.
+  struct Item {
+    uint32_t request = 0;
+    RequestHandle program = 0;  // 0: none
+  };
+  // All or none; kInvalidRequest says which. What the stream itself refuses ends the pairs of which
+  // it had taken a start, and needs no wait.
+  Status EnqueueStart(QueueHandle queue, std::span<const Item> items);
+  Status EnqueueWait(QueueHandle queue, std::span<const Item> items);
+
+  // ---- Programs: see front_end.h. `requests` by their slots ----
+  static bool IsProgram(RequestHandle handle);
+  StatusOr<RequestHandle> MakeProgram(std::string name, std::vector<uint32_t> requests,
+                                      std::vector<ProgramStep> steps);
+  Status FreeProgram(RequestHandle program);
+  bool IsProgramEnqueued(RequestHandle program);
 
   // Whether there is a queue.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
@@ -66,9 +81,11 @@ class Queues {
  private:
   struct Queue {
     FerryStream* owner = nullptr;  // null once that was destroyed
-    std::vector<Channel*> waited;  // since the last Await; each once
-    uint32_t open_starts = 0;      // without a wait
-    std::vector<void*> blocks;     // of freed requests, which the stream may still look at
+    // Since the last Await; each once.
+    std::vector<Channel*> waited;
+    std::vector<Program*> waited_programs;
+    uint32_t open_starts = 0;   // without a wait
+    std::vector<void*> blocks;  // of freed requests, which the stream may still look at
 
     gpu::Stream& stream() const { return *owner->stream; }
   };
@@ -76,9 +93,14 @@ class Queues {
 
   StatusOr<Streams::iterator> LookupStream(FerryStream* stream);
   StatusOr<Queue*> Lookup(QueueHandle queue);
-  Status Start(Queue& queue, Channel& channel);
-  Status StartInNode(Queue& queue, Channel& channel);
-  static Status Wait(Queue& queue, Channel& channel);
+  Status CheckStart(QueueHandle handle, uint32_t request);
+  Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);
+  Status CheckWait(QueueHandle handle, Channel* channel) const;
+  Status WaitRequest(Queue& queue, Channel& channel);
+  Status Start(gpu::Stream& stream, Channel& channel);
+  Status StartInNode(gpu::Stream& stream, Channel& channel);
+  static Status Wait(gpu::Stream& stream, Channel& channel);
+  void RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode error);
   void FreeBlocks(std::vector<void*> blocks);
   void Unlist(Channel* channel);
   void Fail(Channel& channel, ErrorCode error);
@@ -86,6 +108,18 @@ class Queues {
   void Refuse(Queue& queue, Channel& channel, ErrorCode error);
   // Whether the channel is met for the first time since mark_ was raised.
   bool IsFirst(Channel& channel) const { return std::exchange(channel.mark, mark_) != mark_; }
+
+  // queue_programs.cc
+  Program* FindProgram(RequestHandle handle);
+  Status CheckProgramStart(QueueHandle handle, Queue& queue, Program* program);
+  Status StartProgram(QueueHandle handle, Queue& queue, Program& program, bool* rings);
+  Status EnqueueSteps(gpu::Stream& stream, Program& program, size_t first, size_t end, bool* rings);
+  Status CheckProgramWait(QueueHandle handle, Program* program) const;
+  Status WaitProgram(Queue& queue, Program& program);
+  void UnlistProgram(Program* program);
+  Status TakeProgramEnds(QueueHandle handle, Queue& queue);
+  void FailStartedPrograms(QueueHandle handle);
+  void FreePrograms();
 
   Channels& channels_;
   Memory& memory_;
@@ -95,6 +129,8 @@ class Queues {
   uint64_t mark_ = 0;
   std::map<QueueHandle, Queue> queues_;
   Streams streams_;
+  RequestHandle last_program_ = 0;
+  std::map<RequestHandle, std::unique_ptr<Program>> programs_;
 };
 
 }  // namespace ferry::client

@@ -1,0 +1,133 @@
+#include "client/triggered/program.h"
+
+#include <algorithm>
+
+namespace ferry::client {
+
+using Kind = ProgramStep::Kind;
+
+Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
+                 shm::CounterLayout* over, Channels* channels)
+    : name_(std::move(name)), requests_(std::move(requests)), over_(over), channels_(*channels) {
+  std::vector<uint32_t> to_check;
+  for (ProgramStep& step : steps) {
+    if (step.kind == Kind::kStart && !to_check.empty()) {
+      Step look;
+      look.kind = Kind::kCall;
+      look.to_check = std::exchange(to_check, {});
+      steps_.push_back(std::move(look));
+    }
+    Step own;
+    static_cast<ProgramStep&>(own) = std::move(step);
+    if (own.kind == Kind::kWait) {
+      to_check.push_back(own.request);
+    } else if (own.kind == Kind::kCall) {
+      own.to_check = std::exchange(to_check, {});
+    }
+    steps_.push_back(std::move(own));
+  }
+  Step last;
+  last.kind = Kind::kCall;
+  last.to_check = std::move(to_check);
+  last.is_last = true;
+  steps_.push_back(std::move(last));
+  const auto tail = std::find_if(steps_.begin(), steps_.end(), [](const Step& step) {
+    return step.kind == Kind::kWait || step.kind == Kind::kCall;
+  });
+  opening_ = static_cast<size_t>(tail - steps_.begin());
+  is_aside_ =
+      std::any_of(tail, steps_.end(), [](const Step& step) { return step.kind == Kind::kStart; });
+  for (Step& step : steps_) {
+    step.program = this;
+  }
+}
+
+Status Program::Prepare(gpu::GpuBackend* backend, int device) {
+  if (error() != ErrorCode::kOk) {
+    return {error(), "the " + name_ + " has failed before: free it, make it and match it anew"};
+  }
+  if (members_.empty()) {
+    FERRY_RETURN_IF_ERROR(FindMembers());
+  }
+  for (const Channel* const channel : members_) {
+    if (const ErrorCode failure = channel->FailureOfNext(); failure != ErrorCode::kOk) {
+      return {failure, "the " + name_ + ", or that of rank " + std::to_string(channel->peer) +
+                           ", has failed: free it, make it and match it anew"};
+    }
+  }
+  if (passed_ == nullptr) {
+    auto passed = backend->CreateEvent(device);
+    FERRY_RETURN_IF_ERROR(passed.status());
+    passed_ = std::move(*passed);
+  }
+  if (is_aside_ && aside_ == nullptr) {
+    auto begins = backend->CreateEvent(device);
+    FERRY_RETURN_IF_ERROR(begins.status());
+    auto aside = backend->CreateStream(device);
+    FERRY_RETURN_IF_ERROR(aside.status());
+    begins_ = std::move(*begins);
+    aside_ = std::move(*aside);
+  }
+  return {};
+}
+
+// Once: streams look at them from then on.
+Status Program::FindMembers() {
+  std::vector<Channel*> members;
+  for (const uint32_t request : requests_) {
+    Channel* const channel = channels_.Find(request);
+    if (channel == nullptr || channels_.Settle(*channel) == ErrorCode::kWouldBlock) {
+      return {ErrorCode::kInvalidRequest, "the " + name_ + " is not matched: match it first"};
+    }
+    members.push_back(channel);
+  }
+  members_ = std::move(members);
+  return {};
+}
+
+bool Program::IsEnqueued() const {
+  return wants_wait || (passed_ != nullptr && passed_->Query().code() == ErrorCode::kWouldBlock);
+}
+
+void Program::Fail(ErrorCode error) {
+  wants_wait = false;
+  StopAside();
+  Part(error);
+}
+
+void Program::Part(ErrorCode error) {
+  for (Channel* const channel : members_) {
+    channels_.Abandon(*channel, error);
+  }
+  shm::Counter(over_).Fail(error);  // last: from now on it may be freed
+}
+
+Status Program::Run(const Step& step, uint64_t round) {
+  // Ends the stream aside; a program's stream has to go on.
+  const Status stop =
+      is_aside_ ? Status(ErrorCode::kCancelled, "the " + name_ + " has failed") : Status();
+  if (error() != ErrorCode::kOk) {
+    return stop;
+  }
+  ErrorCode result = ErrorCode::kOk;
+  for (const uint32_t request : step.to_check) {
+    const Channel& channel = *members_[request];
+    if (channel.Done() < round) {
+      result = channel.Failure() != ErrorCode::kOk ? channel.Failure() : ErrorCode::kInternal;
+      break;
+    }
+  }
+  if (result == ErrorCode::kOk && step.call) {
+    result = step.call();
+  }
+  if (result != ErrorCode::kOk) {
+    Part(result);
+    return stop;
+  }
+  if (step.is_last) {
+    shm::Counter(over_).Add(1);  // Pairs with the wait of the queue's stream.
+  }
+  return {};
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,102 @@
+// A program of a queue: steps that a stream carries out between a start and its wait, over matched
+// requests of its own (docs/stream_triggered.md). Collectives are made of them.
+//
+// The steps up to the first wait or call, the *opening*, run on the queue's stream, at the start.
+// What comes then runs at the wait, on the same stream, if others wait for nothing in it: if it
+// starts no message. Otherwise it runs on a stream of the program's own (*aside*), which begins
+// when the queue's stream has passed the start, so that the program goes on while the queue's
+// stream does other work, and the queue's stream waits for the word that says that it is over.
+//
+// Failure. A message that fails lets the stream go on, as all waits do (shm/counter.h). Nothing may
+// be sent on then: what was not received would be passed off as data. So before each start, call
+// and end that follows a wait, a function on the stream looks whether what was waited for has come.
+// If not, it parts with all partners, whose programs fail in turn, lets the queue's stream go on,
+// and stops the stream aside. A program that has failed stays so.
+//
+// Calling thread: the functions for streams by those, one at a time; the rest by whoever holds the
+// lock of the queues.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/triggered/channel.h"
+#include "client/triggered/channels.h"
+#include "common/status.h"
+#include "gpu_backends/api/backend.h"
+#include "shm/layout/counter_layout.h"
+
+namespace ferry::client {
+
+class Program {
+ public:
+  struct Step : ProgramStep {
+    Program* program = nullptr;
+    // Messages whose waits stand before this step and behind the last one that looked at them.
+    std::vector<uint32_t> to_check = {};
+    bool is_last = false;
+  };
+
+  // `requests` by their slots. `over` is zeroed memory that streams reach, and everybody's who made
+  // it; `channels` outlives the program.
+  Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
+          shm::CounterLayout* over, Channels* channels);
+  ~Program() { StopAside(); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const std::string& name() const { return name_; }
+  shm::CounterLayout* over() const { return over_; }
+  std::vector<Step>& steps() { return steps_; }
+  size_t opening() const { return opening_; }
+  bool is_aside() const { return is_aside_; }
+  // Valid once prepared.
+  Channel& ChannelOf(const Step& step) { return *members_[step.request]; }
+  gpu::Stream& aside() { return *aside_; }
+  gpu::Event& begins() { return *begins_; }
+  gpu::Event& passed() { return *passed_; }
+
+  // Before each start: looks whether all requests are matched, and makes what it takes to run on
+  // `device`. kInvalidRequest; why it failed; what the backend says.
+  Status Prepare(gpu::GpuBackend* backend, int device);
+  // Whether what was enqueued, the wait included, has not all run.
+  bool IsEnqueued() const;
+  // kOk, or why the program has failed.
+  ErrorCode error() const { return shm::Counter(over_).error(); }
+  // By the caller of libferry: it fails, and so does what it has with its partners.
+  void Fail(ErrorCode error);
+
+  // For streams: what LaunchHost is to call for a kCall step, of the start `round`.
+  Status Run(const Step& step, uint64_t round);
+
+  // Of the queues.
+  uint64_t starts = 0;
+  QueueHandle queue = 0;  // of the last start
+  bool wants_wait = false;
+  bool is_listed = false;
+  uint64_t mark = 0;
+
+ private:
+  Status FindMembers();
+  void StopAside() { aside_.reset(); }
+  void Part(ErrorCode error);
+
+  const std::string name_;
+  const std::vector<uint32_t> requests_;
+  shm::CounterLayout* const over_;  // counts the starts that are over
+  Channels& channels_;
+  std::vector<Step> steps_;
+  size_t opening_ = 0;
+  bool is_aside_ = false;
+  std::vector<Channel*> members_;  // by request, once all are matched
+  std::unique_ptr<gpu::Event> begins_;
+  std::unique_ptr<gpu::Event> passed_;
+  std::unique_ptr<gpu::Stream> aside_;
+};
+
+}  // namespace ferry::client
