@@ -7,14 +7,6 @@
 
 #include "client/mpi/api/collective_call.h"
 
-// Returns from the calling function if `expression` (a Failure) is one.
-#define FERRY_RETURN_FAILURE(expression)                                                        \
-  do {                                                                                          \
-    if (::ferry::mpi::Failure ferry_failure = (expression); !ferry_failure.ok()) [[unlikely]] { \
-      return ferry_failure;                                                                     \
-    }                                                                                           \
-  } while (false)
-
 namespace ferry::mpi {
 
 // A buffer of `count` elements as a program passes it.

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "client/mpi/error/fail.h"
-#include "client/mpi/request/message_request.h"
+#include "client/mpi/request/matchable.h"
+#include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/runtime/tables.h"
@@ -46,16 +47,13 @@ class MatchRequest final : public Request {
   Ref<Comm> comm_;
 };
 
-// The requests of a call as libferry knows them. Those of MPI_PROC_NULL have none.
+// The requests of a call, all of which can be matched.
 struct Members {
-  std::vector<client::RequestHandle> handles;
+  std::vector<Matchable*> all;
   Comm* comm = nullptr;  // of the first
 };
 
-enum class Wants { kAny, kDense };
-
-int FindMembers(const char* call, int count, MPI_Request requests_[], Wants wants,
-                Members* members) {
+int FindMembers(const char* call, int count, MPI_Request requests_[], Members* members) {
   if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
     return error;
   }
@@ -65,7 +63,6 @@ int FindMembers(const char* call, int count, MPI_Request requests_[], Wants want
   }
   for (int i = 0; i < count; ++i) {
     auto* const request = requests.Find(requests_[i]);
-    auto* const message = dynamic_cast<MessageRequest*>(request);
     if (requests_[i] == MPI_REQUEST_NULL) {
       return Fail(call, nullptr, MPI_ERR_REQUEST,
                   "request " + std::to_string(i) + " is MPI_REQUEST_NULL");
@@ -74,25 +71,39 @@ int FindMembers(const char* call, int count, MPI_Request requests_[], Wants want
       return FailHandle(call, nullptr, MPI_ERR_REQUEST, "MPI_Request", requests_[i]);
     }
     members->comm = members->comm == nullptr ? request->comm() : members->comm;
-    if (message == nullptr || !message->is_persistent()) {
+    if (request->matchable() == nullptr) {
       return Fail(call, request->comm(), MPI_ERR_REQUEST,
                   "request " + std::to_string(i) +
-                      " is not a persistent receive, nor a send that is not buffered");
+                      " is not a persistent receive, collective, or send that is not buffered");
     }
-    if (message->is_active()) {
+    if (request->is_active()) {
       return Fail(call, request->comm(), MPI_ERR_REQUEST,
                   "request " + std::to_string(i) + " is active: complete it first");
     }
-    if (wants == Wants::kDense && !message->is_dense()) {
-      return Fail(call, request->comm(), MPI_ERR_TYPE,
-                  "the data of request " + std::to_string(i) +
-                      " has gaps, which a stream cannot pack: pack it by a kernel");
-    }
-    if (message->persistent() != 0) {
-      members->handles.push_back(message->persistent());
+    members->all.push_back(request->matchable());
+  }
+  return MPI_SUCCESS;
+}
+
+// `add(member)`, a Failure, of each.
+template <typename Add>
+int ForAll(const char* call, const Members& members, Add&& add) {
+  for (size_t i = 0; i < members.all.size(); ++i) {
+    if (Failure failure = add(*members.all[i]); !failure.ok()) {
+      failure.text = "request " + std::to_string(i) + ": " + failure.text;
+      return Fail(call, members.comm, failure);
     }
   }
   return MPI_SUCCESS;
+}
+
+// What of them is to be matched.
+int FindOffered(const char* call, int count, MPI_Request requests_[], Members* members,
+                std::vector<client::RequestHandle>* offered) {
+  if (const int error = FindMembers(call, count, requests_, members); error != MPI_SUCCESS) {
+    return error;
+  }
+  return ForAll(call, *members, [&](Matchable& member) { return member.AddOffered(offered); });
 }
 
 int Return(const char* call, Comm* comm, const Status& status) {
@@ -104,12 +115,13 @@ int Return(const char* call, Comm* comm, const Status& status) {
 
 int Match(const char* call, int count, MPI_Request requests_[]) {
   Members members;
-  if (const int error = FindMembers(call, count, requests_, Wants::kAny, &members);
-      error != MPI_SUCCESS || members.handles.empty()) {
+  std::vector<client::RequestHandle> offered;
+  if (const int error = FindOffered(call, count, requests_, &members, &offered);
+      error != MPI_SUCCESS || offered.empty()) {
     return error;
   }
   client::RequestHandle match = 0;
-  if (const Status status = front_end->BeginMatch(members.handles, &match); !status.ok()) {
+  if (const Status status = front_end->BeginMatch(offered, &match); !status.ok()) {
     return Return(call, members.comm, status);
   }
   client::Completion completion;
@@ -120,16 +132,17 @@ int Match(const char* call, int count, MPI_Request requests_[]) {
 
 int BeginMatch(const char* call, int count, MPI_Request requests_[], MPI_Request* match) {
   Members members;
-  if (const int error = FindMembers(call, count, requests_, Wants::kAny, &members);
+  std::vector<client::RequestHandle> offered;
+  if (match == nullptr) {
+    return Fail(call, nullptr, MPI_ERR_ARG, "the address for the request is null");
+  }
+  if (const int error = FindOffered(call, count, requests_, &members, &offered);
       error != MPI_SUCCESS) {
     return error;
   }
-  if (match == nullptr) {
-    return Fail(call, members.comm, MPI_ERR_ARG, "the address for the request is null");
-  }
   client::RequestHandle handle = 0;
-  if (!members.handles.empty()) {
-    if (const Status status = front_end->BeginMatch(members.handles, &handle); !status.ok()) {
+  if (!offered.empty()) {
+    if (const Status status = front_end->BeginMatch(offered, &handle); !status.ok()) {
       return Return(call, members.comm, status);
     }
   }
@@ -143,11 +156,22 @@ using Enqueue = Status (client::FrontEnd::*)(client::QueueHandle,
 int EnqueueAll(const char* call, Enqueue enqueue, MPIX_Queue queue, int count,
                MPI_Request requests_[]) {
   Members members;
-  if (const int error = FindMembers(call, count, requests_, Wants::kDense, &members);
-      error != MPI_SUCCESS) {
+  if (const int error = FindMembers(call, count, requests_, &members); error != MPI_SUCCESS) {
     return error;
   }
-  return Return(call, members.comm, (front_end->*enqueue)(queue, members.handles));
+  std::vector<client::RequestHandle> handles;
+  const auto add = [&](Matchable& member) {
+    client::RequestHandle handle = 0;
+    Failure failure = member.FindEnqueued(&handle);
+    if (failure.ok() && handle != 0) {
+      handles.push_back(handle);
+    }
+    return failure;
+  };
+  if (const int error = ForAll(call, members, add); error != MPI_SUCCESS) {
+    return error;
+  }
+  return Return(call, members.comm, (front_end->*enqueue)(queue, handles));
 }
 
 }  // namespace
@@ -177,19 +201,19 @@ FERRY_MPIX int MPIX_Is_matched(MPI_Request handle, int* flag) {
   if (const int error = CheckRunning("MPIX_Is_matched"); error != MPI_SUCCESS) {
     return error;
   }
-  auto* const request = dynamic_cast<MessageRequest*>(requests.Find(handle));
-  if (request == nullptr || flag == nullptr || !request->is_persistent()) {
-    return requests.Find(handle) == nullptr
-               ? FailHandle("MPIX_Is_matched", nullptr, MPI_ERR_REQUEST, "MPI_Request", handle)
-               : Fail("MPIX_Is_matched", nullptr, flag == nullptr ? MPI_ERR_ARG : MPI_ERR_REQUEST,
-                      flag == nullptr ? "flag is a null pointer"
-                                      : "the request is not a persistent send or receive");
+  Request* const request = requests.Find(handle);
+  if (request == nullptr) {
+    return FailHandle("MPIX_Is_matched", nullptr, MPI_ERR_REQUEST, "MPI_Request", handle);
   }
-  bool is_matched = request->persistent() == 0;  // with MPI_PROC_NULL
-  const ferry::Status status =
-      is_matched ? ferry::Status() : front_end->IsMatched(request->persistent(), &is_matched);
+  if (flag == nullptr || request->matchable() == nullptr) {
+    return Fail("MPIX_Is_matched", nullptr, flag == nullptr ? MPI_ERR_ARG : MPI_ERR_REQUEST,
+                flag == nullptr ? "flag is a null pointer"
+                                : "the request is not a persistent send, receive or collective");
+  }
+  bool is_matched = false;
+  const Failure failure = request->matchable()->IsMatched(&is_matched);
   *flag = is_matched ? 1 : 0;
-  return Return("MPIX_Is_matched", request->comm(), status);
+  return failure.ok() ? MPI_SUCCESS : Fail("MPIX_Is_matched", request->comm(), failure);
 }
 
 FERRY_MPIX int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type,

@@ -35,6 +35,8 @@ class Channel : public Comm::Extension {
   // This process among the ranks of problems.
   int self() const { return messenger_.self(); }
   int size() const { return messenger_.size(); }
+  // Of them, in the job.
+  int WorldRank(int peer) const { return messenger_.WorldRank(peer); }
 
   // To be called at the beginning of each blocking call, in which all ranks take part, even if it
   // is in vain. May block: the ranks make their board then.

@@ -30,6 +30,7 @@ Failure CollectiveBuffer::MakeCopy(size_t size_bytes, bool of_device) {
           ? TakeStaging(size_bytes)
           : std::aligned_alloc(kAlignment, (size_bytes + kAlignment) / kAlignment * kAlignment)));
   base_ = copy_.get();
+  is_by_stream_ = of_device;
   if (base_ == nullptr) {
     return {MPI_ERR_NO_MEM,
             "no memory for a packed copy of " + std::to_string(size_bytes) + " bytes"};
@@ -107,6 +108,20 @@ Failure CollectiveBuffer::Fetch(int64_t first, int64_t count) {
     }
   }
   return {};
+}
+
+CollectiveBuffer::Move CollectiveBuffer::FetchMove(int64_t first, int64_t count) const {
+  if (run_.type == nullptr || !run_.type->IsDense(run_.count)) {
+    return {};
+  }
+  const int64_t size = run_.type->size_bytes();
+  return {copy_.get() + first * size, FirstByte(run_) + first * size,
+          static_cast<size_t>(count * size)};
+}
+
+CollectiveBuffer::Move CollectiveBuffer::DeliverMove() const {
+  const Move whole = FetchMove(0, run_.count);
+  return {const_cast<void*>(whole.from), whole.to, whole.size_bytes};
 }
 
 Failure CollectiveBuffer::FetchAll() {

@@ -35,6 +35,16 @@ class CollectiveBuffer {
   void* base() const { return base_; }
   // Whether a copy stands in for the program's memory.
   bool is_copy() const { return copy_ != nullptr; }
+  // Whether only streams reach the program's memory that a copy stands in for.
+  bool is_by_stream() const { return is_by_stream_; }
+  // What Fetch(first, count) and Deliver are as one copy of a stream. Without bytes: they are not.
+  struct Move {
+    void* to = nullptr;
+    const void* from = nullptr;
+    size_t size_bytes = 0;
+  };
+  Move FetchMove(int64_t first, int64_t count) const;
+  Move DeliverMove() const;
   // Before the collective starts: brings the program's data into the copy: all of them, or those
   // of elements or blocks [first, first + count).
   Failure Fetch(int64_t first, int64_t count);
@@ -55,8 +65,9 @@ class CollectiveBuffer {
 
   void* base_ = nullptr;
   std::unique_ptr<char, Free> copy_;  // null: the program's memory is used
-  std::vector<Piece> pieces_;         // what the copy consists of
-  BlockArguments run_;                // of the first form
+  bool is_by_stream_ = false;
+  std::vector<Piece> pieces_;  // what the copy consists of
+  BlockArguments run_;         // of the first form
 };
 
 }  // namespace ferry::mpi

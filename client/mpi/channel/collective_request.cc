@@ -4,6 +4,7 @@
 
 #include "client/mpi/channel/helper.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 
@@ -18,7 +19,10 @@ CollectiveRequest::CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOpera
   operation_->reducer.Keep();
 }
 
-CollectiveRequest::~CollectiveRequest() { channel_.GiveBack(std::move(taken_)); }
+CollectiveRequest::~CollectiveRequest() {
+  on_stream_.reset();
+  channel_.GiveBack(std::move(taken_));
+}
 
 Failure CollectiveRequest::Begin() {
   if (Failure failure = operation_->Fetch(); !failure.ok()) {
@@ -57,6 +61,50 @@ Failure CollectiveRequest::End(MPI_Status* status) {
   }
   is_active_ = false;
   return operation_->Finish(taken_.run()->failure());
+}
+
+// ---- Matching -----------------------------------------------------------------------------------
+
+bool CollectiveRequest::is_enqueued() const {
+  return on_stream_ != nullptr && front_end->IsEnqueued(on_stream_->program());
+}
+
+Failure CollectiveRequest::AddOffered(std::vector<client::RequestHandle>* requests) {
+  if (on_stream_ == nullptr) {
+    auto made =
+        StreamCollective::Make({*comm_, channel_, *operation_, taken_.run()->schedule(), number_});
+    if (!made.ok()) {
+      return made.failure();
+    }
+    on_stream_ = std::move(made).value();
+  }
+  requests->insert(requests->end(), on_stream_->requests().begin(), on_stream_->requests().end());
+  return {};
+}
+
+Failure CollectiveRequest::IsMatched(bool* matched) {
+  *matched = on_stream_ != nullptr;
+  if (!*matched) {
+    return {};
+  }
+  for (const client::RequestHandle request : on_stream_->requests()) {
+    if (Status status = front_end->IsMatched(request, matched); !status.ok() || !*matched) {
+      return FailureOf(status);
+    }
+  }
+  return {};
+}
+
+Failure CollectiveRequest::FindEnqueued(client::RequestHandle* handle) {
+  if (on_stream_ == nullptr) {
+    return {MPI_ERR_REQUEST, "it is not matched: call MPIX_Match first"};
+  }
+  if (operation_->reduces && !operation_->reducer.MayRunAnywhere()) {
+    return {MPI_ERR_TYPE,
+            "its datatype was freed, and the program's own operation needs its handle: keep it"};
+  }
+  *handle = on_stream_->program();
+  return {};
 }
 
 }  // namespace ferry::mpi

@@ -1,6 +1,7 @@
 // Collectives that do not block, persistent or not (MPI 5.0, sections 6.12 and 6.13).
 //
 // They progress without the application: by the helper (helper.h), and by whoever tests or waits.
+// Persistent ones that are matched (ferry/mpi/mpix.h) can be started by queues, too.
 // Calling thread: see request.h.
 #pragma once
 
@@ -8,12 +9,14 @@
 
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/channel/stream_collective.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/request/matchable.h"
 #include "client/mpi/request/request.h"
 
 namespace ferry::mpi {
 
-class CollectiveRequest : public Request {
+class CollectiveRequest : public Request, public Matchable {
  public:
   CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOperation> operation, bool persistent);
   ~CollectiveRequest() override;
@@ -28,6 +31,12 @@ class CollectiveRequest : public Request {
   bool is_active() const override { return is_active_; }
   Failure Start() override;
   Comm* comm() const override { return comm_.get(); }
+  bool is_enqueued() const override;
+  Matchable* matchable() override { return is_persistent_ ? this : nullptr; }
+
+  Failure AddOffered(std::vector<client::RequestHandle>* requests) override;
+  Failure IsMatched(bool* matched) override;
+  Failure FindEnqueued(client::RequestHandle* handle) override;
 
  private:
   const Ref<Comm> comm_;
@@ -37,6 +46,7 @@ class CollectiveRequest : public Request {
   bool is_active_ = false;
   uint32_t number_ = 0;  // of a persistent one
   Channel::Taken taken_;
+  std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
 };
 
 }  // namespace ferry::mpi

@@ -23,6 +23,10 @@ class OpReducer : public Reducer {
     kept_type_ = Ref<const Datatype>::Share(type_);
   }
 
+  // Whether a thread that knows nothing of the library's locks may call Reduce: no handle has to be
+  // lent to a program's own function.
+  bool MayRunAnywhere() const { return op_->IsPredefined() || type_->handle() != nullptr; }
+
   ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) override;
 
  private:

@@ -11,6 +11,14 @@
 
 #include "ferry/mpi/mpi.h"
 
+// Returns from the calling function if `expression` (a Failure) is one.
+#define FERRY_RETURN_FAILURE(expression)                                                        \
+  do {                                                                                          \
+    if (::ferry::mpi::Failure ferry_failure = (expression); !ferry_failure.ok()) [[unlikely]] { \
+      return ferry_failure;                                                                     \
+    }                                                                                           \
+  } while (false)
+
 namespace ferry::mpi {
 
 // A default Failure is success. `text` names the argument and its value; the name of the call is

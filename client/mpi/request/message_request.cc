@@ -200,6 +200,26 @@ bool MessageRequest::is_enqueued() const {
   return persistent_ != 0 && front_end->IsEnqueued(persistent_);
 }
 
+Failure MessageRequest::AddOffered(std::vector<client::RequestHandle>* offered) {
+  if (persistent_ != 0) {
+    offered->push_back(persistent_);
+  }
+  return {};
+}
+
+Failure MessageRequest::IsMatched(bool* matched) {
+  *matched = persistent_ == 0;
+  return *matched ? Failure() : FailureOf(front_end->IsMatched(persistent_, matched));
+}
+
+Failure MessageRequest::FindEnqueued(client::RequestHandle* handle) {
+  if (!payload_.is_dense()) {
+    return {MPI_ERR_TYPE, "its data has gaps, which a stream cannot pack: pack it by a kernel"};
+  }
+  *handle = persistent_;
+  return {};
+}
+
 bool MessageRequest::IsDone() {
   return !is_active_ || is_collected_ || front_end->IsComplete(handle_);
 }

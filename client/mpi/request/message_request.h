@@ -8,12 +8,13 @@
 
 #include "client/core/front_end.h"
 #include "client/mpi/comm/comm.h"
+#include "client/mpi/request/matchable.h"
 #include "client/mpi/request/payload.h"
 #include "client/mpi/request/request.h"
 
 namespace ferry::mpi {
 
-class MessageRequest final : public Request {
+class MessageRequest final : public Request, public Matchable {
  public:
   // One that names nothing yet.
   static Ref<MessageRequest> Take();
@@ -32,11 +33,6 @@ class MessageRequest final : public Request {
   // Makes a persistent one. To and from MPI_PROC_NULL: `null` (it is complete at each start).
   Failure Make(Comm& comm, Payload payload, client::Message message, bool is_send, bool null);
 
-  // Of a persistent one: what libferry knows it by. 0: with MPI_PROC_NULL.
-  client::RequestHandle persistent() const { return persistent_; }
-  // Whether its data lies in the program's buffer as it travels.
-  bool is_dense() const { return payload_.is_dense(); }
-
   bool IsDone() override;
   void Await() override;
   Failure End(MPI_Status* status) override;
@@ -45,12 +41,18 @@ class MessageRequest final : public Request {
   bool is_persistent() const override { return is_persistent_; }
   bool is_active() const override { return is_active_; }
   bool is_enqueued() const override;
+  Matchable* matchable() override { return is_persistent_ ? this : nullptr; }
   Failure Start() override;
   Failure Cancel() override;
   int32_t awaited_peer() const override { return message_.peer; }
   Comm* comm() const override { return comm_.get(); }
   MPI_Request Publish() override;
   void Unpublish(MPI_Request handle) override;
+
+  // Of a persistent one. With MPI_PROC_NULL there is nothing to match, and nothing to start.
+  Failure AddOffered(std::vector<client::RequestHandle>* requests) override;
+  Failure IsMatched(bool* matched) override;
+  Failure FindEnqueued(client::RequestHandle* handle) override;
 
  protected:
   void Destroy() override;
@@ -72,7 +74,7 @@ class MessageRequest final : public Request {
   Payload payload_;
   client::Message message_;
   client::RequestHandle handle_ = 0;
-  client::RequestHandle persistent_ = 0;  // of libferry
+  client::RequestHandle persistent_ = 0;  // of libferry; 0: with MPI_PROC_NULL
   client::Completion completion_;
   MPI_Request published_ = nullptr;
   MessageRequest* next_free_ = nullptr;

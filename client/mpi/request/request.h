@@ -18,6 +18,7 @@
 namespace ferry::mpi {
 
 class Comm;
+class Matchable;
 
 class Request : public Object {
  public:
@@ -39,6 +40,8 @@ class Request : public Object {
   virtual bool is_active() const { return true; }
   // Whether it belongs to a queue just now (ferry/mpi/mpix.h): no other call may use it.
   virtual bool is_enqueued() const { return false; }
+  // Null: it is none that can be matched (matchable.h).
+  virtual Matchable* matchable() { return nullptr; }
   // Of a persistent one that is inactive.
   virtual Failure Start();
   // Asks for it to be cancelled; it must be completed all the same.

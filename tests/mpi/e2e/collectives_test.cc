@@ -17,10 +17,24 @@ TEST_P(CollectivesTest, GiveWhatASimpleComputationGives) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/collectives"}, "all collectives were right");
 }
 
+// "on_queue": tests/mpi/ranks/on_queue.h.
+TEST_P(CollectivesTest, GiveTheSameOnQueues) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/collectives", "on_queue"}, "all collectives were right");
+}
+
 class FormsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(FormsTest, NeighboursNeedNotBeARing) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/neighbours"}, "all neighbours were right");
+}
+
+TEST_P(FormsTest, NeighboursMeetOnQueues) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/neighbours", "on_queue"}, "all neighbours were right");
+}
+
+TEST_P(FormsTest, OwnOperationsRunOnQueues) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/own_operations", "on_queue"},
+            "all own operations were right");
 }
 
 TEST_P(FormsTest, CountsMayBeLarge) {

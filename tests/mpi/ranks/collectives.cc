@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/mpi/ranks/on_queue.h"
+
 namespace {
 
 int rank = 0;
@@ -39,6 +41,43 @@ struct Forms {
   std::function<int(MPI_Request*)> init;
 };
 
+void Launch(const std::function<void()>& kernel) {
+  Check(ferry_stream_launch(
+            on_queue_stream,
+            [](void* argument) { (*static_cast<const std::function<void()>*>(argument))(); },
+            const_cast<std::function<void()>*>(&kernel)) == FERRY_SUCCESS,
+        "a kernel was refused");
+}
+
+// The same by a queue: round by round, and several rounds at once, whose buffers are set and looked
+// at by kernels of the stream, with another kernel between start and wait.
+void RunOnQueue(MPI_Request* request, const std::function<void()>& prepare,
+                const std::function<void()>& check) {
+  form = "enqueued";
+  Check(MPIX_Match(request) == MPI_SUCCESS, "was not matched");
+  prepare();
+  run_on_queue(request);
+  check();
+  form = "matched";
+  prepare();
+  MPI_Start(request);
+  MPI_Wait(request, MPI_STATUS_IGNORE);
+  check();
+  form = "enqueued round after round";
+  int between = 0;
+  const std::function<void()> count = [&] { ++between; };
+  constexpr int kRounds = 3;
+  for (int i = 0; i < kRounds; ++i) {
+    Launch(prepare);
+    Check(MPIX_Enqueue_start(on_queue_queue, request) == MPI_SUCCESS, "no start");
+    Launch(count);
+    Check(MPIX_Enqueue_wait(on_queue_queue, request) == MPI_SUCCESS, "no wait");
+    Launch(check);
+  }
+  Check(MPIX_Queue_wait(on_queue_queue) == MPI_SUCCESS, "failed");
+  Check(between == kRounds, "kernels were left out");
+}
+
 // Has `prepare` set the buffers, runs the call, has `check` look at them: in each form.
 void Run(const Forms& forms, const std::function<void()>& prepare,
          const std::function<void()>& check) {
@@ -59,6 +98,9 @@ void Run(const Forms& forms, const std::function<void()>& prepare,
     MPI_Start(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check();
+  }
+  if (is_on_queue() != 0) {
+    RunOnQueue(&request, prepare, check);
   }
   MPI_Request_free(&request);
 }
@@ -516,6 +558,7 @@ void TestAll() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  on_queue_wanted = argc > 1 ? 1 : 0;
   MPI_Init(&argc, &argv);
   TestAll();
   TestProgress();
@@ -527,6 +570,7 @@ int main(int argc, char** argv) {
   comm = part;
   TestAll();
   MPI_Comm_free(&part);
+  close_on_queue();
   MPI_Finalize();
   std::puts("all collectives were right");
   return 0;

@@ -1,31 +1,39 @@
 /* The six ways to call one collective: blocking, nonblocking and persistent, with counts as int and
- * as MPI_Count. Each is called after PREPARE() and judged by JUDGE(). `step` says which it is. */
+ * as MPI_Count. Each is called after PREPARE() and judged by JUDGE(). `step` says which it is. On a
+ * queue (on_queue.h), persistent ones are matched and enqueued, too. */
 #ifndef FERRY_TESTS_MPI_RANKS_FORMS_H_
 #define FERRY_TESTS_MPI_RANKS_FORMS_H_
 
 #include "tests/mpi/ranks/check.h"
+#include "tests/mpi/ranks/on_queue.h"
 
-#define THREE_FORMS(PREPARE, JUDGE, BLOCKING, NONBLOCKING, INIT, ...) \
-  do {                                                                \
-    MPI_Request forms_request = MPI_REQUEST_NULL;                     \
-    step = #BLOCKING;                                                 \
-    PREPARE();                                                        \
-    OK(BLOCKING(__VA_ARGS__));                                        \
-    JUDGE();                                                          \
-    step = #NONBLOCKING;                                              \
-    PREPARE();                                                        \
-    OK(NONBLOCKING(__VA_ARGS__, &forms_request));                     \
-    OK(MPI_Wait(&forms_request, MPI_STATUS_IGNORE));                  \
-    JUDGE();                                                          \
-    step = #INIT;                                                     \
-    OK(INIT(__VA_ARGS__, MPI_INFO_NULL, &forms_request));             \
-    for (int forms_round = 0; forms_round < 2; ++forms_round) {       \
-      PREPARE();                                                      \
-      OK(MPI_Start(&forms_request));                                  \
-      OK(MPI_Wait(&forms_request, MPI_STATUS_IGNORE));                \
-      JUDGE();                                                        \
-    }                                                                 \
-    OK(MPI_Request_free(&forms_request));                             \
+#define THREE_FORMS(PREPARE, JUDGE, BLOCKING, NONBLOCKING, INIT, ...)            \
+  do {                                                                           \
+    MPI_Request forms_request = MPI_REQUEST_NULL;                                \
+    step = #BLOCKING;                                                            \
+    PREPARE();                                                                   \
+    OK(BLOCKING(__VA_ARGS__));                                                   \
+    JUDGE();                                                                     \
+    step = #NONBLOCKING;                                                         \
+    PREPARE();                                                                   \
+    OK(NONBLOCKING(__VA_ARGS__, &forms_request));                                \
+    OK(MPI_Wait(&forms_request, MPI_STATUS_IGNORE));                             \
+    JUDGE();                                                                     \
+    step = #INIT;                                                                \
+    OK(INIT(__VA_ARGS__, MPI_INFO_NULL, &forms_request));                        \
+    for (int forms_round = 0; forms_round < 2; ++forms_round) {                  \
+      PREPARE();                                                                 \
+      OK(MPI_Start(&forms_request));                                             \
+      OK(MPI_Wait(&forms_request, MPI_STATUS_IGNORE));                           \
+      JUDGE();                                                                   \
+    }                                                                            \
+    if (is_on_queue()) OK(MPIX_Match(&forms_request));                           \
+    for (int forms_round = 0; is_on_queue() && forms_round < 2; ++forms_round) { \
+      PREPARE();                                                                 \
+      run_on_queue(&forms_request);                                              \
+      JUDGE();                                                                   \
+    }                                                                            \
+    OK(MPI_Request_free(&forms_request));                                        \
   } while (0)
 
 #define SMALL_FORMS(PREPARE, JUDGE, NAME, INAME, ...) \

@@ -123,6 +123,7 @@ int main(void) {
   equal_blocks();
   blocks_of_their_own();
   mistakes();
+  close_on_queue();
   OK(MPI_Finalize());
   puts("all large counts were right");
   return 0;

@@ -224,7 +224,9 @@ static void check_adjacent(void) {
   call_all();
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  (void)argv;
+  on_queue_wanted = argc > 1;
   OK(MPI_Init(NULL, NULL));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -241,6 +243,7 @@ int main(void) {
   check_star();
   check_several_edges();
   check_adjacent();
+  close_on_queue();
   OK(MPI_Finalize());
   puts("all neighbours were right");
   return 0;

@@ -102,7 +102,9 @@ static void reduce(MPI_Op op) {
               map_type, op, MPI_COMM_WORLD);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  (void)argv;
+  on_queue_wanted = argc > 1;
   MPI_Op op;
   MPI_Datatype fields;
   const int lengths[2] = {1, 1};
@@ -127,6 +129,7 @@ int main(void) {
   }
   CHECK(size == 1 || calls != 0);
   OK(MPI_Type_free(&map_type));
+  close_on_queue();
   OK(MPI_Finalize());
   puts("all own operations were right");
   return 0;

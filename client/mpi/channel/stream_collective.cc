@@ -1,0 +1,191 @@
+#include "client/mpi/channel/stream_collective.h"
+
+#include <utility>
+
+#include "client/mpi/collective/problem.h"
+#include "client/mpi/collective/stream_order.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+
+using Kind = client::ProgramStep::Kind;
+
+Result<std::unique_ptr<StreamCollective>> StreamCollective::Make(const Parts& parts) {
+  std::unique_ptr<StreamCollective> made(new StreamCollective(parts));
+  if (Failure failure = made->Build(); !failure.ok()) {
+    return failure;
+  }
+  return made;
+}
+
+StreamCollective::~StreamCollective() {
+  if (front_end == nullptr) {
+    return;  // all of it went with the connection
+  }
+  if (program_ != 0) {
+    (void)front_end->FreeProgram(program_);
+  }
+  for (const client::RequestHandle request : requests_) {
+    (void)front_end->FreePersistent(request);
+  }
+  if (scratch_ != nullptr) {
+    (void)front_end->FreeMemory(scratch_);
+  }
+}
+
+Failure StreamCollective::Build() {
+  if (parts_.operation.reduces && !parts_.operation.reducer.MayRunAnywhere()) {
+    return {MPI_ERR_TYPE,
+            "its datatype was freed, and the program's own operation needs its handle: keep it"};
+  }
+  FERRY_RETURN_FAILURE(AddFetches());
+  FERRY_RETURN_FAILURE(MakeScratch());
+  FERRY_RETURN_FAILURE(MakeRequests());
+  AddOrdered();
+  FERRY_RETURN_FAILURE(AddDelivery());
+  StatusOr<client::RequestHandle> program = front_end->MakeProgram(
+      CollectiveName(parts_.operation.problem.collective), requests_, std::move(steps_));
+  if (!program.ok()) {
+    return FailureOf(program.status());
+  }
+  program_ = *program;
+  return {};
+}
+
+std::byte* StreamCollective::Address(const Range& range) const {
+  void* const base = range.place == Place::kInput    ? parts_.operation.input.base()
+                     : range.place == Place::kOutput ? parts_.operation.output.base()
+                                                     : scratch_;
+  return static_cast<std::byte*>(base) + range.offset_bytes;
+}
+
+// ---- Messages -----------------------------------------------------------------------------------
+
+// From the heap: peers reach it as it is.
+Failure StreamCollective::MakeScratch() {
+  if (parts_.schedule.scratch_bytes == 0) {
+    return {};
+  }
+  StatusOr<void*> scratch =
+      front_end->AllocateMemory(parts_.schedule.scratch_bytes, client::MemoryKind::kHost, 0);
+  if (!scratch.ok()) {
+    return FailureOf(scratch.status());
+  }
+  scratch_ = *scratch;
+  return {};
+}
+
+Failure StreamCollective::MakeRequests() {
+  request_of_.resize(parts_.schedule.steps.size());
+  for (size_t i = 0; i < parts_.schedule.steps.size(); ++i) {
+    const Step& step = parts_.schedule.steps[i];
+    if (step.kind != StepKind::kSend && step.kind != StepKind::kReceive) {
+      continue;
+    }
+    client::RequestHandle handle = 0;
+    FERRY_RETURN_FAILURE(MakeRequest(step, &handle));
+    request_of_[i] = static_cast<uint32_t>(requests_.size());
+    requests_.push_back(handle);
+  }
+  return {};
+}
+
+Failure StreamCollective::MakeRequest(const Step& step, client::RequestHandle* handle) {
+  const bool is_send = step.kind == StepKind::kSend;
+  const Range& range = is_send ? step.left : step.to;
+  client::Message message{.buffer = range.size_bytes == 0 ? nullptr : Address(range),
+                          .size_bytes = range.size_bytes,
+                          .peer = parts_.channel.WorldRank(step.peer),
+                          .tag = static_cast<int32_t>(parts_.number),
+                          .context = parts_.comm.context(Traffic::kCollective)};
+  using Use = client::FrontEnd::Use;
+  if (Status status = front_end->Prepare(&message, is_send ? Use::kPersistentSend : Use::kReceive);
+      !status.ok()) {
+    return FailureOf(status);
+  }
+  return FailureOf(is_send ? front_end->MakePersistentSend(message, handle)
+                           : front_end->MakePersistentReceive(message, handle));
+}
+
+// ---- Steps --------------------------------------------------------------------------------------
+
+Failure StreamCollective::AddFetches() {
+  const CollectiveOperation& operation = parts_.operation;
+  FERRY_RETURN_FAILURE(AddMoves(operation.input, "sendbuf", true, operation.input_read));
+  return AddMoves(operation.output, "recvbuf", true, operation.output_read);
+}
+
+Failure StreamCollective::AddDelivery() {
+  return parts_.operation.delivers ? AddMoves(parts_.operation.output, "recvbuf", false, {})
+                                   : Failure();
+}
+
+// Between the program's buffer and the copy that stands in for it.
+Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* which, bool fetches,
+                                   Portion portion) {
+  if (!buffer.is_copy() || (fetches && portion.count == 0)) {
+    return {};
+  }
+  if (!buffer.is_by_stream()) {
+    auto* const moved = const_cast<CollectiveBuffer*>(&buffer);
+    client::ProgramStep step;
+    step.kind = Kind::kCall;
+    step.call = [moved, fetches, portion] {
+      const Failure failure =
+          fetches ? moved->Fetch(portion.first, portion.count) : moved->Deliver();
+      return failure.ok() ? ErrorCode::kOk : ErrorCode::kInvalidBuffer;
+    };
+    steps_.push_back(std::move(step));
+    return {};
+  }
+  const CollectiveBuffer::Move move =
+      fetches ? buffer.FetchMove(portion.first, portion.count) : buffer.DeliverMove();
+  if (move.size_bytes == 0) {
+    return {MPI_ERR_TYPE, std::string("the data of ") + which +
+                              " has gaps, in memory that only streams reach: pack it by a kernel"};
+  }
+  client::ProgramStep step;
+  step.kind = Kind::kCopy;
+  step.to = move.to;
+  step.from = move.from;
+  step.size_bytes = move.size_bytes;
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+void StreamCollective::AddOrdered() {
+  for (const OrderedStep& ordered : OrderForStream(parts_.schedule)) {
+    if (ordered.action == StreamAction::kCompute) {
+      AddCompute(parts_.schedule.steps[ordered.step]);
+      continue;
+    }
+    client::ProgramStep step;
+    step.kind = ordered.action == StreamAction::kStart ? Kind::kStart : Kind::kWait;
+    step.request = request_of_[ordered.step];
+    steps_.push_back(std::move(step));
+  }
+}
+
+void StreamCollective::AddCompute(const Step& step) {
+  std::byte* const to = Address(step.to);
+  std::byte* const left = Address(step.left);
+  client::ProgramStep added;
+  if (step.kind == StepKind::kCopy) {
+    if (to == left) {
+      return;
+    }
+    added.kind = Kind::kCopy;
+    added.to = to;
+    added.from = left;
+    added.size_bytes = step.to.size_bytes;
+  } else {
+    added.kind = Kind::kCall;
+    added.call = [reducer = &parts_.operation.reducer, left, right = Address(step.right), to,
+                  count = step.to.size_bytes / parts_.schedule.element_bytes] {
+      return reducer->Reduce(left, right, to, count);
+    };
+  }
+  steps_.push_back(std::move(added));
+}
+
+}  // namespace ferry::mpi

@@ -1,0 +1,67 @@
+// A persistent collective as a program of a queue (client/triggered/program.h): the schedule that
+// its other starts use, over matched pairs of its own.
+//
+// The pairs are those of the communicator's collectives, with the collective's number as their tag,
+// and made in the order of the schedule: so they find each other whatever else is matched at the
+// same time. Datatypes with gaps are packed and unpacked by calls on the stream, reductions are
+// calls as well.
+//
+// Calling thread: see request.h. Calls on the stream touch nothing but the operation's memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/mpi/channel/channel.h"
+#include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/collective/schedule.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+class StreamCollective {
+ public:
+  // What it is made of; all but the number outlive it.
+  struct Parts {
+    Comm& comm;
+    const Channel& channel;
+    CollectiveOperation& operation;
+    const Schedule& schedule;
+    uint32_t number = 0;  // among the communicator's persistent collectives, on all ranks
+  };
+  // MPI_ERR_TYPE: data with gaps in memory that only streams reach. MPI_ERR_NO_MEM.
+  static Result<std::unique_ptr<StreamCollective>> Make(const Parts& parts);
+  // It is not enqueued.
+  ~StreamCollective();
+  StreamCollective(const StreamCollective&) = delete;
+  StreamCollective& operator=(const StreamCollective&) = delete;
+
+  const std::vector<client::RequestHandle>& requests() const { return requests_; }
+  client::RequestHandle program() const { return program_; }
+
+ private:
+  explicit StreamCollective(const Parts& parts) : parts_(parts) {}
+  Failure Build();
+  Failure MakeScratch();
+  Failure MakeRequests();
+  Failure MakeRequest(const Step& step, client::RequestHandle* handle);
+  Failure AddFetches();
+  Failure AddDelivery();
+  Failure AddMoves(const CollectiveBuffer& buffer, const char* which, bool fetches,
+                   Portion portion);
+  void AddOrdered();
+  void AddCompute(const Step& step);
+  std::byte* Address(const Range& range) const;
+
+  const Parts parts_;
+  void* scratch_ = nullptr;
+  std::vector<client::RequestHandle> requests_;
+  std::vector<uint32_t> request_of_;  // by step
+  std::vector<client::ProgramStep> steps_;
+  client::RequestHandle program_ = 0;
+};
+
+}  // namespace ferry::mpi

@@ -1,0 +1,27 @@
+// What ferry/mpi/mpix.h needs of a request: how it is matched for life, and what a queue starts.
+//
+// Calling thread: see request.h. Nothing blocks.
+#pragma once
+
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+class Matchable {
+ public:
+  // Adds libferry's requests that are to be matched; makes them, if need be. MPI_ERR_REQUEST,
+  // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why it cannot be matched.
+  virtual Failure AddOffered(std::vector<client::RequestHandle>* requests) = 0;
+  virtual Failure IsMatched(bool* matched) = 0;
+  // What queues start and wait for; 0: nothing, it is complete at once. MPI_ERR_TYPE: streams
+  // cannot. Whether it is matched is asked elsewhere, where there is anything to match.
+  virtual Failure FindEnqueued(client::RequestHandle* handle) = 0;
+
+ protected:
+  ~Matchable() = default;
+};
+
+}  // namespace ferry::mpi

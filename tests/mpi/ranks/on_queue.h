@@ -1,0 +1,39 @@
+/* A stream and a queue for programs that have their collectives enqueued, too: if they are run with
+ * an argument. */
+#ifndef FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
+#define FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
+
+#include <ferry/stream.h>
+#include <mpix.h>
+
+#include "tests/mpi/ranks/check.h"
+
+static int on_queue_wanted = 0; /* for main to set */
+static ferry_stream on_queue_stream = NULL;
+static MPIX_Queue on_queue_queue = MPIX_QUEUE_NULL;
+
+/* Whether it is. Makes the queue at the first call. */
+static inline int is_on_queue(void) {
+  if (!on_queue_wanted) return 0;
+  if (on_queue_stream == NULL) {
+    CHECK(ferry_stream_create(0, &on_queue_stream) == FERRY_SUCCESS);
+    OK(MPIX_Queue_init(&on_queue_queue, MPIX_QUEUE_FERRY, &on_queue_stream));
+  }
+  return 1;
+}
+
+/* Starts the matched request and waits for it, both on the queue. */
+static inline void run_on_queue(MPI_Request* request) {
+  OK(MPIX_Enqueue_start(on_queue_queue, request));
+  OK(MPIX_Enqueue_wait(on_queue_queue, request));
+  OK(MPIX_Queue_wait(on_queue_queue));
+}
+
+static inline void close_on_queue(void) {
+  if (on_queue_stream != NULL) {
+    OK(MPIX_Queue_free(&on_queue_queue));
+    CHECK(ferry_stream_destroy(&on_queue_stream) == FERRY_SUCCESS);
+  }
+}
+
+#endif /* FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_ */
