@@ -54,8 +54,8 @@ check_dependencies() {
   layer transports/rails common transports/api
   layer transports/loader common config transports
   layer gpu_backends/api common
-  layer gpu_backends/host common gpu_backends/api //shm:atomic  # its words are waited on by other processes
-  layer gpu_backends/loader common config gpu_backends //shm:atomic
+  layer gpu_backends/host common gpu_backends/api //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy  # matched pairs: words that other processes share
+  layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer engine shm common
   layer client engine shm proto gpu_backends common //config:options //config:environment //config:rank_weights
   layer daemon engine shm proto config transports gpu_backends common

@@ -11,6 +11,7 @@
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/layout/channel_layout.h"
+#include "shm/pair_move.h"
 
 namespace ferry::client {
 
@@ -45,6 +46,7 @@ struct Channel {
   bool local = false;                    // both ends are on this node
   std::shared_ptr<void> peer_memory[2];  // keep these two mapped
   shm::ChannelLayout* peer_end = nullptr;
+  uint32_t peer_life = 0;  // of that block
   ChannelMemory peer_window;
 
   uint64_t starts = 0;        // made or enqueued
@@ -56,6 +58,8 @@ struct Channel {
   uint64_t mark = 0;          // of the last call that it was an argument of
 
   bool has_window_of_its_own() const { return window.address != buffer.address; }
+  // Inside the node, once matched.
+  shm::PairEnds ends() const { return {end, peer_end, peer_life}; }
   bool uses_cells() const { return cells != nullptr && !local && mode == shm::SendMode::kStandard; }
   // Where the message of the last start comes to lie if not in the buffer itself.
   std::byte* Landing() const {

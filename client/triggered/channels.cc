@@ -1,6 +1,7 @@
 #include "client/triggered/channels.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "shm/wake.h"
@@ -33,7 +34,8 @@ ferry_control_place PlaceOf(const shm::Location& where) {
 Channels::Channels(Parts parts)
     : parts_(std::move(parts)),
       ordinals_(parts_.requests->limit()),
-      by_request_(parts_.requests->limit()) {}
+      by_request_(parts_.requests->limit()),
+      blocks_(parts_.memory) {}
 
 Channels::~Channels() = default;
 
@@ -54,9 +56,9 @@ StatusOr<std::unique_ptr<Channel>> Channels::Make(uint32_t request) {
   channel.peer = static_cast<uint32_t>(slot.peer);
   channel.key = {slot.context, channel.is_send ? parts_.rank : channel.peer,
                  channel.is_send ? channel.peer : parts_.rank, slot.tag, ordinals_[request]};
-  StatusOr<void*> end = parts_.memory->Allocate(sizeof(shm::ChannelLayout), MemoryKind::kPinned, 0);
+  StatusOr<shm::ChannelLayout*> end = blocks_.Take();
   FERRY_RETURN_IF_ERROR(end.status());
-  channel.end = static_cast<shm::ChannelLayout*>(*end);
+  channel.end = *end;
   channel.buffer = {reinterpret_cast<std::byte*>(slot.user_address),
                     parts_.memory->IsByStream(reinterpret_cast<void*>(slot.user_address))};
   channel.window = channel.buffer;
@@ -92,8 +94,14 @@ void Channels::FreeBlocks(const Channel& channel, const Keep& keep) {
     if (block != nullptr && keep) {
       keep(block);
     } else if (block != nullptr) {
-      (void)parts_.memory->Free(block);
+      FreeBlock(block);
     }
+  }
+}
+
+void Channels::FreeBlock(void* block) {
+  if (!blocks_.GiveBack(block)) {
+    (void)parts_.memory->Free(block);
   }
 }
 
@@ -192,6 +200,13 @@ ErrorCode Channels::MapPeer(Channel& channel) {
   }
   channel.peer_end = reinterpret_cast<shm::ChannelLayout*>(end->memory.get());
   channel.peer_memory[0] = end->memory;
+  channel.peer_life = shm::LifeOf(*channel.peer_end);
+  // The block begins another life only after the daemon has told that the pair has ended. Then the
+  // other end is not to be touched any more.
+  if (channel.Failure() != ErrorCode::kOk) {
+    shm::ShutGate(*channel.end);
+    --channel.peer_life;
+  }
   if (channel.size_bytes == 0) {
     return ErrorCode::kOk;
   }
@@ -256,13 +271,8 @@ ErrorCode Channels::Start(Channel& channel) {
       shm::StoreRelease(channel.end->start.value, channel.starts);  // Pairs with the daemon's look.
       parts_.ring_daemon();
     }
-  } else if (channel.mode != SendMode::kReady) {
-    error = Meet(channel);
-  } else if (channel.is_send) {
-    error = Copy(channel.peer_window, channel.buffer, channel.size_bytes);
-    if (error == ErrorCode::kOk) {
-      Complete(channel);
-    }
+  } else if (channel.mode != SendMode::kReady || channel.is_send) {
+    error = StartInNode(channel);
   }
   if (error != ErrorCode::kOk) {
     Abandon(channel, error);
@@ -270,43 +280,69 @@ ErrorCode Channels::Start(Channel& channel) {
   return ErrorCode::kOk;  // its wait says how it went
 }
 
-// Both ends of a pair inside the node, one after the other.
-ErrorCode Channels::Meet(Channel& channel) {
-  uint64_t& meet = channel.is_send ? channel.end->meet.value : channel.peer_end->meet.value;
-  // An odd count: the other end waits, and its memory is ready.
-  bool is_second = shm::LoadAcquire(meet) % 2 == 1;
-  if (!is_second) {
-    if (const ErrorCode error = Fill(channel); error != ErrorCode::kOk) {
-      return error;
+// Both ends of a pair inside the node, one after the other, unless it is a ready send.
+ErrorCode Channels::StartInNode(Channel& channel) {
+  const bool meets = channel.mode != SendMode::kReady;
+  if (meets && channel.is_send && channel.has_window_of_its_own()) {
+    // An odd count: the other end waits, and this one will move the message from its buffer.
+    if (shm::LoadAcquire(channel.end->meet.value) % 2 == 0) {
+      if (const ErrorCode error = Fill(channel); error != ErrorCode::kOk) {
+        return error;
+      }
     }
-    // Pairs with the other end's, here or in a stream.
-    is_second = shm::FetchAdd(meet, uint64_t{1}, std::memory_order_acq_rel) % 2 == 1;
-  } else {
-    shm::FetchAdd(meet, uint64_t{1}, std::memory_order_acq_rel);
   }
-  if (!is_second) {
-    return ErrorCode::kOk;
-  }
-  channel.in_place = !channel.is_send;
-  const ErrorCode error = channel.is_send
-                              ? Copy(channel.peer_window, channel.buffer, channel.size_bytes)
-                              : Copy(channel.buffer, channel.peer_window, channel.size_bytes);
-  if (error == ErrorCode::kOk) {
-    Complete(channel);
-  }
-  return error;
+  return shm::BeginMove(channel.ends(), channel.is_send, meets) ? Move(channel) : ErrorCode::kOk;
 }
 
-void Channels::Complete(Channel& channel) const {
-  shm::Counter(&channel.peer_end->done).Add(1);
-  shm::Counter(&channel.end->done).Add(1);
+// Inside the gate.
+ErrorCode Channels::Move(Channel& channel) {
+  const ChannelMemory& to = channel.is_send ? channel.peer_window : channel.buffer;
+  const ChannelMemory& from = channel.is_send ? channel.buffer : channel.peer_window;
+  channel.in_place = !channel.is_send;
+  // The other end reaches windows only.
+  if (shm::IsMovedInParts(channel.size_bytes) && !channel.has_window_of_its_own() &&
+      !to.by_stream && !from.by_stream) {
+    shm::MoveInParts(channel.ends(), channel.starts, channel.size_bytes,
+                     [&](uint64_t offset, uint64_t size_bytes) {
+                       std::memcpy(to.address + offset, from.address + offset, size_bytes);
+                     });
+  } else {
+    const ErrorCode error = Copy(to, from, channel.size_bytes);
+    if (error != ErrorCode::kOk) {
+      shm::AbandonMove(channel.ends());
+      return error;
+    }
+    shm::CompleteMove(channel.ends());
+  }
+  WakePeer(channel);
+  return ErrorCode::kOk;
+}
+
+// Copies parts of a message that the other end moves. True: it did.
+bool Channels::Help(Channel& channel) const {
+  const ChannelMemory& to = channel.is_send ? channel.peer_window : channel.window;
+  const ChannelMemory& from = channel.is_send ? channel.window : channel.peer_window;
+  const bool helps = channel.local && !to.by_stream && !from.by_stream &&
+                     shm::HelpMove(
+                         channel.ends(), channel.starts, channel.size_bytes,
+                         [&](uint64_t offset, uint64_t size_bytes) {
+                           std::memcpy(to.address + offset, from.address + offset, size_bytes);
+                         },
+                         [] { return true; });
+  if (helps) {
+    WakePeer(channel);
+  }
+  return helps;
+}
+
+void Channels::WakePeer(const Channel& channel) const {
   if (channel.peer != parts_.rank) {
     shm::Wake(parts_.peers->by_rank[channel.peer].inbox.wake()).Publish();
   }
 }
 
 bool Channels::IsOver(Channel& channel, ErrorCode* error) {
-  if (channel.Done() >= channel.starts) {
+  if (channel.Done() >= channel.starts || (Help(channel) && channel.Done() >= channel.starts)) {
     *error = channel.is_send || channel.in_place || channel.Landing() == channel.buffer.address
                  ? ErrorCode::kOk
                  : Copy(channel.buffer, {channel.Landing(), false}, channel.size_bytes);
@@ -316,16 +352,27 @@ bool Channels::IsOver(Channel& channel, ErrorCode* error) {
   if (*error == ErrorCode::kOk) {
     *error = parts_.poison();
   }
+  if (*error != ErrorCode::kOk && channel.local) {
+    shm::ClosePair(channel.ends());  // its memory is the application's again
+  }
   return *error != ErrorCode::kOk;
 }
 
 // ---- Ends ---------------------------------------------------------------------------------------
 
+// kOk: the daemon does not look at the end any more, and the other end knows.
+Status Channels::Withdraw(Channel& channel) {
+  if (channel.peer_end != nullptr) {
+    shm::ClosePair(channel.ends());
+  }
+  return parts_.poison() != ErrorCode::kOk
+             ? Status(parts_.poison(), "there is nobody to tell")
+             : parts_.control->WithdrawMatch(channel.is_send, channel.key, channel.Done());
+}
+
 void Channels::Abandon(Channel& channel, ErrorCode error) {
   shm::Counter(&channel.end->done).Fail(error);
-  if (parts_.poison() == ErrorCode::kOk) {
-    (void)parts_.control->WithdrawMatch(channel.is_send, channel.key, channel.Done());
-  }
+  (void)Withdraw(channel);
 }
 
 void Channels::Release(uint32_t request, const Keep& keep) {
@@ -338,10 +385,9 @@ void Channels::Release(uint32_t request, const Keep& keep) {
     return;
   }
   parts_.requests->Slot(request).flags &= ~shm::kRequestPaired;
-  if (parts_.poison() == ErrorCode::kOk) {  // else there is nobody to tell
-    (void)parts_.control->WithdrawMatch(channel->is_send, channel->key, channel->Done());
+  if (Withdraw(*channel).ok()) {  // else the blocks are lost: others may look at them still
+    FreeBlocks(*channel, channel->was_enqueued ? keep : Keep());
   }
-  FreeBlocks(*channel, channel->was_enqueued ? keep : Keep());
 }
 
 void Channels::FailAll(ErrorCode error) {
@@ -349,6 +395,7 @@ void Channels::FailAll(ErrorCode error) {
   for (const auto& channel : by_request_) {
     if (channel != nullptr) {
       shm::Counter(&channel->end->done).Fail(error);
+      shm::ShutGate(*channel->end);
     }
   }
 }

@@ -24,6 +24,7 @@
 #include "client/core/peer_memory.h"
 #include "client/core/request_pool.h"
 #include "client/triggered/channel.h"
+#include "client/triggered/channel_blocks.h"
 #include "common/status.h"
 #include "engine/peer_table.h"
 
@@ -78,10 +79,11 @@ class Channels {
   bool any_started() const { return started_.load(std::memory_order_relaxed) != 0; }
   void NoteOver() { started_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // The request is freed: takes it back from the daemon. What streams may look at still is handed
-  // to `keep` instead of being freed.
+  // The request is freed: takes it back from the daemon; nobody touches its memory any more. What
+  // streams may look at still is handed to `keep` instead of being freed; to FreeBlock, later.
   using Keep = std::function<void(void* block)>;
   void Release(uint32_t request, const Keep& keep);
+  void FreeBlock(void* block);
   // Any thread: all that is under way, and will be, ends with that.
   void FailAll(ErrorCode error);
   // The two ends part: the daemon tells the other one.
@@ -97,9 +99,11 @@ class Channels {
   void FreeBlocks(const Channel& channel, const Keep& keep);
   ErrorCode MapPeer(Channel& channel);
   ErrorCode Copy(const ChannelMemory& to, const ChannelMemory& from, uint64_t bytes) const;
-  ErrorCode MoveToPeer(Channel& channel);
-  ErrorCode Meet(Channel& channel);
-  void Complete(Channel& channel) const;
+  ErrorCode StartInNode(Channel& channel);
+  ErrorCode Move(Channel& channel);
+  bool Help(Channel& channel) const;
+  void WakePeer(const Channel& channel) const;
+  Status Withdraw(Channel& channel);
   bool IsLocal(uint32_t rank) const { return parts_.peers->by_rank[rank].local; }
 
   const Parts parts_;
@@ -108,6 +112,7 @@ class Channels {
   std::vector<uint64_t> ordinals_;  // by request
   std::vector<std::unique_ptr<Channel>> by_request_;
   std::atomic<uint32_t> started_{0};  // by the rank, and not over
+  ChannelBlocks blocks_;
 };
 
 }  // namespace ferry::client

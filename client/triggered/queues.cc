@@ -134,8 +134,8 @@ void Queues::Unlist(Channel* channel) {
 // What was enqueued of it may never have run.
 void Queues::Fail(Channel& channel, ErrorCode error) {
   channel.wants_wait = false;
-  if (channel.IsUnderWay() && channel.Failure() == ErrorCode::kOk) {
-    channels_.Abandon(channel, error);
+  if (channel.IsUnderWay()) {
+    channels_.Abandon(channel, error);  // if it has failed already, so that nobody touches it
   }
 }
 
@@ -183,7 +183,7 @@ StatusOr<Queues::Queue*> Queues::Lookup(QueueHandle handle) {
 
 void Queues::FreeBlocks(std::vector<void*> blocks) {
   for (void* const block : blocks) {
-    (void)memory_.Free(block);
+    channels_.FreeBlock(block);
   }
 }
 
@@ -335,18 +335,23 @@ Status Queues::Start(gpu::Stream& stream, Channel& channel) {
 }
 
 Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
+  // That a ready receive is started is all that its send relies on.
+  return channel.mode == SendMode::kReady && !channel.is_send ? Status()
+                                                              : stream.LaunchMove(MoveOf(channel));
+}
+
+gpu::MatchedMove Queues::MoveOf(const Channel& channel) {
   gpu::MatchedMove move;
-  move.size_bytes = channel.size_bytes;
   move.destination = channel.is_send ? channel.peer_window.address : channel.window.address;
   move.source = channel.is_send ? channel.window.address : channel.peer_window.address;
-  move.done_there = &channel.peer_end->done.value;
-  move.done_here = &channel.end->done.value;
-  if (channel.mode != SendMode::kReady) {
-    move.meet = channel.is_send ? &channel.end->meet.value : &channel.peer_end->meet.value;
-  } else if (!channel.is_send) {
-    return {};  // that it is started is all that the send relies on
-  }
-  return stream.LaunchMove(move);
+  move.size_bytes = channel.size_bytes;
+  move.own = channel.end;
+  move.other = channel.peer_end;
+  move.other_life = channel.peer_life;
+  move.is_send = channel.is_send;
+  move.meets = channel.mode != SendMode::kReady;
+  move.round = channel.starts;
+  return move;
 }
 
 Status Queues::CheckWait(QueueHandle handle, Channel* channel) const {
@@ -396,8 +401,9 @@ Status Queues::WaitRequest(Queue& queue, Channel& channel) {
 }
 
 Status Queues::Wait(gpu::Stream& stream, Channel& channel) {
-  FERRY_RETURN_IF_ERROR(stream.WaitValue64(&channel.end->done.value, channel.starts,
-                                           gpu::WaitCondition::kGreaterOrEqual));
+  FERRY_RETURN_IF_ERROR(channel.local ? stream.AwaitMove(MoveOf(channel))
+                                      : stream.WaitValue64(&channel.end->done.value, channel.starts,
+                                                           gpu::WaitCondition::kGreaterOrEqual));
   std::byte* const landing = channel.Landing();
   return channel.is_send || landing == channel.buffer.address
              ? Status()

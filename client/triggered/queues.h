@@ -99,6 +99,7 @@ class Queues {
   Status WaitRequest(Queue& queue, Channel& channel);
   Status Start(gpu::Stream& stream, Channel& channel);
   Status StartInNode(gpu::Stream& stream, Channel& channel);
+  static gpu::MatchedMove MoveOf(const Channel& channel);
   static Status Wait(gpu::Stream& stream, Channel& channel);
   void RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode error);
   void FreeBlocks(std::vector<void*> blocks);

@@ -14,6 +14,10 @@
 
 #include "common/status.h"
 
+namespace ferry::shm {
+struct ChannelLayout;
+}
+
 namespace ferry::gpu {
 
 // A mark in a stream. An event that was never recorded counts as complete.
@@ -39,19 +43,22 @@ enum class WaitCondition : uint8_t {
 };
 
 // The bytes of one message of a matched pair whose ends share a node
-// (docs/stream_triggered.md). The words are those of both ends' blocks, in host memory that several
-// processes map (shm/layout/channel_layout.h); counts are 64-bit and change by atomic additions
-// that CPUs and all devices of the node see.
+// (docs/stream_triggered.md). The blocks of both ends lie in host memory that several processes map
+// (shm/layout/channel_layout.h); what happens in them, by 64-bit atomic operations that CPUs and
+// all devices of the node see, is shm/pair_move.h's.
 struct MatchedMove {
   void* destination = nullptr;
   const void* source = nullptr;
   uint64_t size_bytes = 0;
-  // Both ends add one when they start; who makes it even moves the bytes. Null: a ready send, which
-  // moves them in any case.
-  uint64_t* meet = nullptr;
-  // Grow by one, in this order, once the bytes are in place.
-  uint64_t* done_there = nullptr;
-  uint64_t* done_here = nullptr;
+  // Of this end and of the other, and which life of the other's block is meant.
+  shm::ChannelLayout* own = nullptr;
+  shm::ChannelLayout* other = nullptr;
+  uint32_t other_life = 0;
+  bool is_send = false;
+  // The ends meet, and who comes second moves the bytes. False: a ready send, which moves them in
+  // any case.
+  bool meets = false;
+  uint64_t round = 0;  // of this pair: 1 for its first message
 };
 
 class Stream {
@@ -87,9 +94,18 @@ class Stream {
   // another stream or another process may write it, with a 64-bit release store. Same errors.
   virtual Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) = 0;
 
-  // Enqueues one small kernel of Ferry's own, which does what MatchedMove says and never waits.
-  // Memory and words must be reachable for the device. Errors as for CopyAsync.
+  // Enqueues one small kernel of Ferry's own, the start of a round, which never waits: BeginMove,
+  // and if that says so a copy and CompleteMove. A backend whose devices share the work offers the
+  // message in parts instead. Memory and words must be reachable for the device. Errors as for
+  // CopyAsync.
   virtual Status LaunchMove(const MatchedMove& move) = 0;
+
+  // Makes operations enqueued after this call wait until the round is complete at this end, or has
+  // failed; then the pair is closed before they run (ClosePair). Meanwhile the device may help to
+  // move it (HelpMove); it need not: WaitValue64 on `own->done`, and a small kernel that closes
+  // what has failed, will do. `size_bytes` as for LaunchMove; 0 also means that there is nothing
+  // to help with. Errors as for LaunchMove.
+  virtual Status AwaitMove(const MatchedMove& move) = 0;
 
   // Enqueues a function to be called once, from a thread of the backend, without exceptions. It
   // must not call this interface. A status other than ok poisons the stream. Never called for a

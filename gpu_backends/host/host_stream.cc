@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "shm/layout/channel_layout.h"
 
 namespace ferry::gpu {
 namespace {
@@ -110,17 +111,29 @@ Status HostStream::CopyAsync(void* destination, const void* source, uint64_t siz
   return worker_->Enqueue(CopyOf(destination, source, size_bytes));
 }
 
+Status HostStream::CheckMove(const MatchedMove& move, const char* call) const {
+  if (move.own == nullptr || move.other == nullptr) {
+    return InvalidArgument(std::string(call) + ": the blocks of both ends must not be null");
+  }
+  FERRY_RETURN_IF_ERROR(CheckWord(&move.own->done.value));
+  return move.size_bytes == 0 ? Status()
+                              : CheckCopy(move.destination, move.source, move.size_bytes, call);
+}
+
 Status HostStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  if (move.done_here == nullptr || move.done_there == nullptr) {
-    return InvalidArgument("LaunchMove: the words that say when it is done must not be null");
+  FERRY_RETURN_IF_ERROR(CheckMove(move, "LaunchMove"));
+  MoveOperation operation{move, {}};
+  if (move.size_bytes != 0) {
+    operation.copy = CopyOf(move.destination, move.source, move.size_bytes);
   }
-  if (move.size_bytes == 0) {
-    return worker_->Enqueue(MoveOperation{move, {}});
-  }
-  FERRY_RETURN_IF_ERROR(CheckCopy(move.destination, move.source, move.size_bytes, "LaunchMove"));
-  return worker_->Enqueue(
-      MoveOperation{move, CopyOf(move.destination, move.source, move.size_bytes)});
+  return worker_->Enqueue(operation);
+}
+
+Status HostStream::AwaitMove(const MatchedMove& move) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  FERRY_RETURN_IF_ERROR(CheckMove(move, "AwaitMove"));
+  return worker_->Enqueue(AwaitMoveOperation{move});
 }
 
 Status HostStream::RecordEvent(Event* event) {

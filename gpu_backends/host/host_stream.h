@@ -51,6 +51,7 @@ class HostStream final : public Stream {
   Status WriteValue64(uint64_t* word, uint64_t value) override;
   Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) override;
   Status LaunchMove(const MatchedMove& move) override;
+  Status AwaitMove(const MatchedMove& move) override;
   Status LaunchHost(std::function<Status()> function) override;
   Status Query() override;
   Status Synchronize() override;
@@ -59,6 +60,7 @@ class HostStream final : public Stream {
   Status CheckWord(const uint64_t* word) const;
   Status CheckCopy(void* destination, const void* source, uint64_t size_bytes,
                    const char* call) const;
+  Status CheckMove(const MatchedMove& move, const char* call) const;
   CopyOperation CopyOf(void* destination, const void* source, uint64_t size_bytes) const;
   LinkRoute Route(const void* destination, const void* source) const;
 

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "common/clock.h"
 #include "shm/atomic.h"
+#include "shm/counter.h"
+#include "shm/pair_move.h"
+#include "shm/wait_policy.h"
 
 namespace ferry::gpu {
 namespace {
@@ -21,18 +25,20 @@ constexpr std::chrono::microseconds kLongestSleep{1000};
 
 Status CancelledStatus() { return {ErrorCode::kCancelled, "the stream was destroyed"}; }
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 bool WordMeets(const WaitValueOperation& wait) {
   // Pairs with the store in Run, or with the release store of whoever else writes the word.
   const uint64_t current = shm::LoadAcquire(*wait.word);
   return wait.condition == WaitCondition::kEqual ? current == wait.value : current >= wait.value;
+}
+
+shm::PairEnds EndsOf(const MatchedMove& move) { return {move.own, move.other, move.other_life}; }
+
+// For parts of a message.
+auto PartCopier(const MatchedMove& move) {
+  return [&move](uint64_t offset, uint64_t size_bytes) {
+    std::memcpy(static_cast<std::byte*>(move.destination) + offset,
+                static_cast<const std::byte*>(move.source) + offset, size_bytes);
+  };
 }
 
 // Builds a std::visit visitor from lambdas.
@@ -182,6 +188,11 @@ Status StreamWorker::Run(const Operation& operation) {
             AdvanceToNow();  // even where the word was there: nobody knows since when
             return status;
           },
+          [this](const AwaitMoveOperation& await) {
+            Status status = WaitForMove(await.move);
+            AdvanceToNow();
+            return status;
+          },
           [this](const MoveOperation& move) {
             RunMove(move);
             return Status();
@@ -208,18 +219,48 @@ void StreamWorker::RunCopy(const CopyOperation& copy) {
 
 void StreamWorker::RunMove(const MoveOperation& operation) {
   const MatchedMove& move = operation.move;
-  // Acquires what the other end has put there before it started; releases what this one has.
-  if (move.meet != nullptr &&
-      shm::FetchAdd(*move.meet, uint64_t{1}, std::memory_order_acq_rel) % 2 == 0) {
-    AdvanceToNow();
-    return;  // the other end will
-  }
+  const shm::PairEnds ends = EndsOf(move);
+  const bool moves = shm::BeginMove(ends, move.is_send, move.meets);
   AdvanceToNow();
+  if (!moves) {
+    return;  // the other end will, or nobody
+  }
+  if (link_ == nullptr && shm::IsMovedInParts(move.size_bytes)) {
+    shm::MoveInParts(ends, move.round, move.size_bytes, PartCopier(move));
+    return;
+  }
   if (move.size_bytes != 0) {
     RunCopy(operation.copy);
   }
-  shm::FetchAdd(*move.done_there, uint64_t{1}, std::memory_order_release);
-  shm::FetchAdd(*move.done_here, uint64_t{1}, std::memory_order_release);
+  shm::CompleteMove(ends);
+}
+
+Status StreamWorker::WaitForMove(const MatchedMove& move) {
+  const shm::PairEnds ends = EndsOf(move);
+  const shm::Counter done(&move.own->done);
+  const auto goes_on = [this] { return !Cancelled(); };
+  // Over a link copies take their time in the model: its mover does not offer any.
+  const auto met = [&] {
+    return done.Reached(move.round) ||
+           (shm::HelpMove(ends, move.round, move.size_bytes, PartCopier(move), goes_on) &&
+            done.Reached(move.round));
+  };
+  Status status = WaitUntil(met, [&](std::chrono::nanoseconds time) {
+    shm::SleepUnless(*ends.own, static_cast<uint64_t>(time.count()), met);
+  });
+  const uint64_t value = done.Value();
+  if (status.ok() && value >= shm::kCounterFailure && value - shm::kCounterFailure < move.round) {
+    shm::ClosePair(ends);  // nobody writes to the memory any more when the stream goes on
+  }
+  return status;
+}
+
+Status StreamWorker::WaitForValue(const WaitValueOperation& wait) {
+  return WaitUntil([&wait] { return WordMeets(wait); },
+                   [this](std::chrono::nanoseconds time) {
+                     std::unique_lock lock(mutex_);
+                     work_.wait_for(lock, time, [this] { return Cancelled(); });
+                   });
 }
 
 void StreamWorker::AdvanceToNow() {
@@ -240,13 +281,13 @@ Status StreamWorker::WaitForEvent(const std::shared_ptr<Completion>& completion)
   return status;
 }
 
-Status StreamWorker::WaitForValue(const WaitValueOperation& wait) {
-  const auto met = [&wait] { return WordMeets(wait); };
+template <typename Met, typename Sleep>
+Status StreamWorker::WaitUntil(Met&& met, Sleep&& sleep_for) {
   for (int i = 0; i < kPausesBeforeYield; ++i) {
     if (met()) {
       return {};
     }
-    Pause();
+    shm::CpuPause();
   }
   const uint64_t yield_until_ns = MonotonicNs() + wait_yield_ns_;
   while (MonotonicNs() < yield_until_ns) {
@@ -258,9 +299,9 @@ Status StreamWorker::WaitForValue(const WaitValueOperation& wait) {
     }
     std::this_thread::yield();
   }
-  std::unique_lock lock(mutex_);
   for (auto sleep = kFirstSleep; !met(); sleep = std::min(2 * sleep, kLongestSleep)) {
-    if (work_.wait_for(lock, sleep, [this] { return Cancelled(); })) {
+    sleep_for(sleep);
+    if (Cancelled()) {
       return CancelledStatus();
     }
   }

@@ -45,15 +45,20 @@ struct MoveOperation {
   MatchedMove move;
   CopyOperation copy;
 };
+struct AwaitMoveOperation {
+  MatchedMove move;
+};
 struct HostOperation {
   std::function<Status()> function;
 };
-using Operation = std::variant<CopyOperation, RecordOperation, WaitEventOperation, WriteOperation,
-                               WaitValueOperation, MoveOperation, HostOperation>;
+using Operation =
+    std::variant<CopyOperation, RecordOperation, WaitEventOperation, WriteOperation,
+                 WaitValueOperation, MoveOperation, AwaitMoveOperation, HostOperation>;
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
-// knows nothing of it: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms.
+// knows nothing of it: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms. One
+// for a matched message helps to move it, and is woken by the other end.
 //
 // With an emulated link the stream has a modelled time beside the real one: the end of its last
 // copy in the model, carried along by events. A copy enters the link at that time (or when it was
@@ -85,6 +90,10 @@ class StreamWorker {
   void RunMove(const MoveOperation& operation);
   Status WaitForEvent(const std::shared_ptr<Completion>& completion);
   Status WaitForValue(const WaitValueOperation& wait);
+  Status WaitForMove(const MatchedMove& move);
+  // Until `met()`, which is asked again and again; in between, after a while, `sleep_for(time)`.
+  template <typename Met, typename Sleep>
+  Status WaitUntil(Met&& met, Sleep&& sleep_for);
   // After work whose time is real.
   void AdvanceToNow();
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }

@@ -46,7 +46,15 @@ struct alignas(64) ChannelLayout {
   PairWords pair;
   // By the rank: starts that it has made or enqueued. The daemon looks at `start` while it is less.
   uint64_t armed;
-  uint64_t reserved[7];
+  // Inside a node (shm/pair_move.h), by both ends:
+  uint64_t gate;  // how many operations of this end touch the other one (16 bits), whether the pair
+                  // is closed (1 bit), and which use of this block this is (the upper half)
+  uint64_t claim;   // the round (upper half), and the next part of its message to be copied by
+                    // whoever comes first: the mover at the other end, or who waits at this one
+  uint64_t moved;   // parts of that round that are in place, and 1 for the mover
+  uint32_t sleeps;  // 1: somebody sleeps here (a futex word) until the other end moves something
+  uint32_t reserved0;
+  uint64_t reserved[3];
 };
 FERRY_ASSERT_LAYOUT(ChannelLayout, 320);
 FERRY_ASSERT_OFFSET(ChannelLayout, start, 0);
@@ -54,5 +62,12 @@ FERRY_ASSERT_OFFSET(ChannelLayout, done, 64);
 FERRY_ASSERT_OFFSET(ChannelLayout, meet, 128);
 FERRY_ASSERT_OFFSET(ChannelLayout, pair, 192);
 FERRY_ASSERT_OFFSET(ChannelLayout, armed, 256);
+FERRY_ASSERT_OFFSET(ChannelLayout, gate, 264);
+FERRY_ASSERT_OFFSET(ChannelLayout, claim, 272);
+FERRY_ASSERT_OFFSET(ChannelLayout, moved, 280);
+FERRY_ASSERT_OFFSET(ChannelLayout, sleeps, 288);
+
+// Messages of two parts or more are moved in parts of so many bytes.
+inline constexpr uint64_t kMovePartBytes = 128 << 10;
 
 }  // namespace ferry::shm

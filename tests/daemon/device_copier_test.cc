@@ -29,6 +29,7 @@ class BreakingStream final : public gpu::Stream {
                    : real_->CopyAsync(destination, source, size_bytes);
   }
   Status LaunchMove(const gpu::MatchedMove& move) override { return real_->LaunchMove(move); }
+  Status AwaitMove(const gpu::MatchedMove& move) override { return real_->AwaitMove(move); }
   Status RecordEvent(gpu::Event* event) override { return real_->RecordEvent(event); }
   Status WaitEvent(gpu::Event* event) override { return real_->WaitEvent(event); }
   Status WriteValue64(uint64_t* word, uint64_t value) override {

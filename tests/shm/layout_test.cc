@@ -316,6 +316,11 @@ TEST(LayoutTest, ChannelLayout) {
   EXPECT_AT(ChannelLayout, meet, 128);
   EXPECT_AT(ChannelLayout, pair, 192);
   EXPECT_AT(ChannelLayout, armed, 256);
+  EXPECT_AT(ChannelLayout, gate, 264);
+  EXPECT_AT(ChannelLayout, claim, 272);
+  EXPECT_AT(ChannelLayout, moved, 280);
+  EXPECT_AT(ChannelLayout, sleeps, 288);
+  EXPECT_EQ(kMovePartBytes, 128U << 10) << kBump;
   EXPECT_SIZE(PairWords, 64);
   EXPECT_AT(PairWords, state, 0);
   EXPECT_AT(PairWords, error, 4);
@@ -345,7 +350,7 @@ TEST(LayoutTest, MpscRingLayout) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 3U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 4U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;

@@ -291,7 +291,9 @@ void RulesOfQueues() {
 }
 
 std::atomic<int> gate{0};
+std::atomic<bool> at_gate{false};
 void AwaitGate(void* /*argument*/) {
+  at_gate = true;
   while (gate.load() == 0) {
   }
 }
@@ -406,7 +408,11 @@ void FailuresAreToldToWhoComesLater() {
   }
   Stream stream;
   gate = 0;
+  at_gate = false;
   CHECK_OK(ferry_stream_launch(stream.stream, AwaitGate, nullptr));
+  while (!at_gate) {  // then nothing but the wait itself makes the other thread sleep
+    std::this_thread::yield();
+  }
   std::atomic<pid_t> waiter{0};
   std::thread thread([&] {
     waiter = gettid();
@@ -462,14 +468,16 @@ void StreamsThatRefuse() {
     LetThreadsFail(false);
     CHECK_REFUSED(ferry_enqueue_start(stream.queue, requests[0]), FERRY_ERR_SYSTEM, "has failed");
     stream.End();  // its queue can be freed
+    CHECK_OK(ferry_barrier());
   } else {
+    CHECK_OK(ferry_barrier());  // only then
     Stream stream;
     for (const ferry_request request : {requests[0], standard}) {
       int error = ferry_enqueue_start(stream.queue, request);
       if (error == FERRY_SUCCESS) {
         CHECK_OK(ferry_enqueue_wait(stream.queue, request));
         error = ferry_queue_wait(stream.queue);
-        // A ready send, and one that leaves ahead of its receive, may be over by then.
+        // One that leaves ahead of its receive may be over before its node knows.
         CHECK_EQ(error == FERRY_SUCCESS || error == FERRY_ERR_REQUEST, true);
       }
     }
@@ -480,6 +488,55 @@ void StreamsThatRefuse() {
     CHECK_OK(ferry_request_free(&request));
   }
   CHECK_OK(ferry_request_free(&standard));
+}
+
+// A stream goes in the middle of long messages, which both streams move: when its rank is told that
+// it has gone, and the other one that they have failed, nobody writes to their memory any more.
+void LongMessagesThatEnd(bool sender_goes) {
+  constexpr size_t kBytes = 4 << 20;
+  void* memory = nullptr;
+  CHECK_OK(ferry_alloc(kBytes, FERRY_MEMORY_HOST, 0, &memory));
+  auto* const bytes = static_cast<unsigned char*>(memory);
+  std::memset(bytes, Sends() ? 1 : 0, kBytes);
+  ferry_request request = MakeMatched(bytes, kBytes, 19);
+  CHECK_OK(ferry_barrier());
+  Stream stream;
+  constexpr int kRounds = 40;
+  int error = FERRY_SUCCESS;
+  int started = 0;
+  for (; started < kRounds && error == FERRY_SUCCESS; ++started) {
+    error = ferry_enqueue_start(stream.queue, request);
+    if (error == FERRY_SUCCESS) {
+      error = ferry_enqueue_wait(stream.queue, request);
+    }
+  }
+  if (Sends() == sender_goes) {
+    CHECK_EQ(error, FERRY_SUCCESS);
+    CHECK_OK(ferry_stream_destroy(&stream.stream));
+    CHECK_OK(ferry_queue_free(&stream.queue));
+  } else {
+    // Unless it has heard before.
+    const int ended = error == FERRY_SUCCESS ? ferry_queue_wait(stream.queue) : error;
+    CHECK_EQ(ended == FERRY_ERR_REQUEST || ended == FERRY_SUCCESS, true);
+    if (ended == FERRY_SUCCESS) {
+      CHECK_EQ(started, kRounds);
+    }
+    (void)ferry_queue_wait(stream.queue);
+    stream.End();
+  }
+  if (!Sends()) {
+    std::memset(bytes, 0xee, kBytes);
+  }
+  CHECK_OK(ferry_barrier());
+  // From another node, what is on its way may still arrive.
+  if (!Sends() && ferry_node_of(0) == ferry_node_of(1)) {
+    for (size_t i = 0; i < kBytes; ++i) {
+      CHECK_EQ(bytes[i], 0xee);
+    }
+  }
+  CHECK_OK(ferry_request_free(&request));
+  CHECK_OK(ferry_free(memory));
+  CHECK_OK(ferry_barrier());
 }
 
 // Over on one queue, and begun on another, before the first was waited for.
@@ -568,6 +625,9 @@ int main() {
   FailuresAreToldToWhoComesLater();
   StreamsThatRefuse();
   FromQueueToQueue();
+  for (int i = 0; i < 4; ++i) {
+    LongMessagesThatEnd(i % 2 == 0);
+  }
   WrongArguments();
   WithItself();
   CHECK_OK(ferry_finalize());

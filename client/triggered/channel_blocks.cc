@@ -1,0 +1,54 @@
+#include "client/triggered/channel_blocks.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "shm/atomic.h"
+#include "shm/pair_move.h"
+
+namespace ferry::client {
+namespace {
+
+constexpr size_t kBlocksAtATime = 16;  // 5 KiB of the heap
+
+// All but the gate: that changes at once, for who looks at it still.
+void BeginLife(shm::ChannelLayout* block) {
+  auto* const bytes = reinterpret_cast<std::byte*>(block);
+  constexpr size_t kGate = offsetof(shm::ChannelLayout, gate);
+  constexpr size_t kBehind = kGate + sizeof(block->gate);
+  std::memset(bytes, 0, kGate);
+  std::memset(bytes + kBehind, 0, sizeof(*block) - kBehind);
+  // Pairs with the other end's look at the gate.
+  shm::StoreRelease(block->gate, (uint64_t{shm::LifeOf(*block)} + 1) << shm::kGateLifeShift);
+}
+
+}  // namespace
+
+StatusOr<shm::ChannelLayout*> ChannelBlocks::Take() {
+  std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    StatusOr<void*> made =
+        memory_.Allocate(sizeof(shm::ChannelLayout) * kBlocksAtATime, MemoryKind::kPinned, 0);
+    FERRY_RETURN_IF_ERROR(made.status());
+    auto* const blocks = static_cast<shm::ChannelLayout*>(*made);
+    for (size_t i = kBlocksAtATime; i-- > 0;) {
+      all_.insert(&blocks[i]);
+      free_.push_back(&blocks[i]);
+    }
+  }
+  shm::ChannelLayout* const block = free_.back();
+  free_.pop_back();
+  BeginLife(block);
+  return block;
+}
+
+bool ChannelBlocks::GiveBack(void* block) {
+  std::lock_guard lock(mutex_);
+  if (!all_.contains(block)) {
+    return false;
+  }
+  free_.push_back(static_cast<shm::ChannelLayout*>(block));
+  return true;
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,160 @@
+// How the bytes of a matched pair move whose ends share a node, by the ranks or their streams
+// (docs/stream_triggered.md; shm/layout/channel_layout.h has the words).
+//
+// Who starts second moves. A long message is cut into parts, and whoever waits for it at the other
+// end helps: both claim parts in a word until none is left, and who counts the last of them as
+// moved completes the message at both ends. Without a helper the mover copies all of it, so helping
+// is an offer that a device need not take up.
+//
+// A pair can end at any time, and what is left of it is used for other things then. So an end shows
+// in its gate while it touches the other end, its block included, and looks whether the pair is
+// closed. Who closes a pair closes both gates, and waits until nobody is inside: neither memory nor
+// words are touched after that. The other end's block may belong to another pair by then: it has
+// lives, and a gate is closed only in the life that it was matched in. Blocks never become anything
+// else (ChannelBlocks).
+//
+// Calling thread: one at a time for each end, but ClosePair and ShutGate: any. Only ClosePair and
+// SleepUnless block.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "shm/atomic.h"
+#include "shm/layout/channel_layout.h"
+
+namespace ferry::shm {
+
+struct PairEnds {
+  ChannelLayout* own = nullptr;
+  ChannelLayout* other = nullptr;
+  uint32_t other_life = 0;  // LifeOf(*other) when they were matched
+};
+
+// ---- Gates ----
+
+inline constexpr uint64_t kGateInside = 0xffff;      // mask: how many are inside
+inline constexpr uint64_t kGateClosed = 1ULL << 16;  // for this life
+inline constexpr int kGateLifeShift = 32;
+
+inline uint32_t LifeOf(const ChannelLayout& end) {
+  return static_cast<uint32_t>(LoadAcquire(end.gate) >> kGateLifeShift);
+}
+
+// This end's operations do nothing any more; those under way stop soon. Does not wait.
+inline void ShutGate(ChannelLayout& own) {
+  FetchOr(own.gate, kGateClosed, std::memory_order_acq_rel);
+}
+
+// Closes the pair, and waits until neither end moves anything, for as long as it takes to copy one
+// part; a short moment at most if the other process has died, as `done` of this end says, and
+// otherwise up to a second. Not to be called from inside the gate.
+void ClosePair(const PairEnds& ends);
+
+// ---- Moving ----
+
+// An end starts. True: it is the one to move the message, and inside the gate until CompleteMove
+// or MoveInParts. `meets`: of modes other than ready, whose two ends are counted.
+bool BeginMove(const PairEnds& ends, bool is_send, bool meets);
+// The message is in place, at both ends. Leaves the gate.
+void CompleteMove(const PairEnds& ends);
+// It never will be: leaves the gate.
+void AbandonMove(const PairEnds& ends);
+
+inline bool IsMovedInParts(uint64_t size_bytes) { return size_bytes >= 2 * kMovePartBytes; }
+
+// One part of the message of a round.
+struct MovePart {
+  uint64_t offset;
+  uint64_t size_bytes;
+};
+
+// The parts of a message that one end copies.
+class PartClaims {
+ public:
+  // `claim` and `moved` are those of the end that waits.
+  PartClaims(ChannelLayout& waiting, uint64_t round, uint64_t size_bytes)
+      : waiting_(waiting),
+        round_(round << 32),
+        count_((size_bytes + kMovePartBytes - 1) / kMovePartBytes),
+        size_bytes_(size_bytes) {}
+
+  // By the mover, before it claims.
+  void Offer();
+  // Whether parts of this round are left.
+  bool AnyLeft() const { return IsLeft(LoadAcquire(waiting_.claim)); }
+  bool Next(MovePart* part);
+  // Once, after the last: counts them. `also`: 1 for the mover, who is awaited even if others have
+  // copied all. True: that was the whole message.
+  bool Count(uint64_t also);
+
+ private:
+  bool IsLeft(uint64_t claim) const {
+    return (claim & ~uint64_t{0xffffffff}) == round_ && (claim & 0xffffffff) < count_;
+  }
+
+  ChannelLayout& waiting_;
+  const uint64_t round_;  // in the upper half
+  const uint64_t count_;
+  const uint64_t size_bytes_;
+  uint64_t own_ = 0;
+};
+
+// The mover's part instead of a copy and CompleteMove, where both ends can reach the memory of
+// both: copy(offset, size_bytes). Returns once all parts are claimed and its own are in place;
+// whoever has the last of them completes the message.
+template <typename Copy>
+void MoveInParts(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy) {
+  PartClaims claims(*ends.other, round, size_bytes);
+  claims.Offer();
+  MovePart part{};
+  while ((LoadRelaxed(ends.own->gate) & kGateClosed) == 0 && claims.Next(&part)) {
+    copy(part.offset, part.size_bytes);
+  }
+  if (claims.Count(1)) {
+    CompleteMove(ends);
+  } else {
+    AbandonMove(ends);
+  }
+}
+
+// For who waits for a round, when spinning has lasted long enough: sleeps until the other end
+// offers or completes a message, at most so long, unless `met()` already. Others who change `done`
+// (a failure) do not wake it. Blocks.
+void BeginToSleep(ChannelLayout& own);
+void Sleep(ChannelLayout& own, uint64_t timeout_ns);
+void EndSleep(ChannelLayout& own);
+template <typename Met>
+void SleepUnless(ChannelLayout& own, uint64_t timeout_ns, Met&& met) {
+  BeginToSleep(own);
+  if (!met()) {
+    Sleep(own, timeout_ns);
+  }
+  EndSleep(own);
+}
+
+// For who waits for that round: copies parts of it if there are any, as long as `goes_on()`. True:
+// it has copied something.
+bool EnterToHelp(const PairEnds& ends);
+template <typename Copy, typename GoesOn>
+bool HelpMove(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy,
+              GoesOn&& goes_on) {
+  PartClaims claims(*ends.own, round, size_bytes);
+  if (!IsMovedInParts(size_bytes) || !claims.AnyLeft() || !EnterToHelp(ends)) {
+    return false;
+  }
+  bool any = false;
+  MovePart part{};
+  while ((LoadRelaxed(ends.own->gate) & kGateClosed) == 0 && goes_on() && claims.Next(&part)) {
+    copy(part.offset, part.size_bytes);
+    any = true;
+  }
+  if (claims.Count(0)) {
+    CompleteMove(ends);
+  } else {
+    AbandonMove(ends);
+  }
+  return any;
+}
+
+}  // namespace ferry::shm

@@ -1,0 +1,142 @@
+// Conformance: messages of matched pairs, moved by the streams of both ends.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "shm/counter.h"
+#include "shm/layout/channel_layout.h"
+#include "shm/pair_move.h"
+#include "tests/conformance/gpu_backend_conformance.h"
+
+namespace ferry::gpu {
+namespace {
+
+// Two ends in one process, with device memory, and a stream each.
+class MatchedMoves : public GpuBackendConformance {
+ protected:
+  void Make(uint64_t size_bytes) {
+    send_end_.emplace(Pinned(sizeof(shm::ChannelLayout)));
+    receive_end_.emplace(Pinned(sizeof(shm::ChannelLayout)));
+    from_.emplace(Device(size_bytes));
+    to_.emplace(Device(size_bytes));
+    sends_ = NewStream();
+    receives_ = NewStream();
+    size_bytes_ = size_bytes;
+  }
+  void TearDown() override {
+    sends_.reset();
+    receives_.reset();
+    for (auto* memory : {&send_end_, &receive_end_, &from_, &to_}) {
+      memory->reset();  // before the backend
+    }
+  }
+
+  static shm::ChannelLayout* EndIn(const std::optional<Memory>& memory) {
+    return static_cast<shm::ChannelLayout*>(memory->data());
+  }
+  MatchedMove MoveOf(uint64_t round, bool is_send, bool meets) const {
+    MatchedMove move;
+    move.destination = to_->data();
+    move.source = from_->data();
+    move.size_bytes = size_bytes_;
+    move.own = EndIn(is_send ? send_end_ : receive_end_);
+    move.other = EndIn(is_send ? receive_end_ : send_end_);
+    move.is_send = is_send;
+    move.meets = meets;
+    move.round = round;
+    return move;
+  }
+
+  std::optional<Memory> send_end_;
+  std::optional<Memory> receive_end_;
+  std::optional<Memory> from_;
+  std::optional<Memory> to_;
+  std::unique_ptr<Stream> sends_;
+  std::unique_ptr<Stream> receives_;
+  uint64_t size_bytes_ = 0;
+};
+
+TEST_P(MatchedMoves, MeetAndMove) {
+  for (const uint64_t size : {uint64_t{1}, uint64_t{5000}, 5 * shm::kMovePartBytes + 17}) {
+    Make(size);
+    for (uint64_t round = 1; round <= 6; ++round) {
+      const Bytes sent = Pattern(size, static_cast<uint8_t>(round));
+      FERRY_EXPECT_OK(Upload(backend(), from_->data(), sent));
+      // Either side first.
+      for (const bool is_send : {round % 2 == 0, round % 2 != 0}) {
+        Stream& stream = is_send ? *sends_ : *receives_;
+        FERRY_EXPECT_OK(stream.LaunchMove(MoveOf(round, is_send, true)));
+        FERRY_EXPECT_OK(stream.AwaitMove(MoveOf(round, is_send, true)));
+      }
+      FERRY_EXPECT_OK(sends_->Synchronize());
+      FERRY_EXPECT_OK(receives_->Synchronize());
+      StatusOr<Bytes> received = Download(backend(), to_->data(), size);
+      ASSERT_TRUE(received.ok());
+      EXPECT_EQ(*received, sent);
+      EXPECT_EQ(shm::Counter(&EndIn(send_end_)->done).Value(), round);
+      EXPECT_EQ(shm::Counter(&EndIn(receive_end_)->done).Value(), round);
+    }
+    TearDown();
+  }
+}
+
+TEST_P(MatchedMoves, ReadySendsMoveAtOnce) {
+  Make(3 * shm::kMovePartBytes);
+  const Bytes sent = Pattern(size_bytes_, 9);
+  FERRY_EXPECT_OK(Upload(backend(), from_->data(), sent));
+  FERRY_EXPECT_OK(receives_->AwaitMove(MoveOf(1, false, false)));
+  FERRY_EXPECT_OK(sends_->LaunchMove(MoveOf(1, true, false)));
+  FERRY_EXPECT_OK(sends_->AwaitMove(MoveOf(1, true, false)));
+  FERRY_EXPECT_OK(sends_->Synchronize());
+  FERRY_EXPECT_OK(receives_->Synchronize());
+  StatusOr<Bytes> received = Download(backend(), to_->data(), size_bytes_);
+  ASSERT_TRUE(received.ok());
+  EXPECT_EQ(*received, sent);
+}
+
+TEST_P(MatchedMoves, WithoutBytes) {
+  Make(1);
+  size_bytes_ = 0;
+  for (const bool is_send : {true, false}) {
+    Stream& stream = is_send ? *sends_ : *receives_;
+    FERRY_EXPECT_OK(stream.LaunchMove(MoveOf(1, is_send, true)));
+    FERRY_EXPECT_OK(stream.AwaitMove(MoveOf(1, is_send, true)));
+  }
+  FERRY_EXPECT_OK(sends_->Synchronize());
+  FERRY_EXPECT_OK(receives_->Synchronize());
+  EXPECT_EQ(shm::Counter(&EndIn(receive_end_)->done).Value(), 1u);
+}
+
+// What fails ends the wait, and nothing moves afterwards.
+TEST_P(MatchedMoves, AFailureEndsTheWaitAndClosesThePair) {
+  Make(4096);
+  FERRY_EXPECT_OK(receives_->LaunchMove(MoveOf(1, false, true)));
+  FERRY_EXPECT_OK(receives_->AwaitMove(MoveOf(1, false, true)));
+  FERRY_EXPECT_CODE(kWouldBlock, receives_->Query());
+  shm::Counter(&EndIn(receive_end_)->done).Fail(ErrorCode::kPeerDied);
+  FERRY_EXPECT_OK(receives_->Synchronize());
+  FERRY_EXPECT_OK(sends_->LaunchMove(MoveOf(1, true, true)));
+  FERRY_EXPECT_OK(sends_->Synchronize());
+  EXPECT_EQ(shm::Counter(&EndIn(send_end_)->done).Value(), 0u);
+}
+
+TEST_P(MatchedMoves, RejectBadArguments) {
+  Make(4096);
+  MatchedMove move = MoveOf(1, true, true);
+  move.own = nullptr;
+  FERRY_EXPECT_CODE(kInvalidArgument, sends_->LaunchMove(move));
+  FERRY_EXPECT_CODE(kInvalidArgument, sends_->AwaitMove(move));
+  move = MoveOf(1, true, true);
+  move.destination = nullptr;
+  FERRY_EXPECT_CODE(kInvalidArgument, sends_->LaunchMove(move));
+  shm::ChannelLayout unknown{};
+  move = MoveOf(1, true, true);
+  move.own = &unknown;
+  FERRY_EXPECT_CODE(kInvalidBuffer, sends_->AwaitMove(move));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, MatchedMoves, testing::ValuesIn(ConformanceBackends()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ferry::gpu
