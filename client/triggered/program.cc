@@ -44,15 +44,18 @@ Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<P
 
 Status Program::Prepare(gpu::GpuBackend* backend, int device) {
   if (error() != ErrorCode::kOk) {
-    return {error(), "the " + name_ + " has failed before: free it, make it and match it anew"};
+    return {error(), "the " + name_ + " has failed (" + ErrorCodeText(error()) +
+                         "): free it, make it and match it anew"};
   }
   if (members_.empty()) {
     FERRY_RETURN_IF_ERROR(FindMembers());
   }
   for (const Channel* const channel : members_) {
     if (const ErrorCode failure = channel->FailureOfNext(); failure != ErrorCode::kOk) {
-      return {failure, "the " + name_ + ", or that of rank " + std::to_string(channel->peer) +
-                           ", has failed: free it, make it and match it anew"};
+      FailAfterThis(failure);
+      return {failure, "the " + name_ + " has failed, together with that of rank " +
+                           std::to_string(channel->peer) + " (" + ErrorCodeText(failure) +
+                           "): free it, make it and match it anew"};
     }
   }
   if (passed_ == nullptr) {
@@ -95,6 +98,17 @@ void Program::Fail(ErrorCode error) {
   Part(error);
 }
 
+// A partner has gone: what is under way may still end well, but there is no next start, of which
+// the others, who may have enqueued theirs, have to learn.
+void Program::FailAfterThis(ErrorCode error) {
+  // Pairs with Run: it sees this, or has counted the last start.
+  fails_next_.exchange(static_cast<int32_t>(error), std::memory_order_acq_rel);
+  if (shm::Counter(over_).Value() >= starts) {  // else the last step sees what was stored
+    StopAside();
+    Part(error);
+  }
+}
+
 void Program::Part(ErrorCode error) {
   for (Channel* const channel : members_) {
     channels_.Abandon(*channel, error);
@@ -126,6 +140,10 @@ Status Program::Run(const Step& step, uint64_t round) {
   }
   if (step.is_last) {
     shm::Counter(over_).Add(1);  // Pairs with the wait of the queue's stream.
+    // Pairs with FailAfterThis.
+    if (const int32_t next = fails_next_.fetch_add(0, std::memory_order_acq_rel); next != 0) {
+      Part(static_cast<ErrorCode>(next));
+    }
   }
   return {};
 }

@@ -17,6 +17,7 @@
 // lock of the queues.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -84,6 +85,7 @@ class Program {
  private:
   Status FindMembers();
   void StopAside() { aside_.reset(); }
+  void FailAfterThis(ErrorCode error);
   void Part(ErrorCode error);
 
   const std::string name_;
@@ -93,7 +95,8 @@ class Program {
   std::vector<Step> steps_;
   size_t opening_ = 0;
   bool is_aside_ = false;
-  std::vector<Channel*> members_;  // by request, once all are matched
+  std::vector<Channel*> members_;       // by request, once all are matched
+  std::atomic<int32_t> fails_next_{0};  // ErrorCode: why there is no start after this one
   std::unique_ptr<gpu::Event> begins_;
   std::unique_ptr<gpu::Event> passed_;
   std::unique_ptr<gpu::Stream> aside_;

@@ -182,8 +182,9 @@ Status Queues::TakeProgramEnds(QueueHandle handle, Queue& queue) {
     program->is_listed = program->queue == handle && program->IsEnqueued();
     if (!program->is_listed && program->queue == handle && status.ok() &&
         program->error() != ErrorCode::kOk) {
-      status = {program->error(), "the " + program->name() +
-                                      " failed on this queue: free it, make it and match it anew"};
+      status = {program->error(), "the " + program->name() + " failed on this queue (" +
+                                      ErrorCodeText(program->error()) +
+                                      "): free it, make it and match it anew"};
     }
     return !program->is_listed;
   });

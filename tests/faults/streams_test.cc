@@ -1,5 +1,5 @@
-// Streams that wait for a matched request whose other end dies, or whose daemon does: the wait
-// ends, and the next call of the rank says why.
+// Streams that wait for a matched request, or a collective, when another rank dies or a daemon
+// does: the wait ends, and the next call of the rank says why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,13 +20,14 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kStreams[] = "tests/faults/ranks/streams";
+constexpr char kCollectives[] = "tests/faults/ranks/collective_streams";
 constexpr int kPeerDied = 14;
 constexpr int kDaemonDied = 15;
 constexpr int kNodeUnreachable = 16;
 
 struct Case {
   int nodes;
-  int waits;  // the rank whose stream waits
+  int waits;  // the rank whose stream waits; of collectives, the one whose does not
 };
 
 class StreamsTest : public testing::TestWithParam<Case> {};
@@ -74,6 +75,54 @@ INSTANTIATE_TEST_SUITE_P(Ends, StreamsTest,
                            return std::to_string(info.param.nodes) + "Nodes" +
                                   (info.param.waits == 0 ? "Sender" : "Receiver");
                          });
+
+// Five ranks sum up: most of them have nothing to do with the one that dies, and are told by those
+// that have.
+class CollectiveStreamsTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CollectiveStreamsTest, ARankIsKilled) {
+  const Case& tested = GetParam();
+  const int absent = tested.waits;
+  Command job(PrivateJob(5, tested.nodes, {}, {kCollectives, std::to_string(absent)}));
+  ASSERT_TRUE(UnderWay(&job, 5));
+  const std::vector<pid_t> ranks = RankPids(job, kCollectives, 5);
+  ASSERT_THAT(ranks, SizeIs(5));
+  const uint64_t killed_ns = MonotonicNs();
+  kill(ranks[static_cast<size_t>(absent)], SIGKILL);
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  EXPECT_THAT(errors, SizeIs(4)) << result.out << result.err;
+  for (const RankError& error : errors) {
+    EXPECT_NE(error.code, 0) << result.out;  // MPI_SUCCESS
+  }
+  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+// That of the absent rank: who waits for a rank that lives waits on.
+class CollectiveDaemonsTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CollectiveDaemonsTest, ADaemonIsKilled) {
+  const Case& tested = GetParam();
+  Command job(PrivateJob(5, tested.nodes, {}, {kCollectives, std::to_string(tested.waits)}));
+  ASSERT_TRUE(UnderWay(&job, 5));
+  std::vector<pid_t> daemons = job.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(tested.nodes));
+  kill(*std::max_element(daemons.begin(), daemons.end()), SIGKILL);
+  const CommandResult result = job.Wait();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(ErrorsIn(result.out), SizeIs(5)) << result.out << result.err;
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  return std::to_string(info.param.nodes) + "NodesRank" + std::to_string(info.param.waits);
+}
+INSTANTIATE_TEST_SUITE_P(Ends, CollectiveStreamsTest,
+                         testing::Values(Case{1, 0}, Case{1, 4}, Case{2, 0}, Case{2, 4}), NameOf);
+
+INSTANTIATE_TEST_SUITE_P(Ends, CollectiveDaemonsTest,
+                         testing::Values(Case{1, 0}, Case{1, 4}, Case{2, 4}), NameOf);
 
 }  // namespace
 }  // namespace ferry::faults

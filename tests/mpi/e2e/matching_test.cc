@@ -15,5 +15,19 @@ TEST_P(MatchingTest, KeepsItsPromises) {
 INSTANTIATE_TEST_SUITE_P(Placements, MatchingTest, testing::ValuesIn(Pairs()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+class QueueCollectivesTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(QueueCollectivesTest, KeepTheRulesOfQueues) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/queue_collectives"}, "all queues were right");
+}
+
+TEST_P(QueueCollectivesTest, ReachDevicesBehindALink) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/queue_collectives", "link"}, "all queues were right",
+            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, QueueCollectivesTest, testing::ValuesIn(AllPlacements()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 }  // namespace
 }  // namespace ferry::mpi_tests

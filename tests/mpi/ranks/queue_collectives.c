@@ -1,0 +1,421 @@
+/* Collectives on queues beside each other, beside messages and kernels, and used wrongly. Any
+ * number of ranks. With the argument "link", device memory is out of the CPU's reach. */
+#include <ferry/stream.h>
+#include <mpix.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/mpi/ranks/check.h"
+
+enum { MOST = 8, ROUNDS = 40 };
+
+static int rank, size, is_link;
+static ferry_stream streams[2];
+static MPIX_Queue queues[2];
+
+static void open_queues(void) {
+  for (int i = 0; i < 2; ++i) {
+    CHECK(ferry_stream_create(0, &streams[i]) == FERRY_SUCCESS);
+    OK(MPIX_Queue_init(&queues[i], MPIX_QUEUE_FERRY, &streams[i]));
+  }
+}
+
+static void close_queues(void) {
+  for (int i = 0; i < 2; ++i) {
+    OK(MPIX_Queue_free(&queues[i]));
+    CHECK(ferry_stream_destroy(&streams[i]) == FERRY_SUCCESS);
+  }
+}
+
+static void launch(int stream, void (*kernel)(void*), void* argument) {
+  CHECK(ferry_stream_launch(streams[stream], kernel, argument) == FERRY_SUCCESS);
+}
+
+/* ---- A sum whose input is made, and whose result is taken, by kernels ---- */
+
+struct sum {
+  long in[1000], out[1000];
+  long round, wrong, summed;
+  int count;
+  MPI_Request request;
+};
+
+static void make_input(void* argument) {
+  struct sum* const sum = argument;
+  for (int i = 0; i < sum->count; ++i) sum->in[i] = 1000 * sum->round + 10 * rank + i;
+}
+
+static void take_result(void* argument) {
+  struct sum* const sum = argument;
+  for (int i = 0; i < sum->count; ++i) {
+    const long expected = size * (1000 * sum->round + i) + 10L * size * (size - 1) / 2;
+    sum->wrong += sum->out[i] != expected;
+  }
+  ++sum->round;
+  ++sum->summed;
+}
+
+static struct sum* make_sum(int count, MPI_Comm comm) {
+  struct sum* const sum = calloc(1, sizeof *sum);
+  CHECK(sum != NULL);
+  sum->count = count;
+  OK(MPI_Allreduce_init(sum->in, sum->out, count, MPI_LONG, MPI_SUM, comm, MPI_INFO_NULL,
+                        &sum->request));
+  return sum;
+}
+
+static void free_sum(struct sum* sum, long rounds) {
+  CHECK(sum->wrong == 0);
+  CHECK(sum->summed == rounds);
+  OK(MPI_Request_free(&sum->request));
+  free(sum);
+}
+
+static void check_order_of_starts(void) {
+  step = "starts in another order on each rank";
+  struct sum* sums[4];
+  MPI_Request requests[4];
+  for (int i = 0; i < 4; ++i) {
+    sums[i] = make_sum(i == 0 ? 1000 : i, MPI_COMM_WORLD);
+    requests[i] = sums[i]->request;
+  }
+  OK(MPIX_Matchall(4, requests));
+  for (int round = 0; round < ROUNDS; ++round) {
+    /* Each rank begins with another one, and takes turns with the queues. */
+    for (int i = 0; i < 4; ++i) {
+      const int k = (i + rank) % 4, q = (k + rank + round) % 2;
+      launch(q, make_input, sums[k]);
+      OK(MPIX_Enqueue_start(queues[q], &sums[k]->request));
+    }
+    for (int i = 0; i < 4; ++i) {
+      const int k = (3 * rank + i) % 4, q = (k + rank + round) % 2;
+      OK(MPIX_Enqueue_wait(queues[q], &sums[k]->request));
+      launch(q, take_result, sums[k]);
+    }
+    OK(MPIX_Queue_wait(queues[0])); /* they change queues */
+    OK(MPIX_Queue_wait(queues[1]));
+  }
+  for (int i = 0; i < 4; ++i) free_sum(sums[i], ROUNDS);
+}
+
+static void check_beside_messages(void) {
+  step = "beside messages";
+  const int before = (rank + size - 1) % size, behind = (rank + 1) % size;
+  struct sum* const sum = make_sum(500, MPI_COMM_WORLD);
+  long going = rank, coming = -1;
+  MPI_Request all[3];
+  all[0] = sum->request;
+  OK(MPI_Recv_init(&coming, 1, MPI_LONG, before, 1, MPI_COMM_WORLD, &all[1]));
+  OK(MPI_Send_init(&going, 1, MPI_LONG, behind, 1, MPI_COMM_WORLD, &all[2]));
+  MPI_Request match;
+  OK(MPIX_Imatchall(3, all, &match));
+  OK(MPI_Wait(&match, MPI_STATUS_IGNORE));
+  for (int round = 0; round < ROUNDS; ++round) {
+    launch(0, make_input, sum);
+    OK(MPIX_Enqueue_startall(queues[0], 3, all));
+    OK(MPIX_Enqueue_waitall(queues[0], 3, all));
+    launch(0, take_result, sum);
+  }
+  OK(MPIX_Queue_wait(queues[0]));
+  CHECK(coming == before);
+  OK(MPI_Request_free(&all[1]));
+  OK(MPI_Request_free(&all[2]));
+  free_sum(sum, ROUNDS);
+}
+
+/* Several communicators' collectives, matched in orders that do not fit. */
+static void check_communicators(void) {
+  step = "communicators matched crosswise";
+  MPI_Comm comms[3];
+  struct sum* sums[6];
+  MPI_Request matches[6];
+  for (int c = 0; c < 3; ++c) OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]));
+  for (int i = 0; i < 6; ++i) sums[i] = make_sum(i + 1, comms[i / 2]);
+  for (int i = 0; i < 6; ++i) {
+    const int k = rank % 2 == 0 ? i : 5 - i;
+    OK(MPIX_Imatch(&sums[k]->request, &matches[i]));
+  }
+  OK(MPI_Waitall(6, matches, MPI_STATUSES_IGNORE));
+  for (int i = 0; i < 6; ++i) {
+    launch(0, make_input, sums[i]);
+    OK(MPIX_Enqueue_start(queues[0], &sums[i]->request));
+    OK(MPIX_Enqueue_wait(queues[0], &sums[i]->request));
+    launch(0, take_result, sums[i]);
+  }
+  OK(MPIX_Queue_wait(queues[0]));
+  for (int i = 0; i < 6; ++i) free_sum(sums[i], 1);
+  for (int c = 0; c < 3; ++c) OK(MPI_Comm_free(&comms[c]));
+}
+
+/* ---- Barriers ---- */
+
+static struct arrivals { atomic_long of[MOST]; } * arrivals; /* in a file that all ranks map */
+
+static void arrive(void* argument) {
+  (void)argument;
+  atomic_store(&arrivals->of[rank], atomic_load(&arrivals->of[rank]) + 1);
+}
+
+static long early, left;
+
+static void leave(void* argument) {
+  (void)argument;
+  ++left;
+  for (int i = 0; i < size; ++i) early += atomic_load(&arrivals->of[i]) < left;
+}
+
+static void check_barrier(void) {
+  step = "barriers";
+  char path[] = "/tmp/ferry_arrivals_XXXXXX";
+  int file = rank == 0 ? mkstemp(path) : -1;
+  CHECK(rank != 0 || (file >= 0 && ftruncate(file, sizeof *arrivals) == 0));
+  OK(MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD));
+  FILE* const opened = rank == 0 ? fdopen(file, "r+") : fopen(path, "r+");
+  CHECK(opened != NULL);
+  arrivals = mmap(NULL, sizeof *arrivals, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(opened), 0);
+  CHECK(arrivals != MAP_FAILED);
+  MPI_Request request;
+  OK(MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+  OK(MPIX_Match(&request));
+  for (int round = 0; round < ROUNDS; ++round) {
+    launch(0, arrive, NULL);
+    OK(MPIX_Enqueue_start(queues[0], &request));
+    OK(MPIX_Enqueue_wait(queues[0], &request));
+    launch(0, leave, NULL);
+  }
+  OK(MPIX_Queue_wait(queues[0]));
+  CHECK(left == ROUNDS && early == 0);
+  OK(MPI_Request_free(&request));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  CHECK(munmap(arrivals, sizeof *arrivals) == 0 && fclose(opened) == 0);
+  if (rank == 0) CHECK(unlink(path) == 0);
+}
+
+/* ---- Device memory ---- */
+
+static void set_device(void* device, const void* host, size_t bytes) {
+  CHECK(ferry_stream_memcpy(streams[0], device, host, bytes) == FERRY_SUCCESS);
+  CHECK(ferry_stream_synchronize(streams[0]) == FERRY_SUCCESS);
+}
+
+static void check_device_memory(void) {
+  step = "device memory";
+  enum { COUNT = 3000 };
+  const size_t bytes = COUNT * sizeof(int);
+  int *in, *out, host[COUNT];
+  void *first, *second;
+  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &first) == FERRY_SUCCESS);
+  CHECK(ferry_alloc(bytes * MOST, FERRY_MEMORY_DEVICE, 0, &second) == FERRY_SUCCESS);
+  in = first;
+  out = second;
+  MPI_Request sum, all, copies;
+  OK(MPI_Allreduce_init(in, out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &sum));
+  OK(MPI_Allgather_init(in, COUNT, MPI_INT, out, COUNT, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+                        &all));
+  OK(MPI_Bcast_init(in, COUNT, MPI_INT, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &copies));
+  OK(MPIX_Match(&sum));
+  OK(MPIX_Match(&all));
+  OK(MPIX_Match(&copies));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < COUNT; ++i) host[i] = 1000 * round + 10 * rank + i;
+    set_device(in, host, bytes);
+    OK(MPIX_Enqueue_start(queues[0], &sum));
+    OK(MPIX_Enqueue_wait(queues[0], &sum));
+    OK(MPIX_Queue_wait(queues[0]));
+    set_device(host, out, bytes);
+    for (int i = 0; i < COUNT; ++i) {
+      CHECK(host[i] == size * (1000 * round + i) + 10 * size * (size - 1) / 2);
+    }
+    OK(MPIX_Enqueue_start(queues[0], &all));
+    OK(MPIX_Enqueue_wait(queues[0], &all));
+    OK(MPIX_Enqueue_start(queues[0], &copies));
+    OK(MPIX_Enqueue_wait(queues[0], &copies));
+    OK(MPIX_Queue_wait(queues[0]));
+    for (int r = 0; r <= size; ++r) {
+      set_device(host, r < size ? out + r * COUNT : in, bytes);
+      for (int i = 0; i < COUNT; ++i) {
+        CHECK(host[i] == 1000 * round + 10 * (r < size ? r : size - 1) + i);
+      }
+    }
+  }
+  OK(MPI_Request_free(&sum));
+  OK(MPI_Request_free(&all));
+  OK(MPI_Request_free(&copies));
+  if (is_link) {
+    MPI_Datatype gaps;
+    OK(MPI_Type_vector(4, 1, 2, MPI_INT, &gaps));
+    OK(MPI_Type_commit(&gaps));
+    OK(MPI_Bcast_init(in, 1, gaps, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &copies));
+    expect_error(MPIX_Match(&copies), MPI_ERR_TYPE, "has gaps, in memory that only streams reach");
+    OK(MPI_Request_free(&copies));
+    OK(MPI_Type_free(&gaps));
+  }
+  CHECK(ferry_free(first) == FERRY_SUCCESS);
+  CHECK(ferry_free(second) == FERRY_SUCCESS);
+}
+
+/* ---- Used wrongly ---- */
+
+/* Calls of the rank for a request that belongs to a queue. */
+static void expect_all_refused(MPI_Request* request) {
+  int flag = 0;
+  expect_error(MPI_Start(request), MPI_ERR_REQUEST, "belongs to a queue");
+  expect_error(MPI_Test(request, &flag, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "belongs to a queue");
+  expect_error(MPI_Wait(request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST, "belongs to a queue");
+  expect_error(MPI_Request_free(request), MPI_ERR_REQUEST, "belongs to a queue");
+}
+
+static atomic_int gate;
+static void pass_gate(void* argument) {
+  (void)argument;
+  while (atomic_load(&gate) == 0) usleep(100);
+}
+
+static void check_mistakes(void) {
+  step = "mistakes";
+  struct sum* const sum = make_sum(3, MPI_COMM_WORLD);
+  struct sum* const other = make_sum(3, MPI_COMM_WORLD);
+  MPI_Request both[2] = {other->request, sum->request};
+  int flag = 1;
+  OK(MPIX_Is_matched(sum->request, &flag));
+  CHECK(flag == 0);
+  expect_error(MPIX_Enqueue_start(queues[0], &sum->request), MPI_ERR_REQUEST, "is not matched");
+  OK(MPIX_Match(&other->request));
+  OK(MPIX_Is_matched(other->request, &flag));
+  CHECK(flag == 1);
+  /* Nothing is enqueued where one is not matched. */
+  expect_error(MPIX_Enqueue_startall(queues[0], 2, both), MPI_ERR_REQUEST, "is not matched");
+  expect_error(MPIX_Enqueue_wait(queues[0], &other->request), MPI_ERR_REQUEST, "no start of it");
+  OK(MPIX_Match(&sum->request));
+  OK(MPIX_Match(&sum->request)); /* again is no error */
+
+  launch(0, pass_gate, NULL);
+  launch(0, make_input, sum);
+  OK(MPIX_Enqueue_start(queues[0], &sum->request));
+  expect_error(MPIX_Enqueue_start(queues[0], &sum->request), MPI_ERR_REQUEST, "has no wait yet");
+  expect_error(MPIX_Enqueue_startall(queues[0], 2, both), MPI_ERR_REQUEST, "request 1 of 2");
+  expect_error(MPIX_Enqueue_wait(queues[1], &sum->request), MPI_ERR_REQUEST, "on another queue");
+  expect_error(MPIX_Queue_free(&queues[0]), MPI_ERR_REQUEST, "have no wait yet");
+  expect_all_refused(&sum->request);
+  OK(MPIX_Enqueue_wait(queues[0], &sum->request));
+  expect_error(MPIX_Enqueue_wait(queues[0], &sum->request), MPI_ERR_REQUEST, "no start of it");
+  expect_error(MPIX_Enqueue_start(queues[1], &sum->request), MPI_ERR_REQUEST, "another queue");
+  expect_error(MPIX_Queue_free(&queues[0]), MPI_ERR_REQUEST, "has not done all");
+  expect_all_refused(&sum->request);
+  launch(0, take_result, sum);
+  atomic_store(&gate, 1);
+  OK(MPIX_Queue_wait(queues[0]));
+
+  /* By the rank, in between. */
+  make_input(sum);
+  OK(MPI_Start(&sum->request));
+  expect_error(MPIX_Enqueue_start(queues[0], &sum->request), MPI_ERR_REQUEST, "is active");
+  OK(MPI_Wait(&sum->request, MPI_STATUS_IGNORE));
+  take_result(sum);
+  MPI_Request twice[2] = {sum->request, sum->request};
+  expect_error(MPIX_Enqueue_startall(queues[0], 2, twice), MPI_ERR_REQUEST, "twice");
+
+  MPI_Request barrier;
+  OK(MPI_Ibarrier(MPI_COMM_WORLD, &barrier));
+  expect_error(MPIX_Match(&barrier), MPI_ERR_REQUEST, "not a persistent");
+  OK(MPI_Wait(&barrier, MPI_STATUS_IGNORE));
+  free_sum(sum, 2);
+  free_sum(other, 0);
+}
+
+/* Who starts late may be told at once that another rank has given up. */
+static int start_and_wait(MPI_Request* request) {
+  const int error = MPIX_Enqueue_start(queues[0], request);
+  if (error != MPI_SUCCESS) return error;
+  OK(MPIX_Enqueue_wait(queues[0], request));
+  return MPIX_Queue_wait(queues[0]);
+}
+
+/* A rank destroys its stream with a collective on it: nobody waits for ever, and who took part says
+ * so, then or at the next start. */
+static void check_destroyed_stream(void) {
+  step = "a destroyed stream";
+  if (size == 1) return;
+  struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
+  OK(MPIX_Match(&sum->request));
+  atomic_store(&gate, 0);
+  if (rank == size - 1) {
+    ferry_stream stream;
+    MPIX_Queue queue;
+    CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
+    OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
+    CHECK(ferry_stream_launch(stream, pass_gate, NULL) == FERRY_SUCCESS);
+    OK(MPIX_Enqueue_start(queue, &sum->request));
+    OK(MPIX_Enqueue_wait(queue, &sum->request));
+    atomic_store(&gate, 1);
+    CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
+    CHECK(MPIX_Queue_wait(queue) != MPI_SUCCESS);
+    OK(MPIX_Queue_free(&queue));
+  } else {
+    (void)start_and_wait(&sum->request); /* the gate may have been open in time */
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Request_free(&sum->request));
+  free(sum);
+}
+
+/* A start without a wait, when the stream is destroyed before any of it has run. */
+static void check_abandoned_start(void) {
+  step = "an abandoned start";
+  if (size == 1) return;
+  struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
+  OK(MPIX_Match(&sum->request));
+  if (rank == size - 1) {
+    ferry_stream stream;
+    MPIX_Queue queue;
+    CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
+    OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
+    /* Behind a message that never comes, so that the start is not reached. */
+    MPI_Request never;
+    long room;
+    OK(MPI_Recv_init(&room, 1, MPI_LONG, 0, 7, MPI_COMM_WORLD, &never));
+    OK(MPIX_Match(&never));
+    OK(MPIX_Enqueue_start(queue, &never));
+    OK(MPIX_Enqueue_wait(queue, &never));
+    OK(MPIX_Enqueue_start(queue, &sum->request));
+    CHECK(ferry_stream_destroy(&stream) == FERRY_SUCCESS);
+    OK(MPIX_Queue_free(&queue));
+    CHECK(MPIX_Enqueue_start(queues[0], &sum->request) != MPI_SUCCESS);
+    OK(MPI_Request_free(&never));
+  } else {
+    MPI_Request never;
+    long room = 0;
+    if (rank == 0) {
+      OK(MPI_Send_init(&room, 1, MPI_LONG, size - 1, 7, MPI_COMM_WORLD, &never));
+      OK(MPIX_Match(&never));
+    }
+    CHECK(start_and_wait(&sum->request) != MPI_SUCCESS); /* it needs all ranks */
+    expect_error(MPIX_Enqueue_start(queues[0], &sum->request), MPI_ERR_REQUEST, "has failed");
+    if (rank == 0) OK(MPI_Request_free(&never));
+  }
+  OK(MPI_Request_free(&sum->request));
+  free(sum);
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+int main(int argc, char** argv) {
+  is_link = argc > 1;
+  begin(&argc, &argv);
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  CHECK(size <= MOST);
+  open_queues();
+  check_order_of_starts();
+  check_beside_messages();
+  check_communicators();
+  check_barrier();
+  check_device_memory();
+  check_mistakes();
+  check_destroyed_stream();
+  check_abandoned_start();
+  close_queues();
+  OK(MPI_Finalize());
+  printf("all queues were right\n");
+  return 0;
+}
