@@ -59,6 +59,11 @@ TEST_P(IntercommunicatorsTest, HaveCollectives) {
             "all collectives of intercommunicators were right");
 }
 
+TEST_P(IntercommunicatorsTest, HaveCollectivesOnQueues) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/inter_collectives", "on_queue"},
+            "all collectives of intercommunicators were right");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, IntercommunicatorsTest, testing::ValuesIn(WithTwoSides()),
                          NameOf);
 

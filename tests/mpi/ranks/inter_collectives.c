@@ -2,6 +2,7 @@
  * forms of calls. Two ranks or more.
  */
 #include "tests/mpi/ranks/check.h"
+#include "tests/mpi/ranks/on_queue.h"
 
 #define MOST 16
 
@@ -18,7 +19,7 @@ static int words[MOST * MOST * 4], got[MOST * MOST * 4];
 static void forget(void) { memset(got, -1, sizeof(got)); }
 
 /* The blocking form, or another one that is completed here. */
-enum form { BLOCKING, NONBLOCKING, PERSISTENT, FORMS };
+enum form { BLOCKING, NONBLOCKING, PERSISTENT, ENQUEUED, FORMS };
 #define CALL(form, name, i_name, ...)                                          \
   do {                                                                         \
     MPI_Request call_request = MPI_REQUEST_NULL;                               \
@@ -29,7 +30,12 @@ enum form { BLOCKING, NONBLOCKING, PERSISTENT, FORMS };
       OK(MPI_Wait(&call_request, MPI_STATUS_IGNORE));                          \
     } else {                                                                   \
       OK(MPI_##name##_init(__VA_ARGS__, inter, MPI_INFO_NULL, &call_request)); \
+      if ((form) == ENQUEUED) OK(MPIX_Match(&call_request));                   \
       for (int call_turn = 0; call_turn < 2; ++call_turn) {                    \
+        if ((form) == ENQUEUED) {                                              \
+          run_on_queue(&call_request);                                         \
+          continue;                                                            \
+        }                                                                      \
         OK(MPI_Start(&call_request));                                          \
         OK(MPI_Wait(&call_request, MPI_STATUS_IGNORE));                        \
       }                                                                        \
@@ -283,7 +289,7 @@ static void between(int border, int turned) {
   OK(MPI_Comm_remote_size(inter, &others));
   CHECK(own_size <= MOST && others <= MOST && own_size + others == size);
   barriers();
-  for (int form = BLOCKING; form < FORMS; ++form) {
+  for (int form = BLOCKING; form < (is_on_queue() ? FORMS : ENQUEUED); ++form) {
     const int sizes[2] = {side == 0 ? own_size : others, side == 0 ? others : own_size};
     for (int root_side = 0; root_side < 2; ++root_side) {
       for (int root = 0; root < sizes[root_side]; ++root) rooted(form, root_side, root);
@@ -306,6 +312,7 @@ static void between(int border, int turned) {
 }
 
 int main(int argc, char** argv) {
+  on_queue_wanted = argc > 1;
   OK(MPI_Init(&argc, &argv));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -315,6 +322,7 @@ int main(int argc, char** argv) {
     between(size - 1, turned);
     between((size + 1) / 2, turned);
   }
+  close_on_queue();
   OK(MPI_Finalize());
   puts("all collectives of intercommunicators were right");
   return 0;

@@ -15,17 +15,21 @@
 extern "C" {
 #endif
 
-/* ---- Matching: persistent sends (standard, synchronous, ready) and receives, dense or packed
- * ------
+/* ---- Matching: persistent sends (standard, synchronous, ready), receives and collectives -------
  *
  * The k-th persistent send to (communicator, destination, tag) is matched with the k-th persistent
  * receive from (communicator, source, tag), in the order in which their ranks made them. A request
  * from or to MPI_PROC_NULL is matched with nobody, at once.
  *
- * MPI_ERR_REQUEST: not a persistent point-to-point request, active, a buffered send, or a receive
- * with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both sides. */
+ * A persistent collective is matched by all ranks of its communicator, in any order among other
+ * requests. Its rounds are started the same way by all ranks: all on queues, or all by MPI_Start.
+ *
+ * MPI_ERR_REQUEST: not a persistent point-to-point or collective request, active, a buffered send,
+ * or a receive with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both
+ * sides. Of collectives also MPI_ERR_TYPE: data with gaps in memory that only streams reach, and
+ * MPI_ERR_NO_MEM: the rank's heap has no room for what its messages need. */
 
-/* Blocks until the other side has called the same for its own request. */
+/* Blocks until the other side, or all ranks, have called the same for their own request. */
 int MPIX_Match(MPI_Request* request);
 /* If one is not eligible, none is offered. */
 int MPIX_Matchall(int count, MPI_Request requests[]);
@@ -54,13 +58,16 @@ typedef enum {
 int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type, const void* stream_address);
 /* MPI_ERR_REQUEST, and nothing is freed, while what was enqueued is not done. */
 int MPIX_Queue_free(MPIX_Queue* queue);
-/* Blocks until all that was enqueued is done; the first failure of a request since the last call.
- */
+/* Blocks until all that was enqueued is done; the first failure of a request since the last call:
+ * of a collective, this rank's own or that of one that it had messages with. */
 int MPIX_Queue_wait(MPIX_Queue queue);
 
-/* The start of matched requests whose data is dense (MPI_ERR_TYPE otherwise: a stream cannot pack
- * it). Never blocks the stream. Of several, all are enqueued or none. MPI_ERR_REQUEST: not matched,
- * active, or started on a queue without a wait since. */
+/* The start of matched requests. Never blocks the stream. Data of sends and receives must be dense
+ * (MPI_ERR_TYPE: a stream cannot pack it); collectives pack and reduce on the stream, by functions
+ * that it calls: an operation of the program's own must not call MPI, and its datatype not have been
+ * freed (MPI_ERR_TYPE). A collective goes on while the stream does other work. Of several, all are
+ * enqueued or none. MPI_ERR_REQUEST: not matched, active, or started on a queue without a wait
+ * since. */
 int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests[]);
 /* Their completion, on the queue that has their start. Until it is passed no other call may use
