@@ -140,6 +140,35 @@ static inline void* Allocate(const char* memory, size_t size) {
 
 #endif
 
+/* Whole pages of memory of `size` bytes, each `value`. */
+static inline char* Filled(const char* memory, size_t size, int value) {
+  enum { kPage = 4096 };
+  char* const buffer = (char*)Allocate(memory, (size + kPage - 1) / kPage * kPage);
+  char* const bytes = (char*)malloc(size);
+  if (buffer == NULL || bytes == NULL) {
+    fprintf(stderr, "benchmark: no memory\n");
+    exit(1);
+  }
+  memset(bytes, value, size);
+  Copy(buffer, bytes, size); /* the device may be out of the CPU's reach */
+  free(bytes);
+  return buffer;
+}
+
+/* The largest of the sizes that the arguments from `first` on are; each a multiple of `unit`. */
+static inline size_t LargestSize(int argc, char** argv, int first, size_t unit) {
+  size_t largest = 0;
+  for (int i = first; i < argc; ++i) {
+    const size_t size = (size_t)strtoull(argv[i], NULL, 10);
+    if (size == 0 || size % unit != 0) {
+      fprintf(stderr, "benchmark: \"%s\" is no size, or no multiple of %zu\n", argv[i], unit);
+      exit(2);
+    }
+    largest = size > largest ? size : largest;
+  }
+  return largest;
+}
+
 static inline void StartSend(const void* buffer, size_t size, int peer, Request* request) {
   StartSendTagged(buffer, size, peer, kTag, request);
 }

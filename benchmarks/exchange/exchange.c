@@ -23,7 +23,7 @@
 #include "benchmarks/common/shim.h"
 #include "benchmarks/common/timing.h"
 
-enum { kMaxNeighbours = 6, kMaxBlocks = 2, kPageBytes = 4096 };
+enum { kMaxNeighbours = 6, kMaxBlocks = 2 };
 
 typedef struct {
   size_t size;
@@ -107,16 +107,6 @@ static void FindNeighbours(Application* application, const int grid[3], int rank
   }
 }
 
-static char* Filled(const char* memory, size_t size, int value) {
-  char* buffer = Allocate(memory, (size + kPageBytes - 1) / kPageBytes * kPageBytes);
-  if (buffer == NULL) {
-    fprintf(stderr, "exchange: no memory\n");
-    exit(1);
-  }
-  memset(buffer, value, size);
-  return buffer;
-}
-
 static void AllocateAll(Application* application, const char* memory, size_t size, int rank) {
   const char* host = strcmp(memory, "private") == 0 || application->pageable ? "private" : "pinned";
   for (int i = 0; i < application->neighbours; ++i) {
@@ -162,15 +152,8 @@ int main(int argc, char** argv) {
   }
   Bind(rank, ranks);
   FindNeighbours(&application, grid, rank);
-  size_t largest = 0;
-  for (int i = 5; i < argc; ++i) {
-    const size_t size = strtoull(argv[i], NULL, 10);
-    if (size == 0 || (application.blocks > 0 && size % (size_t)application.blocks != 0)) {
-      fprintf(stderr, "exchange: \"%s\" is no size, or does not fall into halves\n", argv[i]);
-      return 2;
-    }
-    largest = size > largest ? size : largest;
-  }
+  const size_t largest =
+      LargestSize(argc, argv, 5, application.blocks > 0 ? (size_t)application.blocks : 1);
   AllocateAll(&application, argv[1], largest, rank);
   for (int i = 5; i < argc; ++i) {
     application.size = strtoull(argv[i], NULL, 10);

@@ -18,8 +18,6 @@
 #include "benchmarks/common/shim.h"
 #include "benchmarks/common/timing.h"
 
-enum { kPageBytes = 4096 };
-
 typedef struct {
   int rank;
   int messages;
@@ -77,19 +75,6 @@ static void CheckReceived(const Stream* stream) {
   }
 }
 
-static char* Filled(const char* memory, size_t size, int value) {
-  char* buffer = Allocate(memory, (size + kPageBytes - 1) / kPageBytes * kPageBytes);
-  char* bytes = malloc(size);
-  if (buffer == NULL || bytes == NULL) {
-    fprintf(stderr, "offload: no memory\n");
-    exit(1);
-  }
-  memset(bytes, value, size);
-  Copy(buffer, bytes, size);
-  free(bytes);
-  return buffer;
-}
-
 int main(int argc, char** argv) {
   int ranks = 0;
   Stream stream = {0};
@@ -105,11 +90,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   Bind(stream.rank, ranks);
-  size_t largest = 1;
-  for (int i = 4; i < argc; ++i) {
-    const size_t size = strtoull(argv[i], NULL, 10);
-    largest = size > largest ? size : largest;
-  }
+  const size_t largest = LargestSize(argc, argv, 4, 1);
   stream.sent = Filled("device", largest, 1);
   stream.received = Filled("heap", largest, 0);
   if (stream.once || stream.always) {

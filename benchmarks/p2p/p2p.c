@@ -207,23 +207,12 @@ static int WindowFor(size_t size) {
   return fitting > kMaxWindow ? kMaxWindow : fitting < kMinWindow ? kMinWindow : (int)fitting;
 }
 
-/* Whole pages of memory whose every byte was written. */
-static char* Filled(const char* memory, size_t size) {
-  char* buffer = Allocate(memory, (size + kPageBytes - 1) / kPageBytes * kPageBytes);
-  if (buffer == NULL) {
-    fprintf(stderr, "p2p: no memory\n");
-    exit(1);
-  }
-  memset(buffer, 1, size);
-  return buffer;
-}
-
 static void AllocateAll(Pair* pair, const char* memory, size_t window_bytes) {
   const int staged = strcmp(memory, "staged") == 0;
-  pair->buffers = Filled(staged ? "device" : memory, 2 * window_bytes);
+  pair->buffers = Filled(staged ? "device" : memory, 2 * window_bytes, 1);
   pair->incoming = pair->buffers + window_bytes;
-  pair->staging = staged ? Filled("pinned", 2 * window_bytes) : NULL;
-  pair->answer = Filled(staged ? "pinned" : memory, kPageBytes);
+  pair->staging = staged ? Filled("pinned", 2 * window_bytes, 1) : NULL;
+  pair->answer = Filled(staged ? "pinned" : memory, kPageBytes, 1);
 }
 
 int main(int argc, char** argv) {
@@ -240,13 +229,10 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "bind") == 0) {
     Bind(rank, ranks);
   }
+  (void)LargestSize(argc, argv, 5, 1);
   size_t window_bytes = 8;
   for (int i = 5; i < argc; ++i) {
     const size_t size = strtoull(argv[i], NULL, 10);
-    if (size == 0) {
-      fprintf(stderr, "p2p: \"%s\" is no size\n", argv[i]);
-      return 2;
-    }
     const size_t bytes = size * (size_t)WindowFor(size);
     window_bytes = bytes > window_bytes ? bytes : window_bytes;
   }

@@ -61,15 +61,7 @@ int main(int argc, char** argv) {
             "usage: pairs MEMORY BATCH_MICROSECONDS BYTES..., on an even number of ranks\n");
     return 2;
   }
-  size_t largest = kPageBytes / kWindow;
-  for (int i = 3; i < argc; ++i) {
-    const size_t size = strtoull(argv[i], NULL, 10);
-    if (size == 0) {
-      fprintf(stderr, "pairs: \"%s\" is no size\n", argv[i]);
-      return 2;
-    }
-    largest = size > largest ? size : largest;
-  }
+  const size_t largest = LargestSize(argc, argv, 3, 1);
   const size_t bytes = (kWindow * largest + kPageBytes - 1) / kPageBytes * kPageBytes;
   side.buffers = Allocate(argv[1], bytes);
   side.answer = Allocate(argv[1], kPageBytes);

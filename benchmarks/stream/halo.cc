@@ -10,7 +10,6 @@
 // about the given length, and the share of the time in which its thread ran.
 #include "ferry/halo.h"
 
-#include <sys/prctl.h>
 #include <time.h>
 
 #include <cstdio>
@@ -20,6 +19,8 @@
 // C headers, which count on sched_setaffinity and the like.
 #include "benchmarks/common/shim.h"
 #include "benchmarks/common/timing.h"
+#include "common/clock.h"
+#include "common/sleep.h"
 
 namespace {
 
@@ -41,15 +42,9 @@ void RunKernel(void* argument) {
   if (seconds <= 0) {
     return;
   }
-  static thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-  (void)slack;
-  timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const long ns = until.tv_nsec + static_cast<long>(seconds * 1e9);
-  until.tv_sec += ns / 1'000'000'000;
-  until.tv_nsec = ns % 1'000'000'000;
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
-  }
+  static thread_local const bool is_prepared = (ferry::WakeInTime(), true);
+  (void)is_prepared;
+  ferry::SleepUntilNs(ferry::MonotonicNs() + static_cast<uint64_t>(seconds * 1e9));
 }
 
 struct Exchange {

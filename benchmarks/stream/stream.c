@@ -23,8 +23,6 @@
 #include "benchmarks/common/timing.h"
 #include "benchmarks/stream/device.h"
 
-enum { kPageBytes = 4096 };
-
 typedef struct {
   int rank;
   int by_stream;
@@ -178,16 +176,6 @@ static double Repeat(void* context, int rounds) {
 
 /* ---- One size ---- */
 
-static char* Filled(const char* memory, size_t size, int value) {
-  char* buffer = Allocate(memory, (size + kPageBytes - 1) / kPageBytes * kPageBytes);
-  if (buffer == NULL) {
-    fprintf(stderr, "stream: no memory\n");
-    exit(1);
-  }
-  memset(buffer, value, size);
-  return buffer;
-}
-
 static void MakeBuffers(PingPong* p, size_t largest) {
 #if defined(BENCH_MPI)
   const char* const device = "private";
@@ -263,15 +251,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   Bind(p.rank, ranks);
-  size_t largest = 0;
-  for (int i = 5; i < argc; ++i) {
-    const size_t size = strtoull(argv[i], NULL, 10);
-    if (size == 0) {
-      fprintf(stderr, "stream: \"%s\" is no size\n", argv[i]);
-      return 2;
-    }
-    largest = size > largest ? size : largest;
-  }
+  const size_t largest = LargestSize(argc, argv, 5, 1);
   OpenDevice(&p.device, strtod(argv[2], NULL) * 1e-6, strtod(argv[3], NULL) * 1e-6);
   MakeBuffers(&p, largest);
   for (int i = 5; i < argc; ++i) {
