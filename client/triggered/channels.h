@@ -56,6 +56,10 @@ class Channels {
   Status Offer(std::span<const uint32_t> requests);
   // Looks what became of an offer: kOk, kWouldBlock, or why it failed.
   ErrorCode Settle(Channel& channel);
+  // Bytes that the request has room for, or sends.
+  uint64_t OwnBytes(const Channel& channel) const {
+    return parts_.requests->Slot(channel.request).size_bytes;
+  }
   // Null: it was never offered.
   Channel* Find(uint32_t request) const { return by_request_[request].get(); }
   template <typename Visit>

@@ -85,6 +85,17 @@ Status Program::FindMembers() {
     members.push_back(channel);
   }
   members_ = std::move(members);
+  for (const Channel* const channel : members_) {
+    // Steps work on whole messages.
+    if (const uint64_t expected = channels_.OwnBytes(*channel);
+        channel->stage == Channel::Stage::kMatched && channel->size_bytes != expected) {
+      Part(ErrorCode::kTruncated);
+      return {ErrorCode::kTruncated, "rank " + std::to_string(channel->peer) + " called the " +
+                                         name_ + " with another count or datatype: a message has " +
+                                         std::to_string(channel->size_bytes) +
+                                         " bytes in place of " + std::to_string(expected)};
+    }
+  }
   return {};
 }
 

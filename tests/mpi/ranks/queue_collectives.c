@@ -332,6 +332,23 @@ static int start_and_wait(MPI_Request* request) {
   return MPIX_Queue_wait(queues[0]);
 }
 
+/* What single messages may do, and collectives must not: the root sends less than is received. */
+static void check_counts(void) {
+  step = "counts that do not fit";
+  if (size == 1) return;
+  int words[4] = {0, 0, 0, 0};
+  MPI_Request request;
+  OK(MPI_Bcast_init(words, rank == 0 ? 3 : 4, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+  OK(MPIX_Match(&request));
+  if (rank != 0) {
+    const int error = start_and_wait(&request);
+    CHECK(error != MPI_SUCCESS); /* or it has it from a receiver that has given up */
+    if (size == 2) expect_error(error, MPI_ERR_TRUNCATE, "12 bytes in place of 16");
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  OK(MPI_Request_free(&request));
+}
+
 /* A rank destroys its stream with a collective on it: nobody waits for ever, and who took part says
  * so, then or at the next start. */
 static void check_destroyed_stream(void) {
@@ -412,6 +429,7 @@ int main(int argc, char** argv) {
   check_barrier();
   check_device_memory();
   check_mistakes();
+  check_counts();
   check_destroyed_stream();
   check_abandoned_start();
   close_queues();
