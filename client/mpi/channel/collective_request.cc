@@ -70,14 +70,18 @@ bool CollectiveRequest::is_enqueued() const {
 }
 
 Failure CollectiveRequest::AddOffered(std::vector<client::RequestHandle>* requests) {
-  if (on_stream_ == nullptr) {
-    auto made =
-        StreamCollective::Make({*comm_, channel_, *operation_, taken_.run()->schedule(), number_});
-    if (!made.ok()) {
-      return made.failure();
+  if (on_stream_ == nullptr && refusal_.ok()) {
+    const StreamCollective::Parts parts{*comm_, channel_, *operation_, taken_.run()->schedule(),
+                                        number_};
+    auto made = StreamCollective::Make(parts);
+    if (made.ok()) {
+      on_stream_ = std::move(made).value();
+    } else {
+      refusal_ = made.failure();
+      StreamCollective::Refuse(parts);
     }
-    on_stream_ = std::move(made).value();
   }
+  FERRY_RETURN_FAILURE(Failure(refusal_));
   requests->insert(requests->end(), on_stream_->requests().begin(), on_stream_->requests().end());
   return {};
 }

@@ -47,6 +47,7 @@ class CollectiveRequest : public Request, public Matchable {
   uint32_t number_ = 0;  // of a persistent one
   Channel::Taken taken_;
   std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
+  Failure refusal_;                              // why it cannot be
 };
 
 }  // namespace ferry::mpi

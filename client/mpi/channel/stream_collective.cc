@@ -18,6 +18,20 @@ Result<std::unique_ptr<StreamCollective>> StreamCollective::Make(const Parts& pa
   return made;
 }
 
+// Offers what it takes back at once.
+void StreamCollective::Refuse(const Parts& parts) {
+  StreamCollective refused(parts);
+  (void)refused.MakeRequests(With::kNothing);
+  client::RequestHandle match = 0;
+  if (!refused.requests_.empty() && front_end->BeginMatch(refused.requests_, &match).ok()) {
+    for (const client::RequestHandle request : std::exchange(refused.requests_, {})) {
+      (void)front_end->FreePersistent(request);
+    }
+    client::Completion completion;
+    front_end->Wait(match, &completion);  // over: its requests are gone
+  }
+}
+
 StreamCollective::~StreamCollective() {
   if (front_end == nullptr) {
     return;  // all of it went with the connection
@@ -40,7 +54,7 @@ Failure StreamCollective::Build() {
   }
   FERRY_RETURN_FAILURE(AddFetches());
   FERRY_RETURN_FAILURE(MakeScratch());
-  FERRY_RETURN_FAILURE(MakeRequests());
+  FERRY_RETURN_FAILURE(MakeRequests(With::kData));
   AddOrdered();
   FERRY_RETURN_FAILURE(AddDelivery());
   StatusOr<client::RequestHandle> program = front_end->MakeProgram(
@@ -75,7 +89,7 @@ Failure StreamCollective::MakeScratch() {
   return {};
 }
 
-Failure StreamCollective::MakeRequests() {
+Failure StreamCollective::MakeRequests(With what) {
   request_of_.resize(parts_.schedule.steps.size());
   for (size_t i = 0; i < parts_.schedule.steps.size(); ++i) {
     const Step& step = parts_.schedule.steps[i];
@@ -83,18 +97,19 @@ Failure StreamCollective::MakeRequests() {
       continue;
     }
     client::RequestHandle handle = 0;
-    FERRY_RETURN_FAILURE(MakeRequest(step, &handle));
+    FERRY_RETURN_FAILURE(MakeRequest(step, what, &handle));
     request_of_[i] = static_cast<uint32_t>(requests_.size());
     requests_.push_back(handle);
   }
   return {};
 }
 
-Failure StreamCollective::MakeRequest(const Step& step, client::RequestHandle* handle) {
+Failure StreamCollective::MakeRequest(const Step& step, With what, client::RequestHandle* handle) {
   const bool is_send = step.kind == StepKind::kSend;
   const Range& range = is_send ? step.left : step.to;
-  client::Message message{.buffer = range.size_bytes == 0 ? nullptr : Address(range),
-                          .size_bytes = range.size_bytes,
+  const size_t size_bytes = what == With::kData ? range.size_bytes : 0;
+  client::Message message{.buffer = size_bytes == 0 ? nullptr : Address(range),
+                          .size_bytes = size_bytes,
                           .peer = parts_.channel.WorldRank(step.peer),
                           .tag = static_cast<int32_t>(parts_.number),
                           .context = parts_.comm.context(Traffic::kCollective)};

@@ -34,6 +34,9 @@ class StreamCollective {
   };
   // MPI_ERR_TYPE: data with gaps in memory that only streams reach. MPI_ERR_NO_MEM.
   static Result<std::unique_ptr<StreamCollective>> Make(const Parts& parts);
+  // In place of it, by a rank that cannot match the collective: so that for those that it has
+  // messages with, who may wait for it, the match fails, or the first start does.
+  static void Refuse(const Parts& parts);
   // It is not enqueued.
   ~StreamCollective();
   StreamCollective(const StreamCollective&) = delete;
@@ -46,8 +49,9 @@ class StreamCollective {
   explicit StreamCollective(const Parts& parts) : parts_(parts) {}
   Failure Build();
   Failure MakeScratch();
-  Failure MakeRequests();
-  Failure MakeRequest(const Step& step, client::RequestHandle* handle);
+  enum class With { kData, kNothing };
+  Failure MakeRequests(With what);
+  Failure MakeRequest(const Step& step, With what, client::RequestHandle* handle);
   Failure AddFetches();
   Failure AddDelivery();
   Failure AddMoves(const CollectiveBuffer& buffer, const char* which, bool fetches,

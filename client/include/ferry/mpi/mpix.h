@@ -27,7 +27,8 @@ extern "C" {
  * MPI_ERR_REQUEST: not a persistent point-to-point or collective request, active, a buffered send,
  * or a receive with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both
  * sides. Of collectives also MPI_ERR_TYPE: data with gaps in memory that only streams reach, and
- * MPI_ERR_NO_MEM: the rank's heap has no room for what its messages need. */
+ * MPI_ERR_NO_MEM: the rank's heap has no room for what its messages need. Then the match, or the
+ * first start, fails on the ranks that it has messages with, too. */
 
 /* Blocks until the other side, or all ranks, have called the same for their own request. */
 int MPIX_Match(MPI_Request* request);
