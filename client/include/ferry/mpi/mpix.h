@@ -65,9 +65,9 @@ int MPIX_Queue_wait(MPIX_Queue queue);
 
 /* The start of matched requests. Never blocks the stream. Data of sends and receives must be dense
  * (MPI_ERR_TYPE: a stream cannot pack it); collectives pack and reduce on the stream, by functions
- * that it calls: an operation of the program's own must not call MPI, and its datatype not have been
- * freed (MPI_ERR_TYPE). A collective goes on while the stream does other work. Of several, all are
- * enqueued or none. MPI_ERR_REQUEST: not matched, active, or started on a queue without a wait
+ * that it calls: an operation of the program's own must not call MPI, and its datatype not have
+ * been freed (MPI_ERR_TYPE). A collective goes on while the stream does other work. Of several, all
+ * are enqueued or none. MPI_ERR_REQUEST: not matched, active, or started on a queue without a wait
  * since. */
 int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests[]);
