@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/topology/cpu_set.h"
-#include "config/rank_weights.h"
+#include "config/weights.h"
 
 namespace ferry::config {
 namespace {
@@ -300,6 +300,15 @@ constexpr Option kTable[] = {
            "send that is not ready then waits until the receiver is clear to send."),
     Number(Group::kGpu, "matched_cells", &Options::matched_cells, "cells", 2, 64,
            "How many cells each of them has: one fewer messages may arrive ahead of their starts."),
+    Number(Group::kGpu, "deferred_work_entries", &Options::deferred_work_entries, "operations", 0,
+           kMillion,
+           "How many deferred operations the daemon has in a NIC at a time at most, no more than "
+           "that has entries for in any case; what finds none is done by the daemon "
+           "(docs/stream_triggered.md). 0: none at all."),
+    Text(Group::kGpu, "deferred_work_weights", &Options::deferred_work_weights, 0, kPathMax,
+         "How jobs share these entries while there are too few: as UID:WEIGHT,... such as "
+         "1000:4,1001:2, jobs of that user get up to WEIGHT (1 to 100) times what others get. "
+         "Empty: all the same."),
 
     Text(Group::kMpi, "collective_table", &Options::collective_table, 0, kPathMax,
          "File of rules that say which algorithm each of MPI's collectives takes (docs/mpi.md). "
@@ -454,8 +463,11 @@ Status CheckPlaces(const Options& options) {
     return Conflict("staging_node must be auto, none or the number of a NUMA node, not \"" + node +
                     "\"");
   }
-  if (const auto weights = ParseRankWeights(options.staging_weights); !weights.ok()) {
+  if (const auto weights = ParseWeights(options.staging_weights, "rank"); !weights.ok()) {
     return Conflict("staging_weights: " + weights.status().message());
+  }
+  if (const auto weights = ParseWeights(options.deferred_work_weights, "uid"); !weights.ok()) {
+    return Conflict("deferred_work_weights: " + weights.status().message());
   }
   return {};
 }

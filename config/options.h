@@ -117,6 +117,8 @@ struct Options {
   uint64_t offload_min_bytes = 8192;
   uint64_t matched_cell_bytes = 8192;
   uint64_t matched_cells = 2;
+  uint64_t deferred_work_entries = 1ULL << 20;  // 0: none
+  std::string deferred_work_weights;            // empty: all alike
 
   // MPI.
   std::string collective_table;       // empty: the built-in one

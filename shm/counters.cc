@@ -56,6 +56,14 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
     {kOffloadCopies, "offload_copies", "copies",
      "Copies of send buffers into their shadows in the heap (offloaded send buffers)"},
     {kOffloadBytes, "offload_bytes", "bytes", "Bytes so copied"},
+    {kMatchedByRank, "matched_by_rank", "messages",
+     "Messages of matched sends inside the node that the rank itself started"},
+    {kMatchedByStream, "matched_by_stream", "messages",
+     "Messages of matched sends inside the node that a stream started: no CPU moves them"},
+    {kMatchedByDaemon, "matched_by_daemon", "messages",
+     "Messages of matched sends to other nodes that the daemon's software engine moved"},
+    {kMatchedByNic, "matched_by_nic", "messages",
+     "Messages of matched sends to other nodes that the NIC's deferred operations moved"},
 }};
 
 constexpr bool EachLabelIsInItsPlace() {

@@ -50,9 +50,14 @@ enum class Statistic : uint32_t {
   kWrittenBytes = 29,
   kOffloadCopies = 30,
   kOffloadBytes = 31,
+  // Messages of matched pairs, counted at their send's end, by who moved them.
+  kMatchedByRank = 32,
+  kMatchedByStream = 33,
+  kMatchedByDaemon = 34,
+  kMatchedByNic = 35,
 };
 
-inline constexpr uint32_t kStatisticCount = 32;
+inline constexpr uint32_t kStatisticCount = 36;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 

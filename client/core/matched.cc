@@ -16,8 +16,13 @@ void Client::MakeChannels() {
   parts.memory = memory_.get();
   parts.peer_memory = peer_memory_.get();
   parts.control = &control_;
-  parts.ring_daemon = [this] { CallWorker({}, true); };
+  parts.ring_daemon = [this] {
+    // Pairs with the daemon's look at it, also before it sleeps.
+    shm::FetchAdd(view_.layout->channels_armed, uint64_t{1}, std::memory_order_seq_cst);
+    CallWorker({}, true);
+  };
   parts.poison = [this] { return poison(); };
+  parts.statistics = statistics_;
   parts.cell_max_bytes = options_.matched_cell_bytes;
   parts.cell_count = static_cast<uint32_t>(options_.matched_cells);
   channels_ = std::make_unique<Channels>(std::move(parts));

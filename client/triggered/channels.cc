@@ -272,6 +272,7 @@ ErrorCode Channels::Start(Channel& channel) {
       parts_.ring_daemon();
     }
   } else if (channel.mode != SendMode::kReady || channel.is_send) {
+    Count(channel, shm::Statistic::kMatchedByRank);
     error = StartInNode(channel);
   }
   if (error != ErrorCode::kOk) {

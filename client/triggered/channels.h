@@ -27,6 +27,7 @@
 #include "client/triggered/channel_blocks.h"
 #include "common/status.h"
 #include "engine/peer_table.h"
+#include "shm/counters.h"
 
 namespace ferry::client {
 
@@ -40,8 +41,9 @@ class Channels {
     Memory* memory;
     PeerMemory* peer_memory;
     ControlLibrary* control;
-    std::function<void()> ring_daemon;
+    std::function<void()> ring_daemon;  // after `armed` of channels has changed
     std::function<ErrorCode()> poison;
+    shm::Statistics statistics;
     uint64_t cell_max_bytes;  // receives of at most so much have cells
     uint32_t cell_count;
   };
@@ -93,6 +95,12 @@ class Channels {
   // The two ends part: the daemon tells the other one.
   void Abandon(Channel& channel, ErrorCode error);
   void RingDaemon() const { parts_.ring_daemon(); }
+  // Of a start inside the node.
+  void Count(const Channel& channel, shm::Statistic mover) {
+    if (channel.is_send) {
+      parts_.statistics.AddShared(mover);
+    }
+  }
   // Before a start: what the other end will read.
   ErrorCode Fill(Channel& channel);
 
@@ -110,7 +118,7 @@ class Channels {
   Status Withdraw(Channel& channel);
   bool IsLocal(uint32_t rank) const { return parts_.peers->by_rank[rank].local; }
 
-  const Parts parts_;
+  Parts parts_;
   std::mutex mutex_;
   std::map<Kind, uint64_t> made_;
   std::vector<uint64_t> ordinals_;  // by request

@@ -204,6 +204,10 @@ void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_staging_most_blocks(statistics.staging_most_blocks);
   nic->set_staging_grown(statistics.staging_grown);
   nic->set_staging_shrunk(statistics.staging_shrunk);
+  nic->set_deferred_entries(statistics.deferred_entries);
+  nic->set_deferred_busy(statistics.deferred_busy);
+  nic->set_deferred_operations(statistics.deferred_operations);
+  nic->set_deferred_overflows(statistics.deferred_overflows);
   nic->set_pci(statistics.pci);
   nic->set_numa_node(statistics.numa_node);
   nic->set_cpus(statistics.cpus);

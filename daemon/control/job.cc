@@ -188,6 +188,7 @@ std::unique_ptr<JobRecord> MakeJob(JobSpec spec) {
   auto job = std::make_unique<JobRecord>();
   job->plan.job_id = spec.id;
   job->plan.key = DeriveKey(spec.secret, "job key|" + spec.id);
+  job->plan.owner = spec.owner;
   job->plan.node = spec.node;
   job->plan.node_of_rank = spec.node_of_rank;
   std::vector<uint32_t> next_index(spec.node_addresses.size(), 0);

@@ -47,6 +47,14 @@ constexpr TallyRow kTallyRows[] = {
     {Statistic::kOffloadCopies, "offload_copies_total",
      "Copies of send buffers into their shadows in the ranks' heaps."},
     {Statistic::kOffloadBytes, "offload_bytes_total", "Bytes so copied."},
+    {Statistic::kMatchedByRank, "matched_by_rank_total",
+     "Messages of matched sends inside a node that ranks started."},
+    {Statistic::kMatchedByStream, "matched_by_stream_total",
+     "Messages of matched sends inside a node that streams started."},
+    {Statistic::kMatchedByDaemon, "matched_by_daemon_total",
+     "Messages of matched sends to other nodes that the daemon moved."},
+    {Statistic::kMatchedByNic, "matched_by_nic_total",
+     "Messages of matched sends to other nodes that the NIC moved."},
 };
 
 struct PathRow {
@@ -215,6 +223,14 @@ void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
   page->Gauge("staging_busy_blocks", "Blocks of staging memory in use.", all.staging_busy);
   page->Gauge("staging_waiting_transfers", "Transfers that wait for a staging block.",
               all.staging_waits);
+  page->Gauge("deferred_entries", "Deferred operations that the NIC is given at a time at most.",
+              all.deferred_entries);
+  page->Gauge("deferred_busy_entries", "Deferred operations that it has.", all.deferred_busy);
+  page->Counter("deferred_operations_total", "Deferred operations that the NIC was given.",
+                all.deferred_operations);
+  page->Counter("deferred_overflows_total",
+                "Operations that the daemon did itself, as the NIC had no entry left.",
+                all.deferred_overflows);
 }
 
 void AddRegistrations(const RegistrationStatistics& registered, Page* page) {

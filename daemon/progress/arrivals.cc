@@ -96,6 +96,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kChannelData:
     case PacketKind::kChannelArrived:
     case PacketKind::kChannelEnd:
+    case PacketKind::kChannelNic:
       HandleChannel(job, packet);
       return std::nullopt;
     default:
@@ -113,6 +114,10 @@ void Arrivals::HandleChannel(Job& job, const Packet& packet) {
   } else if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelEnd)) {
     if (const auto end = BodyOf<WireChannelEnd>(packet.body)) {
       return channels_.OnEnd(job, packet.header, *end);
+    }
+  } else if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelNic)) {
+    if (const auto nic = BodyOf<WireChannelNic>(packet.body)) {
+      return channels_.OnNic(job, packet.header, *nic);
     }
   } else if (const auto words = BodyOf<WireChannel>(
                  packet.body.first(std::min(packet.body.size(), sizeof(WireChannel))))) {

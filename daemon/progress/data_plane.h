@@ -28,6 +28,7 @@ namespace ferry::daemon {
 struct JobPlan {
   std::string job_id;
   uint64_t key = 0;                    // names the job in packets between daemons
+  uint32_t owner = 0;                  // uid
   uint32_t node = 0;                   // this node's index
   std::vector<uint32_t> node_of_rank;  // by rank
   std::vector<uint32_t> local_index;   // by rank: its lane on its own node
@@ -56,6 +57,10 @@ struct NicStatistics {
   // that pools got in addition, and let go again.
   uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
   uint64_t staging_grown = 0, staging_shrunk = 0;
+  // Deferred operations that the NIC has at most and now; that it was given, and that the daemon
+  // did for want of entries.
+  uint32_t deferred_entries = 0, deferred_busy = 0;
+  uint64_t deferred_operations = 0, deferred_overflows = 0;
 };
 
 // How far a large message to or from another node is.

@@ -70,7 +70,8 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       adverts_(*transport_, registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
-      channels_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns),
+      channels_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
+                options.deferred_work),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
       arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, channels_) {}
 
@@ -220,7 +221,9 @@ void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::
 }
 
 void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
-  if ((context & kChannelContext) == kChannelContext) {
+  if ((context & kNicContext) != 0) {
+    channels_.OnNicWriteEnd(context, code);
+  } else if ((context & kChannelContext) == kChannelContext) {
     channels_.OnWriteComplete(context, code);
   } else if ((context & kReadContext) != 0) {
     pulls_.OnReadComplete(context, code, now_ns_);
@@ -271,7 +274,7 @@ bool ProgressCore::PrepareToSleep() {
       return false;
     }
   }
-  return !outbound_.any_broken() &&
+  return !outbound_.any_broken() && !channels_.any_newly_armed() &&
          (!transport_->capabilities().wait_fd || transport_->PrepareToSleep());
 }
 

@@ -51,7 +51,8 @@ struct CoreOptions {
   RegistrationCache::Limits registrations;
   uint64_t registration_piece_bytes = 64 << 20;
   SettleMemory settle_staging;  // may be empty
-  Faults* faults = nullptr;     // null: none
+  DeferredRules deferred_work;
+  Faults* faults = nullptr;  // null: none
 };
 
 class ProgressCore final : private transport::CompletionSink, private CopySink {

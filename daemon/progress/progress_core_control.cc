@@ -439,6 +439,12 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
   first.staging_waits = staging.waits;
   first.staging_grown = staging.grown;
   first.staging_shrunk = staging.shrunk;
+  if (const DeferredPool* pool = channels_.deferred_pool(); pool != nullptr) {
+    first.deferred_entries = pool->entries();
+    first.deferred_busy = pool->in_use();
+    first.deferred_operations = pool->counts().on_nic;
+    first.deferred_overflows = pool->counts().in_software;
+  }
   first.outstanding = static_cast<uint32_t>(Counters().operations);
   return nics;
 }

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/topology/affinity.h"
-#include "config/rank_weights.h"
+#include "config/weights.h"
 #include "daemon/faults/faulty_transport.h"
 #include "daemon/worker/job_workers.h"
 
@@ -36,9 +36,13 @@ CoreOptions CoreOptionsOf(const config::Options& options,
   core.staging_block_bytes = options.staging_block_bytes;
   core.staging_blocks = static_cast<uint32_t>(options.staging_blocks);
   // CheckOptions has read them once.
-  if (auto weights = config::ParseRankWeights(options.staging_weights); weights.ok()) {
+  if (auto weights = config::ParseWeights(options.staging_weights, "rank"); weights.ok()) {
     core.staging.weights = std::move(*weights);
   }
+  if (auto weights = config::ParseWeights(options.deferred_work_weights, "uid"); weights.ok()) {
+    core.deferred_work.weights = std::move(*weights);
+  }
+  core.deferred_work.most_entries = static_cast<uint32_t>(options.deferred_work_entries);
   core.staging_least_blocks = static_cast<uint32_t>(options.staging_min_blocks);
   core.staging.idle_ns = options.staging_idle_ms * kNsPerMs;
   core.copy_workers = static_cast<uint32_t>(options.copy_workers);

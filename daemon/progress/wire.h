@@ -47,6 +47,7 @@ enum class PacketKind : uint8_t {
   kChannelData = 15,     // body: WireChannel and the message; sender's daemon -> receiver's
   kChannelArrived = 16,  // body: WireChannel; the same, the message is in the window
   kChannelEnd = 17,      // body: WireChannelEnd; either way: it has failed here
+  kChannelNic = 18,      // body: WireChannelNic; receiver's daemon -> sender's, which answers
 };
 
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts and kPut; of
@@ -168,6 +169,17 @@ struct WireChannelEnd {
   uint32_t reserved;
 };
 static_assert(sizeof(WireChannelEnd) == 16);
+
+// The NICs are to move the messages of a matched pair: where the other end's writes to.
+struct WireChannelNic {
+  uint64_t channel;  // the callee's number for it
+  uint64_t from;     // the caller's
+  uint64_t key;
+  uint64_t address;
+  uint32_t refused;  // 1: they are not
+  uint32_t reserved;
+};
+static_assert(sizeof(WireChannelNic) == 40);
 
 struct WireChannelWindow {
   uint64_t channel;

@@ -4,70 +4,27 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/triggered/channels_state.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
+#include "shm/counters.h"
 
 namespace ferry::daemon {
 
 using engine::ProgramId;
 using shm::SendMode;
 
-namespace {
-
-// As long a message as one packet takes along.
-constexpr uint64_t kPacketDataBytes = shm::kCellBytes;
-
-}  // namespace
-
-struct Channels::Channel {
-  Channel(ServedRank& its_rank, const ChannelPlan& its_plan)
-      : rank(&its_rank),
-        job(its_rank.job),
-        plan(its_plan),
-        layout(its_plan.layout()),
-        done(&layout->done) {}
-
-  ServedRank* const rank;
-  Job* const job;
-  const ChannelPlan plan;
-  shm::ChannelLayout* const layout;
-  shm::Counter done;
-  uint64_t starts = 0;  // of the doorbell, seen
-  uint64_t rounds = 0;  // messages that are over
-  ErrorCode error = ErrorCode::kOk;
-  // Of a receive whose sender has gone: after so many messages it fails with that.
-  uint64_t last_round = UINT64_MAX;
-  ErrorCode last_error = ErrorCode::kOk;
-
-  ServedRegion* region = nullptr;  // the window's, where the NIC has to know it
-  // Receive: by which the other NIC writes; 0: none.
-  uint64_t write_window = 0;
-  bool window_told = false;
-  // Send.
-  Claim claim;  // on the window
-  ProgramId program{};
-  shm::CounterLayout clear{};  // starts of the receive, and what it has cells for
-  engine::Token token;         // of the message under way
-  bool moving = false;         // it has begun
-  bool writing = false;        // the NIC is at it
-  bool abandoned = false;      // nobody asks for its end
-  bool leaving = false;        // it goes once the NIC has let go of it
-  uint64_t window_key = 0;
-  uint64_t window_address = 0;
-  bool window_known = false;
-
-  bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
-  bool has_cells() const { return plan.cell_count > 1 && plan.mode == SendMode::kStandard; }
-};
-
 Channels::Channels(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
-                   Registrations& registrations, uint64_t timeout_ns)
+                   Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules)
     : transport_(transport),
       outbound_(outbound),
       registrations_(registrations),
       timeout_ns_(timeout_ns),
+      deferred_rules_(std::move(deferred_rules)),
       windows_(transport, registrar, timeout_ns),
-      engine_({nullptr, nullptr, nullptr, this}) {}
+      engine_({nullptr, nullptr, nullptr, this}) {
+  OpenNicChannels(registrar);
+}
 
 Channels::~Channels() = default;
 
@@ -99,6 +56,9 @@ Status Channels::Add(ServedRank& rank, const ChannelPlan& plan) {
       shm::Counter(&channel->clear).Add(plan.cell_count - 1);
     }
   }
+  channel->nic = MayUseNic(*channel) ? Channel::Nic::kUndecided : Channel::Nic::kNo;
+  by_rank_[&rank].channels.push_back(channel.get());
+  Watch(*channel);
   channels_.emplace(plan.name.channel, std::move(channel));
   return {};
 }
@@ -135,7 +95,9 @@ void Channels::End(const ChannelName& name, uint64_t rounds, ErrorCode error) {
   if (channel == nullptr || channel->error != ErrorCode::kOk) {
     return;
   }
-  if (!channel->plan.is_send && channel->rounds < rounds) {
+  // A NIC hears of the end of a write after the receiver does.
+  const bool may_lag = !channel->plan.is_send || channel->nic == Channel::Nic::kOn;
+  if (may_lag && channel->rounds < rounds) {
     channel->last_round = rounds;
     channel->last_error = error;
   } else {
@@ -148,6 +110,9 @@ void Channels::Fail(Channel& channel, ErrorCode error) {
     return;
   }
   channel.error = error;
+  if (nic_ != nullptr) {
+    nic_->Fail(channel.number(), error);
+  }
   channel.done.Fail(error);
   if (channel.moving) {
     channel.abandoned = true;
@@ -199,10 +164,17 @@ bool Channels::TryForget(Channel& channel) {
     return false;
   }
   DropWindow(channel);
+  DropNic(channel);
   if (channel.plan.is_send) {
     engine_.Free(channel.program);
   }
   std::erase(moving_, &channel);
+  std::erase(watched_, &channel);
+  const auto of_rank = by_rank_.find(channel.rank);
+  std::erase(of_rank->second.channels, &channel);
+  if (of_rank->second.channels.empty()) {
+    by_rank_.erase(of_rank);
+  }
   channels_.erase(channel.plan.name.channel);
   return true;
 }
@@ -240,6 +212,7 @@ void Channels::OnWindow(Job& job, const PacketHeader& header, const WireChannelW
     channel->window_key = window.key;
     channel->window_address = window.address;
     channel->window_known = true;
+    channel->nic = channel->nic == Channel::Nic::kUndecided ? Channel::Nic::kNo : channel->nic;
   }
 }
 
@@ -387,6 +360,10 @@ void Channels::Complete(Channel& channel, ErrorCode error) {
   }
   channel.moving = false;
   ++channel.rounds;
+  if (error == ErrorCode::kOk) {
+    shm::Statistics(channel.rank->session->layout()->counters)
+        .AddShared(shm::Statistic::kMatchedByDaemon);
+  }
   if (error != ErrorCode::kOk) {
     channel.error = error;
     TellEnd(channel, error);
@@ -444,24 +421,81 @@ bool Channels::OfferWindow(Channel& channel) {
   return true;
 }
 
+void Channels::Watch(Channel& channel) {
+  if (!channel.watched) {
+    channel.watched = true;
+    watched_.push_back(&channel);
+  }
+}
+
+// Ranks have thousands of channels, and arm a few.
+void Channels::WatchArmed() {
+  for (auto& [rank, mine] : by_rank_) {
+    const uint64_t armed = shm::LoadAcquire(rank->session->layout()->channels_armed);
+    if (armed == mine.armed_seen) {
+      continue;
+    }
+    mine.armed_seen = armed;
+    for (Channel* channel : mine.channels) {
+      if (channel->is_armed()) {
+        Watch(*channel);
+      }
+    }
+  }
+}
+
+uint32_t Channels::Look(Channel& channel) {
+  switch (channel.nic) {
+    case Channel::Nic::kOpening:
+    case Channel::Nic::kOn:
+      nic_->Watch(channel.number());
+      return 0;
+    case Channel::Nic::kUndecided:
+      return DecideNic(channel) ? 1 : 0;
+    case Channel::Nic::kNo:
+      break;
+  }
+  uint32_t done = TakeStarts(channel) ? 1 : 0;
+  // Once the other daemon surely knows the channel: its rank has been told, or this one has.
+  if (!channel.plan.is_send && !channel.window_told && channel.starts != 0) {
+    if (!channel.is_short()) {
+      done += OfferWindow(channel) ? 1 : 0;
+    } else if (!channel.has_cells()) {
+      RefuseNic(channel);  // its sender may wait for a word
+      channel.window_told = true;
+    }
+  }
+  return done;
+}
+
+// Whether the next turn has to look at it again.
+bool Channels::IsDue(const Channel& channel) {
+  if (channel.error != ErrorCode::kOk || channel.nic == Channel::Nic::kOpening ||
+      channel.nic == Channel::Nic::kOn) {
+    return false;  // NicChannels watches it
+  }
+  const bool offers = !channel.plan.is_send && !channel.window_told && channel.starts != 0;
+  return channel.is_armed() || (offers && !channel.is_short());
+}
+
 uint32_t Channels::Advance(uint64_t now_ns) {
   now_ns_ = now_ns;
   windows_.Advance(now_ns);
+  uint32_t done = nic_ != nullptr ? nic_->Advance(now_ns) : 0;
   if (channels_.empty()) {
-    return 0;
+    return done;
   }
-  uint32_t done = 0;
-  for (const auto& [number, channel] : channels_) {
-    if (channel->error != ErrorCode::kOk) {
-      continue;
-    }
-    done += TakeStarts(*channel) ? 1 : 0;
-    // Once the other daemon surely knows the channel: its rank has been told, or this one has.
-    if (!channel->plan.is_send && !channel->is_short() && !channel->window_told &&
-        channel->starts != 0) {
-      done += OfferWindow(*channel) ? 1 : 0;
+  WatchArmed();
+  size_t kept = 0;
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    Channel& channel = *watched_[i];
+    done += channel.error == ErrorCode::kOk ? Look(channel) : 0;
+    channel.watched = IsDue(channel);
+    if (channel.watched) {
+      watched_[kept++] = &channel;
     }
   }
+  watched_.resize(kept);
   done += engine_.Poll(now_ns);
   for (size_t i = 0; i < moving_.size();) {
     if (moving_[i]->abandoned || Move(*moving_[i]) == ErrorCode::kOk) {
@@ -474,11 +508,25 @@ uint32_t Channels::Advance(uint64_t now_ns) {
   return done;
 }
 
+uint64_t Channels::next_ns() const {
+  const uint64_t of_nic = nic_ != nullptr ? nic_->NextNs(now_ns_) : UINT64_MAX;
+  return std::min({engine_.next_deadline_ns(), windows_.next_ns(), of_nic});
+}
+
 bool Channels::is_armed() const {
-  return std::any_of(channels_.begin(), channels_.end(), [](const auto& entry) {
-    const Channel& channel = *entry.second;
-    return channel.error == ErrorCode::kOk &&
-           shm::LoadRelaxed(channel.layout->armed) > channel.starts;
+  return (nic_ != nullptr && nic_->is_armed()) || any_newly_armed() ||
+         std::any_of(watched_.begin(), watched_.end(), [](const Channel* channel) {
+           // A send that waits for the receiver's word is told of it.
+           const bool waits = channel->nic == Channel::Nic::kUndecided && channel->plan.is_send;
+           return !waits && channel->is_armed();
+         });
+}
+
+bool Channels::any_newly_armed() const {
+  return std::any_of(by_rank_.begin(), by_rank_.end(), [](const auto& entry) {
+    const auto& [rank, mine] = entry;
+    return shm::Load(rank->session->layout()->channels_armed, std::memory_order_seq_cst) !=
+           mine.armed_seen;
   });
 }
 

@@ -6,6 +6,9 @@
 // its data, a long one is written into the receiver's window by RMA and then announced. A
 // receive's end tells the sender of each start, and counts what has come.
 //
+// Where the NIC has deferred work, it moves the messages of pairs without cells itself: both
+// daemons only set it up, and look at what it could not do (nic_channels.h).
+//
 // What a rank writes is believed for its own harm only: the doorbell may grow by one for each
 // message that is done; a rank that breaks this loses the channel.
 //
@@ -14,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -25,18 +29,20 @@
 #include "daemon/progress/wire.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/triggered/channel_plan.h"
+#include "daemon/triggered/deferred_pool.h"
+#include "daemon/triggered/nic_channels.h"
 #include "daemon/triggered/write_windows.h"
 #include "engine/program/program_engine.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
 
-class Channels final : private engine::Executor {
+class Channels final : private engine::Executor, private NicChannelsOwner {
  public:
   // All outlive this. An operation that takes longer than `timeout_ns` from the moment that its
   // trigger was seen reached fails.
   Channels(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
-           Registrations& registrations, uint64_t timeout_ns);
+           Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules = {});
   ~Channels() override;
 
   // The rank is served here.
@@ -58,16 +64,24 @@ class Channels final : private engine::Executor {
   void OnMessage(Job& job, const PacketHeader& header, const WireChannel& message,
                  std::span<const std::byte> data);
   void OnEnd(Job& job, const PacketHeader& header, const WireChannelEnd& end);
+  void OnNic(Job& job, const PacketHeader& header, const WireChannelNic& nic);
   void OnWriteComplete(uint64_t context, ErrorCode code);
+  // Of an operation whose context has kNicContext.
+  void OnNicWriteEnd(uint64_t context, ErrorCode code);
 
   // Once in a turn. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
   // Whether a rank may write a doorbell at any moment, which nothing else tells of.
   bool is_armed() const;
+  // Whether a rank has armed channels since the last Advance. Before a sleep: pairs with the rank,
+  // which rings after it has said so.
+  bool any_newly_armed() const;
   bool empty() const { return channels_.empty(); }
   // When to advance even if nothing happens; UINT64_MAX: never.
-  uint64_t next_ns() const { return std::min(engine_.next_deadline_ns(), windows_.next_ns()); }
+  uint64_t next_ns() const;
   const engine::ProgramCounts& counts() const { return engine_.counts(); }
+  // Null where the NIC has no deferred work.
+  const DeferredPool* deferred_pool() const { return nic_ != nullptr ? &nic_->pool() : nullptr; }
 
  private:
   struct Channel;
@@ -91,16 +105,42 @@ class Channels final : private engine::Executor {
   void DropWindow(Channel& channel);
   bool TryForget(Channel& channel);
   static void Wake(const Channel& channel);
+  void Watch(Channel& channel);
+  void WatchArmed();
+  uint32_t Look(Channel& channel);
+  static bool IsDue(const Channel& channel);
+
+  // The NIC's part (channels_nic.cc).
+  void OnNicOpen(uint64_t number, NicPlace place) override;
+  void OnNicRounds(uint64_t number, uint64_t rounds) override;
+  void OnNicFailed(uint64_t number, ErrorCode error, bool was_open) override;
+  void OpenNicChannels(Registrar& registrar);
+  bool MayUseNic(const Channel& channel) const;
+  bool DecideNic(Channel& channel);
+  bool OpenNic(Channel& channel);
+  void RefuseNic(Channel& channel);
+  void DropNic(Channel& channel);
+  void PostNic(const Channel& channel, NicPlace place, bool is_refused);
 
   transport::Transport& transport_;
   Outbound& outbound_;
   Registrations& registrations_;
   const uint64_t timeout_ns_;
+  const DeferredRules deferred_rules_;
   uint64_t now_ns_ = 0;
   WriteWindows windows_;
   engine::ProgramEngine engine_;
   std::unordered_map<uint64_t, std::unique_ptr<Channel>> channels_;  // by number
-  std::vector<Channel*> moving_;  // begun, and waiting for a window, a registration or a slot
+  // Those of each rank, and what SessionLayout::channels_armed was at the last look at all of them.
+  struct OfRank {
+    uint64_t armed_seen = 0;
+    std::vector<Channel*> channels;
+  };
+  std::map<ServedRank*, OfRank> by_rank_;
+  std::vector<Channel*> watched_;      // may have to do something in this turn
+  std::unique_ptr<NicChannels> nic_;   // null where the NIC has no deferred work
+  std::map<Job*, uint32_t> nic_jobs_;  // how many of their channels are open there
+  std::vector<Channel*> moving_;       // begun, and waiting for a window, a registration or a slot
 };
 
 }  // namespace ferry::daemon

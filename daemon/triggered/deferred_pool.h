@@ -14,6 +14,17 @@
 
 namespace ferry::daemon {
 
+// What the administrator has said.
+struct DeferredRules {
+  uint32_t most_entries = UINT32_MAX;         // whatever the NIC has; 0: it is given nothing
+  std::map<uint32_t, uint32_t> weights = {};  // of jobs, by their owners' uids; else 1
+
+  uint32_t WeightOf(uint32_t owner) const {
+    const auto found = weights.find(owner);
+    return found == weights.end() ? 1 : found->second;
+  }
+};
+
 class DeferredPool {
  public:
   using Job = uint64_t;  // the user's own number

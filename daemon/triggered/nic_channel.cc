@@ -234,7 +234,7 @@ transport::CounterDoorbell NicChannel::doorbell() { return resources_.deferred.D
 
 bool NicChannel::is_active() const {
   if (error_ != ErrorCode::kOk) {
-    return true;  // HoldFailure
+    return !has_held_;
   }
   return !is_closed_ && (ring_waits_ > rounds_done_ || (spec_.gpu_rings && armed_ > rounds_done_));
 }
@@ -242,8 +242,8 @@ bool NicChannel::is_active() const {
 // ---- Running
 
 uint32_t NicChannel::Poll(uint64_t now_ns) {
-  if (error_ != ErrorCode::kOk) {
-    HoldFailure();
+  if (error_ != ErrorCode::kOk && !has_held_) {
+    HoldFailure(now_ns);
   }
   if (is_closed_) {
     return 0;
@@ -327,14 +327,22 @@ NicChannel::Operation* NicChannel::FindFirst(uint64_t context, Place place) {
   return found == operations_.end() ? nullptr : &*found;
 }
 
+// A place at the other end that is not there any more: its request was freed, which its daemon may
+// tell a moment later.
+ErrorCode NicChannel::MeaningOf(Kind kind, ErrorCode code) {
+  return kind != Kind::kStore && code == ErrorCode::kInvalidBuffer ? ErrorCode::kInvalidRequest
+                                                                   : code;
+}
+
 void NicChannel::OnDeferredEnd(uint64_t context, ErrorCode code) {
   Operation* operation = FindFirst(context, Place::kNic);
   if (operation == nullptr) {
     return;  // of a channel that is closed
   }
+  const Kind kind = operation->kind;
   EndOperation(operation);
   if (code != ErrorCode::kOk) {
-    Fail(code);
+    Fail(MeaningOf(kind, code));
   }
   Retire();
 }
@@ -347,9 +355,10 @@ void NicChannel::OnWriteEnd(uint64_t context, ErrorCode code) {
   if (code == ErrorCode::kOk && operation->kind == Kind::kMove) {
     resources_.deferred.AddToCounter(moved_, 1);  // as the NIC would
   }
+  const Kind kind = operation->kind;
   EndOperation(operation);
   if (code != ErrorCode::kOk) {
-    Fail(code);
+    Fail(MeaningOf(kind, code));
   }
   Retire();
 }
@@ -378,11 +387,20 @@ void NicChannel::Fail(ErrorCode error) {
   }
   error_ = error;
   Close();
-  HoldFailure();
+  shm::Counter(spec_.done).Fail(error);
 }
 
-// An increment of the NIC under way may undo what the CPU adds: then it is added again.
-void NicChannel::HoldFailure() { shm::Counter(spec_.done).Fail(error_); }
+// An increment of the NIC under way may undo what the CPU adds: then it is added again, as long as
+// there may be one.
+void NicChannel::HoldFailure(uint64_t now_ns) {
+  shm::Counter(spec_.done).Fail(error_);
+  if (next_deadline_ns_ == UINT64_MAX) {
+    next_deadline_ns_ = now_ns + spec_.timeout_ns;
+  } else if (now_ns >= next_deadline_ns_) {
+    next_deadline_ns_ = UINT64_MAX;
+    has_held_ = true;
+  }
+}
 
 void NicChannel::Close() {
   if (is_closed_) {

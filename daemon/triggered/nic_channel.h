@@ -23,7 +23,7 @@
 // nothing moves any more; match anew. How the other end learns of it is its owner's business.
 //
 // Words that both the NIC and this class write: never at the same time, as rounds follow each
-// other, but for a failure, which is therefore written until it stays.
+// other, but for a failure, which is therefore written again for `timeout_ns`.
 //
 // Calling thread: the progress thread, but for PrepareTarget. Nothing blocks.
 #pragma once
@@ -161,10 +161,11 @@ class NicChannel {
   void TakeRing(uint64_t now_ns);
   uint32_t Perform(Operation* operation, uint64_t now_ns);
   ErrorCode PostWrite(const Operation& operation, uint64_t now_ns);
+  static ErrorCode MeaningOf(Kind kind, ErrorCode code);
   void EndOperation(Operation* operation);
   Operation* FindFirst(uint64_t context, DeferredPool::Place place);
   void Retire();
-  void HoldFailure();
+  void HoldFailure(uint64_t now_ns);
 
   const NicResources resources_;
   const NicChannelSpec spec_;
@@ -190,6 +191,7 @@ class NicChannel {
   uint64_t next_deadline_ns_ = UINT64_MAX;
   std::deque<Operation> operations_;  // of the rounds armed, and not done
   ErrorCode error_ = ErrorCode::kOk;
+  bool has_held_ = false;  // the failure stays
 };
 
 // The name of the channel that an operation of that context is of.

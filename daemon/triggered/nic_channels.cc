@@ -29,6 +29,7 @@ struct NicChannels::End {
   std::optional<NicPlace> other;
   bool is_open = false;  // the owner was told
   bool has_failed = false;
+  bool watched = false;
   uint64_t rounds_told = 0;
 };
 
@@ -50,7 +51,7 @@ NicChannels::NicChannels(transport::Transport& transport, Registrar& registrar,
       registrar_(registrar),
       owner_(owner),
       settings_(settings),
-      pool_(deferred_.entries()) {}
+      pool_(std::min(deferred_.entries(), settings.most_entries)) {}
 
 NicChannels::~NicChannels() {
   ends_.clear();
@@ -93,6 +94,7 @@ void NicChannels::Close(uint64_t channel) {
   }
   std::unique_ptr<End> end = std::move(found->second);
   ends_.erase(found);
+  std::erase(watched_, end.get());
   if (end->pinning != nullptr) {
     end->pinning->unwanted = true;
   } else if (end->channel != nullptr) {
@@ -125,9 +127,10 @@ bool NicChannels::TryLeave(End& end) {
   return true;
 }
 
-NicChannel* NicChannels::Find(uint64_t channel) {
+// Null also while it has no channel yet.
+NicChannels::End* NicChannels::Find(uint64_t channel) {
   const auto found = ends_.find(channel);
-  return found == ends_.end() ? nullptr : found->second->channel.get();
+  return found == ends_.end() || found->second->channel == nullptr ? nullptr : found->second.get();
 }
 
 // ---- Pinning: the done word, the message of a send, then what the other end writes to
@@ -230,6 +233,7 @@ ErrorCode NicChannels::OpenChannel(End& end) {
 
 void NicChannels::Opened(End& end) {
   end.is_open = true;
+  Watch(end);
   if (end.other) {
     end.channel->Connect(*end.other);
   }
@@ -244,6 +248,7 @@ void NicChannels::Connect(uint64_t channel, NicPlace other) {
   found->second->other = other;
   if (found->second->is_open) {
     found->second->channel->Connect(other);
+    Watch(*found->second);
   }
 }
 
@@ -262,19 +267,22 @@ void NicChannels::Fail(uint64_t channel, ErrorCode error) {
     found->second->has_failed = true;
     if (found->second->channel != nullptr && found->second->pinning == nullptr) {
       found->second->channel->Fail(error);
+      Watch(*found->second);
     }
   }
 }
 
 void NicChannels::OnDeferredEnd(uint64_t context, ErrorCode code) {
-  if (NicChannel* channel = Find(NicChannelOf(context)); channel != nullptr) {
-    channel->OnDeferredEnd(context, code);
+  if (End* end = Find(NicChannelOf(context)); end != nullptr) {
+    end->channel->OnDeferredEnd(context, code);
+    Watch(*end);
   }
 }
 
 void NicChannels::OnWriteEnd(uint64_t context, ErrorCode code) {
-  if (NicChannel* channel = Find(NicChannelOf(context)); channel != nullptr) {
-    channel->OnWriteEnd(context, code);
+  if (End* end = Find(NicChannelOf(context)); end != nullptr) {
+    end->channel->OnWriteEnd(context, code);
+    Watch(*end);
   }
 }
 
@@ -296,30 +304,59 @@ uint32_t NicChannels::Look(End& end, uint64_t now_ns) {
   return done;
 }
 
+void NicChannels::Watch(uint64_t channel) {
+  if (End* end = Find(channel); end != nullptr) {
+    Watch(*end);
+  }
+}
+
+void NicChannels::Watch(End& end) {
+  if (!end.watched) {
+    end.watched = true;
+    watched_.push_back(&end);
+  }
+}
+
+// Whether the next turn has to look at it again.
+bool NicChannels::IsDue(const End& end) {
+  return end.is_open &&
+         (end.plan.armed == nullptr || end.channel->is_active() ||
+          (!end.has_failed && shm::LoadRelaxed(*end.plan.armed) > end.channel->rounds_done()));
+}
+
 uint32_t NicChannels::Advance(uint64_t now_ns) {
   auto done = static_cast<uint32_t>(deferred_.Poll(*this, now_ns));
-  for (auto next = ends_.begin(); next != ends_.end();) {
-    End& end = *next->second;
-    ++next;  // its owner may close it
-    done += end.is_open ? Look(end, now_ns) : 0;
+  for (size_t i = 0; i < watched_.size();) {
+    End* const end = watched_[i];
+    done += end->is_open ? Look(*end, now_ns) : 0;
+    if (i == watched_.size() || watched_[i] != end) {
+      continue;  // its owner has closed it
+    }
+    end->watched = IsDue(*end);
+    if (end->watched) {
+      ++i;
+    } else {
+      watched_[i] = watched_.back();
+      watched_.pop_back();
+    }
   }
   std::erase_if(leaving_, [this](const std::unique_ptr<End>& end) { return TryLeave(*end); });
   return done;
 }
 
 bool NicChannels::is_armed() const {
-  return std::any_of(ends_.begin(), ends_.end(), [](const auto& entry) {
-    const End& end = *entry.second;
-    return !end.has_failed && end.plan.armed != nullptr && end.channel != nullptr &&
-           shm::LoadRelaxed(*end.plan.armed) > end.channel->rounds_done();
+  return std::any_of(watched_.begin(), watched_.end(), [](const End* end) {
+    return !end->has_failed && end->plan.armed != nullptr && end->channel != nullptr &&
+           shm::LoadRelaxed(*end->plan.armed) > end->channel->rounds_done();
   });
 }
 
 uint64_t NicChannels::NextNs(uint64_t now_ns) const {
   uint64_t next_ns = deferred_.NextPollNs(now_ns);
-  for (const auto& [number, end] : ends_) {
-    next_ns =
-        end->channel != nullptr ? std::min(next_ns, end->channel->next_deadline_ns()) : next_ns;
+  for (const End* end : watched_) {
+    if (end->channel != nullptr) {
+      next_ns = std::min(next_ns, end->channel->next_deadline_ns());
+    }
   }
   return next_ns;
 }

@@ -58,6 +58,7 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   struct Settings {
     uint32_t ahead = 2;  // rounds armed before the last one is over
     uint64_t timeout_ns = 0;
+    uint32_t most_entries = UINT32_MAX;  // of those that the NIC has
   };
 
   // Whether the transport's NIC can do it.
@@ -73,11 +74,15 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   ~NicChannels() override;
 
   DeferredPool& pool() { return pool_; }
+  const DeferredPool& pool() const { return pool_; }
 
   // A number that is in use is kAlreadyExists.
   Status Open(const NicEnd& end);
   // What the other end's OnNicOpen said.
   void Connect(uint64_t channel, NicPlace other);
+  // Its rank has armed it: Advance looks at its doorbell until what was armed is done. Those
+  // without NicEnd::armed are always looked at.
+  void Watch(uint64_t channel);
   // It moves nothing any more, its done word says so, and its owner hears no more of it.
   void Fail(uint64_t channel, ErrorCode error);
   // Its owner hears no more of it. What the NIC has begun ends as it does; the memory stays mapped
@@ -105,7 +110,7 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   void OnPinned(Pinning& pinning) override;
   void OnDeferredEnd(uint64_t context, ErrorCode code) override;
 
-  NicChannel* Find(uint64_t channel);
+  End* Find(uint64_t channel);
   void Pin(End& end, std::shared_ptr<Pinning> pinning);
   void PinMemory(End& end);
   void PinTarget(End& end);
@@ -113,6 +118,8 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   ErrorCode OpenChannel(End& end);
   void Opened(End& end);
   void Fail(End& end, ErrorCode error);
+  void Watch(End& end);
+  static bool IsDue(const End& end);
   uint32_t Look(End& end, uint64_t now_ns);
   bool TryLeave(End& end);
 
@@ -126,6 +133,7 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   alignas(8) uint64_t scratch_ = 0;
   transport::MemoryRegion scratch_region_;
   std::map<uint64_t, std::unique_ptr<End>> ends_;
+  std::vector<End*> watched_;  // of ends_: may have to do something in this turn
   std::vector<std::unique_ptr<End>> leaving_;
 };
 

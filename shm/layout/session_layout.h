@@ -94,7 +94,9 @@ struct alignas(4096) SessionLayout {
   FaultLayout fault;
   uint32_t deaths_applied;  // the last death_epoch (wake_layout.h) that this rank has acted on
   uint32_t withdrawals;     // not 0: some receive is in AdvertState::kToWithdraw
-  uint64_t reserved[9];
+  // Grows after each change of ChannelLayout::armed of this rank's channels (any of its threads).
+  uint64_t channels_armed;
+  uint64_t reserved[8];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
   alignas(4096) AdvertBook adverts[kMaxRanks];  // by rank
@@ -111,6 +113,7 @@ FERRY_ASSERT_OFFSET(SessionLayout, push_number, 1816);
 FERRY_ASSERT_OFFSET(SessionLayout, fault, 1824);
 FERRY_ASSERT_OFFSET(SessionLayout, deaths_applied, 1840);
 FERRY_ASSERT_OFFSET(SessionLayout, withdrawals, 1844);
+FERRY_ASSERT_OFFSET(SessionLayout, channels_armed, 1848);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 FERRY_ASSERT_OFFSET(SessionLayout, adverts, 581632);

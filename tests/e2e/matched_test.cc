@@ -14,19 +14,16 @@ struct Layout {
   std::string ranks;
   std::string nodes;
   std::vector<std::string> variables;
+  std::string provider = "auto";
+  std::vector<std::string> daemon_variables = {};
 };
 
 std::vector<std::string> Job(const Layout& layout, const std::vector<std::string>& program) {
-  std::vector<std::string> arguments = {"tools/ferryrun/ferryrun",
-                                        "--private",
-                                        "--ferryd",
-                                        "daemon/ferryd",
-                                        "--no-label",
-                                        "-n",
-                                        layout.ranks,
-                                        "--nodes",
-                                        layout.nodes,
-                                        "/usr/bin/env"};
+  std::vector<std::string> arguments = {"/usr/bin/env", "FERRY_PROVIDER=" + layout.provider};
+  arguments.insert(arguments.end(), layout.daemon_variables.begin(), layout.daemon_variables.end());
+  arguments.insert(arguments.end(),
+                   {"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
+                    "--no-label", "-n", layout.ranks, "--nodes", layout.nodes, "/usr/bin/env"});
   arguments.insert(arguments.end(), layout.variables.begin(), layout.variables.end());
   arguments.insert(arguments.end(), program.begin(), program.end());
   return arguments;
@@ -49,6 +46,61 @@ TEST(MatchedTest, BetweenNodesWithoutCells) {
 
 TEST(MatchedTest, ShortSendsLeaveAheadOfTheirReceives) {
   ExpectPasses({"2", "2", {}}, {"tests/e2e/ranks/matched", "ahead"});
+}
+
+// `sockets` carries out operations that are deferred: its NIC moves the messages of pairs without
+// cells.
+TEST(MatchedTest, ByTheNic) {
+  const std::vector<std::string> few = {"tests/e2e/ranks/matched", "few"};  // it is slow
+  ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets"}, few);
+  ExpectPasses({"2", "2", {}, "sockets"}, few);
+  ExpectPasses({"2", "2", {}, "sockets"}, {"tests/e2e/ranks/queues"});
+}
+
+// The value behind a name in what `ferryctl --json` prints.
+uint64_t ValueOf(const std::string& text, const std::string& name) {
+  const std::string key = "\"" + name + "\": ";
+  const size_t found = text.find(key);
+  return found == std::string::npos ? UINT64_MAX : std::stoull(text.substr(found + key.size()));
+}
+
+// 10,000 requests at once, on a NIC of 16 entries: what finds none is done by the daemon.
+TEST(MatchedTest, ByANicWithFewEntries) {
+  Command command(
+      Job({"2",
+           "2",
+           {"FERRY_MATCHED_CELL_BYTES=0"},
+           "sockets",
+           {"FERRY_DEFERRED_WORK_ENTRIES=16", "FERRY_DEFERRED_WORK_WEIGHTS=0:2"}},
+          {"tests/e2e/ranks/many_matched", "2500", "64", "2", "tools/ferryctl/ferryctl"}));
+  const CommandResult result = command.Wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(ValueOf(result.out, "deferred_entries"), 16U);
+  EXPECT_EQ(ValueOf(result.out, "deferred_busy"), 0U);
+  const uint64_t on_nic = ValueOf(result.out, "deferred_operations");
+  EXPECT_GE(on_nic, 16U);
+  // A round of a send is two operations, one of its receive one, and one more if the send is not
+  // ready.
+  EXPECT_EQ(on_nic + ValueOf(result.out, "deferred_overflows"), 2U * 2500 * 2 + 2U * 1250 * 3);
+  const size_t by_nic = result.out.find("\"matched_by_nic\"");
+  ASSERT_NE(by_nic, std::string::npos);
+  EXPECT_EQ(ValueOf(result.out.substr(by_nic), "value"), 2U * 2500);
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+}
+
+// An administrator may leave the NIC out of it.
+TEST(MatchedTest, ByANicWithoutEntries) {
+  Command command(
+      Job({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets", {"FERRY_DEFERRED_WORK_ENTRIES=0"}},
+          {"tests/e2e/ranks/many_matched", "50", "16384", "2", "tools/ferryctl/ferryctl"}));
+  const CommandResult result = command.Wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(ValueOf(result.out, "deferred_entries"), 0U);
+  EXPECT_EQ(ValueOf(result.out, "deferred_operations"), 0U);
+  const size_t by_daemon = result.out.find("\"matched_by_daemon\"");
+  ASSERT_NE(by_daemon, std::string::npos);
+  EXPECT_EQ(ValueOf(result.out.substr(by_daemon), "value"), 2U * 50);
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
 }
 
 TEST(MatchedTest, DevicesBehindALink) {

@@ -19,6 +19,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr char kEndure[] = "tests/faults/ranks/endure";
+constexpr char kStreams[] = "tests/faults/ranks/streams";
+constexpr int kNodeUnreachable = 16;
+constexpr int kLinkDown = 32;
 
 class LinkCutTest : public CutTest {
  protected:
@@ -69,6 +72,28 @@ TEST_F(LinkCutTest, TwiceAndTheySurviveBoth) {
   When("rank 0: back at ");
   CutFor(Scaled(20'000));
   Finish();
+}
+
+// Streams that wait for matched requests: a pair does not outlive the link, and its waits end.
+class StreamCutTest : public LinkCutTest {
+ protected:
+  void Begin() override {
+    StartJob(2, {}, {kStreams, "2"});
+    ASSERT_TRUE(UnderWay(job_.get(), 2));
+    FindRanks(kStreams, 2);
+  }
+};
+
+TEST_F(StreamCutTest, WaitsEndAndSayWhy) {
+  SetLink("down");
+  When("rank 0: error ");
+  When("rank 1: error ");
+  const e2e::CommandResult result = job_->Wait();
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  ASSERT_THAT(errors, testing::SizeIs(2)) << result.out;
+  for (const RankError& error : errors) {
+    EXPECT_TRUE(error.code == kNodeUnreachable || error.code == kLinkDown) << result.out;
+  }
 }
 
 // Nodes with a second NIC, whose address goes.

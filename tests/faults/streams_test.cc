@@ -24,6 +24,7 @@ constexpr char kCollectives[] = "tests/faults/ranks/collective_streams";
 constexpr int kPeerDied = 14;
 constexpr int kDaemonDied = 15;
 constexpr int kNodeUnreachable = 16;
+constexpr int kTimeout = 17;
 
 struct Case {
   int nodes;
@@ -67,6 +68,33 @@ TEST_P(StreamsTest, ADaemonIsKilled) {
     EXPECT_TRUE(error.code == kDaemonDied || error.code == kNodeUnreachable) << result.out;
   }
   EXPECT_EQ(own, tested.nodes == 1 ? 2 : 1) << result.out;
+}
+
+// The network card moves the messages, and forgets one of its operations on each node.
+TEST(StreamsOfTheNicTest, ALostOperationTimesOutOnBothSides) {
+  Command job(PrivateJob(
+      2, 2, {"--provider=sockets", "--faults=nic.arm:7:lose", "--operation_timeout_ms=1500"},
+      {kStreams, "exchange"}));
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
+  for (const RankError& error : errors) {
+    EXPECT_EQ(error.code, kTimeout) << result.out;
+  }
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
+TEST(StreamsOfTheNicTest, DaemonsDieWithOperationsInTheNic) {
+  Command job(
+      PrivateJob(2, 2, {"--provider=sockets", "--faults=nic.arm:7:kill"}, {kStreams, "exchange"}));
+  const CommandResult result = job.Wait();
+  EXPECT_NE(result.exit_code, 0) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
+  for (const RankError& error : errors) {
+    EXPECT_TRUE(error.code == kDaemonDied || error.code == kNodeUnreachable) << result.out;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, StreamsTest,

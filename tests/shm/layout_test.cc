@@ -209,6 +209,7 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, fault, 1824);
   EXPECT_AT(SessionLayout, deaths_applied, 1840);
   EXPECT_AT(SessionLayout, withdrawals, 1844);
+  EXPECT_AT(SessionLayout, channels_armed, 1848);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
   EXPECT_AT(SessionLayout, adverts, 581632);

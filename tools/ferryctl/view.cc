@@ -231,6 +231,10 @@ constexpr Field<control::NicStatus> kNicFields[] = {
     {"staging_most_blocks", nullptr, FERRY_VALUE(NicStatus, staging_most_blocks)},
     {"staging_grown", nullptr, FERRY_VALUE(NicStatus, staging_grown)},
     {"staging_shrunk", nullptr, FERRY_VALUE(NicStatus, staging_shrunk)},
+    {"deferred_entries", nullptr, FERRY_VALUE(NicStatus, deferred_entries)},
+    {"deferred_busy", nullptr, FERRY_VALUE(NicStatus, deferred_busy)},
+    {"deferred_operations", nullptr, FERRY_VALUE(NicStatus, deferred_operations)},
+    {"deferred_overflows", nullptr, FERRY_VALUE(NicStatus, deferred_overflows)},
 };
 
 constexpr Field<control::GpuStatus> kGpuFields[] = {

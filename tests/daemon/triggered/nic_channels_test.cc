@@ -82,6 +82,10 @@ class Node final : public NicChannelsOwner, public transport::CompletionSink {
                                           .words_owner = request});
     EXPECT_TRUE(status.ok()) << status.ToString();
   }
+  void Start(uint64_t number, Request& request, uint64_t round) const {
+    request.Start(round);
+    channels->Watch(number);
+  }
   uint32_t Poll() {
     uint32_t events = registrar_->Collect();
     events += static_cast<uint32_t>(transport_->Poll(*this, 64, MonotonicNs()));
@@ -166,8 +170,8 @@ TEST_F(NicChannelsTest, RanksOnlyWriteDoorbells) {
     for (size_t i = 0; i < kPairs; ++i) {
       std::fill(sends[i]->data.begin(), sends[i]->data.end(),
                 static_cast<std::byte>(round * 16 + i));
-      receives[i]->Start(round);
-      sends[i]->Start(round);  // in the first round before anything is connected
+      b_.Start(i + 1, *receives[i], round);
+      a_.Start(i + 1, *sends[i], round);  // in the first round before anything is connected
     }
     for (size_t i = 0; i < kPairs; ++i) {
       ASSERT_TRUE(PollUntil([&] {
@@ -184,6 +188,7 @@ TEST_F(NicChannelsTest, RanksOnlyWriteDoorbells) {
   EXPECT_EQ(a_.channels->pool().counts().in_software, 0U);
   EXPECT_TRUE(a_.failed.empty());
   shm::StoreRelease(sends[0]->armed, kRounds + 1);
+  a_.channels->Watch(1);
   EXPECT_TRUE(a_.channels->is_armed());
 }
 
@@ -192,12 +197,12 @@ TEST_F(NicChannelsTest, ClosedEndsGiveTheirMemoryBack) {
   std::shared_ptr<Request> receive = MakeRequest(5000);
   a_.Open(7, send, /*is_send=*/true);
   b_.Open(7, receive, /*is_send=*/false);
-  send->Start(1);
-  receive->Start(1);
+  a_.Start(7, *send, 1);
+  b_.Start(7, *receive, 1);
   ASSERT_TRUE(PollUntil([&] { return send->Done() == 1 && receive->Done() == 1; }));
   ASSERT_TRUE(PollUntil([&] { return a_.rounds[7] == 1 && b_.rounds[7] == 1; }));
   EXPECT_EQ(a_.channels->Open({.channel = 7}).code(), ErrorCode::kAlreadyExists);
-  send->Start(2);
+  a_.Start(7, *send, 2);
   a_.Poll();  // armed, and waits for its receiver
   EXPECT_GT(a_.channels->pool().in_use(), 0U);
   a_.channels->Close(7);
@@ -229,7 +234,7 @@ TEST_F(NicChannelsTest, MemoryThatTheNicDoesNotTakeFailsTheEndBeforeItIsOpen) {
   a_.gate->refuses = true;
   std::shared_ptr<Request> send = MakeRequest(100);
   a_.Open(3, send, /*is_send=*/true);
-  send->Start(1);
+  a_.Start(3, *send, 1);
   ASSERT_TRUE(PollUntil([&] { return a_.failed.contains(3); }));
   EXPECT_EQ(a_.failed.at(3).error, ErrorCode::kOutOfMemory);
   EXPECT_FALSE(a_.failed.at(3).was_open);
@@ -241,7 +246,7 @@ TEST_F(NicChannelsTest, FailureIsToldOnceAndInTheDoneWord) {
   a_.other = nullptr;
   a_.Open(3, send, /*is_send=*/true, /*is_ready=*/true);
   a_.channels->Connect(3, {0, 12345});  // there is no such key
-  send->Start(1);
+  a_.Start(3, *send, 1);
   ASSERT_TRUE(PollUntil([&] { return a_.failed.contains(3); }));
   EXPECT_TRUE(a_.failed.at(3).was_open);
   EXPECT_GE(send->Done(), shm::kCounterFailure);

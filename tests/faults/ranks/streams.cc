@@ -1,16 +1,34 @@
 // streams WAITS: two ranks with a matched pair, rank 0 sends to rank 1. Rank WAITS (or with 2 both)
 // enqueues its start and its wait, and waits for its queue; who does not, waits for a message that
 // never comes. Prints the error with which that ends.
+//
+// streams exchange: both enqueue a hundred messages from rank 0 to rank 1, one after the other.
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "ferry/ferry.h"
 #include "ferry/stream.h"
 #include "tests/e2e/ranks/check.h"
 #include "tests/faults/ranks/say.h"
 
+namespace {
+
+void Exchange(ferry_queue queue, ferry_request request) {
+  ferry::ranks::Say("under way");
+  for (int round = 0; round < 100; ++round) {
+    ferry::ranks::StopOnError(ferry_enqueue_start(queue, request));
+    ferry::ranks::StopOnError(ferry_enqueue_wait(queue, request));
+    ferry::ranks::StopOnError(ferry_queue_wait(queue));
+  }
+  ferry::ranks::Say("all right");
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  const int waits = argc > 1 ? std::atoi(argv[1]) : 2;
+  const bool exchanges = argc > 1 && std::string_view(argv[1]) == "exchange";
+  const int waits = argc > 1 && !exchanges ? std::atoi(argv[1]) : 2;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   const int partner = 1 - ferry_rank();
   void* memory = nullptr;
@@ -31,6 +49,10 @@ int main(int argc, char** argv) {
   ferry_queue queue = FERRY_QUEUE_NULL;
   CHECK_OK(ferry_stream_create(0, &stream));
   CHECK_OK(ferry_queue_init(FERRY_QUEUE_FERRY, &stream, &queue));
+  if (exchanges) {
+    Exchange(queue, requests[0]);
+    return 0;
+  }
   // With both waiting, each only for what the other has not started.
   const ferry_request request = requests[waits == 2 ? ferry_rank() : 0];
   CHECK_OK(ferry_enqueue_start(queue, request));

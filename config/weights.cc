@@ -1,4 +1,4 @@
-#include "config/rank_weights.h"
+#include "config/weights.h"
 
 #include <algorithm>
 #include <charconv>
@@ -22,24 +22,25 @@ Status Wrong(std::string_view part, const std::string& why) {
 
 }  // namespace
 
-StatusOr<std::map<uint32_t, uint32_t>> ParseRankWeights(const std::string& text) {
+StatusOr<std::map<uint32_t, uint32_t>> ParseWeights(const std::string& text,
+                                                    const std::string& whose) {
   std::map<uint32_t, uint32_t> weights;
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
     const size_t colon = part.find(':');
-    uint32_t rank = 0;
+    uint32_t number = 0;
     uint32_t weight = 0;
-    if (colon == std::string_view::npos || !ReadNumber(part.substr(0, colon), &rank) ||
+    if (colon == std::string_view::npos || !ReadNumber(part.substr(0, colon), &number) ||
         !ReadNumber(part.substr(colon + 1), &weight)) {
-      return Wrong(part, "it must be RANK:WEIGHT,... such as 0:4,7:2");
+      return Wrong(part, "it must be " + whose + ":weight,... such as 0:4,7:2");
     }
     if (weight == 0 || weight > kMaxWeight) {
       return Wrong(part, "a weight is from 1 to " + std::to_string(kMaxWeight));
     }
-    if (!weights.emplace(rank, weight).second) {
-      return Wrong(part, "rank " + std::to_string(rank) + " has a weight already");
+    if (!weights.emplace(number, weight).second) {
+      return Wrong(part, whose + " " + std::to_string(number) + " has a weight already");
     }
     if (comma == rest.size() - 1) {
       return Wrong(rest, "nothing follows the last comma");

@@ -1,0 +1,75 @@
+// What Channels knows of each channel. Part of channels.cc and channels_nic.cc.
+//
+// Calling thread: the progress thread.
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/triggered/channels.h"
+#include "shm/atomic.h"
+#include "shm/counter.h"
+#include "shm/layout/channel_layout.h"
+
+namespace ferry::daemon {
+
+// As long a message as one packet takes along.
+inline constexpr uint64_t kPacketDataBytes = shm::kCellBytes;
+
+struct Channels::Channel {
+  Channel(ServedRank& its_rank, const ChannelPlan& its_plan)
+      : rank(&its_rank),
+        job(its_rank.job),
+        plan(its_plan),
+        layout(its_plan.layout()),
+        done(&layout->done) {}
+
+  ServedRank* const rank;
+  Job* const job;
+  const ChannelPlan plan;
+  shm::ChannelLayout* const layout;
+  shm::Counter done;
+  uint64_t starts = 0;  // of the doorbell, seen
+  uint64_t rounds = 0;  // messages that are over
+  ErrorCode error = ErrorCode::kOk;
+  // Of a receive whose sender has gone: after so many messages it fails with that.
+  uint64_t last_round = UINT64_MAX;
+  ErrorCode last_error = ErrorCode::kOk;
+
+  ServedRegion* region = nullptr;  // the window's, where the NIC has to know it
+  // Receive: by which the other NIC writes; 0: none.
+  uint64_t write_window = 0;
+  bool window_told = false;
+  // Send.
+  Claim claim;  // on the window
+  engine::ProgramId program{};
+  shm::CounterLayout clear{};  // starts of the receive, and what it has cells for
+  engine::Token token;         // of the message under way
+  bool moving = false;         // it has begun
+  bool writing = false;        // the NIC is at it
+  bool abandoned = false;      // nobody asks for its end
+  bool leaving = false;        // it goes once the NIC has let go of it
+  bool watched = false;        // it is in watched_
+  uint64_t window_key = 0;
+  uint64_t window_address = 0;
+  bool window_known = false;
+
+  // Whether the NICs move its messages (channels_nic.cc).
+  enum class Nic : uint8_t {
+    kNo,
+    kUndecided,  // once the receive is started, its daemon says so; until then nothing moves
+    kOpening,
+    kOn,
+  };
+  Nic nic = Nic::kNo;
+  uint64_t nic_peer = 0;  // the other daemon's number for it
+
+  // Its rank has said of a start that has not been seen. The NIC's starts are not seen, but done.
+  bool is_armed() const {
+    return error == ErrorCode::kOk && shm::LoadRelaxed(layout->armed) > starts;
+  }
+  uint64_t number() const { return plan.name.channel; }
+  bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
+  bool has_cells() const { return plan.cell_count > 1 && plan.mode == shm::SendMode::kStandard; }
+};
+
+}  // namespace ferry::daemon
