@@ -57,7 +57,7 @@ check_dependencies() {
   layer gpu_backends/host common gpu_backends/api //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy  # matched pairs: words that other processes share
   layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer engine shm common
-  layer client engine shm proto gpu_backends common //config:options //config:environment //config:rank_weights
+  layer client engine shm proto gpu_backends common //config:options //config:environment //config:weights
   layer daemon engine shm proto config transports gpu_backends common
   clean "libferry links gRPC or spdlog" \
     query "somepath(//client:libferry.so.0, //third_party:grpc + //third_party:spdlog)"

@@ -48,6 +48,11 @@ TEST(MatchedTest, ShortSendsLeaveAheadOfTheirReceives) {
   ExpectPasses({"2", "2", {}}, {"tests/e2e/ranks/matched", "ahead"});
 }
 
+TEST(MatchedTest, InCpp) {
+  ExpectPasses({"2", "1", {}}, {"tests/e2e/ranks/wrapped"});
+  ExpectPasses({"2", "2", {}}, {"tests/e2e/ranks/wrapped"});
+}
+
 // `sockets` carries out operations that are deferred: its NIC moves the messages of pairs without
 // cells.
 TEST(MatchedTest, ByTheNic) {

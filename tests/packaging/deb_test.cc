@@ -62,6 +62,7 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/include/ferry/ferry.h",
                            "usr/include/ferry/ferry.hpp",
                            "usr/include/ferry/stream.h",
+                           "usr/include/ferry/stream.hpp",
                            "usr/include/ferry/halo.h",
                            "usr/include/ferry/halo/requests.h",
                            "usr/include/ferry/mpi/mpix.h",
