@@ -97,6 +97,24 @@ TEST(StreamsOfTheNicTest, DaemonsDieWithOperationsInTheNic) {
   }
 }
 
+// The rank that is left may be helping with a message, and be helped, at that moment.
+TEST(LongMessagesTest, ARankIsKilledWhileStreamsMoveThem) {
+  Command job(PrivateJob(2, 1, {}, {kStreams, "flood"}));
+  ASSERT_TRUE(UnderWay(&job, 2));
+  const std::vector<pid_t> ranks = RankPids(job, kStreams, 2);
+  ASSERT_THAT(ranks, SizeIs(2));
+  const uint64_t killed_ns = MonotonicNs();
+  kill(ranks[1], SIGKILL);
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.out << result.err;
+  const std::vector<RankError> errors = ErrorsIn(result.out);
+  ASSERT_THAT(errors, SizeIs(1)) << result.out << result.err;
+  EXPECT_EQ(errors[0].rank, 0);
+  EXPECT_EQ(errors[0].code, kPeerDied) << result.out;
+  std::printf("told after %.0f ms\n", LatestMs(errors, killed_ns));
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Ends, StreamsTest,
                          testing::Values(Case{1, 0}, Case{1, 1}, Case{2, 0}, Case{2, 1}),
                          [](const auto& info) {

@@ -3,6 +3,9 @@
 // never comes. Prints the error with which that ends.
 //
 // streams exchange: both enqueue a hundred messages from rank 0 to rank 1, one after the other.
+//
+// streams flood: both send each other long messages without end. Prints the error with which that
+// ends.
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -24,6 +27,33 @@ void Exchange(ferry_queue queue, ferry_request request) {
   ferry::ranks::Say("all right");
 }
 
+// Both streams move each message, inside a node.
+void Flood(int partner) {
+  constexpr size_t kLongBytes = 2 << 20;
+  constexpr int kRoundsAhead = 16;
+  void* memory = nullptr;
+  CHECK_OK(ferry_alloc(2 * kLongBytes, FERRY_MEMORY_DEVICE, 0, &memory));
+  ferry_request both[2];
+  CHECK_OK(ferry_recv_init(memory, kLongBytes, partner, 4, &both[0]));
+  CHECK_OK(
+      ferry_send_init(static_cast<char*>(memory) + kLongBytes, kLongBytes, partner, 4, &both[1]));
+  CHECK_OK(ferry_matchall(2, both));
+  ferry_stream stream = nullptr;
+  ferry_queue queue = FERRY_QUEUE_NULL;
+  CHECK_OK(ferry_stream_create(0, &stream));
+  CHECK_OK(ferry_queue_init(FERRY_QUEUE_FERRY, &stream, &queue));
+  for (bool is_first = true;; is_first = false) {
+    for (int round = 0; round < kRoundsAhead; ++round) {
+      ferry::ranks::StopOnError(ferry_enqueue_startall(queue, 2, both));
+      CHECK_OK(ferry_enqueue_waitall(queue, 2, both));
+    }
+    ferry::ranks::StopOnError(ferry_queue_wait(queue));
+    if (is_first) {
+      ferry::ranks::Say("under way");
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,6 +61,9 @@ int main(int argc, char** argv) {
   const int waits = argc > 1 && !exchanges ? std::atoi(argv[1]) : 2;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   const int partner = 1 - ferry_rank();
+  if (argc > 1 && std::string_view(argv[1]) == "flood") {
+    Flood(partner);
+  }
   void* memory = nullptr;
   constexpr size_t kBytes = 100'000;  // a send of so much waits for its receive everywhere
   CHECK_OK(ferry_alloc(kBytes, FERRY_MEMORY_DEVICE, 0, &memory));
