@@ -60,6 +60,7 @@ TEST(MatchedTest, ByTheNic) {
   ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets"}, few);
   ExpectPasses({"2", "2", {}, "sockets"}, few);
   ExpectPasses({"2", "2", {}, "sockets"}, {"tests/e2e/ranks/queues"});
+  ExpectPasses({"2", "2", {}, "sockets"}, {"tests/e2e/ranks/queue_ends"});
 }
 
 // The value behind a name in what `ferryctl --json` prints.
@@ -118,6 +119,11 @@ TEST(MatchedTest, DevicesBehindALink) {
 TEST(MatchedTest, QueuesKeepTheirRules) {
   ExpectPasses({"2", "1", {}}, {"tests/e2e/ranks/queues"});
   ExpectPasses({"2", "2", {}}, {"tests/e2e/ranks/queues"});
+}
+
+TEST(MatchedTest, PairsEnd) {
+  ExpectPasses({"2", "1", {}}, {"tests/e2e/ranks/queue_ends"});
+  ExpectPasses({"2", "2", {}}, {"tests/e2e/ranks/queue_ends"});
 }
 
 }  // namespace
