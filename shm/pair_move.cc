@@ -31,15 +31,6 @@ bool Enter(ChannelLayout& own) {
 // Pairs with AwaitEmpty: what this end did to the other is done.
 void Leave(ChannelLayout& own) { FetchAdd(own.gate, ~uint64_t{0}, std::memory_order_release); }
 
-// After a sequentially consistent change of what that end waits for. Dekker: pairs with
-// BeginToSleep, so one of the two sees the other.
-void WakeWaiting(ChannelLayout& end) {
-  if (Load(end.sleeps, std::memory_order_seq_cst) != 0 &&
-      Exchange(end.sleeps, 0, std::memory_order_relaxed) != 0) {
-    syscall(SYS_futex, &end.sleeps, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  }
-}
-
 bool IsIn(uint64_t gate, uint32_t life) { return gate >> kGateLifeShift == life; }
 
 // False: its block has another life.
@@ -65,6 +56,14 @@ void AwaitEmpty(const ChannelLayout& end, uint32_t life, uint64_t until_ns) {
 }
 
 }  // namespace
+
+// Dekker: pairs with BeginToSleep, so one of the two sees the other.
+void WakeWaiting(ChannelLayout& end) {
+  if (Load(end.sleeps, std::memory_order_seq_cst) != 0 &&
+      Exchange(end.sleeps, 0, std::memory_order_relaxed) != 0) {
+    syscall(SYS_futex, &end.sleeps, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+}
 
 void ClosePair(const PairEnds& ends) {
   ShutGate(*ends.own);

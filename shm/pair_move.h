@@ -118,9 +118,12 @@ void MoveInParts(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy
   }
 }
 
-// For who waits for a round, when spinning has lasted long enough: sleeps until the other end
-// offers or completes a message, at most so long, unless `met()` already. Others who change `done`
-// (a failure) do not wake it. Blocks.
+// Wakes who sleeps there, after a sequentially consistent change of what it waits for.
+void WakeWaiting(ChannelLayout& end);
+
+// For who waits for a round, when spinning has lasted long enough: sleeps until the other end, or
+// between nodes the daemon, offers or completes a message, at most so long, unless `met()` already.
+// Others who change `done` (a failure of the pair, a NIC) do not wake it. Blocks.
 void BeginToSleep(ChannelLayout& own);
 void Sleep(ChannelLayout& own, uint64_t timeout_ns);
 void EndSleep(ChannelLayout& own);

@@ -402,9 +402,10 @@ Status Queues::WaitRequest(Queue& queue, Channel& channel) {
 }
 
 Status Queues::Wait(gpu::Stream& stream, Channel& channel) {
-  FERRY_RETURN_IF_ERROR(channel.local ? stream.AwaitMove(MoveOf(channel))
-                                      : stream.WaitValue64(&channel.end->done.value, channel.starts,
-                                                           gpu::WaitCondition::kGreaterOrEqual));
+  gpu::MatchedMove between_nodes;
+  between_nodes.own = channel.end;
+  between_nodes.round = channel.starts;
+  FERRY_RETURN_IF_ERROR(stream.AwaitMove(channel.local ? MoveOf(channel) : between_nodes));
   std::byte* const landing = channel.Landing();
   return channel.is_send || landing == channel.buffer.address
              ? Status()

@@ -8,6 +8,7 @@
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/counters.h"
+#include "shm/pair_move.h"
 
 namespace ferry::daemon {
 
@@ -203,7 +204,12 @@ void Channels::FailTo(const Job& job, uint32_t peer, ErrorCode error) {
   }
 }
 
-void Channels::Wake(const Channel& channel) { channel.rank->delivery.wake().Publish(); }
+// The rank, or its stream, after a change of `done`. Should the stream be missed, since not all such
+// changes are sequentially consistent, it looks within a millisecond by itself.
+void Channels::Wake(const Channel& channel) {
+  channel.rank->delivery.wake().Publish();
+  shm::WakeWaiting(*channel.layout);
+}
 
 // ---- What the other daemon says -----------------------------------------------------------------
 

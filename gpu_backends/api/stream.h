@@ -104,7 +104,8 @@ class Stream {
   // failed; then the pair is closed before they run (ClosePair). Meanwhile the device may help to
   // move it (HelpMove); it need not: WaitValue64 on `own->done`, and a small kernel that closes
   // what has failed, will do. `size_bytes` as for LaunchMove; 0 also means that there is nothing
-  // to help with. Errors as for LaunchMove.
+  // to help with. Errors as for LaunchMove. Of a pair between nodes `other` is null, and all that
+  // is waited for is `own->done`.
   virtual Status AwaitMove(const MatchedMove& move) = 0;
 
   // Enqueues a function to be called once, from a thread of the backend, without exceptions. It

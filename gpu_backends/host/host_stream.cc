@@ -132,7 +132,9 @@ Status HostStream::LaunchMove(const MatchedMove& move) {
 
 Status HostStream::AwaitMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  FERRY_RETURN_IF_ERROR(CheckMove(move, "AwaitMove"));
+  const bool is_between_nodes = move.own != nullptr && move.other == nullptr;
+  FERRY_RETURN_IF_ERROR(is_between_nodes ? CheckWord(&move.own->done.value)
+                                         : CheckMove(move, "AwaitMove"));
   return worker_->Enqueue(AwaitMoveOperation{move});
 }
 

@@ -242,14 +242,16 @@ Status StreamWorker::WaitForMove(const MatchedMove& move) {
   // Over a link copies take their time in the model: its mover does not offer any.
   const auto met = [&] {
     return done.Reached(move.round) ||
-           (shm::HelpMove(ends, move.round, move.size_bytes, PartCopier(move), goes_on) &&
+           (move.other != nullptr &&
+            shm::HelpMove(ends, move.round, move.size_bytes, PartCopier(move), goes_on) &&
             done.Reached(move.round));
   };
   Status status = WaitUntil(met, [&](std::chrono::nanoseconds time) {
     shm::SleepUnless(*ends.own, static_cast<uint64_t>(time.count()), met);
   });
   const uint64_t value = done.Value();
-  if (status.ok() && value >= shm::kCounterFailure && value - shm::kCounterFailure < move.round) {
+  if (status.ok() && move.other != nullptr && value >= shm::kCounterFailure &&
+      value - shm::kCounterFailure < move.round) {
     shm::ClosePair(ends);  // nobody writes to the memory any more when the stream goes on
   }
   return status;

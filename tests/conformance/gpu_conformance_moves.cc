@@ -120,6 +120,27 @@ TEST_P(MatchedMoves, AFailureEndsTheWaitAndClosesThePair) {
   EXPECT_EQ(shm::Counter(&EndIn(send_end_)->done).Value(), 0u);
 }
 
+// The other end is on another node.
+TEST_P(MatchedMoves, WithoutAnotherEndItsOwnWordIsAwaited) {
+  Make(1);
+  MatchedMove move;
+  move.own = EndIn(receive_end_);
+  move.round = 2;
+  FERRY_EXPECT_CODE(kInvalidArgument, receives_->LaunchMove(move));
+  shm::Counter done(&move.own->done);
+  FERRY_EXPECT_OK(receives_->AwaitMove(move));
+  done.Add(1);
+  shm::WakeWaiting(*move.own);
+  FERRY_EXPECT_CODE(kWouldBlock, receives_->Query());
+  done.Add(1);
+  shm::WakeWaiting(*move.own);
+  FERRY_EXPECT_OK(receives_->Synchronize());
+  move.round = 3;
+  FERRY_EXPECT_OK(receives_->AwaitMove(move));
+  done.Fail(ErrorCode::kPeerDied);
+  FERRY_EXPECT_OK(receives_->Synchronize());
+}
+
 TEST_P(MatchedMoves, RejectBadArguments) {
   Make(4096);
   MatchedMove move = MoveOf(1, true, true);
