@@ -173,13 +173,12 @@ static_assert(sizeof(WireChannelEnd) == 16);
 // The NICs are to move the messages of a matched pair: where the other end's writes to.
 struct WireChannelNic {
   uint64_t channel;  // the callee's number for it
-  uint64_t from;     // the caller's
   uint64_t key;
   uint64_t address;
   uint32_t refused;  // 1: they are not
   uint32_t reserved;
 };
-static_assert(sizeof(WireChannelNic) == 40);
+static_assert(sizeof(WireChannelNic) == 32);
 
 struct WireChannelWindow {
   uint64_t channel;

@@ -31,11 +31,10 @@ struct ChannelPlan {
   uint32_t peer = 0;
   bool is_send = false;
   shm::SendMode mode = shm::SendMode::kStandard;
-  uint64_t size_bytes = 0;  // of each message
-  uint64_t peer_channel =
-      0;               // the other daemon's number for it, of the send's end: 0, it learns it
-  RegionPlace end;     // its ChannelLayout
-  RegionPlace window;  // its memory
+  uint64_t size_bytes = 0;    // of each message
+  uint64_t peer_channel = 0;  // the other daemon's number for it
+  RegionPlace end;            // its ChannelLayout
+  RegionPlace window;         // its memory
   // Of a receive whose messages may come before their start: where they wait, one in each cell, in
   // turn. 0: none; messages go into the window, once it is clear to send.
   RegionPlace cells;

@@ -43,7 +43,6 @@ bool Channels::DecideNic(Channel& channel) {
       shm::Counter(&channel.layout->start).Value() == 0) {
     return false;
   }
-  channel.nic_peer = channel.plan.peer_channel;
   if (!OpenNic(channel)) {
     channel.nic = Channel::Nic::kNo;
   }
@@ -95,16 +94,13 @@ void Channels::DropNic(Channel& channel) {
 }
 
 void Channels::PostNic(const Channel& channel, NicPlace place, bool is_refused) {
-  const WireChannelNic nic{channel.nic_peer, channel.number(),     place.key,
-                           place.address,    is_refused ? 1U : 0U, 0};
+  const WireChannelNic nic{channel.plan.peer_channel, place.key, place.address,
+                           is_refused ? 1U : 0U, 0};
   outbound_.Post(*channel.job, PacketKind::kChannelNic, channel.plan.name.rank, channel.plan.peer,
                  nic, now_ns_);
 }
 
-void Channels::RefuseNic(Channel& channel) {
-  channel.nic_peer = channel.nic_peer == 0 ? channel.plan.peer_channel : channel.nic_peer;
-  PostNic(channel, {}, /*is_refused=*/true);
-}
+void Channels::RefuseNic(Channel& channel) { PostNic(channel, {}, /*is_refused=*/true); }
 
 void Channels::OnNic(Job& job, const PacketHeader& header, const WireChannelNic& nic) {
   Channel* channel = FindFor(job, header, nic.channel);
@@ -129,7 +125,6 @@ void Channels::OnNic(Job& job, const PacketHeader& header, const WireChannelNic&
   if (channel->nic == Channel::Nic::kOpening || channel->nic == Channel::Nic::kOn) {
     return;
   }
-  channel->nic_peer = nic.from;
   if (channel->nic == Channel::Nic::kUndecided && OpenNic(*channel)) {
     nic_->Connect(channel->number(), place);
   } else {

@@ -61,7 +61,6 @@ struct Channels::Channel {
     kOn,
   };
   Nic nic = Nic::kNo;
-  uint64_t nic_peer = 0;  // the other daemon's number for it
 
   // Its rank has said of a start that has not been seen. The NIC's starts are not seen, but done.
   bool is_armed() const {
