@@ -87,7 +87,7 @@ Status Queues::CheckProgramStart(QueueHandle handle, Queue& queue, Program* prog
     return {ErrorCode::kInvalidRequest,
             "a start of the " + program->name() + " was enqueued before and has no wait yet"};
   }
-  if (std::exchange(program->mark, mark_) == mark_) {
+  if (!IsFirst(*program)) {
     return {ErrorCode::kInvalidRequest, "it is in the array twice"};
   }
   if (program->queue != handle && program->IsEnqueued()) {
@@ -135,17 +135,6 @@ Status Queues::EnqueueSteps(gpu::Stream& stream, Program& program, size_t first,
     FERRY_RETURN_IF_ERROR(status);
   }
   return {};
-}
-
-Status Queues::CheckProgramWait(QueueHandle handle, Program* program) const {
-  const bool twice = program != nullptr && std::exchange(program->mark, mark_) == mark_;
-  if (program != nullptr && program->wants_wait && program->queue == handle && !twice) {
-    return {};
-  }
-  return {ErrorCode::kInvalidRequest,
-          program != nullptr && program->wants_wait && !twice
-              ? "its start was enqueued on another queue: wait for it there"
-              : "no start of it that has no wait yet was enqueued on this queue"};
 }
 
 Status Queues::WaitProgram(Queue& queue, Program& program) {

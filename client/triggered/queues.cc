@@ -341,6 +341,7 @@ Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
                                                               : stream.LaunchMove(MoveOf(channel));
 }
 
+// Between nodes there is no other end.
 gpu::MatchedMove Queues::MoveOf(const Channel& channel) {
   gpu::MatchedMove move;
   move.destination = channel.is_send ? channel.peer_window.address : channel.window.address;
@@ -355,15 +356,15 @@ gpu::MatchedMove Queues::MoveOf(const Channel& channel) {
   return move;
 }
 
-Status Queues::CheckWait(QueueHandle handle, Channel* channel) const {
-  const bool twice = channel != nullptr && !IsFirst(*channel);
-  if (channel != nullptr && channel->wants_wait && channel->queue == handle && !twice) {
+template <typename Startable>
+Status Queues::CheckWait(QueueHandle handle, Startable* one) const {
+  const bool has_start = one != nullptr && IsFirst(*one) && one->wants_wait;
+  if (has_start && one->queue == handle) {
     return {};
   }
   return {ErrorCode::kInvalidRequest,
-          channel != nullptr && channel->wants_wait && !twice
-              ? "its start was enqueued on another queue: wait for it there"
-              : "no start of it that has no wait yet was enqueued on this queue"};
+          has_start ? "its start was enqueued on another queue: wait for it there"
+                    : "no start of it that has no wait yet was enqueued on this queue"};
 }
 
 Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
@@ -374,7 +375,7 @@ Status Queues::EnqueueWait(QueueHandle handle, std::span<const Item> items) {
   for (size_t i = 0; i < items.size(); ++i) {
     const Item& item = items[i];
     if (Status status = item.program == 0 ? CheckWait(handle, channels_.Find(item.request))
-                                          : CheckProgramWait(handle, FindProgram(item.program));
+                                          : CheckWait(handle, FindProgram(item.program));
         !status.ok()) {
       return Naming(i, items.size(), status);
     }
@@ -402,10 +403,7 @@ Status Queues::WaitRequest(Queue& queue, Channel& channel) {
 }
 
 Status Queues::Wait(gpu::Stream& stream, Channel& channel) {
-  gpu::MatchedMove between_nodes;
-  between_nodes.own = channel.end;
-  between_nodes.round = channel.starts;
-  FERRY_RETURN_IF_ERROR(stream.AwaitMove(channel.local ? MoveOf(channel) : between_nodes));
+  FERRY_RETURN_IF_ERROR(stream.AwaitMove(MoveOf(channel)));
   std::byte* const landing = channel.Landing();
   return channel.is_send || landing == channel.buffer.address
              ? Status()

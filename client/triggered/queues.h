@@ -95,7 +95,9 @@ class Queues {
   StatusOr<Queue*> Lookup(QueueHandle queue);
   Status CheckStart(QueueHandle handle, uint32_t request);
   Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);
-  Status CheckWait(QueueHandle handle, Channel* channel) const;
+  // Of a channel or a program; null: there is none.
+  template <typename Startable>
+  Status CheckWait(QueueHandle handle, Startable* one) const;
   Status WaitRequest(Queue& queue, Channel& channel);
   Status Start(gpu::Stream& stream, Channel& channel);
   Status StartInNode(gpu::Stream& stream, Channel& channel);
@@ -108,14 +110,16 @@ class Queues {
   void FailStarted(QueueHandle handle, Queue& queue);
   void Refuse(Queue& queue, Channel& channel, ErrorCode error);
   // Whether the channel is met for the first time since mark_ was raised.
-  bool IsFirst(Channel& channel) const { return std::exchange(channel.mark, mark_) != mark_; }
+  template <typename Startable>
+  bool IsFirst(Startable& one) const {
+    return std::exchange(one.mark, mark_) != mark_;
+  }
 
   // queue_programs.cc
   Program* FindProgram(RequestHandle handle);
   Status CheckProgramStart(QueueHandle handle, Queue& queue, Program* program);
   Status StartProgram(QueueHandle handle, Queue& queue, Program& program, bool* rings);
   Status EnqueueSteps(gpu::Stream& stream, Program& program, size_t first, size_t end, bool* rings);
-  Status CheckProgramWait(QueueHandle handle, Program* program) const;
   Status WaitProgram(Queue& queue, Program& program);
   void UnlistProgram(Program* program);
   Status TakeProgramEnds(QueueHandle handle, Queue& queue);
