@@ -215,6 +215,15 @@ CommandResult RunCommand(std::vector<std::string> arguments, std::vector<std::st
   return Command(std::move(arguments), std::move(variables), std::move(input)).Wait();
 }
 
+std::vector<std::string> PrivateJob(const std::vector<std::string>& placement,
+                                    const std::vector<std::string>& program) {
+  std::vector<std::string> job = {"tools/ferryrun/ferryrun", "--private", "--ferryd",
+                                  "daemon/ferryd", "--no-label"};
+  job.insert(job.end(), placement.begin(), placement.end());
+  job.insert(job.end(), program.begin(), program.end());
+  return job;
+}
+
 bool Eventually(const std::function<bool()>& condition) {
   const auto deadline = Clock::now() + kPatience;
   while (!condition()) {

@@ -72,6 +72,11 @@ class Command {
 CommandResult RunCommand(std::vector<std::string> arguments,
                          std::vector<std::string> variables = {}, std::string input = "");
 
+// The command line of ferryrun for a program on private daemons. `placement`: its flags, such as
+// -n.
+std::vector<std::string> PrivateJob(const std::vector<std::string>& placement,
+                                    const std::vector<std::string>& program);
+
 // Polls `condition` for at most half a minute.
 bool Eventually(const std::function<bool()>& condition);
 

@@ -24,13 +24,6 @@ constexpr char kLife[] = "examples/game_of_life/game_of_life";
 constexpr char kHalo3d[] = "examples/halo3d/halo3d";
 constexpr char kGun[] = "examples/game_of_life/glider_gun.rle";
 
-Words Job(const Words& placement, const Words& program) {
-  Words job = {"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd", "--no-label"};
-  job.insert(job.end(), placement.begin(), placement.end());
-  job.insert(job.end(), program.begin(), program.end());
-  return job;
-}
-
 struct Case {
   const char* name;
   Words placement;
@@ -42,7 +35,7 @@ class HalosTest : public testing::TestWithParam<Case> {};
 
 TEST_P(HalosTest, EqualTheSerialRun) {
   const auto& [name, placement, program, said] = GetParam();
-  Command command(Job(placement, program));
+  Command command(PrivateJob(placement, program));
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr(said), EndsWith(": PASS\n")));
@@ -91,7 +84,7 @@ TEST(LifeFilesTest, WritesWhatItReads) {
   const auto run = [](const Words& options) {
     Words program = {kLife};
     program.insert(program.end(), options.begin(), options.end());
-    return RunCommand(Job({"-n", "2"}, program));
+    return RunCommand(PrivateJob({"-n", "2"}, program));
   };
   ASSERT_EQ(run({"--pattern", kGun, "--generations", "30", "--output", first}).exit_code, 0);
   ASSERT_EQ(run({"--pattern", first, "--size", "164x137", "--generations", "0", "--output", second})
@@ -105,7 +98,7 @@ TEST(LifeMistakesTest, EndWithASentence) {
   const auto expect = [](const Words& options, const std::string& said) {
     Words program = {kLife};
     program.insert(program.end(), options.begin(), options.end());
-    const CommandResult result = RunCommand(Job({"-n", "2"}, program));
+    const CommandResult result = RunCommand(PrivateJob({"-n", "2"}, program));
     EXPECT_NE(result.exit_code, 0);
     EXPECT_THAT(result.err, HasSubstr(said));
   };

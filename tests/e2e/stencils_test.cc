@@ -24,13 +24,6 @@ constexpr char kStencil5[] = "examples/stencil5/stencil5";
 
 using Words = std::vector<std::string>;
 
-Words Job(const Words& placement, const Words& program) {
-  Words job = {"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd", "--no-label"};
-  job.insert(job.end(), placement.begin(), placement.end());
-  job.insert(job.end(), program.begin(), program.end());
-  return job;
-}
-
 struct Case {
   Words placement;
   Words program;
@@ -43,7 +36,7 @@ TEST_P(StencilsTest, EqualTheSerialSolve) {
   const auto& [job, memory] = GetParam();
   Words program = job.program;
   program.insert(program.end(), {"--iterations", "12", "--compare", "--memory", memory});
-  Command command(Job(job.placement, program));
+  Command command(PrivateJob(job.placement, program));
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr(job.title), HasSubstr(memory + " memory\nstraight: "),
@@ -74,7 +67,7 @@ TEST(StencilReportTest, OneWayAloneIsNotCompared) {
     if (naive) {
       program.push_back("--naive");
     }
-    const CommandResult result = RunCommand(Job({"-n", "2"}, program));
+    const CommandResult result = RunCommand(PrivateJob({"-n", "2"}, program));
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     EXPECT_THAT(result.out, HasSubstr(naive ? "staged by hand: " : "straight: "));
     EXPECT_THAT(result.out, Not(HasSubstr(naive ? "straight" : "by hand")));
@@ -88,7 +81,7 @@ TEST(StencilReportTest, OneWayAloneIsNotCompared) {
 
 TEST(StencilReportTest, DoesNotClaimWhatWasNotCompared) {
   const CommandResult result =
-      RunCommand(Job({"-n", "2"}, {kStencil5, "--size", "30", "--no-check"}));
+      RunCommand(PrivateJob({"-n", "2"}, {kStencil5, "--size", "30", "--no-check"}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, EndsWith("DONE, not compared with a serial solve (--check does)\n"));
   EXPECT_THAT(result.out, Not(HasSubstr("PASS")));
@@ -109,7 +102,7 @@ TEST(StencilMistakeTest, IsNamedOnceAndEndsEveryRank) {
         Mistake{{kStencil5, "--size", "100000", "--no-check"},
                 "out of memory: device 0 cannot allocate",
                 1}}) {
-    Command command(Job({"-n", "3"}, mistake.program));
+    Command command(PrivateJob({"-n", "3"}, mistake.program));
     const CommandResult result = command.Wait();
     EXPECT_EQ(result.exit_code, mistake.exit_code) << result.err;
     EXPECT_THAT(result.err, HasSubstr(mistake.message));

@@ -22,15 +22,8 @@ constexpr char kHello[] = "examples/mpi_hello/mpi_hello";
 constexpr char kPingpong[] = "examples/mpi_pingpong/mpi_pingpong";
 constexpr char kJacobi[] = "examples/mpi_jacobi/mpi_jacobi";
 
-Words Job(const Words& placement, const Words& program) {
-  Words job = {"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd", "--no-label"};
-  job.insert(job.end(), placement.begin(), placement.end());
-  job.insert(job.end(), program.begin(), program.end());
-  return job;
-}
-
 TEST(MpiHelloTest, GreetsAroundTheRing) {
-  const CommandResult result = RunCommand(Job({"-n", "3"}, {kHello}));
+  const CommandResult result = RunCommand(PrivateJob({"-n", "3"}, {kHello}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const Words lines = SortedLines(result.out);
   ASSERT_EQ(lines.size(), 3U) << result.out;
@@ -44,7 +37,7 @@ TEST(MpiHelloTest, GreetsAroundTheRing) {
 class MpiExamplesTest : public testing::TestWithParam<std::string> {};  // the number of nodes
 
 TEST_P(MpiExamplesTest, PingpongSendsHostAndDeviceBuffers) {
-  Command command(Job({"-n", "2", "--nodes", GetParam()}, {kPingpong, "300000"}));
+  Command command(PrivateJob({"-n", "2", "--nodes", GetParam()}, {kPingpong, "300000"}));
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("host          1 bytes"), HasSubstr("host     262144 b"),
@@ -56,7 +49,7 @@ TEST_P(MpiExamplesTest, PingpongSendsHostAndDeviceBuffers) {
 TEST_P(MpiExamplesTest, JacobiEqualsTheSerialSolve) {
   for (const std::string ranks : {"2", "4", "6"}) {
     const CommandResult result =
-        RunCommand(Job({"-n", ranks, "--nodes", GetParam()}, {kJacobi, "41", "30", "0.05"}));
+        RunCommand(PrivateJob({"-n", ranks, "--nodes", GetParam()}, {kJacobi, "41", "30", "0.05"}));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     // The steps do not depend on the number of ranks.
     EXPECT_THAT(result.out, AllOf(StartsWith("41 x 30 points on "), HasSubstr(": 542 steps of "),
@@ -67,13 +60,13 @@ TEST_P(MpiExamplesTest, JacobiEqualsTheSerialSolve) {
 INSTANTIATE_TEST_SUITE_P(Nodes, MpiExamplesTest, testing::Values("1", "2"));
 
 TEST(MpiMistakesTest, AreNamed) {
-  const CommandResult alone = RunCommand(Job({"-n", "1"}, {kPingpong}));
+  const CommandResult alone = RunCommand(PrivateJob({"-n", "1"}, {kPingpong}));
   EXPECT_NE(alone.exit_code, 0);
   EXPECT_THAT(alone.err, HasSubstr("usage: mpi_pingpong [LARGEST_BYTES], 1 to 268435456, on two"));
-  const CommandResult odd = RunCommand(Job({"-n", "2"}, {kJacobi, "4", "many"}));
+  const CommandResult odd = RunCommand(PrivateJob({"-n", "2"}, {kJacobi, "4", "many"}));
   EXPECT_NE(odd.exit_code, 0);
   EXPECT_THAT(odd.err, HasSubstr("usage: mpi_jacobi [WIDTH HEIGHT [TOLERANCE]]"));
-  const CommandResult small = RunCommand(Job({"-n", "4"}, {kJacobi, "3", "3"}));
+  const CommandResult small = RunCommand(PrivateJob({"-n", "4"}, {kJacobi, "3", "3"}));
   EXPECT_NE(small.exit_code, 0);
   EXPECT_THAT(small.err, HasSubstr("3 x 3 points are too few for 2 x 2 ranks"));
 }

@@ -87,18 +87,10 @@ class AlgorithmsTest : public testing::TestWithParam<std::tuple<Collective, int>
   std::vector<bool> Both(bool applies) const {
     return applies ? std::vector<bool>{false, true} : std::vector<bool>{false};
   }
-  bool HasInPlace() const {
-    return collective_ != Collective::kBarrier && collective_ != Collective::kBcast;
-  }
-  bool HasBlocks() const {
-    return collective_ == Collective::kGather || collective_ == Collective::kScatter ||
-           collective_ == Collective::kAllgather || collective_ == Collective::kAlltoall ||
-           collective_ == Collective::kReduceScatter;
-  }
   void CheckAll(const Algorithm& algorithm, CaseSpec spec) {
-    for (const bool in_place : Both(HasInPlace())) {
+    for (const bool in_place : Both(HasInPlace(collective_))) {
       for (const bool ordered : Both(IsReduction(collective_))) {
-        for (const bool blocks : Both(HasBlocks())) {
+        for (const bool blocks : Both(HasBlocks(collective_))) {
           spec.in_place = in_place;
           spec.commutative = !ordered;
           spec.has_blocks = blocks;

@@ -317,6 +317,16 @@ std::vector<CaseRank> Maker::Make() {
 
 }  // namespace
 
+bool HasInPlace(Collective collective) {
+  return collective != Collective::kBarrier && collective != Collective::kBcast;
+}
+
+bool HasBlocks(Collective collective) {
+  return collective == Collective::kGather || collective == Collective::kScatter ||
+         collective == Collective::kAllgather || collective == Collective::kAlltoall ||
+         collective == Collective::kReduceScatter;
+}
+
 std::string CaseSpec::Text() const {
   std::string text = std::string(CollectiveName(collective)) + " size " + std::to_string(size) +
                      " count " + std::to_string(count) + " root " + std::to_string(root) +

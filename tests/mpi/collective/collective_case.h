@@ -25,6 +25,10 @@ struct CaseSpec {
   std::string Text() const;
 };
 
+// Whether there are forms of it with MPI_IN_PLACE, and with blocks of their own sizes.
+bool HasInPlace(Collective collective);
+bool HasBlocks(Collective collective);
+
 // One rank's part of it.
 struct CaseRank {
   Problem problem;

@@ -100,19 +100,11 @@ class StreamOrdersTest : public testing::TestWithParam<std::tuple<Collective, in
                           collective_ == Collective::kScatter || collective_ == Collective::kReduce;
     return has_root ? std::set<int>{0, size_ - 1} : std::set<int>{0};
   }
-  bool HasInPlace() const {
-    return collective_ != Collective::kBarrier && collective_ != Collective::kBcast;
-  }
-  bool HasBlocks() const {
-    return collective_ == Collective::kGather || collective_ == Collective::kScatter ||
-           collective_ == Collective::kAllgather || collective_ == Collective::kAlltoall ||
-           collective_ == Collective::kReduceScatter;
-  }
   // In place or not, with and without blocks of their own, ordered or not.
   void CheckAll(const Algorithm& algorithm, CaseSpec spec) {
     for (int form = 0; form < 8; ++form) {
-      spec.in_place = (form & 1) != 0 && HasInPlace();
-      spec.has_blocks = (form & 2) != 0 && HasBlocks();
+      spec.in_place = (form & 1) != 0 && HasInPlace(collective_);
+      spec.has_blocks = (form & 2) != 0 && HasBlocks(collective_);
       spec.commutative = (form & 4) == 0;
       spec.seed++;
       for (const bool ahead : {false, true}) {
