@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "common/status.h"
@@ -28,6 +29,8 @@ class GpuBackend {
 
   // The name users select it by: "host", "level_zero", "hip", "cuda".
   virtual std::string_view name() const = 0;
+  // Of the vendor's driver or run time, for people: "CUDA 12.4".
+  virtual std::string version() const = 0;
   // At least 1: a backend without a device is not created.
   virtual int device_count() const = 0;
   virtual StatusOr<DeviceInfo> GetDeviceInfo(int device) const = 0;
@@ -36,12 +39,14 @@ class GpuBackend {
   // number of allocations; it is called on every send.
   virtual PointerInfo Identify(const void* pointer) const = 0;
 
-  // Both return memory aligned to at least 256 bytes, of unspecified content, already backed by
-  // pages that count as this process's. kInvalidArgument for zero bytes; kOutOfMemory, with the
-  // sizes, where it does not fit.
+  // All return memory aligned to at least 256 bytes, of unspecified content, already backed by
+  // pages that count as this process's (managed memory may be backed later). kInvalidArgument for
+  // zero bytes; kOutOfMemory, with the sizes, where it does not fit; kUnsupported where
+  // DeviceInfo::managed is false.
   virtual StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) = 0;
   virtual StatusOr<void*> AllocatePinned(uint64_t size_bytes) = 0;
-  // Releases what the two above returned. No operation may still use it; synchronize first.
+  virtual StatusOr<void*> AllocateManaged(int device, uint64_t size_bytes) = 0;
+  // Releases what the three above returned. No operation may still use it; synchronize first.
   // kInvalidBuffer for anything else: unknown, inside an allocation, freed before, imported,
   // registered.
   virtual Status Free(void* pointer) = 0;
@@ -58,6 +63,10 @@ class GpuBackend {
   // Undoes one ImportIpc, given the pointer it returned. kInvalidBuffer for any other.
   virtual Status CloseIpc(void* pointer) = 0;
 
+  // The device allocation around `pointer` as a dma-buf. kInvalidBuffer as for ExportIpc;
+  // kUnsupported where the driver, the device or the kernel has none.
+  virtual StatusOr<Dmabuf> ExportDmabuf(const void* pointer) = 0;
+
   // Makes [pointer, pointer + size_bytes) of existing host memory reachable by devices. It stays
   // the caller's and must be unregistered before it is released. kInvalidArgument for null, zero
   // bytes or a range that wraps around; kAlreadyExists where it overlaps memory that this backend
@@ -67,6 +76,12 @@ class GpuBackend {
   virtual Status UnregisterHostMemory(void* pointer) = 0;
 
   virtual StatusOr<std::unique_ptr<Stream>> CreateStream(int device) = 0;
+  // A stream that the application made with the vendor's library (a cudaStream_t, a hipStream_t, an
+  // immediate ze_command_list_handle_t) and that outlives the result, which only enqueues on it.
+  // kInvalidArgument for null and for what the vendor says is no stream of that device;
+  // kUnsupported on a backend without streams of others. What no vendor can tell from a stream is
+  // undefined.
+  virtual StatusOr<std::unique_ptr<Stream>> AdoptStream(int device, void* native) = 0;
   virtual StatusOr<std::unique_ptr<Event>> CreateEvent(int device) = 0;
 
  protected:

@@ -18,26 +18,38 @@ struct DirectAccess {
   bool operator==(const DirectAccess&) const = default;
 };
 
+// Who carries out WriteValue64 and WaitValue64 of a device's streams.
+enum class StreamWords : uint8_t {
+  kNative,  // the device, by operations of the vendor's
+  kKernel,  // the device, by small kernels of Ferry's
+  kHelper,  // a thread of this process
+};
+
 struct DeviceInfo {
   std::string name;
   std::string pci_address;   // "0000:3b:00.0"; empty if the device is not on a PCI bus
   int numa_node = -1;        // -1: unknown
   uint64_t total_bytes = 0;  // the most that AllocateDevice can ever hand out at once
+  uint64_t free_bytes = 0;   // of them, when asked; 0: unknown, or none
   DirectAccess direct;       // of all its memory, where it is imported too
+  StreamWords stream_words = StreamWords::kHelper;
+  bool ipc = false;      // ExportIpc and ImportIpc work
+  bool dmabuf = false;   // ExportDmabuf may
+  bool managed = false;  // AllocateManaged works
 };
 
 enum class PointerKind : uint8_t {
   kUnknown,  // nothing this backend knows: ordinary host memory, another backend's, or no memory
   kDevice,   // device memory, allocated here or imported; `direct` says who may touch it
   kPinned,   // host memory that devices reach: AllocatePinned or RegisterHostMemory
-  kManaged,  // migrates between host and device; never allocated by Ferry
+  kManaged,  // migrates between host and device: CPUs and streams reach it
 };
 
 // What a pointer points to. `base` and `size_bytes` describe the whole allocation around it. Only
 // `kind` means anything when it is kUnknown.
 struct PointerInfo {
   PointerKind kind = PointerKind::kUnknown;
-  int device = -1;  // -1 for host memory
+  int device = -1;  // -1 for host memory, and where managed memory has no home
   void* base = nullptr;
   uint64_t size_bytes = 0;
   // Never 0 and never given again by this backend, so a cache keyed by it cannot mistake new memory
@@ -55,6 +67,12 @@ struct IpcHandle {
   uint64_t size_bytes = 0;           // of the whole allocation
   uint64_t allocation_id = 0;        // the exporter's; with the exporter's identity, a cache key
   int32_t device = -1;               // the exporter's ordinal of the device
+};
+
+// Device memory as a Linux dma-buf, for NICs and other drivers.
+struct Dmabuf {
+  UniqueFd fd;
+  uint64_t offset_bytes = 0;  // of the exported pointer in it
 };
 
 }  // namespace ferry::gpu

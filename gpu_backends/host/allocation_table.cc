@@ -163,4 +163,9 @@ void AllocationTable::Unreserve(int device, uint64_t size_bytes) {
   used_bytes_[device] -= size_bytes;
 }
 
+uint64_t AllocationTable::Reserved(int device) const {
+  std::shared_lock lock(mutex_);
+  return used_bytes_[device];
+}
+
 }  // namespace ferry::gpu

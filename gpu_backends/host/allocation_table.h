@@ -61,6 +61,7 @@ class AllocationTable {
   // Takes `size_bytes` of a device's emulated memory. kOutOfMemory if less than that is free.
   Status Reserve(int device, uint64_t size_bytes, uint64_t total_bytes);
   void Unreserve(int device, uint64_t size_bytes);
+  uint64_t Reserved(int device) const;
 
  private:
   // The known range around an address, or null. The caller holds the lock.

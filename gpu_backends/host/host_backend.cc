@@ -46,22 +46,26 @@ class HostBackend final : public GpuBackend {
   }
 
   std::string_view name() const override { return "host"; }
+  std::string version() const override { return "emulated"; }
   int device_count() const override { return options_.device_count; }
   StatusOr<DeviceInfo> GetDeviceInfo(int device) const override;
   PointerInfo Identify(const void* pointer) const override;
 
   StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) override;
   StatusOr<void*> AllocatePinned(uint64_t size_bytes) override;
+  StatusOr<void*> AllocateManaged(int device, uint64_t size_bytes) override;
   Status Free(void* pointer) override;
 
   StatusOr<IpcHandle> ExportIpc(const void* pointer) override;
   StatusOr<void*> ImportIpc(const IpcHandle& handle) override;
   Status CloseIpc(void* pointer) override;
+  StatusOr<Dmabuf> ExportDmabuf(const void* pointer) override;
 
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
   Status UnregisterHostMemory(void* pointer) override;
 
   StatusOr<std::unique_ptr<Stream>> CreateStream(int device) override;
+  StatusOr<std::unique_ptr<Stream>> AdoptStream(int device, void* native) override;
   StatusOr<std::unique_ptr<Event>> CreateEvent(int device) override;
 
  private:
@@ -70,6 +74,8 @@ class HostBackend final : public GpuBackend {
   // Who else may touch device memory.
   DirectAccess DeviceAccess() const { return {link_ == nullptr, link_ == nullptr}; }
   StatusOr<void*> AllocateReserved(int device, uint64_t size_bytes);
+  // Of memory that CPUs reach: pinned, or managed with `device` as its home.
+  StatusOr<void*> AllocateHost(PointerKind kind, int device, uint64_t size_bytes);
   // Maps device memory, and enters it; returns the address that users see.
   StatusOr<void*> EnterDevice(Allocation allocation, int fd);
   // Gives `mapping` to `allocation`, which then owns it, and enters it; returns its address.
@@ -86,7 +92,11 @@ StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
   DeviceInfo info;
   info.name = "emulated device " + std::to_string(device);
   info.total_bytes = options_.device_memory_bytes;
+  info.free_bytes = info.total_bytes - table_.Reserved(device);
   info.direct = DeviceAccess();
+  info.stream_words = StreamWords::kHelper;
+  info.ipc = true;
+  info.managed = true;
   return info;
 }
 
@@ -126,10 +136,21 @@ StatusOr<void*> HostBackend::AllocateReserved(int device, uint64_t size_bytes) {
 StatusOr<void*> HostBackend::AllocatePinned(uint64_t size_bytes) {
   FERRY_RETURN_IF_ERROR(fork_guard_.Check());
   FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocatePinned"));
+  return AllocateHost(PointerKind::kPinned, -1, size_bytes);
+}
+
+StatusOr<void*> HostBackend::AllocateManaged(int device, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocateManaged"));
+  return AllocateHost(PointerKind::kManaged, device, size_bytes);
+}
+
+StatusOr<void*> HostBackend::AllocateHost(PointerKind kind, int device, uint64_t size_bytes) {
   StatusOr<Mapping> mapping = Mapping::Anonymous(size_bytes);
   FERRY_RETURN_IF_ERROR(mapping.status());
   Allocation allocation;
-  allocation.kind = PointerKind::kPinned;
+  allocation.kind = kind;
+  allocation.device = device;
   allocation.size_bytes = size_bytes;
   return Enter(std::move(allocation), std::move(*mapping));
 }
@@ -142,6 +163,11 @@ Status HostBackend::Free(void* pointer) {
     table_.Unreserve(allocation->device, allocation->size_bytes);
   }
   return {};
+}
+
+StatusOr<Dmabuf> HostBackend::ExportDmabuf(const void* /*pointer*/) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  return Status(ErrorCode::kUnsupported, "ExportDmabuf: an emulated device's memory is no dma-buf");
 }
 
 StatusOr<IpcHandle> HostBackend::ExportIpc(const void* pointer) {
@@ -211,6 +237,12 @@ StatusOr<std::unique_ptr<Stream>> HostBackend::CreateStream(int device) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
   return std::unique_ptr<Stream>(std::make_unique<HostStream>(
       device, &table_, &fork_guard_, link_.get(), options_.costs, options_.wait_yield_ns));
+}
+
+StatusOr<std::unique_ptr<Stream>> HostBackend::AdoptStream(int device, void* /*native*/) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  return Status(ErrorCode::kUnsupported,
+                "AdoptStream: an emulated device has no library to make streams with but Ferry's");
 }
 
 StatusOr<std::unique_ptr<Event>> HostBackend::CreateEvent(int device) {

@@ -53,6 +53,7 @@ class BreakingBackend final : public gpu::GpuBackend {
  public:
   explicit BreakingBackend(std::unique_ptr<gpu::GpuBackend> real) : real_(std::move(real)) {}
   std::string_view name() const override { return "breaking"; }
+  std::string version() const override { return real_->version(); }
   int device_count() const override { return real_->device_count(); }
   StatusOr<gpu::DeviceInfo> GetDeviceInfo(int device) const override {
     return real_->GetDeviceInfo(device);
@@ -64,6 +65,9 @@ class BreakingBackend final : public gpu::GpuBackend {
   StatusOr<void*> AllocatePinned(uint64_t size_bytes) override {
     return real_->AllocatePinned(size_bytes);
   }
+  StatusOr<void*> AllocateManaged(int device, uint64_t size_bytes) override {
+    return real_->AllocateManaged(device, size_bytes);
+  }
   Status Free(void* pointer) override { return real_->Free(pointer); }
   StatusOr<gpu::IpcHandle> ExportIpc(const void* pointer) override {
     return real_->ExportIpc(pointer);
@@ -72,6 +76,9 @@ class BreakingBackend final : public gpu::GpuBackend {
     return real_->ImportIpc(handle);
   }
   Status CloseIpc(void* pointer) override { return real_->CloseIpc(pointer); }
+  StatusOr<gpu::Dmabuf> ExportDmabuf(const void* pointer) override {
+    return real_->ExportDmabuf(pointer);
+  }
   Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override {
     return real_->RegisterHostMemory(pointer, size_bytes);
   }
@@ -83,6 +90,9 @@ class BreakingBackend final : public gpu::GpuBackend {
     FERRY_RETURN_IF_ERROR(stream.status());
     return std::unique_ptr<gpu::Stream>(
         std::make_unique<BreakingStream>(std::move(*stream), broken));
+  }
+  StatusOr<std::unique_ptr<gpu::Stream>> AdoptStream(int device, void* native) override {
+    return real_->AdoptStream(device, native);
   }
   StatusOr<std::unique_ptr<gpu::Event>> CreateEvent(int device) override {
     return real_->CreateEvent(device);

@@ -16,6 +16,7 @@ class FakeBackend final : public GpuBackend {
   FakeBackend(std::string name, const void* known) : name_(std::move(name)), known_(known) {}
 
   std::string_view name() const override { return name_; }
+  std::string version() const override { return "1"; }
   int device_count() const override { return 1; }
   PointerInfo Identify(const void* pointer) const override {
     PointerInfo info;
@@ -25,13 +26,16 @@ class FakeBackend final : public GpuBackend {
   StatusOr<DeviceInfo> GetDeviceInfo(int) const override { return Unused(); }
   StatusOr<void*> AllocateDevice(int, uint64_t) override { return Unused(); }
   StatusOr<void*> AllocatePinned(uint64_t) override { return Unused(); }
+  StatusOr<void*> AllocateManaged(int, uint64_t) override { return Unused(); }
   Status Free(void*) override { return Unused(); }
   StatusOr<IpcHandle> ExportIpc(const void*) override { return Unused(); }
   StatusOr<void*> ImportIpc(const IpcHandle&) override { return Unused(); }
   Status CloseIpc(void*) override { return Unused(); }
+  StatusOr<Dmabuf> ExportDmabuf(const void*) override { return Unused(); }
   Status RegisterHostMemory(void*, uint64_t) override { return Unused(); }
   Status UnregisterHostMemory(void*) override { return Unused(); }
   StatusOr<std::unique_ptr<Stream>> CreateStream(int) override { return Unused(); }
+  StatusOr<std::unique_ptr<Stream>> AdoptStream(int, void*) override { return Unused(); }
   StatusOr<std::unique_ptr<Event>> CreateEvent(int) override { return Unused(); }
 
  private:
