@@ -1,0 +1,53 @@
+// A vendor's library, opened at run time, so that one build of Ferry runs with any or none of them.
+//
+// Calling thread: one, until it is open.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "common/status.h"
+
+namespace ferry::gpu {
+
+// One row of a backend's table of functions.
+struct Symbol {
+  const char* name;
+  void** address;  // null afterwards: an optional one that the library does not have
+  bool required;
+
+  template <typename Function>
+  static Symbol Required(const char* name, Function** function) {
+    return {name, reinterpret_cast<void**>(function), true};
+  }
+  template <typename Function>
+  static Symbol Optional(const char* name, Function** function) {
+    return {name, reinterpret_cast<void**>(function), false};
+  }
+};
+
+// Stays open until the process ends: drivers leave threads and exit handlers behind.
+class Library {
+ public:
+  // The first of `names` that the dynamic linker finds, or the one file that `path` names if it is
+  // not empty. kNotFound, with what the linker said of each: none can be opened. `vendor` is what
+  // the message calls it.
+  static StatusOr<Library> Open(std::string_view vendor, std::string_view path,
+                                std::initializer_list<const char*> names);
+
+  // Fills the table. kUnsupported, naming all of them, where required functions are missing.
+  Status Resolve(std::initializer_list<Symbol> symbols) const;
+  // Null if there is none.
+  void* Find(const char* symbol) const;
+
+  const std::string& name() const { return name_; }
+
+ private:
+  Library(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+
+  void* handle_;
+  std::string name_;
+};
+
+}  // namespace ferry::gpu
