@@ -4,11 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "gpu_backends/host/allocation_table.h"
+#include "gpu_backends/base/allocation_table.h"
+#include "gpu_backends/base/argument_checks.h"
+#include "gpu_backends/base/fork_guard.h"
+#include "gpu_backends/base/mapping.h"
 #include "gpu_backends/host/emulated_link.h"
-#include "gpu_backends/host/fork_guard.h"
 #include "gpu_backends/host/host_stream.h"
-#include "gpu_backends/host/mapping.h"
 
 namespace ferry::gpu {
 namespace {
@@ -17,10 +18,6 @@ constexpr int kMaxDevices = 64;
 
 Status InvalidArgument(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
-}
-
-Status CheckSize(uint64_t size_bytes, const char* call) {
-  return size_bytes > 0 ? Status() : InvalidArgument(std::string(call) + ": the size is zero");
 }
 
 Status CheckLink(const HostLinkOptions& link) {
@@ -177,14 +174,9 @@ StatusOr<IpcHandle> HostBackend::ExportIpc(const void* pointer) {
 
 StatusOr<void*> HostBackend::ImportIpc(const IpcHandle& handle) {
   FERRY_RETURN_IF_ERROR(fork_guard_.Check());
-  FERRY_RETURN_IF_ERROR(CheckSize(handle.size_bytes, "ImportIpc"));
+  FERRY_RETURN_IF_ERROR(CheckIpcHandle(handle));
   if (!handle.fd.valid()) {
-    return InvalidArgument("ImportIpc: the handle has no descriptor; send it by SCM_RIGHTS");
-  }
-  if (handle.offset_bytes >= handle.size_bytes) {
-    return InvalidArgument("ImportIpc: offset " + std::to_string(handle.offset_bytes) +
-                           " lies outside the " + std::to_string(handle.size_bytes) +
-                           " bytes of the allocation");
+    return InvalidArgument("ImportIpc: the handle has no descriptor; another backend made it");
   }
   FERRY_RETURN_IF_ERROR(CheckSealedMemfd(handle.fd.get(), handle.size_bytes));
   Allocation allocation;
@@ -215,16 +207,12 @@ Status HostBackend::CloseIpc(void* pointer) {
 
 Status HostBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {
   FERRY_RETURN_IF_ERROR(fork_guard_.Check());
-  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "RegisterHostMemory"));
+  FERRY_RETURN_IF_ERROR(CheckHostRange(pointer, size_bytes));
   Allocation allocation;
   allocation.kind = PointerKind::kPinned;
   allocation.origin = Origin::kRegistered;
   allocation.base = pointer;
   allocation.size_bytes = size_bytes;
-  if (pointer == nullptr || size_bytes - 1 > UINTPTR_MAX - allocation.begin()) {
-    return InvalidArgument("RegisterHostMemory: " + std::to_string(size_bytes) +
-                           " bytes from this address, null or too high, are no range of memory");
-  }
   return table_.Insert(std::move(allocation));
 }
 

@@ -1,40 +1,10 @@
 #include "gpu_backends/host/host_stream.h"
 
-#include <string>
 #include <utility>
 
 #include "common/clock.h"
-#include "shm/layout/channel_layout.h"
 
 namespace ferry::gpu {
-namespace {
-
-Status InvalidArgument(std::string message) {
-  return {ErrorCode::kInvalidArgument, std::move(message)};
-}
-
-StatusOr<HostEvent*> ToHostEvent(Event* event, const char* call) {
-  auto* host_event = dynamic_cast<HostEvent*>(event);
-  if (host_event == nullptr) {
-    return InvalidArgument(std::string(call) + ": the event is " +
-                           (event == nullptr ? "null" : "another backend's") +
-                           "; make it with the CreateEvent of the stream's backend");
-  }
-  return host_event;
-}
-
-Status CheckNoOverlap(const void* destination, const void* source, uint64_t size_bytes) {
-  const auto to = reinterpret_cast<uintptr_t>(destination);
-  const auto from = reinterpret_cast<uintptr_t>(source);
-  const uint64_t distance = to > from ? to - from : from - to;
-  if (distance < size_bytes) {
-    return InvalidArgument("CopyAsync: source and destination of " + std::to_string(size_bytes) +
-                           " bytes lie only " + std::to_string(distance) + " bytes apart");
-  }
-  return {};
-}
-
-}  // namespace
 
 HostEvent::HostEvent(const ForkGuard* fork_guard)
     : fork_guard_(fork_guard), state_(std::make_unique<State>()) {}
@@ -71,6 +41,7 @@ HostStream::HostStream(int device, const AllocationTable* table, const ForkGuard
                        EmulatedLink* link, const HostStreamCosts& costs, uint64_t wait_yield_ns)
     : device_(device),
       table_(table),
+      checks_(*table),
       fork_guard_(fork_guard),
       link_(link),
       worker_(std::make_unique<StreamWorker>(wait_yield_ns, link, costs)) {}
@@ -79,16 +50,6 @@ HostStream::~HostStream() {
   if (fork_guard_->InChild()) {
     (void)worker_.release();  // its thread does not exist here and cannot be joined
   }
-}
-
-Status HostStream::CheckCopy(void* destination, const void* source, uint64_t size_bytes,
-                             const char* call) const {
-  if (destination == nullptr || source == nullptr) {
-    return InvalidArgument(std::string(call) + ": source and destination must not be null");
-  }
-  FERRY_RETURN_IF_ERROR(CheckNoOverlap(destination, source, size_bytes));
-  FERRY_RETURN_IF_ERROR(table_->CheckRange(destination, size_bytes, /*must_be_known=*/false));
-  return table_->CheckRange(source, size_bytes, /*must_be_known=*/false);
 }
 
 CopyOperation HostStream::CopyOf(void* destination, const void* source, uint64_t size_bytes) const {
@@ -107,22 +68,13 @@ Status HostStream::CopyAsync(void* destination, const void* source, uint64_t siz
   if (size_bytes == 0) {
     return {};
   }
-  FERRY_RETURN_IF_ERROR(CheckCopy(destination, source, size_bytes, "CopyAsync"));
+  FERRY_RETURN_IF_ERROR(checks_.Copy(destination, source, size_bytes, "CopyAsync"));
   return worker_->Enqueue(CopyOf(destination, source, size_bytes));
-}
-
-Status HostStream::CheckMove(const MatchedMove& move, const char* call) const {
-  if (move.own == nullptr || move.other == nullptr) {
-    return InvalidArgument(std::string(call) + ": the blocks of both ends must not be null");
-  }
-  FERRY_RETURN_IF_ERROR(CheckWord(&move.own->done.value));
-  return move.size_bytes == 0 ? Status()
-                              : CheckCopy(move.destination, move.source, move.size_bytes, call);
 }
 
 Status HostStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  FERRY_RETURN_IF_ERROR(CheckMove(move, "LaunchMove"));
+  FERRY_RETURN_IF_ERROR(checks_.LaunchMove(move));
   MoveOperation operation{move, {}};
   if (move.size_bytes != 0) {
     operation.copy = CopyOf(move.destination, move.source, move.size_bytes);
@@ -132,15 +84,13 @@ Status HostStream::LaunchMove(const MatchedMove& move) {
 
 Status HostStream::AwaitMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  const bool is_between_nodes = move.own != nullptr && move.other == nullptr;
-  FERRY_RETURN_IF_ERROR(is_between_nodes ? CheckWord(&move.own->done.value)
-                                         : CheckMove(move, "AwaitMove"));
+  FERRY_RETURN_IF_ERROR(checks_.AwaitMove(move));
   return worker_->Enqueue(AwaitMoveOperation{move});
 }
 
 Status HostStream::RecordEvent(Event* event) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  StatusOr<HostEvent*> host_event = ToHostEvent(event, "RecordEvent");
+  StatusOr<HostEvent*> host_event = OwnEvent<HostEvent>(event, "RecordEvent");
   FERRY_RETURN_IF_ERROR(host_event.status());
   auto completion = std::make_shared<Completion>();
   FERRY_RETURN_IF_ERROR(worker_->Enqueue(RecordOperation{completion}));
@@ -150,7 +100,7 @@ Status HostStream::RecordEvent(Event* event) {
 
 Status HostStream::WaitEvent(Event* event) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  StatusOr<HostEvent*> host_event = ToHostEvent(event, "WaitEvent");
+  StatusOr<HostEvent*> host_event = OwnEvent<HostEvent>(event, "WaitEvent");
   FERRY_RETURN_IF_ERROR(host_event.status());
   std::shared_ptr<Completion> completion = (*host_event)->Current();
   if (completion == nullptr) {
@@ -161,22 +111,20 @@ Status HostStream::WaitEvent(Event* event) {
 
 Status HostStream::WriteValue64(uint64_t* word, uint64_t value) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  FERRY_RETURN_IF_ERROR(CheckWord(word));
+  FERRY_RETURN_IF_ERROR(checks_.Word(word));
   return worker_->Enqueue(WriteOperation{static_cast<uint64_t*>(table_->Behind(word)), value});
 }
 
 Status HostStream::WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  FERRY_RETURN_IF_ERROR(CheckWord(word));
+  FERRY_RETURN_IF_ERROR(checks_.Word(word));
   return worker_->Enqueue(
       WaitValueOperation{static_cast<uint64_t*>(table_->Behind(word)), value, condition});
 }
 
 Status HostStream::LaunchHost(std::function<Status()> function) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
-  if (!function) {
-    return InvalidArgument("LaunchHost: the function is empty");
-  }
+  FERRY_RETURN_IF_ERROR(CheckHostFunction(function));
   return worker_->Enqueue(HostOperation{std::move(function)});
 }
 
@@ -202,13 +150,6 @@ LinkRoute HostStream::Route(const void* destination, const void* source) const {
   };
   const bool pageable = to.kind == PointerKind::kUnknown || from.kind == PointerKind::kUnknown;
   return {end(from), end(to), pageable};
-}
-
-Status HostStream::CheckWord(const uint64_t* word) const {
-  if (reinterpret_cast<uintptr_t>(word) % sizeof(*word) != 0) {
-    return InvalidArgument("a word that streams write or wait for must be aligned to 8 bytes");
-  }
-  return table_->CheckRange(word, sizeof(*word), /*must_be_known=*/true);
 }
 
 }  // namespace ferry::gpu

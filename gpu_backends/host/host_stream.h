@@ -8,10 +8,11 @@
 
 #include "common/status.h"
 #include "gpu_backends/api/stream.h"
-#include "gpu_backends/host/allocation_table.h"
+#include "gpu_backends/base/allocation_table.h"
+#include "gpu_backends/base/argument_checks.h"
+#include "gpu_backends/base/fork_guard.h"
 #include "gpu_backends/host/completion.h"
 #include "gpu_backends/host/emulated_link.h"
-#include "gpu_backends/host/fork_guard.h"
 #include "gpu_backends/host/stream_worker.h"
 
 namespace ferry::gpu {
@@ -57,15 +58,12 @@ class HostStream final : public Stream {
   Status Synchronize() override;
 
  private:
-  Status CheckWord(const uint64_t* word) const;
-  Status CheckCopy(void* destination, const void* source, uint64_t size_bytes,
-                   const char* call) const;
-  Status CheckMove(const MatchedMove& move, const char* call) const;
   CopyOperation CopyOf(void* destination, const void* source, uint64_t size_bytes) const;
   LinkRoute Route(const void* destination, const void* source) const;
 
   const int device_;
   const AllocationTable* const table_;
+  const ArgumentChecks checks_;
   const ForkGuard* const fork_guard_;
   EmulatedLink* const link_;
   std::unique_ptr<StreamWorker> worker_;

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <set>
@@ -33,13 +34,16 @@ TEST_P(GpuBackendConformance, HasANameAndDescribesEachDevice) {
     EXPECT_FALSE(info->name.empty());
     EXPECT_GT(info->total_bytes, 0u);
     EXPECT_GE(info->numa_node, -1);
+    EXPECT_LE(info->free_bytes, info->total_bytes);
   }
+  EXPECT_FALSE(backend().version().empty());
 }
 
 TEST_P(GpuBackendConformance, RejectsADeviceThatDoesNotExist) {
   for (const int device : {-1, backend().device_count()}) {
     FERRY_EXPECT_CODE(kInvalidArgument, backend().GetDeviceInfo(device).status());
     FERRY_EXPECT_CODE(kInvalidArgument, backend().AllocateDevice(device, kSize).status());
+    FERRY_EXPECT_CODE(kInvalidArgument, backend().AllocateManaged(device, kSize).status());
     FERRY_EXPECT_CODE(kInvalidArgument, backend().CreateStream(device).status());
     FERRY_EXPECT_CODE(kInvalidArgument, backend().CreateEvent(device).status());
   }
@@ -85,6 +89,51 @@ TEST_P(GpuBackendConformance, IdentifiesPinnedMemory) {
   const Memory memory = Pinned(kSize);
   ExpectAllocation(backend().Identify(memory.bytes() + kSize - 1), PointerKind::kPinned,
                    memory.data(), kSize);
+}
+
+TEST_P(GpuBackendConformance, ManagedMemoryIsInReachOfCpusAndStreams) {
+  StatusOr<void*> made = backend().AllocateManaged(0, kSize);
+  if (!backend().GetDeviceInfo(0)->managed) {
+    FERRY_EXPECT_CODE(kUnsupported, made.status());
+    return;
+  }
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  const Memory managed(&backend(), *made);
+  ExpectAllocation(backend().Identify(managed.bytes() + 5), PointerKind::kManaged, managed.data(),
+                   kSize);
+  EXPECT_TRUE(backend().Identify(managed.data()).direct.cpu);
+  const Bytes sent = Pattern(kSize, 3);
+  std::copy(sent.begin(), sent.end(), managed.bytes());
+  const Memory device = Device(kSize);
+  const std::unique_ptr<Stream> stream = NewStream();
+  FERRY_EXPECT_OK(stream->CopyAsync(device.data(), managed.data(), kSize));
+  FERRY_EXPECT_OK(stream->Synchronize());
+  std::fill(managed.bytes(), managed.bytes() + kSize, uint8_t{0});
+  FERRY_EXPECT_OK(stream->CopyAsync(managed.data(), device.data(), kSize));
+  FERRY_EXPECT_OK(stream->Synchronize());
+  EXPECT_EQ(Bytes(managed.bytes(), managed.bytes() + kSize), sent);
+}
+
+TEST_P(GpuBackendConformance, DmabufIsOfDeviceMemoryOnly) {
+  const Memory memory = Device(kSize);
+  const Memory pinned = Pinned(kSize);
+  const StatusOr<Dmabuf> dmabuf = backend().ExportDmabuf(memory.bytes() + 100);
+  if (!dmabuf.ok()) {
+    FERRY_EXPECT_CODE(kUnsupported, dmabuf.status());
+    EXPECT_FALSE(dmabuf.status().message().empty());
+  } else {
+    EXPECT_TRUE(dmabuf->fd.valid());
+    EXPECT_GE(dmabuf->offset_bytes, 100u);
+  }
+  EXPECT_FALSE(backend().ExportDmabuf(pinned.data()).ok());
+}
+
+TEST_P(GpuBackendConformance, AdoptsNoStreamThatIsNone) {
+  const Status status = backend().AdoptStream(0, nullptr).status();
+  EXPECT_TRUE(status.code() == ErrorCode::kInvalidArgument ||
+              status.code() == ErrorCode::kUnsupported)
+      << status.ToString();
+  FERRY_EXPECT_CODE(kInvalidArgument, backend().AdoptStream(-1, nullptr).status());
 }
 
 TEST_P(GpuBackendConformance, KnowsNothingOfOtherPointers) {

@@ -1,4 +1,4 @@
-#include "gpu_backends/host/fork_guard.h"
+#include "gpu_backends/base/fork_guard.h"
 
 #include <sys/mman.h>
 

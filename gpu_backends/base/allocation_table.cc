@@ -1,4 +1,4 @@
-#include "gpu_backends/host/allocation_table.h"
+#include "gpu_backends/base/allocation_table.h"
 
 #include <fcntl.h>
 
@@ -31,6 +31,11 @@ const char* OriginText(Origin origin) {
 
 std::string RangeText(const Allocation& allocation) {
   return "the " + std::to_string(allocation.size_bytes) + " bytes at " + Hex(allocation.begin());
+}
+
+PointerInfo InfoOf(const Allocation& allocation) {
+  return {allocation.kind,       allocation.device, allocation.base,
+          allocation.size_bytes, allocation.id,     {}};
 }
 
 }  // namespace
@@ -85,13 +90,23 @@ StatusOr<Allocation> AllocationTable::Remove(const void* pointer, Origin origin,
   return std::move(by_base_.extract(found->begin()).mapped());
 }
 
+std::vector<Allocation> AllocationTable::RemoveAll() {
+  std::unique_lock lock(mutex_);
+  std::vector<Allocation> all;
+  for (auto& [base, allocation] : by_base_) {
+    all.push_back(std::move(allocation));
+  }
+  by_base_.clear();
+  return all;
+}
+
 PointerInfo AllocationTable::Identify(const void* pointer) const {
   std::shared_lock lock(mutex_);
   const Allocation* found = FindLocked(reinterpret_cast<uintptr_t>(pointer));
   if (found == nullptr) {
     return {};
   }
-  return {found->kind, found->device, found->base, found->size_bytes, found->id, {}};
+  return InfoOf(*found);
 }
 
 void* AllocationTable::Behind(const void* pointer) const {
@@ -104,15 +119,31 @@ void* AllocationTable::Behind(const void* pointer) const {
   return static_cast<std::byte*>(around->behind.data()) + (address - around->begin());
 }
 
+Status AllocationTable::CheckExportable(const Allocation* found, const void* pointer) {
+  if (found != nullptr && found->kind == PointerKind::kDevice &&
+      found->origin == Origin::kAllocated) {
+    return {};
+  }
+  return {ErrorCode::kInvalidBuffer,
+          "ExportIpc of " + Hex(reinterpret_cast<uintptr_t>(pointer)) +
+              ": only device memory that this process allocated can be exported"};
+}
+
+StatusOr<PointerInfo> AllocationTable::Exportable(const void* pointer) const {
+  std::shared_lock lock(mutex_);
+  const Allocation* found = FindLocked(reinterpret_cast<uintptr_t>(pointer));
+  if (found == nullptr) {
+    return PointerInfo{};
+  }
+  FERRY_RETURN_IF_ERROR(CheckExportable(found, pointer));
+  return InfoOf(*found);
+}
+
 StatusOr<IpcHandle> AllocationTable::Export(const void* pointer) const {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   std::shared_lock lock(mutex_);
   const Allocation* found = FindLocked(address);
-  if (found == nullptr || !found->fd.valid()) {
-    return Status(ErrorCode::kInvalidBuffer,
-                  "ExportIpc of " + Hex(address) +
-                      ": only device memory that this process allocated can be exported");
-  }
+  FERRY_RETURN_IF_ERROR(CheckExportable(found, pointer));
   IpcHandle handle;
   handle.fd.Reset(fcntl(found->fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!handle.fd.valid()) {

@@ -1,4 +1,4 @@
-// Every range of memory that the host backend knows, found by any address inside it.
+// Every range of memory that a backend knows, found by any address inside it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "gpu_backends/api/types.h"
-#include "gpu_backends/host/mapping.h"
+#include "gpu_backends/base/mapping.h"
 
 namespace ferry::gpu {
 
@@ -24,9 +24,10 @@ struct Allocation {
   uint64_t size_bytes = 0;
   uint64_t handle_offset_bytes = 0;  // from `base` to what the user holds; not 0 for some imports
   uint64_t id = 0;                   // set by Insert
-  Mapping mapping;                   // empty for registered memory
-  Mapping behind;                    // where streams reach it, if `mapping` may not be touched
-  UniqueFd fd;                       // only for device memory allocated here
+  // Of emulated devices only:
+  Mapping mapping;  // empty for registered memory
+  Mapping behind;   // where streams reach it, if `mapping` may not be touched
+  UniqueFd fd;      // for device memory allocated here
 
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(base); }
   uintptr_t handle() const { return begin() + handle_offset_bytes; }
@@ -40,6 +41,9 @@ class AllocationTable {
   // Takes the allocation and gives it an id. kAlreadyExists where it overlaps a known range.
   Status Insert(Allocation allocation);
 
+  // Of every range, in the order of addresses, as Remove would; for when the backend ends.
+  std::vector<Allocation> RemoveAll();
+
   // Forgets the range whose handle is `pointer` and hands it out, to be unmapped outside the lock.
   // kInvalidBuffer, with what the pointer is instead, unless it has that origin; `call` names the
   // caller in the message.
@@ -51,6 +55,8 @@ class AllocationTable {
   // Where streams reach what lies at `pointer`: mostly there.
   void* Behind(const void* pointer) const;
 
+  // What Identify says, or kInvalidBuffer where it is known, but no device memory allocated here.
+  StatusOr<PointerInfo> Exportable(const void* pointer) const;
   // For a pointer into device memory allocated here: a duplicate of its descriptor and its place.
   StatusOr<IpcHandle> Export(const void* pointer) const;
 
@@ -64,6 +70,7 @@ class AllocationTable {
   uint64_t Reserved(int device) const;
 
  private:
+  static Status CheckExportable(const Allocation* found, const void* pointer);
   // The known range around an address, or null. The caller holds the lock.
   const Allocation* FindLocked(uintptr_t address) const;
 

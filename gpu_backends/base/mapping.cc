@@ -1,4 +1,4 @@
-#include "gpu_backends/host/mapping.h"
+#include "gpu_backends/base/mapping.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,0 +1,62 @@
+// The checks that open calls, the same for every backend.
+//
+// Thread-safe; nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "common/status.h"
+#include "gpu_backends/api/stream.h"
+#include "gpu_backends/base/allocation_table.h"
+
+namespace ferry::gpu {
+
+class ArgumentChecks {
+ public:
+  // Whether devices reach memory that the table does not know.
+  using Reaches = std::function<bool(const void*)>;
+
+  // The table outlives this. Without `reaches` devices reach nothing else.
+  explicit ArgumentChecks(const AllocationTable& table, Reaches reaches = nullptr)
+      : table_(table), reaches_(std::move(reaches)) {}
+
+  // As of Stream::CopyAsync, for `call`.
+  Status Copy(const void* destination, const void* source, uint64_t size_bytes,
+              const char* call) const;
+  // As of Stream::WriteValue64.
+  Status Word(const uint64_t* word) const;
+  Status LaunchMove(const MatchedMove& move) const { return Move(move, "LaunchMove"); }
+  Status AwaitMove(const MatchedMove& move) const;
+
+ private:
+  Status Move(const MatchedMove& move, const char* call) const;
+
+  const AllocationTable& table_;
+  const Reaches reaches_;
+};
+
+// `event` as one of class Own. kInvalidArgument for null and for another backend's.
+template <typename Own>
+StatusOr<Own*> OwnEvent(Event* event, const char* call) {
+  auto* own = dynamic_cast<Own*>(event);
+  if (own == nullptr) {
+    return Status(ErrorCode::kInvalidArgument,
+                  std::string(call) + ": the event is " +
+                      (event == nullptr ? "null" : "another backend's") +
+                      "; make it with the CreateEvent of the stream's backend");
+  }
+  return own;
+}
+
+// All of the following: kInvalidArgument, or ok.
+Status CheckSize(uint64_t size_bytes, const char* call);
+// As of GpuBackend::RegisterHostMemory.
+Status CheckHostRange(const void* pointer, uint64_t size_bytes);
+// As of GpuBackend::ImportIpc.
+Status CheckIpcHandle(const IpcHandle& handle);
+Status CheckHostFunction(const std::function<Status()>& function);
+
+}  // namespace ferry::gpu

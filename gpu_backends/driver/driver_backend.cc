@@ -1,0 +1,344 @@
+#include "gpu_backends/driver/driver_backend.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu_backends/api/copy_streams.h"
+#include "gpu_backends/base/allocation_table.h"
+#include "gpu_backends/base/argument_checks.h"
+#include "gpu_backends/base/fork_guard.h"
+#include "gpu_backends/driver/driver_stream.h"
+#include "gpu_backends/driver/imports.h"
+#include "gpu_backends/driver/page_registrations.h"
+#include "gpu_backends/driver/parked_streams.h"
+
+namespace ferry::gpu {
+namespace {
+
+// The numbers of the table's allocations are below, those that vendors give are above.
+constexpr uint64_t kVendorsIds = 1ULL << 63;
+
+Status InvalidArgument(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
+class DriverBackend final : public GpuBackend {
+ public:
+  explicit DriverBackend(std::unique_ptr<Driver> driver);
+  ~DriverBackend() override;
+
+  std::string_view name() const override { return driver().name(); }
+  std::string version() const override { return driver().version(); }
+  int device_count() const override { return driver().device_count(); }
+  StatusOr<DeviceInfo> GetDeviceInfo(int device) const override;
+  PointerInfo Identify(const void* pointer) const override;
+
+  StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) override;
+  StatusOr<void*> AllocatePinned(uint64_t size_bytes) override;
+  StatusOr<void*> AllocateManaged(int device, uint64_t size_bytes) override;
+  Status Free(void* pointer) override;
+
+  StatusOr<IpcHandle> ExportIpc(const void* pointer) override;
+  StatusOr<void*> ImportIpc(const IpcHandle& handle) override;
+  Status CloseIpc(void* pointer) override;
+  StatusOr<Dmabuf> ExportDmabuf(const void* pointer) override;
+
+  Status RegisterHostMemory(void* pointer, uint64_t size_bytes) override;
+  Status UnregisterHostMemory(void* pointer) override;
+
+  StatusOr<std::unique_ptr<Stream>> CreateStream(int device) override;
+  StatusOr<std::unique_ptr<Stream>> AdoptStream(int device, void* native) override;
+  StatusOr<std::unique_ptr<Event>> CreateEvent(int device) override;
+
+ private:
+  Driver& driver() const { return *around_.driver; }
+  // The checks that open every call: not in a forked child, and a device that exists.
+  Status CheckDevice(int device) const;
+  // What the vendor says of memory that is not in the table.
+  PointerInfo AskDriver(const void* pointer) const;
+  // Enters what was allocated, or releases it.
+  StatusOr<void*> Enter(PointerKind kind, int device, uint64_t size_bytes, StatusOr<void*> made);
+  // The exportable allocation around a pointer.
+  StatusOr<PointerInfo> Exportable(const void* pointer) const;
+  Status ReleaseVendors(const Allocation& allocation);
+
+  const ForkGuard fork_guard_;
+  AllocationTable table_;
+  const ArgumentChecks checks_;
+  PageRegistrations registrations_;
+  ParkedStreams parked_;
+  std::unique_ptr<CopyStreams> copies_;
+  Imports imports_;
+  StreamSurroundings around_;
+  std::vector<DeviceInfo> devices_;
+};
+
+DriverBackend::DriverBackend(std::unique_ptr<Driver> driver)
+    : table_(driver->device_count()),
+      checks_(
+          table_,
+          [this](const void* pointer) { return AskDriver(pointer).kind != PointerKind::kUnknown; }),
+      registrations_(*driver),
+      parked_(*driver),
+      copies_(std::make_unique<CopyStreams>(*this)),
+      imports_(*driver, table_, parked_),
+      around_{std::move(driver), fork_guard_, table_, checks_, parked_, *copies_} {
+  for (int device = 0; device < this->driver().device_count(); ++device) {
+    StatusOr<DeviceInfo> info = this->driver().GetDeviceInfo(device);
+    devices_.push_back(info.ok() ? std::move(*info) : DeviceInfo{});
+  }
+}
+
+DriverBackend::~DriverBackend() {
+  if (fork_guard_.InChild()) {
+    (void)copies_.release();
+    (void)new std::shared_ptr<Driver>(around_.driver);  // it does not work here, nor end
+    return;
+  }
+  copies_.reset();
+  if (!parked_.Sweep()) {
+    // Something still waits for what may never come, and may use any of the memory afterwards: the
+    // process keeps all of it.
+    (void)new std::shared_ptr<Driver>(around_.driver);
+    return;
+  }
+  for (const Allocation& allocation : table_.RemoveAll()) {
+    (void)ReleaseVendors(allocation);
+  }
+}
+
+Status DriverBackend::CheckDevice(int device) const {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  if (device < 0 || device >= device_count()) {
+    return InvalidArgument("there is no device " + std::to_string(device) + "; " +
+                           std::string(name()) + " has devices 0 to " +
+                           std::to_string(device_count() - 1));
+  }
+  return {};
+}
+
+StatusOr<DeviceInfo> DriverBackend::GetDeviceInfo(int device) const {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  return driver().GetDeviceInfo(device);
+}
+
+PointerInfo DriverBackend::Identify(const void* pointer) const {
+  if (fork_guard_.InChild() || pointer == nullptr) {
+    return {};
+  }
+  PointerInfo info = table_.Identify(pointer);
+  if (info.kind == PointerKind::kUnknown) {
+    info = AskDriver(pointer);
+  }
+  switch (info.kind) {
+    case PointerKind::kDevice:
+      info.direct =
+          devices_[info.device >= 0 && info.device < device_count() ? info.device : 0].direct;
+      break;
+    case PointerKind::kManaged:
+      info.direct = {true, false};  // a NIC cannot follow its pages
+      break;
+    case PointerKind::kPinned:
+      info.direct = {true, true};
+      break;
+    case PointerKind::kUnknown:
+      break;
+  }
+  return info;
+}
+
+PointerInfo DriverBackend::AskDriver(const void* pointer) const {
+  PointerInfo info = driver().Identify(pointer);
+  // Vendors round sizes up: what lies behind an allocation of the table is none.
+  if (info.kind == PointerKind::kUnknown ||
+      table_.Identify(info.base).kind != PointerKind::kUnknown) {
+    return {};
+  }
+  info.allocation_id |= kVendorsIds;
+  return info;
+}
+
+// ---- Allocation ----
+
+StatusOr<void*> DriverBackend::Enter(PointerKind kind, int device, uint64_t size_bytes,
+                                     StatusOr<void*> made) {
+  FERRY_RETURN_IF_ERROR(made.status());
+  Allocation allocation;
+  allocation.kind = kind;
+  allocation.device = device;
+  allocation.base = *made;
+  allocation.size_bytes = size_bytes;
+  if (Status status = table_.Insert(std::move(allocation)); !status.ok()) {
+    (void)driver().Free(kind, *made);
+    return status;
+  }
+  return made;
+}
+
+StatusOr<void*> DriverBackend::AllocateDevice(int device, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocateDevice"));
+  parked_.Sweep();  // what was kept for their sake may be free by now
+  const uint64_t total_bytes = devices_[device].total_bytes;
+  StatusOr<void*> made = size_bytes > total_bytes
+                             ? StatusOr<void*>(Status(ErrorCode::kOutOfMemory, "it has less"))
+                             : driver().AllocateDevice(device, size_bytes);
+  if (made.status().code() == ErrorCode::kOutOfMemory) {
+    const StatusOr<DeviceInfo> now = driver().GetDeviceInfo(device);
+    return Status(
+        ErrorCode::kOutOfMemory,
+        "device " + std::to_string(device) + " cannot allocate " + std::to_string(size_bytes) +
+            " bytes: " + std::to_string(now.ok() ? now->free_bytes : 0) + " of its " +
+            std::to_string(total_bytes) + " bytes are free (" + made.status().message() + ")");
+  }
+  return Enter(PointerKind::kDevice, device, size_bytes, std::move(made));
+}
+
+StatusOr<void*> DriverBackend::AllocatePinned(uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocatePinned"));
+  return Enter(PointerKind::kPinned, -1, size_bytes, driver().AllocatePinned(size_bytes));
+}
+
+StatusOr<void*> DriverBackend::AllocateManaged(int device, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocateManaged"));
+  if (!devices_[device].managed) {
+    return Status(ErrorCode::kUnsupported,
+                  "AllocateManaged: device " + std::to_string(device) + " has no managed memory");
+  }
+  return Enter(PointerKind::kManaged, device, size_bytes,
+               driver().AllocateManaged(device, size_bytes));
+}
+
+Status DriverBackend::Free(void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  const StatusOr<Allocation> allocation = table_.Remove(pointer, Origin::kAllocated, "Free");
+  FERRY_RETURN_IF_ERROR(allocation.status());
+  return parked_.Release([this, kind = allocation->kind, base = allocation->base] {
+    return driver().Free(kind, base);
+  });
+}
+
+Status DriverBackend::ReleaseVendors(const Allocation& allocation) {
+  switch (allocation.origin) {
+    case Origin::kAllocated:
+      return driver().Free(allocation.kind, allocation.base);
+    case Origin::kImported:
+      return driver().CloseImport(allocation.base);
+    case Origin::kRegistered:
+      return registrations_.Remove(allocation.base, allocation.size_bytes);
+  }
+  return {};
+}
+
+// ---- Sharing ----
+
+StatusOr<PointerInfo> DriverBackend::Exportable(const void* pointer) const {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  StatusOr<PointerInfo> info = table_.Exportable(pointer);
+  if (info.ok() && info->kind == PointerKind::kUnknown && pointer != nullptr) {
+    info = AskDriver(pointer);
+  }
+  if (info.ok() && info->kind != PointerKind::kDevice) {
+    return Status(ErrorCode::kInvalidBuffer,
+                  "only device memory that this process allocated can be exported");
+  }
+  return info;
+}
+
+StatusOr<IpcHandle> DriverBackend::ExportIpc(const void* pointer) {
+  const StatusOr<PointerInfo> info = Exportable(pointer);
+  FERRY_RETURN_IF_ERROR(info.status());
+  IpcHandle handle;
+  FERRY_RETURN_IF_ERROR(driver().Export(info->base, &handle));
+  handle.offset_bytes = static_cast<uint64_t>(static_cast<const std::byte*>(pointer) -
+                                              static_cast<const std::byte*>(info->base));
+  handle.size_bytes = info->size_bytes;
+  handle.allocation_id = info->allocation_id;
+  handle.device = info->device;
+  return handle;
+}
+
+StatusOr<Dmabuf> DriverBackend::ExportDmabuf(const void* pointer) {
+  const StatusOr<PointerInfo> info = Exportable(pointer);
+  FERRY_RETURN_IF_ERROR(info.status());
+  StatusOr<Dmabuf> dmabuf = driver().ExportDmabuf(info->base, info->size_bytes);
+  if (dmabuf.ok()) {
+    dmabuf->offset_bytes += static_cast<uint64_t>(static_cast<const std::byte*>(pointer) -
+                                                  static_cast<const std::byte*>(info->base));
+  }
+  return dmabuf;
+}
+
+StatusOr<void*> DriverBackend::ImportIpc(const IpcHandle& handle) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  FERRY_RETURN_IF_ERROR(CheckIpcHandle(handle));
+  // The exporter may have more devices than this process, or others.
+  const int device = handle.device >= 0 && handle.device < device_count() ? handle.device : 0;
+  return imports_.Open(device, handle);
+}
+
+Status DriverBackend::CloseIpc(void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  return imports_.Close(pointer);
+}
+
+Status DriverBackend::RegisterHostMemory(void* pointer, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  FERRY_RETURN_IF_ERROR(CheckHostRange(pointer, size_bytes));
+  Allocation allocation;
+  allocation.kind = PointerKind::kPinned;
+  allocation.origin = Origin::kRegistered;
+  allocation.base = pointer;
+  allocation.size_bytes = size_bytes;
+  FERRY_RETURN_IF_ERROR(table_.Insert(std::move(allocation)));
+  Status status = registrations_.Add(pointer, size_bytes);
+  if (!status.ok()) {
+    (void)table_.Remove(pointer, Origin::kRegistered, "RegisterHostMemory");
+  }
+  return status;
+}
+
+Status DriverBackend::UnregisterHostMemory(void* pointer) {
+  FERRY_RETURN_IF_ERROR(fork_guard_.Check());
+  const StatusOr<Allocation> allocation =
+      table_.Remove(pointer, Origin::kRegistered, "UnregisterHostMemory");
+  FERRY_RETURN_IF_ERROR(allocation.status());
+  return registrations_.Remove(pointer, allocation->size_bytes);
+}
+
+// ---- Streams ----
+
+StatusOr<std::unique_ptr<Stream>> DriverBackend::CreateStream(int device) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  const StatusOr<NativeStream> native = driver().CreateStream(device);
+  FERRY_RETURN_IF_ERROR(native.status());
+  return std::unique_ptr<Stream>(
+      std::make_unique<DriverStream>(around_, device, *native, /*adopted=*/false));
+}
+
+StatusOr<std::unique_ptr<Stream>> DriverBackend::AdoptStream(int device, void* native) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  if (native == nullptr) {
+    return InvalidArgument("AdoptStream: the stream is null; make one with the vendor's library");
+  }
+  FERRY_RETURN_IF_ERROR(driver().CheckStream(device, native));
+  return std::unique_ptr<Stream>(
+      std::make_unique<DriverStream>(around_, device, native, /*adopted=*/true));
+}
+
+StatusOr<std::unique_ptr<Event>> DriverBackend::CreateEvent(int device) {
+  FERRY_RETURN_IF_ERROR(CheckDevice(device));
+  return std::unique_ptr<Event>(std::make_unique<DriverEvent>(around_));
+}
+
+}  // namespace
+
+std::unique_ptr<GpuBackend> CreateDriverBackend(std::unique_ptr<Driver> driver) {
+  return std::make_unique<DriverBackend>(std::move(driver));
+}
+
+}  // namespace ferry::gpu

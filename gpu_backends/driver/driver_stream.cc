@@ -1,0 +1,341 @@
+#include "gpu_backends/driver/driver_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "shm/atomic.h"
+#include "shm/layout/channel_layout.h"
+#include "shm/wait_policy.h"
+
+namespace ferry::gpu {
+namespace {
+
+constexpr std::chrono::microseconds kFirstSleep{20};
+constexpr std::chrono::microseconds kLongestSleep{1000};
+
+// Asks query() until it says anything but kWouldBlock, for a while.
+template <typename Query>
+Status AwaitShortly(Query&& query) {
+  shm::Waiter waiter{shm::WaitPolicy{}};
+  Status status = query();
+  while (status.code() == ErrorCode::kWouldBlock && !waiter.Idle()) {
+    status = query();
+  }
+  return status;
+}
+
+// The same for as long as it takes. Vendors' own waits cannot be ended when the stream that is
+// waited for is given up.
+template <typename Query>
+Status Await(Query&& query) {
+  Status status = AwaitShortly(query);
+  for (auto sleep = kFirstSleep; status.code() == ErrorCode::kWouldBlock;
+       sleep = std::min(2 * sleep, kLongestSleep)) {
+    std::this_thread::sleep_for(sleep);
+    status = query();
+  }
+  return status;
+}
+
+struct StepOnHost {
+  std::function<bool()> run;
+};
+
+bool TakeStep(void* argument) {
+  const std::unique_ptr<StepOnHost> step(static_cast<StepOnHost*>(argument));
+  return step->run();
+}
+
+}  // namespace
+
+// ---- Events ----
+
+DriverEvent::~DriverEvent() {
+  if (around_.fork_guard.InChild()) {
+    (void)body_.release();
+  }
+}
+
+Status DriverEvent::Query() {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  const std::shared_ptr<Point> point = Current();
+  return point == nullptr ? Status() : point->Query();
+}
+
+Status DriverEvent::Synchronize() {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  const std::shared_ptr<Point> point = Current();
+  return point == nullptr ? Status() : Await([&] { return point->Query(); });
+}
+
+std::shared_ptr<Point> DriverEvent::Current() {
+  std::lock_guard lock(body_->mutex);
+  return body_->point;
+}
+
+void DriverEvent::SetCurrent(std::shared_ptr<Point> point) {
+  std::lock_guard lock(body_->mutex);
+  body_->point.swap(point);
+}
+
+// ---- Streams ----
+
+DriverStream::DriverStream(const StreamSurroundings& around, int device, NativeStream native,
+                           bool adopted)
+    : around_(around), adopted_(adopted), body_(std::make_unique<Body>(around, device, native)) {
+  around_.parked.Watch(body_->state);
+}
+
+DriverStream::~DriverStream() {
+  if (around_.fork_guard.InChild()) {
+    (void)body_.release();
+    return;
+  }
+  state().Close();
+  body_->helper->Stop();
+  const bool finished = Finish();
+  state().JoinStep();
+  if (finished) {
+    state().Drained();
+    around_.driver->DestroyStream(state().device(), state().native());
+    return;
+  }
+  state().CancelRest();
+  if (!adopted_) {  // else the application may destroy it at any time, and does so itself
+    around_.parked.Park(body_->state);
+  }
+}
+
+bool DriverStream::Finish() {
+  const Status status = Await([this] {
+    Status native = around_.driver->QueryStream(state().device(), state().native());
+    return native.code() == ErrorCode::kWouldBlock && state().MayBeBlocked()
+               ? Status(ErrorCode::kCancelled, "it waits for what has not come")
+               : native;
+  });
+  return status.code() != ErrorCode::kCancelled;
+}
+
+template <typename Operation>
+Status DriverStream::Enqueue(Operation&& operation) {
+  std::lock_guard lock(body_->order);
+  FERRY_RETURN_IF_ERROR(state().Failure());
+  return operation(state().NextPlace());
+}
+
+Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t size_bytes) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  if (size_bytes == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(around_.checks.Copy(destination, source, size_bytes, "CopyAsync"));
+  return Enqueue([&](uint64_t) {
+    return around_.driver->Copy(state().device(), state().native(), destination, source,
+                                size_bytes);
+  });
+}
+
+StatusOr<std::shared_ptr<Point>> DriverStream::Record(uint64_t place) {
+  const StatusOr<NativeEvent> event = around_.driver->CreateEvent(state().device());
+  FERRY_RETURN_IF_ERROR(event.status());
+  auto point = std::make_shared<Point>(body_->state, *event, place);
+  FERRY_RETURN_IF_ERROR(
+      around_.driver->RecordEvent(state().device(), state().native(), point->event()));
+  state().AddPoint(point);
+  return point;
+}
+
+Status DriverStream::RecordEvent(Event* event) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  const StatusOr<DriverEvent*> own = OwnEvent<DriverEvent>(event, "RecordEvent");
+  FERRY_RETURN_IF_ERROR(own.status());
+  if ((*own)->driver() != around_.driver.get()) {
+    return {ErrorCode::kInvalidArgument, "RecordEvent: the event is of another backend"};
+  }
+  return Enqueue([&](uint64_t place) -> Status {
+    StatusOr<std::shared_ptr<Point>> point = Record(place);
+    FERRY_RETURN_IF_ERROR(point.status());
+    (*own)->SetCurrent(std::move(*point));
+    return {};
+  });
+}
+
+Status DriverStream::WaitEvent(Event* event) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  const StatusOr<DriverEvent*> own = OwnEvent<DriverEvent>(event, "WaitEvent");
+  FERRY_RETURN_IF_ERROR(own.status());
+  if ((*own)->driver() != around_.driver.get()) {
+    return {ErrorCode::kInvalidArgument, "WaitEvent: the event is of another backend"};
+  }
+  const std::shared_ptr<Point> point = (*own)->Current();
+  if (point == nullptr || &point->stream() == &state()) {
+    return {};
+  }
+  return Enqueue([&](uint64_t place) -> Status {
+    FERRY_RETURN_IF_ERROR(
+        around_.driver->WaitEvent(state().device(), state().native(), point->event()));
+    state().AwaitPoint(place, point);
+    point->stream().AddWaiter(point, body_->state, place);
+    return Mark(place);
+  });
+}
+
+// What a stream that nobody asks about has behind it, it learns from an event now and then.
+Status DriverStream::Mark(uint64_t place) {
+  if (!state().NeedsMark()) {
+    return {};
+  }
+  const StatusOr<NativeEvent> event = around_.driver->CreateEvent(state().device());
+  FERRY_RETURN_IF_ERROR(event.status());
+  const Status recorded = around_.driver->RecordEvent(state().device(), state().native(), *event);
+  if (recorded.ok()) {
+    state().SetMark(*event, place);
+  } else {
+    around_.driver->DestroyEvent(state().device(), *event);
+  }
+  return recorded;
+}
+
+// ---- Words ----
+
+StatusOr<bool> DriverStream::CpusReach(const uint64_t* word) const {
+  const PointerKind kind = around_.table.Identify(word).kind;
+  if (kind == PointerKind::kPinned || kind == PointerKind::kManaged) {
+    return true;
+  }
+  if (around_.driver->has_stream_words(body_->state->device())) {
+    return false;  // device memory, or known to the vendor only: it does not matter
+  }
+  if (kind == PointerKind::kUnknown &&
+      around_.driver->Identify(word).kind == PointerKind::kPinned) {
+    return true;
+  }
+  return Status(ErrorCode::kInvalidBuffer,
+                "streams of " + std::string(around_.driver->name()) +
+                    " cannot write to words in device memory here, or wait for them; use pinned or "
+                    "registered host memory");
+}
+
+Status DriverStream::WriteValue64(uint64_t* word, uint64_t value) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  FERRY_RETURN_IF_ERROR(around_.checks.Word(word));
+  FERRY_RETURN_IF_ERROR(CpusReach(word).status());
+  return Enqueue([&](uint64_t place) { return Write(place, word, value); });
+}
+
+Status DriverStream::Write(uint64_t place, uint64_t* word, uint64_t value) {
+  if (around_.driver->has_stream_words(state().device())) {
+    return around_.driver->WriteWord(state().device(), state().native(), word, value);
+  }
+  return HostFunction(place, [word, value] {
+    shm::StoreRelease(*word, value);  // Pairs with WordMeets, here or in another process.
+    return Status();
+  });
+}
+
+Status DriverStream::WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  FERRY_RETURN_IF_ERROR(around_.checks.Word(word));
+  return Enqueue([&](uint64_t place) { return Wait(place, word, value, condition); });
+}
+
+Status DriverStream::Wait(uint64_t place, const uint64_t* word, uint64_t value,
+                          WaitCondition condition) {
+  const StatusOr<bool> cpus_reach = CpusReach(word);
+  FERRY_RETURN_IF_ERROR(cpus_reach.status());
+  if (around_.driver->has_stream_words(state().device())) {
+    FERRY_RETURN_IF_ERROR(
+        around_.driver->WaitWord(state().device(), state().native(), word, value, condition));
+  } else if (around_.driver->host_steps_hold()) {
+    FERRY_RETURN_IF_ERROR(Step([state = body_->state, place, word, value, condition] {
+      // What has failed does not wait: nobody may have to write the word any more.
+      return !state->FailureBefore(place).ok() || state->WaitForWord(word, value, condition);
+    }));
+  } else {
+    return {ErrorCode::kUnsupported,
+            "streams of this device cannot wait for words: its driver has no operation for it"};
+  }
+  state().AwaitWord(place, *cpus_reach ? word : nullptr, value, condition);
+  return Mark(place);
+}
+
+// ---- Steps on the host ----
+
+Status DriverStream::Step(std::function<bool()> run) {
+  auto step = std::make_unique<StepOnHost>(StepOnHost{std::move(run)});
+  FERRY_RETURN_IF_ERROR(
+      around_.driver->EnqueueHostStep(state().device(), state().native(), TakeStep, step.get()));
+  (void)step.release();  // it is the stream's now
+  return {};
+}
+
+Status DriverStream::HostFunction(uint64_t place, std::function<Status()> function) {
+  return Step([state = body_->state, place, function = std::move(function)] {
+    state->RunStep(place, function);
+    return true;
+  });
+}
+
+Status DriverStream::LaunchHost(std::function<Status()> function) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  FERRY_RETURN_IF_ERROR(CheckHostFunction(function));
+  return Enqueue([&](uint64_t place) { return HostFunction(place, std::move(function)); });
+}
+
+Status DriverStream::LaunchMove(const MatchedMove& move) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  FERRY_RETURN_IF_ERROR(around_.checks.LaunchMove(move));
+  FERRY_RETURN_IF_ERROR(body_->helper->Start());
+  return Enqueue([&](uint64_t place) {
+    return HostFunction(place, [helper = body_->helper, move] {
+      helper->Begin(move);
+      return Status();
+    });
+  });
+}
+
+Status DriverStream::AwaitMove(const MatchedMove& move) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  FERRY_RETURN_IF_ERROR(around_.checks.AwaitMove(move));
+  FERRY_RETURN_IF_ERROR(Enqueue([&](uint64_t place) {
+    return Wait(place, &move.own->done.value, move.round, WaitCondition::kGreaterOrEqual);
+  }));
+  if (move.other == nullptr) {
+    return {};
+  }
+  return Enqueue([&](uint64_t place) {
+    return HostFunction(place, [move] {
+      CloseFailedPair(move);
+      return Status();
+    });
+  });
+}
+
+// ---- Waiting ----
+
+Status DriverStream::Query() {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  return state().Query();
+}
+
+// Others may keep the stream busy: what takes longer waits for a point of its own.
+Status DriverStream::Synchronize() {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  Status status = AwaitShortly([this] { return state().Query(); });
+  if (status.code() != ErrorCode::kWouldBlock) {
+    return status;
+  }
+  std::shared_ptr<Point> point;
+  FERRY_RETURN_IF_ERROR(Enqueue([&](uint64_t place) -> Status {
+    StatusOr<std::shared_ptr<Point>> recorded = Record(place);
+    FERRY_RETURN_IF_ERROR(recorded.status());
+    point = std::move(*recorded);
+    return {};
+  }));
+  return Await([&] { return point->Query(); });
+}
+
+}  // namespace ferry::gpu

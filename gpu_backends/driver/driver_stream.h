@@ -1,0 +1,104 @@
+// Streams and events of a vendor: the vendor's do the work, a StreamState keeps what they do not
+// know.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "common/status.h"
+#include "gpu_backends/api/copy_streams.h"
+#include "gpu_backends/api/stream.h"
+#include "gpu_backends/base/allocation_table.h"
+#include "gpu_backends/base/argument_checks.h"
+#include "gpu_backends/base/fork_guard.h"
+#include "gpu_backends/driver/driver.h"
+#include "gpu_backends/driver/move_helper.h"
+#include "gpu_backends/driver/parked_streams.h"
+#include "gpu_backends/driver/stream_state.h"
+
+namespace ferry::gpu {
+
+// What streams use of their backend, which outlives them.
+struct StreamSurroundings {
+  std::shared_ptr<Driver> driver;
+  const ForkGuard& fork_guard;
+  const AllocationTable& table;
+  const ArgumentChecks& checks;
+  ParkedStreams& parked;
+  CopyStreams& copies;
+};
+
+class DriverEvent final : public Event {
+ public:
+  DriverEvent(const StreamSurroundings& around) : around_(around), body_(new Body) {}
+  ~DriverEvent() override;
+
+  Status Query() override;
+  Status Synchronize() override;
+
+  // The point last recorded; null if none was. Waits keep the point that they took.
+  std::shared_ptr<Point> Current();
+  void SetCurrent(std::shared_ptr<Point> point);
+  const Driver* driver() const { return around_.driver.get(); }
+
+ private:
+  struct Body {
+    std::mutex mutex;
+    std::shared_ptr<Point> point;
+  };
+
+  const StreamSurroundings& around_;
+  std::unique_ptr<Body> body_;  // left alone in a forked child
+};
+
+class DriverStream final : public Stream {
+ public:
+  // `adopted`: the application's.
+  DriverStream(const StreamSurroundings& around, int device, NativeStream native, bool adopted);
+  ~DriverStream() override;
+
+  Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
+  Status RecordEvent(Event* event) override;
+  Status WaitEvent(Event* event) override;
+  Status WriteValue64(uint64_t* word, uint64_t value) override;
+  Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) override;
+  Status LaunchMove(const MatchedMove& move) override;
+  Status AwaitMove(const MatchedMove& move) override;
+  Status LaunchHost(std::function<Status()> function) override;
+  Status Query() override;
+  Status Synchronize() override;
+
+ private:
+  struct Body {
+    Body(const StreamSurroundings& around, int device, NativeStream native)
+        : state(std::make_shared<StreamState>(around.driver, device, native)),
+          helper(std::make_shared<MoveHelper>(around.copies)) {}
+    const std::shared_ptr<StreamState> state;
+    const std::shared_ptr<MoveHelper> helper;
+    std::mutex order;  // held while an operation is enqueued: places are in the stream's order
+  };
+
+  StreamState& state() { return *body_->state; }
+  // Enqueues one operation: operation(place), unless the stream has failed.
+  template <typename Operation>
+  Status Enqueue(Operation&& operation);
+  // Of one operation, with the order held.
+  Status Step(std::function<bool()> run);
+  Status HostFunction(uint64_t place, std::function<Status()> function);
+  Status Write(uint64_t place, uint64_t* word, uint64_t value);
+  Status Wait(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition);
+  StatusOr<std::shared_ptr<Point>> Record(uint64_t place);
+  Status Mark(uint64_t place);
+  // Whether CPUs reach the word; kInvalidBuffer where they would have to and do not.
+  StatusOr<bool> CpusReach(const uint64_t* word) const;
+  // Whether the stream has come to its end, or will not for now.
+  bool Finish();
+
+  const StreamSurroundings& around_;
+  const bool adopted_;
+  std::unique_ptr<Body> body_;  // left alone in a forked child
+};
+
+}  // namespace ferry::gpu

@@ -1,0 +1,101 @@
+#include "gpu_backends/driver/move_helper.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+
+#include "shm/counter.h"
+#include "shm/pair_move.h"
+
+namespace ferry::gpu {
+namespace {
+
+shm::PairEnds EndsOf(const MatchedMove& move) { return {move.own, move.other, move.other_life}; }
+
+}  // namespace
+
+MoveHelper::~MoveHelper() { Stop(); }
+
+Status MoveHelper::Start() {
+  std::lock_guard lock(mutex_);
+  if (thread_.joinable() || stopped_) {
+    return {};
+  }
+  // The application's signal handlers must not run on this thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    thread_ = std::thread([this] { Main(); });
+    pthread_setname_np(thread_.native_handle(), "ferry-mover");
+  } catch (const std::system_error& error) {
+    status = {ErrorCode::kSystem,
+              "starting the thread that moves a stream's messages: " + error.code().message()};
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+void MoveHelper::Begin(const MatchedMove& move) {
+  std::lock_guard lock(mutex_);
+  begun_.push_back(move);
+  work_.notify_one();
+}
+
+void MoveHelper::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    begun_.clear();
+    work_.notify_one();
+  }
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void MoveHelper::Main() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return stopped_ || !begun_.empty(); });
+    if (stopped_) {
+      return;
+    }
+    const MatchedMove move = begun_.front();
+    begun_.pop_front();
+    lock.unlock();
+    Move(move);
+    lock.lock();
+  }
+}
+
+void MoveHelper::Move(const MatchedMove& move) {
+  const shm::PairEnds ends = EndsOf(move);
+  if (!shm::BeginMove(ends, move.is_send, move.meets)) {
+    return;  // the other end will, or nobody
+  }
+  const Status status = move.size_bytes == 0
+                            ? Status()
+                            : copies_.Copy(move.destination, move.source, move.size_bytes);
+  if (status.ok()) {
+    shm::CompleteMove(ends);
+    return;
+  }
+  shm::Counter(&move.other->done).Fail(status.code());
+  shm::Counter(&move.own->done).Fail(status.code());
+  shm::AbandonMove(ends);
+  shm::WakeWaiting(*move.other);
+}
+
+void CloseFailedPair(const MatchedMove& move) {
+  const uint64_t value = shm::Counter(&move.own->done).Value();
+  if (value >= shm::kCounterFailure && value - shm::kCounterFailure < move.round) {
+    shm::ClosePair(EndsOf(move));  // nobody writes to the memory when the stream goes on
+  }
+}
+
+}  // namespace ferry::gpu

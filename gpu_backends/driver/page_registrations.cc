@@ -1,0 +1,84 @@
+#include "gpu_backends/driver/page_registrations.h"
+
+#include <unistd.h>
+
+namespace ferry::gpu {
+
+PageRegistrations::PageRegistrations(Driver& driver)
+    : driver_(driver), page_bytes_(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE))) {}
+
+PageRegistrations::Range PageRegistrations::PagesOf(const void* pointer,
+                                                    uint64_t size_bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  return {begin & ~(page_bytes_ - 1), (begin + size_bytes + page_bytes_ - 1) & ~(page_bytes_ - 1)};
+}
+
+template <typename Visit>
+void PageRegistrations::ForEachRun(Range pages, Visit&& visit) {
+  auto run = runs_.upper_bound(pages.begin);
+  if (run != runs_.begin() && std::prev(run)->second.end > pages.begin) {
+    --run;
+  }
+  while (run != runs_.end() && run->first < pages.end) {
+    const auto next = std::next(run);
+    visit(run);
+    run = next;
+  }
+}
+
+std::vector<PageRegistrations::Range> PageRegistrations::GapsIn(Range pages) const {
+  std::vector<Range> gaps;
+  auto run = runs_.upper_bound(pages.begin);
+  if (run != runs_.begin() && std::prev(run)->second.end > pages.begin) {
+    --run;
+  }
+  uintptr_t at = pages.begin;
+  for (; run != runs_.end() && run->first < pages.end; ++run) {
+    if (run->first > at) {
+      gaps.push_back({at, run->first});
+    }
+    at = run->second.end;
+  }
+  if (at < pages.end) {
+    gaps.push_back({at, pages.end});
+  }
+  return gaps;
+}
+
+Status PageRegistrations::Add(void* pointer, uint64_t size_bytes) {
+  const Range pages = PagesOf(pointer, size_bytes);
+  std::lock_guard lock(mutex_);
+  const std::vector<Range> gaps = GapsIn(pages);
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    const Status status =
+        driver_.Register(reinterpret_cast<void*>(gaps[i].begin), gaps[i].end - gaps[i].begin);
+    if (!status.ok()) {
+      while (i-- > 0) {
+        (void)driver_.Unregister(reinterpret_cast<void*>(gaps[i].begin));
+      }
+      return status;
+    }
+  }
+  for (const Range& gap : gaps) {
+    runs_.emplace(gap.begin, Run{gap.end, 0});
+  }
+  ForEachRun(pages, [](auto run) { ++run->second.users; });
+  return {};
+}
+
+Status PageRegistrations::Remove(void* pointer, uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  Status first;
+  ForEachRun(PagesOf(pointer, size_bytes), [&](auto run) {
+    if (--run->second.users == 0) {
+      const Status status = driver_.Unregister(reinterpret_cast<void*>(run->first));
+      if (first.ok()) {
+        first = status;
+      }
+      runs_.erase(run);
+    }
+  });
+  return first;
+}
+
+}  // namespace ferry::gpu

@@ -1,0 +1,53 @@
+// Host memory registered with a driver by whole pages, each page once.
+//
+// Vendors refuse a page that is registered already, while two ranges that a program registers may
+// share one. So what is registered are runs of pages, and a run stays for as long as any range
+// needs one of its pages.
+//
+// Thread-safe; Add and Remove block for as long as the driver pins memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/driver/driver.h"
+
+namespace ferry::gpu {
+
+class PageRegistrations {
+ public:
+  // The driver outlives this.
+  explicit PageRegistrations(Driver& driver);
+
+  // Registers the pages of the range that are not yet. Errors as of Driver::Register; nothing has
+  // changed then.
+  Status Add(void* pointer, uint64_t size_bytes);
+  // Of a range that was added. The driver's first error; the range is gone in any case.
+  Status Remove(void* pointer, uint64_t size_bytes);
+
+ private:
+  struct Run {
+    uintptr_t end;
+    uint64_t users;  // ranges
+  };
+  struct Range {
+    uintptr_t begin;
+    uintptr_t end;
+  };
+
+  Range PagesOf(const void* pointer, uint64_t size_bytes) const;
+  std::vector<Range> GapsIn(Range pages) const;
+  // Of every run that has a page there.
+  template <typename Visit>
+  void ForEachRun(Range pages, Visit&& visit);
+
+  Driver& driver_;
+  const uintptr_t page_bytes_;
+  std::mutex mutex_;
+  std::map<uintptr_t, Run> runs_;  // by their beginning; they do not overlap
+};
+
+}  // namespace ferry::gpu

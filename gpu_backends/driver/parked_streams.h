@@ -1,0 +1,50 @@
+// Streams that were given up while they waited for something that had not come.
+//
+// A vendor's stream cannot be told to drop its work, and to destroy it would wait, perhaps for
+// ever. So it stays, with all that it refers to, until it has nothing to do any more; and memory
+// that is freed meanwhile is kept, since nobody knows what such a stream still writes to. The same
+// holds for streams that have failed by what they wait for, and are not destroyed yet.
+//
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/driver/driver.h"
+#include "gpu_backends/driver/stream_state.h"
+
+namespace ferry::gpu {
+
+class ParkedStreams {
+ public:
+  explicit ParkedStreams(Driver& driver) : driver_(driver) {}
+  ParkedStreams(const ParkedStreams&) = delete;
+  ParkedStreams& operator=(const ParkedStreams&) = delete;
+
+  // Of every stream, when it is made.
+  void Watch(const std::shared_ptr<StreamState>& stream);
+  // Of a stream that is destroyed with work left.
+  void Park(std::shared_ptr<StreamState> stream);
+  // Destroys those that have come to an end, and releases what was kept if none is left. Returns
+  // whether that is so.
+  bool Sweep();
+  // Calls `release`, which gives memory back to the vendor: now, returning what it says, or when no
+  // stream is left that might use the memory.
+  Status Release(std::function<Status()> release);
+
+ private:
+  // Whether none is left.
+  bool SweepLocked();
+
+  Driver& driver_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<StreamState>> live_;
+  std::vector<std::shared_ptr<StreamState>> parked_;
+  std::vector<std::function<Status()>> kept_;
+};
+
+}  // namespace ferry::gpu

@@ -1,0 +1,167 @@
+// What a stream of a driver shares with its events, with the steps it takes on the host and with
+// streams that wait for it; it may outlive the stream.
+//
+// A vendor's stream knows nothing of failures of host functions, and goes on behind them. So each
+// operation has a place (1 for the first), and a failure is noted with the place that it happened
+// at: whatever was enqueued behind it counts as failed, events and the streams that wait for them
+// included. Failures are told to those at once, so that nobody waits for what never comes.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/driver/driver.h"
+
+namespace ferry::gpu {
+
+class StreamState;
+
+// One point in a stream that an event stands for. Thread-safe.
+class Point {
+ public:
+  // `event` is recorded there; the point owns it.
+  Point(std::shared_ptr<StreamState> stream, NativeEvent event, uint64_t place);
+  ~Point();
+  Point(const Point&) = delete;
+  Point& operator=(const Point&) = delete;
+
+  // As Event::Query.
+  Status Query();
+  // It is never reached: the stream was destroyed. Nothing changes if it was reached before.
+  void Cancel();
+
+  NativeEvent event() const { return event_; }
+  uint64_t place() const { return place_; }
+  StreamState& stream() const { return *stream_; }
+  bool decided() const { return decided_.load(std::memory_order_acquire); }  // Pairs with Decide.
+
+ private:
+  Status Decide(const Status& status);
+
+  const std::shared_ptr<StreamState> stream_;
+  const NativeEvent event_;
+  const uint64_t place_;
+  std::mutex mutex_;
+  std::atomic<bool> decided_{false};  // set under mutex_; `status_` is for good
+  Status status_;
+};
+
+// Thread-safe.
+class StreamState : public std::enable_shared_from_this<StreamState> {
+ public:
+  StreamState(std::shared_ptr<Driver> driver, int device, NativeStream native)
+      : driver_(std::move(driver)), device_(device), native_(native) {}
+  ~StreamState();
+
+  Driver& driver() const { return *driver_; }
+  int device() const { return device_; }
+  NativeStream native() const { return native_; }
+
+  // Of the next operation. By the stream, which enqueues one at a time.
+  uint64_t NextPlace() { return ++last_place_; }
+  uint64_t last_place() const { return last_place_.load(std::memory_order_relaxed); }
+
+  // ---- Failures ----
+
+  // The first failure at or before `place`.
+  Status FailureBefore(uint64_t place);
+  Status Failure() { return FailureBefore(UINT64_MAX); }
+  // Notes it, unless there is an earlier one, and tells those who wait for what is behind it.
+  void Fail(uint64_t place, const Status& status);
+  // kWouldBlock while the stream has work; the failure, if there is one, at once.
+  Status Query();
+
+  // ---- Waits, in the order of their places ----
+
+  // A stream that waits for a point of this one has the operation at `place` for it.
+  void AddWaiter(const std::shared_ptr<Point>& point, const std::shared_ptr<StreamState>& waiter,
+                 uint64_t place);
+  void AddPoint(const std::shared_ptr<Point>& point);
+  // This stream waits at `place`. A word that CPUs do not reach is null.
+  void AwaitPoint(uint64_t place, std::shared_ptr<Point> point);
+  void AwaitWord(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition);
+  // Whether something that it waits for has not come, as far as one can tell.
+  bool MayBeBlocked();
+  // The stream is to record an event now, and hand it over: so a stream that nobody asks about
+  // learns what it has behind it.
+  bool NeedsMark();
+  void SetMark(NativeEvent event, uint64_t place);
+  // Nothing runs on the stream any more, for good.
+  void Drained();
+  // Destroys an event later: to be called where the vendor must not be.
+  void Bury(NativeEvent event);
+
+  // ---- Steps on the host ----
+
+  // Runs `step` unless the stream failed before `place` or is closed; notes its failure.
+  void RunStep(uint64_t place, const std::function<Status()>& step);
+  // Waits in a step until the word meets the condition. False: the stream was closed first.
+  bool WaitForWord(const uint64_t* word, uint64_t value, WaitCondition condition);
+  // The stream is destroyed: steps that have not begun are not taken.
+  void Close();
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
+  // Waits for the step that runs, if any does.
+  void JoinStep();
+  // What is not complete never will be.
+  void CancelRest();
+
+ private:
+  struct Waiter {
+    std::weak_ptr<Point> point;
+    std::weak_ptr<StreamState> stream;
+    uint64_t place;
+  };
+  struct Awaited {
+    uint64_t place;
+    std::shared_ptr<Point> point;  // or a word
+    const uint64_t* word;
+    uint64_t value;
+    WaitCondition condition;
+  };
+  struct Told {  // who has yet to be told of a failure
+    std::shared_ptr<StreamState> stream;
+    uint64_t place;
+    Status status;
+  };
+
+  // Notes a failure; returns whom to tell.
+  std::vector<Told> Note(uint64_t place, const Status& status);
+  static bool Met(const Awaited& awaited);
+  // Forgets waits that are behind the stream for certain.
+  void TrimLocked();
+  void LookAtMarkLocked();
+  void DestroyBuried();
+
+  const std::shared_ptr<Driver> driver_;
+  const int device_;
+  const NativeStream native_;
+  std::atomic<uint64_t> last_place_{0};
+  std::atomic<bool> closed_{false};  // set under mutex_
+
+  std::mutex mutex_;
+  std::condition_variable step_ended_;
+  bool step_runs_ = false;
+  uint64_t failed_place_ = UINT64_MAX;
+  Status failure_;
+  uint64_t passed_place_ = 0;  // the stream has run everything up to here
+  std::vector<std::weak_ptr<Point>> points_;
+  std::vector<Waiter> waiters_;
+  std::deque<Awaited> awaited_;
+  NativeEvent mark_ = nullptr;
+  uint64_t mark_place_ = 0;
+
+  std::mutex buried_mutex_;
+  std::vector<NativeEvent> buried_;
+};
+
+// Whether a word that CPUs reach meets a condition.
+bool WordMeets(const uint64_t* word, uint64_t value, WaitCondition condition);
+
+}  // namespace ferry::gpu
