@@ -245,6 +245,7 @@ int Initialize(int required, int* provided, Starter starter) {
   if (!backends.ok()) {
     return Fail(backends.status());
   }
+  options->gpu_backend = (*backends)->List().front()->name();  // instead of "auto"
   auto joined = Client::Join(*options, required == FERRY_THREAD_MULTIPLE, std::move(*backends));
   if (!joined.ok()) {
     return Fail(joined.status());

@@ -218,8 +218,16 @@ constexpr Option kTable[] = {
          "For tests: what the daemon is to do wrong, as POINT:N:ACTION,... such as "
          "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: nothing."),
 
-    Choice(Group::kGpu, "gpu_backend", &Options::gpu_backend, "host",
-           "Where device memory lives. host emulates devices in host memory."),
+    Choice(Group::kGpu, "gpu_backend", &Options::gpu_backend, "auto|cuda|hip|level_zero|host",
+           "Where device memory lives: cuda, hip and level_zero use GPUs of NVIDIA, AMD and Intel; "
+           "host emulates devices in host memory; auto takes the first of them whose library and "
+           "driver are there and have a device."),
+    Text(Group::kGpu, "cuda_library", &Options::cuda_library, 0, kPathMax,
+         "The CUDA driver's library, where it is not the libcuda.so.1 that the linker finds."),
+    Text(Group::kGpu, "hip_library", &Options::hip_library, 0, kPathMax,
+         "ROCm's HIP run time, where it is not the libamdhip64.so that the linker finds."),
+    Text(Group::kGpu, "level_zero_library", &Options::level_zero_library, 0, kPathMax,
+         "The Level Zero loader, where it is not the libze_loader.so.1 that the linker finds."),
     Number(Group::kGpu, "host_gpu_count", &Options::host_gpu_count, "devices", 1, 64,
            "How many devices the host backend emulates on this node."),
     Number(Group::kGpu, "host_gpu_memory_bytes", &Options::host_gpu_memory_bytes, "bytes", kMebi,

@@ -93,7 +93,10 @@ struct Options {
   std::string faults;  // empty: none
 
   // GPUs.
-  std::string gpu_backend = "host";
+  std::string gpu_backend = "auto";
+  std::string cuda_library;
+  std::string hip_library;
+  std::string level_zero_library;
   uint64_t host_gpu_count = 1;
   uint64_t host_gpu_memory_bytes = 1ULL << 30;
   uint64_t host_link_h2d_mb_per_s = 0;

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "common/status.h"
 #include "config/options.h"
@@ -18,7 +17,7 @@ namespace ferry::daemon {
 // What main() wires to it.
 struct DaemonParts {
   std::unique_ptr<DataPlane> data_plane;
-  std::function<std::vector<control::GpuStatus>()> gpus;  // for ferryctl; may be null
+  std::function<control::GpusReply()> gpus;  // for ferryctl; may be null
 };
 // `hooks` may be called for as long as the data plane lives.
 using MakeParts = std::function<StatusOr<DaemonParts>(const config::Options&, PlaneHooks hooks)>;

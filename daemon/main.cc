@@ -18,33 +18,63 @@ using ferry::config::Options;
 using ferry::daemon::DaemonParts;
 using ferry::daemon::Placement;
 
-// What `ferryctl gpus` shows: the devices of the backend in use.
-std::vector<ferry::control::GpuStatus> ListGpus(const ferry::gpu::GpuBackend& backend,
-                                                const Placement& placement) {
-  std::vector<ferry::control::GpuStatus> gpus;
+std::string_view NameOf(ferry::gpu::StreamWords words) {
+  switch (words) {
+    case ferry::gpu::StreamWords::kNative:
+      return "device";
+    case ferry::gpu::StreamWords::kKernel:
+      return "kernel";
+    case ferry::gpu::StreamWords::kHelper:
+      break;
+  }
+  return "cpu";
+}
+
+void Describe(const ferry::gpu::DeviceInfo& info, const Placement& placement,
+              ferry::control::GpuStatus* gpu) {
+  gpu->set_name(info.name);
+  gpu->set_pci(info.pci_address);
+  gpu->set_numa_node(info.numa_node);
+  gpu->set_nic(placement.nic_name());
+  const ferry::topology::Device* place = placement.Find(info.pci_address);
+  const std::optional<uint32_t> distance = placement.DistanceTo(place);
+  gpu->set_nic_distance(distance ? static_cast<int32_t>(*distance) : -1);
+  if (place != nullptr) {
+    gpu->set_cpus(place->cpus.Text());
+    gpu->set_numa_node(static_cast<int32_t>(place->node));
+  }
+  gpu->set_total_bytes(info.total_bytes);
+  gpu->set_free_bytes(info.free_bytes);
+  gpu->set_ipc(info.ipc);
+  gpu->set_dmabuf(info.dmabuf);
+  gpu->set_managed(info.managed);
+  gpu->set_stream_words(std::string(NameOf(info.stream_words)));
+}
+
+// What `ferryctl gpus` shows: the devices of the backend in use, and the backends there are.
+ferry::control::GpusReply ListGpus(const ferry::gpu::GpuBackend& backend, const Options& options,
+                                   const Placement& placement) {
+  ferry::control::GpusReply reply;
   for (int device = 0; device < backend.device_count(); ++device) {
-    ferry::control::GpuStatus& gpu = gpus.emplace_back();
+    ferry::control::GpuStatus& gpu = *reply.add_gpus();
     gpu.set_backend(std::string(backend.name()));
     gpu.set_device(static_cast<uint32_t>(device));
     const StatusOr<ferry::gpu::DeviceInfo> info = backend.GetDeviceInfo(device);
-    if (!info.ok()) {
+    if (info.ok()) {
+      Describe(*info, placement, &gpu);
+    } else {
       gpu.set_note(info.status().ToString());
-      continue;
     }
-    gpu.set_name(info->name);
-    gpu.set_pci(info->pci_address);
-    gpu.set_numa_node(info->numa_node);
-    gpu.set_nic(placement.nic_name());
-    const ferry::topology::Device* place = placement.Find(info->pci_address);
-    const std::optional<uint32_t> distance = placement.DistanceTo(place);
-    gpu.set_nic_distance(distance ? static_cast<int32_t>(*distance) : -1);
-    if (place != nullptr) {
-      gpu.set_cpus(place->cpus.Text());
-      gpu.set_numa_node(static_cast<int32_t>(place->node));
-    }
-    gpu.set_total_bytes(info->total_bytes);
   }
-  return gpus;
+  for (const ferry::gpu::BackendReport& report : ferry::gpu::ReportBackends(options)) {
+    ferry::control::GpuBackendStatus& status = *reply.add_backends();
+    status.set_name(report.name);
+    status.set_version(report.version);
+    status.set_devices(report.devices);
+    status.set_in_use(report.name == backend.name());
+    status.set_note(report.why_not);
+  }
+  return reply;
 }
 
 StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHooks hooks) {
@@ -64,7 +94,9 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);
-  parts.gpus = [backend, placement = *placement] { return ListGpus(*backend, *placement); };
+  parts.gpus = [backend, options, placement = *placement] {
+    return ListGpus(*backend, options, *placement);
+  };
   return parts;
 }
 

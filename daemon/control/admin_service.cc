@@ -127,9 +127,7 @@ grpc::Status AdminService::Nics(grpc::ServerContext*, const control::NicsRequest
 grpc::Status AdminService::Gpus(grpc::ServerContext*, const control::GpusRequest*,
                                 control::GpusReply* reply) {
   if (context_.gpus != nullptr) {
-    for (control::GpuStatus& gpu : context_.gpus()) {
-      *reply->add_gpus() = std::move(gpu);
-    }
+    *reply = context_.gpus();
   }
   return grpc::Status::OK;
 }

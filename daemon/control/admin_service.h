@@ -11,7 +11,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
@@ -49,7 +48,7 @@ struct AdminContext {
   ChangeSignal& changes;
   std::string run_directory;
   uint64_t drain_timeout_ms = 0;
-  std::function<std::vector<control::GpuStatus>()> gpus;
+  std::function<control::GpusReply()> gpus;
   std::function<void(bool now)> request_stop;
   std::string metrics_address;  // empty: none
 };

@@ -261,7 +261,7 @@ Status ControlServer::Parts::StartAdminServer() {
 
 StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     const config::Options& options, DataPlane& data_plane,
-    std::function<std::vector<control::GpuStatus>()> gpus) {
+    std::function<control::GpusReply()> gpus) {
   gpr_set_log_function(LogFromGrpc);
   auto tls = LoadTlsCredentials(options);
   FERRY_RETURN_IF_ERROR(tls.status());

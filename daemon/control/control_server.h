@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "common/status.h"
 #include "config/options.h"
@@ -23,9 +22,9 @@ class ControlServer {
   // null. Errors: kRunDirectory, kAlreadyExists (another daemon there, or the port in use),
   // kPermissionDenied (a control address that is not loopback, without TLS), kInvalidArgument (one
   // that is not ours), kConfiguration (the TLS files: see tls_files.h), kSystem.
-  static StatusOr<std::unique_ptr<ControlServer>> Start(
-      const config::Options& options, DataPlane& data_plane,
-      std::function<std::vector<control::GpuStatus>()> gpus);
+  static StatusOr<std::unique_ptr<ControlServer>> Start(const config::Options& options,
+                                                        DataPlane& data_plane,
+                                                        std::function<control::GpusReply()> gpus);
   ~ControlServer();
 
   // SIGTERM and SIGINT call RequestStop, a second one with `now`; SIGHUP calls `on_hangup`, on the

@@ -1,5 +1,7 @@
 #include "gpu_backends/loader/loader.h"
 
+#include <iterator>
+
 #include "gpu_backends/host/host_backend.h"
 
 namespace ferry::gpu {
@@ -22,14 +24,52 @@ HostBackendOptions HostOptions(const config::Options& options) {
   return host;
 }
 
+struct Candidate {
+  const char* name;
+  StatusOr<std::unique_ptr<GpuBackend>> (*open)(const config::Options& options);
+};
+
+// In the order in which "auto" tries them; the last can always be opened.
+constexpr Candidate kCandidates[] = {
+    {"host",
+     [](const config::Options& options) { return CreateHostBackend(HostOptions(options)); }},
+};
+
 }  // namespace
 
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options) {
-  if (options.gpu_backend != "host") {
-    return Status(ErrorCode::kConfiguration,
-                  "gpu_backend is '" + options.gpu_backend + "'; this build has only 'host'");
+  std::string names;
+  for (const Candidate& candidate : kCandidates) {
+    const bool is_last = &candidate == std::end(kCandidates) - 1;
+    if (options.gpu_backend == candidate.name) {
+      return candidate.open(options);
+    }
+    if (options.gpu_backend == "auto") {
+      auto backend = candidate.open(options);
+      if (backend.ok() || is_last) {
+        return backend;
+      }
+    }
+    names += (names.empty() ? "" : ", ") + std::string(candidate.name);
   }
-  return CreateHostBackend(HostOptions(options));
+  return Status(ErrorCode::kConfiguration, "gpu_backend is '" + options.gpu_backend +
+                                               "'; this build has " + names + " and auto");
+}
+
+std::vector<BackendReport> ReportBackends(const config::Options& options) {
+  std::vector<BackendReport> reports;
+  for (const Candidate& candidate : kCandidates) {
+    BackendReport& report = reports.emplace_back();
+    report.name = candidate.name;
+    const auto backend = candidate.open(options);
+    if (backend.ok()) {
+      report.version = (*backend)->version();
+      report.devices = static_cast<uint32_t>((*backend)->device_count());
+    } else {
+      report.why_not = backend.status().message();
+    }
+  }
+  return reports;
 }
 
 }  // namespace ferry::gpu

@@ -203,6 +203,10 @@ TEST_F(FerrydTest, TheRealOneServesAndStops) {
   grpc::ClientContext gpus_call;
   ASSERT_TRUE(admin->Gpus(&gpus_call, control::GpusRequest(), &gpus).ok());
   EXPECT_EQ(gpus.gpus_size(), 1);
+  ASSERT_GT(gpus.backends_size(), 0);
+  const control::GpuBackendStatus& last = gpus.backends(gpus.backends_size() - 1);
+  EXPECT_EQ(last.name(), "host");
+  EXPECT_EQ(last.note(), "");
 
   daemon.Signal(SIGTERM);
   EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();

@@ -34,9 +34,9 @@ class TestDaemon {
  public:
   explicit TestDaemon(const config::Options& options) : options_(options) {
     auto server = ControlServer::Start(options, plane, [] {
-      control::GpuStatus gpu;
-      gpu.set_backend("host");
-      return std::vector<control::GpuStatus>{gpu};
+      control::GpusReply gpus;
+      gpus.add_gpus()->set_backend("host");
+      return gpus;
     });
     EXPECT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(*server);

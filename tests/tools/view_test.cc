@@ -31,9 +31,33 @@ TEST(ViewTest, LeavesOutAnUnknownNumaNode) {
   gpu->set_numa_node(-1);
   gpu->set_nic_distance(-1);
   gpu->set_total_bytes(1 << 30);
+  gpu->set_free_bytes(512 << 20);
+  gpu->set_ipc(true);
+  gpu->set_stream_words("cpu");
   EXPECT_EQ(MakeView(reply).text,
-            "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY  NOTE\n"
-            "host          0  -     -       -  -     -           -   1 GiB  -\n");
+            "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY     FREE   IPC  DMABUF  "
+            "MANAGED  STREAM WORDS  NOTE\n"
+            "host          0  -     -       -  -     -           -   1 GiB  512 MiB  true   false  "
+            "  false  cpu           -\n");
+}
+
+TEST(ViewTest, SaysWhyABackendIsNotThere) {
+  control::GpusReply reply;
+  control::GpuBackendStatus* cuda = reply.add_backends();
+  cuda->set_name("cuda");
+  cuda->set_note("CUDA is not installed");
+  control::GpuBackendStatus* host = reply.add_backends();
+  host->set_name("host");
+  host->set_version("emulated");
+  host->set_devices(2);
+  host->set_in_use(true);
+  const View view = MakeView(reply);
+  EXPECT_EQ(view.text,
+            "no devices\n\n"
+            "BACKEND  VERSION   DEVICES  IN USE  NOTE\n"
+            "cuda     -               0   false  CUDA is not installed\n"
+            "host     emulated        2    true  -\n");
+  EXPECT_EQ(view.json["backends"][0]["note"], "CUDA is not installed");
 }
 
 TEST(ViewTest, ShowsPlaces) {

@@ -249,7 +249,9 @@ Finding CheckCertificate(const std::string& option, const std::string& path,
 
 Finding CheckGpus(const DaemonFacts& facts, const std::vector<Gpu>& gpus,
                   const std::string& backend) {
-  Finding finding{"devices", Verdict::kOk, "backend " + backend, ""};
+  // "auto" is known by what the daemon made of it.
+  Finding finding{"devices", Verdict::kOk,
+                  "backend " + (gpus.empty() ? backend : gpus.front().backend), ""};
   if (!facts.connected.ok()) {
     finding.found += "; a daemon would list its devices";
     return finding;

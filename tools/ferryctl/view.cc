@@ -247,7 +247,20 @@ constexpr Field<control::GpuStatus> kGpuFields[] = {
     {"nic", "NIC", FERRY_VALUE(GpuStatus, nic)},
     {"nic_distance", "DISTANCE", FERRY_VALUE(GpuStatus, nic_distance), Show::kNothingIfNegative},
     {"total_bytes", "MEMORY", FERRY_VALUE(GpuStatus, total_bytes), Show::kBytes},
+    {"free_bytes", "FREE", FERRY_VALUE(GpuStatus, free_bytes), Show::kBytes},
+    {"ipc", "IPC", FERRY_VALUE(GpuStatus, ipc)},
+    {"dmabuf", "DMABUF", FERRY_VALUE(GpuStatus, dmabuf)},
+    {"managed", "MANAGED", FERRY_VALUE(GpuStatus, managed)},
+    {"stream_words", "STREAM WORDS", FERRY_VALUE(GpuStatus, stream_words)},
     {"note", "NOTE", FERRY_VALUE(GpuStatus, note)},
+};
+
+constexpr Field<control::GpuBackendStatus> kGpuBackendFields[] = {
+    {"name", "BACKEND", FERRY_VALUE(GpuBackendStatus, name)},
+    {"version", "VERSION", FERRY_VALUE(GpuBackendStatus, version)},
+    {"devices", "DEVICES", FERRY_VALUE(GpuBackendStatus, devices)},
+    {"in_use", "IN USE", FERRY_VALUE(GpuBackendStatus, in_use)},
+    {"note", "NOTE", FERRY_VALUE(GpuBackendStatus, note)},
 };
 
 constexpr Field<control::FaultStatus> kFaultFields[] = {
@@ -322,7 +335,11 @@ View MakeView(const control::NicsReply& reply) {
 }
 
 View MakeView(const control::GpusReply& reply) {
-  return Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n"));
+  const View backends = ListView(reply.backends(), kGpuBackendFields, "");
+  View view = Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n"));
+  view.json["backends"] = backends.json;
+  view.text += backends.text.empty() ? "" : "\n" + backends.text;
+  return view;
 }
 
 View MakeView(const control::FaultsReply& reply) {
