@@ -3,7 +3,7 @@
 namespace ferry::client {
 namespace {
 
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kAlignment = 128;  // two cache lines: neighbours are fetched in pairs
 
 }  // namespace
 

@@ -17,7 +17,7 @@ class OffsetAllocator {
   OffsetAllocator() = default;
   explicit OffsetAllocator(uint64_t size_bytes) : free_bytes_(size_bytes) { free_[0] = size_bytes; }
 
-  // An offset aligned to 64 with `size_bytes` (rounded up to 64) behind it, or kNone.
+  // An offset aligned to 128 with `size_bytes` (rounded up to 128) behind it, or kNone.
   uint64_t Allocate(uint64_t size_bytes);
   // Gives back what Allocate returned; the size it had, or 0 when `offset` is no live allocation.
   uint64_t Free(uint64_t offset);

@@ -19,7 +19,7 @@ TEST(OffsetAllocatorTest, HandsOutAlignedPiecesThatDoNotOverlap) {
       if (offset == OffsetAllocator::kNone) {
         continue;
       }
-      EXPECT_EQ(offset % 64, 0U);
+      EXPECT_EQ(offset % 128, 0U);
       const auto next = live.lower_bound(offset);
       EXPECT_TRUE(next == live.end() || offset + size <= next->first);
       EXPECT_TRUE(next == live.begin() ||

@@ -113,7 +113,7 @@ typedef enum {
   FERRY_MEMORY_DEVICE = 2  /* device memory of the GPU backend in use */
 } ferry_memory_kind;
 
-/* Memory that Ferry can move without a copy of its own. 64-byte aligned (device: page-aligned),
+/* Memory that Ferry can move without a copy of its own. 128-byte aligned (device: page-aligned),
  * zeroed. `device` is the index of the GPU (0 for host kinds). FERRY_ERR_MEMORY names what was
  * left. */
 FERRY_API int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer);

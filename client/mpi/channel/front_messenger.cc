@@ -125,6 +125,9 @@ ErrorCode FrontMessenger::Test(Ticket ticket, size_t* received_bytes) {
 }
 
 ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
+  if (size_bytes == 0) {
+    return ErrorCode::kOk;  // the buffers may be null
+  }
   if (!front_end->IsByStream(to) && !front_end->IsByStream(from)) [[likely]] {
     std::memcpy(to, from, size_bytes);
     return ErrorCode::kOk;
