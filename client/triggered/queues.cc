@@ -1,5 +1,6 @@
 #include "client/triggered/queues.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace {
 const char* TypeName(QueueType type) {
   switch (type) {
     case QueueType::kFerry:
-      return "host";
+      return "ferry";
     case QueueType::kCuda:
       return "cuda";
     case QueueType::kHip:
@@ -53,24 +54,52 @@ Queues::~Queues() {
 
 StatusOr<FerryStream*> Queues::MakeStream(int device) {
   gpu::GpuBackend* const backend = memory_.backend();
-  if (backend == nullptr || backend->name() != "host") {
-    return Status(ErrorCode::kUnsupported,
-                  "streams of Ferry's own are the emulated device's; the GPU backend in use is " +
-                      (backend == nullptr ? std::string("none") : std::string(backend->name())) +
-                      ": make streams with its vendor's library");
+  if (backend == nullptr) {
+    return Status(ErrorCode::kUnsupported, "there is no GPU backend in use to make streams with");
   }
   StatusOr<std::unique_ptr<gpu::Stream>> made = backend->CreateStream(device);
   FERRY_RETURN_IF_ERROR(made.status());
-  auto stream = std::make_unique<FerryStream>(FerryStream{std::move(*made), device});
-  FerryStream* const handle = stream.get();
   std::lock_guard lock(mutex_);
-  streams_.emplace(handle, std::move(stream));
+  return Add({std::move(*made), device}, &streams_);
+}
+
+FerryStream* Queues::Add(FerryStream stream, Streams* streams) {
+  auto added = std::make_unique<FerryStream>(std::move(stream));
+  FerryStream* const handle = added.get();
+  streams->emplace(handle, std::move(added));
   return handle;
+}
+
+StatusOr<FerryStream*> Queues::Adopt(void* native) {
+  for (const auto& [handle, stream] : streams_) {
+    if (stream->native == native) {
+      return handle;
+    }
+  }
+  gpu::GpuBackend* const backend = memory_.backend();
+  Status refused;
+  for (int device = 0; device < backend->device_count(); ++device) {  // the stream is of one
+    StatusOr<std::unique_ptr<gpu::Stream>> adopted = backend->AdoptStream(device, native);
+    if (adopted.ok()) {
+      return Add({std::move(*adopted), device, native}, &streams_);
+    }
+    refused = adopted.status();
+  }
+  return refused;
+}
+
+void Queues::ReleaseAdopted(FerryStream* stream) {
+  const bool is_used = std::any_of(queues_.begin(), queues_.end(), [stream](const auto& entry) {
+    return entry.second.owner == stream;
+  });
+  if (stream != nullptr && stream->native != nullptr && !is_used) {
+    streams_.erase(stream);
+  }
 }
 
 StatusOr<Queues::Streams::iterator> Queues::LookupStream(FerryStream* stream) {
   const auto found = streams_.find(stream);
-  if (found == streams_.end()) {
+  if (found == streams_.end() || found->second->native != nullptr) {
     return Status(ErrorCode::kInvalidArgument,
                   "that is no stream of ferry_stream_create, or it was destroyed");
   }
@@ -156,15 +185,23 @@ StatusOr<QueueHandle> Queues::Make(QueueType type, const void* stream_address) {
                       : "the address of the stream is null");
   }
   gpu::GpuBackend* const backend = memory_.backend();
-  if (backend == nullptr || backend->name() != name || type != QueueType::kFerry) {
+  const bool is_own = type == QueueType::kFerry;
+  if (backend == nullptr || (!is_own && backend->name() != name)) {
     return Status(ErrorCode::kUnsupported,
                   std::string("queues of ") + name + " streams need the GPU backend " + name +
-                      ", with streams of the program's own; in use is " +
+                      "; in use is " +
                       (backend == nullptr ? "none" : std::string(backend->name())));
   }
-  auto* const stream = *static_cast<FerryStream* const*>(stream_address);
+  void* const named = *static_cast<void* const*>(stream_address);
   std::lock_guard lock(mutex_);
-  FERRY_RETURN_IF_ERROR(LookupStream(stream).status());
+  FerryStream* stream = static_cast<FerryStream*>(named);
+  if (is_own) {
+    FERRY_RETURN_IF_ERROR(LookupStream(stream).status());
+  } else {
+    const StatusOr<FerryStream*> adopted = Adopt(named);
+    FERRY_RETURN_IF_ERROR(adopted.status());
+    stream = *adopted;
+  }
   queues_[++last_].owner = stream;
   count_.store(queues_.size(), std::memory_order_relaxed);
   return last_;
@@ -216,7 +253,9 @@ Status Queues::Free(QueueHandle handle) {
     program->is_listed = false;
   }
   FreeBlocks(std::move(queue.blocks));
+  FerryStream* const owner = queue.owner;
   queues_.erase(found);
+  ReleaseAdopted(owner);
   count_.store(queues_.size(), std::memory_order_relaxed);
   return {};
 }

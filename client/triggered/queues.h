@@ -31,10 +31,12 @@ namespace ferry::client {
 
 enum class QueueType : uint32_t { kFerry = 0, kCuda = 1, kHip = 2, kLevelZero = 3 };
 
-// A stream that Ferry has made. Its address is the handle that programs have.
+// A stream that Ferry has made, whose address is the handle that programs have; or one that the
+// program has made with the vendor's library, for as long as there are queues on it.
 struct FerryStream {
   std::unique_ptr<gpu::Stream> stream;
   int device = 0;
+  void* native = nullptr;  // the program's own
 };
 
 class Queues {
@@ -43,7 +45,7 @@ class Queues {
   Queues(Channels* channels, Memory* memory) : channels_(*channels), memory_(*memory) {}
   ~Queues();
 
-  // ---- Streams: kUnsupported without the backend "host" ----
+  // ---- Streams: kUnsupported without a GPU backend ----
   StatusOr<FerryStream*> MakeStream(int device);
   Status DestroyStream(FerryStream* stream);
   // The stream that a handle names; kInvalidArgument.
@@ -92,6 +94,11 @@ class Queues {
   using Streams = std::map<FerryStream*, std::unique_ptr<FerryStream>>;
 
   StatusOr<Streams::iterator> LookupStream(FerryStream* stream);
+  // The program's own stream, adopted if no queue has it yet.
+  StatusOr<FerryStream*> Adopt(void* native);
+  // An adopted stream that no queue uses any more.
+  void ReleaseAdopted(FerryStream* stream);
+  static FerryStream* Add(FerryStream stream, Streams* streams);
   StatusOr<Queue*> Lookup(QueueHandle queue);
   Status CheckStart(QueueHandle handle, uint32_t request);
   Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);

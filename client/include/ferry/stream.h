@@ -1,5 +1,5 @@
 /* stream.h - communication that a GPU stream triggers: matched persistent requests, queues, and the
- * streams of Ferry's own emulated device.
+ * streams of Ferry's own.
  *
  * After "Co-designing an API for CPU-free MPI GPU communication" (section III): a persistent send
  * and a persistent receive are matched once, for life, over the control plane. From then on starts
@@ -96,10 +96,11 @@ FERRY_API int ferry_enqueue_startall(ferry_queue queue, size_t count,
 FERRY_API int ferry_enqueue_wait(ferry_queue queue, ferry_request request);
 FERRY_API int ferry_enqueue_waitall(ferry_queue queue, size_t count, const ferry_request* requests);
 
-/* ---- Streams of the emulated device -----------------------------------------------------------
+/* ---- Streams of Ferry's own -------------------------------------------------------------------
  *
- * With the GPU backend "host" there is no vendor's library to make streams with: these stand in for
- * it. With other backends: FERRY_ERR_UNSUPPORTED. */
+ * Streams of the GPU backend in use, for programs that have no vendor's library at hand: with the
+ * backend "host", whose devices are emulated, there is none. FERRY_ERR_UNSUPPORTED without a
+ * backend. */
 
 typedef struct ferry_stream_object* ferry_stream;
 
@@ -110,7 +111,8 @@ FERRY_API int ferry_stream_destroy(ferry_stream* stream);
 /* Blocks until all that was enqueued is done. */
 FERRY_API int ferry_stream_synchronize(ferry_stream stream);
 /* Enqueues a copy between any two kinds of memory, and a kernel: a function that the stream calls
- * with `argument`. It may touch device memory and must not call Ferry. */
+ * with `argument`, on a CPU. It may touch device memory that CPUs reach (of emulated devices they
+ * do, unless host_link_guard forbids it) and must not call Ferry, or the vendor's library. */
 FERRY_API int ferry_stream_memcpy(ferry_stream stream, void* destination, const void* source,
                                   size_t size_bytes);
 FERRY_API int ferry_stream_launch(ferry_stream stream, void (*kernel)(void* argument),
