@@ -1,0 +1,149 @@
+#include "gpu_backends/level_zero/level_zero_api.h"
+
+#include <array>
+#include <cstdio>
+
+namespace ferry::gpu {
+namespace {
+
+struct ResultRow {
+  ze_result_t result;
+  const char* name;
+  ErrorCode code;
+};
+
+// Those that the calls above can return.
+constexpr std::array kResults = {
+    ResultRow{ZE_RESULT_NOT_READY, "ZE_RESULT_NOT_READY", ErrorCode::kWouldBlock},
+    ResultRow{ZE_RESULT_ERROR_DEVICE_LOST, "ZE_RESULT_ERROR_DEVICE_LOST", ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY, "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY",
+              ErrorCode::kOutOfMemory},
+    ResultRow{ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY, "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY",
+              ErrorCode::kOutOfMemory},
+    ResultRow{ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET, "ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET",
+              ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE,
+              "ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE", ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS, "ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS",
+              ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_NOT_AVAILABLE, "ZE_RESULT_ERROR_NOT_AVAILABLE", ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE, "ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE",
+              ErrorCode::kUnsupported},
+    ResultRow{ZE_RESULT_ERROR_UNINITIALIZED, "ZE_RESULT_ERROR_UNINITIALIZED", ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_UNSUPPORTED_VERSION, "ZE_RESULT_ERROR_UNSUPPORTED_VERSION",
+              ErrorCode::kUnsupported},
+    ResultRow{ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE",
+              ErrorCode::kUnsupported},
+    ResultRow{ZE_RESULT_ERROR_INVALID_ARGUMENT, "ZE_RESULT_ERROR_INVALID_ARGUMENT",
+              ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "ZE_RESULT_ERROR_INVALID_NULL_HANDLE",
+              ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE",
+              ErrorCode::kSystem},
+    ResultRow{ZE_RESULT_ERROR_INVALID_NULL_POINTER, "ZE_RESULT_ERROR_INVALID_NULL_POINTER",
+              ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_INVALID_SIZE, "ZE_RESULT_ERROR_INVALID_SIZE",
+              ErrorCode::kInvalidArgument},
+    // Larger than the device's limit on one allocation.
+    ResultRow{ZE_RESULT_ERROR_UNSUPPORTED_SIZE, "ZE_RESULT_ERROR_UNSUPPORTED_SIZE",
+              ErrorCode::kOutOfMemory},
+    ResultRow{ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, "ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT",
+              ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT,
+              "ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT", ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_INVALID_ENUMERATION, "ZE_RESULT_ERROR_INVALID_ENUMERATION",
+              ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION, "ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION",
+              ErrorCode::kUnsupported},
+    ResultRow{ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE,
+              "ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE", ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_OVERLAPPING_REGIONS, "ZE_RESULT_ERROR_OVERLAPPING_REGIONS",
+              ErrorCode::kInvalidArgument},
+    ResultRow{ZE_RESULT_ERROR_UNKNOWN, "ZE_RESULT_ERROR_UNKNOWN", ErrorCode::kSystem},
+};
+
+const ResultRow* FindResult(ze_result_t result) {
+  for (const ResultRow& row : kResults) {
+    if (row.result == result) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+StatusOr<LevelZeroApi> OpenLevelZero(std::string_view library_path) {
+  StatusOr<Library> library =
+      Library::Open("Level Zero", library_path, {"libze_loader.so.1", "libze_loader.so"});
+  FERRY_RETURN_IF_ERROR(library.status());
+  LevelZeroApi api{};
+  FERRY_RETURN_IF_ERROR(library->Resolve({
+      Symbol::Required("zeInit", &api.init),
+      Symbol::Required("zeDriverGet", &api.driver_get),
+      Symbol::Required("zeDriverGetApiVersion", &api.driver_get_api_version),
+      Symbol::Required("zeDriverGetProperties", &api.driver_get_properties),
+      Symbol::Required("zeDriverGetIpcProperties", &api.driver_get_ipc_properties),
+      Symbol::Required("zeDriverGetExtensionProperties", &api.driver_get_extension_properties),
+      Symbol::Required("zeDeviceGet", &api.device_get),
+      Symbol::Required("zeDeviceGetSubDevices", &api.device_get_sub_devices),
+      Symbol::Required("zeDeviceGetProperties", &api.device_get_properties),
+      Symbol::Required("zeDeviceGetMemoryProperties", &api.device_get_memory_properties),
+      Symbol::Required("zeDeviceGetMemoryAccessProperties",
+                       &api.device_get_memory_access_properties),
+      Symbol::Required("zeDeviceGetExternalMemoryProperties",
+                       &api.device_get_external_memory_properties),
+      Symbol::Required("zeDeviceGetCommandQueueGroupProperties",
+                       &api.device_get_command_queue_group_properties),
+      Symbol::Required("zeContextCreate", &api.context_create),
+      Symbol::Required("zeContextDestroy", &api.context_destroy),
+      Symbol::Required("zeCommandListCreateImmediate", &api.command_list_create_immediate),
+      Symbol::Required("zeCommandListDestroy", &api.command_list_destroy),
+      Symbol::Required("zeCommandListAppendBarrier", &api.command_list_append_barrier),
+      Symbol::Required("zeCommandListAppendMemoryCopy", &api.command_list_append_memory_copy),
+      Symbol::Required("zeCommandListAppendWaitOnEvents", &api.command_list_append_wait_on_events),
+      Symbol::Required("zeEventPoolCreate", &api.event_pool_create),
+      Symbol::Required("zeEventPoolDestroy", &api.event_pool_destroy),
+      Symbol::Required("zeEventCreate", &api.event_create),
+      Symbol::Required("zeEventDestroy", &api.event_destroy),
+      Symbol::Required("zeEventHostSignal", &api.event_host_signal),
+      Symbol::Required("zeEventHostSynchronize", &api.event_host_synchronize),
+      Symbol::Required("zeEventQueryStatus", &api.event_query_status),
+      Symbol::Required("zeEventHostReset", &api.event_host_reset),
+      Symbol::Required("zeMemAllocDevice", &api.mem_alloc_device),
+      Symbol::Required("zeMemAllocHost", &api.mem_alloc_host),
+      Symbol::Required("zeMemAllocShared", &api.mem_alloc_shared),
+      Symbol::Required("zeMemFree", &api.mem_free),
+      Symbol::Required("zeMemGetAllocProperties", &api.mem_get_alloc_properties),
+      Symbol::Required("zeMemGetAddressRange", &api.mem_get_address_range),
+      Symbol::Required("zeMemGetIpcHandle", &api.mem_get_ipc_handle),
+      Symbol::Required("zeMemOpenIpcHandle", &api.mem_open_ipc_handle),
+      Symbol::Required("zeMemCloseIpcHandle", &api.mem_close_ipc_handle),
+      Symbol::Optional("zeDriverGetExtensionFunctionAddress",
+                       &api.driver_get_extension_function_address),
+      Symbol::Optional("zeDevicePciGetPropertiesExt", &api.device_pci_get_properties_ext),
+      Symbol::Optional("zelLoaderTranslateHandle", &api.loader_translate_handle),
+      Symbol::Optional("zeMemPutIpcHandle", &api.mem_put_ipc_handle),
+  }));
+  return api;
+}
+
+std::string ZeResultName(ze_result_t result) {
+  if (const ResultRow* row = FindResult(result); row != nullptr) {
+    return row->name;
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), "result 0x%08x", static_cast<unsigned>(result));
+  return text;
+}
+
+Status ZeStatus(const char* call, ze_result_t result) {
+  if (result == ZE_RESULT_SUCCESS) {
+    return {};
+  }
+  const ResultRow* row = FindResult(result);
+  return {row != nullptr ? row->code : ErrorCode::kSystem,
+          std::string(call) + ": " + ZeResultName(result)};
+}
+
+}  // namespace ferry::gpu

@@ -1,0 +1,54 @@
+// One GPU of a Level Zero driver.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/api/types.h"
+#include "gpu_backends/level_zero/level_zero_context.h"
+
+namespace ferry::gpu {
+
+// Thread-safe. The context outlives it.
+class LevelZeroDevice {
+ public:
+  // Every GPU of the context's driver; none is no error. May block for a second on a device that
+  // does not do what its driver says.
+  static StatusOr<std::vector<std::unique_ptr<LevelZeroDevice>>> FindAll(LevelZeroContext* context);
+
+  LevelZeroContext& context() const { return *context_; }
+  ze_device_handle_t handle() const { return handle_; }
+  const DeviceInfo& info() const { return info_; }
+  // Whether the handle is that of this device or of a part of it.
+  bool Has(ze_device_handle_t handle) const;
+  // Whether allocations of that size need the driver's relaxed limits.
+  bool ExceedsLimit(uint64_t size_bytes) const { return size_bytes > largest_allocation_bytes_; }
+
+  // An asynchronous immediate list.
+  StatusOr<ze_command_list_handle_t> CreateList();
+
+ private:
+  LevelZeroDevice(LevelZeroContext* context, ze_device_handle_t handle)
+      : context_(context), handle_(handle) {}
+  Status Describe(const ze_device_properties_t& properties);
+  Status DescribeMemory(const ze_device_properties_t& properties);
+  Status FindSubDevices();
+  Status ChooseQueueGroup();
+  void FindPciAddress();
+  // Whether a word that the device writes ends its own wait for it.
+  bool WordsWork();
+
+  LevelZeroContext* const context_;
+  const ze_device_handle_t handle_;
+  DeviceInfo info_;
+  uint64_t largest_allocation_bytes_ = 0;
+  std::vector<ze_device_handle_t> sub_devices_;
+  uint32_t queue_group_ = 0;
+  uint32_t queue_count_ = 1;
+  std::atomic<uint32_t> next_queue_{0};
+};
+
+}  // namespace ferry::gpu
