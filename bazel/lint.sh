@@ -55,6 +55,7 @@ check_dependencies() {
   layer transports/loader common config transports
   layer gpu_backends/api common
   layer gpu_backends/host common gpu_backends/api //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy  # matched pairs: words that other processes share
+  layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer gpu_backends/loader common config gpu_backends //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer engine shm common
   layer client engine shm proto gpu_backends common //config:options //config:environment //config:weights
@@ -99,7 +100,7 @@ warn_of_long_files() {
 
 mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.c')
 clean "format these with clang-format -i" unformatted "${sources[@]}"
-clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/'
+clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!config/' ':!tests/fixtures/'
 clean "atomics on shared memory go through shm/atomic.h" \
   absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h'
 clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b'

@@ -7,6 +7,9 @@ lies in an unnamed namespace, or is static, belongs to its file alone.
 import re
 import sys
 
+# What each program defines for itself: the latter is how a test tells the conformance suite what to test.
+PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends')
+
 TOKEN = re.compile(r'''
     (?P<skip>//[^\n]* | /\*.*?\*/ | \#(?:[^\n\\]|\\.|\\\n)* | \s+)
   | (?P<text>R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)" | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)+')
@@ -107,7 +110,7 @@ def defined_twice(paths):
                 if kind == 'type' or path.endswith('.cc'):
                     places.setdefault((kind, name), {}).setdefault(path, line)
     for (kind, name), files in sorted(places.items()):
-        if len(files) > 1 and name.split(' ')[0] != 'main':
+        if len(files) > 1 and name.split(' ')[0] not in PER_PROGRAM:
             where = ', '.join(f'{path}:{line}' for path, line in files.items())
             yield f'{kind} {name}: {where}'
 
