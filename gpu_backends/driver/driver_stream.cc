@@ -335,7 +335,11 @@ Status DriverStream::Synchronize() {
     point = std::move(*recorded);
     return {};
   }));
-  return Await([&] { return point->Query(); });
+  status = Await([&] { return point->Query(); });
+  if (status.ok()) {
+    state().NotePassed(point->place());
+  }
+  return status;
 }
 
 }  // namespace ferry::gpu

@@ -118,6 +118,13 @@ Status StreamState::Query() {
   }
   DestroyBuried();
   const uint64_t place = last_place();
+  {
+    // Vendors may take a moment longer to say so.
+    std::lock_guard lock(mutex_);
+    if (passed_place_ == place) {
+      return {};
+    }
+  }
   Status native = driver_->QueryStream(device_, native_);
   if (native.code() == ErrorCode::kWouldBlock) {
     return native;
@@ -133,6 +140,12 @@ Status StreamState::Query() {
   passed_place_ = std::max(passed_place_, place);
   TrimLocked();
   return failed_place_ == UINT64_MAX ? Status() : failure_;
+}
+
+void StreamState::NotePassed(uint64_t place) {
+  std::lock_guard lock(mutex_);
+  passed_place_ = std::max(passed_place_, place);
+  TrimLocked();
 }
 
 // ---- Waits ----

@@ -77,6 +77,8 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   void Fail(uint64_t place, const Status& status);
   // kWouldBlock while the stream has work; the failure, if there is one, at once.
   Status Query();
+  // Everything up to `place` has run, as a point there says.
+  void NotePassed(uint64_t place);
 
   // ---- Waits, in the order of their places ----
 

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "gpu_backends/host/host_backend.h"
+#include "gpu_backends/level_zero/level_zero_backend.h"
 
 namespace ferry::gpu {
 namespace {
@@ -31,6 +32,10 @@ struct Candidate {
 
 // In the order in which "auto" tries them; the last can always be opened.
 constexpr Candidate kCandidates[] = {
+    {"level_zero",
+     [](const config::Options& options) {
+       return CreateLevelZeroBackend({options.level_zero_library});
+     }},
     {"host",
      [](const config::Options& options) { return CreateHostBackend(HostOptions(options)); }},
 };

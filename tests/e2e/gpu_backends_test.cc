@@ -1,0 +1,115 @@
+// The same jobs on every vendor's backend, over its stand-in in software (tests/fixtures): messages
+// from and to device memory, pipelines between nodes, matched pairs by streams, MPI.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/command.h"
+
+namespace ferry::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// "NAME=" and the whole path of a file that the test is given.
+std::string FileVariable(const std::string& name, const std::string& file) {
+  return name + "=" + std::filesystem::absolute(file).string();
+}
+
+struct Backend {
+  std::string name;
+  std::vector<std::string> variables;
+};
+
+std::vector<Backend> Backends() {
+  return {
+      {"level_zero",
+       {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so")}},
+  };
+}
+
+struct Placement {
+  std::string name;
+  std::vector<std::string> flags;
+  std::vector<std::string> variables;
+};
+
+std::vector<Placement> Placements() {
+  return {{"OneNode", {"-n", "2"}, {}},
+          {"TwoNodes", {"-n", "2", "--nodes", "2"}, {}},
+          {"RanksStage", {"-n", "3", "--nodes", "2"}, {"FERRY_PIPELINE_STAGING_BLOCKS=0"}},
+          {"DaemonsStageAll", {"-n", "3", "--nodes", "2"}, {"FERRY_OFFLOAD_MIN_BYTES=0"}},
+          {"WorkerProcess", {"-n", "3", "--nodes", "2"}, {"FERRY_WORKER_MODE=process"}}};
+}
+
+std::vector<std::string> VariablesOf(const Backend& backend, const Placement& placement) {
+  std::vector<std::string> variables = backend.variables;
+  variables.push_back("FERRY_GPU_BACKEND=" + backend.name);
+  variables.insert(variables.end(), placement.variables.begin(), placement.variables.end());
+  return variables;
+}
+
+class GpuBackendsTest : public testing::TestWithParam<std::tuple<Backend, Placement>> {
+ protected:
+  static void Run(const std::vector<std::string>& program, const std::string& says = "") {
+    const auto& [backend, placement] = GetParam();
+    Command command(PrivateJob(placement.flags, program), VariablesOf(backend, placement));
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+    EXPECT_THAT(result.out, HasSubstr(says));
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
+  }
+};
+
+TEST_P(GpuBackendsTest, MovesAllSizesBetweenAllKindsOfMemory) {
+  Run({"tests/e2e/ranks/device", "sizes"}, "device: ok\n");
+}
+
+TEST_P(GpuBackendsTest, MovesManyAtATime) {
+  Run({"tests/e2e/ranks/device", "windows"}, "device: ok\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
+                         testing::Combine(testing::ValuesIn(Backends()),
+                                          testing::ValuesIn(Placements())),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + std::get<1>(info.param).name;
+                         });
+
+class GpuPairsTest : public GpuBackendsTest {};
+
+TEST_P(GpuPairsTest, StreamsStartMessagesAndWaitForThem) {
+  Run({"tests/e2e/ranks/matched", "few"});
+}
+
+TEST_P(GpuPairsTest, QueuesKeepTheirPromises) { Run({"tests/e2e/ranks/queues"}); }
+
+TEST_P(GpuPairsTest, MpiMovesDeviceMemory) {
+  Run({"examples/mpi_pingpong/mpi_pingpong"}, "device");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
+                         testing::Combine(testing::ValuesIn(Backends()),
+                                          testing::Values(Placements()[0], Placements()[1])),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + std::get<1>(info.param).name;
+                         });
+
+// Nobody but streams reaches device memory: the tests above could not pass otherwise.
+TEST(GpuGuardTest, EndsWhoTouchesDeviceMemory) {
+  for (const Backend& backend : Backends()) {
+    SCOPED_TRACE(backend.name);
+    Command command(PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "touch"}),
+                    VariablesOf(backend, {}));
+    const CommandResult result = command.Wait();
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr("was killed by SIGSEGV"));
+  }
+}
+
+}  // namespace
+}  // namespace ferry::e2e
