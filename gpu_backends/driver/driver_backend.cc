@@ -1,6 +1,7 @@
 #include "gpu_backends/driver/driver_backend.h"
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,17 @@ constexpr uint64_t kVendorsIds = 1ULL << 63;
 
 Status InvalidArgument(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
+// Lives, and is reached, until the process ends.
+void KeepForGood(std::shared_ptr<Driver> driver) {
+  struct Kept {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Driver>> drivers;
+  };
+  static Kept& kept = *new Kept;
+  std::lock_guard lock(kept.mutex);
+  kept.drivers.push_back(std::move(driver));
 }
 
 class DriverBackend final : public GpuBackend {
@@ -101,7 +113,7 @@ DriverBackend::~DriverBackend() {
   if (!parked_.Sweep()) {
     // Something still waits for what may never come, and may use any of the memory afterwards: the
     // process keeps all of it.
-    (void)new std::shared_ptr<Driver>(around_.driver);
+    KeepForGood(around_.driver);
     return;
   }
   for (const Allocation& allocation : table_.RemoveAll()) {

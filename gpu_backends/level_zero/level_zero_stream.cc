@@ -7,6 +7,7 @@
 #include <chrono>
 #include <shared_mutex>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace ferry::gpu {
@@ -189,7 +190,7 @@ Status LevelZeroStream::AppendItemLocked(const HostItem& item) {
 }
 
 Status LevelZeroStream::StartThreadLocked() {
-  if (thread_.joinable()) {
+  if (thread_started_) {
     return {};
   }
   LoaderCalls::EndWithProcess();
@@ -200,8 +201,9 @@ Status LevelZeroStream::StartThreadLocked() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   Status status;
   try {
-    thread_ = std::thread([this] { Main(); });
-    pthread_setname_np(thread_.native_handle(), "ferry-ze-host");
+    std::thread([this] { Main(); }).detach();
+    thread_started_ = true;
+    thread_runs_ = true;
   } catch (const std::system_error& error) {
     status = {ErrorCode::kSystem,
               "starting the thread for host steps of a stream: " + error.code().message()};
@@ -211,20 +213,27 @@ Status LevelZeroStream::StartThreadLocked() {
 }
 
 void LevelZeroStream::Main() {
+  pthread_setname_np(pthread_self(), "ferry-ze-host");
+  RunItems();
+  std::lock_guard lock(items_mutex_);
+  thread_runs_ = false;
+  items_changed_.notify_all();  // with the lock held: the stream may go once it is free
+}
+
+void LevelZeroStream::RunItems() {
+  std::unique_lock lock(items_mutex_);
   while (true) {
-    HostItem item;
-    {
-      std::unique_lock lock(items_mutex_);
-      items_changed_.wait(lock, [this] { return stopping_ || !items_.empty(); });
-      if (stopping_) {
-        return;
-      }
-      item = items_.front();
+    items_changed_.wait(lock, [this] { return stopping_ || !items_.empty(); });
+    if (stopping_) {
+      return;
     }
-    if (!RunItem(item)) {
+    const HostItem item = items_.front();
+    lock.unlock();
+    const bool goes_on = RunItem(item);
+    lock.lock();
+    if (!goes_on) {
       return;  // with the item, and those behind it, still queued
     }
-    std::lock_guard lock(items_mutex_);
     items_.pop_front();
   }
 }
@@ -268,14 +277,10 @@ bool LevelZeroStream::AwaitSignal(const LevelZeroEvent& event) {
 }
 
 void LevelZeroStream::StopThread() {
-  {
-    std::lock_guard lock(items_mutex_);
-    stopping_ = true;
-  }
+  std::unique_lock lock(items_mutex_);
+  stopping_ = true;
   items_changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
-  }
+  items_changed_.wait(lock, [this] { return !thread_runs_; });
 }
 
 }  // namespace ferry::gpu

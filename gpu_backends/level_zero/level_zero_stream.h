@@ -12,7 +12,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "common/status.h"
@@ -72,6 +71,7 @@ class LevelZeroStream {
   Status AppendItemLocked(const HostItem& item);
   Status StartThreadLocked();
   void Main();
+  void RunItems();
   // False: the stream ends here.
   bool RunItem(const HostItem& item);
   // Blocks until the event is signalled. False: it never will be, or the stream is given up.
@@ -91,7 +91,10 @@ class LevelZeroStream {
   std::condition_variable items_changed_;
   std::deque<HostItem> items_;
   bool stopping_ = false;
-  std::thread thread_;
+  // Of the thread, which nobody joins: it ends by itself where a stream does, long before that is
+  // given up.
+  bool thread_started_ = false;
+  bool thread_runs_ = false;
   std::vector<ze_event_handle_t> passed_;  // the thread's own: the list may still wait for them
 };
 
