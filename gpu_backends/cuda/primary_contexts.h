@@ -1,0 +1,62 @@
+// The primary contexts of a process's devices: retained when they are first used, and made the
+// calling thread's for the length of a call.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/cuda/cuda_api.h"
+
+namespace ferry::gpu {
+
+// Thread-safe.
+class PrimaryContexts {
+ public:
+  // The functions outlive this. One CUDA device for each of Ferry's.
+  PrimaryContexts(const CudaApi& api, std::vector<CudaDevice> devices);
+  ~PrimaryContexts();  // releases them
+  PrimaryContexts(const PrimaryContexts&) = delete;
+  PrimaryContexts& operator=(const PrimaryContexts&) = delete;
+
+  const CudaApi& api() const { return api_; }
+  int device_count() const { return static_cast<int>(devices_.size()); }
+  CudaDevice native(int device) const { return devices_[device]; }
+  // Of a CUDA device; -1 for none of these.
+  int DeviceOf(CudaDevice native) const;
+
+  // Blocks while the context is made, if it has to be.
+  StatusOr<CudaContext> Get(int device);
+  // Whether somebody in the process, Ferry or not, has made it.
+  bool IsActive(int device) const;
+  // The device whose context host memory is allocated and registered in: one that is in use, since
+  // each context costs the GPU hundreds of MB. Always the same from the first call on.
+  int HostDevice();
+
+ private:
+  int ChooseHostDeviceLocked() const;
+
+  const CudaApi& api_;
+  const std::vector<CudaDevice> devices_;
+  mutable std::mutex mutex_;
+  std::vector<CudaContext> contexts_;  // null: not used so far
+  int host_device_ = -1;
+};
+
+// Makes a device's primary context the thread's current one for as long as it lives, above
+// whatever the application has made current.
+class CudaScope {
+ public:
+  CudaScope(PrimaryContexts& contexts, int device);
+  ~CudaScope();
+  CudaScope(const CudaScope&) = delete;
+  CudaScope& operator=(const CudaScope&) = delete;
+
+  const Status& status() const { return status_; }
+
+ private:
+  const CudaApi& api_;
+  Status status_;
+};
+
+}  // namespace ferry::gpu
