@@ -1,0 +1,12 @@
+// Runs the conformance suite on the CUDA backend, over stand-ins for the driver of CUDA 11 and 13.
+#include "gpu_backends/cuda/cuda_backend.h"
+#include "tests/conformance/gpu_backend_conformance.h"
+
+namespace ferry::gpu {
+
+std::vector<ConformanceBackend> ConformanceBackends() {
+  return {{"Cuda11", [] { return CreateCudaBackend({"tests/fixtures/cuda/libcuda_11.so"}); }},
+          {"Cuda13", [] { return CreateCudaBackend({"tests/fixtures/cuda/libcuda_13.so"}); }}};
+}
+
+}  // namespace ferry::gpu

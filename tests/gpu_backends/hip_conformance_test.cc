@@ -1,0 +1,12 @@
+// Runs the conformance suite on the HIP backend, over stand-ins for its library as of ROCm 5 and 6.
+#include "gpu_backends/hip/hip_backend.h"
+#include "tests/conformance/gpu_backend_conformance.h"
+
+namespace ferry::gpu {
+
+std::vector<ConformanceBackend> ConformanceBackends() {
+  return {{"HipRocm5", [] { return CreateHipBackend({"tests/fixtures/hip/libamdhip64_5.so"}); }},
+          {"HipRocm6", [] { return CreateHipBackend({"tests/fixtures/hip/libamdhip64_6.so"}); }}};
+}
+
+}  // namespace ferry::gpu

@@ -1,0 +1,37 @@
+// What every vendor's backend must bear: errors from any call, devices that go away, processes that
+// are gone. A backend's test links //tests/gpu_backends:vendor_faults and defines
+// VendorsUnderTest(); its own tests stand beside these.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/api/backend.h"
+
+namespace ferry::gpu {
+
+// A backend over a stand-in, and how the vendor calls what it does. Errors are the vendor's.
+struct VendorUnderTest {
+  std::string name;
+  std::string library;  // the stand-in
+  std::function<StatusOr<std::unique_ptr<GpuBackend>>(const std::string& library)> create;
+  std::string exporter;  // what tests/gpu_backends/ipc_exporter.cc calls the backend
+
+  std::vector<std::string> calls;  // that UseEverything leads to, and whose errors it must tell
+  int some_error;                  // which any call may return
+  std::string some_error_name;
+  std::string allocate_device;
+  std::string allocate_pinned;
+  int out_of_memory;
+  std::string copy;
+  std::string device_info;  // called by GetDeviceInfo
+  int device_lost;
+  std::string device_lost_name;
+};
+
+std::vector<VendorUnderTest> VendorsUnderTest();
+
+}  // namespace ferry::gpu
