@@ -437,14 +437,13 @@ Status LevelZeroDriver::Copy(int /*device*/, NativeStream stream, void* destinat
 
 StatusOr<NativeEvent> LevelZeroDriver::CreateEvent(int device) {
   LevelZeroContext& context = devices_[device]->context();
-  StatusOr<ze_event_handle_t> handle = context.events().Acquire();
-  FERRY_RETURN_IF_ERROR(handle.status());
-  return static_cast<NativeEvent>(new LevelZeroEvent{&context, *handle});
+  StatusOr<std::shared_ptr<HeldEvent>> held = context.events().Hold();
+  FERRY_RETURN_IF_ERROR(held.status());
+  return static_cast<NativeEvent>(new LevelZeroEvent{&context, std::move(*held)});
 }
 
 void LevelZeroDriver::DestroyEvent(int /*device*/, NativeEvent event) {
-  const std::unique_ptr<LevelZeroEvent> ended(static_cast<LevelZeroEvent*>(event));
-  ended->context->events().Release(ended->handle);
+  delete static_cast<LevelZeroEvent*>(event);
 }
 
 Status LevelZeroDriver::RecordEvent(int /*device*/, NativeStream stream, NativeEvent event) {
@@ -455,7 +454,7 @@ Status LevelZeroDriver::RecordEvent(int /*device*/, NativeStream stream, NativeE
 
 Status LevelZeroDriver::QueryEvent(int /*device*/, NativeEvent event) {
   return ZeStatus("zeEventQueryStatus",
-                  api_.event_query_status(static_cast<LevelZeroEvent*>(event)->handle));
+                  api_.event_query_status(static_cast<LevelZeroEvent*>(event)->held->handle()));
 }
 
 Status LevelZeroDriver::WaitEvent(int /*device*/, NativeStream stream, NativeEvent event) {

@@ -7,6 +7,14 @@ constexpr uint32_t kPoolEvents = 64;
 
 }  // namespace
 
+HeldEvent::~HeldEvent() {
+  if (recorded_.load(std::memory_order_relaxed)) {
+    events_->ReleaseOnceSignalled(handle_);
+  } else {
+    events_->Release(handle_);
+  }
+}
+
 LevelZeroEvents::~LevelZeroEvents() {
   if (abandoned_) {
     return;
@@ -21,6 +29,9 @@ LevelZeroEvents::~LevelZeroEvents() {
 
 StatusOr<ze_event_handle_t> LevelZeroEvents::Acquire() {
   std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    CollectSignalledLocked();
+  }
   if (!free_.empty()) {
     const ze_event_handle_t event = free_.back();
     FERRY_RETURN_IF_ERROR(ZeStatus("zeEventHostReset", api_->event_host_reset(event)));
@@ -32,9 +43,30 @@ StatusOr<ze_event_handle_t> LevelZeroEvents::Acquire() {
   return event;
 }
 
+StatusOr<std::shared_ptr<HeldEvent>> LevelZeroEvents::Hold() {
+  StatusOr<ze_event_handle_t> event = Acquire();
+  FERRY_RETURN_IF_ERROR(event.status());
+  return std::make_shared<HeldEvent>(this, *event);
+}
+
 void LevelZeroEvents::Release(ze_event_handle_t event) {
   std::lock_guard lock(mutex_);
   free_.push_back(event);
+}
+
+void LevelZeroEvents::ReleaseOnceSignalled(ze_event_handle_t event) {
+  std::lock_guard lock(mutex_);
+  to_be_signalled_.push_back(event);
+}
+
+void LevelZeroEvents::CollectSignalledLocked() {
+  std::erase_if(to_be_signalled_, [this](ze_event_handle_t event) {
+    const bool signalled = api_->event_query_status(event) == ZE_RESULT_SUCCESS;
+    if (signalled) {
+      free_.push_back(event);
+    }
+    return signalled;
+  });
 }
 
 void LevelZeroEvents::Abandon() {

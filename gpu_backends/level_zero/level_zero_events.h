@@ -1,6 +1,8 @@
 // Level Zero's events, out of pools that grow.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -8,6 +10,25 @@
 #include "gpu_backends/level_zero/level_zero_api.h"
 
 namespace ferry::gpu {
+
+class LevelZeroEvents;
+
+// Keeps one event for itself, and gives it back: if it was recorded, not before it is signalled.
+class HeldEvent {
+ public:
+  HeldEvent(LevelZeroEvents* events, ze_event_handle_t handle) : events_(events), handle_(handle) {}
+  ~HeldEvent();
+  HeldEvent(const HeldEvent&) = delete;
+  HeldEvent& operator=(const HeldEvent&) = delete;
+
+  ze_event_handle_t handle() const { return handle_; }
+  void SetRecorded() { recorded_.store(true, std::memory_order_relaxed); }
+
+ private:
+  LevelZeroEvents* const events_;
+  const ze_event_handle_t handle_;
+  std::atomic<bool> recorded_{false};
+};
 
 // Of one context, visible to the host and to all its devices. Thread-safe. The API and the context
 // outlive it.
@@ -22,13 +43,18 @@ class LevelZeroEvents {
 
   // One that is not signalled. May make a pool.
   StatusOr<ze_event_handle_t> Acquire();
+  // The same, released with its last holder.
+  StatusOr<std::shared_ptr<HeldEvent>> Hold();
   // Nothing refers to it any more: no command list, no thread.
   void Release(ze_event_handle_t event);
+  // Nothing but the list that is going to signal it.
+  void ReleaseOnceSignalled(ze_event_handle_t event);
   // The device still refers to some: they stay until the process ends.
   void Abandon();
 
  private:
   Status CreateLocked(ze_event_handle_t* event);
+  void CollectSignalledLocked();
 
   const LevelZeroApi* const api_;
   const ze_context_handle_t context_;
@@ -38,6 +64,7 @@ class LevelZeroEvents {
   uint32_t created_in_last_ = 0;  // of the last pool's events
   std::vector<ze_event_handle_t> events_;
   std::vector<ze_event_handle_t> free_;
+  std::vector<ze_event_handle_t> to_be_signalled_;
   bool abandoned_ = false;
 };
 

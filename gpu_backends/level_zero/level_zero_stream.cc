@@ -65,9 +65,6 @@ LevelZeroStream::~LevelZeroStream() {
   for (const ze_event_handle_t event : passed_) {
     events.Release(event);
   }
-  if (marker_ != nullptr) {
-    events.Release(marker_);
-  }
   if (!adopted_) {
     context_->api().command_list_destroy(list_);
   }
@@ -88,7 +85,7 @@ Status LevelZeroStream::Record(const LevelZeroEvent& event) {
             "Level Zero: an event cannot be recorded on a stream of another driver's device"};
   }
   std::lock_guard lock(mutex_);
-  return BarrierLocked(event.handle);
+  return MarkLocked(event.held);
 }
 
 Status LevelZeroStream::Wait(const LevelZeroEvent& event) {
@@ -99,7 +96,7 @@ Status LevelZeroStream::Wait(const LevelZeroEvent& event) {
     item.foreign = event;
     return EnqueueItemLocked(item);
   }
-  ze_event_handle_t handle = event.handle;
+  ze_event_handle_t handle = event.held->handle();
   return ZeStatus("zeCommandListAppendWaitOnEvents",
                   context_->api().command_list_append_wait_on_events(list_, 1, &handle));
 }
@@ -128,26 +125,17 @@ Status LevelZeroStream::EnqueueStep(HostStep step, void* argument) {
 Status LevelZeroStream::Query() {
   std::lock_guard lock(mutex_);
   const LevelZeroApi& api = context_->api();
-  if (marker_ != nullptr) {
-    // The work before the marker is not done, whatever is behind it; or there is an error.
-    FERRY_RETURN_IF_ERROR(ZeStatus("zeEventQueryStatus", api.event_query_status(marker_)));
+  if (mark_ != nullptr) {
+    // The work before the mark is not done, whatever is behind it; or there is an error.
+    FERRY_RETURN_IF_ERROR(ZeStatus("zeEventQueryStatus", api.event_query_status(mark_->handle())));
   }
   if (!appended_ && !adopted_) {
     return {};
   }
-  if (marker_ != nullptr) {
-    FERRY_RETURN_IF_ERROR(ZeStatus("zeEventHostReset", api.event_host_reset(marker_)));
-  } else {
-    StatusOr<ze_event_handle_t> event = context_->events().Acquire();
-    FERRY_RETURN_IF_ERROR(event.status());
-    marker_ = *event;
-  }
-  if (const Status status = BarrierLocked(marker_); !status.ok()) {
-    marker_ = nullptr;  // nobody will signal it; the list may refer to it
-    return status;
-  }
-  appended_ = false;
-  return ZeStatus("zeEventQueryStatus", api.event_query_status(marker_));
+  StatusOr<std::shared_ptr<HeldEvent>> mark = context_->events().Hold();
+  FERRY_RETURN_IF_ERROR(mark.status());
+  FERRY_RETURN_IF_ERROR(MarkLocked(std::move(*mark)));
+  return ZeStatus("zeEventQueryStatus", api.event_query_status(mark_->handle()));
 }
 
 void LevelZeroStream::Abandon() {
@@ -160,6 +148,14 @@ Status LevelZeroStream::BarrierLocked(ze_event_handle_t signal) {
   appended_ = true;
   return ZeStatus("zeCommandListAppendBarrier",
                   context_->api().command_list_append_barrier(list_, signal, 0, nullptr));
+}
+
+Status LevelZeroStream::MarkLocked(std::shared_ptr<HeldEvent> mark) {
+  mark->SetRecorded();  // also where that fails: nobody knows what the list then refers to
+  FERRY_RETURN_IF_ERROR(BarrierLocked(mark->handle()));
+  mark_ = std::move(mark);
+  appended_ = false;
+  return {};
 }
 
 Status LevelZeroStream::EnqueueItemLocked(HostItem item) {
@@ -177,7 +173,7 @@ Status LevelZeroStream::EnqueueItemLocked(HostItem item) {
   item.passed = *passed;
   // Where this fails the list may refer to the events: they are not used again.
   FERRY_RETURN_IF_ERROR(AppendItemLocked(item));
-  items_.push_back(item);
+  items_.push_back(std::move(item));
   items_changed_.notify_one();
   return {};
 }
@@ -239,7 +235,7 @@ void LevelZeroStream::RunItems() {
 }
 
 bool LevelZeroStream::RunItem(const HostItem& item) {
-  if (!AwaitSignal({context_, item.reached})) {
+  if (!AwaitSignal(item.reached)) {
     return false;
   }
   // Everything before the signal is done, the waits of earlier items too.
@@ -248,7 +244,8 @@ bool LevelZeroStream::RunItem(const HostItem& item) {
     events.Release(event);
   }
   passed_.clear();
-  if (item.step == nullptr ? !AwaitSignal(item.foreign) : !item.step(item.argument)) {
+  if (item.step == nullptr ? !AwaitSignal(item.foreign.held->handle())
+                           : !item.step(item.argument)) {
     return false;
   }
   if (LoaderCalls::Make([&] { return context_->api().event_host_signal(item.passed); }) !=
@@ -260,17 +257,17 @@ bool LevelZeroStream::RunItem(const HostItem& item) {
   return true;
 }
 
-bool LevelZeroStream::AwaitSignal(const LevelZeroEvent& event) {
+bool LevelZeroStream::AwaitSignal(ze_event_handle_t event) {
   const LevelZeroApi& api = context_->api();
   ze_result_t result =
-      LoaderCalls::Make([&] { return api.event_host_synchronize(event.handle, kSpinNs); });
+      LoaderCalls::Make([&] { return api.event_host_synchronize(event, kSpinNs); });
   auto sleep = kFirstSleep;
   std::unique_lock lock(items_mutex_);
   while (result == ZE_RESULT_NOT_READY && !stopping_) {
     items_changed_.wait_for(lock, sleep);
     sleep = std::min(2 * sleep, kLongestSleep);
     lock.unlock();
-    result = LoaderCalls::Make([&] { return api.event_query_status(event.handle); });
+    result = LoaderCalls::Make([&] { return api.event_query_status(event); });
     lock.lock();
   }
   return result == ZE_RESULT_SUCCESS && !stopping_;

@@ -22,8 +22,8 @@ namespace ferry::gpu {
 
 // An event of Ferry's, recorded at most once.
 struct LevelZeroEvent {
-  LevelZeroContext* context;
-  ze_event_handle_t handle;
+  LevelZeroContext* context = nullptr;
+  std::shared_ptr<HeldEvent> held;  // with the stream that it is the last mark in
 };
 
 // Thread-safe; the application must append nothing of its own at the same time, as the
@@ -62,10 +62,11 @@ class LevelZeroStream {
     ze_event_handle_t passed = nullptr;
     HostStep step = nullptr;  // null: wait for `foreign` instead, which no device of ours can
     void* argument = nullptr;
-    LevelZeroEvent foreign{};
+    LevelZeroEvent foreign;
   };
 
   Status BarrierLocked(ze_event_handle_t signal);
+  Status MarkLocked(std::shared_ptr<HeldEvent> mark);
   Status EnqueueItemLocked(HostItem item);
   // Appends the signal of one event and the wait for the other.
   Status AppendItemLocked(const HostItem& item);
@@ -75,7 +76,7 @@ class LevelZeroStream {
   // False: the stream ends here.
   bool RunItem(const HostItem& item);
   // Blocks until the event is signalled. False: it never will be, or the stream is given up.
-  bool AwaitSignal(const LevelZeroEvent& event);
+  bool AwaitSignal(ze_event_handle_t event);
   void StopThread();
 
   LevelZeroContext* const context_;
@@ -83,9 +84,9 @@ class LevelZeroStream {
   const bool adopted_;
   bool abandoned_ = false;
 
-  std::mutex mutex_;                    // commands are appended one at a time
-  ze_event_handle_t marker_ = nullptr;  // the last command, when Query asked
-  bool appended_ = false;               // behind the marker, by Ferry
+  std::mutex mutex_;                 // commands are appended one at a time
+  std::shared_ptr<HeldEvent> mark_;  // the last event recorded, or one of Query's
+  bool appended_ = false;            // behind the mark, by Ferry
 
   std::mutex items_mutex_;  // taken after mutex_
   std::condition_variable items_changed_;

@@ -142,7 +142,7 @@ TEST(LevelZeroLoaderTest, WordsAreNativeOnlyWhereTheyWork) {
 
 // The loader puts handles of its own in front of two drivers' handles.
 TEST(LevelZeroLoaderTest, DevicesOfTwoDriversAreNumberedOn) {
-  const std::string copy = CopyOfSoftwareDriver();
+  const std::string copy = CopyOfSoftwareDriver(testing::TempDir());
   ASSERT_FALSE(copy.empty());
   const std::string drivers = std::string("ZE_ENABLE_ALT_DRIVERS=") + kSoftwareDriver + "," + copy;
   EXPECT_EQ(SaidByChild("two_drivers", {drivers}), "ok");

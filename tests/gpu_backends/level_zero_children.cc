@@ -1,7 +1,5 @@
 #include "tests/gpu_backends/level_zero_children.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -176,14 +174,12 @@ std::string FixtureOptions(const std::string& options) {
   return "FERRY_LEVEL_ZERO_FIXTURE=" + options;
 }
 
-std::string CopyOfSoftwareDriver() {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() /
-      ("libferry_level_zero_too_" + std::to_string(getpid()) + ".so");
+std::string CopyOfSoftwareDriver(const std::string& folder) {
+  const std::string path = folder + "/libferry_level_zero_too.so";
   std::error_code error;
   std::filesystem::copy_file(kSoftwareDriver, path,
                              std::filesystem::copy_options::overwrite_existing, error);
-  return error ? std::string() : path.string();
+  return error ? std::string() : path;
 }
 
 bool HandleOfDeadChild(IpcHandle* handle) {

@@ -23,9 +23,9 @@ std::string SaidByChild(const std::string& role, const std::vector<std::string>&
 // The variable that chooses those of the software driver's options.
 std::string FixtureOptions(const std::string& options);
 
-// The path of another file with the software driver in it, which the loader takes for another
-// driver. Empty: it could not be made.
-std::string CopyOfSoftwareDriver();
+// The path of another file with the software driver in it, in that folder: the loader takes it for
+// another driver. Empty: it could not be made.
+std::string CopyOfSoftwareDriver(const std::string& folder);
 
 // Fills in the handle of an exporter that has ended.
 bool HandleOfDeadChild(IpcHandle* handle);
