@@ -19,7 +19,8 @@ inline constexpr uint32_t kHandleBytes = 64;
 
 // RegionRequest::flags, and those of the Reply to it and to kPeerRegion.
 // The region is device memory that neither CPUs nor the network reach: nobody maps its descriptor,
-// who needs it imports it with the GPU backend (`handle`) and copies by streams.
+// who needs it imports it with the GPU backend (`handle`) and copies by streams. Vendors whose
+// handle says it all have no descriptor.
 inline constexpr uint32_t kRegionByStream = 1;
 // In the Reply to kRegion: ferryd itself copies between such a region and the network. Without
 // this the rank stages what goes to other nodes and comes from there.
@@ -29,9 +30,11 @@ enum class Kind : uint32_t {
   kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
   kSegments = 2,    // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd,
                     // daemon pidfd]
-  kRegion = 3,      // RegionRequest + [memfd] -> Reply (then Client.RegisterRegion activates it)
+  kRegion = 3,      // RegionRequest + [memfd; of device memory: none or one] -> Reply (then
+                    // Client.RegisterRegion activates it)
   kPeerInbox = 4,   // PeerRequest -> Reply + [inbox memfd]: of a rank of the same job and node
-  kPeerRegion = 5,  // PeerRequest -> Reply + [memfd]; kInvalidBuffer: the rank has no such region
+  kPeerRegion = 5,  // PeerRequest -> Reply + [what came with it]; kInvalidBuffer: the rank has no
+                    // such region
   kReply = 6,
   kAttachReply = 7,
   kGoodbye = 8,  // Reply: the daemon ends this session; `code` and `text` say why

@@ -155,7 +155,8 @@ StatusOr<AttachAnswer> AttachConnection::SendSegments(uint64_t session_bytes, in
 }
 
 StatusOr<AttachAnswer> AttachConnection::SendRegion(attach::RegionRequest request, int fd) {
-  return Ask(attach::Kind::kRegion, &request, sizeof(request), {fd});
+  return Ask(attach::Kind::kRegion, &request, sizeof(request),
+             fd >= 0 ? std::vector<int>{fd} : std::vector<int>{});
 }
 
 StatusOr<AttachAnswer> AttachConnection::PeerInbox(uint32_t rank) {

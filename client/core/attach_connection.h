@@ -34,7 +34,7 @@ class AttachConnection {
   StatusOr<attach::UserReply> IdentifyUser();
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
-  // The request's header is filled in here.
+  // The request's header is filled in here. `fd` is -1 where its handle says it all.
   StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd);
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);

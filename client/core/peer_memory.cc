@@ -70,9 +70,6 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
   if (mapped == nullptr) {
     StatusOr<AttachAnswer> answer = attach_->PeerRegion(rank, where.region);
     FERRY_RETURN_IF_ERROR(answer.status());
-    if (answer->descriptors.empty()) {
-      return Status(ErrorCode::kInvalidBuffer, name + " cannot be mapped");
-    }
     StatusOr<Mapped> made = MakeMapped({rank, where.region}, *answer);
     FERRY_RETURN_IF_ERROR(made.status());
     mapped = std::make_shared<Mapped>(std::move(*made));
@@ -136,7 +133,7 @@ const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
     return &mapped_.front();
   }
   StatusOr<AttachAnswer> answer = attach_->PeerRegion(key.rank, key.region);
-  if (!answer.ok() || answer->descriptors.empty()) {
+  if (!answer.ok()) {
     *error = answer.status().code();
     return nullptr;
   }
@@ -156,7 +153,11 @@ const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
 StatusOr<PeerMemory::Mapped> PeerMemory::MakeMapped(const Key& key, AttachAnswer& answer) const {
   Mapped made;
   made.key = key;
-  if ((answer.reply.flags & attach::kRegionByStream) == 0) {
+  const bool is_by_stream = (answer.reply.flags & attach::kRegionByStream) != 0;
+  if (answer.descriptors.empty() && !is_by_stream) {
+    return Status(ErrorCode::kCorrupt, "ferryd's answer has no descriptor of the region");
+  }
+  if (!is_by_stream) {
     StatusOr<shm::Mapping> mapping = shm::MapSegment(answer.descriptors[0].get(), 0);
     FERRY_RETURN_IF_ERROR(mapping.status());
     made.mapping = std::move(*mapping);
@@ -168,7 +169,9 @@ StatusOr<PeerMemory::Mapped> PeerMemory::MakeMapped(const Key& key, AttachAnswer
     return Status(ErrorCode::kUnsupported, "a peer's device memory, and no GPU backend here");
   }
   gpu::IpcHandle handle;
-  handle.fd = std::move(answer.descriptors[0]);
+  if (!answer.descriptors.empty()) {
+    handle.fd = std::move(answer.descriptors[0]);
+  }
   std::memcpy(handle.opaque.data(), answer.reply.handle, handle.opaque.size());
   handle.size_bytes = answer.size_bytes;
   handle.allocation_id = answer.reply.allocation_id;

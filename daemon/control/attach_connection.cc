@@ -391,10 +391,12 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
 }
 
 Status AttachConnection::HandleRegion(const attach::RegionRequest& request, SocketPacket& packet) {
-  FERRY_RETURN_IF_ERROR(ExpectSession(packet, 1));
+  const bool is_by_handle = (request.flags & attach::kRegionByStream) != 0 && packet.fds.empty();
+  FERRY_RETURN_IF_ERROR(ExpectSession(packet, is_by_handle ? 0 : 1));
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
-  StatusOr<std::shared_ptr<Region>> region = AdoptRegion(std::move(packet.fds[0]), request);
+  StatusOr<std::shared_ptr<Region>> region =
+      AdoptRegion(is_by_handle ? UniqueFd() : std::move(packet.fds[0]), request);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
   if ((*region)->by_stream) {
@@ -427,8 +429,8 @@ Status AttachConnection::HandlePeerRegion(const attach::PeerRequest& request) {
     return {ErrorCode::kInvalidBuffer, "rank " + std::to_string(request.rank) + " has no region " +
                                            std::to_string(request.region)};
   }
-  const std::array<int, 1> fds = {region->fd.get()};
-  AnswerRegion(request.header, *region, fds);
+  const int fd = region->fd.get();
+  AnswerRegion(request.header, *region, std::span(&fd, region->fd.valid() ? 1 : 0));
   return {};
 }
 

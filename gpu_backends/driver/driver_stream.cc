@@ -123,7 +123,9 @@ template <typename Operation>
 Status DriverStream::Enqueue(Operation&& operation) {
   std::lock_guard lock(body_->order);
   FERRY_RETURN_IF_ERROR(state().Failure());
-  return operation(state().NextPlace());
+  Status status = operation(state().NextPlace());
+  state().Advance();
+  return status;
 }
 
 Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t size_bytes) {

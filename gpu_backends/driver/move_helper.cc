@@ -41,7 +41,14 @@ Status MoveHelper::Start() {
 }
 
 void MoveHelper::Begin(const MatchedMove& move) {
+  if (!shm::BeginMove(EndsOf(move), move.is_send, move.meets)) {
+    return;  // the other end will move it, or nobody
+  }
   std::lock_guard lock(mutex_);
+  if (stopped_) {
+    Fail(move, ErrorCode::kCancelled);
+    return;
+  }
   begun_.push_back(move);
   work_.notify_one();
 }
@@ -50,12 +57,21 @@ void MoveHelper::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
-    begun_.clear();
+    for (const MatchedMove& move : std::exchange(begun_, {})) {
+      Fail(move, ErrorCode::kCancelled);
+    }
     work_.notify_one();
   }
   if (thread_.joinable()) {
     thread_.join();
   }
+}
+
+void MoveHelper::Fail(const MatchedMove& move, ErrorCode error) {
+  shm::Counter(&move.other->done).Fail(error);
+  shm::Counter(&move.own->done).Fail(error);
+  shm::AbandonMove(EndsOf(move));
+  shm::WakeWaiting(*move.other);
 }
 
 void MoveHelper::Main() {
@@ -74,21 +90,14 @@ void MoveHelper::Main() {
 }
 
 void MoveHelper::Move(const MatchedMove& move) {
-  const shm::PairEnds ends = EndsOf(move);
-  if (!shm::BeginMove(ends, move.is_send, move.meets)) {
-    return;  // the other end will, or nobody
-  }
   const Status status = move.size_bytes == 0
                             ? Status()
                             : copies_.Copy(move.destination, move.source, move.size_bytes);
   if (status.ok()) {
-    shm::CompleteMove(ends);
-    return;
+    shm::CompleteMove(EndsOf(move));
+  } else {
+    Fail(move, status.code());
   }
-  shm::Counter(&move.other->done).Fail(status.code());
-  shm::Counter(&move.own->done).Fail(status.code());
-  shm::AbandonMove(ends);
-  shm::WakeWaiting(*move.other);
 }
 
 void CloseFailedPair(const MatchedMove& move) {

@@ -1,5 +1,7 @@
 // The thread that moves the messages of matched pairs for one stream whose device has no kernel for
-// it: the stream tells it where it has got to, and goes on; who waits, waits for the pair's words.
+// it. The stream itself, in a step on the host, says that it has started a round; if that makes it
+// the one to move the message, the thread copies, and the stream goes on: who waits, waits for the
+// pair's words.
 #pragma once
 
 #include <condition_variable>
@@ -24,19 +26,20 @@ class MoveHelper {
 
   // Before messages are begun: kSystem if the thread cannot start.
   Status Start();
-  // The stream is at the start of a round (shm::BeginMove). Does not block.
+  // The stream is at the start of a round. Does not block.
   void Begin(const MatchedMove& move);
-  // Finishes the message that it is at, drops the others, and ends the thread.
+  // Finishes the message that it is at, fails the others, and ends the thread.
   void Stop();
 
  private:
   void Main();
   void Move(const MatchedMove& move);
+  static void Fail(const MatchedMove& move, ErrorCode error);
 
   CopyStreams& copies_;
   std::mutex mutex_;
   std::condition_variable work_;
-  std::deque<MatchedMove> begun_;
+  std::deque<MatchedMove> begun_;  // this end is inside the gates of their pairs
   bool stopped_ = false;
   std::thread thread_;
 };

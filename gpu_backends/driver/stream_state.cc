@@ -117,7 +117,7 @@ Status StreamState::Query() {
     return failure;
   }
   DestroyBuried();
-  const uint64_t place = last_place();
+  const uint64_t place = last_place_.load(std::memory_order_acquire);  // Pairs with Advance.
   {
     // Vendors may take a moment longer to say so.
     std::lock_guard lock(mutex_);

@@ -65,8 +65,11 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   NativeStream native() const { return native_; }
 
   // Of the next operation. By the stream, which enqueues one at a time.
-  uint64_t NextPlace() { return ++last_place_; }
-  uint64_t last_place() const { return last_place_.load(std::memory_order_relaxed); }
+  uint64_t NextPlace() const { return last_place_.load(std::memory_order_relaxed) + 1; }
+  // The vendor has it.
+  void Advance() {
+    last_place_.store(NextPlace(), std::memory_order_release);
+  }  // Pairs with Query.
 
   // ---- Failures ----
 

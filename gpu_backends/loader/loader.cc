@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "gpu_backends/cuda/cuda_backend.h"
+#include "gpu_backends/hip/hip_backend.h"
 #include "gpu_backends/host/host_backend.h"
 #include "gpu_backends/level_zero/level_zero_backend.h"
 
@@ -32,6 +34,9 @@ struct Candidate {
 
 // In the order in which "auto" tries them; the last can always be opened.
 constexpr Candidate kCandidates[] = {
+    {"cuda",
+     [](const config::Options& options) { return CreateCudaBackend({options.cuda_library}); }},
+    {"hip", [](const config::Options& options) { return CreateHipBackend({options.hip_library}); }},
     {"level_zero",
      [](const config::Options& options) {
        return CreateLevelZeroBackend({options.level_zero_library});

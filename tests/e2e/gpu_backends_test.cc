@@ -27,6 +27,8 @@ struct Backend {
 
 std::vector<Backend> Backends() {
   return {
+      {"cuda", {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_13.so")}},
+      {"hip", {FileVariable("FERRY_HIP_LIBRARY", "tests/fixtures/hip/libamdhip64_6.so")}},
       {"level_zero",
        {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so")}},
   };
