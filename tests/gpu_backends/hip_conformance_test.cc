@@ -1,4 +1,5 @@
-// Runs the conformance suite on the HIP backend, over stand-ins for its library as of ROCm 5 and 6.
+// Runs the conformance suite on the HIP backend, over stand-ins for its library as of ROCm 5 and 6,
+// and over HIP on the CUDA driver, which BUILD has the stand-in for.
 #include "gpu_backends/hip/hip_backend.h"
 #include "tests/conformance/gpu_backend_conformance.h"
 
@@ -6,7 +7,9 @@ namespace ferry::gpu {
 
 std::vector<ConformanceBackend> ConformanceBackends() {
   return {{"HipRocm5", [] { return CreateHipBackend({"tests/fixtures/hip/libamdhip64_5.so"}); }},
-          {"HipRocm6", [] { return CreateHipBackend({"tests/fixtures/hip/libamdhip64_6.so"}); }}};
+          {"HipRocm6", [] { return CreateHipBackend({"tests/fixtures/hip/libamdhip64_6.so"}); }},
+          {"HipOnCuda",
+           [] { return CreateHipBackend({"tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so"}); }}};
 }
 
 }  // namespace ferry::gpu
