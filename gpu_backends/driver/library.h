@@ -30,9 +30,9 @@ struct Symbol {
 // Stays open until the process ends: drivers leave threads and exit handlers behind.
 class Library {
  public:
-  // The first of `names` that the dynamic linker finds, or the one file that `path` names if it is
-  // not empty. kNotFound, with what the linker said of each: none can be opened. `vendor` is what
-  // the message calls it.
+  // The first of `names` that is loaded already, else the first that the dynamic linker finds; or
+  // the one file that `path` names if it is not empty. kNotFound, with what the linker said of
+  // each: none can be opened. `vendor` is what the message calls it.
   static StatusOr<Library> Open(std::string_view vendor, std::string_view path,
                                 std::initializer_list<const char*> names);
 

@@ -1,0 +1,16 @@
+// Runs the conformance suite with the vendors' own libraries: what finds no device is skipped.
+#include "gpu_backends/cuda/cuda_backend.h"
+#include "gpu_backends/hip/hip_backend.h"
+#include "tests/conformance/gpu_backend_conformance.h"
+
+namespace ferry::gpu {
+
+std::vector<ConformanceBackend> ConformanceBackends() {
+  return {
+      {"Cuda", [] { return CreateCudaBackend({}); }},
+      {"Hip", [] { return CreateHipBackend({}); }},
+      {"HipOnCuda",
+       [] { return CreateHipBackend({"tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so"}); }}};
+}
+
+}  // namespace ferry::gpu
