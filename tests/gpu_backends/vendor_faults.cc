@@ -7,6 +7,7 @@
 #include <string_view>
 #include <thread>
 
+#include "shm/atomic.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
 namespace ferry::gpu {
@@ -101,17 +102,18 @@ TEST_P(VendorFaults, ACopyThatFailsUnderWayPoisonsItsStream) {
                                Fault(Vendor().copy + ".run", "1", Vendor().device_lost));
     const std::unique_ptr<Stream> stream = NewStream(*backend_);
     const std::unique_ptr<Event> event = NewEvent(*backend_);
-    EXPECT_TRUE(stream->CopyAsync(*device, pinned, 4096).ok());
-    const Status recorded = stream->RecordEvent(event.get());
+    // Held back until all is enqueued: any call may be the first to tell.
+    EXPECT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
+    EXPECT_TRUE(stream->CopyAsync(*device, pinned + 8, 2048).ok());
+    EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
+    shm::StoreRelease(*pinned, 1);
     const Status status = stream->Synchronize();
     EXPECT_EQ(status.code(), ErrorCode::kSystem);
     EXPECT_NE(status.message().find(Vendor().device_lost_name), std::string::npos)
         << status.ToString();
-    EXPECT_FALSE(stream->CopyAsync(*device, pinned, 4096).ok());
+    EXPECT_FALSE(stream->CopyAsync(*device, pinned + 8, 2048).ok());
     EXPECT_FALSE(stream->Query().ok());
-    if (recorded.ok()) {
-      EXPECT_FALSE(event->Synchronize().ok());
-    }
+    EXPECT_FALSE(event->Synchronize().ok());
   }
   ExpectAllWorks(*backend_, "the failure");
   EXPECT_TRUE(backend_->Free(*device).ok());
