@@ -444,8 +444,7 @@ Status CudaDriver::EnqueueHostStep(int device, NativeStream stream, HostStep ste
   CudaScope scope(contexts_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
   void* held = HoldHostStep(step, argument);
-  const Status status =
-      api_.Check("cuLaunchHostFunc", api_.launch_host_func(stream, &RunHostStep, held));
+  Status status = api_.Check("cuLaunchHostFunc", api_.launch_host_func(stream, &RunHostStep, held));
   if (!status.ok()) {
     DropHostStep(held);
   }

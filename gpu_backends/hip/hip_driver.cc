@@ -321,8 +321,8 @@ Status HipDriver::Register(void* pointer, uint64_t size_bytes) {
       "hipHostRegister",
       api_.host_register(pointer, size_bytes, kHipHostRegisterPortable | kHipHostRegisterMapped)));
   void* seen_by_devices = nullptr;
-  const Status mapped = api_.Check("hipHostGetDevicePointer",
-                                   api_.host_get_device_pointer(&seen_by_devices, pointer, 0));
+  Status mapped = api_.Check("hipHostGetDevicePointer",
+                             api_.host_get_device_pointer(&seen_by_devices, pointer, 0));
   if (!mapped.ok()) {
     (void)api_.host_unregister(pointer);
     return mapped;
@@ -495,7 +495,7 @@ Status HipDriver::EnqueueHostStep(int device, NativeStream stream, HostStep step
   HipScope scope(api_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
   void* held = HoldHostStep(step, argument);
-  const Status status =
+  Status status =
       api_.launch_host_func != nullptr
           ? api_.Check("hipLaunchHostFunc", api_.launch_host_func(stream, &RunHostStep, held))
           : api_.Check("hipStreamAddCallback",
