@@ -260,6 +260,8 @@ VendorUnderTest Cuda(const char* name, const char* library) {
   vendor.allocate_pinned = "cuMemHostAlloc";
   vendor.out_of_memory = kCudaErrorOutOfMemory;
   vendor.copy = "cuMemcpyAsync";
+  vendor.open_import = "cuIpcOpenMemHandle";
+  vendor.close_import = "cuIpcCloseMemHandle";
   vendor.device_info = "cuDeviceTotalMem";
   vendor.device_lost = kCudaErrorIllegalAddress;
   vendor.device_lost_name = "CUDA_ERROR_ILLEGAL_ADDRESS";

@@ -223,6 +223,8 @@ VendorUnderTest Hip(const char* name, const char* library, const char* host_func
   vendor.allocate_pinned = "hipHostMalloc";
   vendor.out_of_memory = kHipErrorOutOfMemory;
   vendor.copy = "hipMemcpyAsync";
+  vendor.open_import = "hipIpcOpenMemHandle";
+  vendor.close_import = "hipIpcCloseMemHandle";
   vendor.device_info = "hipDeviceTotalMem";
   vendor.device_lost = kHipErrorLaunchFailure;
   vendor.device_lost_name = "hipErrorLaunchFailure";

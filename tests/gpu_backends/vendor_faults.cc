@@ -1,17 +1,67 @@
 #include "tests/gpu_backends/vendor_faults.h"
 
 #include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
-#include <string_view>
 #include <thread>
 
+#include "common/unique_fd.h"
 #include "shm/atomic.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
 namespace ferry::gpu {
 namespace {
+
+// A process with device memory of 4096 bytes that it has exported.
+class Exporter {
+ public:
+  explicit Exporter(const VendorUnderTest& vendor) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    socket_.Reset(ends[0]);
+    const UniqueFd theirs(ends[1]);
+    std::string program = "tests/gpu_backends/ipc_exporter";
+    std::string backend = vendor.exporter;
+    std::string library = vendor.library;
+    char* arguments[] = {program.data(), backend.data(), library.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
+    EXPECT_EQ(posix_spawn(&process_, program.c_str(), &actions, nullptr, arguments, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Exporter() { End(); }
+  Exporter(const Exporter&) = delete;
+  Exporter& operator=(const Exporter&) = delete;
+
+  IpcHandle Handle() {
+    IpcHandle handle;
+    handle.size_bytes = 4096;
+    handle.device = 0;
+    EXPECT_EQ(recv(socket_.get(), handle.opaque.data(), handle.opaque.size(), MSG_WAITALL),
+              static_cast<ssize_t>(handle.opaque.size()));
+    return handle;
+  }
+
+  void End() {
+    socket_.Reset();
+    if (process_ > 0) {
+      int status = 0;
+      EXPECT_EQ(waitpid(process_, &status, 0), process_);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+      process_ = -1;
+    }
+  }
+
+ private:
+  UniqueFd socket_;
+  pid_t process_ = -1;
+};
 
 class VendorFaults : public testing::TestWithParam<VendorUnderTest> {
  protected:
@@ -149,23 +199,78 @@ TEST_P(VendorFaults, ALostDeviceEndsAllWaits) {
 }
 
 TEST_P(VendorFaults, MemoryOfAProcessThatIsGoneIsNotImported) {
-  const std::string command =
-      "tests/gpu_backends/ipc_exporter " + Vendor().exporter + " " + Vendor().library;
-  FILE* exporter = popen(command.c_str(), "r");
-  ASSERT_NE(exporter, nullptr);
-  IpcHandle handle;
-  for (uint8_t& byte : handle.opaque) {
-    unsigned value = 0;
-    ASSERT_EQ(std::fscanf(exporter, "%2x", &value), 1) << command;
-    byte = static_cast<uint8_t>(value);
-  }
-  ASSERT_EQ(pclose(exporter), 0);
-  handle.size_bytes = 4096;
-  handle.device = 0;
+  Exporter exporter(Vendor());
+  const IpcHandle handle = exporter.Handle();
+  exporter.End();
   const Status status = backend_->ImportIpc(handle).status();
   EXPECT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("Ipc"), std::string::npos) << status.ToString();
+  EXPECT_NE(status.message().find(Vendor().open_import + ": "), std::string::npos)
+      << status.ToString();
   ExpectAllWorks(*backend_, "the import");
+}
+
+TEST_P(VendorFaults, ErrorsOfImportsAreTold) {
+  Exporter exporter(Vendor());
+  const IpcHandle handle = exporter.Handle();
+  {
+    const StandInFaults faults(Vendor().library,
+                               Fault(Vendor().open_import, "1+", Vendor().some_error));
+    const Status status = backend_->ImportIpc(handle).status();
+    EXPECT_NE(status.message().find(Vendor().open_import + ": " + Vendor().some_error_name),
+              std::string::npos)
+        << status.ToString();
+  }
+  StatusOr<void*> imported = backend_->ImportIpc(handle);
+  ASSERT_TRUE(imported.ok()) << imported.status().ToString();
+  EXPECT_EQ(backend_->Identify(*imported).kind, PointerKind::kDevice);
+  const StandInFaults faults(Vendor().library,
+                             Fault(Vendor().close_import, "1", Vendor().some_error));
+  const Status status = backend_->CloseIpc(*imported);
+  EXPECT_NE(status.message().find(Vendor().close_import + ": " + Vendor().some_error_name),
+            std::string::npos)
+      << status.ToString();
+  EXPECT_EQ(backend_->CloseIpc(*imported).code(), ErrorCode::kInvalidBuffer);
+}
+
+TEST_P(VendorFaults, OneHandleIsImportedAsOftenAsOneLikes) {
+  Exporter exporter(Vendor());
+  const IpcHandle handle = exporter.Handle();
+  std::vector<void*> imports;
+  for (int i = 0; i < 3; ++i) {
+    StatusOr<void*> imported = backend_->ImportIpc(handle);
+    ASSERT_TRUE(imported.ok()) << imported.status().ToString();
+    imports.push_back(*imported);
+  }
+  for (void* imported : imports) {
+    EXPECT_EQ(backend_->Identify(imported).kind, PointerKind::kDevice);
+    EXPECT_TRUE(backend_->CloseIpc(imported).ok());
+  }
+  EXPECT_EQ(backend_->Identify(imports[0]).kind, PointerKind::kUnknown);
+}
+
+TEST_P(VendorFaults, StreamsOfSeveralDevicesWorkTogether) {
+  constexpr uint64_t kBytes = 100'000;
+  StatusOr<void*> first = backend_->AllocateDevice(0, kBytes);
+  StatusOr<void*> second = backend_->AllocateDevice(1, kBytes);
+  StatusOr<void*> pinned = backend_->AllocatePinned(2 * kBytes);
+  ASSERT_TRUE(first.ok() && second.ok() && pinned.ok());
+  auto* bytes = static_cast<uint8_t*>(*pinned);
+  std::memset(bytes, 3, kBytes);
+  std::memset(bytes + kBytes, 0, kBytes);
+  const std::unique_ptr<Stream> of_first = NewStream(*backend_);
+  const std::unique_ptr<Event> event = NewEvent(*backend_);
+  StatusOr<std::unique_ptr<Stream>> of_second = backend_->CreateStream(1);
+  ASSERT_TRUE(of_second.ok());
+  EXPECT_TRUE(of_first->CopyAsync(*first, bytes, kBytes).ok());
+  EXPECT_TRUE(of_first->RecordEvent(event.get()).ok());
+  EXPECT_TRUE((*of_second)->WaitEvent(event.get()).ok());
+  EXPECT_TRUE((*of_second)->CopyAsync(*second, *first, kBytes).ok());
+  EXPECT_TRUE((*of_second)->CopyAsync(bytes + kBytes, *second, kBytes).ok());
+  EXPECT_TRUE((*of_second)->Synchronize().ok());
+  EXPECT_EQ(std::memcmp(bytes, bytes + kBytes, kBytes), 0);
+  for (void* pointer : {*first, *second, *pinned}) {
+    EXPECT_TRUE(backend_->Free(pointer).ok());
+  }
 }
 
 TEST_P(VendorFaults, MadeUpHandlesAreNotImported) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,17 @@ struct VendorUnderTest {
   std::string allocate_pinned;
   int out_of_memory;
   std::string copy;
+  std::string open_import;
+  std::string close_import;
   std::string device_info;  // called by GetDeviceInfo
   int device_lost;
   std::string device_lost_name;
 };
+
+// For gtest.
+inline std::ostream& operator<<(std::ostream& stream, const VendorUnderTest& vendor) {
+  return stream << vendor.name;
+}
 
 std::vector<VendorUnderTest> VendorsUnderTest();
 
