@@ -92,11 +92,11 @@ class CudaDriver final : public Driver {
 
  private:
   bool HasAttribute(int attribute, int device) const;
-  StatusOr<PointerAttributes> Ask(const void* pointer) const;
+  StatusOr<PointerAttributes> Ask(const void* pointer);
   // Of device or managed memory that CUDA knows.
-  StatusOr<int> DeviceOf(const void* pointer) const;
+  StatusOr<int> DeviceOf(const void* pointer);
   // Where devices see the word.
-  StatusOr<CudaDevicePtr> WordAddress(const uint64_t* word) const;
+  StatusOr<CudaDevicePtr> WordAddress(const uint64_t* word);
 
   const CudaApi api_;
   const int version_;
@@ -117,23 +117,37 @@ bool CudaDriver::HasAttribute(int attribute, int device) const {
          value != 0;
 }
 
-StatusOr<PointerAttributes> CudaDriver::Ask(const void* pointer) const {
+StatusOr<PointerAttributes> CudaDriver::Ask(const void* pointer) {
   PointerAttributes answer;
+  // Where devices see the memory, CUDA says in a context only, and so it is asked last and seldom.
   std::array<int, 7> attributes = {kCudaPointerMemoryType,    kCudaPointerIsManaged,
-                                   kCudaPointerDeviceOrdinal, kCudaPointerDevicePointer,
-                                   kCudaPointerBufferId,      kCudaPointerRangeStart,
-                                   kCudaPointerRangeSize};
-  std::array<void*, 7> data = {&answer.memory_type,    &answer.is_managed, &answer.ordinal,
-                               &answer.device_pointer, &answer.buffer_id,  &answer.range_start,
-                               &answer.range_size};
-  FERRY_RETURN_IF_ERROR(api_.Check(
-      "cuPointerGetAttributes",
-      api_.pointer_get_attributes(static_cast<unsigned>(attributes.size()), attributes.data(),
-                                  data.data(), ToDevicePtr(pointer))));
+                                   kCudaPointerDeviceOrdinal, kCudaPointerBufferId,
+                                   kCudaPointerRangeStart,    kCudaPointerRangeSize,
+                                   kCudaPointerDevicePointer};
+  std::array<void*, 7> data = {&answer.memory_type,   &answer.is_managed,  &answer.ordinal,
+                               &answer.buffer_id,     &answer.range_start, &answer.range_size,
+                               &answer.device_pointer};
+  const auto ask = [&](size_t count) {
+    return api_.Check("cuPointerGetAttributes",
+                      api_.pointer_get_attributes(static_cast<unsigned>(count), attributes.data(),
+                                                  data.data(), ToDevicePtr(pointer)));
+  };
+  if (same_addresses_) {
+    FERRY_RETURN_IF_ERROR(ask(attributes.size() - 1));
+    answer.device_pointer = ToDevicePtr(pointer);
+    return answer;
+  }
+  const int device = contexts_.ActiveDevice();
+  if (device < 0) {
+    return answer;  // without a context there is no memory
+  }
+  CudaScope scope(contexts_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  FERRY_RETURN_IF_ERROR(ask(attributes.size()));
   return answer;
 }
 
-StatusOr<int> CudaDriver::DeviceOf(const void* pointer) const {
+StatusOr<int> CudaDriver::DeviceOf(const void* pointer) {
   const StatusOr<PointerAttributes> attributes = Ask(pointer);
   FERRY_RETURN_IF_ERROR(attributes.status());
   const int device = contexts_.DeviceOf(attributes->ordinal);
@@ -410,7 +424,7 @@ Status CudaDriver::WaitEvent(int device, NativeStream stream, NativeEvent event)
   return api_.Check("cuStreamWaitEvent", api_.stream_wait_event(stream, event, /*flags=*/0));
 }
 
-StatusOr<CudaDevicePtr> CudaDriver::WordAddress(const uint64_t* word) const {
+StatusOr<CudaDevicePtr> CudaDriver::WordAddress(const uint64_t* word) {
   if (same_addresses_) {
     return ToDevicePtr(word);
   }

@@ -42,12 +42,17 @@ bool PrimaryContexts::IsActive(int device) const {
 int PrimaryContexts::HostDevice() {
   std::lock_guard lock(mutex_);
   if (host_device_ < 0) {
-    host_device_ = ChooseHostDeviceLocked();
+    host_device_ = std::max(ActiveDeviceLocked(), 0);
   }
   return host_device_;
 }
 
-int PrimaryContexts::ChooseHostDeviceLocked() const {
+int PrimaryContexts::ActiveDevice() const {
+  std::lock_guard lock(mutex_);
+  return ActiveDeviceLocked();
+}
+
+int PrimaryContexts::ActiveDeviceLocked() const {
   const auto used = std::find_if(contexts_.begin(), contexts_.end(),
                                  [](CudaContext context) { return context != nullptr; });
   if (used != contexts_.end()) {
@@ -58,7 +63,7 @@ int PrimaryContexts::ChooseHostDeviceLocked() const {
       return device;
     }
   }
-  return 0;
+  return -1;
 }
 
 CudaScope::CudaScope(PrimaryContexts& contexts, int device) : api_(contexts.api()) {

@@ -29,12 +29,14 @@ class PrimaryContexts {
   StatusOr<CudaContext> Get(int device);
   // Whether somebody in the process, Ferry or not, has made it.
   bool IsActive(int device) const;
+  // A device whose context is active, of those that Ferry uses if there is one; -1: none is.
+  int ActiveDevice() const;
   // The device whose context host memory is allocated and registered in: one that is in use, since
   // each context costs the GPU hundreds of MB. Always the same from the first call on.
   int HostDevice();
 
  private:
-  int ChooseHostDeviceLocked() const;
+  int ActiveDeviceLocked() const;
 
   const CudaApi& api_;
   const std::vector<CudaDevice> devices_;

@@ -6,11 +6,10 @@
 namespace ferry::gpu {
 
 std::vector<ConformanceBackend> ConformanceBackends() {
-  return {
-      {"Cuda", [] { return CreateCudaBackend({}); }},
-      {"Hip", [] { return CreateHipBackend({}); }},
-      {"HipOnCuda",
-       [] { return CreateHipBackend({"tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so"}); }}};
+  return {{"Cuda", [] { return CreateCudaBackend({}); }},
+          {"Hip", [] { return CreateHipBackend({}); }},
+          {"HipOnCuda",
+           [] { return CreateHipBackend({"tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so"}); }}};
 }
 
 }  // namespace ferry::gpu
