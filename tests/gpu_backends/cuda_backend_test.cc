@@ -223,10 +223,13 @@ TEST_F(CudaBackendTest, DescribesItsDevices) {
   EXPECT_FALSE(info->dmabuf);
   EXPECT_EQ(info->direct, DirectAccess{});
   EXPECT_EQ(backend_->version(), "CUDA 11.8");
-  EXPECT_EQ((*CreateCudaBackend({kCuda13}))->version(), "CUDA 13.0");
+  const StatusOr<std::unique_ptr<GpuBackend>> newer = CreateCudaBackend({kCuda13});
+  ASSERT_TRUE(newer.ok());
+  EXPECT_EQ((*newer)->version(), "CUDA 13.0");
+  EXPECT_TRUE((*newer)->GetDeviceInfo(0)->dmabuf);
 }
 
-VendorUnderTest Cuda(const char* name, const char* library) {
+VendorUnderTest Cuda(const char* name, const char* library, const char* export_dmabuf) {
   VendorUnderTest vendor;
   vendor.name = name;
   vendor.library = library;
@@ -263,6 +266,7 @@ VendorUnderTest Cuda(const char* name, const char* library) {
   vendor.open_import = "cuIpcOpenMemHandle";
   vendor.close_import = "cuIpcCloseMemHandle";
   vendor.device_info = "cuDeviceTotalMem";
+  vendor.export_dmabuf = export_dmabuf;
   vendor.device_lost = kCudaErrorIllegalAddress;
   vendor.device_lost_name = "CUDA_ERROR_ILLEGAL_ADDRESS";
   return vendor;
@@ -271,7 +275,7 @@ VendorUnderTest Cuda(const char* name, const char* library) {
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  return {Cuda("Cuda11", kCuda11), Cuda("Cuda13", kCuda13)};
+  return {Cuda("Cuda11", kCuda11, ""), Cuda("Cuda13", kCuda13, "cuMemGetHandleForAddressRange")};
 }
 
 }  // namespace ferry::gpu

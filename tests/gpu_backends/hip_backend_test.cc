@@ -179,7 +179,7 @@ TEST_P(HipBackendTest, DescribesItsDevices) {
   EXPECT_EQ(info->stream_words, StreamWords::kNative);
   EXPECT_TRUE(info->ipc);
   EXPECT_TRUE(info->managed);
-  EXPECT_FALSE(info->dmabuf);
+  EXPECT_EQ(info->dmabuf, GetParam() == std::string_view(kRocm6));
   EXPECT_EQ(info->direct, DirectAccess{});
   EXPECT_EQ(backend_->version(),
             GetParam() == std::string_view(kRocm5) ? "HIP 5.2.21153" : "HIP 6.0.32830");
@@ -187,7 +187,8 @@ TEST_P(HipBackendTest, DescribesItsDevices) {
 
 INSTANTIATE_TEST_SUITE_P(Releases, HipBackendTest, testing::Values(kRocm5, kRocm6), Name);
 
-VendorUnderTest Hip(const char* name, const char* library, const char* host_function) {
+VendorUnderTest Hip(const char* name, const char* library, const char* host_function,
+                    const char* export_dmabuf) {
   VendorUnderTest vendor;
   vendor.name = name;
   vendor.library = library;
@@ -226,6 +227,7 @@ VendorUnderTest Hip(const char* name, const char* library, const char* host_func
   vendor.open_import = "hipIpcOpenMemHandle";
   vendor.close_import = "hipIpcCloseMemHandle";
   vendor.device_info = "hipDeviceTotalMem";
+  vendor.export_dmabuf = export_dmabuf;
   vendor.device_lost = kHipErrorLaunchFailure;
   vendor.device_lost_name = "hipErrorLaunchFailure";
   return vendor;
@@ -234,7 +236,8 @@ VendorUnderTest Hip(const char* name, const char* library, const char* host_func
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  return {Hip("Rocm5", kRocm5, "hipStreamAddCallback"), Hip("Rocm6", kRocm6, "hipLaunchHostFunc")};
+  return {Hip("Rocm5", kRocm5, "hipStreamAddCallback", ""),
+          Hip("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf")};
 }
 
 }  // namespace ferry::gpu

@@ -248,6 +248,38 @@ TEST_P(VendorFaults, OneHandleIsImportedAsOftenAsOneLikes) {
   EXPECT_EQ(backend_->Identify(imports[0]).kind, PointerKind::kUnknown);
 }
 
+TEST_P(VendorFaults, DmabufsHoldTheMemory) {
+  constexpr uint64_t kBytes = 10'000;
+  constexpr uint64_t kOffset = 5'000;
+  StatusOr<void*> device = backend_->AllocateDevice(0, kBytes);
+  ASSERT_TRUE(device.ok());
+  auto* inside = static_cast<std::byte*>(*device) + kOffset;
+  if (Vendor().export_dmabuf.empty()) {
+    EXPECT_EQ(backend_->ExportDmabuf(inside).status().code(), ErrorCode::kUnsupported);
+  } else {
+    uint64_t* pinned = Pinned();
+    pinned[0] = 0xD3ABF;
+    const std::unique_ptr<Stream> stream = NewStream(*backend_);
+    EXPECT_TRUE(stream->CopyAsync(inside, pinned, sizeof(*pinned)).ok());
+    EXPECT_TRUE(stream->Synchronize().ok());
+    StatusOr<Dmabuf> dmabuf = backend_->ExportDmabuf(inside);
+    ASSERT_TRUE(dmabuf.ok()) << dmabuf.status().ToString();
+    uint64_t there = 0;  // the stand-in's are files
+    EXPECT_EQ(
+        pread(dmabuf->fd.get(), &there, sizeof(there), static_cast<off_t>(dmabuf->offset_bytes)),
+        static_cast<ssize_t>(sizeof(there)));
+    EXPECT_EQ(there, 0xD3ABFU);
+    EXPECT_EQ(backend_->ExportDmabuf(pinned).status().code(), ErrorCode::kInvalidBuffer);
+    const StandInFaults faults(Vendor().library,
+                               Fault(Vendor().export_dmabuf, "1", Vendor().some_error));
+    const Status status = backend_->ExportDmabuf(inside).status();
+    EXPECT_NE(status.message().find(Vendor().export_dmabuf + ": "), std::string::npos)
+        << status.ToString();
+    EXPECT_TRUE(backend_->Free(pinned).ok());
+  }
+  EXPECT_TRUE(backend_->Free(*device).ok());
+}
+
 TEST_P(VendorFaults, StreamsOfSeveralDevicesWorkTogether) {
   constexpr uint64_t kBytes = 100'000;
   StatusOr<void*> first = backend_->AllocateDevice(0, kBytes);
