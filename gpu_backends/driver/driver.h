@@ -94,8 +94,8 @@ class Driver {
   virtual Status WaitWord(int device, NativeStream stream, const uint64_t* word, uint64_t value,
                           WaitCondition condition) = 0;
 
-  // Enqueues step(argument), from a thread that calls nothing of the vendor's. Called once, or
-  // never if what is before it in the stream fails or never ends.
+  // Enqueues step(argument), from a thread that calls nothing of the vendor's. Called once; if what
+  // is before it in the stream fails or never ends, then by DestroyStream or never.
   virtual Status EnqueueHostStep(int device, NativeStream stream, HostStep step,
                                  void* argument) = 0;
   // Whether a step may take as long as it likes without holding up other streams, and end its

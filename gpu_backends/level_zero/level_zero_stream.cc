@@ -59,6 +59,9 @@ LevelZeroStream::~LevelZeroStream() {
   }
   LevelZeroEvents& events = context_->events();
   for (const HostItem& item : items_) {
+    if (item.step != nullptr && !item.taken) {
+      static_cast<void>(item.step(item.argument));  // there is no stream that could go on
+    }
     events.Release(item.reached);
     events.Release(item.passed);
   }
@@ -244,8 +247,7 @@ bool LevelZeroStream::RunItem(const HostItem& item) {
     events.Release(event);
   }
   passed_.clear();
-  if (item.step == nullptr ? !AwaitSignal(item.foreign.held->handle())
-                           : !item.step(item.argument)) {
+  if (item.step == nullptr ? !AwaitSignal(item.foreign.held->handle()) : !TakeStep(item)) {
     return false;
   }
   if (LoaderCalls::Make([&] { return context_->api().event_host_signal(item.passed); }) !=
@@ -255,6 +257,14 @@ bool LevelZeroStream::RunItem(const HostItem& item) {
   passed_.push_back(item.passed);
   events.Release(item.reached);
   return true;
+}
+
+bool LevelZeroStream::TakeStep(const HostItem& item) {
+  {
+    std::lock_guard lock(items_mutex_);
+    items_.front().taken = true;
+  }
+  return item.step(item.argument);
 }
 
 bool LevelZeroStream::AwaitSignal(ze_event_handle_t event) {

@@ -33,7 +33,8 @@ class LevelZeroStream {
   // `list` is of that context. An adopted one remains the application's.
   LevelZeroStream(LevelZeroContext* context, ze_command_list_handle_t list, bool adopted)
       : context_(context), list_(list), adopted_(adopted) {}
-  // Nothing runs on it any more, or Abandon was called: then the list stays, with its events.
+  // Nothing runs on it any more: steps that were not reached are taken now, since nobody else lets
+  // go of their arguments. Or Abandon was called: then the list stays, with its events.
   ~LevelZeroStream();
   LevelZeroStream(const LevelZeroStream&) = delete;
   LevelZeroStream& operator=(const LevelZeroStream&) = delete;
@@ -62,6 +63,7 @@ class LevelZeroStream {
     ze_event_handle_t passed = nullptr;
     HostStep step = nullptr;  // null: wait for `foreign` instead, which no device of ours can
     void* argument = nullptr;
+    bool taken = false;
     LevelZeroEvent foreign;
   };
 
@@ -77,6 +79,8 @@ class LevelZeroStream {
   bool RunItem(const HostItem& item);
   // Blocks until the event is signalled. False: it never will be, or the stream is given up.
   bool AwaitSignal(ze_event_handle_t event);
+  // Of the first item.
+  bool TakeStep(const HostItem& item);
   void StopThread();
 
   LevelZeroContext* const context_;
