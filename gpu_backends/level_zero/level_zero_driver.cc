@@ -211,7 +211,7 @@ PointerInfo LevelZeroDriver::Identify(const void* pointer) {
     return {};
   }
   info.size_bytes = size_bytes;
-  info.allocation_id = properties.id & (~uint64_t{0} >> 1);
+  info.allocation_id = (properties.id + 1) & (~uint64_t{0} >> 1);  // the vendor's begin with 0
   switch (properties.type) {
     case ZE_MEMORY_TYPE_DEVICE:
       info.kind = PointerKind::kDevice;
