@@ -96,7 +96,7 @@ DriverBackend::DriverBackend(std::unique_ptr<Driver> driver)
       parked_(*driver),
       copies_(std::make_unique<CopyStreams>(*this)),
       imports_(*driver, table_, parked_),
-      around_{std::move(driver), fork_guard_, table_, checks_, parked_, *copies_} {
+      around_{std::move(driver), fork_guard_, table_, checks_, registrations_, parked_, *copies_} {
   for (int device = 0; device < this->driver().device_count(); ++device) {
     StatusOr<DeviceInfo> info = this->driver().GetDeviceInfo(device);
     devices_.push_back(info.ok() ? std::move(*info) : DeviceInfo{});

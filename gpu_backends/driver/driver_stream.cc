@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -134,10 +135,48 @@ Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t s
     return {};
   }
   FERRY_RETURN_IF_ERROR(around_.checks.Copy(destination, source, size_bytes, "CopyAsync"));
-  return Enqueue([&](uint64_t) {
-    return around_.driver->Copy(state().device(), state().native(), destination, source,
-                                size_bytes);
-  });
+  if (IsOrdinary(destination, source)) {
+    return Enqueue([&](uint64_t place) {
+      return HostFunction(place, [destination, source, size_bytes] {
+        std::memcpy(destination, source, size_bytes);
+        return Status();
+      });
+    });
+  }
+  return Enqueue([&](uint64_t) { return Copy(destination, source, size_bytes); });
+}
+
+// Vendors copy ordinary memory at once, or wait for the stream: for what may come after this call
+// returns. Between two places on the host a step of the stream does it.
+bool DriverStream::IsOrdinary(const void* destination, const void* source) const {
+  bool is_ordinary = false;
+  for (const void* end : {destination, source}) {
+    PointerKind kind = around_.table.Identify(end).kind;
+    if (kind == PointerKind::kUnknown) {
+      kind = around_.driver->Identify(end).kind;
+    }
+    if (kind == PointerKind::kDevice || kind == PointerKind::kManaged) {
+      return false;
+    }
+    is_ordinary = is_ordinary || kind == PointerKind::kUnknown;
+  }
+  return is_ordinary;
+}
+
+// In one piece, unless host memory is registered in part.
+Status DriverStream::Copy(void* destination, const void* source, uint64_t size_bytes) {
+  auto* to = static_cast<std::byte*>(destination);
+  auto* from = static_cast<const std::byte*>(source);
+  while (size_bytes > 0) {
+    uint64_t piece = around_.registrations.UniformBytes(to, size_bytes);
+    piece = around_.registrations.UniformBytes(from, piece);
+    FERRY_RETURN_IF_ERROR(
+        around_.driver->Copy(state().device(), state().native(), to, from, piece));
+    to += piece;
+    from += piece;
+    size_bytes -= piece;
+  }
+  return {};
 }
 
 StatusOr<std::shared_ptr<Point>> DriverStream::Record(uint64_t place) {

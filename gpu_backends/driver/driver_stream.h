@@ -15,6 +15,7 @@
 #include "gpu_backends/base/fork_guard.h"
 #include "gpu_backends/driver/driver.h"
 #include "gpu_backends/driver/move_helper.h"
+#include "gpu_backends/driver/page_registrations.h"
 #include "gpu_backends/driver/parked_streams.h"
 #include "gpu_backends/driver/stream_state.h"
 
@@ -26,6 +27,7 @@ struct StreamSurroundings {
   const ForkGuard& fork_guard;
   const AllocationTable& table;
   const ArgumentChecks& checks;
+  const PageRegistrations& registrations;
   ParkedStreams& parked;
   CopyStreams& copies;
 };
@@ -85,6 +87,8 @@ class DriverStream final : public Stream {
   template <typename Operation>
   Status Enqueue(Operation&& operation);
   // Of one operation, with the order held.
+  Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  bool IsOrdinary(const void* destination, const void* source) const;
   Status Step(std::function<bool()> run);
   Status HostFunction(uint64_t place, std::function<Status()> function);
   Status Write(uint64_t place, uint64_t* word, uint64_t value);

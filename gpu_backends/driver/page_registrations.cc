@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <mutex>
+
 namespace ferry::gpu {
 
 PageRegistrations::PageRegistrations(Driver& driver)
@@ -47,7 +50,7 @@ std::vector<PageRegistrations::Range> PageRegistrations::GapsIn(Range pages) con
 
 Status PageRegistrations::Add(void* pointer, uint64_t size_bytes) {
   const Range pages = PagesOf(pointer, size_bytes);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const std::vector<Range> gaps = GapsIn(pages);
   for (size_t i = 0; i < gaps.size(); ++i) {
     const Status status =
@@ -67,7 +70,7 @@ Status PageRegistrations::Add(void* pointer, uint64_t size_bytes) {
 }
 
 Status PageRegistrations::Remove(void* pointer, uint64_t size_bytes) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Status first;
   ForEachRun(PagesOf(pointer, size_bytes), [&](auto run) {
     if (--run->second.users == 0) {
@@ -79,6 +82,16 @@ Status PageRegistrations::Remove(void* pointer, uint64_t size_bytes) {
     }
   });
   return first;
+}
+
+uint64_t PageRegistrations::UniformBytes(const void* pointer, uint64_t size_bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(pointer);
+  std::shared_lock lock(mutex_);
+  const auto next = runs_.upper_bound(begin);
+  if (next != runs_.begin() && std::prev(next)->second.end > begin) {
+    return std::min<uint64_t>(size_bytes, std::prev(next)->second.end - begin);
+  }
+  return next == runs_.end() ? size_bytes : std::min<uint64_t>(size_bytes, next->first - begin);
 }
 
 }  // namespace ferry::gpu

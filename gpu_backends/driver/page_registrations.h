@@ -9,7 +9,7 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 #include "common/status.h"
@@ -27,6 +27,10 @@ class PageRegistrations {
   Status Add(void* pointer, uint64_t size_bytes);
   // Of a range that was added. The driver's first error; the range is gone in any case.
   Status Remove(void* pointer, uint64_t size_bytes);
+  // How many of the bytes from there on, at least 1, lie in one run of registered pages, or in
+  // none: vendors refuse to copy across the end of one. Does not wait for the driver unless memory
+  // is being registered.
+  uint64_t UniformBytes(const void* pointer, uint64_t size_bytes) const;
 
  private:
   struct Run {
@@ -46,7 +50,7 @@ class PageRegistrations {
 
   Driver& driver_;
   const uintptr_t page_bytes_;
-  std::mutex mutex_;
+  mutable std::shared_mutex mutex_;
   std::map<uintptr_t, Run> runs_;  // by their beginning; they do not overlap
 };
 

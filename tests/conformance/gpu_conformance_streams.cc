@@ -183,6 +183,47 @@ TEST_P(GpuBackendConformance, ABlockedStreamDoesNotHoldUpAnother) {
   FERRY_EXPECT_OK(blocked->Synchronize());
 }
 
+// Windows of messages lie in pinned memory, the application's buffers anywhere.
+TEST_P(GpuBackendConformance, CopiesOnTheHostDoNotHoldUpWhoEnqueuesThem) {
+  const Memory word = Pinned(8);
+  const Memory pinned = Pinned(kSize);
+  const Bytes sent = Pattern(kSize, 8);
+  Bytes received(kSize);
+  const std::unique_ptr<Stream> stream = NewStream();
+  FERRY_EXPECT_OK(stream->WaitValue64(word.words(), 1, kAtLeast));
+  FERRY_EXPECT_OK(stream->CopyAsync(pinned.data(), sent.data(), kSize));
+  FERRY_EXPECT_OK(stream->CopyAsync(received.data(), pinned.data(), kSize));
+  EXPECT_EQ(received, Bytes(kSize));
+  StoreFromCpu(word.words(), 1);  // would not get here if a copy waited for the stream
+  FERRY_EXPECT_OK(stream->Synchronize());
+  EXPECT_EQ(received, sent);
+}
+
+// Pages are shared by what is registered and what is not.
+TEST_P(GpuBackendConformance, CopiesMemoryThatIsRegisteredInPart) {
+  constexpr uint64_t kPart = 5000;
+  std::vector<uint8_t> buffer(4 * kPart);
+  const Memory device = Device(buffer.size());
+  FERRY_EXPECT_OK(backend().RegisterHostMemory(buffer.data() + kPart, 100));
+  FERRY_EXPECT_OK(backend().RegisterHostMemory(buffer.data() + kPart + 200, kPart));
+  const Bytes sent = Pattern(buffer.size(), 6);
+  FERRY_EXPECT_OK(Upload(backend(), device.data(), sent));
+  const std::unique_ptr<Stream> stream = NewStream();
+  // What is registered may not be left in the middle of a copy: whole, and by its parts.
+  FERRY_EXPECT_OK(stream->CopyAsync(buffer.data(), device.data(), kPart));
+  FERRY_EXPECT_OK(stream->CopyAsync(buffer.data() + kPart, device.bytes() + kPart, 100));
+  FERRY_EXPECT_OK(
+      stream->CopyAsync(buffer.data() + kPart + 100, device.bytes() + kPart + 100, 100));
+  FERRY_EXPECT_OK(
+      stream->CopyAsync(buffer.data() + kPart + 200, device.bytes() + kPart + 200, kPart));
+  FERRY_EXPECT_OK(stream->CopyAsync(buffer.data() + 2 * kPart + 200,
+                                    device.bytes() + 2 * kPart + 200, 2 * kPart - 200));
+  FERRY_EXPECT_OK(stream->Synchronize());
+  EXPECT_EQ(Bytes(buffer.begin(), buffer.end()), sent);
+  FERRY_EXPECT_OK(backend().UnregisterHostMemory(buffer.data() + kPart));
+  FERRY_EXPECT_OK(backend().UnregisterHostMemory(buffer.data() + kPart + 200));
+}
+
 TEST_P(GpuBackendConformance, SeveralThreadsShareAStream) {
   constexpr uint64_t kThreads = 4;
   constexpr uint64_t kEach = 100;
