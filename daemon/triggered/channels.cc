@@ -204,8 +204,8 @@ void Channels::FailTo(const Job& job, uint32_t peer, ErrorCode error) {
   }
 }
 
-// The rank, or its stream, after a change of `done`. Should the stream be missed, since not all such
-// changes are sequentially consistent, it looks within a millisecond by itself.
+// The rank, or its stream, after a change of `done`. Should the stream be missed, since not all
+// such changes are sequentially consistent, it looks within a millisecond by itself.
 void Channels::Wake(const Channel& channel) {
   channel.rank->delivery.wake().Publish();
   shm::WakeWaiting(*channel.layout);

@@ -30,7 +30,7 @@ struct VendorUnderTest {
   std::string copy;
   std::string open_import;
   std::string close_import;
-  std::string device_info;  // called by GetDeviceInfo
+  std::string device_info;    // called by GetDeviceInfo
   std::string export_dmabuf;  // empty: there is none
   int device_lost;
   std::string device_lost_name;
