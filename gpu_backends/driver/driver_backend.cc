@@ -38,7 +38,7 @@ void KeepForGood(std::shared_ptr<Driver> driver) {
 
 class DriverBackend final : public GpuBackend {
  public:
-  explicit DriverBackend(std::unique_ptr<Driver> driver);
+  DriverBackend(std::unique_ptr<Driver> driver, std::vector<DeviceInfo> devices);
   ~DriverBackend() override;
 
   std::string_view name() const override { return driver().name(); }
@@ -87,7 +87,7 @@ class DriverBackend final : public GpuBackend {
   std::vector<DeviceInfo> devices_;
 };
 
-DriverBackend::DriverBackend(std::unique_ptr<Driver> driver)
+DriverBackend::DriverBackend(std::unique_ptr<Driver> driver, std::vector<DeviceInfo> devices)
     : table_(driver->device_count()),
       checks_(
           table_,
@@ -96,12 +96,8 @@ DriverBackend::DriverBackend(std::unique_ptr<Driver> driver)
       parked_(*driver),
       copies_(std::make_unique<CopyStreams>(*this)),
       imports_(*driver, table_, parked_),
-      around_{std::move(driver), fork_guard_, table_, checks_, registrations_, parked_, *copies_} {
-  for (int device = 0; device < this->driver().device_count(); ++device) {
-    StatusOr<DeviceInfo> info = this->driver().GetDeviceInfo(device);
-    devices_.push_back(info.ok() ? std::move(*info) : DeviceInfo{});
-  }
-}
+      around_{std::move(driver), fork_guard_, table_, checks_, registrations_, parked_, *copies_},
+      devices_(std::move(devices)) {}
 
 DriverBackend::~DriverBackend() {
   if (fork_guard_.InChild()) {
@@ -349,8 +345,19 @@ StatusOr<std::unique_ptr<Event>> DriverBackend::CreateEvent(int device) {
 
 }  // namespace
 
-std::unique_ptr<GpuBackend> CreateDriverBackend(std::unique_ptr<Driver> driver) {
-  return std::make_unique<DriverBackend>(std::move(driver));
+StatusOr<std::unique_ptr<GpuBackend>> CreateDriverBackend(std::unique_ptr<Driver> driver) {
+  std::vector<DeviceInfo> devices;
+  for (int device = 0; device < driver->device_count(); ++device) {
+    StatusOr<DeviceInfo> info = driver->GetDeviceInfo(device);
+    if (!info.ok()) {
+      return Status(info.status().code(),
+                    "device " + std::to_string(device) +
+                        " does not describe itself: " + info.status().message());
+    }
+    devices.push_back(std::move(*info));
+  }
+  return std::unique_ptr<GpuBackend>(
+      std::make_unique<DriverBackend>(std::move(driver), std::move(devices)));
 }
 
 }  // namespace ferry::gpu

@@ -9,7 +9,8 @@
 
 namespace ferry::gpu {
 
-// Takes the driver. Any thread; does not block.
-std::unique_ptr<GpuBackend> CreateDriverBackend(std::unique_ptr<Driver> driver);
+// Takes the driver, and asks it about its devices: what it says if it cannot describe one. Any
+// thread; does not block.
+StatusOr<std::unique_ptr<GpuBackend>> CreateDriverBackend(std::unique_ptr<Driver> driver);
 
 }  // namespace ferry::gpu

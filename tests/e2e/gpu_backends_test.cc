@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -100,6 +101,81 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
+
+// ---- What goes wrong ----
+
+std::vector<std::string> Job(const std::vector<std::string>& daemon_variables,
+                             const std::vector<std::string>& rank_variables,
+                             const std::vector<std::string>& placement,
+                             const std::vector<std::string>& program) {
+  std::vector<std::string> with_variables = {"/usr/bin/env"};
+  with_variables.insert(with_variables.end(), rank_variables.begin(), rank_variables.end());
+  with_variables.insert(with_variables.end(), program.begin(), program.end());
+  std::vector<std::string> arguments = {"/usr/bin/env"};
+  arguments.insert(arguments.end(), daemon_variables.begin(), daemon_variables.end());
+  const std::vector<std::string> job = PrivateJob(placement, with_variables);
+  arguments.insert(arguments.end(), job.begin(), job.end());
+  return arguments;
+}
+
+// Of an administrator's mistake: ranks stage their memory themselves then.
+TEST(GpuBackendsMistakesTest, ADaemonMayHaveAnotherBackendThanItsRanks) {
+  for (const Backend& backend : Backends()) {
+    SCOPED_TRACE(backend.name);
+    const std::vector<std::string> of_ranks = VariablesOf(backend, {});
+    Command command(Job({"FERRY_GPU_BACKEND=host"}, of_ranks, {"-n", "3", "--nodes", "2"},
+                        {"tests/e2e/ranks/device", "sizes"}));
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+  }
+}
+
+TEST(GpuBackendsMistakesTest, ABackendThatIsNotThereIsSaidSo) {
+  for (const char* name : {"cuda", "hip", "level_zero"}) {
+    SCOPED_TRACE(name);
+    std::string variable = std::string(name) + "_library";
+    for (char& letter : variable) {
+      letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    }
+    Command command(
+        PrivateJob({"-n", "1"}, {"tests/e2e/ranks/device", "sizes"}),
+        {std::string("FERRY_GPU_BACKEND=") + name, "FERRY_" + variable + "=/nowhere/lib.so"});
+    const CommandResult result = command.Wait();
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr("not installed"));
+    EXPECT_THAT(result.err, HasSubstr("/nowhere/lib.so"));
+  }
+}
+
+TEST(GpuBackendsMistakesTest, TheOtherRankIsToldOfOneThatDies) {
+  for (const Backend& backend : Backends()) {
+    for (const char* nodes : {"1", "2"}) {
+      for (const char* what : {"hold", "vanish"}) {
+        SCOPED_TRACE(backend.name + " " + what + " on " + nodes);
+        Command command(PrivateJob({"-n", "2", "--keep-going", "--nodes", nodes},
+                                   {"tests/e2e/ranks/device", what}),
+                        VariablesOf(backend, {}));
+        const CommandResult result = command.Wait();
+        EXPECT_THAT(result.out, HasSubstr("survivor: "));
+        EXPECT_THAT(command.Leftovers(), IsEmpty());
+      }
+    }
+  }
+}
+
+TEST(GpuBackendsMistakesTest, BadBuffersAreNamed) {
+  for (const Backend& backend : Backends()) {
+    for (const char* nodes : {"1", "2"}) {
+      SCOPED_TRACE(backend.name + " on " + nodes);
+      Command command(
+          PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "mistakes"}),
+          VariablesOf(backend, {}));
+      const CommandResult result = command.Wait();
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+  }
+}
 
 // Nobody but streams reaches device memory: the tests above could not pass otherwise.
 TEST(GpuGuardTest, EndsWhoTouchesDeviceMemory) {
