@@ -28,7 +28,7 @@ struct Backend {
 
 std::vector<Backend> Backends() {
   return {
-      {"cuda", {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_13.so")}},
+      {"cuda", {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_11.so")}},
       {"hip", {FileVariable("FERRY_HIP_LIBRARY", "tests/fixtures/hip/libamdhip64_6.so")}},
       {"level_zero",
        {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so")}},
@@ -101,6 +101,25 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
+
+// Streams of the application's own, on which Ferry only enqueues.
+TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
+  for (const Backend& backend : Backends()) {
+    if (backend.name == "level_zero") {
+      continue;  // its streams are of a context, and that is Ferry's own
+    }
+    const std::string library = backend.variables[0].substr(backend.variables[0].find('=') + 1);
+    for (const char* nodes : {"1", "2"}) {
+      SCOPED_TRACE(backend.name + " on " + nodes);
+      Command command(PrivateJob({"-n", "2", "--nodes", nodes},
+                                 {"tests/e2e/ranks/vendor_queues", backend.name, library}),
+                      VariablesOf(backend, {}));
+      const CommandResult result = command.Wait();
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_THAT(command.Leftovers(), IsEmpty());
+    }
+  }
+}
 
 // ---- What goes wrong ----
 

@@ -1,0 +1,91 @@
+// vendor_queues cuda|hip LIBRARY: messages on streams that the program makes with the vendor's own
+// library. Two ranks, on one node or two.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "ferry/ferry.h"
+#include "ferry/stream.h"
+#include "tests/e2e/ranks/buffer.h"
+#include "tests/e2e/ranks/check.h"
+#include "tests/e2e/ranks/queue.h"
+
+namespace {
+
+using ferry::ranks::Buffer;
+using ferry::ranks::kDevice;
+using ferry::ranks::MakeMatched;
+using ferry::ranks::Sends;
+
+void* library = nullptr;
+
+// A function of the vendor's whose arguments are pointers and numbers. Ends the program unless it
+// returns 0.
+template <typename... Arguments>
+void Call(const char* name, Arguments... arguments) {
+  auto* const function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
+  CHECK_EQ(function != nullptr, true);
+  CHECK_EQ(function(arguments...), 0);
+}
+
+// Streams that do not wait for the vendor's default one.
+void* MakeCudaStream() {
+  void* context = nullptr;
+  void* stream = nullptr;
+  Call("cuInit", 0U);
+  Call("cuDevicePrimaryCtxRetain", &context, 0);
+  Call("cuCtxPushCurrent_v2", context);
+  Call("cuStreamCreate", &stream, 1U);
+  return stream;
+}
+
+void* MakeHipStream() {
+  void* stream = nullptr;
+  Call("hipStreamCreateWithFlags", &stream, 1U);
+  return stream;
+}
+
+// Device memory goes round by round, all of it enqueued ahead, by two queues on one stream.
+void Exchange(ferry_queue_type type, void* stream) {
+  constexpr size_t kSize = 100'000;
+  constexpr int kRounds = 20;
+  Buffer memory(kDevice, kSize);
+  if (Sends()) {
+    memory.Fill(0, kSize, 5);
+  }
+  const ferry_request request = MakeMatched(memory.at(0), kSize, 1);
+  ferry_queue first = FERRY_QUEUE_NULL;
+  ferry_queue second = FERRY_QUEUE_NULL;
+  CHECK_OK(ferry_queue_init(type, &stream, &first));
+  CHECK_OK(ferry_queue_init(type, &stream, &second));
+  for (const ferry_queue queue : {first, second}) {
+    for (int round = 0; round < kRounds; ++round) {
+      CHECK_OK(ferry_enqueue_start(queue, request));
+      CHECK_OK(ferry_enqueue_wait(queue, request));
+    }
+    CHECK_OK(ferry_queue_wait(queue));
+  }
+  memory.Check(0, kSize, 5);
+  CHECK_OK(ferry_queue_free(&first));
+  CHECK_OK(ferry_queue_free(&second));
+  ferry_request done = request;
+  CHECK_OK(ferry_request_free(&done));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK_EQ(argc, 3);
+  CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
+  library = dlopen(argv[2], RTLD_NOW);
+  CHECK_EQ(library != nullptr, true);
+  const bool is_cuda = std::string_view(argv[1]) == "cuda";
+  void* const stream = is_cuda ? MakeCudaStream() : MakeHipStream();
+  Exchange(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);
+  Exchange(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);  // adopted anew
+  // The stream is the program's still.
+  Call(is_cuda ? "cuStreamDestroy_v2" : "hipStreamDestroy", stream);
+  CHECK_OK(ferry_finalize());
+  return 0;
+}
