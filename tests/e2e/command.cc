@@ -63,6 +63,8 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
     std::abort();
   }
   mark_ = "XDG_RUNTIME_DIR=" + runtime_directory_;
+  // Of two options of one name the last counts: devices are emulated unless a test says otherwise.
+  variables.insert(variables.begin(), "FERRY_GPU_BACKEND=host");
   variables.insert(variables.end(), {kPath, mark_});
   const auto asan = config::FindVariable(config::ProcessEnvironment(), "ASAN_OPTIONS");
   variables.push_back(kNoLeakCheck + std::string(asan.value_or("")));

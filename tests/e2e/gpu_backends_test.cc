@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,32 @@ TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
       const CommandResult result = command.Wait();
       EXPECT_EQ(result.exit_code, 0) << result.err;
       EXPECT_THAT(command.Leftovers(), IsEmpty());
+    }
+  }
+}
+
+TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
+  for (const Backend& backend : Backends()) {
+    SCOPED_TRACE(backend.name);
+    Command command(PrivateJob({"-n", "1"}, {"/bin/sh", "-c", "exec \"$0\" gpus --json",
+                                             "tools/ferryctl/ferryctl"}),
+                    VariablesOf(backend, {}));
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const nlohmann::json shown = nlohmann::json::parse(result.out, nullptr, false);
+    ASSERT_FALSE(shown.is_discarded()) << result.out;
+    const nlohmann::json& gpu = shown["gpus"].at(0);
+    EXPECT_EQ(gpu["backend"], backend.name);
+    EXPECT_THAT(gpu["name"].get<std::string>(), HasSubstr("software"));
+    EXPECT_GT(gpu["total_bytes"], 0);
+    EXPECT_EQ(gpu["ipc"], true);
+    EXPECT_EQ(gpu["stream_words"], backend.name == "level_zero" ? "cpu" : "device");
+    for (const nlohmann::json& each : shown["backends"]) {
+      const bool must_be_there = each["name"] == backend.name || each["name"] == "host";
+      const bool is_there = !each["version"].get<std::string>().empty();
+      EXPECT_TRUE(is_there || !must_be_there) << each;
+      EXPECT_EQ(each["note"].get<std::string>().empty(), is_there) << each;  // else why not
+      EXPECT_EQ(each["in_use"], each["name"] == backend.name);
     }
   }
 }

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-enum class Show { kPlain, kBytes, kAgo, kNothingIfNegative };
+enum class Show { kPlain, kBytes, kKnownBytes, kAgo, kNothingIfNegative };
 
 // One field of a message: its name in JSON (null: not there), its column's title (null: none).
 template <typename Message>
@@ -34,6 +34,8 @@ std::string CellText(const ordered_json& value, Show show) {
       break;
     case Show::kBytes:
       return BytesText(value.get<uint64_t>());
+    case Show::kKnownBytes:
+      return value.get<uint64_t>() == 0 ? "" : BytesText(value.get<uint64_t>());
     case Show::kAgo:
       return DurationText(value.get<uint64_t>()) + " ago";
     case Show::kNothingIfNegative:
@@ -247,7 +249,7 @@ constexpr Field<control::GpuStatus> kGpuFields[] = {
     {"nic", "NIC", FERRY_VALUE(GpuStatus, nic)},
     {"nic_distance", "DISTANCE", FERRY_VALUE(GpuStatus, nic_distance), Show::kNothingIfNegative},
     {"total_bytes", "MEMORY", FERRY_VALUE(GpuStatus, total_bytes), Show::kBytes},
-    {"free_bytes", "FREE", FERRY_VALUE(GpuStatus, free_bytes), Show::kBytes},
+    {"free_bytes", "FREE", FERRY_VALUE(GpuStatus, free_bytes), Show::kKnownBytes},
     {"ipc", "IPC", FERRY_VALUE(GpuStatus, ipc)},
     {"dmabuf", "DMABUF", FERRY_VALUE(GpuStatus, dmabuf)},
     {"managed", "MANAGED", FERRY_VALUE(GpuStatus, managed)},
