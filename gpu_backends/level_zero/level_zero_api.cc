@@ -122,6 +122,7 @@ StatusOr<LevelZeroApi> OpenLevelZero(std::string_view library_path) {
       Symbol::Optional("zeDriverGetExtensionFunctionAddress",
                        &api.driver_get_extension_function_address),
       Symbol::Optional("zeDevicePciGetPropertiesExt", &api.device_pci_get_properties_ext),
+      Symbol::Optional("zeDeviceGetStatus", &api.device_get_status),
       Symbol::Optional("zelLoaderTranslateHandle", &api.loader_translate_handle),
       Symbol::Optional("zeMemPutIpcHandle", &api.mem_put_ipc_handle),
   }));

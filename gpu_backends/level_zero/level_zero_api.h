@@ -85,6 +85,7 @@ struct LevelZeroApi {
   decltype(&zeDriverGetExtensionFunctionAddress) driver_get_extension_function_address;
   decltype(&zeDevicePciGetPropertiesExt) device_pci_get_properties_ext;
   decltype(&zelLoaderTranslateHandle) loader_translate_handle;
+  decltype(&zeDeviceGetStatus) device_get_status;
   // Level Zero 1.6: gives the handle's descriptor back to the driver.
   ze_result_t (*mem_put_ipc_handle)(ze_context_handle_t context, ze_ipc_mem_handle_t handle);
 };

@@ -153,6 +153,13 @@ bool LevelZeroDevice::Has(ze_device_handle_t handle) const {
          std::find(sub_devices_.begin(), sub_devices_.end(), handle) != sub_devices_.end();
 }
 
+Status LevelZeroDevice::Check() const {
+  const LevelZeroApi& api = context_->api();
+  return api.device_get_status == nullptr
+             ? Status()
+             : ZeStatus("zeDeviceGetStatus", api.device_get_status(handle_));
+}
+
 StatusOr<ze_command_list_handle_t> LevelZeroDevice::CreateList() {
   ze_command_queue_desc_t description{};
   description.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;

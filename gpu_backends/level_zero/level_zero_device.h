@@ -27,6 +27,8 @@ class LevelZeroDevice {
   // Whether allocations of that size need the driver's relaxed limits.
   bool ExceedsLimit(uint64_t size_bytes) const { return size_bytes > largest_allocation_bytes_; }
 
+  // An error once the device is lost.
+  Status Check() const;
   // An asynchronous immediate list.
   StatusOr<ze_command_list_handle_t> CreateList();
 

@@ -85,6 +85,8 @@ class LevelZeroDriver final : public Driver {
   int OrdinalOf(ze_device_handle_t handle) const;
   // Null: not ours.
   LevelZeroStream* FindStream(NativeStream stream) const;
+  // What is not done, never will be on a device that is lost.
+  Status UnlessLost(int device, Status status) const;
   template <typename Call>
   Status OnStream(NativeStream stream, Call&& call) const;
 
@@ -377,7 +379,7 @@ StatusOr<NativeStream> LevelZeroDriver::CreateStream(int device) {
   LevelZeroDevice& target = *devices_[device];
   StatusOr<ze_command_list_handle_t> list = target.CreateList();
   FERRY_RETURN_IF_ERROR(list.status());
-  auto stream = std::make_unique<LevelZeroStream>(&target.context(), *list, false);
+  std::unique_ptr<LevelZeroStream> stream = MakeOwnStream(&target.context(), *list);
   std::unique_lock lock(streams_mutex_);
   streams_[*list].stream = std::move(stream);
   return static_cast<NativeStream>(*list);
@@ -388,8 +390,8 @@ Status LevelZeroDriver::CheckStream(int device, NativeStream stream) {
   std::unique_lock lock(streams_mutex_);
   auto [entry, added] = streams_.try_emplace(stream);
   if (added) {
-    entry->second.stream = std::make_unique<LevelZeroStream>(
-        &devices_[device]->context(), static_cast<ze_command_list_handle_t>(stream), true);
+    entry->second.stream = MakeAdoptedStream(&devices_[device]->context(),
+                                             static_cast<ze_command_list_handle_t>(stream));
   } else if (&entry->second.stream->context() != &devices_[device]->context()) {
     return {ErrorCode::kInvalidArgument,
             "AdoptStream: the command list is known as one of another driver's device"};
@@ -425,8 +427,15 @@ Status LevelZeroDriver::OnStream(NativeStream stream, Call&& call) const {
   return call(*found);
 }
 
-Status LevelZeroDriver::QueryStream(int /*device*/, NativeStream stream) {
-  return OnStream(stream, [](LevelZeroStream& found) { return found.Query(); });
+Status LevelZeroDriver::UnlessLost(int device, Status status) const {
+  if (status.code() == ErrorCode::kWouldBlock) {
+    FERRY_RETURN_IF_ERROR(devices_[device]->Check());
+  }
+  return status;
+}
+
+Status LevelZeroDriver::QueryStream(int device, NativeStream stream) {
+  return UnlessLost(device, OnStream(stream, [](LevelZeroStream& found) { return found.Query(); }));
 }
 
 Status LevelZeroDriver::Copy(int /*device*/, NativeStream stream, void* destination,
@@ -452,9 +461,18 @@ Status LevelZeroDriver::RecordEvent(int /*device*/, NativeStream stream, NativeE
   });
 }
 
-Status LevelZeroDriver::QueryEvent(int /*device*/, NativeEvent event) {
-  return ZeStatus("zeEventQueryStatus",
-                  api_.event_query_status(static_cast<LevelZeroEvent*>(event)->held->handle()));
+Status LevelZeroDriver::QueryEvent(int device, NativeEvent event) {
+  const HeldEvent& held = *static_cast<LevelZeroEvent*>(event)->held;
+  switch (held.stage()) {
+    case HeldEvent::Stage::kNew:
+      return UnlessLost(
+          device, {ErrorCode::kWouldBlock, "Level Zero: a host step before the event is not done"});
+    case HeldEvent::Stage::kDropped:
+      return held.why();
+    case HeldEvent::Stage::kInList:
+      break;
+  }
+  return ZeStatus("zeEventQueryStatus", api_.event_query_status(held.handle()));
 }
 
 Status LevelZeroDriver::WaitEvent(int /*device*/, NativeStream stream, NativeEvent event) {

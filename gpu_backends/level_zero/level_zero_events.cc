@@ -1,5 +1,7 @@
 #include "gpu_backends/level_zero/level_zero_events.h"
 
+#include <utility>
+
 namespace ferry::gpu {
 namespace {
 
@@ -8,11 +10,31 @@ constexpr uint32_t kPoolEvents = 64;
 }  // namespace
 
 HeldEvent::~HeldEvent() {
-  if (recorded_.load(std::memory_order_relaxed)) {
+  if (stage() == Stage::kInList) {
     events_->ReleaseOnceSignalled(handle_);
   } else {
     events_->Release(handle_);
   }
+}
+
+void HeldEvent::Decide(Stage stage, Status why) {
+  {
+    std::lock_guard lock(events_->decision_mutex_);
+    why_ = std::move(why);
+    stage_.store(stage, std::memory_order_release);  // Pairs with stage(): publishes why_.
+  }
+  events_->decided_.notify_all();
+}
+
+void HeldEvent::AwaitDecision(const std::atomic<bool>& stopping) const {
+  std::unique_lock lock(events_->decision_mutex_);
+  events_->decided_.wait(lock, [&] { return stage() != Stage::kNew || stopping.load(); });
+}
+
+void LevelZeroEvents::Interrupt() {
+  // A thread that has looked, and not yet gone to sleep, holds the mutex.
+  { std::lock_guard lock(decision_mutex_); }
+  decided_.notify_all();
 }
 
 LevelZeroEvents::~LevelZeroEvents() {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,21 +15,36 @@ namespace ferry::gpu {
 
 class LevelZeroEvents;
 
-// Keeps one event for itself, and gives it back: if it was recorded, not before it is signalled.
+// Keeps one event for itself, and gives it back: if a list is to signal it, not before that.
 class HeldEvent {
  public:
+  enum class Stage : uint8_t {
+    kNew,      // no list knows it; a stream may be going to append it
+    kInList,   // a list signals it, or has
+    kDropped,  // no list ever will
+  };
+
   HeldEvent(LevelZeroEvents* events, ze_event_handle_t handle) : events_(events), handle_(handle) {}
   ~HeldEvent();
   HeldEvent(const HeldEvent&) = delete;
   HeldEvent& operator=(const HeldEvent&) = delete;
 
   ze_event_handle_t handle() const { return handle_; }
-  void SetRecorded() { recorded_.store(true, std::memory_order_relaxed); }
+  Stage stage() const { return stage_.load(std::memory_order_acquire); }  // Pairs with Decide.
+  // Why it was dropped.
+  const Status& why() const { return why_; }
+  void SetInList() { Decide(Stage::kInList, {}); }
+  void Drop(const Status& why) { Decide(Stage::kDropped, why); }
+  // Blocks while it is new, unless `stopping` is set and LevelZeroEvents::Interrupt was called.
+  void AwaitDecision(const std::atomic<bool>& stopping) const;
 
  private:
+  void Decide(Stage stage, Status why);
+
   LevelZeroEvents* const events_;
   const ze_event_handle_t handle_;
-  std::atomic<bool> recorded_{false};
+  std::atomic<Stage> stage_{Stage::kNew};  // changes once
+  Status why_;
 };
 
 // Of one context, visible to the host and to all its devices. Thread-safe. The API and the context
@@ -49,6 +66,8 @@ class LevelZeroEvents {
   void Release(ze_event_handle_t event);
   // Nothing but the list that is going to signal it.
   void ReleaseOnceSignalled(ze_event_handle_t event);
+  // Makes those that wait for decisions look whether they are to stop.
+  void Interrupt();
   // The device still refers to some: they stay until the process ends.
   void Abandon();
 
@@ -66,6 +85,10 @@ class LevelZeroEvents {
   std::vector<ze_event_handle_t> free_;
   std::vector<ze_event_handle_t> to_be_signalled_;
   bool abandoned_ = false;
+
+  friend class HeldEvent;
+  std::mutex decision_mutex_;
+  std::condition_variable decided_;
 };
 
 }  // namespace ferry::gpu

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "shm/atomic.h"
 #include "tests/gpu_backends/level_zero_children.h"
 
 namespace ferry::gpu {
@@ -374,6 +375,9 @@ TEST_F(LevelZeroBackendTest, MemoryThatItCannotAskAboutIsUnknown) {
 
 TEST_F(LevelZeroBackendTest, SaysWhichCallFailsInAStream) {
   const std::unique_ptr<Event> event = NewEvent();
+  const std::unique_ptr<Event> awaited = NewEvent();
+  const std::unique_ptr<Stream> other = NewStream();
+  EXPECT_TRUE(other->RecordEvent(awaited.get()).ok());
   void* const memory = Device();
   std::vector<uint8_t> host(kSize);
   const std::vector<std::pair<const char*, std::function<Status(Stream&)>>> calls = {
@@ -382,7 +386,7 @@ TEST_F(LevelZeroBackendTest, SaysWhichCallFailsInAStream) {
       {"zeCommandListAppendBarrier",
        [&](Stream& stream) { return stream.RecordEvent(event.get()); }},
       {"zeCommandListAppendWaitOnEvents",
-       [&](Stream& stream) { return stream.LaunchHost([] { return Status(); }); }},
+       [&](Stream& stream) { return stream.WaitEvent(awaited.get()); }},
   };
   for (const auto& [call, run] : calls) {
     SCOPED_TRACE(call);
@@ -399,6 +403,36 @@ TEST_F(LevelZeroBackendTest, SaysWhichCallFailsInAStream) {
   ExpectWorks();
 }
 
+// What is behind a step is appended when the step has been taken.
+TEST_F(LevelZeroBackendTest, AFailureBehindAStepReachesWhoWaits) {
+  void* const memory = Device();
+  std::vector<uint8_t> host(kSize);
+  StatusOr<void*> word = backend_->AllocatePinned(8);
+  ASSERT_TRUE(word.ok());
+  std::memset(*word, 0, 8);
+  const std::unique_ptr<Event> event = NewEvent();
+  const std::unique_ptr<Stream> stream = NewStream();
+  const std::unique_ptr<Stream> waiter = NewStream();
+  bool ran = false;
+  EXPECT_TRUE(stream->WaitValue64(static_cast<uint64_t*>(*word), 1, kAtLeast).ok());
+  EXPECT_TRUE(stream->CopyAsync(memory, host.data(), kSize).ok());
+  EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
+  EXPECT_TRUE(waiter->WaitEvent(event.get()).ok());
+  EXPECT_TRUE(waiter
+                  ->LaunchHost([&ran] {
+                    ran = true;
+                    return Status();
+                  })
+                  .ok());
+  ASSERT_TRUE(Fault("zeCommandListAppendMemoryCopy", kOutOfHostMemory));
+  shm::StoreRelease(*static_cast<uint64_t*>(*word), uint64_t{1});
+  for (const Status& status :
+       {event->Synchronize(), stream->Synchronize(), waiter->Synchronize()}) {
+    ExpectNames(status, ErrorCode::kOutOfMemory, "zeCommandListAppendMemoryCopy");
+  }
+  EXPECT_FALSE(ran);
+}
+
 TEST_F(LevelZeroBackendTest, SaysThatThereAreNoEvents) {
   for (const char* call : {"zeEventPoolCreate", "zeEventCreate"}) {
     StatusOr<std::unique_ptr<GpuBackend>> fresh = CreateLevelZeroBackend({});
@@ -406,8 +440,11 @@ TEST_F(LevelZeroBackendTest, SaysThatThereAreNoEvents) {
     StatusOr<std::unique_ptr<Stream>> stream = (*fresh)->CreateStream(0);
     ASSERT_TRUE(stream.ok());
     ASSERT_TRUE(Fault(call, kOutOfHostMemory));
-    ExpectNames((*stream)->LaunchHost([] { return Status(); }), ErrorCode::kOutOfMemory, call);
+    StatusOr<std::unique_ptr<Event>> event = (*fresh)->CreateEvent(0);
+    ASSERT_TRUE(event.ok());
+    ExpectNames((*stream)->RecordEvent(event->get()), ErrorCode::kOutOfMemory, call);
     ASSERT_TRUE(SetFaults(""));
+    event->reset();
     stream->reset();
   }
 }
