@@ -99,8 +99,9 @@ class Driver {
   virtual Status EnqueueHostStep(int device, NativeStream stream, HostStep step,
                                  void* argument) = 0;
   // Whether a step may take as long as it likes without holding up other streams, and end its
-  // stream by returning false: what is behind it then never runs. Needed where
-  // has_stream_words() is false: a step then waits for the word.
+  // stream by returning false: what is behind it then never runs, and the stream is idle, or busy
+  // for ever where the vendor cannot drop it. Needed where has_stream_words() is false: a step then
+  // waits for the word.
   virtual bool host_steps_hold() const = 0;
 
  protected:

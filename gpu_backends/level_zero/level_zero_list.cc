@@ -13,7 +13,7 @@ Status LevelZeroList::Copy(void* destination, const void* source, uint64_t size_
 }
 
 Status LevelZeroList::Mark(std::shared_ptr<HeldEvent> event) {
-  if (const Status status = Barrier(event->handle()); !status.ok()) {
+  if (Status status = Barrier(event->handle()); !status.ok()) {
     event->Drop(status);
     return status;
   }
