@@ -155,9 +155,14 @@ bool LevelZeroDevice::Has(ze_device_handle_t handle) const {
 
 Status LevelZeroDevice::Check() const {
   const LevelZeroApi& api = context_->api();
-  return api.device_get_status == nullptr
-             ? Status()
-             : ZeStatus("zeDeviceGetStatus", api.device_get_status(handle_));
+  if (api.device_get_status == nullptr) {
+    return {};
+  }
+  // Drivers may not have it: only what speaks of the device counts.
+  const ze_result_t result = api.device_get_status(handle_);
+  return result == ZE_RESULT_ERROR_DEVICE_LOST || result == ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET
+             ? ZeStatus("zeDeviceGetStatus", result)
+             : Status();
 }
 
 StatusOr<ze_command_list_handle_t> LevelZeroDevice::CreateList() {

@@ -27,6 +27,7 @@ constexpr uint64_t kSize = 100'000;
 constexpr auto kAtLeast = WaitCondition::kGreaterOrEqual;
 constexpr int kOutOfHostMemory = 0x70000002;
 constexpr int kDeviceLost = 0x70000001;
+constexpr int kUnsupportedFeature = 0x78000003;
 constexpr int kUnknown = 0x7ffffffe;
 
 // The faults of the driver in this process, which the loader has opened.
@@ -329,7 +330,7 @@ TEST_F(LevelZeroBackendTest, SaysWhichCallFailsWhileItOpens) {
 }
 
 TEST_F(LevelZeroBackendTest, DoesWithoutAPciAddress) {
-  ASSERT_TRUE(Fault("zeDevicePciGetPropertiesExt", 0x78000003));
+  ASSERT_TRUE(Fault("zeDevicePciGetPropertiesExt", kUnsupportedFeature));
   StatusOr<std::unique_ptr<GpuBackend>> other = CreateLevelZeroBackend({});
   ASSERT_TRUE(other.ok()) << other.status().ToString();
   EXPECT_EQ((*other)->GetDeviceInfo(0)->pci_address, "");
@@ -471,6 +472,19 @@ TEST_F(LevelZeroBackendTest, ALostDeviceFailsEveryCallAndHangsNone) {
               "ZE_RESULT_ERROR_DEVICE_LOST");
   ExpectNames(backend_->CreateStream(0).status(), ErrorCode::kSystem,
               "ZE_RESULT_ERROR_DEVICE_LOST");
+}
+
+TEST_F(LevelZeroBackendTest, DoesWithoutAStatusOfTheDevice) {
+  StatusOr<void*> word = backend_->AllocatePinned(8);
+  ASSERT_TRUE(word.ok());
+  std::memset(*word, 0, 8);
+  const std::unique_ptr<Stream> stream = NewStream();
+  ASSERT_TRUE(SetFaults("zeDeviceGetStatus:1+:" + std::to_string(kUnsupportedFeature)));
+  EXPECT_TRUE(stream->WaitValue64(static_cast<uint64_t*>(*word), 1, kAtLeast).ok());
+  EXPECT_EQ(stream->Query().code(), ErrorCode::kWouldBlock);
+  shm::StoreRelease(*static_cast<uint64_t*>(*word), uint64_t{1});
+  const Status status = stream->Synchronize();
+  EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
 TEST_F(LevelZeroBackendTest, ACopyThatFailsOnTheDeviceReachesWhoWaits) {
