@@ -273,7 +273,7 @@ TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
       end_ns = std::max(end_ns, span.end_ns);
     }
   }
-  EXPECT_LT(end_ns - first(copies_in_).begin_ns, copying_ns * 4 / 5);
+  EXPECT_LT(end_ns - first(copies_in_).begin_ns, copying_ns);
 }
 
 // ---- Early ends
