@@ -1,0 +1,13 @@
+// What a call of the backend interface costs the thread that makes it.
+#pragma once
+
+#include "benchmarks/gpu/bare_gpu.h"
+
+namespace ferry::bench {
+
+// Prints a line "call|NAME|VENDOR'S CALL|FERRY_NS|BARE_NS" for each, medians of batches; "-" where
+// there is no such call. `imported` is an allocation of another process. `bare` may be null.
+void MeasureCalls(gpu::GpuBackend& backend, BareGpu* bare, const gpu::IpcHandle& imported,
+                  int repetitions);
+
+}  // namespace ferry::bench
