@@ -89,12 +89,24 @@ def comparison(groups):
     return table(cells)
 
 
+def describe_commit():
+    """Of the checkout; in a folder of programs that was copied here, what a file named commit says."""
+    try:
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "commit"), encoding="utf-8") as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        pass
+    try:
+        return subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
+                              check=False).stdout.strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
 def describe_machine():
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
                 if line.startswith("model name")), platform.machine())
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
-                            check=False).stdout.strip() or "unknown"
-    return f"{cpu}, {os.cpu_count()} cores, Linux {platform.release()}; commit {commit}"
+    return f"{cpu}, {os.cpu_count()} cores, Linux {platform.release()}; commit {describe_commit()}"
 
 
 def publish(text, rows, output=None, json_path=None):

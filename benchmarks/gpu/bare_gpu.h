@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "common/status.h"
 #include "config/options.h"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/gpu/bare_gpu.h"

@@ -2,8 +2,6 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
-#include <string>
 #include <vector>
 
 #include "benchmarks/gpu/turns.h"

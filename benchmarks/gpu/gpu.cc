@@ -10,6 +10,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +29,6 @@ using gpu::PointerKind;
 
 constexpr uint64_t kLargestBytes = 4ULL << 20;
 constexpr uint64_t kExportedBytes = 1ULL << 20;
-constexpr uint64_t kLastWord = ~uint64_t{0};
 constexpr int kRounds = 8;  // of one batch of the ping-pong
 
 config::Options ReadOptions() {
@@ -67,13 +67,13 @@ void RunCalls(int repetitions) {
   if (peer.is_child()) {
     void* memory = TakeValue(backend->AllocateDevice(0, kExportedBytes));
     peer.Send(TakeValue(backend->ExportIpc(memory)));
-    peer.Await(kLastWord);
+    (void)peer.Receive();  // asleep until the parent has measured
     CheckStatus(backend->Free(memory));
     return;
   }
   const std::unique_ptr<BareGpu> bare = OpenPeer(*backend, options);
   MeasureCalls(*backend, bare.get(), peer.Receive(), repetitions);
-  peer.Signal(kLastWord);
+  peer.Send({});
 }
 
 class BarePingPong {

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "benchmarks/gpu/bare_gpu.h"

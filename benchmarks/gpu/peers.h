@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "common/unique_fd.h"
 #include "gpu_backends/api/backend.h"

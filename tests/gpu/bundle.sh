@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# bundle.sh BUILT FOLDER [COMMIT]: puts all that runs the GPU backends' suites and benchmarks into FOLDER,
+# with the shared libraries it needs, so that FOLDER can be copied to another machine and started there
+# as FOLDER/run. BUILT is Bazel's out/bin, or a test's own folder; scripts are read from the working
+# directory.
+set -euo pipefail
+
+readonly built=$1 folder=$2 commit=${3:-unknown}
+
+readonly programs=(
+  benchmarks/gpu/gpu benchmarks/gpu/ranks
+  daemon/ferryd daemon/ferry-worker tools/ferryrun/ferryrun tools/ferryctl/ferryctl
+  examples/mpi_pingpong/mpi_pingpong tests/e2e/ranks/{device,matched,queues}
+  tests/gpu_backends/{real_gpu,cuda,hip,level_zero_steps,host}_conformance_test
+)
+readonly stand_ins=(
+  tests/fixtures/cuda/libcuda_{11,13}.so tests/fixtures/hip/libamdhip64_{5,6}.so
+  tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so
+  tests/fixtures/level_zero/libferry_level_zero.so
+)
+# libferry finds it beside itself.
+readonly control=client/control/libferry_control.so
+
+# The machine's own: the C library belongs to its dynamic linker.
+readonly machines_own='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil)\.so'
+
+# put FILE PLACE
+put() {
+  mkdir -p "$(dirname "$folder/$2")"
+  cp -fL "$1" "$folder/$2"
+  chmod u+w "$folder/$2"
+}
+
+# needed FILE...: the libraries that the dynamic linker finds for them.
+needed() {
+  local file
+  for file in "$@"; do
+    ldd "$file" | awk '$2 == "=>" && $3 ~ "^/" { print $3 } $3 == "not" { print "missing: " $1 }'
+  done | sort -u
+}
+
+rm -rf "$folder"
+for file in "${programs[@]}" "${stand_ins[@]}"; do put "$built/$file" "$file"; done
+put "$built/$control" "lib/${control##*/}"
+loader=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | awk '/libze_loader\.so\.1 / && !found { print $NF; found = 1 }') || true
+[[ -z $loader ]] || put "$loader" lib/stand_ins/libze_loader.so.1  # a real GPU comes with its own
+
+while read -r library; do
+  [[ $library == /* ]] || {
+    echo "bundle.sh: $library" >&2
+    exit 1
+  }
+  name=${library##*/}
+  if [[ $name =~ $machines_own ]]; then
+    continue
+  elif [[ $name == libstdc++* || $name == libgcc_s* ]]; then
+    put "$library" "lib/gcc/$name"
+  else
+    put "$library" "lib/$name"
+  fi
+done < <(needed "${programs[@]/#/$built/}" "${stand_ins[@]/#/$built/}" "$built/$control")
+
+put benchmarks/gpu/run benchmarks/gpu/run
+put benchmarks/gpu/backends.py benchmarks/gpu/backends.py
+put benchmarks/common/report.py benchmarks/common/report.py
+echo "$commit" >"$folder/benchmarks/common/commit"
+put tests/gpu/run run

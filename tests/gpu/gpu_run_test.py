@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+"""The folder that `./dev gpu` makes works where it is copied to, and its report has its rows."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+KEYS = ("cuda_stand_in", "hip_stand_in", "level_zero_stand_in", "host")
+CALLS = ("Identify, own memory", "Identify, heap", "CopyAsync, 64 B on the device", "RecordEvent", "WaitEvent",
+         "Event::Query", "WriteValue64", "AllocateDevice, Free, 1 MiB", "ExportIpc", "ImportIpc, CloseIpc",
+         "RegisterHostMemory, Unregister..., 1 MiB")
+COPIES = ["d2d_device"] + [f"{way}_{memory}" for way in ("d2h", "h2d") for memory in ("pageable", "pinned", "managed")]
+SIZES = [4 ** power for power in range(12)]
+NO_GPU = 3
+
+
+class GpuRunTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        made = os.path.join(cls.folder, "made")
+        subprocess.run(["tests/gpu/bundle.sh", ".", made, "a-commit"], check=True)
+        cls.gpu = os.path.join(cls.folder, "moved")
+        os.rename(made, cls.gpu)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def start(self, arguments, environment=None):
+        """(exit code, what it said), in an environment without anything of the build tree's."""
+        plain = {"PATH": "/usr/bin:/bin", **(environment or {})}
+        result = subprocess.run([os.path.join(self.gpu, "run")] + arguments, cwd="/", env=plain, check=False,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return result.returncode, result.stdout
+
+    def test_the_stand_ins_pass_and_are_measured(self):
+        results = os.path.join(self.folder, "results")
+        figures = os.path.join(self.folder, "figures.json")
+        code, said = self.start(["--stand-ins", "--quick", "--results", results, "--json", figures])
+        self.assertEqual(code, 0, said)
+        [path] = glob.glob(os.path.join(results, "stand-ins-*-*-*.md"))
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("commit a-commit", text)
+        self.assertEqual(text.count("(stand-in in software)"), 2 * 3)
+        self.assertEqual(text.count("(emulated)"), 2)
+        self.assertNotIn("FAILED", text)
+        for key in KEYS:
+            rows = [line for line in text.splitlines() if line.startswith("|") and f" {key} |" in line]
+            self.assertEqual(len(rows), 1 + 5, f"{key}: {rows}")
+        with open(figures, encoding="utf-8") as file:
+            self.check_rows({(row["benchmark"], row["size_bytes"], row["metric"]): row for row in json.load(file)})
+
+    def check_rows(self, rows):
+        for key in KEYS:
+            for call in CALLS:
+                row = rows[f"gpu/{key}/call: {call}", 0, "latency"]
+                self.assertGreater(row["ferry"], 0)
+            if key != "host":
+                self.assertEqual(len(rows[f"gpu/{key}/call: ExportIpc", 0, "latency"]["peers"]), 1)
+            for size in SIZES:
+                self.assertGreater(rows[f"gpu/{key}/ping_pong", size, "latency"]["ratio_to_best_peer"], 0)
+                for copy in COPIES:
+                    for metric in ("latency", "bandwidth"):
+                        self.assertGreater(rows[f"gpu/{key}/copy_{copy}", size, metric]["ratio_to_best_peer"], 0)
+
+    def test_without_a_gpu_it_says_why_and_has_a_code_of_its_own(self):
+        nowhere = {f"FERRY_{name}_LIBRARY": f"/nowhere/{name}.so" for name in ("CUDA", "HIP", "LEVEL_ZERO")}
+        results = os.path.join(self.folder, "none")
+        code, said = self.start(["--results", results], nowhere)
+        self.assertEqual(code, NO_GPU, said)
+        for name in ("CUDA", "HIP", "LEVEL_ZERO"):
+            self.assertIn(f"{name.lower()}: not found: ", said)
+            self.assertIn(f"/nowhere/{name}.so", said)
+        self.assertFalse(os.path.exists(results))
+
+    def test_a_failure_is_reported_and_the_rest_runs(self):
+        broken = os.path.join(self.gpu, "tests/e2e/ranks/queues")
+        os.rename(broken, broken + ".whole")
+        try:
+            with open(broken, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\necho this one is broken\nexit 9\n")
+            os.chmod(broken, 0o755)
+            results = os.path.join(self.folder, "broken")
+            code, said = self.start(["--stand-ins", "--quick", "--backend", "host", "--no-benchmarks",
+                                     "--results", results])
+        finally:
+            os.rename(broken + ".whole", broken)
+        self.assertEqual(code, 1, said)
+        self.assertIn("host: queues; two ranks, one node: FAILED", said)
+        self.assertIn("host: MPI_Send and MPI_Recv of device memory; two ranks, one node: passed", said)
+        [path] = glob.glob(os.path.join(results, "*.md"))
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("Failed: host: queues; two ranks, one node", text)
+        self.assertIn("this one is broken", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
