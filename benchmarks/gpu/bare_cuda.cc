@@ -5,6 +5,7 @@
 
 #include "benchmarks/gpu/bare_gpu.h"
 #include "gpu_backends/cuda/cuda_api.h"
+#include "shm/atomic.h"
 
 namespace ferry::bench {
 namespace {
@@ -31,8 +32,16 @@ class BareCuda final : public BareGpu {
       Must("cuStreamCreate", api_.stream_create(&stream, gpu::kCudaStreamNonBlocking));
     }
     Must("cuEventCreate", api_.event_create(&event_, gpu::kCudaEventDisableTiming));
+    int words = 0;
+    has_words_ = api_.stream_write_value64 != nullptr && api_.stream_wait_value64 != nullptr &&
+                 api_.device_get_attribute(&words, gpu::kCudaAttributeStreamMemOps64, device_) ==
+                     gpu::kCudaSuccess &&
+                 words != 0;
+    gate_ = static_cast<uint64_t*>(Allocate(PointerKind::kPinned, sizeof(uint64_t)));
+    *gate_ = 0;
   }
   ~BareCuda() override {
+    (void)api_.mem_free_host(gate_);
     (void)api_.event_destroy(event_);
     for (gpu::CudaStream stream : streams_) {
       (void)api_.stream_destroy(stream);
@@ -57,9 +66,9 @@ class BareCuda final : public BareGpu {
       case GpuCall::kQueryStream:
         return "cuStreamQuery";
       case GpuCall::kWriteWord:
-        return api_.stream_write_value64 != nullptr ? "cuStreamWriteValue64" : nullptr;
+        return has_words_ ? "cuStreamWriteValue64" : nullptr;
       case GpuCall::kWaitWord:
-        return api_.stream_wait_value64 != nullptr ? "cuStreamWaitValue64" : nullptr;
+        return has_words_ ? "cuStreamWaitValue64" : nullptr;
       case GpuCall::kAllocate:
         return "cuMemAlloc, cuMemFree";
       case GpuCall::kExport:
@@ -152,6 +161,21 @@ class BareCuda final : public BareGpu {
     Must("cuStreamWaitEvent", api_.stream_wait_event(streams_[1], event_, 0));
   }
   void QueryEvent() override { (void)api_.event_query(event_); }
+  bool Hold() override {
+    if (!has_words_) {
+      return false;
+    }
+    ++gate_value_;
+    for (gpu::CudaStream stream : streams_) {
+      Must("cuStreamWaitValue64",
+           api_.stream_wait_value64(stream, AsCuda(gate_), gate_value_, gpu::kCudaWaitValueGeq));
+    }
+    return true;
+  }
+  void Release() override {
+    // Pairs with the device's wait, which is the vendor's.
+    shm::StoreRelease(*gate_, gate_value_);
+  }
   void Wait() override {
     for (gpu::CudaStream stream : streams_) {
       gpu::CudaError error = api_.stream_query(stream);
@@ -167,6 +191,9 @@ class BareCuda final : public BareGpu {
   gpu::CudaDevice device_ = 0;
   std::array<gpu::CudaStream, 2> streams_{};
   gpu::CudaEvent event_ = nullptr;
+  bool has_words_ = false;
+  uint64_t* gate_ = nullptr;
+  uint64_t gate_value_ = 0;
 };
 
 }  // namespace

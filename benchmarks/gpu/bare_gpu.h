@@ -59,6 +59,10 @@ class BareGpu {
   virtual void WaitEvent() = 0;
   // Of an event that has happened.
   virtual void QueryEvent() = 0;
+  // Both streams wait, and run nothing of what is enqueued next, until Release; false: the vendor
+  // has no way to do that.
+  virtual bool Hold() = 0;
+  virtual void Release() = 0;
   // Blocks until both streams are idle.
   virtual void Wait() = 0;
 

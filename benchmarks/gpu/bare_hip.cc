@@ -5,6 +5,7 @@
 
 #include "benchmarks/gpu/bare_gpu.h"
 #include "gpu_backends/hip/hip_api.h"
+#include "shm/atomic.h"
 
 namespace ferry::bench {
 namespace {
@@ -29,8 +30,19 @@ class BareHip final : public BareGpu {
     }
     Must("hipEventCreateWithFlags",
          api_.event_create_with_flags(&event_, gpu::kHipEventDisableTiming));
+    gate_ = static_cast<uint64_t*>(Allocate(PointerKind::kPinned, sizeof(uint64_t)));
+    *gate_ = 0;
+    int words = 0;
+    // Releases differ in where they can wait: so it is tried, with a word that is there already.
+    has_words_ = api_.stream_write_value64 != nullptr && api_.stream_wait_value64 != nullptr &&
+                 api_.device_get_attribute(&words, gpu::kHipAttributeCanUseStreamWaitValue, 0) ==
+                     gpu::kHipSuccess &&
+                 words != 0 &&
+                 api_.stream_wait_value64(streams_[0], gate_, 0, gpu::kHipStreamWaitValueGte,
+                                          ~uint64_t{0}) == gpu::kHipSuccess;
   }
   ~BareHip() override {
+    (void)api_.host_free(gate_);
     (void)api_.event_destroy(event_);
     for (gpu::HipStream stream : streams_) {
       (void)api_.stream_destroy(stream);
@@ -52,9 +64,9 @@ class BareHip final : public BareGpu {
       case GpuCall::kQueryStream:
         return "hipStreamQuery";
       case GpuCall::kWriteWord:
-        return api_.stream_write_value64 != nullptr ? "hipStreamWriteValue64" : nullptr;
+        return has_words_ ? "hipStreamWriteValue64" : nullptr;
       case GpuCall::kWaitWord:
-        return api_.stream_wait_value64 != nullptr ? "hipStreamWaitValue64" : nullptr;
+        return has_words_ ? "hipStreamWaitValue64" : nullptr;
       case GpuCall::kAllocate:
         return "hipMalloc, hipFree";
       case GpuCall::kExport:
@@ -138,6 +150,22 @@ class BareHip final : public BareGpu {
     Must("hipStreamWaitEvent", api_.stream_wait_event(streams_[1], event_, 0));
   }
   void QueryEvent() override { (void)api_.event_query(event_); }
+  bool Hold() override {
+    if (!has_words_) {
+      return false;
+    }
+    ++gate_value_;
+    for (gpu::HipStream stream : streams_) {
+      Must("hipStreamWaitValue64",
+           api_.stream_wait_value64(stream, gate_, gate_value_, gpu::kHipStreamWaitValueGte,
+                                    ~uint64_t{0}));
+    }
+    return true;
+  }
+  void Release() override {
+    // Pairs with the device's wait, which is the vendor's.
+    shm::StoreRelease(*gate_, gate_value_);
+  }
   void Wait() override {
     for (gpu::HipStream stream : streams_) {
       gpu::HipError error = api_.stream_query(stream);
@@ -153,6 +181,9 @@ class BareHip final : public BareGpu {
   const unsigned ipc_flags_;
   std::array<gpu::HipStream, 2> streams_{};
   gpu::HipEvent event_ = nullptr;
+  bool has_words_ = false;
+  uint64_t* gate_ = nullptr;
+  uint64_t gate_value_ = 0;
 };
 
 }  // namespace

@@ -30,6 +30,8 @@ class BareHost final : public BareGpu {
   void Copy(void* destination, const void* source, uint64_t size_bytes) override {
     std::memcpy(destination, source, size_bytes);
   }
+  bool Hold() override { return false; }
+  void Release() override {}
   void Wait() override {}
 
   void Identify(const void* /*pointer*/) override {}

@@ -42,7 +42,7 @@ class BareLevelZero final : public BareGpu {
     ze_event_pool_desc_t pool{};
     pool.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC;
     pool.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
-    pool.count = kEvents + lists_.size();
+    pool.count = kEvents + lists_.size() + 1;
     Must("zeEventPoolCreate", api_.event_pool_create(context_, &pool, 0, nullptr, &pool_));
     for (uint32_t i = 0; i < pool.count; ++i) {
       ze_event_desc_t event{};
@@ -172,6 +172,16 @@ class BareLevelZero final : public BareGpu {
          api_.command_list_append_wait_on_events(lists_[1], 1, &event));
   }
   void QueryEvent() override { (void)api_.event_query_status(LastEvent()); }
+  bool Hold() override {
+    Must("zeEventHostReset", api_.event_host_reset(gate()));
+    for (ze_command_list_handle_t list : lists_) {
+      ze_event_handle_t event = gate();
+      Must("zeCommandListAppendWaitOnEvents",
+           api_.command_list_append_wait_on_events(list, 1, &event));
+    }
+    return true;
+  }
+  void Release() override { Must("zeEventHostSignal", api_.event_host_signal(gate())); }
   void Wait() override {
     for (size_t i = 0; i < lists_.size(); ++i) {
       const ze_event_handle_t end = events_[kEvents + i];
@@ -190,6 +200,7 @@ class BareLevelZero final : public BareGpu {
   }
 
  private:
+  ze_event_handle_t gate() const { return events_.back(); }
   ze_event_handle_t LastEvent() const { return events_[(used_ - 1) % kEvents]; }
   void Barrier(size_t list, ze_event_handle_t signal) {
     Must("zeCommandListAppendBarrier",

@@ -5,18 +5,20 @@
 #include <memory>
 
 #include "benchmarks/gpu/turns.h"
+#include "shm/atomic.h"
 
 namespace ferry::bench {
 namespace {
 
 using gpu::PointerKind;
 
-constexpr int kQuick = 256;  // calls in a batch: of what asks
-constexpr int kEnqueued = 32;
+constexpr int kQuick = 256;    // calls in a batch: of what asks
+constexpr int kEnqueued = 32;  // of what streams do
 constexpr int kSlow = 4;
 constexpr uint64_t kCopyBytes = 64;
 constexpr uint64_t kAllocationBytes = 1ULL << 20;
 constexpr size_t kPageBytes = 4096;
+constexpr size_t kGateAt = 16;  // words behind the first
 
 struct FreeDeleter {
   void operator()(void* memory) const { std::free(memory); }
@@ -34,8 +36,10 @@ class Calls {
         memory_(TakeValue(backend.AllocateDevice(0, kAllocationBytes))),
         target_(TakeValue(backend.AllocateDevice(0, kAllocationBytes))),
         word_(static_cast<uint64_t*>(TakeValue(backend.AllocatePinned(kPageBytes)))),
+        gate_(word_ + kGateAt),
         host_(std::aligned_alloc(kPageBytes, kAllocationBytes)) {
     *word_ = 0;
+    *gate_ = 0;
     if (bare_ != nullptr) {
       bare_memory_ = bare_->Allocate(PointerKind::kDevice, kAllocationBytes);
       bare_target_ = bare_->Allocate(PointerKind::kDevice, kAllocationBytes);
@@ -128,6 +132,20 @@ class Calls {
   }
 
  private:
+  // Lets both streams wait: what is measured is to enqueue, not that a stream begins to run.
+  void Hold() {
+    ++gate_value_;
+    for (gpu::Stream* stream : {stream_.get(), other_stream_.get()}) {
+      const Status held =
+          stream->WaitValue64(gate_, gate_value_, gpu::WaitCondition::kGreaterOrEqual);
+      if (held.code() != ErrorCode::kUnsupported) {
+        CheckStatus(held);
+      }
+    }
+  }
+  // Pairs with the streams' wait.
+  void Release() { shm::StoreRelease(*gate_, gate_value_); }
+
   // What a batch has enqueued runs off before the next one.
   void Drain() {
     CheckStatus(stream_->Synchronize());
@@ -143,12 +161,20 @@ class Calls {
     const TurnTimes times = MeasureByTurns(
         repetitions_, vendors != nullptr,
         [&] {
+          if (batch == kEnqueued) {
+            Hold();
+          }
           const double ns = Time(batch, ferry);
+          Release();
           Drain();
           return ns;
         },
         [&] {
+          const bool held = batch == kEnqueued && bare_->Hold();
           const double ns = Time(batch, bare);
+          if (held) {
+            bare_->Release();
+          }
           Drain();
           return ns;
         });
@@ -165,6 +191,8 @@ class Calls {
   void* const memory_;
   void* const target_;
   uint64_t* const word_;
+  uint64_t* const gate_;  // what held streams wait for
+  uint64_t gate_value_ = 0;
   const std::unique_ptr<void, FreeDeleter> host_;
   void* bare_memory_ = nullptr;
   void* bare_target_ = nullptr;

@@ -6,7 +6,8 @@
 namespace ferry::bench {
 
 // Prints a line "call|NAME|VENDOR'S CALL|FERRY_NS|BARE_NS" for each, medians of batches; "-" where
-// there is no such call. `imported` is an allocation of another process. `bare` may be null.
+// there is no such call. What is enqueued is enqueued on streams that wait, where they can.
+// `imported` is an allocation of another process. `bare` may be null.
 void MeasureCalls(gpu::GpuBackend& backend, BareGpu* bare, const gpu::IpcHandle& imported,
                   int repetitions);
 
