@@ -39,6 +39,10 @@ needed() {
   done | sort -u
 }
 
+[[ ! -e $folder || -f $folder/benchmarks/common/commit ]] || {
+  echo "bundle.sh: $folder is there, and is none that this program has made" >&2
+  exit 1
+}
 rm -rf "$folder"
 for file in "${programs[@]}" "${stand_ins[@]}"; do put "$built/$file" "$file"; done
 put "$built/$control" "lib/${control##*/}"
