@@ -273,6 +273,12 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
       }
       break;
     case control::MatchNews::ENDED:
+      // A sender that has been told of its partner may send, and free its request, before its
+      // daemon's answer to that is here: what it has sent is received.
+      if (from_send && news.rounds() > 0 && match.send && match.receive &&
+          match.receive->in_data_plane && !match.receive->matched) {
+        MarkMatched(match, false);
+      }
       Leave(match, from_send,
             {news.error() == 0 ? ErrorCode::kInvalidRequest : static_cast<ErrorCode>(news.error()),
              news.rounds()});

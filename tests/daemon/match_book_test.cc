@@ -197,6 +197,32 @@ TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
   EXPECT_EQ(c_.state(2), shm::PairState::kMatched);
 }
 
+// A sender that sends ahead and frees its request, before its daemon's answer is here.
+TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
+  for (const uint64_t rounds : {2, 0}) {
+    const uint64_t place = rounds + 1;
+    const MatchKey key = KeyOf(0, 2, rounds);
+    ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(key, true, place)).ok());
+    ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(key, false, place)).ok());
+    ASSERT_TRUE(book(1).OnNews(0, under_way_.front().news).ok());
+    under_way_.pop_front();
+    const Letter paired = under_way_.front();
+    under_way_.pop_front();
+    ASSERT_TRUE(book(0).OnNews(1, paired.news).ok());
+    ASSERT_EQ(a_.state(place), shm::PairState::kMatched);
+    (void)Calls(1);
+    book(0).Withdraw(*a_.session, WithdrawalOf(key, true, rounds));
+    ASSERT_TRUE(book(1).OnNews(0, under_way_.front().news).ok());
+    under_way_.clear();
+    // Where nothing was sent, nothing is lost.
+    EXPECT_EQ(c_.state(place), rounds > 0 ? shm::PairState::kMatched : shm::PairState::kFailed);
+    EXPECT_THAT(Calls(1), testing::Contains(testing::ContainsRegex(
+                              "EndChannel j 2 [0-9]+ " + std::to_string(rounds) + " 23")));
+    book(1).OnTold(0, paired.news, {});
+    EXPECT_EQ(c_.state(place), rounds > 0 ? shm::PairState::kMatched : shm::PairState::kFailed);
+  }
+}
+
 TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
   ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1, 65)).ok());
   ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2, 64)).ok());
