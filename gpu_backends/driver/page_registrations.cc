@@ -6,6 +6,17 @@
 #include <mutex>
 
 namespace ferry::gpu {
+namespace {
+
+// The run around `begin`, or else the next one behind it.
+template <typename Runs>
+auto RunFrom(Runs& runs, uintptr_t begin) {
+  const auto next = runs.upper_bound(begin);
+  const bool is_around = next != runs.begin() && std::prev(next)->second.end > begin;
+  return is_around ? std::prev(next) : next;
+}
+
+}  // namespace
 
 PageRegistrations::PageRegistrations(Driver& driver)
     : driver_(driver), page_bytes_(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE))) {}
@@ -18,10 +29,7 @@ PageRegistrations::Range PageRegistrations::PagesOf(const void* pointer,
 
 template <typename Visit>
 void PageRegistrations::ForEachRun(Range pages, Visit&& visit) {
-  auto run = runs_.upper_bound(pages.begin);
-  if (run != runs_.begin() && std::prev(run)->second.end > pages.begin) {
-    --run;
-  }
+  auto run = RunFrom(runs_, pages.begin);
   while (run != runs_.end() && run->first < pages.end) {
     const auto next = std::next(run);
     visit(run);
@@ -31,12 +39,9 @@ void PageRegistrations::ForEachRun(Range pages, Visit&& visit) {
 
 std::vector<PageRegistrations::Range> PageRegistrations::GapsIn(Range pages) const {
   std::vector<Range> gaps;
-  auto run = runs_.upper_bound(pages.begin);
-  if (run != runs_.begin() && std::prev(run)->second.end > pages.begin) {
-    --run;
-  }
   uintptr_t at = pages.begin;
-  for (; run != runs_.end() && run->first < pages.end; ++run) {
+  for (auto run = RunFrom(runs_, pages.begin); run != runs_.end() && run->first < pages.end;
+       ++run) {
     if (run->first > at) {
       gaps.push_back({at, run->first});
     }
@@ -87,11 +92,12 @@ Status PageRegistrations::Remove(void* pointer, uint64_t size_bytes) {
 uint64_t PageRegistrations::UniformBytes(const void* pointer, uint64_t size_bytes) const {
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
   std::shared_lock lock(mutex_);
-  const auto next = runs_.upper_bound(begin);
-  if (next != runs_.begin() && std::prev(next)->second.end > begin) {
-    return std::min<uint64_t>(size_bytes, std::prev(next)->second.end - begin);
+  const auto run = RunFrom(runs_, begin);
+  if (run == runs_.end()) {
+    return size_bytes;
   }
-  return next == runs_.end() ? size_bytes : std::min<uint64_t>(size_bytes, next->first - begin);
+  const uintptr_t edge = run->first <= begin ? run->second.end : run->first;
+  return std::min<uint64_t>(size_bytes, edge - begin);
 }
 
 }  // namespace ferry::gpu
