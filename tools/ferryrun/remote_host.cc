@@ -76,10 +76,15 @@ RemoteHost::~RemoteHost() {
 
 void RemoteHost::Send(FrameKind kind, uint32_t rank, std::string_view payload) {
   AppendFrame(kind, rank, payload, &to_send_);
-  Advance();
+  Transmit();
 }
 
 void RemoteHost::Advance() {
+  Transmit();
+  Receive();
+}
+
+void RemoteHost::Transmit() {
   while (in_.valid() && !to_send_.empty()) {
     const ssize_t size = write(in_.get(), to_send_.data(), to_send_.size());
     if (size <= 0) {
@@ -91,7 +96,6 @@ void RemoteHost::Advance() {
     }
     to_send_.erase(0, static_cast<size_t>(size));
   }
-  Receive();
 }
 
 void RemoteHost::Receive() {

@@ -32,7 +32,8 @@ class RemoteHost {
   const std::string& name() const { return name_; }
   pid_t pid() const { return pid_; }
 
-  // Queues a frame; Advance sends it.
+  // Queues a frame and sends what there is room for; Advance sends the rest. Receives nothing: what
+  // has come stays in the stream, where whoever polls for it finds it.
   void Send(FrameKind kind, uint32_t rank, std::string_view payload);
 
   // What to poll for: the agent's words, room for ours, and the launcher's standard error. fd -1
@@ -64,6 +65,7 @@ class RemoteHost {
  private:
   RemoteHost(std::string name, std::string launcher)
       : name_(std::move(name)), launcher_(std::move(launcher)) {}
+  void Transmit();
   void Receive();
 
   const std::string name_;

@@ -95,6 +95,9 @@ int Supervisor::Run() {
     timeout_ns_ = MonotonicNs() + settings_.timeout_s * 1000 * kNsPerMs;
   }
   OnChildEnd();  // for what ended before this began to listen
+  for (Host& host : hosts_) {
+    TakeFrames(&host);  // for what came beside an answer that was waited for
+  }
   while (Running() > 0) {
     Poll();
   }
@@ -191,14 +194,18 @@ void Supervisor::PollHosts(const pollfd* fds) {
     if (fds[3 + 3 * i].revents != 0) {
       ReadStream(&host.errors);
     }
-    StatusOr<std::optional<Frame>> frame = host.remote->Next();
-    while (frame.ok() && frame->has_value()) {
-      OnFrame(host.remote, **frame);
-      frame = host.remote->Next();
-    }
-    if (!host.over && (!frame.ok() || host.remote->ended())) {
-      OnHostEnd(&host, frame.status());
-    }
+    TakeFrames(&host);
+  }
+}
+
+void Supervisor::TakeFrames(Host* host) {
+  StatusOr<std::optional<Frame>> frame = host->remote->Next();
+  while (frame.ok() && frame->has_value()) {
+    OnFrame(host->remote, **frame);
+    frame = host->remote->Next();
+  }
+  if (!host->over && (!frame.ok() || host->remote->ended())) {
+    OnHostEnd(host, frame.status());
   }
 }
 

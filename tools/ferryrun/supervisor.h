@@ -75,6 +75,7 @@ class Supervisor {
   void AddStreams(UniqueFd out, UniqueFd err);
   void Poll();
   void PollHosts(const pollfd* fds);
+  void TakeFrames(Host* host);
   int PollTimeoutMs() const;
   void OnSignal(int signal);
   void OnChildEnd();
