@@ -171,7 +171,7 @@ std::string SaidByChild(const std::string& role, const std::vector<std::string>&
 }
 
 std::string FixtureOptions(const std::string& options) {
-  return "FERRY_LEVEL_ZERO_FIXTURE=" + options;
+  return "LEVEL_ZERO_FIXTURE=" + options;
 }
 
 std::string CopyOfSoftwareDriver(const std::string& folder) {
