@@ -5,8 +5,11 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <utility>
 
 namespace ferry {
 
@@ -22,5 +25,17 @@ inline void SleepUntilNs(uint64_t deadline_ns) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
   }
 }
+
+// How long to sleep between looks at what cannot wake anybody: short at first, then twice as long
+// each time, up to what costs next to nothing.
+class GrowingSleep {
+ public:
+  std::chrono::microseconds Next() {
+    return std::exchange(next_, std::min(2 * next_, std::chrono::microseconds(1000)));
+  }
+
+ private:
+  std::chrono::microseconds next_{20};
+};
 
 }  // namespace ferry

@@ -188,7 +188,7 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   MakeChannels();
   watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_,
                                        [this](ErrorCode error) { channels_->FailAll(error); });
-  return {};
+  return watcher_->Start();
 }
 
 Status Client::MapInbox(uint32_t rank) {

@@ -1,12 +1,13 @@
 #include "client/core/watcher.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "common/thread.h"
 
 namespace ferry::client {
 
@@ -16,19 +17,21 @@ Watcher::Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
       daemon_pidfd_(daemon_pidfd),
       wake_(wake),
       on_end_(std::move(on_end)),
-      stop_(eventfd(0, EFD_CLOEXEC)) {
-  // The application's signals are not for this thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread(&Watcher::Run, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      stop_(eventfd(0, EFD_CLOEXEC)) {}
+
+Status Watcher::Start() {
+  StatusOr<std::thread> thread =
+      StartThread("ferry-watcher", "that watches the daemon", [this] { Run(); });
+  FERRY_RETURN_IF_ERROR(thread.status());
+  thread_ = std::move(*thread);
+  return {};
 }
 
 Watcher::~Watcher() {
-  eventfd_write(stop_.get(), 1);
-  thread_.join();
+  if (thread_.joinable()) {
+    eventfd_write(stop_.get(), 1);
+    thread_.join();
+  }
 }
 
 Status Watcher::reason() const {

@@ -23,6 +23,8 @@ class Watcher {
   // with the error.
   Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
           std::function<void(ErrorCode)> on_end);
+  // Once. kSystem where the system starts no more threads.
+  Status Start();
   // Stops and joins the thread.
   ~Watcher();
   Watcher(const Watcher&) = delete;

@@ -7,15 +7,13 @@
 #include <thread>
 #include <utility>
 
+#include "common/sleep.h"
 #include "shm/atomic.h"
 #include "shm/layout/channel_layout.h"
 #include "shm/wait_policy.h"
 
 namespace ferry::gpu {
 namespace {
-
-constexpr std::chrono::microseconds kFirstSleep{20};
-constexpr std::chrono::microseconds kLongestSleep{1000};
 
 // Asks query() until it says anything but kWouldBlock, for a while.
 template <typename Query>
@@ -33,9 +31,8 @@ Status AwaitShortly(Query&& query) {
 template <typename Query>
 Status Await(Query&& query) {
   Status status = AwaitShortly(query);
-  for (auto sleep = kFirstSleep; status.code() == ErrorCode::kWouldBlock;
-       sleep = std::min(2 * sleep, kLongestSleep)) {
-    std::this_thread::sleep_for(sleep);
+  for (GrowingSleep sleep; status.code() == ErrorCode::kWouldBlock;) {
+    std::this_thread::sleep_for(sleep.Next());
     status = query();
   }
   return status;

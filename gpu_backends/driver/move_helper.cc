@@ -1,11 +1,8 @@
 #include "gpu_backends/driver/move_helper.h"
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <system_error>
 #include <utility>
 
+#include "common/thread.h"
 #include "shm/counter.h"
 #include "shm/pair_move.h"
 
@@ -23,21 +20,11 @@ Status MoveHelper::Start() {
   if (thread_.joinable() || stopped_) {
     return {};
   }
-  // The application's signal handlers must not run on this thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    thread_ = std::thread([this] { Main(); });
-    pthread_setname_np(thread_.native_handle(), "ferry-mover");
-  } catch (const std::system_error& error) {
-    status = {ErrorCode::kSystem,
-              "starting the thread that moves a stream's messages: " + error.code().message()};
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  StatusOr<std::thread> thread =
+      StartThread("ferry-mover", "that moves a stream's messages", [this] { Main(); });
+  FERRY_RETURN_IF_ERROR(thread.status());
+  thread_ = std::move(*thread);
+  return {};
 }
 
 void MoveHelper::Begin(const MatchedMove& move) {

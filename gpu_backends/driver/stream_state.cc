@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/sleep.h"
 #include "shm/atomic.h"
 #include "shm/wait_policy.h"
 
@@ -12,8 +13,6 @@ namespace ferry::gpu {
 namespace {
 
 constexpr size_t kTrimFrom = 64;  // waits and points remembered before one looks which are over
-constexpr std::chrono::microseconds kFirstSleep{20};
-constexpr std::chrono::microseconds kLongestSleep{1000};
 
 Status CancelledStatus() { return {ErrorCode::kCancelled, "the stream was destroyed"}; }
 
@@ -290,9 +289,8 @@ bool StreamState::WaitForWord(const uint64_t* word, uint64_t value, WaitConditio
     }
   }
   std::unique_lock lock(mutex_);
-  for (auto sleep = kFirstSleep; !WordMeets(word, value, condition);
-       sleep = std::min(2 * sleep, kLongestSleep)) {
-    if (step_ended_.wait_for(lock, sleep, [this] { return closed(); })) {
+  for (GrowingSleep sleep; !WordMeets(word, value, condition);) {
+    if (step_ended_.wait_for(lock, sleep.Next(), [this] { return closed(); })) {
       return false;
     }
   }

@@ -1,16 +1,14 @@
 #include "gpu_backends/host/stream_worker.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "common/clock.h"
+#include "common/sleep.h"
+#include "common/thread.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/pair_move.h"
@@ -20,8 +18,6 @@ namespace ferry::gpu {
 namespace {
 
 constexpr int kPausesBeforeYield = 64;
-constexpr std::chrono::microseconds kFirstSleep{20};
-constexpr std::chrono::microseconds kLongestSleep{1000};
 
 Status CancelledStatus() { return {ErrorCode::kCancelled, "the stream was destroyed"}; }
 
@@ -103,21 +99,10 @@ Status StreamWorker::StartLocked() {
   if (thread_.joinable()) {
     return {};
   }
-  // The application's signal handlers must not run on this thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    thread_ = std::thread([this] { Main(); });
-    pthread_setname_np(thread_.native_handle(), "ferry-stream");
-  } catch (const std::system_error& error) {
-    status = {ErrorCode::kSystem,
-              "starting the thread of a stream: " + error.code().message()};  // not "would block"
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  StatusOr<std::thread> thread = StartThread("ferry-stream", "of a stream", [this] { Main(); });
+  FERRY_RETURN_IF_ERROR(thread.status());
+  thread_ = std::move(*thread);
+  return {};
 }
 
 void StreamWorker::Main() {
@@ -301,8 +286,8 @@ Status StreamWorker::WaitUntil(Met&& met, Sleep&& sleep_for) {
     }
     std::this_thread::yield();
   }
-  for (auto sleep = kFirstSleep; !met(); sleep = std::min(2 * sleep, kLongestSleep)) {
-    sleep_for(sleep);
+  for (GrowingSleep sleep; !met();) {
+    sleep_for(sleep.Next());
     if (Cancelled()) {
       return CancelledStatus();
     }

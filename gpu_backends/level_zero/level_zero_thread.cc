@@ -1,22 +1,19 @@
 #include "gpu_backends/level_zero/level_zero_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <shared_mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "common/sleep.h"
+#include "common/thread.h"
 
 namespace ferry::gpu {
 namespace {
 
 // A driver spins in zeEventHostSynchronize: worth it for work that is about to end, not for longer.
 constexpr uint64_t kSpinNs = 50'000;
-constexpr std::chrono::microseconds kFirstSleep{20};
-constexpr std::chrono::microseconds kLongestSleep{1000};
 
 struct LoaderState {
   std::shared_mutex mutex;
@@ -42,28 +39,18 @@ Status LevelZeroThread::StartLocked(std::function<void()> main) {
     return {};
   }
   static AtExit at_exit;  // after the loader was opened: so it happens before the loader's end
-  // The application's signal handlers must not run on this thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    std::thread([this, main = std::move(main)] {
-      pthread_setname_np(pthread_self(), "ferry-ze-host");
-      main();
-      std::lock_guard lock(mutex_);
-      runs_ = false;
-      changed_.notify_all();  // with the lock held: the stream may go once it is free
-    }).detach();
-    started_ = true;
-    runs_ = true;
-  } catch (const std::system_error& error) {
-    status = {ErrorCode::kSystem,
-              "starting the thread for host steps of a stream: " + error.code().message()};
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  StatusOr<std::thread> thread =
+      StartThread("ferry-ze-host", "for host steps of a stream", [this, main = std::move(main)] {
+        main();
+        std::lock_guard lock(mutex_);
+        runs_ = false;
+        changed_.notify_all();  // with the lock held: the stream may go once it is free
+      });
+  FERRY_RETURN_IF_ERROR(thread.status());
+  thread->detach();
+  started_ = true;
+  runs_ = true;
+  return {};
 }
 
 void LevelZeroThread::Stop() {
@@ -88,15 +75,14 @@ Status LevelZeroThread::AwaitSignal(const LevelZeroContext& context, ze_event_ha
   Status status = Call([&] {
     return ZeStatus("zeEventHostSynchronize", api.event_host_synchronize(event, kSpinNs));
   });
-  auto sleep = kFirstSleep;
+  GrowingSleep sleep;
   while (status.code() == ErrorCode::kWouldBlock) {
     {
       std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, sleep, [this] { return stopping_.load(); })) {
+      if (changed_.wait_for(lock, sleep.Next(), [this] { return stopping_.load(); })) {
         return {ErrorCode::kCancelled, "the stream was destroyed"};
       }
     }
-    sleep = std::min(2 * sleep, kLongestSleep);
     status = Call([&] { return ZeStatus("zeEventQueryStatus", api.event_query_status(event)); });
   }
   return status;

@@ -1,0 +1,19 @@
+// Threads of Ferry's own, which may run inside the application's processes.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <thread>
+
+#include "common/status.h"
+
+namespace ferry {
+
+// Starts a thread that runs `main`, named `name` (at most 15 characters) for debuggers and `top`.
+// All signals are blocked on it: the application's handlers must not run there. kSystem, with
+// `purpose` ("that moves messages"), where the system starts no more threads. Any thread; does not
+// block.
+StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
+                                  std::function<void()> main);
+
+}  // namespace ferry
