@@ -22,12 +22,21 @@ extern "C" const char* __tsan_default_suppressions() {
 }
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <dlfcn.h>
+
+// libpsm2 opens and closes libnuma where there is one, and what that has allocated would be of an
+// "unknown module", which cannot be named below.
+__attribute__((constructor)) static void KeepLibnuma() {
+  dlopen("libnuma.so", RTLD_LAZY | RTLD_NODELETE);
+}
+
 // libfabric 1.17 loses descriptions of endpoints (fi_dupinfo) when one is closed while it connects,
 // and when a domain is closed.
-#if defined(__SANITIZE_ADDRESS__)
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libfabric.so\n"
+         "leak:libnuma.so\n"
          "leak:libcares.so\n";  // gRPC's name lookups, when a program ends during one
 }
 #endif

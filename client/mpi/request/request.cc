@@ -91,8 +91,9 @@ void AwaitAbandoned() {
 MPI_Request completed_request = nullptr;
 
 void MakeCompletedRequest() {
+  static Request* const completed = new Completed();  // lives as long as the process
   if (completed_request == nullptr) {
-    completed_request = (new Completed())->Publish();
+    completed_request = completed->Publish();
   }
 }
 
