@@ -64,6 +64,9 @@ constexpr std::array<StatisticLabel, kStatisticCount> kLabels = {{
      "Messages of matched sends to other nodes that the daemon's software engine moved"},
     {kMatchedByNic, "matched_by_nic", "messages",
      "Messages of matched sends to other nodes that the NIC's deferred operations moved"},
+    {kRingRequests, "ring_requests", "requests",
+     "Requests of devices that ferryd took from this rank's rings"},
+    {kRingErrors, "ring_errors", "requests", "Of those, the ones that were refused or failed"},
 }};
 
 constexpr bool EachLabelIsInItsPlace() {

@@ -55,9 +55,12 @@ enum class Statistic : uint32_t {
   kMatchedByStream = 33,
   kMatchedByDaemon = 34,
   kMatchedByNic = 35,
+  // Requests of devices through rings: taken by the daemon; of those, refused or failed.
+  kRingRequests = 36,
+  kRingErrors = 37,
 };
 
-inline constexpr uint32_t kStatisticCount = 36;
+inline constexpr uint32_t kStatisticCount = 38;
 static_assert(kStatisticCount <= kCounterWords,
               "SessionLayout::counters is full: bump kLayoutVersion");
 

@@ -57,7 +57,7 @@ bool MpscRing::SkipStalled(uint64_t ticket) {
                        std::memory_order_acq_rel)) {
     return false;
   }
-  StoreRelaxed(layout_->head, ticket + 1);
+  StoreRelease(layout_->head, ticket + 1);
   return true;
 }
 

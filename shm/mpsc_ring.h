@@ -3,7 +3,9 @@
 // The bounded queue with a turn per slot, after D. Vyukov. Producers are ordered by ticket. A ring
 // is lossless: a ticket once taken must be published, so TryPush takes one only when its slot is
 // free, and a producer that takes one first (Reserve: a single fetch-add, for GPU threads) waits
-// for its turn.
+// for its turn. Instead of its slot it may look at the head, and at what others last saw of it: it
+// waits only where its ticket is a ring's length past that. So do producers on devices, for whom
+// reading a slot is dear (gpu_backends/device). Both kinds may share a ring.
 //
 // Killed producers. One killed between ticket and publication leaves a hole that the consumer
 // cannot tell from a slow producer. PeekStalled shows it; once nobody alive can hold that ticket
@@ -128,8 +130,8 @@ inline const uint8_t* MpscRing::Peek() {
 inline void MpscRing::Pop() {
   const uint64_t head = LoadRelaxed(layout_->head);
   StoreRelease(SlotOf(head).turn,
-               ConsumedTurn(head));  // Pairs with IsTurn: the slot has been read.
-  StoreRelaxed(layout_->head, head + 1);
+               ConsumedTurn(head));       // Pairs with IsTurn: the slot has been read.
+  StoreRelease(layout_->head, head + 1);  // Pairs with producers that look at it instead.
 }
 
 }  // namespace ferry::shm

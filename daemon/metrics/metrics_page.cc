@@ -55,6 +55,10 @@ constexpr TallyRow kTallyRows[] = {
      "Messages of matched sends to other nodes that the daemon moved."},
     {Statistic::kMatchedByNic, "matched_by_nic_total",
      "Messages of matched sends to other nodes that the NIC moved."},
+    {Statistic::kRingRequests, "ring_requests_total",
+     "Requests of devices that were taken from rings."},
+    {Statistic::kRingErrors, "ring_errors_total",
+     "Of these, the ones that were refused or failed."},
 };
 
 struct PathRow {

@@ -1,7 +1,8 @@
-// A bounded ring of 64-byte slots for many producers and one consumer (the reverse-offload ring).
+// A bounded ring of 64-byte slots for many producers and one consumer.
 //
 // Followed in memory by MpscSlot[capacity]. A producer takes a ticket by fetch-add; slot `ticket %
-// capacity` is its own once `turn` says so, and it publishes by storing `turn`.
+// capacity` is its own once `turn` says so, or once `head` has come that far, and it publishes by
+// storing `turn`.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +23,28 @@ FERRY_ASSERT_OFFSET(MpscSlot, payload, 8);
 
 struct alignas(128) MpscRingLayout {
   uint64_t tickets;                // taken so far by producers
+  uint64_t head_seen;              // what `head` was when a producer last had to look
   alignas(128) uint64_t head;      // consumed so far
+  uint64_t ended;                  // ErrorCode: why nobody consumes any more (0: somebody does)
   alignas(128) uint32_t capacity;  // power of two
+  // The rest is for rings of devices (device_ring_layout.h), by who made it.
+  uint32_t completions;  // how many RingCompletions follow the slots
+  uint32_t region;       // of the rank: where the ring lies
   uint32_t reserved0;
-  uint64_t reserved[15];
+  uint64_t completions_offset;  // in it, of the first of them
+  uint64_t producer_words;      // address, for the device, of the words used in place of `tickets`
+                                // and `head_seen`; 0: these
+  uint64_t reserved[12];
 };
 FERRY_ASSERT_LAYOUT(MpscRingLayout, 384);
 FERRY_ASSERT_OFFSET(MpscRingLayout, tickets, 0);
+FERRY_ASSERT_OFFSET(MpscRingLayout, head_seen, 8);
 FERRY_ASSERT_OFFSET(MpscRingLayout, head, 128);
+FERRY_ASSERT_OFFSET(MpscRingLayout, ended, 136);
 FERRY_ASSERT_OFFSET(MpscRingLayout, capacity, 256);
+FERRY_ASSERT_OFFSET(MpscRingLayout, completions, 260);
+FERRY_ASSERT_OFFSET(MpscRingLayout, region, 264);
+FERRY_ASSERT_OFFSET(MpscRingLayout, completions_offset, 272);
+FERRY_ASSERT_OFFSET(MpscRingLayout, producer_words, 280);
 
 }  // namespace ferry::shm

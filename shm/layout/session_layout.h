@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "shm/layout/advert_layout.h"
+#include "shm/layout/device_ring_layout.h"
 #include "shm/layout/journal_layout.h"
 #include "shm/layout/lane_layout.h"
 #include "shm/layout/layout_check.h"
@@ -96,12 +97,14 @@ struct alignas(4096) SessionLayout {
   uint32_t withdrawals;     // not 0: some receive is in AdvertState::kToWithdraw
   // Grows after each change of ChannelLayout::armed of this rank's channels (any of its threads).
   uint64_t channels_armed;
-  uint64_t reserved[8];
+  uint64_t rings_changed;  // grows after each change of `rings` by this rank (any of its threads)
+  uint64_t reserved[7];
   PeerWords peers[kMaxRanks];
   LaneLayout to_daemon;  // producer: the lease holder; consumer: the daemon's progress thread
   alignas(4096) AdvertBook adverts[kMaxRanks];  // by rank
+  alignas(4096) RingWords rings[kMaxRings];
 };
-FERRY_ASSERT_LAYOUT(SessionLayout, 778240);
+FERRY_ASSERT_LAYOUT(SessionLayout, 782336);
 FERRY_ASSERT_OFFSET(SessionLayout, lease, 128);
 FERRY_ASSERT_OFFSET(SessionLayout, journal, 256);
 FERRY_ASSERT_OFFSET(SessionLayout, daemon_wake, 1280);
@@ -114,9 +117,11 @@ FERRY_ASSERT_OFFSET(SessionLayout, fault, 1824);
 FERRY_ASSERT_OFFSET(SessionLayout, deaths_applied, 1840);
 FERRY_ASSERT_OFFSET(SessionLayout, withdrawals, 1844);
 FERRY_ASSERT_OFFSET(SessionLayout, channels_armed, 1848);
+FERRY_ASSERT_OFFSET(SessionLayout, rings_changed, 1856);
 FERRY_ASSERT_OFFSET(SessionLayout, peers, 1920);
 FERRY_ASSERT_OFFSET(SessionLayout, to_daemon, 36864);
 FERRY_ASSERT_OFFSET(SessionLayout, adverts, 581632);
+FERRY_ASSERT_OFFSET(SessionLayout, rings, 778240);
 
 inline constexpr uint64_t RoundUpToPage(uint64_t size_bytes) {
   return (size_bytes + 4095) & ~uint64_t{4095};

@@ -11,6 +11,7 @@
 #include "shm/layout/channel_layout.h"
 #include "shm/layout/counter_layout.h"
 #include "shm/layout/descriptor.h"
+#include "shm/layout/device_ring_layout.h"
 #include "shm/layout/inbox_layout.h"
 #include "shm/layout/journal_layout.h"
 #include "shm/layout/lane_layout.h"
@@ -193,7 +194,7 @@ TEST(LayoutTest, PeerWords) {
 }
 
 TEST(LayoutTest, SessionLayout) {
-  EXPECT_SIZE(SessionLayout, 778240);
+  EXPECT_SIZE(SessionLayout, 782336);
   EXPECT_AT(SessionLayout, header, 0);
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
@@ -210,9 +211,11 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, deaths_applied, 1840);
   EXPECT_AT(SessionLayout, withdrawals, 1844);
   EXPECT_AT(SessionLayout, channels_armed, 1848);
+  EXPECT_AT(SessionLayout, rings_changed, 1856);
   EXPECT_AT(SessionLayout, peers, 1920);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
   EXPECT_AT(SessionLayout, adverts, 581632);
+  EXPECT_AT(SessionLayout, rings, 778240);
 }
 
 TEST(LayoutTest, FaultLayout) {
@@ -346,12 +349,50 @@ TEST(LayoutTest, MpscSlot) {
 TEST(LayoutTest, MpscRingLayout) {
   EXPECT_SIZE(MpscRingLayout, 384);
   EXPECT_AT(MpscRingLayout, tickets, 0);
+  EXPECT_AT(MpscRingLayout, head_seen, 8);
   EXPECT_AT(MpscRingLayout, head, 128);
+  EXPECT_AT(MpscRingLayout, ended, 136);
   EXPECT_AT(MpscRingLayout, capacity, 256);
+  EXPECT_AT(MpscRingLayout, completions, 260);
+  EXPECT_AT(MpscRingLayout, region, 264);
+  EXPECT_AT(MpscRingLayout, completions_offset, 272);
+  EXPECT_AT(MpscRingLayout, producer_words, 280);
+}
+
+TEST(LayoutTest, RingRequest) {
+  EXPECT_SIZE(RingRequest, 56);
+  EXPECT_AT(RingRequest, kind, 0);
+  EXPECT_AT(RingRequest, completion_region, 4);
+  EXPECT_AT(RingRequest, completion, 8);
+  EXPECT_AT(RingRequest, region, 16);
+  EXPECT_AT(RingRequest, flags, 20);
+  EXPECT_AT(RingRequest, offset, 24);
+  EXPECT_AT(RingRequest, value, 32);
+}
+
+TEST(LayoutTest, RingCompletion) {
+  EXPECT_SIZE(RingCompletion, 16);
+  EXPECT_AT(RingCompletion, value, 0);
+  EXPECT_AT(RingCompletion, done, 8);
+}
+
+TEST(LayoutTest, RingWords) {
+  EXPECT_SIZE(RingWords, 256);
+  EXPECT_AT(RingWords, life, 0);
+  EXPECT_AT(RingWords, region, 4);
+  EXPECT_AT(RingWords, offset, 8);
+  EXPECT_AT(RingWords, capacity, 16);
+  EXPECT_AT(RingWords, life_seen, 128);
+  EXPECT_AT(RingWords, error, 132);
+  EXPECT_AT(RingWords, requests, 136);
+  EXPECT_AT(RingWords, errors, 144);
+  EXPECT_AT(RingWords, first_ticket, 152);
+  EXPECT_AT(RingWords, first_kind, 160);
+  EXPECT_AT(RingWords, first_error, 164);
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 4U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 5U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -363,6 +404,8 @@ TEST(LayoutTest, Constants) {
   EXPECT_EQ(kMaxRanks, 1024U) << kBump;
   EXPECT_EQ(kCounterWords, 48U) << kBump;
   EXPECT_EQ(kMpscPayloadBytes, 56U) << kBump;
+  EXPECT_EQ(kMaxRings, 16U) << kBump;
+  EXPECT_EQ(kRingStatusBits, 16U) << kBump;
   EXPECT_EQ(kLeaseWanted, 0x80000000U) << kBump;
   EXPECT_EQ(kLeaseWorker, 0x40000000U) << kBump;
   EXPECT_EQ(kCounterFailure, 0x4000000000000000ULL) << kBump;
@@ -373,9 +416,9 @@ TEST(LayoutTest, PlacesInsideSegments) {
   EXPECT_EQ(InboxLaneOffset(DaemonLane(2)), 1093632U) << kBump;
   EXPECT_EQ(InboxTransferOffset(2), 1638400U) << kBump;
   EXPECT_EQ(InboxSizeBytes(2, 100), 1654784U) << kBump;
-  EXPECT_EQ(SessionRequestsOffset(), 778240U) << kBump;
-  EXPECT_EQ(SessionMatchOffset(100), 798720U) << kBump;
-  EXPECT_EQ(SessionSizeBytes(100, 1000), 974848U) << kBump;
+  EXPECT_EQ(SessionRequestsOffset(), 782336U) << kBump;
+  EXPECT_EQ(SessionMatchOffset(100), 802816U) << kBump;
+  EXPECT_EQ(SessionSizeBytes(100, 1000), 978944U) << kBump;
 }
 
 // The bits that two processes must agree on, written as numbers.
@@ -399,6 +442,10 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(SendMode::kSynchronous), 2);
   EXPECT_EQ(static_cast<int>(LaneState::kOpen), 1);
   EXPECT_EQ(static_cast<int>(CellState::kInUse), 1);
+  EXPECT_EQ(static_cast<int>(RingKind::kNop), 1);
+  EXPECT_EQ(static_cast<int>(RingKind::kCounterAdd), 2);
+  EXPECT_EQ(static_cast<int>(RingKind::kCounterWait), 3);
+  EXPECT_EQ(static_cast<int>(RingKind::kStart), 4);
 }
 
 }  // namespace

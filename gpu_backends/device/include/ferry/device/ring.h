@@ -1,0 +1,251 @@
+/* ferry/device/ring.h - how threads of a GPU hand requests to their node's ferryd, and get answers:
+ * the "reverse-offload" ring of "Intel SHMEM" (section III-D).
+ *
+ * The ring lies in host memory that the device reaches; ferry_ring_create makes it and
+ * ferry_ring_address gives the address that kernels take (ferry/device_ring.h). A request is one
+ * store of 64 bytes: a thread takes a slot by one fetch-add, whoever else does, writes 56 bytes and
+ * then the slot's turn. It looks at how far ferryd has come only when its slot could still be in
+ * use. Answers lie apart, in completions that the caller chooses, one for each request that is
+ * under way: they come in any order, and a slot is free again before its request is answered.
+ *
+ *   FERRY_DEVICE_KERNEL step(FERRY_DEVICE_GLOBAL void* address, ferry_device_place counter) {
+ *     ferry_device_ring ring = ferry_device_ring_open(address);
+ *     ferry_device_u32 mine = (ferry_device_u32)ferry_device_thread();
+ *     ferry_device_u64 number = ferry_device_ring_add(ring, counter, 1, mine);
+ *     if (ferry_device_ring_wait(ring, mine, number) == 0) { ... ferry_device_ring_value(ring,
+ * mine)
+ *
+ * Every function may be called by any thread of a launch. Only ferry_device_ring_wait blocks, until
+ * ferryd answers; and ferry_device_ring_post, while the ring is full. Both end with an error when
+ * the ring does. Statuses are those of ferry.h: 0 is success.
+ *
+ * What a request may touch is memory of the rank whose ring it is; ferryd checks each one. */
+#ifndef FERRY_DEVICE_RING_H
+#define FERRY_DEVICE_RING_H
+
+#include "ferry/device/platform.h"
+
+/* Kinds of requests. */
+#define FERRY_DEVICE_RING_NOP 1u
+#define FERRY_DEVICE_RING_COUNTER_ADD 2u
+#define FERRY_DEVICE_RING_COUNTER_WAIT 3u
+#define FERRY_DEVICE_RING_START 4u
+
+/* In place of a completion: nobody asks how the request ends. */
+#define FERRY_DEVICE_RING_SILENT 0xffffffffu
+/* Of ferry_device_ring_test: there is no answer yet. */
+#define FERRY_DEVICE_RING_PENDING (-1)
+
+/* A place in the rank's memory, as ferry_ring_place tells it. */
+typedef struct {
+  ferry_device_u32 region;
+  ferry_device_u32 reserved;
+  ferry_device_u64 offset;
+} ferry_device_place;
+
+typedef struct {
+  ferry_device_u32 kind;
+  ferry_device_u32 completion_region; /* 0: none */
+  ferry_device_u64 completion;        /* offset in it */
+  ferry_device_u32 region;            /* what it is about */
+  ferry_device_u32 flags;             /* 0 */
+  ferry_device_u64 offset;
+  ferry_device_u64 value;
+  ferry_device_u64 reserved[2]; /* 0 */
+} ferry_device_ring_request;
+
+typedef struct {
+  ferry_device_u64 value;
+  ferry_device_u64 done; /* the request's number above 16 bits of status */
+} ferry_device_ring_completion;
+
+/* What a thread knows of a ring; for its registers. */
+typedef struct {
+  FERRY_DEVICE_GLOBAL ferry_device_u64* words;     /* MpscRingLayout */
+  FERRY_DEVICE_GLOBAL ferry_device_u64* producers; /* tickets, and the head that was last seen */
+  FERRY_DEVICE_GLOBAL ferry_device_u64* slots;
+  FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completions;
+  ferry_device_u64 completions_offset;
+  ferry_device_u32 completion_count;
+  ferry_device_u32 region;
+  ferry_device_u32 capacity;
+  ferry_device_u32 lap_shift;
+} ferry_device_ring;
+
+/* Once by each thread that uses the ring. */
+FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOBAL void* address) {
+  ferry_device_ring ring;
+  ferry_device_u64 sizes;
+  ferry_device_u64 producers;
+  ring.words = (FERRY_DEVICE_GLOBAL ferry_device_u64*)address;
+  sizes = ring.words[32];
+  producers = ring.words[35];
+  ring.capacity = (ferry_device_u32)sizes;
+  ring.completion_count = (ferry_device_u32)(sizes >> 32);
+  ring.region = (ferry_device_u32)ring.words[33];
+  ring.completions_offset = ring.words[34];
+  ring.producers = producers == 0 ? ring.words : (FERRY_DEVICE_GLOBAL ferry_device_u64*)producers;
+  ring.slots = ring.words + 48;
+  ring.completions =
+      (FERRY_DEVICE_GLOBAL ferry_device_ring_completion*)(ring.slots +
+                                                          (ferry_device_u64)ring.capacity * 8);
+  ring.lap_shift = 0;
+  while ((1u << ring.lap_shift) < ring.capacity) {
+    ++ring.lap_shift;
+  }
+  return ring;
+}
+
+/* Whether the ring has room for the ticket; waits for it. 0: the ring has ended. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_has_room(ferry_device_ring ring,
+                                                     ferry_device_u64 ticket) {
+  /* Acquires what the thread that saw that head did: the slots before it have been read. */
+  ferry_device_u64 head = ferry_device_load_acquire(ring.producers + 1);
+  if (ticket - head < ring.capacity) {
+    return 1;
+  }
+  for (;;) {
+    head = ferry_device_load_acquire(ring.words + 16);
+    if (ticket - head < ring.capacity) {
+      ferry_device_store_release(ring.producers + 1, head); /* an older one does no harm */
+      return 1;
+    }
+    if (ferry_device_load_acquire(ring.words + 17) != 0) {
+      return 0;
+    }
+    ferry_device_pause();
+  }
+}
+
+/* Publishes a request. Returns its number, by which its answer is known; 0: the ring has ended. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_post(ferry_device_ring ring,
+                                                              ferry_device_ring_request request) {
+  const ferry_device_u64 ticket = ferry_device_fetch_add(ring.producers, 1);
+  FERRY_DEVICE_GLOBAL ferry_device_u64* const slot =
+      ring.slots + (ticket & (ring.capacity - 1)) * 8;
+  if (!ferry_device_ring_has_room(ring, ticket)) {
+    return 0;
+  }
+  slot[1] = request.kind | (ferry_device_u64)request.completion_region << 32;
+  slot[2] = request.completion;
+  slot[3] = request.region | (ferry_device_u64)request.flags << 32;
+  slot[4] = request.offset;
+  slot[5] = request.value;
+  slot[6] = request.reserved[0];
+  slot[7] = request.reserved[1];
+  ferry_device_store_release(slot, (ticket >> ring.lap_shift) * 2 + 1);
+  return ticket + 1;
+}
+
+/* ---- Requests whose answers, if any, go to a completion of the ring: an index below what
+ * ferry_ring_create was given, for one request at a time; or FERRY_DEVICE_RING_SILENT ---- */
+
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_ask(ferry_device_ring ring,
+                                                             ferry_device_u32 kind,
+                                                             ferry_device_place place,
+                                                             ferry_device_u64 value,
+                                                             ferry_device_u32 completion) {
+  ferry_device_ring_request request;
+  request.kind = kind;
+  request.completion_region = completion == FERRY_DEVICE_RING_SILENT ? 0 : ring.region;
+  request.completion =
+      completion == FERRY_DEVICE_RING_SILENT
+          ? 0
+          : ring.completions_offset + completion * (ferry_device_u64)sizeof(*ring.completions);
+  request.region = place.region;
+  request.flags = 0;
+  request.offset = place.offset;
+  request.value = value;
+  request.reserved[0] = 0;
+  request.reserved[1] = 0;
+  return ferry_device_ring_post(ring, request);
+}
+
+/* Answers `value`. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_nop(ferry_device_ring ring,
+                                                             ferry_device_u64 value,
+                                                             ferry_device_u32 completion) {
+  ferry_device_place nowhere;
+  nowhere.region = 0;
+  nowhere.reserved = 0;
+  nowhere.offset = 0;
+  return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_NOP, nowhere, value, completion);
+}
+
+/* Adds to a counter, which triggers what waits for it. Answers what it is then. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_add(ferry_device_ring ring,
+                                                             ferry_device_place counter,
+                                                             ferry_device_u64 value,
+                                                             ferry_device_u32 completion) {
+  return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_COUNTER_ADD, counter, value, completion);
+}
+
+/* Answers once a counter is `threshold` or more, and what it is then; or the counter's failure. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_await(ferry_device_ring ring,
+                                                               ferry_device_place counter,
+                                                               ferry_device_u64 threshold,
+                                                               ferry_device_u32 completion) {
+  return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_COUNTER_WAIT, counter, threshold,
+                               completion);
+}
+
+/* Starts a matched request that ferry_ring_prepare_start has prepared. Answers once its message is
+ * complete, or has failed. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_start(ferry_device_ring ring,
+                                                               ferry_device_place request,
+                                                               ferry_device_u32 completion) {
+  return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_START, request, 0, completion);
+}
+
+/* ---- Answers ---- */
+
+/* The status of the request of that number; FERRY_DEVICE_RING_PENDING: it has no answer yet. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_test_at(
+    FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completion, ferry_device_u64 number) {
+  const ferry_device_u64 done = ferry_device_load_acquire(&completion->done);
+  if (((done >> 16) ^ number) << 16 != 0) { /* 48 bits of it */
+    return FERRY_DEVICE_RING_PENDING;
+  }
+  return (int)(done & 0xffff);
+}
+
+FERRY_DEVICE_FUNCTION int ferry_device_ring_test(ferry_device_ring ring,
+                                                 ferry_device_u32 completion,
+                                                 ferry_device_u64 number) {
+  return ferry_device_ring_test_at(ring.completions + completion, number);
+}
+
+/* Waits for the answer. A number of 0, and a ring that ends, is the ring's error. */
+FERRY_DEVICE_FUNCTION int ferry_device_ring_wait_at(
+    ferry_device_ring ring, FERRY_DEVICE_GLOBAL ferry_device_ring_completion* completion,
+    ferry_device_u64 number) {
+  ferry_device_u32 looks;
+  for (looks = 0;; ++looks) {
+    /* Before the look at the completion: an answer that came before the end counts. */
+    const ferry_device_u64 ended =
+        number == 0 || looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
+    const int status =
+        number == 0 ? FERRY_DEVICE_RING_PENDING : ferry_device_ring_test_at(completion, number);
+    if (status != FERRY_DEVICE_RING_PENDING) {
+      return status;
+    }
+    if (ended != 0) {
+      return (int)ended;
+    }
+    ferry_device_pause();
+  }
+}
+
+FERRY_DEVICE_FUNCTION int ferry_device_ring_wait(ferry_device_ring ring,
+                                                 ferry_device_u32 completion,
+                                                 ferry_device_u64 number) {
+  return ferry_device_ring_wait_at(ring, ring.completions + completion, number);
+}
+
+/* What the request was answered with; after its status. */
+FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_value(ferry_device_ring ring,
+                                                               ferry_device_u32 completion) {
+  return ferry_device_load_relaxed(&ring.completions[completion].value);
+}
+
+#endif

@@ -1,0 +1,97 @@
+// The ring by which the threads of a GPU hand requests to the daemon (the "reverse-offload ring" of
+// Intel SHMEM, section III-D), and the words by which a rank and its daemon agree on it.
+//
+// A ring is a MpscRingLayout in a region of the rank, its slots, and RingCompletions. A slot's
+// payload is a RingRequest; gpu_backends/device has the same structs for device code. What a
+// request is answered with lies apart, wherever the request says, so answers come in any order and
+// slots never wait for them. All of it is the rank's memory: the daemon trusts nothing there
+// (docs/device_ring.md).
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/layout_check.h"
+#include "shm/layout/mpsc_ring_layout.h"
+
+namespace ferry::shm {
+
+inline constexpr uint32_t kMaxRings = 16;  // of one rank
+inline constexpr uint32_t kMaxRingSlots = 1 << 16;
+
+enum class RingKind : uint32_t {
+  kNone = 0,         // zeroed memory is no request
+  kNop = 1,          // answers `value`
+  kCounterAdd = 2,   // adds `value` to the CounterLayout there, and answers what it is then
+  kCounterWait = 3,  // answers once the CounterLayout there is `value` or more
+  kStart = 4,        // starts the matched request whose ChannelLayout is there; answers the number
+                     // of the start once its message is complete
+};
+
+struct RingRequest {
+  uint32_t kind;               // RingKind
+  uint32_t completion_region;  // 0: nobody asks for the end
+  uint64_t completion;         // in that region: offset of a RingCompletion, a multiple of 8
+  uint32_t region;             // what it is about
+  uint32_t flags;              // 0
+  uint64_t offset;             // in `region`
+  uint64_t value;
+  uint64_t reserved[2];
+};
+FERRY_ASSERT_LAYOUT(RingRequest, 56);
+FERRY_ASSERT_OFFSET(RingRequest, kind, 0);
+FERRY_ASSERT_OFFSET(RingRequest, completion_region, 4);
+FERRY_ASSERT_OFFSET(RingRequest, completion, 8);
+FERRY_ASSERT_OFFSET(RingRequest, region, 16);
+FERRY_ASSERT_OFFSET(RingRequest, flags, 20);
+FERRY_ASSERT_OFFSET(RingRequest, offset, 24);
+FERRY_ASSERT_OFFSET(RingRequest, value, 32);
+static_assert(sizeof(RingRequest) == kMpscPayloadBytes);
+
+// `done` names the request that it answers, so that a late answer is not taken for that of the next
+// one: its ticket + 1 (48 bits) above the ErrorCode (16 bits). Stored last, with release.
+inline constexpr uint32_t kRingStatusBits = 16;
+
+struct RingCompletion {
+  uint64_t value;
+  uint64_t done;
+};
+FERRY_ASSERT_LAYOUT(RingCompletion, 16);
+FERRY_ASSERT_OFFSET(RingCompletion, value, 0);
+FERRY_ASSERT_OFFSET(RingCompletion, done, 8);
+
+// One place for a ring in a session. Each side writes its own line.
+struct alignas(128) RingWords {
+  // The rank's. `life` grows by one for each change and is stored last; odd: there is a ring, of
+  // which the other words tell.
+  uint32_t life;
+  uint32_t region;
+  uint64_t offset;  // of the MpscRingLayout in it
+  uint32_t capacity;
+  uint32_t reserved0;
+  uint64_t reserved1[13];
+  // The daemon's. It has acted on the life `life_seen`, which is stored after `error`: for an odd
+  // one, whether it serves the ring (0) or why not; for an even one, that it touches the ring no
+  // more.
+  uint32_t life_seen;
+  int32_t error;          // ErrorCode
+  uint64_t requests;      // taken since the ring was made
+  uint64_t errors;        // of those, refused or failed
+  uint64_t first_ticket;  // the first of the latter
+  uint32_t first_kind;
+  int32_t first_error;
+  uint64_t reserved2[11];
+};
+FERRY_ASSERT_LAYOUT(RingWords, 256);
+FERRY_ASSERT_OFFSET(RingWords, life, 0);
+FERRY_ASSERT_OFFSET(RingWords, region, 4);
+FERRY_ASSERT_OFFSET(RingWords, offset, 8);
+FERRY_ASSERT_OFFSET(RingWords, capacity, 16);
+FERRY_ASSERT_OFFSET(RingWords, life_seen, 128);
+FERRY_ASSERT_OFFSET(RingWords, error, 132);
+FERRY_ASSERT_OFFSET(RingWords, requests, 136);
+FERRY_ASSERT_OFFSET(RingWords, errors, 144);
+FERRY_ASSERT_OFFSET(RingWords, first_ticket, 152);
+FERRY_ASSERT_OFFSET(RingWords, first_kind, 160);
+FERRY_ASSERT_OFFSET(RingWords, first_error, 164);
+
+}  // namespace ferry::shm
