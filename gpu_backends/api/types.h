@@ -33,9 +33,11 @@ struct DeviceInfo {
   uint64_t free_bytes = 0;   // of them, when asked; 0: unknown, or none
   DirectAccess direct;       // of all its memory, where it is imported too
   StreamWords stream_words = StreamWords::kHelper;
-  bool ipc = false;      // ExportIpc and ImportIpc work
-  bool dmabuf = false;   // ExportDmabuf may
-  bool managed = false;  // AllocateManaged works
+  bool ipc = false;                // ExportIpc and ImportIpc work
+  bool dmabuf = false;             // ExportDmabuf may
+  bool managed = false;            // AllocateManaged works
+  bool kernels = false;            // Ferry's own kernels run there
+  std::string no_kernels_because;  // where they do not, for people
 };
 
 enum class PointerKind : uint8_t {

@@ -17,8 +17,11 @@ inline constexpr CudaError kCudaErrorNotInitialized = 3;
 inline constexpr CudaError kCudaErrorStubLibrary = 34;
 inline constexpr CudaError kCudaErrorNoDevice = 100;
 inline constexpr CudaError kCudaErrorInvalidDevice = 101;
+inline constexpr CudaError kCudaErrorInvalidImage = 200;
 inline constexpr CudaError kCudaErrorInvalidContext = 201;
 inline constexpr CudaError kCudaErrorAlreadyMapped = 208;
+inline constexpr CudaError kCudaErrorNoBinaryForGpu = 209;
+inline constexpr CudaError kCudaErrorInvalidPtx = 218;
 inline constexpr CudaError kCudaErrorInvalidHandle = 400;
 inline constexpr CudaError kCudaErrorNotFound = 500;
 inline constexpr CudaError kCudaErrorNotReady = 600;
@@ -39,6 +42,7 @@ inline constexpr int kCudaVersionMinor = 10;
 
 // CUdevice_attribute
 inline constexpr int kCudaAttributeManagedMemory = 83;
+inline constexpr int kCudaAttributeHostNativeAtomics = 86;
 inline constexpr int kCudaAttributeHostPointerForRegistered = 91;
 inline constexpr int kCudaAttributeStreamMemOps64 = 122;
 inline constexpr int kCudaAttributeDmabufSupported = 124;
@@ -75,11 +79,16 @@ inline constexpr unsigned kCudaWriteValueDefault = 0;        // CU_STREAM_WRITE_
 inline constexpr int kCudaMemRangeHandleTypeDmabuf = 1;      // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
 inline constexpr uint64_t kCudaProcAddressLegacyStream = 1;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM
 
+inline constexpr int kCudaJitErrorLogBuffer = 5;  // CUjit_option
+inline constexpr int kCudaJitErrorLogBufferBytes = 6;
+
 using CudaDevice = int;                    // CUdevice
 using CudaContext = void*;                 // CUcontext
 using CudaStream = void*;                  // CUstream
 using CudaEvent = void*;                   // CUevent
 using CudaDevicePtr = unsigned long long;  // CUdeviceptr of 64-bit systems
+using CudaModule = void*;                  // CUmodule
+using CudaFunction = void*;                // CUfunction
 using CudaHostFunction = void (*)(void* user_data);
 
 }  // namespace ferry::gpu

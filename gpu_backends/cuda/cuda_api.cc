@@ -134,6 +134,15 @@ void ResolveStreams(Resolver& resolver, CudaApi& api) {
   });
 }
 
+void ResolveKernels(Resolver& resolver, CudaApi& api) {
+  resolver.Resolve({
+      Optional("cuModuleLoadDataEx", 2010, "cuModuleLoadDataEx", &api.module_load_data_ex),
+      Optional("cuModuleUnload", 2000, "cuModuleUnload", &api.module_unload),
+      Optional("cuModuleGetFunction", 2000, "cuModuleGetFunction", &api.module_get_function),
+      Optional("cuLaunchKernel", 4000, "cuLaunchKernel", &api.launch_kernel),
+  });
+}
+
 ErrorCode CodeOf(CudaError error) {
   switch (error) {
     case kCudaErrorNotReady:
@@ -174,6 +183,7 @@ StatusOr<CudaApi> OpenCudaApi(std::string_view path) {
   ResolveDevices(resolver, api);
   ResolveMemory(resolver, api);
   ResolveStreams(resolver, api);
+  ResolveKernels(resolver, api);
   FERRY_RETURN_IF_ERROR(resolver.Missing());
   return api;
 }

@@ -63,6 +63,14 @@ struct CudaApi {
                                    unsigned flags);
   CudaError (*mem_get_handle_for_address_range)(void* handle, CudaDevicePtr pointer, size_t bytes,
                                                 int type, unsigned long long flags);
+  CudaError (*module_load_data_ex)(CudaModule* module, const void* image, unsigned option_count,
+                                   int* options, void** values);
+  CudaError (*module_unload)(CudaModule module);
+  CudaError (*module_get_function)(CudaFunction* function, CudaModule module, const char* name);
+  CudaError (*launch_kernel)(CudaFunction function, unsigned grid_x, unsigned grid_y,
+                             unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                             unsigned shared_bytes, CudaStream stream, void** arguments,
+                             void** extra);
 
   // The status for what `call` returned (driver.h tells the codes).
   Status Check(const char* call, CudaError error) const;

@@ -13,6 +13,7 @@
 #include "gpu_backends/cuda/cuda_api.h"
 #include "gpu_backends/cuda/primary_contexts.h"
 #include "gpu_backends/driver/host_steps.h"
+#include "gpu_backends/driver/kernel_modules.h"
 #include "gpu_backends/driver/own_streams.h"
 #include "gpu_backends/driver/pci.h"
 
@@ -46,7 +47,19 @@ struct PointerAttributes {
 class CudaDriver final : public Driver {
  public:
   CudaDriver(const CudaApi& api, int version, std::vector<CudaDevice> devices)
-      : api_(api), version_(version), contexts_(api_, std::move(devices)) {
+      : api_(api),
+        version_(version),
+        contexts_(api_, std::move(devices)),
+        kernels_(contexts_.device_count(), {ImageFormat::kPtx}, KernelsAvailable(),
+                 {.load = [this](int device,
+                                 const DeviceImage& image) { return LoadModule(device, image); },
+                  .find = [this](int device, void* module,
+                                 const char* kernel) { return FindKernel(device, module, kernel); },
+                  .unload =
+                      [this](int device, void* module) {
+                        CudaScope scope(contexts_, device);
+                        (void)api_.module_unload(module);
+                      }}) {
     for (int device = 0; device < contexts_.device_count(); ++device) {
       same_addresses_ &= HasAttribute(kCudaAttributeHostPointerForRegistered, device);
       stream_words_.push_back(api_.stream_write_value64 != nullptr &&
@@ -54,6 +67,7 @@ class CudaDriver final : public Driver {
                               HasAttribute(kCudaAttributeStreamMemOps64, device));
     }
   }
+  ~CudaDriver() override { kernels_.Unload(); }
 
   std::string_view name() const override { return "cuda"; }
   std::string version() const override { return VersionText(version_); }
@@ -87,20 +101,30 @@ class CudaDriver final : public Driver {
   Status WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) override;
   Status WaitWord(int device, NativeStream stream, const uint64_t* word, uint64_t value,
                   WaitCondition condition) override;
+  Status LoadKernels(int device) override { return kernels_.Load(device); }
+  KernelPowers kernel_powers(int device) const override {
+    return {true, HasAttribute(kCudaAttributeHostNativeAtomics, device), true};
+  }
+  Status Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                std::span<const KernelArgument> arguments) override;
   Status EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) override;
   bool host_steps_hold() const override { return false; }
 
  private:
+  Status KernelsAvailable() const;
+  StatusOr<void*> LoadModule(int device, const DeviceImage& image);
+  StatusOr<void*> FindKernel(int device, void* module, const char* kernel);
   bool HasAttribute(int attribute, int device) const;
   StatusOr<PointerAttributes> Ask(const void* pointer);
   // Of device or managed memory that CUDA knows.
   StatusOr<int> DeviceOf(const void* pointer);
-  // Where devices see the word.
-  StatusOr<CudaDevicePtr> WordAddress(const uint64_t* word);
+  // Where devices see memory that CUDA knows.
+  StatusOr<CudaDevicePtr> DeviceAddress(const void* pointer);
 
   const CudaApi api_;
   const int version_;
   PrimaryContexts contexts_;
+  KernelModules kernels_;
   std::vector<bool> stream_words_;
   bool same_addresses_ = true;  // devices reach registered memory at its own address
 
@@ -181,6 +205,9 @@ StatusOr<DeviceInfo> CudaDriver::GetDeviceInfo(int device) {
     info.pci_address = KernelPciAddress(address);
     info.numa_node = PciNumaNode(info.pci_address);
   }
+  const Status kernels = kernels_.Known(device);
+  info.kernels = kernels.ok();
+  info.no_kernels_because = kernels.message();
   info.stream_words = stream_words_[device] ? StreamWords::kNative : StreamWords::kHelper;
   info.ipc = true;
   info.dmabuf = api_.mem_get_handle_for_address_range != nullptr &&
@@ -424,11 +451,11 @@ Status CudaDriver::WaitEvent(int device, NativeStream stream, NativeEvent event)
   return api_.Check("cuStreamWaitEvent", api_.stream_wait_event(stream, event, /*flags=*/0));
 }
 
-StatusOr<CudaDevicePtr> CudaDriver::WordAddress(const uint64_t* word) {
+StatusOr<CudaDevicePtr> CudaDriver::DeviceAddress(const void* pointer) {
   if (same_addresses_) {
-    return ToDevicePtr(word);
+    return ToDevicePtr(pointer);
   }
-  const StatusOr<PointerAttributes> attributes = Ask(word);
+  const StatusOr<PointerAttributes> attributes = Ask(pointer);
   FERRY_RETURN_IF_ERROR(attributes.status());
   return attributes->device_pointer;
 }
@@ -436,7 +463,7 @@ StatusOr<CudaDevicePtr> CudaDriver::WordAddress(const uint64_t* word) {
 Status CudaDriver::WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) {
   CudaScope scope(contexts_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
-  const StatusOr<CudaDevicePtr> address = WordAddress(word);
+  const StatusOr<CudaDevicePtr> address = DeviceAddress(word);
   FERRY_RETURN_IF_ERROR(address.status());
   return api_.Check("cuStreamWriteValue64",
                     api_.stream_write_value64(stream, *address, value, kCudaWriteValueDefault));
@@ -446,12 +473,68 @@ Status CudaDriver::WaitWord(int device, NativeStream stream, const uint64_t* wor
                             WaitCondition condition) {
   CudaScope scope(contexts_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
-  const StatusOr<CudaDevicePtr> address = WordAddress(word);
+  const StatusOr<CudaDevicePtr> address = DeviceAddress(word);
   FERRY_RETURN_IF_ERROR(address.status());
   return api_.Check("cuStreamWaitValue64",
                     api_.stream_wait_value64(
                         stream, *address, value,
                         condition == WaitCondition::kEqual ? kCudaWaitValueEq : kCudaWaitValueGeq));
+}
+
+// ---- Kernels ----
+
+Status CudaDriver::KernelsAvailable() const {
+  const bool has_all = api_.module_load_data_ex != nullptr && api_.module_unload != nullptr &&
+                       api_.module_get_function != nullptr && api_.launch_kernel != nullptr;
+  return has_all ? Status() : Status(ErrorCode::kUnsupported, version() + " loads no modules");
+}
+
+StatusOr<void*> CudaDriver::LoadModule(int device, const DeviceImage& image) {
+  CudaScope scope(contexts_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  char log[1024] = {};
+  std::array<int, 2> options = {kCudaJitErrorLogBuffer, kCudaJitErrorLogBufferBytes};
+  std::array<void*, 2> values = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
+  CudaModule module = nullptr;
+  Status status = api_.Check("cuModuleLoadDataEx",
+                             api_.module_load_data_ex(&module, image.bytes.data(), options.size(),
+                                                      options.data(), values.data()));
+  if (!status.ok()) {
+    return Status(status.code(), status.message() + (log[0] != 0 ? ": " : "") + log);
+  }
+  return module;
+}
+
+StatusOr<void*> CudaDriver::FindKernel(int device, void* module, const char* kernel) {
+  CudaScope scope(contexts_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  CudaFunction function = nullptr;
+  FERRY_RETURN_IF_ERROR(
+      api_.Check("cuModuleGetFunction", api_.module_get_function(&function, module, kernel)));
+  return function;
+}
+
+Status CudaDriver::Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                          std::span<const KernelArgument> arguments) {
+  const StatusOr<void*> function = kernels_.Find(device, kernel);
+  FERRY_RETURN_IF_ERROR(function.status());
+  std::array<uint64_t, kMostKernelArguments> values{};
+  std::array<void*, kMostKernelArguments> pointers{};
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    values[i] = arguments[i].value;
+    if (arguments[i].is_address && values[i] != 0) {
+      const StatusOr<CudaDevicePtr> address = DeviceAddress(reinterpret_cast<void*>(values[i]));
+      FERRY_RETURN_IF_ERROR(address.status());
+      values[i] = *address;
+    }
+    pointers[i] = &values[i];
+  }
+  CudaScope scope(contexts_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  const KernelModules::Shape shape = KernelModules::ShapeOf(threads);
+  return api_.Check("cuLaunchKernel",
+                    api_.launch_kernel(*function, shape.groups, 1, 1, shape.group_threads, 1, 1,
+                                       /*shared_bytes=*/0, stream, pointers.data(), nullptr));
 }
 
 Status CudaDriver::EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) {

@@ -1,6 +1,7 @@
 // Ferry's own kernels, as the host names and launches them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,11 @@ struct KernelDescription {
 inline constexpr std::array kKernels = {FERRY_KERNELS(FERRY_KERNEL)
                                             FERRY_DOUBLE_KERNELS(FERRY_KERNEL)};
 #undef FERRY_KERNEL
+
+inline constexpr size_t kMostKernelArguments = 8;
+static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const KernelDescription& kernel) {
+  return kernel.argument_count <= kMostKernelArguments;
+}));
 
 inline constexpr const KernelDescription& Describe(Kernel kernel) {
   return kKernels[static_cast<size_t>(kernel)];

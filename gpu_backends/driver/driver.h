@@ -11,12 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "common/status.h"
 #include "gpu_backends/api/stream.h"
 #include "gpu_backends/api/types.h"
+#include "gpu_backends/device/kernel_list.h"
 
 namespace ferry::gpu {
 
@@ -27,6 +29,28 @@ using NativeEvent = void*;
 // A step that streams take on the host. Returns whether the stream goes on; false only where
 // host_steps_hold().
 using HostStep = bool (*)(void* argument);
+
+// One argument of a kernel: a number, or an address as the host knows it. Drivers pass on the one
+// by which the device knows the same memory.
+struct KernelArgument {
+  KernelArgument(const void* address)  // NOLINT(google-explicit-constructor): in lists
+      : value(reinterpret_cast<uint64_t>(address)), is_address(true) {}
+  KernelArgument(uint64_t number)  // NOLINT(google-explicit-constructor)
+      : value(number), is_address(false) {}
+
+  uint64_t value;
+  bool is_address;
+};
+
+// What kernels on a device can do besides computing.
+struct KernelPowers {
+  // They reach registered host memory, and see what CPUs store there while they run.
+  bool host_words = false;
+  // They change 64-bit words in it by atomic operations, of which CPUs see nothing but the results.
+  bool host_atomics = false;
+  // One that waits holds up its own stream only, as far as others' waits do.
+  bool may_wait = false;
+};
 
 class Driver {
  public:
@@ -93,6 +117,19 @@ class Driver {
   virtual Status WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) = 0;
   virtual Status WaitWord(int device, NativeStream stream, const uint64_t* word, uint64_t value,
                           WaitCondition condition) = 0;
+
+  // ---- Ferry's own kernels (gpu_backends/device) ----
+
+  // kOk: Launch works on this device; else why it does not, which stays so. The first call of a
+  // device loads the kernels, and blocks for as long as the vendor's compiler takes.
+  virtual Status LoadKernels(int device) = 0;
+  // Of a device whose kernels are loaded.
+  virtual KernelPowers kernel_powers(int device) const = 0;
+  // Enqueues a kernel, with at least so many threads but no more than the device takes at once
+  // (kernels share out what there is to do). LoadKernels has said kOk. Addresses are of memory that
+  // the device reaches.
+  virtual Status Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                        std::span<const KernelArgument> arguments) = 0;
 
   // Enqueues step(argument), from a thread that calls nothing of the vendor's. Called once; if what
   // is before it in the stream fails or never ends, then by DestroyStream or never.

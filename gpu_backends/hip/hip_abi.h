@@ -20,8 +20,10 @@ inline constexpr HipError kHipErrorInvalidDevicePointer = 17;
 inline constexpr HipError kHipErrorInsufficientDriver = 35;
 inline constexpr HipError kHipErrorNoDevice = 100;
 inline constexpr HipError kHipErrorInvalidDevice = 101;
+inline constexpr HipError kHipErrorInvalidImage = 200;
 inline constexpr HipError kHipErrorInvalidContext = 201;
 inline constexpr HipError kHipErrorAlreadyMapped = 208;
+inline constexpr HipError kHipErrorNoBinaryForGpu = 209;
 inline constexpr HipError kHipErrorInvalidHandle = 400;
 inline constexpr HipError kHipErrorNotFound = 500;
 inline constexpr HipError kHipErrorNotReady = 600;
@@ -37,6 +39,7 @@ inline constexpr int kHipVersionMajor = 10'000'000;
 inline constexpr int kHipVersionMinor = 100'000;
 
 // hipDeviceAttribute_t
+inline constexpr int kHipAttributeHostNativeAtomics = 15;
 inline constexpr int kHipAttributeManagedMemory = 24;
 inline constexpr int kHipAttributeCanUseStreamWaitValue = 10013;
 
@@ -80,8 +83,10 @@ inline constexpr unsigned kHipStreamWaitValueGte = 0;
 inline constexpr unsigned kHipStreamWaitValueEq = 1;
 inline constexpr uintptr_t kHipStreamPerThread = 2;  // hipStreamPerThread, as an address
 
-using HipStream = void*;  // hipStream_t
-using HipEvent = void*;   // hipEvent_t
+using HipStream = void*;    // hipStream_t
+using HipEvent = void*;     // hipEvent_t
+using HipModule = void*;    // hipModule_t
+using HipFunction = void*;  // hipFunction_t
 using HipHostFunction = void (*)(void* user_data);
 using HipStreamCallback = void (*)(HipStream stream, HipError status, void* user_data);
 

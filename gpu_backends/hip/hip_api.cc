@@ -76,6 +76,10 @@ Status ResolveStreams(const Library& library, HipApi& api) {
       Symbol::Optional("hipStreamWaitValue64", &api.stream_wait_value64),
       Symbol::Optional("hipLaunchHostFunc", &api.launch_host_func),
       Symbol::Optional("hipStreamGetDevice", &api.stream_get_device),
+      Symbol::Optional("hipModuleLoadData", &api.module_load_data),
+      Symbol::Optional("hipModuleUnload", &api.module_unload),
+      Symbol::Optional("hipModuleGetFunction", &api.module_get_function),
+      Symbol::Optional("hipModuleLaunchKernel", &api.module_launch_kernel),
   });
 }
 

@@ -65,6 +65,13 @@ struct HipApi {
                                                unsigned long long flags);
   // hsa_amd_portable_export_dmabuf, of the library under HIP; an hsa_status_t, 0 for success.
   int (*hsa_export_dmabuf)(const void* pointer, size_t bytes, int* fd, uint64_t* offset);
+  HipError (*module_load_data)(HipModule* module, const void* image);
+  HipError (*module_unload)(HipModule module);
+  HipError (*module_get_function)(HipFunction* function, HipModule module, const char* name);
+  HipError (*module_launch_kernel)(HipFunction function, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned shared_bytes, HipStream stream,
+                                   void** arguments, void** extra);
 
   // The status for what `call` returned (driver.h tells the codes).
   Status Check(const char* call, HipError error) const;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "gpu_backends/driver/host_steps.h"
+#include "gpu_backends/driver/kernel_modules.h"
 #include "gpu_backends/driver/own_streams.h"
 #include "gpu_backends/driver/pci.h"
 #include "gpu_backends/hip/hip_api.h"
@@ -75,7 +77,24 @@ void OnStreamCallback(HipStream /*stream*/, HipError status, void* held) {
 class HipDriver final : public Driver {
  public:
   HipDriver(const HipApi& api, int version, int device_count)
-      : api_(api), version_(version), device_count_(device_count), words_(device_count) {}
+      : api_(api),
+        version_(version),
+        device_count_(device_count),
+        words_(device_count),
+        // PTX for a HIP that runs on another vendor's driver. Others refuse it, as they refuse code
+        // for other devices than their own: hipDeviceProp_t would tell which those are, but has
+        // changed with every release.
+        kernels_(device_count, {ImageFormat::kAmdgcn, ImageFormat::kPtx}, KernelsAvailable(),
+                 {.load = [this](int device,
+                                 const DeviceImage& image) { return LoadModule(device, image); },
+                  .find = [this](int device, void* module,
+                                 const char* kernel) { return FindKernel(device, module, kernel); },
+                  .unload =
+                      [this](int device, void* module) {
+                        HipScope scope(api_, device);
+                        (void)api_.module_unload(module);
+                      }}) {}
+  ~HipDriver() override { kernels_.Unload(); }
 
   std::string_view name() const override { return "hip"; }
   std::string version() const override { return VersionText(version_); }
@@ -109,10 +128,19 @@ class HipDriver final : public Driver {
   Status WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) override;
   Status WaitWord(int device, NativeStream stream, const uint64_t* word, uint64_t value,
                   WaitCondition condition) override;
+  Status LoadKernels(int device) override { return kernels_.Load(device); }
+  KernelPowers kernel_powers(int device) const override {
+    return {true, HasAttribute(kHipAttributeHostNativeAtomics, device), true};
+  }
+  Status Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                std::span<const KernelArgument> arguments) override;
   Status EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) override;
   bool host_steps_hold() const override { return false; }
 
  private:
+  Status KernelsAvailable() const;
+  StatusOr<void*> LoadModule(int device, const DeviceImage& image);
+  StatusOr<void*> FindKernel(int device, void* module, const char* kernel);
   // Whether a device's streams write and wait for words; found out when it is first asked.
   struct Words {
     std::once_flag once;
@@ -123,14 +151,15 @@ class HipDriver final : public Driver {
   bool HasAttribute(int attribute, int device) const;
   bool TryWords(int device) const;
   PointerKind KindOf(const HipPointerAttributes& attributes) const;
-  // Where devices see the word.
-  StatusOr<void*> WordAddress(const uint64_t* word) const;
+  // Where devices see memory that HIP knows.
+  StatusOr<void*> DeviceAddress(const void* pointer) const;
 
   const HipApi api_;
   const int version_;
   const int device_count_;
   OwnStreams own_streams_;
   mutable std::vector<Words> words_;
+  KernelModules kernels_;
   // Some host memory has another address for devices.
   std::atomic<bool> addresses_differ_{false};
 };
@@ -160,6 +189,9 @@ StatusOr<DeviceInfo> HipDriver::GetDeviceInfo(int device) {
     info.pci_address = KernelPciAddress(address);
     info.numa_node = PciNumaNode(info.pci_address);
   }
+  const Status kernels = kernels_.Known(device);
+  info.kernels = kernels.ok();
+  info.no_kernels_because = kernels.message();
   info.stream_words = has_stream_words(device) ? StreamWords::kNative : StreamWords::kHelper;
   info.ipc = true;
   info.dmabuf =
@@ -459,12 +491,12 @@ bool HipDriver::TryWords(int device) const {
   return work;
 }
 
-StatusOr<void*> HipDriver::WordAddress(const uint64_t* word) const {
-  void* address = const_cast<uint64_t*>(word);
+StatusOr<void*> HipDriver::DeviceAddress(const void* pointer) const {
+  auto* address = const_cast<void*>(pointer);
   if (addresses_differ_.load(std::memory_order_relaxed)) {
     HipPointerAttributes attributes{};
     FERRY_RETURN_IF_ERROR(
-        api_.Check("hipPointerGetAttributes", api_.pointer_get_attributes(&attributes, word)));
+        api_.Check("hipPointerGetAttributes", api_.pointer_get_attributes(&attributes, pointer)));
     address = attributes.device_pointer;
   }
   return address;
@@ -473,7 +505,7 @@ StatusOr<void*> HipDriver::WordAddress(const uint64_t* word) const {
 Status HipDriver::WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) {
   HipScope scope(api_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
-  StatusOr<void*> address = WordAddress(word);
+  StatusOr<void*> address = DeviceAddress(word);
   FERRY_RETURN_IF_ERROR(address.status());
   return api_.Check("hipStreamWriteValue64",
                     api_.stream_write_value64(stream, *address, value, /*flags=*/0));
@@ -483,12 +515,65 @@ Status HipDriver::WaitWord(int device, NativeStream stream, const uint64_t* word
                            WaitCondition condition) {
   HipScope scope(api_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
-  StatusOr<void*> address = WordAddress(word);
+  StatusOr<void*> address = DeviceAddress(word);
   FERRY_RETURN_IF_ERROR(address.status());
   const unsigned flags =
       condition == WaitCondition::kEqual ? kHipStreamWaitValueEq : kHipStreamWaitValueGte;
   return api_.Check("hipStreamWaitValue64",
                     api_.stream_wait_value64(stream, *address, value, flags, ~uint64_t{0}));
+}
+
+// ---- Kernels ----
+
+Status HipDriver::KernelsAvailable() const {
+  const bool has_all = api_.module_load_data != nullptr && api_.module_unload != nullptr &&
+                       api_.module_get_function != nullptr && api_.module_launch_kernel != nullptr;
+  return has_all ? Status() : Status(ErrorCode::kUnsupported, version() + " loads no modules");
+}
+
+StatusOr<void*> HipDriver::LoadModule(int device, const DeviceImage& image) {
+  HipScope scope(api_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  HipModule module = nullptr;
+  Status status =
+      api_.Check("hipModuleLoadData", api_.module_load_data(&module, image.bytes.data()));
+  if (!status.ok()) {
+    return Status(status.code(), status.message() + ", of code for " + image.architecture);
+  }
+  return module;
+}
+
+StatusOr<void*> HipDriver::FindKernel(int device, void* module, const char* kernel) {
+  HipScope scope(api_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  HipFunction function = nullptr;
+  FERRY_RETURN_IF_ERROR(
+      api_.Check("hipModuleGetFunction", api_.module_get_function(&function, module, kernel)));
+  return function;
+}
+
+Status HipDriver::Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                         std::span<const KernelArgument> arguments) {
+  const StatusOr<void*> function = kernels_.Find(device, kernel);
+  FERRY_RETURN_IF_ERROR(function.status());
+  HipScope scope(api_, device);
+  FERRY_RETURN_IF_ERROR(scope.status());
+  std::array<uint64_t, kMostKernelArguments> values{};
+  std::array<void*, kMostKernelArguments> pointers{};
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    values[i] = arguments[i].value;
+    if (arguments[i].is_address && values[i] != 0) {
+      const StatusOr<void*> address = DeviceAddress(reinterpret_cast<void*>(values[i]));
+      FERRY_RETURN_IF_ERROR(address.status());
+      values[i] = reinterpret_cast<uint64_t>(*address);
+    }
+    pointers[i] = &values[i];
+  }
+  const KernelModules::Shape shape = KernelModules::ShapeOf(threads);
+  return api_.Check(
+      "hipModuleLaunchKernel",
+      api_.module_launch_kernel(*function, shape.groups, 1, 1, shape.group_threads, 1, 1,
+                                /*shared_bytes=*/0, stream, pointers.data(), nullptr));
 }
 
 Status HipDriver::EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) {

@@ -65,6 +65,8 @@ class HostBackend final : public GpuBackend {
   StatusOr<std::unique_ptr<Stream>> AdoptStream(int device, void* native) override;
   StatusOr<std::unique_ptr<Event>> CreateEvent(int device) override;
 
+  void* Behind(const void* pointer) const { return table_.Behind(pointer); }
+
  private:
   // The checks that open every call: not in a forked child, and a device that exists.
   Status CheckDevice(int device) const;
@@ -268,6 +270,11 @@ StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions
   }
   FERRY_RETURN_IF_ERROR(CheckLink(options.link));
   return std::unique_ptr<GpuBackend>(std::make_unique<HostBackend>(options));
+}
+
+void* StreamAddress(const GpuBackend& host_backend, const void* pointer) {
+  const auto* own = dynamic_cast<const HostBackend*>(&host_backend);
+  return own != nullptr ? own->Behind(pointer) : const_cast<void*>(pointer);
 }
 
 }  // namespace ferry::gpu

@@ -33,4 +33,9 @@ struct HostBackendOptions {
 // kInvalidArgument for options outside their ranges. Any thread; does not block, takes no memory.
 StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions& options);
 
+// Where streams of a backend that CreateHostBackend has made reach what lies at `pointer`: there,
+// but for device memory behind a guarded link. For what runs in a stream's LaunchHost as the
+// device's own work; the pointer's allocation stays. Any thread.
+void* StreamAddress(const GpuBackend& host_backend, const void* pointer);
+
 }  // namespace ferry::gpu

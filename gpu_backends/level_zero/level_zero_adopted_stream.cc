@@ -18,6 +18,7 @@ class AdoptedStream final : public LevelZeroStream {
 
   LevelZeroContext& context() const override { return list_.context(); }
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override;
+  Status Launch(std::function<Status(ze_command_list_handle_t)> append) override;
   Status Record(const LevelZeroEvent& event) override;
   Status Wait(const LevelZeroEvent& event) override;
   Status WriteWord(uint64_t* word, uint64_t value) override;
@@ -69,6 +70,11 @@ AdoptedStream::~AdoptedStream() {
 Status AdoptedStream::Copy(void* destination, const void* source, uint64_t size_bytes) {
   std::lock_guard lock(mutex_);
   return list_.Copy(destination, source, size_bytes);
+}
+
+Status AdoptedStream::Launch(std::function<Status(ze_command_list_handle_t)> append) {
+  std::lock_guard lock(mutex_);
+  return list_.Launch(append);
 }
 
 Status AdoptedStream::Record(const LevelZeroEvent& event) {

@@ -86,6 +86,15 @@ struct LevelZeroApi {
   decltype(&zeDevicePciGetPropertiesExt) device_pci_get_properties_ext;
   decltype(&zelLoaderTranslateHandle) loader_translate_handle;
   decltype(&zeDeviceGetStatus) device_get_status;
+  decltype(&zeModuleCreate) module_create;
+  decltype(&zeModuleDestroy) module_destroy;
+  decltype(&zeModuleBuildLogGetString) module_build_log_get_string;
+  decltype(&zeModuleBuildLogDestroy) module_build_log_destroy;
+  decltype(&zeKernelCreate) kernel_create;
+  decltype(&zeKernelDestroy) kernel_destroy;
+  decltype(&zeKernelSetGroupSize) kernel_set_group_size;
+  decltype(&zeKernelSetArgumentValue) kernel_set_argument_value;
+  decltype(&zeCommandListAppendLaunchKernel) command_list_append_launch_kernel;
   // Level Zero 1.6: gives the handle's descriptor back to the driver.
   ze_result_t (*mem_put_ipc_handle)(ze_context_handle_t context, ze_ipc_mem_handle_t handle);
 };

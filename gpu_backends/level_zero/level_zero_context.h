@@ -38,6 +38,8 @@ class LevelZeroContext {
   bool has_words() const {
     return wait_on_memory_ != nullptr && write_to_memory_ != nullptr && has_imports();
   }
+  // Whether registered memory is known to the driver: kernels reach it.
+  bool has_imports() const { return import_pointer_ != nullptr && release_pointer_ != nullptr; }
   Status AppendWrite(ze_command_list_handle_t list, uint64_t* word, uint64_t value);
   Status AppendWait(ze_command_list_handle_t list, const uint64_t* word, uint64_t value,
                     WaitCondition condition);
@@ -58,7 +60,6 @@ class LevelZeroContext {
   void FindExtensions();
   template <typename Function>
   void FindExtension(const char* name, Function* function);
-  bool has_imports() const { return import_pointer_ != nullptr && release_pointer_ != nullptr; }
 
   const LevelZeroApi* const api_;
   const ze_driver_handle_t driver_;

@@ -81,6 +81,10 @@ Status LevelZeroDevice::DescribeMemory(const ze_device_properties_t& properties)
   access.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_ACCESS_PROPERTIES;
   FERRY_RETURN_IF_ERROR(ZeStatus("zeDeviceGetMemoryAccessProperties",
                                  api.device_get_memory_access_properties(handle_, &access)));
+  has_host_atomics_ =
+      (access.hostAllocCapabilities & ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT_ATOMIC) != 0;
+  reaches_system_ =
+      (access.sharedSystemAllocCapabilities & ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT) != 0;
   info_.managed = (access.sharedSingleDeviceAllocCapabilities & ZE_MEMORY_ACCESS_CAP_FLAG_RW) != 0;
 
   ze_device_external_memory_properties_t external{};
@@ -126,6 +130,7 @@ Status LevelZeroDevice::ChooseQueueGroup() {
       if ((groups[i].flags & flag) != 0 && groups[i].numQueues > 0) {
         queue_group_ = i;
         queue_count_ = groups[i].numQueues;
+        runs_kernels_ = flag == ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
         return {};
       }
     }

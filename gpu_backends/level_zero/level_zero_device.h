@@ -27,6 +27,13 @@ class LevelZeroDevice {
   // Whether allocations of that size need the driver's relaxed limits.
   bool ExceedsLimit(uint64_t size_bytes) const { return size_bytes > largest_allocation_bytes_; }
 
+  // Whether its lists take kernels.
+  bool runs_kernels() const { return runs_kernels_; }
+  // Whether kernels reach the host memory that is registered, and the system's all the same.
+  bool reaches_registered() const { return context_->has_imports() || reaches_system_; }
+  // Whether they change host memory by atomic operations while CPUs do.
+  bool has_host_atomics() const { return has_host_atomics_; }
+
   // An error once the device is lost.
   Status Check() const;
   // An asynchronous immediate list.
@@ -50,6 +57,9 @@ class LevelZeroDevice {
   std::vector<ze_device_handle_t> sub_devices_;
   uint32_t queue_group_ = 0;
   uint32_t queue_count_ = 1;
+  bool runs_kernels_ = false;
+  bool reaches_system_ = false;
+  bool has_host_atomics_ = false;
   std::atomic<uint32_t> next_queue_{0};
 };
 

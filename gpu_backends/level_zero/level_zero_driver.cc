@@ -13,6 +13,7 @@
 #include "gpu_backends/level_zero/level_zero_api.h"
 #include "gpu_backends/level_zero/level_zero_context.h"
 #include "gpu_backends/level_zero/level_zero_device.h"
+#include "gpu_backends/level_zero/level_zero_kernels.h"
 #include "gpu_backends/level_zero/level_zero_stream.h"
 
 namespace ferry::gpu {
@@ -34,7 +35,7 @@ class LevelZeroDriver final : public Driver {
   std::string_view name() const override { return "level_zero"; }
   std::string version() const override { return contexts_.front()->version(); }
   int device_count() const override { return static_cast<int>(devices_.size()); }
-  StatusOr<DeviceInfo> GetDeviceInfo(int device) override { return devices_[device]->info(); }
+  StatusOr<DeviceInfo> GetDeviceInfo(int device) override;
 
   StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) override;
   StatusOr<void*> AllocatePinned(uint64_t size_bytes) override;
@@ -68,6 +69,10 @@ class LevelZeroDriver final : public Driver {
   Status WriteWord(int device, NativeStream stream, uint64_t* word, uint64_t value) override;
   Status WaitWord(int device, NativeStream stream, const uint64_t* word, uint64_t value,
                   WaitCondition condition) override;
+  Status LoadKernels(int device) override { return kernels_->Load(device); }
+  KernelPowers kernel_powers(int device) const override;
+  Status Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                std::span<const KernelArgument> arguments) override;
   Status EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) override;
   bool host_steps_hold() const override { return true; }
 
@@ -93,6 +98,7 @@ class LevelZeroDriver final : public Driver {
   const LevelZeroApi api_;
   std::vector<std::unique_ptr<LevelZeroContext>> contexts_;
   std::vector<std::unique_ptr<LevelZeroDevice>> devices_;
+  std::unique_ptr<LevelZeroKernels> kernels_;  // once the devices are known
   mutable std::shared_mutex streams_mutex_;
   std::map<NativeStream, StreamEntry> streams_;  // by the list's handle
 };
@@ -119,6 +125,7 @@ Status LevelZeroDriver::Open() {
     }
   }
   if (!devices_.empty()) {
+    kernels_ = std::make_unique<LevelZeroKernels>(devices_);
     return {};
   }
   FERRY_RETURN_IF_ERROR(first_failure);
@@ -145,6 +152,17 @@ LevelZeroDriver::~LevelZeroDriver() {
   for (auto& [list, entry] : streams_) {
     entry.stream->Abandon();
   }
+  if (streams_.empty() && kernels_ != nullptr) {
+    kernels_->Unload();
+  }
+}
+
+StatusOr<DeviceInfo> LevelZeroDriver::GetDeviceInfo(int device) {
+  DeviceInfo info = devices_[device]->info();
+  const Status kernels = kernels_->Known(device);
+  info.kernels = kernels.ok();
+  info.no_kernels_because = kernels.message();
+  return info;
 }
 
 // ---- Memory ----
@@ -490,6 +508,22 @@ Status LevelZeroDriver::WaitWord(int /*device*/, NativeStream stream, const uint
                                  uint64_t value, WaitCondition condition) {
   return OnStream(stream,
                   [&](LevelZeroStream& found) { return found.WaitWord(word, value, condition); });
+}
+
+// Lists of one queue hold each other up: a kernel that waits may keep the one from running that
+// ends the wait.
+KernelPowers LevelZeroDriver::kernel_powers(int device) const {
+  const LevelZeroDevice& target = *devices_[device];
+  return {.host_words = target.reaches_registered(),
+          .host_atomics = target.has_host_atomics(),
+          .may_wait = false};
+}
+
+Status LevelZeroDriver::Launch(int device, NativeStream stream, Kernel kernel, uint64_t threads,
+                               std::span<const KernelArgument> arguments) {
+  StatusOr<LevelZeroKernels::Append> append = kernels_->Prepare(device, kernel, threads, arguments);
+  FERRY_RETURN_IF_ERROR(append.status());
+  return OnStream(stream, [&](LevelZeroStream& found) { return found.Launch(std::move(*append)); });
 }
 
 Status LevelZeroDriver::EnqueueHostStep(int /*device*/, NativeStream stream, HostStep step,

@@ -12,6 +12,12 @@ Status LevelZeroList::Copy(void* destination, const void* source, uint64_t size_
   return adopted_ ? Barrier(nullptr) : Status();
 }
 
+Status LevelZeroList::Launch(const std::function<Status(ze_command_list_handle_t)>& append) {
+  FERRY_RETURN_IF_ERROR(Barrier(nullptr));
+  FERRY_RETURN_IF_ERROR(append(list_));
+  return adopted_ ? Barrier(nullptr) : Status();
+}
+
 Status LevelZeroList::Mark(std::shared_ptr<HeldEvent> event) {
   if (Status status = Barrier(event->handle()); !status.ok()) {
     event->Drop(status);

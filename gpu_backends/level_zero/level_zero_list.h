@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "common/status.h"
@@ -28,6 +29,8 @@ class LevelZeroList {
   LevelZeroContext& context() const { return *context_; }
 
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // Appends a command by append(list).
+  Status Launch(const std::function<Status(ze_command_list_handle_t)>& append);
   // Signals the event once everything before is done.
   Status Mark(std::shared_ptr<HeldEvent> event);
   Status Wait(ze_event_handle_t event);

@@ -19,6 +19,7 @@ class OwnStream final : public LevelZeroStream {
 
   LevelZeroContext& context() const override { return list_.context(); }
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override;
+  Status Launch(std::function<Status(ze_command_list_handle_t)> append) override;
   Status Record(const LevelZeroEvent& event) override;
   Status Wait(const LevelZeroEvent& event) override;
   Status WriteWord(uint64_t* word, uint64_t value) override;
@@ -79,6 +80,10 @@ OwnStream::~OwnStream() {
 
 Status OwnStream::Copy(void* destination, const void* source, uint64_t size_bytes) {
   return Append([=, this] { return list_.Copy(destination, source, size_bytes); });
+}
+
+Status OwnStream::Launch(std::function<Status(ze_command_list_handle_t)> append) {
+  return Append([this, append = std::move(append)] { return list_.Launch(append); });
 }
 
 Status OwnStream::Record(const LevelZeroEvent& event) {

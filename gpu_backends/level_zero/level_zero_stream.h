@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "common/status.h"
@@ -28,6 +29,8 @@ class LevelZeroStream {
   virtual LevelZeroContext& context() const = 0;
 
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
+  // append(list) appends a command, now or when its turn has come.
+  virtual Status Launch(std::function<Status(ze_command_list_handle_t)> append) = 0;
   virtual Status Record(const LevelZeroEvent& event) = 0;
   virtual Status Wait(const LevelZeroEvent& event) = 0;
   virtual Status WriteWord(uint64_t* word, uint64_t value) = 0;

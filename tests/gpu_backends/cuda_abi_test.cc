@@ -25,6 +25,9 @@ TEST(CudaAbiTest, ErrorsAreTheToolkits) {
   FERRY_SAME_NUMBER(kCudaErrorStubLibrary, CUDA_ERROR_STUB_LIBRARY);
   FERRY_SAME_NUMBER(kCudaErrorNoDevice, CUDA_ERROR_NO_DEVICE);
   FERRY_SAME_NUMBER(kCudaErrorInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
+  FERRY_SAME_NUMBER(kCudaErrorInvalidImage, CUDA_ERROR_INVALID_IMAGE);
+  FERRY_SAME_NUMBER(kCudaErrorNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  FERRY_SAME_NUMBER(kCudaErrorInvalidPtx, CUDA_ERROR_INVALID_PTX);
   FERRY_SAME_NUMBER(kCudaErrorInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
   FERRY_SAME_NUMBER(kCudaErrorAlreadyMapped, CUDA_ERROR_ALREADY_MAPPED);
   FERRY_SAME_NUMBER(kCudaErrorInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
@@ -46,6 +49,8 @@ TEST(CudaAbiTest, ErrorsAreTheToolkits) {
 
 TEST(CudaAbiTest, AttributesAreTheToolkits) {
   FERRY_SAME_NUMBER(kCudaAttributeManagedMemory, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+  FERRY_SAME_NUMBER(kCudaAttributeHostNativeAtomics,
+                    CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED);
   FERRY_SAME_NUMBER(kCudaAttributeHostPointerForRegistered,
                     CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
   FERRY_SAME_NUMBER(kCudaAttributeStreamMemOps64,
@@ -63,6 +68,8 @@ TEST(CudaAbiTest, AttributesAreTheToolkits) {
 }
 
 TEST(CudaAbiTest, FlagsAreTheToolkits) {
+  FERRY_SAME_NUMBER(kCudaJitErrorLogBuffer, CU_JIT_ERROR_LOG_BUFFER);
+  FERRY_SAME_NUMBER(kCudaJitErrorLogBufferBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   FERRY_SAME_NUMBER(kCudaIpcLazyPeerAccess, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   FERRY_SAME_NUMBER(kCudaMemAttachGlobal, CU_MEM_ATTACH_GLOBAL);
   FERRY_SAME_NUMBER(kCudaHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);
@@ -88,6 +95,8 @@ TEST(CudaAbiTest, TypesAreTheToolkits) {
   EXPECT_EQ(AbiTypeOf<CudaContext>(), AbiTypeOf<CUcontext>());
   EXPECT_EQ(AbiTypeOf<CudaStream>(), AbiTypeOf<CUstream>());
   EXPECT_EQ(AbiTypeOf<CudaEvent>(), AbiTypeOf<CUevent>());
+  EXPECT_EQ(AbiTypeOf<CudaModule>(), AbiTypeOf<CUmodule>());
+  EXPECT_EQ(AbiTypeOf<CudaFunction>(), AbiTypeOf<CUfunction>());
   EXPECT_EQ(AbiTypeOf<CudaDevicePtr>(), AbiTypeOf<CUdeviceptr>());
   EXPECT_EQ(AbiTypeOf<CudaIpcMemHandle>(), AbiTypeOf<CUipcMemHandle>());
   EXPECT_EQ(AbiShape(CudaHostFunction{}), AbiShape(CUhostFn{}));
@@ -138,6 +147,10 @@ TEST(CudaAbiTest, FunctionsAreTheToolkits) {
   FERRY_SAME_SHAPE(launch_host_func, cuLaunchHostFunc, 10000);
   FERRY_SAME_SHAPE(stream_write_value64, cuStreamWriteValue64, 11070);
   FERRY_SAME_SHAPE(stream_wait_value64, cuStreamWaitValue64, 11070);
+  FERRY_SAME_SHAPE(module_load_data_ex, cuModuleLoadDataEx, 2010);
+  FERRY_SAME_SHAPE(module_unload, cuModuleUnload, 2000);
+  FERRY_SAME_SHAPE(module_get_function, cuModuleGetFunction, 2000);
+  FERRY_SAME_SHAPE(launch_kernel, cuLaunchKernel, 4000);
 #undef FERRY_SAME_SHAPE
 }
 

@@ -29,6 +29,8 @@ TEST(HipAbiTest, ErrorsAreAmds) {
   FERRY_SAME_NUMBER(kHipErrorInsufficientDriver, hipErrorInsufficientDriver);
   FERRY_SAME_NUMBER(kHipErrorNoDevice, hipErrorNoDevice);
   FERRY_SAME_NUMBER(kHipErrorInvalidDevice, hipErrorInvalidDevice);
+  FERRY_SAME_NUMBER(kHipErrorInvalidImage, hipErrorInvalidImage);
+  FERRY_SAME_NUMBER(kHipErrorNoBinaryForGpu, hipErrorNoBinaryForGpu);
   FERRY_SAME_NUMBER(kHipErrorInvalidContext, hipErrorInvalidContext);
   FERRY_SAME_NUMBER(kHipErrorAlreadyMapped, hipErrorAlreadyMapped);
   FERRY_SAME_NUMBER(kHipErrorInvalidHandle, hipErrorInvalidHandle);
@@ -43,6 +45,7 @@ TEST(HipAbiTest, ErrorsAreAmds) {
 }
 
 TEST(HipAbiTest, AttributesAreAmds) {
+  FERRY_SAME_NUMBER(kHipAttributeHostNativeAtomics, hipDeviceAttributeHostNativeAtomicSupported);
   FERRY_SAME_NUMBER(kHipAttributeManagedMemory, hipDeviceAttributeManagedMemory);
   FERRY_SAME_NUMBER(kHipAttributeCanUseStreamWaitValue, hipDeviceAttributeCanUseStreamWaitValue);
   FERRY_SAME_NUMBER(kHipPointerAttributeBufferId, HIP_POINTER_ATTRIBUTE_BUFFER_ID);
@@ -80,6 +83,8 @@ TEST(HipAbiTest, TypesAreAmds) {
   EXPECT_EQ(AbiTypeOf<HipError>(), AbiTypeOf<hipError_t>());
   EXPECT_EQ(AbiTypeOf<HipStream>(), AbiTypeOf<hipStream_t>());
   EXPECT_EQ(AbiTypeOf<HipEvent>(), AbiTypeOf<hipEvent_t>());
+  EXPECT_EQ(AbiTypeOf<HipModule>(), AbiTypeOf<hipModule_t>());
+  EXPECT_EQ(AbiTypeOf<HipFunction>(), AbiTypeOf<hipFunction_t>());
   EXPECT_EQ(AbiTypeOf<HipIpcMemHandle>(), AbiTypeOf<hipIpcMemHandle_t>());
   EXPECT_EQ(AbiShape(HipStreamCallback{}), AbiShape(hipStreamCallback_t{}));
   EXPECT_EQ(AbiShape(HipHostFunction{}), AbiShape(hipHostFn_t{}));
@@ -142,6 +147,10 @@ TEST(HipAbiTest, FunctionsAreAmds) {
   FERRY_SAME_SHAPE(stream_write_value64, hipStreamWriteValue64);
   FERRY_SAME_SHAPE(stream_wait_value64, hipStreamWaitValue64);
   FERRY_SAME_SHAPE(launch_host_func, hipLaunchHostFunc);
+  FERRY_SAME_SHAPE(module_load_data, hipModuleLoadData);
+  FERRY_SAME_SHAPE(module_unload, hipModuleUnload);
+  FERRY_SAME_SHAPE(module_get_function, hipModuleGetFunction);
+  FERRY_SAME_SHAPE(module_launch_kernel, hipModuleLaunchKernel);
 #if HIP_VERSION_MAJOR >= 6
   FERRY_SAME_SHAPE(stream_get_device, hipStreamGetDevice);
 #endif

@@ -1,0 +1,73 @@
+// The vendor's modules with Ferry's own kernels (gpu_backends/device), for each device one of those
+// of double precision and one of the others, loaded when they are first needed.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "common/status.h"
+#include "gpu_backends/device/device_image.h"
+#include "gpu_backends/device/kernel_list.h"
+
+namespace ferry::gpu {
+
+// The vendor's calls, on one device: modules and functions are its own objects.
+struct ModuleCalls {
+  std::function<StatusOr<void*>(int device, const DeviceImage& image)> load;
+  std::function<StatusOr<void*>(int device, void* module, const char* kernel)> find;
+  std::function<void(int device, void* module)> unload;
+};
+
+// Thread-safe.
+class KernelModules {
+ public:
+  // Images of those formats are tried in that order until one loads. `unavailable`: why the vendor
+  // cannot load any; kOk otherwise.
+  KernelModules(int device_count, std::initializer_list<ImageFormat> formats, Status unavailable,
+                ModuleCalls calls);
+  KernelModules(const KernelModules&) = delete;
+  KernelModules& operator=(const KernelModules&) = delete;
+
+  // Loads the kernels of a device the first time, all functions at once: a vendor may wait for the
+  // device to do it, which may be waiting for what comes later. Returns what the first call came
+  // to; those of double precision may be missing.
+  Status Load(int device);
+  // What Load has come to, or would, as far as one can tell.
+  Status Known(int device);
+  // The vendor's function. Load has said kOk. kUnsupported: the device has no double precision.
+  StatusOr<void*> Find(int device, Kernel kernel) const;
+  // Calls visit(function) for each that is loaded, then unloads all modules. By the driver, at its
+  // end.
+  void Unload(const std::function<void(void* function)>& visit = nullptr);
+
+  // How a launch of `threads` is cut: groups of so many threads each.
+  struct Shape {
+    uint32_t groups;
+    uint32_t group_threads;
+  };
+  static Shape ShapeOf(uint64_t threads);
+
+ private:
+  struct OfDevice {
+    std::mutex mutex;
+    bool tried = false;
+    Status status;         // of all kernels but those below
+    Status double_status;  // of those of double precision
+    std::vector<void*> modules;
+    std::array<void*, kKernels.size()> functions{};
+  };
+
+  Status LoadImages(int device, std::span<const DeviceImage> images, bool is_double);
+  Status FindAll(int device, void* module, bool is_double);
+
+  const std::vector<ImageFormat> formats_;
+  const Status unavailable_;
+  const ModuleCalls calls_;
+  std::vector<OfDevice> devices_;
+};
+
+}  // namespace ferry::gpu

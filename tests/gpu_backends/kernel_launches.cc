@@ -1,0 +1,151 @@
+#include "tests/gpu_backends/kernel_launches.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "gpu_backends/device/kernel_images.h"
+
+namespace ferry::gpu {
+namespace {
+
+constexpr uint64_t kCount = 5000;
+
+class KernelLaunches : public testing::TestWithParam<KernelDriver> {
+ protected:
+  void SetUp() override {
+    if (KernelImages().empty()) {
+      GTEST_SKIP() << "this build has found no compiler for device code";
+    }
+    StatusOr<std::unique_ptr<Driver>> opened = GetParam().open();
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    driver_ = std::move(*opened);
+    const Status loaded = driver_->LoadKernels(0);
+    ASSERT_TRUE(loaded.ok()) << loaded.ToString();
+    stream_ = Take(driver_->CreateStream(0));
+    control_ = static_cast<uint64_t*>(Pinned(2 * sizeof(uint64_t)));
+  }
+  void TearDown() override {
+    if (driver_ == nullptr) {
+      return;
+    }
+    if (stream_ != nullptr) {
+      Finish();
+      driver_->DestroyStream(0, stream_);
+    }
+    for (const auto& [kind, memory] : memory_) {
+      EXPECT_TRUE(driver_->Free(kind, memory).ok());
+    }
+  }
+
+  template <typename T>
+  static T Take(StatusOr<T> made) {
+    EXPECT_TRUE(made.ok()) << made.status().ToString();
+    return made.ok() ? std::move(*made) : T{};
+  }
+  void* Device(uint64_t size_bytes) {
+    return Keep(PointerKind::kDevice, Take(driver_->AllocateDevice(0, size_bytes)));
+  }
+  void* Pinned(uint64_t size_bytes) {
+    void* pinned = Keep(PointerKind::kPinned, Take(driver_->AllocatePinned(size_bytes)));
+    std::memset(pinned, 0, size_bytes);
+    return pinned;
+  }
+  void* Keep(PointerKind kind, void* memory) {
+    memory_.emplace_back(kind, memory);
+    return memory;
+  }
+  Status Launch(Kernel kernel, uint64_t threads, std::initializer_list<KernelArgument> arguments) {
+    return driver_->Launch(0, stream_, kernel, threads, {arguments.begin(), arguments.size()});
+  }
+  void Copy(void* to, const void* from, uint64_t size_bytes) {
+    const Status status = driver_->Copy(0, stream_, to, from, size_bytes);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  void Finish() {
+    Status status;
+    while ((status = driver_->QueryStream(0, stream_)).code() == ErrorCode::kWouldBlock) {
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+
+  std::unique_ptr<Driver> driver_;
+  NativeStream stream_ = nullptr;
+  uint64_t* control_ = nullptr;
+  std::vector<std::pair<PointerKind, void*>> memory_;
+};
+
+TEST_P(KernelLaunches, ComputeInDeviceMemory) {
+  auto* const host = static_cast<double*>(Pinned(2 * kCount * sizeof(double)));
+  std::iota(host, host + 2 * kCount, 1.0);
+  auto* const in = static_cast<double*>(Device(kCount * sizeof(double)));
+  auto* const inout = static_cast<double*>(Device(kCount * sizeof(double)));
+  Copy(in, host, kCount * sizeof(double));
+  Copy(inout, host + kCount, kCount * sizeof(double));
+  for (const uint64_t threads : {1, 100, 256, 1000, 1'000'000}) {
+    const Status status =
+        Launch(Kernel::kReduceF64, threads,
+               {control_, inout, in, kCount, static_cast<uint64_t>(ReductionOp::kSum)});
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  auto* const result = static_cast<double*>(Pinned(kCount * sizeof(double)));
+  Copy(result, inout, kCount * sizeof(double));
+  Finish();
+  for (uint64_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(result[i], host[kCount + i] + 5 * host[i]) << i;
+  }
+}
+
+TEST_P(KernelLaunches, PackInTheMiddleOfMemory) {
+  constexpr uint64_t kBlock = 12;
+  constexpr uint64_t kStride = 20;
+  constexpr uint64_t kBlocks = 100;
+  auto* const host = static_cast<uint8_t*>(Pinned(kBlocks * kStride + 8));
+  std::iota(host, host + kBlocks * kStride + 8, uint8_t{3});
+  auto* const blocks = static_cast<uint8_t*>(Device(kBlocks * kStride + 8));
+  auto* const packed = static_cast<uint8_t*>(Pinned(kBlocks * kBlock + 4));
+  Copy(blocks, host, kBlocks * kStride + 8);
+  const Status status =
+      Launch(Kernel::kPack, 300, {control_, packed + 4, blocks + 8, kBlocks, kBlock, kStride});
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  Finish();
+  for (uint64_t i = 0; i < kBlocks; ++i) {
+    EXPECT_EQ(std::memcmp(packed + 4 + i * kBlock, host + 8 + i * kStride, kBlock), 0) << i;
+  }
+}
+
+TEST_P(KernelLaunches, TakeTheirTurnInTheStream) {
+  auto* const words = static_cast<uint64_t*>(Pinned(3 * sizeof(uint64_t)));
+  EXPECT_TRUE(Launch(Kernel::kWaitWord, 1, {control_, words, uint64_t{1}, uint64_t{0}}).ok());
+  EXPECT_TRUE(Launch(Kernel::kWriteWord, 1, {control_, words + 1, uint64_t{2}}).ok());
+  EXPECT_EQ(driver_->QueryStream(0, stream_).code(), ErrorCode::kWouldBlock);
+  EXPECT_EQ(words[1], 0u);
+  // By another stream.
+  const NativeStream other = Take(driver_->CreateStream(0));
+  const std::array<KernelArgument, 3> arguments = {control_, words, uint64_t{1}};
+  EXPECT_TRUE(driver_->Launch(0, other, Kernel::kWriteWord, 1, arguments).ok());
+  Finish();
+  EXPECT_EQ(words[1], 2u);
+  while (driver_->QueryStream(0, other).code() == ErrorCode::kWouldBlock) {
+    std::this_thread::yield();
+  }
+  driver_->DestroyStream(0, other);
+}
+
+TEST_P(KernelLaunches, TheDeviceTellsThatItRunsThem) {
+  const DeviceInfo info = Take(driver_->GetDeviceInfo(0));
+  EXPECT_TRUE(info.kernels);
+  EXPECT_EQ(info.no_kernels_because, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, KernelLaunches, testing::ValuesIn(KernelDrivers()),
+                         [](const auto& info) { return info.param.name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(KernelLaunches);
+
+}  // namespace
+}  // namespace ferry::gpu

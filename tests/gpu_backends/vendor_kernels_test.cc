@@ -1,0 +1,87 @@
+// Ferry's own kernels by CUDA and HIP: launches, and what happens where they cannot be loaded.
+#include <gtest/gtest.h>
+
+#include "gpu_backends/cuda/cuda_driver.h"
+#include "gpu_backends/device/kernel_images.h"
+#include "gpu_backends/hip/hip_driver.h"
+#include "tests/gpu_backends/kernel_launches.h"
+#include "tests/gpu_backends/vendor_scenario.h"
+
+namespace ferry::gpu {
+
+namespace {
+
+constexpr const char* kCuda11 = "tests/fixtures/cuda/libcuda_11.so";
+constexpr const char* kCuda13 = "tests/fixtures/cuda/libcuda_13.so";
+constexpr const char* kHip5 = "tests/fixtures/hip/libamdhip64_5.so";
+constexpr const char* kHip6 = "tests/fixtures/hip/libamdhip64_6.so";
+constexpr const char* kHipOnCuda = "tests/fixtures/hip_on_cuda/libamdhip64_on_cuda.so";
+
+class VendorKernelsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (KernelImages().empty()) {
+      GTEST_SKIP() << "this build has found no compiler for device code";
+    }
+  }
+
+  // Opens the driver, lets `fault` happen while kernels are loaded, and expects `words` in what is
+  // said of it, then and later.
+  template <typename Open>
+  static void ExpectNoKernels(Open&& open, const std::string& library, const std::string& fault,
+                              const std::string& words) {
+    StatusOr<std::unique_ptr<Driver>> driver = open(library);
+    ASSERT_TRUE(driver.ok()) << driver.status().ToString();
+    Status status;
+    {
+      const StandInFaults faults(library, fault);
+      status = (*driver)->LoadKernels(0);
+    }
+    EXPECT_NE(status.message().find(words), std::string::npos)
+        << fault << ": " << status.ToString();
+    EXPECT_EQ((*driver)->LoadKernels(0).message(), status.message());
+    const StatusOr<DeviceInfo> info = (*driver)->GetDeviceInfo(0);
+    ASSERT_TRUE(info.ok()) << info.status().ToString();
+    EXPECT_FALSE(info->kernels);
+    EXPECT_EQ(info->no_kernels_because, status.message());
+  }
+};
+
+TEST_F(VendorKernelsTest, ALibraryWithoutModulesIsUsedWithoutKernels) {
+  ExpectNoKernels(OpenCudaDriver, kCuda11, "", "CUDA 11.8 loads no modules");
+  ExpectNoKernels(OpenHipDriver, kHip5, "", "loads no modules");
+}
+
+TEST_F(VendorKernelsTest, WhyKernelsCouldNotBeLoadedIsKept) {
+  ExpectNoKernels(OpenCudaDriver, kCuda13, "cuModuleLoadDataEx:1:218",
+                  "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX");
+  ExpectNoKernels(OpenCudaDriver, kCuda13, "cuModuleGetFunction:3:500", "cuModuleGetFunction");
+  ExpectNoKernels(OpenHipDriver, kHip6, "hipModuleLoadData:1+:209",
+                  "hipModuleLoadData: hipErrorNoBinaryForGpu, of code for gfx906");
+  ExpectNoKernels(OpenHipDriver, kHip6, "hipModuleGetFunction:1+:2", "hipModuleGetFunction");
+}
+
+TEST_F(VendorKernelsTest, WithoutDoublePrecisionTheOthersRun) {
+  StatusOr<std::unique_ptr<Driver>> driver = OpenCudaDriver(kCuda13);
+  ASSERT_TRUE(driver.ok()) << driver.status().ToString();
+  {
+    const StandInFaults faults(kCuda13, "cuModuleLoadDataEx:2:218");
+    ASSERT_TRUE((*driver)->LoadKernels(0).ok());
+  }
+  const StatusOr<NativeStream> stream = (*driver)->CreateStream(0);
+  ASSERT_TRUE(stream.ok()) << stream.status().ToString();
+  const Status status = (*driver)->Launch(0, *stream, Kernel::kReduceF64, 1, {});
+  EXPECT_NE(status.message().find("CUDA_ERROR_INVALID_PTX"), std::string::npos)
+      << status.ToString();
+  (*driver)->DestroyStream(0, *stream);
+}
+
+}  // namespace
+
+std::vector<KernelDriver> KernelDrivers() {
+  return {{"Cuda13", [] { return OpenCudaDriver(kCuda13); }},
+          {"HipRocm6", [] { return OpenHipDriver(kHip6); }},
+          {"HipOnCuda", [] { return OpenHipDriver(kHipOnCuda); }}};
+}
+
+}  // namespace ferry::gpu
