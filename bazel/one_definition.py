@@ -8,7 +8,7 @@ import re
 import sys
 
 # What each program defines for itself: the latter is how a test tells the conformance suite what to test.
-PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest')
+PER_PROGRAM = ('main', 'ferry::gpu::ConformanceBackends', 'ferry::gpu::VendorsUnderTest', 'ferry::gpu::KernelDrivers')
 
 TOKEN = re.compile(r'''
     (?P<skip>//[^\n]* | /\*.*?\*/ | \#(?:[^\n\\]|\\.|\\\n)* | \s+)

@@ -208,7 +208,9 @@ StatusOr<DeviceInfo> CudaDriver::GetDeviceInfo(int device) {
   const Status kernels = kernels_.Known(device);
   info.kernels = kernels.ok();
   info.no_kernels_because = kernels.message();
-  info.stream_words = stream_words_[device] ? StreamWords::kNative : StreamWords::kHelper;
+  info.stream_words = stream_words_[device] ? StreamWords::kNative
+                      : info.kernels        ? StreamWords::kKernel
+                                            : StreamWords::kHelper;
   info.ipc = true;
   info.dmabuf = api_.mem_get_handle_for_address_range != nullptr &&
                 HasAttribute(kCudaAttributeDmabufSupported, device);

@@ -14,6 +14,7 @@
 #include "gpu_backends/driver/imports.h"
 #include "gpu_backends/driver/page_registrations.h"
 #include "gpu_backends/driver/parked_streams.h"
+#include "gpu_backends/driver/stream_controls.h"
 
 namespace ferry::gpu {
 namespace {
@@ -26,14 +27,14 @@ Status InvalidArgument(std::string message) {
 }
 
 // Lives, and is reached, until the process ends.
-void KeepForGood(std::shared_ptr<Driver> driver) {
+void KeepForGood(std::shared_ptr<void> object) {
   struct Kept {
     std::mutex mutex;
-    std::vector<std::shared_ptr<Driver>> drivers;
+    std::vector<std::shared_ptr<void>> objects;
   };
   static Kept& kept = *new Kept;
   std::lock_guard lock(kept.mutex);
-  kept.drivers.push_back(std::move(driver));
+  kept.objects.push_back(std::move(object));
 }
 
 class DriverBackend final : public GpuBackend {
@@ -96,13 +97,18 @@ DriverBackend::DriverBackend(std::unique_ptr<Driver> driver, std::vector<DeviceI
       parked_(*driver),
       copies_(std::make_unique<CopyStreams>(*this)),
       imports_(*driver, table_, parked_),
-      around_{std::move(driver), fork_guard_, table_, checks_, registrations_, parked_, *copies_},
-      devices_(std::move(devices)) {}
+      around_{std::move(driver), fork_guard_, table_,   checks_,
+              registrations_,    parked_,     *copies_, nullptr},
+      devices_(std::move(devices)) {
+  around_.controls = std::make_shared<StreamControls>(around_.driver);
+}
 
 DriverBackend::~DriverBackend() {
   if (fork_guard_.InChild()) {
     (void)copies_.release();
-    (void)new std::shared_ptr<Driver>(around_.driver);  // it does not work here, nor end
+    // They do not work here, nor end.
+    (void)new std::shared_ptr<Driver>(around_.driver);
+    (void)new std::shared_ptr<StreamControls>(around_.controls);
     return;
   }
   copies_.reset();
@@ -110,6 +116,7 @@ DriverBackend::~DriverBackend() {
     // Something still waits for what may never come, and may use any of the memory afterwards: the
     // process keeps all of it.
     KeepForGood(around_.driver);
+    KeepForGood(around_.controls);
     return;
   }
   for (const Allocation& allocation : table_.RemoveAll()) {

@@ -94,7 +94,14 @@ DriverStream::~DriverStream() {
   }
   state().Close();
   body_->helper->Stop();
-  const bool finished = Finish();
+  bool finished = Finish();
+  if (body_->kernels->in_use()) {
+    if (!finished) {
+      state().CancelRest();
+    }
+    Abandon();
+    finished = Finish();
+  }
   state().JoinStep();
   if (finished) {
     state().Drained();
@@ -115,6 +122,13 @@ bool DriverStream::Finish() {
                : native;
   });
   return status.code() != ErrorCode::kCancelled;
+}
+
+// A kernel that waited would keep its part of the device busy for ever. What is behind it goes on:
+// so its events have been told before that it does not count.
+void DriverStream::Abandon() {
+  state().Abandon();
+  body_->kernels->Abandon();
 }
 
 template <typename Operation>
@@ -239,15 +253,32 @@ Status DriverStream::Mark(uint64_t place) {
 
 // ---- Words ----
 
-StatusOr<bool> DriverStream::CpusReach(const uint64_t* word) const {
-  const PointerKind kind = around_.table.Identify(word).kind;
-  if (kind == PointerKind::kPinned || kind == PointerKind::kManaged) {
+DriverStream::By DriverStream::WritesBy() {
+  if (around_.driver->has_stream_words(state().device())) {
+    return By::kDevice;
+  }
+  return body_->kernels->Prepare().ok() && body_->kernels->write_words() ? By::kKernel : By::kStep;
+}
+
+DriverStream::By DriverStream::WaitsBy() {
+  if (around_.driver->has_stream_words(state().device())) {
+    return By::kDevice;
+  }
+  if (body_->kernels->Prepare().ok() && body_->kernels->wait_for_words()) {
+    return By::kKernel;
+  }
+  return around_.driver->host_steps_hold() ? By::kStep : By::kNobody;
+}
+
+StatusOr<bool> DriverStream::CpusReach(const uint64_t* word, bool must) {
+  const PointerInfo known = around_.table.Identify(word);
+  if (known.kind == PointerKind::kPinned || known.kind == PointerKind::kManaged) {
     return true;
   }
-  if (around_.driver->has_stream_words(body_->state->device())) {
+  if (!must) {
     return false;  // device memory, or known to the vendor only: it does not matter
   }
-  if (kind == PointerKind::kUnknown &&
+  if (known.kind == PointerKind::kUnknown &&
       around_.driver->Identify(word).kind == PointerKind::kPinned) {
     return true;
   }
@@ -260,13 +291,23 @@ StatusOr<bool> DriverStream::CpusReach(const uint64_t* word) const {
 Status DriverStream::WriteValue64(uint64_t* word, uint64_t value) {
   FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
   FERRY_RETURN_IF_ERROR(around_.checks.Word(word));
-  FERRY_RETURN_IF_ERROR(CpusReach(word).status());
   return Enqueue([&](uint64_t place) { return Write(place, word, value); });
 }
 
+// A word in device memory is one only where the device can also wait for it.
 Status DriverStream::Write(uint64_t place, uint64_t* word, uint64_t value) {
-  if (around_.driver->has_stream_words(state().device())) {
-    return around_.driver->WriteWord(state().device(), state().native(), word, value);
+  const By waits_by = WaitsBy();
+  const bool by_device =
+      waits_by == By::kDevice || (waits_by == By::kKernel && KernelsReach(word, sizeof(*word)));
+  FERRY_RETURN_IF_ERROR(CpusReach(word, /*must=*/!by_device).status());
+  switch (WritesBy()) {
+    case By::kDevice:
+      return around_.driver->WriteWord(state().device(), state().native(), word, value);
+    case By::kKernel:
+      return body_->kernels->WriteWord(word, value);
+    case By::kStep:
+    case By::kNobody:
+      break;
   }
   return HostFunction(place, [word, value] {
     shm::StoreRelease(*word, value);  // Pairs with WordMeets, here or in another process.
@@ -282,21 +323,32 @@ Status DriverStream::WaitValue64(uint64_t* word, uint64_t value, WaitCondition c
 
 Status DriverStream::Wait(uint64_t place, const uint64_t* word, uint64_t value,
                           WaitCondition condition) {
-  const StatusOr<bool> cpus_reach = CpusReach(word);
+  const By by = WaitsBy();
+  const bool by_device =
+      by == By::kDevice || (by == By::kKernel && KernelsReach(word, sizeof(*word)));
+  const StatusOr<bool> cpus_reach = CpusReach(word, /*must=*/!by_device);
   FERRY_RETURN_IF_ERROR(cpus_reach.status());
-  if (around_.driver->has_stream_words(state().device())) {
-    FERRY_RETURN_IF_ERROR(
-        around_.driver->WaitWord(state().device(), state().native(), word, value, condition));
-  } else if (around_.driver->host_steps_hold()) {
-    FERRY_RETURN_IF_ERROR(Step([state = body_->state, place, word, value, condition] {
-      // What has failed does not wait: nobody may have to write the word any more.
-      return !state->FailureBefore(place).ok() || state->WaitForWord(word, value, condition);
-    }));
-  } else {
-    return {ErrorCode::kUnsupported,
-            "streams of this device cannot wait for words: its driver has no operation for it"};
+  switch (by) {
+    case By::kDevice:
+      FERRY_RETURN_IF_ERROR(
+          around_.driver->WaitWord(state().device(), state().native(), word, value, condition));
+      break;
+    case By::kKernel:
+      FERRY_RETURN_IF_ERROR(body_->kernels->WaitWord(word, value, condition));
+      break;
+    case By::kStep:
+      FERRY_RETURN_IF_ERROR(Step([state = body_->state, place, word, value, condition] {
+        // What has failed does not wait: nobody may have to write the word any more.
+        return !state->FailureBefore(place).ok() || state->WaitForWord(word, value, condition);
+      }));
+      break;
+    case By::kNobody:
+      return {ErrorCode::kUnsupported,
+              "streams of this device cannot wait for words: its driver has no operation for it, "
+              "and kernels do not serve: " +
+                  body_->kernels->Prepare().message()};
   }
-  state().AwaitWord(place, *cpus_reach ? word : nullptr, value, condition);
+  state().AwaitWord(place, *cpus_reach ? word : nullptr, value, condition, by == By::kKernel);
   return Mark(place);
 }
 
@@ -323,11 +375,41 @@ Status DriverStream::LaunchHost(std::function<Status()> function) {
   return Enqueue([&](uint64_t place) { return HostFunction(place, std::move(function)); });
 }
 
+// ---- Messages of matched pairs ----
+
+bool DriverStream::KernelsReach(const void* pointer, uint64_t size_bytes) const {
+  PointerInfo info = around_.table.Identify(pointer);
+  if (info.kind == PointerKind::kUnknown) {
+    info = around_.driver->Identify(pointer);
+  }
+  if (info.kind == PointerKind::kUnknown ||
+      (info.kind == PointerKind::kDevice && info.device != body_->state->device())) {
+    return false;
+  }
+  const auto* const base = static_cast<const std::byte*>(info.base);
+  const auto offset = static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - base);
+  return offset + size_bytes <= info.size_bytes;
+}
+
+bool DriverStream::KernelsMove(const MatchedMove& move) {
+  return KernelsReachEnds(move) &&
+         (move.size_bytes == 0 || (KernelsReach(move.destination, move.size_bytes) &&
+                                   KernelsReach(move.source, move.size_bytes)));
+}
+
+bool DriverStream::KernelsReachEnds(const MatchedMove& move) {
+  return body_->kernels->Prepare().ok() && body_->kernels->move_messages() &&
+         KernelsReach(move.own, sizeof(*move.own)) && KernelsReach(move.other, sizeof(*move.other));
+}
+
 Status DriverStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
   FERRY_RETURN_IF_ERROR(around_.checks.LaunchMove(move));
-  FERRY_RETURN_IF_ERROR(body_->helper->Start());
-  return Enqueue([&](uint64_t place) {
+  return Enqueue([&](uint64_t place) -> Status {
+    if (KernelsMove(move)) {
+      return body_->kernels->LaunchMove(move);
+    }
+    FERRY_RETURN_IF_ERROR(body_->helper->Start());
     return HostFunction(place, [helper = body_->helper, move] {
       helper->Begin(move);
       return Status();
@@ -344,7 +426,10 @@ Status DriverStream::AwaitMove(const MatchedMove& move) {
   if (move.other == nullptr) {
     return {};
   }
-  return Enqueue([&](uint64_t place) {
+  return Enqueue([&](uint64_t place) -> Status {
+    if (KernelsReachEnds(move)) {
+      return body_->kernels->CloseFailedPair(move);
+    }
     return HostFunction(place, [move] {
       CloseFailedPair(move);
       return Status();

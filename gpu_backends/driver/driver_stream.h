@@ -17,6 +17,8 @@
 #include "gpu_backends/driver/move_helper.h"
 #include "gpu_backends/driver/page_registrations.h"
 #include "gpu_backends/driver/parked_streams.h"
+#include "gpu_backends/driver/stream_controls.h"
+#include "gpu_backends/driver/stream_kernels.h"
 #include "gpu_backends/driver/stream_state.h"
 
 namespace ferry::gpu {
@@ -30,6 +32,7 @@ struct StreamSurroundings {
   const PageRegistrations& registrations;
   ParkedStreams& parked;
   CopyStreams& copies;
+  std::shared_ptr<StreamControls> controls;
 };
 
 class DriverEvent final : public Event {
@@ -76,8 +79,12 @@ class DriverStream final : public Stream {
   struct Body {
     Body(const StreamSurroundings& around, int device, NativeStream native)
         : state(std::make_shared<StreamState>(around.driver, device, native)),
-          helper(std::make_shared<MoveHelper>(around.copies)) {}
+          kernels(std::make_shared<StreamKernels>(around.driver, device, native, around.controls)),
+          helper(std::make_shared<MoveHelper>(around.copies)) {
+      state->Keep(kernels);
+    }
     const std::shared_ptr<StreamState> state;
+    const std::shared_ptr<StreamKernels> kernels;  // with the order held
     const std::shared_ptr<MoveHelper> helper;
     std::mutex order;  // held while an operation is enqueued: places are in the stream's order
   };
@@ -95,10 +102,20 @@ class DriverStream final : public Stream {
   Status Wait(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition);
   StatusOr<std::shared_ptr<Point>> Record(uint64_t place);
   Status Mark(uint64_t place);
+  // Who writes and awaits words for this stream.
+  enum class By { kDevice, kKernel, kStep, kNobody };
+  By WritesBy();
+  By WaitsBy();
   // Whether CPUs reach the word; kInvalidBuffer where they would have to and do not.
-  StatusOr<bool> CpusReach(const uint64_t* word) const;
+  StatusOr<bool> CpusReach(const uint64_t* word, bool must);
+  // Whether kernels do for the message: its memory and both ends are this device's, or the host's.
+  bool KernelsMove(const MatchedMove& move);
+  bool KernelsReachEnds(const MatchedMove& move);
+  bool KernelsReach(const void* pointer, uint64_t size_bytes) const;
   // Whether the stream has come to its end, or will not for now.
   bool Finish();
+  // Lets go of what waits by kernels.
+  void Abandon();
 
   const StreamSurroundings& around_;
   const bool adopted_;

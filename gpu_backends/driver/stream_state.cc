@@ -182,17 +182,25 @@ void StreamState::AddPoint(const std::shared_ptr<Point>& point) {
 void StreamState::AwaitPoint(uint64_t place, std::shared_ptr<Point> point) {
   std::lock_guard lock(mutex_);
   LookAtMarkLocked();
-  awaited_.push_back({place, std::move(point), nullptr, 0, WaitCondition::kEqual});
+  awaited_.push_back({place, std::move(point), nullptr, 0, WaitCondition::kEqual, false});
 }
 
 void StreamState::AwaitWord(uint64_t place, const uint64_t* word, uint64_t value,
-                            WaitCondition condition) {
+                            WaitCondition condition, bool by_kernel) {
   std::lock_guard lock(mutex_);
   LookAtMarkLocked();
-  awaited_.push_back({place, nullptr, word, value, condition});
+  awaited_.push_back({place, nullptr, word, value, condition, by_kernel});
 }
 
-bool StreamState::Met(const Awaited& awaited) {
+void StreamState::Abandon() {
+  std::lock_guard lock(mutex_);
+  abandoned_ = true;
+}
+
+bool StreamState::MetLocked(const Awaited& awaited) const {
+  if (abandoned_ && awaited.by_kernel) {
+    return true;
+  }
   if (awaited.point != nullptr) {
     return awaited.point->stream()
                .driver()
@@ -204,7 +212,8 @@ bool StreamState::Met(const Awaited& awaited) {
 
 bool StreamState::MayBeBlocked() {
   std::lock_guard lock(mutex_);
-  return !std::all_of(awaited_.begin(), awaited_.end(), Met);
+  return !std::all_of(awaited_.begin(), awaited_.end(),
+                      [this](const Awaited& awaited) { return MetLocked(awaited); });
 }
 
 void StreamState::TrimLocked() {

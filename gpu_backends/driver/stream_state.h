@@ -91,7 +91,11 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   void AddPoint(const std::shared_ptr<Point>& point);
   // This stream waits at `place`. A word that CPUs do not reach is null.
   void AwaitPoint(uint64_t place, std::shared_ptr<Point> point);
-  void AwaitWord(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition);
+  // `by_kernel`: by one that Abandon ends.
+  void AwaitWord(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition,
+                 bool by_kernel);
+  // The kernels that wait for words have been told to end.
+  void Abandon();
   // Whether something that it waits for has not come, as far as one can tell.
   bool MayBeBlocked();
   // The stream is to record an event now, and hand it over: so a stream that nobody asks about
@@ -116,6 +120,8 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   void JoinStep();
   // What is not complete never will be.
   void CancelRest();
+  // Stays for as long as the stream may have work.
+  void Keep(std::shared_ptr<void> kept) { kept_ = std::move(kept); }
 
  private:
   struct Waiter {
@@ -129,6 +135,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     const uint64_t* word;
     uint64_t value;
     WaitCondition condition;
+    bool by_kernel;
   };
   struct Told {  // who has yet to be told of a failure
     std::shared_ptr<StreamState> stream;
@@ -138,7 +145,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
 
   // Notes a failure; returns whom to tell.
   std::vector<Told> Note(uint64_t place, const Status& status);
-  static bool Met(const Awaited& awaited);
+  bool MetLocked(const Awaited& awaited) const;
   // Forgets waits that are behind the stream for certain.
   void TrimLocked();
   void LookAtMarkLocked();
@@ -159,6 +166,8 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   std::vector<std::weak_ptr<Point>> points_;
   std::vector<Waiter> waiters_;
   std::deque<Awaited> awaited_;
+  bool abandoned_ = false;
+  std::shared_ptr<void> kept_;
   NativeEvent mark_ = nullptr;
   uint64_t mark_place_ = 0;
 

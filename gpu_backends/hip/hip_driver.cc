@@ -192,7 +192,9 @@ StatusOr<DeviceInfo> HipDriver::GetDeviceInfo(int device) {
   const Status kernels = kernels_.Known(device);
   info.kernels = kernels.ok();
   info.no_kernels_because = kernels.message();
-  info.stream_words = has_stream_words(device) ? StreamWords::kNative : StreamWords::kHelper;
+  info.stream_words = has_stream_words(device) ? StreamWords::kNative
+                      : info.kernels           ? StreamWords::kKernel
+                                               : StreamWords::kHelper;
   info.ipc = true;
   info.dmabuf =
       api_.hsa_export_dmabuf != nullptr || api_.mem_get_handle_for_address_range != nullptr;

@@ -31,6 +31,16 @@ StatusOr<Bytes> Download(GpuBackend& backend, const void* source, uint64_t size)
   return bytes;
 }
 
+StatusOr<std::unique_ptr<GpuBackend>> WithWords(StatusOr<std::unique_ptr<GpuBackend>> backend) {
+  if (backend.ok()) {
+    const StatusOr<DeviceInfo> info = (*backend)->GetDeviceInfo(0);
+    if (info.ok() && info->stream_words == StreamWords::kHelper) {
+      return Status(ErrorCode::kUnsupported, "no words: " + info->no_kernels_because);
+    }
+  }
+  return backend;
+}
+
 void GpuBackendConformance::SetUp() {
   StatusOr<std::unique_ptr<GpuBackend>> created = GetParam().create();
   if (created.status().code() == ErrorCode::kNotFound ||

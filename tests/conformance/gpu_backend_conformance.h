@@ -27,6 +27,10 @@ struct ConformanceBackend {
 // Defined by the backend's test: the backends, or variants of one, to run the suite on.
 std::vector<ConformanceBackend> ConformanceBackends();
 
+// A backend as it is, or kUnsupported where streams of its first device wait for words neither by
+// themselves nor by kernels: a build may have none.
+StatusOr<std::unique_ptr<GpuBackend>> WithWords(StatusOr<std::unique_ptr<GpuBackend>> backend);
+
 // What the program does instead of testing when it was started by a test as another process
 // (gpu_conformance_child.h). Returns the exit code, or -1 if it was not.
 int RunConformanceChild(int argc, char** argv);

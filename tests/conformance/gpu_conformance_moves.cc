@@ -1,8 +1,10 @@
 // Conformance: messages of matched pairs, moved by the streams of both ends.
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
+#include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/layout/channel_layout.h"
 #include "shm/pair_move.h"
@@ -76,6 +78,66 @@ TEST_P(MatchedMoves, MeetAndMove) {
       EXPECT_EQ(shm::Counter(&EndIn(send_end_)->done).Value(), round);
       EXPECT_EQ(shm::Counter(&EndIn(receive_end_)->done).Value(), round);
     }
+    TearDown();
+  }
+}
+
+// The other end is a rank that moves what it is to move by itself.
+TEST_P(MatchedMoves, MeetRanks) {
+  constexpr uint64_t kRounds = 8;
+  for (const uint64_t size : {uint64_t{1}, uint64_t{400}, uint64_t{5000}}) {
+    Make(size);
+    for (uint64_t round = 1; round <= kRounds; ++round) {
+      const bool rank_sends = round % 4 >= 2;
+      const Bytes sent = Pattern(size, static_cast<uint8_t>(round));
+      FERRY_EXPECT_OK(Upload(backend(), from_->data(), sent));
+      Stream& stream = rank_sends ? *receives_ : *sends_;
+      const MatchedMove of_rank = MoveOf(round, rank_sends, true);
+      const shm::PairEnds ends{of_rank.own, of_rank.other, of_rank.other_life};
+      const bool rank_is_first = round % 2 == 0;
+      if (rank_is_first) {
+        EXPECT_FALSE(shm::BeginMove(ends, rank_sends, true));
+      }
+      FERRY_EXPECT_OK(stream.LaunchMove(MoveOf(round, !rank_sends, true)));
+      FERRY_EXPECT_OK(stream.AwaitMove(MoveOf(round, !rank_sends, true)));
+      if (!rank_is_first) {
+        // The stream has begun once its end of the gate is free again, and it is the first.
+        while (shm::LoadAcquire(EndIn(send_end_)->meet.value) != 2 * round - 1) {
+          std::this_thread::yield();
+        }
+        ASSERT_TRUE(shm::BeginMove(ends, rank_sends, true));
+        StatusOr<Bytes> bytes = Download(backend(), from_->data(), size);
+        ASSERT_TRUE(bytes.ok());
+        FERRY_EXPECT_OK(Upload(backend(), to_->data(), *bytes));
+        shm::CompleteMove(ends);
+      }
+      FERRY_EXPECT_OK(stream.Synchronize());
+      EXPECT_EQ(shm::Counter(&of_rank.own->done).Value(), round);
+      StatusOr<Bytes> received = Download(backend(), to_->data(), size);
+      ASSERT_TRUE(received.ok());
+      EXPECT_EQ(*received, sent);
+      // Nobody is inside.
+      EXPECT_EQ(shm::LoadAcquire(of_rank.own->gate) & shm::kGateInside, 0u);
+      EXPECT_EQ(shm::LoadAcquire(of_rank.other->gate) & shm::kGateInside, 0u);
+    }
+    TearDown();
+  }
+}
+
+// A block in another life belongs to another pair.
+TEST_P(MatchedMoves, AFailureClosesTheGatesOfThisPairOnly) {
+  for (const uint32_t life_meant : {0u, 7u}) {
+    Make(4096);
+    constexpr uint64_t kLife = 7;
+    shm::StoreRelaxed(EndIn(send_end_)->gate, kLife << shm::kGateLifeShift);
+    MatchedMove move = MoveOf(1, false, true);
+    move.other_life = life_meant;
+    FERRY_EXPECT_OK(receives_->AwaitMove(move));
+    shm::Counter(&EndIn(receive_end_)->done).Fail(ErrorCode::kCancelled);
+    FERRY_EXPECT_OK(receives_->Synchronize());
+    EXPECT_EQ(shm::LoadAcquire(EndIn(receive_end_)->gate), shm::kGateClosed);
+    EXPECT_EQ((shm::LoadAcquire(EndIn(send_end_)->gate) & shm::kGateClosed) != 0,
+              life_meant == kLife);
     TearDown();
   }
 }

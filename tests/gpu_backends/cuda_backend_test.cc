@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "gpu_backends/cuda/cuda_abi.h"
+#include "gpu_backends/device/kernel_images.h"
 #include "tests/gpu_backends/vendor_faults.h"
 #include "tests/gpu_backends/vendor_scenario.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr const char* kCuda11 = "tests/fixtures/cuda/libcuda_11.so";
 constexpr const char* kCuda13 = "tests/fixtures/cuda/libcuda_13.so";
+constexpr const char* kCuda13WithoutWords = "tests/fixtures/cuda/libcuda_13_without_words.so";
 // The toolkit's, of which there are many where no driver is.
 constexpr const char* kStub = "/usr/local/cuda/lib64/stubs/libcuda.so";
 
@@ -235,28 +237,19 @@ VendorUnderTest Cuda(const char* name, const char* library, const char* export_d
   vendor.library = library;
   vendor.create = [](const std::string& path) { return CreateCudaBackend({path}); };
   vendor.exporter = "cuda";
-  vendor.calls = {"cuDeviceGetName",
-                  "cuDeviceTotalMem",
-                  "cuCtxPushCurrent",
-                  "cuMemAlloc",
-                  "cuMemFree",
-                  "cuMemHostAlloc",
-                  "cuMemFreeHost",
-                  "cuMemAllocManaged",
-                  "cuPointerGetAttributes",
-                  "cuIpcGetMemHandle",
-                  "cuMemHostRegister",
-                  "cuMemHostUnregister",
-                  "cuStreamCreate",
-                  "cuStreamQuery",
-                  "cuMemcpyAsync",
-                  "cuEventCreate",
-                  "cuEventRecord",
-                  "cuEventQuery",
-                  "cuStreamWaitEvent",
-                  "cuStreamWriteValue64",
-                  "cuStreamWaitValue64",
-                  "cuLaunchHostFunc"};
+  vendor.calls = {"cuDeviceGetName",   "cuDeviceTotalMem",  "cuCtxPushCurrent",
+                  "cuMemAlloc",        "cuMemFree",         "cuMemHostAlloc",
+                  "cuMemFreeHost",     "cuMemAllocManaged", "cuPointerGetAttributes",
+                  "cuIpcGetMemHandle", "cuMemHostRegister", "cuMemHostUnregister",
+                  "cuStreamCreate",    "cuStreamQuery",     "cuMemcpyAsync",
+                  "cuEventCreate",     "cuEventRecord",     "cuEventQuery",
+                  "cuStreamWaitEvent", "cuLaunchHostFunc"};
+  if (library == std::string_view(kCuda13WithoutWords)) {
+    vendor.launch = "cuLaunchKernel";
+    vendor.calls.push_back(vendor.launch);
+  } else {
+    vendor.calls.insert(vendor.calls.end(), {"cuStreamWriteValue64", "cuStreamWaitValue64"});
+  }
   vendor.some_error = kCudaErrorUnknown;
   vendor.some_error_name = "CUDA_ERROR_UNKNOWN";
   vendor.allocate_device = "cuMemAlloc";
@@ -275,7 +268,13 @@ VendorUnderTest Cuda(const char* name, const char* library, const char* export_d
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  return {Cuda("Cuda11", kCuda11, ""), Cuda("Cuda13", kCuda13, "cuMemGetHandleForAddressRange")};
+  std::vector<VendorUnderTest> vendors = {Cuda("Cuda11", kCuda11, ""),
+                                          Cuda("Cuda13", kCuda13, "cuMemGetHandleForAddressRange")};
+  if (!KernelImages().empty()) {
+    vendors.push_back(
+        Cuda("Cuda13WithoutWords", kCuda13WithoutWords, "cuMemGetHandleForAddressRange"));
+  }
+  return vendors;
 }
 
 }  // namespace ferry::gpu

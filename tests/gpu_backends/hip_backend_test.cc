@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "gpu_backends/device/kernel_images.h"
 #include "gpu_backends/hip/hip_abi.h"
 #include "tests/gpu_backends/vendor_faults.h"
 #include "tests/gpu_backends/vendor_scenario.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* kRocm5 = "tests/fixtures/hip/libamdhip64_5.so";
 constexpr const char* kRocm6 = "tests/fixtures/hip/libamdhip64_6.so";
+constexpr const char* kRocm6WithoutWords = "tests/fixtures/hip/libamdhip64_6_without_words.so";
 
 std::string Name(const testing::TestParamInfo<const char*>& info) {
   return info.param == std::string_view(kRocm5) ? "Rocm5" : "Rocm6";
@@ -82,16 +84,23 @@ class HipBackendTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(HipBackendTest, StreamsWithoutWordsSaySo) {
-  const StandInFaults faults(GetParam(), "hipStreamWaitValue64:1+:1");
+  // The words do not work, nor can kernels be loaded, as turns out when they are needed.
+  const StandInFaults faults(GetParam(), "hipStreamWaitValue64:1+:1,hipModuleLoadData:1+:209");
   StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHipBackend({GetParam()});
   ASSERT_TRUE(backend.ok());
-  EXPECT_EQ((*backend)->GetDeviceInfo(0)->stream_words, StreamWords::kHelper);
+  const StatusOr<DeviceInfo> info = (*backend)->GetDeviceInfo(0);
+  EXPECT_EQ(info->stream_words, info->kernels ? StreamWords::kKernel : StreamWords::kHelper);
   StatusOr<void*> pinned = (*backend)->AllocatePinned(8);
   ASSERT_TRUE(pinned.ok());
   const std::unique_ptr<Stream> stream = std::move(*(*backend)->CreateStream(0));
   const Status status =
       stream->WaitValue64(static_cast<uint64_t*>(*pinned), 0, WaitCondition::kEqual);
   EXPECT_EQ(status.code(), ErrorCode::kUnsupported) << status.ToString();
+  const StatusOr<DeviceInfo> afterwards = (*backend)->GetDeviceInfo(0);
+  EXPECT_EQ(afterwards->stream_words, StreamWords::kHelper);
+  EXPECT_FALSE(afterwards->kernels);
+  EXPECT_NE(status.message().find(afterwards->no_kernels_because), std::string::npos)
+      << status.ToString();
   EXPECT_TRUE((*backend)->Free(*pinned).ok());
 }
 
@@ -215,9 +224,13 @@ VendorUnderTest Hip(const char* name, const char* library, const char* host_func
                   "hipEventRecord",
                   "hipEventQuery",
                   "hipStreamWaitEvent",
-                  "hipStreamWriteValue64",
-                  "hipStreamWaitValue64",
                   host_function};
+  if (library == std::string_view(kRocm6WithoutWords)) {
+    vendor.launch = "hipModuleLaunchKernel";
+    vendor.calls.push_back(vendor.launch);
+  } else {
+    vendor.calls.insert(vendor.calls.end(), {"hipStreamWriteValue64", "hipStreamWaitValue64"});
+  }
   vendor.some_error = kHipErrorUnknown;
   vendor.some_error_name = "hipErrorUnknown";
   vendor.allocate_device = "hipMalloc";
@@ -236,8 +249,14 @@ VendorUnderTest Hip(const char* name, const char* library, const char* host_func
 }  // namespace
 
 std::vector<VendorUnderTest> VendorsUnderTest() {
-  return {Hip("Rocm5", kRocm5, "hipStreamAddCallback", ""),
-          Hip("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf")};
+  std::vector<VendorUnderTest> vendors = {
+      Hip("Rocm5", kRocm5, "hipStreamAddCallback", ""),
+      Hip("Rocm6", kRocm6, "hipLaunchHostFunc", "hsa_amd_portable_export_dmabuf")};
+  if (!KernelImages().empty()) {
+    vendors.push_back(Hip("Rocm6WithoutWords", kRocm6WithoutWords, "hipLaunchHostFunc",
+                          "hsa_amd_portable_export_dmabuf"));
+  }
+  return vendors;
 }
 
 }  // namespace ferry::gpu

@@ -170,6 +170,50 @@ TEST_P(VendorFaults, ACopyThatFailsUnderWayPoisonsItsStream) {
   EXPECT_TRUE(backend_->Free(pinned).ok());
 }
 
+TEST_P(VendorFaults, AKernelThatFailsUnderWayPoisonsItsStream) {
+  if (Vendor().launch.empty()) {
+    GTEST_SKIP() << "words are the vendor's";
+  }
+  uint64_t* pinned = Pinned();
+  {
+    const StandInFaults faults(Vendor().library,
+                               Fault(Vendor().launch + ".run", "2", Vendor().device_lost));
+    const std::unique_ptr<Stream> stream = NewStream(*backend_);
+    const std::unique_ptr<Event> event = NewEvent(*backend_);
+    EXPECT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
+    EXPECT_TRUE(stream->WriteValue64(pinned + 1, 1).ok());
+    EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
+    shm::StoreRelease(*pinned, 1);
+    const Status status = stream->Synchronize();
+    EXPECT_NE(status.message().find(Vendor().device_lost_name), std::string::npos)
+        << status.ToString();
+    EXPECT_FALSE(event->Synchronize().ok());
+    EXPECT_EQ(shm::LoadAcquire(pinned[1]), 0U);
+  }
+  ExpectAllWorks(*backend_, "the failure");
+  EXPECT_TRUE(backend_->Free(pinned).ok());
+}
+
+// A kernel that waits must not keep the device busy when its stream is given up, nor do those
+// behind it what they would have done.
+TEST_P(VendorFaults, KernelsOfAStreamGivenUpEnd) {
+  if (Vendor().launch.empty()) {
+    GTEST_SKIP() << "words are the vendor's";
+  }
+  uint64_t* pinned = Pinned();
+  const std::unique_ptr<Event> event = NewEvent(*backend_);
+  {
+    const std::unique_ptr<Stream> stream = NewStream(*backend_);
+    EXPECT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
+    EXPECT_TRUE(stream->WriteValue64(pinned + 1, 1).ok());
+    EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
+  }
+  EXPECT_EQ(event->Query().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(shm::LoadAcquire(pinned[1]), 0U);
+  EXPECT_TRUE(backend_->Free(pinned).ok());
+  EXPECT_EQ(backend_->Identify(pinned).kind, PointerKind::kUnknown);  // no stream uses it any more
+}
+
 // A stream waits for what will not come; the device goes away.
 TEST_P(VendorFaults, ALostDeviceEndsAllWaits) {
   uint64_t* pinned = Pinned();

@@ -28,6 +28,7 @@ struct VendorUnderTest {
   std::string allocate_pinned;
   int out_of_memory;
   std::string copy;
+  std::string launch;  // of the kernels by which words are written and awaited; empty: none are
   std::string open_import;
   std::string close_import;
   std::string device_info;    // called by GetDeviceInfo

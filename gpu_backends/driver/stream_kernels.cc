@@ -1,0 +1,102 @@
+#include "gpu_backends/driver/stream_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "gpu_backends/device/kernels.h"
+#include "shm/atomic.h"
+#include "shm/counter.h"
+#include "shm/layout/channel_layout.h"
+#include "shm/pair_move.h"
+
+namespace ferry::gpu {
+namespace {
+
+// One thread copies so much faster than three launches take.
+constexpr uint64_t kSmallMoveBytes = 512;
+constexpr uint64_t kBytesOfThread = 64;
+
+// What pair_move.h says of the other end's words is what they are.
+static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, value) ==
+              FERRY_DEVICE_END_DONE * sizeof(uint64_t));
+static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, error) ==
+              FERRY_DEVICE_END_DONE_ERROR * sizeof(uint64_t));
+static_assert(offsetof(shm::ChannelLayout, meet) + offsetof(shm::CounterLayout, value) ==
+              FERRY_DEVICE_END_MEET * sizeof(uint64_t));
+static_assert(offsetof(shm::ChannelLayout, gate) == FERRY_DEVICE_END_GATE * sizeof(uint64_t));
+static_assert(shm::kGateInside == FERRY_DEVICE_GATE_INSIDE);
+static_assert(shm::kGateClosed == FERRY_DEVICE_GATE_CLOSED);
+static_assert(shm::kGateLifeShift == FERRY_DEVICE_GATE_LIFE_SHIFT);
+static_assert(shm::kCounterFailure == FERRY_DEVICE_COUNTER_FAILURE);
+static_assert(static_cast<int>(ErrorCode::kPeerDied) == FERRY_DEVICE_ERROR_PEER_DIED);
+static_assert(static_cast<int>(ErrorCode::kNotFound) == FERRY_DEVICE_ERROR_NOT_FOUND);
+
+}  // namespace
+
+Status StreamKernels::Prepare() {
+  if (control_ != nullptr) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(driver_->LoadKernels(device_));
+  powers_ = driver_->kernel_powers(device_);
+  StatusOr<std::shared_ptr<uint64_t>> control = controls_->Take();
+  FERRY_RETURN_IF_ERROR(control.status());
+  control_ = std::move(*control);
+  return {};
+}
+
+Status StreamKernels::Launch(Kernel kernel, uint64_t threads,
+                             std::initializer_list<KernelArgument> arguments) {
+  std::array<KernelArgument, kMostKernelArguments> all = {control_.get(), uint64_t{0}, uint64_t{0},
+                                                          uint64_t{0},    uint64_t{0}, uint64_t{0},
+                                                          uint64_t{0},    uint64_t{0}};
+  std::copy(arguments.begin(), arguments.end(), all.begin() + 1);
+  return driver_->Launch(device_, stream_, kernel, threads, {all.data(), arguments.size() + 1});
+}
+
+Status StreamKernels::WriteWord(uint64_t* word, uint64_t value) {
+  return Launch(Kernel::kWriteWord, 1, {word, value});
+}
+
+Status StreamKernels::WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition) {
+  return Launch(Kernel::kWaitWord, 1,
+                {word, value, uint64_t{condition == WaitCondition::kEqual ? 1U : 0U}});
+}
+
+Status StreamKernels::LaunchMove(const MatchedMove& move) {
+  const auto is_send = static_cast<uint64_t>(move.is_send);
+  const auto meets = static_cast<uint64_t>(move.meets);
+  if (move.size_bytes <= kSmallMoveBytes) {
+    return Launch(
+        Kernel::kMoveSmall, 1,
+        {move.own, move.other, is_send, meets, move.destination, move.source, move.size_bytes});
+  }
+  FERRY_RETURN_IF_ERROR(Launch(Kernel::kBeginMove, 1, {move.own, move.other, is_send, meets}));
+  Status status = Launch(Kernel::kCopyMove, move.size_bytes / kBytesOfThread,
+                         {move.destination, move.source, move.size_bytes});
+  if (status.ok()) {
+    status = Launch(Kernel::kCompleteMove, 1, {move.own, move.other});
+  }
+  if (!status.ok()) {
+    // It may have begun, and would never end.
+    shm::Counter(&move.other->done).Fail(status.code());
+    shm::Counter(&move.own->done).Fail(status.code());
+    shm::WakeWaiting(*move.other);
+  }
+  return status;
+}
+
+Status StreamKernels::CloseFailedPair(const MatchedMove& move) {
+  return Launch(Kernel::kCloseFailedPair, 1,
+                {move.own, move.other, uint64_t{move.other_life}, move.round});
+}
+
+void StreamKernels::Abandon() {
+  if (control_ != nullptr) {
+    // Pairs with the kernels' looks (ferry_device_goes_on).
+    shm::StoreRelease(control_.get()[FERRY_DEVICE_CONTROL_ABANDONED], 1);
+  }
+}
+
+}  // namespace ferry::gpu

@@ -1,0 +1,58 @@
+// What a stream does by Ferry's own kernels.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+
+#include "common/status.h"
+#include "gpu_backends/api/stream.h"
+#include "gpu_backends/driver/driver.h"
+#include "gpu_backends/driver/stream_controls.h"
+
+namespace ferry::gpu {
+
+// By the stream's owner, one call at a time. It must live until the stream has nothing to do any
+// more.
+class StreamKernels {
+ public:
+  StreamKernels(std::shared_ptr<Driver> driver, int device, NativeStream stream,
+                std::shared_ptr<StreamControls> controls)
+      : driver_(std::move(driver)),
+        device_(device),
+        stream_(stream),
+        controls_(std::move(controls)) {}
+
+  // Loads the device's kernels, if they are not yet: may block as Driver::LoadKernels does. kOk:
+  // the stream launches kernels; else why not.
+  Status Prepare();
+  // What they can do. Prepare has said kOk.
+  bool write_words() const { return powers_.host_words; }
+  bool wait_for_words() const { return powers_.host_words && powers_.may_wait; }
+  bool move_messages() const { return powers_.host_words && powers_.host_atomics; }
+
+  // Each enqueues kernels. Prepare has said kOk; words and memory are reachable for the device.
+  Status WriteWord(uint64_t* word, uint64_t value);
+  Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition);
+  // As Stream::LaunchMove.
+  Status LaunchMove(const MatchedMove& move);
+  // Closes the pair if the round has failed. Behind the wait for it.
+  Status CloseFailedPair(const MatchedMove& move);
+  // Any kernel, whose first argument, the stream's control words, is put in front.
+  Status Launch(Kernel kernel, uint64_t threads, std::initializer_list<KernelArgument> arguments);
+
+  // Whether kernels have been launched that may wait, or do what the next call prevents.
+  bool in_use() const { return control_ != nullptr; }
+  // The stream is given up: kernels that wait end, and those behind them do nothing. For good.
+  void Abandon();
+
+ private:
+  const std::shared_ptr<Driver> driver_;
+  const int device_;
+  const NativeStream stream_;
+  const std::shared_ptr<StreamControls> controls_;
+  std::shared_ptr<uint64_t> control_;
+  KernelPowers powers_;
+};
+
+}  // namespace ferry::gpu
