@@ -186,8 +186,11 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
     wait_policy_.spin_pauses = 0;
   }
   MakeChannels();
-  watcher_ = std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_,
-                                       [this](ErrorCode error) { channels_->FailAll(error); });
+  watcher_ =
+      std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_, [this](ErrorCode error) {
+        channels_->FailAll(error);
+        rings_->EndAll(error);
+      });
   return watcher_->Start();
 }
 
@@ -222,6 +225,7 @@ Status Client::Leave() {
                 " requests are not complete or not freed; wait for them, "
                 "or free persistent ones with ferry_request_free"};
   }
+  rings_->DestroyAll();
   // Nobody may leave while another still counts on him. A rank that died does not keep us, but then
   // the others may have yet to receive what we sent them.
   if (Barrier() != ErrorCode::kOk) {

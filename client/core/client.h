@@ -26,6 +26,7 @@
 #include "client/core/request_pool.h"
 #include "client/core/watcher.h"
 #include "client/triggered/channels.h"
+#include "client/triggered/device_rings.h"
 #include "client/triggered/queues.h"
 #include "config/options.h"
 #include "engine/rank_engine.h"
@@ -111,6 +112,10 @@ class Client final : public FrontEnd {
                                       std::vector<ProgramStep> steps) override;
   Status FreeProgram(RequestHandle program) override { return queues_->FreeProgram(program); }
   Queues& queues() { return *queues_; }
+  DeviceRings& rings() { return *rings_; }
+  // For a device to start, once: where its end is. kInvalidRequest, kInvalidBuffer, kUnsupported:
+  // as ferry_ring_prepare_start says.
+  StatusOr<shm::Location> PrepareStart(RequestHandle handle);
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
   bool TestNow(RequestHandle handle, Completion* completion) override;
@@ -246,6 +251,7 @@ class Client final : public FrontEnd {
   Status CheckMatchable(RequestHandle handle, uint32_t* request) const;
   StatusOr<std::vector<Queues::Item>> ResolveAll(std::span<const RequestHandle> handles) const;
   ErrorCode StartPaired(uint32_t request);
+  void BeginPaired(uint32_t request, const Channel& channel);
   bool AdvanceMatched(uint32_t request);
   bool AdvanceMatch(uint32_t request);
 
@@ -300,6 +306,7 @@ class Client final : public FrontEnd {
   std::unique_ptr<Offloads> offloads_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<Queues> queues_;
+  std::unique_ptr<DeviceRings> rings_;
   std::mutex matches_mutex_;
   std::map<uint32_t, std::vector<uint32_t>> matches_;  // match requests, and what they are to match
   std::mutex background_mutex_;

@@ -27,6 +27,17 @@ void Client::MakeChannels() {
   parts.cell_count = static_cast<uint32_t>(options_.matched_cells);
   channels_ = std::make_unique<Channels>(std::move(parts));
   queues_ = std::make_unique<Queues>(channels_.get(), memory_.get());
+  DeviceRings::Parts rings{};
+  rings.memory = memory_.get();
+  rings.session = view_.layout;
+  rings.ring_daemon = [this] {
+    // Pairs with Rings::Look.
+    shm::FetchAdd(view_.layout->rings_changed, uint64_t{1}, std::memory_order_seq_cst);
+    CallWorker({}, true);
+  };
+  rings.poison = [this] { return poison(); };
+  rings.timeout_ns = options_.attach_timeout_ms * 1'000'000;
+  rings_ = std::make_unique<DeviceRings>(std::move(rings));
 }
 
 // ---- Matching -----------------------------------------------------------------------------------
@@ -138,11 +149,33 @@ ErrorCode Client::StartPaired(uint32_t request) {
   if (const ErrorCode error = channels_->Start(channel); error != ErrorCode::kOk) {
     return error;
   }
+  BeginPaired(request, channel);
+  return ErrorCode::kOk;
+}
+
+// To the rank the request is active.
+void Client::BeginPaired(uint32_t request, const Channel& channel) {
   RequestLayout& slot = requests_->Slot(request);
   slot.message_bytes = channel.size_bytes;
   shm::StoreRelaxed(slot.error, 0);
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kMatched));
-  return ErrorCode::kOk;
+}
+
+StatusOr<shm::Location> Client::PrepareStart(RequestHandle handle) {
+  const uint32_t request = requests_->Resolve(handle);
+  if (request == 0) {
+    return Status(ErrorCode::kInvalidRequest,
+                  "ferry_ring_prepare_start: the handle names no request");
+  }
+  Channel* const channel = channels_->Find(request);
+  if (channel != nullptr) {
+    (void)channels_->Settle(*channel);
+  }
+  FERRY_RETURN_IF_ERROR(channels_->CheckIdle(request));
+  FERRY_RETURN_IF_ERROR(Channels::CheckArm(*channel));
+  channels_->Arm(*channel);
+  BeginPaired(request, *channel);
+  return Locate(channel->end, sizeof(*channel->end));
 }
 
 bool Client::AdvanceMatched(uint32_t request) {

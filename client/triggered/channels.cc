@@ -281,6 +281,34 @@ ErrorCode Channels::Start(Channel& channel) {
   return ErrorCode::kOk;  // its wait says how it went
 }
 
+Status Channels::CheckArm(const Channel& channel) {
+  if (channel.local) {
+    return {ErrorCode::kUnsupported,
+            "a device starts requests to other nodes only: inside a node the two ends meet without "
+            "ferryd, so start it by ferry_start or on a queue"};
+  }
+  if (channel.has_window_of_its_own()) {
+    return {ErrorCode::kInvalidBuffer,
+            "a device starts messages from and to memory of ferry_alloc that CPUs and network "
+            "reach"};
+  }
+  if (!channel.is_send && channel.uses_cells()) {
+    return {ErrorCode::kUnsupported,
+            "the receive may land in a cell, from where only the rank takes it: set "
+            "matched_cell_bytes to 0, or make its send ready, synchronous or longer"};
+  }
+  return {};
+}
+
+void Channels::Arm(Channel& channel) {
+  channel.queue = 0;
+  ++channel.starts;
+  started_.fetch_add(1, std::memory_order_relaxed);
+  channel.in_place = false;
+  shm::StoreRelease(channel.end->armed, channel.starts);  // Pairs with StartByRing.
+  parts_.ring_daemon();
+}
+
 // Both ends of a pair inside the node, one after the other, unless it is a ready send.
 ErrorCode Channels::StartInNode(Channel& channel) {
   const bool meets = channel.mode != SendMode::kReady;

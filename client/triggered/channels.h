@@ -78,6 +78,11 @@ class Channels {
   // Starts a matched request that is idle, as the rank. Where both ends have started now, moves the
   // bytes.
   ErrorCode Start(Channel& channel);
+  // Prepares a start of such a request that a device makes, through a ring: nothing moves before.
+  // First: kUnsupported for pairs inside a node, and receives into cells; kInvalidBuffer where the
+  // device's message would not be the window's.
+  static Status CheckArm(const Channel& channel);
+  void Arm(Channel& channel);
   // Whether the message of the last start is over: then *error says how. A received one is in the
   // buffer.
   bool IsOver(Channel& channel, ErrorCode* error);

@@ -72,6 +72,7 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       puts_(*transport_, outbound_, registrations_),
       channels_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
                 options.deferred_work),
+      rings_(channels_),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
       arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, channels_) {}
 
@@ -96,10 +97,12 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   for (const auto& rank : directory_.served()) {
     done += TakeCommands(*rank);
   }
+  done += rings_.Advance(now_ns);
   done += channels_.Advance(now_ns);
   outbound_.Flush(now_ns);
   done += PollTransport();
   done += channels_.Advance(now_ns);  // what came may have cleared messages to be sent
+  done += rings_.AnswerWaiting(now_ns);
   done += registrar_.Collect();
   done += copies_->Collect(*this);
   if (device_copies_ != nullptr) {
@@ -148,6 +151,9 @@ uint32_t ProgressCore::TakeCommands(ServedRank& rank) {
     EndRank(rank, ErrorCode::kCorrupt,
             shm::Describe(shm::ReadFault(rank.session->layout()->fault)));
     return done;
+  }
+  if (done != 0) {
+    done += rings_.Look(rank, now_ns_);
   }
   const RankCommands::Outcome outcome = commands_.Drain(rank, kCommandBudget, now_ns_);
   done += outcome.handled;
@@ -288,7 +294,7 @@ void ProgressCore::Wake() {
 bool ProgressCore::HasTransfers() const {
   const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
   return !pulls_.empty() || !feeds_.empty() || !puts_.empty() || adverts_.written() != 0 ||
-         channels_.is_armed() ||
+         channels_.is_armed() || rings_.is_hot(now_ns_) ||
          std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
            return std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
          });
@@ -307,7 +313,7 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   if (retry) {
     next = std::min(next, now_ns + kRetryNs);
   }
-  next = std::min(next, channels_.next_ns());
+  next = std::min({next, channels_.next_ns(), rings_.NextNs(now_ns)});
   if (channels_.is_armed()) {
     next = std::min(next, now_ns + kDoorbellNs);
   }

@@ -29,6 +29,7 @@
 #include "daemon/staging/staging_depot.h"
 #include "daemon/trace/tracer.h"
 #include "daemon/triggered/channels.h"
+#include "daemon/triggered/rings.h"
 #include "daemon/worker/worker_client.h"
 #include "transports/api/transport.h"
 
@@ -73,7 +74,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // there is something to do. Wake ends it.
   bool PrepareToSleep();
   void Wake();
-  // Whether large messages are, or may soon be, on their way to or from here.
+  // Whether large messages are, or may soon be, on their way to or from here, or devices use rings.
   bool HasTransfers() const;
   // When to turn again even if nothing rings; UINT64_MAX = never.
   uint64_t NextTurnNs(uint64_t now_ns) const;
@@ -175,6 +176,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Adverts adverts_;
   Puts puts_;
   Channels channels_;
+  Rings rings_;
   RankCommands commands_;
   Arrivals arrivals_;
 };

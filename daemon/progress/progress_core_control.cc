@@ -78,6 +78,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);   // and the receivers
   feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
+  rings_.CloseOf(*served, ErrorCode::kPeerDied);
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
@@ -145,6 +146,7 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   feeds_.CancelFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   puts_.FailFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  rings_.CloseIn(*served, found->second);
   if (!channels_.TryRelease(found->second) || found->second.users != 0 ||
       !adverts_.TryRemoveRegion(*served, found->second, deadline_ns, now_ns_) ||
       !Retire(*served, found->second, deadline_ns, unpinned)) {

@@ -58,7 +58,9 @@ Status Channels::Add(ServedRank& rank, const ChannelPlan& plan) {
     }
   }
   channel->nic = MayUseNic(*channel) ? Channel::Nic::kUndecided : Channel::Nic::kNo;
-  by_rank_[&rank].channels.push_back(channel.get());
+  OfRank& mine = by_rank_[&rank];
+  mine.channels.push_back(channel.get());
+  mine.by_end[{plan.end.region->id, plan.end.offset}] = channel.get();
   Watch(*channel);
   channels_.emplace(plan.name.channel, std::move(channel));
   return {};
@@ -173,6 +175,7 @@ bool Channels::TryForget(Channel& channel) {
   std::erase(watched_, &channel);
   const auto of_rank = by_rank_.find(channel.rank);
   std::erase(of_rank->second.channels, &channel);
+  std::erase_if(of_rank->second.by_end, [&](const auto& end) { return end.second == &channel; });
   if (of_rank->second.channels.empty()) {
     by_rank_.erase(of_rank);
   }
@@ -376,6 +379,28 @@ void Channels::Complete(Channel& channel, ErrorCode error) {
   }
   engine_.Completed(channel.token, error);
   Wake(channel);
+}
+
+ErrorCode Channels::StartByRing(ServedRank& rank, const shm::Location& end, uint64_t* start) {
+  const auto of_rank = by_rank_.find(&rank);
+  if (of_rank == by_rank_.end()) {
+    return ErrorCode::kInvalidRequest;
+  }
+  const auto found = of_rank->second.by_end.find({end.region, end.address});
+  if (found == of_rank->second.by_end.end()) {
+    return ErrorCode::kInvalidRequest;
+  }
+  Channel& channel = *found->second;
+  if (channel.error != ErrorCode::kOk) {
+    return channel.error;
+  }
+  *start = shm::LoadAcquire(channel.layout->start.value) + 1;
+  if (*start > shm::LoadAcquire(channel.layout->armed)) {
+    return ErrorCode::kInvalidRequest;
+  }
+  shm::StoreRelease(channel.layout->start.value, *start);  // Pairs with TakeStarts.
+  Watch(channel);
+  return ErrorCode::kOk;
 }
 
 // ---- A turn -------------------------------------------------------------------------------------

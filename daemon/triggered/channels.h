@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/status.h"
@@ -54,6 +55,10 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   bool TryRemoveOf(const ServedRank& rank);
   // Before a region goes: what has its window there fails. True once nothing uses it.
   bool TryRelease(const ServedRegion& region);
+  // A device starts the matched request of this rank whose end lies there: rings its doorbell.
+  // *start: which start of it that is. kInvalidRequest: there is none that goes to another node, or
+  // its rank has not armed it; else why it failed.
+  ErrorCode StartByRing(ServedRank& rank, const shm::Location& end, uint64_t* start);
   // The way to that rank is gone.
   void FailTo(const Job& job, uint32_t peer, ErrorCode error);
 
@@ -135,6 +140,7 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   struct OfRank {
     uint64_t armed_seen = 0;
     std::vector<Channel*> channels;
+    std::map<std::pair<uint32_t, uint64_t>, Channel*> by_end;  // region and offset of their ends
   };
   std::map<ServedRank*, OfRank> by_rank_;
   std::vector<Channel*> watched_;      // may have to do something in this turn

@@ -37,11 +37,14 @@
 #define FERRY_DEVICE_RING_PENDING (-1)
 
 /* A place in the rank's memory, as ferry_ring_place tells it. */
+#ifndef FERRY_DEVICE_PLACE
+#define FERRY_DEVICE_PLACE
 typedef struct {
   ferry_device_u32 region;
   ferry_device_u32 reserved;
   ferry_device_u64 offset;
 } ferry_device_place;
+#endif
 
 typedef struct {
   ferry_device_u32 kind;

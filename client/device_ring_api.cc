@@ -1,0 +1,110 @@
+// The C API of device_ring.h over client/triggered/device_rings. Checks arguments, turns codes into
+// sentences, nothing else.
+#include <string>
+
+#include "client/core/last_error.h"
+#include "client/include/ferry/device_ring.h"
+#include "client/running.h"
+#include "shm/layout/counter_layout.h"
+
+namespace {
+
+using ferry::ErrorCode;
+using ferry::Status;
+using ferry::StatusOr;
+using ferry::client::Client;
+using ferry::client::Fail;
+using ferry::client::RingState;
+using ferry::client::Running;
+
+static_assert(sizeof(ferry_ring_counter) == sizeof(ferry::shm::CounterLayout));
+
+// Calls `use(client)`, a Status; `result` is where its caller wants to have something.
+template <typename Use>
+int Into(const void* result, const char* call, Use&& use) {
+  const StatusOr<Client*> client = Running();
+  Status status = client.status();
+  if (client.ok()) {
+    status = result == nullptr ? Status(ErrorCode::kInvalidArgument,
+                                        std::string(call) + ": the address for the result is null")
+                               : use(**client);
+  }
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+}  // namespace
+
+extern "C" {
+
+int ferry_ring_create(int device, uint32_t slots, uint32_t completions, ferry_ring* ring) {
+  return Into(ring, "ferry_ring_create", [&](Client& client) -> Status {
+    *ring = FERRY_RING_NULL;
+    auto made = client.rings().Make(device, slots, completions);
+    FERRY_RETURN_IF_ERROR(made.status());
+    *ring = *made;
+    return {};
+  });
+}
+
+int ferry_ring_address(ferry_ring ring, void** address) {
+  return Into(address, "ferry_ring_address", [&](Client& client) -> Status {
+    *address = nullptr;
+    auto found = client.rings().AddressOf(ring);
+    FERRY_RETURN_IF_ERROR(found.status());
+    *address = *found;
+    return {};
+  });
+}
+
+int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size_bytes,
+                     ferry_device_place* place) {
+  return Into(place, "ferry_ring_place", [&](Client& client) -> Status {
+    FERRY_RETURN_IF_ERROR(client.rings().AddressOf(ring).status());
+    if (client.IsByStream(pointer)) {
+      return {ErrorCode::kUnsupported,
+              "ferry_ring_place: device memory that only streams reach is out of ferryd's reach"};
+    }
+    const ferry::shm::Location where = client.Locate(pointer, size_bytes);
+    if (where.region == 0) {
+      return {ErrorCode::kInvalidBuffer, "ferry_ring_place: " + std::to_string(size_bytes) +
+                                             " bytes that ferry_alloc did not return"};
+    }
+    *place = {where.region, 0, where.address};
+    return {};
+  });
+}
+
+int ferry_ring_prepare_start(ferry_ring ring, ferry_request request,
+                             ferry_device_place* request_place) {
+  return Into(request_place, "ferry_ring_prepare_start", [&](Client& client) -> Status {
+    FERRY_RETURN_IF_ERROR(client.rings().AddressOf(ring).status());
+    auto where = client.PrepareStart(request);
+    FERRY_RETURN_IF_ERROR(where.status());
+    *request_place = {where->region, 0, where->address};
+    return {};
+  });
+}
+
+int ferry_ring_get_state(ferry_ring ring, ferry_ring_state* state) {
+  return Into(state, "ferry_ring_get_state", [&](Client& client) -> Status {
+    auto found = client.rings().StateOf(ring);
+    FERRY_RETURN_IF_ERROR(found.status());
+    *state = {static_cast<int>(found->error),
+              found->requests,
+              found->errors,
+              found->errors == 0 ? 0 : found->first_ticket + 1,
+              found->first_kind,
+              static_cast<int>(found->first_error)};
+    return {};
+  });
+}
+
+int ferry_ring_destroy(ferry_ring* ring) {
+  return Into(ring, "ferry_ring_destroy", [&](Client& client) -> Status {
+    FERRY_RETURN_IF_ERROR(client.rings().Destroy(*ring));
+    *ring = FERRY_RING_NULL;
+    return {};
+  });
+}
+
+}  // extern "C"

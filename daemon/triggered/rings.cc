@@ -1,0 +1,400 @@
+#include "daemon/triggered/rings.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "shm/atomic.h"
+#include "shm/counter.h"
+#include "shm/counters.h"
+#include "shm/mpsc_ring.h"
+
+namespace ferry::daemon {
+namespace {
+
+using shm::Location;
+using shm::RingKind;
+using shm::RingRequest;
+using shm::RingWords;
+
+constexpr uint32_t kRequestBudget = 256;  // of one ring in one turn
+constexpr size_t kWaitBudget = 64;        // those looked at, of one ring in one turn
+constexpr size_t kMostWaiting = 1024;     // of one ring
+constexpr uint64_t kHotNs = 200'000;
+constexpr uint64_t kShortestSleepNs = 50'000;
+constexpr uint64_t kLongestSleepNs = 1'000'000;
+constexpr uint64_t kSleepPart = 8;
+
+// The memory of the rank there, if it is all its own and CPUs reach it.
+template <typename T>
+T* MemoryAt(ServedRank& rank, const Location& where, uint64_t alignment = alignof(T)) {
+  const ServedRegion* const found = rank.FindRegion(where, sizeof(T));
+  if (found == nullptr || where.address % alignment != 0 ||
+      !found->memory.region->mapping.valid()) {
+    return nullptr;
+  }
+  return reinterpret_cast<T*>(found->memory.base() + where.address);
+}
+
+// What a failed counter says, which is the rank's to write.
+ErrorCode ErrorOf(const shm::Counter& counter) {
+  const auto error = static_cast<int32_t>(counter.error());
+  return error > 0 && error < 1 << shm::kRingStatusBits ? static_cast<ErrorCode>(error)
+                                                        : ErrorCode::kCorrupt;
+}
+
+bool IsReservedZero(const RingRequest& request) {
+  return request.flags == 0 && request.reserved[0] == 0 && request.reserved[1] == 0;
+}
+
+}  // namespace
+
+Rings::Ring::Ring(ServedRank& its_rank, RingWords& its_words,
+                  std::shared_ptr<const Region> its_region, uint64_t offset, uint32_t its_capacity)
+    : rank(&its_rank),
+      words(&its_words),
+      region(std::move(its_region)),
+      capacity(its_capacity),
+      consumer(reinterpret_cast<shm::MpscRingLayout*>(region->mapping.base() + offset),
+               its_capacity) {}
+
+Rings::~Rings() = default;
+
+// ---- Coming and going ---------------------------------------------------------------------------
+
+Rings::Ring* Rings::Find(const RingWords& words) {
+  const auto found = std::find_if(rings_.begin(), rings_.end(),
+                                  [&](const auto& ring) { return ring->words == &words; });
+  return found == rings_.end() ? nullptr : found->get();
+}
+
+uint32_t Rings::Look(ServedRank& rank, uint64_t now_ns) {
+  shm::SessionLayout* const layout = rank.session->layout();
+  const uint64_t changes = shm::LoadAcquire(layout->rings_changed);
+  const auto seen = changes_seen_.find(&rank);
+  if (rank.ended || changes == (seen == changes_seen_.end() ? 0 : seen->second)) {
+    return 0;
+  }
+  changes_seen_[&rank] = changes;
+  for (RingWords& words : layout->rings) {
+    // Pairs with the rank's store of it: the other words are there.
+    const uint32_t life = shm::LoadAcquire(words.life);
+    Ring* const ring = Find(words);
+    if (life == (ring != nullptr ? ring->life : shm::LoadRelaxed(words.life_seen))) {
+      continue;
+    }
+    if (ring != nullptr && life % 2 == 0) {
+      ring->closes_to = life;
+      ring->closing_left = ring->capacity;
+      continue;
+    }
+    if (ring != nullptr) {  // it has been closed and made again, without waiting
+      Close(*ring, ErrorCode::kCancelled);
+      Erase(*ring);
+    }
+    if (life % 2 != 0) {
+      Open(rank, words, life, now_ns);
+    } else {
+      shm::StoreRelease(words.life_seen, life);  // Pairs with the rank, which waits for it.
+    }
+  }
+  return 1;
+}
+
+void Rings::Open(ServedRank& rank, RingWords& words, uint32_t life, uint64_t now_ns) {
+  const uint32_t capacity = shm::LoadRelaxed(words.capacity);
+  const Location where{shm::LoadRelaxed(words.region), 0, shm::LoadRelaxed(words.offset)};
+  ErrorCode error = ErrorCode::kOk;
+  ServedRegion* region = nullptr;
+  if (!std::has_single_bit(capacity) || capacity < 2 || capacity > shm::kMaxRingSlots) {
+    error = ErrorCode::kInvalidArgument;
+  } else {
+    region = rank.FindRegion(where, shm::MpscRing::SizeBytes(capacity));
+    error = region == nullptr || !region->memory.region->mapping.valid() ||
+                    where.address % alignof(shm::MpscRingLayout) != 0
+                ? ErrorCode::kInvalidBuffer
+                : ErrorCode::kOk;
+  }
+  if (error == ErrorCode::kOk) {
+    auto ring = std::make_unique<Ring>(rank, words, region->memory.region, where.address, capacity);
+    ring->life = life;
+    ring->used_ns = now_ns;
+    rings_.push_back(std::move(ring));
+  }
+  shm::StoreRelaxed(words.requests, 0);
+  shm::StoreRelaxed(words.errors, 0);
+  shm::StoreRelaxed(words.error, static_cast<int32_t>(error));
+  shm::StoreRelease(words.life_seen, life);  // Pairs with the rank, which waits for it.
+}
+
+// What waits is answered with `error`, too.
+void Rings::Close(Ring& ring, ErrorCode error) {
+  for (const Waiting& waiting : std::exchange(ring.waiting, {})) {
+    Finish(ring, waiting.completion, waiting.ticket, waiting.kind, {error, 0, false});
+  }
+  ring.consumer.ShowHead();
+  ring.consumer.End(error);
+}
+
+void Rings::Erase(const Ring& ring) {
+  std::erase_if(rings_, [&](const auto& other) { return other.get() == &ring; });
+}
+
+void Rings::CloseIn(const ServedRank& rank, const ServedRegion& region) {
+  std::erase_if(rings_, [&](const auto& ring) {
+    const bool goes = ring->rank == &rank && ring->region == region.memory.region;
+    if (goes) {
+      Close(*ring, ErrorCode::kInvalidBuffer);
+    }
+    return goes;
+  });
+}
+
+void Rings::CloseOf(const ServedRank& rank, ErrorCode error) {
+  std::erase_if(rings_, [&](const auto& ring) {
+    const bool goes = ring->rank == &rank;
+    if (goes) {
+      Close(*ring, error);
+    }
+    return goes;
+  });
+  changes_seen_.erase(&rank);
+}
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+uint32_t Rings::Advance(uint64_t now_ns) {
+  uint32_t done = 0;
+  for (size_t i = 0; i < rings_.size();) {
+    Ring& ring = *rings_[i];
+    if (ring.rank->ended) {
+      Close(ring, ErrorCode::kCorrupt);
+      Erase(ring);
+      continue;
+    }
+    const uint32_t taken = Take(ring);
+    done += taken + Answer(ring, kWaitBudget);
+    if (taken != 0) {
+      ring.used_ns = now_ns;
+    }
+    if (ring.closes_to != 0 && (taken == 0 || ring.closing_left == 0)) {
+      Close(ring, ErrorCode::kCancelled);
+      shm::StoreRelease(ring.words->life_seen, ring.closes_to);  // Pairs with the rank.
+      Erase(ring);
+      ++done;
+      continue;
+    }
+    ++i;
+  }
+  return done;
+}
+
+uint32_t Rings::AnswerWaiting(uint64_t now_ns) {
+  uint32_t done = 0;
+  for (const auto& ring : rings_) {
+    if (const uint32_t answered = Answer(*ring, kWaitBudget); answered != 0) {
+      ring->used_ns = now_ns;
+      done += answered;
+    }
+  }
+  return done;
+}
+
+uint32_t Rings::Take(Ring& ring) {
+  const uint32_t most =
+      ring.closes_to != 0 ? std::min(kRequestBudget, ring.closing_left) : kRequestBudget;
+  const uint64_t errors = ring.errors;
+  RingRequest request;
+  uint64_t ticket = 0;
+  uint32_t taken = 0;
+  while (taken < most && ring.consumer.Take(&request, &ticket)) {
+    Carry(ring, request, ticket);
+    ++taken;
+  }
+  if (taken == 0) {
+    return 0;
+  }
+  ring.consumer.ShowHead();
+  if (std::exchange(ring.has_counted, false)) {
+    ring.rank->delivery.wake().Publish();  // a thread of the rank may wait for a counter
+  }
+  if (ring.closes_to != 0) {
+    ring.closing_left -= taken;
+  }
+  shm::StoreRelaxed(ring.words->requests, ring.consumer.head());
+  shm::Statistics statistics(ring.rank->session->layout()->counters);
+  statistics.AddShared(shm::Statistic::kRingRequests, taken);
+  if (ring.errors != errors) {
+    statistics.AddShared(shm::Statistic::kRingErrors, ring.errors - errors);
+  }
+  return taken;
+}
+
+void Rings::Carry(Ring& ring, const RingRequest& request, uint64_t ticket) {
+  const Location completion{request.completion_region, 0, request.completion};
+  if (completion.region != 0 && MemoryAt<shm::RingCompletion>(*ring.rank, completion) == nullptr) {
+    return Finish(ring, {}, ticket, request.kind, {ErrorCode::kInvalidBuffer, 0, false});
+  }
+  const Outcome outcome = Execute(ring, request, ticket);
+  if (!outcome.is_later) {
+    Finish(ring, completion, ticket, request.kind, outcome);
+  }
+}
+
+Rings::Outcome Rings::Execute(Ring& ring, const RingRequest& request, uint64_t ticket) {
+  if (!IsReservedZero(request)) {
+    return {ErrorCode::kInvalidArgument};
+  }
+  switch (static_cast<RingKind>(request.kind)) {
+    case RingKind::kNop:
+      return {ErrorCode::kOk, request.value};
+    case RingKind::kCounterAdd:
+      return AddToCounter(ring, request);
+    case RingKind::kCounterWait:
+      return AwaitCounter(ring, request, ticket);
+    case RingKind::kStart:
+      return Start(ring, request, ticket);
+    case RingKind::kNone:
+      break;
+  }
+  return {ErrorCode::kInvalidArgument};
+}
+
+Rings::Outcome Rings::AddToCounter(Ring& ring, const RingRequest& request) {
+  if (request.value == 0 || request.value >= shm::kCounterFailure) {
+    return {ErrorCode::kInvalidArgument};
+  }
+  auto* const layout =
+      MemoryAt<shm::CounterLayout>(*ring.rank, {request.region, 0, request.offset});
+  if (layout == nullptr) {
+    return {ErrorCode::kInvalidBuffer};
+  }
+  const uint64_t value =
+      shm::FetchAdd(layout->value, request.value, std::memory_order_acq_rel) + request.value;
+  if (value >= shm::kCounterFailure) {
+    return {ErrorOf(shm::Counter(layout)), value};
+  }
+  ring.has_counted = true;
+  return {ErrorCode::kOk, value};
+}
+
+Rings::Outcome Rings::AwaitCounter(Ring& ring, const RingRequest& request, uint64_t ticket) {
+  const Location counter{request.region, 0, request.offset};
+  if (request.value >= shm::kCounterFailure || request.completion_region == 0) {
+    return {ErrorCode::kInvalidArgument};
+  }
+  if (MemoryAt<shm::CounterLayout>(*ring.rank, counter) == nullptr) {
+    return {ErrorCode::kInvalidBuffer};
+  }
+  return Wait(ring, {counter,
+                     request.value,
+                     false,
+                     {request.completion_region, 0, request.completion},
+                     ticket,
+                     request.kind});
+}
+
+Rings::Outcome Rings::Start(Ring& ring, const RingRequest& request, uint64_t ticket) {
+  const Location end{request.region, 0, request.offset};
+  if (request.value != 0) {
+    return {ErrorCode::kInvalidArgument};
+  }
+  if (ring.waiting.size() >= kMostWaiting) {
+    return {ErrorCode::kLimitExceeded};
+  }
+  uint64_t start = 0;
+  if (const ErrorCode error = channels_.StartByRing(*ring.rank, end, &start);
+      error != ErrorCode::kOk) {
+    return {error};
+  }
+  const Location done{end.region, 0, end.address + offsetof(shm::ChannelLayout, done)};
+  return Wait(ring, {done,
+                     start,
+                     true,
+                     {request.completion_region, 0, request.completion},
+                     ticket,
+                     request.kind});
+}
+
+Rings::Outcome Rings::Wait(Ring& ring, const Waiting& waiting) {
+  if (ring.waiting.size() >= kMostWaiting) {
+    return {ErrorCode::kLimitExceeded};
+  }
+  ring.waiting.push_back(waiting);
+  return {ErrorCode::kOk, 0, true};
+}
+
+// Looks at up to `most` of those that wait, in turn.
+uint32_t Rings::Answer(Ring& ring, size_t most) {
+  uint32_t answered = 0;
+  for (size_t looks = std::min(most, ring.waiting.size()); looks != 0; --looks) {
+    if (ring.next_waiting >= ring.waiting.size()) {
+      ring.next_waiting = 0;
+    }
+    const Waiting waiting = ring.waiting[ring.next_waiting];
+    auto* const layout = MemoryAt<shm::CounterLayout>(*ring.rank, waiting.counter);
+    Outcome outcome{ErrorCode::kInvalidBuffer};  // its region has gone
+    if (layout != nullptr) {
+      const shm::Counter counter(layout);
+      const uint64_t value = counter.Value();
+      if (value < waiting.threshold) {
+        ++ring.next_waiting;
+        continue;
+      }
+      // A failure does not undo what is complete.
+      const bool failed =
+          value >= shm::kCounterFailure && value - shm::kCounterFailure < waiting.threshold;
+      outcome =
+          failed ? Outcome{ErrorOf(counter)}
+                 : Outcome{ErrorCode::kOk, waiting.answers_threshold ? waiting.threshold : value};
+    }
+    ring.waiting[ring.next_waiting] = ring.waiting.back();
+    ring.waiting.pop_back();
+    const uint64_t errors = ring.errors;
+    Finish(ring, waiting.completion, waiting.ticket, waiting.kind, outcome);
+    if (ring.errors != errors) {
+      shm::Statistics(ring.rank->session->layout()->counters)
+          .AddShared(shm::Statistic::kRingErrors);
+    }
+    ++answered;
+  }
+  return answered;
+}
+
+void Rings::Finish(Ring& ring, const Location& completion, uint64_t ticket, uint32_t kind,
+                   const Outcome& outcome) {
+  if (outcome.error != ErrorCode::kOk) {
+    if (ring.errors++ == 0) {
+      shm::StoreRelaxed(ring.words->first_ticket, ticket);
+      shm::StoreRelaxed(ring.words->first_kind, kind);
+      shm::StoreRelaxed(ring.words->first_error, static_cast<int32_t>(outcome.error));
+    }
+    shm::StoreRelease(ring.words->errors, ring.errors);  // Pairs with ferry_ring_state.
+  }
+  if (completion.region == 0) {
+    return;
+  }
+  if (auto* const answer = MemoryAt<shm::RingCompletion>(*ring.rank, completion);
+      answer != nullptr) {
+    shm::RingConsumer::Answer(answer, ticket, outcome.value, outcome.error);
+  }
+}
+
+// ---- Sleeping -----------------------------------------------------------------------------------
+
+bool Rings::is_hot(uint64_t now_ns) const {
+  return std::any_of(rings_.begin(), rings_.end(),
+                     [&](const auto& ring) { return now_ns - ring->used_ns < kHotNs; });
+}
+
+uint64_t Rings::NextNs(uint64_t now_ns) const {
+  uint64_t next = UINT64_MAX;
+  for (const auto& ring : rings_) {
+    const uint64_t sleep = std::clamp((now_ns - std::min(now_ns, ring->used_ns)) / kSleepPart,
+                                      kShortestSleepNs, kLongestSleepNs);
+    next = std::min(next, now_ns + sleep);
+  }
+  return next;
+}
+
+}  // namespace ferry::daemon
