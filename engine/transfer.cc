@@ -70,6 +70,7 @@ void WriteOffer(TransferLayout& slot, uint32_t generation, const TransferOffer& 
   shm::StoreRelease(slot.destination_rank, offer.destination_rank);
   shm::StoreRelaxed(slot.done_chunks, 0);
   shm::StoreRelaxed(slot.error, 0);
+  shm::StoreRelaxed(slot.out_of_reach, uint64_t{generation} << 32);
 }
 
 // Takes the next chunk of this generation. False: none is left.
@@ -113,6 +114,25 @@ bool ApplyOwnEnd(const OwnEnd& own, Plan* plan) {
   (own.is_source ? plan->source_rank : plan->destination_rank) = own.rank;
   const uint32_t peer = own.is_source ? plan->destination_rank : plan->source_rank;
   return plan->size_bytes <= own.size_bytes && peer == own.peer;
+}
+
+constexpr uint64_t kOutOfReachOfBoth = shm::kOutOfReachOfSource | shm::kOutOfReachOfDestination;
+
+// Which ends have found that they cannot move this generation.
+uint64_t OutOfReachOf(const TransferLayout& slot, uint32_t generation) {
+  const uint64_t ends = shm::LoadAcquire(slot.out_of_reach);
+  return ends >> 32 == generation ? ends & kOutOfReachOfBoth : 0;
+}
+
+// The caller's end cannot. Whether the other cannot either.
+bool FindOutOfReach(TransferLayout& slot, uint32_t generation, uint64_t end) {
+  uint64_t ends = shm::LoadRelaxed(slot.out_of_reach);
+  do {
+    if (ends >> 32 != generation) {
+      return false;
+    }
+  } while (!shm::CompareExchange(slot.out_of_reach, ends, ends | end, std::memory_order_acq_rel));
+  return ((ends | end) & kOutOfReachOfBoth) == kOutOfReachOfBoth;
 }
 
 ErrorCode CopyPart(const Plan& plan, uint32_t chunk, const Reach& destination, const Reach& source,
@@ -179,14 +199,27 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
+  const uint64_t own_end = own == nullptr   ? 0
+                           : own->is_source ? shm::kOutOfReachOfSource
+                                            : shm::kOutOfReachOfDestination;
   Reach source;
   Reach destination;
+  if (const uint64_t out_of_reach = OutOfReachOf(slot, generation);
+      out_of_reach == kOutOfReachOfBoth && own != nullptr) {
+    error = ErrorCode::kUnsupported;
+  } else if ((out_of_reach & own_end) != 0) {
+    return ChunkResult::kNothing;  // has asked before, which may have been costly
+  }
   if (plan.size_bytes != 0 && error == ErrorCode::kOk) {  // without bytes there may be no buffers
     source = memory.Resolve(plan.source_rank, plan.source, plan.size_bytes);
     destination = memory.Resolve(plan.destination_rank, plan.destination, plan.size_bytes);
     error = source.error != ErrorCode::kOk ? source.error : destination.error;
     if (error == ErrorCode::kOk && (!source.ok() || !destination.ok())) {
-      return ChunkResult::kNothing;
+      if (!(source.never || destination.never) || own_end == 0 ||
+          !FindOutOfReach(slot, generation, own_end)) {
+        return ChunkResult::kNothing;
+      }
+      error = ErrorCode::kUnsupported;
     }
   }
   uint32_t chunk = 0;

@@ -26,6 +26,7 @@ struct Reach {
   // or nobody can, any more: the transfer fails with this. kInvalidBuffer: there is no such memory.
   ErrorCode error = ErrorCode::kOk;
   bool by_stream = false;  // `mapped` is device memory that only streams reach
+  bool never = false;      // not ok(), and asking again will not help; others may reach it
   bool ok() const { return mapped != nullptr || pid != 0; }
 };
 
@@ -80,7 +81,8 @@ enum class ChunkResult {
 };
 
 // Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`. `own`
-// is null where the caller is neither end.
+// is null where the caller is neither end. Where neither end will ever reach the other's memory,
+// the transfer fails with kUnsupported.
 ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
                       const OwnEnd* own = nullptr);
 

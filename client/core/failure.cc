@@ -1,4 +1,6 @@
 // Client: the sentences of errors that reach the C API as a mere code. See client.h.
+#include <string>
+
 #include "client/core/client.h"
 
 namespace ferry::client {
@@ -41,6 +43,11 @@ const char* SentenceOf(ErrorCode error) {
 }  // namespace
 
 Status Client::Explain(ErrorCode error) const {
+  if (error == ErrorCode::kUnsupported && peer_memory_ != nullptr) {
+    if (const std::string reason = peer_memory_->WhyOutOfReach(); !reason.empty()) {
+      return {error, "neither end of the message reaches the memory of the other; here, " + reason};
+    }
+  }
   const char* const sentence = SentenceOf(error);
   // A rank with too many unexpected messages is poisoned, and its health says so.
   if (sentence != nullptr && (error != ErrorCode::kLimitExceeded || poison() == ErrorCode::kOk)) {

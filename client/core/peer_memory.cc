@@ -111,6 +111,9 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
   } else {
     ErrorCode error = ErrorCode::kOk;
     const Mapped* mapped = Map({rank, where.region}, &error);
+    if (mapped == nullptr && error == ErrorCode::kOk) {
+      return {.never = true};
+    }
     if (mapped == nullptr) {
       return WithoutRegion(error);
     }
@@ -123,6 +126,11 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
   }
   reach.mapped += where.address;
   return reach;
+}
+
+std::string PeerMemory::WhyOutOfReach() const {
+  std::lock_guard lock(reason_mutex_);
+  return reason_;
 }
 
 // Two regions at most are in use at a time, and both are at the front of the list: what is dropped
@@ -139,6 +147,9 @@ const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
   }
   StatusOr<Mapped> made = MakeMapped(key, *answer);
   if (!made.ok()) {
+    *error = ErrorCode::kOk;
+    std::lock_guard lock(reason_mutex_);
+    reason_ = "memory of rank " + std::to_string(key.rank) + ": " + made.status().message();
     return nullptr;
   }
   mapped_.push_front(std::move(*made));

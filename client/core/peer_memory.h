@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "client/core/attach_connection.h"
@@ -50,6 +51,8 @@ class PeerMemory : public engine::MemoryAccess {
     bool by_stream = false;  // only streams reach it
   };
   StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+  // What kept this process last from reaching memory that it was handed; empty: nothing has.
+  std::string WhyOutOfReach() const;
 
   // CopyChunk with the mappings held in place.
   engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
@@ -70,6 +73,7 @@ class PeerMemory : public engine::MemoryAccess {
   };
 
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+  // Null, with the daemon's refusal, or with kOk: this process cannot map what it was handed.
   const Mapped* Map(const Key& key, ErrorCode* error);
   StatusOr<Mapped> MakeMapped(const Key& key, AttachAnswer& answer) const;
 
@@ -81,6 +85,8 @@ class PeerMemory : public engine::MemoryAccess {
   std::list<Mapped> mapped_;  // most recently used first
   std::map<Key, std::list<Mapped>::iterator> index_;
   std::map<Key, std::weak_ptr<Mapped>> for_good_;
+  mutable std::mutex reason_mutex_;  // apart: asked for while others copy
+  std::string reason_;
 };
 
 }  // namespace ferry::client

@@ -21,6 +21,9 @@ enum class TransferState : uint32_t {
   kReleased = 4,  // after an error: the receiver has seen it, the owner may use the slot anew
 };
 
+inline constexpr uint64_t kOutOfReachOfSource = 1;
+inline constexpr uint64_t kOutOfReachOfDestination = 2;
+
 struct alignas(128) TransferLayout {
   // Line 0: what moves. Written before `state` is published, then constant.
   uint32_t state;  // TransferState
@@ -42,7 +45,10 @@ struct alignas(128) TransferLayout {
   uint32_t remote_generation;
   uint32_t remote_flags;  // Descriptor flags of the kRemoteRts
   uint32_t destination_rank;
-  uint64_t reserved[3];
+  // Same node only: the generation in the upper half, in the lower which ends have found that they
+  // will never reach the other's memory (kOutOfReachOf...). With both, nobody moves the message.
+  uint64_t out_of_reach;
+  uint64_t reserved[2];
 };
 FERRY_ASSERT_LAYOUT(TransferLayout, 128);
 FERRY_ASSERT_OFFSET(TransferLayout, state, 0);
@@ -60,5 +66,6 @@ FERRY_ASSERT_OFFSET(TransferLayout, remote_request, 88);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_generation, 92);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_flags, 96);
 FERRY_ASSERT_OFFSET(TransferLayout, destination_rank, 100);
+FERRY_ASSERT_OFFSET(TransferLayout, out_of_reach, 104);
 
 }  // namespace ferry::shm

@@ -23,8 +23,12 @@ constexpr uint64_t kChunk = 4096;
 class CountingMemory : public MemoryAccess {
  public:
   Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t) override {
+    ++asked;
     if (rank == refused_rank) {
       return {};
+    }
+    if (rank == unreachable_rank) {
+      return {.never = true};
     }
     if (rank == missing_rank) {
       return {.error = missing_error};
@@ -43,7 +47,9 @@ class CountingMemory : public MemoryAccess {
     return ErrorCode::kOk;
   }
 
+  int asked = 0;
   uint32_t refused_rank = ~uint32_t{0};
+  uint32_t unreachable_rank = ~uint32_t{0};
   uint32_t missing_rank = ~uint32_t{0};
   ErrorCode missing_error = ErrorCode::kInvalidBuffer;
   uint64_t failing_address = 0;
@@ -182,6 +188,60 @@ TEST_F(TransferTest, LeavesWhatItCannotReachToOthers) {
     EXPECT_EQ(CopyChunk(slot_, 1, other), ChunkResult::kNothing);
   }
   EXPECT_EQ(CopyChunk(slot_, 1, memory_), ChunkResult::kFinished);
+}
+
+TEST_F(TransferTest, FailsOnceNeitherEndReachesTheOther) {
+  CountingMemory of_source;
+  CountingMemory of_destination;
+  of_source.unreachable_rank = 1;
+  of_destination.unreachable_rank = 0;
+  for (uint32_t generation = 1; generation <= 4; ++generation) {
+    Match(3 * kChunk, generation);
+    const OwnEnd source{true, 0, 1, slot_.source, slot_.size_bytes};
+    const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
+    const bool source_first = generation % 2 == 1;
+    CountingMemory& first = source_first ? of_source : of_destination;
+    const OwnEnd& first_end = source_first ? source : destination;
+    EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kNothing);
+    const int asked = first.asked;
+    EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kNothing);
+    EXPECT_EQ(first.asked, asked) << "it was asked again, which may be costly";
+    EXPECT_FALSE(Look(slot_, generation).done) << "the other end may be able to";
+    EXPECT_EQ(CopyChunk(slot_, generation, source_first ? of_destination : of_source,
+                        source_first ? &destination : &source),
+              ChunkResult::kFinished);
+    EXPECT_EQ(Look(slot_, generation).error, ErrorCode::kUnsupported);
+    Release(slot_, generation);
+  }
+  EXPECT_EQ(of_source.copies.load() + of_destination.copies.load(), 0U);
+}
+
+TEST_F(TransferTest, OneEndThatReachesTheOtherIsEnough) {
+  CountingMemory of_source;
+  of_source.unreachable_rank = 1;
+  Match(kChunk, 1);
+  const OwnEnd source{true, 0, 1, slot_.source, slot_.size_bytes};
+  const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
+  EXPECT_EQ(CopyChunk(slot_, 1, of_source, &source), ChunkResult::kNothing);
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_, &destination), ChunkResult::kFinished);
+  EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kOk);
+  ExpectEachByteOnce();
+}
+
+TEST_F(TransferTest, WhoCouldReachNobodyInAnEarlierLifeFailsNothing) {
+  CountingMemory of_destination;
+  of_destination.unreachable_rank = 0;
+  Match(kChunk, 1);
+  const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
+  EXPECT_EQ(CopyChunk(slot_, 1, of_destination, &destination), ChunkResult::kNothing);
+  const OwnEnd source{true, 0, 1, slot_.source, slot_.size_bytes};
+  EXPECT_EQ(CopyChunk(slot_, 1, memory_, &source), ChunkResult::kFinished);
+  Match(kChunk, 2);
+  CountingMemory of_source;
+  of_source.unreachable_rank = 1;
+  const OwnEnd again{true, 0, 1, slot_.source, slot_.size_bytes};
+  EXPECT_EQ(CopyChunk(slot_, 2, of_source, &again), ChunkResult::kNothing);
+  EXPECT_FALSE(Look(slot_, 2).done);
 }
 
 TEST_F(TransferTest, ReportsTheErrorOfOneChunk) {

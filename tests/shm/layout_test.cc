@@ -159,6 +159,7 @@ TEST(LayoutTest, TransferLayout) {
   EXPECT_AT(TransferLayout, remote_generation, 92);
   EXPECT_AT(TransferLayout, remote_flags, 96);
   EXPECT_AT(TransferLayout, destination_rank, 100);
+  EXPECT_AT(TransferLayout, out_of_reach, 104);
 }
 
 TEST(LayoutTest, LeaseLayout) {
