@@ -199,9 +199,10 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
-  const uint64_t own_end = own == nullptr   ? 0
-                           : own->is_source ? shm::kOutOfReachOfSource
-                                            : shm::kOutOfReachOfDestination;
+  // Only the end itself can say that it will never reach the other; who helps it may.
+  const uint64_t own_end = own == nullptr || !own->certain ? 0
+                           : own->is_source                ? shm::kOutOfReachOfSource
+                                                           : shm::kOutOfReachOfDestination;
   Reach source;
   Reach destination;
   if (const uint64_t out_of_reach = OutOfReachOf(slot, generation);
@@ -215,9 +216,11 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
     destination = memory.Resolve(plan.destination_rank, plan.destination, plan.size_bytes);
     error = source.error != ErrorCode::kOk ? source.error : destination.error;
     if (error == ErrorCode::kOk && (!source.ok() || !destination.ok())) {
-      if (!(source.never || destination.never) || own_end == 0 ||
-          !FindOutOfReach(slot, generation, own_end)) {
+      if (!(source.never || destination.never) || own_end == 0) {
         return ChunkResult::kNothing;
+      }
+      if (!FindOutOfReach(slot, generation, own_end)) {
+        return ChunkResult::kLeft;
       }
       error = ErrorCode::kUnsupported;
     }
@@ -242,6 +245,10 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   // Pairs with Look: publishes all bytes.
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kDone));
   return ChunkResult::kFinished;
+}
+
+bool IsLeftToSource(const TransferLayout& slot, uint32_t generation) {
+  return (OutOfReachOf(slot, generation) & shm::kOutOfReachOfDestination) != 0;
 }
 
 TransferProgress Look(const TransferLayout& slot, uint32_t generation) {

@@ -78,6 +78,7 @@ enum class ChunkResult {
   kNothing,   // not matched yet, all chunks claimed, or out of this process's reach
   kCopied,    // one chunk further
   kFinished,  // that was the last: wake both sides
+  kLeft,      // this end will never reach the other, said once: wake the other, which may sleep
 };
 
 // Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`. `own`
@@ -85,6 +86,9 @@ enum class ChunkResult {
 // the transfer fails with kUnsupported.
 ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
                       const OwnEnd* own = nullptr);
+
+// Whether the receiver has found that it will never reach the source: it is the sender's turn.
+bool IsLeftToSource(const shm::TransferLayout& slot, uint32_t generation);
 
 // What a side learns when it looks. A slot of another generation was used anew since, and so this
 // transfer ended well: after an error the owner keeps the slot until the receiver has seen it.

@@ -193,6 +193,8 @@ class Client final : public FrontEnd {
   void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
   ErrorCode TakeProbed(uint32_t request, const Message& pattern, const Completion& envelope);
   bool HelpBackground();
+  void NoteOffered(uint32_t request);
+  bool HelpOffered();
   void Forget(uint32_t request);
   bool IsTransferring(uint32_t request) const;
   void NoteTransfers(const engine::Effects& effects);
@@ -311,6 +313,7 @@ class Client final : public FrontEnd {
   std::map<uint32_t, std::vector<uint32_t>> matches_;  // match requests, and what they are to match
   std::mutex background_mutex_;
   std::vector<uint32_t> background_;  // receives that became transfers in some other request's call
+  std::vector<uint32_t> offered_;     // sends of device memory, which their receivers may not reach
   std::mutex staging_mutex_;
   std::deque<uint32_t> staged_;  // sends whose heap blocks have not arrived; over for their senders
   uint32_t staged_limit_ = 0;

@@ -79,14 +79,17 @@ bool Client::CopyTransfer(uint32_t request) {
                            std::min(slot.message_bytes, slot.size_bytes)};
   const engine::ChunkResult result =
       peer_memory_->CopyChunk(*transfer, slot.transfer_generation, own);
-  if (result != engine::ChunkResult::kNothing) {
+  shm::Wake others(peers_.by_rank[static_cast<uint32_t>(other)].inbox.wake());
+  if (result == engine::ChunkResult::kLeft) {
+    others.Publish();
+  } else if (result != engine::ChunkResult::kNothing) {
     statistics_.AddShared(shm::Statistic::kChunksCopiedByRank);
   }
   const engine::TransferProgress progress = engine::Look(*transfer, slot.transfer_generation);
   if (progress.done) {
     FinishTransfer(request, generation, progress.error);
     if (result == engine::ChunkResult::kFinished) {
-      shm::Wake(peers_.by_rank[static_cast<uint32_t>(other)].inbox.wake()).Publish();
+      others.Publish();
     }
     return false;
   }

@@ -48,6 +48,11 @@ Status Client::Explain(ErrorCode error) const {
       return {error, "neither end of the message reaches the memory of the other; here, " + reason};
     }
   }
+  if (poison() == ErrorCode::kOk && peer_memory_ != nullptr) {
+    if (const Status failure = peer_memory_->CopyFailure(); failure.code() == error) {
+      return failure;
+    }
+  }
   const char* const sentence = SentenceOf(error);
   // A rank with too many unexpected messages is poisoned, and its health says so.
   if (sentence != nullptr && (error != ErrorCode::kLimitExceeded || poison() == ErrorCode::kOk)) {

@@ -133,6 +133,11 @@ std::string PeerMemory::WhyOutOfReach() const {
   return reason_;
 }
 
+Status PeerMemory::CopyFailure() const {
+  std::lock_guard lock(reason_mutex_);
+  return copy_failure_;
+}
+
 // Two regions at most are in use at a time, and both are at the front of the list: what is dropped
 // at its end is never one of them.
 const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
@@ -205,6 +210,10 @@ ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach
         : source.mapped == nullptr
             ? streams.Read(destination.mapped, source.pid, source.address, size_bytes)
             : streams.Copy(destination.mapped, source.mapped, size_bytes);
+    if (!status.ok()) {
+      std::lock_guard lock(reason_mutex_);
+      copy_failure_ = status;
+    }
     return status.code();
   }
   if (destination.mapped != nullptr && source.mapped != nullptr) {

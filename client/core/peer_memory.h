@@ -53,6 +53,8 @@ class PeerMemory : public engine::MemoryAccess {
   StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
   // What kept this process last from reaching memory that it was handed; empty: nothing has.
   std::string WhyOutOfReach() const;
+  // What the GPU's driver said of the last copy that failed here.
+  Status CopyFailure() const;
 
   // CopyChunk with the mappings held in place.
   engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
@@ -87,6 +89,7 @@ class PeerMemory : public engine::MemoryAccess {
   std::map<Key, std::weak_ptr<Mapped>> for_good_;
   mutable std::mutex reason_mutex_;  // apart: asked for while others copy
   std::string reason_;
+  Status copy_failure_;
 };
 
 }  // namespace ferry::client

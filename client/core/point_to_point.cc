@@ -416,6 +416,9 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   if (matched.transfer_count != 0) [[unlikely]] {
     HandOver(matched);
   }
+  if (is_send && (slot.buffer.flags & shm::kLocationByStream) != 0 && IsTransferring(request)) {
+    NoteOffered(request);
+  }
   return error;
 }
 

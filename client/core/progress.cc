@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/transfer.h"
 #include "shm/atomic.h"
 
 namespace ferry::client {
@@ -112,12 +113,12 @@ bool Client::IsTransferring(uint32_t request) const {
 // Copies a chunk of some remembered transfer. True: it found one. The lock is held meanwhile, so
 // that Forget returns only when nobody touches the request any more.
 bool Client::HelpBackground() {
-  if (!threads_ && background_.empty()) {
+  if (!threads_ && background_.empty() && offered_.empty()) {
     return false;
   }
   std::lock_guard lock(background_mutex_);
   if (background_.empty()) {
-    return false;
+    return HelpOffered();
   }
   const uint32_t request = background_.back();
   const bool moving = IsTransferring(request);
@@ -127,11 +128,33 @@ bool Client::HelpBackground() {
   return moving;
 }
 
+// A send that its receiver cannot fetch is up to the sender, who may be waiting for another
+// request.
+void Client::NoteOffered(uint32_t request) {
+  std::lock_guard lock(background_mutex_);
+  std::erase_if(offered_, [this](uint32_t other) { return !IsTransferring(other); });
+  offered_.push_back(request);
+}
+
+// With the lock held.
+bool Client::HelpOffered() {
+  std::erase_if(offered_, [this](uint32_t request) { return !IsTransferring(request); });
+  for (const uint32_t request : offered_) {
+    if (engine::IsLeftToSource(requests_->Transfer(request),
+                               requests_->Slot(request).transfer_generation) &&
+        CopyTransfer(request)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Before a request's slot is used anew.
 void Client::Forget(uint32_t request) {
   if (threads_) {
     std::lock_guard lock(background_mutex_);
     std::erase(background_, request);
+    std::erase(offered_, request);
   }
 }
 

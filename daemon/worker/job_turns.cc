@@ -130,7 +130,7 @@ uint32_t JobTurns::CopyNext(WorkerRank& rank) {
   if (result != engine::ChunkResult::kCopied) {
     rank.copies.DropLast();
   }
-  if (result == engine::ChunkResult::kNothing) {
+  if (result == engine::ChunkResult::kNothing || result == engine::ChunkResult::kLeft) {
     return 0;
   }
   if (result == engine::ChunkResult::kFinished) {

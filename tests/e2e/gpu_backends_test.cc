@@ -224,6 +224,65 @@ TEST(GpuBackendsMistakesTest, BadBuffersAreNamed) {
 }
 
 // Nobody but streams reaches device memory: the tests above could not pass otherwise.
+// What goes wrong in a vendor's library is said, and nobody waits for ever or crashes; a job whose
+// messages can go another way goes on.
+struct Fault {
+  std::string backend;
+  std::string call;
+  std::string error;  // the vendor's number
+};
+
+class GpuFaultsTest : public testing::TestWithParam<Fault> {};
+
+TEST_P(GpuFaultsTest, EndInErrorsOrDoNotMatter) {
+  const Fault& fault = GetParam();
+  for (const Backend& backend : Backends()) {
+    for (const char* nodes : {"1", "2"}) {
+      for (const char* which : {"1", "3+"}) {
+        if (backend.name != fault.backend) {
+          continue;
+        }
+        SCOPED_TRACE(fault.call + ":" + which + " on " + nodes);
+        std::vector<std::string> variables = VariablesOf(backend, {});
+        variables.push_back("FIXTURE_FAULTS=" + fault.call + ":" + which + ":" + fault.error);
+        Command command(
+            PrivateJob({"-n", "2", "--nodes", nodes}, {"tests/e2e/ranks/device", "sizes"}),
+            variables);
+        const CommandResult result = command.Wait();
+        if (result.exit_code == 0) {
+          EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+        } else {
+          EXPECT_EQ(result.exit_code, 1) << result.err;  // as the ranks end when a call fails
+          EXPECT_THAT(result.err, HasSubstr("last error: "));
+        }
+        EXPECT_THAT(command.Leftovers(), IsEmpty());
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GpuFaultsTest,
+    testing::Values(Fault{"cuda", "cuIpcOpenMemHandle", "1"}, Fault{"cuda", "cuMemcpyAsync", "1"},
+                    Fault{"cuda", "cuEventCreate", "2"}, Fault{"cuda", "cuMemHostRegister", "2"},
+                    Fault{"hip", "hipIpcOpenMemHandle", "1"}, Fault{"hip", "hipEventQuery", "1"},
+                    Fault{"hip", "hipHostMalloc", "2"},
+                    Fault{"level_zero", "zeMemOpenIpcHandle", "1879048193"},
+                    Fault{"level_zero", "zeCommandListAppendMemoryCopy", "1879048193"},
+                    Fault{"level_zero", "zeMemAllocHost", "1879048194"}),
+    [](const auto& each) { return each.param.call; });
+
+TEST(GpuFaultsMessageTest, NamesTheCallThatKeepsBothEndsApart) {
+  const Backend cuda = Backends().front();
+  std::vector<std::string> variables = VariablesOf(cuda, {});
+  variables.push_back("FIXTURE_FAULTS=cuIpcOpenMemHandle:1+:1");
+  Command command(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "sizes"}), variables);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("neither end of the message reaches the memory of the other"));
+  EXPECT_THAT(result.err, HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_INVALID_VALUE"));
+}
+
 TEST(GpuGuardTest, EndsWhoTouchesDeviceMemory) {
   for (const Backend& backend : Backends()) {
     SCOPED_TRACE(backend.name);

@@ -202,7 +202,7 @@ TEST_F(TransferTest, FailsOnceNeitherEndReachesTheOther) {
     const bool source_first = generation % 2 == 1;
     CountingMemory& first = source_first ? of_source : of_destination;
     const OwnEnd& first_end = source_first ? source : destination;
-    EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kNothing);
+    EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kLeft);
     const int asked = first.asked;
     EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kNothing);
     EXPECT_EQ(first.asked, asked) << "it was asked again, which may be costly";
@@ -222,7 +222,7 @@ TEST_F(TransferTest, OneEndThatReachesTheOtherIsEnough) {
   Match(kChunk, 1);
   const OwnEnd source{true, 0, 1, slot_.source, slot_.size_bytes};
   const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
-  EXPECT_EQ(CopyChunk(slot_, 1, of_source, &source), ChunkResult::kNothing);
+  EXPECT_EQ(CopyChunk(slot_, 1, of_source, &source), ChunkResult::kLeft);
   EXPECT_EQ(CopyChunk(slot_, 1, memory_, &destination), ChunkResult::kFinished);
   EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kOk);
   ExpectEachByteOnce();
@@ -233,14 +233,14 @@ TEST_F(TransferTest, WhoCouldReachNobodyInAnEarlierLifeFailsNothing) {
   of_destination.unreachable_rank = 0;
   Match(kChunk, 1);
   const OwnEnd destination{false, 1, 0, slot_.destination, slot_.size_bytes};
-  EXPECT_EQ(CopyChunk(slot_, 1, of_destination, &destination), ChunkResult::kNothing);
+  EXPECT_EQ(CopyChunk(slot_, 1, of_destination, &destination), ChunkResult::kLeft);
   const OwnEnd source{true, 0, 1, slot_.source, slot_.size_bytes};
   EXPECT_EQ(CopyChunk(slot_, 1, memory_, &source), ChunkResult::kFinished);
   Match(kChunk, 2);
   CountingMemory of_source;
   of_source.unreachable_rank = 1;
   const OwnEnd again{true, 0, 1, slot_.source, slot_.size_bytes};
-  EXPECT_EQ(CopyChunk(slot_, 2, of_source, &again), ChunkResult::kNothing);
+  EXPECT_EQ(CopyChunk(slot_, 2, of_source, &again), ChunkResult::kLeft);
   EXPECT_FALSE(Look(slot_, 2).done);
 }
 
