@@ -10,7 +10,8 @@
 namespace ferry::gpu {
 
 // FERRY_KERNELS(X): X(enumerator, name in the image without "ferry_", number of arguments). What
-// they do, and their arguments, tell kernels.h, reductions.h and reductions_double.h.
+// they do, and their arguments, tell kernels.h, ring_kernels.h, reductions.h and
+// reductions_double.h.
 #define FERRY_KERNELS(X)                   \
   X(WriteWord, write_word, 3)              \
   X(WaitWord, wait_word, 4)                \
@@ -22,6 +23,7 @@ namespace ferry::gpu {
   X(Copy, copy, 4)                         \
   X(Pack, pack, 6)                         \
   X(Unpack, unpack, 6)                     \
+  X(RingAsk, ring_ask, 8)                  \
   X(ReduceI8, reduce_i8, 5)                \
   X(ReduceU8, reduce_u8, 5)                \
   X(ReduceI16, reduce_i16, 5)              \

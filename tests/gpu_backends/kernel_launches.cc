@@ -7,8 +7,11 @@
 #include <cstring>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 #include "gpu_backends/device/kernel_images.h"
+#include "shm/mpsc_ring.h"
+#include "shm/ring_consumer.h"
 
 namespace ferry::gpu {
 namespace {
@@ -135,6 +138,54 @@ TEST_P(KernelLaunches, TakeTheirTurnInTheStream) {
     std::this_thread::yield();
   }
   driver_->DestroyStream(0, other);
+}
+
+// The other end of the ring is a thread of the test, in place of ferryd.
+TEST_P(KernelLaunches, AskThroughARing) {
+  constexpr uint32_t kSlots = 16;
+  constexpr uint32_t kAskers = 40;
+  constexpr uint64_t kTimes = 25;
+  constexpr uint32_t kRegion = 3;
+  constexpr uint64_t kFails = 7;  // each so manieth request
+  const uint64_t slots_end = shm::MpscRing::SizeBytes(kSlots);
+  auto* const block =
+      static_cast<uint8_t*>(Pinned(slots_end + kAskers * sizeof(shm::RingCompletion) + 8));
+  auto* const layout = reinterpret_cast<shm::MpscRingLayout*>(block);
+  auto* const failures = reinterpret_cast<uint64_t*>(block + slots_end) + 2 * kAskers;
+  ASSERT_TRUE(shm::MpscRing::Initialize(layout, kSlots).ok());
+  layout->completions = kAskers;
+  layout->region = kRegion;
+  layout->completions_offset = slots_end;
+  const Status status = Launch(Kernel::kRingAsk, kAskers,
+                               {control_, layout, uint64_t{2}, uint64_t{9}, uint64_t{640},
+                                uint64_t{kAskers} + 100, kTimes, failures});
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  shm::RingConsumer consumer(layout, kSlots);
+  std::vector<uint64_t> asked(kAskers);
+  for (uint64_t taken = 0; taken < kAskers * kTimes;) {
+    shm::RingRequest request{};
+    uint64_t ticket = 0;
+    if (!consumer.Take(&request, &ticket)) {
+      consumer.ShowHead();
+      std::this_thread::yield();
+      continue;
+    }
+    ++taken;
+    EXPECT_EQ(request.kind, 2U);
+    EXPECT_EQ(request.region, 9U);
+    EXPECT_EQ(request.offset, 640U);
+    EXPECT_EQ(request.value, 1U);
+    ASSERT_EQ(request.completion_region, kRegion);
+    const uint64_t asker = (request.completion - slots_end) / sizeof(shm::RingCompletion);
+    ASSERT_LT(asker, kAskers);
+    ++asked[asker];
+    shm::RingConsumer::Answer(reinterpret_cast<shm::RingCompletion*>(block + request.completion),
+                              ticket, 0,
+                              ticket % kFails == 0 ? ErrorCode::kLimitExceeded : ErrorCode::kOk);
+  }
+  Finish();
+  EXPECT_EQ(asked, std::vector<uint64_t>(kAskers, kTimes));
+  EXPECT_EQ(*failures, (kAskers * kTimes + kFails - 1) / kFails);
 }
 
 TEST_P(KernelLaunches, TheDeviceTellsThatItRunsThem) {
