@@ -34,7 +34,10 @@ place() {
   ln -sf "libferry.so.$version" "$root${at[lib]}/libferry.so.$major"
   ln -sf "libferry.so.$major" "$root${at[lib]}/libferry.so"
   install -D -m 644 -t "$root${at[lib]}/ferry" "$built/client/control/libferry_control.so"
-  install -D -m 644 -t "$root${at[include]}/ferry" client/include/ferry/{ferry.h,ferry.hpp,halo.h,stream.h,stream.hpp}
+  install -D -m 644 -t "$root${at[include]}/ferry" \
+    client/include/ferry/{device_ring.h,device_ring.hpp,ferry.h,ferry.hpp,halo.h,stream.h,stream.hpp}
+  install -D -m 644 -t "$root${at[include]}/ferry/device" \
+    gpu_backends/device/include/ferry/device/{platform.h,ring.h}
   install -D -m 644 -t "$root${at[include]}/ferry/halo" client/include/ferry/halo/*.h
   # The number is that of MPI's binary interface; 0 is what some libraries call its version 1.
   install -D -m 644 "$built/client/mpi/$mpi" "$root${at[lib]}/$mpi.0"

@@ -1,0 +1,72 @@
+// Threads that play a GPU ask ferryd through a ring.
+//
+//   rings loop TIMES    four threads make so many round trips each, 0: until one fails
+//   rings wait          the same for ever, and a fifth waits for a counter that nobody adds to
+//   rings stall         the same for ever, beside a ring with a ticket that is never published
+//
+// Says "under way" after the first round trip of each thread. An error of the ring ends the rank
+// once all threads have it, as StopOnError does.
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "ferry/device/ring.h"
+#include "ferry/device_ring.hpp"
+#include "tests/faults/ranks/say.h"
+
+namespace {
+
+constexpr uint32_t kThreads = 4;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    return 2;
+  }
+  const std::string_view mode = argv[1];
+  const uint64_t times = mode == "loop" && argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  const ferry::Session session;
+  const ferry::DeviceRing made(0, 64, kThreads + 1);
+  const ferry::DeviceRing stalled(0, 64, 1);
+  if (mode == "stall") {
+    const ferry_device_ring ring = ferry_device_ring_open(stalled.address());
+    (void)ferry_device_fetch_add(ring.producers, 1);
+    (void)ferry_device_ring_nop(ring, 1, 0);
+  }
+  void* memory = nullptr;
+  ferry::ranks::StopOnError(ferry_alloc(sizeof(ferry_ring_counter), FERRY_MEMORY_HOST, 0, &memory));
+  const ferry_device_place counter = made.Place(memory, sizeof(ferry_ring_counter));
+  std::atomic<uint32_t> begun = 0;
+  std::atomic<int> failure = FERRY_SUCCESS;
+  std::vector<std::thread> threads;
+  for (uint32_t mine = 0; mine < kThreads; ++mine) {
+    threads.emplace_back([&, mine] {
+      const ferry_device_ring ring = ferry_device_ring_open(made.address());
+      for (uint64_t i = 0; times == 0 || i < times; ++i) {
+        const int status = ferry_device_ring_wait(ring, mine, ferry_device_ring_nop(ring, i, mine));
+        if (status != FERRY_SUCCESS) {
+          failure = status;
+          return;
+        }
+        if (i == 0 && ++begun == kThreads) {
+          ferry::ranks::Say("under way");
+        }
+      }
+    });
+  }
+  if (mode == "wait") {
+    const ferry_device_ring ring = ferry_device_ring_open(made.address());
+    const ferry_device_u64 number = ferry_device_ring_await(ring, counter, 1, kThreads);
+    failure = ferry_device_ring_wait(ring, kThreads, number);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  ferry::ranks::StopOnError(failure);
+  ferry::ranks::StopOnError(ferry_free(memory));
+  return 0;
+}
