@@ -82,6 +82,19 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
                  mapped->device != nullptr};
 }
 
+void PeerMemory::LetDevicesReach(uint32_t rank, const shm::Location& where) {
+  std::lock_guard lock(mutex_);
+  const auto known = for_good_.find({rank, where.region});
+  const std::shared_ptr<Mapped> mapped = known == for_good_.end() ? nullptr : known->second.lock();
+  gpu::GpuBackend* const backend = memory_->backend();
+  if (mapped == nullptr || mapped->device != nullptr || mapped->registration != nullptr ||
+      backend == nullptr || !backend->RegisterHostMemory(mapped->base, mapped->size_bytes).ok()) {
+    return;
+  }
+  mapped->registration = std::shared_ptr<void>(
+      mapped->base, [backend](void* base) { (void)backend->UnregisterHostMemory(base); });
+}
+
 engine::Reach PeerMemory::Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) {
   if (rank >= peers_.size()) {
     return kNoSuchMemory;

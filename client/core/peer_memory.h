@@ -51,6 +51,10 @@ class PeerMemory : public engine::MemoryAccess {
     bool by_stream = false;  // only streams reach it
   };
   StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
+  // Of host memory that MapForGood has given and that is still mapped: makes its whole region
+  // known to the GPU backend, for as long as it is mapped, so that devices reach it. Where the
+  // backend cannot do that, devices do without. May block while pages are pinned.
+  void LetDevicesReach(uint32_t rank, const shm::Location& where);
   // What kept this process last from reaching memory that it was handed; empty: nothing has.
   std::string WhyOutOfReach() const;
   // What the GPU's driver said of the last copy that failed here.
@@ -72,6 +76,7 @@ class PeerMemory : public engine::MemoryAccess {
     std::unique_ptr<gpu::ImportedMemory> device;  // only streams reach it
     std::byte* base = nullptr;
     uint64_t size_bytes = 0;
+    std::shared_ptr<void> registration;  // goes first: with the GPU backend
   };
 
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);

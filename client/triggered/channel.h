@@ -45,6 +45,7 @@ struct Channel {
   uint64_t size_bytes = 0;               // of each message
   bool local = false;                    // both ends are on this node
   std::shared_ptr<void> peer_memory[2];  // keep these two mapped
+  bool devices_reach = false;            // what can be done for that has been
   shm::ChannelLayout* peer_end = nullptr;
   uint32_t peer_life = 0;  // of that block
   ChannelMemory peer_window;

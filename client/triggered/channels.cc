@@ -220,6 +220,18 @@ ErrorCode Channels::MapPeer(Channel& channel) {
   return ErrorCode::kOk;
 }
 
+void Channels::LetDevicesReach(Channel& channel) {
+  if (channel.devices_reach) {
+    return;
+  }
+  channel.devices_reach = true;
+  const shm::PairWords& words = channel.end->pair;
+  parts_.peer_memory->LetDevicesReach(channel.peer, words.end);
+  if (channel.size_bytes > 0) {
+    parts_.peer_memory->LetDevicesReach(channel.peer, words.window);
+  }
+}
+
 Status Channels::CheckIdle(uint32_t request) const {
   const Channel* const channel = Find(request);
   if (channel == nullptr || channel->stage == Channel::Stage::kOffered) {

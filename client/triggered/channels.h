@@ -106,6 +106,8 @@ class Channels {
       parts_.statistics.AddShared(mover);
     }
   }
+  // Before a stream starts a message inside the node: its device may do it alone.
+  void LetDevicesReach(Channel& channel);
   // Before a start: what the other end will read.
   ErrorCode Fill(Channel& channel);
 

@@ -375,6 +375,7 @@ Status Queues::Start(gpu::Stream& stream, Channel& channel) {
 
 Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
   channels_.Count(channel, shm::Statistic::kMatchedByStream);
+  channels_.LetDevicesReach(channel);
   // That a ready receive is started is all that its send relies on.
   return channel.mode == SendMode::kReady && !channel.is_send ? Status()
                                                               : stream.LaunchMove(MoveOf(channel));

@@ -67,6 +67,10 @@ Status StreamKernels::WaitWord(const uint64_t* word, uint64_t value, WaitConditi
 Status StreamKernels::LaunchMove(const MatchedMove& move) {
   const auto is_send = static_cast<uint64_t>(move.is_send);
   const auto meets = static_cast<uint64_t>(move.meets);
+  if (move.size_bytes == 0) {  // then the memory may be any
+    return Launch(Kernel::kMoveSmall, 1,
+                  {move.own, move.other, is_send, meets, nullptr, nullptr, uint64_t{0}});
+  }
   if (move.size_bytes <= kSmallMoveBytes) {
     return Launch(
         Kernel::kMoveSmall, 1,

@@ -32,7 +32,8 @@ std::vector<Backend> Backends() {
       {"cuda", {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_11.so")}},
       {"hip", {FileVariable("FERRY_HIP_LIBRARY", "tests/fixtures/hip/libamdhip64_6.so")}},
       {"level_zero",
-       {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so")}},
+       {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so"),
+        "LEVEL_ZERO_FIXTURE=atomics,imports"}},
   };
 }
 
@@ -102,6 +103,28 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
+
+// Inside a node the kernels of devices that have some start messages: where they cannot be launched
+// the job says so.
+TEST(GpuKernelsTest, KernelsMoveMessagesInsideANode) {
+  for (const Backend& backend : Backends()) {
+    std::string call;
+    if (backend.name == "hip") {
+      call = "hipModuleLaunchKernel";
+    } else if (backend.name == "level_zero") {
+      call = "zeCommandListAppendLaunchKernel";
+    } else {
+      continue;  // its stand-in has no modules
+    }
+    SCOPED_TRACE(backend.name);
+    std::vector<std::string> variables = VariablesOf(backend, {});
+    variables.push_back("FIXTURE_FAULTS=" + call + ":1+:1");
+    Command command(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/matched", "few"}), variables);
+    const CommandResult result = command.Wait();
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr(call));
+  }
+}
 
 // Streams of the application's own, on which Ferry only enqueues.
 TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
