@@ -15,6 +15,8 @@ namespace ferry::client {
 namespace {
 
 constexpr uint32_t kMaxCompletions = 1 << 20;
+constexpr char kEmulated[] = "host";     // the backend whose threads are those of CPUs
+constexpr uint64_t kNoTickets[16] = {};  // the words of producers, on lines of their own
 
 }  // namespace
 
@@ -50,20 +52,16 @@ StatusOr<RingHandle> DeviceRings::Make(int device, uint32_t capacity, uint32_t c
                                                  std::to_string(shm::kMaxRings) + " rings at most");
   }
   const auto index = static_cast<uint32_t>(free - places_.begin());
-  const uint64_t slots_end = shm::MpscRing::SizeBytes(capacity);
-  const uint64_t bytes = slots_end + uint64_t{completions} * sizeof(shm::RingCompletion);
-  StatusOr<void*> block = parts_.memory->Allocate(bytes, MemoryKind::kPinned, device);
-  FERRY_RETURN_IF_ERROR(block.status());
-  auto* const ring = static_cast<shm::MpscRingLayout*>(*block);
-  const shm::Location where = parts_.memory->regions().Find(ring, bytes);
-  FERRY_RETURN_IF_ERROR(shm::MpscRing::Initialize(ring, capacity));
-  ring->completions = completions;
-  ring->region = where.region;
-  ring->completions_offset = where.address + slots_end;
+  Place made;
+  shm::Location where;
+  if (Status status = Fill(&made, device, capacity, completions, &where); !status.ok()) {
+    Free(made);
+    return status;
+  }
   {
     std::lock_guard lock(mutex_);
-    free->ring = ring;
-    ++free->uses;
+    made.uses = free->uses + 1;
+    *free = made;
   }
   shm::RingWords& words = WordsOf(index);
   shm::StoreRelaxed(words.region, where.region);
@@ -81,6 +79,38 @@ StatusOr<RingHandle> DeviceRings::Make(int device, uint32_t capacity, uint32_t c
     return status;
   }
   return HandleOf(index);
+}
+
+Status DeviceRings::Fill(Place* place, int device, uint32_t capacity, uint32_t completions,
+                         shm::Location* where) {
+  const uint64_t slots_end = shm::MpscRing::SizeBytes(capacity);
+  const uint64_t bytes = slots_end + uint64_t{completions} * sizeof(shm::RingCompletion);
+  StatusOr<void*> block = parts_.memory->Allocate(bytes, MemoryKind::kPinned, device);
+  FERRY_RETURN_IF_ERROR(block.status());
+  auto* const ring = static_cast<shm::MpscRingLayout*>(*block);
+  place->ring = ring;
+  *where = parts_.memory->regions().Find(ring, bytes);
+  ring->completions = completions;
+  ring->region = where->region;
+  ring->completions_offset = where->address + slots_end;
+  gpu::GpuBackend* const backend = parts_.memory->backend();
+  if (backend->name() != kEmulated) {
+    StatusOr<void*> words = backend->AllocateDevice(device, sizeof(kNoTickets));
+    FERRY_RETURN_IF_ERROR(words.status());
+    place->producer_words = *words;
+    FERRY_RETURN_IF_ERROR(parts_.memory->streams()->Copy(*words, kNoTickets, sizeof(kNoTickets)));
+    ring->producer_words = reinterpret_cast<uintptr_t>(*words);
+  }
+  return shm::MpscRing::Initialize(ring, capacity);
+}
+
+void DeviceRings::Free(const Place& place) {
+  if (place.producer_words != nullptr) {
+    (void)parts_.memory->backend()->Free(place.producer_words);
+  }
+  if (place.ring != nullptr) {
+    (void)parts_.memory->Free(place.ring);
+  }
 }
 
 // Begins another life of the ring's words, and waits until the daemon has acted on it.
@@ -108,8 +138,8 @@ Status DeviceRings::Tell(uint32_t index) {
 
 void DeviceRings::Forget(uint32_t index) {
   std::lock_guard lock(mutex_);
-  (void)parts_.memory->Free(places_[index].ring);
-  places_[index].ring = nullptr;
+  Free(places_[index]);
+  places_[index] = {nullptr, nullptr, places_[index].uses};
 }
 
 StatusOr<uint32_t> DeviceRings::Lookup(RingHandle handle) const {

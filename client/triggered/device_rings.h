@@ -2,7 +2,9 @@
 // (docs/device_ring.md): where they lie, and how rank and daemon agree on them.
 //
 // A ring is a block of the heap that the GPU backend has registered; the rank offers it in its
-// session, the daemon says whether it serves it. From then on the two meet in the ring only.
+// session, the daemon says whether it serves it. From then on the two meet in the ring only. The
+// words that only producers use lie in memory of the device, unless that is emulated: atomic
+// operations across the bus are slow, and not all devices can do them.
 //
 // Calling thread: any; Make and Destroy one after the other, blocking on the daemon for as long as
 // it takes to turn.
@@ -64,6 +66,7 @@ class DeviceRings {
  private:
   struct Place {
     shm::MpscRingLayout* ring = nullptr;  // null: free
+    void* producer_words = nullptr;       // memory of the device; null: they are in the ring
     uint32_t uses = 0;
   };
 
@@ -73,8 +76,11 @@ class DeviceRings {
   StatusOr<uint32_t> Lookup(RingHandle handle) const;
   Status CheckSizes(int device, uint32_t capacity, uint32_t completions) const;
   shm::RingWords& WordsOf(uint32_t index) { return parts_.session->rings[index]; }
+  Status Fill(Place* place, int device, uint32_t capacity, uint32_t completions,
+              shm::Location* where);
   Status Tell(uint32_t index);
   void Forget(uint32_t index);
+  void Free(const Place& place);
 
   Parts parts_;
   std::mutex changes_;        // of one ring at a time, while the daemon is waited for

@@ -87,6 +87,8 @@ INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
 
 class GpuPairsTest : public GpuBackendsTest {};
 
+TEST_P(GpuPairsTest, RingsAreMadeForDevices) { Run({"tests/e2e/ranks/device_ring", "made"}); }
+
 TEST_P(GpuPairsTest, StreamsStartMessagesAndWaitForThem) {
   Run({"tests/e2e/ranks/matched", "few"});
 }

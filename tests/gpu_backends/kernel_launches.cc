@@ -185,6 +185,7 @@ TEST_P(KernelLaunches, AskThroughARing) {
   }
   Finish();
   EXPECT_EQ(asked, std::vector<uint64_t>(kAskers, kTimes));
+  EXPECT_EQ(layout->tickets, kAskers * kTimes);
   EXPECT_EQ(*failures, (kAskers * kTimes + kFails - 1) / kFails);
 }
 

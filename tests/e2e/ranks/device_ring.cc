@@ -2,9 +2,10 @@
 // for something and get answers. Any even number of ranks, on any nodes; rank r and r^1 are
 // partners.
 //
-//   device_ring [link | leave]
+//   device_ring [link | leave | made]
 //
-// link: devices are behind a link. leave: ends with a ring open, in good order.
+// made: makes rings for a device that is not emulated. link: devices are behind a link. leave: ends
+// with a ring open, in good order.
 #include "ferry/device_ring.hpp"
 
 #include <atomic>
@@ -133,6 +134,7 @@ void Starts(const ferry::DeviceRing& made) {
   if (ferry_node_of(Partner()) == ferry_node_of(ferry_rank())) {
     CHECK_EQ(ferry_ring_prepare_start(made.handle(), requests[0], &places[0]),
              FERRY_ERR_UNSUPPORTED);
+    CHECK_OK(ferry_barrier());  // who frees its request ends the pair for the other, too
   } else {
     for (uint64_t round = 0; round < 20; ++round) {
       ferry::ranks::Fill(going, kBytes, round * 10 + static_cast<uint64_t>(ferry_rank()));
@@ -219,6 +221,20 @@ void BadRequests() {
   CHECK_EQ(state.first_error, FERRY_ERR_BUFFER);
 }
 
+// Its threads take tickets in its own memory; a CPU cannot play it.
+void OnADevice() {
+  for (int i = 0; i < 100; ++i) {
+    const ferry::DeviceRing made(0, 64, 64);
+    const auto* const layout = static_cast<const uint64_t*>(made.address());
+    CHECK_EQ(layout[35] != 0, true);
+    uint64_t words[2] = {1, 1};
+    CHECK_OK(ferry_memcpy(words, reinterpret_cast<const void*>(layout[35]), sizeof(words)));
+    CHECK_EQ(words[0], 0);
+    CHECK_EQ(words[1], 0);
+    CHECK_EQ(made.state().requests, 0);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -230,6 +246,11 @@ int main(int argc, char** argv) {
     CHECK_OK(ferry_ring_address(ring, &address));
     // A ticket that is never published, as a kernel that was killed leaves it.
     (void)ferry_device_fetch_add(ferry_device_ring_open(address).producers, 1);
+    CHECK_OK(ferry_finalize());
+    return 0;
+  }
+  if (argc == 2 && argv[1] == std::string_view("made")) {
+    OnADevice();
     CHECK_OK(ferry_finalize());
     return 0;
   }
