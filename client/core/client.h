@@ -132,6 +132,7 @@ class Client final : public FrontEnd {
   Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
     return memory_->Copy(destination, source, size_bytes);
   }
+  Status CopyStrided(const gpu::StridedCopy& copy) override { return memory_->CopyStrided(copy); }
   bool IsByStream(const void* pointer) const override { return memory_->IsByStream(pointer); }
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override {
     return memory_->regions().Find(pointer, size_bytes);

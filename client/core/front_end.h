@@ -20,6 +20,7 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "config/options.h"
+#include "gpu_backends/api/strided_copy.h"
 #include "shm/layout/descriptor.h"
 
 namespace ferry::client {
@@ -189,7 +190,10 @@ class FrontEnd {
   virtual bool GiveStaging(void* block) = 0;
   // Copies between any two kinds of memory; blocks until it is done.
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
-  // Whether CPUs cannot load from this memory and store to it: only Copy moves its bytes.
+  // Between blocks of device memory and any other, by the device; blocks until it is done.
+  // kUnsupported: it cannot, so Copy has to move the blocks one by one.
+  virtual Status CopyStrided(const gpu::StridedCopy& copy) = 0;
+  // Whether CPUs cannot load from this memory and store to it: only these two move its bytes.
   virtual bool IsByStream(const void* pointer) const = 0;
 
   // ---- The ranks of this node ------------------------------------------------------------------
@@ -228,7 +232,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 6;
+inline constexpr uint32_t kFrontEndVersion = 7;
 
 }  // namespace ferry::client
 

@@ -322,6 +322,11 @@ Status Memory::Deregister(void* pointer) {
   return gpu == nullptr ? Status() : gpu->UnregisterHostMemory(pointer);
 }
 
+Status Memory::CopyStrided(const gpu::StridedCopy& copy) {
+  return streams_ != nullptr ? streams_->CopyStrided(copy)
+                             : Status(ErrorCode::kUnsupported, "there is no GPU backend");
+}
+
 Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) {
   if (streams_ != nullptr) {
     return streams_->Copy(destination, source, size_bytes);

@@ -51,6 +51,8 @@ class Memory {
 
   // Copies between any two kinds of memory; returns when it is done.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // As of gpu::CopyStreams.
+  Status CopyStrided(const gpu::StridedCopy& copy);
   // The same for a small message to or from what the application named, which is rarely device
   // memory that only streams reach: if not, this is memcpy. The other end is ordinary memory.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {

@@ -24,6 +24,11 @@ Status CopyAndWait(Stream& stream, void* destination, const void* source, uint64
   return stream.Synchronize();
 }
 
+Status CopyAndWait(Stream& stream, const StridedCopy& copy) {
+  FERRY_RETURN_IF_ERROR(stream.CopyStrided(copy));
+  return stream.Synchronize();
+}
+
 }  // namespace
 
 CopyStreams::~CopyStreams() {
@@ -60,6 +65,44 @@ Status CopyStreams::Copy(void* destination, const void* source, uint64_t size_by
     }
     return CopyAndWait(*lane.stream, destination, source, size_bytes);
   });
+}
+
+Status CopyStreams::CopyStrided(const StridedCopy& copy) {
+  if (copy.block_bytes == 0 || copy.block_count == 0) {
+    return {};
+  }
+  if (copy.block_bytes > kPinnedBytes) {
+    return {ErrorCode::kUnsupported, "long blocks are copied one by one"};
+  }
+  return With(DeviceOf(copy.blocks, copy.packed), [&](const Lane& lane) {
+    return backend_.Identify(copy.packed).kind == PointerKind::kUnknown
+               ? CopyStridedByPinned(lane, copy)
+               : CopyAndWait(*lane.stream, copy);
+  });
+}
+
+// The device does not reach the packed place: so many blocks at a time as the lane's memory holds.
+Status CopyStreams::CopyStridedByPinned(const Lane& lane, const StridedCopy& copy) {
+  if (lane.pinned == nullptr) {
+    return {ErrorCode::kUnsupported, "no pinned memory for a packed copy"};
+  }
+  StridedCopy part = copy;
+  part.packed = lane.pinned;
+  auto* packed = static_cast<std::byte*>(copy.packed);
+  for (uint64_t left = copy.block_count; left > 0; left -= part.block_count) {
+    part.block_count = std::min(left, kPinnedBytes / copy.block_bytes);
+    if (!copy.is_pack) {
+      std::memcpy(lane.pinned, packed, part.size_bytes());
+    }
+    FERRY_RETURN_IF_ERROR(CopyAndWait(*lane.stream, part));
+    if (copy.is_pack) {
+      std::memcpy(packed, lane.pinned, part.size_bytes());
+    }
+    packed += part.size_bytes();
+    part.blocks = static_cast<std::byte*>(part.blocks) +
+                  static_cast<int64_t>(part.block_count) * copy.stride_bytes;
+  }
+  return {};
 }
 
 Status CopyStreams::Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes) {
@@ -104,7 +147,7 @@ Status CopyStreams::With(int device, Use&& use) {
   StatusOr<Lane> lane = Take(device);
   FERRY_RETURN_IF_ERROR(lane.status());
   Status status = use(*lane);
-  if (!status.ok()) {
+  if (!status.ok() && status.code() != ErrorCode::kUnsupported) {
     lane->stream.reset();  // it may be poisoned
   }
   Give(device, std::move(*lane));

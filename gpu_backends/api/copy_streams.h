@@ -32,6 +32,9 @@ class CopyStreams {
   // Between any two kinds of memory. Errors as of Stream::CopyAsync and GpuBackend::CreateStream,
   // or what the copy failed with.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
+  // Errors as of Stream::CopyStrided, but that the packed place may be any memory; kUnsupported
+  // also for blocks that are too long for this to be worth it.
+  Status CopyStrided(const StridedCopy& copy);
   // From and to private memory of another process, in pieces. Errors also as of
   // common/process_memory.h.
   Status Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes);
@@ -43,6 +46,7 @@ class CopyStreams {
     void* pinned = nullptr;  // kPinnedBytes; null: there was none to be had
   };
 
+  Status CopyStridedByPinned(const Lane& lane, const StridedCopy& copy);
   int DeviceOf(const void* destination, const void* source) const;
   StatusOr<Lane> Take(int device);
   void Give(int device, Lane lane);

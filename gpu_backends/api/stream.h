@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "common/status.h"
+#include "gpu_backends/api/strided_copy.h"
 
 namespace ferry::shm {
 struct ChannelLayout;
@@ -75,6 +76,13 @@ class Stream {
   // bytes do nothing. kInvalidArgument for null pointers and overlap; kInvalidBuffer for a range
   // that starts inside an allocation and runs past its end.
   virtual Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) = 0;
+
+  // Enqueues one small kernel of Ferry's own that moves all of the blocks by loads and stores. Both
+  // places must be device, pinned, managed or registered memory (kInvalidBuffer otherwise, and
+  // where blocks lie outside the first one's allocation). No bytes do nothing. kInvalidArgument for
+  // null, for sizes beyond 2^63, for a packed place between the blocks, and where blocks to be
+  // written overlap. kUnsupported where the device has no kernel for it: then copy block by block.
+  virtual Status CopyStrided(const StridedCopy& copy) = 0;
 
   // Enqueues the mark; `event` then stands for this point. It may be recorded again or destroyed
   // while earlier waits for it are still queued: those keep the point they captured.

@@ -1,12 +1,15 @@
 #include "gpu_backends/base/argument_checks.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "shm/layout/channel_layout.h"
 
 namespace ferry::gpu {
 namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 63;
 
 Status InvalidArgument(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
@@ -37,12 +40,51 @@ Status ArgumentChecks::Copy(const void* destination, const void* source, uint64_
   return table_.CheckRange(source, size_bytes, /*must_be_known=*/false);
 }
 
+Status ArgumentChecks::Reachable(const void* pointer, uint64_t size_bytes) const {
+  Status known = table_.CheckRange(pointer, size_bytes, /*must_be_known=*/true);
+  return !known.ok() && reaches_ && reaches_(pointer) &&
+                 reaches_(static_cast<const std::byte*>(pointer) + (size_bytes - 1))
+             ? Status()
+             : known;
+}
+
+Status ArgumentChecks::Strided(const StridedCopy& copy) const {
+  if (copy.blocks == nullptr || copy.packed == nullptr) {
+    return InvalidArgument("CopyStrided: blocks and packed must not be null");
+  }
+  const uint64_t step = copy.stride_bytes < 0 ? 0 - static_cast<uint64_t>(copy.stride_bytes)
+                                              : static_cast<uint64_t>(copy.stride_bytes);
+  uint64_t packed_bytes = 0;
+  uint64_t between_bytes = 0;  // the begins of the first and the last block
+  uint64_t extent_bytes = 0;
+  if (__builtin_mul_overflow(copy.block_bytes, copy.block_count, &packed_bytes) ||
+      __builtin_mul_overflow(step, copy.block_count - 1, &between_bytes) ||
+      __builtin_add_overflow(between_bytes, copy.block_bytes, &extent_bytes) ||
+      std::max(packed_bytes, extent_bytes) > kMostBytes) {
+    return InvalidArgument("CopyStrided: " + std::to_string(copy.block_count) + " blocks of " +
+                           std::to_string(copy.block_bytes) + " bytes, one every " +
+                           std::to_string(copy.stride_bytes) + " bytes, are no range of memory");
+  }
+  if (!copy.is_pack && copy.block_count > 1 && step < copy.block_bytes) {
+    return InvalidArgument("CopyStrided: blocks of " + std::to_string(copy.block_bytes) +
+                           " bytes, one every " + std::to_string(copy.stride_bytes) +
+                           " bytes, overlap, and so cannot be unpacked");
+  }
+  const auto first = reinterpret_cast<uintptr_t>(copy.blocks);
+  const uintptr_t lowest = copy.stride_bytes < 0 ? first - between_bytes : first;
+  const auto packed = reinterpret_cast<uintptr_t>(copy.packed);
+  FERRY_RETURN_IF_ERROR(Reachable(reinterpret_cast<const void*>(lowest), extent_bytes));
+  FERRY_RETURN_IF_ERROR(Reachable(copy.packed, packed_bytes));
+  return packed < lowest + extent_bytes && lowest < packed + packed_bytes
+             ? InvalidArgument("CopyStrided: the packed place lies between the blocks")
+             : Status();
+}
+
 Status ArgumentChecks::Word(const uint64_t* word) const {
   if (reinterpret_cast<uintptr_t>(word) % sizeof(*word) != 0) {
     return InvalidArgument("a word that streams write or wait for must be aligned to 8 bytes");
   }
-  Status known = table_.CheckRange(word, sizeof(*word), /*must_be_known=*/true);
-  return !known.ok() && reaches_ && reaches_(word) ? Status() : known;
+  return Reachable(word, sizeof(*word));
 }
 
 Status ArgumentChecks::Move(const MatchedMove& move, const char* call) const {

@@ -26,12 +26,16 @@ class ArgumentChecks {
   // As of Stream::CopyAsync, for `call`.
   Status Copy(const void* destination, const void* source, uint64_t size_bytes,
               const char* call) const;
+  // As of Stream::CopyStrided; there are bytes.
+  Status Strided(const StridedCopy& copy) const;
   // As of Stream::WriteValue64.
   Status Word(const uint64_t* word) const;
   Status LaunchMove(const MatchedMove& move) const { return Move(move, "LaunchMove"); }
   Status AwaitMove(const MatchedMove& move) const;
 
  private:
+  // The range is in memory that devices reach.
+  Status Reachable(const void* pointer, uint64_t size_bytes) const;
   Status Move(const MatchedMove& move, const char* call) const;
 
   const AllocationTable& table_;

@@ -402,6 +402,26 @@ bool DriverStream::KernelsReachEnds(const MatchedMove& move) {
          KernelsReach(move.own, sizeof(*move.own)) && KernelsReach(move.other, sizeof(*move.other));
 }
 
+Status DriverStream::CopyStrided(const StridedCopy& copy) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  if (copy.block_bytes == 0 || copy.block_count == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(around_.checks.Strided(copy));
+  return Enqueue([&](uint64_t) -> Status {
+    if (const Status ready = body_->kernels->Prepare(); !ready.ok()) {
+      return {ErrorCode::kUnsupported, "CopyStrided: no kernels: " + ready.message()};
+    }
+    // What the checks have found to be of one allocation begins and ends where its ends do.
+    if (!KernelsReach(copy.blocks, copy.block_bytes) ||
+        !KernelsReach(copy.packed, copy.size_bytes())) {
+      return {ErrorCode::kUnsupported,
+              "CopyStrided: the stream's device does not reach the memory"};
+    }
+    return body_->kernels->CopyStrided(copy);
+  });
+}
+
 Status DriverStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
   FERRY_RETURN_IF_ERROR(around_.checks.LaunchMove(move));

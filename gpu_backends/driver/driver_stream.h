@@ -69,6 +69,7 @@ class DriverStream final : public Stream {
   Status WaitEvent(Event* event) override;
   Status WriteValue64(uint64_t* word, uint64_t value) override;
   Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) override;
+  Status CopyStrided(const StridedCopy& copy) override;
   Status LaunchMove(const MatchedMove& move) override;
   Status AwaitMove(const MatchedMove& move) override;
   Status LaunchHost(std::function<Status()> function) override;

@@ -16,6 +16,8 @@ namespace {
 // One thread copies so much faster than three launches take.
 constexpr uint64_t kSmallMoveBytes = 512;
 constexpr uint64_t kBytesOfThread = 64;
+constexpr uint64_t kBytesOfUnit =
+    16;  // the widest access, of which strided copies have few in a row
 
 // What pair_move.h says of the other end's words is what they are.
 static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, value) ==
@@ -62,6 +64,16 @@ Status StreamKernels::WriteWord(uint64_t* word, uint64_t value) {
 Status StreamKernels::WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition) {
   return Launch(Kernel::kWaitWord, 1,
                 {word, value, uint64_t{condition == WaitCondition::kEqual ? 1U : 0U}});
+}
+
+Status StreamKernels::CopyStrided(const StridedCopy& copy) {
+  const auto stride = static_cast<uint64_t>(copy.stride_bytes);  // two's complement, as it counts
+  const uint64_t threads = std::max<uint64_t>(copy.size_bytes() / kBytesOfUnit, 1);
+  return copy.is_pack
+             ? Launch(Kernel::kPack, threads,
+                      {copy.packed, copy.blocks, copy.block_count, copy.block_bytes, stride})
+             : Launch(Kernel::kUnpack, threads,
+                      {copy.blocks, copy.packed, copy.block_count, copy.block_bytes, stride});
 }
 
 Status StreamKernels::LaunchMove(const MatchedMove& move) {

@@ -34,6 +34,7 @@ class StreamKernels {
   // Each enqueues kernels. Prepare has said kOk; words and memory are reachable for the device.
   Status WriteWord(uint64_t* word, uint64_t value);
   Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition);
+  Status CopyStrided(const StridedCopy& copy);
   // As Stream::LaunchMove.
   Status LaunchMove(const MatchedMove& move);
   // Closes the pair if the round has failed. Behind the wait for it.

@@ -72,6 +72,20 @@ Status HostStream::CopyAsync(void* destination, const void* source, uint64_t siz
   return worker_->Enqueue(CopyOf(destination, source, size_bytes));
 }
 
+Status HostStream::CopyStrided(const StridedCopy& copy) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  if (copy.block_bytes == 0 || copy.block_count == 0) {
+    return {};
+  }
+  FERRY_RETURN_IF_ERROR(checks_.Strided(copy));
+  StridedOperation operation{copy, copy.is_pack
+                                       ? CopyOf(copy.packed, copy.blocks, copy.size_bytes())
+                                       : CopyOf(copy.blocks, copy.packed, copy.size_bytes())};
+  operation.copy.blocks = table_->Behind(copy.blocks);
+  operation.copy.packed = table_->Behind(copy.packed);
+  return worker_->Enqueue(operation);
+}
+
 Status HostStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
   FERRY_RETURN_IF_ERROR(checks_.LaunchMove(move));

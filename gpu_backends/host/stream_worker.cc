@@ -160,6 +160,10 @@ Status StreamWorker::Run(const Operation& operation) {
             RunCopy(copy);
             return Status();
           },
+          [this](const StridedOperation& strided) {
+            RunStrided(strided);
+            return Status();
+          },
           [](const RecordOperation&) { return Status(); },
           [this](const WaitEventOperation& wait) { return WaitForEvent(wait.completion); },
           [](const WriteOperation& write) {
@@ -191,15 +195,32 @@ Status StreamWorker::Run(const Operation& operation) {
       operation);
 }
 
-void StreamWorker::RunCopy(const CopyOperation& copy) {
+template <typename Move>
+void StreamWorker::OverLink(const CopyOperation& cost, Move&& move) {
   if (link_ == nullptr) {
-    std::memcpy(copy.destination, copy.source, copy.size_bytes);
+    move();
     return;
   }
   modelled_ns_ =
-      link_->Occupy(copy.route, copy.size_bytes, std::max(copy.enqueued_ns, modelled_ns_)).end_ns;
-  std::memcpy(copy.destination, copy.source, copy.size_bytes);
+      link_->Occupy(cost.route, cost.size_bytes, std::max(cost.enqueued_ns, modelled_ns_)).end_ns;
+  move();
   EmulatedLink::SleepUntil(modelled_ns_);
+}
+
+void StreamWorker::RunCopy(const CopyOperation& copy) {
+  OverLink(copy, [&] { std::memcpy(copy.destination, copy.source, copy.size_bytes); });
+}
+
+void StreamWorker::RunStrided(const StridedOperation& strided) {
+  OverLink(strided.cost, [&copy = strided.copy] {
+    auto* block = static_cast<std::byte*>(copy.blocks);
+    auto* packed = static_cast<std::byte*>(copy.packed);
+    for (uint64_t i = 0; i < copy.block_count; ++i) {
+      std::memcpy(copy.is_pack ? packed : block, copy.is_pack ? block : packed, copy.block_bytes);
+      block += copy.stride_bytes;
+      packed += copy.block_bytes;
+    }
+  });
 }
 
 void StreamWorker::RunMove(const MoveOperation& operation) {

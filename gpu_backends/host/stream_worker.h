@@ -26,6 +26,10 @@ struct CopyOperation {
   LinkRoute route;  // these two mean something only where a link is emulated
   uint64_t enqueued_ns;
 };
+struct StridedOperation {
+  StridedCopy copy;
+  CopyOperation cost;  // what it takes of the link: as much as a copy of all bytes
+};
 struct RecordOperation {
   std::shared_ptr<Completion> completion;
 };
@@ -51,9 +55,9 @@ struct AwaitMoveOperation {
 struct HostOperation {
   std::function<Status()> function;
 };
-using Operation =
-    std::variant<CopyOperation, RecordOperation, WaitEventOperation, WriteOperation,
-                 WaitValueOperation, MoveOperation, AwaitMoveOperation, HostOperation>;
+using Operation = std::variant<CopyOperation, StridedOperation, RecordOperation, WaitEventOperation,
+                               WriteOperation, WaitValueOperation, MoveOperation,
+                               AwaitMoveOperation, HostOperation>;
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
@@ -86,7 +90,11 @@ class StreamWorker {
   void Main();
   void RunBatch();
   Status Run(const Operation& operation);
+  // Does it, in the time that the emulated link takes, if there is one.
+  template <typename Move>
+  void OverLink(const CopyOperation& cost, Move&& move);
   void RunCopy(const CopyOperation& copy);
+  void RunStrided(const StridedOperation& strided);
   void RunMove(const MoveOperation& operation);
   Status WaitForEvent(const std::shared_ptr<Completion>& completion);
   Status WaitForValue(const WaitValueOperation& wait);

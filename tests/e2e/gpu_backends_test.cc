@@ -95,6 +95,10 @@ TEST_P(GpuPairsTest, StreamsStartMessagesAndWaitForThem) {
 
 TEST_P(GpuPairsTest, QueuesKeepTheirPromises) { Run({"tests/e2e/ranks/queues"}); }
 
+TEST_P(GpuPairsTest, MpiPacksDeviceMemory) {
+  Run({"tests/mpi/ranks/device"}, "device buffers were right");
+}
+
 TEST_P(GpuPairsTest, MpiMovesDeviceMemory) {
   Run({"examples/mpi_pingpong/mpi_pingpong"}, "device");
 }

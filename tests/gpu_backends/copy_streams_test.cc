@@ -58,6 +58,43 @@ TEST_F(CopyStreamsTest, CopiesOrdinaryMemoryOfAllSizes) {
   }
 }
 
+TEST_F(CopyStreamsTest, PacksToAndFromOrdinaryMemory) {
+  const std::vector<std::byte> sent = Bytes(kBytes);
+  for (const auto& [block_bytes, count] :
+       {std::pair{uint64_t{4}, uint64_t{1000}}, {5, 100'000}, {100'000, 7}, {262'144, 2}}) {
+    SCOPED_TRACE(std::to_string(count) + " blocks of " + std::to_string(block_bytes));
+    const uint64_t stride = block_bytes + 3;
+    std::vector<std::byte> packed(block_bytes * count);
+    std::vector<std::byte> expected;
+    std::vector<std::byte> back(kBytes, std::byte{0xee});
+    std::vector<std::byte> got(kBytes);
+    ASSERT_TRUE(streams_->Copy(device_, sent.data(), kBytes).ok());
+    StridedCopy copy{device_, packed.data(), block_bytes, count, static_cast<int64_t>(stride),
+                     true};
+    Status status = streams_->CopyStrided(copy);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(streams_->Copy(device_, back.data(), kBytes).ok());
+    copy.is_pack = false;
+    status = streams_->CopyStrided(copy);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_TRUE(streams_->Copy(got.data(), device_, kBytes).ok());
+    for (uint64_t i = 0; i < count; ++i) {
+      expected.insert(expected.end(), sent.begin() + static_cast<int64_t>(i * stride),
+                      sent.begin() + static_cast<int64_t>(i * stride + block_bytes));
+      std::memcpy(&back[i * stride], &sent[i * stride], block_bytes);
+    }
+    EXPECT_EQ(packed, expected);
+    EXPECT_EQ(got, back);
+  }
+}
+
+TEST_F(CopyStreamsTest, LeavesLongBlocksToCopies) {
+  std::vector<std::byte> packed(600'000);
+  EXPECT_EQ(streams_->CopyStrided({device_, packed.data(), 262'145, 2, 300'000, true}).code(),
+            ErrorCode::kUnsupported);
+  EXPECT_TRUE(streams_->CopyStrided({device_, packed.data(), 0, 2, 300'000, true}).ok());
+}
+
 TEST_F(CopyStreamsTest, CopiesBetweenDevices) {
   std::byte* other = Device(1);
   const std::vector<std::byte> sent = Bytes(kBytes);

@@ -9,19 +9,74 @@
 namespace ferry::mpi {
 namespace {
 
-// Copies the runs of a buffer that only streams reach, one by one.
-Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
-                 int64_t bytes, std::byte* packed, bool to_packed) {
-  Status status;
-  type.ForEachRun(count, offset, bytes, [&](int64_t displacement, int64_t length) {
-    if (status.ok()) {
-      std::byte* const run = buffer + displacement;
-      status = to_packed ? front_end->Copy(packed, run, static_cast<uint64_t>(length))
-                         : front_end->Copy(run, packed, static_cast<uint64_t>(length));
+// Copies the runs of a buffer that only streams reach. Runs of one length at equal distances, such
+// as a vector has, are one kernel of the device.
+class RunCopier {
+ public:
+  RunCopier(std::byte* buffer, std::byte* packed, bool is_pack)
+      : buffer_(buffer), next_packed_(packed), is_pack_(is_pack) {}
+
+  // In the order in which they lie packed.
+  void Add(int64_t displacement, int64_t length) {
+    const int64_t distance = displacement - last_;
+    if (runs_.block_count != 0 && static_cast<uint64_t>(length) == runs_.block_bytes &&
+        (runs_.block_count == 1 ? MayBeStride(distance) : distance == runs_.stride_bytes)) {
+      runs_.stride_bytes = distance;
+      ++runs_.block_count;
+    } else {
+      Flush();
+      runs_ = {buffer_ + displacement, next_packed_, static_cast<uint64_t>(length), 1, 0, is_pack_};
     }
-    packed += length;
-  });
-  return FailureOf(status);
+    last_ = displacement;
+    next_packed_ += length;
+  }
+  Failure Finish() {
+    Flush();
+    return FailureOf(status_);
+  }
+
+ private:
+  // Blocks that overlap can only be written one after the other.
+  bool MayBeStride(int64_t distance) const {
+    const auto length = static_cast<int64_t>(runs_.block_bytes);
+    return is_pack_ || distance >= length || distance <= -length;
+  }
+
+  void Flush() {
+    if (status_.ok() && runs_.block_count > 1) {
+      status_ = front_end->CopyStrided(runs_);
+      if (status_.code() != ErrorCode::kUnsupported) {
+        runs_.block_count = 0;
+        return;
+      }
+      status_ = {};
+    }
+    auto* block = static_cast<std::byte*>(runs_.blocks);
+    auto* packed = static_cast<std::byte*>(runs_.packed);
+    for (; runs_.block_count > 0; --runs_.block_count) {
+      if (status_.ok()) {
+        status_ = is_pack_ ? front_end->Copy(packed, block, runs_.block_bytes)
+                           : front_end->Copy(block, packed, runs_.block_bytes);
+      }
+      block += runs_.stride_bytes;
+      packed += runs_.block_bytes;
+    }
+  }
+
+  std::byte* const buffer_;
+  std::byte* next_packed_;
+  const bool is_pack_;
+  gpu::StridedCopy runs_;
+  int64_t last_ = 0;  // displacement of the last of them
+  Status status_;
+};
+
+Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
+                 int64_t bytes, std::byte* packed, bool is_pack) {
+  RunCopier copier(buffer, packed, is_pack);
+  type.ForEachRun(count, offset, bytes,
+                  [&](int64_t displacement, int64_t length) { copier.Add(displacement, length); });
+  return copier.Finish();
 }
 
 }  // namespace

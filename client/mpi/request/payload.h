@@ -1,6 +1,7 @@
 // The data of a message: what the program named by buffer, count and datatype, as the one run of
 // bytes that Ferry moves. Where the elements are no such run, a copy stands in: packed before a
-// send, unpacked after a receive. Memory that only streams reach is packed by copies of its runs.
+// send, unpacked after a receive. Memory that only streams reach is packed by its device, or by
+// copies of its runs.
 //
 // Calling thread: that of the message. Packing blocks while it copies.
 #pragma once

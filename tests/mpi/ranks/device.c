@@ -60,6 +60,62 @@ static void with_gaps(void) {
   OK(MPI_Type_free(&column));
 }
 
+/* What is packed from device memory, and unpacked there, is what it would be on the host. */
+static void like_on_the_host(MPI_Datatype type, int count, int first) {
+  int* const there = malloc(words * sizeof(int));
+  int* const back = malloc(words * sizeof(int));
+  char *packed, *expected;
+  int bytes, at = 0, of_host = 0;
+  OK(MPI_Type_commit(&type));
+  OK(MPI_Pack_size(count, type, MPI_COMM_WORLD, &bytes));
+  packed = malloc((size_t)bytes);
+  expected = malloc((size_t)bytes);
+  set(device_out, words, 4);
+  memcpy(there, host, words * sizeof(int));
+  OK(MPI_Pack(device_out + first, count, type, packed, bytes, &at, MPI_COMM_WORLD));
+  OK(MPI_Pack(there + first, count, type, expected, bytes, &of_host, MPI_COMM_WORLD));
+  CHECK(at == of_host && memcmp(packed, expected, (size_t)at) == 0);
+  set(device_in, words, 6);
+  memcpy(back, host, words * sizeof(int));
+  at = of_host = 0;
+  OK(MPI_Unpack(packed, bytes, &at, device_in + first, count, type, MPI_COMM_WORLD));
+  OK(MPI_Unpack(packed, bytes, &of_host, back + first, count, type, MPI_COMM_WORLD));
+  get(device_in, words);
+  CHECK(memcmp(host, back, words * sizeof(int)) == 0);
+  OK(MPI_Type_free(&type));
+  free(expected);
+  free(packed);
+  free(back);
+  free(there);
+}
+
+static void all_shapes(void) {
+  const int sizes[] = {rows, columns}, parts[] = {500, 7}, starts[] = {20, 11};
+  const int lengths[] = {3, 1, 1, 1, 40, 2, 2}, places[] = {0, 10, 20, 30, 50, 100, 99};
+  MPI_Datatype type, column;
+  step = "shapes";
+  OK(MPI_Type_vector(rows, 1, columns, MPI_INT, &type));
+  like_on_the_host(type, 1, 3);
+  OK(MPI_Type_vector(rows / 2, 5, 2 * columns, MPI_INT, &type));
+  like_on_the_host(type, 1, 3);
+  OK(MPI_Type_create_hvector(1000, 3, -20, MPI_INT, &type)); /* backwards */
+  like_on_the_host(type, 1, 9000);
+  OK(MPI_Type_create_hvector(200, 1, 6, MPI_SHORT, &type)); /* of halves of words */
+  like_on_the_host(type, 1, 0);
+  OK(MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &type));
+  like_on_the_host(type, 1, 0);
+  OK(MPI_Type_create_hvector(40, 3, 40000 / 40, MPI_INT, &column));
+  OK(MPI_Type_create_hvector(10, 1, 48000, column, &type)); /* vectors of vectors */
+  OK(MPI_Type_free(&column));
+  like_on_the_host(type, 1, 1);
+  OK(MPI_Type_indexed(7, lengths, places, MPI_INT, &type));
+  like_on_the_host(type, 5, 200);
+  OK(MPI_Type_create_resized(MPI_INT, 0, 8, &type));
+  like_on_the_host(type, 4000, 1);
+  OK(MPI_Type_vector(2, 9000, 10000, MPI_INT, &type)); /* few and long */
+  like_on_the_host(type, 1, 0);
+}
+
 static void again_and_again(void) {
   MPI_Request requests[2];
   step = "persistent requests";
@@ -178,6 +234,7 @@ int main(int argc, char** argv) {
   whole(1000);
   whole(words);
   with_gaps();
+  all_shapes();
   again_and_again();
   probed();
   together(10);
