@@ -49,6 +49,10 @@ void Describe(const ferry::gpu::DeviceInfo& info, const Placement& placement,
   gpu->set_dmabuf(info.dmabuf);
   gpu->set_managed(info.managed);
   gpu->set_stream_words(std::string(NameOf(info.stream_words)));
+  gpu->set_kernels(info.kernels);
+  if (!info.no_kernels_because.empty()) {
+    gpu->set_note("no kernels: " + info.no_kernels_because);
+  }
 }
 
 // What `ferryctl gpus` shows: the devices of the backend in use, and the backends there are.

@@ -167,6 +167,11 @@ TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
     EXPECT_GT(gpu["total_bytes"], 0);
     EXPECT_EQ(gpu["ipc"], true);
     EXPECT_EQ(gpu["stream_words"], backend.name == "level_zero" ? "cpu" : "device");
+    // Of this build, if it has compiled any, and of the stand-in.
+    EXPECT_EQ(gpu["kernels"], gpu["note"] == "");
+    if (backend.name == "cuda") {
+      EXPECT_THAT(gpu["note"].get<std::string>(), HasSubstr("loads no modules"));
+    }
     for (const nlohmann::json& each : shown["backends"]) {
       const bool must_be_there = each["name"] == backend.name || each["name"] == "host";
       const bool is_there = !each["version"].get<std::string>().empty();

@@ -36,9 +36,9 @@ TEST(ViewTest, LeavesOutAnUnknownNumaNode) {
   gpu->set_stream_words("cpu");
   EXPECT_EQ(MakeView(reply).text,
             "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY     FREE   IPC  DMABUF  "
-            "MANAGED  STREAM WORDS  NOTE\n"
+            "MANAGED  STREAM WORDS  KERNELS  NOTE\n"
             "host          0  -     -       -  -     -           -   1 GiB  512 MiB  true   false  "
-            "  false  cpu           -\n");
+            "  false  cpu             false  -\n");
 }
 
 TEST(ViewTest, SaysWhyABackendIsNotThere) {

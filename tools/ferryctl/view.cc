@@ -254,6 +254,7 @@ constexpr Field<control::GpuStatus> kGpuFields[] = {
     {"dmabuf", "DMABUF", FERRY_VALUE(GpuStatus, dmabuf)},
     {"managed", "MANAGED", FERRY_VALUE(GpuStatus, managed)},
     {"stream_words", "STREAM WORDS", FERRY_VALUE(GpuStatus, stream_words)},
+    {"kernels", "KERNELS", FERRY_VALUE(GpuStatus, kernels)},
     {"note", "NOTE", FERRY_VALUE(GpuStatus, note)},
 };
 
