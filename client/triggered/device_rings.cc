@@ -67,7 +67,7 @@ StatusOr<RingHandle> DeviceRings::Make(int device, uint32_t capacity, uint32_t c
   shm::StoreRelaxed(words.region, where.region);
   shm::StoreRelaxed(words.offset, where.address);
   shm::StoreRelaxed(words.capacity, capacity);
-  Status status = Tell(index);
+  Status status = Tell(index, true);
   if (status.ok() && shm::LoadRelaxed(words.error) != 0) {
     status = {static_cast<ErrorCode>(shm::LoadRelaxed(words.error)),
               "ferry_ring_create: ferryd does not serve the ring"};
@@ -113,11 +113,14 @@ void DeviceRings::Free(const Place& place) {
   }
 }
 
-// Begins another life of the ring's words, and waits until the daemon has acted on it.
-Status DeviceRings::Tell(uint32_t index) {
+// Begins another life of the ring's words, and waits until the daemon has acted on it. Again, after
+// a time-out, waits once more.
+Status DeviceRings::Tell(uint32_t index, bool is_there) {
   shm::RingWords& words = WordsOf(index);
-  const uint32_t life = shm::LoadRelaxed(words.life) + 1;
-  shm::StoreRelease(words.life, life);  // Pairs with Rings::Look.
+  uint32_t life = shm::LoadRelaxed(words.life);
+  if ((life % 2 != 0) != is_there) {
+    shm::StoreRelease(words.life, ++life);  // Pairs with Rings::Look.
+  }
   parts_.ring_daemon();
   const uint64_t deadline_ns = MonotonicNs() + parts_.timeout_ns;
   shm::Waiter waiter{shm::WaitPolicy{}};
@@ -160,7 +163,7 @@ Status DeviceRings::Destroy(RingHandle handle) {
     FERRY_RETURN_IF_ERROR(found.status());
     index = *found;
   }
-  const Status status = Tell(index);
+  const Status status = Tell(index, false);
   if (status.code() == ErrorCode::kTimeout) {
     return status;  // the daemon may still look at it
   }

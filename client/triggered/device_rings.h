@@ -78,7 +78,7 @@ class DeviceRings {
   shm::RingWords& WordsOf(uint32_t index) { return parts_.session->rings[index]; }
   Status Fill(Place* place, int device, uint32_t capacity, uint32_t completions,
               shm::Location* where);
-  Status Tell(uint32_t index);
+  Status Tell(uint32_t index, bool is_there);
   void Forget(uint32_t index);
   void Free(const Place& place);
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <vector>
+
 #include "tests/faults/fault_fixture.h"
 
 namespace ferry::faults {
@@ -38,6 +40,19 @@ TEST(RingFaultsTest, AKilledRankTakesItsRingsWithItAndNobodyNotices) {
     EXPECT_EQ(daemon.CountMemfds(), memfds);
   }
   EXPECT_EQ(daemon.Stop(), "");
+}
+
+TEST(RingFaultsTest, AStoppedDaemonIsWaitedForAgain) {
+  Command job(PrivateJob(1, 1, {}, {kRings, "again"}), {"FERRY_ATTACH_TIMEOUT_MS=300"});
+  ASSERT_TRUE(UnderWay(&job, 1));
+  const std::vector<pid_t> daemons = job.Find("--ready-fd");
+  ASSERT_THAT(daemons, SizeIs(1));
+  kill(daemons[0], SIGSTOP);
+  EXPECT_TRUE(job.WaitForOutput("timed out"));
+  kill(daemons[0], SIGCONT);
+  const CommandResult result = job.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
 TEST(RingFaultsTest, AKilledDaemonEndsTheWaitsOfDevices) {

@@ -3,6 +3,7 @@
 //   rings loop TIMES    four threads make so many round trips each, 0: until one fails
 //   rings wait          the same for ever, and a fifth waits for a counter that nobody adds to
 //   rings stall         the same for ever, beside a ring with a ticket that is never published
+//   rings again         makes and destroys a ring until one of both times out, and then works again
 //
 // Says "under way" after the first round trip of each thread. An error of the ring ends the rank
 // once all threads have it, as StopOnError does.
@@ -21,6 +22,38 @@ namespace {
 
 constexpr uint32_t kThreads = 4;
 
+// False: it timed out.
+bool MakeAndDestroy() {
+  ferry_ring ring = FERRY_RING_NULL;
+  if (const int error = ferry_ring_create(0, 64, 1, &ring); error != FERRY_SUCCESS) {
+    ferry::ranks::StopOnError(error == FERRY_ERR_TIMEOUT ? FERRY_SUCCESS : error);
+    return false;
+  }
+  bool was_prompt = true;
+  int error = FERRY_SUCCESS;
+  while ((error = ferry_ring_destroy(&ring)) == FERRY_ERR_TIMEOUT) {
+    if (was_prompt) {
+      ferry::ranks::Say("timed out");
+    }
+    was_prompt = false;
+  }
+  ferry::ranks::StopOnError(error);
+  return was_prompt;
+}
+
+int Again() {
+  const ferry::Session session;
+  if (MakeAndDestroy()) {
+    ferry::ranks::Say("under way");
+  }
+  while (MakeAndDestroy()) {
+  }
+  ferry::ranks::Say("timed out");
+  while (!MakeAndDestroy()) {
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,6 +62,9 @@ int main(int argc, char** argv) {
   }
   const std::string_view mode = argv[1];
   const uint64_t times = mode == "loop" && argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  if (mode == "again") {
+    return Again();
+  }
   const ferry::Session session;
   const ferry::DeviceRing made(0, 64, kThreads + 1);
   const ferry::DeviceRing stalled(0, 64, 1);
