@@ -1,6 +1,6 @@
 // A GPU backend beside the bare calls of the vendor's library, in the same run and by turns.
 //
-//   gpu info|copies|calls|bare_ping_pong REPETITIONS
+//   gpu info|copies|calls|kernels|bare_ping_pong REPETITIONS
 //
 // on device 0 of the backend that FERRY_GPU_BACKEND and the other options name. info says which
 // that is, in a line "gpu BACKEND|VERSION|DEVICE", and reads no repetitions. bare_ping_pong needs
@@ -17,6 +17,7 @@
 #include "benchmarks/gpu/bare_gpu.h"
 #include "benchmarks/gpu/calls.h"
 #include "benchmarks/gpu/copies.h"
+#include "benchmarks/gpu/kernels.h"
 #include "benchmarks/gpu/peers.h"
 #include "benchmarks/gpu/turns.h"
 #include "config/environment.h"
@@ -57,6 +58,11 @@ void RunCopies(int repetitions) {
   const auto backend = TakeValue(gpu::OpenBackend(options));
   const std::unique_ptr<BareGpu> bare = OpenPeer(*backend, options);
   MeasureCopies(*backend, bare.get(), repetitions);
+}
+
+void RunKernels(int repetitions) {
+  const auto backend = TakeValue(gpu::OpenBackend(ReadOptions()));
+  MeasureKernels(*backend, repetitions);
 }
 
 // The child exports what the parent imports.
@@ -180,6 +186,8 @@ int Main(int argc, char** argv) {
     RunCopies(repetitions);
   } else if (mode == "calls" && repetitions > 0) {
     RunCalls(repetitions);
+  } else if (mode == "kernels" && repetitions > 0) {
+    RunKernels(repetitions);
   } else if (mode == "bare_ping_pong" && repetitions > 0) {
     RunBarePingPong(repetitions);
   } else {

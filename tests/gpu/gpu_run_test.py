@@ -63,6 +63,9 @@ class GpuRunTest(unittest.TestCase):
                 self.assertGreater(row["ferry"], 0)
             if key != "host":
                 self.assertEqual(len(rows[f"gpu/{key}/call: ExportIpc", 0, "latency"]["peers"]), 1)
+            for where in ("device", "pinned"):
+                self.assertGreater(rows[f"gpu/{key}/store_{where}", 8, "latency"]["ratio_to_best_peer"], 0)
+            self.assertGreater(rows[f"gpu/{key}/pack_4096", 4, "latency"]["ratio_to_best_peer"], 0)
             for size in SIZES:
                 self.assertGreater(rows[f"gpu/{key}/ping_pong", size, "latency"]["ratio_to_best_peer"], 0)
                 for copy in COPIES:
