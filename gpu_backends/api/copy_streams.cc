@@ -11,6 +11,7 @@ namespace ferry::gpu {
 namespace {
 
 constexpr uint64_t kPinnedBytes = uint64_t{256} * 1024;
+constexpr uint64_t kLongBlockBytes = uint64_t{64} * 1024;  // a copy engine is as good from here on
 constexpr uint64_t kShortBytes = uint64_t{32} * 1024;
 
 Status OfProcess(ErrorCode error) {
@@ -71,7 +72,7 @@ Status CopyStreams::CopyStrided(const StridedCopy& copy) {
   if (copy.block_bytes == 0 || copy.block_count == 0) {
     return {};
   }
-  if (copy.block_bytes > kPinnedBytes) {
+  if (copy.block_bytes > kLongBlockBytes) {
     return {ErrorCode::kUnsupported, "long blocks are copied one by one"};
   }
   return With(DeviceOf(copy.blocks, copy.packed), [&](const Lane& lane) {
