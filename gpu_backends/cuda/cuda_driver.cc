@@ -14,6 +14,7 @@
 #include "gpu_backends/cuda/primary_contexts.h"
 #include "gpu_backends/driver/host_steps.h"
 #include "gpu_backends/driver/kernel_modules.h"
+#include "gpu_backends/driver/kernel_values.h"
 #include "gpu_backends/driver/own_streams.h"
 #include "gpu_backends/driver/pci.h"
 
@@ -520,23 +521,15 @@ Status CudaDriver::Launch(int device, NativeStream stream, Kernel kernel, uint64
                           std::span<const KernelArgument> arguments) {
   const StatusOr<void*> function = kernels_.Find(device, kernel);
   FERRY_RETURN_IF_ERROR(function.status());
-  std::array<uint64_t, kMostKernelArguments> values{};
-  std::array<void*, kMostKernelArguments> pointers{};
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    values[i] = arguments[i].value;
-    if (arguments[i].is_address && values[i] != 0) {
-      const StatusOr<CudaDevicePtr> address = DeviceAddress(reinterpret_cast<void*>(values[i]));
-      FERRY_RETURN_IF_ERROR(address.status());
-      values[i] = *address;
-    }
-    pointers[i] = &values[i];
-  }
+  KernelValues values;
+  FERRY_RETURN_IF_ERROR(
+      values.Set(arguments, [this](const void* pointer) { return DeviceAddress(pointer); }));
   CudaScope scope(contexts_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
   const KernelModules::Shape shape = KernelModules::ShapeOf(threads);
   return api_.Check("cuLaunchKernel",
                     api_.launch_kernel(*function, shape.groups, 1, 1, shape.group_threads, 1, 1,
-                                       /*shared_bytes=*/0, stream, pointers.data(), nullptr));
+                                       /*shared_bytes=*/0, stream, values.pointers(), nullptr));
 }
 
 Status CudaDriver::EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) {

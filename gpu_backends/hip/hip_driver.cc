@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -12,15 +11,16 @@
 
 #include "gpu_backends/driver/host_steps.h"
 #include "gpu_backends/driver/kernel_modules.h"
+#include "gpu_backends/driver/kernel_values.h"
 #include "gpu_backends/driver/own_streams.h"
 #include "gpu_backends/driver/pci.h"
 #include "gpu_backends/hip/hip_api.h"
+#include "gpu_backends/hip/hip_scope.h"
 
 namespace ferry::gpu {
 namespace {
 
 constexpr int kOldestMajor = 5;  // the first with the device attributes that hip_abi.h numbers
-constexpr int kAnyDevice = -1;
 
 static_assert(sizeof(HipIpcMemHandle) == sizeof(IpcHandle::opaque));
 
@@ -29,42 +29,6 @@ std::string VersionText(int version) {
          std::to_string(version % kHipVersionMajor / kHipVersionMinor) + "." +
          std::to_string(version % kHipVersionMinor);
 }
-
-// Makes `device` the thread's current one for as long as it lives, and hides the errors of the
-// calls in between.
-class HipScope {
- public:
-  HipScope(const HipApi& api, int device)
-      : api_(api), keeps_error_(api.peek_at_last_error() != kHipSuccess) {
-    if (device == kAnyDevice) {
-      return;
-    }
-    status_ = api_.Check("hipGetDevice", api_.get_device(&previous_));
-    if (status_.ok() && previous_ != device) {
-      status_ = api_.Check("hipSetDevice", api_.set_device(device));
-      changed_ = status_.ok();
-    }
-  }
-  ~HipScope() {
-    if (changed_) {
-      (void)api_.set_device(previous_);
-    }
-    if (!keeps_error_) {
-      (void)api_.get_last_error();  // forgets it
-    }
-  }
-  HipScope(const HipScope&) = delete;
-  HipScope& operator=(const HipScope&) = delete;
-
-  const Status& status() const { return status_; }
-
- private:
-  const HipApi& api_;
-  const bool keeps_error_;
-  bool changed_ = false;
-  int previous_ = 0;
-  Status status_;
-};
 
 void OnStreamCallback(HipStream /*stream*/, HipError status, void* held) {
   if (status == kHipSuccess) {
@@ -560,22 +524,14 @@ Status HipDriver::Launch(int device, NativeStream stream, Kernel kernel, uint64_
   FERRY_RETURN_IF_ERROR(function.status());
   HipScope scope(api_, device);
   FERRY_RETURN_IF_ERROR(scope.status());
-  std::array<uint64_t, kMostKernelArguments> values{};
-  std::array<void*, kMostKernelArguments> pointers{};
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    values[i] = arguments[i].value;
-    if (arguments[i].is_address && values[i] != 0) {
-      const StatusOr<void*> address = DeviceAddress(reinterpret_cast<void*>(values[i]));
-      FERRY_RETURN_IF_ERROR(address.status());
-      values[i] = reinterpret_cast<uint64_t>(*address);
-    }
-    pointers[i] = &values[i];
-  }
+  KernelValues values;
+  FERRY_RETURN_IF_ERROR(
+      values.Set(arguments, [this](const void* pointer) { return DeviceAddress(pointer); }));
   const KernelModules::Shape shape = KernelModules::ShapeOf(threads);
   return api_.Check(
       "hipModuleLaunchKernel",
       api_.module_launch_kernel(*function, shape.groups, 1, 1, shape.group_threads, 1, 1,
-                                /*shared_bytes=*/0, stream, pointers.data(), nullptr));
+                                /*shared_bytes=*/0, stream, values.pointers(), nullptr));
 }
 
 Status HipDriver::EnqueueHostStep(int device, NativeStream stream, HostStep step, void* argument) {
