@@ -24,6 +24,8 @@ constexpr uint64_t kHotNs = 200'000;
 constexpr uint64_t kShortestSleepNs = 50'000;
 constexpr uint64_t kLongestSleepNs = 1'000'000;
 constexpr uint64_t kSleepPart = 8;
+constexpr uint64_t kForgottenSleepNs = 10'000'000;  // of a ring that has rested for seconds
+constexpr uint64_t kForgottenPart = 1000;
 
 // The memory of the rank there, if it is all its own and CPUs reach it.
 template <typename T>
@@ -390,8 +392,9 @@ bool Rings::is_hot(uint64_t now_ns) const {
 uint64_t Rings::NextNs(uint64_t now_ns) const {
   uint64_t next = UINT64_MAX;
   for (const auto& ring : rings_) {
-    const uint64_t sleep = std::clamp((now_ns - std::min(now_ns, ring->used_ns)) / kSleepPart,
-                                      kShortestSleepNs, kLongestSleepNs);
+    const uint64_t idle = now_ns - std::min(now_ns, ring->used_ns);
+    const uint64_t longest = std::clamp(idle / kForgottenPart, kLongestSleepNs, kForgottenSleepNs);
+    const uint64_t sleep = std::clamp(idle / kSleepPart, kShortestSleepNs, longest);
     next = std::min(next, now_ns + sleep);
   }
   return next;

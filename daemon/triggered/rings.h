@@ -9,7 +9,8 @@
 //
 // A GPU cannot ring a doorbell. So while a ring was used within the last 200 us the daemon does not
 // sleep; after that it looks again after an eighth of the time for which nothing has come, but at
-// least 50 us and at most 1 ms.
+// least 50 us and at most 1 ms; of a ring that has rested for longer than a second, a thousandth of
+// that time, and at most 10 ms.
 //
 // Calling thread: the progress thread. Does not block; a call takes a bounded number of requests.
 #pragma once
