@@ -47,7 +47,7 @@ class CountingMemory : public MemoryAccess {
     return ErrorCode::kOk;
   }
 
-  int asked = 0;
+  std::atomic<int> asked{0};
   uint32_t refused_rank = ~uint32_t{0};
   uint32_t unreachable_rank = ~uint32_t{0};
   uint32_t missing_rank = ~uint32_t{0};
@@ -203,9 +203,9 @@ TEST_F(TransferTest, FailsOnceNeitherEndReachesTheOther) {
     CountingMemory& first = source_first ? of_source : of_destination;
     const OwnEnd& first_end = source_first ? source : destination;
     EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kLeft);
-    const int asked = first.asked;
+    const int asked = first.asked.load();
     EXPECT_EQ(CopyChunk(slot_, generation, first, &first_end), ChunkResult::kNothing);
-    EXPECT_EQ(first.asked, asked) << "it was asked again, which may be costly";
+    EXPECT_EQ(first.asked.load(), asked) << "it was asked again, which may be costly";
     EXPECT_FALSE(Look(slot_, generation).done) << "the other end may be able to";
     EXPECT_EQ(CopyChunk(slot_, generation, source_first ? of_destination : of_source,
                         source_first ? &destination : &source),
