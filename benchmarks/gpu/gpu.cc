@@ -1,12 +1,12 @@
 // A GPU backend beside the bare calls of the vendor's library, in the same run and by turns.
 //
-//   gpu info|copies|calls|kernels|bare_ping_pong REPETITIONS
+//   gpu info|copies|calls|kernels|rings|bare_ping_pong REPETITIONS
 //
 // on device 0 of the backend that FERRY_GPU_BACKEND and the other options name. info says which
 // that is, in a line "gpu BACKEND|VERSION|DEVICE", and reads no repetitions. bare_ping_pong needs
 // no backend of Ferry's: two processes write to each other's device memory by the vendor's copies
 // and tell of it by a flag in shared memory; it prints "bare_ping_pong SIZE MICROSECONDS" one way.
-// The lines of the others: copies.h, calls.h.
+// The lines of the others: copies.h, calls.h, rings.h.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +19,7 @@
 #include "benchmarks/gpu/copies.h"
 #include "benchmarks/gpu/kernels.h"
 #include "benchmarks/gpu/peers.h"
+#include "benchmarks/gpu/rings.h"
 #include "benchmarks/gpu/turns.h"
 #include "config/environment.h"
 #include "gpu_backends/loader/loader.h"
@@ -188,10 +189,14 @@ int Main(int argc, char** argv) {
     RunCalls(repetitions);
   } else if (mode == "kernels" && repetitions > 0) {
     RunKernels(repetitions);
+  } else if (mode == "rings" && repetitions > 0) {
+    const config::Options options = ReadOptions();
+    MeasureRings(options, TakeValue(gpu::OpenBackend(options))->name(), repetitions);
   } else if (mode == "bare_ping_pong" && repetitions > 0) {
     RunBarePingPong(repetitions);
   } else {
-    std::fprintf(stderr, "usage: gpu info | gpu copies|calls|bare_ping_pong REPETITIONS\n");
+    std::fprintf(stderr,
+                 "usage: gpu info | gpu copies|calls|kernels|rings|bare_ping_pong REPETITIONS\n");
     return 2;
   }
   return 0;

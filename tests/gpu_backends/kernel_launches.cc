@@ -156,8 +156,10 @@ TEST_P(KernelLaunches, AskThroughARing) {
   layout->completions = kAskers;
   layout->region = kRegion;
   layout->completions_offset = slots_end;
+  auto* const tickets = static_cast<uint64_t*>(Device(2 * sizeof(uint64_t)));
+  Copy(tickets, failures - 2 * kAskers, 2 * sizeof(uint64_t));  // zeroes
   const Status status = Launch(Kernel::kRingAsk, kAskers,
-                               {control_, layout, uint64_t{2}, uint64_t{9}, uint64_t{640},
+                               {control_, layout, tickets, uint64_t{9}, uint64_t{640},
                                 uint64_t{kAskers} + 100, kTimes, failures});
   ASSERT_TRUE(status.ok()) << status.ToString();
   shm::RingConsumer consumer(layout, kSlots);
@@ -185,6 +187,9 @@ TEST_P(KernelLaunches, AskThroughARing) {
   }
   Finish();
   EXPECT_EQ(asked, std::vector<uint64_t>(kAskers, kTimes));
+  EXPECT_EQ(layout->tickets, 0U);
+  Copy(block, tickets, sizeof(uint64_t));
+  Finish();
   EXPECT_EQ(layout->tickets, kAskers * kTimes);
   EXPECT_EQ(*failures, (kAskers * kTimes + kFails - 1) / kFails);
 }

@@ -99,6 +99,17 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOB
   return ring;
 }
 
+/* The same, where whoever launches the kernel gives the words of producers (two, zero at first, and
+ * the same for all of the ring's) as an argument. Null: as the ring says. */
+FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
+    FERRY_DEVICE_GLOBAL void* address, FERRY_DEVICE_GLOBAL ferry_device_u64* producers) {
+  ferry_device_ring ring = ferry_device_ring_open(address);
+  if (producers != 0) {
+    ring.producers = producers;
+  }
+  return ring;
+}
+
 /* Whether the ring has room for the ticket; waits for it. 0: the ring has ended. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_has_room(ferry_device_ring ring,
                                                      ferry_device_u64 ticket) {
