@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
+#include "common/clock.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -15,6 +17,13 @@ using shm::DescriptorKind;
 using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
+
+namespace {
+
+constexpr uint32_t kQuickRounds = 10'000;
+constexpr uint64_t kPatienceNs = 20'000'000'000;
+
+}  // namespace
 
 Reach FlatMemory::Resolve(uint32_t, const shm::Location& where, uint64_t) {
   return {reinterpret_cast<std::byte*>(where.address), 0, where.address};
@@ -259,7 +268,12 @@ Outcome TestRank::Finish(uint32_t request) {
 }
 
 Outcome TestRank::Wait(uint32_t request) {
-  for (uint32_t i = 0; i < 10'000 && !Test(request); ++i) {
+  // Helpers of some tests are threads, which the system may stop for a while.
+  const uint64_t end_ns = MonotonicNs() + kPatienceNs;
+  for (uint32_t i = 0; !Test(request) && (i < kQuickRounds || MonotonicNs() < end_ns); ++i) {
+    if (i >= kQuickRounds) {
+      std::this_thread::yield();
+    }
     for (uint32_t rank = 0; rank < node_.local_ranks(); ++rank) {
       node_[rank].Progress();
     }
