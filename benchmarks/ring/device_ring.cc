@@ -9,7 +9,6 @@
 
 #include <array>
 #include <atomic>
-#include <boost/lockfree/queue.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/ring/boost_queue.h"
 #include "ferry/device/ring.h"
 
 namespace {
@@ -156,14 +156,7 @@ class MutexQueue {
   std::deque<Request> requests_;
 };
 
-class BoostQueue {
- public:
-  bool TryPush(const Request& request) { return queue_.bounded_push(request); }
-  bool TryPop(Request* request) { return queue_.pop(*request); }
-
- private:
-  boost::lockfree::queue<Request, boost::lockfree::capacity<kSlots>> queue_;
-};
+using BoostQueue = ferry::bench::BoostQueue<Request, kSlots>;
 
 template <typename Queue>
 double QueueRate(uint32_t producers) {

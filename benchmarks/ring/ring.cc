@@ -6,7 +6,6 @@
 // Prints "NAME FIGURE" for each kind: millions of requests a second, or microseconds one way.
 #include <array>
 #include <atomic>
-#include <boost/lockfree/queue.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "benchmarks/micro/segment_memory.h"
+#include "benchmarks/ring/boost_queue.h"
 #include "shm/mpsc_ring.h"
 #include "shm/wait_policy.h"
 
@@ -102,14 +102,7 @@ class BareRing {
   std::vector<Slot> slots_;
 };
 
-class BoostQueue {
- public:
-  bool TryPush(const Request& request) { return queue_.bounded_push(request); }
-  bool TryPop(Request* request) { return queue_.pop(*request); }
-
- private:
-  boost::lockfree::queue<Request, boost::lockfree::capacity<kSlots>> queue_;
-};
+using BoostQueue = ferry::bench::BoostQueue<Request, kSlots>;
 
 // Polls as a rank does, so that the other threads get a turn where cores are few.
 template <typename Try>
