@@ -2,12 +2,31 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 
 namespace ferry::config {
 namespace {
 
 constexpr std::string_view kPrefix = "FERRY_";
+
+// How those begin that drivers of GPUs and what loads them obey.
+constexpr std::string_view kDriverVariables[] = {
+    "LD_LIBRARY_PATH=", "CUDA_", "HIP_", "HSA_", "ROCR_", "GPU_", "ZE_", "ZES_"};
+
+std::string Text(Option option, const Options& options) {
+  option.secret = false;
+  return OptionText(option, options);
+}
+
+bool IsAlike(const Option& option, const Options& one, const Options& other) {
+  return Text(option, one) == Text(option, other);
+}
+
+std::string EntryFor(const Option& option, const Options& options) {
+  return EnvironmentVariable(option) + "=" + Text(option, options);
+}
 
 // FERRY_LOG_LEVEL -> log_level.
 std::string OptionName(std::string_view variable) {
@@ -98,12 +117,27 @@ std::vector<std::string> EnvironmentFor(const Options& options) {
   const Options defaults;
   std::vector<std::string> entries;
   for (const Option& option : OptionTable()) {
-    Option shown = option;
-    shown.secret = false;
     const bool in_job = option.group == Group::kLaunch && options.size != 0;
-    const std::string text = OptionText(shown, options);
-    if (in_job || text != OptionText(shown, defaults)) {
-      entries.push_back(EnvironmentVariable(option) + "=" + text);
+    if (in_job || !IsAlike(option, options, defaults)) {
+      entries.push_back(EntryFor(option, options));
+    }
+  }
+  return entries;
+}
+
+std::vector<std::string> GpuEnvironment(const Options& options, const char* const* environment) {
+  const Options defaults;
+  std::vector<std::string> entries;
+  for (const Option& option : OptionTable()) {
+    if (option.group == Group::kGpu && !IsAlike(option, options, defaults)) {
+      entries.push_back(EntryFor(option, options));
+    }
+  }
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    if (std::any_of(std::begin(kDriverVariables), std::end(kDriverVariables),
+                    [&](std::string_view prefix) { return entry.starts_with(prefix); })) {
+      entries.emplace_back(entry);
     }
   }
   return entries;

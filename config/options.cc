@@ -171,7 +171,8 @@ constexpr Option kTable[] = {
            "staging_blocks in any case."),
     Number(Group::kMessages, "staging_idle_ms", &Options::staging_idle_ms, "ms", 1, kHourMs,
            "Staging blocks above the least number, for host or device memory, are given back "
-           "once nobody has needed them for this long."),
+           "once nobody has needed them for this long. Those for device memory stay where a worker "
+           "process copies: it keeps them pinned for the GPU."),
     Text(Group::kMessages, "staging_weights", &Options::staging_weights, 0, kPathMax,
          "How ranks of a job share its staging blocks while there are too few of them: as "
          "RANK:WEIGHT,... such as 0:4,7:2, a rank gets up to WEIGHT (1 to 100) times what one "
@@ -291,7 +292,8 @@ constexpr Option kTable[] = {
     Number(Group::kGpu, "pipeline_staging_blocks", &Options::pipeline_staging_blocks, "blocks", 0,
            4096,
            "How many pinned staging blocks for device memory a job gets at most on each node; at "
-           "least 2. 0: ranks stage such memory by themselves, in their heaps."),
+           "least 2. 0: ranks stage such memory by themselves, in their heaps, and the daemon uses "
+           "no GPU."),
     Number(Group::kGpu, "pipeline_staging_min_blocks", &Options::pipeline_staging_min_blocks,
            "blocks", 2, 4096,
            "How many of them it gets at once when it needs the first, and keeps; no more than "

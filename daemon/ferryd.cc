@@ -153,6 +153,10 @@ class HookRelay {
     hooks.on_reach = [this](const std::string& job_id, uint32_t rank) {
       Tell([&](ControlServer& to) { to.NoteReach(job_id, rank); });
     };
+    hooks.on_import = [this](const std::string& job_id, uint32_t rank, uint32_t region,
+                             const Status& status) {
+      Tell([&](ControlServer& to) { to.NoteImport(job_id, rank, region, status); });
+    };
     return hooks;
   }
 

@@ -244,7 +244,7 @@ void AttachConnection::AnswerRegion(const AttachHeader& asked, const Region& reg
   attach::Reply reply{};
   reply.size_bytes = region.size_bytes();
   reply.flags = (region.by_stream ? attach::kRegionByStream : 0) |
-                (region.device_memory != nullptr ? attach::kRegionStaged : 0);
+                (region.is_staged() ? attach::kRegionStaged : 0);
   reply.allocation_id = region.allocation_id;
   reply.device = region.device;
   std::copy(region.handle.begin(), region.handle.end(), std::begin(reply.handle));
@@ -399,12 +399,24 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
       AdoptRegion(is_by_handle ? UniqueFd() : std::move(packet.fds[0]), request);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
-  if ((*region)->by_stream) {
-    (*region)->device_memory = server_.registry_.ImportRegion(*session_, **region);
+  if (!(*region)->by_stream) {
+    OfferRegion(request.header, *region);
+    return {};
   }
-  FERRY_RETURN_IF_ERROR(server_.registry_.OfferRegion(*session_, *region));
-  AnswerRegion(request.header, **region);
+  server_.registry_.ImportRegion(
+      *session_, *region, [weak = weak_from_this(), header = request.header, region = *region] {
+        if (const auto self = weak.lock(); self != nullptr && self->session_ != nullptr) {
+          self->OfferRegion(header, region);
+        }
+      });
   return {};
+}
+
+void AttachConnection::OfferRegion(const AttachHeader& asked, std::shared_ptr<Region> region) {
+  if (const Status status = server_.registry_.OfferRegion(*session_, region); !status.ok()) {
+    return Answer(asked, status);
+  }
+  AnswerRegion(asked, *region);
 }
 
 Status AttachConnection::HandlePeerInbox(const attach::PeerRequest& request) {

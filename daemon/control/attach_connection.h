@@ -45,6 +45,7 @@ class AttachConnection final : public RankConnection,
   Status HandleUser(const attach::UserRequest& request);
   Status HandleSegments(const attach::SegmentsRequest& request, SocketPacket& packet);
   Status HandleRegion(const attach::RegionRequest& request, SocketPacket& packet);
+  void OfferRegion(const attach::AttachHeader& asked, std::shared_ptr<Region> region);
   Status HandlePeerInbox(const attach::PeerRequest& request);
   Status HandlePeerRegion(const attach::PeerRequest& request);
   StatusOr<std::shared_ptr<Session>> AttachAs(const attach::AttachRequest& request);

@@ -387,6 +387,13 @@ void ControlServer::NoteReach(const std::string& job_id, uint32_t rank) {
   parts_->loop.Post([this, job_id, rank] { parts_->registry.OnReach(job_id, rank); });
 }
 
+void ControlServer::NoteImport(const std::string& job_id, uint32_t rank, uint32_t region,
+                               const Status& status) {
+  parts_->loop.Post([this, job_id, rank, region, status] {
+    parts_->registry.OnImport(job_id, rank, region, status);
+  });
+}
+
 void ControlServer::LoseNode(uint64_t incarnation, const Status& why) {
   parts_->loop.Post([this, incarnation, why] { parts_->links.Lose(incarnation, why); });
 }

@@ -48,6 +48,8 @@ class ControlServer {
   void FailJob(const std::string& job_id, const Status& why);
   // It is known now whether a rank's private memory is reachable.
   void NoteReach(const std::string& job_id, uint32_t rank);
+  // How the import of a region by a worker process has ended.
+  void NoteImport(const std::string& job_id, uint32_t rank, uint32_t region, const Status& status);
   // A daemon cannot be reached: taken for dead.
   void LoseNode(uint64_t incarnation, const Status& why);
 

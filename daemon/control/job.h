@@ -51,6 +51,13 @@ std::string RankText(uint32_t rank, const std::string& job_id);
 
 using JoinDone = std::function<void(const Status&, const control::JoinJobReply&)>;
 
+// A region of device memory that the job's worker process was asked to import.
+struct Importing {
+  std::shared_ptr<Region> region;
+  std::function<void()> done;
+  std::unique_ptr<boost::asio::steady_timer> timer;
+};
+
 struct Rank {
   RankState state = RankState::kAbsent;  // of a rank elsewhere: kAbsent, kJoined, kEnded
   bool has_joined = false;
@@ -61,8 +68,9 @@ struct Rank {
   std::shared_ptr<Session> session;
   std::weak_ptr<RankConnection> connection;
   std::map<uint32_t, std::shared_ptr<Region>>
-      offered;         // came over the attach socket, not active yet
-  JoinDone join_done;  // a JoinJob call that waits
+      offered;                              // came over the attach socket, not active yet
+  std::map<uint32_t, Importing> importing;  // by number; before they are offered
+  JoinDone join_done;                       // a JoinJob call that waits
   std::unique_ptr<boost::asio::steady_timer> join_timer;
 };
 
@@ -96,7 +104,8 @@ struct JobRecord {
   std::unique_ptr<MatchBook> matches;  // once a rank here or its partner has offered one
   bool complete = false;               // all ranks of all nodes have joined
   bool aborted = false;
-  Status failure;  // why it can never be complete, or was aborted
+  bool told_of_imports = false;  // why device memory of its ranks cannot be imported here
+  Status failure;                // why it can never be complete, or was aborted
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   bool IsLocal(uint32_t rank) const { return spec.node_of_rank[rank] == spec.node; }

@@ -1,5 +1,5 @@
 // Jobs and the lives of the ranks of this node. What ranks ask for is in job_registry_client.cc,
-// what concerns other nodes in job_registry_nodes.cc.
+// their memory in job_registry_regions.cc, what concerns other nodes in job_registry_nodes.cc.
 #include "daemon/control/job_registry.h"
 
 #include <unistd.h>
@@ -15,8 +15,6 @@
 
 namespace ferry::daemon {
 namespace {
-
-constexpr size_t kMaxOfferedRegions = 64;
 
 uint32_t LocalSize(const JobRecord& job) {
   uint32_t count = 0;
@@ -195,52 +193,6 @@ Status JobRegistry::Serve(const Session& session) {
   return {};
 }
 
-StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t size_bytes) {
-  StatusOr<QuotaHold> hold = quotas_.Take(
-      session.uid,
-      {.regions = 1, .pinned_bytes = std::max(size_bytes, shm::RoundUpToPage(size_bytes))});
-  if (!hold.ok()) {
-    return Status(hold.status().code(),
-                  RankText(session.rank, session.job_id) + ": " + hold.status().message());
-  }
-  return hold;
-}
-
-std::unique_ptr<gpu::ImportedMemory> JobRegistry::ImportRegion(const Session& session,
-                                                               const Region& region) {
-  auto imported = data_plane_.ImportRegion(session, region);
-  if (imported.ok()) {
-    return std::move(*imported);
-  }
-  // Not an error: the rank stages what passes between nodes by itself.
-  spdlog::debug("region {} of {} is staged by its rank: {}", region.id,
-                RankText(session.rank, session.job_id), imported.status().message());
-  return nullptr;
-}
-
-Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {
-  JobRecord* job = nullptr;
-  Rank* rank = FindRank(session, &job);
-  if (rank == nullptr || rank->state < RankState::kServing) {
-    return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) +
-                                            " must hand over its segments before its regions"};
-  }
-  const std::string name =
-      "region " + std::to_string(region->id) + " of " + RankText(session.rank, session.job_id);
-  if (region->id == 0) {
-    return {ErrorCode::kInvalidArgument, name + ": 0 names no region"};
-  }
-  if (session.FindRegion(region->id) != nullptr || rank->offered.contains(region->id)) {
-    return {ErrorCode::kAlreadyExists, name + " exists already"};
-  }
-  if (rank->offered.size() >= kMaxOfferedRegions) {
-    return {ErrorCode::kLimitExceeded, name + ": " + std::to_string(kMaxOfferedRegions) +
-                                           " regions wait for RegisterRegion already"};
-  }
-  rank->offered.emplace(region->id, std::move(region));
-  return {};
-}
-
 StatusOr<std::shared_ptr<Session>> JobRegistry::FindPeer(const Session& session,
                                                          uint32_t rank) const {
   JobRecord* job = nullptr;
@@ -321,6 +273,7 @@ void JobRegistry::EndLocalRank(JobRecord& job, uint32_t index) {
              rank.end.ok() ? Status(ErrorCode::kCancelled,
                                     RankText(index, job.spec.id) + " left while it joined")
                            : rank.end);
+  rank.importing.clear();
   rank.offered.clear();
   if (rank.session != nullptr) {
     totals_.ranks_died += rank.end.ok() ? 0 : 1;

@@ -76,9 +76,11 @@ class JobRegistry : public NodeEvents {
   Status Serve(const Session& session);
   // Before a region of that size is mapped. kLimitExceeded.
   StatusOr<QuotaHold> ReserveRegion(const Session& session, uint64_t size_bytes);
-  // Device memory that only streams reach, as the data plane will copy from and to it; null if it
-  // will not.
-  std::unique_ptr<gpu::ImportedMemory> ImportRegion(const Session& session, const Region& region);
+  // Of device memory that only streams reach: has it imported, for the data plane to copy from and
+  // to it. Calls `done` once, now or later, when Region::is_staged says whether that will be so;
+  // not at all if the rank ends before.
+  void ImportRegion(const Session& session, const std::shared_ptr<Region>& region,
+                    std::function<void()> done);
   // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.
   Status OfferRegion(const Session& session, std::shared_ptr<Region> region);
   // The session of a rank of the same job and node, with segments. kInvalidRank, kNotFound
@@ -91,6 +93,8 @@ class JobRegistry : public NodeEvents {
 
   // It is known now whether the rank's private memory is reachable (Session::reach_settled).
   void OnReach(const std::string& job_id, uint32_t rank);
+  // So the import of a region by the job's worker process has ended.
+  void OnImport(const std::string& job_id, uint32_t rank, uint32_t region, const Status& status);
 
   // A job that cannot go on here is aborted on all its nodes. Unknown ones are ignored.
   void FailHere(const std::string& job_id, const Status& why);
@@ -169,6 +173,7 @@ class JobRegistry : public NodeEvents {
   void CheckComplete(JobRecord& job);
   void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
   void AbortJob(JobRecord& job, const Status& why);
+  static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);
 
   MatchBook& MatchesOf(JobRecord& job);
   void TellMatch(const std::string& job_id, uint32_t node, const control::MatchNews& news);

@@ -122,12 +122,14 @@ class DataPlane {
   // against its user's quota, until the NIC has let go of them.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
 
-  // Imports device memory that only streams reach (Region::by_stream), to copy between it and the
-  // network; the result lives in the region, and no longer than this. kUnsupported: its rank is to
-  // do that (no such backend here, or another user's memory). Any thread.
-  virtual StatusOr<std::unique_ptr<gpu::ImportedMemory>> ImportRegion(const Session& /*session*/,
-                                                                      const Region& /*region*/) {
-    return Status(ErrorCode::kUnsupported, "no streams here");
+  // Has device memory imported that only streams reach (Region::by_stream), to copy between it and
+  // the network, by whoever works for the job. kOk: done (Region::device_memory, which must not
+  // outlive this); kWouldBlock: its worker process was asked, and PlaneHooks::on_import follows
+  // unless that process ends; else its rank is to copy: kConfiguration (so the options say), or why
+  // it cannot be imported. Any thread.
+  virtual Status ImportRegion(const Session& /*session*/,
+                              const std::shared_ptr<Region>& /*region*/) {
+    return {ErrorCode::kUnsupported, "no streams here"};
   }
 
   // From now on transfers may use the region, of which they have registered with the NIC what they

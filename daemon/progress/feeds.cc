@@ -97,8 +97,12 @@ ErrorCode Feeds::FindSource(ServedRank& rank, const Offer& offer, const WirePull
   uint32_t blocks = pull.blocks;
   if (offer.state == Offer::State::kDevice) {
     feed->stage = &rank.job->device_stage;
+    const Region& memory = *offer.region->memory.region;
     feed->region = offer.region;
-    feed->device = offer.region->memory.region->device_memory->base() + offer.address;
+    feed->region_id = memory.id;
+    feed->address = offer.address;
+    feed->device =
+        memory.device_memory == nullptr ? nullptr : memory.device_memory->base() + offer.address;
     blocks = std::max(blocks, rules_.blocks_to_host);
   } else if (!rank.session->private_memory_reachable) {
     return ErrorCode::kPermissionDenied;
@@ -181,6 +185,7 @@ bool Feeds::BeginBlock(FeedId id, Feed& feed, uint64_t now_ns) {
   task.lane = feed.rank->session->local_index;
   task.pid = feed.rank->session->pid;
   task.remote_address = feed.address + block.offset;
+  task.region = feed.region_id;
   task.device = feed.device == nullptr ? nullptr : feed.device + block.offset;
   task.local = staging->base;
   task.size_bytes = block.size_bytes;

@@ -77,8 +77,9 @@ class Feeds {
     uint64_t pull = 0;               // the peer's name for it
     Stage* stage = nullptr;          // of the job
     uint64_t address = 0;            // in the rank's process,
-    ServedRegion* region = nullptr;  // or in a region, while that is in use,
-    std::byte* device = nullptr;     // which streams reach here
+    ServedRegion* region = nullptr;  // or in a region of device memory, while that is in use,
+    uint32_t region_id = 0;
+    std::byte* device = nullptr;  // and, if this process has imported that, where
     std::optional<engine::BlockPlan> plan;
     uint64_t longest_bytes = 0;  // of a block
     uint64_t size_bytes = 0;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/error_code.h"
+#include "common/status.h"
 
 namespace ferry::daemon {
 
@@ -29,6 +30,10 @@ struct PlaneHooks {
   std::function<void(const std::string& text)> on_memory_refused;
   // The rank's Session::reach_settled became true (another thread than the others).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
+  // How DataPlane::ImportRegion has ended that said kWouldBlock (the same thread as on_reach).
+  std::function<void(const std::string& job_id, uint32_t rank, uint32_t region,
+                     const Status& status)>
+      on_import;
 };
 
 }  // namespace ferry::daemon

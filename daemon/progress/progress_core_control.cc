@@ -43,6 +43,8 @@ void ProgressCore::AddSession(std::shared_ptr<Session> session, const WorkerSeat
   served->nearest_rail = nearest_rail;
   if (seat.copier != nullptr) {
     job->private_stage.copier = seat.copier;
+    job->device_stage.copier = seat.copier;
+    job->device_stage.shrinks = false;  // a worker process keeps blocks pinned for its GPU's driver
   }
   ServedRank* added = directory_.AddServed(std::move(served));
   for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {

@@ -83,6 +83,7 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
   const auto ring = [box = parts.mailbox.get()] { box->Ring(); };
   SupervisorEvents events;
   events.on_reach = hooks.on_reach;
+  events.on_import = hooks.on_import;
   CoreOptions core_options = CoreOptionsOf(options, placement, parts.faults.get());
   core_options.gpu = gpu;
   if (gpu != nullptr) {
@@ -235,22 +236,30 @@ void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
   worker_->RemoveSession(job_id, rank);
 }
 
-StatusOr<std::unique_ptr<gpu::ImportedMemory>> ProgressPlane::ImportRegion(const Session& session,
-                                                                           const Region& region) {
-  if (gpu_ == nullptr || !stages_devices_) {
-    return Status(ErrorCode::kUnsupported, gpu_ == nullptr ? "this daemon has no GPU backend"
-                                                           : "pipeline_staging_blocks is 0");
+Status ProgressPlane::ImportRegion(const Session& session, const std::shared_ptr<Region>& region) {
+  if (!stages_devices_) {
+    return {ErrorCode::kConfiguration, "pipeline_staging_blocks is 0"};
+  }
+  if (worker_->ImportRegion(session, region)) {
+    return {ErrorCode::kWouldBlock, "the job's worker process imports it"};
+  }
+  if (gpu_ == nullptr) {
+    return {ErrorCode::kUnsupported, "this daemon has no GPU backend"};
   }
   if (session.uid != geteuid()) {
-    return Status(ErrorCode::kUnsupported, "it is another user's memory");
+    return {ErrorCode::kUnsupported, "it is another user's memory"};
   }
   gpu::IpcHandle handle;
-  handle.fd.Reset(fcntl(region.fd.get(), F_DUPFD_CLOEXEC, 0));
-  handle.opaque = region.handle;
-  handle.size_bytes = region.size_bytes();
-  handle.allocation_id = region.allocation_id;
-  handle.device = static_cast<int32_t>(region.device);
-  return gpu::ImportedMemory::Import(*gpu_, handle);
+  handle.fd.Reset(fcntl(region->fd.get(), F_DUPFD_CLOEXEC, 0));
+  handle.opaque = region->handle;
+  handle.size_bytes = region->size_bytes();
+  handle.allocation_id = region->allocation_id;
+  handle.device = static_cast<int32_t>(region->device);
+  StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
+      gpu::ImportedMemory::Import(*gpu_, handle);
+  FERRY_RETURN_IF_ERROR(imported.status());
+  region->device_memory = std::move(*imported);
+  return {};
 }
 
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,

@@ -46,8 +46,7 @@ class ProgressPlane final : public DataPlane {
   void RemoveJob(const std::string& job_id) override;
   Status AddSession(std::shared_ptr<Session> session) override;
   void RemoveSession(const std::string& job_id, uint32_t rank) override;
-  StatusOr<std::unique_ptr<gpu::ImportedMemory>> ImportRegion(const Session& session,
-                                                              const Region& region) override;
+  Status ImportRegion(const Session& session, const std::shared_ptr<Region>& region) override;
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override;
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;

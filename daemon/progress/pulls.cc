@@ -132,10 +132,13 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
   const Region& memory = *region->memory.region;
   if (!memory.by_stream) {
     pull->mapped = memory.mapping.base() + where.address;
-  } else if (memory.device_memory == nullptr) {
+  } else if (!memory.is_staged()) {
     return ErrorCode::kUnsupported;  // its rank was told to stage by itself
   } else {
-    pull->device = memory.device_memory->base() + where.address;
+    pull->device_region = memory.id;
+    pull->address = where.address;
+    pull->device =
+        memory.device_memory == nullptr ? nullptr : memory.device_memory->base() + where.address;
     pull->stage = &pull->rank->job->device_stage;
     pull->plan = rules_.Plan(pull->size_bytes, rules_.blocks_to_device);
   }
@@ -168,7 +171,7 @@ bool Pulls::Ask(PullId id, Pull& pull, uint64_t now_ns) {
     const WirePull wire{
         static_cast<uint64_t>(id), pull.send_request,
         pull.send_generation,      pull.size_bytes,
-        LongestBlock(pull),        pull.device != nullptr ? rules_.blocks_to_device : 0};
+        LongestBlock(pull),        pull.device_region != 0 ? rules_.blocks_to_device : 0};
     outbound_.Post(*pull.rank->job, PacketKind::kPull, pull.rank->rank(), pull.source, wire,
                    now_ns);
   }

@@ -82,12 +82,13 @@ class Pulls {
     Incoming::Kind kind = Incoming::Kind::kHeap;
     IncomingId parked{};  // kParked
     uint64_t size_bytes = 0;
-    // Where to: in `region`, `mapped` or (for streams) `device`; or `address` in the rank's
-    // process.
+    // Where to: in `region`, `mapped`, or, for streams, at `address` of it, which is `device` where
+    // this process has imported it; or at `address` in the rank's process.
     std::byte* mapped = nullptr;
     std::byte* device = nullptr;
     ServedRegion* region = nullptr;
-    Claim claim;  // on its part
+    uint32_t device_region = 0;  // its number, if streams are to reach it
+    Claim claim;                 // on its part
     uint64_t address = 0;
     Stage* stage = nullptr;                 // of the job; null where it is `mapped`
     std::optional<engine::BlockPlan> plan;  // kHeap, into device memory

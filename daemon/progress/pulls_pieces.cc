@@ -189,6 +189,7 @@ void Pulls::SubmitCopy(Piece& piece, const Pull& pull, std::byte* local) {
   task.lane = session.local_index;
   task.pid = session.pid;
   task.remote_address = pull.address + piece.offset;
+  task.region = pull.device_region;
   task.device = pull.device == nullptr ? nullptr : pull.device + piece.offset;
   task.local = local;
   task.size_bytes = piece.size_bytes;

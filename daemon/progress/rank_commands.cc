@@ -324,7 +324,7 @@ ErrorCode RankCommands::OfferRegion(ServedRank& rank, const shm::RemoteRts& rts,
   }
   const ClaimableRegion& memory = region->memory;
   if (memory.region->by_stream) {
-    if (memory.region->device_memory == nullptr) {
+    if (!memory.region->is_staged()) {
       return ErrorCode::kUnsupported;  // its rank was told to stage by itself
     }
     offer->state = Offer::State::kDevice;

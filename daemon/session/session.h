@@ -29,7 +29,8 @@ namespace ferry::daemon {
 enum class RegionKind { kHostHeap, kDevice };
 
 // Memory of a rank. Either the daemon maps it and registers it with the NIC; or it is device memory
-// that only streams reach: then the daemon has imported it, if it can copy there at all.
+// that only streams reach: then the job's worker, a thread of the daemon or a process, has imported
+// it, if it can copy there at all.
 struct Region {
   uint32_t id = 0;
   RegionKind kind = RegionKind::kHostHeap;
@@ -40,10 +41,13 @@ struct Region {
   bool by_stream = false;     // `mapping` is empty,
   uint64_t device_bytes = 0;  // and this is its size
   std::array<uint8_t, attach::kHandleBytes> handle{};
-  std::unique_ptr<gpu::ImportedMemory> device_memory;
+  std::unique_ptr<gpu::ImportedMemory> device_memory;  // in this process
+  bool in_worker = false;                              // in the job's worker process
   QuotaHold quota;
 
   uint64_t size_bytes() const { return by_stream ? device_bytes : mapping.size_bytes(); }
+  // Whether the daemon, or a worker for it, copies between device memory and the network.
+  bool is_staged() const { return device_memory != nullptr || in_worker; }
   bool IsInside(uint64_t offset, uint64_t bytes) const {
     return offset <= size_bytes() && bytes <= size_bytes() - offset;
   }

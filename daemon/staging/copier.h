@@ -23,8 +23,9 @@ struct CopyTask {
   Direction direction = Direction::kFromProcess;
   uint32_t lane = 0;            // local index of the rank,
   pid_t pid = 0;                // whose process this is
-  uint64_t remote_address = 0;  // in that process
-  std::byte* device = nullptr;  // or, instead of these two: device memory that streams reach here
+  uint64_t remote_address = 0;  // in that process, or in `region`
+  uint32_t region = 0;          // of device memory that only streams reach; 0: private memory
+  std::byte* device = nullptr;  // where in this process, if it has imported the region
   std::byte* local = nullptr;   // in the job's staging memory; kToProcess only reads it
   uint64_t size_bytes = 0;
   void* context = nullptr;            // the owner's

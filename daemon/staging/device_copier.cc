@@ -41,7 +41,7 @@ DeviceCopier::~DeviceCopier() {
   }
 }
 
-void DeviceCopier::Open(StagingPool& pool) { capacity_ += pool.pieces(); }
+void DeviceCopier::Open(StagingPool& pool) { Allow(pool.pieces()); }
 
 void DeviceCopier::Close(StagingPool& pool) { capacity_ -= pool.pieces(); }
 

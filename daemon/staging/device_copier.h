@@ -33,6 +33,9 @@ class DeviceCopier final : public Copier {
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 
+  // So many more tasks may be under way at a time.
+  void Allow(uint32_t tasks) { capacity_ += tasks; }
+
   // Serves any number of pools. Tasks are those with `device`.
   void Open(StagingPool& pool) override;
   void Close(StagingPool& pool) override;

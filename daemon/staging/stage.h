@@ -20,6 +20,7 @@ struct Stage {
   uint64_t block_bytes = 0;
   uint32_t blocks = 0;          // at most
   uint32_t least_blocks = 0;    // see StagingShape
+  bool shrinks = true;          // blocks that nobody needs may leave the pool
   StagingPool* pool = nullptr;  // of the depot; null until it is needed
 };
 

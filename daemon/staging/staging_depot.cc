@@ -20,8 +20,10 @@ ErrorCode StagingDepot::Provide(Stage& stage) {
   if (fault != ErrorCode::kOk && fault != ErrorCode::kWouldBlock) {
     return fault;
   }
-  const StagingShape shape{stage.block_bytes, stage.blocks,   stage.least_blocks,
-                           rules_.idle_ns,    rules_.weights, stage.copier->memory_user()};
+  const StagingShape shape{
+      stage.block_bytes,  stage.blocks,
+      stage.least_blocks, stage.shrinks ? rules_.idle_ns : StagingShape::kNeverIdle,
+      rules_.weights,     stage.copier->memory_user()};
   StatusOr<std::unique_ptr<StagingPool>> made =
       StagingPool::Create(transport_, shape, settle_, registrar_);
   if (!made.ok()) {

@@ -294,7 +294,8 @@ uint32_t StagingPool::blocks() const {
 }
 
 bool StagingPool::has_spare() const {
-  return std::any_of(halves_.begin(), halves_.end(),
+  return shape_.idle_ns != StagingShape::kNeverIdle &&
+         std::any_of(halves_.begin(), halves_.end(),
                      [](const Half& half) { return half.present > half.least; });
 }
 

@@ -35,10 +35,13 @@ enum class StagingUse : uint32_t { kOutgoing = 0, kIncoming = 1 };
 
 // What a pool is to be.
 struct StagingShape {
+  static constexpr uint64_t kNeverIdle = UINT64_MAX;
+
   uint64_t block_bytes = 0;
   uint32_t blocks = 0;        // at most
   uint32_t least_blocks = 0;  // that it begins with, and keeps; 0, or more than `blocks`: all
-  uint64_t idle_ns = 0;       // for how long others must have been free before they go
+  uint64_t idle_ns = 0;       // for how long others must have been free before they go;
+                              // kNeverIdle: they stay
   FlowWeights weights = {};   // of the job's ranks
   std::shared_ptr<MemoryUser> user = nullptr;  // may be null
 };

@@ -13,15 +13,17 @@
 
 namespace ferry::daemon {
 
-// ferryd -> worker: one copy between the staging memory and a rank's private memory.
+// ferryd -> worker: one copy between staging memory and a rank's private or device memory.
 struct CopyCommand {
-  uint64_t id;  // comes back in the result
-  uint64_t remote_address;
-  uint64_t offset;  // in the staging memory
+  uint64_t id;              // comes back in the result
+  uint64_t remote_address;  // in the rank's process, or in `region`
+  uint64_t offset;          // in the staging memory
   uint64_t size_bytes;
   uint32_t direction;  // CopyTask::Direction
   uint32_t lane;       // local index of the rank
-  uint64_t reserved[3];
+  uint32_t region;     // of device memory that the worker has imported; 0: private memory
+  uint32_t pool;       // whose staging memory
+  uint64_t reserved[2];
 };
 FERRY_ASSERT_LAYOUT(CopyCommand, 64);
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <utility>
 
+#include "config/environment.h"
 #include "daemon/staging/staging_pool.h"
 #include "shm/atomic.h"
 
@@ -96,20 +97,24 @@ Status JobWorkers::Decide(Entry& entry, const Session& session) {
 Status JobWorkers::StartProcess(Entry& entry) {
   StatusOr<std::shared_ptr<UniqueFd>> program = Program();
   FERRY_RETURN_IF_ERROR(program.status());
-  const uint64_t copies = options_.staging_blocks + StagingPool::kCells;
+  const uint64_t copies = options_.staging_blocks + options_.pipeline_staging_blocks +
+                          2 * uint64_t{StagingPool::kCells};
   StatusOr<std::shared_ptr<WorkerChannel>> channel =
       WorkerChannel::Create(entry.plan, static_cast<uint32_t>(std::bit_ceil(copies)));
   FERRY_RETURN_IF_ERROR(channel.status());
   auto worker = std::make_shared<Worker>();
   worker->job_id = entry.plan.job_id;
   worker->user = entry.user;
+  worker->environment = config::GpuEnvironment(options_, config::ProcessEnvironment());
   worker->channel = *channel;
   const std::weak_ptr<Worker> weak = worker;
   worker->copier = std::make_shared<RemoteCopier>(
       *channel,
-      [this, weak](StagingPool& pool) {
+      [this, weak](StagingPool& pool, uint32_t number) {
         WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kStaging), {}, pool.fd()};
+        letter.message.pool = number;
         letter.message.size_bytes = pool.size_bytes();
+        letter.message.chunk_bytes = static_cast<uint32_t>(pool.block_bytes());
         letter.fds = {pool.fd()->get()};
         supervisor_.Send(weak.lock(), std::move(letter));
       },
@@ -174,6 +179,25 @@ StatusOr<WorkerSeat> JobWorkers::Seat(const Entry& entry, const std::shared_ptr<
   return seat;
 }
 
+bool JobWorkers::ImportRegion(const Session& session, std::shared_ptr<const Region> region) {
+  const std::shared_ptr<Worker> worker = ProcessOf(session.job_id);
+  if (worker == nullptr) {
+    return false;
+  }
+  WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kDevice), {}, region};
+  letter.message.rank = session.rank;
+  letter.message.region = region->id;
+  letter.message.size_bytes = region->size_bytes();
+  letter.message.allocation_id = region->allocation_id;
+  letter.message.device = region->device;
+  std::copy(region->handle.begin(), region->handle.end(), std::begin(letter.message.handle));
+  if (region->fd.valid()) {
+    letter.fds = {region->fd.get()};
+  }
+  supervisor_.SendDevice(worker, std::move(letter));
+  return true;
+}
+
 void JobWorkers::RemoveSession(const std::string& job_id, uint32_t rank) {
   const std::shared_ptr<Worker> worker = ProcessOf(job_id);
   if (worker == nullptr) {
@@ -191,7 +215,7 @@ void JobWorkers::AddRegion(const std::string& job_id, uint32_t rank,
     return thread_.AddRegion(job_id, rank, std::move(region));
   }
   if (region->by_stream) {
-    return;  // the process has no streams: ranks copy such memory themselves
+    return;  // ImportRegion has brought it, if it was to
   }
   WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kRegion), {region->fd.get()}, region};
   letter.message.rank = rank;

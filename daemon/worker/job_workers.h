@@ -31,6 +31,7 @@ class JobWorkers final : public WorkerClient {
   void AddJob(const JobPlan& plan) override;
   void RemoveJob(const std::string& job_id) override;
   StatusOr<WorkerSeat> AddSession(std::shared_ptr<Session> session) override;
+  bool ImportRegion(const Session& session, std::shared_ptr<const Region> region) override;
   void RemoveSession(const std::string& job_id, uint32_t rank) override;
   void AddRegion(const std::string& job_id, uint32_t rank,
                  std::shared_ptr<const Region> region) override;

@@ -1,5 +1,6 @@
 #include "daemon/worker/remote_copier.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/clock.h"
@@ -26,8 +27,7 @@ ErrorCode SaneError(int32_t error) {
 
 }  // namespace
 
-RemoteCopier::RemoteCopier(std::shared_ptr<WorkerChannel> channel,
-                           std::function<void(StagingPool&)> share,
+RemoteCopier::RemoteCopier(std::shared_ptr<WorkerChannel> channel, Share share,
                            std::function<void(const std::string& text)> condemn)
     : channel_(std::move(channel)),
       share_(std::move(share)),
@@ -40,20 +40,36 @@ RemoteCopier::RemoteCopier(std::shared_ptr<WorkerChannel> channel,
 }
 
 void RemoteCopier::Open(StagingPool& pool) {
-  pool_ = &pool;
-  share_(pool);
+  const uint32_t number = pools_opened_++;
+  pools_.push_back({&pool, number});
+  share_(pool, number);
 }
 
-void RemoteCopier::Close(StagingPool& /*pool*/) { pool_ = nullptr; }
+void RemoteCopier::Close(StagingPool& pool) {
+  std::erase_if(pools_, [&](const Shared& shared) { return shared.pool == &pool; });
+  for (Slot& slot : slots_) {
+    slot.pool = slot.pool == &pool ? nullptr : slot.pool;
+  }
+}
+
+const RemoteCopier::Shared* RemoteCopier::PoolOf(const CopyTask& task) const {
+  const auto found = std::find_if(pools_.begin(), pools_.end(), [&](const Shared& shared) {
+    const std::byte* const base = shared.pool->base();
+    return base <= task.local && task.local < base + shared.pool->size_bytes();
+  });
+  return found == pools_.end() ? nullptr : &*found;
+}
 
 bool RemoteCopier::Submit(const CopyTask& task) {
-  if (free_.empty() || pool_ == nullptr) {
+  const Shared* const shared = PoolOf(task);
+  if (free_.empty() || shared == nullptr) {
     return false;
   }
   const uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
   slot.task = task;
+  slot.pool = shared->pool;
   slot.task.place = TracePlace::kFerryWorker;
   slot.task.begun_ns = task.timed ? MonotonicNs() : 0;  // it may wait there for others
   slot.used = true;
@@ -64,10 +80,12 @@ bool RemoteCopier::Submit(const CopyTask& task) {
   CopyCommand& command = channel_->commands()[commands_ % channel_->capacity()];
   shm::StoreRelaxed(command.id, uint64_t{slot.life} << 32 | index);
   shm::StoreRelaxed(command.remote_address, task.remote_address);
-  shm::StoreRelaxed(command.offset, static_cast<uint64_t>(task.local - pool_->base()));
+  shm::StoreRelaxed(command.offset, static_cast<uint64_t>(task.local - shared->pool->base()));
   shm::StoreRelaxed(command.size_bytes, task.size_bytes);
   shm::StoreRelaxed(command.direction, static_cast<uint32_t>(task.direction));
   shm::StoreRelaxed(command.lane, task.lane);
+  shm::StoreRelaxed(command.region, task.region);
+  shm::StoreRelaxed(command.pool, shared->number);
   ++commands_;
   // Pairs with WorkerProgram::NextCommand: publishes the command. Sequentially consistent for
   // Rouse.
@@ -120,8 +138,8 @@ void RemoteCopier::End(Slot& slot, ErrorCode result, CopySink& sink) {
   free_.push_back(static_cast<uint32_t>(&slot - slots_.data()));
   CopyTask task = slot.task;
   if (task.abandoned) {
-    if (pool_ != nullptr) {
-      pool_->Return(task.local);
+    if (slot.pool != nullptr) {
+      slot.pool->Return(task.local);
     }
     return;
   }

@@ -20,12 +20,13 @@ namespace ferry::daemon {
 
 class RemoteCopier final : public Copier {
  public:
-  // `share` hands the memory of a pool to the worker; `condemn` ends a worker that wrote what no
-  // worker writes. Both may be called from any member.
-  RemoteCopier(std::shared_ptr<WorkerChannel> channel, std::function<void(StagingPool&)> share,
+  // `share` hands the memory of a pool to the worker, under a number that no other has; `condemn`
+  // ends a worker that wrote what no worker writes. Both may be called from any member.
+  using Share = std::function<void(StagingPool& pool, uint32_t number)>;
+  RemoteCopier(std::shared_ptr<WorkerChannel> channel, Share share,
                std::function<void(const std::string& text)> condemn);
 
-  // One pool at a time.
+  // Serves any number of pools.
   void Open(StagingPool& pool) override;
   void Close(StagingPool& pool) override;
   bool Submit(const CopyTask& task) override;
@@ -39,21 +40,28 @@ class RemoteCopier final : public Copier {
   uint64_t silent_since_ns() const { return silent_since_ns_.load(std::memory_order_relaxed); }
 
  private:
+  struct Shared {
+    StagingPool* pool;
+    uint32_t number;
+  };
   struct Slot {
     CopyTask task;
-    uint32_t life = 0;  // tells a task from earlier ones in the slot
+    StagingPool* pool = nullptr;  // null once that is closed
+    uint32_t life = 0;            // tells a task from earlier ones in the slot
     bool used = false;
   };
 
+  const Shared* PoolOf(const CopyTask& task) const;
   bool TakeResult(CopySink& sink);
   void FailAll(CopySink& sink);
   void End(Slot& slot, ErrorCode result, CopySink& sink);
   void Condemn(const std::string& text);
 
   const std::shared_ptr<WorkerChannel> channel_;
-  const std::function<void(StagingPool&)> share_;
+  const Share share_;
   const std::function<void(const std::string&)> condemn_;
-  StagingPool* pool_ = nullptr;
+  std::vector<Shared> pools_;
+  uint32_t pools_opened_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   uint64_t commands_ = 0;  // positions in the rings; the worker cannot write to these

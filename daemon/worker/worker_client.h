@@ -37,6 +37,9 @@ class WorkerClient {
   // kVersionMismatch: its segments are not what they should be; kPermissionDenied: the daemon
   // cannot work for the rank's user.
   virtual StatusOr<WorkerSeat> AddSession(std::shared_ptr<Session> session) = 0;
+  // Device memory that only streams reach: false where the daemon itself is to import it, else the
+  // job's worker process has been asked to, and says how that ended (SupervisorEvents::on_import).
+  virtual bool ImportRegion(const Session& session, std::shared_ptr<const Region> region) = 0;
   // On return no thread of the daemon touches the rank's process or its regions for it, nor runs
   // its engine; a worker process may until it has read the news.
   virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;

@@ -7,12 +7,18 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 
+#include "common/status.h"
 #include "common/version.h"
+#include "config/environment.h"
 #include "daemon/worker/worker_message.h"
 #include "daemon/worker/worker_program.h"
+#include "gpu_backends/loader/loader.h"
 
 namespace {
+
+using ferry::StatusOr;
 
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
@@ -31,9 +37,20 @@ void ForgetProtection() {
 }
 
 // Here and not before the program starts: ThreadSanitizer writes a file first.
+// WorkerGpu takes it back for the sake of drivers.
 void WriteNoFiles() {
-  const rlimit none{0, 0};
-  setrlimit(RLIMIT_FSIZE, &none);
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = 0;
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+// As ferryd's options say, which has put those of GPUs into the environment.
+StatusOr<std::unique_ptr<ferry::gpu::GpuBackend>> OpenGpu() {
+  StatusOr<ferry::config::Options> options =
+      ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());
+  FERRY_RETURN_IF_ERROR(options.status());
+  return ferry::gpu::OpenBackend(*options);
 }
 
 }  // namespace
@@ -50,5 +67,6 @@ int main() {
   // The user's other processes have no business in here. They may stop or kill it.
   prctl(PR_SET_DUMPABLE, 0);
   // No destructors, no checks at the end: the kernel takes all back.
-  _exit(ferry::daemon::WorkerProgram(ferry::daemon::kWorkerSocket).Run().ok() ? 0 : kFailed);
+  _exit(ferry::daemon::WorkerProgram(ferry::daemon::kWorkerSocket, OpenGpu).Run().ok() ? 0
+                                                                                       : kFailed);
 }

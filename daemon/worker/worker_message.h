@@ -20,12 +20,15 @@ enum class WorkerMessageKind : uint32_t {
   kEndSession = 3,  // rank
   kRegion = 4,      // rank, region, size_bytes + [memfd]
   kEndRegion = 5,   // rank, region
-  kStaging = 6,     // size_bytes + [memfd]
+  kStaging = 6,     // pool, size_bytes, chunk_bytes (of a block) + [memfd]
   kWake = 7,        // nothing: ends a sleep
+  kDevice = 8,      // rank, region, size_bytes, allocation_id, device, handle + [descriptor, if the
+                    // vendor's handle has one]: device memory to be imported; kEndRegion ends it
   // From the worker.
   kReady = 16,    // its layout_version; the first one
   kReach = 17,    // rank, code: whether its private memory can be read (kOk)
   kTrouble = 18,  // rank, code: its segments or regions cannot be used
+  kImport = 19,   // rank, region, code, text: how kDevice has ended
 };
 
 struct WorkerMessage {
@@ -45,6 +48,11 @@ struct WorkerMessage {
   uint32_t local_size;
   uint32_t node;
   char job_id[64];
+  uint64_t allocation_id;
+  uint32_t device;
+  uint32_t pool;
+  uint8_t handle[attach::kHandleBytes];
+  char text[192];
 };
 static_assert(sizeof(WorkerMessage) <= attach::kMaxPacketBytes);
 

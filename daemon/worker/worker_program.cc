@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "common/process_memory.h"
@@ -17,6 +19,7 @@ namespace ferry::daemon {
 namespace {
 
 constexpr int kLeaseRetryMs = 1;
+constexpr int kCollectMs = 10;                  // of a stream that failed nobody is told
 constexpr uint64_t kTurnsBetweenLooks = 1024;   // at the socket, while there is much to do
 constexpr shm::WaitPolicy kWaiting{0, 50'000};  // the next block of a pipeline comes soon
 constexpr uint32_t kMaxCapacity = 1U << 20;
@@ -36,11 +39,8 @@ Status WorkerProgram::Run() {
     if (shm::LoadAcquire(control_->messages) != messages_ || turn % kTurnsBetweenLooks == 0) {
       FERRY_RETURN_IF_ERROR(ReadMessages());
     }
-    CopyCommand command;
-    if (NextCommand(&command)) {
-      Answer(command, Carry(command));
-      ++done;
-    }
+    done += CarryNext() ? 1 : 0;
+    done += gpu_->Collect();
     done += turns_->Turn();
     if (done != 0) {
       waiter.Reset();
@@ -59,6 +59,10 @@ Status WorkerProgram::Say(WorkerMessageKind kind, uint32_t rank, ErrorCode code)
   WorkerMessage message = MakeWorkerMessage(kind);
   message.rank = rank;
   message.code = static_cast<int32_t>(code);
+  return Say(message);
+}
+
+Status WorkerProgram::Say(const WorkerMessage& message) {
   Status status;
   while ((status = SendPacket(socket_, message)).code() == ErrorCode::kWouldBlock) {
     pollfd room{socket_, POLLOUT, 0};
@@ -122,12 +126,10 @@ Status WorkerProgram::Handle(SocketPacket& packet, const WorkerMessage& message)
         rank->regions.erase(message.region);
       }
       return {};
-    case WorkerMessageKind::kStaging: {
-      StatusOr<shm::Mapping> mapping = shm::MapSegment(packet.fds.at(0).get(), message.size_bytes);
-      FERRY_RETURN_IF_ERROR(mapping.status());
-      staging_ = std::move(*mapping);
-      return {};
-    }
+    case WorkerMessageKind::kDevice:
+      return AddDevice(packet, message);
+    case WorkerMessageKind::kStaging:
+      return AddStaging(packet, message);
     default:
       return Unexpected();
   }
@@ -155,6 +157,9 @@ Status WorkerProgram::Start(SocketPacket& packet, const WorkerMessage& message) 
   }
   job_ = std::make_unique<WorkerJob>(plan_);
   turns_ = std::make_unique<JobTurns>(*job_, ring_);
+  gpu_ = std::make_unique<WorkerGpu>(
+      open_gpu_, capacity_,
+      [this](const CopyCommand& command, ErrorCode error) { Answer(command, error); });
   return {};
 }
 
@@ -205,31 +210,94 @@ Status WorkerProgram::AddRegion(SocketPacket& packet, const WorkerMessage& messa
   return {};
 }
 
+// The rank is told by ferryd, which has it stage the memory by itself if we cannot import it.
+Status WorkerProgram::AddDevice(SocketPacket& packet, const WorkerMessage& message) {
+  const Status status = ImportDevice(packet, message);
+  WorkerMessage answer = MakeWorkerMessage(WorkerMessageKind::kImport);
+  answer.rank = message.rank;
+  answer.region = message.region;
+  answer.code = static_cast<int32_t>(status.code());
+  status.message().copy(answer.text, sizeof(answer.text) - 1);
+  (void)Say(answer).ok();  // if ferryd does not listen, it is gone
+  return {};
+}
+
+Status WorkerProgram::ImportDevice(SocketPacket& packet, const WorkerMessage& message) {
+  WorkerRank* rank = job_->Find(message.rank);
+  if (rank == nullptr) {
+    return {ErrorCode::kPeerDied, "its rank has left"};
+  }
+  auto region = std::make_shared<Region>();
+  region->id = message.region;
+  region->kind = RegionKind::kDevice;
+  region->by_stream = true;
+  region->device_bytes = message.size_bytes;
+  gpu::IpcHandle handle;
+  handle.fd = packet.fds.empty() ? UniqueFd() : std::move(packet.fds[0]);
+  std::copy(std::begin(message.handle), std::end(message.handle), handle.opaque.begin());
+  handle.size_bytes = message.size_bytes;
+  handle.allocation_id = message.allocation_id;
+  handle.device = static_cast<int32_t>(message.device);
+  FERRY_RETURN_IF_ERROR(gpu_->Import(handle, region.get()));
+  turns_->set_streams(gpu_->streams());
+  rank->regions[message.region] = std::move(region);
+  return {};
+}
+
+Status WorkerProgram::AddStaging(SocketPacket& packet, const WorkerMessage& message) {
+  if (packet.fds.size() != 1 || message.chunk_bytes == 0) {
+    return Unexpected();
+  }
+  StatusOr<shm::Mapping> mapping = shm::MapSegment(packet.fds[0].get(), message.size_bytes);
+  FERRY_RETURN_IF_ERROR(mapping.status());
+  staging_[message.pool] = {std::move(*mapping), message.chunk_bytes};
+  return {};
+}
+
 // ---- Copies
 // --------------------------------------------------------------------------------------
 
 // Commands may overtake the message that brings the staging memory; they wait for it.
-bool WorkerProgram::NextCommand(CopyCommand* command) {
+WorkerStaging* WorkerProgram::NextStaging(std::memory_order order) {
   // Pairs with RemoteCopier::Submit.
-  if (!staging_.valid() || shm::LoadAcquire(control_->commands_tail) == commands_) {
+  if (shm::Load(control_->commands_tail, order) == commands_) {
+    return nullptr;
+  }
+  const auto found = staging_.find(commands()[commands_ % capacity_].pool);
+  return found == staging_.end() ? nullptr : &found->second;
+}
+
+bool WorkerProgram::CarryNext() {
+  WorkerStaging* const staging = NextStaging(std::memory_order_acquire);
+  if (staging == nullptr) {
     return false;
   }
-  *command = commands()[commands_ % capacity_];
+  const CopyCommand command = commands()[commands_ % capacity_];
   ++commands_;
+  Carry(command, *staging);
   return true;
 }
 
-ErrorCode WorkerProgram::Carry(const CopyCommand& command) {
+void WorkerProgram::Carry(const CopyCommand& command, WorkerStaging& staging) {
   const WorkerRank* rank = job_->FindLocal(command.lane);
+  const uint64_t staging_bytes = staging.mapping.size_bytes();
   if (rank == nullptr) {
-    return ErrorCode::kPeerDied;
+    return Answer(command, ErrorCode::kPeerDied);
   }
-  if (command.offset > staging_.size_bytes() ||
-      command.size_bytes > staging_.size_bytes() - command.offset) {
-    return ErrorCode::kInvalidBuffer;
+  if (command.offset > staging_bytes || command.size_bytes > staging_bytes - command.offset) {
+    return Answer(command, ErrorCode::kInvalidBuffer);
   }
-  std::byte* local = staging_.base() + command.offset;
-  const pid_t pid = rank->session->pid;
+  if (command.region == 0) {
+    return Answer(command, CopyPrivate(command, staging, *rank));
+  }
+  const auto region = rank->regions.find(command.region);
+  gpu_->Begin(command, staging, region == rank->regions.end() ? nullptr : region->second);
+}
+
+ErrorCode WorkerProgram::CopyPrivate(const CopyCommand& command, const WorkerStaging& staging,
+                                     const WorkerRank& rank) const {
+  std::byte* local = staging.mapping.base() + command.offset;
+  const pid_t pid = rank.session->pid;
   return command.direction == static_cast<uint32_t>(CopyTask::Direction::kFromProcess)
              ? ReadProcessMemory(pid, command.remote_address, local, command.size_bytes)
              : WriteProcessMemory(pid, command.remote_address, local, command.size_bytes);
@@ -255,13 +323,15 @@ void WorkerProgram::RingDaemon() const {
 void WorkerProgram::Sleep() {
   // Pairs with WorkerChannel::Rouse: either ferryd sees this, or we see what it wrote.
   shm::Exchange(control_->sleeping, 1U, std::memory_order_seq_cst);
-  const bool commanded = staging_.valid() &&
-                         shm::Load(control_->commands_tail, std::memory_order_seq_cst) != commands_;
+  const bool commanded = NextStaging(std::memory_order_seq_cst) != nullptr;
   if (!commanded && !turns_->IsWanted() &&
       shm::Load(control_->messages, std::memory_order_seq_cst) == messages_) {
     // Busy here means: a rank holds its lease and is not running.
-    pollfd readable{socket_, POLLIN, 0};
-    poll(&readable, 1, turns_->IsBusy() ? kLeaseRetryMs : -1);
+    pollfd readable[] = {{socket_, POLLIN, 0}, {gpu_->bell(), POLLIN, 0}};
+    poll(readable, std::size(readable),
+         turns_->IsBusy()       ? kLeaseRetryMs
+         : gpu_->pending() != 0 ? kCollectMs
+                                : -1);
   }
   shm::Exchange(control_->sleeping, 0U, std::memory_order_seq_cst);
 }

@@ -3,18 +3,22 @@
 // It believes what ferryd tells it and nothing else is at stake: whatever it can do, its user can
 // do. It ends when ferryd hangs up.
 //
-// Main thread only; the program has no other.
+// Main thread only; the program has no others but those of a GPU's driver.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/control/packet_socket.h"
 #include "daemon/worker/control_layout.h"
 #include "daemon/worker/job_turns.h"
+#include "daemon/worker/worker_gpu.h"
 #include "daemon/worker/worker_job.h"
 #include "daemon/worker/worker_message.h"
 #include "shm/segment.h"
@@ -23,8 +27,9 @@ namespace ferry::daemon {
 
 class WorkerProgram {
  public:
-  // `socket`: the end that ferryd gave us.
-  explicit WorkerProgram(int socket) : socket_(socket) {}
+  // `socket`: the end that ferryd gave us. `open_gpu` opens the GPU backend, when it is needed.
+  WorkerProgram(int socket, WorkerGpu::Open open_gpu)
+      : socket_(socket), open_gpu_(std::move(open_gpu)) {}
 
   // Serves until ferryd hangs up (ok), or something is wrong for good.
   Status Run();
@@ -37,10 +42,18 @@ class WorkerProgram {
   Status Handle(SocketPacket& packet, const WorkerMessage& message);
   void AddSession(SocketPacket& packet, const WorkerMessage& message);
   Status AddRegion(SocketPacket& packet, const WorkerMessage& message);
+  Status AddDevice(SocketPacket& packet, const WorkerMessage& message);
+  Status ImportDevice(SocketPacket& packet, const WorkerMessage& message);
+  Status AddStaging(SocketPacket& packet, const WorkerMessage& message);
   Status Say(WorkerMessageKind kind, uint32_t rank, ErrorCode code);
+  Status Say(const WorkerMessage& message);
 
-  bool NextCommand(CopyCommand* command);
-  ErrorCode Carry(const CopyCommand& command);
+  // The staging memory of the next command; null: there is no command, or its memory is not here.
+  WorkerStaging* NextStaging(std::memory_order order);
+  bool CarryNext();
+  void Carry(const CopyCommand& command, WorkerStaging& staging);
+  ErrorCode CopyPrivate(const CopyCommand& command, const WorkerStaging& staging,
+                        const WorkerRank& rank) const;
   void Answer(const CopyCommand& command, ErrorCode error);
   void RingDaemon() const;
   void Sleep();
@@ -53,6 +66,7 @@ class WorkerProgram {
   }
 
   const int socket_;
+  const WorkerGpu::Open open_gpu_;
   bool hung_up_ = false;
   UniqueFd bell_;
   shm::Mapping control_map_;
@@ -61,10 +75,11 @@ class WorkerProgram {
   uint32_t local_size_ = 0;
   engine::EngineOptions options_;
   JobPlan plan_;
-  shm::Mapping staging_;
+  std::map<uint32_t, WorkerStaging> staging_;  // by the number of its pool
   const std::function<void()> ring_ = [this] { RingDaemon(); };
   std::unique_ptr<WorkerJob> job_;
   std::unique_ptr<JobTurns> turns_;
+  std::unique_ptr<WorkerGpu> gpu_;
   uint64_t messages_ = 0;  // received
   uint64_t commands_ = 0;  // taken
   uint64_t results_ = 0;   // given

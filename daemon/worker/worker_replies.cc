@@ -1,5 +1,10 @@
 #include "daemon/worker/worker_replies.h"
 
+#include <string.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
 #include <utility>
 
 #include "common/version.h"
@@ -17,8 +22,7 @@ void WorkerReplies::Expect(std::shared_ptr<Session> session) {
   asked_[session->rank] = std::move(session);
 }
 
-StatusOr<Received> WorkerReplies::Read(int socket,
-                                       const std::function<void(uint32_t rank)>& on_reach) {
+StatusOr<Received> WorkerReplies::Read(int socket, const WorkerNews& news) {
   for (int i = 0; i < kMessagesAtOnce; ++i) {
     SocketPacket packet;
     const StatusOr<Received> received = ReceivePacket(socket, &packet);
@@ -32,19 +36,21 @@ StatusOr<Received> WorkerReplies::Read(int socket,
     if (message == nullptr || message->magic != kWorkerMagic || !packet.fds.empty()) {
       return Wrong("sent what no worker sends");
     }
-    FERRY_RETURN_IF_ERROR(Handle(*message, on_reach));
+    FERRY_RETURN_IF_ERROR(Handle(*message, news));
   }
   return Received::kPacket;
 }
 
-Status WorkerReplies::Handle(const WorkerMessage& message,
-                             const std::function<void(uint32_t rank)>& on_reach) {
+Status WorkerReplies::Handle(const WorkerMessage& message, const WorkerNews& news) {
   const auto kind = static_cast<WorkerMessageKind>(message.kind);
   if (kind == WorkerMessageKind::kReady && !ready_) {
     ready_ = true;
     return message.layout_version == kLayoutVersion
                ? Status()
                : Wrong("is of another release than ferryd: install both from the same one");
+  }
+  if (ready_ && kind == WorkerMessageKind::kImport) {
+    return HandleImport(message, news);
   }
   const auto asked = asked_.find(message.rank);
   if (!ready_ || asked == asked_.end()) {
@@ -60,7 +66,25 @@ Status WorkerReplies::Handle(const WorkerMessage& message,
   session.private_memory_reachable = message.code == 0;
   session.reach_settled = true;
   asked_.erase(asked);  // `session` may go with it
-  on_reach(message.rank);
+  news.on_reach(message.rank);
+  return {};
+}
+
+Status WorkerReplies::HandleImport(const WorkerMessage& message, const WorkerNews& news) {
+  const auto asked = imports_.find({message.rank, message.region});
+  if (asked == imports_.end()) {
+    return Wrong("answers what it was not asked");
+  }
+  imports_.erase(asked);
+  if (message.code == 0) {
+    news.on_import(message.rank, message.region, {});
+    return {};
+  }
+  // For a log: the job's user may have written it.
+  std::string text(message.text, strnlen(message.text, sizeof(message.text)));
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+  news.on_import(message.rank, message.region, {ErrorCode::kSystem, text});
   return {};
 }
 

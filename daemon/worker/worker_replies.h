@@ -1,5 +1,6 @@
 // What a worker process may say to ferryd, and when: first that it is ready, then one answer for
-// each rank it was asked about. Whoever says anything else is no worker of this release.
+// each rank, and each region of device memory, that it was asked about. Whoever says anything else
+// is no worker of this release.
 //
 // Calling thread: the supervisor's. Nothing blocks.
 #pragma once
@@ -8,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "common/status.h"
 #include "daemon/control/packet_socket.h"
@@ -16,21 +19,32 @@
 
 namespace ferry::daemon {
 
+// What a worker has said.
+struct WorkerNews {
+  std::function<void(uint32_t rank)> on_reach;
+  // kOk: it has imported the region; else why not.
+  std::function<void(uint32_t rank, uint32_t region, const Status& status)> on_import;
+};
+
 class WorkerReplies {
  public:
   // kSession is sent for `session`; the answer will go into it.
   void Expect(std::shared_ptr<Session> session);
+  // kDevice is sent for the region.
+  void ExpectImport(uint32_t rank, uint32_t region) { imports_.insert({rank, region}); }
 
-  // Reads some of what lies in `socket`, and calls `on_reach` for each rank that was answered for.
-  // kNothing: all was read; kPacket: there may be more. kCorrupt: what no worker says, in words
-  // that follow "the worker process".
-  StatusOr<Received> Read(int socket, const std::function<void(uint32_t rank)>& on_reach);
+  // Reads some of what lies in `socket`, and tells `news` of each answer. kNothing: all was read;
+  // kPacket: there may be more. kCorrupt: what no worker says, in words that follow "the worker
+  // process".
+  StatusOr<Received> Read(int socket, const WorkerNews& news);
 
  private:
-  Status Handle(const WorkerMessage& message, const std::function<void(uint32_t rank)>& on_reach);
+  Status Handle(const WorkerMessage& message, const WorkerNews& news);
+  Status HandleImport(const WorkerMessage& message, const WorkerNews& news);
 
   bool ready_ = false;
-  std::map<uint32_t, std::shared_ptr<Session>> asked_;  // by rank: kReach has not come
+  std::multiset<std::pair<uint32_t, uint32_t>> imports_;  // rank and region: kImport has not come
+  std::map<uint32_t, std::shared_ptr<Session>> asked_;    // by rank: kReach has not come
 };
 
 }  // namespace ferry::daemon

@@ -24,8 +24,8 @@ namespace {
 
 constexpr char kProgram[] = "ferry-worker";
 constexpr const char* kPlaces[] = {"/", "/../libexec/ferry/", "/../lib/ferry/"};
-constexpr int kHighFd = 64;  // above those that the child is to have
-constexpr rlim_t kWorkerFds = 64;
+constexpr int kHighFd = 64;          // above those that the child is to have
+constexpr rlim_t kWorkerFds = 4096;  // drivers of GPUs have many, some for each import
 
 // Everything that the child needs, made before the fork: after it only system calls are safe.
 struct ChildPlan {
@@ -84,8 +84,14 @@ bool KeepDescriptors(const ChildPlan& plan, int* program) {
          Call(SYS_close_range, *program + 1, INT_MAX, 0) == 0;
 }
 
+// To no more than it is.
 bool Limit(int resource, rlim_t value) {
-  const rlimit limit{value, value};
+  rlimit limit{};
+  if (Call(SYS_prlimit64, 0, resource, 0, At(&limit)) != 0) {
+    return false;
+  }
+  limit.rlim_max = value < limit.rlim_max ? value : limit.rlim_max;
+  limit.rlim_cur = limit.rlim_max;
   return Call(SYS_prlimit64, 0, resource, At(&limit)) == 0;
 }
 
@@ -162,7 +168,8 @@ std::vector<gid_t> GroupsOf(const WorkerUser& user) {
 
 StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
                                     const std::vector<gid_t>& groups, int socket,
-                                    const std::string& name) {
+                                    const std::string& name,
+                                    const std::vector<std::string>& environment) {
   const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) {
     return StatusFromErrno(errno, "opening /dev/null");
@@ -170,9 +177,14 @@ StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
   std::string program_name = kProgram;
   std::string job = name;
   char* const argv[] = {program_name.data(), job.data(), nullptr};
-  char* const envp[] = {nullptr};
+  std::vector<char*> envp;
+  envp.reserve(environment.size() + 1);
+  for (const std::string& entry : environment) {
+    envp.push_back(const_cast<char*>(entry.c_str()));
+  }
+  envp.push_back(nullptr);
   const ChildPlan plan{program,     socket,        null.get(),    user.uid, user.gid,
-                       user.change, groups.data(), groups.size(), argv,     envp};
+                       user.change, groups.data(), groups.size(), argv,     envp.data()};
   SpawnedWorker spawned;
   // Not fork: no handler of a library must run in the child of a process with threads.
   spawned.pid = _Fork();

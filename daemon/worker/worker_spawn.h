@@ -42,9 +42,11 @@ struct SpawnedWorker {
   UniqueFd pidfd;
 };
 
-// `socket` becomes the worker's descriptor kWorkerSocket; `name` shows in ps. kSystem.
+// `socket` becomes the worker's descriptor kWorkerSocket; `name` shows in ps; `environment` is all
+// of it, as "NAME=value". kSystem.
 StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
                                     const std::vector<gid_t>& groups, int socket,
-                                    const std::string& name);
+                                    const std::string& name,
+                                    const std::vector<std::string>& environment);
 
 }  // namespace ferry::daemon

@@ -135,6 +135,16 @@ void WorkerSupervisor::SendSession(std::shared_ptr<Worker> worker,
       });
 }
 
+void WorkerSupervisor::SendDevice(std::shared_ptr<Worker> worker, WorkerLetter letter) {
+  mailbox_.Post([this, worker = std::move(worker), letter = std::move(letter)] {
+    if (Watched* watched = Find(worker.get()); watched != nullptr) {
+      watched->replies.ExpectImport(letter.message.rank, letter.message.region);
+      watched->outbox.push_back(letter);
+      Flush(*watched);
+    }
+  });
+}
+
 void WorkerSupervisor::Condemn(std::shared_ptr<Worker> worker, std::string text) {
   mailbox_.Post([this, worker = std::move(worker), text = std::move(text)] {
     if (Watched* watched = Find(worker.get()); watched != nullptr) {
@@ -246,8 +256,9 @@ bool WorkerSupervisor::Serve(Watched& watched, short process_events, short socke
 
 void WorkerSupervisor::Launch(Watched& watched, int program, const std::vector<gid_t>& groups) {
   const Worker& worker = *watched.worker;
-  StatusOr<SpawnedWorker> spawned = SpawnWorker(
-      program, worker.user, groups, worker.channel->worker_socket().get(), worker.job_id);
+  StatusOr<SpawnedWorker> spawned =
+      SpawnWorker(program, worker.user, groups, worker.channel->worker_socket().get(),
+                  worker.job_id, worker.environment);
   worker.channel->worker_socket().Reset();
   if (!spawned.ok()) {
     Fail(watched, "cannot be started: " + spawned.status().message());
@@ -297,11 +308,18 @@ void WorkerSupervisor::HangUp(Watched& watched) {
 }
 
 void WorkerSupervisor::Receive(Watched& watched) {
-  const StatusOr<Received> received = watched.replies.Read(watched.socket(), [&](uint32_t rank) {
+  WorkerNews news;
+  news.on_reach = [&](uint32_t rank) {
     if (events_.on_reach) {
       events_.on_reach(watched.worker->job_id, rank);
     }
-  });
+  };
+  news.on_import = [&](uint32_t rank, uint32_t region, const Status& status) {
+    if (events_.on_import) {
+      events_.on_import(watched.worker->job_id, rank, region, status);
+    }
+  };
+  const StatusOr<Received> received = watched.replies.Read(watched.socket(), news);
   if (!received.ok()) {
     Fail(watched, received.status().message());
   } else if (*received == Received::kHangUp) {

@@ -30,6 +30,7 @@ namespace ferry::daemon {
 struct Worker {
   std::string job_id;
   WorkerUser user;
+  std::vector<std::string> environment;  // "NAME=value"
   std::shared_ptr<WorkerChannel> channel;
   std::shared_ptr<RemoteCopier> copier;
 };
@@ -47,6 +48,10 @@ struct SupervisorEvents {
       on_failed;
   // The worker found out whether it reaches the rank's private memory (Session has it).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
+  // Whether the worker has imported the rank's region.
+  std::function<void(const std::string& job_id, uint32_t rank, uint32_t region,
+                     const Status& status)>
+      on_import;
 };
 
 class WorkerSupervisor {
@@ -63,6 +68,9 @@ class WorkerSupervisor {
   void Send(std::shared_ptr<Worker> worker, WorkerLetter letter);
   // Sends kSession, whose answer (kReach) goes into the session.
   void SendSession(std::shared_ptr<Worker> worker, std::shared_ptr<Session> session);
+  // Sends kDevice, whose answer (kImport) is told by SupervisorEvents::on_import. If the worker
+  // fails there is none.
+  void SendDevice(std::shared_ptr<Worker> worker, WorkerLetter letter);
   // It wrote what no worker writes.
   void Condemn(std::shared_ptr<Worker> worker, std::string text);
   // Its job is over: ends it, by force if it does not leave by itself within a second.

@@ -127,6 +127,21 @@ TEST(EnvironmentTest, PassesOnTheWholePlaceInAJob) {
                           "FERRY_UNIVERSE_SIZE=0"));
 }
 
+TEST(EnvironmentTest, TellsAWorkerOfGpusAndNothingElse) {
+  Options options;
+  options.gpu_backend = "cuda";
+  options.cuda_library = "/opt/libcuda.so.1";
+  options.eager_max_bytes = 512;
+  options.job_secret = "hunter2";
+  const Environment environment({"CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=2",
+                                 "ZE_AFFINITY_MASK=0", "LD_LIBRARY_PATH=/opt", "HOME=/root",
+                                 "TOKEN=hunter2", "XCUDA_A=1", "FERRY_LOG_LEVEL=debug"});
+  EXPECT_THAT(GpuEnvironment(options, environment.get()),
+              ElementsAre("FERRY_GPU_BACKEND=cuda", "FERRY_CUDA_LIBRARY=/opt/libcuda.so.1",
+                          "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=2", "ZE_AFFINITY_MASK=0",
+                          "LD_LIBRARY_PATH=/opt"));
+}
+
 TEST(EnvironmentTest, FindsWholeNamesOnly) {
   const Environment environment({"PATHS=/no", "PATH=/bin:/usr/bin", "EMPTY="});
   EXPECT_EQ(FindVariable(environment.get(), "PATH"), "/bin:/usr/bin");

@@ -44,10 +44,11 @@ class AttachServerTest : public ::testing::Test {
     Stop();
     std::filesystem::remove_all(directory_);
   }
-  void Start(uint64_t attach_timeout_ms, const AttachLimits& limits) {
+  void Start(uint64_t attach_timeout_ms, const AttachLimits& limits,
+             uint64_t join_timeout_ms = 20'000) {
     loop_ = std::make_unique<ControlLoop>();
     registry_ = std::make_unique<JobRegistry>(loop_->context(), data_plane_,
-                                              RegistryLimits{1024, 3, 20'000, {}});
+                                              RegistryLimits{1024, 3, join_timeout_ms, {}});
     registry_->set_links(&links_);
     launchers_ = std::make_unique<Launchers>(*registry_);
     server_ = std::make_unique<AttachServer>(loop_->context(), *registry_, *launchers_,
@@ -484,6 +485,64 @@ TEST_F(AttachServerTest, OffersOfRegionsAreChecked) {
   EXPECT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
   ExpectRefusal(rank.SendRegion(7, 8192), ErrorCode::kAlreadyExists, "exists already");
   ExpectRefusal(rank.SendRegion(0, 8192), ErrorCode::kInvalidArgument, "0 names no region");
+}
+
+// ---- Device memory that only streams reach ----
+
+TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  const auto staged = [&](uint32_t region) {
+    const Answer answer = rank.Read();
+    EXPECT_EQ(answer.code(), ErrorCode::kOk) << region << ": " << answer.text();
+    EXPECT_EQ(answer.reply.flags & attach::kRegionByStream, attach::kRegionByStream);
+    return (answer.reply.flags & attach::kRegionStaged) != 0;
+  };
+  rank.OfferDevice(7, 8192);
+  EXPECT_FALSE(staged(7));  // nobody imports it, which is no error
+  data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
+  rank.OfferDevice(8, 8192);
+  rank.OfferDevice(9, 8192);
+  ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 0 9"));
+  const auto end = [&](uint32_t region, const Status& status) {
+    loop_->Run([&] { registry_->OnImport("job", 0, region, status); });
+  };
+  end(10, {});  // that nobody asked for
+  end(9, {ErrorCode::kSystem, "no such device"});
+  EXPECT_FALSE(staged(9));
+  end(8, {});
+  EXPECT_TRUE(staged(8));
+  end(8, {});
+  ExpectRefusal(rank.SendRegion(8, 8192), ErrorCode::kAlreadyExists, "exists already");
+}
+
+TEST_F(AttachServerTest, ARankDoesNotWaitLongForAWorkerThatImports) {
+  Stop();
+  Start(20'000, {64, 64}, /*join_timeout_ms=*/100);
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
+  rank.OfferDevice(7, 8192);
+  const Answer answer = rank.Read();
+  EXPECT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  EXPECT_EQ(answer.reply.flags & attach::kRegionStaged, 0U);
+  loop_->Run([&] { registry_->OnImport("job", 0, 7, {}); });  // too late
+}
+
+TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
+  const size_t before = OpenDescriptors();
+  {
+    TestRank rank = Rank(1);
+    ASSERT_TRUE(rank.Enter(socket_path_));
+    data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
+    rank.OfferDevice(7, 8192);
+    ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 1 7"));
+    rank.HangUp();
+    ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1 14"));
+    loop_->Run([&] { registry_->OnImport("job", 1, 7, {}); });
+  }
+  EXPECT_EQ(Connections(), 0U);
+  EXPECT_EQ(OpenDescriptors(), before);
 }
 
 TEST_F(AttachServerTest, AHangUpEndsTheRankAndLeaksNothing) {

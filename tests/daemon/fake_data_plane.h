@@ -52,6 +52,12 @@ class FakeDataPlane final : public DataPlane {
   void RemoveSession(const std::string& job_id, uint32_t rank) override {
     Record("RemoveSession " + job_id + " " + std::to_string(rank));
   }
+  Status ImportRegion(const Session& session, const std::shared_ptr<Region>& region) override {
+    Record("ImportRegion " + session.job_id + " " + std::to_string(session.rank) + " " +
+           std::to_string(region->id));
+    std::lock_guard lock(mutex_);
+    return import_status_;
+  }
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override {
     Record("AddRegion " + job_id + " " + std::to_string(rank) + " " + std::to_string(region->id));
@@ -137,6 +143,10 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     rank_report_ = std::move(report);
   }
+  void set_import_status(Status status) {
+    std::lock_guard lock(mutex_);
+    import_status_ = std::move(status);
+  }
   void set_region_status(Status status) {
     std::lock_guard lock(mutex_);
     region_status_ = std::move(status);
@@ -172,6 +182,7 @@ class FakeDataPlane final : public DataPlane {
   std::vector<NodeRoute> routes_;
   JobPlan plan_;
   Status region_status_;
+  Status import_status_{ErrorCode::kUnsupported, "no streams here"};
   bool stuck_ = false;
   std::vector<std::function<void()>> unanswered_;
   RankReport rank_report_;

@@ -1,6 +1,7 @@
 // A worker process as its user might replace it: its first argument (the job's name) says what it
 // does wrong. See worker_supervisor_test.cc.
 #include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,6 +28,15 @@ void SayReach(uint32_t rank) {
   WorkerMessage reach = MakeWorkerMessage(WorkerMessageKind::kReach);
   reach.rank = rank;
   Say(reach);
+}
+
+// Until it was asked: the question comes second.
+void ReadTwo() {
+  ferry::daemon::SocketPacket packet;
+  for (int got = 0; got < 2;) {
+    const auto received = ReceivePacket(kWorkerSocket, &packet);
+    got += received.ok() && *received == ferry::daemon::Received::kPacket ? 1 : 0;
+  }
 }
 
 }  // namespace
@@ -61,16 +71,24 @@ int main(int argc, char** argv) {
   } else if (wrong == "not-asked") {
     SayReady();
     SayReach(12345);
+  } else if (wrong == "imports-unasked") {
+    SayReady();
+    Say(MakeWorkerMessage(WorkerMessageKind::kImport));
+  } else if (wrong == "imports-twice") {
+    SayReady();
+    ReadTwo();
+    WorkerMessage refused = MakeWorkerMessage(WorkerMessageKind::kImport);
+    refused.region = 5;
+    refused.code = 1;
+    memset(refused.text, '\n', sizeof(refused.text));  // nowhere ended
+    memcpy(refused.text, "no!", 3);
+    Say(refused);
+    Say(refused);
   } else if (wrong == "no-use") {
     SayReady();
     WorkerMessage trouble = MakeWorkerMessage(WorkerMessageKind::kTrouble);
     trouble.rank = 0;
-    // Once it was asked: the session comes second.
-    ferry::daemon::SocketPacket packet;
-    for (int got = 0; got < 2;) {
-      const auto received = ReceivePacket(kWorkerSocket, &packet);
-      got += received.ok() && *received == ferry::daemon::Received::kPacket ? 1 : 0;
-    }
+    ReadTwo();
     Say(trouble);
   } else if (wrong == "hangs-up") {
     close(kWorkerSocket);

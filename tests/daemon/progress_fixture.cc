@@ -81,6 +81,25 @@ std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed) {
   return bytes;
 }
 
+namespace {
+
+// The GPUs of worker processes: as those of the daemon, or none.
+void TellWorkers(const gpu::HostBackendOptions& devices, bool have_gpus, config::Options* options) {
+  if (!have_gpus) {
+    options->gpu_backend = "cuda";
+    options->cuda_library = "/not/there";
+    return;
+  }
+  options->gpu_backend = "host";
+  options->host_gpu_memory_bytes = devices.device_memory_bytes;
+  options->host_link_h2d_mb_per_s = devices.link.h2d_mb_per_s;
+  options->host_link_d2h_mb_per_s = devices.link.d2h_mb_per_s;
+  options->host_link_latency_us = devices.link.latency_us;
+  options->host_link_guard = 1;
+}
+
+}  // namespace
+
 // ---- PlaneRank ----
 
 PlaneRank::PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan,
@@ -123,7 +142,7 @@ std::shared_ptr<const Region> PlaneRank::MakeHeap() {
   return region;
 }
 
-std::shared_ptr<const Region> PlaneRank::MakeDevice(gpu::GpuBackend& gpu, ProgressPlane& plane) {
+std::shared_ptr<Region> PlaneRank::MakeDevice(gpu::GpuBackend& gpu) {
   const StatusOr<void*> memory = gpu.AllocateDevice(0, kDeviceBytes);
   EXPECT_TRUE(memory.ok()) << memory.status().ToString();
   device_ = static_cast<std::byte*>(*memory);
@@ -136,9 +155,6 @@ std::shared_ptr<const Region> PlaneRank::MakeDevice(gpu::GpuBackend& gpu, Progre
   region->device_bytes = handle->size_bytes;
   region->allocation_id = handle->allocation_id;
   region->fd = std::move(handle->fd);
-  if (auto imported = plane.ImportRegion(*session_, *region); imported.ok()) {
-    region->device_memory = std::move(*imported);
-  }
   return region;
 }
 
@@ -379,6 +395,9 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
     if (amend_options_) {
       amend_options_(node, own_options);
     }
+    if (devices_) {
+      TellWorkers(*devices_, planes_have_gpus_, &own_options);
+    }
     transport::TransportOptions transport = transport::TransportOptionsFrom(own_options);
     transport.provider = "net";
     transport.post_timeout_ns = options.operation_timeout_ms * 1'000'000;
@@ -401,6 +420,10 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
     hooks.on_memory_refused = [this](const std::string& text) {
       std::lock_guard lock(told_.mutex);
       told_.refusals.push_back(text);
+    };
+    hooks.on_import = [this](const std::string&, uint32_t rank, uint32_t, const Status& status) {
+      std::lock_guard lock(told_.mutex);
+      told_.imports[rank] = status;
     };
     gates_.push_back(std::make_shared<Gate>());
     std::shared_ptr<gpu::GpuBackend> gpu;
@@ -479,9 +502,32 @@ void PlaneTest::Attach(uint32_t rank) {
   status = plane.AddRegion(kJob, rank, ranks_[rank]->MakeHeap());
   ASSERT_TRUE(status.ok()) << status.ToString();
   if (devices_) {
-    status = plane.AddRegion(kJob, rank, ranks_[rank]->MakeDevice(*rank_gpu_, plane));
+    const std::shared_ptr<Region> region = ranks_[rank]->MakeDevice(*rank_gpu_);
+    status = Import(rank, region);
+    EXPECT_EQ(status.ok(), planes_have_gpus_) << status.ToString();
+    EXPECT_EQ(region->is_staged(), planes_have_gpus_);
+    status = plane.AddRegion(kJob, rank, region);
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
+}
+
+Status PlaneTest::Import(uint32_t rank, const std::shared_ptr<Region>& region) {
+  const Status status = planes_[NodeOf(rank)]->ImportRegion(ranks_[rank]->session(), region);
+  if (status.code() != ErrorCode::kWouldBlock) {
+    EXPECT_FALSE(InWorkerProcess() && planes_have_gpus_) << status.ToString();
+    return status;
+  }
+  std::map<uint32_t, Status>::node_type answer;
+  EXPECT_TRUE(Eventually([&] {
+    std::lock_guard lock(told_.mutex);
+    answer = told_.imports.extract(rank);
+    return !answer.empty();
+  }));
+  if (answer.empty()) {
+    return status;
+  }
+  region->in_worker = answer.mapped().ok();
+  return answer.mapped();
 }
 
 void PlaneTest::BuildEngines() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,7 +77,7 @@ class PlaneRank {
   }
   std::shared_ptr<const Region> MakeHeap();  // for the daemon
   // `gpu` is the rank's own, the plane imports the memory if it can.
-  std::shared_ptr<const Region> MakeDevice(gpu::GpuBackend& gpu, ProgressPlane& plane);
+  std::shared_ptr<Region> MakeDevice(gpu::GpuBackend& gpu);
   void BuildEngine(const std::vector<PlaneRank*>& local_ranks,
                    const engine::EngineOptions& options = {});
 
@@ -106,7 +107,8 @@ struct Told {
   std::vector<std::string> failed_jobs;
   std::vector<ErrorCode> failures;  // of these
   std::vector<uint64_t> lost_links;
-  std::vector<std::string> refusals;  // of memory
+  std::vector<std::string> refusals;   // of memory
+  std::map<uint32_t, Status> imports;  // by worker processes, of each rank the last
 
   std::vector<std::string> TakeRefusals() {
     std::lock_guard lock(mutex);
@@ -135,6 +137,8 @@ class PlaneTest : public testing::Test {
   void StartPlanes(const std::vector<uint32_t>& ranks_per_node, const config::Options& options);
   std::shared_ptr<Session> MakeSession(uint32_t rank) const;
   void Attach(uint32_t rank);
+  // As DataPlane::ImportRegion, with the worker process's answer if there is one.
+  Status Import(uint32_t rank, const std::shared_ptr<Region>& region);
   void BuildEngines();
   // Connects `node` to `other` in that life of the link.
   Status Connect(uint32_t node, uint32_t other, uint64_t life);

@@ -65,6 +65,30 @@ INSTANTIATE_TEST_SUITE_P(All, ProgressWorkerPathTest,
                                          Memory{"PrivateToPrivate", false, false}),
                          [](const auto& info) { return info.param.name; });
 
+// By streams of the worker's own, to which the ranks' device memory was imported.
+TEST_F(ProgressWorkerTest, CopiesDeviceMemoryInsideTheNode) {
+  devices_.emplace();
+  devices_->link = {.h2d_mb_per_s = 4000, .d2h_mb_per_s = 5000, .latency_us = 5};
+  Start({2});
+  const std::vector<std::byte> sent = Pattern(2 * kMiB + 17, 5);
+  std::memcpy(rank(0).device(), sent.data(), sent.size());
+  std::vector<std::byte> got(sent.size());
+  const auto transfer = [&](const shm::Location& from, const shm::Location& to) {
+    const uint32_t receive = rank(1).Receive(0, 7, to, sent.size());
+    const uint32_t send = rank(0).SendFrom(1, 7, from, sent.size());
+    EXPECT_EQ(Look(1, receive), ErrorCode::kOk);
+    EXPECT_EQ(rank(0).Wait(send), ErrorCode::kOk);
+  };
+  transfer(InDevice(0), InDevice(64));
+  EXPECT_EQ(std::memcmp(rank(1).device() + 64, sent.data(), sent.size()), 0);
+  transfer(InDevice(0), Private(got.data()));
+  EXPECT_EQ(got, sent);
+  transfer(Private(sent.data()), InDevice(0));
+  EXPECT_EQ(std::memcmp(rank(1).device(), sent.data(), sent.size()), 0);
+  EXPECT_EQ(rank(1).Statistic(shm::Statistic::kWorkerMatches), 3U);
+  EXPECT_EQ(rank(1).Statistic(shm::Statistic::kChunksCopiedByWorker), 3U);
+}
+
 TEST_F(ProgressWorkerTest, DrainsAFullLane) {
   constexpr uint32_t kMessages = 2000;
   Start({2});

@@ -32,7 +32,7 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
     plan.local_index = {0, 1};
     channel_ = *WorkerChannel::Create(plan, kCapacity);
     copier_ = std::make_unique<RemoteCopier>(
-        channel_, [this](StagingPool& pool) { shared_ = &pool; },
+        channel_, [this](StagingPool& pool, uint32_t number) { shared_[number] = &pool; },
         [this](const std::string& text) { condemned_.push_back(text); });
     copier_->Open(*staging_);
   }
@@ -62,7 +62,7 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
   std::unique_ptr<StagingPool> staging_;
   std::shared_ptr<WorkerChannel> channel_;
   std::unique_ptr<RemoteCopier> copier_;
-  StagingPool* shared_ = nullptr;
+  std::map<uint32_t, StagingPool*> shared_;  // by number
   std::vector<std::string> condemned_;
   std::vector<CopyTask> done_;
   uint64_t submitted_ = 0;
@@ -70,7 +70,7 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
 };
 
 TEST_F(RemoteCopierTest, HandsTasksOverAndTakesResultsInAnyOrder) {
-  EXPECT_EQ(shared_, staging_.get());
+  EXPECT_EQ(shared_.at(0), staging_.get());
   ASSERT_TRUE(Submit(0, 0));
   ASSERT_TRUE(Submit(1, 3));
   EXPECT_EQ(channel_->control()->commands_tail, 2U);
@@ -87,6 +87,31 @@ TEST_F(RemoteCopierTest, HandsTasksOverAndTakesResultsInAnyOrder) {
   EXPECT_EQ(done_[1].result, ErrorCode::kPeerDied);
   EXPECT_EQ(copier_->pending(), 0U);
   EXPECT_EQ(copier_->silent_since_ns(), 0U);
+}
+
+TEST_F(RemoteCopierTest, SaysWhichMemoryOfSeveralPoolsAndRegions) {
+  const auto other = std::move(*StagingPool::Create(transport_, {8192, 2}));
+  copier_->Open(*other);
+  EXPECT_EQ(shared_.at(1), other.get());
+  CopyTask task;
+  task.remote_address = 0x20;
+  task.region = 77;
+  task.local = other->base() + 8192;
+  task.size_bytes = 8192;
+  ASSERT_TRUE(copier_->Submit(task));
+  ASSERT_TRUE(Submit(0, 2));
+  const CopyCommand& first = channel_->commands()[0];
+  EXPECT_EQ(first.pool, 1U);
+  EXPECT_EQ(first.region, 77U);
+  EXPECT_EQ(first.offset, 8192U);
+  const CopyCommand& second = channel_->commands()[1];
+  EXPECT_EQ(second.pool, 0U);
+  EXPECT_EQ(second.region, 0U);
+  EXPECT_EQ(second.offset, 2U * 4096);
+  // What is closed takes no more, and the other goes on.
+  copier_->Close(*other);
+  EXPECT_FALSE(copier_->Submit(task));
+  EXPECT_TRUE(Submit());
 }
 
 TEST_F(RemoteCopierTest, TakesNoMoreThanItHasRoomFor) {

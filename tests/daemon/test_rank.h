@@ -134,6 +134,15 @@ class TestRank {
     request.size_bytes = size_bytes;
     return Ask(request, {fd->get()});
   }
+  // Device memory that only streams reach. The answer may be long in coming.
+  void OfferDevice(uint32_t region, uint64_t size_bytes) {
+    attach::RegionRequest request{};
+    request.header = Header(attach::Kind::kRegion);
+    request.region = region;
+    request.flags = attach::kRegionByStream;
+    request.size_bytes = size_bytes;
+    (void)SendPacket(socket_.get(), request).ok();
+  }
   Answer AskPeer(attach::Kind kind, uint32_t rank, uint32_t region = 0) {
     attach::PeerRequest request{};
     request.header = Header(kind);

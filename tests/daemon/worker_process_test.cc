@@ -2,6 +2,7 @@
 // or stopped. (The whole of progress_*_test runs over them too: progress_*_process_test.)
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -144,6 +145,59 @@ TEST_F(WorkerProcessTest, KilledAmongCopiesFailsTheJobAndEndsThem) {
     Stop();
     EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
   }
+}
+
+TEST_F(WorkerProcessTest, KilledAmongCopiesOfDevicesFailsTheJobAndEndsThem) {
+  devices_.emplace();
+  devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
+  for (int round = 0; round < 6; ++round) {
+    told_.failed_jobs.clear();
+    Start({1, 1});
+    const std::vector<pid_t> workers = tests::WorkersOf(getpid());
+    ASSERT_EQ(workers.size(), 2U);
+    rank(1).Receive(0, 7, InDevice(0), 4 * kMiB);
+    rank(0).SendFrom(1, 7, InDevice(0), 4 * kMiB);
+    for (int i = 0; i < round * 3; ++i) {
+      rank(0).Progress();
+      rank(1).Progress();
+    }
+    kill(workers[static_cast<size_t>(round) % 2], SIGKILL);
+    WaitForFailure("was killed by signal 9");
+    Stop();
+    EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
+  }
+}
+
+TEST_F(WorkerProcessTest, KilledBeforeAnImportFailsTheJob) {
+  devices_.emplace();
+  devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
+  Start({1});
+  kill(Worker(), SIGKILL);
+  const auto region = rank(0).MakeDevice(*rank_gpu_);
+  region->id = 77;
+  EXPECT_EQ(plane(0).ImportRegion(rank(0).session(), region).code(), ErrorCode::kWouldBlock);
+  WaitForFailure("was killed by signal 9");
+}
+
+// Whoever asked copies by himself then; nothing else changes.
+TEST_F(WorkerProcessTest, SaysWhyItCannotImport) {
+  devices_.emplace();
+  devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
+  Start({1});
+  const auto without_memory = rank(0).MakeDevice(*rank_gpu_);
+  without_memory->id = 77;
+  without_memory->fd = UniqueFd();
+  EXPECT_THAT(Import(0, without_memory).message(), HasSubstr("descriptor"));
+  EXPECT_FALSE(without_memory->is_staged());
+  const auto no_memory = rank(0).MakeDevice(*rank_gpu_);
+  no_memory->id = 78;
+  no_memory->fd.Reset(eventfd(0, EFD_CLOEXEC));
+  EXPECT_FALSE(Import(0, no_memory).ok());
+  EXPECT_FALSE(no_memory->is_staged());
+  const auto right = rank(0).MakeDevice(*rank_gpu_);
+  right->id = 79;
+  EXPECT_TRUE(Import(0, right).ok());
+  EXPECT_TRUE(right->is_staged());
 }
 
 TEST_F(WorkerProcessTest, StoppedForAMomentLosesNothing) {

@@ -49,7 +49,7 @@ class WorkerSupervisorTest : public testing::Test {
     worker->user = {getuid(), getgid(), false};
     worker->channel = *channel;
     worker->copier = std::make_shared<RemoteCopier>(
-        *channel, [](StagingPool&) {}, [](const std::string&) {});
+        *channel, [](StagingPool&, uint32_t) {}, [](const std::string&) {});
     return worker;
   }
   // A worker that does what its job's name says.
@@ -84,17 +84,24 @@ class WorkerSupervisorTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable told_;
   std::vector<std::string> failures_;
+  std::vector<std::string> imports_;
   std::atomic<bool> slow_ = false;
   std::unique_ptr<WorkerSupervisor> supervisor_ = std::make_unique<WorkerSupervisor>(
       kTimeoutNs,
-      SupervisorEvents{[this](const std::string& job_id, ErrorCode error, const std::string& text) {
-                         EXPECT_EQ(error, ErrorCode::kWorkerDied);
-                         EXPECT_THAT(text, HasSubstr("job " + job_id + " "));
-                         std::lock_guard lock(mutex_);
-                         failures_.push_back(text);
-                         told_.notify_all();
-                       },
-                       nullptr},
+      SupervisorEvents{
+          [this](const std::string& job_id, ErrorCode error, const std::string& text) {
+            EXPECT_EQ(error, ErrorCode::kWorkerDied);
+            EXPECT_THAT(text, HasSubstr("job " + job_id + " "));
+            std::lock_guard lock(mutex_);
+            failures_.push_back(text);
+            told_.notify_all();
+          },
+          nullptr,
+          [this](const std::string& job_id, uint32_t rank, uint32_t region, const Status& status) {
+            std::lock_guard lock(mutex_);
+            imports_.push_back(job_id + " " + std::to_string(rank) + " " + std::to_string(region) +
+                               ": " + status.message());
+          }},
       [this](const WorkerUser& user) {
         slow_.wait(true);
         return GroupsOf(user);
@@ -131,6 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"many-descriptors", "sent what no worker sends"},
                     Wrong{"not-ready", "answers what it was not asked"},
                     Wrong{"not-asked", "answers what it was not asked"},
+                    Wrong{"imports-unasked", "answers what it was not asked"},
                     Wrong{"no-use", "cannot use the memory of a rank"},
                     Wrong{"hangs-up", "was killed by signal 9"},
                     Wrong{"stands-still", "has stood still for more than 400 ms"}),
@@ -139,6 +147,17 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
+
+// What it says goes into a log, and is its user's.
+TEST_F(WorkerSupervisorTest, AnImportIsAnsweredOnceAndInPrintableWords) {
+  const auto worker = Start("imports-twice");
+  WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kDevice), {}, nullptr};
+  letter.message.region = 5;
+  supervisor_->SendDevice(worker, letter);
+  EXPECT_THAT(WaitForFailure(), HasSubstr("answers what it was not asked"));
+  std::lock_guard lock(mutex_);
+  EXPECT_THAT(imports_, testing::ElementsAre("imports-twice 0 5: no!" + std::string(189, '?')));
+}
 
 TEST_F(WorkerSupervisorTest, KilledWorkersFailTheirJobs) {
   const auto worker = Start("waits");

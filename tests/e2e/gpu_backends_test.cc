@@ -2,9 +2,12 @@
 // from and to device memory, pipelines between nodes, matched pairs by streams, MPI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -14,8 +17,10 @@
 namespace ferry::e2e {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // "NAME=" and the whole path of a file that the test is given.
 std::string FileVariable(const std::string& name, const std::string& file) {
@@ -33,9 +38,25 @@ std::vector<Backend> Backends() {
       {"hip", {FileVariable("FERRY_HIP_LIBRARY", "tests/fixtures/hip/libamdhip64_6.so")}},
       {"level_zero",
        {FileVariable("ZE_ENABLE_ALT_DRIVERS", "tests/fixtures/level_zero/libferry_level_zero.so"),
-        "LEVEL_ZERO_FIXTURE=atomics,imports"}},
+        "ZE_FIXTURE=atomics,imports"}},
   };
 }
+
+// What the private daemons of a job write into their logs.
+class DaemonLog {
+ public:
+  explicit DaemonLog(const std::string& name) : path_(testing::TempDir() + "/" + name + ".log") {
+    std::filesystem::remove(path_);
+  }
+  std::string variable() const { return "FERRY_LOG_FILE=" + path_; }
+  std::string Text() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  const std::string path_;
+};
 
 struct Placement {
   std::string name;
@@ -84,6 +105,35 @@ INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
                          [](const auto& info) {
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
+
+// Its worker processes import the ranks' memory and copy from and to it, as many bytes go to
+// another node as inside one. A worker has no capabilities, and reaches nothing of a process that
+// has some.
+TEST(GpuWorkersTest, WorkerProcessesStageDeviceMemory) {
+  for (const Backend& backend : Backends()) {
+    SCOPED_TRACE(backend.name);
+    std::vector<std::string> variables = VariablesOf(backend, {});
+    variables.push_back("FERRY_WORKER_MODE=process");
+    variables.push_back("FERRY_OFFLOAD_MIN_BYTES=0");
+    const DaemonLog log(backend.name + "_workers");
+    variables.push_back(log.variable());
+    for (const char* program : {"sizes", "windows"}) {
+      std::vector<std::string> arguments =
+          PrivateJob({"-n", "3", "--nodes", "2"}, {"tests/e2e/ranks/device", program});
+      if (geteuid() == 0) {
+        arguments.insert(arguments.begin(),
+                         {"/usr/bin/setpriv", "--bounding-set=-all", "--inh-caps=-all"});
+      }
+      Command command(arguments, variables);
+      const CommandResult result = command.Wait();
+      EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+      EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+      EXPECT_THAT(command.Leftovers(), IsEmpty());
+      EXPECT_THAT(log.Text(),
+                  AllOf(HasSubstr("serves"), Not(HasSubstr("stages its device memory"))));
+    }
+  }
+}
 
 class GpuPairsTest : public GpuBackendsTest {};
 
@@ -198,16 +248,32 @@ std::vector<std::string> Job(const std::vector<std::string>& daemon_variables,
   return arguments;
 }
 
-// Of an administrator's mistake: ranks stage their memory themselves then.
+size_t CountOf(const std::string& words, const std::string& text) {
+  size_t count = 0;
+  for (size_t at = text.find(words); at != text.npos; at = text.find(words, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Of an administrator's mistake: ranks stage their memory themselves then, and each daemon says
+// once why.
 TEST(GpuBackendsMistakesTest, ADaemonMayHaveAnotherBackendThanItsRanks) {
   for (const Backend& backend : Backends()) {
-    SCOPED_TRACE(backend.name);
-    const std::vector<std::string> of_ranks = VariablesOf(backend, {});
-    Command command(Job({"FERRY_GPU_BACKEND=host"}, of_ranks, {"-n", "3", "--nodes", "2"},
-                        {"tests/e2e/ranks/device", "sizes"}));
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+    for (const char* mode : {"auto", "process"}) {
+      SCOPED_TRACE(backend.name + " " + mode);
+      const std::vector<std::string> of_ranks = VariablesOf(backend, {});
+      const DaemonLog log(backend.name + "_" + mode);
+      Command command(
+          Job({"FERRY_GPU_BACKEND=host", std::string("FERRY_WORKER_MODE=") + mode, log.variable()},
+              of_ranks, {"-n", "3", "--nodes", "2"}, {"tests/e2e/ranks/device", "sizes"}));
+      const CommandResult result = command.Wait();
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
+      // That of Level Zero is a memfd, which the host backend takes for its own.
+      const size_t refusing_daemons = backend.name == "level_zero" ? 0 : 2;
+      EXPECT_EQ(CountOf("stages its device memory", log.Text()), refusing_daemons) << log.Text();
+    }
   }
 }
 

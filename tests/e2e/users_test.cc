@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/e2e/command.h"
@@ -128,6 +129,27 @@ TEST_F(UsersTest, AnOrdinaryUserRunsAJobOnRootsDaemon) {
   const CommandResult result = RunAs(kAnn, "$BIN/ferryrun --no-label -n 4 $BIN/point_to_point");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "point_to_point: ok\n");
+}
+
+// The daemon does not touch another user's device memory; a process of that user does, for it.
+TEST_F(UsersTest, AWorkerOfTheUserImportsHisDeviceMemory) {
+  constexpr char kDevice[] = "tests/e2e/ranks/device";
+  constexpr char kCuda[] = "tests/fixtures/cuda/libcuda_13.so";
+  for (const char* file : {kDevice, kCuda}) {
+    fs::copy_file(file, Path(fs::path(file).filename()));
+  }
+  const std::string library = Path("libcuda_13.so");
+  StartDaemon({"--gpu_backend=cuda", "--cuda_library=" + library});
+  for (const char* program : {"sizes", "windows"}) {
+    const CommandResult result =
+        RunAs(kAnn, "env FERRY_GPU_BACKEND=cuda FERRY_CUDA_LIBRARY=" + library +
+                        " $BIN/ferryrun --no-label -n 3 $BIN/device " + program);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, "device: ok\n");
+  }
+  daemon_->Signal(SIGTERM);
+  EXPECT_THAT(std::exchange(daemon_, nullptr)->Wait().err,
+              Not(HasSubstr("stages its device memory")));
 }
 
 TEST_F(UsersTest, SoDoesOneWhoseRanksHaveNamespacesOfTheirOwn) {

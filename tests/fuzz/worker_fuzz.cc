@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -54,7 +55,7 @@ class WorkerFuzz final : CopySink {
     channel_ = Must(WorkerChannel::Create(plan, kCapacity));
     pool_ = Must(StagingPool::Create(transport_, {kBlockBytes, 4}));
     copier_ = std::make_unique<RemoteCopier>(
-        channel_, [](StagingPool&) {}, [this](const std::string&) { Condemn(); });
+        channel_, [](StagingPool&, uint32_t) {}, [this](const std::string&) { Condemn(); });
     copier_->Open(*pool_);
     attention_ = MakeRemoteAttention(channel_, 1);
   }
@@ -133,13 +134,22 @@ class WorkerFuzz final : CopySink {
     session->rank = rank;
     replies_.Expect(session);
     asked_.insert(rank);
+    replies_.ExpectImport(rank, rank);
+    imports_.insert(rank);
   }
   // As the supervisor does.
   void Read() {
     StatusOr<Received> received = Received::kPacket;
     while (!failed_ && received.ok() && *received == Received::kPacket) {
-      received = replies_.Read(channel_->socket(),
-                               [this](uint32_t rank) { Require(asked_.erase(rank) == 1); });
+      WorkerNews news;
+      news.on_reach = [this](uint32_t rank) { Require(asked_.erase(rank) == 1); };
+      news.on_import = [this](uint32_t rank, uint32_t region, const Status& status) {
+        const auto asked = imports_.find(rank);
+        Require(region == rank && asked != imports_.end());
+        Require(status.message().size() <= sizeof(WorkerMessage::text));
+        imports_.erase(asked);
+      };
+      received = replies_.Read(channel_->socket(), news);
     }
     if (!received.ok()) {
       failed_ = true;
@@ -186,9 +196,11 @@ class WorkerFuzz final : CopySink {
   }
   void Say(FuzzInput& input) {
     constexpr WorkerMessageKind kKinds[] = {WorkerMessageKind::kReady, WorkerMessageKind::kReach,
-                                            WorkerMessageKind::kReach, WorkerMessageKind::kTrouble};
-    WorkerMessage message = MakeWorkerMessage(kKinds[input.Below(4)]);
+                                            WorkerMessageKind::kReach, WorkerMessageKind::kTrouble,
+                                            WorkerMessageKind::kImport};
+    WorkerMessage message = MakeWorkerMessage(kKinds[input.Below(std::size(kKinds))]);
     message.rank = input.Below(kRanks);
+    message.region = message.rank;
     if (input.Below(4) == 0) {
       input.Spoil(&message);
     }
@@ -209,6 +221,7 @@ class WorkerFuzz final : CopySink {
   WorkerReplies replies_;
   std::set<StagingBlock*> under_way_;
   std::set<uint32_t> asked_;
+  std::multiset<uint32_t> imports_;  // asked for, by rank
   uint64_t results_ = 0;
   uint32_t condemned_ = 0;
   bool failed_ = false;

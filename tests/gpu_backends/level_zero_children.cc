@@ -170,7 +170,7 @@ std::string SaidByChild(const std::string& role, const std::vector<std::string>&
   return ended == 0 ? said : said + " (it ended with status " + std::to_string(ended) + ")";
 }
 
-std::string FixtureOptions(const std::string& options) { return "LEVEL_ZERO_FIXTURE=" + options; }
+std::string FixtureOptions(const std::string& options) { return "ZE_FIXTURE=" + options; }
 
 std::string CopyOfSoftwareDriver(const std::string& folder) {
   const std::string path = folder + "/libferry_level_zero_too.so";

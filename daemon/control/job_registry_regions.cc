@@ -1,0 +1,105 @@
+// JobRegistry and the memory that ranks hand over.
+#include <chrono>
+#include <utility>
+
+#include "common/log.h"
+#include "daemon/control/job_registry.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr size_t kMaxOfferedRegions = 64;
+
+}  // namespace
+
+StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t size_bytes) {
+  StatusOr<QuotaHold> hold = quotas_.Take(
+      session.uid,
+      {.regions = 1, .pinned_bytes = std::max(size_bytes, shm::RoundUpToPage(size_bytes))});
+  if (!hold.ok()) {
+    return Status(hold.status().code(),
+                  RankText(session.rank, session.job_id) + ": " + hold.status().message());
+  }
+  return hold;
+}
+
+void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Region>& region,
+                               std::function<void()> done) {
+  JobRecord* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr || rank->state < RankState::kServing ||
+      rank->importing.contains(region->id)) {
+    return done();  // OfferRegion says what is wrong
+  }
+  const Status status = data_plane_.ImportRegion(session, region);
+  if (status.code() != ErrorCode::kWouldBlock) {
+    NoteImport(*job, session.rank, *region, status);
+    return done();
+  }
+  // The rank waits for its answer as long as for all of attaching: it gets one before that.
+  auto timer = std::make_unique<boost::asio::steady_timer>(
+      context_, std::chrono::milliseconds(limits_.join_timeout_ms / 2));
+  timer->async_wait([this, alive = alive_, id = session.job_id, index = session.rank,
+                     number = region->id](const boost::system::error_code& error) {
+    if (!error && *alive) {
+      OnImport(id, index, number,
+               {ErrorCode::kTimeout, "the job's worker process does not answer in time"});
+    }
+  });
+  rank->importing[region->id] = {region, std::move(done), std::move(timer)};
+}
+
+void JobRegistry::OnImport(const std::string& job_id, uint32_t rank, uint32_t region,
+                           const Status& status) {
+  JobRecord* job = FindJob(job_id);
+  if (job == nullptr || rank >= job->size()) {
+    return;
+  }
+  const auto waiting = job->ranks[rank].importing.extract(region);
+  if (waiting.empty()) {
+    return;  // the rank has ended, or was told to stage by itself meanwhile
+  }
+  Importing& import = waiting.mapped();
+  import.region->in_worker = status.ok();
+  NoteImport(*job, rank, *import.region, status);
+  import.done();
+}
+
+// Not an error: the rank stages what passes between nodes by itself. But it costs the rank's time,
+// and people should know why.
+void JobRegistry::NoteImport(JobRecord& job, uint32_t rank, const Region& region,
+                             const Status& status) {
+  if (status.ok()) {
+    return;
+  }
+  const bool is_news =
+      status.code() != ErrorCode::kConfiguration && !std::exchange(job.told_of_imports, true);
+  spdlog::log(is_news ? spdlog::level::warn : spdlog::level::debug,
+              "{} stages its device memory (region {}) for other nodes by itself: {}",
+              RankText(rank, job.spec.id), region.id, status.message());
+}
+
+Status JobRegistry::OfferRegion(const Session& session, std::shared_ptr<Region> region) {
+  JobRecord* job = nullptr;
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr || rank->state < RankState::kServing) {
+    return {ErrorCode::kNotInitialized, RankText(session.rank, session.job_id) +
+                                            " must hand over its segments before its regions"};
+  }
+  const std::string name =
+      "region " + std::to_string(region->id) + " of " + RankText(session.rank, session.job_id);
+  if (region->id == 0) {
+    return {ErrorCode::kInvalidArgument, name + ": 0 names no region"};
+  }
+  if (session.FindRegion(region->id) != nullptr || rank->offered.contains(region->id)) {
+    return {ErrorCode::kAlreadyExists, name + " exists already"};
+  }
+  if (rank->offered.size() >= kMaxOfferedRegions) {
+    return {ErrorCode::kLimitExceeded, name + ": " + std::to_string(kMaxOfferedRegions) +
+                                           " regions wait for RegisterRegion already"};
+  }
+  rank->offered.emplace(region->id, std::move(region));
+  return {};
+}
+
+}  // namespace ferry::daemon
