@@ -21,6 +21,8 @@ struct ChannelMemory {
   bool by_stream = false;
 };
 
+struct SharedStart;  // shared_starts.h
+
 struct Channel {
   enum class Stage { kOffered, kMatched, kFailed };
 
@@ -50,13 +52,15 @@ struct Channel {
   uint32_t peer_life = 0;  // of that block
   ChannelMemory peer_window;
 
-  uint64_t starts = 0;        // made or enqueued
-  bool in_place = false;      // receive: the last message went into the buffer itself
-  QueueHandle queue = 0;      // on which the last start was enqueued; 0: it was the rank's own
-  bool wants_wait = false;    // that start has no wait yet
-  bool was_enqueued = false;  // streams may look at `end` later still
-  bool is_listed = false;     // among what its queue has waited for
-  uint64_t mark = 0;          // of the last call that it was an argument of
+  uint64_t starts = 0;            // made or enqueued
+  bool in_place = false;          // receive: the last message went into the buffer itself
+  QueueHandle queue = 0;          // on which the last start was enqueued; 0: it was the rank's own
+  bool wants_wait = false;        // that start has no wait yet
+  bool was_enqueued = false;      // streams may look at `end` later still
+  bool is_listed = false;         // among what its queue has waited for
+  SharedStart* shared = nullptr;  // the doorbell that its block names, with others'
+  bool shares = false;            // and that counts its next start
+  uint64_t mark = 0;              // of the last call that it was an argument of
 
   bool has_window_of_its_own() const { return window.address != buffer.address; }
   // Inside the node, once matched.

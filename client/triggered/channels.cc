@@ -35,7 +35,13 @@ Channels::Channels(Parts parts)
     : parts_(std::move(parts)),
       ordinals_(parts_.requests->limit()),
       by_request_(parts_.requests->limit()),
-      blocks_(parts_.memory) {}
+      blocks_(parts_.memory),
+      shared_starts_({[memory = parts_.memory](uint64_t bytes) {
+                        return memory->Allocate(bytes, MemoryKind::kPinned, 0);
+                      },
+                      [memory = parts_.memory](const void* word) {
+                        return memory->regions().Find(word, sizeof(shm::CounterLayout)).address;
+                      }}) {}
 
 Channels::~Channels() = default;
 
@@ -272,13 +278,14 @@ ErrorCode Channels::Start(Channel& channel) {
     return failure;
   }
   channel.queue = 0;
+  shared_starts_.Leave(channel);
   ++channel.starts;
   started_.fetch_add(1, std::memory_order_relaxed);
   channel.in_place = false;
   ErrorCode error = ErrorCode::kOk;
   if (!channel.local) {
     error = Fill(channel);
-    shm::StoreRelaxed(channel.end->armed, channel.starts);
+    shm::StoreRelease(channel.end->armed, channel.starts);  // Pairs with daemon::Starts.
     if (error == ErrorCode::kOk) {
       shm::StoreRelease(channel.end->start.value, channel.starts);  // Pairs with the daemon's look.
       parts_.ring_daemon();
@@ -314,6 +321,7 @@ Status Channels::CheckArm(const Channel& channel) {
 
 void Channels::Arm(Channel& channel) {
   channel.queue = 0;
+  shared_starts_.Leave(channel);
   ++channel.starts;
   started_.fetch_add(1, std::memory_order_relaxed);
   channel.in_place = false;
@@ -427,6 +435,7 @@ void Channels::Release(uint32_t request, const Keep& keep) {
   }
   parts_.requests->Slot(request).flags &= ~shm::kRequestPaired;
   if (Withdraw(*channel).ok()) {  // else the blocks are lost: others may look at them still
+    shared_starts_.Forget(*channel);
     FreeBlocks(*channel, channel->was_enqueued ? keep : Keep());
   }
 }

@@ -25,6 +25,7 @@
 #include "client/core/request_pool.h"
 #include "client/triggered/channel.h"
 #include "client/triggered/channel_blocks.h"
+#include "client/triggered/shared_starts.h"
 #include "common/status.h"
 #include "engine/peer_table.h"
 #include "shm/counters.h"
@@ -106,6 +107,7 @@ class Channels {
       parts_.statistics.AddShared(mover);
     }
   }
+  SharedStarts& shared_starts() { return shared_starts_; }
   // Before a stream starts a message inside the node: its device may do it alone.
   void LetDevicesReach(Channel& channel);
   // Before a start: what the other end will read.
@@ -132,6 +134,7 @@ class Channels {
   std::vector<std::unique_ptr<Channel>> by_request_;
   std::atomic<uint32_t> started_{0};  // by the rank, and not over
   ChannelBlocks blocks_;
+  SharedStarts shared_starts_;
 };
 
 }  // namespace ferry::client

@@ -319,6 +319,7 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
     }
   }
   bool rings = false;
+  SharedStart* const shared = Share(items);
   for (const Item& item : items) {
     if (Status status = item.program == 0
                             ? StartRequest(handle, **queue, *channels_.Find(item.request), &rings)
@@ -328,10 +329,30 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
       return status;
     }
   }
+  if (shared != nullptr) {
+    const uint64_t value = SharedStarts::Ring(*shared);
+    if (Status status = (*queue)->stream().WriteValue64(&shared->word->value, value);
+        !status.ok()) {
+      RefuseAll(**queue, items, status.code());
+      return status;
+    }
+  }
   if (rings) {
     channels_.RingDaemon();
   }
   return {};
+}
+
+// The doorbell of those of them that may have one together.
+SharedStart* Queues::Share(std::span<const Item> items) {
+  sharing_.clear();
+  for (const Item& item : items) {
+    Channel* const channel = item.program == 0 ? channels_.Find(item.request) : nullptr;
+    if (channel != nullptr && SharedStarts::MayShare(*channel)) {
+      sharing_.push_back(channel);
+    }
+  }
+  return channels_.shared_starts().Join(sharing_);
 }
 
 // Of those whose start it had taken.
@@ -369,8 +390,8 @@ Status Queues::Start(gpu::Stream& stream, Channel& channel) {
   if (channel.local) {
     return StartInNode(stream, channel);
   }
-  shm::StoreRelaxed(channel.end->armed, channel.starts);
-  return stream.WriteValue64(&channel.end->start.value, channel.starts);
+  shm::StoreRelease(channel.end->armed, channel.starts);  // Pairs with daemon::Starts.
+  return channel.shares ? Status() : stream.WriteValue64(&channel.end->start.value, channel.starts);
 }
 
 Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {

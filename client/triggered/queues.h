@@ -3,8 +3,8 @@
 //
 // Inside the node a start is one small kernel of Ferry's on the stream, which meets the other end
 // and moves the bytes (gpu::MatchedMove); between nodes it is a store into the doorbell that the
-// daemon, or the NIC, watches. A wait is the stream's own wait for a word. So after the calls here
-// have returned, no CPU of the rank has anything to do.
+// daemon, or the NIC, watches; ready sends of one call share one. A wait is the stream's own wait
+// for a word. So after the calls here have returned, no CPU of the rank has anything to do.
 //
 // Calling thread: any that the thread level allows; a lock is held for the length of a call, but
 // not while AwaitQueue waits.
@@ -101,6 +101,7 @@ class Queues {
   static FerryStream* Add(FerryStream stream, Streams* streams);
   StatusOr<Queue*> Lookup(QueueHandle queue);
   Status CheckStart(QueueHandle handle, uint32_t request);
+  SharedStart* Share(std::span<const Item> items);
   Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);
   // Of a channel or a program; null: there is none.
   template <typename Startable>
@@ -139,6 +140,7 @@ class Queues {
   QueueHandle last_ = 0;
   std::atomic<size_t> count_{0};
   uint64_t mark_ = 0;
+  std::vector<Channel*> sharing_;  // scratch of EnqueueStart
   std::map<QueueHandle, Queue> queues_;
   Streams streams_;
   RequestHandle last_program_ = 0;

@@ -208,6 +208,8 @@ void ReportNic(const NicStatistics& statistics, control::NicStatus* nic) {
   nic->set_deferred_busy(statistics.deferred_busy);
   nic->set_deferred_operations(statistics.deferred_operations);
   nic->set_deferred_overflows(statistics.deferred_overflows);
+  nic->set_deferred_counters(statistics.deferred_counters);
+  nic->set_deferred_rings(statistics.deferred_rings);
   nic->set_pci(statistics.pci);
   nic->set_numa_node(statistics.numa_node);
   nic->set_cpus(statistics.cpus);

@@ -235,6 +235,10 @@ void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
   page->Counter("deferred_overflows_total",
                 "Operations that the daemon did itself, as the NIC had no entry left.",
                 all.deferred_overflows);
+  page->Gauge("deferred_counters", "Counters that the NIC has for deferred operations.",
+              all.deferred_counters);
+  page->Counter("deferred_rings_total", "Times that the daemon added to one of these counters.",
+                all.deferred_rings);
 }
 
 void AddRegistrations(const RegistrationStatistics& registered, Page* page) {

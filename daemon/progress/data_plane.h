@@ -58,9 +58,11 @@ struct NicStatistics {
   uint32_t staging_blocks = 0, staging_most_blocks = 0, staging_busy = 0, staging_waits = 0;
   uint64_t staging_grown = 0, staging_shrunk = 0;
   // Deferred operations that the NIC has at most and now; that it was given, and that the daemon
-  // did for want of entries.
+  // did for want of entries; counters that the NIC has for them now, and how often the daemon has
+  // added to one.
   uint32_t deferred_entries = 0, deferred_busy = 0;
   uint64_t deferred_operations = 0, deferred_overflows = 0;
+  uint64_t deferred_counters = 0, deferred_rings = 0;
 };
 
 // How far a large message to or from another node is.

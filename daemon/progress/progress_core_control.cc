@@ -448,6 +448,9 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
     first.deferred_busy = pool->in_use();
     first.deferred_operations = pool->counts().on_nic;
     first.deferred_overflows = pool->counts().in_software;
+    const transport::DeferredStatistics& work = transport_->deferred_work()->statistics();
+    first.deferred_counters = work.counters;
+    first.deferred_rings = work.rings;
   }
   first.outstanding = static_cast<uint32_t>(Counters().operations);
   return nics;

@@ -394,7 +394,7 @@ ErrorCode Channels::StartByRing(ServedRank& rank, const shm::Location& end, uint
   if (channel.error != ErrorCode::kOk) {
     return channel.error;
   }
-  *start = shm::LoadAcquire(channel.layout->start.value) + 1;
+  *start = channel.said.Made() + 1;
   if (*start > shm::LoadAcquire(channel.layout->armed)) {
     return ErrorCode::kInvalidRequest;
   }
@@ -407,7 +407,12 @@ ErrorCode Channels::StartByRing(ServedRank& rank, const shm::Location& end, uint
 
 // Whether the doorbell was written.
 bool Channels::TakeStarts(Channel& channel) {
-  const uint64_t value = shm::Counter(&channel.layout->start).Value();
+  if (const ErrorCode code = channel.said.Refresh(channel.starts <= channel.rounds);
+      code != ErrorCode::kOk) {
+    FailBoth(channel, code);
+    return true;
+  }
+  const uint64_t value = channel.said.Made();
   if (value == channel.starts) {
     return false;
   }

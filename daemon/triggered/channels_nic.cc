@@ -39,8 +39,14 @@ bool Channels::MayUseNic(const Channel& channel) const {
 
 // True if something was done.
 bool Channels::DecideNic(Channel& channel) {
-  if (channel.nic != Channel::Nic::kUndecided || channel.plan.is_send ||
-      shm::Counter(&channel.layout->start).Value() == 0) {
+  if (channel.nic != Channel::Nic::kUndecided || channel.plan.is_send) {
+    return false;
+  }
+  if (const ErrorCode code = channel.said.Refresh(/*is_idle=*/true); code != ErrorCode::kOk) {
+    FailBoth(channel, code);
+    return true;
+  }
+  if (channel.said.Made() == 0) {
     return false;
   }
   if (!OpenNic(channel)) {
@@ -66,8 +72,7 @@ bool Channels::OpenNic(Channel& channel) {
     end.memory = plan.window.address();
     end.memory_owner = plan.window.region;
   }
-  end.start = &channel.layout->start;
-  end.armed = &channel.layout->armed;
+  end.starts = &channel.said;
   end.done = &channel.layout->done;
   end.words_owner = plan.end.region;
   if (!nic_->Open(end).ok()) {

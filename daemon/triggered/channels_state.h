@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "daemon/triggered/channels.h"
-#include "shm/atomic.h"
+#include "daemon/triggered/starts.h"
 #include "shm/counter.h"
 #include "shm/layout/channel_layout.h"
 
@@ -21,14 +21,17 @@ struct Channels::Channel {
         job(its_rank.job),
         plan(its_plan),
         layout(its_plan.layout()),
-        done(&layout->done) {}
+        done(&layout->done),
+        said(layout,
+             {its_plan.end.region->mapping.base(), its_plan.end.region->mapping.size_bytes()}) {}
 
   ServedRank* const rank;
   Job* const job;
   const ChannelPlan plan;
   shm::ChannelLayout* const layout;
   shm::Counter done;
-  uint64_t starts = 0;  // of the doorbell, seen
+  Starts said;          // by its rank
+  uint64_t starts = 0;  // of those, seen
   uint64_t rounds = 0;  // messages that are over
   ErrorCode error = ErrorCode::kOk;
   // Of a receive whose sender has gone: after so many messages it fails with that.
@@ -63,9 +66,7 @@ struct Channels::Channel {
   Nic nic = Nic::kNo;
 
   // Its rank has said of a start that has not been seen. The NIC's starts are not seen, but done.
-  bool is_armed() const {
-    return error == ErrorCode::kOk && shm::LoadRelaxed(layout->armed) > starts;
-  }
+  bool is_armed() const { return error == ErrorCode::kOk && said.IsArmed(starts); }
   uint64_t number() const { return plan.name.channel; }
   bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
   bool has_cells() const { return plan.cell_count > 1 && plan.mode == shm::SendMode::kStandard; }

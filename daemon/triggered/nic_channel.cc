@@ -54,10 +54,26 @@ NicChannel::NicChannel(const NicResources& resources, const NicChannelSpec& spec
 NicChannel::~NicChannel() { Close(); }
 
 Status NicChannel::OpenCounters() {
-  for (NicCounter* counter : {&trigger_, &moved_, &cleared_, &stored_}) {
-    StatusOr<NicCounter> opened = resources_.deferred.OpenCounter(/*write_back=*/nullptr);
-    FERRY_RETURN_IF_ERROR(opened.status());
-    *counter = *opened;
+  FERRY_RETURN_IF_ERROR(OpenCounter(&moved_));
+  FERRY_RETURN_IF_ERROR(OpenCounter(&stored_));
+  if (!spec_.is_send && !spec_.is_ready) {
+    FERRY_RETURN_IF_ERROR(OpenCounter(&cleared_));
+  }
+  return spec_.is_ready && !spec_.gpu_rings ? Status() : OpenOwnTrigger();
+}
+
+Status NicChannel::OpenCounter(std::optional<NicCounter>* counter) {
+  StatusOr<NicCounter> opened = resources_.deferred.OpenCounter(/*write_back=*/nullptr);
+  FERRY_RETURN_IF_ERROR(opened.status());
+  *counter = *opened;
+  return Status();
+}
+
+Status NicChannel::OpenOwnTrigger() {
+  FERRY_RETURN_IF_ERROR(OpenCounter(&trigger_));
+  if (rung_ != 0) {
+    resources_.deferred.AddToCounter(*trigger_, rung_);
+    trigger_rung_ = rung_;
   }
   return Status();
 }
@@ -65,9 +81,9 @@ Status NicChannel::OpenCounters() {
 StatusOr<std::unique_ptr<transport::Registration>> NicChannel::PrepareTarget() {
   if (spec_.is_send || spec_.bytes == 0) {
     return resources_.deferred.PrepareTarget(&word_, sizeof(word_),
-                                             spec_.is_send ? trigger_ : moved_);
+                                             spec_.is_send ? *trigger_ : *moved_);
   }
-  return resources_.deferred.PrepareTarget(spec_.memory, spec_.bytes, moved_);
+  return resources_.deferred.PrepareTarget(spec_.memory, spec_.bytes, *moved_);
 }
 
 Status NicChannel::AdoptTarget(std::unique_ptr<transport::Registration> registration) {
@@ -102,33 +118,40 @@ uint64_t NicChannel::ContextOf(Kind kind) const {
   return kNicContext | spec_.name << 8 | static_cast<uint64_t>(kind);
 }
 
-DeferredTrigger NicChannel::TriggerOf(const Operation& operation) const {
-  switch (operation.kind) {
-    case Kind::kMove:
-      return {trigger_, operation.round * (spec_.is_ready ? 1 : 2)};
-    case Kind::kClear:
-      return {trigger_, operation.round};
-    case Kind::kStore:
-      return {moved_, operation.round * parts()};
+StatusOr<DeferredTrigger> NicChannel::TriggerOf(const Operation& operation) {
+  if (operation.kind == Kind::kStore) {
+    return DeferredTrigger{*moved_, operation.round * parts()};
   }
-  return {};
+  if (operation.is_shared) {
+    StatusOr<NicCounter> counter = shared_->Counter();
+    FERRY_RETURN_IF_ERROR(counter.status());
+    return DeferredTrigger{*counter, operation.round - doorbell_.base};
+  }
+  if (!trigger_) {
+    FERRY_RETURN_IF_ERROR(OpenOwnTrigger());
+  }
+  const bool is_cleared = operation.kind == Kind::kMove && !spec_.is_ready;
+  return DeferredTrigger{*trigger_, operation.round * (is_cleared ? 2 : 1)};
 }
 
 NicCounter NicChannel::DoneCounterOf(Kind kind) const {
   switch (kind) {
     case Kind::kMove:
-      return moved_;
+      return *moved_;
     case Kind::kClear:
-      return cleared_;
+      return *cleared_;
     case Kind::kStore:
-      return stored_;
+      return *stored_;
   }
   return {};
 }
 
 bool NicChannel::IsReached(const Operation& operation) {
-  const DeferredTrigger trigger = TriggerOf(operation);
-  return resources_.deferred.ReadCounter(trigger.counter) >= trigger.threshold;
+  if (operation.kind == Kind::kMove && may_share()) {
+    return rung_ >= operation.round;  // nothing but starts fires it
+  }
+  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
+  return trigger.ok() && resources_.deferred.ReadCounter(trigger->counter) >= trigger->threshold;
 }
 
 // ---- Arming
@@ -138,8 +161,19 @@ void NicChannel::Want(uint64_t round) {
   ArmWanted();
 }
 
+void NicChannel::Share(std::shared_ptr<SharedTrigger> trigger, const SharedDoorbell& doorbell) {
+  if (may_share() && !is_closed_) {
+    shared_ = std::move(trigger);
+    doorbell_ = doorbell;
+  }
+}
+
 void NicChannel::ArmWanted() {
   while (is_connected_ && !is_closed_ && armed_ < wanted_ && armed_ - rounds_done_ < spec_.ahead) {
+    // A NIC keeps the order of what waits for one counter only.
+    if (armed_ > rounds_done_ && IsShared(armed_ + 1) != IsShared(armed_)) {
+      break;
+    }
     const uint64_t round = ++armed_;
     if (spec_.is_send) {
       for (uint32_t part = 0; part < parts(); ++part) {
@@ -156,7 +190,10 @@ void NicChannel::Arm(Kind kind, uint32_t part, uint64_t round) {
   if (is_closed_) {
     return;  // what was armed before has failed
   }
-  Operation operation{.kind = kind, .part = part, .round = round};
+  Operation operation{.kind = kind,
+                      .part = part,
+                      .round = round,
+                      .is_shared = kind == Kind::kMove && IsShared(round)};
   operation.place = resources_.pool.Begin(spec_.job);
   ErrorCode code = ErrorCode::kOk;
   if (operation.place == Place::kNic) {
@@ -164,6 +201,8 @@ void NicChannel::Arm(Kind kind, uint32_t part, uint64_t round) {
     if (code != ErrorCode::kOk) {
       resources_.pool.Refused(spec_.job);
       operation.place = Place::kSoftware;
+    } else if (operation.is_shared) {
+      shared_->NoteArmed();
     }
   }
   operations_.push_back(operation);
@@ -175,9 +214,13 @@ void NicChannel::Arm(Kind kind, uint32_t part, uint64_t round) {
 
 ErrorCode NicChannel::ArmOnNic(const Operation& operation) {
   const Kind kind = operation.kind;
+  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
+  if (!trigger.ok()) {
+    return ErrorCode::kWouldBlock;  // no counter is left
+  }
   if (kind == Kind::kMove && spec_.bytes > 0) {
     const Part part = PartAt(operation.part);
-    return resources_.deferred.ArmWrite({.trigger = TriggerOf(operation),
+    return resources_.deferred.ArmWrite({.trigger = *trigger,
                                          .done = DoneCounterOf(kind),
                                          .peer = spec_.peer,
                                          .local = part.local,
@@ -189,7 +232,7 @@ ErrorCode NicChannel::ArmOnNic(const Operation& operation) {
   }
   const bool stores = kind == Kind::kStore;
   const NicPlace& place = stores ? spec_.done_place : other_;
-  return resources_.deferred.ArmIncrement({.trigger = TriggerOf(operation),
+  return resources_.deferred.ArmIncrement({.trigger = *trigger,
                                            .done = DoneCounterOf(kind),
                                            .peer = stores ? resources_.self : spec_.peer,
                                            .remote_address = place.address,
@@ -215,7 +258,7 @@ void NicChannel::TakeRing(uint64_t now_ns) {
   if (ring_waits_ <= rung_ || is_closed_) {
     return;
   }
-  const uint64_t moved = resources_.deferred.ReadCounter(moved_) / parts();
+  const uint64_t moved = resources_.deferred.ReadCounter(*moved_) / parts();
   if (ring_waits_ > moved + 1) {
     if (ring_waits_ns_ == 0) {
       ring_waits_ns_ = now_ns;
@@ -224,13 +267,16 @@ void NicChannel::TakeRing(uint64_t now_ns) {
     }
     return;
   }
-  if (!spec_.gpu_rings) {
-    resources_.deferred.AddToCounter(trigger_, ring_waits_ - rung_);
+  if (!spec_.gpu_rings && trigger_ && !IsShared(ring_waits_)) {
+    resources_.deferred.AddToCounter(*trigger_, ring_waits_ - trigger_rung_);
+    trigger_rung_ = ring_waits_;
   }
   rung_ = ring_waits_;
 }
 
-transport::CounterDoorbell NicChannel::doorbell() { return resources_.deferred.Doorbell(trigger_); }
+transport::CounterDoorbell NicChannel::doorbell() {
+  return trigger_ ? resources_.deferred.Doorbell(*trigger_) : transport::CounterDoorbell{};
+}
 
 bool NicChannel::is_active() const {
   if (error_ != ErrorCode::kOk) {
@@ -316,6 +362,9 @@ ErrorCode NicChannel::PostWrite(const Operation& operation, uint64_t now_ns) {
 void NicChannel::EndOperation(Operation* operation) {
   operation->phase = Phase::kDone;
   resources_.pool.End(spec_.job, operation->place);
+  if (operation->is_shared && operation->place == Place::kNic) {
+    shared_->NoteOver(/*is_left=*/false);
+  }
 }
 
 // Operations of one kind end in order, or else are alike.
@@ -353,7 +402,7 @@ void NicChannel::OnWriteEnd(uint64_t context, ErrorCode code) {
     return;
   }
   if (code == ErrorCode::kOk && operation->kind == Kind::kMove) {
-    resources_.deferred.AddToCounter(moved_, 1);  // as the NIC would
+    resources_.deferred.AddToCounter(*moved_, 1);  // as the NIC would
   }
   const Kind kind = operation->kind;
   EndOperation(operation);
@@ -409,17 +458,24 @@ void NicChannel::Close() {
   is_closed_ = true;
   next_deadline_ns_ = UINT64_MAX;
   for (const Operation& operation : operations_) {
-    if (operation.phase != Phase::kDone) {
-      resources_.pool.End(spec_.job, operation.place);
+    if (operation.phase == Phase::kDone) {
+      continue;
+    }
+    resources_.pool.End(spec_.job, operation.place);
+    if (operation.is_shared && operation.place == Place::kNic) {
+      shared_->NoteOver(/*is_left=*/true);
     }
   }
   operations_.clear();
+  shared_.reset();
   if (has_adopted_) {
     // Nothing of ours uses it, so it goes at once: what others still write there fails.
     (void)resources_.transport.ReleaseMemory(target_region_);
   }
-  for (const NicCounter counter : {trigger_, moved_, cleared_, stored_}) {
-    resources_.deferred.CloseCounter(counter);
+  for (const std::optional<NicCounter> counter : {trigger_, moved_, cleared_, stored_}) {
+    if (counter) {
+      resources_.deferred.CloseCounter(*counter);
+    }
   }
 }
 

@@ -12,7 +12,8 @@
 //              sent ──► increment ──► done word   arrived ──► increment ──► done word
 //
 // Messages of more than kNicPartBytes are several writes of one trigger. As sends and starts take
-// turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come.
+// turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
+// sends that start together have one trigger (shared_trigger.h), else each its own.
 //
 // What the NIC has no entry for (DeferredPool), this class does itself, operation by operation, by
 // the same counters: the other end, and the other operations, do not notice. A round is armed once
@@ -32,9 +33,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "common/status.h"
 #include "daemon/triggered/deferred_pool.h"
+#include "daemon/triggered/shared_trigger.h"
+#include "daemon/triggered/starts.h"
 #include "shm/layout/counter_layout.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
@@ -105,10 +109,14 @@ class NicChannel {
   // ---- Running.
   // Rounds up to `round` will be started: the rank has made, or enqueued, their starts.
   void Want(uint64_t round);
+  // Of a ready send, before it wants them: the rounds that `doorbell` counts are fired by its
+  // trigger, which its owner rings. Another doorbell only while is_idle().
+  void Share(std::shared_ptr<SharedTrigger> trigger, const SharedDoorbell& doorbell);
+  bool may_share() const { return spec_.is_send && spec_.is_ready && !spec_.gpu_rings; }
   // The doorbell has reached `round`. Rounds follow each other: kInvalidRequest fails a channel
   // whose next round is started before the last one is done.
   void RingTo(uint64_t round);
-  // Where the GPU adds 1 for each start; empty where the NIC has no such place.
+  // Where the GPU adds 1 for each start (gpu_rings); empty where the NIC has no such place.
   transport::CounterDoorbell doorbell();
   // For DeferredSink and CompletionSink, for contexts whose NicChannelOf is our name.
   void OnDeferredEnd(uint64_t context, ErrorCode code);
@@ -121,6 +129,9 @@ class NicChannel {
   uint64_t next_deadline_ns() const { return next_deadline_ns_; }
 
   uint64_t rounds_done() const { return rounds_done_; }
+  uint64_t rounds_wanted() const { return wanted_; }
+  // No round that was wanted is under way.
+  bool is_idle() const { return wanted_ <= rounds_done_; }
   // kOk until the channel has failed.
   ErrorCode error() const { return error_; }
   void Fail(ErrorCode error);
@@ -135,6 +146,7 @@ class NicChannel {
     Kind kind{};
     uint32_t part = 0;  // of a move
     uint64_t round = 0;
+    bool is_shared = false;  // SharedTrigger fires it
     DeferredPool::Place place{};
     Phase phase = Phase::kWaiting;
     uint64_t due_ns = 0;  // its trigger was seen reached then; 0: not yet
@@ -147,11 +159,14 @@ class NicChannel {
 
   NicChannel(const NicResources& resources, const NicChannelSpec& spec);
   Status OpenCounters();
+  Status OpenCounter(std::optional<transport::NicCounter>* counter);
+  Status OpenOwnTrigger();
 
   uint32_t parts() const;
   Part PartAt(uint32_t index) const;
   uint64_t ContextOf(Kind kind) const;
-  transport::DeferredTrigger TriggerOf(const Operation& operation) const;
+  bool IsShared(uint64_t round) const { return shared_ != nullptr && doorbell_.Counts(round); }
+  StatusOr<transport::DeferredTrigger> TriggerOf(const Operation& operation);
   transport::NicCounter DoneCounterOf(Kind kind) const;
   bool IsReached(const Operation& operation);
 
@@ -169,12 +184,15 @@ class NicChannel {
 
   const NicResources resources_;
   const NicChannelSpec spec_;
-  // A send's: reached by starts and clear-to-sends. A receive's: by starts; it clears.
-  transport::NicCounter trigger_{};
-  transport::NicCounter moved_{};    // a send's parts sent, a receive's parts arrived
-  transport::NicCounter cleared_{};  // a receive's clear-to-sends sent
-  transport::NicCounter stored_{};   // additions to the done word by the NIC
-  uint64_t word_ = 0;                // the target of what has no bytes
+  // A send's: reached by starts and clear-to-sends; of a ready one, once a round needs it. A
+  // receive's: by starts; it clears.
+  std::optional<transport::NicCounter> trigger_;
+  std::optional<transport::NicCounter> moved_;    // a send's parts sent, a receive's arrived
+  std::optional<transport::NicCounter> cleared_;  // a receive's clear-to-sends sent
+  std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC
+  std::shared_ptr<SharedTrigger> shared_;
+  SharedDoorbell doorbell_;  // of shared_
+  uint64_t word_ = 0;        // the target of what has no bytes
   NicPlace target_;
   transport::RegionHandle target_region_{};
   bool has_adopted_ = false;
@@ -185,6 +203,7 @@ class NicChannel {
   uint64_t wanted_ = 0;
   uint64_t armed_ = 0;
   uint64_t rung_ = 0;
+  uint64_t trigger_rung_ = 0;   // of rung_, what trigger_ knows
   uint64_t ring_waits_ = 0;     // a round that was rung too early, as far as the counters say
   uint64_t ring_waits_ns_ = 0;  // since then
   uint64_t rounds_done_ = 0;

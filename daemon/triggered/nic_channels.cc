@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "shm/atomic.h"
 #include "shm/counter.h"
 
 namespace ferry::daemon {
@@ -31,6 +30,8 @@ struct NicChannels::End {
   bool has_failed = false;
   bool watched = false;
   uint64_t rounds_told = 0;
+  std::shared_ptr<SharedTrigger> trigger;  // of the doorbell that its starts share
+  SharedDoorbell doorbell;
 };
 
 // ---- Coming and going
@@ -51,6 +52,7 @@ NicChannels::NicChannels(transport::Transport& transport, Registrar& registrar,
       registrar_(registrar),
       owner_(owner),
       settings_(settings),
+      triggers_(deferred_),
       pool_(std::min(deferred_.entries(), settings.most_entries)) {}
 
 NicChannels::~NicChannels() {
@@ -93,6 +95,7 @@ void NicChannels::Close(uint64_t channel) {
     return;
   }
   std::unique_ptr<End> end = std::move(found->second);
+  end->trigger.reset();
   ends_.erase(found);
   std::erase(watched_, end.get());
   if (end->pinning != nullptr) {
@@ -113,18 +116,16 @@ bool NicChannels::TryLeave(End& end) {
     end.channel->Close();
     end.channel.reset();
   }
-  while (!end.pinned.empty()) {
-    End::Pinned& last = end.pinned.back();
-    auto released = transport_.ReleaseMemory(last.region);
-    if (released.status().code() == ErrorCode::kWouldBlock) {
-      return false;
-    }
+  // The done word at once, whatever the NIC still holds of the message: an increment that fires
+  // late then hits nothing.
+  std::erase_if(end.pinned, [this](End::Pinned& pinned) {
+    auto released = transport_.ReleaseMemory(pinned.region);
     if (released.ok()) {
-      registrar_.Unpin(std::move(*released), std::move(last.memory), nullptr);
+      registrar_.Unpin(std::move(*released), std::move(pinned.memory), nullptr);
     }
-    end.pinned.pop_back();
-  }
-  return true;
+    return released.status().code() != ErrorCode::kWouldBlock;
+  });
+  return end.pinned.empty();
 }
 
 // Null also while it has no channel yet.
@@ -286,12 +287,37 @@ void NicChannels::OnWriteEnd(uint64_t context, ErrorCode code) {
   }
 }
 
+// What the rank has announced and started.
+void NicChannels::TakeStarts(End& end) {
+  NicChannel& channel = *end.channel;
+  Starts& starts = *end.plan.starts;
+  if (const ErrorCode code = starts.Refresh(channel.is_idle()); code != ErrorCode::kOk) {
+    return channel.Fail(code);
+  }
+  if (starts.announced() > channel.rounds_wanted()) {
+    if (channel.may_share()) {
+      Share(end);
+    }
+    channel.Want(starts.announced());
+  }
+  if (end.trigger != nullptr) {
+    end.trigger->Ring();
+  }
+  channel.RingTo(starts.Made());
+}
+
+void NicChannels::Share(End& end) {
+  const SharedDoorbell& shared = end.plan.starts->shared();
+  if (!(shared == end.doorbell)) {
+    end.trigger = shared.word != nullptr ? triggers_.Hold(shared.word) : nullptr;
+  }
+  end.doorbell = shared;
+  end.channel->Share(end.trigger, shared);
+}
+
 uint32_t NicChannels::Look(End& end, uint64_t now_ns) {
   NicChannel& channel = *end.channel;
-  if (end.plan.armed != nullptr) {
-    channel.Want(shm::LoadAcquire(*end.plan.armed));
-  }
-  channel.RingTo(shm::LoadAcquire(end.plan.start->value));
+  TakeStarts(end);
   uint32_t done = channel.is_active() ? channel.Poll(now_ns) : 0;
   const uint64_t channel_number = end.plan.channel;
   if (channel.error() != ErrorCode::kOk) {
@@ -319,9 +345,8 @@ void NicChannels::Watch(End& end) {
 
 // Whether the next turn has to look at it again.
 bool NicChannels::IsDue(const End& end) {
-  return end.is_open &&
-         (end.plan.armed == nullptr || end.channel->is_active() ||
-          (!end.has_failed && shm::LoadRelaxed(*end.plan.armed) > end.channel->rounds_done()));
+  return end.is_open && (!end.plan.starts->announces() || end.channel->is_active() ||
+                         (!end.has_failed && end.plan.starts->IsArmed(end.channel->rounds_done())));
 }
 
 uint32_t NicChannels::Advance(uint64_t now_ns) {
@@ -346,8 +371,8 @@ uint32_t NicChannels::Advance(uint64_t now_ns) {
 
 bool NicChannels::is_armed() const {
   return std::any_of(watched_.begin(), watched_.end(), [](const End* end) {
-    return !end->has_failed && end->plan.armed != nullptr && end->channel != nullptr &&
-           shm::LoadRelaxed(*end->plan.armed) > end->channel->rounds_done();
+    return !end->has_failed && end->channel != nullptr &&
+           end->plan.starts->IsArmed(end->channel->rounds_done());
   });
 }
 

@@ -18,6 +18,8 @@
 #include "daemon/registration/registrar.h"
 #include "daemon/triggered/deferred_pool.h"
 #include "daemon/triggered/nic_channel.h"
+#include "daemon/triggered/shared_trigger.h"
+#include "daemon/triggered/starts.h"
 #include "shm/layout/counter_layout.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
@@ -45,12 +47,9 @@ struct NicEnd {
   uint64_t bytes = 0;
   std::byte* memory = nullptr;                    // that is sent, or received into
   std::shared_ptr<const void> memory_owner = {};  // keeps it mapped
-  // Where the rank (or its stream) says how many starts it has made, and will have made; the latter
-  // may be null. All of one mapping.
-  const shm::CounterLayout* start = nullptr;
-  const uint64_t* armed = nullptr;
+  Starts* starts = nullptr;                       // outlives the end: until Close
   shm::CounterLayout* done = nullptr;
-  std::shared_ptr<const void> words_owner = {};
+  std::shared_ptr<const void> words_owner = {};  // keeps mapped what `starts` reads, and `done`
 };
 
 class NicChannels final : private PinSink, private transport::DeferredSink {
@@ -81,7 +80,7 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   // What the other end's OnNicOpen said.
   void Connect(uint64_t channel, NicPlace other);
   // Its rank has armed it: Advance looks at its doorbell until what was armed is done. Those
-  // without NicEnd::armed are always looked at.
+  // whose starts are not announced are always looked at.
   void Watch(uint64_t channel);
   // It moves nothing any more, its done word says so, and its owner hears no more of it.
   void Fail(uint64_t channel, ErrorCode error);
@@ -120,6 +119,8 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   void Fail(End& end, ErrorCode error);
   void Watch(End& end);
   static bool IsDue(const End& end);
+  void TakeStarts(End& end);
+  void Share(End& end);
   uint32_t Look(End& end, uint64_t now_ns);
   bool TryLeave(End& end);
 
@@ -128,6 +129,7 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   Registrar& registrar_;
   NicChannelsOwner& owner_;
   const Settings settings_;
+  SharedTriggers triggers_;
   DeferredPool pool_;
   transport::PeerId self_{};
   alignas(8) uint64_t scratch_ = 0;

@@ -53,8 +53,13 @@ struct alignas(64) ChannelLayout {
                     // whoever comes first: the mover at the other end, or who waits at this one
   uint64_t moved;   // parts of that round that are in place, and 1 for the mover
   uint32_t sleeps;  // 1: somebody sleeps here (a futex word) until the other end moves something
-  uint32_t reserved0;
-  uint64_t reserved[3];
+  // By the rank, before `armed` grows, of starts that several ends make by one store of a stream
+  // into a CounterLayout elsewhere in their region: which of this end's they are. An end changes to
+  // another one only when none of its starts is under way.
+  uint32_t shares;        // 1: the words below say so; 0: all starts are counted by `start`
+  uint64_t shared_start;  // where in the region that counter lies
+  uint64_t shared_base;   // added to it (modulo 2^64): the number of this end's starts
+  uint64_t shared_until;  // the last of them; later ones are counted by `start`
 };
 FERRY_ASSERT_LAYOUT(ChannelLayout, 320);
 FERRY_ASSERT_OFFSET(ChannelLayout, start, 0);
@@ -66,6 +71,10 @@ FERRY_ASSERT_OFFSET(ChannelLayout, gate, 264);
 FERRY_ASSERT_OFFSET(ChannelLayout, claim, 272);
 FERRY_ASSERT_OFFSET(ChannelLayout, moved, 280);
 FERRY_ASSERT_OFFSET(ChannelLayout, sleeps, 288);
+FERRY_ASSERT_OFFSET(ChannelLayout, shares, 292);
+FERRY_ASSERT_OFFSET(ChannelLayout, shared_start, 296);
+FERRY_ASSERT_OFFSET(ChannelLayout, shared_base, 304);
+FERRY_ASSERT_OFFSET(ChannelLayout, shared_until, 312);
 
 // Messages of two parts or more are moved in parts of so many bytes.
 inline constexpr uint64_t kMovePartBytes = 128 << 10;

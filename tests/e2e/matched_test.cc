@@ -99,6 +99,28 @@ TEST(MatchedTest, ByANicWithFewEntries) {
   EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
 }
 
+// Ready sends that one call starts have one trigger: a counter in the NIC, and an addition to it.
+TEST(MatchedTest, ReadySendsOfOneCallShareATrigger) {
+  constexpr uint64_t kPairs = 20;
+  constexpr uint64_t kRounds = 10;
+  const std::vector<std::string> program = {"tests/e2e/ranks/ready_together",
+                                            std::to_string(kPairs), "4096", std::to_string(kRounds),
+                                            "tools/ferryctl/ferryctl"};
+  Command command(Job({"2", "2", {}, "sockets"}, program));
+  const CommandResult result = command.Wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(ValueOf(result.out, "deferred_overflows"), 0U);
+  // A round of a send is two operations, one of its receive one.
+  EXPECT_EQ(ValueOf(result.out, "deferred_operations"), 3 * kPairs * kRounds);
+  // Two count what the operations of each end have done, one fires all sends.
+  EXPECT_EQ(ValueOf(result.out, "deferred_counters"), 2 * 2 * kPairs + 1);
+  EXPECT_LE(ValueOf(result.out, "deferred_rings"), kRounds);
+  EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
+
+  ExpectPasses({"2", "2", {}}, program);  // by the daemon
+  ExpectPasses({"2", "2", {}, "sockets", {"FERRY_DEFERRED_WORK_ENTRIES=8"}}, program);
+}
+
 // An administrator may leave the NIC out of it.
 TEST(MatchedTest, ByANicWithoutEntries) {
   Command command(

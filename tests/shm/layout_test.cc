@@ -325,6 +325,10 @@ TEST(LayoutTest, ChannelLayout) {
   EXPECT_AT(ChannelLayout, claim, 272);
   EXPECT_AT(ChannelLayout, moved, 280);
   EXPECT_AT(ChannelLayout, sleeps, 288);
+  EXPECT_AT(ChannelLayout, shares, 292);
+  EXPECT_AT(ChannelLayout, shared_start, 296);
+  EXPECT_AT(ChannelLayout, shared_base, 304);
+  EXPECT_AT(ChannelLayout, shared_until, 312);
   EXPECT_EQ(kMovePartBytes, 128U << 10) << kBump;
   EXPECT_SIZE(PairWords, 64);
   EXPECT_AT(PairWords, state, 0);
@@ -393,7 +397,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 5U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 6U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;

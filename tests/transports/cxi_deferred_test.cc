@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/triggered/shared_trigger.h"
+#include "shm/atomic.h"
 #include "tests/transports/fake_cxi.h"
 #include "transports/ofi/cxi_extension.h"
 #include "transports/ofi/memory.h"
@@ -122,6 +124,58 @@ TEST_F(CxiDeferredTest, NeverGoesOverTheLimit) {
   }
   EXPECT_EQ(Arm(trigger, armed + 1, done, word), ErrorCode::kWouldBlock);
   EXPECT_FALSE(nic_.overrun());
+}
+
+// As of ready sends that one doorbell starts.
+TEST_F(CxiDeferredTest, OneAdditionFiresAllThatWaitForACounter) {
+  constexpr size_t kOperations = 250;
+  ASSERT_TRUE(Create().ok());
+  std::vector<uint64_t> words(kOperations);
+  const MemoryRegion region = Region(words);
+  shm::CounterLayout doorbell{};
+  daemon::SharedTrigger trigger(*deferred_, &doorbell);
+  for (size_t i = 0; i < kOperations; ++i) {
+    MemoryRegion word = region;
+    word.remote_base += i * sizeof(uint64_t);
+    const NicCounter done = Open();
+    for (uint64_t round = 1; round <= 2; ++round) {  // the second one is armed ahead
+      ASSERT_EQ(Arm(*trigger.Counter(), round, done, word, i), ErrorCode::kOk);
+      trigger.NoteArmed();
+    }
+  }
+  EXPECT_EQ(deferred_->in_use(), 2 * kOperations);
+  EXPECT_EQ(deferred_->statistics().counters, kOperations + 1);
+  shm::StoreRelease(doorbell.value, uint64_t{1});
+  trigger.Ring();
+  trigger.Ring();
+  Settle();
+  EXPECT_EQ(words, std::vector<uint64_t>(kOperations, 1));
+  EXPECT_EQ(deferred_->statistics().rings, 1U);
+  EXPECT_EQ(deferred_->in_use(), kOperations);
+  EXPECT_EQ(ends_.all.size(), kOperations);
+  EXPECT_FALSE(nic_.overrun());
+}
+
+// A NIC discards an operation with the counter that it waits for, not before: until then nothing
+// else may have its entry.
+TEST_F(CxiDeferredTest, WhatIsDiscardedKeepsItsEntryUntilTheNicLetsGo) {
+  ASSERT_TRUE(Create(3).ok());
+  std::vector<uint64_t> words(1);
+  const MemoryRegion word = Region(words);
+  const NicCounter trigger = Open();
+  const NicCounter first = Open();
+  EXPECT_EQ(Arm(trigger, 1, first, word), ErrorCode::kOk);
+  EXPECT_EQ(Arm(first, 1, Open(), word), ErrorCode::kOk);
+  deferred_->CloseCounter(first);  // to which the first operation reports
+  Settle();
+  EXPECT_EQ(deferred_->in_use(), 2U);
+  EXPECT_EQ(Arm(trigger, 1, Open(), word), ErrorCode::kOk);
+  EXPECT_EQ(Arm(trigger, 1, Open(), word), ErrorCode::kWouldBlock);
+  EXPECT_FALSE(nic_.overrun());
+  deferred_->CloseCounter(trigger);
+  Settle();
+  EXPECT_EQ(deferred_->in_use(), 0U);
+  EXPECT_EQ(words[0], 0U);
 }
 
 // Writing a counter back takes an operation of the NIC itself.

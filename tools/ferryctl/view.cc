@@ -237,6 +237,8 @@ constexpr Field<control::NicStatus> kNicFields[] = {
     {"deferred_busy", nullptr, FERRY_VALUE(NicStatus, deferred_busy)},
     {"deferred_operations", nullptr, FERRY_VALUE(NicStatus, deferred_operations)},
     {"deferred_overflows", nullptr, FERRY_VALUE(NicStatus, deferred_overflows)},
+    {"deferred_counters", nullptr, FERRY_VALUE(NicStatus, deferred_counters)},
+    {"deferred_rings", nullptr, FERRY_VALUE(NicStatus, deferred_rings)},
 };
 
 constexpr Field<control::GpuStatus> kGpuFields[] = {

@@ -76,7 +76,7 @@ struct DeferredIncrement {
   uint64_t context = 0;
 };
 
-// Only ever grow, but for `abandoned`.
+// Only ever grow, but for `abandoned` and `counters`.
 struct DeferredStatistics {
   uint64_t armed = 0;
   uint64_t done = 0;
@@ -85,6 +85,8 @@ struct DeferredStatistics {
   uint64_t refused = 0;    // for want of an entry
   uint64_t resumed = 0;    // times that operations due had to be pushed on
   uint64_t abandoned = 0;  // cancelled ones that the NIC had begun and holds still, now
+  uint64_t counters = 0;   // that the NIC holds now
+  uint64_t rings = 0;      // calls of AddToCounter
 };
 
 class DeferredSink {

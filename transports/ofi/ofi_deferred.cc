@@ -92,7 +92,9 @@ StatusOr<NicCounter> OfiDeferred::OpenCounter(uint64_t* write_back) {
     }
   }
   closing_.reserve(closing_.size() + 1);
-  return counters_.Open(write_back);
+  StatusOr<NicCounter> opened = counters_.Open(write_back);
+  statistics_.counters += opened.ok() ? 1 : 0;
+  return opened;
 }
 
 void OfiDeferred::CloseCounter(NicCounter id) {
@@ -146,11 +148,13 @@ void OfiDeferred::CloseIfUnused(uint64_t now_ns) {
         if (reached < entry.threshold) {
           LetGo(&entry);
         } else {
+          ReleaseCost(&entry);
           counter->waiting.erase(counter->waiting.iterator_to(entry));
           entry.trigger = nullptr;
         }
       }
       counters_.Erase(counter);
+      statistics_.counters--;
       closing_.erase(closing_.begin() + static_cast<ptrdiff_t>(i));
       again = true;
       break;
@@ -162,6 +166,7 @@ void OfiDeferred::AddToCounter(NicCounter id, uint64_t n) {
   if (CounterState* counter = counters_.Find(id); counter != nullptr) {
     scan_interval_ns_ = kShortScanNs;
     next_scan_ns_ = 0;
+    statistics_.rings++;
     counters_.Add(counter, n);
   }
 }
@@ -293,9 +298,9 @@ ErrorCode OfiDeferred::Queue(DeferredEntry* entry) {
     scan_interval_ns_ = kShortScanNs;
     return ErrorCode::kOk;
   }
-  in_use_ -= entry->cost;
   entry->state = DeferredEntry::State::kFree;
   Unlink(entry);
+  ReleaseCost(entry);
   free_.push_front(*entry);
   if (error == -FI_EAGAIN || error == -FI_ENOSPC) {
     statistics_.refused++;
@@ -345,20 +350,24 @@ void OfiDeferred::Count(ErrorCode code) {
   statistics_.failed += code != ErrorCode::kOk && code != ErrorCode::kCancelled ? 1 : 0;
 }
 
+// What is discarded with its trigger's counter takes room on the NIC until that is closed.
+void OfiDeferred::ReleaseCost(DeferredEntry* entry) { in_use_ -= std::exchange(entry->cost, 0); }
+
 void OfiDeferred::End(DeferredEntry* entry, ErrorCode code, bool still_held) {
-  in_use_ -= entry->cost;
   Count(code);
   entry->result = code;
   entry->state = DeferredEntry::State::kEnding;
   ending_.push_back(*entry);
   if (!still_held) {
     Unlink(entry);
+    ReleaseCost(entry);
   }
 }
 
 // The NIC has let go of an entry.
 void OfiDeferred::LetGo(DeferredEntry* entry) {
   Unlink(entry);
+  ReleaseCost(entry);
   if (entry->state == DeferredEntry::State::kAbandoned) {
     statistics_.abandoned--;
     Free(entry);

@@ -86,6 +86,7 @@ class OfiDeferred final : public DeferredWork {
   void Link(DeferredEntry* entry);
   void Unlink(DeferredEntry* entry);
   void End(DeferredEntry* entry, ErrorCode code, bool still_held);
+  void ReleaseCost(DeferredEntry* entry);
   void LetGo(DeferredEntry* entry);
   void Free(DeferredEntry* entry);
   void Count(ErrorCode code);

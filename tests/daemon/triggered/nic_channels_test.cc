@@ -6,6 +6,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,18 +27,34 @@ namespace {
 constexpr uint64_t kPatienceNs = 60'000'000'000;  // before a test calls it a hang
 constexpr DeferredPool::Job kJob = 9;
 
+// A rank's heap, as far as it is about matched requests.
+struct Heap {
+  std::array<shm::ChannelLayout, 16> ends{};
+  shm::CounterLayout doorbell{};
+};
+
 // What a rank has of one request.
 struct Request {
-  shm::CounterLayout start{};
-  shm::CounterLayout done{};
-  uint64_t armed = 0;
-  std::vector<std::byte> data;
+  Request(const std::shared_ptr<Heap>& its_heap, size_t index, size_t bytes)
+      : heap(its_heap), end(its_heap->ends[index]), data(bytes) {}
 
+  void Announce(uint64_t round) { shm::StoreRelease(end.armed, round); }
   void Start(uint64_t round) {
-    shm::StoreRelease(armed, round);
-    shm::StoreRelease(start.value, round);
+    Announce(round);
+    shm::StoreRelease(end.start.value, round);
   }
-  uint64_t Done() { return shm::LoadAcquire(done.value); }
+  // Its starts are those of the heap's doorbell.
+  void Share() {
+    end.shares = 1;
+    end.shared_start = offsetof(Heap, doorbell);
+    end.shared_until = UINT64_MAX;
+  }
+  uint64_t Done() { return shm::LoadAcquire(end.done.value); }
+
+  const std::shared_ptr<Heap> heap;
+  shm::ChannelLayout& end;
+  Starts starts{&end, {reinterpret_cast<const std::byte*>(heap.get()), sizeof(Heap)}};
+  std::vector<std::byte> data;
 };
 
 class Node final : public NicChannelsOwner, public transport::CompletionSink {
@@ -76,9 +94,8 @@ class Node final : public NicChannelsOwner, public transport::CompletionSink {
                                           .bytes = request->data.size(),
                                           .memory = request->data.data(),
                                           .memory_owner = request,
-                                          .start = &request->start,
-                                          .armed = &request->armed,
-                                          .done = &request->done,
+                                          .starts = &request->starts,
+                                          .done = &request->end.done,
                                           .words_owner = request});
     EXPECT_TRUE(status.ok()) << status.ToString();
   }
@@ -133,9 +150,7 @@ class NicChannelsTest : public testing::Test {
     b_.other = &a_;
   }
   std::shared_ptr<Request> MakeRequest(size_t bytes) {
-    auto request = std::make_shared<Request>();
-    request->data.resize(bytes);
-    return request;
+    return std::make_shared<Request>(heap_, requests_++, bytes);
   }
   [[nodiscard]] bool PollUntil(const std::function<bool()>& condition) {
     const uint64_t give_up_ns = MonotonicNs() + kPatienceNs;
@@ -150,6 +165,8 @@ class NicChannelsTest : public testing::Test {
     return true;
   }
 
+  const std::shared_ptr<Heap> heap_ = std::make_shared<Heap>();
+  size_t requests_ = 0;
   Node a_;
   Node b_;
 };
@@ -187,9 +204,59 @@ TEST_F(NicChannelsTest, RanksOnlyWriteDoorbells) {
   EXPECT_EQ(b_.rounds[kPairs], kRounds);
   EXPECT_EQ(a_.channels->pool().counts().in_software, 0U);
   EXPECT_TRUE(a_.failed.empty());
-  shm::StoreRelease(sends[0]->armed, kRounds + 1);
+  sends[0]->Announce(kRounds + 1);
   a_.channels->Watch(1);
   EXPECT_TRUE(a_.channels->is_armed());
+}
+
+// One store of a stream, one addition by the daemon, one counter of the NIC for all of them.
+TEST_F(NicChannelsTest, ReadySendsOfOneDoorbellHaveOneTrigger) {
+  constexpr size_t kPairs = 6;
+  constexpr uint64_t kRounds = 10;
+  std::vector<std::shared_ptr<Request>> sends;
+  std::vector<std::shared_ptr<Request>> receives;
+  for (size_t i = 0; i < kPairs; ++i) {
+    sends.push_back(MakeRequest(3000));
+    receives.push_back(MakeRequest(3000));
+    sends[i]->Share();
+    a_.Open(i + 1, sends[i], /*is_send=*/true, /*is_ready=*/true);
+    b_.Open(i + 1, receives[i], /*is_send=*/false, /*is_ready=*/true);
+  }
+  const auto& work = a_.transport().deferred_work()->statistics();
+  for (uint64_t round = 1; round <= kRounds; ++round) {
+    for (size_t i = 0; i < kPairs; ++i) {
+      std::fill(sends[i]->data.begin(), sends[i]->data.end(),
+                static_cast<std::byte>(round * 16 + i));
+      b_.Start(i + 1, *receives[i], round);
+      sends[i]->Announce(round);
+      a_.channels->Watch(i + 1);
+    }
+    shm::StoreRelease(heap_->doorbell.value, round);  // in the first round before all are open
+    for (size_t i = 0; i < kPairs; ++i) {
+      ASSERT_TRUE(PollUntil([&] {
+        return sends[i]->Done() >= round && receives[i]->Done() >= round;
+      })) << "pair "
+          << i << " round " << round;
+      EXPECT_EQ(sends[i]->data, receives[i]->data);
+    }
+  }
+  EXPECT_EQ(work.rings, kRounds);
+  EXPECT_EQ(work.counters, 2 * kPairs + 1) << "two for the ends of each, and the trigger";
+  EXPECT_EQ(a_.channels->pool().counts().in_software, 0U);
+  for (size_t i = 0; i < kPairs; ++i) {
+    a_.channels->Close(kPairs - i);
+  }
+  ASSERT_TRUE(PollUntil([&] { return a_.channels->size() == 0 && work.counters == 0; }));
+}
+
+TEST_F(NicChannelsTest, DoorbellThatIsNoneFailsTheEnd) {
+  std::shared_ptr<Request> send = MakeRequest(100);
+  send->Share();
+  send->end.shared_start = sizeof(Heap);
+  a_.Open(3, send, /*is_send=*/true, /*is_ready=*/true);
+  a_.Start(3, *send, 1);
+  ASSERT_TRUE(PollUntil([&] { return a_.failed.contains(3); }));
+  EXPECT_EQ(a_.failed.at(3).error, ErrorCode::kCorrupt);
 }
 
 TEST_F(NicChannelsTest, ClosedEndsGiveTheirMemoryBack) {
@@ -250,7 +317,7 @@ TEST_F(NicChannelsTest, FailureIsToldOnceAndInTheDoneWord) {
   ASSERT_TRUE(PollUntil([&] { return a_.failed.contains(3); }));
   EXPECT_TRUE(a_.failed.at(3).was_open);
   EXPECT_GE(send->Done(), shm::kCounterFailure);
-  EXPECT_EQ(shm::Counter(&send->done).error(), a_.failed.at(3).error);
+  EXPECT_EQ(shm::Counter(&send->end.done).error(), a_.failed.at(3).error);
   ASSERT_TRUE(PollUntil([&] { return a_.channels->size() == 0; }));
 }
 
