@@ -329,6 +329,11 @@ constexpr Option kTable[] = {
          "allreduce=ring,bcast=chain:131072; the number is that of the bytes in which long vectors "
          "are sent. Where one cannot do what is asked for, the rules count. Rank 0's value counts "
          "for its whole job."),
+    Number(Group::kMpi, "device_reduction_min_bytes", &Options::device_reduction_min_bytes, "bytes",
+           0, kTebi,
+           "From this size of a rank's vector on, MPI's reductions of device memory that CPUs do "
+           "not reach are computed by the device; shorter vectors are copied to host memory, and "
+           "reduced by CPUs, which is sooner done."),
     Text(Group::kMpi, "memory_alloc_kinds", &Options::memory_alloc_kinds, 0, kPathMax,
          "Kinds of memory that an MPI program will use, such as mpi,system,cuda:device "
          "(mpi_memory_alloc_kinds of the standard): MPI then tells which of them it serves. "

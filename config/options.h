@@ -126,7 +126,8 @@ struct Options {
   // MPI.
   std::string collective_table;       // empty: the built-in one
   std::string collective_algorithms;  // empty: as the table says
-  std::string memory_alloc_kinds;     // empty: those that the standard presumes
+  uint64_t device_reduction_min_bytes = 256ULL << 10;
+  std::string memory_alloc_kinds;  // empty: those that the standard presumes
   std::string initial_errhandler = "mpi_errors_are_fatal";
 
   // Log.

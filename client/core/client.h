@@ -133,7 +133,12 @@ class Client final : public FrontEnd {
     return memory_->Copy(destination, source, size_bytes);
   }
   Status CopyStrided(const gpu::StridedCopy& copy) override { return memory_->CopyStrided(copy); }
+  Status Reduce(const gpu::Reduction& reduction) override { return memory_->Reduce(reduction); }
+  bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) override {
+    return memory_->CanReduce(device, type, op);
+  }
   bool IsByStream(const void* pointer) const override { return memory_->IsByStream(pointer); }
+  int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
   shm::Location Locate(const void* pointer, uint64_t size_bytes) const override {
     return memory_->regions().Find(pointer, size_bytes);
   }

@@ -20,6 +20,7 @@
 #include "common/error_code.h"
 #include "common/status.h"
 #include "config/options.h"
+#include "gpu_backends/api/reduction.h"
 #include "gpu_backends/api/strided_copy.h"
 #include "shm/layout/descriptor.h"
 
@@ -43,17 +44,19 @@ inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 // What a stream does between the start of a program and its wait, one step after the other.
 struct ProgramStep {
   enum class Kind : uint8_t {
-    kStart,  // of a matched request, which goes on by itself
-    kWait,   // until that is complete
-    kCopy,   // between any two kinds of memory
-    kCall    // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
-             // IsByStream
+    kStart,   // of a matched request, which goes on by itself
+    kWait,    // until that is complete
+    kCopy,    // between any two kinds of memory
+    kReduce,  // by the device
+    kCall     // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
+              // IsByStream
   };
   Kind kind = Kind::kStart;
   uint32_t request = 0;  // kStart, kWait: which of the program's
   void* to = nullptr;    // kCopy
   const void* from = nullptr;
   uint64_t size_bytes = 0;
+  gpu::Reduction reduction;         // kReduce
   std::function<ErrorCode()> call;  // kCall
 };
 
@@ -193,8 +196,15 @@ class FrontEnd {
   // Between blocks of device memory and any other, by the device; blocks until it is done.
   // kUnsupported: it cannot, so Copy has to move the blocks one by one.
   virtual Status CopyStrided(const gpu::StridedCopy& copy) = 0;
-  // Whether CPUs cannot load from this memory and store to it: only these two move its bytes.
+  // By the device whose memory the result is, or else an operand; blocks until it is done. Errors
+  // as of gpu::Stream::Reduce. kUnsupported where CanReduce says no, or memory is of another
+  // device.
+  virtual Status Reduce(const gpu::Reduction& reduction) = 0;
+  virtual bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) = 0;
+  // Whether CPUs cannot load from this memory and store to it: only these three touch its bytes.
   virtual bool IsByStream(const void* pointer) const = 0;
+  // The device whose memory this is, if only streams reach it; -1: other memory.
+  virtual int DeviceOf(const void* pointer) const = 0;
 
   // ---- The ranks of this node ------------------------------------------------------------------
   // For what ranks of one node do in each other's memory, without messages. `rank` lives on this
@@ -232,7 +242,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 7;
+inline constexpr uint32_t kFrontEndVersion = 8;
 
 }  // namespace ferry::client
 

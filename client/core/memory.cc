@@ -119,6 +119,7 @@ Status Memory::AnnounceDevice(OwnRegion* region, int device) {
   FERRY_RETURN_IF_ERROR(handle.status());
   const gpu::DirectAccess direct = backend()->Identify(region->base).direct;
   region->size_bytes = handle->size_bytes;
+  region->device = device;
   region->by_stream = !direct.cpu || !direct.network;
   ferry_control_region description{};
   description.region = region->id;
@@ -327,6 +328,15 @@ Status Memory::CopyStrided(const gpu::StridedCopy& copy) {
                              : Status(ErrorCode::kUnsupported, "there is no GPU backend");
 }
 
+Status Memory::Reduce(const gpu::Reduction& reduction) {
+  return streams_ != nullptr ? streams_->Reduce(reduction)
+                             : Status(ErrorCode::kUnsupported, "there is no GPU backend");
+}
+
+bool Memory::CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) {
+  return streams_ != nullptr && streams_->CanReduce(device, type, op);
+}
+
 Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) {
   if (streams_ != nullptr) {
     return streams_->Copy(destination, source, size_bytes);
@@ -338,6 +348,11 @@ Status Memory::Copy(void* destination, const void* source, uint64_t size_bytes) 
 bool Memory::IsRegionByStream(const void* pointer) const {
   const OwnRegion* region = regions_.Around(pointer);
   return region != nullptr && region->by_stream;
+}
+
+int Memory::DeviceByStream(const void* pointer) const {
+  const OwnRegion* region = regions_.any_by_stream() ? regions_.Around(pointer) : nullptr;
+  return region != nullptr && region->by_stream ? region->device : -1;
 }
 
 Status Memory::CheckBuffer(const void* pointer, uint64_t size_bytes) const {

@@ -53,6 +53,8 @@ class Memory {
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
   // As of gpu::CopyStreams.
   Status CopyStrided(const gpu::StridedCopy& copy);
+  Status Reduce(const gpu::Reduction& reduction);
+  bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op);
   // The same for a small message to or from what the application named, which is rarely device
   // memory that only streams reach: if not, this is memcpy. The other end is ordinary memory.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
@@ -67,6 +69,9 @@ class Memory {
   bool IsByStream(const void* pointer) const {
     return regions_.any_by_stream() && IsRegionByStream(pointer);
   }
+
+  // The device that has made this memory, if only streams reach it; else -1.
+  int DeviceByStream(const void* pointer) const;
 
   // Whether this is memory of a device, whoever reaches it.
   bool IsDevice(const void* pointer) const;

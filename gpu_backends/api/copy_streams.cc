@@ -106,6 +106,36 @@ Status CopyStreams::CopyStridedByPinned(const Lane& lane, const StridedCopy& cop
   return {};
 }
 
+Status CopyStreams::Reduce(const Reduction& reduction) {
+  if (reduction.count == 0) {
+    return {};
+  }
+  const bool is_right = backend_.Identify(reduction.right).kind == PointerKind::kDevice;
+  const void* const operand = is_right ? reduction.right : reduction.left;
+  return With(DeviceOf(reduction.to, operand), [&](const Lane& lane) {
+    FERRY_RETURN_IF_ERROR(lane.stream->Reduce(reduction));
+    return lane.stream->Synchronize();
+  });
+}
+
+bool CopyStreams::CanReduce(int device, ReductionType type, ReductionOp op) {
+  if (!IsReducible(type, op)) {
+    return false;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto known = reduces_.find({device, type}); known != reduces_.end()) {
+      return known->second;
+    }
+  }
+  const Status answer = With(device, [&](const Lane& lane) {
+    FERRY_RETURN_IF_ERROR(lane.stream->Reduce({.type = type, .op = op}));
+    return lane.stream->Synchronize();
+  });
+  std::lock_guard lock(mutex_);
+  return reduces_[{device, type}] = answer.ok();
+}
+
 Status CopyStreams::Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes) {
   return With(DeviceOf(destination, nullptr), [&](const Lane& lane) {
     if (lane.pinned == nullptr) {

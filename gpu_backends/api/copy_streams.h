@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "common/status.h"
@@ -35,6 +36,10 @@ class CopyStreams {
   // Errors as of Stream::CopyStrided, but that the packed place may be any memory; kUnsupported
   // also for blocks that are too long for this to be worth it.
   Status CopyStrided(const StridedCopy& copy);
+  // Errors as of Stream::Reduce, on the device whose memory the result is, or else an operand.
+  Status Reduce(const Reduction& reduction);
+  // Whether the device has a kernel for it that runs, as the first call for such numbers found.
+  bool CanReduce(int device, ReductionType type, ReductionOp op);
   // From and to private memory of another process, in pieces. Errors also as of
   // common/process_memory.h.
   Status Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes);
@@ -57,6 +62,7 @@ class CopyStreams {
   GpuBackend& backend_;
   std::mutex mutex_;
   std::map<int, std::vector<Lane>> idle_;  // by device
+  std::map<std::pair<int, ReductionType>, bool> reduces_;
 };
 
 }  // namespace ferry::gpu

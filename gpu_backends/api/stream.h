@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "common/status.h"
+#include "gpu_backends/api/reduction.h"
 #include "gpu_backends/api/strided_copy.h"
 
 namespace ferry::shm {
@@ -83,6 +84,14 @@ class Stream {
   // null, for sizes beyond 2^63, for a packed place between the blocks, and where blocks to be
   // written overlap. kUnsupported where the device has no kernel for it: then copy block by block.
   virtual Status CopyStrided(const StridedCopy& copy) = 0;
+
+  // Enqueues one small kernel of Ferry's own that reduces. The three buffers must be device,
+  // pinned, managed or registered memory (kInvalidBuffer otherwise), aligned to their type;
+  // kInvalidArgument where they are not, for null, for sizes beyond 2^63, where the operation is
+  // not defined for the type, and where `to` overlaps an operand without being it. No elements
+  // reduce nothing, and the buffers may be any: the answer then says whether the device could.
+  // kUnsupported where it has no kernel for it.
+  virtual Status Reduce(const Reduction& reduction) = 0;
 
   // Enqueues the mark; `event` then stands for this point. It may be recorded again or destroyed
   // while earlier waits for it are still queued: those keep the point they captured.

@@ -80,6 +80,37 @@ Status ArgumentChecks::Strided(const StridedCopy& copy) const {
              : Status();
 }
 
+Status ArgumentChecks::Reduce(const Reduction& reduction) const {
+  if (!IsReducible(reduction.type, reduction.op)) {
+    return InvalidArgument("Reduce: operation " + std::to_string(static_cast<int>(reduction.op)) +
+                           " is not defined for numbers of type " +
+                           std::to_string(static_cast<int>(reduction.type)));
+  }
+  if (reduction.count == 0) {
+    return {};
+  }
+  const ElementLayout element = LayoutOf(reduction.type);
+  if (reduction.count > kMostBytes / element.size_bytes) {
+    return InvalidArgument("Reduce: " + std::to_string(reduction.count) + " elements of " +
+                           std::to_string(element.size_bytes) + " bytes are no range of memory");
+  }
+  for (const void* buffer :
+       {static_cast<const void*>(reduction.to), reduction.left, reduction.right}) {
+    if (buffer == nullptr) {
+      return InvalidArgument("Reduce: the result and the operands must not be null");
+    }
+    if (reinterpret_cast<uintptr_t>(buffer) % element.alignment != 0) {
+      return InvalidArgument("Reduce: a buffer is not aligned to the " +
+                             std::to_string(element.alignment) + " bytes that its type asks for");
+    }
+    if (buffer != reduction.to) {
+      FERRY_RETURN_IF_ERROR(CheckNoOverlap(reduction.to, buffer, reduction.size_bytes(), "Reduce"));
+    }
+    FERRY_RETURN_IF_ERROR(Reachable(buffer, reduction.size_bytes()));
+  }
+  return {};
+}
+
 Status ArgumentChecks::Word(const uint64_t* word) const {
   if (reinterpret_cast<uintptr_t>(word) % sizeof(*word) != 0) {
     return InvalidArgument("a word that streams write or wait for must be aligned to 8 bytes");

@@ -28,6 +28,8 @@ class ArgumentChecks {
               const char* call) const;
   // As of Stream::CopyStrided; there are bytes.
   Status Strided(const StridedCopy& copy) const;
+  // As of Stream::Reduce.
+  Status Reduce(const Reduction& reduction) const;
   // As of Stream::WriteValue64.
   Status Word(const uint64_t* word) const;
   Status LaunchMove(const MatchedMove& move) const { return Move(move, "LaunchMove"); }

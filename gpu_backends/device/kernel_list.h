@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "gpu_backends/api/reduction.h"
+
 namespace ferry::gpu {
 
 // FERRY_KERNELS(X): X(enumerator, name in the image without "ferry_", number of arguments). What
@@ -24,26 +26,26 @@ namespace ferry::gpu {
   X(Pack, pack, 6)                         \
   X(Unpack, unpack, 6)                     \
   X(RingAsk, ring_ask, 8)                  \
-  X(ReduceI8, reduce_i8, 5)                \
-  X(ReduceU8, reduce_u8, 5)                \
-  X(ReduceI16, reduce_i16, 5)              \
-  X(ReduceU16, reduce_u16, 5)              \
-  X(ReduceI32, reduce_i32, 5)              \
-  X(ReduceU32, reduce_u32, 5)              \
-  X(ReduceI64, reduce_i64, 5)              \
-  X(ReduceU64, reduce_u64, 5)              \
-  X(ReduceF32, reduce_f32, 5)              \
-  X(ReduceC32, reduce_c32, 5)              \
-  X(ReduceI16I32, reduce_i16_i32, 5)       \
-  X(ReduceI32I32, reduce_i32_i32, 5)       \
-  X(ReduceI64I32, reduce_i64_i32, 5)       \
-  X(ReduceF32I32, reduce_f32_i32, 5)       \
-  X(ReduceF32F32, reduce_f32_f32, 5)
+  X(ReduceI8, reduce_i8, 6)                \
+  X(ReduceU8, reduce_u8, 6)                \
+  X(ReduceI16, reduce_i16, 6)              \
+  X(ReduceU16, reduce_u16, 6)              \
+  X(ReduceI32, reduce_i32, 6)              \
+  X(ReduceU32, reduce_u32, 6)              \
+  X(ReduceI64, reduce_i64, 6)              \
+  X(ReduceU64, reduce_u64, 6)              \
+  X(ReduceF32, reduce_f32, 6)              \
+  X(ReduceC32, reduce_c32, 6)              \
+  X(ReduceI16I32, reduce_i16_i32, 6)       \
+  X(ReduceI32I32, reduce_i32_i32, 6)       \
+  X(ReduceI64I32, reduce_i64_i32, 6)       \
+  X(ReduceF32I32, reduce_f32_i32, 6)       \
+  X(ReduceF32F32, reduce_f32_f32, 6)
 #define FERRY_DOUBLE_KERNELS(X)      \
-  X(ReduceF64, reduce_f64, 5)        \
-  X(ReduceC64, reduce_c64, 5)        \
-  X(ReduceF64I32, reduce_f64_i32, 5) \
-  X(ReduceF64F64, reduce_f64_f64, 5)
+  X(ReduceF64, reduce_f64, 6)        \
+  X(ReduceC64, reduce_c64, 6)        \
+  X(ReduceF64I32, reduce_f64_i32, 6) \
+  X(ReduceF64F64, reduce_f64_f64, 6)
 
 enum class Kernel : uint8_t {
 #define FERRY_KERNEL(enumerator, name, arguments) k##enumerator,
@@ -72,62 +74,8 @@ inline constexpr const KernelDescription& Describe(Kernel kernel) {
 // Whether it is in DoubleKernelImages.
 inline constexpr bool IsDouble(Kernel kernel) { return kernel >= Kernel::kReduceF64; }
 
-// The predefined reductions of MPI 5.0, section 6.9.2; the numbers are the kernels'
-// (reduction_macros.h).
-enum class ReductionOp : uint8_t {
-  kSum,
-  kProd,
-  kMin,
-  kMax,
-  kBand,
-  kBor,
-  kBxor,
-  kLand,
-  kLor,
-  kLxor,
-  kMinloc,
-  kMaxloc,
-};
-
-// The numbers that devices compute with. Complex ones are two of the kind; pairs are a value and an
-// index, as in a structure of C.
-enum class ReductionType : uint8_t {
-  kI8,
-  kU8,
-  kI16,
-  kU16,
-  kI32,
-  kU32,
-  kI64,
-  kU64,
-  kF32,
-  kC32,
-  kI16I32,
-  kI32I32,
-  kI64I32,
-  kF32I32,
-  kF32F32,
-  kF64,
-  kC64,
-  kF64I32,
-  kF64F64,
-};
-
-// Whether the operation is defined for such numbers.
-constexpr bool IsReducible(ReductionType type, ReductionOp op) {
-  const bool is_pair = (type >= ReductionType::kI16I32 && type <= ReductionType::kF32F32) ||
-                       type >= ReductionType::kF64I32;
-  if (is_pair || op >= ReductionOp::kMinloc) {
-    return is_pair && op >= ReductionOp::kMinloc;
-  }
-  if (type <= ReductionType::kU64) {
-    return true;
-  }
-  const bool is_complex = type == ReductionType::kC32 || type == ReductionType::kC64;
-  return op <= (is_complex ? ReductionOp::kProd : ReductionOp::kMax);
-}
-
-// The kernel, whose arguments are: control, inout, in, count, the operation's number.
+// The kernel of a reduction, whose arguments are: control, to, left, right, count, the operation's
+// number. None: the operation is not defined for such numbers.
 constexpr std::optional<Kernel> ReductionKernel(ReductionType type, ReductionOp op) {
   if (!IsReducible(type, op)) {
     return std::nullopt;

@@ -1,4 +1,4 @@
-/* What makes the kernels of reductions.h and reductions_double.h: inout[i] = in[i] op inout[i], for
+/* What makes the kernels of reductions.h and reductions_double.h: to[i] = left[i] op right[i], for
  * the predefined operations of MPI (MPI 5.0, sections 6.9.2 and 6.9.4), a kernel for each type of
  * number.
  *
@@ -116,47 +116,49 @@
   }                                                                                \
   FERRY_DEVICE_REDUCTION(name, ferry_device_type_##name)
 
-#define FERRY_DEVICE_REDUCTION(name, type)                                               \
-  FERRY_DEVICE_KERNEL ferry_reduce_##name(                                               \
-      const ferry_device_word* control, FERRY_DEVICE_GLOBAL type* inout,                 \
-      const FERRY_DEVICE_GLOBAL type* in, ferry_device_u64 count, ferry_device_u64 op) { \
-    if (!ferry_device_goes_on(control)) {                                                \
-      return;                                                                            \
-    }                                                                                    \
-    FERRY_DEVICE_FOR_EACH(i, count) {                                                    \
-      type result;                                                                       \
-      if (ferry_device_reduce_##name(in[i], inout[i], op, &result)) {                    \
-        inout[i] = result;                                                               \
-      }                                                                                  \
-    }                                                                                    \
+#define FERRY_DEVICE_REDUCTION(name, type)                                         \
+  FERRY_DEVICE_KERNEL ferry_reduce_##name(                                         \
+      const ferry_device_word* control, FERRY_DEVICE_GLOBAL type* to,              \
+      const FERRY_DEVICE_GLOBAL type* left, const FERRY_DEVICE_GLOBAL type* right, \
+      ferry_device_u64 count, ferry_device_u64 op) {                               \
+    if (!ferry_device_goes_on(control)) {                                          \
+      return;                                                                      \
+    }                                                                              \
+    FERRY_DEVICE_FOR_EACH(i, count) {                                              \
+      type result;                                                                 \
+      if (ferry_device_reduce_##name(left[i], right[i], op, &result)) {            \
+        to[i] = result;                                                            \
+      }                                                                            \
+    }                                                                              \
   }
 
 /* The extreme value, and of equal ones the lowest index. Gaps are left alone: behind the last
  * element's data the buffer may end. */
-#define FERRY_DEVICE_REDUCE_PAIRS(name, value_type, index_type)                                   \
-  typedef struct {                                                                                \
-    value_type value;                                                                             \
-    index_type index;                                                                             \
-  } ferry_device_type_##name;                                                                     \
-  FERRY_DEVICE_KERNEL ferry_reduce_##name(const ferry_device_word* control,                       \
-                                          FERRY_DEVICE_GLOBAL ferry_device_type_##name* inout,    \
-                                          const FERRY_DEVICE_GLOBAL ferry_device_type_##name* in, \
-                                          ferry_device_u64 count, ferry_device_u64 op) {          \
-    if (!ferry_device_goes_on(control) ||                                                         \
-        (op != FERRY_DEVICE_MINLOC && op != FERRY_DEVICE_MAXLOC)) {                               \
-      return;                                                                                     \
-    }                                                                                             \
-    FERRY_DEVICE_FOR_EACH(i, count) {                                                             \
-      const value_type a = in[i].value;                                                           \
-      const value_type b = inout[i].value;                                                        \
-      const index_type index = in[i].index;                                                       \
-      const int before = op == FERRY_DEVICE_MAXLOC ? a > b : a < b;                               \
-      const int behind = op == FERRY_DEVICE_MAXLOC ? b > a : b < a;                               \
-      if (before || (!behind && index < inout[i].index)) {                                        \
-        inout[i].value = a;                                                                       \
-        inout[i].index = index;                                                                   \
-      }                                                                                           \
-    }                                                                                             \
+#define FERRY_DEVICE_REDUCE_PAIRS(name, value_type, index_type)                           \
+  typedef struct {                                                                        \
+    value_type value;                                                                     \
+    index_type index;                                                                     \
+  } ferry_device_type_##name;                                                             \
+  FERRY_DEVICE_KERNEL ferry_reduce_##name(                                                \
+      const ferry_device_word* control, FERRY_DEVICE_GLOBAL ferry_device_type_##name* to, \
+      const FERRY_DEVICE_GLOBAL ferry_device_type_##name* left,                           \
+      const FERRY_DEVICE_GLOBAL ferry_device_type_##name* right, ferry_device_u64 count,  \
+      ferry_device_u64 op) {                                                              \
+    if (!ferry_device_goes_on(control) ||                                                 \
+        (op != FERRY_DEVICE_MINLOC && op != FERRY_DEVICE_MAXLOC)) {                       \
+      return;                                                                             \
+    }                                                                                     \
+    FERRY_DEVICE_FOR_EACH(i, count) {                                                     \
+      const value_type a = left[i].value;                                                 \
+      const value_type b = right[i].value;                                                \
+      const index_type a_index = left[i].index;                                           \
+      const index_type b_index = right[i].index;                                          \
+      const int before = op == FERRY_DEVICE_MAXLOC ? a > b : a < b;                       \
+      const int behind = op == FERRY_DEVICE_MAXLOC ? b > a : b < a;                       \
+      const int take_left = before || (!behind && a_index < b_index);                     \
+      to[i].value = take_left ? a : b;                                                    \
+      to[i].index = take_left ? a_index : b_index;                                        \
+    }                                                                                     \
   }
 
 #endif

@@ -422,6 +422,23 @@ Status DriverStream::CopyStrided(const StridedCopy& copy) {
   });
 }
 
+Status DriverStream::Reduce(const Reduction& reduction) {
+  FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
+  FERRY_RETURN_IF_ERROR(around_.checks.Reduce(reduction));
+  return Enqueue([&](uint64_t) -> Status {
+    if (const Status ready = body_->kernels->Prepare(); !ready.ok()) {
+      return {ErrorCode::kUnsupported, "Reduce: no kernels: " + ready.message()};
+    }
+    for (const void* buffer :
+         {static_cast<const void*>(reduction.to), reduction.left, reduction.right}) {
+      if (reduction.count != 0 && !KernelsReach(buffer, reduction.size_bytes())) {
+        return {ErrorCode::kUnsupported, "Reduce: the stream's device does not reach the memory"};
+      }
+    }
+    return body_->kernels->Reduce(reduction);
+  });
+}
+
 Status DriverStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
   FERRY_RETURN_IF_ERROR(around_.checks.LaunchMove(move));

@@ -65,6 +65,7 @@ class DriverStream final : public Stream {
   ~DriverStream() override;
 
   Status CopyAsync(void* destination, const void* source, uint64_t size_bytes) override;
+  Status Reduce(const Reduction& reduction) override;
   Status RecordEvent(Event* event) override;
   Status WaitEvent(Event* event) override;
   Status WriteValue64(uint64_t* word, uint64_t value) override;

@@ -76,6 +76,12 @@ Status StreamKernels::CopyStrided(const StridedCopy& copy) {
                       {copy.blocks, copy.packed, copy.block_count, copy.block_bytes, stride});
 }
 
+Status StreamKernels::Reduce(const Reduction& reduction) {
+  return Launch(ReductionKernel(reduction.type, reduction.op).value(), reduction.count,
+                {reduction.to, reduction.left, reduction.right, reduction.count,
+                 static_cast<uint64_t>(reduction.op)});
+}
+
 Status StreamKernels::LaunchMove(const MatchedMove& move) {
   const auto is_send = static_cast<uint64_t>(move.is_send);
   const auto meets = static_cast<uint64_t>(move.meets);

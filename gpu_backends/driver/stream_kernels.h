@@ -35,6 +35,8 @@ class StreamKernels {
   Status WriteWord(uint64_t* word, uint64_t value);
   Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition);
   Status CopyStrided(const StridedCopy& copy);
+  // The operation is defined for the type. kUnsupported: the device lacks such numbers.
+  Status Reduce(const Reduction& reduction);
   // As Stream::LaunchMove.
   Status LaunchMove(const MatchedMove& move);
   // Closes the pair if the round has failed. Behind the wait for it.

@@ -86,6 +86,20 @@ Status HostStream::CopyStrided(const StridedCopy& copy) {
   return worker_->Enqueue(operation);
 }
 
+Status HostStream::Reduce(const Reduction& reduction) {
+  FERRY_RETURN_IF_ERROR(fork_guard_->Check());
+  FERRY_RETURN_IF_ERROR(checks_.Reduce(reduction));
+  if (reduction.count == 0) {
+    return {};
+  }
+  ReduceOperation operation{reduction,
+                            CopyOf(reduction.to, reduction.left, reduction.size_bytes())};
+  operation.reduction.to = table_->Behind(reduction.to);
+  operation.reduction.left = table_->Behind(reduction.left);
+  operation.reduction.right = table_->Behind(reduction.right);
+  return worker_->Enqueue(operation);
+}
+
 Status HostStream::LaunchMove(const MatchedMove& move) {
   FERRY_RETURN_IF_ERROR(fork_guard_->Check());
   FERRY_RETURN_IF_ERROR(checks_.LaunchMove(move));

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/sleep.h"
 #include "common/thread.h"
+#include "gpu_backends/host/host_reduction.h"
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "shm/pair_move.h"
@@ -162,6 +163,10 @@ Status StreamWorker::Run(const Operation& operation) {
           },
           [this](const StridedOperation& strided) {
             RunStrided(strided);
+            return Status();
+          },
+          [this](const ReduceOperation& reduce) {
+            OverLink(reduce.cost, [&reduce] { ReduceOnHost(reduce.reduction); });
             return Status();
           },
           [](const RecordOperation&) { return Status(); },

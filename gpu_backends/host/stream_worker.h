@@ -30,6 +30,10 @@ struct StridedOperation {
   StridedCopy copy;
   CopyOperation cost;  // what it takes of the link: as much as a copy of all bytes
 };
+struct ReduceOperation {
+  Reduction reduction;
+  CopyOperation cost;  // what it takes of the link: as much as a copy of the result's bytes
+};
 struct RecordOperation {
   std::shared_ptr<Completion> completion;
 };
@@ -55,9 +59,9 @@ struct AwaitMoveOperation {
 struct HostOperation {
   std::function<Status()> function;
 };
-using Operation = std::variant<CopyOperation, StridedOperation, RecordOperation, WaitEventOperation,
-                               WriteOperation, WaitValueOperation, MoveOperation,
-                               AwaitMoveOperation, HostOperation>;
+using Operation = std::variant<CopyOperation, StridedOperation, ReduceOperation, RecordOperation,
+                               WaitEventOperation, WriteOperation, WaitValueOperation,
+                               MoveOperation, AwaitMoveOperation, HostOperation>;
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that

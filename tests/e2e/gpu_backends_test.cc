@@ -149,6 +149,10 @@ TEST_P(GpuPairsTest, MpiPacksDeviceMemory) {
   Run({"tests/mpi/ranks/device"}, "device buffers were right");
 }
 
+TEST_P(GpuPairsTest, MpiReducesDeviceMemory) {
+  Run({"tests/mpi/ranks/device_reductions"}, "device reductions were right");
+}
+
 TEST_P(GpuPairsTest, MpiMovesDeviceMemory) {
   Run({"examples/mpi_pingpong/mpi_pingpong"}, "device");
 }
@@ -160,27 +164,73 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
 
-// Inside a node the kernels of devices that have some start messages: where they cannot be launched
-// the job says so.
-TEST(GpuKernelsTest, KernelsMoveMessagesInsideANode) {
-  for (const Backend& backend : Backends()) {
-    std::string call;
-    if (backend.name == "hip") {
-      call = "hipModuleLaunchKernel";
-    } else if (backend.name == "level_zero") {
-      call = "zeCommandListAppendLaunchKernel";
-    } else {
-      continue;  // its stand-in has no modules
+// What `ferryctl gpus --json` says.
+nlohmann::json ShownGpus(const Backend& backend) {
+  Command command(PrivateJob({"-n", "1"}, {"/bin/sh", "-c", "exec \"$0\" gpus --json",
+                                           "tools/ferryctl/ferryctl"}),
+                  VariablesOf(backend, {}));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  nlohmann::json shown = nlohmann::json::parse(result.out, nullptr, false);
+  EXPECT_FALSE(shown.is_discarded()) << result.out;
+  return shown;
+}
+
+// Backends whose stand-in launches kernels, and the call that does it.
+struct Launcher {
+  Backend backend;
+  std::string call;
+};
+
+std::vector<Launcher> Launchers() {
+  std::vector<Backend> backends = Backends();
+  backends[0].variables = {FileVariable("FERRY_CUDA_LIBRARY", "tests/fixtures/cuda/libcuda_13.so")};
+  return {{backends[0], "cuLaunchKernel"},
+          {backends[1], "hipModuleLaunchKernel"},
+          {backends[2], "zeCommandListAppendLaunchKernel"}};
+}
+
+class GpuKernelsTest : public testing::TestWithParam<Launcher> {
+ protected:
+  void SetUp() override {
+    const nlohmann::json shown = ShownGpus(GetParam().backend);
+    if (!shown["gpus"].at(0)["kernels"].get<bool>()) {
+      GTEST_SKIP() << shown["gpus"].at(0)["note"];
     }
-    SCOPED_TRACE(backend.name);
+  }
+
+  // With launches that fail from the `first` on.
+  static Command Start(int first, const std::vector<std::string>& placement,
+                       const std::vector<std::string>& program) {
+    const auto& [backend, call] = GetParam();
     std::vector<std::string> variables = VariablesOf(backend, {});
-    variables.push_back("FIXTURE_FAULTS=" + call + ":1+:1");
-    Command command(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/matched", "few"}), variables);
+    variables.push_back("FIXTURE_FAULTS=" + call + ":" + std::to_string(first) + "+:1");
+    variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=4096");
+    return Command(PrivateJob(placement, program), variables);
+  }
+};
+
+// Inside a node the kernels of devices that reach the node's memory by atomics start messages.
+TEST_P(GpuKernelsTest, MoveMessagesInsideANode) {
+  Command command = Start(1, {"-n", "2"}, {"tests/e2e/ranks/matched", "few"});
+  const CommandResult result = command.Wait();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr(GetParam().call));
+}
+
+TEST_P(GpuKernelsTest, ReduceAndFailOnAllRanks) {
+  for (const std::vector<std::string>& placement :
+       {std::vector<std::string>{"-n", "2"}, {"-n", "3", "--nodes", "2"}}) {
+    Command command = Start(2, placement, {"tests/mpi/ranks/device_reductions", "fails"});
     const CommandResult result = command.Wait();
-    EXPECT_NE(result.exit_code, 0);
-    EXPECT_THAT(result.err, HasSubstr(call));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("device reductions were right"));
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, GpuKernelsTest, testing::ValuesIn(Launchers()),
+                         [](const auto& each) { return each.param.backend.name; });
 
 // Streams of the application's own, on which Ferry only enqueues.
 TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
@@ -204,13 +254,8 @@ TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
 TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
   for (const Backend& backend : Backends()) {
     SCOPED_TRACE(backend.name);
-    Command command(PrivateJob({"-n", "1"}, {"/bin/sh", "-c", "exec \"$0\" gpus --json",
-                                             "tools/ferryctl/ferryctl"}),
-                    VariablesOf(backend, {}));
-    const CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    const nlohmann::json shown = nlohmann::json::parse(result.out, nullptr, false);
-    ASSERT_FALSE(shown.is_discarded()) << result.out;
+    const nlohmann::json shown = ShownGpus(backend);
+    ASSERT_TRUE(shown.contains("gpus"));
     const nlohmann::json& gpu = shown["gpus"].at(0);
     EXPECT_EQ(gpu["backend"], backend.name);
     EXPECT_THAT(gpu["name"].get<std::string>(), HasSubstr("software"));

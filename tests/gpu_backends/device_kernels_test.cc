@@ -171,7 +171,8 @@ TEST(DeviceKernelsTest, AnAbandonedStreamWaitsNoMoreAndDoesNothing) {
   RunKernel(Kernel::kCopy, 4, abandoned, to.data(), from.data(), 64);
   RunKernel(Kernel::kPack, 4, abandoned, to.data(), from.data(), 4, 4, 8);
   RunKernel(Kernel::kUnpack, 4, abandoned, to.data(), from.data(), 4, 4, 8);
-  RunKernel(Kernel::kReduceU8, 4, abandoned, to.data(), from.data(), 64, ReductionOp::kSum);
+  RunKernel(Kernel::kReduceU8, 4, abandoned, to.data(), from.data(), to.data(), 64,
+            ReductionOp::kSum);
   EXPECT_EQ(to, Bytes(64));
 }
 
@@ -324,9 +325,19 @@ void CheckReductions(ReductionType type, const std::vector<Op<T>>& ops, const st
       expected[i] = found->of(in[i], before[i]);
     }
     for (const uint32_t threads : {1u, 7u}) {
-      std::vector<T> inout = before;
-      RunKernel(kernel, threads, control, inout.data(), in.data(), in.size(), number);
-      EXPECT_EQ(inout, expected) << Describe(kernel).name << ", operation " << number;
+      std::vector<T> apart = before;
+      std::vector<T> over_left = in;
+      std::vector<T> over_right = before;
+      RunKernel(kernel, threads, control, apart.data(), in.data(), before.data(), in.size(),
+                number);
+      RunKernel(kernel, threads, control, over_left.data(), over_left.data(), before.data(),
+                in.size(), number);
+      RunKernel(kernel, threads, control, over_right.data(), in.data(), over_right.data(),
+                in.size(), number);
+      EXPECT_EQ(apart, expected) << Describe(kernel).name << ", operation " << number;
+      EXPECT_EQ(over_left, found != ops.end() ? expected : in)
+          << Describe(kernel).name << ", operation " << number;
+      EXPECT_EQ(over_right, expected) << Describe(kernel).name << ", operation " << number;
     }
   }
 }

@@ -53,12 +53,17 @@ Failure Describe(const Vector& vector, const Resolved& resolved, const Part& par
   operation->reduces = true;
   operation->reducer = OpReducer(*resolved.op, *resolved.type);
   operation->delivers = gives;
+  operation->device =
+      operation->reducer.ChooseDevice({part.takes && !problem.in_place ? vector.sendbuf : nullptr,
+                                       gives ? vector.recvbuf : nullptr},
+                                      vector.count);
+  const bool on_host = operation->device == kHostMemory;
   Failure failure = part.takes ? CheckInPlace(gives, vector.sendbuf, "sendbuf") : Failure();
   if (failure.ok() && part.takes && !problem.in_place) {
     failure = CheckData(vector.sendbuf, vector.count, *resolved.type);
     if (failure.ok()) {
       failure = operation->input.Set(const_cast<void*>(vector.sendbuf), vector.count,
-                                     *resolved.type, true);
+                                     *resolved.type, on_host);
     }
     operation->input_read = {0, vector.count};
   }
@@ -75,7 +80,7 @@ Failure Describe(const Vector& vector, const Resolved& resolved, const Part& par
     failure = CheckDistinct(vector.sendbuf, vector.recvbuf,
                             static_cast<size_t>(output_count * resolved.type->size_bytes()));
   }
-  return failure.ok() ? operation->output.Set(vector.recvbuf, output_count, *resolved.type, true)
+  return failure.ok() ? operation->output.Set(vector.recvbuf, output_count, *resolved.type, on_host)
                       : failure;
 }
 

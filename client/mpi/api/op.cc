@@ -90,7 +90,10 @@ Failure ReduceCopies(const Op& op, const void* in, void* inout, int64_t count,
 
 Failure Reduce(const Op& op, const void* in, void* inout, int64_t count, const Datatype& type) {
   if (front_end->IsByStream(in) || front_end->IsByStream(inout)) {
-    return ReduceCopies(op, in, inout, count, type);
+    OpReducer reducer(op, type);
+    return reducer.ChooseDevice({in, inout}, count) == kHostMemory
+               ? ReduceCopies(op, in, inout, count, type)
+               : FailureOf(reducer.Reduce(in, inout, inout, static_cast<size_t>(count)));
   }
   op.Apply(in, inout, count, type);
   return {};

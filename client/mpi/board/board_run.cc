@@ -64,7 +64,7 @@ constexpr size_t kElsewhereMinBlock = size_t{256} * 1024;
 
 // Whether this rank's data are such memory, in a collective in which all ranks that have to know
 // see this rank's first piece before they have lost anything.
-bool GoesElsewhere(const BoardTask& task) {
+bool GoesElsewhere(const BoardTask& task, int device) {
   const Problem& problem = task.problem;
   if (problem.block_bytes <
       (problem.collective == Collective::kBcast ? kElsewhereMinVector : kElsewhereMinBlock)) {
@@ -77,6 +77,8 @@ bool GoesElsewhere(const BoardTask& task) {
       return task.board.link().IsByStream(task.OwnInput());
     case Collective::kAlltoall:
       return !problem.in_place && task.board.link().IsByStream(task.input);
+    case Collective::kReduce:  // of two ranks: others would not see each other's pieces
+      return problem.size == 2 && !task.is_root() && device != kHostMemory;
     default:
       return false;
   }
@@ -117,7 +119,7 @@ void RunInHostMemory(Board& board, const Problem& problem, const Binding& bindin
   const size_t output_bytes = OutputBytes(problem);
   BoardTask task{board, problem, static_cast<const char*>(binding.input),
                  static_cast<char*>(binding.output), binding.reducer};
-  if (GoesElsewhere(task)) [[unlikely]] {
+  if (GoesElsewhere(task, binding.device)) [[unlikely]] {
     if (board.Reserve(0, Board::Slot::kCell, Board::kAll) != nullptr) {
       board.PostElsewhere(0, Board::Slot::kCell);
     }

@@ -27,10 +27,13 @@ struct CollectiveOperation {
   bool delivers = true;  // the output is this rank's to have
   bool reduces = false;
   OpReducer reducer;
+  int device = kHostMemory;  // what reduces
 
   // Brings in what is read, where copies stand in for the program's buffers.
   Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }
-  Binding MakeBinding() { return {input.base(), output.base(), reduces ? &reducer : nullptr}; }
+  Binding MakeBinding() {
+    return {input.base(), output.base(), reduces ? &reducer : nullptr, device};
+  }
   // After the run: puts the result where the program wants it, or says what went wrong.
   Failure Finish(const RunFailure& failure) {
     return failure.code == ErrorCode::kOk && !output.is_copy() ? Failure() : FinishCopies(failure);

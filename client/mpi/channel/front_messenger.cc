@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/mpi/channel/device_scratch.h"
 #include "client/mpi/channel/sides.h"
 #include "client/mpi/runtime/process.h"
 
@@ -135,7 +136,14 @@ ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
   return front_end->Copy(to, from, size_bytes).code();
 }
 
-void* FrontMessenger::AllocateScratch(size_t size_bytes) {
+void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
+  if (device != kHostMemory) {
+    void* const scratch = TakeDeviceScratch(size_bytes, device);
+    if (scratch != nullptr) {
+      device_scratch_.insert(scratch);
+    }
+    return scratch;
+  }
   if (size_bytes >= kLeastHeapScratch) {
     if (StatusOr<void*> heap = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
         heap.ok()) {
@@ -148,7 +156,9 @@ void* FrontMessenger::AllocateScratch(size_t size_bytes) {
 }
 
 void FrontMessenger::FreeScratch(void* scratch) {
-  if (heap_scratch_.erase(scratch) == 0) {
+  if (device_scratch_.erase(scratch) != 0) {
+    GiveDeviceScratch(scratch);
+  } else if (heap_scratch_.erase(scratch) == 0) {
     std::free(scratch);
   } else if (front_end != nullptr) {  // otherwise the heap is gone
     (void)front_end->FreeMemory(scratch);

@@ -38,7 +38,7 @@ class FrontMessenger : public Messenger {
                          size_t* received_bytes) override;
   ErrorCode Test(Ticket ticket, size_t* received_bytes) override;
   ErrorCode Copy(void* to, const void* from, size_t size_bytes) override;
-  void* AllocateScratch(size_t size_bytes) override;
+  void* AllocateScratch(size_t size_bytes, int device) override;
   void FreeScratch(void* scratch) override;
 
  private:
@@ -57,7 +57,8 @@ class FrontMessenger : public Messenger {
   int self_ = 0;
   bool is_patient_ = false;
   Held held_;
-  std::unordered_set<void*> heap_scratch_;  // the rest is the system's
+  std::unordered_set<void*> heap_scratch_;    // these are libferry's,
+  std::unordered_set<void*> device_scratch_;  // these device_scratch's, the rest is the system's
 };
 
 }  // namespace ferry::mpi

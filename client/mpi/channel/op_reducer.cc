@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "client/mpi/runtime/process.h"
+
 namespace ferry::mpi {
 namespace {
 
@@ -12,7 +14,40 @@ constexpr int64_t kChunkBytes = 8192;
 
 }  // namespace
 
+int OpReducer::ChooseDevice(std::initializer_list<const void*> buffers, int64_t count) {
+  const auto bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(type_->size_bytes());
+  if (bytes == 0 || bytes < front_end->options().device_reduction_min_bytes) {
+    return kHostMemory;
+  }
+  int device = kHostMemory;
+  uintptr_t addresses = 0;
+  for (const void* buffer : buffers) {
+    if (buffer == nullptr) {
+      continue;
+    }
+    const auto* const first = static_cast<const char*>(buffer) + type_->true_lower_bound();
+    const int found = front_end->DeviceOf(first);
+    if (found == kHostMemory || (device != kHostMemory && device != found)) {
+      return kHostMemory;
+    }
+    device = found;
+    addresses |= reinterpret_cast<uintptr_t>(first);
+  }
+  const std::optional<DeviceReduction> how = FindDeviceReduction(*op_, *type_);
+  if (device == kHostMemory || !how.has_value() ||
+      addresses % gpu::LayoutOf(how->type).alignment != 0 ||
+      !front_end->CanReduce(device, how->type, how->op)) {
+    return kHostMemory;
+  }
+  on_device_ = how;
+  return device;
+}
+
 ErrorCode OpReducer::Reduce(const void* left, const void* right, void* to, size_t count) {
+  if (on_device_.has_value() &&
+      (front_end->IsByStream(to) || front_end->IsByStream(left) || front_end->IsByStream(right))) {
+    return front_end->Reduce(OnDevice(left, right, to, count)).code();
+  }
   const auto elements = static_cast<int64_t>(count);
   try {
     if (type_->IsDense(elements)) {

@@ -1,13 +1,18 @@
 // Reduces packed elements of a datatype with an operation of MPI.
 //
-// Calling thread: one at a time. Blocks: never, but for what a program's own function does.
+// Calling thread: one at a time. Blocks: never, but for what a program's own function does, and
+// while a device reduces.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "client/mpi/collective/messenger.h"
 #include "client/mpi/datatype/datatype.h"
+#include "client/mpi/op/device_reduction.h"
 #include "client/mpi/op/op.h"
 
 namespace ferry::mpi {
@@ -27,6 +32,17 @@ class OpReducer : public Reducer {
   // lent to a program's own function.
   bool MayRunAnywhere() const { return op_->IsPredefined() || type_->handle() != nullptr; }
 
+  // The device that had better reduce `count` elements of these buffers (by the addresses that
+  // MPI's displacements count from; null: there is none), or kHostMemory. If there is one, Reduce
+  // takes its memory too from now on, and leaves to it what lies there. It is one that has all
+  // buffers in its memory, as a kernel of Ferry's wants them, and enough elements to be worth it.
+  int ChooseDevice(std::initializer_list<const void*> buffers, int64_t count);
+
+  // What Reduce would have the device do, for a stream to do. ChooseDevice has found one.
+  gpu::Reduction OnDevice(const void* left, const void* right, void* to, size_t count) const {
+    return {to, left, right, count, on_device_->type, on_device_->op};
+  }
+
   ErrorCode Reduce(const void* left, const void* right, void* to, size_t count) override;
 
  private:
@@ -35,6 +51,7 @@ class OpReducer : public Reducer {
 
   const Op* op_ = nullptr;
   const Datatype* type_ = nullptr;
+  std::optional<DeviceReduction> on_device_;
   Ref<const Op> kept_op_;
   Ref<const Datatype> kept_type_;
   std::vector<char> left_;  // elements as the datatype lays them out

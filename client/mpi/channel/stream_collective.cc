@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "client/mpi/channel/device_scratch.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/stream_order.h"
 #include "client/mpi/runtime/process.h"
@@ -42,7 +43,9 @@ StreamCollective::~StreamCollective() {
   for (const client::RequestHandle request : requests_) {
     (void)front_end->FreePersistent(request);
   }
-  if (scratch_ != nullptr) {
+  if (scratch_ != nullptr && parts_.operation.device != kHostMemory) {
+    GiveDeviceScratch(scratch_);
+  } else if (scratch_ != nullptr) {
     (void)front_end->FreeMemory(scratch_);
   }
 }
@@ -79,6 +82,11 @@ std::byte* StreamCollective::Address(const Range& range) const {
 Failure StreamCollective::MakeScratch() {
   if (parts_.schedule.scratch_bytes == 0) {
     return {};
+  }
+  if (parts_.operation.device != kHostMemory) {
+    scratch_ = TakeDeviceScratch(parts_.schedule.scratch_bytes, parts_.operation.device);
+    return scratch_ != nullptr ? Failure()
+                               : Failure{MPI_ERR_NO_MEM, "no memory for what it works with"};
   }
   StatusOr<void*> scratch =
       front_end->AllocateMemory(parts_.schedule.scratch_bytes, client::MemoryKind::kHost, 0);
@@ -194,11 +202,18 @@ void StreamCollective::AddCompute(const Step& step) {
     added.from = left;
     added.size_bytes = step.to.size_bytes;
   } else {
-    added.kind = Kind::kCall;
-    added.call = [reducer = &parts_.operation.reducer, left, right = Address(step.right), to,
-                  count = step.to.size_bytes / parts_.schedule.element_bytes] {
-      return reducer->Reduce(left, right, to, count);
-    };
+    OpReducer& reducer = parts_.operation.reducer;
+    std::byte* const right = Address(step.right);
+    const size_t count = step.to.size_bytes / parts_.schedule.element_bytes;
+    if (parts_.operation.device != kHostMemory) {
+      added.kind = Kind::kReduce;
+      added.reduction = reducer.OnDevice(left, right, to, count);
+    } else {
+      added.kind = Kind::kCall;
+      added.call = [&reducer, left, right, to, count] {
+        return reducer.Reduce(left, right, to, count);
+      };
+    }
   }
   steps_.push_back(std::move(added));
 }

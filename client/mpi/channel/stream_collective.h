@@ -3,8 +3,8 @@
 //
 // The pairs are those of the communicator's collectives, with the collective's number as their tag,
 // and made in the order of the schedule: so they find each other whatever else is matched at the
-// same time. Datatypes with gaps are packed and unpacked by calls on the stream, reductions are
-// calls as well.
+// same time. Datatypes with gaps are packed and unpacked by calls on the stream. Reductions are
+// calls as well, but for those of device memory that a device computes (op_reducer.h).
 //
 // Calling thread: see request.h. Calls on the stream touch nothing but the operation's memory.
 #pragma once

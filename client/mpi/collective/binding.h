@@ -15,6 +15,7 @@ struct Binding {
   const void* input = nullptr;
   void* output = nullptr;
   Reducer* reducer = nullptr;
+  int device = kHostMemory;  // what reduces: the device whose memory the data are in, or CPUs
 };
 
 // Why a run failed.

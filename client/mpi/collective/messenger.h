@@ -15,6 +15,9 @@ namespace ferry::mpi {
 // Bits of a tag.
 inline constexpr uint32_t kCollectiveTagBits = 30;
 
+// In place of a device.
+inline constexpr int kHostMemory = -1;
+
 class Messenger {
  public:
   // A message under way. 0: none.
@@ -36,8 +39,9 @@ class Messenger {
 
   // Copies between any two kinds of memory. The ranges do not overlap.
   virtual ErrorCode Copy(void* to, const void* from, size_t size_bytes) = 0;
-  // Host memory, aligned to 64 bytes, that messages are best sent from. Null: there is none left.
-  virtual void* AllocateScratch(size_t size_bytes) = 0;
+  // Memory, aligned to 64 bytes, that messages are best sent from: of the host, or, where `device`
+  // is not kHostMemory, such as that device computes in. Null: there is none left.
+  virtual void* AllocateScratch(size_t size_bytes, int device) = 0;
   virtual void FreeScratch(void* scratch) = 0;
 };
 

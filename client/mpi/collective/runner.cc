@@ -30,8 +30,26 @@ CollectiveRun::CollectiveRun(Runner* runner, std::shared_ptr<const Schedule> sch
 
 CollectiveRun::~CollectiveRun() {
   runner_->engine_.Free(program_);
-  if (char* scratch = bases_[static_cast<size_t>(Place::kScratch)]; scratch != nullptr) {
-    runner_->messenger_->FreeScratch(scratch);
+  FreeScratch();
+}
+
+// Kept from start to start, while the starts want it in the same place.
+bool CollectiveRun::MakeScratch(int device) {
+  char*& scratch = bases_[static_cast<size_t>(Place::kScratch)];
+  if (schedule_->scratch_bytes == 0 || (scratch != nullptr && scratch_device_ == device)) {
+    return true;
+  }
+  FreeScratch();
+  scratch =
+      static_cast<char*>(runner_->messenger_->AllocateScratch(schedule_->scratch_bytes, device));
+  scratch_device_ = device;
+  return scratch != nullptr;
+}
+
+void CollectiveRun::FreeScratch() {
+  char*& scratch = bases_[static_cast<size_t>(Place::kScratch)];
+  if (scratch != nullptr) {
+    runner_->messenger_->FreeScratch(std::exchange(scratch, nullptr));
   }
 }
 
@@ -73,12 +91,8 @@ void Runner::Start(CollectiveRun* run, const Binding& binding, uint32_t sequence
   run->sequence_ = sequence;
   run->reducer_ = binding.reducer;
   run->steps_left_ = schedule.steps.size();
-  char*& scratch = run->bases_[static_cast<size_t>(Place::kScratch)];
-  if (schedule.scratch_bytes != 0 && scratch == nullptr) {
-    scratch = static_cast<char*>(messenger_->AllocateScratch(schedule.scratch_bytes));
-    if (scratch == nullptr) {
-      run->Fail({.code = ErrorCode::kOutOfMemory});
-    }
+  if (!run->MakeScratch(binding.device)) {
+    run->Fail({.code = ErrorCode::kOutOfMemory});
   }
   run->bases_[static_cast<size_t>(Place::kInput)] =
       static_cast<char*>(const_cast<void*>(binding.input));

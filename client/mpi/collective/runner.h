@@ -42,6 +42,8 @@ class CollectiveRun {
 
  private:
   friend class Runner;
+  bool MakeScratch(int device);
+  void FreeScratch();
   CollectiveRun(Runner* runner, std::shared_ptr<const Schedule> schedule);
 
   void* Address(const Range& range) const {
@@ -56,6 +58,7 @@ class CollectiveRun {
   engine::ProgramId program_{};
   std::array<char*, kPlaces> bases_{};
   Reducer* reducer_ = nullptr;
+  int scratch_device_ = kHostMemory;
   uint32_t sequence_ = 0;
   size_t steps_left_ = 0;
   RunFailure failure_;

@@ -49,6 +49,25 @@ TEST(RunnerTest, MessageOfTheWrongSizeIsAFailure) {
   EXPECT_EQ(Exchange(12, 8).mismatch, RunFailure::Mismatch::kSize);
 }
 
+// Starts of one run may want it in host memory or on devices.
+TEST(RunnerTest, ScratchMemoryLiesWhereTheReductionIs) {
+  SimulatedWorld world(1, 1);
+  ScheduleBuilder builder;
+  const Range scratch = builder.Scratch(8);
+  builder.Copy(Output(0, 8), scratch);
+  builder.Copy(scratch, Output(8, 8));
+  const auto run = world.runner(0).Prepare(Finish(&builder));
+  for (const int device : {kHostMemory, kHostMemory, 0, 0, 1, kHostMemory}) {
+    char buffer[16] = "1234567";
+    world.runner(0).Start(run.get(), {.output = buffer, .device = device}, 0);
+    ASSERT_TRUE(run->is_done());
+    EXPECT_EQ(run->failure().code, ErrorCode::kOk);
+    EXPECT_STREQ(buffer + 8, "1234567");
+    EXPECT_EQ(world.scratch_blocks(), 1u);
+  }
+  EXPECT_THAT(world.scratch_devices(), testing::ElementsAre(kHostMemory, 0, 1, kHostMemory));
+}
+
 TEST(RunnerTest, RunWithoutStepsIsDoneAtOnce) {
   SimulatedWorld world(1, 1);
   ScheduleBuilder builder;

@@ -78,7 +78,8 @@ class SimulatedWorld::Endpoint : public Messenger {
     return world_->Fault(rank_);
   }
 
-  void* AllocateScratch(size_t size_bytes) override {
+  void* AllocateScratch(size_t size_bytes, int device) override {
+    world_->scratch_devices_.push_back(device);
     if (world_->Fault(rank_) != ErrorCode::kOk) {
       return nullptr;
     }

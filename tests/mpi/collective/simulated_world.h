@@ -41,6 +41,8 @@ class SimulatedWorld {
   // Messages that nobody received, and receives that nobody sent to.
   size_t left_over() const;
   size_t scratch_blocks() const { return scratch_.size(); }
+  // Which devices scratch memory was asked for, one after the other.
+  const std::vector<int>& scratch_devices() const { return scratch_devices_; }
 
  private:
   class Endpoint;
@@ -80,6 +82,7 @@ class SimulatedWorld {
   std::vector<Message> matched_;
   std::map<Messenger::Ticket, End> ends_;
   std::map<void*, std::unique_ptr<char[]>> scratch_;
+  std::vector<int> scratch_devices_;
   Messenger::Ticket next_ticket_ = 1;
 };
 

@@ -35,10 +35,25 @@ TEST_P(MessagesTest, OfManyThreadsDoNotMeet) {
 }
 
 // Any touch of the emulated devices' memory but by a stream is a fault.
+std::vector<std::string> BehindALink() {
+  return {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
+          "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"};
+}
+
 TEST_P(MessagesTest, AndCollectivesTakeDeviceBuffers) {
-  ExpectJob(GetParam(), {"tests/mpi/ranks/device"}, "device buffers were right",
-            {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
-             "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"});
+  ExpectJob(GetParam(), {"tests/mpi/ranks/device"}, "device buffers were right", BehindALink());
+}
+
+TEST_P(MessagesTest, OfDevicesAreReducedWhereItIsSoonerDone) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/device_reductions"}, "device reductions were right",
+            BehindALink());
+}
+
+TEST_P(MessagesTest, OfDevicesAreReducedThere) {
+  std::vector<std::string> variables = BehindALink();
+  variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=0");
+  ExpectJob(GetParam(), {"tests/mpi/ranks/device_reductions"}, "device reductions were right",
+            variables);
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);

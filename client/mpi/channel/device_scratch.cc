@@ -1,0 +1,88 @@
+#include "client/mpi/channel/device_scratch.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "client/core/front_end.h"
+#include "client/mpi/runtime/process.h"
+
+namespace ferry::mpi {
+namespace {
+
+constexpr size_t kLeastBytes = size_t{64} << 10;
+constexpr size_t kMostIdleBytes = size_t{128} << 20;
+
+struct Block {
+  void* memory = nullptr;
+  size_t size_bytes = 0;
+  int device = 0;
+};
+
+class Blocks {
+ public:
+  void* Take(size_t size_bytes, int device) {
+    const size_t whole = std::bit_ceil(std::max(size_bytes, kLeastBytes));
+    std::lock_guard lock(mutex_);
+    const auto fits = [&](const Block& block) {
+      return block.size_bytes == whole && block.device == device;
+    };
+    if (const auto kept = std::find_if(idle_.begin(), idle_.end(), fits); kept != idle_.end()) {
+      const Block block = *kept;
+      idle_.erase(kept);
+      idle_bytes_ -= block.size_bytes;
+      used_.emplace(block.memory, block);
+      return block.memory;
+    }
+    StatusOr<void*> made = front_end->AllocateMemory(whole, client::MemoryKind::kDevice, device);
+    if (!made.ok()) {
+      made = front_end->AllocateMemory(whole, client::MemoryKind::kPinned, device);
+    }
+    if (!made.ok()) {
+      return nullptr;
+    }
+    const bool is_of_device = front_end->DeviceOf(*made) == device;
+    used_.emplace(*made, Block{*made, is_of_device ? whole : 0, device});
+    return *made;
+  }
+
+  void Give(void* memory) {
+    std::lock_guard lock(mutex_);
+    const auto used = used_.find(memory);
+    const Block block = used->second;
+    used_.erase(used);
+    if (front_end == nullptr) {
+      return;  // it went with the connection
+    }
+    if (block.size_bytes == 0) {
+      (void)front_end->FreeMemory(memory);  // there may be room on the device next time
+      return;
+    }
+    idle_.push_back(block);
+    idle_bytes_ += block.size_bytes;
+    while (idle_bytes_ > kMostIdleBytes) {
+      (void)front_end->FreeMemory(idle_.front().memory);
+      idle_bytes_ -= idle_.front().size_bytes;
+      idle_.erase(idle_.begin());
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Block> idle_;  // the oldest first
+  size_t idle_bytes_ = 0;
+  std::map<void*, Block> used_;  // of the host: as of 0 bytes
+};
+
+// Not destroyed at exit: a program may leave without MPI_Finalize.
+Blocks& blocks = *new Blocks();
+
+}  // namespace
+
+void* TakeDeviceScratch(size_t size_bytes, int device) { return blocks.Take(size_bytes, device); }
+
+void GiveDeviceScratch(void* memory) { blocks.Give(memory); }
+
+}  // namespace ferry::mpi

@@ -1,0 +1,113 @@
+// Reductions that devices compute: to = left (operation) right, element by element.
+//
+// Plain data: any thread, nothing blocks.
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::gpu {
+
+// The predefined reductions of MPI 5.0, section 6.9.2; the numbers are the kernels'
+// (gpu_backends/device/reduction_macros.h).
+enum class ReductionOp : uint8_t {
+  kSum,
+  kProd,
+  kMin,
+  kMax,
+  kBand,
+  kBor,
+  kBxor,
+  kLand,
+  kLor,
+  kLxor,
+  kMinloc,
+  kMaxloc,
+};
+
+// The numbers that devices compute with. Complex ones are two of the kind; pairs are a value and an
+// index, as in a structure of C.
+enum class ReductionType : uint8_t {
+  kI8,
+  kU8,
+  kI16,
+  kU16,
+  kI32,
+  kU32,
+  kI64,
+  kU64,
+  kF32,
+  kC32,
+  kI16I32,
+  kI32I32,
+  kI64I32,
+  kF32I32,
+  kF32F32,
+  kF64,
+  kC64,
+  kF64I32,
+  kF64F64,
+};
+
+// Whether the operation is defined for such numbers.
+constexpr bool IsReducible(ReductionType type, ReductionOp op) {
+  const bool is_pair = (type >= ReductionType::kI16I32 && type <= ReductionType::kF32F32) ||
+                       type >= ReductionType::kF64I32;
+  if (is_pair || op >= ReductionOp::kMinloc) {
+    return is_pair && op >= ReductionOp::kMinloc;
+  }
+  if (type <= ReductionType::kU64) {
+    return true;
+  }
+  const bool is_complex = type == ReductionType::kC32 || type == ReductionType::kC64;
+  return op <= (is_complex ? ReductionOp::kProd : ReductionOp::kMax);
+}
+
+// From one element to the next, gaps included, and what an element is aligned to. Bytes.
+struct ElementLayout {
+  uint64_t size_bytes = 0;
+  uint64_t alignment = 0;
+};
+
+constexpr ElementLayout LayoutOf(ReductionType type) {
+  switch (type) {
+    case ReductionType::kI8:
+    case ReductionType::kU8:
+      return {1, 1};
+    case ReductionType::kI16:
+    case ReductionType::kU16:
+      return {2, 2};
+    case ReductionType::kI32:
+    case ReductionType::kU32:
+    case ReductionType::kF32:
+      return {4, 4};
+    case ReductionType::kC32:
+    case ReductionType::kI16I32:
+    case ReductionType::kI32I32:
+    case ReductionType::kF32I32:
+    case ReductionType::kF32F32:
+      return {8, 4};
+    case ReductionType::kI64:
+    case ReductionType::kU64:
+    case ReductionType::kF64:
+      return {8, 8};
+    case ReductionType::kI64I32:
+    case ReductionType::kC64:
+    case ReductionType::kF64I32:
+    case ReductionType::kF64F64:
+      break;
+  }
+  return {16, 8};
+}
+
+struct Reduction {
+  void* to = nullptr;  // may be `left` or `right`
+  const void* left = nullptr;
+  const void* right = nullptr;
+  uint64_t count = 0;  // elements
+  ReductionType type = ReductionType::kI32;
+  ReductionOp op = ReductionOp::kSum;
+
+  uint64_t size_bytes() const { return count * LayoutOf(type).size_bytes; }
+};
+
+}  // namespace ferry::gpu

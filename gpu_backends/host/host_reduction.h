@@ -1,0 +1,13 @@
+// Ferry's kernels that reduce, as an emulated device runs them: by the calling thread.
+//
+// Calling thread: any. Does not return before the result is there.
+#pragma once
+
+#include "gpu_backends/api/reduction.h"
+
+namespace ferry::gpu {
+
+// As of Stream::Reduce, whose arguments have been checked, in memory that CPUs reach.
+void ReduceOnHost(const Reduction& reduction);
+
+}  // namespace ferry::gpu
