@@ -95,6 +95,41 @@ TEST_F(CopyStreamsTest, LeavesLongBlocksToCopies) {
   EXPECT_TRUE(streams_->CopyStrided({device_, packed.data(), 0, 2, 300'000, true}).ok());
 }
 
+// The device is that of the result or, where this is host memory, of whichever operand has one.
+TEST_F(CopyStreamsTest, ReducesWhereverTheDeviceIsNamed) {
+  std::byte* const other = Device(1);
+  const StatusOr<void*> pinned = backend_->AllocatePinned(kBytes);
+  ASSERT_TRUE(pinned.ok());
+  constexpr uint64_t kCount = 1000;
+  std::vector<int32_t> ones(kCount, 1);
+  std::vector<int32_t> got(kCount);
+  void* const buffers[] = {device_, other, *pinned};
+  for (void* const to : buffers) {
+    for (void* const left : buffers) {
+      for (void* const right : buffers) {
+        for (void* const each : buffers) {
+          ASSERT_TRUE(streams_->Copy(each, ones.data(), kCount * sizeof(int32_t)).ok());
+        }
+        const Status status = streams_->Reduce({to, left, right, kCount, ReductionType::kI32});
+        ASSERT_TRUE(status.ok()) << status.ToString();
+        ASSERT_TRUE(streams_->Copy(got.data(), to, kCount * sizeof(int32_t)).ok());
+        EXPECT_EQ(got, std::vector<int32_t>(kCount, 2));
+      }
+    }
+  }
+  EXPECT_TRUE(streams_->Reduce({}).ok());
+  EXPECT_TRUE(backend_->Free(*pinned).ok());
+}
+
+TEST_F(CopyStreamsTest, KnowsWhatDevicesReduce) {
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(streams_->CanReduce(0, ReductionType::kF64, ReductionOp::kSum));
+    EXPECT_TRUE(streams_->CanReduce(1, ReductionType::kF32I32, ReductionOp::kMaxloc));
+    EXPECT_FALSE(streams_->CanReduce(0, ReductionType::kF64, ReductionOp::kBand));
+    EXPECT_FALSE(streams_->CanReduce(2, ReductionType::kF64, ReductionOp::kSum));
+  }
+}
+
 TEST_F(CopyStreamsTest, CopiesBetweenDevices) {
   std::byte* other = Device(1);
   const std::vector<std::byte> sent = Bytes(kBytes);

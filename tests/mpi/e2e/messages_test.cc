@@ -56,6 +56,15 @@ TEST_P(MessagesTest, OfDevicesAreReducedThere) {
             variables);
 }
 
+// What reductions work with then lies in host memory that the device reaches.
+TEST_P(MessagesTest, OfDevicesAreReducedThereWithoutRoomForMore) {
+  std::vector<std::string> variables = BehindALink();
+  variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=0");
+  variables.emplace_back("FERRY_HOST_GPU_MEMORY_BYTES=1310720");
+  ExpectJob(GetParam(), {"tests/mpi/ranks/device_reductions"}, "device reductions were right",
+            variables);
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, MessagesTest, testing::ValuesIn(AllPlacements()), NameOf);
 
 // Small receives go another way where ranks share cores.
