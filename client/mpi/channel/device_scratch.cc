@@ -36,10 +36,7 @@ class Blocks {
       used_.emplace(block.memory, block);
       return block.memory;
     }
-    StatusOr<void*> made = front_end->AllocateMemory(whole, client::MemoryKind::kDevice, device);
-    if (!made.ok()) {
-      made = front_end->AllocateMemory(whole, client::MemoryKind::kPinned, device);
-    }
+    const StatusOr<void*> made = AllocateDeviceScratch(whole, device);
     if (!made.ok()) {
       return nullptr;
     }
@@ -80,6 +77,12 @@ class Blocks {
 Blocks& blocks = *new Blocks();
 
 }  // namespace
+
+StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device) {
+  StatusOr<void*> made = front_end->AllocateMemory(size_bytes, client::MemoryKind::kDevice, device);
+  return made.ok() ? made
+                   : front_end->AllocateMemory(size_bytes, client::MemoryKind::kPinned, device);
+}
 
 void* TakeDeviceScratch(size_t size_bytes, int device) { return blocks.Take(size_bytes, device); }
 

@@ -8,10 +8,15 @@
 
 #include <cstddef>
 
+#include "common/status.h"
+
 namespace ferry::mpi {
 
-// At least `size_bytes`, aligned to 64 bytes; of the host, where the device has no room left: its
-// kernels reach pinned memory, too. Null: there is none there either.
+// Aligned to 64 bytes, for FreeMemory of libferry's; of the host, where the device has no room
+// left: its kernels reach pinned memory, too. kOutOfMemory: there is none there either.
+StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device);
+
+// The same, at least `size_bytes`, from those that are kept if there is one. Null: out of memory.
 void* TakeDeviceScratch(size_t size_bytes, int device);
 // Gives back what TakeDeviceScratch returned.
 void GiveDeviceScratch(void* memory);

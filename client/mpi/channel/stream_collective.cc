@@ -43,9 +43,7 @@ StreamCollective::~StreamCollective() {
   for (const client::RequestHandle request : requests_) {
     (void)front_end->FreePersistent(request);
   }
-  if (scratch_ != nullptr && parts_.operation.device != kHostMemory) {
-    GiveDeviceScratch(scratch_);
-  } else if (scratch_ != nullptr) {
+  if (scratch_ != nullptr) {
     (void)front_end->FreeMemory(scratch_);
   }
 }
@@ -78,18 +76,16 @@ std::byte* StreamCollective::Address(const Range& range) const {
 
 // ---- Messages -----------------------------------------------------------------------------------
 
-// From the heap: peers reach it as it is.
+// From the heap, or of the device that reduces: peers reach it as it is.
 Failure StreamCollective::MakeScratch() {
   if (parts_.schedule.scratch_bytes == 0) {
     return {};
   }
-  if (parts_.operation.device != kHostMemory) {
-    scratch_ = TakeDeviceScratch(parts_.schedule.scratch_bytes, parts_.operation.device);
-    return scratch_ != nullptr ? Failure()
-                               : Failure{MPI_ERR_NO_MEM, "no memory for what it works with"};
-  }
-  StatusOr<void*> scratch =
-      front_end->AllocateMemory(parts_.schedule.scratch_bytes, client::MemoryKind::kHost, 0);
+  const size_t bytes = parts_.schedule.scratch_bytes;
+  const int device = parts_.operation.device;
+  StatusOr<void*> scratch = device == kHostMemory
+                                ? front_end->AllocateMemory(bytes, client::MemoryKind::kHost, 0)
+                                : AllocateDeviceScratch(bytes, device);
   if (!scratch.ok()) {
     return FailureOf(scratch.status());
   }
