@@ -294,7 +294,7 @@ void ProgressCore::Wake() {
 bool ProgressCore::HasTransfers() const {
   const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
   return !pulls_.empty() || !feeds_.empty() || !puts_.empty() || adverts_.written() != 0 ||
-         channels_.is_armed() || rings_.is_hot(now_ns_) ||
+         channels_.is_armed() || channels_.transfer_bytes() != 0 || rings_.is_hot(now_ns_) ||
          std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
            return std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
          });

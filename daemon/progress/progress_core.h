@@ -76,6 +76,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void Wake();
   // Whether large messages are, or may soon be, on their way to or from here, or devices use rings.
   bool HasTransfers() const;
+  // Of those, what moves in one piece: no turn sees anything of it until all of it is there.
+  uint64_t transfer_bytes() const { return channels_.transfer_bytes(); }
   // When to turn again even if nothing rings; UINT64_MAX = never.
   uint64_t NextTurnNs(uint64_t now_ns) const;
   const transport::Transport& transport() const { return *transport_; }

@@ -17,8 +17,14 @@ constexpr uint64_t kNsPerS = 1'000 * kNsPerMs;
 constexpr uint64_t kLongestSleepNs = 3'600 * kNsPerS;
 constexpr int kEvents = 16;
 // While data is on its way turns find nothing until a whole piece of it is there: a sleep, and the
-// wake-up that ends it, would hold it up. After so long it is not coming soon.
+// wake-up that ends it, would hold it up. After so long it is not coming soon; a piece that is long
+// by itself may take longer, if the network moves a gigabyte a second.
 constexpr uint64_t kTransferPatienceNs = 2'000'000;
+constexpr uint64_t kMostPatienceNs = 20'000'000;
+
+uint64_t PatienceNs(uint64_t bytes) {
+  return std::min(kTransferPatienceNs + bytes, kMostPatienceNs);
+}
 
 void Add(int epoll, int fd, uint32_t events) {
   epoll_event event{};
@@ -94,7 +100,7 @@ void ProgressThread::Loop() {
     // core. Only where one message follows another the next turn looks for more at once.
     const bool received = core_.received();
     if (!(streams && received) && waiter.Idle() &&
-        !(core_.HasTransfers() && now_ns - active_ns < kTransferPatienceNs)) {
+        !(core_.HasTransfers() && now_ns - active_ns < PatienceNs(core_.transfer_bytes()))) {
       Sleep();
     }
     streams = received;

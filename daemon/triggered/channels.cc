@@ -113,6 +113,7 @@ void Channels::Fail(Channel& channel, ErrorCode error) {
     return;
   }
   channel.error = error;
+  NoteTransfer(channel);
   if (nic_ != nullptr) {
     nic_->Fail(channel.number(), error);
   }
@@ -258,6 +259,7 @@ void Channels::OnMessage(Job& job, const PacketHeader& header, const WireChannel
     std::memcpy(to, data.data(), data.size());
   }
   ++channel->rounds;
+  NoteTransfer(*channel);
   channel->done.Add(1);
   Wake(*channel);
   if (channel->rounds == channel->last_round) {
@@ -339,6 +341,7 @@ ErrorCode Channels::WriteWindow(Channel& channel) {
   const ErrorCode code = transport_.Write(write, transport::Placement::kRemote, now_ns_);
   if (code == ErrorCode::kOk) {
     channel.writing = true;
+    NoteTransfer(channel);
     ++channel.region->users;
     ++channel.rank->operations;
   }
@@ -348,6 +351,7 @@ ErrorCode Channels::WriteWindow(Channel& channel) {
 void Channels::OnWriteComplete(uint64_t context, ErrorCode code) {
   Channel& channel = *reinterpret_cast<Channel*>(context & ~kChannelContext);
   channel.writing = false;
+  NoteTransfer(channel);
   --channel.region->users;
   --channel.rank->operations;
   if (code == ErrorCode::kOk && !channel.abandoned) {
@@ -432,6 +436,7 @@ bool Channels::TakeStarts(Channel& channel) {
                      channel.plan.peer, clear, now_ns_);
     }
   }
+  NoteTransfer(channel);
   return true;
 }
 
@@ -455,6 +460,16 @@ bool Channels::OfferWindow(Channel& channel) {
                  now_ns_);
   channel.window_told = true;
   return true;
+}
+
+// After a change of what follows. The receiver's NIC may need turns for what is written.
+void Channels::NoteTransfer(Channel& channel) {
+  const bool receives = !channel.plan.is_send && !channel.is_short() &&
+                        channel.error == ErrorCode::kOk && channel.starts > channel.rounds;
+  const bool is_now = channel.writing || receives;
+  if (std::exchange(channel.in_transfer, is_now) != is_now) {
+    transfer_bytes_ += is_now ? channel.plan.size_bytes : -channel.plan.size_bytes;
+  }
 }
 
 void Channels::Watch(Channel& channel) {

@@ -81,6 +81,8 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   // Whether a rank has armed channels since the last Advance. Before a sleep: pairs with the rank,
   // which rings after it has said so.
   bool any_newly_armed() const;
+  // Of long messages that are on their way, from or to this node.
+  uint64_t transfer_bytes() const { return transfer_bytes_; }
   bool empty() const { return channels_.empty(); }
   // When to advance even if nothing happens; UINT64_MAX: never.
   uint64_t next_ns() const;
@@ -111,6 +113,7 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   bool TryForget(Channel& channel);
   static void Wake(const Channel& channel);
   void Watch(Channel& channel);
+  void NoteTransfer(Channel& channel);
   void WatchArmed();
   uint32_t Look(Channel& channel);
   static bool IsDue(const Channel& channel);
@@ -146,6 +149,7 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   std::vector<Channel*> watched_;      // may have to do something in this turn
   std::unique_ptr<NicChannels> nic_;   // null where the NIC has no deferred work
   std::map<Job*, uint32_t> nic_jobs_;  // how many of their channels are open there
+  uint64_t transfer_bytes_ = 0;        // of the channels that are in_transfer
   std::vector<Channel*> moving_;       // begun, and waiting for a window, a registration or a slot
 };
 

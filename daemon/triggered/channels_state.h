@@ -52,6 +52,7 @@ struct Channels::Channel {
   bool abandoned = false;      // nobody asks for its end
   bool leaving = false;        // it goes once the NIC has let go of it
   bool watched = false;        // it is in watched_
+  bool in_transfer = false;    // a long message is on its way
   uint64_t window_key = 0;
   uint64_t window_address = 0;
   bool window_known = false;
