@@ -364,12 +364,13 @@ TEST(OfiDeferredTest, FiringOfThousandsIsPushedOn) {
 
 // A transport may go while operations are armed, fired or abandoned.
 TEST(OfiDeferredTest, TransportEndsWithWorkArmed) {
-  DeferredPair pair;
-  MatchedPair matched(pair, 1 << 15, /*ready=*/true);
+  auto pair = std::make_unique<DeferredPair>();
+  MatchedPair matched(*pair, 1 << 15, /*ready=*/true);
   matched.ArmSend(1);
   matched.ArmSend(2);
   matched.ArmReceive(1);
   matched.StartSend();
+  pair.reset();  // before the memory, which its NICs read and write until then
 }
 
 }  // namespace
