@@ -55,8 +55,8 @@ check_dependencies() {
   layer transports/rails common transports/api
   layer transports/loader common config transports
   layer gpu_backends/api common
-  layer gpu_backends/device
-  layer gpu_backends/host common gpu_backends/api gpu_backends/base //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy  # matched pairs: words that other processes share
+  layer gpu_backends/device //gpu_backends/api:reduction  # the numbers that kernels know
+  layer gpu_backends/host common gpu_backends/api gpu_backends/base gpu_backends/device //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy  # matched pairs: words that other processes share
   layer gpu_backends/cuda common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer gpu_backends/hip common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
   layer gpu_backends/level_zero common gpu_backends/api gpu_backends/base gpu_backends/device gpu_backends/driver //shm:atomic //shm:counter //shm:layout //shm:pair_move //shm:wait_policy
