@@ -190,11 +190,11 @@ bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits) {
   return WayOf(problem, limits) != Way::kNone;
 }
 
-bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Binding& binding,
-                const BoardLimits& limits, RunFailure* failure) {
+BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
+                       const Binding& binding, const BoardLimits& limits, RunFailure* failure) {
   const Way way = WayOf(problem, limits);
   if (way == Way::kNone) {
-    return false;
+    return BoardResult::kNotForBoards;
   }
   board->Begin(number, SignatureOf(problem));
   bool is_done = true;
@@ -208,9 +208,9 @@ bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Bin
   }
   if (!board->End()) [[unlikely]] {
     *failure = board->failure();
-    return true;
+    return BoardResult::kDone;
   }
-  return is_done;
+  return is_done ? BoardResult::kDone : BoardResult::kElsewhere;
 }
 
 }  // namespace ferry::mpi

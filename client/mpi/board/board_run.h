@@ -21,9 +21,15 @@ namespace ferry::mpi {
 // `problem.size` are those of the board.
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);
 
-// Carries it out as collective `number`. False: it took no part, because it cannot, or because
-// memory of some rank cannot be reached; the same on all ranks, unless it failed.
-bool RunOnBoard(Board* board, uint64_t number, const Problem& problem, const Binding& binding,
-                const BoardLimits& limits, RunFailure* failure);
+// What became of a collective; the same on all ranks, unless it failed.
+enum class BoardResult {
+  kDone,
+  kNotForBoards,  // CanRunOnBoard
+  kElsewhere      // memory of some rank is better, or only, reached by messages; nothing was done
+};
+
+// Carries it out as collective `number`. `failure` is set if it fails, which is kDone.
+BoardResult RunOnBoard(Board* board, uint64_t number, const Problem& problem,
+                       const Binding& binding, const BoardLimits& limits, RunFailure* failure);
 
 }  // namespace ferry::mpi

@@ -26,7 +26,7 @@ uint64_t Mix(uint64_t sum, uint64_t word) {
 uint64_t KeyOf(const Problem& problem) {
   uint64_t key = static_cast<uint64_t>(problem.collective) | uint64_t{problem.in_place} << 8 |
                  uint64_t{problem.has_blocks} << 9 | uint64_t{problem.commutative} << 10 |
-                 static_cast<uint64_t>(problem.root) << 32;
+                 uint64_t{problem.of_devices} << 11 | static_cast<uint64_t>(problem.root) << 32;
   key = Mix(Mix(Mix(0, key), problem.block_bytes), problem.element_bytes);
   for (const std::vector<Block>* blocks : {&problem.send_blocks, &problem.receive_blocks}) {
     for (const Block& block : *blocks) {
@@ -41,7 +41,8 @@ bool IsSame(const Problem& a, const Problem& b) {
   return a.collective == b.collective && a.root == b.root && a.in_place == b.in_place &&
          a.block_bytes == b.block_bytes && a.has_blocks == b.has_blocks &&
          a.element_bytes == b.element_bytes && a.commutative == b.commutative &&
-         a.send_blocks == b.send_blocks && a.receive_blocks == b.receive_blocks;
+         a.of_devices == b.of_devices && a.send_blocks == b.send_blocks &&
+         a.receive_blocks == b.receive_blocks;
 }
 
 }  // namespace
@@ -217,9 +218,12 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure)
   if (board_ != nullptr) {
     problem->rank = self();
     problem->size = size();
-    if (CollectiveTable().LeavesToBoard(*problem) &&
-        board_->Run(entered_, *problem, binding, failure)) {
-      return;
+    if (CollectiveTable().LeavesToBoard(*problem)) {
+      const BoardResult result = board_->Run(entered_, *problem, binding, failure);
+      if (result == BoardResult::kDone) {
+        return;
+      }
+      problem->of_devices = result == BoardResult::kElsewhere;
     }
     board_->board().Skip(entered_);
   }

@@ -25,9 +25,9 @@ class NodeBoard {
   ~NodeBoard();
 
   Board& board() { return board_; }
-  // Carries the problem out, as the communicator's collective `number`. False: the board cannot, on
-  // any rank. Blocks.
-  bool Run(uint64_t number, const Problem& problem, const Binding& binding, RunFailure* failure) {
+  // Carries the problem out, as the communicator's collective `number`. Blocks.
+  BoardResult Run(uint64_t number, const Problem& problem, const Binding& binding,
+                  RunFailure* failure) {
     return RunOnBoard(&board_, number, problem, binding, limits_, failure);
   }
 

@@ -73,6 +73,9 @@ struct Problem {
 
   size_t element_bytes = 1;  // reductions never split elements
   bool commutative = true;
+  // All ranks know that data of some of them are in device memory that CPUs do not reach.
+  // (Otherwise nobody knows more than its own.)
+  bool of_devices = false;
   // Of an intercommunicator: `rank` and `size` count both groups, `sources` are the ranks of this
   // one's group and `destinations` those of the other, each in its group's order. Blocks are those
   // of the other group; of a reduce_scatter, of this one's. `send_blocks` of an allgather is the

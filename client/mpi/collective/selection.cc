@@ -135,6 +135,24 @@ std::vector<SelectionRule> MakeBuiltInRules() {
   };
 }
 
+// A step of a device costs a launch and a wait, and its copies need no help of other ranks: few
+// steps of whole vectors, until to move less is worth more.
+const std::vector<SelectionRule>& RulesOfDevices() {
+  using enum Collective;
+  constexpr NodeLayout kOneNode = NodeLayout::kOneNode;
+  static const std::vector<SelectionRule> rules = {
+      {kReduce, 8192 * kKib, kAnyRanks, kOneNode, "binomial", 0},
+      {kReduce, kAnySize, kAnyRanks, kOneNode, "rabenseifner", 0},
+      {kReduce, kAnySize, kAnyRanks, kOneNode, "binomial", 0},
+      {kAllreduce, kAnySize, 2, kOneNode, "recursive_doubling", 0},
+      {kAllreduce, 2048 * kKib, kAnyRanks, kOneNode, "reduce_bcast", 0},
+      {kAllreduce, kAnySize, kAnyRanks, kOneNode, "rabenseifner", 0},
+      {kAllreduce, kAnySize, kAnyRanks, kOneNode, "reduce_bcast", 0},
+      {kReduceScatter, kAnySize, kAnyRanks, kOneNode, "recursive_halving", 0},
+  };
+  return rules;
+}
+
 }  // namespace
 
 const char* NodeLayoutName(NodeLayout layout) {
@@ -181,6 +199,9 @@ Choice SelectionTable::Choose(const Problem& problem) const {
   }
   const Matcher matcher(problem);
   Choice choice = matcher.Find(rules_);
+  if (choice.algorithm == nullptr && problem.of_devices) {
+    choice = matcher.Find(RulesOfDevices());
+  }
   if (choice.algorithm == nullptr) {
     choice = matcher.Find(BuiltInRules());
   }

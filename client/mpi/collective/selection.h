@@ -3,8 +3,9 @@
 //
 // A table of rules, of which the first counts that matches and whose algorithm can solve the
 // problem. Built-in rules stand behind those of a file (selection_file.h), and a choice by name
-// stands before both. All ranks of a communicator must have the same table, and what rules look at
-// is the same on all of them.
+// stands before both; where all ranks know of data in device memory, a few rules for that stand
+// before the other built-in ones. All ranks of a communicator must have the same table, and what
+// rules look at is the same on all of them.
 //
 // Calling thread: any; nothing blocks.
 #pragma once

@@ -49,9 +49,10 @@ class BoardRunTest : public ::testing::TestWithParam<RunSpec> {
         return;
       }
       RunFailure failure;
-      EXPECT_TRUE(RunOnBoard(&node.board(member), number, rank.problem,
-                             {rank.input.data(), rank.output.data(), &reducer}, GetParam().limits,
-                             &failure));
+      EXPECT_EQ(RunOnBoard(&node.board(member), number, rank.problem,
+                           {rank.input.data(), rank.output.data(), &reducer}, GetParam().limits,
+                           &failure),
+                BoardResult::kDone);
       EXPECT_EQ(failure.code, ErrorCode::kOk) << spec.Text();
       ran[static_cast<size_t>(member)] = 1;
     });
@@ -182,19 +183,21 @@ class StreamMemoryTest : public ::testing::Test {
     node_.SetByStream(ranks_[1].output.data(), ranks_[1].output.size());
     return RunCase(limits);
   }
-  bool RunCase(const BoardLimits& limits) {
-    std::vector<char> took_part(2);
+  // `device`: what reduces.
+  bool RunCase(const BoardLimits& limits, int device = kHostMemory) {
+    std::vector<BoardResult> results(2);
     node_.Run([&](int member) {
       CaseRank& rank = ranks_[static_cast<size_t>(member)];
       CaseReducer reducer(true);
       RunFailure failure;
-      took_part[static_cast<size_t>(member)] =
+      results[static_cast<size_t>(member)] =
           RunOnBoard(&node_.board(member), ++numbers_[member], rank.problem,
-                     {rank.input.data(), rank.output.data(), &reducer}, limits, &failure);
+                     {rank.input.data(), rank.output.data(), &reducer, device}, limits, &failure);
       EXPECT_EQ(failure.code, ErrorCode::kOk);
     });
-    EXPECT_EQ(took_part[0], took_part[1]);
-    return took_part[0] != 0;
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_NE(results[0], BoardResult::kNotForBoards);
+    return results[0] == BoardResult::kDone;
   }
 
   ThreadNode node_{2, true};
@@ -223,6 +226,19 @@ TEST_F(StreamMemoryTest, IsLeftToMessagesWhereItIsSentOn) {
     EXPECT_TRUE(RunFrom(collective, 20000, kPiecesOnly)) << CollectiveName(collective);
     EXPECT_EQ(ranks_[1].output, ranks_[1].expected);
     EXPECT_FALSE(RunFrom(collective, 90000, kPiecesOnly)) << CollectiveName(collective);
+  }
+}
+
+// What a device had better reduce; of two ranks, whose root sees the other's first piece.
+TEST_F(StreamMemoryTest, IsLeftToMessagesWhereADeviceReduces) {
+  for (const size_t count : {20000, 50000}) {
+    for (const int device : {kHostMemory, 0}) {
+      ranks_ = MakeCase({.collective = Collective::kReduce, .size = 2, .count = count});
+      node_.SetByStream(ranks_[1].input.data(), ranks_[1].input.size());
+      const bool on_board = RunCase(kPiecesOnly, device);
+      EXPECT_EQ(on_board, device == kHostMemory || count == 20000) << count;
+      EXPECT_EQ(ranks_[0].output == ranks_[0].expected, on_board) << count;
+    }
   }
 }
 

@@ -100,6 +100,24 @@ TEST(SelectionTest, BuiltInRulesNameAlgorithmsThatExist) {
   }
 }
 
+TEST(SelectionTest, DevicesTakeFewSteps) {
+  Problem problem = Make(Collective::kReduce, size_t{1} << 20, 4);
+  EXPECT_EQ(NameOf({}, problem), "direct");
+  problem.of_devices = true;
+  EXPECT_EQ(NameOf({}, problem), "binomial");
+  EXPECT_EQ(SelectionTable().Choose(problem).segment_bytes, 0u);
+  problem.collective = Collective::kAllreduce;
+  EXPECT_EQ(NameOf({}, problem), "reduce_bcast");
+  problem.block_bytes = size_t{64} << 20;
+  EXPECT_EQ(NameOf({}, problem), "rabenseifner");
+  problem.commutative = false;
+  EXPECT_EQ(NameOf({}, problem), "reduce_bcast");
+  const SelectionTable told(
+      {{Collective::kAllreduce, UINT64_MAX, UINT32_MAX, NodeLayout::kAny, "ring", 0}});
+  problem.commutative = true;
+  EXPECT_EQ(NameOf(told, problem), "ring");
+}
+
 TEST(SelectionTest, SomethingFitsEveryProblem) {
   for (size_t i = 0; i < kCollectives; ++i) {
     for (const size_t bytes : {size_t{0}, size_t{8}, size_t{1} << 14, size_t{1} << 26}) {
@@ -108,6 +126,7 @@ TEST(SelectionTest, SomethingFitsEveryProblem) {
           for (const std::vector<int>& node_of :
                {std::vector<int>{}, {0, 1, 2, 3, 4, 5, 6}, {0, 1, 0, 1, 2, 2, 2}}) {
             Problem problem = Make(static_cast<Collective>(i), bytes, 7, node_of);
+            problem.of_devices = bytes > 8;
             problem.commutative = commutative;
             problem.has_blocks = has_blocks;
             if (has_blocks) {
