@@ -78,6 +78,15 @@ std::unique_ptr<Event> GpuBackendConformance::NewEvent() {
   return event.ok() ? std::move(*event) : nullptr;
 }
 
+void GpuBackendConformance::ExpectKernels(const Status& answer) {
+  const StatusOr<DeviceInfo> info = backend().GetDeviceInfo(0);
+  ASSERT_TRUE(info.ok()) << info.status().ToString();
+  if (!info->kernels && answer.code() == ErrorCode::kUnsupported) {
+    GTEST_SKIP() << answer.message();
+  }
+  EXPECT_TRUE(answer.ok()) << answer.ToString();
+}
+
 void StoreFromCpu(uint64_t* word, uint64_t value) { shm::StoreRelease(*word, value); }
 
 uint64_t LoadFromCpu(uint64_t* word) { return shm::LoadAcquire(*word); }

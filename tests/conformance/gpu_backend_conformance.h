@@ -89,6 +89,9 @@ class GpuBackendConformance : public testing::TestWithParam<ConformanceBackend> 
   Memory Pinned(uint64_t size_bytes);  // filled with zeroes
   std::unique_ptr<Stream> NewStream();
   std::unique_ptr<Event> NewEvent();
+  // `answer` is what a stream of the first device says to one of Ferry's kernels: ok, or, where the
+  // device has none and says so, kUnsupported, which skips the test.
+  void ExpectKernels(const Status& answer);
 
  private:
   std::unique_ptr<GpuBackend> backend_;

@@ -6,38 +6,14 @@ namespace {
 using gpu::ReductionOp;
 using gpu::ReductionType;
 
+// The two count alike, up to the last that devices know.
+static_assert(static_cast<int>(OpKind::kSum) == static_cast<int>(ReductionOp::kSum));
+static_assert(static_cast<int>(OpKind::kBand) == static_cast<int>(ReductionOp::kBand));
+static_assert(static_cast<int>(OpKind::kLxor) == static_cast<int>(ReductionOp::kLxor));
+static_assert(static_cast<int>(OpKind::kMaxloc) == static_cast<int>(ReductionOp::kMaxloc));
+
 std::optional<ReductionOp> OperationOf(OpKind kind) {
-  switch (kind) {
-    case OpKind::kSum:
-      return ReductionOp::kSum;
-    case OpKind::kProd:
-      return ReductionOp::kProd;
-    case OpKind::kMin:
-      return ReductionOp::kMin;
-    case OpKind::kMax:
-      return ReductionOp::kMax;
-    case OpKind::kBand:
-      return ReductionOp::kBand;
-    case OpKind::kBor:
-      return ReductionOp::kBor;
-    case OpKind::kBxor:
-      return ReductionOp::kBxor;
-    case OpKind::kLand:
-      return ReductionOp::kLand;
-    case OpKind::kLor:
-      return ReductionOp::kLor;
-    case OpKind::kLxor:
-      return ReductionOp::kLxor;
-    case OpKind::kMinloc:
-      return ReductionOp::kMinloc;
-    case OpKind::kMaxloc:
-      return ReductionOp::kMaxloc;
-    case OpKind::kReplace:
-    case OpKind::kNoOp:
-    case OpKind::kUser:
-      break;
-  }
-  return std::nullopt;
+  return kind <= OpKind::kMaxloc ? std::optional(static_cast<ReductionOp>(kind)) : std::nullopt;
 }
 
 std::optional<ReductionType> TypeOf(NumberKind kind) {
