@@ -229,6 +229,9 @@ constexpr Option kTable[] = {
          "ROCm's HIP run time, where it is not the libamdhip64.so that the linker finds."),
     Text(Group::kGpu, "level_zero_library", &Options::level_zero_library, 0, kPathMax,
          "The Level Zero loader, where it is not the libze_loader.so.1 that the linker finds."),
+    Number(Group::kGpu, "gpu_idle_release_ms", &Options::gpu_idle_release_ms, "ms", 0, kHourMs,
+           "How long a daemon or worker process keeps a GPU backend open, and its contexts on the "
+           "devices, once no rank's memory is imported any more."),
     Number(Group::kGpu, "host_gpu_count", &Options::host_gpu_count, "devices", 1, 64,
            "How many devices the host backend emulates on this node."),
     Number(Group::kGpu, "host_gpu_memory_bytes", &Options::host_gpu_memory_bytes, "bytes", kMebi,

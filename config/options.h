@@ -97,6 +97,7 @@ struct Options {
   std::string cuda_library;
   std::string hip_library;
   std::string level_zero_library;
+  uint64_t gpu_idle_release_ms = 10000;
   uint64_t host_gpu_count = 1;
   uint64_t host_gpu_memory_bytes = 1ULL << 30;
   uint64_t host_link_h2d_mb_per_s = 0;

@@ -56,9 +56,15 @@ void Describe(const ferry::gpu::DeviceInfo& info, const Placement& placement,
 }
 
 // What `ferryctl gpus` shows: the devices of the backend in use, and the backends there are.
-ferry::control::GpusReply ListGpus(const ferry::gpu::GpuBackend& backend, const Options& options,
+ferry::control::GpusReply ListGpus(ferry::gpu::GpuSource& gpus, const Options& options,
                                    const Placement& placement) {
   ferry::control::GpusReply reply;
+  const auto opened = gpus.Get();
+  if (!opened.ok()) {
+    reply.add_gpus()->set_note(opened.status().ToString());
+    return reply;
+  }
+  const ferry::gpu::GpuBackend& backend = *(*opened)->backend;
   for (int device = 0; device < backend.device_count(); ++device) {
     ferry::control::GpuStatus& gpu = *reply.add_gpus();
     gpu.set_backend(std::string(backend.name()));
@@ -84,7 +90,7 @@ ferry::control::GpusReply ListGpus(const ferry::gpu::GpuBackend& backend, const 
 StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHooks hooks) {
   auto opened = ferry::gpu::OpenBackend(options);
   FERRY_RETURN_IF_ERROR(opened.status());
-  const std::shared_ptr<ferry::gpu::GpuBackend> backend(std::move(*opened));
+  const auto gpus = ferry::gpu::SourceOf(options, std::move(*opened));
   auto transport = ferry::transport::OpenTransport(ferry::transport::TransportOptionsFrom(options));
   FERRY_RETURN_IF_ERROR(transport.status());
   ferry::daemon::Nics nics;
@@ -94,12 +100,12 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
   auto placement = Placement::DecideHere(options, nics);
   FERRY_RETURN_IF_ERROR(placement.status());
   auto plane = ferry::daemon::ProgressPlane::Create(options, std::move(*transport),
-                                                    std::move(hooks), *placement, backend);
+                                                    std::move(hooks), *placement, gpus);
   FERRY_RETURN_IF_ERROR(plane.status());
   DaemonParts parts;
   parts.data_plane = std::move(*plane);
-  parts.gpus = [backend, options, placement = *placement] {
-    return ListGpus(*backend, options, *placement);
+  parts.gpus = [gpus, options, placement = *placement] {
+    return ListGpus(*gpus, options, *placement);
   };
   return parts;
 }

@@ -28,7 +28,11 @@ uint32_t LocalSize(const JobRecord& job) {
 
 JobRegistry::JobRegistry(boost::asio::io_context& context, DataPlane& data_plane,
                          RegistryLimits limits)
-    : context_(context), data_plane_(data_plane), limits_(limits), quotas_(limits.quotas) {}
+    : context_(context),
+      data_plane_(data_plane),
+      limits_(limits),
+      quotas_(limits.quotas),
+      gpu_timer_(context) {}
 
 JobRegistry::~JobRegistry() { *alive_ = false; }
 

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -173,6 +174,7 @@ class JobRegistry : public NodeEvents {
   void CheckComplete(JobRecord& job);
   void OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank);
   void AbortJob(JobRecord& job, const Status& why);
+  void WatchGpus();
   static void NoteImport(JobRecord& job, uint32_t rank, const Region& region, const Status& status);
 
   MatchBook& MatchesOf(JobRecord& job);
@@ -204,6 +206,8 @@ class JobRegistry : public NodeEvents {
   std::function<void()> on_change_;
   bool draining_ = false;
   bool sweep_posted_ = false;
+  boost::asio::steady_timer gpu_timer_;
+  bool watches_gpus_ = false;  // gpu_timer_ runs
   uint64_t next_serial_ = 1;
   uint64_t last_channel_ = 0;  // of matched pairs
   Totals totals_;

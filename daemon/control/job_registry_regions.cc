@@ -9,6 +9,7 @@ namespace ferry::daemon {
 namespace {
 
 constexpr size_t kMaxOfferedRegions = 64;
+constexpr std::chrono::milliseconds kGpuLook{500};
 
 }  // namespace
 
@@ -34,6 +35,7 @@ void JobRegistry::ImportRegion(const Session& session, const std::shared_ptr<Reg
   const Status status = data_plane_.ImportRegion(session, region);
   if (status.code() != ErrorCode::kWouldBlock) {
     NoteImport(*job, session.rank, *region, status);
+    WatchGpus();
     return done();
   }
   // The rank waits for its answer as long as for all of attaching: it gets one before that.
@@ -63,6 +65,21 @@ void JobRegistry::OnImport(const std::string& job_id, uint32_t rank, uint32_t re
   import.region->in_worker = status.ok();
   NoteImport(*job, rank, *import.region, status);
   import.done();
+}
+
+// Until the devices were given back, some time after the last import has gone.
+void JobRegistry::WatchGpus() {
+  if (watches_gpus_ || !data_plane_.ReleaseGpus()) {
+    return;
+  }
+  watches_gpus_ = true;
+  gpu_timer_.expires_after(kGpuLook);
+  gpu_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+    if (!error && *alive) {
+      watches_gpus_ = false;
+      WatchGpus();
+    }
+  });
 }
 
 // Not an error: the rank stages what passes between nodes by itself. But it costs the rank's time,

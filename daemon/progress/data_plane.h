@@ -134,6 +134,10 @@ class DataPlane {
     return {ErrorCode::kUnsupported, "no streams here"};
   }
 
+  // Now and then, from the control thread: gives devices back that no imported memory has needed
+  // for gpu_idle_release_ms. False once they are. May block while a driver ends.
+  virtual bool ReleaseGpus() { return false; }
+
   // From now on transfers may use the region, of which they have registered with the NIC what they
   // need / ends that: on return nothing uses it, and the NIC has unpinned it, for which the caller
   // waits and nobody else.

@@ -61,9 +61,9 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       transport_(std::move(transport)),
       registrar_(*transport_, ring),
       copies_(std::make_shared<CopyPool>(options.copy_workers, ring)),
-      device_copies_(options.gpu == nullptr
+      device_copies_(options.gpus == nullptr
                          ? nullptr
-                         : std::make_shared<DeviceCopier>(options.gpu, std::move(ring))),
+                         : std::make_shared<DeviceCopier>(options.gpus, std::move(ring))),
       outbound_(*transport_, directory_),
       pulls_(*transport_, outbound_, depot_, registrations_, options.pipeline,
              options.operation_timeout_ns),

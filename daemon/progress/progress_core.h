@@ -42,7 +42,7 @@ struct CoreOptions {
   StagingRules staging;
   uint32_t copy_workers = 1;
   // For device memory that only streams reach; null: ranks stage by themselves.
-  std::shared_ptr<gpu::GpuBackend> gpu;
+  std::shared_ptr<gpu::GpuSource> gpus;
   uint64_t device_block_bytes = 1 << 20;
   uint32_t device_blocks = 16;
   uint32_t device_least_blocks = 0;

@@ -69,7 +69,7 @@ CoreOptions CoreOptionsOf(const config::Options& options,
 StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
     PlaneHooks hooks, std::shared_ptr<const Placement> placement,
-    std::shared_ptr<gpu::GpuBackend> gpu) {
+    std::shared_ptr<gpu::GpuSource> gpus) {
   Parts parts;
   if (!options.faults.empty()) {
     StatusOr<std::unique_ptr<daemon::Faults>> parsed = daemon::Faults::Parse(options.faults);
@@ -85,11 +85,8 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
   events.on_reach = hooks.on_reach;
   events.on_import = hooks.on_import;
   CoreOptions core_options = CoreOptionsOf(options, placement, parts.faults.get());
-  core_options.gpu = gpu;
-  if (gpu != nullptr) {
-    parts.streams = std::make_unique<gpu::CopyStreams>(*gpu);
-  }
-  parts.gpu = std::move(gpu);
+  core_options.gpus = gpus;
+  parts.gpus = std::move(gpus);
   StatusOr<std::unique_ptr<ProgressCore>> core =
       ProgressCore::Create(core_options, std::move(transport), std::move(hooks), ring);
   FERRY_RETURN_IF_ERROR(core.status());
@@ -99,7 +96,7 @@ StatusOr<std::unique_ptr<ProgressPlane>> ProgressPlane::Create(
     box->Post([=] { to->FailWorker(job_id, error, text); });
   };
   StatusOr<std::unique_ptr<JobWorkers>> worker =
-      JobWorkers::Create(options, ring, std::move(events), parts.streams.get());
+      JobWorkers::Create(options, ring, std::move(events));
   FERRY_RETURN_IF_ERROR(worker.status());
   parts.worker = std::move(*worker);
   return std::unique_ptr<ProgressPlane>(
@@ -113,8 +110,7 @@ ProgressPlane::ProgressPlane(const config::Options& options,
       stages_devices_(options.pipeline_staging_blocks != 0),
       placement_(std::move(placement)),
       farewell_(kFarewellNs),
-      gpu_(std::move(parts.gpu)),
-      streams_(std::move(parts.streams)),
+      gpus_(std::move(parts.gpus)),
       faults_(std::move(parts.faults)),
       mailbox_(std::move(parts.mailbox)),
       worker_(std::move(parts.worker)),
@@ -243,12 +239,14 @@ Status ProgressPlane::ImportRegion(const Session& session, const std::shared_ptr
   if (worker_->ImportRegion(session, region)) {
     return {ErrorCode::kWouldBlock, "the job's worker process imports it"};
   }
-  if (gpu_ == nullptr) {
+  if (gpus_ == nullptr) {
     return {ErrorCode::kUnsupported, "this daemon has no GPU backend"};
   }
   if (session.uid != geteuid()) {
     return {ErrorCode::kUnsupported, "it is another user's memory"};
   }
+  StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
+  FERRY_RETURN_IF_ERROR(gpu.status());
   gpu::IpcHandle handle;
   handle.fd.Reset(fcntl(region->fd.get(), F_DUPFD_CLOEXEC, 0));
   handle.opaque = region->handle;
@@ -256,10 +254,18 @@ Status ProgressPlane::ImportRegion(const Session& session, const std::shared_ptr
   handle.allocation_id = region->allocation_id;
   handle.device = static_cast<int32_t>(region->device);
   StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
-      gpu::ImportedMemory::Import(*gpu_, handle);
+      gpu::ImportedMemory::Import(*(*gpu)->backend, handle);
   FERRY_RETURN_IF_ERROR(imported.status());
+  region->gpu = std::move(*gpu);
   region->device_memory = std::move(*imported);
   return {};
+}
+
+bool ProgressPlane::ReleaseGpus() {
+  if (gpus_ != nullptr) {
+    gpus_->ReleaseIdle(MonotonicNs());
+  }
+  return gpus_ != nullptr && gpus_->is_open();
 }
 
 Status ProgressPlane::AddRegion(const std::string& job_id, uint32_t rank,
@@ -329,9 +335,9 @@ bool ProgressPlane::Idle() const {
 StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
     PlaneHooks hooks, std::shared_ptr<const Placement> placement,
-    std::shared_ptr<gpu::GpuBackend> gpu) {
+    std::shared_ptr<gpu::GpuSource> gpus) {
   StatusOr<std::unique_ptr<ProgressPlane>> plane = ProgressPlane::Create(
-      options, std::move(transport), std::move(hooks), std::move(placement), std::move(gpu));
+      options, std::move(transport), std::move(hooks), std::move(placement), std::move(gpus));
   FERRY_RETURN_IF_ERROR(plane.status());
   return std::unique_ptr<DataPlane>(std::move(*plane));
 }

@@ -21,7 +21,7 @@
 #include "daemon/progress/progress_core.h"
 #include "daemon/progress/progress_thread.h"
 #include "daemon/worker/worker_client.h"
-#include "gpu_backends/api/copy_streams.h"
+#include "gpu_backends/api/gpu_source.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -31,7 +31,7 @@ class ProgressPlane final : public DataPlane {
   static StatusOr<std::unique_ptr<ProgressPlane>> Create(
       const config::Options& options, std::unique_ptr<transport::Transport> transport,
       PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr,
-      std::shared_ptr<gpu::GpuBackend> gpu = nullptr);
+      std::shared_ptr<gpu::GpuSource> gpus = nullptr);
   ~ProgressPlane() override;
 
   std::vector<std::byte> FabricAddress() const override;
@@ -47,6 +47,7 @@ class ProgressPlane final : public DataPlane {
   Status AddSession(std::shared_ptr<Session> session) override;
   void RemoveSession(const std::string& job_id, uint32_t rank) override;
   Status ImportRegion(const Session& session, const std::shared_ptr<Region>& region) override;
+  bool ReleaseGpus() override;
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override;
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
@@ -66,9 +67,8 @@ class ProgressPlane final : public DataPlane {
  private:
   // What the threads use, in the order in which it is made.
   struct Parts {
-    std::shared_ptr<gpu::GpuBackend> gpu;       // null: ranks alone reach device memory by streams
-    std::unique_ptr<gpu::CopyStreams> streams;  // null without
-    std::unique_ptr<daemon::Faults> faults;     // null without
+    std::shared_ptr<gpu::GpuSource> gpus;    // null: ranks alone reach device memory by streams
+    std::unique_ptr<daemon::Faults> faults;  // null without
     std::unique_ptr<Mailbox> mailbox;
     std::unique_ptr<WorkerClient> worker;
     std::unique_ptr<ProgressCore> core;
@@ -84,8 +84,7 @@ class ProgressPlane final : public DataPlane {
   const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
   Farewell farewell_;
   // The thread stops first, then the core goes, which uses the others.
-  const std::shared_ptr<gpu::GpuBackend> gpu_;
-  const std::unique_ptr<gpu::CopyStreams> streams_;
+  const std::shared_ptr<gpu::GpuSource> gpus_;
   const std::unique_ptr<daemon::Faults> faults_;
   const std::unique_ptr<Mailbox> mailbox_;
   const std::unique_ptr<WorkerClient> worker_;
@@ -94,13 +93,13 @@ class ProgressPlane final : public DataPlane {
 };
 
 // Takes the transport over. `options` gives timeouts, waiting, staging and copy workers;
-// `placement`, where the progress thread and staging memory go (null: anywhere); `gpu` copies from
-// and to device memory of ranks of our own user that only streams reach (null: they do it). Errors:
-// kInvalidArgument (the transport's messages are too short), kOutOfMemory and those of registering
-// the staging memory.
+// `placement`, where the progress thread and staging memory go (null: anywhere); `gpus` are for
+// copies from and to device memory of ranks of our own user that only streams reach (null: they do
+// it). Errors: kInvalidArgument (the transport's messages are too short), kOutOfMemory and those of
+// registering the staging memory.
 StatusOr<std::unique_ptr<DataPlane>> CreateProgressPlane(
     const config::Options& options, std::unique_ptr<transport::Transport> transport,
     PlaneHooks hooks = {}, std::shared_ptr<const Placement> placement = nullptr,
-    std::shared_ptr<gpu::GpuBackend> gpu = nullptr);
+    std::shared_ptr<gpu::GpuSource> gpus = nullptr);
 
 }  // namespace ferry::daemon

@@ -18,6 +18,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/session/quota.h"
+#include "gpu_backends/api/gpu_source.h"
 #include "gpu_backends/api/imported_memory.h"
 #include "proto/attach_protocol.h"
 #include "shm/layout/inbox_layout.h"
@@ -41,6 +42,7 @@ struct Region {
   bool by_stream = false;     // `mapping` is empty,
   uint64_t device_bytes = 0;  // and this is its size
   std::array<uint8_t, attach::kHandleBytes> handle{};
+  std::shared_ptr<gpu::OpenedGpu> gpu;                 // by which `device_memory` was imported
   std::unique_ptr<gpu::ImportedMemory> device_memory;  // in this process
   bool in_worker = false;                              // in the job's worker process
   QuotaHold quota;

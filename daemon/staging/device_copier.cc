@@ -1,5 +1,6 @@
 #include "daemon/staging/device_copier.h"
 
+#include <mutex>
 #include <utility>
 
 #include "common/clock.h"
@@ -12,27 +13,47 @@ namespace {
 // The driver pins what it is to copy fast.
 class DriverPins final : public MemoryUser {
  public:
-  explicit DriverPins(std::shared_ptr<gpu::GpuBackend> backend) : backend_(std::move(backend)) {}
+  explicit DriverPins(std::shared_ptr<gpu::GpuSource> gpus) : gpus_(std::move(gpus)) {}
 
   void Admit(std::byte* base, uint64_t bytes) override {
-    const Status status = backend_->RegisterHostMemory(base, bytes);
+    const Status status = Pin(base, bytes);
     if (!status.ok() && !warned_.exchange(true, std::memory_order_relaxed)) {
       spdlog::warn("copies from and to devices are slow, for staging memory is not pinned: {}",
                    status.message());
     }
   }
-  void Dismiss(std::byte* base) override { (void)backend_->UnregisterHostMemory(base); }
+  void Dismiss(std::byte* base) override {
+    std::map<std::byte*, std::shared_ptr<gpu::OpenedGpu>>::node_type pinned;
+    {
+      std::lock_guard lock(mutex_);
+      pinned = pinned_.extract(base);
+    }
+    if (!pinned.empty()) {
+      (void)pinned.mapped()->backend->UnregisterHostMemory(base);
+    }
+  }
 
  private:
-  const std::shared_ptr<gpu::GpuBackend> backend_;
+  Status Pin(std::byte* base, uint64_t bytes) {
+    StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
+    FERRY_RETURN_IF_ERROR(gpu.status());
+    FERRY_RETURN_IF_ERROR((*gpu)->backend->RegisterHostMemory(base, bytes));
+    std::lock_guard lock(mutex_);
+    pinned_[base] = std::move(*gpu);
+    return {};
+  }
+
+  const std::shared_ptr<gpu::GpuSource> gpus_;
+  std::mutex mutex_;
+  std::map<std::byte*, std::shared_ptr<gpu::OpenedGpu>> pinned_;  // by whom
   std::atomic<bool> warned_{false};
 };
 
 }  // namespace
 
-DeviceCopier::DeviceCopier(std::shared_ptr<gpu::GpuBackend> backend, std::function<void()> notify)
-    : backend_(std::move(backend)),
-      memory_user_(std::make_shared<DriverPins>(backend_)),
+DeviceCopier::DeviceCopier(std::shared_ptr<gpu::GpuSource> gpus, std::function<void()> notify)
+    : gpus_(std::move(gpus)),
+      memory_user_(std::make_shared<DriverPins>(gpus_)),
       notify_(std::move(notify)) {}
 
 DeviceCopier::~DeviceCopier() {
@@ -43,12 +64,27 @@ DeviceCopier::~DeviceCopier() {
 
 void DeviceCopier::Open(StagingPool& pool) { Allow(pool.pieces()); }
 
-void DeviceCopier::Close(StagingPool& pool) { capacity_ -= pool.pieces(); }
+void DeviceCopier::Close(StagingPool& pool) { Disallow(pool.pieces()); }
+
+void DeviceCopier::Disallow(uint32_t tasks) {
+  capacity_ -= tasks;
+  Rest();
+}
+
+void DeviceCopier::Rest() {
+  if (capacity_ == 0 && pending_ == 0) {
+    lines_.clear();
+    gpu_.reset();
+  }
+}
 
 // Imported memory may be of a device that this process does not have.
 int DeviceCopier::DeviceOf(const CopyTask& task) const {
-  const int device = backend_->Identify(task.device).device;
-  return device >= 0 && device < backend_->device_count() ? device : 0;
+  if (gpu_ == nullptr) {
+    return 0;
+  }
+  const int device = gpu_->backend->Identify(task.device).device;
+  return device >= 0 && device < gpu_->backend->device_count() ? device : 0;
 }
 
 bool DeviceCopier::Submit(const CopyTask& task) {
@@ -56,6 +92,11 @@ bool DeviceCopier::Submit(const CopyTask& task) {
     return false;
   }
   ++pending_;
+  if (gpu_ == nullptr) {
+    // It is open: the task's memory was imported by it.
+    StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
+    gpu_ = gpu.ok() ? std::move(*gpu) : nullptr;
+  }
   const int device = DeviceOf(task);
   const uint16_t number = StreamNumber(static_cast<uint32_t>(device),
                                        task.direction == CopyTask::Direction::kToProcess);
@@ -77,7 +118,10 @@ bool DeviceCopier::Submit(const CopyTask& task) {
 
 Status DeviceCopier::Enqueue(Line& line, Flight& flight, int device) {
   if (line.stream == nullptr) {
-    StatusOr<std::unique_ptr<gpu::Stream>> stream = backend_->CreateStream(device);
+    if (gpu_ == nullptr) {
+      return {ErrorCode::kUnsupported, "the GPU backend cannot be opened"};
+    }
+    StatusOr<std::unique_ptr<gpu::Stream>> stream = gpu_->backend->CreateStream(device);
     FERRY_RETURN_IF_ERROR(stream.status());
     line.stream = std::move(*stream);
   }
@@ -108,6 +152,7 @@ uint32_t DeviceCopier::Collect(CopySink& sink) {
   for (auto& [number, line] : lines_) {
     ended += Collect(line, sink);
   }
+  Rest();
   return ended;
 }
 

@@ -4,7 +4,7 @@
 // Each device has one stream for each direction, so that a copy out of it runs beside one into it,
 // and copies of one direction in the order in which they were asked for. Blocks are registered with
 // the backend while they belong to their pool. A stream that fails takes along what is queued
-// behind; the next copy gets a new one.
+// behind; the next copy gets a new one. Streams go with the last pool.
 //
 // Calling thread: one owner (the progress thread) for all members, none of which waits for a copy;
 // `notify` is called by threads of the backend.
@@ -19,7 +19,7 @@
 
 #include "daemon/staging/copier.h"
 #include "daemon/staging/memory_user.h"
-#include "gpu_backends/api/backend.h"
+#include "gpu_backends/api/gpu_source.h"
 
 namespace ferry::daemon {
 
@@ -27,14 +27,15 @@ class DeviceCopier final : public Copier {
  public:
   // `notify` (any thread; must not block) says that Collect will find something. After a failure
   // nobody says so: while copies are pending Collect is to be called now and then.
-  DeviceCopier(std::shared_ptr<gpu::GpuBackend> backend, std::function<void()> notify);
+  DeviceCopier(std::shared_ptr<gpu::GpuSource> gpus, std::function<void()> notify);
   // Waits for the copy that each stream is at, drops the others.
   ~DeviceCopier() override;
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 
-  // So many more tasks may be under way at a time.
+  // So many more tasks may be under way at a time / so many fewer.
   void Allow(uint32_t tasks) { capacity_ += tasks; }
+  void Disallow(uint32_t tasks);
 
   // Serves any number of pools. Tasks are those with `device`.
   void Open(StagingPool& pool) override;
@@ -65,12 +66,15 @@ class DeviceCopier final : public Copier {
   uint32_t Collect(Line& line, CopySink& sink);
   void End(Line& line, ErrorCode result, CopySink& sink);
 
-  const std::shared_ptr<gpu::GpuBackend> backend_;
+  void Rest();
+
+  const std::shared_ptr<gpu::GpuSource> gpus_;
   const std::shared_ptr<MemoryUser> memory_user_;
   const std::function<void()> notify_;
   uint32_t capacity_ = 0;
   uint32_t pending_ = 0;
-  std::map<uint16_t, Line> lines_;  // by StreamNumber
+  std::shared_ptr<gpu::OpenedGpu> gpu_;  // while there are streams
+  std::map<uint16_t, Line> lines_;       // by StreamNumber
 };
 
 }  // namespace ferry::daemon

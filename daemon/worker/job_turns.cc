@@ -14,9 +14,8 @@ constexpr uint32_t kYieldsForLease = 32;  // then the worker sleeps between atte
 
 }  // namespace
 
-JobTurns::JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon,
-                   gpu::CopyStreams* streams)
-    : job_(job), ring_daemon_(ring_daemon), bounce_(kBounceBytes), streams_(streams) {}
+JobTurns::JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon)
+    : job_(job), ring_daemon_(ring_daemon), bounce_(kBounceBytes) {}
 
 uint32_t JobTurns::Turn() {
   uint32_t done = 0;
@@ -123,7 +122,7 @@ uint32_t JobTurns::CopyNext(WorkerRank& rank) {
   const WorkerCopy& copy = rank.copies.Next();
   const engine::InboxView inbox = job_.Inbox(copy.own.peer);
   shm::TransferLayout* slot = inbox.valid() ? inbox.transfer(copy.transfer) : nullptr;
-  WorkerMemory memory(job_, bounce_, streams_);
+  WorkerMemory memory(job_, bounce_);
   const engine::ChunkResult result =
       slot == nullptr ? engine::ChunkResult::kNothing
                       : engine::CopyChunk(*slot, copy.generation, memory, &copy.own);

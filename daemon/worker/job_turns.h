@@ -22,11 +22,7 @@ namespace ferry::daemon {
 class JobTurns {
  public:
   // Both outlive this. `ring_daemon` wakes the progress thread: a rank's lane to it has something.
-  // `streams`: as for WorkerMemory; outlives this, too, or what takes its place.
-  JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon,
-           gpu::CopyStreams* streams = nullptr);
-
-  void set_streams(gpu::CopyStreams* streams) { streams_ = streams; }
+  JobTurns(WorkerJob& job, const std::function<void()>& ring_daemon);
 
   // One round over all ranks; returns how much was done. 0 = nothing to do, or only ranks that
   // hold their lease and do not run.
@@ -46,7 +42,6 @@ class JobTurns {
   WorkerJob& job_;
   const std::function<void()>& ring_daemon_;
   std::vector<std::byte> bounce_;
-  gpu::CopyStreams* streams_;
 };
 
 }  // namespace ferry::daemon

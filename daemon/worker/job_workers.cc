@@ -41,10 +41,9 @@ WorkerLetter StartLetter(const JobPlan& plan, const std::shared_ptr<WorkerChanne
 
 StatusOr<std::unique_ptr<JobWorkers>> JobWorkers::Create(const config::Options& options,
                                                          std::function<void()> ring_daemon,
-                                                         SupervisorEvents events,
-                                                         gpu::CopyStreams* streams) {
+                                                         SupervisorEvents events) {
   std::unique_ptr<JobWorkers> workers(
-      new JobWorkers(options, std::move(ring_daemon), std::move(events), streams));
+      new JobWorkers(options, std::move(ring_daemon), std::move(events)));
   if (options.worker_mode == "process") {
     FERRY_RETURN_IF_ERROR(workers->Program().status());
   }
@@ -52,10 +51,10 @@ StatusOr<std::unique_ptr<JobWorkers>> JobWorkers::Create(const config::Options& 
 }
 
 JobWorkers::JobWorkers(const config::Options& options, std::function<void()> ring_daemon,
-                       SupervisorEvents events, gpu::CopyStreams* streams)
+                       SupervisorEvents events)
     : options_(options),
       engine_(EngineOptionsOf(options)),
-      thread_(engine_, std::move(ring_daemon), streams),
+      thread_(engine_, std::move(ring_daemon)),
       supervisor_(options.operation_timeout_ms * kNsPerMs, std::move(events)) {}
 
 // ---- Choosing

@@ -21,12 +21,11 @@ namespace ferry::daemon {
 
 class JobWorkers final : public WorkerClient {
  public:
-  // `ring_daemon` and `streams` as for ProgressWorker. kNotFound: worker_mode is process, and there
+  // `ring_daemon` as for ProgressWorker. kNotFound: worker_mode is process, and there
   // is no ferry-worker.
   static StatusOr<std::unique_ptr<JobWorkers>> Create(const config::Options& options,
                                                       std::function<void()> ring_daemon,
-                                                      SupervisorEvents events,
-                                                      gpu::CopyStreams* streams = nullptr);
+                                                      SupervisorEvents events);
 
   void AddJob(const JobPlan& plan) override;
   void RemoveJob(const std::string& job_id) override;
@@ -48,7 +47,7 @@ class JobWorkers final : public WorkerClient {
   };
 
   JobWorkers(const config::Options& options, std::function<void()> ring_daemon,
-             SupervisorEvents events, gpu::CopyStreams* streams);
+             SupervisorEvents events);
 
   StatusOr<std::shared_ptr<UniqueFd>> Program();
   Status Decide(Entry& entry, const Session& session);

@@ -37,11 +37,8 @@ class ProgressWorker::Flag final : public Attention {
 };
 
 ProgressWorker::ProgressWorker(const engine::EngineOptions& options,
-                               std::function<void()> ring_daemon, gpu::CopyStreams* streams)
-    : options_(options),
-      ring_daemon_(std::move(ring_daemon)),
-      streams_(streams),
-      thread_([this] { Loop(); }) {}
+                               std::function<void()> ring_daemon)
+    : options_(options), ring_daemon_(std::move(ring_daemon)), thread_([this] { Loop(); }) {}
 
 ProgressWorker::~ProgressWorker() {
   stop_.store(true, std::memory_order_relaxed);
@@ -68,7 +65,7 @@ WorkerRank* ProgressWorker::Find(const std::string& job_id, uint32_t rank) {
 }
 
 void ProgressWorker::AddJob(const JobPlan& plan) {
-  Call([&] { jobs_[plan.job_id] = std::make_unique<Served>(plan, ring_daemon_, streams_); });
+  Call([&] { jobs_[plan.job_id] = std::make_unique<Served>(plan, ring_daemon_); });
 }
 
 void ProgressWorker::RemoveJob(const std::string& job_id) {

@@ -20,9 +20,7 @@ namespace ferry::daemon {
 class ProgressWorker final : public WorkerClient {
  public:
   // `ring_daemon` (any thread) wakes the progress thread: a rank's lane to it has something.
-  // `streams`: as for WorkerMemory; outlives this.
-  ProgressWorker(const engine::EngineOptions& options, std::function<void()> ring_daemon,
-                 gpu::CopyStreams* streams = nullptr);
+  ProgressWorker(const engine::EngineOptions& options, std::function<void()> ring_daemon);
   ~ProgressWorker() override;
 
   void AddJob(const JobPlan& plan) override;
@@ -41,8 +39,7 @@ class ProgressWorker final : public WorkerClient {
  private:
   class Flag;
   struct Served {
-    Served(const JobPlan& plan, const std::function<void()>& ring, gpu::CopyStreams* streams)
-        : job(plan), turns(job, ring, streams) {}
+    Served(const JobPlan& plan, const std::function<void()>& ring) : job(plan), turns(job, ring) {}
     WorkerJob job;
     JobTurns turns;
   };
@@ -56,7 +53,6 @@ class ProgressWorker final : public WorkerClient {
 
   const engine::EngineOptions options_;
   const std::function<void()> ring_daemon_;
-  gpu::CopyStreams* const streams_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();  // flags outlive the worker
   std::shared_ptr<std::atomic<bool>> sleeping_ = std::make_shared<std::atomic<bool>>(false);
   std::map<std::string, std::unique_ptr<Served>> jobs_;  // the thread's

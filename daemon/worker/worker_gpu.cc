@@ -21,35 +21,45 @@ void AllowFiles() {
 
 }  // namespace
 
-WorkerGpu::WorkerGpu(Open open, uint32_t capacity, Done done)
-    : open_(std::move(open)),
+WorkerGpu::WorkerGpu(std::shared_ptr<gpu::GpuSource> gpus, uint32_t capacity, Done done)
+    : gpus_(std::move(gpus)),
       capacity_(capacity),
       done_(std::move(done)),
       bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-Status WorkerGpu::OpenBackend() {
+Status WorkerGpu::Import(const gpu::IpcHandle& handle, Region* region) {
   AllowFiles();
-  StatusOr<std::unique_ptr<gpu::GpuBackend>> opened = open_();
-  FERRY_RETURN_IF_ERROR(opened.status());
-  backend_ = std::move(*opened);
-  streams_ = std::make_unique<gpu::CopyStreams>(*backend_);
-  copier_ = std::make_unique<DeviceCopier>(backend_, [bell = bell_.get()] {
-    const uint64_t one = 1;
-    (void)!write(bell, &one, sizeof(one));
-  });
-  copier_->Allow(capacity_);
+  StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
+  FERRY_RETURN_IF_ERROR(gpu.status());
+  StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
+      gpu::ImportedMemory::Import(*(*gpu)->backend, handle);
+  FERRY_RETURN_IF_ERROR(imported.status());
+  region->gpu = std::move(*gpu);
+  region->device_memory = std::move(*imported);
+  MakeCopier();
   return {};
 }
 
-Status WorkerGpu::Import(const gpu::IpcHandle& handle, Region* region) {
-  if (backend_ == nullptr) {
-    FERRY_RETURN_IF_ERROR(OpenBackend());
+void WorkerGpu::MakeCopier() {
+  resting_ = false;
+  if (copier_ == nullptr) {
+    copier_ = std::make_unique<DeviceCopier>(gpus_, [bell = bell_.get()] {
+      const uint64_t one = 1;
+      (void)!write(bell, &one, sizeof(one));
+    });
+    copier_->Allow(capacity_);
   }
-  StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
-      gpu::ImportedMemory::Import(*backend_, handle);
-  FERRY_RETURN_IF_ERROR(imported.status());
-  region->device_memory = std::move(*imported);
-  return {};
+}
+
+void WorkerGpu::Rest() {
+  resting_ = true;
+  if (copier_ != nullptr && copier_->pending() == 0) {
+    for (std::byte* const block : pinned_) {
+      copier_->memory_user()->Dismiss(block);
+    }
+    pinned_.clear();
+    copier_.reset();
+  }
 }
 
 // A whole block when it is first used: it stays in its pool (Stage::shrinks).
@@ -89,7 +99,11 @@ uint32_t WorkerGpu::Collect() {
   }
   uint64_t rung = 0;
   (void)!read(bell_.get(), &rung, sizeof(rung));
-  return copier_->Collect(*this);
+  const uint32_t ended = copier_->Collect(*this);
+  if (resting_) {
+    Rest();
+  }
+  return ended;
 }
 
 void WorkerGpu::OnCopied(const CopyTask& task) {

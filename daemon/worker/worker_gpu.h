@@ -2,9 +2,10 @@
 // staging memory, by streams.
 //
 // The vendor's library is loaded, and devices get their contexts, when the first import comes, and
-// not before: most jobs need none of it.
+// not before: most jobs need none of it. Some time after the last import they are given back.
 //
-// Main thread only. Import may block for as long as a driver takes to start; nothing else does.
+// Main thread only. Import may block for as long as a driver takes to start, ReleaseIdle while it
+// ends; nothing else does.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@
 #include <memory>
 #include <set>
 
+#include "common/clock.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "daemon/session/session.h"
 #include "daemon/staging/device_copier.h"
 #include "daemon/worker/control_layout.h"
-#include "gpu_backends/api/backend.h"
-#include "gpu_backends/api/copy_streams.h"
+#include "gpu_backends/api/gpu_source.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {
@@ -32,15 +33,19 @@ struct WorkerStaging {
 
 class WorkerGpu final : private CopySink {
  public:
-  using Open = std::function<StatusOr<std::unique_ptr<gpu::GpuBackend>>()>;
   using Done = std::function<void(const CopyCommand& command, ErrorCode error)>;
 
   // `done` tells how each copy has ended. At most `capacity` are under way at a time.
-  WorkerGpu(Open open, uint32_t capacity, Done done);
+  WorkerGpu(std::shared_ptr<gpu::GpuSource> gpus, uint32_t capacity, Done done);
 
   // Fills in the region's device_memory. Errors as of opening the backend, which is tried anew each
   // time, and of ImportedMemory::Import.
   Status Import(const gpu::IpcHandle& handle, Region* region);
+  // No region is imported any more: once its copies are over, nothing keeps the backend open.
+  void Rest();
+  // To be called now and then: closes the backend if nothing has kept it open for a while. True if
+  // it is to be called again.
+  bool ReleaseIdle() { return gpus_->ReleaseIdle(MonotonicNs()); }
 
   // Begins the copy, whose staging memory lies within `staging`, and the rest in `region`.
   void Begin(const CopyCommand& command, WorkerStaging& staging,
@@ -52,28 +57,24 @@ class WorkerGpu final : private CopySink {
   // copies are pending Collect is to be called now and then.
   int bell() const { return bell_.get(); }
 
-  // For copies inside the node; null before the first import.
-  gpu::CopyStreams* streams() const { return streams_.get(); }
-
  private:
   struct Flight {
     CopyCommand command;
     std::shared_ptr<const Region> region;  // stays imported until the copy is over
   };
 
-  Status OpenBackend();
+  void MakeCopier();
   void Pin(WorkerStaging& staging, uint64_t offset);
   void OnCopied(const CopyTask& task) override;
 
-  const Open open_;
+  const std::shared_ptr<gpu::GpuSource> gpus_;
   const uint32_t capacity_;
   const Done done_;
   UniqueFd bell_;
-  std::shared_ptr<gpu::GpuBackend> backend_;  // null before the first import
-  std::unique_ptr<gpu::CopyStreams> streams_;
-  std::unique_ptr<DeviceCopier> copier_;
-  std::map<uint64_t, Flight> flights_;  // by the command's id
-  std::set<std::byte*> pinned_;         // blocks of staging memory
+  std::unique_ptr<DeviceCopier> copier_;  // null before the first import, and after the last
+  bool resting_ = false;                  // it goes with the last copy
+  std::map<uint64_t, Flight> flights_;    // by the command's id
+  std::set<std::byte*> pinned_;           // blocks of staging memory
 };
 
 }  // namespace ferry::daemon

@@ -109,7 +109,8 @@ engine::Reach WorkerMemory::Resolve(uint32_t rank, const shm::Location& where,
     reach.error = ErrorCode::kInvalidBuffer;
   } else if (!region.by_stream) {
     reach.mapped = region.mapping.base() + where.address;
-  } else if (region.device_memory != nullptr && streams_ != nullptr) {
+  } else if (region.device_memory != nullptr) {
+    gpu_ = region.gpu;
     reach.mapped = region.device_memory->base() + where.address;
     reach.by_stream = true;
   }
@@ -121,10 +122,10 @@ ErrorCode WorkerMemory::Copy(const engine::Reach& destination, const engine::Rea
   if (destination.by_stream || source.by_stream) {
     const Status status =
         destination.mapped == nullptr
-            ? streams_->Write(destination.pid, destination.address, source.mapped, size_bytes)
+            ? gpu_->streams.Write(destination.pid, destination.address, source.mapped, size_bytes)
         : source.mapped == nullptr
-            ? streams_->Read(destination.mapped, source.pid, source.address, size_bytes)
-            : streams_->Copy(destination.mapped, source.mapped, size_bytes);
+            ? gpu_->streams.Read(destination.mapped, source.pid, source.address, size_bytes)
+            : gpu_->streams.Copy(destination.mapped, source.mapped, size_bytes);
     return status.code();
   }
   if (destination.mapped != nullptr && source.mapped != nullptr) {

@@ -17,7 +17,7 @@
 #include "engine/rank_engine.h"
 #include "engine/session_view.h"
 #include "engine/transfer.h"
-#include "gpu_backends/api/copy_streams.h"
+#include "gpu_backends/api/gpu_source.h"
 #include "shm/counters.h"
 #include "shm/lease.h"
 #include "shm/wake.h"
@@ -105,17 +105,15 @@ class WorkerJob {
 // How the worker reaches the memory of the job's ranks.
 class WorkerMemory final : public engine::MemoryAccess {
  public:
-  // `streams`, for device memory that only they reach, may be null: that is left to the ranks then.
-  WorkerMemory(WorkerJob& job, std::vector<std::byte>& bounce, gpu::CopyStreams* streams)
-      : job_(job), bounce_(bounce), streams_(streams) {}
+  WorkerMemory(WorkerJob& job, std::vector<std::byte>& bounce) : job_(job), bounce_(bounce) {}
   engine::Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
   ErrorCode Copy(const engine::Reach& destination, const engine::Reach& source,
                  uint64_t size_bytes) override;
 
  private:
   WorkerJob& job_;
-  std::vector<std::byte>& bounce_;  // between two processes' private memory
-  gpu::CopyStreams* const streams_;
+  std::vector<std::byte>& bounce_;       // between two processes' private memory
+  std::shared_ptr<gpu::OpenedGpu> gpu_;  // of the regions that Resolve has found
 };
 
 }  // namespace ferry::daemon

@@ -46,11 +46,11 @@ void WriteNoFiles() {
 }
 
 // As ferryd's options say, which has put those of GPUs into the environment.
-StatusOr<std::unique_ptr<ferry::gpu::GpuBackend>> OpenGpu() {
+StatusOr<std::shared_ptr<ferry::gpu::GpuSource>> FindGpus() {
   StatusOr<ferry::config::Options> options =
       ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());
   FERRY_RETURN_IF_ERROR(options.status());
-  return ferry::gpu::OpenBackend(*options);
+  return ferry::gpu::SourceOf(*options);
 }
 
 }  // namespace
@@ -66,7 +66,9 @@ int main() {
   WriteNoFiles();
   // The user's other processes have no business in here. They may stop or kill it.
   prctl(PR_SET_DUMPABLE, 0);
+  auto gpus = FindGpus();
   // No destructors, no checks at the end: the kernel takes all back.
-  _exit(ferry::daemon::WorkerProgram(ferry::daemon::kWorkerSocket, OpenGpu).Run().ok() ? 0
-                                                                                       : kFailed);
+  _exit(gpus.ok() && ferry::daemon::WorkerProgram(ferry::daemon::kWorkerSocket, *gpus).Run().ok()
+            ? 0
+            : kFailed);
 }

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kLeaseRetryMs = 1;
 constexpr int kCollectMs = 10;                  // of a stream that failed nobody is told
+constexpr int kReleaseMs = 500;                 // while the GPU's backend is to be closed
 constexpr uint64_t kTurnsBetweenLooks = 1024;   // at the socket, while there is much to do
 constexpr shm::WaitPolicy kWaiting{0, 50'000};  // the next block of a pipeline comes soon
 constexpr uint32_t kMaxCapacity = 1U << 20;
@@ -118,6 +119,7 @@ Status WorkerProgram::Handle(SocketPacket& packet, const WorkerMessage& message)
       return {};
     case WorkerMessageKind::kEndSession:
       job_->RemoveRank(message.rank);
+      RestIfNothingIsImported();
       return {};
     case WorkerMessageKind::kRegion:
       return AddRegion(packet, message);
@@ -125,6 +127,7 @@ Status WorkerProgram::Handle(SocketPacket& packet, const WorkerMessage& message)
       if (WorkerRank* rank = job_->Find(message.rank); rank != nullptr) {
         rank->regions.erase(message.region);
       }
+      RestIfNothingIsImported();
       return {};
     case WorkerMessageKind::kDevice:
       return AddDevice(packet, message);
@@ -158,7 +161,7 @@ Status WorkerProgram::Start(SocketPacket& packet, const WorkerMessage& message) 
   job_ = std::make_unique<WorkerJob>(plan_);
   turns_ = std::make_unique<JobTurns>(*job_, ring_);
   gpu_ = std::make_unique<WorkerGpu>(
-      open_gpu_, capacity_,
+      gpus_, capacity_,
       [this](const CopyCommand& command, ErrorCode error) { Answer(command, error); });
   return {};
 }
@@ -239,9 +242,18 @@ Status WorkerProgram::ImportDevice(SocketPacket& packet, const WorkerMessage& me
   handle.allocation_id = message.allocation_id;
   handle.device = static_cast<int32_t>(message.device);
   FERRY_RETURN_IF_ERROR(gpu_->Import(handle, region.get()));
-  turns_->set_streams(gpu_->streams());
   rank->regions[message.region] = std::move(region);
   return {};
+}
+
+void WorkerProgram::RestIfNothingIsImported() {
+  for (const auto& [number, rank] : job_->ranks()) {
+    if (std::any_of(rank->regions.begin(), rank->regions.end(),
+                    [](const auto& entry) { return entry.second->device_memory != nullptr; })) {
+      return;
+    }
+  }
+  gpu_->Rest();
 }
 
 Status WorkerProgram::AddStaging(SocketPacket& packet, const WorkerMessage& message) {
@@ -331,6 +343,7 @@ void WorkerProgram::Sleep() {
     poll(readable, std::size(readable),
          turns_->IsBusy()       ? kLeaseRetryMs
          : gpu_->pending() != 0 ? kCollectMs
+         : gpu_->ReleaseIdle()  ? kReleaseMs
                                 : -1);
   }
   shm::Exchange(control_->sleeping, 0U, std::memory_order_seq_cst);

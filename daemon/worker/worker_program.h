@@ -27,9 +27,9 @@ namespace ferry::daemon {
 
 class WorkerProgram {
  public:
-  // `socket`: the end that ferryd gave us. `open_gpu` opens the GPU backend, when it is needed.
-  WorkerProgram(int socket, WorkerGpu::Open open_gpu)
-      : socket_(socket), open_gpu_(std::move(open_gpu)) {}
+  // `socket`: the end that ferryd gave us. `gpus`: for device memory.
+  WorkerProgram(int socket, std::shared_ptr<gpu::GpuSource> gpus)
+      : socket_(socket), gpus_(std::move(gpus)) {}
 
   // Serves until ferryd hangs up (ok), or something is wrong for good.
   Status Run();
@@ -45,6 +45,7 @@ class WorkerProgram {
   Status AddDevice(SocketPacket& packet, const WorkerMessage& message);
   Status ImportDevice(SocketPacket& packet, const WorkerMessage& message);
   Status AddStaging(SocketPacket& packet, const WorkerMessage& message);
+  void RestIfNothingIsImported();
   Status Say(WorkerMessageKind kind, uint32_t rank, ErrorCode code);
   Status Say(const WorkerMessage& message);
 
@@ -66,7 +67,7 @@ class WorkerProgram {
   }
 
   const int socket_;
-  const WorkerGpu::Open open_gpu_;
+  const std::shared_ptr<gpu::GpuSource> gpus_;
   bool hung_up_ = false;
   UniqueFd bell_;
   shm::Mapping control_map_;

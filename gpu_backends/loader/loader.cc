@@ -1,6 +1,7 @@
 #include "gpu_backends/loader/loader.h"
 
 #include <iterator>
+#include <utility>
 
 #include "gpu_backends/cuda/cuda_backend.h"
 #include "gpu_backends/hip/hip_backend.h"
@@ -9,6 +10,8 @@
 
 namespace ferry::gpu {
 namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
 
 HostBackendOptions HostOptions(const config::Options& options) {
   HostBackendOptions host;
@@ -64,6 +67,12 @@ StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options
   }
   return Status(ErrorCode::kConfiguration, "gpu_backend is '" + options.gpu_backend +
                                                "'; this build has " + names + " and auto");
+}
+
+std::shared_ptr<GpuSource> SourceOf(const config::Options& options,
+                                    std::unique_ptr<GpuBackend> opened) {
+  return std::make_shared<GpuSource>([options] { return OpenBackend(options); },
+                                     options.gpu_idle_release_ms * kNsPerMs, std::move(opened));
 }
 
 std::vector<BackendReport> ReportBackends(const config::Options& options) {

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "config/options.h"
 #include "gpu_backends/api/backend.h"
+#include "gpu_backends/api/gpu_source.h"
 
 namespace ferry::gpu {
 
@@ -19,6 +20,10 @@ namespace ferry::gpu {
 // that was named and cannot be opened: kNotFound (no library, driver or device), kUnsupported (too
 // old), what it finds wrong with its options.
 StatusOr<std::unique_ptr<GpuBackend>> OpenBackend(const config::Options& options);
+
+// Opens it when it is needed, and closes it once nobody has needed it for gpu_idle_release_ms.
+std::shared_ptr<GpuSource> SourceOf(const config::Options& options,
+                                    std::unique_ptr<GpuBackend> opened = nullptr);
 
 struct BackendReport {
   std::string name;

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "common/clock.h"
 #include "common/version.h"
@@ -514,6 +516,24 @@ TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
   EXPECT_TRUE(staged(8));
   end(8, {});
   ExpectRefusal(rank.SendRegion(8, 8192), ErrorCode::kAlreadyExists, "exists already");
+}
+
+// Also after the rank has left, in a daemon without peers.
+TEST_F(AttachServerTest, LooksAfterDevicesUntilTheyAreGivenBack) {
+  data_plane_.set_import_status({});
+  data_plane_.set_gpu_looks(3);
+  {
+    TestRank rank = Rank(0);
+    ASSERT_TRUE(rank.Enter(socket_path_));
+    rank.OfferDevice(7, 8192);
+    EXPECT_EQ(rank.Read().code(), ErrorCode::kOk);
+    rank.HangUp();
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (data_plane_.gpu_looks() > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(data_plane_.gpu_looks(), 0);
 }
 
 TEST_F(AttachServerTest, ARankDoesNotWaitLongForAWorkerThatImports) {

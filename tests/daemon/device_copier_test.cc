@@ -113,14 +113,17 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     options.link = {.h2d_mb_per_s = 2000, .d2h_mb_per_s = 2000, .latency_us = 10};
     auto made = gpu::CreateHostBackend(options);
     ASSERT_TRUE(made.ok());
-    backend_ = std::make_shared<BreakingBackend>(std::move(*made));
+    auto breaking = std::make_unique<BreakingBackend>(std::move(*made));
+    backend_ = breaking.get();
+    gpus_ = std::make_shared<gpu::GpuSource>(
+        [] { return Status(ErrorCode::kNotFound, "there is only one"); }, 0, std::move(breaking));
     auto pool = StagingPool::Create(transport_, {kBlockBytes, 4});
     ASSERT_TRUE(pool.ok());
     pool_ = std::move(*pool);
     const auto memory = backend_->AllocateDevice(0, kBlockBytes);
     ASSERT_TRUE(memory.ok());
     device_ = static_cast<std::byte*>(*memory);
-    copier_ = std::make_unique<DeviceCopier>(backend_, [this] { ++rung_; });
+    copier_ = std::make_unique<DeviceCopier>(gpus_, [this] { ++rung_; });
     copier_->Open(*pool_);
   }
   void TearDown() override {
@@ -151,7 +154,8 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
   static constexpr auto kIn = CopyTask::Direction::kFromProcess;
   static constexpr auto kOut = CopyTask::Direction::kToProcess;
   FakeTransport transport_;
-  std::shared_ptr<BreakingBackend> backend_;
+  std::shared_ptr<gpu::GpuSource> gpus_;
+  BreakingBackend* backend_ = nullptr;
   std::unique_ptr<StagingPool> pool_;
   std::byte* device_ = nullptr;
   std::unique_ptr<DeviceCopier> copier_;

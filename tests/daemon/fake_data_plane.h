@@ -143,6 +143,19 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     rank_report_ = std::move(report);
   }
+  bool ReleaseGpus() override {
+    std::lock_guard lock(mutex_);
+    return gpu_looks_ > 0 && --gpu_looks_ > 0;
+  }
+  // So often it is asked whether its devices are given back, and says no.
+  void set_gpu_looks(int looks) {
+    std::lock_guard lock(mutex_);
+    gpu_looks_ = looks;
+  }
+  int gpu_looks() const {
+    std::lock_guard lock(mutex_);
+    return gpu_looks_;
+  }
   void set_import_status(Status status) {
     std::lock_guard lock(mutex_);
     import_status_ = std::move(status);
@@ -181,6 +194,7 @@ class FakeDataPlane final : public DataPlane {
   std::vector<std::string> calls_;
   std::vector<NodeRoute> routes_;
   JobPlan plan_;
+  int gpu_looks_ = 0;
   Status region_status_;
   Status import_status_{ErrorCode::kUnsupported, "no streams here"};
   bool stuck_ = false;

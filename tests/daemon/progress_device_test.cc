@@ -368,6 +368,26 @@ TEST_F(ProgressDeviceTest, WithoutStreamsNobodyCanFetchIt) {
   ExpectNothingLeft();
 }
 
+// Contexts cost each GPU a lot of memory.
+TEST_F(ProgressDeviceTest, GivesDevicesBackOnceNothingIsImported) {
+  config::Options options = FastOptions();
+  options.pipeline_block_bytes = kBlockBytes;
+  options.gpu_idle_release_ms = 0;
+  ASSERT_NO_FATAL_FAILURE(Start({1, 1}, options));
+  ExpectPassed(Begin(kBoth, kMiB));
+  ExpectNothingLeft();
+  for (uint32_t node = 0; node < 2; ++node) {
+    plane(node).ReleaseGpus();
+    EXPECT_EQ(gpus_[node]->is_open(), !InWorkerProcess());  // whose affair it is then
+    RemoveRank(node);
+    plane(node).RemoveJob(kJob);
+    EXPECT_TRUE(Eventually([&] {
+      plane(node).ReleaseGpus();
+      return !gpus_[node]->is_open();
+    }));
+  }
+}
+
 TEST_F(ProgressDeviceTest, AnotherUsersMemoryIsLeftToItsRank) {
   ASSERT_NO_FATAL_FAILURE(StartTwo());
   Session other;

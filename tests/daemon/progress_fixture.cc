@@ -426,19 +426,19 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
       told_.imports[rank] = status;
     };
     gates_.push_back(std::make_shared<Gate>());
-    std::shared_ptr<gpu::GpuBackend> gpu;
+    std::shared_ptr<gpu::GpuSource> gpus;
     if (devices_ && planes_have_gpus_) {
       gpu::HostBackendOptions guarded = *devices_;
       guarded.link.guard = true;  // the daemon must not touch it otherwise
-      auto made = gpu::CreateHostBackend(guarded);
-      ASSERT_TRUE(made.ok()) << made.status().ToString();
-      gpu = std::move(*made);
+      gpus = std::make_shared<gpu::GpuSource>([guarded] { return gpu::CreateHostBackend(guarded); },
+                                              own_options.gpu_idle_release_ms * 1'000'000);
     }
     auto plane =
         ProgressPlane::Create(own_options,
                               std::make_unique<GateTransport>(std::move(*created), gates_.back(),
                                                               transport.post_timeout_ns),
-                              hooks, nullptr, std::move(gpu));
+                              hooks, nullptr, gpus);
+    gpus_.push_back(gpus);
     ASSERT_TRUE(plane.ok()) << plane.status().ToString();
     planes_.push_back(std::move(*plane));
   }
@@ -589,6 +589,7 @@ void PlaneTest::Stop() {
   planes_.clear();
   gates_.clear();
   ranks_.clear();
+  gpus_.clear();
   rank_gpu_.reset();
   node_of_rank_.clear();
   local_index_.clear();

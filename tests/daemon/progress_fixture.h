@@ -160,8 +160,9 @@ class PlaneTest : public testing::Test {
   bool planes_have_gpus_ = true;  // else only the ranks do
   bool keep_capabilities_ = false;
   Told told_;
-  std::unique_ptr<gpu::GpuBackend> rank_gpu_;  // outlives the ranks
-  std::vector<std::shared_ptr<Gate>> gates_;   // by node
+  std::unique_ptr<gpu::GpuBackend> rank_gpu_;          // outlives the ranks
+  std::vector<std::shared_ptr<gpu::GpuSource>> gpus_;  // by node; null without
+  std::vector<std::shared_ptr<Gate>> gates_;           // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;
   std::vector<std::unique_ptr<PlaneRank>> ranks_;
   std::vector<uint32_t> node_of_rank_;

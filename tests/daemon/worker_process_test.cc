@@ -168,6 +168,31 @@ TEST_F(WorkerProcessTest, KilledAmongCopiesOfDevicesFailsTheJobAndEndsThem) {
   }
 }
 
+// Its streams have threads, which go with the backend.
+TEST_F(WorkerProcessTest, OpensAGpuWhenItIsNeededAndGivesItBack) {
+  config::Options options = FastOptions();
+  options.gpu_idle_release_ms = 0;
+  const auto threads = [&] { return tests::StatusOf(Worker(), "Threads"); };
+  Start({1, 1}, options);
+  EXPECT_EQ(threads(), "1");
+  Stop();
+  devices_.emplace();
+  devices_->link = {.h2d_mb_per_s = 2000, .d2h_mb_per_s = 2000, .latency_us = 5};
+  Start({1, 1}, options);
+  const uint32_t receive = rank(1).Receive(0, 7, InDevice(0), kMiB);
+  const uint32_t send = rank(0).SendFrom(1, 7, InDevice(0), kMiB);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);
+  EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
+  EXPECT_NE(threads(), "1");
+  plane(0).RemoveRegion(kJob, 0, kDeviceRegion);
+  plane(1).RemoveRegion(kJob, 1, kDeviceRegion);
+  EXPECT_TRUE(Eventually([&] { return threads() == "1"; }));
+  // And takes it anew.
+  const auto region = rank(0).MakeDevice(*rank_gpu_);
+  region->id = 77;
+  EXPECT_TRUE(Import(0, region).ok());
+}
+
 TEST_F(WorkerProcessTest, KilledBeforeAnImportFailsTheJob) {
   devices_.emplace();
   devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};

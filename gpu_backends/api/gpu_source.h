@@ -1,0 +1,52 @@
+// A process's GPU backend while somebody needs it.
+//
+// With some vendors a process that has touched a device keeps a context there, of hundreds of MB of
+// its memory, until the backend is closed. So a daemon opens it when it is needed, shares it, and
+// closes it once nobody has had it for a while.
+//
+// Thread-safe. Opening and closing block for as long as the driver takes, with a lock held that
+// nothing else but Get and ReleaseIdle wants.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "common/status.h"
+#include "gpu_backends/api/backend.h"
+#include "gpu_backends/api/copy_streams.h"
+
+namespace ferry::gpu {
+
+struct OpenedGpu {
+  explicit OpenedGpu(std::unique_ptr<GpuBackend> opened)
+      : backend(std::move(opened)), streams(*backend) {}
+
+  const std::unique_ptr<GpuBackend> backend;
+  CopyStreams streams;  // goes first
+};
+
+class GpuSource {
+ public:
+  using Open = std::function<StatusOr<std::unique_ptr<GpuBackend>>()>;
+  // `opened` may be null: it is opened when it is needed.
+  GpuSource(Open open, uint64_t idle_ns, std::unique_ptr<GpuBackend> opened = nullptr);
+
+  // The backend, which stays open for as long as anybody has the result. Errors as of `open`, which
+  // is tried anew each time.
+  StatusOr<std::shared_ptr<OpenedGpu>> Get();
+  // To be called now and then: closes it once nobody has had it for idle_ns, as far as these calls
+  // see. True if it is open still, and nobody has it.
+  bool ReleaseIdle(uint64_t now_ns);
+  bool is_open() const;
+
+ private:
+  const Open open_;
+  const uint64_t idle_ns_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<OpenedGpu> opened_;
+  uint64_t idle_since_ns_ = 0;  // 0: somebody had it when it was last looked at
+};
+
+}  // namespace ferry::gpu
