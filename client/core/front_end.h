@@ -44,18 +44,20 @@ inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 // What a stream does between the start of a program and its wait, one step after the other.
 struct ProgramStep {
   enum class Kind : uint8_t {
-    kStart,   // of a matched request, which goes on by itself
-    kWait,    // until that is complete
-    kCopy,    // between any two kinds of memory
-    kReduce,  // by the device
-    kCall     // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
-              // IsByStream
+    kStart,    // of a matched request, which goes on by itself
+    kWait,     // until that is complete
+    kCopy,     // between any two kinds of memory
+    kStrided,  // copy, by the device
+    kReduce,   // by the device
+    kCall      // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
+               // IsByStream
   };
   Kind kind = Kind::kStart;
   uint32_t request = 0;  // kStart, kWait: which of the program's
   void* to = nullptr;    // kCopy
   const void* from = nullptr;
   uint64_t size_bytes = 0;
+  gpu::StridedCopy strided;         // kStrided
   gpu::Reduction reduction;         // kReduce
   std::function<ErrorCode()> call;  // kCall
 };
@@ -242,7 +244,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 8;
+inline constexpr uint32_t kFrontEndVersion = 9;
 
 }  // namespace ferry::client
 

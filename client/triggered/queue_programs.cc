@@ -128,6 +128,8 @@ Status Queues::EnqueueSteps(gpu::Stream& stream, Program& program, size_t first,
       status = Wait(stream, program.ChannelOf(step));
     } else if (step.kind == Kind::kCopy) {
       status = stream.CopyAsync(step.to, step.from, step.size_bytes);
+    } else if (step.kind == Kind::kStrided) {
+      status = stream.CopyStrided(step.strided);
     } else if (step.kind == Kind::kReduce) {
       status = stream.Reduce(step.reduction);
     } else {

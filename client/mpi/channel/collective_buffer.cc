@@ -110,18 +110,29 @@ Failure CollectiveBuffer::Fetch(int64_t first, int64_t count) {
   return {};
 }
 
-CollectiveBuffer::Move CollectiveBuffer::FetchMove(int64_t first, int64_t count) const {
-  if (run_.type == nullptr || !run_.type->IsDense(run_.count)) {
-    return {};
+std::vector<gpu::StridedCopy> CollectiveBuffer::FetchCopies(int64_t first, int64_t count) const {
+  if (run_.type != nullptr) {
+    const Payload part(static_cast<char*>(run_.address) + first * run_.type->extent(), count,
+                       *run_.type);
+    return part.CopiesWith(copy_.get() + first * run_.type->size_bytes(), true);
   }
-  const int64_t size = run_.type->size_bytes();
-  return {copy_.get() + first * size, FirstByte(run_) + first * size,
-          static_cast<size_t>(count * size)};
+  return CopiesOf(first, count, true);
 }
 
-CollectiveBuffer::Move CollectiveBuffer::DeliverMove() const {
-  const Move whole = FetchMove(0, run_.count);
-  return {const_cast<void*>(whole.from), whole.to, whole.size_bytes};
+std::vector<gpu::StridedCopy> CollectiveBuffer::DeliverCopies() const {
+  return CopiesOf(0, static_cast<int64_t>(pieces_.size()), false);
+}
+
+std::vector<gpu::StridedCopy> CollectiveBuffer::CopiesOf(int64_t first, int64_t count,
+                                                         bool is_pack) const {
+  std::vector<gpu::StridedCopy> copies;
+  for (int64_t i = first; i < first + count; ++i) {
+    const Piece& piece = pieces_[static_cast<size_t>(i)];
+    const std::vector<gpu::StridedCopy> own =
+        piece.payload.CopiesWith(copy_.get() + piece.offset, is_pack);
+    copies.insert(copies.end(), own.begin(), own.end());
+  }
+  return copies;
 }
 
 Failure CollectiveBuffer::FetchAll() {

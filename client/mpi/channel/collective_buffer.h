@@ -37,14 +37,9 @@ class CollectiveBuffer {
   bool is_copy() const { return copy_ != nullptr; }
   // Whether only streams reach the program's memory that a copy stands in for.
   bool is_by_stream() const { return is_by_stream_; }
-  // What Fetch(first, count) and Deliver are as one copy of a stream. Without bytes: they are not.
-  struct Move {
-    void* to = nullptr;
-    const void* from = nullptr;
-    size_t size_bytes = 0;
-  };
-  Move FetchMove(int64_t first, int64_t count) const;
-  Move DeliverMove() const;
+  // What Fetch(first, count) and Deliver are made of: for streams to do.
+  std::vector<gpu::StridedCopy> FetchCopies(int64_t first, int64_t count) const;
+  std::vector<gpu::StridedCopy> DeliverCopies() const;
   // Before the collective starts: brings the program's data into the copy: all of them, or those
   // of elements or blocks [first, first + count).
   Failure Fetch(int64_t first, int64_t count);
@@ -61,6 +56,7 @@ class CollectiveBuffer {
     size_t offset = 0;
   };
 
+  std::vector<gpu::StridedCopy> CopiesOf(int64_t first, int64_t count, bool is_pack) const;
   Failure MakeCopy(size_t size_bytes, bool of_device);
 
   void* base_ = nullptr;

@@ -5,11 +5,19 @@
 #include "client/mpi/channel/device_scratch.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/stream_order.h"
+#include "client/mpi/request/strided_runs.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 
 using Kind = client::ProgramStep::Kind;
+
+namespace {
+
+// Each start enqueues them all.
+constexpr size_t kMostSteps = 65536;
+
+}  // namespace
 
 Result<std::unique_ptr<StreamCollective>> StreamCollective::Make(const Parts& parts) {
   std::unique_ptr<StreamCollective> made(new StreamCollective(parts));
@@ -157,19 +165,43 @@ Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* w
     steps_.push_back(std::move(step));
     return {};
   }
-  const CollectiveBuffer::Move move =
-      fetches ? buffer.FetchMove(portion.first, portion.count) : buffer.DeliverMove();
-  if (move.size_bytes == 0) {
-    return {MPI_ERR_TYPE, std::string("the data of ") + which +
-                              " has gaps, in memory that only streams reach: pack it by a kernel"};
+  const std::vector<gpu::StridedCopy> copies =
+      fetches ? buffer.FetchCopies(portion.first, portion.count) : buffer.DeliverCopies();
+  const bool by_kernel = !copies.empty() && AreCopiedByKernels(copies.front());
+  for (const gpu::StridedCopy& copy : copies) {
+    if (by_kernel && copy.block_count > 1) {
+      client::ProgramStep step;
+      step.kind = Kind::kStrided;
+      step.strided = copy;
+      steps_.push_back(std::move(step));
+    } else {
+      ForEachBlock(copy, [this](void* to, const void* from, uint64_t size_bytes) {
+        AddCopy(to, from, size_bytes);
+      });
+    }
+    if (steps_.size() > kMostSteps) {
+      return {MPI_ERR_TYPE, std::string("the data of ") + which + " are more than " +
+                                std::to_string(kMostSteps) +
+                                " blocks, in memory that only streams reach: pack it by a kernel"};
+    }
   }
+  return {};
+}
+
+// Whether the device has a kernel for such copies, and reaches both ends: a copy for which the heap
+// had no room it does not. One byte is packed to find out, which the start does again.
+bool StreamCollective::AreCopiedByKernels(const gpu::StridedCopy& copy) {
+  return front_end->Locate(copy.packed, 1).region != 0 &&
+         front_end->CopyStrided({copy.blocks, copy.packed, 1, 1, 0, true}).ok();
+}
+
+void StreamCollective::AddCopy(void* to, const void* from, uint64_t size_bytes) {
   client::ProgramStep step;
   step.kind = Kind::kCopy;
-  step.to = move.to;
-  step.from = move.from;
-  step.size_bytes = move.size_bytes;
+  step.to = to;
+  step.from = from;
+  step.size_bytes = size_bytes;
   steps_.push_back(std::move(step));
-  return {};
 }
 
 void StreamCollective::AddOrdered() {
@@ -188,28 +220,24 @@ void StreamCollective::AddOrdered() {
 void StreamCollective::AddCompute(const Step& step) {
   std::byte* const to = Address(step.to);
   std::byte* const left = Address(step.left);
-  client::ProgramStep added;
   if (step.kind == StepKind::kCopy) {
-    if (to == left) {
-      return;
+    if (to != left) {
+      AddCopy(to, left, step.to.size_bytes);
     }
-    added.kind = Kind::kCopy;
-    added.to = to;
-    added.from = left;
-    added.size_bytes = step.to.size_bytes;
+    return;
+  }
+  OpReducer& reducer = parts_.operation.reducer;
+  std::byte* const right = Address(step.right);
+  const size_t count = step.to.size_bytes / parts_.schedule.element_bytes;
+  client::ProgramStep added;
+  if (parts_.operation.device != kHostMemory) {
+    added.kind = Kind::kReduce;
+    added.reduction = reducer.OnDevice(left, right, to, count);
   } else {
-    OpReducer& reducer = parts_.operation.reducer;
-    std::byte* const right = Address(step.right);
-    const size_t count = step.to.size_bytes / parts_.schedule.element_bytes;
-    if (parts_.operation.device != kHostMemory) {
-      added.kind = Kind::kReduce;
-      added.reduction = reducer.OnDevice(left, right, to, count);
-    } else {
-      added.kind = Kind::kCall;
-      added.call = [&reducer, left, right, to, count] {
-        return reducer.Reduce(left, right, to, count);
-      };
-    }
+    added.kind = Kind::kCall;
+    added.call = [&reducer, left, right, to, count] {
+      return reducer.Reduce(left, right, to, count);
+    };
   }
   steps_.push_back(std::move(added));
 }

@@ -3,8 +3,9 @@
 //
 // The pairs are those of the communicator's collectives, with the collective's number as their tag,
 // and made in the order of the schedule: so they find each other whatever else is matched at the
-// same time. Datatypes with gaps are packed and unpacked by calls on the stream. Reductions are
-// calls as well, but for those of device memory that a device computes (op_reducer.h).
+// same time. Datatypes with gaps are packed and unpacked by calls on the stream, or, in memory that
+// only streams reach, by copies and kernels. Reductions are calls as well, but for those of device
+// memory that a device computes (op_reducer.h).
 //
 // Calling thread: see request.h. Calls on the stream touch nothing but the operation's memory.
 #pragma once
@@ -32,7 +33,7 @@ class StreamCollective {
     const Schedule& schedule;
     uint32_t number = 0;  // among the communicator's persistent collectives, on all ranks
   };
-  // MPI_ERR_TYPE: data with gaps in memory that only streams reach. MPI_ERR_NO_MEM.
+  // MPI_ERR_TYPE: data in memory that only streams reach is too many blocks. MPI_ERR_NO_MEM.
   static Result<std::unique_ptr<StreamCollective>> Make(const Parts& parts);
   // In place of it, by a rank that cannot match the collective: so that for those that it has
   // messages with, who may wait for it, the match fails, or the first start does.
@@ -56,6 +57,8 @@ class StreamCollective {
   Failure AddDelivery();
   Failure AddMoves(const CollectiveBuffer& buffer, const char* which, bool fetches,
                    Portion portion);
+  static bool AreCopiedByKernels(const gpu::StridedCopy& copy);
+  void AddCopy(void* to, const void* from, uint64_t size_bytes);
   void AddOrdered();
   void AddCompute(const Step& step);
   std::byte* Address(const Range& range) const;

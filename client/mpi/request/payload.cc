@@ -4,79 +4,33 @@
 #include <string>
 #include <utility>
 
+#include "client/mpi/request/strided_runs.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {
 
-// Copies the runs of a buffer that only streams reach. Runs of one length at equal distances, such
-// as a vector has, are one kernel of the device.
-class RunCopier {
- public:
-  RunCopier(std::byte* buffer, std::byte* packed, bool is_pack)
-      : buffer_(buffer), next_packed_(packed), is_pack_(is_pack) {}
-
-  // In the order in which they lie packed.
-  void Add(int64_t displacement, int64_t length) {
-    const int64_t distance = displacement - last_;
-    if (runs_.block_count != 0 && static_cast<uint64_t>(length) == runs_.block_bytes &&
-        (runs_.block_count == 1 ? MayBeStride(distance) : distance == runs_.stride_bytes)) {
-      runs_.stride_bytes = distance;
-      ++runs_.block_count;
-    } else {
-      Flush();
-      runs_ = {buffer_ + displacement, next_packed_, static_cast<uint64_t>(length), 1, 0, is_pack_};
-    }
-    last_ = displacement;
-    next_packed_ += length;
-  }
-  Failure Finish() {
-    Flush();
-    return FailureOf(status_);
-  }
-
- private:
-  // Blocks that overlap can only be written one after the other.
-  bool MayBeStride(int64_t distance) const {
-    const auto length = static_cast<int64_t>(runs_.block_bytes);
-    return is_pack_ || distance >= length || distance <= -length;
-  }
-
-  void Flush() {
-    if (status_.ok() && runs_.block_count > 1) {
-      status_ = front_end->CopyStrided(runs_);
-      if (status_.code() != ErrorCode::kUnsupported) {
-        runs_.block_count = 0;
-        return;
-      }
-      status_ = {};
-    }
-    auto* block = static_cast<std::byte*>(runs_.blocks);
-    auto* packed = static_cast<std::byte*>(runs_.packed);
-    for (; runs_.block_count > 0; --runs_.block_count) {
-      if (status_.ok()) {
-        status_ = is_pack_ ? front_end->Copy(packed, block, runs_.block_bytes)
-                           : front_end->Copy(block, packed, runs_.block_bytes);
-      }
-      block += runs_.stride_bytes;
-      packed += runs_.block_bytes;
-    }
-  }
-
-  std::byte* const buffer_;
-  std::byte* next_packed_;
-  const bool is_pack_;
-  gpu::StridedCopy runs_;
-  int64_t last_ = 0;  // displacement of the last of them
-  Status status_;
-};
-
+// Copies the runs of a buffer that only streams reach: by one kernel of the device for each strided
+// copy, where it has kernels, else block by block.
 Failure CopyRuns(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
                  int64_t bytes, std::byte* packed, bool is_pack) {
-  RunCopier copier(buffer, packed, is_pack);
-  type.ForEachRun(count, offset, bytes,
-                  [&](int64_t displacement, int64_t length) { copier.Add(displacement, length); });
-  return copier.Finish();
+  Status status;
+  ForEachStrided(buffer, count, type, offset, bytes, packed, is_pack,
+                 [&status](const gpu::StridedCopy& copy) {
+                   if (status.ok() && copy.block_count > 1) {
+                     status = front_end->CopyStrided(copy);
+                     if (status.code() != ErrorCode::kUnsupported) {
+                       return;
+                     }
+                     status = {};
+                   }
+                   ForEachBlock(copy, [&status](void* to, const void* from, uint64_t size_bytes) {
+                     if (status.ok()) {
+                       status = front_end->Copy(to, from, size_bytes);
+                     }
+                   });
+                 });
+  return FailureOf(status);
 }
 
 }  // namespace
@@ -137,6 +91,18 @@ Failure Payload::CopyIn(const void* packed, int64_t bytes) const {
   }
   return is_dense() ? FailureOf(front_end->Copy(data_, packed, static_cast<uint64_t>(bytes)))
                     : UnpackFrom(buffer_, count_, *type_, 0, bytes, packed);
+}
+
+std::vector<gpu::StridedCopy> Payload::CopiesWith(void* packed, bool is_pack) const {
+  std::vector<gpu::StridedCopy> copies;
+  auto* const bytes = static_cast<std::byte*>(packed);
+  if (size_bytes_ != 0 && is_dense()) {
+    copies.push_back({data_, bytes, static_cast<uint64_t>(size_bytes_), 1, 0, is_pack});
+  } else if (size_bytes_ != 0) {
+    ForEachStrided(buffer_, count_, *type_, 0, size_bytes_, bytes, is_pack,
+                   [&copies](const gpu::StridedCopy& copy) { copies.push_back(copy); });
+  }
+  return copies;
 }
 
 Failure Payload::Pack() {

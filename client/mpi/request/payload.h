@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/error/failure.h"
+#include "gpu_backends/api/strided_copy.h"
 
 namespace ferry::mpi {
 
@@ -41,6 +43,8 @@ class Payload {
   Failure CopyOut(void* packed) const;
   // The first `bytes` of the data, packed, go to their places.
   Failure CopyIn(const void* packed, int64_t bytes) const;
+  // What CopyOut, or CopyIn of all, is made of: for streams to do.
+  std::vector<gpu::StridedCopy> CopiesWith(void* packed, bool is_pack) const;
   // Makes the copy, as it is to be sent. MPI_ERR_NO_MEM.
   Failure Pack();
   // Makes room for what is received.

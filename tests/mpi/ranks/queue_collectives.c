@@ -340,28 +340,106 @@ static void check_counts(void) {
   OK(MPI_Request_free(&request));
 }
 
+static void add_ints(void* in, void* inout, int* length, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *length; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
 /* What rank 0 cannot match the others, who could, do not wait for: those that it has messages with
  * are told, the rest when those free theirs. */
 static void check_refusal(void) {
   step = "a refusal";
-  if (!is_link) return;
-  MPI_Datatype gaps;
+  MPI_Datatype type;
+  MPI_Op op;
   MPI_Request request;
-  int host[8];
-  void* device;
-  CHECK(ferry_alloc(sizeof host, FERRY_MEMORY_DEVICE, 0, &device) == FERRY_SUCCESS);
-  OK(MPI_Type_vector(4, 1, 2, MPI_INT, &gaps));
-  OK(MPI_Type_commit(&gaps));
-  OK(MPI_Bcast_init(rank == 0 ? device : host, 1, gaps, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
-                    &request));
+  int in[8] = {0}, out[8];
+  OK(MPI_Type_dup(MPI_INT, &type));
+  OK(MPI_Op_create(add_ints, 1, &op));
+  OK(MPI_Allreduce_init(in, out, 8, type, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+  if (rank == 0) OK(MPI_Type_free(&type));
   for (int i = 0; i < 2 && rank == 0; ++i) {
-    expect_error(MPIX_Match(&request), MPI_ERR_TYPE, "has gaps, in memory that only streams reach");
+    expect_error(MPIX_Match(&request), MPI_ERR_TYPE, "its datatype was freed");
   }
   if (rank != 0 && MPIX_Match(&request) == MPI_SUCCESS) {
     CHECK(start_and_wait(&request) != MPI_SUCCESS);
   }
   OK(MPI_Request_free(&request));
-  OK(MPI_Type_free(&gaps));
+  if (rank != 0) OK(MPI_Type_free(&type));
+  OK(MPI_Op_free(&op));
+}
+
+/* Data with gaps, of device memory too: columns of a matrix of 16, and blocks of many lengths. */
+static void check_gaps(void) {
+  step = "data with gaps";
+  enum { ROWS = 500, COLUMNS = 16, WORDS = ROWS * COLUMNS };
+  const int lengths[] = {1, 5, 2, 2, 2, 7}, places[] = {3, 10, 20, 30, 40, 90};
+  const size_t bytes = WORDS * sizeof(int);
+  static int host[WORDS], sums[WORDS];
+  MPI_Datatype column, pieces;
+  MPI_Request requests[3];
+  void *first, *second, *third;
+  OK(MPI_Type_vector(ROWS, 1, COLUMNS, MPI_INT, &column));
+  OK(MPI_Type_indexed(6, lengths, places, MPI_INT, &pieces));
+  OK(MPI_Type_commit(&column));
+  OK(MPI_Type_commit(&pieces));
+  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &first) == FERRY_SUCCESS);
+  CHECK(ferry_alloc(bytes, FERRY_MEMORY_DEVICE, 0, &second) == FERRY_SUCCESS);
+  CHECK(ferry_alloc(bytes * MOST, FERRY_MEMORY_DEVICE, 0, &third) == FERRY_SUCCESS);
+  OK(MPI_Bcast_init((int*)first + 3, 1, column, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL,
+                    &requests[0]));
+  OK(MPI_Bcast_init(second, 1, pieces, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]));
+  OK(MPI_Allgather_init((int*)first + 5, 1, column, third, ROWS, MPI_INT, MPI_COMM_WORLD,
+                        MPI_INFO_NULL, &requests[2]));
+  OK(MPIX_Matchall(3, requests));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < WORDS; ++i) host[i] = 100000 * rank + 10 * i + round;
+    set_device(first, host, bytes);
+    set_device(second, host, bytes);
+    OK(MPIX_Enqueue_startall(queues[0], 3, requests));
+    OK(MPIX_Enqueue_waitall(queues[0], 3, requests));
+    OK(MPIX_Queue_wait(queues[0]));
+    set_device(sums, first, bytes);
+    for (int i = 0; i < WORDS; ++i) {
+      CHECK(sums[i] == 100000 * (i % COLUMNS == 3 ? size - 1 : rank) + 10 * i + round);
+    }
+    set_device(sums, second, bytes);
+    for (int block = 0, i = 0; i < WORDS; ++i) {
+      while (block < 6 && i >= places[block] + lengths[block]) ++block;
+      const int is_sent = block < 6 && i >= places[block];
+      CHECK(sums[i] == 100000 * (is_sent ? 0 : rank) + 10 * i + round);
+    }
+    for (int from = 0; from < size; ++from) {
+      set_device(sums, (int*)third + from * ROWS, ROWS * sizeof(int));
+      for (int i = 0; i < ROWS; ++i) {
+        CHECK(sums[i] == 100000 * from + 10 * (i * COLUMNS + 5) + round);
+      }
+    }
+  }
+  for (int i = 0; i < 3; ++i) OK(MPI_Request_free(&requests[i]));
+  OK(MPI_Type_free(&column));
+  OK(MPI_Type_free(&pieces));
+  CHECK(ferry_free(first) == FERRY_SUCCESS && ferry_free(second) == FERRY_SUCCESS);
+  CHECK(ferry_free(third) == FERRY_SUCCESS);
+}
+
+/* More blocks than a start should enqueue. */
+static void check_too_many_blocks(void) {
+  step = "too many blocks";
+  if (!is_link) return;
+  enum { BLOCKS = 140000 }; /* two of them are a strided copy */
+  MPI_Datatype blocks;
+  MPI_Request request;
+  void* device;
+  int* const places = malloc(BLOCKS * sizeof(int));
+  CHECK(ferry_alloc((size_t)BLOCKS * 16, FERRY_MEMORY_DEVICE, 0, &device) == FERRY_SUCCESS);
+  for (int i = 0; i < BLOCKS; ++i) places[i] = 3 * i + (i / 2) % 2;
+  OK(MPI_Type_create_indexed_block(BLOCKS, 1, places, MPI_INT, &blocks));
+  OK(MPI_Type_commit(&blocks));
+  OK(MPI_Bcast_init(device, 1, blocks, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+  expect_error(MPIX_Match(&request), MPI_ERR_TYPE, "more than 65536 blocks");
+  OK(MPI_Request_free(&request));
+  OK(MPI_Type_free(&blocks));
+  free(places);
   CHECK(ferry_free(device) == FERRY_SUCCESS);
 }
 
@@ -446,6 +524,8 @@ int main(int argc, char** argv) {
   check_device_memory();
   check_mistakes();
   check_counts();
+  check_gaps();
+  check_too_many_blocks();
   check_refusal();
   check_destroyed_stream();
   check_abandoned_start();
