@@ -92,14 +92,20 @@ Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
   return {};
 }
 
+// Of the first form: some of its elements.
+CollectiveBuffer::Piece CollectiveBuffer::PartOfRun(int64_t first, int64_t count) const {
+  return {
+      Payload(static_cast<char*>(run_.address) + first * run_.type->extent(), count, *run_.type),
+      static_cast<size_t>(first * run_.type->size_bytes())};
+}
+
 Failure CollectiveBuffer::Fetch(int64_t first, int64_t count) {
   if (copy_ == nullptr) {
     return {};
   }
   if (run_.type != nullptr) {
-    const Payload part(static_cast<char*>(run_.address) + first * run_.type->extent(), count,
-                       *run_.type);
-    return part.CopyOut(copy_.get() + first * run_.type->size_bytes());
+    const Piece part = PartOfRun(first, count);
+    return part.payload.CopyOut(copy_.get() + part.offset);
   }
   for (int64_t i = first; i < first + count; ++i) {
     const Piece& piece = pieces_[static_cast<size_t>(i)];
@@ -112,9 +118,8 @@ Failure CollectiveBuffer::Fetch(int64_t first, int64_t count) {
 
 std::vector<gpu::StridedCopy> CollectiveBuffer::FetchCopies(int64_t first, int64_t count) const {
   if (run_.type != nullptr) {
-    const Payload part(static_cast<char*>(run_.address) + first * run_.type->extent(), count,
-                       *run_.type);
-    return part.CopiesWith(copy_.get() + first * run_.type->size_bytes(), true);
+    const Piece part = PartOfRun(first, count);
+    return part.payload.CopiesWith(copy_.get() + part.offset, true);
   }
   return CopiesOf(first, count, true);
 }

@@ -56,6 +56,7 @@ class CollectiveBuffer {
     size_t offset = 0;
   };
 
+  Piece PartOfRun(int64_t first, int64_t count) const;
   std::vector<gpu::StridedCopy> CopiesOf(int64_t first, int64_t count, bool is_pack) const;
   Failure MakeCopy(size_t size_bytes, bool of_device);
 

@@ -45,17 +45,16 @@ class Blocks {
     return *made;
   }
 
-  void Give(void* memory) {
+  bool Give(void* memory) {
     std::lock_guard lock(mutex_);
-    const auto used = used_.find(memory);
-    const Block block = used->second;
-    used_.erase(used);
-    if (front_end == nullptr) {
-      return;  // it went with the connection
+    const auto used = used_.extract(memory);
+    if (used.empty() || front_end == nullptr) {
+      return !used.empty();  // without a connection it went with that
     }
+    const Block& block = used.mapped();
     if (block.size_bytes == 0) {
       (void)front_end->FreeMemory(memory);  // there may be room on the device next time
-      return;
+      return true;
     }
     idle_.push_back(block);
     idle_bytes_ += block.size_bytes;
@@ -64,6 +63,7 @@ class Blocks {
       idle_bytes_ -= idle_.front().size_bytes;
       idle_.erase(idle_.begin());
     }
+    return true;
   }
 
  private:
@@ -86,6 +86,6 @@ StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device) {
 
 void* TakeDeviceScratch(size_t size_bytes, int device) { return blocks.Take(size_bytes, device); }
 
-void GiveDeviceScratch(void* memory) { blocks.Give(memory); }
+bool GiveDeviceScratch(void* memory) { return blocks.Give(memory); }
 
 }  // namespace ferry::mpi

@@ -18,7 +18,7 @@ StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device);
 
 // The same, at least `size_bytes`, from those that are kept if there is one. Null: out of memory.
 void* TakeDeviceScratch(size_t size_bytes, int device);
-// Gives back what TakeDeviceScratch returned.
-void GiveDeviceScratch(void* memory);
+// False: TakeDeviceScratch has not returned it.
+bool GiveDeviceScratch(void* memory);
 
 }  // namespace ferry::mpi

@@ -138,11 +138,7 @@ ErrorCode FrontMessenger::Copy(void* to, const void* from, size_t size_bytes) {
 
 void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
   if (device != kHostMemory) {
-    void* const scratch = TakeDeviceScratch(size_bytes, device);
-    if (scratch != nullptr) {
-      device_scratch_.insert(scratch);
-    }
-    return scratch;
+    return TakeDeviceScratch(size_bytes, device);
   }
   if (size_bytes >= kLeastHeapScratch) {
     if (StatusOr<void*> heap = front_end->AllocateMemory(size_bytes, client::MemoryKind::kHost, 0);
@@ -156,9 +152,10 @@ void* FrontMessenger::AllocateScratch(size_t size_bytes, int device) {
 }
 
 void FrontMessenger::FreeScratch(void* scratch) {
-  if (device_scratch_.erase(scratch) != 0) {
-    GiveDeviceScratch(scratch);
-  } else if (heap_scratch_.erase(scratch) == 0) {
+  if (GiveDeviceScratch(scratch)) {
+    return;
+  }
+  if (heap_scratch_.erase(scratch) == 0) {
     std::free(scratch);
   } else if (front_end != nullptr) {  // otherwise the heap is gone
     (void)front_end->FreeMemory(scratch);

@@ -57,8 +57,7 @@ class FrontMessenger : public Messenger {
   int self_ = 0;
   bool is_patient_ = false;
   Held held_;
-  std::unordered_set<void*> heap_scratch_;    // these are libferry's,
-  std::unordered_set<void*> device_scratch_;  // these device_scratch's, the rest is the system's
+  std::unordered_set<void*> heap_scratch_;  // the rest is of devices, or the system's
 };
 
 }  // namespace ferry::mpi
