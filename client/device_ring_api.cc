@@ -2,7 +2,6 @@
 // sentences, nothing else.
 #include <string>
 
-#include "client/core/last_error.h"
 #include "client/include/ferry/device_ring.h"
 #include "client/running.h"
 #include "shm/layout/counter_layout.h"
@@ -11,25 +10,21 @@ namespace {
 
 using ferry::ErrorCode;
 using ferry::Status;
-using ferry::StatusOr;
 using ferry::client::Client;
-using ferry::client::Fail;
-using ferry::client::RingState;
-using ferry::client::Running;
+using ferry::client::WithClient;
 
 static_assert(sizeof(ferry_ring_counter) == sizeof(ferry::shm::CounterLayout));
 
-// Calls `use(client)`, a Status; `result` is where its caller wants to have something.
+// WithClient for a call whose caller wants to have something at `result`.
 template <typename Use>
 int Into(const void* result, const char* call, Use&& use) {
-  const StatusOr<Client*> client = Running();
-  Status status = client.status();
-  if (client.ok()) {
-    status = result == nullptr ? Status(ErrorCode::kInvalidArgument,
-                                        std::string(call) + ": the address for the result is null")
-                               : use(**client);
-  }
-  return status.ok() ? FERRY_SUCCESS : Fail(status);
+  return WithClient([&](Client& client) -> Status {
+    if (result == nullptr) {
+      return {ErrorCode::kInvalidArgument,
+              std::string(call) + ": the address for the result is null"};
+    }
+    return use(client);
+  });
 }
 
 }  // namespace

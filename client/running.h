@@ -2,11 +2,21 @@
 #pragma once
 
 #include "client/core/client.h"
+#include "client/core/last_error.h"
+#include "client/include/ferry/ferry.h"
 #include "common/status.h"
 
 namespace ferry::client {
 
 // kNotInitialized before ferry_init and after ferry_finalize, kForked in a child. Any thread.
 StatusOr<Client*> Running();
+
+// Calls `use(client)`, a Status, and returns what becomes of it as the C API does. Any thread.
+template <typename Use>
+int WithClient(Use&& use) {
+  const StatusOr<Client*> client = Running();
+  const Status status = client.ok() ? use(**client) : client.status();
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
 
 }  // namespace ferry::client

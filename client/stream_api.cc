@@ -3,7 +3,6 @@
 #include <span>
 #include <string>
 
-#include "client/core/last_error.h"
 #include "client/include/ferry/stream.h"
 #include "client/running.h"
 
@@ -13,18 +12,8 @@ using ferry::ErrorCode;
 using ferry::Status;
 using ferry::StatusOr;
 using ferry::client::Client;
-using ferry::client::Fail;
 using ferry::client::FerryStream;
-using ferry::client::Running;
-
-int Report(const Status& status) { return status.ok() ? FERRY_SUCCESS : Fail(status); }
-
-// Calls `use(client)`, a Status.
-template <typename Use>
-int With(Use&& use) {
-  const StatusOr<Client*> client = Running();
-  return Report(client.ok() ? use(**client) : client.status());
-}
+using ferry::client::WithClient;
 
 Status CheckAddress(const void* address, const char* what) {
   return address != nullptr ? Status()
@@ -41,7 +30,7 @@ StatusOr<std::span<const ferry_request>> RequestsOf(size_t count, const ferry_re
 }
 
 int BeginMatch(size_t count, const ferry_request* requests, ferry_request* match) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(match, "match request"));
     auto all = RequestsOf(count, requests);
     FERRY_RETURN_IF_ERROR(all.status());
@@ -51,7 +40,7 @@ int BeginMatch(size_t count, const ferry_request* requests, ferry_request* match
 
 template <typename Use>
 int WithStream(ferry_stream handle, Use&& use) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     auto stream = client.queues().Find(reinterpret_cast<FerryStream*>(handle));
     FERRY_RETURN_IF_ERROR(stream.status());
     return use(**stream);
@@ -61,7 +50,7 @@ int WithStream(ferry_stream handle, Use&& use) {
 using Enqueue = Status (Client::*)(ferry_queue, std::span<const ferry_request>);
 
 int EnqueueAll(Enqueue enqueue, ferry_queue queue, size_t count, const ferry_request* requests) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     auto all = RequestsOf(count, requests);
     FERRY_RETURN_IF_ERROR(all.status());
     return (client.*enqueue)(queue, *all);
@@ -89,7 +78,7 @@ int ferry_imatch(ferry_request request, ferry_request* match) {
 }
 
 int ferry_is_matched(ferry_request request, int* matched) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(matched, "flag"));
     bool is_matched = false;
     FERRY_RETURN_IF_ERROR(client.IsMatched(request, &is_matched));
@@ -99,7 +88,7 @@ int ferry_is_matched(ferry_request request, int* matched) {
 }
 
 int ferry_queue_init(ferry_queue_type type, const void* stream_address, ferry_queue* queue) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(queue, "queue"));
     *queue = FERRY_QUEUE_NULL;
     auto made = client.MakeQueue(static_cast<uint32_t>(type), stream_address);
@@ -110,7 +99,7 @@ int ferry_queue_init(ferry_queue_type type, const void* stream_address, ferry_qu
 }
 
 int ferry_queue_free(ferry_queue* queue) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(queue, "queue"));
     FERRY_RETURN_IF_ERROR(client.FreeQueue(*queue));
     *queue = FERRY_QUEUE_NULL;
@@ -119,7 +108,7 @@ int ferry_queue_free(ferry_queue* queue) {
 }
 
 int ferry_queue_wait(ferry_queue queue) {
-  return With([&](Client& client) { return client.AwaitQueue(queue); });
+  return WithClient([&](Client& client) { return client.AwaitQueue(queue); });
 }
 
 int ferry_enqueue_startall(ferry_queue queue, size_t count, const ferry_request* requests) {
@@ -139,7 +128,7 @@ int ferry_enqueue_wait(ferry_queue queue, ferry_request request) {
 }
 
 int ferry_stream_create(int device, ferry_stream* stream) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(stream, "stream"));
     *stream = nullptr;
     auto made = client.queues().MakeStream(device);
@@ -150,7 +139,7 @@ int ferry_stream_create(int device, ferry_stream* stream) {
 }
 
 int ferry_stream_destroy(ferry_stream* stream) {
-  return With([&](Client& client) -> Status {
+  return WithClient([&](Client& client) -> Status {
     FERRY_RETURN_IF_ERROR(CheckAddress(stream, "stream"));
     FERRY_RETURN_IF_ERROR(client.queues().DestroyStream(reinterpret_cast<FerryStream*>(*stream)));
     *stream = nullptr;

@@ -163,7 +163,7 @@ Status DeviceRings::Destroy(RingHandle handle) {
     FERRY_RETURN_IF_ERROR(found.status());
     index = *found;
   }
-  const Status status = Tell(index, false);
+  Status status = Tell(index, false);
   if (status.code() == ErrorCode::kTimeout) {
     return status;  // the daemon may still look at it
   }

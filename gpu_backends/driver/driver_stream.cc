@@ -242,7 +242,7 @@ Status DriverStream::Mark(uint64_t place) {
   }
   const StatusOr<NativeEvent> event = around_.driver->CreateEvent(state().device());
   FERRY_RETURN_IF_ERROR(event.status());
-  const Status recorded = around_.driver->RecordEvent(state().device(), state().native(), *event);
+  Status recorded = around_.driver->RecordEvent(state().device(), state().native(), *event);
   if (recorded.ok()) {
     state().SetMark(*event, place);
   } else {

@@ -88,7 +88,7 @@ Status StreamWorker::Synchronize() {
     awaited_count_ = std::min(awaited_count_, target);
     done_.wait(lock);
   }
-  const Status status = error_;
+  Status status = error_;
   lock.unlock();
   if (synchronize_ns_ != 0) {
     EmulatedLink::SleepUntil(MonotonicNs() + synchronize_ns_);
