@@ -245,20 +245,13 @@ Status ProgressPlane::ImportRegion(const Session& session, const std::shared_ptr
   if (session.uid != geteuid()) {
     return {ErrorCode::kUnsupported, "it is another user's memory"};
   }
-  StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
-  FERRY_RETURN_IF_ERROR(gpu.status());
   gpu::IpcHandle handle;
   handle.fd.Reset(fcntl(region->fd.get(), F_DUPFD_CLOEXEC, 0));
   handle.opaque = region->handle;
   handle.size_bytes = region->size_bytes();
   handle.allocation_id = region->allocation_id;
   handle.device = static_cast<int32_t>(region->device);
-  StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
-      gpu::ImportedMemory::Import(*(*gpu)->backend, handle);
-  FERRY_RETURN_IF_ERROR(imported.status());
-  region->gpu = std::move(*gpu);
-  region->device_memory = std::move(*imported);
-  return {};
+  return region->Import(*gpus_, handle);
 }
 
 bool ProgressPlane::ReleaseGpus() {

@@ -1,6 +1,19 @@
 #include "daemon/session/session.h"
 
+#include <utility>
+
 namespace ferry::daemon {
+
+Status Region::Import(gpu::GpuSource& gpus, const gpu::IpcHandle& device_handle) {
+  StatusOr<std::shared_ptr<gpu::OpenedGpu>> opened = gpus.Get();
+  FERRY_RETURN_IF_ERROR(opened.status());
+  StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
+      gpu::ImportedMemory::Import(*(*opened)->backend, device_handle);
+  FERRY_RETURN_IF_ERROR(imported.status());
+  gpu = std::move(*opened);
+  device_memory = std::move(*imported);
+  return {};
+}
 
 std::shared_ptr<const Region> Session::FindRegion(uint32_t id) const {
   std::lock_guard lock(mutex_);

@@ -53,6 +53,9 @@ struct Region {
   bool IsInside(uint64_t offset, uint64_t bytes) const {
     return offset <= size_bytes() && bytes <= size_bytes() - offset;
   }
+  // Imports device memory into this process. Blocks for as long as a driver takes to start. Errors
+  // as of opening the GPU backend, which is tried anew each time, and of ImportedMemory::Import.
+  Status Import(gpu::GpuSource& gpus, const gpu::IpcHandle& device_handle);
 };
 
 struct Session {

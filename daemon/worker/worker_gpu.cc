@@ -29,13 +29,7 @@ WorkerGpu::WorkerGpu(std::shared_ptr<gpu::GpuSource> gpus, uint32_t capacity, Do
 
 Status WorkerGpu::Import(const gpu::IpcHandle& handle, Region* region) {
   AllowFiles();
-  StatusOr<std::shared_ptr<gpu::OpenedGpu>> gpu = gpus_->Get();
-  FERRY_RETURN_IF_ERROR(gpu.status());
-  StatusOr<std::unique_ptr<gpu::ImportedMemory>> imported =
-      gpu::ImportedMemory::Import(*(*gpu)->backend, handle);
-  FERRY_RETURN_IF_ERROR(imported.status());
-  region->gpu = std::move(*gpu);
-  region->device_memory = std::move(*imported);
+  FERRY_RETURN_IF_ERROR(region->Import(*gpus_, handle));
   MakeCopier();
   return {};
 }

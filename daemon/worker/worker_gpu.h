@@ -38,8 +38,7 @@ class WorkerGpu final : private CopySink {
   // `done` tells how each copy has ended. At most `capacity` are under way at a time.
   WorkerGpu(std::shared_ptr<gpu::GpuSource> gpus, uint32_t capacity, Done done);
 
-  // Fills in the region's device_memory. Errors as of opening the backend, which is tried anew each
-  // time, and of ImportedMemory::Import.
+  // Imports the region's device memory. Errors as of Region::Import.
   Status Import(const gpu::IpcHandle& handle, Region* region);
   // No region is imported any more: once its copies are over, nothing keeps the backend open.
   void Rest();
