@@ -303,13 +303,14 @@ TEST(OfiDeferredTest, ClosingACounterOfATargetWaitsForItsRelease) {
 
 // Nothing tells that a peer is gone: the deadline is the caller's, and then it closes the counter.
 TEST(OfiDeferredTest, PeerThatIsGoneIsNoticedByTheCallersDeadline) {
+  std::unique_ptr<DeferredMemory> source;  // goes last: the NIC may read it until then
   DeferredNode a;
   auto b = std::make_unique<DeferredNode>();
   const PeerId gone = *a.transport->AddPeer(b->transport->Address());
   const uint64_t key = b->Memory(1)->region.key;
   const NicCounter trigger = a.Open();
   const NicCounter sent = a.Open();
-  auto source = a.Memory(1);
+  source = a.Memory(1);
   ASSERT_EQ(a.deferred->ArmWrite({.trigger = {trigger, 1},
                                   .done = sent,
                                   .peer = gone,
