@@ -1,0 +1,234 @@
+// What ranks that have attached do, and how they end.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "tests/daemon/attach_server_fixture.h"
+
+namespace ferry::daemon {
+namespace {
+
+using attach::Kind;
+
+struct BadSegment {
+  const char* name;
+  void (*spoil)(shm::SegmentHeader* session, shm::SegmentHeader* inbox);
+  const char* words;
+};
+
+class BadSegmentTest : public AttachServerTest, public ::testing::WithParamInterface<BadSegment> {};
+
+TEST_P(BadSegmentTest, EndsTheSession) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  auto session = rank.SegmentHeader(shm::SegmentKind::kSession);
+  auto inbox = rank.SegmentHeader(shm::SegmentKind::kInbox);
+  GetParam().spoil(&session, &inbox);
+  ExpectGoodbye(rank, rank.SendSegments(session, inbox), ErrorCode::kCorrupt, GetParam().words);
+  EXPECT_EQ(data_plane_.Count("AddSession job 0"), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AttachServer, BadSegmentTest,
+    ::testing::Values(
+        BadSegment{"Rank", [](auto* session, auto*) { session->rank = 9; }, "the rank is 9"},
+        BadSegment{"InboxRank", [](auto*, auto* inbox) { inbox->rank = 9; }, "inbox segment"},
+        BadSegment{"JobSize", [](auto* session, auto*) { session->job_size = 9; }, "should be 4"},
+        BadSegment{"LocalSize", [](auto*, auto* inbox) { inbox->local_size = 9; }, "should be 3"},
+        BadSegment{"NoRequests", [](auto* session, auto*) { session->request_limit = 0; },
+                   "a request limit of 0"},
+        BadSegment{"ManyRequests", [](auto* session, auto*) { session->request_limit = 1 << 20; },
+                   "should be"},
+        BadSegment{"Kind",
+                   [](auto* session, auto*) {
+                     session->kind = static_cast<uint32_t>(shm::SegmentKind::kInbox);
+                   },
+                   "of kind 2"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(AttachServerTest, AnUnsealedSegmentIsRefused) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  const UniqueFd memfd(memfd_create("unsealed", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(memfd.get(), 1 << 20), 0);
+  attach::SegmentsRequest request{};
+  request.header = rank.Header(Kind::kSegments);
+  request.session_bytes = 1 << 20;
+  request.inbox_bytes = 1 << 20;
+  ExpectGoodbye(rank, rank.Ask(request, {memfd.get(), memfd.get()}), ErrorCode::kCorrupt,
+                "not sealed against shrinking");
+}
+
+TEST_F(AttachServerTest, InboxesAndRegionsPassOnlyBetweenRanksOfTheJobHere) {
+  ASSERT_TRUE(CreateJob("other", 2).ok());
+  TestRank first = Rank(0);
+  TestRank second = Rank(1);
+  ASSERT_TRUE(first.Enter(socket_path_));
+  ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kWouldBlock, "has not attached yet");
+  ASSERT_TRUE(second.Enter(socket_path_));
+  Answer answer = first.AskPeer(Kind::kPeerInbox, 1);
+  ASSERT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  ASSERT_EQ(answer.packet.fds.size(), 1U);
+  const auto mapping = shm::MapSegment(answer.packet.fds[0].get(), answer.reply.size_bytes);
+  ASSERT_TRUE(mapping.ok());
+  EXPECT_EQ(reinterpret_cast<shm::SegmentHeader*>(mapping->base())->rank, 1U);
+  ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 3), ErrorCode::kInvalidRank,
+                "is not a rank of this node");
+  ExpectRefusal(first.AskPeer(Kind::kPeerRegion, 1, 5), ErrorCode::kInvalidBuffer,
+                "has no region 5");
+  second.HangUp();
+  ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1"));
+  ExpectRefusal(first.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kPeerDied, "has ended");
+}
+
+TEST_F(AttachServerTest, OffersOfRegionsAreChecked) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  EXPECT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
+  ExpectRefusal(rank.SendRegion(7, 8192), ErrorCode::kAlreadyExists, "exists already");
+  ExpectRefusal(rank.SendRegion(0, 8192), ErrorCode::kInvalidArgument, "0 names no region");
+}
+
+// ---- Device memory that only streams reach ----
+
+TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  const auto staged = [&](uint32_t region) {
+    const Answer answer = rank.Read();
+    EXPECT_EQ(answer.code(), ErrorCode::kOk) << region << ": " << answer.text();
+    EXPECT_EQ(answer.reply.flags & attach::kRegionByStream, attach::kRegionByStream);
+    return (answer.reply.flags & attach::kRegionStaged) != 0;
+  };
+  rank.OfferDevice(7, 8192);
+  EXPECT_FALSE(staged(7));  // nobody imports it, which is no error
+  data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
+  rank.OfferDevice(8, 8192);
+  rank.OfferDevice(9, 8192);
+  ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 0 9"));
+  const auto end = [&](uint32_t region, const Status& status) {
+    loop_->Run([&] { registry_->OnImport("job", 0, region, status); });
+  };
+  end(10, {});  // that nobody asked for
+  end(9, {ErrorCode::kSystem, "no such device"});
+  EXPECT_FALSE(staged(9));
+  end(8, {});
+  EXPECT_TRUE(staged(8));
+  end(8, {});
+  ExpectRefusal(rank.SendRegion(8, 8192), ErrorCode::kAlreadyExists, "exists already");
+}
+
+// Also after the rank has left, in a daemon without peers.
+TEST_F(AttachServerTest, LooksAfterDevicesUntilTheyAreGivenBack) {
+  data_plane_.set_import_status({});
+  data_plane_.set_gpu_looks(3);
+  {
+    TestRank rank = Rank(0);
+    ASSERT_TRUE(rank.Enter(socket_path_));
+    rank.OfferDevice(7, 8192);
+    EXPECT_EQ(rank.Read().code(), ErrorCode::kOk);
+    rank.HangUp();
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (data_plane_.gpu_looks() > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(data_plane_.gpu_looks(), 0);
+}
+
+TEST_F(AttachServerTest, ARankDoesNotWaitLongForAWorkerThatImports) {
+  Stop();
+  Start(20'000, {64, 64}, /*join_timeout_ms=*/100);
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
+  rank.OfferDevice(7, 8192);
+  const Answer answer = rank.Read();
+  EXPECT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  EXPECT_EQ(answer.reply.flags & attach::kRegionStaged, 0U);
+  loop_->Run([&] { registry_->OnImport("job", 0, 7, {}); });  // too late
+}
+
+TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
+  const size_t before = OpenDescriptors();
+  {
+    TestRank rank = Rank(1);
+    ASSERT_TRUE(rank.Enter(socket_path_));
+    data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
+    rank.OfferDevice(7, 8192);
+    ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 1 7"));
+    rank.HangUp();
+    ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1 14"));
+    loop_->Run([&] { registry_->OnImport("job", 1, 7, {}); });
+  }
+  EXPECT_EQ(Connections(), 0U);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST_F(AttachServerTest, AHangUpEndsTheRankAndLeaksNothing) {
+  const size_t before = OpenDescriptors();
+  {
+    TestRank rank = Rank(1);
+    ASSERT_TRUE(rank.Enter(socket_path_));
+    ASSERT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
+    rank.HangUp();
+    ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1 14"));
+  }
+  EXPECT_EQ(data_plane_.Count("RemoveSession job 1"), 1U);
+  EXPECT_EQ(Connections(), 0U);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST_F(AttachServerTest, AKilledProcessEndsItsRankThoughItsSocketIsStillOpen) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    TestRank rank = Rank(2);
+    const bool entered = rank.Enter(socket_path_);
+    if (fork() == 0) {  // holds the connection open
+      close(ready[1]);
+      pause();
+    }
+    const char answer = entered ? 'y' : 'n';
+    (void)!write(ready[1], &answer, 1);
+    pause();
+  }
+  char entered = 'n';
+  ASSERT_EQ(read(ready[0], &entered, 1), 1);
+  ASSERT_EQ(entered, 'y');
+  const std::string children =
+      "/proc/" + std::to_string(child) + "/task/" + std::to_string(child) + "/children";
+  std::FILE* file = std::fopen(children.c_str(), "r");
+  int grandchild = 0;
+  ASSERT_EQ(std::fscanf(file, "%d", &grandchild), 1);
+  std::fclose(file);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(data_plane_.WaitFor("RankEnded job 2 14"));
+  kill(grandchild, SIGKILL);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(AttachServerTest, ADestroyedJobSaysGoodbyeToItsRanks) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  ASSERT_TRUE(loop_->Run([&] { return registry_->DestroyJob("job"); }).ok());
+  const Answer answer = rank.Read();
+  EXPECT_EQ(answer.kind(), Kind::kGoodbye);
+  ExpectRefusal(answer, ErrorCode::kAborted, "was destroyed by its launcher");
+  EXPECT_TRUE(rank.Read().hang_up);
+  EXPECT_TRUE(data_plane_.WaitFor("RemoveJob job"));
+}
+
+}  // namespace
+}  // namespace ferry::daemon
