@@ -1,11 +1,11 @@
-// The C API (ferry.h) over client/core. Checks arguments, turns codes into sentences, nothing else.
+// The C API (ferry.h) over client/core: joining and leaving a job, messages, counters. Memory is in
+// memory_api.cc. Checks arguments, turns codes into sentences, nothing else.
 #include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "client/core/backends.h"
 #include "client/core/client.h"
@@ -135,12 +135,6 @@ Status CheckReadySend(Message* message) {
   }
   FERRY_RETURN_IF_ERROR(CheckSend(message));
   return client->offloads().CheckSynchronized(message->buffer, message->size_bytes);
-}
-
-// What calls that no message waits for need, too, once the rank is poisoned.
-Status CheckHealthy() {
-  FERRY_RETURN_IF_ERROR(CheckRunning());
-  return client->Health();
 }
 
 Status CheckRequest(const ferry_request* request) {
@@ -332,104 +326,6 @@ int ferry_node_of(int rank) {
   return CheckRunning().ok() && CheckRank(rank, false).ok()
              ? client->NodeOf(static_cast<uint32_t>(rank))
              : -1;
-}
-
-int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer) {
-  if (Status status = CheckRunning(); !status.ok()) {
-    return Fail(status);
-  }
-  if (pointer == nullptr || kind < FERRY_MEMORY_HOST || kind > FERRY_MEMORY_DEVICE) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "the kind is not one of FERRY_MEMORY_*, or the address "
-                "for the result is null");
-  }
-  auto memory =
-      client->memory().Allocate(size_bytes, static_cast<ferry::client::MemoryKind>(kind), device);
-  if (!memory.ok()) {
-    return Fail(memory.status());
-  }
-  *pointer = *memory;
-  return FERRY_SUCCESS;
-}
-
-int ferry_free(void* pointer) {
-  Status status = CheckRunning();
-  if (status.ok() && pointer != nullptr) {
-    status = client->FreeMemory(pointer);
-  }
-  return status.ok() ? FERRY_SUCCESS : Fail(status);
-}
-
-int ferry_memcpy(void* destination, const void* source, size_t size_bytes) {
-  Status status = CheckRunning();
-  if (status.ok() && size_bytes != 0) {
-    status = destination == nullptr || source == nullptr
-                 ? Status(ErrorCode::kInvalidBuffer, "source or destination is null")
-                 : client->memory().Copy(destination, source, size_bytes);
-  }
-  return status.ok() ? FERRY_SUCCESS : Fail(status);
-}
-
-int ferry_register(void* pointer, size_t size_bytes) {
-  Status status = CheckRunning();
-  if (status.ok()) {
-    status = pointer == nullptr || size_bytes == 0
-                 ? Status(ErrorCode::kInvalidArgument, "the range is empty")
-                 : client->memory().Register(pointer, size_bytes);
-  }
-  return status.ok() ? FERRY_SUCCESS : Fail(status);
-}
-
-int ferry_deregister(void* pointer) {
-  Status status = CheckRunning();
-  if (status.ok()) {
-    client->PostHeld();
-    const uint64_t size_bytes = client->memory().RegistrationSize(pointer);
-    status = size_bytes != 0 && client->requests().Uses(pointer, size_bytes)
-                 ? Status(ErrorCode::kInvalidBuffer,
-                          "a request that is not complete uses this memory; wait for it first")
-                 : client->memory().Deregister(pointer);
-  }
-  return status.ok() ? FERRY_SUCCESS : Fail(status);
-}
-
-int ferry_offload_register(const void* buffer, size_t size_bytes, ferry_offload* offload) {
-  if (Status status = CheckHealthy(); !status.ok()) {
-    return Fail(status);
-  }
-  if (offload == nullptr) {
-    return Fail(ErrorCode::kInvalidArgument, "the address of the handle is null");
-  }
-  *offload = FERRY_OFFLOAD_NULL;
-  auto handle = client->offloads().Register(const_cast<void*>(buffer), size_bytes);
-  if (!handle.ok()) {
-    return Fail(handle.status());
-  }
-  *offload = *handle;
-  return FERRY_SUCCESS;
-}
-
-int ferry_offload_sync(ferry_offload offload, size_t offset_bytes, size_t size_bytes) {
-  static_assert(FERRY_OFFLOAD_TO_END == ferry::client::Offloads::kToEnd);
-  Status status = CheckHealthy();
-  if (status.ok()) {
-    status = client->offloads().Synchronize(offload, offset_bytes, size_bytes);
-  }
-  return status.ok() ? FERRY_SUCCESS : Fail(status);
-}
-
-int ferry_offload_deregister(ferry_offload* offload) {
-  Status status = CheckHealthy();
-  if (status.ok()) {
-    status = offload == nullptr
-                 ? Status(ErrorCode::kInvalidArgument, "the address of the handle is null")
-                 : client->offloads().Deregister(*offload);
-  }
-  if (!status.ok()) {
-    return Fail(status);
-  }
-  *offload = FERRY_OFFLOAD_NULL;
-  return FERRY_SUCCESS;
 }
 
 int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
