@@ -111,6 +111,10 @@ class Client final : public FrontEnd {
   StatusOr<RequestHandle> MakeProgram(std::string name, std::span<const RequestHandle> requests,
                                       std::vector<ProgramStep> steps) override;
   Status FreeProgram(RequestHandle program) override { return queues_->FreeProgram(program); }
+  Status StartProgram(RequestHandle program) override { return queues_->StartByRank(program); }
+  bool AdvanceProgram(RequestHandle program, ErrorCode* error) override {
+    return queues_->AdvanceByRank(program, error);
+  }
   Queues& queues() { return *queues_; }
   DeviceRings& rings() { return *rings_; }
   // For a device to start, once: where its end is. kInvalidRequest, kInvalidBuffer, kUnsupported:

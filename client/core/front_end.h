@@ -156,13 +156,19 @@ class FrontEnd {
   virtual Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
   // A program: steps that a queue starts, and waits for, as it does a request, over matched
   // requests that nobody else uses (client/triggered/program.h). Each request is started, and then
-  // waited for, once. Its handle is for EnqueueStart, EnqueueWait, IsEnqueued and FreeProgram only.
+  // waited for, once. Its handle is for EnqueueStart, EnqueueWait, IsEnqueued and what follows.
   // `name`: of what it does, for messages. kOutOfMemory, kUnsupported without a GPU backend.
   virtual StatusOr<RequestHandle> MakeProgram(std::string name,
                                               std::span<const RequestHandle> requests,
                                               std::vector<ProgramStep> steps) = 0;
-  // Its requests stay. kInvalidRequest while it is enqueued.
+  // Its requests stay. kInvalidRequest while it is enqueued, or the rank carries it out.
   virtual Status FreeProgram(RequestHandle program) = 0;
+  // A start that the rank carries out itself, in place of a queue; those of its partners may be on
+  // queues. Begins it. Errors as of EnqueueStart.
+  virtual Status StartProgram(RequestHandle program) = 0;
+  // Does what can be done of it without waiting: to be called again, by one thread at a time, until
+  // it is over. True: it is, and *error says how.
+  virtual bool AdvanceProgram(RequestHandle program, ErrorCode* error) = 0;
 
   // ---- Completion ------------------------------------------------------------------------------
   // Tries once. True: it is complete, `completion` is filled and the handle is no longer valid
@@ -244,7 +250,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 9;
+inline constexpr uint32_t kFrontEndVersion = 10;
 
 }  // namespace ferry::client
 

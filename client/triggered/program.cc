@@ -42,10 +42,15 @@ Program::Program(std::string name, std::vector<uint32_t> requests, std::vector<P
   }
 }
 
-Status Program::Prepare(gpu::GpuBackend* backend, int device) {
+Status Program::CheckStart() {
   if (error() != ErrorCode::kOk) {
     return {error(), "the " + name_ + " has failed (" + ErrorCodeText(error()) +
                          "): free it, make it and match it anew"};
+  }
+  if (wants_wait || is_by_rank()) {
+    return {ErrorCode::kInvalidRequest,
+            is_by_rank() ? "the rank has started the " + name_ + " itself: wait for it first"
+                         : "a start of the " + name_ + " was enqueued before and has no wait yet"};
   }
   if (members_.empty()) {
     FERRY_RETURN_IF_ERROR(FindMembers());
@@ -58,6 +63,10 @@ Status Program::Prepare(gpu::GpuBackend* backend, int device) {
                            "): free it, make it and match it anew"};
     }
   }
+  return {};
+}
+
+Status Program::Prepare(gpu::GpuBackend* backend, int device) {
   if (passed_ == nullptr) {
     auto passed = backend->CreateEvent(device);
     FERRY_RETURN_IF_ERROR(passed.status());
@@ -80,7 +89,8 @@ Status Program::FindMembers() {
   for (const uint32_t request : requests_) {
     Channel* const channel = channels_.Find(request);
     if (channel == nullptr || channels_.Settle(*channel) == ErrorCode::kWouldBlock) {
-      return {ErrorCode::kInvalidRequest, "the " + name_ + " is not matched: match it first"};
+      return {ErrorCode::kInvalidRequest,
+              "the " + name_ + " is not matched yet: complete its match first"};
     }
     members.push_back(channel);
   }

@@ -7,6 +7,9 @@
 // when the queue's stream has passed the start, so that the program goes on while the queue's
 // stream does other work, and the queue's stream waits for the word that says that it is over.
 //
+// Its rank can carry a start out itself, in place of streams: step by step in the same order, so
+// that partners' streams find what they wait for (program_by_rank.cc).
+//
 // Failure. A message that fails lets the stream go on, as all waits do (shm/counter.h). Nothing may
 // be sent on then: what was not received would be passed off as data. So before each start, call
 // and end that follows a wait, a function on the stream looks whether what was waited for has come.
@@ -26,6 +29,7 @@
 #include <vector>
 
 #include "client/core/front_end.h"
+#include "client/core/memory.h"
 #include "client/triggered/channel.h"
 #include "client/triggered/channels.h"
 #include "common/status.h"
@@ -62,8 +66,10 @@ class Program {
   gpu::Event& begins() { return *begins_; }
   gpu::Event& passed() { return *passed_; }
 
-  // Before each start: looks whether all requests are matched, and makes what it takes to run on
-  // `device`. kInvalidRequest; why it failed; what the backend says.
+  // Before each start: whether all requests are matched, and no start is under way.
+  // kInvalidRequest; why it failed.
+  Status CheckStart();
+  // Makes what it takes to run on `device`. What the backend says.
   Status Prepare(gpu::GpuBackend* backend, int device);
   // Whether what was enqueued, the wait included, has not all run.
   bool IsEnqueued() const;
@@ -71,6 +77,13 @@ class Program {
   ErrorCode error() const { return shm::Counter(over_).error(); }
   // By the caller of libferry: it fails, and so does what it has with its partners.
   void Fail(ErrorCode error);
+
+  // By the rank, in place of streams, after CheckStart: begins a start. Then AdvanceByRank, by one
+  // thread at a time, until it returns true: the start is over, and error() says how. Neither
+  // blocks, but for copies.
+  void StartByRank();
+  bool AdvanceByRank(Memory* memory);
+  bool is_by_rank() const { return next_by_rank_ < steps_.size(); }
 
   // For streams: what LaunchHost is to call for a kCall step, of the start `round`.
   Status Run(const Step& step, uint64_t round);
@@ -87,6 +100,7 @@ class Program {
   void StopAside() { aside_.reset(); }
   void FailAfterThis(ErrorCode error);
   void Part(ErrorCode error);
+  bool IsDoneByRank(const Step& step, Memory* memory, ErrorCode* failure);
 
   const std::string name_;
   const std::vector<uint32_t> requests_;
@@ -97,6 +111,8 @@ class Program {
   bool is_aside_ = false;
   std::vector<Channel*> members_;       // by request, once all are matched
   std::atomic<int32_t> fails_next_{0};  // ErrorCode: why there is no start after this one
+  size_t next_by_rank_ = SIZE_MAX;      // the step that the rank is at
+  std::vector<Channel*> by_rank_;       // that it has started and not waited for
   std::unique_ptr<gpu::Event> begins_;
   std::unique_ptr<gpu::Event> passed_;
   std::unique_ptr<gpu::Stream> aside_;

@@ -43,8 +43,8 @@ Status Queues::FreeProgram(RequestHandle handle) {
     if (found == nullptr) {
       return NoProgram();
     }
-    if (found->IsEnqueued()) {
-      return {ErrorCode::kInvalidRequest, "the " + found->name() + " is enqueued and not over"};
+    if (found->IsEnqueued() || found->is_by_rank()) {
+      return {ErrorCode::kInvalidRequest, "the " + found->name() + " was started and is not over"};
     }
     for (auto& [queue_handle, queue] : queues_) {
       std::erase(queue.waited_programs, found);
@@ -83,10 +83,7 @@ Status Queues::CheckProgramStart(QueueHandle handle, Queue& queue, Program* prog
   if (program == nullptr) {
     return NoProgram();
   }
-  if (program->wants_wait) {
-    return {ErrorCode::kInvalidRequest,
-            "a start of the " + program->name() + " was enqueued before and has no wait yet"};
-  }
+  FERRY_RETURN_IF_ERROR(program->CheckStart());
   if (!IsFirst(*program)) {
     return {ErrorCode::kInvalidRequest, "it is in the array twice"};
   }
@@ -157,6 +154,40 @@ Status Queues::WaitProgram(Queue& queue, Program& program) {
     queue.waited_programs.push_back(&program);
   }
   return {};
+}
+
+// ---- By the rank --------------------------------------------------------------------------------
+
+Status Queues::StartByRank(RequestHandle handle) {
+  const std::lock_guard lock(mutex_);
+  Program* const program = FindProgram(handle);
+  if (program == nullptr) {
+    return NoProgram();
+  }
+  FERRY_RETURN_IF_ERROR(program->CheckStart());
+  if (program->IsEnqueued()) {
+    return {ErrorCode::kInvalidRequest, "its last start, on a queue, is not complete yet"};
+  }
+  UnlistProgram(program);
+  program->queue = 0;
+  program->StartByRank();
+  return {};
+}
+
+// Not under the lock: it may copy for long.
+bool Queues::AdvanceByRank(RequestHandle handle, ErrorCode* error) {
+  Program* program = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    program = FindProgram(handle);
+  }
+  if (program == nullptr) {
+    *error = ErrorCode::kInvalidRequest;
+    return true;
+  }
+  const bool is_over = program->AdvanceByRank(&memory_);
+  *error = program->error();
+  return is_over;
 }
 
 // ---- Ends ---------------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ class Queues {
                                       std::vector<ProgramStep> steps);
   Status FreeProgram(RequestHandle program);
   bool IsProgramEnqueued(RequestHandle program);
+  Status StartByRank(RequestHandle program);
+  bool AdvanceByRank(RequestHandle program, ErrorCode* error);
 
   // Whether there is a queue.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }

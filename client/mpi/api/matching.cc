@@ -107,10 +107,7 @@ int FindOffered(const char* call, int count, MPI_Request requests_[], Members* m
 }
 
 int Return(const char* call, Comm* comm, const Status& status) {
-  if (status.code() == ErrorCode::kCancelled) {  // not of a message: its stream was destroyed
-    return Fail(call, comm, MPI_ERR_OTHER, status.message());
-  }
-  return status.ok() ? MPI_SUCCESS : Fail(call, comm, FailureOf(status));
+  return status.ok() ? MPI_SUCCESS : Fail(call, comm, FailureOfQueue(status));
 }
 
 int Match(const char* call, int count, MPI_Request requests_[]) {

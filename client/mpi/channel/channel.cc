@@ -162,25 +162,32 @@ void Channel::StartPersistent(CollectiveRun* run, const Binding& binding, uint32
   AdvanceLocked();
 }
 
+Status Channel::StartProgram(ProgramRun* run) {
+  const auto lock = Lock();
+  FERRY_RETURN_IF_ERROR(front_end->StartProgram(run->program));
+  run->is_under_way = true;
+  programs_.push_back(run);
+  AdvanceLocked();
+  return {};
+}
+
 // Until nothing more happens: what a step has begun may be over at once, and nobody would say so.
 void Channel::AdvanceLocked() {
   while (runner_.Advance()) {
   }
-}
-
-bool Channel::Advance(const CollectiveRun& run) {
-  const auto lock = Lock();
-  if (!run.is_done()) {
-    AdvanceLocked();
-  }
-  return run.is_done();
+  std::erase_if(programs_, [](ProgramRun* run) {
+    run->is_under_way = !front_end->AdvanceProgram(run->program, &run->error);
+    return run->is_done();
+  });
 }
 
 Channel::Progress Channel::AdvanceAll() {
   const auto lock = Lock();
   const uint64_t ended = runner_.ended_runs();
+  const size_t programs = programs_.size();
   AdvanceLocked();
-  return {.is_busy = runner_.is_busy(), .has_ended = runner_.ended_runs() != ended};
+  return {.is_busy = runner_.is_busy() || !programs_.empty(),
+          .has_ended = runner_.ended_runs() != ended || programs_.size() != programs};
 }
 
 // One thread: it may hold receives (front_messenger.h).

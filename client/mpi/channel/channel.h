@@ -13,14 +13,25 @@
 #include <utility>
 #include <vector>
 
+#include "client/core/front_end.h"
 #include "client/mpi/channel/front_messenger.h"
 #include "client/mpi/channel/node_board.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/error/failure.h"
+#include "common/status.h"
 
 namespace ferry::mpi {
+
+// A start of a matched collective by its rank (client/triggered/program.h).
+struct ProgramRun {
+  client::RequestHandle program = 0;
+  bool is_under_way = false;
+  ErrorCode error = ErrorCode::kOk;  // of the last start, once it is done
+
+  bool is_done() const { return !is_under_way; }
+};
 
 class Channel : public Comm::Extension {
  public:
@@ -59,8 +70,17 @@ class Channel : public Comm::Extension {
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
   void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
+  // Of one that is matched; what FrontEnd::StartProgram says. `run` stays until it is done.
+  Status StartProgram(ProgramRun* run);
   // Does what can be done without waiting. Returns whether the run is done.
-  bool Advance(const CollectiveRun& run);
+  template <typename Run>  // CollectiveRun, ProgramRun
+  bool Advance(const Run& run) {
+    const auto lock = Lock();
+    if (!run.is_done()) {
+      AdvanceLocked();
+    }
+    return run.is_done();
+  }
   // The same for all that is under way.
   struct Progress {
     bool is_busy;    // something still is
@@ -99,6 +119,7 @@ class Channel : public Comm::Extension {
   std::mutex mutex_;                  // guards what follows
   FrontMessenger messenger_;
   Runner runner_;
+  std::vector<ProgramRun*> programs_;  // not done
   uint32_t next_number_ = 0;
   uint32_t next_persistent_ = 0;
   uint64_t uses_ = 0;

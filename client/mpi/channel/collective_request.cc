@@ -1,5 +1,6 @@
 #include "client/mpi/channel/collective_request.h"
 
+#include <string>
 #include <utility>
 
 #include "client/mpi/channel/helper.h"
@@ -47,10 +48,40 @@ Failure CollectiveRequest::Start() {
   if (is_active_) {
     return {MPI_ERR_REQUEST, "the persistent request is active; complete it first"};
   }
-  return Begin();
+  if (!refusal_.ok()) {  // the others may have it matched
+    return {refusal_.error_class,
+            "its match has failed, so free it and make it anew: " + refusal_.text};
+  }
+  return on_stream_ != nullptr ? BeginMatched() : Begin();
 }
 
-bool CollectiveRequest::IsDone() { return !is_active_ || channel_.Advance(*taken_.run()); }
+// As queues would: other ranks may have enqueued theirs.
+Failure CollectiveRequest::BeginMatched() {
+  by_rank_.program = on_stream_->program();
+  if (Status status = channel_.StartProgram(&by_rank_); !status.ok()) {
+    return FailureOfQueue(status);
+  }
+  is_active_ = true;
+  if (!by_rank_.is_done()) {
+    WatchChannel(*comm_, channel_);
+  }
+  return {};
+}
+
+Failure CollectiveRequest::EndMatched() const {
+  const ErrorCode error = by_rank_.error;
+  return error == ErrorCode::kOk
+             ? Failure()
+             : FailureOfQueue({error, std::string("the ") +
+                                          CollectiveName(operation_->problem.collective) +
+                                          " failed (" + ErrorCodeText(error) +
+                                          "): free it, make it and match it anew"});
+}
+
+bool CollectiveRequest::IsDone() {
+  return !is_active_ ||
+         (on_stream_ != nullptr ? channel_.Advance(by_rank_) : channel_.Advance(*taken_.run()));
+}
 
 void CollectiveRequest::Look(MPI_Status* status) { SetEmptyStatus(status); }
 
@@ -60,6 +91,9 @@ Failure CollectiveRequest::End(MPI_Status* status) {
     return {};
   }
   is_active_ = false;
+  if (on_stream_ != nullptr) {
+    return EndMatched();
+  }
   return operation_->Finish(taken_.run()->failure());
 }
 

@@ -39,6 +39,9 @@ class CollectiveRequest : public Request, public Matchable {
   Failure FindEnqueued(client::RequestHandle* handle) override;
 
  private:
+  Failure BeginMatched();
+  Failure EndMatched() const;
+
   const Ref<Comm> comm_;
   Channel& channel_;
   const std::unique_ptr<CollectiveOperation> operation_;
@@ -47,7 +50,8 @@ class CollectiveRequest : public Request, public Matchable {
   uint32_t number_ = 0;  // of a persistent one
   Channel::Taken taken_;
   std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
-  Failure refusal_;                              // why it cannot be
+  ProgramRun by_rank_;                           // of that: a start of the rank's own
+  Failure refusal_;                              // why it cannot be matched
 };
 
 }  // namespace ferry::mpi

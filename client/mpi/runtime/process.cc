@@ -206,6 +206,11 @@ int ErrorClassOf(ErrorCode error) {
 
 Failure FailureOf(const Status& status) { return {ErrorClassOf(status.code()), status.message()}; }
 
+Failure FailureOfQueue(const Status& status) {
+  return status.code() == ErrorCode::kCancelled ? Failure{MPI_ERR_OTHER, status.message()}
+                                                : FailureOf(status);
+}
+
 Failure FailureOf(ErrorCode error) {
   if (ErrorClassOf(error) == MPI_SUCCESS) {
     return {};

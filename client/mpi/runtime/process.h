@@ -79,5 +79,8 @@ int ErrorClassOf(ErrorCode error);
 Failure FailureOf(const Status& status);
 // The same, with the sentence that `front_end` has for it.
 Failure FailureOf(ErrorCode error);
+// The same of matched collectives and queues: for these kCancelled is no end that was asked for,
+// but says that a stream was destroyed, or a partner's was.
+Failure FailureOfQueue(const Status& status);
 
 }  // namespace ferry::mpi

@@ -22,6 +22,18 @@ TEST_P(CollectivesTest, GiveTheSameOnQueues) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/collectives", "on_queue"}, "all collectives were right");
 }
 
+class MixedRoundsTest : public testing::TestWithParam<Placement> {};
+
+TEST_P(MixedRoundsTest, GiveTheSame) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/collectives", "mixed"}, "all collectives were right");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Placements, MixedRoundsTest,
+    testing::Values(Placement{"ThreeRanks", {"-n", "3"}},
+                    Placement{"FourRanksOnTwoNodes", {"-n", "4", "--nodes", "2"}}),
+    [](const testing::TestParamInfo<Placement>& info) { return std::string(info.param.name); });
+
 class FormsTest : public testing::TestWithParam<Placement> {};
 
 TEST_P(FormsTest, NeighboursNeedNotBeARing) {
@@ -30,6 +42,15 @@ TEST_P(FormsTest, NeighboursNeedNotBeARing) {
 
 TEST_P(FormsTest, NeighboursMeetOnQueues) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/neighbours", "on_queue"}, "all neighbours were right");
+}
+
+TEST_P(FormsTest, NeighboursMeetInMixedRounds) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/neighbours", "mixed"}, "all neighbours were right");
+}
+
+TEST_P(FormsTest, OwnOperationsRunInMixedRounds) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/own_operations", "mixed"},
+            "all own operations were right");
 }
 
 TEST_P(FormsTest, OwnOperationsRunOnQueues) {

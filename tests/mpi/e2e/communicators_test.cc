@@ -64,6 +64,11 @@ TEST_P(IntercommunicatorsTest, HaveCollectivesOnQueues) {
             "all collectives of intercommunicators were right");
 }
 
+TEST_P(IntercommunicatorsTest, HaveCollectivesInMixedRounds) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/inter_collectives", "mixed"},
+            "all collectives of intercommunicators were right");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, IntercommunicatorsTest, testing::ValuesIn(WithTwoSides()),
                          NameOf);
 

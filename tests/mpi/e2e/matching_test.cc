@@ -26,10 +26,25 @@ TEST_P(QueueCollectivesTest, ReachDevicesBehindALink) {
             {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
 }
 
+// Some ranks enqueue a round, others start it themselves.
+TEST_P(QueueCollectivesTest, TakePartInMixedRounds) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/mixed_rounds"}, "all rounds were right");
+}
+
+TEST_P(QueueCollectivesTest, TakePartInMixedRoundsBehindALink) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/mixed_rounds", "link"}, "all rounds were right",
+            {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
+}
+
 // Deferred work of the NIC moves what goes to another node.
 TEST(NicCollectivesTest, KeepTheRulesOfQueues) {
   ExpectJob({"Nic", {"-n", "5", "--nodes", "2"}}, {"tests/mpi/ranks/queue_collectives"},
             "all queues were right", {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});
+}
+
+TEST(NicCollectivesTest, TakePartInMixedRounds) {
+  ExpectJob({"Nic", {"-n", "5", "--nodes", "2"}}, {"tests/mpi/ranks/mixed_rounds"},
+            "all rounds were right", {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, QueueCollectivesTest, testing::ValuesIn(AllPlacements()),

@@ -558,7 +558,7 @@ void TestAll() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  on_queue_wanted = argc > 1 ? 1 : 0;
+  want_queues(argc, argv);
   MPI_Init(&argc, &argv);
   TestAll();
   TestProgress();

@@ -312,7 +312,7 @@ static void between(int border, int turned) {
 }
 
 int main(int argc, char** argv) {
-  on_queue_wanted = argc > 1;
+  want_queues(argc, argv);
   OK(MPI_Init(&argc, &argv));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));

@@ -226,7 +226,7 @@ static void check_adjacent(void) {
 
 int main(int argc, char** argv) {
   (void)argv;
-  on_queue_wanted = argc > 1;
+  want_queues(argc, argv);
   OK(MPI_Init(NULL, NULL));
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   OK(MPI_Comm_size(MPI_COMM_WORLD, &size));

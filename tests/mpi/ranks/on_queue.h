@@ -1,5 +1,6 @@
 /* A stream and a queue for programs that have their collectives enqueued, too: if they are run with
- * an argument. */
+ * an argument. "mixed": each rank enqueues the one round and starts the other itself, so that in
+ * each round some ranks do the one, and some the other. */
 #ifndef FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
 #define FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
 
@@ -8,11 +9,18 @@
 
 #include "tests/mpi/ranks/check.h"
 
-static int on_queue_wanted = 0; /* for main to set */
+static int on_queue_wanted = 0;
+static int on_queue_is_mixed = 0;
 static ferry_stream on_queue_stream = NULL;
 static MPIX_Queue on_queue_queue = MPIX_QUEUE_NULL;
 
-/* Whether it is. Makes the queue at the first call. */
+/* For main, before MPI_Init. */
+static inline void want_queues(int argc, char** argv) {
+  on_queue_wanted = argc > 1;
+  on_queue_is_mixed = argc > 1 && strcmp(argv[1], "mixed") == 0;
+}
+
+/* Whether it is wanted. Makes the queue at the first call. */
 static inline int is_on_queue(void) {
   if (!on_queue_wanted) return 0;
   if (on_queue_stream == NULL) {
@@ -22,8 +30,17 @@ static inline int is_on_queue(void) {
   return 1;
 }
 
-/* Starts the matched request and waits for it, both on the queue. */
+/* Starts the matched request and waits for it, both on the queue, or, mixed, every other time by
+ * the rank. */
 static inline void run_on_queue(MPI_Request* request) {
+  static int on_queue_rounds = 0;
+  int on_queue_rank;
+  OK(MPI_Comm_rank(MPI_COMM_WORLD, &on_queue_rank));
+  if (on_queue_is_mixed && (on_queue_rounds++ + on_queue_rank) % 2 == 0) {
+    OK(MPI_Start(request));
+    OK(MPI_Wait(request, MPI_STATUS_IGNORE));
+    return;
+  }
   OK(MPIX_Enqueue_start(on_queue_queue, request));
   OK(MPIX_Enqueue_wait(on_queue_queue, request));
   OK(MPIX_Queue_wait(on_queue_queue));

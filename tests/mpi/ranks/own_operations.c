@@ -104,7 +104,7 @@ static void reduce(MPI_Op op) {
 
 int main(int argc, char** argv) {
   (void)argv;
-  on_queue_wanted = argc > 1;
+  want_queues(argc, argv);
   MPI_Op op;
   MPI_Datatype fields;
   const int lengths[2] = {1, 1};

@@ -22,7 +22,9 @@ extern "C" {
  * from or to MPI_PROC_NULL is matched with nobody, at once.
  *
  * A persistent collective is matched by all ranks of its communicator, in any order among other
- * requests. Its rounds are started the same way by all ranks: all on queues, or all by MPI_Start.
+ * requests. Each rank starts each round as it likes: on a queue, or by MPI_Start. Once it was
+ * offered to be matched, MPI_Start needs the match to be complete (MPI_ERR_REQUEST before), and
+ * fails where that has failed: free the request and make it anew.
  *
  * MPI_ERR_REQUEST: not a persistent point-to-point or collective request, active, a buffered send,
  * or a receive with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both
