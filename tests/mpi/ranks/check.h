@@ -40,8 +40,11 @@ static inline int is_filled(const unsigned char* bytes, size_t size, unsigned se
 static inline void expect_error(int error, int error_class, const char* text) {
   char message[MPI_MAX_ERROR_STRING];
   int length;
-  CHECK(error == error_class);
   OK(MPI_Error_string(error, message, &length));
+  if (error != error_class) {
+    fprintf(stderr, "in %s: class %d in place of %d: \"%s\"\n", step, error, error_class, message);
+    CHECK(!"the class is as it should be");
+  }
   if (strstr(message, text) == NULL) {
     fprintf(stderr, "in %s: \"%s\" says nothing of \"%s\"\n", step, message, text);
     CHECK(!"the message is as it should be");
