@@ -65,6 +65,27 @@ class ReceiveTap final : public transport::CompletionSink {
 
 }  // namespace
 
+FaultyTransport::FaultyTransport(std::unique_ptr<transport::Transport> real, Faults& faults,
+                                 uint64_t timeout_ns)
+    : ForwardingTransport(*real), real_(std::move(real)), faults_(faults), timeout_ns_(timeout_ns) {
+  if (transport::DeferredWork* deferred = real_->deferred_work(); deferred != nullptr) {
+    deferred_.emplace(*deferred, faults);
+  }
+  for (transport::Transport* rail : real_->Rails()) {
+    if (rail != real_.get()) {
+      rails_.push_back(std::make_unique<FaultyRail>(*rail, faults));
+    }
+  }
+}
+
+std::vector<transport::Transport*> FaultyTransport::Rails() {
+  std::vector<transport::Transport*> rails;
+  for (const std::unique_ptr<FaultyRail>& rail : rails_) {
+    rails.push_back(rail.get());
+  }
+  return rails.empty() ? std::vector<transport::Transport*>{this} : rails;
+}
+
 std::string FaultyTransport::LastError() const {
   return lost_.empty() ? real_->LastError() : "a packet was lost on purpose (option faults)";
 }

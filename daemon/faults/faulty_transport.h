@@ -19,36 +19,35 @@
 
 #include "daemon/faults/faults.h"
 #include "daemon/faults/faulty_deferred.h"
+#include "transports/api/forwarding_transport.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
 
-class FaultyTransport final : public transport::Transport {
+// One of several NICs, that loses what it is to do later.
+class FaultyRail final : public transport::ForwardingTransport {
  public:
-  // `faults` outlives this. Reads and writes that are held back fail after `timeout_ns`, as real
-  // ones do.
-  FaultyTransport(std::unique_ptr<transport::Transport> real, Faults& faults, uint64_t timeout_ns)
-      : real_(std::move(real)), faults_(faults), timeout_ns_(timeout_ns) {
-    if (transport::DeferredWork* deferred = real_->deferred_work(); deferred != nullptr) {
+  // Both outlive this.
+  FaultyRail(transport::Transport& real, Faults& faults) : ForwardingTransport(real) {
+    if (transport::DeferredWork* deferred = real.deferred_work(); deferred != nullptr) {
       deferred_.emplace(*deferred, faults);
     }
   }
+  transport::DeferredWork* deferred_work() override { return deferred_ ? &*deferred_ : nullptr; }
 
-  const transport::Capabilities& capabilities() const override { return real_->capabilities(); }
-  const transport::Description& Describe() const override { return real_->Describe(); }
-  std::vector<const transport::Transport*> Rails() const override { return real_->Rails(); }
-  const std::vector<std::byte>& Address() const override { return real_->Address(); }
-  const transport::Statistics& statistics() const override { return real_->statistics(); }
+ private:
+  std::optional<FaultyDeferred> deferred_;
+};
+
+class FaultyTransport final : public transport::ForwardingTransport {
+ public:
+  // `faults` outlives this. Reads and writes that are held back fail after `timeout_ns`, as real
+  // ones do; those of one NIC of several are not.
+  FaultyTransport(std::unique_ptr<transport::Transport> real, Faults& faults, uint64_t timeout_ns);
+
   std::string LastError() const override;
-  StatusOr<transport::PeerId> AddPeer(std::span<const std::byte> address) override {
-    return real_->AddPeer(address);
-  }
   Status RemovePeer(transport::PeerId peer) override;
   void FailPeer(transport::PeerId peer, ErrorCode code) override;
-  StatusOr<std::unique_ptr<transport::Registration>> PrepareMemory(
-      void* base, uint64_t bytes, transport::Access access) override {
-    return real_->PrepareMemory(base, bytes, access);
-  }
   StatusOr<transport::MemoryRegion> AdoptMemory(
       std::unique_ptr<transport::Registration> registration) override;
   StatusOr<std::unique_ptr<transport::Registration>> ReleaseMemory(
@@ -63,10 +62,10 @@ class FaultyTransport final : public transport::Transport {
                   uint64_t now_ns) override;
   ErrorCode Read(const transport::RmaRequest& request, uint64_t now_ns) override;
   int Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) override;
-  int WaitFd() const override { return real_->WaitFd(); }
   bool PrepareToSleep() override { return ended_.empty() && real_->PrepareToSleep(); }
   uint64_t NextPollNs(uint64_t now_ns) const override;
   transport::DeferredWork* deferred_work() override { return deferred_ ? &*deferred_ : nullptr; }
+  std::vector<transport::Transport*> Rails() override;
 
  private:
   // A read or a write that is held back.
@@ -87,6 +86,7 @@ class FaultyTransport final : public transport::Transport {
   const std::unique_ptr<transport::Transport> real_;
   Faults& faults_;
   std::optional<FaultyDeferred> deferred_;
+  std::vector<std::unique_ptr<FaultyRail>> rails_;  // none, of one NIC
   const uint64_t timeout_ns_;
   std::set<transport::PeerId> lost_;
   std::optional<transport::PeerId> stalled_peer_;  // what is for it waits

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/api/forwarding_transport.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -36,21 +37,16 @@ struct Gate {
   }
 };
 
-class GateTransport final : public transport::Transport {
+// What is posted to one of several NICs itself does not come to the gate.
+class GateTransport final : public transport::ForwardingTransport {
  public:
   GateTransport(std::unique_ptr<transport::Transport> real, std::shared_ptr<Gate> gate,
                 uint64_t timeout_ns)
-      : real_(std::move(real)), gate_(std::move(gate)), timeout_ns_(timeout_ns) {}
+      : ForwardingTransport(*real),
+        real_(std::move(real)),
+        gate_(std::move(gate)),
+        timeout_ns_(timeout_ns) {}
 
-  const transport::Capabilities& capabilities() const override { return real_->capabilities(); }
-  const transport::Description& Describe() const override { return real_->Describe(); }
-  std::vector<const transport::Transport*> Rails() const override { return real_->Rails(); }
-  const std::vector<std::byte>& Address() const override { return real_->Address(); }
-  const transport::Statistics& statistics() const override { return real_->statistics(); }
-  std::string LastError() const override { return real_->LastError(); }
-  StatusOr<transport::PeerId> AddPeer(std::span<const std::byte> address) override {
-    return real_->AddPeer(address);
-  }
   Status RemovePeer(transport::PeerId peer) override {
     FailPeer(peer, ErrorCode::kCancelled);
     return real_->RemovePeer(peer);
@@ -106,16 +102,6 @@ class GateTransport final : public transport::Transport {
     return std::unique_ptr<transport::Registration>(
         std::make_unique<Pinned>(gate_, std::move(*real)));
   }
-  ErrorCode SendMessage(transport::PeerId peer, std::span<const std::byte> header,
-                        std::span<const std::byte> payload, uint64_t context,
-                        uint64_t now_ns) override {
-    return real_->SendMessage(peer, header, payload, context, now_ns);
-  }
-  ErrorCode SendMessageFrom(transport::PeerId peer, std::span<const std::byte> header,
-                            const transport::Attachment& attachment, uint64_t context,
-                            uint64_t now_ns) override {
-    return real_->SendMessageFrom(peer, header, attachment, context, now_ns);
-  }
   ErrorCode Write(const transport::RmaRequest& request, transport::Placement placement,
                   uint64_t now_ns) override {
     return PostOrHold({true, placement, request, now_ns + timeout_ns_, false}, now_ns);
@@ -148,12 +134,10 @@ class GateTransport final : public transport::Transport {
     }
     return events;
   }
-  int WaitFd() const override { return real_->WaitFd(); }
   bool PrepareToSleep() override { return ended_.empty() && real_->PrepareToSleep(); }
   uint64_t NextPollNs(uint64_t now_ns) const override {
     return held_.empty() ? real_->NextPollNs(now_ns) : now_ns + 1'000'000;
   }
-  transport::DeferredWork* deferred_work() override { return real_->deferred_work(); }
 
  private:
   // Once adopted, a husk.

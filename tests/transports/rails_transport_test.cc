@@ -8,7 +8,6 @@
 #include <map>
 
 #include "tests/transports/scripted_rail.h"
-#include "transports/rails/rail_address.h"
 #include "transports/rails/rail_keys.h"
 
 namespace ferry::transport {
@@ -449,10 +448,105 @@ TEST_F(RailsTransportTest, BoundsAreThoseOfOneNic) {
   EXPECT_THAT(Posted(), ElementsAre(6, 6));
 }
 
+// ---- One NIC by itself
+
+TEST_F(RailsTransportTest, ANicReachesAPeerOnceItHasAnswered) {
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 0), ErrorCode::kOk);
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kWouldBlock);
+  a->Poll();
+  EXPECT_EQ(a->nics[1]->sent.size(), 1U);
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kWouldBlock);
+  Exchange();
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk);
+  EXPECT_EQ(a->transport->PeerOn(b_of_a, 1), PeerId{1});  // scripted_rail.h
+  EXPECT_THAT(a->nics[1]->sent, IsEmpty());
+}
+
+// It may not know this node yet when it is first asked.
+TEST_F(RailsTransportTest, APeerIsAskedOftenAtFirstAndThenNotWaitedFor) {
+  a->transport->Reaches(b_of_a, 1);
+  int asked = 0;
+  while (a->transport->Reaches(b_of_a, 1) == ErrorCode::kWouldBlock) {
+    a->now_ns += kTimeout / 300;
+    a->Poll();
+    asked += static_cast<int>(a->nics[1]->sent.size());
+    a->nics[1]->sent.clear();  // lost
+    ASSERT_LT(a->now_ns, kTimeout);
+  }
+  EXPECT_GT(asked, 2);
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kNodeUnreachable);
+  a->now_ns += kTimeout;
+  a->Poll();
+  Exchange();
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk);
+}
+
+TEST_F(RailsTransportTest, ADoubtedNicIsLeftAloneUntilItAnswers) {
+  LearnKeys();
+  a->transport->Doubt(b_of_a, 0);
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 0), ErrorCode::kOk) << "messages go by it in any case";
+  a->now_ns += kTimeout;
+  a->Poll();
+  a->transport->Doubt(b_of_a, 1);
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kNodeUnreachable);
+  Read(8, 1, /*rail=*/1);
+  EXPECT_THAT(Posted(), ElementsAre(1, 0));
+  a->now_ns += kTimeout / 2;
+  a->Poll();
+  Exchange();
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk);
+}
+
+TEST_F(RailsTransportTest, ANicThatOneOfTheNodesHasNotReachesNobody) {
+  using Sizes = std::pair<size_t, size_t>;
+  for (const auto& [of_a, of_b] : {Sizes(3, 2), Sizes(2, 3)}) {
+    Connect(of_a, of_b);
+    EXPECT_EQ(a->transport->Reaches(b_of_a, 2), ErrorCode::kNotFound);
+    EXPECT_EQ(a->transport->PeerOn(b_of_a, 2), kUnknownPeer);
+    EXPECT_NE(a->transport->PeerOn(b_of_a, 1), kUnknownPeer);
+    a->transport->Doubt(b_of_a, 2);
+    a->transport->Doubt(b_of_a, 4'000'000'000);
+  }
+  EXPECT_EQ(a->transport->PeerOn(PeerId{77}, 0), kUnknownPeer);
+  EXPECT_EQ(a->transport->Reaches(PeerId{77}, 0), ErrorCode::kNotFound);
+  a->transport->FailPeer(b_of_a, ErrorCode::kLinkDown);
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kLinkDown);
+}
+
+TEST_F(RailsTransportTest, WhatIsPostedToANicItselfEndsInThePollOfAll) {
+  LearnKeys();
+  const Statistics before = a->transport->statistics();
+  RmaRequest direct;
+  direct.peer = a->transport->PeerOn(b_of_a, 1);
+  direct.bytes = 8;
+  // As the indices that the rails have of the transport's own operations and pieces, with the bit.
+  for (uint64_t i = 0; i < 4; i++) {
+    direct.context = kDirectContext | i;
+    ASSERT_EQ(a->transport->Rails()[1]->Write(direct, Placement::kLocal, 1), ErrorCode::kOk);
+  }
+  Read(9 * kStripe, 5);
+  EXPECT_THAT(Posted(), ElementsAre(2, 6));
+  a->nics[1]->End(ErrorCode::kOk);
+  a->nics[1]->End(ErrorCode::kNodeUnreachable);
+  EXPECT_EQ(a->transport->Poll(a->results, 1, a->now_ns), 1) << "as many as the budget allows";
+  a->Poll();
+  EXPECT_THAT(a->results.codes,
+              ElementsAre(std::pair(kDirectContext, ErrorCode::kOk),
+                          std::pair(kDirectContext | 1, ErrorCode::kNodeUnreachable)));
+  EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk) << "what it means, its user knows";
+  while (a->results.codes.size() < 5) {
+    EndAll();
+    a->Poll();
+  }
+  EXPECT_EQ(a->results.codes[5], ErrorCode::kOk);
+  EXPECT_EQ(a->transport->statistics().writes, before.writes);
+  EXPECT_EQ(a->transport->statistics().errors, before.errors);
+}
+
 // ---- Set-up
 
 TEST_F(RailsTransportTest, EachRailIsThereToLookAt) {
-  const std::vector<const Transport*> rails = a->transport->Rails();
+  const std::vector<Transport*> rails = a->transport->Rails();
   ASSERT_EQ(rails.size(), 2U);
   EXPECT_EQ(rails[0]->Describe().domain, "nic0");
   EXPECT_EQ(rails[1]->Describe().domain, "nic1");
@@ -462,25 +556,6 @@ TEST_F(RailsTransportTest, AnAddressOfANodeWithoutRailsSaysWhatToDo) {
   const Status status = a->transport->AddPeer(std::vector<std::byte>(16)).status();
   EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("fabric_rails"));
-}
-
-TEST(RailAddressTest, TakesWhatItMadeAndNothingElse) {
-  RailAddress address;
-  address.cookie = {3, 4};
-  address.rails = {std::vector<std::byte>(5, std::byte{1}), std::vector<std::byte>(7)};
-  const std::vector<std::byte> bytes = Encode(address);
-  const std::optional<RailAddress> decoded = Decode(bytes);
-  ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->cookie, address.cookie);
-  EXPECT_EQ(decoded->rails, address.rails);
-  for (size_t length = 0; length < bytes.size(); length++) {
-    EXPECT_FALSE(Decode({bytes.data(), length})) << length;
-  }
-  std::vector<std::byte> longer = bytes;
-  longer.emplace_back();
-  EXPECT_FALSE(Decode(longer));
-  address.rails.assign(kMaxRails + 1, std::vector<std::byte>(1));
-  EXPECT_FALSE(Decode(Encode(address)));
 }
 
 TEST(RailsSetUpTest, ARailThatCannotBeOpenedIsNamed) {

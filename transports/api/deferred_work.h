@@ -8,6 +8,9 @@
 // and adds one to another when it is done, so chains need no CPU: a write, when it is done, fires
 // the addition of one to a word that a GPU stream polls.
 //
+// One NIC's: of a Transport over several, each of Transport::Rails has its own, and its memory and
+// peers are those of that NIC.
+//
 // Entries. A NIC has few of them, and what happens beyond is not defined (about 500 on Slingshot),
 // so they are counted here, and an operation without one is refused. An entry serves once: arm the
 // next one ahead of time.

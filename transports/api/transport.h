@@ -31,6 +31,10 @@ namespace ferry::transport {
 enum class PeerId : uint64_t {};
 inline constexpr PeerId kUnknownPeer{UINT64_MAX};
 
+// In the context of every operation that is posted to one of several NICs itself
+// (Transport::Rails), and of no other.
+inline constexpr uint64_t kDirectContext = uint64_t{1} << 63;
+
 // Names a registered region of one Transport. Never reused while the Transport lives.
 enum class RegionHandle : uint64_t {};
 
@@ -178,8 +182,6 @@ class Transport {
 
   virtual const Capabilities& capabilities() const = 0;
   virtual const Description& Describe() const = 0;
-  // One for each NIC, to look at; the first carries the messages. Progress thread.
-  virtual std::vector<const Transport*> Rails() const { return {this}; }
   // Opaque, for AddPeer at the other side; same bytes for as long as the Transport lives.
   virtual const std::vector<std::byte>& Address() const = 0;
   virtual const Statistics& statistics() const = 0;
@@ -262,8 +264,26 @@ class Transport {
   virtual uint64_t NextPollNs(uint64_t now_ns) const = 0;
 
   // Operations that the NIC carries out by itself, for as long as the Transport lives; null where
-  // it has none.
+  // it has none, and where there are several NICs: each has its own.
   virtual DeferredWork* deferred_work() { return nullptr; }
+
+  // Each NIC by itself, the first of which carries the messages; a Transport of one NIC is that.
+  // To look at, and for reads, writes and memory that are to be that NIC's alone: their contexts
+  // have kDirectContext, they end in the Poll of the whole, and count in the NIC's statistics only.
+  // Messages, peers, Poll and sleeping are the whole's. The NICs live as long as it does.
+  virtual std::vector<Transport*> Rails() { return {this}; }
+  // What a NIC calls a peer of the whole, for as long as that is one: NIC i of a node talks to NIC
+  // i of the others. kUnknownPeer: they do not both have such a NIC.
+  virtual PeerId PeerOn(PeerId peer, size_t rail) { return rail == 0 ? peer : kUnknownPeer; }
+  // Whether a NIC reaches the peer, as far as is known: kOk; kWouldBlock (it was asked now, or a
+  // moment ago: Poll, and ask again); kNodeUnreachable (no answer, or it was doubted: it is asked
+  // from time to time); kNotFound (PeerOn knows none); what FailPeer was given.
+  virtual ErrorCode Reaches(PeerId /*peer*/, size_t rail) {
+    return rail == 0 ? ErrorCode::kOk : ErrorCode::kNotFound;
+  }
+  // What a NIC was to do at the peer by itself has come to nothing: it does not reach it until the
+  // peer has given a sign of life there. Nothing to be said of the first.
+  virtual void Doubt(PeerId /*peer*/, size_t /*rail*/) {}
 };
 
 inline StatusOr<MemoryRegion> Transport::RegisterMemory(void* base, uint64_t bytes, Access access) {

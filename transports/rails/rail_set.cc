@@ -334,7 +334,7 @@ int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
     const size_t rail = (first_polled_ + i) % rails_.size();
     RailSink rail_sink(*this, rail, sink);
     rails_[rail]->Poll(rail_sink, budget - events, now_ns);
-    events += rail_sink.received();
+    events += rail_sink.handed_on();
   }
   SendReplies();
   AskAgain();

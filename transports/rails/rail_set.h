@@ -31,10 +31,15 @@ namespace ferry::transport {
 inline constexpr uint32_t kPiecesPerRail = 2;  // of one operation: one on the wire, one behind it
 inline constexpr uint64_t kAsksPerTimeout = 8;
 inline constexpr uint64_t kProbesPerTimeout = 4;
+// A peer that was first asked has so long to answer, and is asked that often meanwhile: it may not
+// know this node yet.
+inline constexpr uint64_t kPatiencePerTimeout = 50;
+inline constexpr uint64_t kFirstProbesPerTimeout = 250;
 
-// What a rail hands back: the index of an operation (a message) or of a piece.
+// What a rail hands back: the index of an operation (a message) or of a piece; or, of what was
+// posted to it by another, kDirectContext.
 inline constexpr uint64_t kPieceBit = 1;
-inline constexpr uint64_t kRailMessageContext = UINT64_MAX;
+inline constexpr uint64_t kRailMessageContext = kDirectContext - 1;
 
 struct RailPeer {
   PeerId id{};
@@ -42,7 +47,8 @@ struct RailPeer {
   uint32_t rails = 0;  // that both nodes have
   std::array<PeerId, kMaxRails> of_rail{};
   uint32_t up = 1;       // rails, by bit, that may carry its pieces: the first, and those that echo
-  bool probing = false;  // it was used: the others are probed
+  bool probing = false;  // it was used, or is to be: the others are probed
+  uint64_t asked_ns = 0;  // when they first were; 0: not yet
   ErrorCode failure = ErrorCode::kOk;
   bool removed = false;
   uint32_t outstanding = 0;
@@ -93,7 +99,10 @@ class RailSet final : public Transport {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   const Description& Describe() const override { return First().Describe(); }
-  std::vector<const Transport*> Rails() const override { return {rails_.begin(), rails_.end()}; }
+  std::vector<Transport*> Rails() override { return rails_; }
+  PeerId PeerOn(PeerId peer, size_t rail) override;
+  ErrorCode Reaches(PeerId peer, size_t rail) override;
+  void Doubt(PeerId peer, size_t rail) override;
   const std::vector<std::byte>& Address() const override { return address_; }
   const Statistics& statistics() const override;
   std::string LastError() const override;
@@ -138,18 +147,23 @@ class RailSet final : public Transport {
     RailSink(RailSet& owner, size_t rail, CompletionSink& user)
         : owner_(owner), rail_(rail), user_(user) {}
     void OnReceive(PeerId sender, std::span<const std::byte> message) override {
-      received_ += owner_.OnReceive(rail_, sender, message, user_) ? 1 : 0;
+      handed_on_ += owner_.OnReceive(rail_, sender, message, user_) ? 1 : 0;
     }
     void OnComplete(uint64_t context, ErrorCode code) override {
-      owner_.OnRailComplete(context, code);
+      if ((context & kDirectContext) != 0) {
+        user_.OnComplete(context, code);
+        ++handed_on_;
+      } else {
+        owner_.OnRailComplete(context, code);
+      }
     }
-    int received() const { return received_; }
+    int handed_on() const { return handed_on_; }
 
    private:
     RailSet& owner_;
     const size_t rail_;
     CompletionSink& user_;
-    int received_ = 0;
+    int handed_on_ = 0;
   };
 
   Transport& First() const { return *rails_.front(); }
@@ -185,6 +199,9 @@ class RailSet final : public Transport {
   void Ask(const RmaRequest& request);
   void Probe(RailPeer* peer);
   void ProbeAll();
+  bool IsFirstAsked(const RailPeer& peer) const;
+  void ProbeWithin(uint64_t interval_ns);
+  void Doubt(RailPeer* peer, size_t rail);
   void OnRailMessage(size_t rail, const RailMessage& message);
   void OnEcho(size_t rail, const RailMessage& echo);
   void Answer(const RailMessage& question);

@@ -62,6 +62,7 @@ void RailSet::SendReplies() {
 // has failed, carries nothing until it has given one: finding out costs no transfer.
 void RailSet::Probe(RailPeer* peer) {
   peer->probing = true;
+  peer->asked_ns = peer->asked_ns == 0 ? now_ns_ : peer->asked_ns;
   RailMessage probe;
   probe.to = peer->cookie;
   probe.from = cookie_;
@@ -69,10 +70,18 @@ void RailSet::Probe(RailPeer* peer) {
   for (uint32_t rail = 1; rail < peer->rails; rail++) {
     if ((peer->up & (1U << rail)) == 0) {
       SendRailMessage(*peer, rail, probe);
-      next_probe_ns_ =
-          std::min(next_probe_ns_, now_ns_ + options_.post_timeout_ns / kProbesPerTimeout);
+      ProbeWithin(options_.post_timeout_ns /
+                  (IsFirstAsked(*peer) ? kFirstProbesPerTimeout : kProbesPerTimeout));
     }
   }
+}
+
+bool RailSet::IsFirstAsked(const RailPeer& peer) const {
+  return now_ns_ - peer.asked_ns < options_.post_timeout_ns / kPatiencePerTimeout;
+}
+
+void RailSet::ProbeWithin(uint64_t interval_ns) {
+  next_probe_ns_ = std::min(next_probe_ns_, now_ns_ + interval_ns);
 }
 
 void RailSet::ProbeAll() {
@@ -85,6 +94,46 @@ void RailSet::ProbeAll() {
       Probe(&peer);
     }
   });
+}
+
+PeerId RailSet::PeerOn(PeerId id, size_t rail) {
+  const RailPeer* peer = peers_.Find(id);
+  return peer == nullptr || peer->removed || rail >= peer->rails ? kUnknownPeer
+                                                                 : peer->of_rail[rail];
+}
+
+// The first probe goes with the next Poll, which knows the time.
+ErrorCode RailSet::Reaches(PeerId id, size_t rail) {
+  ErrorCode code = ErrorCode::kOk;
+  RailPeer* peer = Usable(id, &code);
+  if (peer == nullptr) {
+    return code;
+  }
+  if (rail >= peer->rails) {
+    return ErrorCode::kNotFound;
+  }
+  if (!peer->probing) {
+    peer->probing = true;
+    next_probe_ns_ = 0;
+  }
+  if ((peer->up >> rail & 1) != 0) {
+    return ErrorCode::kOk;
+  }
+  return peer->asked_ns == 0 || IsFirstAsked(*peer) ? ErrorCode::kWouldBlock
+                                                    : ErrorCode::kNodeUnreachable;
+}
+
+void RailSet::Doubt(PeerId id, size_t rail) {
+  if (RailPeer* peer = peers_.Find(id); peer != nullptr && rail < peer->rails) {
+    Doubt(peer, rail);
+  }
+}
+
+void RailSet::Doubt(RailPeer* peer, size_t rail) {
+  if (rail != 0) {
+    peer->up &= ~(1U << rail);
+    ProbeWithin(options_.post_timeout_ns / kProbesPerTimeout);
+  }
 }
 
 void RailSet::OnEcho(size_t rail, const RailMessage& echo) {

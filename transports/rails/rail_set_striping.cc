@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "transports/api/accounting.h"
-#include "transports/rails/rail_choice.h"
+#include "transports/api/rail_choice.h"
 #include "transports/rails/rail_set.h"
 
 namespace ferry::transport {
@@ -98,11 +98,7 @@ void RailSet::OnPartFailed(RailOperation* operation, RailPart part, size_t rail,
   RailPeer* peer = peers_.Find(operation->request.peer);
   last_error_ = nullptr;
   if (code == ErrorCode::kNodeUnreachable || code == ErrorCode::kTimeout) {
-    if (rail != 0) {
-      peer->up &= ~(1U << rail);
-      next_probe_ns_ =
-          std::min(next_probe_ns_, now_ns_ + options_.post_timeout_ns / kProbesPerTimeout);
-    }
+    Doubt(peer, rail);
   } else if (code == ErrorCode::kInvalidBuffer) {
     peer->keys.Forget(operation->request.key);
   }

@@ -11,6 +11,9 @@
 // its data may arrive yet, and after that of its repetition. What a NIC holds when its deadline
 // passes fails as with one NIC.
 //
+// Each rail may be used by itself, too (Transport::Rails), as deferred work has to be, which is
+// each NIC's own. What is posted to it shares the NIC's slots with the pieces.
+//
 // Thread and errors: as Transport. Allocates when memory of a peer is first used.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which rail the next piece of a read or write goes by.
+// Which of several NICs takes what is next: a piece of a read or write, or a matched pair.
 //
 // Pure: any thread.
 #pragma once
@@ -11,7 +11,7 @@
 namespace ferry::transport {
 
 struct RailState {
-  bool open = false;  // it may take this piece
+  bool open = false;  // it may take it
   uint64_t load_bytes = 0;
 };
 
