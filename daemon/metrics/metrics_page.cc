@@ -190,27 +190,48 @@ void AddDaemon(const MetricsSample& sample, Page* page) {
 struct NicRow {
   const char* name;
   const char* help;
-  uint64_t NicStatistics::*value;
+  MetricType type;
+  uint64_t (*value)(const NicStatistics& nic);
 };
 
+template <auto kMember>
+uint64_t Of(const NicStatistics& nic) {
+  return nic.*kMember;
+}
+
 constexpr NicRow kNicRows[] = {
-    {"nic_sent_messages_total", "Messages the network took.", &NicStatistics::messages_sent},
-    {"nic_received_messages_total", "Messages the network brought.",
-     &NicStatistics::messages_received},
-    {"nic_sent_bytes_total", "Bytes sent, messages and writes.", &NicStatistics::bytes_sent},
-    {"nic_received_bytes_total", "Bytes received, messages and reads.",
-     &NicStatistics::bytes_received},
-    {"nic_reads_total", "Remote reads.", &NicStatistics::reads},
-    {"nic_writes_total", "Remote writes.", &NicStatistics::writes},
+    {"nic_sent_messages_total", "Messages the network took.", MetricType::Counter,
+     Of<&NicStatistics::messages_sent>},
+    {"nic_received_messages_total", "Messages the network brought.", MetricType::Counter,
+     Of<&NicStatistics::messages_received>},
+    {"nic_sent_bytes_total", "Bytes sent, messages and writes.", MetricType::Counter,
+     Of<&NicStatistics::bytes_sent>},
+    {"nic_received_bytes_total", "Bytes received, messages and reads.", MetricType::Counter,
+     Of<&NicStatistics::bytes_received>},
+    {"nic_reads_total", "Remote reads.", MetricType::Counter, Of<&NicStatistics::reads>},
+    {"nic_writes_total", "Remote writes.", MetricType::Counter, Of<&NicStatistics::writes>},
     {"nic_errors_total", "Operations that failed and packets that were dropped.",
-     &NicStatistics::errors},
+     MetricType::Counter, Of<&NicStatistics::errors>},
+    {"deferred_entries", "Deferred operations that the NIC is given at a time at most.",
+     MetricType::Gauge, Of<&NicStatistics::deferred_entries>},
+    {"deferred_busy_entries", "Deferred operations that it has.", MetricType::Gauge,
+     Of<&NicStatistics::deferred_busy>},
+    {"deferred_operations_total", "Deferred operations that the NIC was given.",
+     MetricType::Counter, Of<&NicStatistics::deferred_operations>},
+    {"deferred_overflows_total",
+     "Operations that the daemon did itself, as the NIC had no entry left.", MetricType::Counter,
+     Of<&NicStatistics::deferred_overflows>},
+    {"deferred_counters", "Counters that the NIC has for deferred operations.", MetricType::Gauge,
+     Of<&NicStatistics::deferred_counters>},
+    {"deferred_rings_total", "Times that the daemon added to one of these counters.",
+     MetricType::Counter, Of<&NicStatistics::deferred_rings>},
 };
 
 void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
   for (const NicRow& row : kNicRows) {
-    page->Begin(row.name, row.help, MetricType::Counter);
+    page->Begin(row.name, row.help, row.type);
     for (size_t i = 0; i < nics.size(); ++i) {
-      page->Add(Number(nics[i].*row.value),
+      page->Add(Number(row.value(nics[i])),
                 {{"nic", std::to_string(i)}, {"domain", nics[i].domain}});
     }
   }
@@ -227,18 +248,6 @@ void AddNics(const std::vector<NicStatistics>& nics, Page* page) {
   page->Gauge("staging_busy_blocks", "Blocks of staging memory in use.", all.staging_busy);
   page->Gauge("staging_waiting_transfers", "Transfers that wait for a staging block.",
               all.staging_waits);
-  page->Gauge("deferred_entries", "Deferred operations that the NIC is given at a time at most.",
-              all.deferred_entries);
-  page->Gauge("deferred_busy_entries", "Deferred operations that it has.", all.deferred_busy);
-  page->Counter("deferred_operations_total", "Deferred operations that the NIC was given.",
-                all.deferred_operations);
-  page->Counter("deferred_overflows_total",
-                "Operations that the daemon did itself, as the NIC had no entry left.",
-                all.deferred_overflows);
-  page->Gauge("deferred_counters", "Counters that the NIC has for deferred operations.",
-              all.deferred_counters);
-  page->Counter("deferred_rings_total", "Times that the daemon added to one of these counters.",
-                all.deferred_rings);
 }
 
 void AddRegistrations(const RegistrationStatistics& registered, Page* page) {

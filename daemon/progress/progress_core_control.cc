@@ -431,8 +431,17 @@ void ProgressCore::EndRank(ServedRank& rank, ErrorCode error, const std::string&
 
 std::vector<NicStatistics> ProgressCore::Nics() const {
   std::vector<NicStatistics> nics;
-  for (const transport::Transport* rail : transport_->Rails()) {
-    nics.push_back(CountsOf(*rail));
+  for (transport::Transport* rail : transport_->Rails()) {
+    NicStatistics& nic = nics.emplace_back(CountsOf(*rail));
+    if (const DeferredPool* pool = channels_.deferred_pool(nics.size() - 1); pool != nullptr) {
+      nic.deferred_entries = pool->entries();
+      nic.deferred_busy = pool->in_use();
+      nic.deferred_operations = pool->counts().on_nic;
+      nic.deferred_overflows = pool->counts().in_software;
+      const transport::DeferredStatistics& work = rail->deferred_work()->statistics();
+      nic.deferred_counters = work.counters;
+      nic.deferred_rings = work.rings;
+    }
   }
   NicStatistics& first = nics.front();  // what there is once, it has
   first.errors += arrivals_.dropped();
@@ -443,15 +452,6 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
   first.staging_waits = staging.waits;
   first.staging_grown = staging.grown;
   first.staging_shrunk = staging.shrunk;
-  if (const DeferredPool* pool = channels_.deferred_pool(); pool != nullptr) {
-    first.deferred_entries = pool->entries();
-    first.deferred_busy = pool->in_use();
-    first.deferred_operations = pool->counts().on_nic;
-    first.deferred_overflows = pool->counts().in_software;
-    const transport::DeferredStatistics& work = transport_->deferred_work()->statistics();
-    first.deferred_counters = work.counters;
-    first.deferred_rings = work.rings;
-  }
   first.outstanding = static_cast<uint32_t>(Counters().operations);
   return nics;
 }

@@ -170,13 +170,14 @@ struct WireChannelEnd {
 };
 static_assert(sizeof(WireChannelEnd) == 16);
 
-// The NICs are to move the messages of a matched pair: where the other end's writes to.
+// The NICs are to move the messages of a matched pair: which of the nodes' NICs, and where the
+// other end's writes to.
 struct WireChannelNic {
   uint64_t channel;  // the callee's number for it
   uint64_t key;
   uint64_t address;
   uint32_t refused;  // 1: they are not
-  uint32_t reserved;
+  uint32_t nic;      // of the nodes' NICs, in their order, from 0
 };
 static_assert(sizeof(WireChannelNic) == 32);
 

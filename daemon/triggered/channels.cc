@@ -23,9 +23,8 @@ Channels::Channels(transport::Transport& transport, Outbound& outbound, Registra
       timeout_ns_(timeout_ns),
       deferred_rules_(std::move(deferred_rules)),
       windows_(transport, registrar, timeout_ns),
-      engine_({nullptr, nullptr, nullptr, this}) {
-  OpenNicChannels(registrar);
-}
+      engine_({nullptr, nullptr, nullptr, this}),
+      nics_(transport, registrar, *this, timeout_ns, deferred_rules_) {}
 
 Channels::~Channels() = default;
 
@@ -57,7 +56,10 @@ Status Channels::Add(ServedRank& rank, const ChannelPlan& plan) {
       shm::Counter(&channel->clear).Add(plan.cell_count - 1);
     }
   }
-  channel->nic = MayUseNic(*channel) ? Channel::Nic::kUndecided : Channel::Nic::kNo;
+  if (MayUseNic(*channel)) {
+    channel->nic = Channel::Nic::kUndecided;
+    ExpectNic(*channel);
+  }
   OfRank& mine = by_rank_[&rank];
   mine.channels.push_back(channel.get());
   mine.by_end[{plan.end.region->id, plan.end.offset}] = channel.get();
@@ -114,9 +116,7 @@ void Channels::Fail(Channel& channel, ErrorCode error) {
   }
   channel.error = error;
   NoteTransfer(channel);
-  if (nic_ != nullptr) {
-    nic_->Fail(channel.number(), error);
-  }
+  nics_.Fail(channel.number(), error);
   channel.done.Fail(error);
   if (channel.moving) {
     channel.abandoned = true;
@@ -499,7 +499,7 @@ uint32_t Channels::Look(Channel& channel) {
   switch (channel.nic) {
     case Channel::Nic::kOpening:
     case Channel::Nic::kOn:
-      nic_->Watch(channel.number());
+      nics_.Watch(channel.number());
       return 0;
     case Channel::Nic::kUndecided:
       return DecideNic(channel) ? 1 : 0;
@@ -532,7 +532,7 @@ bool Channels::IsDue(const Channel& channel) {
 uint32_t Channels::Advance(uint64_t now_ns) {
   now_ns_ = now_ns;
   windows_.Advance(now_ns);
-  uint32_t done = nic_ != nullptr ? nic_->Advance(now_ns) : 0;
+  uint32_t done = nics_.Advance(now_ns);
   if (channels_.empty()) {
     return done;
   }
@@ -560,12 +560,11 @@ uint32_t Channels::Advance(uint64_t now_ns) {
 }
 
 uint64_t Channels::next_ns() const {
-  const uint64_t of_nic = nic_ != nullptr ? nic_->NextNs(now_ns_) : UINT64_MAX;
-  return std::min({engine_.next_deadline_ns(), windows_.next_ns(), of_nic});
+  return std::min({engine_.next_deadline_ns(), windows_.next_ns(), nics_.NextNs(now_ns_)});
 }
 
 bool Channels::is_armed() const {
-  return (nic_ != nullptr && nic_->is_armed()) || any_newly_armed() ||
+  return nics_.is_armed() || any_newly_armed() ||
          std::any_of(watched_.begin(), watched_.end(), [](const Channel* channel) {
            // A send that waits for the receiver's word is told of it.
            const bool waits = channel->nic == Channel::Nic::kUndecided && channel->plan.is_send;

@@ -6,8 +6,8 @@
 // its data, a long one is written into the receiver's window by RMA and then announced. A
 // receive's end tells the sender of each start, and counts what has come.
 //
-// Where the NIC has deferred work, it moves the messages of pairs without cells itself: both
-// daemons only set it up, and look at what it could not do (nic_channels.h).
+// Where the NICs have deferred work, they move the messages of pairs without cells themselves: both
+// daemons only set it up, and look at what could not be done there (deferred_nics.h).
 //
 // What a rank writes is believed for its own harm only: the doorbell may grow by one for each
 // message that is done; a rank that breaks this loses the channel.
@@ -30,6 +30,7 @@
 #include "daemon/progress/wire.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/triggered/channel_plan.h"
+#include "daemon/triggered/deferred_nics.h"
 #include "daemon/triggered/deferred_pool.h"
 #include "daemon/triggered/nic_channels.h"
 #include "daemon/triggered/write_windows.h"
@@ -87,8 +88,8 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   // When to advance even if nothing happens; UINT64_MAX: never.
   uint64_t next_ns() const;
   const engine::ProgramCounts& counts() const { return engine_.counts(); }
-  // Null where the NIC has no deferred work.
-  const DeferredPool* deferred_pool() const { return nic_ != nullptr ? &nic_->pool() : nullptr; }
+  // Of one of Transport::Rails; null where it has no deferred work.
+  const DeferredPool* deferred_pool(size_t nic) const { return nics_.pool(nic); }
 
  private:
   struct Channel;
@@ -118,17 +119,17 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   uint32_t Look(Channel& channel);
   static bool IsDue(const Channel& channel);
 
-  // The NIC's part (channels_nic.cc).
+  // The NICs' part (channels_nic.cc).
   void OnNicOpen(uint64_t number, NicPlace place) override;
   void OnNicRounds(uint64_t number, uint64_t rounds) override;
   void OnNicFailed(uint64_t number, ErrorCode error, bool was_open) override;
-  void OpenNicChannels(Registrar& registrar);
   bool MayUseNic(const Channel& channel) const;
+  void ExpectNic(const Channel& channel);
   bool DecideNic(Channel& channel);
-  bool OpenNic(Channel& channel);
+  bool OpenNic(Channel& channel, uint32_t nic);
   void RefuseNic(Channel& channel);
   void DropNic(Channel& channel);
-  void PostNic(const Channel& channel, NicPlace place, bool is_refused);
+  void PostNic(const Channel& channel, const WireChannelNic& nic);
 
   transport::Transport& transport_;
   Outbound& outbound_;
@@ -146,11 +147,10 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
     std::map<std::pair<uint32_t, uint64_t>, Channel*> by_end;  // region and offset of their ends
   };
   std::map<ServedRank*, OfRank> by_rank_;
-  std::vector<Channel*> watched_;      // may have to do something in this turn
-  std::unique_ptr<NicChannels> nic_;   // null where the NIC has no deferred work
-  std::map<Job*, uint32_t> nic_jobs_;  // how many of their channels are open there
-  uint64_t transfer_bytes_ = 0;        // of the channels that are in_transfer
-  std::vector<Channel*> moving_;       // begun, and waiting for a window, a registration or a slot
+  std::vector<Channel*> watched_;  // may have to do something in this turn
+  DeferredNics nics_;
+  uint64_t transfer_bytes_ = 0;   // of the channels that are in_transfer
+  std::vector<Channel*> moving_;  // begun, and waiting for a window, a registration or a slot
 };
 
 }  // namespace ferry::daemon

@@ -1,8 +1,6 @@
-// Channels whose messages the NICs move. The receiver's daemon proposes it when the receive is
-// first started, for then the other daemon surely knows the channel; until it has, or has said
-// otherwise, nothing moves. If either NIC cannot, the software engine does it.
-#include <spdlog/spdlog.h>
-
+// Channels whose messages the NICs move. The receiver's daemon proposes it, and which NIC, when the
+// receive is first started, for then the other daemon surely knows the channel; until it has, or
+// has said otherwise, nothing moves. If either NIC cannot, the software engine does it.
 #include <utility>
 
 #include "daemon/triggered/channels.h"
@@ -11,30 +9,18 @@
 #include "shm/counters.h"
 
 namespace ferry::daemon {
-namespace {
 
-constexpr uint32_t kRoundsAhead = 2;
-
-}  // namespace
-
-void Channels::OpenNicChannels(Registrar& registrar) {
-  if (!NicChannels::Serves(transport_) || deferred_rules_.most_entries == 0) {
-    return;
-  }
-  auto created = NicChannels::Create(transport_, registrar, *this,
-                                     {.ahead = kRoundsAhead,
-                                      .timeout_ns = timeout_ns_,
-                                      .most_entries = deferred_rules_.most_entries});
-  if (created.ok()) {
-    nic_ = std::move(*created);
-  } else {
-    spdlog::warn("the NIC's deferred work is not used: {}", created.status().message());
-  }
+// The same at both ends, but for whether this node's NICs can.
+bool Channels::MayUseNic(const Channel& channel) const {
+  return nics_.any() && !channel.has_cells();
 }
 
-// The same at both ends, but for `nic_`.
-bool Channels::MayUseNic(const Channel& channel) const {
-  return nic_ != nullptr && !channel.has_cells();
+// Its daemon will have to choose one.
+void Channels::ExpectNic(const Channel& channel) {
+  const Link* const link = channel.job->RouteTo(channel.plan.peer).link;
+  if (!channel.plan.is_send && link != nullptr) {
+    nics_.Expect(link->peer);
+  }
 }
 
 // True if something was done.
@@ -49,16 +35,22 @@ bool Channels::DecideNic(Channel& channel) {
   if (channel.said.Made() == 0) {
     return false;
   }
-  if (!OpenNic(channel)) {
+  uint32_t nic = 0;
+  const ErrorCode code = nics_.Choose(channel.job->RouteTo(channel.plan.peer).link->peer,
+                                      channel.rank->nearest_rail, &nic);
+  if (code == ErrorCode::kWouldBlock) {
+    return false;
+  }
+  if (code != ErrorCode::kOk || !OpenNic(channel, nic)) {
     channel.nic = Channel::Nic::kNo;
   }
   return true;
 }
 
-bool Channels::OpenNic(Channel& channel) {
+bool Channels::OpenNic(Channel& channel, uint32_t nic) {
   const ChannelPlan& plan = channel.plan;
   const Link& link = *channel.job->RouteTo(plan.peer).link;
-  if (nic_ == nullptr || link.failure != ErrorCode::kOk) {
+  if (link.failure != ErrorCode::kOk) {
     return false;
   }
   NicEnd end;
@@ -75,11 +67,8 @@ bool Channels::OpenNic(Channel& channel) {
   end.starts = &channel.said;
   end.done = &channel.layout->done;
   end.words_owner = plan.end.region;
-  if (!nic_->Open(end).ok()) {
+  if (!nics_.Open(nic, end, deferred_rules_.WeightOf(channel.job->plan.owner)).ok()) {
     return false;
-  }
-  if (++nic_jobs_[channel.job] == 1) {
-    nic_->pool().Join(end.job, deferred_rules_.WeightOf(channel.job->plan.owner));
   }
   channel.nic = Channel::Nic::kOpening;
   return true;
@@ -91,21 +80,17 @@ void Channels::DropNic(Channel& channel) {
   }
   channel.nic = Channel::Nic::kNo;
   Watch(channel);
-  nic_->Close(channel.number());
-  if (--nic_jobs_[channel.job] == 0) {
-    nic_->pool().Leave(reinterpret_cast<uint64_t>(channel.job));
-    nic_jobs_.erase(channel.job);
-  }
+  nics_.Close(channel.number());
 }
 
-void Channels::PostNic(const Channel& channel, NicPlace place, bool is_refused) {
-  const WireChannelNic nic{channel.plan.peer_channel, place.key, place.address,
-                           is_refused ? 1U : 0U, 0};
+void Channels::PostNic(const Channel& channel, const WireChannelNic& nic) {
   outbound_.Post(*channel.job, PacketKind::kChannelNic, channel.plan.name.rank, channel.plan.peer,
                  nic, now_ns_);
 }
 
-void Channels::RefuseNic(Channel& channel) { PostNic(channel, {}, /*is_refused=*/true); }
+void Channels::RefuseNic(Channel& channel) {
+  PostNic(channel, {channel.plan.peer_channel, 0, 0, /*refused=*/1, 0});
+}
 
 void Channels::OnNic(Job& job, const PacketHeader& header, const WireChannelNic& nic) {
   Channel* channel = FindFor(job, header, nic.channel);
@@ -116,7 +101,7 @@ void Channels::OnNic(Job& job, const PacketHeader& header, const WireChannelNic&
   if (!channel->plan.is_send) {
     if (channel->nic == Channel::Nic::kOpening && nic.refused == 0) {
       channel->nic = Channel::Nic::kOn;
-      nic_->Connect(channel->number(), place);
+      nics_.Connect(channel->number(), place);
     } else if (channel->nic == Channel::Nic::kOpening) {
       DropNic(*channel);
       channel->window_told = channel->is_short();
@@ -130,8 +115,8 @@ void Channels::OnNic(Job& job, const PacketHeader& header, const WireChannelNic&
   if (channel->nic == Channel::Nic::kOpening || channel->nic == Channel::Nic::kOn) {
     return;
   }
-  if (channel->nic == Channel::Nic::kUndecided && OpenNic(*channel)) {
-    nic_->Connect(channel->number(), place);
+  if (channel->nic == Channel::Nic::kUndecided && OpenNic(*channel, nic.nic)) {
+    nics_.Connect(channel->number(), place);
   } else {
     channel->nic = Channel::Nic::kNo;
     RefuseNic(*channel);
@@ -143,7 +128,8 @@ void Channels::OnNicOpen(uint64_t number, NicPlace place) {
   if (channel.plan.is_send) {
     channel.nic = Channel::Nic::kOn;
   }
-  PostNic(channel, place, /*is_refused=*/false);
+  PostNic(channel, {channel.plan.peer_channel, place.key, place.address, /*refused=*/0,
+                    nics_.NicOf(number)});
 }
 
 void Channels::OnNicRounds(uint64_t number, uint64_t rounds) {
@@ -171,10 +157,6 @@ void Channels::OnNicFailed(uint64_t number, ErrorCode error, bool was_open) {
   }
 }
 
-void Channels::OnNicWriteEnd(uint64_t context, ErrorCode code) {
-  if (nic_ != nullptr) {
-    nic_->OnWriteEnd(context, code);
-  }
-}
+void Channels::OnNicWriteEnd(uint64_t context, ErrorCode code) { nics_.OnWriteEnd(context, code); }
 
 }  // namespace ferry::daemon

@@ -83,9 +83,9 @@ struct NicChannelSpec {
   bool gpu_rings = false;
 };
 inline constexpr uint64_t kMostNicChannelName = (uint64_t{1} << 55) - 1;
-// In the context of every operation of a channel, of the NIC's and of the transport's; addresses of
-// objects have it not.
-inline constexpr uint64_t kNicContext = uint64_t{1} << 63;
+// In the context of every operation of a channel, of the NIC's and of the transport's, which may be
+// one of several NICs; addresses of objects have it not.
+inline constexpr uint64_t kNicContext = transport::kDirectContext;
 
 class NicChannel {
  public:

@@ -80,12 +80,7 @@ Status NicChannels::Open(const NicEnd& plan) {
   }
   place->second = std::make_unique<End>(plan);
   End& end = *place->second;
-  auto pinning = std::make_shared<Pinning>();
-  pinning->base = reinterpret_cast<std::byte*>(plan.done);
-  pinning->bytes = sizeof(*plan.done);
-  pinning->access = transport::Access::kRemoteWrite;
-  pinning->memory = plan.words_owner;
-  Pin(end, std::move(pinning));
+  Pin(end, plan.words_owner, plan.done, sizeof(*plan.done), transport::Access::kRemoteWrite);
   return Status();
 }
 
@@ -136,28 +131,32 @@ NicChannels::End* NicChannels::Find(uint64_t channel) {
 
 // ---- Pinning: the done word, the message of a send, then what the other end writes to
 
-void NicChannels::Pin(End& end, std::shared_ptr<Pinning> pinning) {
+// For this NIC, which may be one of several.
+void NicChannels::Pin(End& end, const std::shared_ptr<const void>& memory, PinFunction pin) {
+  auto pinning = std::make_shared<Pinning>();
+  pinning->memory = memory;
+  pinning->pin = std::move(pin);
   pinning->sink = this;
   pinning->context = &end;
   end.pinning = pinning;
   registrar_.Pin(std::move(pinning));
 }
 
+void NicChannels::Pin(End& end, const std::shared_ptr<const void>& memory, void* base,
+                      uint64_t bytes, transport::Access access) {
+  Pin(end, memory,
+      [&nic = transport_, base, bytes, access] { return nic.PrepareMemory(base, bytes, access); });
+}
+
 void NicChannels::PinMemory(End& end) {
   end.step = End::Step::kMessage;
-  auto pinning = std::make_shared<Pinning>();
-  pinning->base = end.plan.memory;
-  pinning->bytes = end.plan.bytes;
-  pinning->memory = end.plan.memory_owner;
-  Pin(end, std::move(pinning));
+  Pin(end, end.plan.memory_owner, end.plan.memory, end.plan.bytes, transport::Access::kLocal);
 }
 
 void NicChannels::PinTarget(End& end) {
   end.step = End::Step::kTarget;
-  auto pinning = std::make_shared<Pinning>();
-  pinning->memory = end.plan.memory_owner;
-  pinning->pin = [channel = end.channel.get()] { return channel->PrepareTarget(); };
-  Pin(end, std::move(pinning));
+  Pin(end, end.plan.memory_owner,
+      [channel = end.channel.get()] { return channel->PrepareTarget(); });
 }
 
 void NicChannels::OnPinned(Pinning& pinning) {

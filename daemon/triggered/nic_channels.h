@@ -1,4 +1,4 @@
-// All ends of matched pairs whose messages one transport's NIC moves (nic_channel.h): has their
+// All ends of matched pairs whose messages one NIC moves (nic_channel.h): has their
 // memory pinned, tells the other nodes where to write, rings doorbells that streams write in shared
 // memory, and reports what has ended.
 //
@@ -60,12 +60,12 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
     uint32_t most_entries = UINT32_MAX;  // of those that the NIC has
   };
 
-  // Whether the transport's NIC can do it.
+  // Whether the NIC can do it.
   static bool Serves(transport::Transport& transport) {
     return transport.deferred_work() != nullptr;
   }
-  // For a transport that it serves. All outlive the result, after which nobody collects from the
-  // registrar. Errors: those of RegisterMemory and AddPeer.
+  // For a NIC that it serves, `transport`: one of Transport::Rails. All outlive the result, after
+  // which nobody collects from the registrar. Errors: those of RegisterMemory and AddPeer.
   static StatusOr<std::unique_ptr<NicChannels>> Create(transport::Transport& transport,
                                                        Registrar& registrar,
                                                        NicChannelsOwner& owner,
@@ -90,7 +90,7 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   // The end of a write with that context, of a channel that is open.
   void OnWriteEnd(uint64_t context, ErrorCode code);
 
-  // Once in a turn, after Transport::Poll. Returns how much was done.
+  // Once in a turn, after the Poll of the transport. Returns how much was done.
   uint32_t Advance(uint64_t now_ns);
   // Whether a rank may write a doorbell at any moment, which nothing else tells of.
   bool is_armed() const;
@@ -110,7 +110,10 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
   void OnDeferredEnd(uint64_t context, ErrorCode code) override;
 
   End* Find(uint64_t channel);
-  void Pin(End& end, std::shared_ptr<Pinning> pinning);
+  using PinFunction = decltype(Pinning::pin);
+  void Pin(End& end, const std::shared_ptr<const void>& memory, PinFunction pin);
+  void Pin(End& end, const std::shared_ptr<const void>& memory, void* base, uint64_t bytes,
+           transport::Access access);
   void PinMemory(End& end);
   void PinTarget(End& end);
   ErrorCode Adopt(End& end, Pinning& pinning);

@@ -21,9 +21,11 @@ class FakeDataPlane final : public DataPlane {
     nic.provider = "fake";
     nic.domain = "fake0";
     nic.writes = 7;
+    nic.deferred_busy = 3;
     NicStatistics second;
     second.domain = "fake1";
     second.writes = 8;
+    second.deferred_busy = 4;
     return {nic, second};
   }
   RegistrationStatistics Registered() const override { return {.entries = 3, .hits = 5}; }

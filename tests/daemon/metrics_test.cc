@@ -138,6 +138,8 @@ TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
   EXPECT_EQ(page.values.at("ferry_job_sessions{job=\"job\"}"), 1);
   EXPECT_EQ(page.values.at("ferry_nic_writes_total{nic=\"0\",domain=\"fake0\"}"), 7);
   EXPECT_EQ(page.values.at("ferry_nic_writes_total{nic=\"1\",domain=\"fake1\"}"), 8);
+  EXPECT_EQ(page.values.at("ferry_deferred_busy_entries{nic=\"0\",domain=\"fake0\"}"), 3);
+  EXPECT_EQ(page.values.at("ferry_deferred_busy_entries{nic=\"1\",domain=\"fake1\"}"), 4);
   EXPECT_EQ(page.values.at("ferry_registrations"), 3);
   EXPECT_EQ(page.values.at("ferry_registration_hits_total"), 5);
   EXPECT_GT(page.values.at("process_start_time_seconds"), 1.6e9);

@@ -28,6 +28,7 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelData), 15);
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelArrived), 16);
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelEnd), 17);
+  EXPECT_EQ(static_cast<int>(PacketKind::kChannelNic), 18);
   EXPECT_EQ(offsetof(PacketHeader, version), 4U);
   EXPECT_EQ(offsetof(PacketHeader, kind), 5U);
   EXPECT_EQ(offsetof(PacketHeader, flags), 6U);
@@ -50,6 +51,8 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WireChannel, round), 8U);
   EXPECT_EQ(offsetof(WireChannelWindow, address), 16U);
   EXPECT_EQ(offsetof(WireChannelEnd, error), 8U);
+  EXPECT_EQ(offsetof(WireChannelNic, refused), 24U);
+  EXPECT_EQ(offsetof(WireChannelNic, nic), 28U);
 }
 
 std::vector<std::byte> MakePacket(uint32_t body_bytes) {

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/e2e/command.h"
@@ -10,8 +13,13 @@
 namespace ferry::e2e {
 namespace {
 
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 std::vector<std::string> Job(const std::string& ranks, std::vector<std::string> program) {
   std::vector<std::string> arguments = {"tools/ferryrun/ferryrun",
@@ -45,6 +53,84 @@ TEST(RailsTest, WindowsBothWays) {
 
 TEST(RailsTest, WritesIntoReceivesThatAreThereFirst) {
   ExpectPasses("2", {"tests/e2e/ranks/receiver_first", "on"}, {"FERRY_RECEIVER_FIRST_MIN_BYTES=1"});
+}
+
+// ---- Matched pairs, whose messages the NICs of `sockets` move
+
+// Of each NIC, the value behind a name in what `ferryctl nics --json` prints.
+std::vector<uint64_t> ValuesOf(const std::string& text, const std::string& name) {
+  const std::string key = "\"" + name + "\": ";
+  std::vector<uint64_t> values;
+  for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
+    values.push_back(std::stoull(text.substr(at + key.size())));
+  }
+  return values;
+}
+
+// What rank 0 prints of its daemon's NICs. Nobody gives a NIC up that answers late.
+std::string NicsAfter(std::vector<std::string> program, std::vector<std::string> variables = {}) {
+  for (const char* variable : {"FERRY_FABRIC_RAILS=127.0.0.2", "FERRY_PROVIDER=sockets",
+                               "FERRY_MATCHED_CELL_BYTES=0", "FERRY_OPERATION_TIMEOUT_MS=300000"}) {
+    variables.emplace_back(variable);
+  }
+  program.emplace_back("tools/ferryctl/ferryctl");
+  Command command(Job("2", std::move(program)), std::move(variables));
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  return result.out;
+}
+
+TEST(RailsTest, MatchedPairsAreSharedOutAmongTheNics) {
+  constexpr uint64_t kPairs = 20;
+  constexpr uint64_t kRounds = 3;
+  const std::string out = NicsAfter(
+      {"tests/e2e/ranks/many_matched", std::to_string(kPairs), "16384", std::to_string(kRounds)});
+  const std::vector<uint64_t> operations = ValuesOf(out, "deferred_operations");
+  ASSERT_THAT(operations, SizeIs(2));
+  // A round of a send is two operations, one of its receive one, and one more if the send is not
+  // ready, as every other is.
+  EXPECT_EQ(operations[0] + operations[1], kRounds * (2 * kPairs + kPairs + kPairs / 2));
+  EXPECT_GE(std::ranges::min(operations), (operations[0] + operations[1]) / 3);
+  EXPECT_THAT(ValuesOf(out, "deferred_overflows"), ElementsAre(0, 0));
+  EXPECT_THAT(ValuesOf(out, "deferred_busy"), ElementsAre(0, 0));
+  const size_t by_nic = out.find("\"matched_by_nic\"");
+  ASSERT_NE(by_nic, std::string::npos);
+  EXPECT_EQ(ValuesOf(out.substr(by_nic), "value").front(), kPairs * kRounds);
+}
+
+// Each NIC has a trigger for the ready sends that one call starts, and is told of each start once.
+TEST(RailsTest, ReadySendsOfOneCallHaveATriggerOnEachNic) {
+  constexpr uint64_t kPairs = 20;
+  constexpr uint64_t kRounds = 10;
+  const std::string out = NicsAfter(
+      {"tests/e2e/ranks/ready_together", std::to_string(kPairs), "4096", std::to_string(kRounds)});
+  const std::vector<uint64_t> operations = ValuesOf(out, "deferred_operations");
+  ASSERT_THAT(operations, SizeIs(2));
+  EXPECT_EQ(operations[0] + operations[1], 3 * kPairs * kRounds);
+  EXPECT_GT(std::ranges::min(operations), 0U);
+  const std::vector<uint64_t> counters = ValuesOf(out, "deferred_counters");
+  EXPECT_EQ(counters[0] + counters[1], 2 * 2 * kPairs + 2);
+  for (const uint64_t rings : ValuesOf(out, "deferred_rings")) {
+    EXPECT_GT(rings, 0U);
+    EXPECT_LE(rings, kRounds);
+  }
+}
+
+TEST(RailsTest, EachNicHasItsEntries) {
+  const std::string out = NicsAfter({"tests/e2e/ranks/many_matched", "200", "64", "2"},
+                                    {"FERRY_DEFERRED_WORK_ENTRIES=8"});
+  EXPECT_THAT(ValuesOf(out, "deferred_entries"), ElementsAre(8, 8));
+  EXPECT_THAT(ValuesOf(out, "deferred_operations"), Each(Ge(8)));
+  EXPECT_THAT(ValuesOf(out, "deferred_overflows"), Each(Gt(0)));
+}
+
+TEST(RailsTest, MatchedProgramsDoNotNotice) {
+  const std::vector<std::string> sockets = {"FERRY_PROVIDER=sockets"};
+  ExpectPasses("2", {"tests/e2e/ranks/matched", "few"},
+               {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});
+  ExpectPasses("2", {"tests/e2e/ranks/queues"}, sockets);
+  ExpectPasses("2", {"tests/e2e/ranks/queue_ends"}, sockets);
 }
 
 TEST(RailsTest, ANicThatIsNotThereIsNamed) {

@@ -6,7 +6,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -19,6 +18,7 @@
 #include "shm/atomic.h"
 #include "shm/counter.h"
 #include "tests/daemon/gate_transport.h"
+#include "tests/daemon/triggered/requests.h"
 #include "transports/ofi/ofi_transport.h"
 
 namespace ferry::daemon {
@@ -26,36 +26,6 @@ namespace {
 
 constexpr uint64_t kPatienceNs = 60'000'000'000;  // before a test calls it a hang
 constexpr DeferredPool::Job kJob = 9;
-
-// A rank's heap, as far as it is about matched requests.
-struct Heap {
-  std::array<shm::ChannelLayout, 16> ends{};
-  shm::CounterLayout doorbell{};
-};
-
-// What a rank has of one request.
-struct Request {
-  Request(const std::shared_ptr<Heap>& its_heap, size_t index, size_t bytes)
-      : heap(its_heap), end(its_heap->ends[index]), data(bytes) {}
-
-  void Announce(uint64_t round) { shm::StoreRelease(end.armed, round); }
-  void Start(uint64_t round) {
-    Announce(round);
-    shm::StoreRelease(end.start.value, round);
-  }
-  // Its starts are those of the heap's doorbell.
-  void Share() {
-    end.shares = 1;
-    end.shared_start = offsetof(Heap, doorbell);
-    end.shared_until = UINT64_MAX;
-  }
-  uint64_t Done() { return shm::LoadAcquire(end.done.value); }
-
-  const std::shared_ptr<Heap> heap;
-  shm::ChannelLayout& end;
-  Starts starts{&end, {reinterpret_cast<const std::byte*>(heap.get()), sizeof(Heap)}};
-  std::vector<std::byte> data;
-};
 
 class Node final : public NicChannelsOwner, public transport::CompletionSink {
  public:
