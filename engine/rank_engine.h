@@ -22,6 +22,7 @@
 
 #include "common/error_code.h"
 #include "engine/effects.h"
+#include "engine/message.h"
 #include "engine/peer_table.h"
 #include "engine/rendezvous/sender_side.h"
 #include "engine/session_view.h"
@@ -50,29 +51,6 @@ struct EngineOptions {
   uint32_t single_chunk_max_bytes = 128 * 1024;  // larger transfers are worth helping with
   // Receives from other nodes of this size or more are advertised to their source; 0: none.
   uint64_t receiver_first_min_bytes = 0;
-};
-
-struct SendArguments {
-  uint32_t destination = 0;
-  uint32_t context = 0;
-  int32_t tag = 0;
-  uint64_t size_bytes = 0;
-};
-
-struct ProbeResult {
-  int32_t source = 0;
-  int32_t tag = 0;
-  uint64_t size_bytes = 0;
-};
-
-// A small message that was taken from its lane.
-struct EagerMessage {
-  uint32_t source;
-  int32_t tag;
-  uint64_t size_bytes;
-  uint32_t lane;
-  uint32_t cell;  // where the data lies, or kNoCell: in `payload`
-  uint8_t payload[shm::kInlineBytes];
 };
 
 class RankEngine {

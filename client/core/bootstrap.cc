@@ -174,8 +174,7 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   requests_ = std::make_unique<RequestPool>(view_, threads_);
   offloads_ = std::make_unique<Offloads>(options.offload_min_bytes, memory_.get(), requests_.get(),
                                          statistics_);
-  staging_bytes_left_ = std::min(kStagingMaxBytes, options.heap_bytes / kStagingHeapPart);
-  staged_limit_ = view_.request_limit / kStagedRequestPart;
+  LimitStaging(options.heap_bytes);
   if (reply.local_size != view_.job_size) {  // else hardly anything goes that way
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }

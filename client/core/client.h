@@ -37,19 +37,6 @@
 
 namespace ferry::client {
 
-// Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
-// blocks between nodes: they need no other thread, and it is awake anyway.
-inline constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
-
-// Up to this size private memory is sent to a rank of the node by way of a heap block, and to one
-// of another node up to what travels with its offer. Of the heap the blocks under way take so much,
-// and so much of it, at most; of the requests, such a part.
-inline constexpr uint64_t kStagedMaxBytes = uint64_t{512} * 1024;
-inline constexpr uint64_t kStagedRemoteMaxBytes = shm::kRunBytes;
-inline constexpr uint64_t kStagingMaxBytes = uint64_t{4} << 20;
-inline constexpr uint64_t kStagingHeapPart = 4;
-inline constexpr uint32_t kStagedRequestPart = 8;
-
 class Client final : public FrontEnd {
  public:
   // Joins the job that `options` names; blocks until all ranks have. `threads`: several threads may
@@ -86,12 +73,8 @@ class Client final : public FrontEnd {
   bool ReceiveNow(const Message& message, Completion* completion) override;
   ErrorCode Send(const Message& message, Completion* completion) override;
   ErrorCode Receive(const Message& message, Completion* completion) override;
-  ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) override {
-    return MakePersistent(message, shm::RequestKind::kSend, handle);
-  }
-  ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) override {
-    return MakePersistent(message, shm::RequestKind::kReceive, handle);
-  }
+  ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) override;
+  ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) override;
   ErrorCode Start(RequestHandle handle) override;
   Status CheckStart(RequestHandle handle) const override;
   ErrorCode FreePersistent(RequestHandle handle) override;
@@ -101,9 +84,7 @@ class Client final : public FrontEnd {
   Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) override;
   Status IsMatched(RequestHandle request, bool* matched) override;
   bool IsEnqueued(RequestHandle request) const override;
-  StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) override {
-    return queues_->Make(static_cast<QueueType>(type), stream_address);
-  }
+  StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) override;
   Status FreeQueue(QueueHandle queue) override { return queues_->Free(queue); }
   Status AwaitQueue(QueueHandle queue) override { return queues_->Await(queue); }
   Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) override;
@@ -127,25 +108,17 @@ class Client final : public FrontEnd {
   bool Poll() override;
   void WaitFor(bool (*done)(void*), void* argument, int32_t peer) override;
   void WakeThreads() override { wake_.Publish(); }
-  StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override {
-    return memory_->Allocate(size_bytes, kind, device);
-  }
+  StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override;
   Status FreeMemory(void* pointer) override;
   void* TakeStaging(uint64_t size_bytes) override;
   bool GiveStaging(void* block) override;
-  Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
-    return memory_->Copy(destination, source, size_bytes);
-  }
+  Status Copy(void* destination, const void* source, uint64_t size_bytes) override;
   Status CopyStrided(const gpu::StridedCopy& copy) override { return memory_->CopyStrided(copy); }
   Status Reduce(const gpu::Reduction& reduction) override { return memory_->Reduce(reduction); }
-  bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) override {
-    return memory_->CanReduce(device, type, op);
-  }
+  bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) override;
   bool IsByStream(const void* pointer) const override { return memory_->IsByStream(pointer); }
   int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
-  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override {
-    return memory_->regions().Find(pointer, size_bytes);
-  }
+  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override;
   ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                          uint64_t size_bytes) override;
   ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
@@ -240,7 +213,8 @@ class Client final : public FrontEnd {
   ErrorCode TakeSlot(uint32_t* request);
   ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
 
-  // staged_send.cc; all but the first three under staging_mutex_
+  // staged_send.cc; all but the first four under staging_mutex_
+  void LimitStaging(uint64_t heap_bytes);
   bool IsOfStagedSize(const Message& message) const;
   bool SendStaged(const Message& message);
   void AwaitStaged(uint64_t timeout_ns);
@@ -295,14 +269,10 @@ class Client final : public FrontEnd {
   uint32_t holder_ = 0;             // of the lease, when only one thread calls at a time
   bool private_reachable_ = false;  // others may reach this rank's private memory
   uint64_t eager_max_bytes_ = 0;
-  uint64_t one_block_bytes_ = 0;  // device messages that ferryd would not cut
-  uint64_t worker_min_bytes_ =
-      0;  // transfers above are handed to the worker when the rank computes
+  uint64_t one_block_bytes_ = 0;   // device messages that ferryd would not cut
+  uint64_t worker_min_bytes_ = 0;  // larger ones go to the worker while the rank computes
   shm::WaitPolicy wait_policy_;
-  // A blocking receive looks at its lane this often, with a pause between (most of a microsecond in
-  // all), before it does anything that costs more. Without the pauses its loads would keep the line
-  // from the sender, who is about to write to it: 60 ns one way instead of 28.
-  uint32_t first_looks_ = 32;
+  uint32_t first_looks_ = 32;        // of a blocking receive at its lane (ReceiveEager)
   bool cores_are_scarce_ = false;    // ranks of the node share cores
   std::deque<uint32_t> held_;        // receives, in order; only while one thread calls at a time
   bool is_held_up_by_held_ = false;  // the last Advance that was in vain was one of theirs

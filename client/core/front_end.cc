@@ -37,6 +37,18 @@ Status Client::Prepare(Message* message, Use use) {
                            : Status();
 }
 
+ErrorCode Client::MakePersistentSend(const Message& message, RequestHandle* handle) {
+  return MakePersistent(message, shm::RequestKind::kSend, handle);
+}
+
+ErrorCode Client::MakePersistentReceive(const Message& message, RequestHandle* handle) {
+  return MakePersistent(message, shm::RequestKind::kReceive, handle);
+}
+
+StatusOr<QueueHandle> Client::MakeQueue(uint32_t type, const void* stream_address) {
+  return queues_->Make(static_cast<QueueType>(type), stream_address);
+}
+
 bool Client::SendNow(const Message& message) {
   return memory_->IsAnyBufferPlain() && !offloads_->any() && SendEager(message);
 }
@@ -46,6 +58,12 @@ bool Client::ReceiveNow(const Message& message, Completion* completion) {
   const uint32_t lane = engine_->LaneOf(message.peer);
   return held_.empty() && engine_->HasMessage(lane) && memory_->IsAnyBufferPlain() &&
          poison() == ErrorCode::kOk && TakeEager(message, lane, false, completion, &message_bytes);
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+StatusOr<void*> Client::AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) {
+  return memory_->Allocate(size_bytes, kind, device);
 }
 
 Status Client::FreeMemory(void* pointer) {
@@ -71,6 +89,20 @@ bool Client::GiveStaging(void* block) {
   memory_->FreeBounce(block);
   return true;
 }
+
+Status Client::Copy(void* destination, const void* source, uint64_t size_bytes) {
+  return memory_->Copy(destination, source, size_bytes);
+}
+
+bool Client::CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) {
+  return memory_->CanReduce(device, type, op);
+}
+
+shm::Location Client::Locate(const void* pointer, uint64_t size_bytes) const {
+  return memory_->regions().Find(pointer, size_bytes);
+}
+
+// ---- Looking and waiting ------------------------------------------------------------------------
 
 // Between the look and the receive another thread may take the message; then we look again.
 ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) {

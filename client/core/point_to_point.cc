@@ -14,6 +14,14 @@ using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
+namespace {
+
+// Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
+// blocks between nodes: they need no other thread, and it is awake anyway.
+constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
+
+}  // namespace
+
 // ---- Sending ----------------------------------------------------------------------------------
 
 // A small message inside the node. The copy into a slab cell happens outside the lease.
@@ -226,7 +234,9 @@ bool Client::TakeEager(const Message& message, uint32_t lane, bool waits, Comple
   return true;
 }
 
-// The same for one that may come in a moment.
+// The same for one that may come in a moment. The lane is looked at with a pause between (most of a
+// microsecond in all), before anything is done that costs more. Without the pauses these loads
+// would keep the line from the sender, who is about to write to it: 60 ns one way instead of 28.
 bool Client::ReceiveEager(const Message& message, Completion* completion) {
   const uint32_t lane = engine_->LaneOf(message.peer);
   if (lane == shm::DaemonLane(view_.inbox.local_size)) {

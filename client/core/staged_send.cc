@@ -22,12 +22,28 @@ using shm::RequestState;
 
 namespace {
 
+// Up to this size private memory is sent to a rank of the node by way of a heap block, and to one
+// of another node up to what travels with its offer.
+constexpr uint64_t kStagedMaxBytes = uint64_t{512} * 1024;
+constexpr uint64_t kStagedRemoteMaxBytes = shm::kRunBytes;
+
+// Of the heap the blocks under way take so much, and so much of it, at most; of the requests, such
+// a part.
+constexpr uint64_t kStagingMaxBytes = uint64_t{4} << 20;
+constexpr uint64_t kStagingHeapPart = 4;
+constexpr uint32_t kStagedRequestPart = 8;
+
 bool HasFailed(const RequestLayout& slot) {
   return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete) &&
          shm::LoadRelaxed(slot.error) != static_cast<int32_t>(ErrorCode::kOk);
 }
 
 }  // namespace
+
+void Client::LimitStaging(uint64_t heap_bytes) {
+  staging_bytes_left_ = std::min(kStagingMaxBytes, heap_bytes / kStagingHeapPart);
+  staged_limit_ = view_.request_limit / kStagedRequestPart;
+}
 
 // To another node what is eager waits for credit, not for anybody to read the buffer.
 bool Client::IsOfStagedSize(const Message& message) const {

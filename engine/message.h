@@ -1,0 +1,35 @@
+// Messages as callers of RankEngine describe and get them, where no request stands for them.
+//
+// Plain data: any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout/descriptor.h"
+
+namespace ferry::engine {
+
+struct SendArguments {
+  uint32_t destination = 0;
+  uint32_t context = 0;
+  int32_t tag = 0;
+  uint64_t size_bytes = 0;
+};
+
+struct ProbeResult {
+  int32_t source = 0;
+  int32_t tag = 0;
+  uint64_t size_bytes = 0;
+};
+
+// A small message that was taken from its lane.
+struct EagerMessage {
+  uint32_t source;
+  int32_t tag;
+  uint64_t size_bytes;
+  uint32_t lane;
+  uint32_t cell;  // where the data lies, or kNoCell: in `payload`
+  uint8_t payload[shm::kInlineBytes];
+};
+
+}  // namespace ferry::engine
