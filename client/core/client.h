@@ -19,6 +19,7 @@
 
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
+#include "client/core/failure_words.h"
 #include "client/core/front_end.h"
 #include "client/core/memory.h"
 #include "client/core/offloads.h"
@@ -93,9 +94,7 @@ class Client final : public FrontEnd {
                                       std::vector<ProgramStep> steps) override;
   Status FreeProgram(RequestHandle program) override { return queues_->FreeProgram(program); }
   Status StartProgram(RequestHandle program) override { return queues_->StartByRank(program); }
-  bool AdvanceProgram(RequestHandle program, ErrorCode* error) override {
-    return queues_->AdvanceByRank(program, error);
-  }
+  bool AdvanceProgram(RequestHandle program, ErrorCode* error) override;
   Queues& queues() { return *queues_; }
   DeviceRings& rings() { return *rings_; }
   // For a device to start, once: where its end is. kInvalidRequest, kInvalidBuffer, kUnsupported:
@@ -272,8 +271,9 @@ class Client final : public FrontEnd {
   uint64_t one_block_bytes_ = 0;   // device messages that ferryd would not cut
   uint64_t worker_min_bytes_ = 0;  // larger ones go to the worker while the rank computes
   shm::WaitPolicy wait_policy_;
-  uint32_t first_looks_ = 32;        // of a blocking receive at its lane (ReceiveEager)
-  bool cores_are_scarce_ = false;    // ranks of the node share cores
+  uint32_t first_looks_ = 32;      // of a blocking receive at its lane (ReceiveEager)
+  bool cores_are_scarce_ = false;  // ranks of the node share cores
+  FailureWords failure_words_;
   std::deque<uint32_t> held_;        // receives, in order; only while one thread calls at a time
   bool is_held_up_by_held_ = false;  // the last Advance that was in vain was one of theirs
 

@@ -1,6 +1,7 @@
 // Client: how requests end. See client.h.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "client/core/progress.h"
 #include "engine/request_end.h"
@@ -77,8 +78,12 @@ bool Client::CopyTransfer(uint32_t request) {
   const int32_t other = is_send ? slot.peer : slot.status_source;
   const engine::OwnEnd own{is_send, view_.rank, static_cast<uint32_t>(other), slot.buffer,
                            std::min(slot.message_bytes, slot.size_bytes)};
+  Status found;
   const engine::ChunkResult result =
-      peer_memory_->CopyChunk(*transfer, slot.transfer_generation, own);
+      peer_memory_->CopyChunk(*transfer, slot.transfer_generation, own, &found);
+  if (!found.ok()) [[unlikely]] {
+    failure_words_.Note(request, generation, std::move(found));
+  }
   shm::Wake others(peers_.by_rank[static_cast<uint32_t>(other)].inbox.wake());
   if (result == engine::ChunkResult::kLeft) {
     others.Publish();
@@ -149,7 +154,7 @@ void Client::Collect(uint32_t request, Completion* completion) {
   }
   if (state != RequestState::kComplete) {
     // Poisoned in mid-flight: the slot is never used again, for somebody may still write to it.
-    *completion = {slot.status_source, slot.status_tag, wake_.poison(), 0};
+    *completion = {slot.status_source, slot.status_tag, FailureWords::Tell(wake_.poison()), 0};
     return;
   }
   Forget(request);
@@ -165,6 +170,10 @@ void Client::Collect(uint32_t request, Completion* completion) {
       completion->error = error;
       completion->size_bytes = 0;
     }
+  }
+  if (completion->error != ErrorCode::kOk && completion->error != ErrorCode::kCancelled &&
+      (slot.flags & engine::kRequestUnwatched) == 0) [[unlikely]] {
+    failure_words_.Tell(request, shm::LoadRelaxed(slot.generation), completion->error);
   }
   if ((slot.flags & shm::kRequestPersistent) != 0) {
     shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));

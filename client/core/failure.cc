@@ -1,5 +1,6 @@
 // Client: the sentences of errors that reach the C API as a mere code. See client.h.
 #include <string>
+#include <utility>
 
 #include "client/core/client.h"
 
@@ -43,15 +44,8 @@ const char* SentenceOf(ErrorCode error) {
 }  // namespace
 
 Status Client::Explain(ErrorCode error) const {
-  if (error == ErrorCode::kUnsupported && peer_memory_ != nullptr) {
-    if (const std::string reason = peer_memory_->WhyOutOfReach(); !reason.empty()) {
-      return {error, "neither end of the message reaches the memory of the other; here, " + reason};
-    }
-  }
-  if (poison() == ErrorCode::kOk && peer_memory_ != nullptr) {
-    if (const Status failure = peer_memory_->CopyFailure(); failure.code() == error) {
-      return failure;
-    }
+  if (std::string words = FailureWords::Take(error); !words.empty()) {
+    return {error, std::move(words)};
   }
   const char* const sentence = SentenceOf(error);
   // A rank with too many unexpected messages is poisoned, and its health says so.

@@ -49,6 +49,14 @@ StatusOr<QueueHandle> Client::MakeQueue(uint32_t type, const void* stream_addres
   return queues_->Make(static_cast<QueueType>(type), stream_address);
 }
 
+bool Client::AdvanceProgram(RequestHandle program, ErrorCode* error) {
+  const bool is_over = queues_->AdvanceByRank(program, error);
+  if (is_over) {
+    (void)FailureWords::Tell(*error);
+  }
+  return is_over;
+}
+
 bool Client::SendNow(const Message& message) {
   return memory_->IsAnyBufferPlain() && !offloads_->any() && SendEager(message);
 }
@@ -115,7 +123,7 @@ ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceiv
     if (envelope.size_bytes != 0) {
       void* const buffer = std::realloc(receive->buffer, envelope.size_bytes);
       if (buffer == nullptr) {
-        return ErrorCode::kOutOfMemory;
+        return FailureWords::Tell(ErrorCode::kOutOfMemory);
       }
       receive->buffer = buffer;
     }
@@ -178,14 +186,18 @@ void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer) {
 ErrorCode Client::CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                                uint64_t size_bytes) {
   const engine::Reach own{.mapped = static_cast<std::byte*>(to), .by_stream = IsByStream(to)};
-  return peer_memory_->CopyWithPeer(rank, from, own, size_bytes, PeerMemory::Direction::kFromPeer);
+  const Status copied =
+      peer_memory_->CopyWithPeer(rank, from, own, size_bytes, PeerMemory::Direction::kFromPeer);
+  return FailureWords::Tell(copied.code(), copied.message());
 }
 
 ErrorCode Client::CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
                              uint64_t size_bytes) {
   const engine::Reach own{.mapped = static_cast<std::byte*>(const_cast<void*>(from)),
                           .by_stream = IsByStream(from)};
-  return peer_memory_->CopyWithPeer(rank, to, own, size_bytes, PeerMemory::Direction::kToPeer);
+  const Status copied =
+      peer_memory_->CopyWithPeer(rank, to, own, size_bytes, PeerMemory::Direction::kToPeer);
+  return FailureWords::Tell(copied.code(), copied.message());
 }
 
 bool Client::IsPrivateMemoryReachable(uint32_t rank) const {

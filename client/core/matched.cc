@@ -147,7 +147,7 @@ ErrorCode Client::StartPaired(uint32_t request) {
     return ErrorCode::kInvalidRequest;
   }
   if (const ErrorCode error = channels_->Start(channel); error != ErrorCode::kOk) {
-    return error;
+    return FailureWords::Tell(error);
   }
   BeginPaired(request, channel);
   return ErrorCode::kOk;

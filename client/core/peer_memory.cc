@@ -32,25 +32,29 @@ PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const 
     : own_rank_(own_rank), peers_(std::move(peers)), memory_(memory), attach_(attach) {}
 
 engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t generation,
-                                          const engine::OwnEnd& own) {
+                                          const engine::OwnEnd& own, Status* found) {
   // One copying thread per process: the job's other ranks are the ones to share the work with.
   std::lock_guard lock(mutex_);
-  return engine::CopyChunk(slot, generation, *this, &own);
+  const engine::ChunkResult result = engine::CopyChunk(slot, generation, *this, &own);
+  if (!found_.ok()) [[unlikely]] {
+    *found = TakeFound();
+  }
+  return result;
 }
 
-ErrorCode PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where,
-                                   const engine::Reach& own, uint64_t size_bytes,
-                                   Direction direction) {
+Status PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
+                                uint64_t size_bytes, Direction direction) {
   std::lock_guard lock(mutex_);
   const engine::Reach peer = Resolve(rank, where, size_bytes);
-  if (peer.error != ErrorCode::kOk) {
-    return peer.error;
+  ErrorCode error = peer.error;
+  if (error == ErrorCode::kOk && !peer.ok()) {
+    error = ErrorCode::kUnsupported;
+  } else if (error == ErrorCode::kOk) {
+    error = direction == Direction::kFromPeer ? Copy(own, peer, size_bytes)
+                                              : Copy(peer, own, size_bytes);
   }
-  if (peer.mapped == nullptr && peer.pid == 0) {
-    return ErrorCode::kUnsupported;
-  }
-  return direction == Direction::kFromPeer ? Copy(own, peer, size_bytes)
-                                           : Copy(peer, own, size_bytes);
+  Status found = TakeFound();
+  return found.code() == error ? found : Status(error, "");
 }
 
 StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::Location& where,
@@ -141,16 +145,6 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
   return reach;
 }
 
-std::string PeerMemory::WhyOutOfReach() const {
-  std::lock_guard lock(reason_mutex_);
-  return reason_;
-}
-
-Status PeerMemory::CopyFailure() const {
-  std::lock_guard lock(reason_mutex_);
-  return copy_failure_;
-}
-
 // Two regions at most are in use at a time, and both are at the front of the list: what is dropped
 // at its end is never one of them.
 const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
@@ -166,8 +160,9 @@ const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
   StatusOr<Mapped> made = MakeMapped(key, *answer);
   if (!made.ok()) {
     *error = ErrorCode::kOk;
-    std::lock_guard lock(reason_mutex_);
-    reason_ = "memory of rank " + std::to_string(key.rank) + ": " + made.status().message();
+    found_ = {ErrorCode::kUnsupported,
+              "neither end of the message reaches the memory of the other; here, memory of rank " +
+                  std::to_string(key.rank) + ": " + made.status().message()};
     return nullptr;
   }
   mapped_.push_front(std::move(*made));
@@ -224,8 +219,7 @@ ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach
             ? streams.Read(destination.mapped, source.pid, source.address, size_bytes)
             : streams.Copy(destination.mapped, source.mapped, size_bytes);
     if (!status.ok()) {
-      std::lock_guard lock(reason_mutex_);
-      copy_failure_ = status;
+      found_ = status;
     }
     return status.code();
   }

@@ -12,7 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "client/core/attach_connection.h"
@@ -41,8 +41,8 @@ class PeerMemory : public engine::MemoryAccess {
 
   // Between memory of this rank and of a peer. kUnsupported: it is out of reach.
   enum class Direction { kFromPeer, kToPeer };
-  ErrorCode CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
-                         uint64_t size_bytes, Direction direction);
+  Status CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
+                      uint64_t size_bytes, Direction direction);
   bool IsPrivateMemoryReachable(uint32_t rank) const { return peers_[rank].memory_reachable; }
   // Maps `size_bytes` of a peer of the node (or of this rank), apart from what Resolve keeps and
   // drops: for as long as the result lives.
@@ -55,14 +55,12 @@ class PeerMemory : public engine::MemoryAccess {
   // known to the GPU backend, for as long as it is mapped, so that devices reach it. Where the
   // backend cannot do that, devices do without. May block while pages are pinned.
   void LetDevicesReach(uint32_t rank, const shm::Location& where);
-  // What kept this process last from reaching memory that it was handed; empty: nothing has.
-  std::string WhyOutOfReach() const;
-  // What the GPU's driver said of the last copy that failed here.
-  Status CopyFailure() const;
 
-  // CopyChunk with the mappings held in place.
+  // CopyChunk with the mappings held in place. `found`: what the GPU's driver said of a copy that
+  // failed, or, as kUnsupported, what kept this process from reaching memory that it was handed;
+  // else untouched.
   engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
-                                const engine::OwnEnd& own);
+                                const engine::OwnEnd& own, Status* found);
 
  private:
   struct Key {
@@ -82,6 +80,7 @@ class PeerMemory : public engine::MemoryAccess {
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
   // Null, with the daemon's refusal, or with kOk: this process cannot map what it was handed.
   const Mapped* Map(const Key& key, ErrorCode* error);
+  Status TakeFound() { return std::exchange(found_, {}); }
   StatusOr<Mapped> MakeMapped(const Key& key, AttachAnswer& answer) const;
 
   const uint32_t own_rank_;
@@ -92,9 +91,7 @@ class PeerMemory : public engine::MemoryAccess {
   std::list<Mapped> mapped_;  // most recently used first
   std::map<Key, std::list<Mapped>::iterator> index_;
   std::map<Key, std::weak_ptr<Mapped>> for_good_;
-  mutable std::mutex reason_mutex_;  // apart: asked for while others copy
-  std::string reason_;
-  Status copy_failure_;
+  Status found_;  // of the copy under way
 };
 
 }  // namespace ferry::client

@@ -229,7 +229,7 @@ bool Client::TakeEager(const Message& message, uint32_t lane, bool waits, Comple
   if (error == ErrorCode::kOk && found.size_bytes > message.size_bytes) {
     error = ErrorCode::kTruncated;
   }
-  *completion = {static_cast<int>(found.source), found.tag, error, size_bytes};
+  *completion = {static_cast<int>(found.source), found.tag, FailureWords::Tell(error), size_bytes};
   *message_bytes = found.size_bytes;
   return true;
 }
@@ -287,10 +287,10 @@ ErrorCode Client::Receive(const Message& message, Completion* completion) {
 
 ErrorCode Client::TakeSlot(uint32_t* request) {
   if (const ErrorCode poisoned = poison(); poisoned != ErrorCode::kOk) {
-    return poisoned;
+    return FailureWords::Tell(poisoned);
   }
   *request = requests_->Take();
-  return *request == 0 ? ErrorCode::kLimitExceeded : ErrorCode::kOk;
+  return FailureWords::Tell(*request == 0 ? ErrorCode::kLimitExceeded : ErrorCode::kOk);
 }
 
 ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* request) {
@@ -375,7 +375,7 @@ ErrorCode Client::FillSlot(uint32_t request, const Message& message, RequestKind
       slot.flags |= shm::kRequestBounce;
       slot.buffer = memory_->regions().Find(block, message.size_bytes);
     } else if (must) {
-      return ErrorCode::kOutOfMemory;
+      return FailureWords::Tell(ErrorCode::kOutOfMemory);
     }
   }
   shm::StoreRelease(slot.state, static_cast<uint32_t>(RequestState::kInactive));
@@ -408,7 +408,7 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
                                        : memory_->CopyFrom(block, user, slot.size_bytes);
   }
   if (copied != ErrorCode::kOk) [[unlikely]] {
-    return copied;
+    return FailureWords::Tell(copied);
   }
   engine::Effects matched;
   const auto start = [&](engine::Effects& effects) {
@@ -429,7 +429,7 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   if (is_send && (slot.buffer.flags & shm::kLocationByStream) != 0 && IsTransferring(request)) {
     NoteOffered(request);
   }
-  return error;
+  return FailureWords::Tell(error);
 }
 
 // Messages were there already, for the receive that was started or for earlier ones. While the rank

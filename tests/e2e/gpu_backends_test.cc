@@ -428,6 +428,15 @@ TEST(GpuFaultsMessageTest, NamesTheCallThatKeepsBothEndsApart) {
   EXPECT_THAT(result.err, HasSubstr("cuIpcOpenMemHandle: CUDA_ERROR_INVALID_VALUE"));
 }
 
+TEST(GpuFaultsMessageTest, TheDriversWordsAreOfTheMessageThatFailed) {
+  std::vector<std::string> variables = VariablesOf(Backends().front(), {});
+  variables.emplace_back("FIXTURE_FAULTS=cuMemcpyAsync:2:2");  // the first is ferry_alloc's
+  variables.emplace_back("FERRY_PIPELINE_STAGING_BLOCKS=0");   // so ferryd copies for nobody
+  Command command(PrivateJob({"-n", "2"}, {"tests/e2e/ranks/device", "words"}), variables);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST(GpuGuardTest, EndsWhoTouchesDeviceMemory) {
   for (const Backend& backend : Backends()) {
     SCOPED_TRACE(backend.name);

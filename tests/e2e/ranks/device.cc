@@ -1,12 +1,14 @@
-// device sizes|windows|mistakes|fails|touch|hold|vanish: messages from and to device memory that
-// only streams reach (the emulated link's), so this program, too, reaches it by ferry_memcpy alone.
+// device sizes|windows|mistakes|fails|words|touch|hold|vanish: messages from and to device memory
+// that only streams reach (the emulated link's), so this program, too, reaches it by ferry_memcpy
+// alone.
 //
 // sizes: around the ring, each rank sends to its right neighbour and receives from its left one, of
 // all sizes that take ways of their own, between device, heap, pinned and private memory.
 // windows: many messages at a time, both ways. mistakes: what is refused, and freed too early.
-// fails: one message of several fails at both ends, in a job whose daemons were told so. touch:
-// loads from device memory. hold: rank 0 sends, and rank 1, which receives, is killed in the
-// middle; vanish: rank 0 receives, and rank 1, which sends, is.
+// fails: one message of several fails at both ends, in a job whose daemons were told so. words: a
+// message each way fails, in a job on a stand-in for CUDA that was told so. touch: loads from
+// device memory. hold: rank 0 sends, and rank 1, which receives, is killed in the middle; vanish:
+// rank 0 receives, and rank 1, which sends, is.
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -224,6 +226,27 @@ void Fails() {
   CHECK_EQ(sends + receives, 1);
 }
 
+// The first copy of each rank fails. The driver's words are of the rank that copied, and of that
+// message alone.
+void Words() {
+  Buffer device(kDevice, kMiB);
+  for (const int receiver : {1, 0}) {
+    const int sender = 1 - receiver;
+    char over = 0;
+    if (ferry_rank() == receiver) {
+      CHECK_EQ(ferry_recv(device.at(0), kMiB, sender, 7, nullptr), FERRY_ERR_MEMORY);
+      CheckSays("cuMemcpyAsync");
+      CHECK_OK(ferry_send(&over, 1, sender, 8));
+    } else {
+      ferry_request request = 0;
+      CHECK_OK(ferry_isend(device.at(0), kMiB, receiver, 7, &request));
+      CHECK_OK(ferry_recv(&over, 1, receiver, 8, nullptr));  // meanwhile the receiver copies
+      CHECK_EQ(ferry_wait(&request, nullptr), FERRY_ERR_MEMORY);
+      CheckSays("no memory for a copy of the message");
+    }
+  }
+}
+
 // The peer is killed, or only stops answering, before it has had all: the request ends.
 void Dies(bool sender) {
   constexpr size_t kBytes = 32 * kMiB;
@@ -266,6 +289,8 @@ int main(int argc, char** argv) {
     Mistakes();
   } else if (what == "fails") {
     Fails();
+  } else if (what == "words") {
+    Words();
   } else if (what == "touch") {
     Buffer device(kDevice, 4096);
     std::signal(SIGSEGV, SIG_DFL);  // AddressSanitizer would report it and exit

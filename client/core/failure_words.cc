@@ -1,0 +1,50 @@
+#include "client/core/failure_words.h"
+
+#include <utility>
+
+namespace ferry::client {
+namespace {
+
+struct Told {
+  ErrorCode error = ErrorCode::kOk;  // kOk: of none since it last asked
+  std::string words;
+};
+
+thread_local Told told;
+
+}  // namespace
+
+void FailureWords::Note(uint32_t request, uint32_t generation, Status found) {
+  std::lock_guard lock(mutex_);
+  found_.insert_or_assign(request, Found{generation, std::move(found)});
+}
+
+void FailureWords::Tell(uint32_t request, uint32_t generation, ErrorCode error) {
+  std::string words;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto noted = found_.find(request); noted != found_.end()) {
+      const Found& found = noted->second;
+      if (found.generation == generation && found.status.code() == error) {
+        words = found.status.message();
+      }
+      found_.erase(noted);
+    }
+  }
+  (void)Tell(error, std::move(words));
+}
+
+ErrorCode FailureWords::Tell(ErrorCode error, std::string words) {
+  if (error != ErrorCode::kOk) {
+    const bool is_only_one = told.error == ErrorCode::kOk;
+    told = {error, is_only_one ? std::move(words) : std::string()};
+  }
+  return error;
+}
+
+std::string FailureWords::Take(ErrorCode error) {
+  Told last = std::exchange(told, {});
+  return last.error == error ? std::move(last.words) : std::string();
+}
+
+}  // namespace ferry::client
