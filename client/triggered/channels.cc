@@ -409,7 +409,6 @@ bool Channels::IsOver(Channel& channel, ErrorCode* error) {
 
 // ---- Ends ---------------------------------------------------------------------------------------
 
-// kOk: the daemon does not look at the end any more, and the other end knows.
 Status Channels::Withdraw(Channel& channel) {
   if (channel.peer_end != nullptr) {
     shm::ClosePair(channel.ends());

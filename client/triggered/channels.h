@@ -98,6 +98,9 @@ class Channels {
   void FreeBlock(void* block);
   // Any thread: all that is under way, and will be, ends with that.
   void FailAll(ErrorCode error);
+  // Takes it back from the daemon, which tells the other end: no start has an effect any more. kOk:
+  // nor does the daemon look at the end any more.
+  Status Withdraw(Channel& channel);
   // The two ends part: the daemon tells the other one.
   void Abandon(Channel& channel, ErrorCode error);
   void RingDaemon() const { parts_.ring_daemon(); }
@@ -124,7 +127,6 @@ class Channels {
   ErrorCode Move(Channel& channel);
   bool Help(Channel& channel) const;
   void WakePeer(const Channel& channel) const;
-  Status Withdraw(Channel& channel);
   bool IsLocal(uint32_t rank) const { return parts_.peers->by_rank[rank].local; }
 
   Parts parts_;

@@ -61,6 +61,7 @@ class Program {
   size_t opening() const { return opening_; }
   bool is_aside() const { return is_aside_; }
   // Valid once prepared.
+  const std::vector<Channel*>& members() const { return members_; }
   Channel& ChannelOf(const Step& step) { return *members_[step.request]; }
   gpu::Stream& aside() { return *aside_; }
   gpu::Event& begins() { return *begins_; }

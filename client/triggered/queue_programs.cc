@@ -215,15 +215,17 @@ Status Queues::TakeProgramEnds(QueueHandle handle, Queue& queue) {
   return status;
 }
 
-// Of a queue without a stream.
-void Queues::FailStartedPrograms(QueueHandle handle) {
-  for (auto& [program_handle, program] : programs_) {
+// Those whose last start, on that queue, is not over.
+std::vector<Program*> Queues::StartedPrograms(QueueHandle handle) {
+  std::vector<Program*> started;
+  for (const auto& [program_handle, program] : programs_) {
     const bool is_under_way = program->error() == ErrorCode::kOk &&
                               shm::Counter(program->over()).Value() < program->starts;
     if (program->queue == handle && (program->wants_wait || is_under_way)) {
-      program->Fail(ErrorCode::kCancelled);
+      started.push_back(program.get());
     }
   }
+  return started;
 }
 
 }  // namespace ferry::client

@@ -126,6 +126,7 @@ Status Queues::DestroyStream(FerryStream* stream) {
       if (queue.owner == stream) {
         queue.owner = nullptr;  // other threads enqueue nothing any more
         bereft.push_back(handle);
+        WithdrawStarted(handle, queue);
       }
     }
   }
@@ -139,6 +140,28 @@ Status Queues::DestroyStream(FerryStream* stream) {
   return {};
 }
 
+// Before the stream ends: some devices carry out what stands behind a wait that is given up, and
+// then no start may have an effect any more. The last first, since what is withdrawn ends waits.
+void Queues::WithdrawStarted(QueueHandle handle, Queue& queue) {
+  for (const Program* const program : StartedPrograms(handle)) {
+    for (Channel* const channel : program->members()) {
+      (void)channels_.Withdraw(*channel);
+    }
+  }
+  const auto withdraw = [this](Channel& channel) {
+    if (channel.IsUnderWay()) {
+      (void)channels_.Withdraw(channel);
+    }
+  };
+  channels_.ForEach([&](Channel& channel) {
+    if (channel.queue == handle && channel.wants_wait) {
+      withdraw(channel);
+    }
+  });
+  std::for_each(queue.waited.rbegin(), queue.waited.rend(),
+                [&](Channel* channel) { withdraw(*channel); });
+}
+
 // Of a queue without a stream.
 void Queues::FailStarted(QueueHandle handle, Queue& queue) {
   for (Channel* channel : queue.waited) {
@@ -149,7 +172,9 @@ void Queues::FailStarted(QueueHandle handle, Queue& queue) {
       Fail(channel, ErrorCode::kCancelled);
     }
   });
-  FailStartedPrograms(handle);
+  for (Program* const program : StartedPrograms(handle)) {
+    program->Fail(ErrorCode::kCancelled);
+  }
   queue.open_starts = 0;
 }
 

@@ -117,6 +117,7 @@ class Queues {
   void FreeBlocks(std::vector<void*> blocks);
   void Unlist(Channel* channel);
   void Fail(Channel& channel, ErrorCode error);
+  void WithdrawStarted(QueueHandle handle, Queue& queue);
   void FailStarted(QueueHandle handle, Queue& queue);
   void Refuse(Queue& queue, Channel& channel, ErrorCode error);
   // Whether the channel is met for the first time since mark_ was raised.
@@ -133,7 +134,7 @@ class Queues {
   Status WaitProgram(Queue& queue, Program& program);
   void UnlistProgram(Program* program);
   Status TakeProgramEnds(QueueHandle handle, Queue& queue);
-  void FailStartedPrograms(QueueHandle handle);
+  std::vector<Program*> StartedPrograms(QueueHandle handle);
   void FreePrograms();
 
   Channels& channels_;
