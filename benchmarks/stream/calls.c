@@ -15,7 +15,7 @@
 #include "benchmarks/common/timing.h"
 #include "ferry/stream.h"
 
-enum { kRequests = 64, kTimes = 31, kBytes = 8 };
+enum { kRequests = 64, kTimes = 31, kBytes = 8, kWindows = 100 };
 
 static atomic_int gate_is_open;
 
@@ -131,6 +131,23 @@ static void TimeDirectly(Bench* bench, const char* start_name, const char* wait_
   Report(bench, wait_name, waits);
 }
 
+/* Both together, window after window without a pause. */
+static void TimeWindows(Bench* bench, const char* name) {
+  double windows[kTimes];
+  for (int time = 0; time < kTimes; ++time) {
+    Barrier();
+    const double start = Now();
+    for (int window = 0; window < kWindows; ++window) {
+      for (int i = 0; i < kRequests; ++i) {
+        BENCH_CHECK(ferry_start(bench->requests[i]));
+      }
+      BENCH_CHECK(ferry_waitall(kRequests, bench->requests, NULL));
+    }
+    windows[time] = (Now() - start) / kWindows;
+  }
+  Report(bench, name, windows);
+}
+
 int main(void) {
   Bench bench = {0};
   int ranks = 0;
@@ -146,8 +163,10 @@ int main(void) {
   TimeMatching(&bench);
   MakeRequests(&bench);
   TimeDirectly(&bench, "start_unmatched", "wait_unmatched");
+  TimeWindows(&bench, "windows_unmatched");
   BENCH_CHECK(ferry_matchall(kRequests, bench.requests));
   TimeDirectly(&bench, "start_matched", "wait_matched");
+  TimeWindows(&bench, "windows_matched");
   TimeEnqueueing(&bench);
   FreeRequests(&bench);
   BENCH_CHECK(ferry_queue_free(&bench.queue));
