@@ -11,6 +11,7 @@
 #include "transports/ofi/epoll_watch.h"
 #include "transports/ofi/error.h"
 #include "transports/ofi/provider.h"
+#include "transports/ofi/segment_limit.h"
 
 namespace ferry::transport {
 namespace {
@@ -161,6 +162,9 @@ StatusOr<std::unique_ptr<Endpoint>> OpenEndpoint(const TransportOptions& options
     endpoint->wait_fd = endpoint->watch.get();
   }
   FERRY_RETURN_IF_ERROR(ReadName(endpoint.get()));
+  if (std::string_view(endpoint->info->fabric_attr->prov_name) == "sockets") {
+    (void)LimitSegments(std::as_bytes(std::span(endpoint->name)));
+  }
   Describe(endpoint.get());
   return endpoint;
 }

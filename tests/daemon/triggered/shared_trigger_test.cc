@@ -127,7 +127,6 @@ TEST_F(SharedTriggerTest, SendsComeAndGo) {
 TEST_F(SharedTriggerTest, BeyondTheEntriesInSoftware) {
   Options options = Ready(50);
   options.entries = 16;
-  options.bytes = 512;  // all at once fit into a connection's receive buffer
   Make(options);
   Share(All());
   for (uint64_t round = 1; round <= 5; ++round) {
