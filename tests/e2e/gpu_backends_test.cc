@@ -153,14 +153,6 @@ TEST_P(GpuPairsTest, MpiReducesDeviceMemory) {
   Run({"tests/mpi/ranks/device_reductions"}, "device reductions were right");
 }
 
-TEST_P(GpuPairsTest, QueuesCarryCollectives) {
-  Run({"tests/mpi/ranks/queue_collectives", "link"}, "all queues were right");
-}
-
-TEST_P(GpuPairsTest, CollectivesHaveMixedRounds) {
-  Run({"tests/mpi/ranks/mixed_rounds", "link"}, "all rounds were right");
-}
-
 TEST_P(GpuPairsTest, MpiMovesDeviceMemory) {
   Run({"examples/mpi_pingpong/mpi_pingpong"}, "device");
 }

@@ -199,6 +199,7 @@ static void check_destroyed_stream(void) {
   if (size == 1) return;
   struct sum sum = make_sum(100);
   OK(MPIX_Match(&sum.request));
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
   if (rank == size - 1) {
     ferry_stream own;
     MPIX_Queue doomed;
@@ -240,6 +241,7 @@ static void check_freed_partner(void) {
   if (size == 1) return;
   struct sum sum = make_sum(100);
   OK(MPIX_Match(&sum.request));
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
   if (rank != 0) {
     CHECK(ferry_stream_launch(stream, pass_gate, NULL) == FERRY_SUCCESS);
     OK(MPIX_Enqueue_start(queue, &sum.request));

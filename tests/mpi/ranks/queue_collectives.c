@@ -450,6 +450,7 @@ static void check_destroyed_stream(void) {
   if (size == 1) return;
   struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
   OK(MPIX_Match(&sum->request));
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
   atomic_store(&gate, 0);
   if (rank == size - 1) {
     ferry_stream stream;
@@ -477,6 +478,7 @@ static void check_abandoned_start(void) {
   if (size == 1) return;
   struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
   OK(MPIX_Match(&sum->request));
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
   if (rank == size - 1) {
     ferry_stream stream;
     MPIX_Queue queue;
