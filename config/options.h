@@ -48,7 +48,7 @@ struct Options {
   std::string metrics_access = "loopback";
 
   // Limits.
-  uint64_t max_local_ranks = 64;
+  uint64_t max_local_ranks = 1024;
   uint64_t max_ranks = 1024;
   uint64_t request_limit = 16384;
   uint64_t unexpected_limit = 1048576;
@@ -58,7 +58,7 @@ struct Options {
   uint64_t quota_regions = 16384;
   uint64_t quota_pinned_bytes = 0;
   uint64_t quota_jobs = 256;
-  uint64_t quota_requests = 4ULL << 20;
+  uint64_t quota_requests = 17ULL << 20;
 
   // Memory registered with the network.
   uint64_t registration_cache_entries = 16384;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
 #include "config/environment.h"
@@ -250,6 +251,7 @@ int RunFerryd(int argc, char** argv, const MakeParts& make_parts) {
   if (Status status = SetUpLog("ferryd", log); !status.ok()) {
     return Fail(status);
   }
+  RaiseOpenFiles();
   const Status status = Serve(*options, *arguments, make_parts);
   return status.ok() ? 0 : Fail(status);
 }

@@ -11,26 +11,49 @@
 
 namespace ferry::engine {
 
+// A set of lanes (each < kMaxLanes). An empty one is one word: a step makes several of them, and
+// hardly ever puts in more than a lane or two.
 class LaneSet {
  public:
-  void Add(uint32_t lane) { words_[lane / 64] |= uint64_t{1} << (lane % 64); }
-  void AddWord(uint32_t word, uint64_t lanes) { words_[word] |= lanes; }
-  bool Has(uint32_t lane) const { return (words_[lane / 64] >> (lane % 64)) & 1U; }
-  bool empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
-  void Clear() { words_ = {}; }
+  LaneSet() {}  // NOLINT: leaves `words_` uninitialised on purpose
+  LaneSet(const LaneSet& other) { *this = other; }
+  LaneSet& operator=(const LaneSet& other) {
+    used_ = other.used_;
+    for (uint32_t used = used_; used != 0; used &= used - 1) {
+      const auto word = static_cast<uint32_t>(__builtin_ctz(used));
+      words_[word] = other.words_[word];
+    }
+    return *this;
+  }
+
+  void Add(uint32_t lane) { AddWord(lane / 64, uint64_t{1} << (lane % 64)); }
+  void AddWord(uint32_t word, uint64_t lanes) {
+    if (lanes != 0) {
+      words_[word] = Word(word) | lanes;
+      used_ |= 1U << word;
+    }
+  }
+  bool Has(uint32_t lane) const { return (Word(lane / 64) >> (lane % 64)) & 1U; }
+  bool empty() const { return used_ == 0; }
+  void Clear() { used_ = 0; }
 
   template <typename Visitor>
   void ForEach(Visitor&& visit) const {
-    for (uint32_t w = 0; w < shm::kActivityWords; ++w) {
-      for (uint64_t bits = words_[w]; bits != 0; bits &= bits - 1) {
-        visit(w * 64 + static_cast<uint32_t>(__builtin_ctzll(bits)));
+    for (uint32_t used = used_; used != 0; used &= used - 1) {
+      const auto word = static_cast<uint32_t>(__builtin_ctz(used));
+      for (uint64_t bits = words_[word]; bits != 0; bits &= bits - 1) {
+        visit(word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits)));
       }
     }
   }
 
  private:
-  std::array<uint64_t, shm::kActivityWords> words_{};
+  uint64_t Word(uint32_t word) const { return (used_ >> word) & 1U ? words_[word] : 0; }
+
+  uint32_t used_ = 0;  // bit i: words_[i] holds lanes; the other words have no value
+  std::array<uint64_t, shm::kActivityWords> words_;
 };
+static_assert(shm::kActivityWords <= 32);
 
 inline constexpr uint32_t kMaxTransfersPerStep = 64;
 

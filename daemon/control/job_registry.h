@@ -31,7 +31,7 @@ namespace ferry::daemon {
 
 struct RegistryLimits {
   uint64_t max_ranks = 1024;
-  uint64_t max_local_ranks = 64;
+  uint64_t max_local_ranks = 1024;
   uint64_t join_timeout_ms = 5000;
   QuotaAmounts quotas = {};  // of each user; 0: no limit
 };

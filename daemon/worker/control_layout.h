@@ -63,13 +63,13 @@ struct alignas(4096) WorkerControlLayout {
   WantedWord wanted[shm::kMaxLanes];  // by local index; see Attention
   RankPlace places[shm::kMaxRanks];   // by rank; written before the worker starts
 };
-FERRY_ASSERT_LAYOUT(WorkerControlLayout, 28672);
+FERRY_ASSERT_LAYOUT(WorkerControlLayout, 81920);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, turns, 8);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, results_tail, 16);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, commands_tail, 128);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, messages, 136);
 FERRY_ASSERT_OFFSET(WorkerControlLayout, wanted, 256);
-FERRY_ASSERT_OFFSET(WorkerControlLayout, places, 16640);
+FERRY_ASSERT_OFFSET(WorkerControlLayout, places, 69888);
 
 inline constexpr uint64_t ControlCommandsOffset() { return sizeof(WorkerControlLayout); }
 inline constexpr uint64_t ControlResultsOffset(uint32_t capacity) {

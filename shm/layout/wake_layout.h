@@ -1,5 +1,5 @@
-// One cache line per rank that arrivals and completions touch: the wake word, who sleeps, and which
-// lanes have something.
+// What arrivals and completions touch of a rank: the wake word, who sleeps, and which lanes have
+// something. On a node of up to 448 ranks that is one cache line.
 #pragma once
 
 #include <cstdint>
@@ -8,33 +8,33 @@
 
 namespace ferry::shm {
 
-inline constexpr uint32_t kActivityWords = 4;
-inline constexpr uint32_t kMaxLanes = kActivityWords * 64;  // 255 peers of the node and the daemon
+inline constexpr uint32_t kActivityWords = 17;  // 1,024 ranks of the node, and the daemon
+inline constexpr uint32_t kMaxLanes = kActivityWords * 64;
 
 // A thread sleeps on `sequence` (a futex word shared between processes). Publishers bump it with a
 // sequentially consistent read-modify-write, set the activity bit, and then read `sleepers`; a
 // sleeper adds itself to `sleepers` and then looks for work once more. One of the two always sees
 // the other (shm/wake.h).
 struct alignas(128) WakeLayout {
-  // Line 0: what publishers write.
+  // What publishers write.
   uint32_t sequence;                  // bumped by every publisher, and again to wake sleepers
   uint32_t sleepers;                  // threads asleep, or about to be
   uint64_t activity[kActivityWords];  // bit i: lane i may have something
-  uint64_t reserved0[3];
-  // Line 1: what the rank's own threads write or poll; publishers touch it for urgent work only.
+  uint64_t reserved0[14];
+  // What the rank's own threads write or poll; publishers touch it for urgent work only.
   uint32_t inside;       // threads of the rank inside a blocking call: 0 = the rank computes
   uint32_t urgent;       // 1: urgent work was published since a thread last left
   uint32_t death_epoch;  // bumped by the daemon after it marked a rank dead in SessionLayout::peers
   int32_t poison;        // ErrorCode: once set, everything on this rank fails with it
-  uint64_t reserved1[6];
+  uint64_t reserved1[14];
 };
-FERRY_ASSERT_LAYOUT(WakeLayout, 128);
+FERRY_ASSERT_LAYOUT(WakeLayout, 384);
 FERRY_ASSERT_OFFSET(WakeLayout, sequence, 0);
 FERRY_ASSERT_OFFSET(WakeLayout, sleepers, 4);
 FERRY_ASSERT_OFFSET(WakeLayout, activity, 8);
-FERRY_ASSERT_OFFSET(WakeLayout, inside, 64);
-FERRY_ASSERT_OFFSET(WakeLayout, urgent, 68);
-FERRY_ASSERT_OFFSET(WakeLayout, death_epoch, 72);
-FERRY_ASSERT_OFFSET(WakeLayout, poison, 76);
+FERRY_ASSERT_OFFSET(WakeLayout, inside, 256);
+FERRY_ASSERT_OFFSET(WakeLayout, urgent, 260);
+FERRY_ASSERT_OFFSET(WakeLayout, death_epoch, 264);
+FERRY_ASSERT_OFFSET(WakeLayout, poison, 268);
 
 }  // namespace ferry::shm

@@ -1,4 +1,4 @@
-// As many ranks as one daemon serves, all to all: correct, without an error.
+// Many ranks on one daemon, all to all: correct, without an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/environment.h"
 #include "tests/faults/fault_fixture.h"
 
 namespace ferry::faults {
@@ -13,12 +14,16 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr int kRanks = 64;
+// How many: FERRY_FAULT_RANKS, for the long run.
+int Ranks() {
+  const auto ranks = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_RANKS");
+  return ranks.has_value() ? std::stoi(std::string(*ranks)) : 128;
+}
 
 TEST(CrowdTest, AllToAllOnOneDaemon) {
   // So many take a while to start where cores are few, and longer under a sanitizer.
   e2e::Command job(
-      PrivateJob(kRanks, 1, {"--attach_timeout_ms=60000"}, {"tests/faults/ranks/all_to_all"}), {},
+      PrivateJob(Ranks(), 1, {"--attach_timeout_ms=60000"}, {"tests/faults/ranks/all_to_all"}), {},
       "", 240);
   const e2e::CommandResult result = job.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -26,7 +31,7 @@ TEST(CrowdTest, AllToAllOnOneDaemon) {
   const std::vector<std::string> lines = e2e::SortedLines(result.out);
   EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
                           [](const std::string& line) { return line.ends_with(": all right"); }),
-            kRanks);
+            Ranks());
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 

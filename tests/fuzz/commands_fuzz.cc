@@ -85,7 +85,7 @@ void Step(FuzzInput& input, CoreHarness& core) {
       core.Turn();
       break;
     default:
-      core.session(0).daemon_wake.activity[input.Below(4)] = input.Take<uint64_t>();
+      core.session(0).daemon_wake.activity[input.Below(shm::kActivityWords)] = input.Take<uint64_t>();
       break;
   }
 }

@@ -126,14 +126,14 @@ TEST(LayoutTest, LaneLayout) {
 }
 
 TEST(LayoutTest, WakeLayout) {
-  EXPECT_SIZE(WakeLayout, 128);
+  EXPECT_SIZE(WakeLayout, 384);
   EXPECT_AT(WakeLayout, sequence, 0);
   EXPECT_AT(WakeLayout, sleepers, 4);
   EXPECT_AT(WakeLayout, activity, 8);
-  EXPECT_AT(WakeLayout, inside, 64);
-  EXPECT_AT(WakeLayout, urgent, 68);
-  EXPECT_AT(WakeLayout, death_epoch, 72);
-  EXPECT_AT(WakeLayout, poison, 76);
+  EXPECT_AT(WakeLayout, inside, 256);
+  EXPECT_AT(WakeLayout, urgent, 260);
+  EXPECT_AT(WakeLayout, death_epoch, 264);
+  EXPECT_AT(WakeLayout, poison, 268);
 }
 
 TEST(LayoutTest, InboxLayout) {
@@ -200,20 +200,20 @@ TEST(LayoutTest, SessionLayout) {
   EXPECT_AT(SessionLayout, lease, 128);
   EXPECT_AT(SessionLayout, journal, 256);
   EXPECT_AT(SessionLayout, daemon_wake, 1280);
-  EXPECT_AT(SessionLayout, counters, 1408);
-  EXPECT_AT(SessionLayout, request_fresh, 1792);
-  EXPECT_AT(SessionLayout, queued_sends, 1796);
-  EXPECT_AT(SessionLayout, control_first, 1800);
-  EXPECT_AT(SessionLayout, control_last, 1804);
-  EXPECT_AT(SessionLayout, credits_owed, 1808);
-  EXPECT_AT(SessionLayout, push_request, 1812);
-  EXPECT_AT(SessionLayout, push_number, 1816);
-  EXPECT_AT(SessionLayout, fault, 1824);
-  EXPECT_AT(SessionLayout, deaths_applied, 1840);
-  EXPECT_AT(SessionLayout, withdrawals, 1844);
-  EXPECT_AT(SessionLayout, channels_armed, 1848);
-  EXPECT_AT(SessionLayout, rings_changed, 1856);
-  EXPECT_AT(SessionLayout, peers, 1920);
+  EXPECT_AT(SessionLayout, counters, 1664);
+  EXPECT_AT(SessionLayout, request_fresh, 2048);
+  EXPECT_AT(SessionLayout, queued_sends, 2052);
+  EXPECT_AT(SessionLayout, control_first, 2056);
+  EXPECT_AT(SessionLayout, control_last, 2060);
+  EXPECT_AT(SessionLayout, credits_owed, 2064);
+  EXPECT_AT(SessionLayout, push_request, 2068);
+  EXPECT_AT(SessionLayout, push_number, 2072);
+  EXPECT_AT(SessionLayout, fault, 2080);
+  EXPECT_AT(SessionLayout, deaths_applied, 2096);
+  EXPECT_AT(SessionLayout, withdrawals, 2100);
+  EXPECT_AT(SessionLayout, channels_armed, 2104);
+  EXPECT_AT(SessionLayout, rings_changed, 2112);
+  EXPECT_AT(SessionLayout, peers, 2176);
   EXPECT_AT(SessionLayout, to_daemon, 36864);
   EXPECT_AT(SessionLayout, adverts, 581632);
   EXPECT_AT(SessionLayout, rings, 778240);
@@ -397,13 +397,13 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 6U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 7U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
   EXPECT_EQ(kCellBytes, 8192U) << kBump;
   EXPECT_EQ(kInlineBytes, 32U) << kBump;
-  EXPECT_EQ(kActivityWords, 4U) << kBump;
+  EXPECT_EQ(kActivityWords, 17U) << kBump;
   EXPECT_EQ(kJournalEntries, 62U) << kBump;
   EXPECT_EQ(kMatchBuckets, 1024U) << kBump;
   EXPECT_EQ(kMaxRanks, 1024U) << kBump;

@@ -28,7 +28,7 @@ TEST(WakeTest, PublishSetsTheBitOfItsLaneUntilTaken) {
   EXPECT_EQ(wake.TakeActivity(0), 1U);
   EXPECT_EQ(wake.TakeActivity(1), 2U);
   EXPECT_EQ(wake.TakeActivity(2), 0U);
-  EXPECT_EQ(wake.TakeActivity(3), uint64_t{1} << 63);
+  EXPECT_EQ(wake.TakeActivity(kActivityWords - 1), uint64_t{1} << 63);
   EXPECT_FALSE(wake.HasActivity());
   EXPECT_EQ(layout->sequence, 4U);
 }

@@ -46,7 +46,7 @@ TEST(DoctorTest, JudgesLockedMemory) {
 
 TEST(DoctorTest, JudgesOpenFiles) {
   Expect(CheckOpenFiles(1024, 64), Verdict::kOk, "1024", "");
-  Expect(CheckOpenFiles(256, 64), Verdict::kWarning, "less than the 576", "ulimit -n 576");
+  Expect(CheckOpenFiles(256, 64), Verdict::kWarning, "less than the 576", "nofile 576");
 }
 
 TEST(DoctorTest, JudgesPtraceScope) {

@@ -45,15 +45,16 @@ Finding CheckMemlock(uint64_t soft_bytes, uint64_t hard_bytes, uint64_t needed_b
   return finding;
 }
 
-Finding CheckOpenFiles(uint64_t soft, uint64_t max_local_ranks) {
+Finding CheckOpenFiles(uint64_t hard, uint64_t max_local_ranks) {
   const uint64_t needed = kFilesOfDaemon + kFilesPerRank * max_local_ranks;
   Finding finding{"open files", Verdict::kOk,
-                  "limit " + (soft == kUnlimited ? "unlimited" : std::to_string(soft)), ""};
-  if (soft < needed) {
+                  "limit " + (hard == kUnlimited ? "unlimited" : std::to_string(hard)), ""};
+  if (hard < needed) {
     finding.verdict = Verdict::kWarning;
     finding.found += ", less than the " + std::to_string(needed) + " that " +
                      std::to_string(max_local_ranks) + " ranks (max_local_ranks) may need";
-    finding.mend = "raise it: ulimit -n " + std::to_string(needed) + ", or LimitNOFILE in the unit";
+    finding.mend = "raise it: nofile " + std::to_string(needed) +
+                   " in /etc/security/limits.conf, or LimitNOFILE in the unit";
   }
   return finding;
 }

@@ -21,7 +21,7 @@ inline constexpr uint64_t kUnlimited = UINT64_MAX;
 // Locked memory: RDMA providers pin what they register.
 Finding CheckMemlock(uint64_t soft_bytes, uint64_t hard_bytes, uint64_t needed_bytes);
 // ferryd holds about five descriptors a rank.
-Finding CheckOpenFiles(uint64_t soft, uint64_t max_local_ranks);
+Finding CheckOpenFiles(uint64_t hard, uint64_t max_local_ranks);
 // kernel.yama.ptrace_scope; none: the kernel has no Yama.
 Finding CheckPtraceScope(std::optional<int> scope);
 // Cores this process may run on, of those that are online.

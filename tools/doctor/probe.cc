@@ -135,7 +135,7 @@ std::vector<Finding> Examine(const std::vector<std::string>& flags) {
   const uint64_t pinned = options.staging_blocks * options.staging_block_bytes + options.heap_bytes;
   findings.push_back(CheckMemlock(Number(memlock.rlim_cur), Number(memlock.rlim_max), pinned));
   findings.push_back(
-      CheckOpenFiles(Number(Limit(RLIMIT_NOFILE).rlim_cur), options.max_local_ranks));
+      CheckOpenFiles(Number(Limit(RLIMIT_NOFILE).rlim_max), options.max_local_ranks));
   findings.push_back(CheckPtraceScope(PtraceScope()));
   findings.push_back(
       CheckCores(AllowedCores(), static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN))));

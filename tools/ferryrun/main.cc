@@ -6,6 +6,7 @@
 #include <string_view>
 #include <variant>
 
+#include "common/open_files.h"
 #include "config/environment.h"
 #include "tools/ferryrun/agent.h"
 #include "tools/ferryrun/agent_protocol.h"
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
   } while (fd >= 0 && fd <= STDERR_FILENO);
   close(fd);
+  ferry::RaiseOpenFiles();
   if (argc == 2 && std::string_view(argv[1]) == ferry::tools::kAgentFlag) {
     return ferry::tools::RunAgent();
   }

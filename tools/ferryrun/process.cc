@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/open_files.h"
+
 namespace ferry::tools {
 namespace {
 
@@ -103,6 +105,7 @@ Step Settle(const SpawnRequest& request) {
       sigprocmask(SIG_SETMASK, &none, nullptr) == 0) {
     failure.step = Settle(request);
   }
+  RestoreOpenFiles();
   if (failure.step == Step::kExecute) {
     if (getppid() != parent) {
       _exit(0);  // ferryrun died before prctl took effect

@@ -12,6 +12,9 @@ constexpr uint32_t kCells = 8;
 // unless that were too much memory.
 constexpr uint32_t kCellsWhereCrowded = 64;
 constexpr int kMostWithManyCells = 16;
+// Where many ranks share a node a board's cells would take much of the first one's heap.
+constexpr uint32_t kCellsOfMany = 2;
+constexpr int kMany = 64;
 
 // What goes through cells where ranks cannot reach each other's memory: messages beat it beyond.
 constexpr size_t kCellsMaxBytes = 64 * kKibi;
@@ -19,6 +22,9 @@ constexpr size_t kCellsMaxBytes = 64 * kKibi;
 }  // namespace
 
 BoardShape ShapeFor(int members, bool crowded) {
+  if (members > kMany) {
+    return {members, kCellsOfMany};
+  }
   return {members, crowded && members <= kMostWithManyCells ? kCellsWhereCrowded : kCells};
 }
 

@@ -13,9 +13,6 @@
 namespace ferry::mpi {
 namespace {
 
-// Each looks at the others' places, one by one.
-constexpr int kMostMembers = 64;
-
 struct Offer {
   shm::Location where;
   int is_there = 0;
@@ -83,7 +80,7 @@ bool ReachesAll(const std::vector<int>& ranks) {
 }  // namespace
 
 bool NodeBoard::IsFor(const Comm& comm, const std::vector<int>& node_of) {
-  return !comm.is_inter() && comm.size() > 1 && comm.size() <= kMostMembers &&
+  return !comm.is_inter() && comm.size() > 1 &&
          std::all_of(node_of.begin(), node_of.end(),
                      [&](int node) { return node == node_of.front(); });
 }

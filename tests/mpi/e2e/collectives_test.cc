@@ -102,6 +102,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
     [](const testing::TestParamInfo<Placement>& info) { return std::string(info.param.name); });
 
+// More than a node has cores, or a board had places once.
+TEST(CrowdTest, ManyRanksOfANodeMeet) {
+  ExpectJob({"ManyRanks", {"-n", "128", "--attach_timeout_ms=60000"}}, {"tests/mpi/ranks/crowd"},
+            "the crowd was right");
+}
+
 class HelperTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(HelperTest, CostsMessagesNothingWhileItRests) {

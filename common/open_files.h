@@ -1,0 +1,16 @@
+// How many files a process may have open: daemon and launcher hold several for each rank of the
+// node, more than the 1,024 of a usual soft limit.
+#pragma once
+
+namespace ferry {
+
+// Raises the soft limit (RLIMIT_NOFILE) to the hard one. Once, in main, before there are threads.
+// Where the kernel refuses, the limit stays as it is.
+void RaiseOpenFiles();
+
+// In a child before it executes a program: the soft limit is again what it was before its parent
+// called RaiseOpenFiles, since some programs count on descriptors below 1,024 (select).
+// Async-signal-safe.
+void RestoreOpenFiles();
+
+}  // namespace ferry
