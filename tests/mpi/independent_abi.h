@@ -29,7 +29,7 @@ typedef void MPI_User_function(void*, void*, int*, MPI_Datatype*);
 #define MPI_COMM_WORLD HANDLE(MPI_Comm, 257)
 #define MPI_COMM_SELF HANDLE(MPI_Comm, 258)
 #define MPI_GROUP_EMPTY HANDLE(MPI_Group, 265)
-#define MPI_ERRORS_RETURN HANDLE(MPI_Errhandler, 322)
+#define MPI_ERRORS_RETURN HANDLE(MPI_Errhandler, 323)
 #define MPI_REQUEST_NULL HANDLE(MPI_Request, 384)
 #define MPI_DATATYPE_NULL HANDLE(MPI_Datatype, 512)
 #define MPI_INT HANDLE(MPI_Datatype, 521)

@@ -15,6 +15,10 @@ TEST(AbiProgramTest, LearnsWhatTheLibraryLeavesOpen) {
   EXPECT_EQ(RunRanks(1, "tests/mpi/abi_program"), AllOk(1));
 }
 
+TEST(AbiProgramTest, RunsOnAnyLibraryWithTheInterface) {
+  EXPECT_EQ(RunRanks(2, "tests/mpi/abi/portable_program"), AllOk(2));
+}
+
 TEST(UnsupportedTest, EveryCallSaysSo) {
   EXPECT_EQ(RunRanks(1, "tests/mpi/unsupported_program"),
             std::vector<std::string>{std::to_string(CallsNotThereYet().size()) +

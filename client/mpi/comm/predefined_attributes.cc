@@ -32,7 +32,7 @@ int UniverseSize(const config::Options& options) {
 }  // namespace
 
 bool IsPredefinedAttribute(int keyval) {
-  return (keyval >= MPI_TAG_UB && keyval <= MPI_LASTUSEDCODE) ||
+  return (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) ||
          (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL);
 }
 

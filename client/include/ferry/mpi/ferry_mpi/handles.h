@@ -82,8 +82,8 @@ typedef struct MPI_Status {
 
 #define MPI_ERRHANDLER_NULL   ((MPI_Errhandler)0x140)
 #define MPI_ERRORS_ARE_FATAL  ((MPI_Errhandler)0x141)
-#define MPI_ERRORS_RETURN     ((MPI_Errhandler)0x142)
-#define MPI_ERRORS_ABORT      ((MPI_Errhandler)0x143)
+#define MPI_ERRORS_ABORT      ((MPI_Errhandler)0x142)
+#define MPI_ERRORS_RETURN     ((MPI_Errhandler)0x143)
 #define MPI_REQUEST_NULL      ((MPI_Request)0x180)
 
 /* ---- 0x200: datatypes whose size the compiler chooses ---------------------------------------- */
