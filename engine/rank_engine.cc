@@ -90,12 +90,20 @@ bool RankEngine::HasWork(const LaneSet& forgotten) {
     lanes.AddWord(word, wake_.Activity(word));
   }
   bool found = shm::LoadAcquire(wake_.layout()->death_epoch) != shm::LoadRelaxed(deaths_seen_);
+  bool restored = false;
   lanes.ForEach([&](uint32_t lane) {
     if (lane < consumers_.size() && consumers_[lane].Peek() != nullptr) {
       wake_.RestoreActivity(lane);
       found = true;
+      restored |= forgotten.Has(lane);
     }
   });
+  // Another thread of the rank may have looked while the bit was gone. It sleeps, or is about to,
+  // and what lies there may be for it alone. Pairs with Wake::PrepareToSleep: either its look sees
+  // the bit, or this sees two sleepers, the caller among them.
+  if (restored && shm::Load(wake_.layout()->sleepers, std::memory_order_seq_cst) > 1) {
+    wake_.Publish();
+  }
   return found;
 }
 

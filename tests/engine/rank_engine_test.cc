@@ -275,6 +275,39 @@ TEST(RankEngineTest, HandlesAtMostABudgetAtOnceAndForgetsNothing) {
   EXPECT_FALSE(node[3].engine().HasArrivals());
 }
 
+// Two threads of a rank go to sleep. One has forgotten the lanes, and has not looked at them again
+// when the other looks: that one sees nothing, and the first finds what both wait for. It may have
+// no use for it, so the other must not sleep on.
+TEST(RankEngineTest, WakesWhoHasLookedWhileLanesWereForgotten) {
+  TestNode node(NodeOptions{.local_ranks = 2});
+  RankEngine& engine = node[1].engine();
+  shm::Wake wake(node.view(1).inbox.wake());
+  node[0].Isend(1, 7, "for the other");
+  const LaneSet forgotten = engine.ForgetLanes();
+  EXPECT_FALSE(forgotten.empty());
+  const uint32_t other_sleeps_on = wake.PrepareToSleep();
+  EXPECT_FALSE(engine.HasWork(engine.ForgetLanes()));
+  const uint32_t sequence = wake.PrepareToSleep();
+  EXPECT_TRUE(engine.HasWork(forgotten));
+  wake.CancelSleep();
+  ASSERT_NE(shm::Load(wake.layout()->sequence, std::memory_order_seq_cst), other_sleeps_on);
+  wake.Sleep(other_sleeps_on, 0);  // returns at once
+  EXPECT_TRUE(engine.HasWork());
+  EXPECT_EQ(sequence, other_sleeps_on);
+}
+
+// A thread alone enters no kernel for it.
+TEST(RankEngineTest, WakesNobodyWhereNobodyElseSleeps) {
+  TestNode node(NodeOptions{.local_ranks = 2});
+  node[0].Isend(1, 7, "x");
+  const LaneSet forgotten = node[1].engine().ForgetLanes();
+  shm::Wake wake(node.view(1).inbox.wake());
+  const uint32_t sequence = wake.PrepareToSleep();
+  EXPECT_TRUE(node[1].engine().HasWork(forgotten));
+  wake.CancelSleep();
+  EXPECT_EQ(shm::Load(wake.layout()->sequence, std::memory_order_seq_cst), sequence);
+}
+
 TEST(RankEngineTest, StarvesNoLaneWhileAnotherStaysBusy) {
   TestNode node(NodeOptions{.local_ranks = 3});
   node[0].Isend(2, 1, "busy");
