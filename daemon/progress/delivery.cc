@@ -248,6 +248,14 @@ void Delivery::Forget(IncomingId id) {
   }
 }
 
+std::vector<std::byte> Delivery::TakeParked(IncomingId id) {
+  Incoming* incoming = incoming_.Find(id);
+  parked_bytes_ -= incoming->parked.size();
+  std::vector<std::byte> bytes = std::move(incoming->parked);
+  incoming_.Erase(id);
+  return bytes;
+}
+
 void Delivery::ForgetOffersOf(uint32_t source) {
   incoming_.ForEach([&](IncomingId id, const Incoming& incoming) {
     if (incoming.source == source && incoming.kind != Incoming::Kind::kParked) {

@@ -104,6 +104,8 @@ class Delivery {
   // Null when `id` names none.
   const Incoming* Find(IncomingId id) { return incoming_.Find(id); }
   void Forget(IncomingId id);
+  // Forgets a parked message, whose bytes are the caller's from then on.
+  std::vector<std::byte> TakeParked(IncomingId id);
   // Forgets the offers of a rank that is gone; what it parked stays.
   void ForgetOffersOf(uint32_t source);
   // Forgets the messages and credits of a rank that was cut off which still wait: they count as

@@ -98,7 +98,7 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
                      pull->size_bytes <= incoming->size_bytes;
   if (known && incoming->kind == Incoming::Kind::kParked) {
     pull->kind = incoming->kind;
-    pull->parked = id;
+    pull->parked = delivery.TakeParked(id);  // as below
     return ErrorCode::kOk;
   }
   if (const ErrorCode ended = job.ended[pull->source]; ended != ErrorCode::kOk) {
@@ -328,9 +328,7 @@ void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
   if (pull.region != nullptr) {
     --pull.region->users;
   }
-  if (pull.kind == Incoming::Kind::kParked) {
-    rank.delivery.Forget(pull.parked);
-  } else if (pull.send_request != 0) {
+  if (pull.send_request != 0) {
     const WireResult result{pull.send_request, pull.send_generation,
                             static_cast<int32_t>(pull.error), 0};
     outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), pull.source, result, now_ns);

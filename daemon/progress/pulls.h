@@ -80,7 +80,7 @@ class Pulls {
     uint32_t send_request = 0;
     uint32_t send_generation = 0;
     Incoming::Kind kind = Incoming::Kind::kHeap;
-    IncomingId parked{};  // kParked
+    std::vector<std::byte> parked;  // kParked: the message
     uint64_t size_bytes = 0;
     // Where to: in `region`, `mapped`, or, for streams, at `address` of it, which is `device` where
     // this process has imported it; or at `address` in the rank's process.

@@ -122,9 +122,8 @@ StagingBlock* Pulls::TakeBlock(Pull& pull) {
 }
 
 Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
-  const std::vector<std::byte>& data = pull.rank->delivery.Find(pull.parked)->parked;
   if (pull.mapped != nullptr) {
-    std::memcpy(pull.mapped, data.data(), pull.size_bytes);
+    std::memcpy(pull.mapped, pull.parked.data(), pull.size_bytes);
     pull.begun_bytes = pull.done_bytes = pull.size_bytes;
     return Want::kNothing;
   }
@@ -136,7 +135,7 @@ Pulls::Want Pulls::BeginParked(PullId id, Pull& pull) {
   if (cell == nullptr) {
     return Want::kSlot;
   }
-  std::memcpy(cell, data.data(), pull.size_bytes);
+  std::memcpy(cell, pull.parked.data(), pull.size_bytes);
   const PieceId piece_id = pieces_.Insert();
   Piece& piece = *pieces_.Find(piece_id);
   piece.self = piece_id;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
+#include <map>
 #include <thread>
 
+#include "daemon/staging/staging_pool.h"
 #include "shm/atomic.h"
 #include "tests/daemon/progress_fixture.h"
 
@@ -266,6 +268,74 @@ TEST_F(ProgressTransferTest, AMadeUpSourceIsNotFetched) {
   EXPECT_EQ(rank(1).Wait(rank(1).Receive(0, 7, InHeap(0), kMiB)), ErrorCode::kInvalidRequest);
   EXPECT_EQ(plane(1).Nic().reads, 0U);
   EXPECT_EQ(plane(1).Nic().errors, 0U);
+}
+
+// Of a rank that asks again and again for one message that the daemon keeps for it, more often than
+// there are cells to stage it: one pull gets it, whatever the others are waiting for.
+TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
+  constexpr uint32_t kPulls = 2 * StagingPool::kCells;
+  constexpr uint32_t kTransfer = 4000;          // no request's
+  constexpr uint32_t kUnexpectedEntries = 128;  // more than there are
+  config::Options options = FastOptions();
+  options.copy_workers = 0;  // what a turn copies, it collects at its end
+  Start({1, 1}, options);
+  const std::vector<std::byte> sent = Pattern(1000, 1);
+  for (uint32_t i = 0; i <= shm::kLaneCells; ++i) {
+    rank(0).Send(1, 1, sent.data(), sent.size());
+  }
+  ASSERT_TRUE(Eventually([&] {
+    rank(0).Progress();
+    rank(1).Progress();
+    return rank(1).view().match()->unexpected_count == shm::kLaneCells + 1;
+  }));
+  shm::Lease lease(&rank(1).view().layout->lease);
+  ASSERT_TRUE(Eventually([&] { return lease.TryAcquire(99); }));  // nobody reads the answers
+  const auto* entries = reinterpret_cast<const shm::MatchEntry*>(rank(1).view().match() + 1);
+  const auto* parked = std::find_if(entries, entries + kUnexpectedEntries, [](const auto& entry) {
+    return entry.state == static_cast<uint32_t>(shm::MatchState::kUnexpected) &&
+           entry.kind == static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
+  });
+  ASSERT_NE(parked, entries + kUnexpectedEntries);
+  shm::RemoteRts rts;
+  std::memcpy(&rts, parked->payload, sizeof(rts));
+  std::vector<std::byte> got(sent.size());
+  shm::TransferLayout& transfer = *rank(1).view().inbox.transfer(kTransfer);
+  transfer.generation = 1;
+  transfer.destination = Private(got.data());
+  transfer.size_bytes = got.size();
+  transfer.source_rank = 0;
+  transfer.remote_key = rts.key;
+  shm::StoreRelease(transfer.state, static_cast<uint32_t>(shm::TransferState::kMatched));
+
+  shm::Descriptor pull{};
+  pull.kind = static_cast<uint8_t>(shm::DescriptorKind::kPull);
+  const shm::PullCommand command{kTransfer, 1, {}};
+  std::memcpy(pull.payload, &command, sizeof(command));
+  shm::LaneProducer lane(&rank(1).view().layout->to_daemon);
+  lane.Open(1);
+  for (uint32_t i = 0; i < kPulls; ++i) {
+    ASSERT_TRUE(lane.TryPush(pull));
+  }
+  rank(1).RingDaemon();
+  shm::LaneConsumer answers(rank(1).view().inbox.lane(shm::DaemonLane(1)));
+  std::map<ErrorCode, uint32_t> results;
+  uint32_t answered = 0;
+  EXPECT_TRUE(Eventually([&] {
+    while (const shm::Descriptor* next = answers.Peek()) {
+      if (next->kind == static_cast<uint8_t>(shm::DescriptorKind::kPullDone)) {
+        shm::TransferResult result;
+        std::memcpy(&result, next->payload, sizeof(result));
+        ++results[static_cast<ErrorCode>(result.error)];
+        ++answered;
+      }
+      answers.Pop();
+    }
+    return answered == kPulls;
+  })) << answered;
+  lease.Release(99);
+  EXPECT_EQ(results[ErrorCode::kOk], 1U);
+  EXPECT_EQ(results[ErrorCode::kInvalidRequest], kPulls - 1);
+  EXPECT_EQ(got, sent);
 }
 
 // The sender is another process, killed while its memory is being read.
