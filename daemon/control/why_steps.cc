@@ -177,7 +177,10 @@ Condition WhySteps::ConditionOf(uint32_t rank, const RankView& view) const {
 // ---- Requests ----
 
 Step WhySteps::StepOf(uint32_t rank, const RequestView& request) {
-  if (request.peer >= 0 && static_cast<uint32_t>(request.peer) >= job_.size()) {
+  // "Any rank" is for receives that are posted, or were; a match has no peer at all.
+  const bool may_be_any = !request.send && request.state != RequestState::kQueued;
+  if (request.peer < 0 ? !may_be_any && request.state != RequestState::kMatched
+                       : static_cast<uint32_t>(request.peer) >= job_.size()) {
     return {"names a rank that the job does not have"};
   }
   switch (request.state) {

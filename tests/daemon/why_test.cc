@@ -150,6 +150,17 @@ TEST_F(WhyTest, WhatNoCorrectRankWritesIsHarmless) {
   EXPECT_LE(Why().reasons(0).done_bytes(), request.size_bytes);
   request.peer = 99;
   EXPECT_EQ(Step(), "names a rank that the job does not have");
+  request.peer = -1;  // a send names its peer, whatever state it is in
+  for (const RequestState state : {RequestState::kQueued, RequestState::kPosted,
+                                   RequestState::kTransferring, RequestState::kRemoteWait}) {
+    request.state = static_cast<uint32_t>(state);
+    EXPECT_EQ(Step(), "names a rank that the job does not have") << request.state;
+    EXPECT_EQ(Why().chain_size(), 1);
+  }
+  request.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  request.state = static_cast<uint32_t>(RequestState::kQueued);  // only sends are
+  EXPECT_EQ(Step(), "names a rank that the job does not have");
+  request.kind = static_cast<uint32_t>(shm::RequestKind::kSend);
   request.start_ns = UINT64_MAX;  // in the future
   EXPECT_EQ(Why().reasons(0).age_ms(), 0U);
   request.state = 12345;
