@@ -1,9 +1,17 @@
 // JobRegistry and matched pairs of persistent requests: between ranks here and the job's book, and
 // between the books of two nodes.
+#include <algorithm>
+#include <utility>
+
 #include "daemon/control/job_registry.h"
 #include "daemon/control/secrets.h"
 
 namespace ferry::daemon {
+namespace {
+
+constexpr size_t kNewsAtATime = 4096;  // gRPC takes no message of more than 4 MiB
+
+}  // namespace
 
 MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
   if (job.matches == nullptr) {
@@ -81,8 +89,8 @@ void JobRegistry::DeliverMatches(JobRecord& job, uint32_t index) {
   request.set_job_id(job.spec.id);
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
   request.set_node(job.spec.node);
-  for (const control::MatchNews& news : node.match_news) {
-    *request.add_news() = news;
+  for (size_t i = 0; i < std::min(node.match_news.size(), kNewsAtATime); ++i) {
+    *request.add_news() = node.match_news[i];
   }
   node.match_news_under_way = request.news_size();
   links_->SendMatches(

@@ -12,6 +12,7 @@ namespace ferry::daemon {
 namespace {
 
 constexpr uint64_t kCellAlignment = 64;
+constexpr uint32_t kMostForeign = 1 << 16;  // of one rank elsewhere
 
 std::string KeyText(const control::MatchKey& key) {
   return "the pair " + std::to_string(key.source()) + " to " + std::to_string(key.destination()) +
@@ -110,6 +111,12 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session,
   if (count > session->request_limit || offered > session->request_limit - count) {
     return {ErrorCode::kLimitExceeded,
             "rank " + std::to_string(session->rank) + " offers more than it has requests"};
+  }
+  if (left_[session->rank] >= session->request_limit) {
+    return {ErrorCode::kLimitExceeded,
+            "rank " + std::to_string(session->rank) + " has taken back " +
+                std::to_string(left_[session->rank]) +
+                " offers of which the other ranks have not heard, or which they have not made yet"};
   }
   std::vector<std::pair<control::MatchKey, Half>> halves;
   std::vector<Key> keys;
@@ -239,9 +246,21 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
     return {ErrorCode::kInvalidArgument,
             KeyText(key) + " is none of node " + std::to_string(node) + " with this one"};
   }
+  if (news.kind() == control::MatchNews::PAIRED && !matches_.contains(KeyOf(key))) {
+    return {};  // its send was taken back meanwhile
+  }
   const auto [found, is_new] = matches_.try_emplace(KeyOf(key));
   Match& match = found->second;
   match.key = key;
+  if (is_new) {
+    match.foreign = true;
+    if (++foreign_[theirs] > kMostForeign) {
+      Erase(found);
+      return {ErrorCode::kLimitExceeded, "rank " + std::to_string(theirs) + " has offered " +
+                                             std::to_string(kMostForeign) +
+                                             " requests that no rank here has wanted"};
+    }
+  }
   switch (news.kind()) {
     case control::MatchNews::SEND_OFFERED:
       if (match.send || match.send_gone) {
@@ -291,6 +310,12 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
 }
 
 void MatchBook::OnTold(uint32_t /*node*/, const control::MatchNews& news, const Status& status) {
+  if (news.kind() == control::MatchNews::ENDED) {
+    if (const auto told = untold_.find(KeyOf(news.key())); told != untold_.end()) {
+      --left_[RankHere(*told)];
+      untold_.erase(told);
+    }
+  }
   const auto found = matches_.find(KeyOf(news.key()));
   if (found == matches_.end()) {
     return;
@@ -349,6 +374,7 @@ void MatchBook::Leave(Match& match, bool is_send, const Ending& ending) {
     return;
   }
   match.gone(is_send) = true;
+  const bool was_here = half && half->is_here();
   Drop(half);
   const bool is_first = match.ended == ErrorCode::kOk;
   match.ended = is_first ? ending.error : match.ended;
@@ -356,7 +382,16 @@ void MatchBook::Leave(Match& match, bool is_send, const Ending& ending) {
   if (!is_first || match.gone(!is_send)) {
     return;
   }
-  if (!IsLocal(match.rank(!is_send))) {
+  const bool is_between_nodes = !IsLocal(match.rank(!is_send));
+  if (was_here) {
+    ++left_[match.rank(is_send)];
+    if (is_between_nodes) {
+      untold_.insert(KeyOf(match.key));
+    } else {
+      match.left(is_send) = true;
+    }
+  }
+  if (is_between_nodes) {
     TellEnd(match, !is_send, ending);
     match.gone(!is_send) = true;
   } else if (other) {
@@ -384,8 +419,34 @@ void MatchBook::EndBoth(Match& match, ErrorCode error) {
 void MatchBook::EraseIfOver(const control::MatchKey& key) {
   const auto found = matches_.find(KeyOf(key));
   if (found != matches_.end() && found->second.send_gone && found->second.receive_gone) {
-    matches_.erase(found);
+    Erase(found);
   }
+}
+
+void MatchBook::Erase(std::map<Key, Match>::iterator found) {
+  Match& match = found->second;
+  for (const bool is_send : {true, false}) {
+    left_[match.rank(is_send)] -= match.left(is_send) ? 1 : 0;
+  }
+  if (match.foreign) {
+    --foreign_[IsLocal(match.rank(true)) ? match.rank(false) : match.rank(true)];
+  }
+  matches_.erase(found);
+}
+
+// Of a pair between nodes.
+uint32_t MatchBook::RankHere(const Key& key) const {
+  const uint32_t source = std::get<1>(key);
+  return IsLocal(source) ? source : std::get<2>(key);
+}
+
+// Nobody waits to hear of those any more.
+void MatchBook::ForgetUntoldOf(uint32_t rank) {
+  std::erase_if(untold_, [&](const Key& key) {
+    const bool concerns_it = std::get<1>(key) == rank || std::get<2>(key) == rank;
+    left_[RankHere(key)] -= concerns_it ? 1 : 0;
+    return concerns_it;
+  });
 }
 
 void MatchBook::Withdraw(const Session& session, const control::WithdrawMatchRequest& request) {
@@ -406,6 +467,7 @@ void MatchBook::Withdraw(const Session& session, const control::WithdrawMatchReq
 
 void MatchBook::OnRankEnded(uint32_t rank, ErrorCode error) {
   ended_ranks_[rank] = error;
+  ForgetUntoldOf(rank);
   for (auto next = matches_.begin(); next != matches_.end();) {
     Match& match = next->second;
     ++next;

@@ -11,6 +11,10 @@
 // What becomes of an offer is written into the PairWords of its end. A pair ends when a side takes
 // its request back, dies, or becomes unreachable: the counters of what is left of it fail.
 //
+// A side that has left is remembered for as long as the other one has to hear of it: until its
+// daemon has been told or, here, until it has come and gone, too. How much that may be is bounded
+// for each rank, whoever is slow, cut off, or never comes: then new offers are refused.
+//
 // Calling thread: the control thread. Calls of the data plane are made from here.
 #pragma once
 
@@ -19,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -40,14 +45,16 @@ class MatchBook {
 
   // A rank here offers requests. All are taken or, with an error, none: kInvalidArgument,
   // kInvalidRank, kInvalidBuffer (a place is not in its memory), kAlreadyExists (a key),
-  // kLimitExceeded (more than it has requests).
+  // kLimitExceeded (more than it has requests, or it has taken back as many before the other sides
+  // could hear of them).
   Status Offer(const std::shared_ptr<Session>& session,
                const control::OfferMatchesRequest& request);
   // A rank here takes one back; its end is not touched any more. Unknown ones are ignored.
   // Messages that were complete at its end still become so at the other.
   void Withdraw(const Session& session, const control::WithdrawMatchRequest& request);
 
-  // Another node's news. What makes no sense is kInvalidArgument.
+  // Another node's news. What makes no sense is kInvalidArgument; kLimitExceeded: one of its ranks
+  // has offered too much that no rank here wanted.
   Status OnNews(uint32_t node, const control::MatchNews& news);
   // The node has taken it (ok), or never will.
   void OnTold(uint32_t node, const control::MatchNews& news, const Status& status);
@@ -84,11 +91,15 @@ class MatchBook {
     ErrorCode ended = ErrorCode::kOk;  // why the side that comes, or is left, has no partner
     bool send_gone = false;            // it will not come, or not again
     bool receive_gone = false;
+    bool send_left = false;  // here, and counts in `left_`
+    bool receive_left = false;
+    bool foreign = false;  // the first word of it came from elsewhere: counts in `foreign_`
 
     std::optional<Half>& half(bool is_send) { return is_send ? send : receive; }
     const std::optional<Half>& half(bool is_send) const { return is_send ? send : receive; }
     bool& gone(bool is_send) { return is_send ? send_gone : receive_gone; }
     bool gone(bool is_send) const { return is_send ? send_gone : receive_gone; }
+    bool& left(bool is_send) { return is_send ? send_left : receive_left; }
     uint32_t rank(bool is_send) const { return is_send ? key.source() : key.destination(); }
   };
 
@@ -110,13 +121,21 @@ class MatchBook {
   void Leave(Match& match, bool is_send, const Ending& ending);
   void TellEnd(const Match& match, bool to_send, const Ending& ending);
   void EraseIfOver(const control::MatchKey& key);
+  void Erase(std::map<Key, Match>::iterator found);
+  uint32_t RankHere(const Key& key) const;
+  void ForgetUntoldOf(uint32_t rank);
 
   const JobPlan& plan_;
   DataPlane& data_plane_;
   uint64_t& last_channel_;
   const Tell tell_;
   std::map<Key, Match> matches_;
-  std::map<uint32_t, uint32_t> offered_;  // by rank here: halves it has in the book
+  // By rank here: halves it has in the book, and those that it has taken back and others have to
+  // hear of. By rank elsewhere: what its daemon has told of.
+  std::map<uint32_t, uint32_t> offered_;
+  std::map<uint32_t, uint32_t> left_;
+  std::map<uint32_t, uint32_t> foreign_;
+  std::multiset<Key> untold_;  // of `left_`, those of which the other node is still to be told
   std::map<uint32_t, ErrorCode> ended_ranks_;
 };
 

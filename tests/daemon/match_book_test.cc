@@ -135,6 +135,7 @@ class MatchBookTest : public testing::Test {
   }
 
   size_t seen_[2] = {};
+  uint64_t next_ordinal_ = 0;
   std::deque<Letter> under_way_;
   std::vector<std::unique_ptr<Node>> nodes_ = [this] {
     std::vector<std::unique_ptr<Node>> nodes;
@@ -327,6 +328,77 @@ TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
   refused(OfferOf(KeyOf(0, 1, 0), true, 2), ErrorCode::kAlreadyExists, "has had this side");
 }
 
+// Whatever a rank offers and takes back while the other node cannot be told, what waits to be told
+// is bounded by its requests; once it has been told, or the other rank is gone, it may go on.
+TEST_F(MatchBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
+  const auto offer_and_withdraw = [&](uint64_t ordinal) {
+    const MatchKey key = KeyOf(0, 2, ordinal);
+    const Status status = book(0).Offer(a_.session, OfferOf(key, true, 1));
+    book(0).Withdraw(*a_.session, WithdrawalOf(key, true));
+    return status;
+  };
+  const auto go_on_for = [&](uint64_t rounds) {
+    Status status;
+    for (uint64_t i = 0; i < rounds && status.ok(); ++i) {
+      status = offer_and_withdraw(next_ordinal_++);
+    }
+    return status;
+  };
+  const Status refused = go_on_for(1000);
+  EXPECT_EQ(refused.code(), ErrorCode::kLimitExceeded);
+  EXPECT_THAT(refused.message(), HasSubstr("rank 0 has taken back 16 offers"));
+  EXPECT_EQ(under_way_.size(), 2U * a_.session->request_limit);
+  EXPECT_EQ(book(0).size(), 0U);
+  Deliver();
+  EXPECT_TRUE(go_on_for(16).ok());
+  EXPECT_FALSE(go_on_for(1).ok());
+  under_way_.clear();  // that node is given up
+  book(0).OnRankEnded(2, ErrorCode::kNodeUnreachable);
+  EXPECT_TRUE(go_on_for(1000).ok()) << "nobody is to hear of it";
+  EXPECT_TRUE(under_way_.empty());
+}
+
+// The same inside the node, where the other rank has to come before it can be told.
+TEST_F(MatchBookTest, WhatAnotherRankHasNotComeForIsBounded) {
+  const auto key = [](uint64_t ordinal) { return KeyOf(0, 1, ordinal); };
+  Status status;
+  uint64_t rounds = 0;
+  for (; rounds < 1000 && status.ok(); ++rounds) {
+    status = book(0).Offer(a_.session, OfferOf(key(rounds), true, 1));
+    book(0).Withdraw(*a_.session, WithdrawalOf(key(rounds), true));
+  }
+  EXPECT_EQ(status.code(), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(book(0).size(), a_.session->request_limit);
+  for (uint64_t i = 0; i < 16; ++i) {
+    ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(key(i), false, 2)).ok());
+    EXPECT_EQ(b_.error(2), ErrorCode::kInvalidRequest);
+    book(0).Withdraw(*b_.session, WithdrawalOf(key(i), false));
+  }
+  EXPECT_EQ(book(0).size(), 0U);
+  EXPECT_TRUE(book(0).Offer(a_.session, OfferOf(key(rounds), true, 1)).ok());
+}
+
+TEST_F(MatchBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
+  MatchNews news;
+  Status status;
+  uint64_t offers = 0;
+  for (; offers < 1'000'000 && status.ok(); ++offers) {
+    news.set_kind(MatchNews::SEND_OFFERED);
+    *news.mutable_key() = KeyOf(0, 2, offers);
+    status = book(1).OnNews(0, news);
+    news.set_kind(MatchNews::ENDED);  // taken back: it will be told when it comes
+    (void)book(1).OnNews(0, news);
+  }
+  EXPECT_EQ(status.code(), ErrorCode::kLimitExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("requests that no rank here has wanted"));
+  EXPECT_EQ(book(1).size(), offers - 1);
+  ASSERT_TRUE(book(1).Offer(c_.session, OfferOf(KeyOf(0, 2, 0), false, 2)).ok());
+  EXPECT_EQ(c_.error(2), ErrorCode::kInvalidRequest);
+  book(1).Withdraw(*c_.session, WithdrawalOf(KeyOf(0, 2, 0), false));
+  news.set_kind(MatchNews::SEND_OFFERED);
+  EXPECT_TRUE(book(1).OnNews(0, news).ok()) << "there is room for another one";
+}
+
 TEST_F(MatchBookTest, RefusesNewsOfOthersPairs) {
   MatchNews news;
   news.set_kind(MatchNews::SEND_OFFERED);
@@ -337,6 +409,7 @@ TEST_F(MatchBookTest, RefusesNewsOfOthersPairs) {
   news.set_kind(MatchNews::PAIRED);
   *news.mutable_key() = KeyOf(0, 2, 0);
   EXPECT_TRUE(book(0).OnNews(1, news).ok()) << "of a send that was taken back meanwhile";
+  EXPECT_EQ(book(0).size(), 0U);
   EXPECT_THAT(Calls(0), IsEmpty());
 }
 
