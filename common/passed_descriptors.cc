@@ -58,7 +58,12 @@ ssize_t ReceiveWithDescriptors(int socket, std::span<std::byte> bytes,
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  const ssize_t size = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+  ssize_t size = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+  if (size < 0 && errno == ECONNRESET) {
+    // The other end has hung up with words of ours unread. The kernel says so once, before it gives
+    // what that end had to say.
+    size = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+  }
   if (size >= 0) {
     Take(&message, descriptors);
     if (message_flags != nullptr) {

@@ -4,24 +4,20 @@
 // One connection per rank or launcher, open for its life. A rank's ends with the rank's process
 // (pidfd) or its hang-up, whichever comes first; whatever else arrives there that is not a correct
 // packet ends that one connection with a message. A connection that has not attached within
-// `attach_timeout_ms` ends too. Each user may have so many connections and no more, so that none
-// can shut the others out.
+// `attach_timeout_ms` ends too. How many there may be: connection_acceptor.h.
 //
 // Thread: the control thread; nothing blocks but mmap and the data plane's answers.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "daemon/control/connection_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launchers.h"
 
@@ -29,17 +25,11 @@ namespace ferry::daemon {
 
 class AttachConnection;
 
-// How many connections there may be.
-struct AttachLimits {
-  uint64_t of_user = 0;
-  uint64_t in_all = 0;
-};
-
 class AttachServer {
  public:
   // All must outlive it.
   AttachServer(boost::asio::io_context& context, JobRegistry& registry, Launchers& launchers,
-               uint64_t attach_timeout_ms, const AttachLimits& limits);
+               uint64_t attach_timeout_ms, const ConnectionLimits& limits);
   ~AttachServer();
 
   // Makes the socket at `path`, for every user or only for ours and root (whether a uid may attach
@@ -52,24 +42,19 @@ class AttachServer {
 
  private:
   friend class AttachConnection;
-  void AcceptSoon();
-  void AcceptAll();
-  void Accept(UniqueFd fd);
-  Status CheckLimits(uid_t uid) const;
+  void Take(UniqueFd fd, const Caller& caller);
+  void Refuse(UniqueFd fd, const Caller& caller, const Status& why);
   void Remove(const std::shared_ptr<AttachConnection>& connection);
 
   boost::asio::io_context& context_;
   JobRegistry& registry_;
   Launchers& launchers_;
   const uint64_t attach_timeout_ms_;
-  const AttachLimits limits_;
   UniqueFd daemon_pidfd_;
   const uint32_t pid_namespace_;  // ours, as in attach::AttachRequest
   const uint32_t user_namespace_;
-  boost::asio::posix::stream_descriptor listener_;
-  std::optional<boost::asio::steady_timer> retry_;  // while we are out of descriptors
   std::set<std::shared_ptr<AttachConnection>> connections_;
-  std::map<uid_t, uint64_t> connections_of_;  // by user, those who have some
+  ConnectionAcceptor acceptor_;
 };
 
 }  // namespace ferry::daemon

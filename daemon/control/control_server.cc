@@ -3,9 +3,11 @@
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
@@ -21,12 +23,15 @@
 #include "daemon/control/admin_service.h"
 #include "daemon/control/attach_server.h"
 #include "daemon/control/client_service.h"
+#include "daemon/control/connection_acceptor.h"
 #include "daemon/control/control_loop.h"
+#include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launcher_service.h"
 #include "daemon/control/launchers.h"
 #include "daemon/control/metrics_report.h"
 #include "daemon/control/net_address.h"
+#include "daemon/control/packet_socket.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/peer_service.h"
 #include "daemon/control/run_directory.h"
@@ -43,10 +48,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kIdlePoll(20);   // while draining, for the data plane's last operations
 constexpr milliseconds kLastNews(500);  // for the other nodes to hear that our ranks ended
 constexpr milliseconds kGrpcGrace(200);
-// To the attach socket: of one user, beside his ranks' (launchers, and who has not attached yet);
-// and how many such users there may be at a time.
+// To each socket: of one user, beside his ranks' (launchers, and who has not attached yet); how
+// many such users there may be at a time; and the part of our descriptors that all together may
+// take.
 constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
+constexpr uint64_t kPartOfDescriptors = 4;
 
 RegistryLimits LimitsFrom(const config::Options& options) {
   return {options.max_ranks,
@@ -59,9 +66,13 @@ RegistryLimits LimitsFrom(const config::Options& options) {
            .requests = options.quota_requests}};
 }
 
-AttachLimits AttachLimitsFrom(const config::Options& options) {
+ConnectionLimits ConnectionLimitsFrom(const config::Options& options) {
   const uint64_t of_user = options.max_local_ranks + kStrayConnections;
-  return {of_user, kFullUsers * of_user};
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const uint64_t in_all =
+      std::min<uint64_t>(kFullUsers * of_user, files.rlim_cur / kPartOfDescriptors);
+  return {std::min(of_user, std::max<uint64_t>(in_all / 2, 1)), in_all};
 }
 
 bool ServesAll(const config::Options& options) {
@@ -81,16 +92,6 @@ void LogFromGrpc(gpr_log_func_args* line) {
   spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "grpc: {}", line->message);
 }
 
-// New files are the owner's only, while it lives.
-class PrivateFiles {
- public:
-  PrivateFiles() : before_(umask(0177)) {}
-  ~PrivateFiles() { umask(before_); }
-
- private:
-  const mode_t before_;
-};
-
 }  // namespace
 
 struct ControlServer::Parts {
@@ -104,15 +105,18 @@ struct ControlServer::Parts {
         links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
         launchers(registry),
         attach(loop.context(), registry, launchers, options.attach_timeout_ms,
-               AttachLimitsFrom(options)),
+               ConnectionLimitsFrom(options)),
         client_service(loop, registry, data_plane),
         launcher_service(loop, launchers,
                          [this](uid_t uid, control::StatusReply* reply) {
                            admin_service->FillStatus(uid, reply);
                          }),
         peer_service(loop, links, registry, data_plane),
-        watchdog(loop, data_plane),
-        signals(loop.context()) {
+        watchdog(loop, data_plane, this->directory.ControlSocket()),
+        signals(loop.context()),
+        peer_acceptor(loop.context(), "the control port", ConnectionLimitsFrom(options)),
+        user_acceptor(loop.context(), "control.sock", ConnectionLimitsFrom(options)),
+        admin_acceptor(loop.context(), "admin.sock", ConnectionLimitsFrom(options)) {
     registry.set_links(&links);
     registry.set_on_change([this] { changes.Notify(); });
   }
@@ -121,6 +125,9 @@ struct ControlServer::Parts {
   Status StartPeerServer();
   Status StartUserServer();
   Status StartAdminServer();
+  StatusOr<std::unique_ptr<grpc::Server>> ServeAtSocket(grpc::ServerBuilder& builder,
+                                                        GrpcAcceptor& acceptor,
+                                                        const std::string& path, unsigned mode);
   void SetIdentity(int port);
   void WaitForSignal();
   std::string Summary() const;
@@ -148,6 +155,9 @@ struct ControlServer::Parts {
   std::string control_address;
   std::atomic<bool> loop_runs = false;  // else a scrape finds nothing, rather than wait
   std::unique_ptr<MetricsServer> metrics;
+  GrpcAcceptor peer_acceptor;
+  GrpcAcceptor user_acceptor;
+  GrpcAcceptor admin_acceptor;
   std::unique_ptr<grpc::Server> peer_server;
   std::unique_ptr<grpc::Server> user_server;
   std::unique_ptr<grpc::Server> admin_server;
@@ -195,18 +205,19 @@ Status ControlServer::Parts::StartPeerServer() {
     spdlog::info("TLS between daemons: {}", tls->Describe());
   }
   const HostPort address{options.control_address, static_cast<uint16_t>(options.control_port)};
-  FERRY_RETURN_IF_ERROR(ProbeListen(address, "control_port"));
+  StatusOr<UniqueFd> listener = ListenTcp(address, "control_port");
+  FERRY_RETURN_IF_ERROR(listener.status());
+  const int port = PortOf(listener->get());
   grpc::ServerBuilder builder;
-  // gRPC would share the port with whoever else asks for it.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  int port = 0;
-  builder.AddListeningPort(
-      address.Text(), tls == nullptr ? grpc::InsecureServerCredentials() : tls->ForServer(), &port);
+  peer_acceptor.AddTo(builder,
+                      tls == nullptr ? grpc::InsecureServerCredentials() : tls->ForServer(),
+                      tls == nullptr, options.attach_timeout_ms);
   builder.RegisterService(&peer_service);
   peer_server = builder.BuildAndStart();
   if (peer_server == nullptr || port == 0) {
     return {ErrorCode::kSystem, "cannot serve the control plane at " + address.Text()};
   }
+  peer_acceptor.Start(std::move(*listener));
   SetIdentity(port);
   return {};
 }
@@ -229,33 +240,37 @@ void ControlServer::Parts::SetIdentity(int port) {
   links.set_self(std::move(self));
 }
 
+StatusOr<std::unique_ptr<grpc::Server>> ControlServer::Parts::ServeAtSocket(
+    grpc::ServerBuilder& builder, GrpcAcceptor& acceptor, const std::string& path, unsigned mode) {
+  StatusOr<UniqueFd> listener = ListenUnix(path, SOCK_STREAM, mode);
+  FERRY_RETURN_IF_ERROR(listener.status());
+  acceptor.AddTo(builder, grpc::InsecureServerCredentials(), true, options.attach_timeout_ms);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    return Status(ErrorCode::kSystem, "cannot serve at " + path);
+  }
+  acceptor.Start(std::move(*listener));
+  return server;
+}
+
 // Two servers, so that nothing but a file's mode decides who may reach the service Admin.
 Status ControlServer::Parts::StartUserServer() {
-  const std::string path = directory.ControlSocket();
   grpc::ServerBuilder builder;
-  const PrivateFiles private_files;
-  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&client_service);
   builder.RegisterService(&launcher_service);
-  user_server = builder.BuildAndStart();
-  if (user_server == nullptr) {
-    return {ErrorCode::kSystem, "cannot serve at " + path};
-  }
-  if (ServesAll(options) && chmod(path.c_str(), 0666) != 0) {
-    return StatusFromErrno(errno, "opening " + path + " to all users");
-  }
+  auto server = ServeAtSocket(builder, user_acceptor, directory.ControlSocket(),
+                              ServesAll(options) ? 0666 : 0600);
+  FERRY_RETURN_IF_ERROR(server.status());
+  user_server = std::move(*server);
   return {};
 }
 
 Status ControlServer::Parts::StartAdminServer() {
   grpc::ServerBuilder builder;
-  const PrivateFiles private_files;
-  builder.AddListeningPort("unix:" + directory.AdminSocket(), grpc::InsecureServerCredentials());
   builder.RegisterService(&*admin_service);
-  admin_server = builder.BuildAndStart();
-  if (admin_server == nullptr) {
-    return {ErrorCode::kSystem, "cannot serve at " + directory.AdminSocket()};
-  }
+  auto server = ServeAtSocket(builder, admin_acceptor, directory.AdminSocket(), 0600);
+  FERRY_RETURN_IF_ERROR(server.status());
+  admin_server = std::move(*server);
   return {};
 }
 
@@ -441,6 +456,11 @@ void ControlServer::Parts::Stop() {
       stop_requested.wait_for(lock, kIdlePoll);
     }
     changes.Close();
+    loop.Run([this] {
+      user_acceptor.Stop();
+      admin_acceptor.Stop();
+      peer_acceptor.Stop();
+    });
     const auto deadline = std::chrono::system_clock::now() + kGrpcGrace;
     user_server->Shutdown(deadline);
     admin_server->Shutdown(deadline);

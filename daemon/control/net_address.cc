@@ -63,6 +63,30 @@ Status LookUp(const HostPort& address, sockaddr_storage* storage, socklen_t* siz
   return {};
 }
 
+StatusOr<UniqueFd> Listen(const HostPort& address, const std::string& option) {
+  socklen_t size = 0;
+  sockaddr_storage storage = NumericAddress(address.host, address.port, &size);
+  if (storage.ss_family == AF_UNSPEC) {
+    FERRY_RETURN_IF_ERROR(LookUp(address, &storage, &size));
+  }
+  UniqueFd listener(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) {
+    return StatusFromErrno(errno, option + " " + address.host);
+  }
+  const int on = 1;
+  const int off = 0;
+  (void)setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  (void)setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&storage), size) == 0 &&
+      listen(listener.get(), SOMAXCONN) == 0) {
+    return listener;
+  }
+  const bool in_use = errno == EADDRINUSE;
+  return Status(in_use ? ErrorCode::kAlreadyExists : ErrorCode::kInvalidArgument,
+                "cannot listen at " + address.Text() + ": " + strerror(errno) +
+                    (in_use ? "; choose another " + option + ", or 0 for a free one" : ""));
+}
+
 }  // namespace
 
 std::string HostPort::Text() const {
@@ -113,25 +137,27 @@ Status CheckLoopback(const std::string& host) {
 }
 
 Status ProbeListen(const HostPort& address, const std::string& option) {
-  socklen_t size = 0;
-  sockaddr_storage storage = NumericAddress(address.host, address.port, &size);
-  if (storage.ss_family == AF_UNSPEC) {
-    FERRY_RETURN_IF_ERROR(LookUp(address, &storage, &size));
+  return Listen(address, option).status();
+}
+
+StatusOr<UniqueFd> ListenTcp(const HostPort& address, const std::string& option) {
+  if (IsWildcard(address.host)) {
+    StatusOr<UniqueFd> both = Listen({"::", address.port}, option);
+    if (both.ok() || both.status().code() == ErrorCode::kAlreadyExists) {
+      return both;
+    }
   }
-  const UniqueFd probe(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!probe.valid()) {
-    return StatusFromErrno(errno, option + " " + address.host);
+  return Listen(address, option);  // as it was asked for, where there is no IPv6
+}
+
+uint16_t PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return 0;
   }
-  const int on = 1;
-  (void)setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), size) == 0 &&
-      listen(probe.get(), 1) == 0) {
-    return {};
-  }
-  const bool in_use = errno == EADDRINUSE;
-  return {in_use ? ErrorCode::kAlreadyExists : ErrorCode::kInvalidArgument,
-          "cannot listen at " + address.Text() + ": " + strerror(errno) +
-              (in_use ? "; choose another " + option + ", or 0 for a free one" : "")};
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
 }  // namespace ferry::daemon

@@ -23,8 +23,8 @@ StatusOr<sockaddr_un> UnixAddress(const std::string& path) {
   return address;
 }
 
-StatusOr<UniqueFd> SeqpacketSocket() {
-  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+StatusOr<UniqueFd> UnixSocket(int type) {
+  UniqueFd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) {
     return StatusFromErrno(errno, "socket");
   }
@@ -72,10 +72,10 @@ Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const 
   return {};
 }
 
-StatusOr<UniqueFd> ListenSeqpacket(const std::string& path, unsigned mode) {
+StatusOr<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode) {
   StatusOr<sockaddr_un> address = UnixAddress(path);
   FERRY_RETURN_IF_ERROR(address.status());
-  StatusOr<UniqueFd> fd = SeqpacketSocket();
+  StatusOr<UniqueFd> fd = UnixSocket(type);
   if (!fd.ok()) {
     return fd;
   }
@@ -90,7 +90,7 @@ StatusOr<UniqueFd> ListenSeqpacket(const std::string& path, unsigned mode) {
 StatusOr<UniqueFd> ConnectSeqpacket(const std::string& path) {
   StatusOr<sockaddr_un> address = UnixAddress(path);
   FERRY_RETURN_IF_ERROR(address.status());
-  StatusOr<UniqueFd> fd = SeqpacketSocket();
+  StatusOr<UniqueFd> fd = UnixSocket(SOCK_SEQPACKET);
   if (fd.ok() &&
       connect(fd->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return StatusFromErrno(errno, "connect to " + path);

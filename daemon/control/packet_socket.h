@@ -47,9 +47,10 @@ Status SendPacket(int socket, const T& message, std::span<const int> fds = {}) {
   return SendPacket(socket, std::as_bytes(std::span(&message, 1)), fds);
 }
 
-// A listening seqpacket socket at `path`, which must not exist; its file has `mode`.
-StatusOr<UniqueFd> ListenSeqpacket(const std::string& path, unsigned mode);
-// A connected one, for tests and tools.
+// A listening Unix socket of `type` (SOCK_SEQPACKET, SOCK_STREAM) at `path`, which must not exist;
+// its file has `mode`.
+StatusOr<UniqueFd> ListenUnix(const std::string& path, int type, unsigned mode);
+// A connected seqpacket socket, for tests and tools.
 StatusOr<UniqueFd> ConnectSeqpacket(const std::string& path);
 
 }  // namespace ferry::daemon

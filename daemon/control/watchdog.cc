@@ -18,6 +18,7 @@ void Watchdog::Ask() {
       answered->store(number, std::memory_order_relaxed);
     });
   }
+  probe_.Ask();
   timer_.expires_after(interval_);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
@@ -27,11 +28,13 @@ void Watchdog::Ask() {
 }
 
 void Watchdog::Tick() {
-  if (answered_->load(std::memory_order_relaxed) == asked_) {
+  const bool thread_turns = answered_->load(std::memory_order_relaxed) == asked_;
+  if (thread_turns && probe_.answered()) {
     reported_ = false;
     alive_();
   } else if (!std::exchange(reported_, true)) {
-    spdlog::error("the progress thread has not answered for {} ms; the watchdog is not fed",
+    spdlog::error("{} has not answered for {} ms; the watchdog is not fed",
+                  thread_turns ? socket_ : "the progress thread",
                   std::chrono::duration_cast<std::chrono::milliseconds>(interval_).count());
   }
   Ask();

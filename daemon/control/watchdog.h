@@ -1,8 +1,9 @@
-// Finds out, again and again, whether ferryd's threads turn.
+// Finds out, again and again, whether ferryd's threads turn and whether it can be called.
 //
-// Each tick of a timer of the control loop sends the progress thread a letter. If the one before
-// was answered, both threads turn and `alive` is called. A thread that sleeps wakes for the letter;
-// one that is stuck does not answer, and is named in the log. Between ticks it costs nothing.
+// Each tick of a timer of the control loop sends the progress thread a letter, and goes to a socket
+// of ours as a client would. If both were answered since the tick before, `alive` is called. A
+// thread that sleeps wakes for the letter; one that is stuck does not answer, and is named in the
+// log, as is the socket. Between ticks it costs nothing.
 //
 // Thread: the control loop's, or any before that loop starts.
 #pragma once
@@ -13,21 +14,30 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "daemon/control/control_loop.h"
+#include "daemon/control/socket_probe.h"
 #include "daemon/progress/data_plane.h"
 
 namespace ferry::daemon {
 
 class Watchdog {
  public:
-  // Both must outlive it.
-  Watchdog(ControlLoop& loop, DataPlane& data_plane)
-      : data_plane_(data_plane), timer_(loop.context()) {}
+  // `loop` and `data_plane` must outlive it. `socket`: the path of a gRPC server's.
+  Watchdog(ControlLoop& loop, DataPlane& data_plane, std::string socket)
+      : data_plane_(data_plane),
+        timer_(loop.context()),
+        socket_(socket),
+        probe_(loop.context(), std::move(socket)) {}
 
-  // Calls `alive` on the control loop every `interval`, as long as both threads turn. Once only.
+  // Calls `alive` on the control loop every `interval`, as long as all is well. Once only.
   void Start(std::chrono::nanoseconds interval, std::function<void()> alive);
-  void Stop() { timer_.cancel(); }
+  void Stop() {
+    timer_.cancel();
+    probe_.Stop();
+  }
 
  private:
   void Ask();
@@ -35,6 +45,8 @@ class Watchdog {
 
   DataPlane& data_plane_;
   boost::asio::steady_timer timer_;
+  const std::string socket_;
+  SocketProbe probe_;
   std::chrono::nanoseconds interval_{};
   std::function<void()> alive_;
   uint64_t asked_ = 0;

@@ -64,6 +64,14 @@ TEST_F(PassedDescriptorsTest, WhatIsLostIsTold) {
   EXPECT_EQ(flags & (MSG_TRUNC | MSG_CTRUNC), 0);
 }
 
+TEST_F(PassedDescriptorsTest, LastWordsOfOneWhoReadsNoMoreArrive) {
+  ASSERT_EQ(Send(1, {}), 1);
+  ASSERT_EQ(SendWithDescriptors(there_.get(), std::span(bytes_).first(3), {}, 0), 3);
+  there_.Reset();
+  EXPECT_EQ(ReceiveWithDescriptors(here_.get(), got_, &descriptors_, 0), 3);
+  EXPECT_EQ(ReceiveWithDescriptors(here_.get(), got_, &descriptors_, 0), 0);
+}
+
 TEST_F(PassedDescriptorsTest, APeerThatIsGoneIsAnErrorAndNoSignal) {
   there_.Reset();
   EXPECT_EQ(Send(1, {}), -1);

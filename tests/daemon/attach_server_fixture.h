@@ -40,7 +40,7 @@ class AttachServerTest : public ::testing::Test {
     Stop();
     std::filesystem::remove_all(directory_);
   }
-  void Start(uint64_t attach_timeout_ms, const AttachLimits& limits,
+  void Start(uint64_t attach_timeout_ms, const ConnectionLimits& limits,
              uint64_t join_timeout_ms = 20'000) {
     loop_ = std::make_unique<ControlLoop>();
     registry_ = std::make_unique<JobRegistry>(loop_->context(), data_plane_,

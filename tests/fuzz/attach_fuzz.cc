@@ -62,8 +62,8 @@ class AttachFuzz {
  public:
   AttachFuzz() : registry_(context_, plane_, RegistryLimits{1024, 4, 20'000}) {
     registry_.set_links(&links_);
-    server_ =
-        std::make_unique<AttachServer>(context_, registry_, launchers_, 20'000, AttachLimits{8, 8});
+    server_ = std::make_unique<AttachServer>(context_, registry_, launchers_, 20'000,
+                                             ConnectionLimits{8, 8});
     unlink(SocketPath().c_str());
     JobSpec spec;
     spec.id = "job";

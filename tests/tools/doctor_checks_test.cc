@@ -101,6 +101,16 @@ TEST(DoctorTest, JudgesTheDaemon) {
   Expect(CheckVersions(facts), Verdict::kProblem, "layout 9", "from one release");
 }
 
+TEST(DoctorTest, JudgesTheUsersSocket) {
+  Expect(CheckUsersSocket({}), Verdict::kOk, "answers", "");
+  Expect(CheckUsersSocket({ErrorCode::kPermissionDenied, "uid 7 may not use it"}), Verdict::kOk,
+         "uid 7 may not use it", "");
+  Expect(CheckUsersSocket({ErrorCode::kTimeout, "did not answer"}), Verdict::kProblem,
+         "jobs can be neither started nor joined: did not answer", "restart ferryd");
+  Expect(CheckUsersSocket({ErrorCode::kLimitExceeded, "ferryd is out of file descriptors"}),
+         Verdict::kProblem, "out of file descriptors", "ss -xp");
+}
+
 TEST(DoctorTest, JudgesTheLibraryBesideTheDaemon) {
   DaemonFacts facts;
   facts.layout_version = kLayoutVersion;

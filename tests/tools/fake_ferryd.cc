@@ -52,7 +52,7 @@ void FillStatus(const config::Options& options, control::StatusReply* reply) {
 class FakeAttachSocket {
  public:
   explicit FakeAttachSocket(const std::string& path)
-      : socket_(daemon::ListenSeqpacket(path, 0600)), thread_([this] { Serve(); }) {}
+      : socket_(daemon::ListenUnix(path, SOCK_SEQPACKET, 0600)), thread_([this] { Serve(); }) {}
   ~FakeAttachSocket() {
     shutdown(socket_->get(), SHUT_RDWR);
     thread_.join();

@@ -190,6 +190,24 @@ Finding CheckDaemon(const DaemonFacts& facts) {
           none ? "" : "see `journalctl -u ferryd`, or what ferryd wrote to standard error"};
 }
 
+Finding CheckUsersSocket(const Status& called) {
+  if (called.ok()) {
+    return {"control.sock", Verdict::kOk, "answers", ""};
+  }
+  switch (called.code()) {
+    case ErrorCode::kPermissionDenied:  // a private daemon of somebody else
+    case ErrorCode::kVersionMismatch:   // which has a line of its own
+      return {"control.sock", Verdict::kOk, called.message(), ""};
+    case ErrorCode::kLimitExceeded:
+      return {"control.sock", Verdict::kProblem, called.message(),
+              "end what holds these connections: `ss -xp` shows whose they are"};
+    default:
+      return {"control.sock", Verdict::kProblem,
+              "jobs can be neither started nor joined: " + called.message(),
+              "see `journalctl -u ferryd`; restart ferryd"};
+  }
+}
+
 Finding CheckVersions(const DaemonFacts& facts) {
   Finding finding{"versions", Verdict::kOk, "ferryctl " + VersionText(), ""};
   if (facts.connected.code() == ErrorCode::kVersionMismatch) {

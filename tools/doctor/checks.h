@@ -52,6 +52,8 @@ struct DaemonFacts {
   std::string provider;
 };
 Finding CheckDaemon(const DaemonFacts& facts);
+// `called`: how a call went that every job begins with, over the users' socket.
+Finding CheckUsersSocket(const Status& called);
 Finding CheckVersions(const DaemonFacts& facts);
 // The library that ranks would load beside the daemon, or this program's own release.
 Finding CheckLibrary(const LibraryFacts& library, const DaemonFacts& facts);

@@ -15,6 +15,7 @@
 #include "common/topology/discover.h"
 #include "common/unique_fd.h"
 #include "tools/admin/admin_client.h"
+#include "tools/admin/launcher_client.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/providers.h"
 #include "tools/doctor/topology_check.h"
@@ -100,6 +101,10 @@ void ExamineDaemon(const config::Options& options, std::vector<Finding>* finding
     }
   }
   findings->push_back(CheckDaemon(facts));
+  if (facts.connected.code() != ErrorCode::kNoDaemon) {
+    findings->push_back(
+        CheckUsersSocket(LauncherClient::Connect(options.run_directory, kTimeoutMs).status()));
+  }
   findings->push_back(CheckVersions(facts));
   findings->push_back(CheckLibrary(FindLibrary(), facts));
   findings->push_back(CheckGpus(facts, gpus, options.gpu_backend));

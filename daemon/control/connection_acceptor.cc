@@ -1,0 +1,216 @@
+#include "daemon/control/connection_acceptor.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/log.h"
+#include "daemon/control/local_user.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr int kAtOnce = 64;  // then it is others' turn on the control thread
+constexpr std::chrono::milliseconds kRetry(100);
+
+std::string AddressText(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof(text));
+  } else if (address.ss_family == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text,
+              sizeof(text));
+  }
+  return text;
+}
+
+Caller CallerOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  const bool known = getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  if (known && address.ss_family != AF_UNIX) {
+    const std::optional<uid_t> user = LocalUserOf(socket);
+    return user ? Caller{"uid " + std::to_string(*user), *user, 0}
+                : Caller{"address " + AddressText(address)};
+  }
+  ucred credentials{};
+  size = sizeof(credentials);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return {"a caller who has left"};
+  }
+  return {"uid " + std::to_string(credentials.uid), credentials.uid, credentials.pid};
+}
+
+// Without a free descriptor, accept4 says so before it looks whether there is anybody.
+bool SomebodyWaits(int listener) {
+  pollfd waiting{listener, POLLIN, 0};
+  return poll(&waiting, 1, 0) > 0;
+}
+
+ino_t InodeOf(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+ConnectionAcceptor::ConnectionAcceptor(boost::asio::io_context& context, std::string socket,
+                                       const ConnectionLimits& limits, Handlers handlers)
+    : context_(context),
+      socket_(std::move(socket)),
+      limits_(limits),
+      handlers_(std::move(handlers)),
+      listener_(context) {}
+
+void ConnectionAcceptor::Start(UniqueFd listener) {
+  (void)HasSpare();
+  listener_.assign(listener.Release());
+  AcceptSoon();
+}
+
+void ConnectionAcceptor::Stop() {
+  boost::system::error_code ignored;
+  listener_.close(ignored);
+  retry_.reset();
+  spare_.Reset();
+  open_.clear();
+  counted_ = 0;
+}
+
+// ---- Accepting ----
+
+void ConnectionAcceptor::AcceptSoon() {
+  listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       [this](const boost::system::error_code& error) {
+                         if (!error && listener_.is_open()) {
+                           AcceptSome();
+                         }
+                       });
+}
+
+void ConnectionAcceptor::AcceptSome() {
+  for (int count = 0; count < kAtOnce && listener_.is_open(); ++count) {
+    UniqueFd fd(accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid() && HasSpare()) {
+      Accept(std::move(fd));
+    } else if (fd.valid()) {
+      RefuseForWantOfDescriptors(std::move(fd));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      if (!SomebodyWaits(listener_.native_handle())) {
+        break;
+      }
+      if (!RefuseOne()) {
+        return RetryLater();
+      }
+    } else if (errno != ECONNABORTED && errno != EINTR) {
+      break;
+    }
+  }
+  if (listener_.is_open()) {
+    AcceptSoon();
+  }
+}
+
+void ConnectionAcceptor::Accept(UniqueFd fd) {
+  const Caller caller = CallerOf(fd.get());
+  if (const Status refusal = CheckLimits(caller); !refusal.ok()) {
+    return handlers_.refuse(std::move(fd), caller, refusal);
+  }
+  open_[caller.name].push_back({fd.get(), InodeOf(fd.get())});
+  ++counted_;
+  handlers_.take(std::move(fd), caller);
+}
+
+// ---- Out of descriptors ----
+
+// Whether there is a spare one, as there must be for a connection to be taken.
+bool ConnectionAcceptor::HasSpare() {
+  if (!spare_.valid()) {
+    spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  return spare_.valid();
+}
+
+// False: there is not even the spare one, or nobody to be refused.
+bool ConnectionAcceptor::RefuseOne() {
+  if (!HasSpare() && handlers_.make_room) {
+    handlers_.make_room();
+  }
+  if (!HasSpare()) {
+    return false;
+  }
+  spare_.Reset();
+  UniqueFd fd(accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.valid()) {
+    return false;
+  }
+  RefuseForWantOfDescriptors(std::move(fd));
+  return true;
+}
+
+void ConnectionAcceptor::RefuseForWantOfDescriptors(UniqueFd fd) {
+  const Caller caller = CallerOf(fd.get());
+  handlers_.refuse(
+      std::move(fd), caller,
+      {ErrorCode::kLimitExceeded,
+       "ferryd is out of file descriptors: try again later, or raise its limit (ulimit -n, "
+       "LimitNOFILE in the unit)"});
+}
+
+// Those who wait stay in the queue; asking for them at once would only burn the processor.
+void ConnectionAcceptor::RetryLater() {
+  LogLimited(shortages_, spdlog::level::err, "{}: out of file descriptors: raise ulimit -n",
+             socket_);
+  retry_.emplace(context_, kRetry);
+  retry_->async_wait([this](const boost::system::error_code& error) {
+    if (!error && listener_.is_open()) {
+      AcceptSome();
+    }
+  });
+}
+
+// ---- Limits ----
+
+size_t ConnectionAcceptor::CountOpen(std::vector<Open>& connections) {
+  std::erase_if(connections, [](const Open& open) { return InodeOf(open.fd) != open.inode; });
+  return connections.size();
+}
+
+Status ConnectionAcceptor::CheckLimits(const Caller& caller) {
+  if (const auto found = open_.find(caller.name);
+      found != open_.end() && found->second.size() >= limits_.of_user) {
+    counted_ -= found->second.size();
+    const size_t count = CountOpen(found->second);
+    counted_ += count;
+    if (count >= limits_.of_user) {
+      return {ErrorCode::kLimitExceeded,
+              caller.name + " has " + std::to_string(count) + " connections to " + socket_ +
+                  ", as many as one user may have (max_local_ranks and some more): end ranks or "
+                  "launchers"};
+    }
+  }
+  if (counted_ >= limits_.in_all) {
+    counted_ = 0;
+    for (auto caller_open = open_.begin(); caller_open != open_.end();) {
+      const size_t count = CountOpen(caller_open->second);
+      counted_ += count;
+      caller_open = count == 0 ? open_.erase(caller_open) : std::next(caller_open);
+    }
+    if (counted_ >= limits_.in_all) {
+      return {ErrorCode::kLimitExceeded,
+              socket_ + " has " + std::to_string(counted_) +
+                  " connections, as many as all users together may have: try again later"};
+    }
+  }
+  return {};
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,94 @@
+// Accepts the connections to one socket of the control plane, so that nobody who connects can keep
+// the others out.
+//
+// Each user may have so many connections open and no more, and so may all together. A connection
+// counts until the descriptor handed on is closed, by whoever owns it then. When the process has no
+// descriptor left, a spare one serves to refuse in words whoever connects; once there are some
+// again, it goes on as before.
+//
+// Thread: the control thread, or any before that starts; nothing blocks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace ferry::daemon {
+
+// How many connections there may be.
+struct ConnectionLimits {
+  uint64_t of_user = 0;
+  uint64_t in_all = 0;
+};
+
+// Who is at the other end of a connection.
+struct Caller {
+  std::string name;  // "uid 1000"; over TCP from another machine "address 10.0.0.7"
+  uid_t uid = static_cast<uid_t>(-1);
+  pid_t pid = 0;  // 0: not known
+};
+
+class ConnectionAcceptor {
+ public:
+  struct Handlers {
+    // Takes a connection, and its descriptor.
+    std::function<void(UniqueFd, const Caller&)> take;
+    // Says why it is refused. May keep the descriptor for a moment.
+    std::function<void(UniqueFd, const Caller&, const Status& why)> refuse;
+    // Closes a descriptor that `refuse` has kept, if there is one. May be empty.
+    std::function<void()> make_room;
+  };
+
+  // `socket` names it in messages: "the attach socket".
+  ConnectionAcceptor(boost::asio::io_context& context, std::string socket,
+                     const ConnectionLimits& limits, Handlers handlers);
+  ~ConnectionAcceptor() { Stop(); }
+
+  // `listener` is nonblocking and listens, at a Unix or a TCP address.
+  void Start(UniqueFd listener);
+  // Closes the listening socket; connections stay.
+  void Stop();
+
+ private:
+  // A connection by what tells whether its descriptor is still open.
+  struct Open {
+    int fd;
+    ino_t inode;
+  };
+
+  void AcceptSoon();
+  void AcceptSome();
+  void Accept(UniqueFd fd);
+  bool HasSpare();
+  bool RefuseOne();
+  void RefuseForWantOfDescriptors(UniqueFd fd);
+  void RetryLater();
+  Status CheckLimits(const Caller& caller);
+  // How many of them are open still; forgets the others.
+  static size_t CountOpen(std::vector<Open>& connections);
+
+  boost::asio::io_context& context_;
+  const std::string socket_;
+  const ConnectionLimits limits_;
+  const Handlers handlers_;
+  UniqueFd spare_;
+  boost::asio::posix::stream_descriptor listener_;
+  std::optional<boost::asio::steady_timer> retry_;  // while we are out of descriptors
+  std::map<std::string, std::vector<Open>> open_;   // by caller; some may be closed by now
+  uint64_t counted_ = 0;                            // in open_
+  RateLimiter shortages_{1, 1'000'000'000};
+};
+
+}  // namespace ferry::daemon

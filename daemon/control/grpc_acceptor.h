@@ -1,0 +1,51 @@
+// The front door of a gRPC server: accepts its connections in its place. gRPC's own listener knows
+// nothing of who connects, and never accepts again once the process was out of descriptors.
+//
+// Thread: AddTo belongs to who builds the server; the rest to the control thread, or to any before
+// that starts. Nothing blocks.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/log.h"
+#include "common/unique_fd.h"
+#include "daemon/control/connection_acceptor.h"
+#include "daemon/control/grpc_refusals.h"
+
+namespace ferry::daemon {
+
+class GrpcAcceptor {
+ public:
+  // `socket` names it in messages.
+  GrpcAcceptor(boost::asio::io_context& context, std::string socket,
+               const ConnectionLimits& limits);
+
+  // Before the server is built. With credentials that are not insecure nobody is refused in words:
+  // who has not shown a certificate is told nothing. A connection that has not greeted within
+  // `greeting_timeout_ms` ends.
+  void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials,
+             bool insecure, uint64_t greeting_timeout_ms);
+  // Once the server is built; before that gRPC would lose the connections.
+  void Start(UniqueFd listener) { acceptor_.Start(std::move(listener)); }
+  // Before the server is shut down.
+  void Stop();
+
+ private:
+  void Take(UniqueFd fd);
+  void Refuse(UniqueFd fd, const Caller& caller, const Status& why);
+
+  const std::string socket_;
+  RateLimiter log_limiter_{10, 1'000'000'000};
+  GrpcRefusals refusals_;
+  bool insecure_ = true;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
+  ConnectionAcceptor acceptor_;
+};
+
+}  // namespace ferry::daemon
