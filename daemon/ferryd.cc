@@ -145,8 +145,8 @@ class HookRelay {
                                  const std::string& text) {
       Tell([&](ControlServer& to) { to.FailJob(job_id, {error, text}); });
     };
-    hooks.on_link_lost = [this](uint64_t incarnation, ErrorCode error, const std::string& text) {
-      Tell([&](ControlServer& to) { to.LoseNode(incarnation, {error, text}); });
+    hooks.on_link_lost = [this](uint64_t link, ErrorCode error, const std::string& text) {
+      Tell([&](ControlServer& to) { to.LoseNode(link, {error, text}); });
     };
     hooks.on_memory_refused = [this](const std::string& text) {
       LogLimited(refusals_, spdlog::level::warn, "{}", text);

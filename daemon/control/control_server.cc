@@ -409,8 +409,8 @@ void ControlServer::NoteImport(const std::string& job_id, uint32_t rank, uint32_
   });
 }
 
-void ControlServer::LoseNode(uint64_t incarnation, const Status& why) {
-  parts_->loop.Post([this, incarnation, why] { parts_->links.Lose(incarnation, why); });
+void ControlServer::LoseNode(uint64_t link, const Status& why) {
+  parts_->loop.Post([this, link, why] { parts_->links.Lose(link, why); });
 }
 
 void ControlServer::RunUntilStopped(const std::function<void()>& on_stop) {

@@ -50,8 +50,8 @@ class ControlServer {
   void NoteReach(const std::string& job_id, uint32_t rank);
   // How the import of a region by a worker process has ended.
   void NoteImport(const std::string& job_id, uint32_t rank, uint32_t region, const Status& status);
-  // A daemon cannot be reached: taken for dead.
-  void LoseNode(uint64_t incarnation, const Status& why);
+  // The data plane has lost its connection to a daemon (NodeContact::link).
+  void LoseNode(uint64_t link, const Status& why);
 
   // host:port with the port really bound.
   const std::string& control_address() const;

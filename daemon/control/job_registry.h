@@ -131,8 +131,8 @@ class JobRegistry : public NodeEvents {
 
   // ---- NodeEvents ----
   void OnNodeUp(const NodeContact& contact) override;
-  void OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) override;
-  void OnNodeCut(const std::string& address, uint64_t incarnation, const Status& why) override;
+  void OnNodeDown(const std::string& address, uint64_t link, const Status& why) override;
+  void OnNodeCut(const std::string& address, uint64_t link, const Status& why) override;
   void OnNodeTrouble(const std::string& address, const Status& why) override;
   void OnTick() override;
 

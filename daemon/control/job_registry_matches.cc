@@ -54,8 +54,13 @@ Status JobRegistry::NodeMatches(const control::MatchNewsRequest& request) {
   StatusOr<JobRecord*> job =
       CheckPeerRequest(request.job_id(), request.job_proof(), request.incarnation());
   FERRY_RETURN_IF_ERROR(job.status());
-  if (request.node() >= (*job)->nodes.size() || request.node() == (*job)->spec.node ||
-      (*job)->nodes[request.node()].incarnation != request.incarnation()) {
+  const bool is_other =
+      request.node() < (*job)->nodes.size() && request.node() != (*job)->spec.node;
+  if (is_other && (*job)->nodes[request.node()].incarnation == 0) {  // no route leads there yet
+    return {ErrorCode::kNodeUnreachable,
+            "node " + std::to_string(request.node()) + " is not connected yet"};
+  }
+  if (!is_other || (*job)->nodes[request.node()].incarnation != request.incarnation()) {
     return {ErrorCode::kInvalidArgument,
             "node " + std::to_string(request.node()) + " is not who says so"};
   }

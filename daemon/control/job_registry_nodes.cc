@@ -253,7 +253,7 @@ void JobRegistry::BringUp(JobRecord& job, uint32_t index, const NodeContact& con
   route.fabric_address = Bytes(contact.fabric_address);
   route.send_key = contact.send_key;
   route.receive_key = contact.receive_key;
-  route.incarnation = contact.incarnation;
+  route.link = contact.link;
   route.life = contact.life;
   const Status status = data_plane_.AddNode(job.spec.id, index, route);
   if (status.code() == ErrorCode::kWouldBlock) {
@@ -285,9 +285,9 @@ void JobRegistry::ResumeIfBothReady(JobRecord& job, uint32_t index) {
   }
 }
 
-void JobRegistry::OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) {
-  if (incarnation != 0) {
-    data_plane_.NodeFailed(incarnation, ErrorCode::kNodeUnreachable);
+void JobRegistry::OnNodeDown(const std::string& address, uint64_t link, const Status& why) {
+  if (link != 0) {
+    data_plane_.NodeFailed(link, ErrorCode::kNodeUnreachable);
   }
   for (const auto& [id, job] : jobs_) {
     for (uint32_t index = 0; index < job->nodes.size(); ++index) {
@@ -314,8 +314,8 @@ void JobRegistry::OnNodeDown(const std::string& address, uint64_t incarnation, c
   Changed();
 }
 
-void JobRegistry::OnNodeCut(const std::string& address, uint64_t incarnation, const Status& why) {
-  data_plane_.NodeFailed(incarnation, ErrorCode::kLinkDown);
+void JobRegistry::OnNodeCut(const std::string& address, uint64_t link, const Status& why) {
+  data_plane_.NodeFailed(link, ErrorCode::kLinkDown);
   for (const auto& [id, job] : jobs_) {
     for (Node& node : job->nodes) {
       if (node.address == address && node.state == NodeState::kUp) {

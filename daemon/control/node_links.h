@@ -13,9 +13,10 @@ namespace ferry::daemon {
 
 // Another daemon that answered Hello.
 struct NodeContact {
-  std::string address;  // as the job names it: the key of its link
+  std::string address;  // as the job names it, and as it says itself: the key of its link
   std::string name;
   uint64_t incarnation = 0;
+  uint64_t link = 0;  // our own number for that incarnation at that address: no other daemon has it
   std::string fabric_address;
   uint64_t send_key = 0;
   uint64_t receive_key = 0;
@@ -49,10 +50,11 @@ class NodeEvents {
  public:
   virtual ~NodeEvents() = default;
   virtual void OnNodeUp(const NodeContact& contact) = 0;
-  // The daemon is dead, or refuses to talk (then `incarnation` is 0). The link is gone.
-  virtual void OnNodeDown(const std::string& address, uint64_t incarnation, const Status& why) = 0;
+  // The daemon is dead, or refuses to talk (then `link` may be 0). Its link, NodeContact::link, is
+  // gone.
+  virtual void OnNodeDown(const std::string& address, uint64_t link, const Status& why) = 0;
   // The daemon cannot be reached, but need not be dead. It is greeted until OnNodeUp or OnNodeDown.
-  virtual void OnNodeCut(const std::string& address, uint64_t incarnation, const Status& why) = 0;
+  virtual void OnNodeCut(const std::string& address, uint64_t link, const Status& why) = 0;
   // Not up yet; it will be tried again.
   virtual void OnNodeTrouble(const std::string& address, const Status& why) = 0;
   // Every heartbeat interval while there are links: time to try again what failed.

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <utility>
 
@@ -12,6 +11,8 @@
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/net_address.h"
+#include "daemon/control/peer_link.h"
+#include "daemon/control/port_probe.h"
 #include "daemon/control/secrets.h"
 #include "daemon/control/tls_credentials.h"
 #include "proto/control.grpc.pb.h"
@@ -21,6 +22,8 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr size_t kKeySecretBytes = 32;
+constexpr size_t kMostDead = 4096;
+constexpr uint32_t kMostEarlyGreetings = 4;  // between two ticks
 
 using AsyncPeer = control::Peer::StubInterface::async_interface;
 using Callback = std::function<void(grpc::Status)>;
@@ -62,29 +65,7 @@ Status Died() {
   return {ErrorCode::kNodeUnreachable, "its daemon has died: nothing listens there any more"};
 }
 
-std::string Versions(const control::NodeIdentity& node) {
-  return "layout version " + std::to_string(node.layout_version()) + ", protocol version " +
-         std::to_string(node.protocol_version());
-}
-
 }  // namespace
-
-struct PeerLinks::Link {
-  std::string address;
-  std::string host;     // of the address
-  uint32_t wanted = 0;  // by how many jobs
-  std::shared_ptr<control::Peer::Stub> stub;
-  uint64_t tls_generation = 0;  // of the certificates that the stub uses
-  bool up = false;
-  bool asking = false;  // a Hello or heartbeat is under way
-  bool probing = false;
-  uint64_t life = 0;
-  NodeContact contact;  // once it was up
-  uint64_t last_heard_ns = 0;
-  uint64_t asked_ns = 0;             // when the last heartbeat was sent
-  uint64_t unanswered_since_ns = 0;  // when the first heartbeat without answer was sent; 0: none
-  std::string trouble;               // why the last question had no answer
-};
 
 PeerLinks::PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing,
                      const TlsCredentials* tls)
@@ -130,6 +111,7 @@ void PeerLinks::Call(const LinkPtr& link, Method method, const Request& request,
   state->stub = link->stub;
   state->done = std::move(done);
   state->request = request;
+  state->context.AddMetadata(kCallerMetadata, self_.control_address());
   state->context.set_deadline(std::chrono::system_clock::now() +
                               std::chrono::milliseconds(timing_.CallTimeoutMs()));
   {
@@ -255,10 +237,24 @@ void PeerLinks::SayHello(const LinkPtr& link) {
   control::HelloRequest request;
   *request.mutable_from() = self_;
   request.set_life(link->life);
+  request.set_token(TokenFor(link->address));
   Call<control::HelloRequest, control::HelloReply>(
       link, kHello, request, [this, link](const Status& status, const control::HelloReply& reply) {
         OnHello(link, status, reply);
       });
+}
+
+// The peer knows us by now, or needs us to know it: the next tick is late.
+void PeerLinks::GreetNow(const LinkPtr& link) {
+  if (link->up) {
+    return;
+  }
+  if (link->asking) {
+    link->greet_again = true;
+  } else if (link->early_greetings < kMostEarlyGreetings) {
+    ++link->early_greetings;
+    SayHello(link);
+  }
 }
 
 void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
@@ -267,7 +263,8 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
   if (!IsCurrent(link)) {
     return;
   }
-  const Status answer = status.ok() ? CheckIdentity(reply.from()) : status;
+  const bool greet_again = std::exchange(link->greet_again, false);
+  const Status answer = status.ok() ? CheckReply(link, reply) : status;
   if (!answer.ok()) {
     if (IsRefusal(answer)) {
       return MarkDown(link, answer);
@@ -275,28 +272,55 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
     link->trouble = ExplainConnectionError(answer.message(), tls_);
     return events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});  // until Tick
   }
-  const control::NodeIdentity& peer = reply.from();
-  if (link->contact.incarnation != 0 && peer.incarnation() != link->contact.incarnation) {
+  if (link->contact.incarnation != 0 && (reply.from().incarnation() != link->contact.incarnation ||
+                                         reply.token_hash() != link->token_hash)) {
     return MarkDown(link, Restarted());
   }
-  if (reply.life() != link->life) {
-    link->life = std::max(link->life, reply.life());
-    return;  // until the next tick: the key that came is of another life
+  Learn(link, reply);
+  const bool has_agreed = reply.life() == link->life && reply.data_key() != 0;
+  link->life = std::max(link->life, reply.life());
+  if (reply.data_key() == 0) {
+    link->trouble = "the daemon there has not called this one back at " + self_.control_address() +
+                    " yet: the job may not have been created there";
+    events_.OnNodeTrouble(link->address, {ErrorCode::kNodeUnreachable, link->trouble});
+  }
+  if (!has_agreed) {  // until the next tick: a key that came is of another life
+    return greet_again ? GreetNow(link) : void();
   }
   link->up = true;
   link->trouble.clear();
   link->last_heard_ns = MonotonicNs();
+  link->contact.send_key = reply.data_key();
+  link->contact.receive_key = ReceiveKey(reply.from(), link->life);
+  link->contact.life = link->life;
+  link->unanswered_since_ns = 0;
+  spdlog::info("peer {} at {} is up", link->contact.name, link->address);
+  ReportUp(link);
+  Beat(link);  // the peer may have greeted us before we could know it: now it need not wait
+}
+
+// Whether what answers at the link's address is a daemon that we can talk to, and that one.
+Status PeerLinks::CheckReply(const LinkPtr& link, const control::HelloReply& reply) const {
+  FERRY_RETURN_IF_ERROR(CheckIdentity(reply.from()));
+  FERRY_RETURN_IF_ERROR(CheckLife(reply.life()));
+  if (reply.from().control_address() != link->address) {
+    return {ErrorCode::kInvalidArgument,
+            "the daemon of node " + reply.from().name() + ", which answers at " + link->address +
+                ", is reached at " + reply.from().control_address() + ": name it by that address"};
+  }
+  return {};
+}
+
+void PeerLinks::Learn(const LinkPtr& link, const control::HelloReply& reply) {
+  const control::NodeIdentity& peer = reply.from();
   link->contact.address = link->address;
   link->contact.name = peer.name();
   link->contact.incarnation = peer.incarnation();
+  link->contact.link =
+      DeriveKey(key_secret_, "link|" + std::to_string(peer.incarnation()) + "|" + link->address);
   link->contact.fabric_address = peer.fabric_address();
-  link->contact.send_key = reply.data_key();
-  link->contact.receive_key = ReceiveKey(peer.incarnation(), link->life);
-  link->contact.life = link->life;
-  link->unanswered_since_ns = 0;
-  dead_.erase(peer.incarnation());
-  spdlog::info("peer {} at {} is up", peer.name(), link->address);
-  ReportUp(link);
+  link->token_hash = reply.token_hash();
+  dead_.erase(link->address);
 }
 
 void PeerLinks::ReportUp(const LinkPtr& link) {
@@ -364,61 +388,30 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
   });
 }
 
-// Asks the kernel of the peer's node whether anything listens there: a refusal comes at once when
-// its daemon is dead, while a link that is cut answers nothing.
 void PeerLinks::Probe(const LinkPtr& link, std::function<void(bool refused)> done) {
   if (std::exchange(link->probing, true)) {
     return;
   }
-  struct Attempt {
-    explicit Attempt(boost::asio::io_context& context)
-        : resolver(context), socket(context), limit(context) {}
-    boost::asio::ip::tcp::resolver resolver;
-    boost::asio::ip::tcp::socket socket;
-    boost::asio::steady_timer limit;
-  };
-  const auto finish = [this, link, done = std::move(done)](bool refused) {
-    link->probing = false;
-    if (IsCurrent(link)) {
-      done(refused);
-    }
-  };
-  const StatusOr<HostPort> where = ParseHostPort(link->address);
-  if (!where.ok()) {
-    return finish(false);
-  }
-  auto attempt = std::make_shared<Attempt>(loop_.context());
-  attempt->limit.expires_after(std::chrono::milliseconds(timing_.heartbeat_interval_ms));
-  attempt->limit.async_wait([attempt](const boost::system::error_code& error) {
-    if (!error) {
-      attempt->resolver.cancel();
-      attempt->socket.close();
-    }
-  });
-  attempt->resolver.async_resolve(
-      where->host, std::to_string(where->port),
-      [attempt, finish](const boost::system::error_code& error, const auto& addresses) {
-        if (error || addresses.empty()) {
-          attempt->limit.cancel();
-          return finish(false);
-        }
-        attempt->socket.async_connect(
-            addresses.begin()->endpoint(),
-            [attempt, finish](const boost::system::error_code& connected) {
-              attempt->limit.cancel();
-              finish(connected == boost::asio::error::connection_refused);
+  ProbePort(loop_.context(), link->address,
+            std::chrono::milliseconds(timing_.heartbeat_interval_ms),
+            [this, link, done = std::move(done)](bool refused) {
+              link->probing = false;
+              if (IsCurrent(link)) {
+                done(refused);
+              }
             });
-      });
 }
 
 void PeerLinks::MarkDown(const LinkPtr& link, const Status& why) {
-  const uint64_t incarnation = link->contact.incarnation;
   links_.erase(link->address);
-  if (incarnation != 0) {
-    dead_.insert(incarnation);
+  if (link->contact.incarnation != 0) {
+    if (dead_.size() >= kMostDead) {
+      dead_.erase(dead_.begin());  // it finds out by itself
+    }
+    dead_[link->address] = link->contact.incarnation;
   }
   spdlog::error("peer {} at {} is down: {}", link->contact.name, link->address, why.message());
-  events_.OnNodeDown(link->address, incarnation, why);
+  events_.OnNodeDown(link->address, link->contact.link, why);
 }
 
 void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why) {
@@ -426,7 +419,7 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
   link->life = next_life;
   Connect(link);
   spdlog::error("peer {} at {} is cut off: {}", link->contact.name, link->address, why.message());
-  events_.OnNodeCut(link->address, link->contact.incarnation, why);
+  events_.OnNodeCut(link->address, link->contact.link, why);
 }
 
 void PeerLinks::TickLater() {
@@ -444,6 +437,7 @@ void PeerLinks::Tick() {
     return;  // an idle daemon without peers has no timer at all
   }
   for (const auto& [address, link] : links_) {
+    link->early_greetings = 0;
     if (!link->asking) {
       link->up ? Beat(link) : SayHello(link);
     }
@@ -452,105 +446,15 @@ void PeerLinks::Tick() {
   TickLater();
 }
 
-// ---- The callee's side ----
-
-Status PeerLinks::CheckIdentity(const control::NodeIdentity& peer) const {
-  if (peer.layout_version() != self_.layout_version() ||
-      peer.protocol_version() != self_.protocol_version()) {
-    return {ErrorCode::kVersionMismatch, "the daemon of node " + peer.name() + " has " +
-                                             Versions(peer) + "; the one of node " + self_.name() +
-                                             " has " + Versions(self_) +
-                                             ": use the same release of Ferry on both"};
-  }
-  if (peer.incarnation() == self_.incarnation()) {
-    return {ErrorCode::kInvalidArgument,
-            "that address is the daemon of node " + self_.name() + " itself"};
-  }
-  if (peer.provider() != self_.provider()) {
-    return {ErrorCode::kUnsupported, "the daemon of node " + peer.name() + " uses the provider " +
-                                         peer.provider() + "; the one of node " + self_.name() +
-                                         " uses " + self_.provider() +
-                                         ": set the option provider alike on both"};
-  }
-  return {};
-}
-
-// Whether a daemon with that certificate may say that it is `peer`.
-Status PeerLinks::CheckCertificate(const control::NodeIdentity& peer,
-                                   const std::string& certificate) const {
-  const StatusOr<CertificateChain> chain = CertificateChain::Parse(certificate);
-  FERRY_RETURN_IF_ERROR(chain.status());
-  const StatusOr<HostPort> address = ParseHostPort(peer.control_address());
-  if (address.ok() && chain->CheckName(address->host).ok()) {
-    return {};
-  }
-  const Status named = chain->CheckName(peer.name());
-  return named.ok() ? named
-                    : Status(named.code(), "the certificate of the daemon of node " + peer.name() +
-                                               " " + named.message() + " nor its control address " +
-                                               peer.control_address());
-}
-
-// Derived, not stored: a stranger that greets us a million times costs no memory.
-uint64_t PeerLinks::ReceiveKey(uint64_t incarnation, uint64_t life) const {
-  return DeriveKey(key_secret_,
-                   "receive key|" + std::to_string(incarnation) + "|" + std::to_string(life));
-}
-
-StatusOr<control::HelloReply> PeerLinks::HandleHello(const control::HelloRequest& request,
-                                                     const std::string& certificate) {
-  if (tls_ != nullptr) {
-    FERRY_RETURN_IF_ERROR(CheckCertificate(request.from(), certificate));
-  }
-  FERRY_RETURN_IF_ERROR(CheckIdentity(request.from()));
-  const uint64_t incarnation = request.from().incarnation();
-  dead_.erase(incarnation);
-  uint64_t life = request.life();
-  for (const auto& [address, link] : links_) {
-    if (link->contact.incarnation != incarnation) {
-      continue;
-    }
-    if (link->up && link->life < life) {
-      MarkCut(LinkPtr(link), life,
-              {ErrorCode::kLinkDown, "its daemon has lost the link, and greets anew"});
-      break;
-    }
-    link->life = life = std::max(life, link->life);
-  }
-  control::HelloReply reply;
-  *reply.mutable_from() = self_;
-  reply.set_life(life);
-  reply.set_data_key(ReceiveKey(incarnation, life));
-  return reply;
-}
-
-Status PeerLinks::CheckAlive(uint64_t incarnation, std::optional<uint64_t> life) {
-  if (dead_.contains(incarnation)) {
-    return {ErrorCode::kDaemonDied, "the daemon of node " + self_.name() +
-                                        " took its caller for dead, and has ended their jobs"};
-  }
-  for (const auto& [address, link] : links_) {
-    if (link->contact.incarnation != incarnation) {
-      continue;
-    }
-    if (life && *life < link->life) {
-      return {ErrorCode::kLinkDown,
-              "the daemon of node " + self_.name() + " has lost the link to its caller"};
-    }
-    link->last_heard_ns = MonotonicNs();
-  }
-  return {};
-}
-
-PeerLinks::LinkPtr PeerLinks::FindUp(uint64_t incarnation) const {
-  const auto found = std::find_if(links_.begin(), links_.end(), [incarnation](const auto& entry) {
-    return entry.second->up && entry.second->contact.incarnation == incarnation;
+PeerLinks::LinkPtr PeerLinks::FindUp(uint64_t link) const {
+  const auto found = std::find_if(links_.begin(), links_.end(), [link](const auto& entry) {
+    return entry.second->up && entry.second->contact.link == link;
   });
   return found == links_.end() ? nullptr : found->second;
 }
 
-void PeerLinks::Lose(uint64_t incarnation, const Status& why) {
-  const LinkPtr link = FindUp(incarnation);
+void PeerLinks::Lose(uint64_t lost, const Status& why) {
+  const LinkPtr link = FindUp(lost);
   if (link == nullptr) {
     return;
   }

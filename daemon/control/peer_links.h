@@ -10,13 +10,19 @@
 // life of the link ends, and Hello begins the next one. Both ends count the lives, tell their count
 // in Hello, take the larger one, and are up once they agree.
 //
-// Keys of the data plane: we have a receive key for each incarnation and life and tell it in the
-// answer to its Hello; so a send key comes only with the answer to our own, and packets of an
-// earlier life are not taken.
+// Keys of the data plane: we have a receive key for each daemon and life and tell it in the answer
+// to its Hello; so a send key comes only with the answer to our own, and packets of an earlier life
+// are not taken.
 //
-// With TLS (tls_credentials.h) a certificate vouches for both ends: for the daemon that we call,
-// that it is valid for the host in the address; for one that greets us, that it is valid for its
-// node's name or the host of its control address. So a key is told only to a daemon that is known.
+// Who is who. A daemon is what answers at its address: a link has the address that jobs name, and
+// only a daemon that says the same of itself is spoken to, so that nobody can name it by another
+// one. Whoever greets us says an address, too, and proves that it is what answers there: it shows
+// the token whose hash came in the answer to our own Hello to that address. Each daemon has another
+// token for each of the others, so no third one can show it. Without proof a greeting is answered
+// with our identity and no more: no key is told, and nothing of a link changes.
+//
+// With TLS (tls_credentials.h) a certificate vouches for both ends, besides: it must be valid for
+// the host in the address that we call, or that the one who greets us says.
 //
 // Thread: the control thread, but for Stop. gRPC's callbacks post to it.
 #pragma once
@@ -27,7 +33,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,6 +49,9 @@ class ClientContext;
 namespace ferry::daemon {
 
 class TlsCredentials;
+
+// Metadata of each call between daemons: the caller's control address.
+inline constexpr char kCallerMetadata[] = "ferry-daemon";
 
 struct LinkTiming {
   uint64_t heartbeat_interval_ms = 250;
@@ -83,17 +91,19 @@ class PeerLinks final : public NodeLinks {
 
   // ---- The callee's side, for the service Peer ----
   // `certificate` is the caller's, in PEM form; empty without TLS. kVersionMismatch (both versions
-  // named), kUnsupported (another provider), kInvalidArgument (ourselves), kPermissionDenied (the
-  // certificate is for others).
+  // named), kUnsupported (another provider), kInvalidArgument (ourselves, nobody, or a life that no
+  // link reaches), kPermissionDenied (the certificate is for others).
   StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request,
                                             const std::string& certificate);
-  // kDaemonDied for an incarnation that was taken for dead, kLinkDown for one whose
-  // `life` of the link has ended here.
-  Status CheckAlive(uint64_t incarnation, std::optional<uint64_t> life = std::nullopt);
+  // What the caller is told of itself, whoever it is: kDaemonDied for an incarnation at `address`
+  // that was taken for dead, kLinkDown for one whose `life` of the link has ended here. Changes
+  // nothing.
+  Status CheckAlive(const std::string& address, uint64_t incarnation) const;
+  Status CheckHeartbeat(const std::string& address, const control::HeartbeatRequest& request);
 
-  // The data plane has lost its connection to the daemon: finds out whether it lives. Unknown ones
-  // are ignored.
-  void Lose(uint64_t incarnation, const Status& why);
+  // The data plane has lost its connection to the daemon of that NodeContact::link: finds out
+  // whether it lives. Unknown ones are ignored.
+  void Lose(uint64_t lost, const Status& why);
 
   std::vector<control::PeerStatus> Report() const;
 
@@ -111,6 +121,11 @@ class PeerLinks final : public NodeLinks {
   void RefreshConnection(const LinkPtr& link) const;
 
   void SayHello(const LinkPtr& link);
+  void GreetNow(const LinkPtr& link);
+  Status CheckReply(const LinkPtr& link, const control::HelloReply& reply) const;
+  void Learn(const LinkPtr& link, const control::HelloReply& reply);
+  bool IsFrom(const Link& link, const control::HelloRequest& request) const;
+  std::string TokenFor(const std::string& address) const;
   void OnHello(const LinkPtr& link, const Status& status, const control::HelloReply& reply);
   void Beat(const LinkPtr& link);
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
@@ -118,10 +133,11 @@ class PeerLinks final : public NodeLinks {
   void MarkDown(const LinkPtr& link, const Status& why);
   void MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why);
   void Probe(const LinkPtr& link, std::function<void(bool refused)> done);
-  LinkPtr FindUp(uint64_t incarnation) const;
+  LinkPtr FindUp(uint64_t link) const;
   Status CheckIdentity(const control::NodeIdentity& peer) const;
+  static Status CheckLife(uint64_t life);
   Status CheckCertificate(const control::NodeIdentity& peer, const std::string& certificate) const;
-  uint64_t ReceiveKey(uint64_t incarnation, uint64_t life) const;
+  uint64_t ReceiveKey(const control::NodeIdentity& peer, uint64_t life) const;
   bool IsCurrent(const LinkPtr& link) const;
   void TickLater();
   void Tick();
@@ -132,8 +148,8 @@ class PeerLinks final : public NodeLinks {
   const TlsCredentials* const tls_;
   control::NodeIdentity self_;
   std::map<std::string, LinkPtr> links_;  // by address
-  std::string key_secret_;                // receive keys are derived from it
-  std::set<uint64_t> dead_;               // incarnations
+  std::string key_secret_;                // receive keys and tokens are derived from it
+  std::map<std::string, uint64_t> dead_;  // by address: the incarnation taken for dead
   boost::asio::steady_timer timer_;
   bool ticking_ = false;
 

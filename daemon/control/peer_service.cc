@@ -17,6 +17,15 @@ std::string CertificateOf(const grpc::CallbackServerContext& context) {
   return found.empty() ? "" : std::string(found.front().data(), found.front().size());
 }
 
+// The control address that the caller says it has: it tells the caller whom it is answered as, and
+// proves nothing.
+std::string CallerOf(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kCallerMetadata);
+  return found == context.client_metadata().end()
+             ? ""
+             : std::string(found->second.data(), found->second.size());
+}
+
 }  // namespace
 
 // `function` runs on the control thread; request and reply live until Finish.
@@ -43,8 +52,8 @@ grpc::ServerUnaryReactor* PeerService::Hello(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* PeerService::Joined(grpc::CallbackServerContext* context,
                                               const control::JoinedRequest* request,
                                               control::JoinedReply*) {
-  return Answer(context, [this, request]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+  return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
     return registry_.NodeJoined(*request);
   });
 }
@@ -52,8 +61,8 @@ grpc::ServerUnaryReactor* PeerService::Joined(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* PeerService::Left(grpc::CallbackServerContext* context,
                                             const control::LeftRequest* request,
                                             control::LeftReply*) {
-  return Answer(context, [this, request]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+  return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
     return registry_.NodeLeft(*request);
   });
 }
@@ -61,17 +70,17 @@ grpc::ServerUnaryReactor* PeerService::Left(grpc::CallbackServerContext* context
 grpc::ServerUnaryReactor* PeerService::Heartbeat(grpc::CallbackServerContext* context,
                                                  const control::HeartbeatRequest* request,
                                                  control::HeartbeatReply* reply) {
-  return Answer(context, [this, request, reply] {
+  return Answer(context, [this, request, reply, caller = CallerOf(*context)] {
     reply->set_incarnation(links_.Incarnation());
-    return links_.CheckAlive(request->incarnation(), request->life());
+    return links_.CheckHeartbeat(caller, *request);
   });
 }
 
 grpc::ServerUnaryReactor* PeerService::Why(grpc::CallbackServerContext* context,
                                            const control::PeerWhyRequest* request,
                                            control::WhyReply* reply) {
-  return Answer(context, [this, request, reply]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+  return Answer(context, [this, request, reply, caller = CallerOf(*context)]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
     FERRY_RETURN_IF_ERROR(
         registry_.CheckPeer(request->job_id(), request->job_proof(), request->incarnation()));
     return SummarizeRank(registry_, data_plane_, request->job_id(), request->rank(), MonotonicNs(),
@@ -82,8 +91,8 @@ grpc::ServerUnaryReactor* PeerService::Why(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* PeerService::Matches(grpc::CallbackServerContext* context,
                                                const control::MatchNewsRequest* request,
                                                control::MatchNewsReply*) {
-  return Answer(context, [this, request]() -> Status {
-    FERRY_RETURN_IF_ERROR(links_.CheckAlive(request->incarnation()));
+  return Answer(context, [this, request, caller = CallerOf(*context)]() -> Status {
+    FERRY_RETURN_IF_ERROR(links_.CheckAlive(caller, request->incarnation()));
     return registry_.NodeMatches(*request);
   });
 }

@@ -58,6 +58,12 @@ std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t 
   return HmacSha256(secret, std::string(job_id) + "|" + std::to_string(incarnation));
 }
 
+std::string DeriveToken(std::string_view secret, std::string_view text) {
+  return HmacSha256(secret, "token|" + std::string(text));
+}
+
+std::string HashOfToken(std::string_view token) { return HmacSha256(token, "hash of a token"); }
+
 uint64_t DeriveKey(std::string_view secret, std::string_view text) {
   const std::string digest = HmacSha256(secret, text);
   uint64_t key = 0;

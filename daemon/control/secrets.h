@@ -23,5 +23,8 @@ bool ConstantTimeEquals(std::string_view a, std::string_view b);
 std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t incarnation);
 // A number, never 0, that only who knows the secret can find.
 uint64_t DeriveKey(std::string_view secret, std::string_view text);
+// The same with 32 bytes, and what proves to know them without telling them.
+std::string DeriveToken(std::string_view secret, std::string_view text);
+std::string HashOfToken(std::string_view token);
 
 }  // namespace ferry::daemon

@@ -40,8 +40,8 @@ struct NodeRoute {
   std::vector<std::byte> fabric_address;
   uint64_t send_key = 0;     // goes into every packet to it
   uint64_t receive_key = 0;  // must be in every packet from it
-  uint64_t incarnation = 0;
-  uint64_t life = 0;  // of the link to that daemon: each cut begins another
+  uint64_t link = 0;         // names the daemon: the same for all jobs
+  uint64_t life = 0;         // of the link to it: each cut begins another
 };
 
 struct NicStatistics {
@@ -166,9 +166,9 @@ class DataPlane {
   // A rank is gone (anywhere in the job): the sessions of the job here learn it, their pending
   // operations with it fail with `error`, sleepers wake.
   virtual void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) = 0;
-  // A peer daemon is gone: all its ranks are, with kNodeUnreachable, and operations on the wire
-  // fail now. With kLinkDown it is cut off, and may return.
-  virtual void NodeFailed(uint64_t incarnation, ErrorCode error) = 0;
+  // A peer daemon (NodeRoute::link) is gone: all its ranks are, with kNodeUnreachable, and
+  // operations on the wire fail now. With kLinkDown it is cut off, and may return.
+  virtual void NodeFailed(uint64_t link, ErrorCode error) = 0;
   // The job was aborted: every session of it here is poisoned with `error`.
   virtual void PoisonJob(const std::string& job_id, ErrorCode error) = 0;
 

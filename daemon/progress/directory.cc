@@ -125,18 +125,18 @@ ServedRank* Directory::FindServed(const std::string& job_id, uint32_t rank) {
   return job == nullptr || !job->IsRank(rank) ? nullptr : job->served[rank];
 }
 
-Link* Directory::FindLink(uint64_t incarnation) {
-  const auto found = links_.find(incarnation);
+Link* Directory::FindLink(uint64_t number) {
+  const auto found = links_.find(number);
   return found == links_.end() ? nullptr : found->second.get();
 }
 
 Link* Directory::AddLink(const NodeRoute& route, transport::PeerId peer) {
   auto link = std::make_unique<Link>();
-  link->incarnation = route.incarnation;
+  link->number = route.link;
   link->life = route.life;
   link->peer = peer;
   link->fabric_address = route.fabric_address;
-  std::unique_ptr<Link>& current = links_[route.incarnation];
+  std::unique_ptr<Link>& current = links_[route.link];
   if (current != nullptr) {
     past_links_.push_back(std::move(current));
   }

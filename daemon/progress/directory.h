@@ -31,8 +31,8 @@ namespace ferry::daemon {
 // The way to one other daemon, in one life of it. It outlives the jobs that used it: what was
 // accepted last still has to arrive.
 struct Link {
-  uint64_t incarnation = 0;
-  uint64_t life = 0;  // NodeRoute::life
+  uint64_t number = 0;  // NodeRoute::link
+  uint64_t life = 0;    // NodeRoute::life
   transport::PeerId peer{};
   std::vector<std::byte> fabric_address;
   ErrorCode failure = ErrorCode::kOk;  // why nothing is sent to it any more
@@ -205,7 +205,7 @@ class Directory {
   const std::vector<std::unique_ptr<ServedRank>>& served() const { return served_; }
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
-  Link* FindLink(uint64_t incarnation);
+  Link* FindLink(uint64_t number);
   // In place of an earlier life of it, which is kept until it is idle.
   Link* AddLink(const NodeRoute& route, transport::PeerId peer);
   // Forgets links that have failed, are idle, and are used by no job. `forget` gets each peer.
@@ -217,7 +217,7 @@ class Directory {
   std::map<std::string, std::unique_ptr<Job>> jobs_;
   std::unordered_map<uint64_t, Job*> by_key_;
   std::vector<std::unique_ptr<ServedRank>> served_;
-  std::map<uint64_t, std::unique_ptr<Link>> links_;  // by incarnation
+  std::map<uint64_t, std::unique_ptr<Link>> links_;  // by number
   std::vector<std::unique_ptr<Link>> past_links_;
 };
 

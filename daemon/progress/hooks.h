@@ -24,7 +24,7 @@ struct PlaneHooks {
   // The network lost a message to a daemon, or a connection. Nothing is sent to it until the
   // control plane has found out what it is, and says so by NodeFailed. Without this hook the daemon
   // is taken for dead.
-  std::function<void(uint64_t incarnation, ErrorCode error, const std::string& text)> on_link_lost;
+  std::function<void(uint64_t link, ErrorCode error, const std::string& text)> on_link_lost;
   // The network, or the limits of the registration cache, refused memory of a rank, whose message
   // fails.
   std::function<void(const std::string& text)> on_memory_refused;

@@ -139,7 +139,7 @@ void Outbound::PostBytes(Job& job, PacketHeader header, std::span<const std::byt
 }
 
 void Outbound::Flush(uint64_t now_ns) {
-  for (const auto& [incarnation, link] : directory_.links()) {
+  for (const auto& [number, link] : directory_.links()) {
     while (!link->waiting.empty() &&
            SendTo(link.get(), link->waiting.front().header, link->waiting.front().body, now_ns) !=
                ErrorCode::kWouldBlock) {

@@ -98,7 +98,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
-  void NodeFailed(uint64_t incarnation, ErrorCode error);
+  void NodeFailed(uint64_t number, ErrorCode error);
   void PoisonJob(const std::string& job_id, ErrorCode error);
   // The job's worker process is gone, or was given up: the job cannot go on here.
   void FailWorker(const std::string& job_id, ErrorCode error, const std::string& text);

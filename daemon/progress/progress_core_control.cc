@@ -174,6 +174,10 @@ Status ProgressCore::AddChannel(const ChannelPlan& plan) {
   if (served == nullptr || served->ended) {
     return {ErrorCode::kNotFound, "rank " + std::to_string(plan.name.rank) + " is not served here"};
   }
+  if (!served->job->IsRank(plan.peer) || served->job->RouteTo(plan.peer).link == nullptr) {
+    return {ErrorCode::kNodeUnreachable,
+            "no way leads to the node of rank " + std::to_string(plan.peer) + " yet"};
+  }
   return channels_.Add(*served, plan);
 }
 
@@ -186,7 +190,7 @@ Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const Nod
   if (node >= job->routes.size() || node == job->plan.node) {
     return {ErrorCode::kInvalidArgument, what + " is not another node of it"};
   }
-  Link* link = directory_.FindLink(route.incarnation);
+  Link* link = directory_.FindLink(route.link);
   const bool returns =
       link != nullptr && link->failure == ErrorCode::kLinkDown && route.life > link->life;
   if (job->routes[node].link != nullptr &&
@@ -327,8 +331,8 @@ void ProgressCore::Execute(ServedRank& accuser, const RankCommands::Verdict& ver
   mark(*verdict.accused, accuser.rank());
 }
 
-void ProgressCore::NodeFailed(uint64_t incarnation, ErrorCode error) {
-  if (Link* link = directory_.FindLink(incarnation); link != nullptr) {
+void ProgressCore::NodeFailed(uint64_t number, ErrorCode error) {
+  if (Link* link = directory_.FindLink(number); link != nullptr) {
     FailLink(*link, error);
     directory_.SweepLinks([this](transport::PeerId peer) { (void)transport_->RemovePeer(peer); });
   }
@@ -367,12 +371,12 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
 }
 
 void ProgressCore::ReportBrokenLinks() {
-  for (const auto& [incarnation, link] : directory_.links()) {
+  for (const auto& [number, link] : directory_.links()) {
     if (!link->broken || link->failure != ErrorCode::kOk || std::exchange(link->reported, true)) {
       continue;
     }
     if (hooks_.on_link_lost) {
-      hooks_.on_link_lost(incarnation, ErrorCode::kLinkDown, transport_->LastError());
+      hooks_.on_link_lost(number, ErrorCode::kLinkDown, transport_->LastError());
     } else {
       FailLink(*link, ErrorCode::kNodeUnreachable);
     }
@@ -478,7 +482,7 @@ NicStatistics ProgressCore::CountsOf(const transport::Transport& rail) {
 TraceCounters ProgressCore::Counters() const {
   TraceCounters counters;
   counters.operations = pulls_.reads() + puts_.writes();
-  for (const auto& [incarnation, link] : directory_.links()) {
+  for (const auto& [number, link] : directory_.links()) {
     counters.operations += link->outstanding;
   }
   const StagingStatistics staging = depot_.Statistics();

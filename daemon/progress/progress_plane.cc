@@ -309,8 +309,8 @@ void ProgressPlane::RankEnded(const std::string& job_id, uint32_t rank, ErrorCod
   thread_->Call([&] { core_->RankEnded(job_id, rank, error); });
 }
 
-void ProgressPlane::NodeFailed(uint64_t incarnation, ErrorCode error) {
-  thread_->Call([&] { core_->NodeFailed(incarnation, error); });
+void ProgressPlane::NodeFailed(uint64_t link, ErrorCode error) {
+  thread_->Call([&] { core_->NodeFailed(link, error); });
 }
 
 void ProgressPlane::PoisonJob(const std::string& job_id, ErrorCode error) {

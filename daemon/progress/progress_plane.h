@@ -57,7 +57,7 @@ class ProgressPlane final : public DataPlane {
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override;
   void NodeReturned(const std::string& job_id, uint32_t node) override;
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;
-  void NodeFailed(uint64_t incarnation, ErrorCode error) override;
+  void NodeFailed(uint64_t link, ErrorCode error) override;
   void PoisonJob(const std::string& job_id, ErrorCode error) override;
   void Probe(std::function<void()> answer) override;
   bool Idle() const override;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/port_forwarder.h"
 #include "tests/daemon/test_certificates.h"
 #include "tests/daemon/test_daemon.h"
 
@@ -93,7 +94,8 @@ class TlsLinksTest : public ::testing::Test {
 
   // Says Hello to the daemon at `address` as `claim`, with a certificate (null: without).
   static Status Greet(const std::string& address, const TestAuthority& trusted,
-                      const tools::CertificateAndKey* own, const control::NodeIdentity& claim) {
+                      const tools::CertificateAndKey* own, const control::NodeIdentity& claim,
+                      uint64_t life = 0, control::HelloReply* answer = nullptr) {
     grpc::SslCredentialsOptions options;
     options.pem_root_certs = trusted.certificate();
     if (own != nullptr) {
@@ -104,8 +106,13 @@ class TlsLinksTest : public ::testing::Test {
         control::Peer::NewStub(grpc::CreateChannel(address, grpc::SslCredentials(options)));
     control::HelloRequest request;
     *request.mutable_from() = claim;
+    request.set_life(life);
     control::HelloReply reply;
-    return TestDaemon::Call(*stub, &control::Peer::Stub::Hello, request, &reply);
+    const Status status = TestDaemon::Call(*stub, &control::Peer::Stub::Hello, request, &reply);
+    if (answer != nullptr) {
+      *answer = reply;
+    }
+    return status;
   }
   static control::NodeIdentity Claim(const std::string& name, const std::string& address) {
     control::NodeIdentity claim;
@@ -192,11 +199,11 @@ TEST_F(TlsLinksTest, WithAndWithoutTlsEachSideSaysWhatIsAmiss) {
 TEST_F(TlsLinksTest, NobodyReachesTheServiceWithoutAGoodCertificate) {
   TestDaemon a(Options("a"));
   const control::NodeIdentity claim = Claim("b", "127.0.0.1:1");
-  const tools::CertificateAndKey good = one_.Node({"b"});
+  const tools::CertificateAndKey good = one_.Node({"b", "127.0.0.1"});
   ASSERT_TRUE(Greet(a.address(), one_, &good, claim).ok());
-  const tools::CertificateAndKey foreign = two_.Node({"b"});
-  const tools::CertificateAndKey expired = one_.Node({"b"}, TestAuthority::Expired());
-  const tools::CertificateAndKey early = one_.Node({"b"}, TestAuthority::Later());
+  const tools::CertificateAndKey foreign = two_.Node({"b", "127.0.0.1"});
+  const tools::CertificateAndKey expired = one_.Node({"b", "127.0.0.1"}, TestAuthority::Expired());
+  const tools::CertificateAndKey early = one_.Node({"b", "127.0.0.1"}, TestAuthority::Later());
   for (const tools::CertificateAndKey* bad : std::initializer_list<const tools::CertificateAndKey*>{
            nullptr, &foreign, &expired, &early}) {
     ExpectError(Greet(a.address(), one_, bad, claim), ErrorCode::kNodeUnreachable, "");
@@ -211,12 +218,12 @@ TEST_F(TlsLinksTest, NobodyReachesTheServiceWithoutAGoodCertificate) {
 TEST_F(TlsLinksTest, AGreetingMustBeOfWhomTheCertificateNames) {
   TestDaemon a(Options("a"));
   const tools::CertificateAndKey node = one_.Node({"b", "10.0.0.7"});
-  EXPECT_TRUE(Greet(a.address(), one_, &node, Claim("b", "10.0.0.8:1")).ok());
   EXPECT_TRUE(Greet(a.address(), one_, &node, Claim("c", "10.0.0.7:1")).ok());
-  ExpectError(Greet(a.address(), one_, &node, Claim("c", "10.0.0.8:1")),
+  // A name vouches for nothing: daemons are told apart by their addresses.
+  ExpectError(Greet(a.address(), one_, &node, Claim("b", "10.0.0.8:1")),
               ErrorCode::kPermissionDenied,
-              "the certificate of the daemon of node c is valid for b, 10.0.0.7, not for c nor its "
-              "control address 10.0.0.8:1");
+              "the certificate of the daemon of node b is valid for b, 10.0.0.7, not for 10.0.0.8, "
+              "the host of its control address 10.0.0.8:1");
 }
 
 TEST_F(TlsLinksTest, WithTlsAnAddressNeedNotBeLoopback) {
@@ -245,6 +252,54 @@ TEST_F(TlsLinksTest, ADaemonThatListensEverywhereIsCalledByItsNodesName) {
   })) << b.GetStatus().DebugString();
 }
 
+// A daemon that is certified, too, and knows all that another one says of itself.
+TEST_F(TlsLinksTest, ACertifiedDaemonCannotGreetAsAnotherOne) {
+  TestDaemon a(Options("a"));
+  TestDaemon b(Options("b"));
+  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
+  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  ASSERT_TRUE(a.plane.WaitFor("AddNode job 1"));
+  const control::NodeIdentity claim = b.GetStatus().node();
+  const tools::CertificateAndKey other = one_.Node({"c", "10.0.0.9"});
+  ExpectError(Greet(a.address(), one_, &other, claim), ErrorCode::kPermissionDenied,
+              "the host of its control address");
+  // Nor one on the same host, whose certificate is for that host.
+  const tools::CertificateAndKey neighbour = one_.Node({"c", "127.0.0.1"});
+  control::HelloReply reply;
+  ASSERT_TRUE(Greet(a.address(), one_, &neighbour, claim, 9, &reply).ok());
+  EXPECT_EQ(reply.data_key(), 0U);
+  EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);
+}
+
+// A port that leads to a daemon has a good certificate. But it is not where the daemon says it is.
+TEST_F(TlsLinksTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
+  TestDaemon a(Options("a"));
+  TestDaemon b(Options("b"));
+  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
+  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  ASSERT_TRUE(a.plane.WaitFor("AddNode job 1"));
+  auto alias = std::make_unique<PortForwarder>(b.address());
+  ASSERT_TRUE(
+      a.CreateJob(TestDaemon::JobRequest("alias", {0, 1}, {a.address(), alias->address()}, 0))
+          .ok());
+  TestRank rank("alias", 0, 2, 1);
+  ASSERT_TRUE(rank.Enter(a.attach_path()));
+  control::JoinJobReply reply;
+  ExpectError(a.Join(rank, &reply), ErrorCode::kInvalidArgument, "is reached at " + b.address());
+  alias.reset();
+  uint64_t before_ms = 0;
+  int news = 0;  // heartbeats that b has answered since
+  EXPECT_TRUE(Eventually([&] {
+    const control::StatusReply status = a.GetStatus();
+    if (status.peers_size() == 1 && status.peers(0).state() == "up") {
+      news += status.peers(0).last_heard_ms() < before_ms ? 1 : 0;
+      before_ms = status.peers(0).last_heard_ms();
+    }
+    return news >= 5;
+  }));
+  EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);
+}
+
 // A ferryd of its own, for its signals.
 class TlsReloadTest : public TlsLinksTest {
  protected:
@@ -257,7 +312,7 @@ class TlsReloadTest : public TlsLinksTest {
 
   // Whether a daemon that trusts and has certificates of `authority` only can talk to it.
   bool Answers(const TestAuthority& authority) {
-    const tools::CertificateAndKey own = authority.Node({"x"});
+    const tools::CertificateAndKey own = authority.Node({"x", "127.0.0.1"});
     return Greet(ferryd_.ControlAddress(), authority, &own, Claim("x", "127.0.0.1:1")).ok();
   }
   void Hangup(const std::string& words) {

@@ -201,6 +201,7 @@ class ControlFuzz {
       NodeContact contact;
       contact.address = address;
       contact.incarnation = kIncarnation + input.Below(2);
+      contact.link = contact.incarnation;
       registry_.OnNodeUp(contact);
     } else {
       registry_.OnNodeDown(address, kIncarnation, {ErrorCode::kNodeUnreachable, "gone"});

@@ -138,7 +138,7 @@ CoreHarness::CoreHarness() {
   plan.local_index = {0, 1, 0};
   daemon::NodeRoute route;
   route.receive_key = kReceiveKey;
-  route.incarnation = 5;
+  route.link = 5;
   if (!core_->AddJob(plan).ok() || !core_->AddNode(kJob, 1, route).ok()) {
     abort();
   }

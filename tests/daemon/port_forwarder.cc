@@ -1,0 +1,91 @@
+#include "tests/daemon/port_forwarder.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+namespace ferry::daemon {
+namespace {
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// What can be read at `from` now. False: that end has closed.
+bool Pass(int from, int to) {
+  char bytes[1 << 16];
+  const ssize_t count = read(from, bytes, sizeof(bytes));
+  for (ssize_t sent = 0; sent < count;) {
+    const ssize_t now = send(to, bytes + sent, static_cast<size_t>(count - sent), MSG_NOSIGNAL);
+    if (now <= 0) {
+      return false;
+    }
+    sent += now;
+  }
+  return count > 0;
+}
+
+}  // namespace
+
+PortForwarder::PortForwarder(const std::string& target)
+    : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+      stop_(eventfd(0, EFD_CLOEXEC)),
+      target_port_(std::stoi(target.substr(target.rfind(':') + 1))) {
+  sockaddr_in own = Loopback(0);
+  socklen_t size = sizeof(own);
+  EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+  EXPECT_EQ(listen(listener_.get(), 16), 0);
+  EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
+  port_ = ntohs(own.sin_port);
+  thread_ = std::thread([this] { Loop(); });
+}
+
+PortForwarder::~PortForwarder() {
+  EXPECT_EQ(eventfd_write(stop_.get(), 1), 0);
+  thread_.join();
+}
+
+void PortForwarder::Loop() {
+  std::vector<std::pair<UniqueFd, UniqueFd>> connections;
+  while (true) {
+    std::vector<pollfd> waiting = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const auto& [near, far] : connections) {
+      waiting.push_back({near.get(), POLLIN, 0});
+      waiting.push_back({far.get(), POLLIN, 0});
+    }
+    poll(waiting.data(), waiting.size(), -1);
+    if (waiting[0].revents != 0) {
+      return;
+    }
+    for (size_t i = connections.size(); i-- > 0;) {
+      const int near = connections[i].first.get();
+      const int far = connections[i].second.get();
+      if ((waiting[2 + 2 * i].revents != 0 && !Pass(near, far)) ||
+          (waiting[3 + 2 * i].revents != 0 && !Pass(far, near))) {
+        connections.erase(connections.begin() + static_cast<ptrdiff_t>(i));
+      }
+    }
+    if (waiting[1].revents != 0) {
+      UniqueFd near(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      UniqueFd far(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const sockaddr_in target = Loopback(target_port_);
+      if (near.valid() &&
+          connect(far.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0) {
+        connections.emplace_back(std::move(near), std::move(far));
+      }
+    }
+  }
+}
+
+}  // namespace ferry::daemon
