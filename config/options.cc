@@ -204,7 +204,7 @@ constexpr Option kTable[] = {
            kHourMs,
            "How long a rank waits for its daemon, and for the other ranks, when it joins a job."),
     Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
-           kHourMs, "How long a daemon asked to stop waits for its ranks to leave."),
+           kHourMs, "How long a daemon that a signal stops waits for its ranks to leave."),
     Text(Group::kFailures, "faults", &Options::faults, 0, kPathMax,
          "For tests: what the daemon is to do wrong, as POINT:N:ACTION,... such as "
          "staging.copy_in:3:SYSTEM (docs/operations.md lists them). Empty: nothing."),

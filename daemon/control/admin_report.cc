@@ -1,5 +1,7 @@
 #include "daemon/control/admin_report.h"
 
+#include <algorithm>
+
 #include "daemon/control/metrics_report.h"
 #include "daemon/control/rank_view.h"
 #include "shm/atomic.h"
@@ -127,9 +129,12 @@ void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
   reply->set_region_bytes(region_bytes);
 }
 
-void ReportSessions(const JobRegistry& registry, const DataPlane& data_plane,
-                    control::SessionsReply* reply) {
+void ReportSessions(const JobRegistry& registry, std::optional<uid_t> uid,
+                    const DataPlane& data_plane, control::SessionsReply* reply) {
   for (const auto& [id, job] : registry.jobs()) {
+    if (uid.has_value() && job->spec.owner != *uid) {
+      continue;
+    }
     for (const Rank& rank : job->ranks) {
       if (rank.session != nullptr) {
         control::SessionStatus* session = reply->add_sessions();
@@ -140,10 +145,13 @@ void ReportSessions(const JobRegistry& registry, const DataPlane& data_plane,
   }
 }
 
-Status ReportCounters(const JobRegistry& registry, const control::CountersRequest& request,
-                      control::CountersReply* reply) {
+Status ReportCounters(const JobRegistry& registry, std::optional<uid_t> uid,
+                      const control::CountersRequest& request, control::CountersReply* reply) {
   bool found = false;
   for (const auto& [id, job] : registry.jobs()) {
+    if (uid.has_value() && job->spec.owner != *uid) {
+      continue;
+    }
     for (uint32_t index = 0; index < job->size(); ++index) {
       const Rank& rank = job->ranks[index];
       if ((!request.job_id().empty() && request.job_id() != id) || !HasSegments(rank) ||
@@ -162,6 +170,16 @@ Status ReportCounters(const JobRegistry& registry, const control::CountersReques
     return {ErrorCode::kNotFound, "no such rank is attached to this daemon"};
   }
   return {};
+}
+
+RunningWork CountRunning(const JobRegistry& registry) {
+  RunningWork work{registry.local_ranks(), 0};
+  for (const auto& [id, job] : registry.jobs()) {
+    const bool has_ranks = std::any_of(job->ranks.begin(), job->ranks.end(),
+                                       [](const Rank& rank) { return rank.session != nullptr; });
+    work.jobs += job->spec.launcher != 0 || has_ranks ? 1 : 0;
+  }
+  return work;
 }
 
 void ReportProcess(control::StatusReply* reply) {

@@ -5,6 +5,7 @@
 // else.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,11 +20,18 @@ namespace ferry::daemon {
 // caller's.
 void ReportStatus(const JobRegistry& registry, std::optional<uid_t> uid,
                   control::StatusReply* reply);
-void ReportSessions(const JobRegistry& registry, const DataPlane& data_plane,
-                    control::SessionsReply* reply);
-// Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
-Status ReportCounters(const JobRegistry& registry, const control::CountersRequest& request,
-                      control::CountersReply* reply);
+// Likewise.
+void ReportSessions(const JobRegistry& registry, std::optional<uid_t> uid,
+                    const DataPlane& data_plane, control::SessionsReply* reply);
+// Likewise. Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
+Status ReportCounters(const JobRegistry& registry, std::optional<uid_t> uid,
+                      const control::CountersRequest& request, control::CountersReply* reply);
+// What a daemon that drains waits for: jobs whose launcher is there, or ranks of which are here.
+struct RunningWork {
+  uint64_t ranks = 0;  // here
+  uint32_t jobs = 0;
+};
+RunningWork CountRunning(const JobRegistry& registry);
 // What the daemon itself uses: CPU time and memory.
 void ReportProcess(control::StatusReply* reply);
 void ReportRegistrations(const RegistrationStatistics& statistics,

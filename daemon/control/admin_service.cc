@@ -9,15 +9,16 @@
 #include "common/log.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/grpc_status.h"
-#include "daemon/control/node_asker.h"
 #include "daemon/trace/trace_format.h"
 
 namespace ferry::daemon {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 constexpr int kMaxWatchers = 16;           // each holds a thread
+constexpr milliseconds kMaxWait(10'000);   // of one call
 constexpr milliseconds kHangUpCheck(500);  // a watcher that left is noticed within this time
 
 // "Status" is a method of the service; the class needs its full name here.
@@ -52,8 +53,7 @@ bool ChangeSignal::closed() const {
 
 // ---- Jobs ----
 
-AdminService::AdminService(AdminContext context)
-    : context_(std::move(context)), started_ns_(MonotonicNs()) {}
+AdminService::AdminService(AdminContext context) : context_(std::move(context)) {}
 
 grpc::Status AdminService::CreateJob(grpc::ServerContext*, const control::CreateJobRequest* request,
                                      control::CreateJobReply*) {
@@ -78,72 +78,38 @@ grpc::Status AdminService::DestroyJob(grpc::ServerContext*,
 
 // ---- Reports ----
 
-void AdminService::FillStatus(std::optional<uid_t> uid, control::StatusReply* reply) {
-  reply->set_pid(static_cast<uint32_t>(getpid()));
-  reply->set_uptime_ms((MonotonicNs() - started_ns_) / 1'000'000);
-  reply->set_run_directory(context_.run_directory);
-  reply->set_metrics_address(context_.metrics_address);
-  ReportProcess(reply);
-  if (!uid.has_value()) {
-    ReportRegistrations(context_.data_plane.Registered(), reply->mutable_registrations());
-  }
-  context_.loop.Run([&] {
-    *reply->mutable_node() = context_.links.self();
-    if (!uid.has_value()) {
-      for (control::PeerStatus& peer : context_.links.Report()) {
-        *reply->add_peers() = std::move(peer);
-      }
-    }
-    ReportStatus(context_.registry, uid, reply);
-  });
-}
-
 grpc::Status AdminService::Status(grpc::ServerContext*, const control::StatusRequest*,
                                   control::StatusReply* reply) {
-  FillStatus({}, reply);
+  context_.reporter.FillStatus({}, reply);
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Sessions(grpc::ServerContext*, const control::SessionsRequest*,
                                     control::SessionsReply* reply) {
-  context_.loop.Run([&] { ReportSessions(context_.registry, context_.data_plane, reply); });
+  context_.reporter.FillSessions({}, reply);
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Counters(grpc::ServerContext*, const control::CountersRequest* request,
                                     control::CountersReply* reply) {
-  return ToGrpc(
-      context_.loop.Run([&] { return ReportCounters(context_.registry, *request, reply); }));
+  return ToGrpc(context_.reporter.FillCounters({}, *request, reply));
 }
 
 grpc::Status AdminService::Nics(grpc::ServerContext*, const control::NicsRequest*,
                                 control::NicsReply* reply) {
-  for (const NicStatistics& nic : context_.data_plane.Nics()) {
-    ReportNic(nic, reply->add_nics());
-  }
+  context_.reporter.FillNics(reply);
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Gpus(grpc::ServerContext*, const control::GpusRequest*,
                                 control::GpusReply* reply) {
-  if (context_.gpus != nullptr) {
-    *reply = context_.gpus();
-  }
+  context_.reporter.FillGpus(reply);
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Why(grpc::ServerContext*, const control::WhyRequest* request,
                                control::WhyReply* reply) {
-  const Outcome outcome = context_.loop.Run([&] {
-    return ReportWhy(context_.registry, context_.data_plane, *request, MonotonicNs(), &quiet_,
-                     reply);
-  });
-  NodeAsker asker(context_.loop, context_.registry, context_.links, context_.data_plane, &quiet_);
-  WhyFollower follower(&asker);
-  for (control::RankWait& wait : *reply->mutable_ranks()) {
-    follower.Follow(request->job_id(), &wait);
-  }
-  return ToGrpc(outcome);
+  return ToGrpc(context_.reporter.FillWhy({}, *request, reply));
 }
 
 // ---- Trace ----
@@ -189,28 +155,34 @@ grpc::Status AdminService::Faults(grpc::ServerContext*, const control::FaultsReq
 
 // ---- Life ----
 
-grpc::Status AdminService::Drain(grpc::ServerContext* context, const control::DrainRequest*,
-                                 control::DrainReply*) {
+grpc::Status AdminService::Drain(grpc::ServerContext* context, const control::DrainRequest* request,
+                                 control::DrainReply* reply) {
   context_.loop.Run([&] { context_.registry.Drain(); });
-  const uint64_t deadline_ns = MonotonicNs() + context_.drain_timeout_ms * 1'000'000;
+  const auto deadline = steady_clock::now() + std::min(milliseconds(request->wait_ms()), kMaxWait);
   uint64_t seen = 0;
   while (true) {
-    const uint64_t ranks = context_.loop.Run([&] { return context_.registry.local_ranks(); });
-    if (ranks == 0) {
+    const RunningWork work = context_.loop.Run([&] { return CountRunning(context_.registry); });
+    reply->set_ranks(work.ranks);
+    reply->set_jobs(work.jobs);
+    const auto now = steady_clock::now();
+    if (work.jobs == 0 || now >= deadline || context->IsCancelled() || context_.changes.closed()) {
       return grpc::Status::OK;
     }
-    if (MonotonicNs() >= deadline_ns || context->IsCancelled() || context_.changes.closed()) {
-      return ToGrpc({ErrorCode::kTimeout, std::to_string(ranks) + " ranks have not left after " +
-                                              std::to_string(context_.drain_timeout_ms) +
-                                              " ms (drain_timeout_ms); ferryd goes on draining"});
-    }
-    seen = context_.changes.Wait(seen, kHangUpCheck);
+    const auto left = std::chrono::ceil<milliseconds>(deadline - now);
+    seen = context_.changes.Wait(seen, std::min(kHangUpCheck, left));
   }
 }
 
 grpc::Status AdminService::Shutdown(grpc::ServerContext*, const control::ShutdownRequest* request,
-                                    control::ShutdownReply*) {
-  context_.request_stop(request->now());
+                                    control::ShutdownReply* reply) {
+  const RunningWork work = context_.loop.Run([&] { return CountRunning(context_.registry); });
+  reply->set_ranks(work.ranks);
+  reply->set_jobs(work.jobs);
+  std::optional<uint64_t> wait_ms;
+  if (request->has_wait_ms()) {
+    wait_ms = request->wait_ms();
+  }
+  context_.request_stop(request->now() ? 0 : wait_ms);
   return grpc::Status::OK;
 }
 
@@ -234,7 +206,7 @@ grpc::Status AdminService::Watch(grpc::ServerContext* context, const control::Wa
       seen = count;
       written_ns = MonotonicNs();
       control::StatusReply reply;
-      FillStatus({}, &reply);
+      context_.reporter.FillStatus({}, &reply);
       if (!writer->Write(reply)) {
         break;
       }

@@ -10,12 +10,11 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/peer_links.h"
-#include "daemon/control/why.h"
+#include "daemon/control/reporter.h"
 #include "daemon/progress/data_plane.h"
 #include "proto/control.grpc.pb.h"
 
@@ -46,11 +45,9 @@ struct AdminContext {
   PeerLinks& links;
   DataPlane& data_plane;
   ChangeSignal& changes;
-  std::string run_directory;
-  uint64_t drain_timeout_ms = 0;
-  std::function<control::GpusReply()> gpus;
-  std::function<void(bool now)> request_stop;
-  std::string metrics_address;  // empty: none
+  Reporter& reporter;
+  // As ControlServer::RequestStop.
+  std::function<void(std::optional<uint64_t> wait_ms)> request_stop;
 };
 
 class AdminService final : public control::Admin::Service {
@@ -73,7 +70,8 @@ class AdminService final : public control::Admin::Service {
                     control::GpusReply* reply) override;
   grpc::Status Why(grpc::ServerContext* context, const control::WhyRequest* request,
                    control::WhyReply* reply) override;
-  // Returns when no rank is left; DEADLINE_EXCEEDED after drain_timeout_ms, and goes on draining.
+  // Returns once no job runs, or after the time that the request gives; the daemon goes on
+  // draining.
   grpc::Status Drain(grpc::ServerContext* context, const control::DrainRequest* request,
                      control::DrainReply* reply) override;
   grpc::Status Shutdown(grpc::ServerContext* context, const control::ShutdownRequest* request,
@@ -87,13 +85,8 @@ class AdminService final : public control::Admin::Service {
   grpc::Status Watch(grpc::ServerContext* context, const control::WatchRequest* request,
                      grpc::ServerWriter<control::StatusReply>* writer) override;
 
-  // The whole status, or what one user may see of it. Any thread but the control thread.
-  void FillStatus(std::optional<uid_t> uid, control::StatusReply* reply);
-
  private:
   AdminContext context_;
-  const uint64_t started_ns_;
-  QuietLog quiet_;  // on the control thread
   std::mutex watchers_mutex_;
   int watchers_ = 0;
 };

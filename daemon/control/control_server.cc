@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "daemon/control/admin_report.h"
 #include "daemon/control/admin_service.h"
 #include "daemon/control/attach_server.h"
 #include "daemon/control/client_service.h"
@@ -46,8 +47,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kIdlePoll(20);   // while draining, for the data plane's last operations
+constexpr milliseconds kLongPoll(500);  // and for jobs, whose ends are told
 constexpr milliseconds kLastNews(500);  // for the other nodes to hear that our ranks ended
 constexpr milliseconds kGrpcGrace(200);
+constexpr uint64_t kLongestWaitMs = 365ULL * 24 * 3600 * 1000;
 // To each socket: of one user, beside his ranks' (launchers, and who has not attached yet); how
 // many such users there may be at a time; and the part of our descriptors that all together may
 // take.
@@ -107,10 +110,6 @@ struct ControlServer::Parts {
         attach(loop.context(), registry, launchers, options.attach_timeout_ms,
                ConnectionLimitsFrom(options)),
         client_service(loop, registry, data_plane),
-        launcher_service(loop, launchers,
-                         [this](uid_t uid, control::StatusReply* reply) {
-                           admin_service->FillStatus(uid, reply);
-                         }),
         peer_service(loop, links, registry, data_plane),
         watchdog(loop, data_plane, this->directory.ControlSocket()),
         signals(loop.context()),
@@ -131,8 +130,10 @@ struct ControlServer::Parts {
   void SetIdentity(int port);
   void WaitForSignal();
   std::string Summary() const;
-  void Drain();
-  bool Drained();
+  void OnSignal(int number);
+  void StopWithin(std::optional<uint64_t> wait_ms);
+  void Drain(const std::function<void()>& on_stop);
+  RunningWork StillRunning(bool signalled);
   void Stop();
 
   const config::Options options;
@@ -146,7 +147,8 @@ struct ControlServer::Parts {
   Launchers launchers;
   AttachServer attach;
   ClientService client_service;
-  LauncherService launcher_service;
+  std::optional<Reporter> reporter;
+  std::optional<LauncherService> launcher_service;
   std::optional<AdminService> admin_service;
   PeerService peer_service;
   Watchdog watchdog;
@@ -166,7 +168,8 @@ struct ControlServer::Parts {
   std::mutex mutex;
   std::condition_variable stop_requested;
   bool stop = false;
-  bool stop_now = false;
+  bool signalled = false;
+  std::optional<uint64_t> stop_deadline_ns;  // of the wait for running jobs
 };
 
 // ---- Start ----
@@ -257,7 +260,7 @@ StatusOr<std::unique_ptr<grpc::Server>> ControlServer::Parts::ServeAtSocket(
 Status ControlServer::Parts::StartUserServer() {
   grpc::ServerBuilder builder;
   builder.RegisterService(&client_service);
-  builder.RegisterService(&launcher_service);
+  builder.RegisterService(&*launcher_service);
   auto server = ServeAtSocket(builder, user_acceptor, directory.ControlSocket(),
                               ServesAll(options) ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(server.status());
@@ -295,10 +298,12 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
   Parts& parts = *server->parts_;
   FERRY_RETURN_IF_ERROR(parts.StartMetrics());
   const std::string metrics_address = parts.metrics ? parts.metrics->address() : "";
-  parts.admin_service.emplace(
-      AdminContext{parts.loop, parts.registry, parts.links, data_plane, parts.changes,
-                   options.run_directory, options.drain_timeout_ms, std::move(gpus),
-                   [&server = *server](bool now) { server.RequestStop(now); }, metrics_address});
+  parts.reporter.emplace(ReporterContext{parts.loop, parts.registry, parts.links, data_plane,
+                                         options.run_directory, std::move(gpus), metrics_address});
+  parts.launcher_service.emplace(parts.loop, parts.launchers, *parts.reporter);
+  parts.admin_service.emplace(AdminContext{
+      parts.loop, parts.registry, parts.links, data_plane, parts.changes, *parts.reporter,
+      [&parts](std::optional<uint64_t> wait_ms) { parts.StopWithin(wait_ms); }});
   // Calls that come early wait for the loop.
   FERRY_RETURN_IF_ERROR(parts.StartPeerServer());
   FERRY_RETURN_IF_ERROR(parts.StartUserServer());
@@ -332,11 +337,7 @@ void ControlServer::Parts::WaitForSignal() {
         on_hangup();
       }
     } else {
-      std::lock_guard lock(mutex);
-      stop_now = stop;
-      stop = true;
-      spdlog::info("signal {}: {}", number, stop_now ? "stopping now" : "draining");
-      stop_requested.notify_all();
+      OnSignal(number);
     }
     WaitForSignal();
   });
@@ -383,12 +384,31 @@ void ControlServer::StartWatchdog(uint64_t interval_ns,
 
 // ---- Stop ----
 
-void ControlServer::RequestStop(bool now) {
-  std::lock_guard lock(parts_->mutex);
-  parts_->stop = true;
-  parts_->stop_now = parts_->stop_now || now;
-  parts_->stop_requested.notify_all();
+// Who sends a signal wants the end soon, and with a second one at once.
+void ControlServer::Parts::OnSignal(int number) {
+  bool again = false;
+  {
+    std::lock_guard lock(mutex);
+    again = std::exchange(signalled, true);
+  }
+  spdlog::info("signal {}: {}", number, again ? "stopping now" : "draining");
+  StopWithin(again ? 0 : options.drain_timeout_ms);
 }
+
+void ControlServer::Parts::StopWithin(std::optional<uint64_t> wait_ms) {
+  {
+    std::lock_guard lock(mutex);
+    stop = true;
+    if (wait_ms.has_value()) {
+      const uint64_t deadline_ns = MonotonicNs() + std::min(*wait_ms, kLongestWaitMs) * 1'000'000;
+      stop_deadline_ns = std::min(stop_deadline_ns.value_or(deadline_ns), deadline_ns);
+    }
+  }
+  stop_requested.notify_all();
+  changes.Notify();
+}
+
+void ControlServer::RequestStop(std::optional<uint64_t> wait_ms) { parts_->StopWithin(wait_ms); }
 
 void ControlServer::EndSession(const std::string& job_id, uint32_t rank, const Status& why) {
   parts_->loop.Post([this, job_id, rank, why] { parts_->registry.EndSession(job_id, rank, why); });
@@ -418,29 +438,44 @@ void ControlServer::RunUntilStopped(const std::function<void()>& on_stop) {
     std::unique_lock lock(parts_->mutex);
     parts_->stop_requested.wait(lock, [this] { return parts_->stop; });
   }
-  if (on_stop) {
-    on_stop();
-  }
-  parts_->Drain();
+  parts_->Drain(on_stop);
   parts_->Stop();
 }
 
-bool ControlServer::Parts::Drained() {
-  return loop.Run([this] { return registry.local_ranks() == 0; }) && data_plane.Idle();
+// After a signal only ranks count, so that a launcher that has not noticed yet holds up nothing.
+RunningWork ControlServer::Parts::StillRunning(bool signalled_now) {
+  RunningWork work = loop.Run([this] { return CountRunning(registry); });
+  work.jobs = signalled_now ? 0 : work.jobs;
+  return work;
 }
 
-void ControlServer::Parts::Drain() {
+// A service manager that hears of the end gives it a time of its own: not before it is near.
+void ControlServer::Parts::Drain(const std::function<void()>& on_stop) {
   loop.Run([this] { registry.Drain(); });
-  const uint64_t deadline_ns = MonotonicNs() + options.drain_timeout_ms * 1'000'000;
-  std::unique_lock lock(mutex);
-  while (!stop_now && MonotonicNs() < deadline_ns) {
-    lock.unlock();
-    const bool drained = Drained();
-    lock.lock();
-    if (drained) {
-      return;
+  bool told = !on_stop;
+  uint64_t seen = 0;
+  while (true) {
+    bool signalled_now = false;
+    std::optional<uint64_t> deadline_ns;
+    {
+      std::lock_guard lock(mutex);
+      signalled_now = signalled;
+      deadline_ns = stop_deadline_ns;
     }
-    stop_requested.wait_for(lock, kIdlePoll);
+    if (signalled_now && !std::exchange(told, true)) {
+      on_stop();
+    }
+    const RunningWork work = StillRunning(signalled_now);
+    const bool waits = work.ranks != 0 || work.jobs != 0;
+    const uint64_t now_ns = MonotonicNs();
+    if ((!waits && data_plane.Idle()) || (deadline_ns && now_ns >= *deadline_ns)) {
+      break;
+    }
+    const milliseconds left(deadline_ns ? (*deadline_ns - now_ns) / 1'000'000 + 1 : UINT32_MAX);
+    seen = changes.Wait(seen, std::min(waits ? kLongPoll : kIdlePoll, left));
+  }
+  if (!told) {
+    on_stop();
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/status.h"
@@ -36,10 +37,13 @@ class ControlServer {
   // Calls `alive`, on the control loop, every `interval_ns` (not 0) in which both the control loop
   // and the progress thread have turned, with a line on what the daemon serves. Once only.
   void StartWatchdog(uint64_t interval_ns, std::function<void(const std::string& status)> alive);
-  // Blocks until RequestStop and calls `on_stop` (may be empty); then drains (drain_timeout_ms,
-  // unless `now`), tells ranks and peers, stops all threads. Call once.
+  // Blocks until RequestStop or SIGTERM; takes no new jobs then, waits for the running ones, tells
+  // ranks and peers, stops all threads. Calls `on_stop` (may be empty) once the end is near: when a
+  // signal has come, or the wait is over. Call once.
   void RunUntilStopped(const std::function<void()>& on_stop = {});
-  void RequestStop(bool now);
+  // Waits for running jobs for at most `wait_ms`; without, for as long as they take. Asked again,
+  // the shorter time counts.
+  void RequestStop(std::optional<uint64_t> wait_ms);
 
   // What the data plane finds out by itself (progress/hooks.h); all return at once.
   // A rank breaks the rules: its session ends, the rank is told why.

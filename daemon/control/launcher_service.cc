@@ -1,5 +1,6 @@
 #include "daemon/control/launcher_service.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -60,13 +61,67 @@ grpc::Status LauncherService::DestroyJob(grpc::ServerContext* context,
   return ToGrpc(loop_.Run([&] { return launchers_.DestroyJob(token, request->job_id()); }));
 }
 
+template <typename Answer>
+grpc::Status LauncherService::Tell(const grpc::ServerContext& context, Answer answer) {
+  const StatusOr<Launchers::Launcher> caller = Caller(TokenOf(context));
+  return ToGrpc(caller.ok() ? answer(caller->uid) : caller.status());
+}
+
+template <typename Answer>
+grpc::Status LauncherService::TellInTurn(const grpc::ServerContext& context, Answer answer) {
+  return Tell(context, [&](uid_t uid) -> Outcome {
+    const std::optional<QuestionGate::Place> place = gate_.Enter(uid);
+    if (!place.has_value()) {
+      return {ErrorCode::kLimitExceeded, "uid " + std::to_string(uid) + " has " +
+                                             std::to_string(kMostQuestions) +
+                                             " such questions under way: ask again later"};
+    }
+    return answer(uid);
+  });
+}
+
 grpc::Status LauncherService::Status(grpc::ServerContext* context, const control::StatusRequest*,
                                      control::StatusReply* reply) {
-  const StatusOr<Launchers::Launcher> caller = Caller(TokenOf(*context));
-  if (caller.ok()) {
-    fill_status_(caller->uid, reply);
-  }
-  return ToGrpc(caller.status());
+  return Tell(*context, [&](uid_t uid) {
+    reporter_.FillStatus(uid, reply);
+    return Outcome();
+  });
+}
+
+grpc::Status LauncherService::Sessions(grpc::ServerContext* context,
+                                       const control::SessionsRequest*,
+                                       control::SessionsReply* reply) {
+  return Tell(*context, [&](uid_t uid) {
+    reporter_.FillSessions(uid, reply);
+    return Outcome();
+  });
+}
+
+grpc::Status LauncherService::Counters(grpc::ServerContext* context,
+                                       const control::CountersRequest* request,
+                                       control::CountersReply* reply) {
+  return Tell(*context, [&](uid_t uid) { return reporter_.FillCounters(uid, *request, reply); });
+}
+
+grpc::Status LauncherService::Why(grpc::ServerContext* context, const control::WhyRequest* request,
+                                  control::WhyReply* reply) {
+  return TellInTurn(*context, [&](uid_t uid) { return reporter_.FillWhy(uid, *request, reply); });
+}
+
+grpc::Status LauncherService::Nics(grpc::ServerContext* context, const control::NicsRequest*,
+                                   control::NicsReply* reply) {
+  return Tell(*context, [&](uid_t) {
+    reporter_.FillNics(reply);
+    return Outcome();
+  });
+}
+
+grpc::Status LauncherService::Gpus(grpc::ServerContext* context, const control::GpusRequest*,
+                                   control::GpusReply* reply) {
+  return TellInTurn(*context, [&](uid_t) {
+    reporter_.FillGpus(reply);
+    return Outcome();
+  });
 }
 
 }  // namespace ferry::daemon

@@ -1,6 +1,7 @@
 #include "daemon/control/why.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -238,11 +239,25 @@ void AddTroubles(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   }
 }
 
+// A rank that waits has begun nothing since its latest request. What it began earlier says little:
+// a receive may be posted for hours while the rank is busy with others. Nothing if it has none.
+std::optional<uint64_t> WaitMs(const RankView& view, uint64_t now_ns) {
+  uint64_t latest_ns = 0;
+  for (const RequestView& request : view.requests) {
+    latest_ns = std::max(latest_ns, std::min(request.start_ns, now_ns));
+  }
+  if (latest_ns == 0) {
+    return std::nullopt;
+  }
+  return (now_ns - latest_ns) / kNsPerMs;
+}
+
 void ReportRank(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, WhySteps* steps,
                 control::RankWait* wait) {
   const Chain chain = FindChain(rank, steps);
   const WhySteps::Known& known = steps->Look(rank);
   const Session* session = steps->SessionOf(rank);
+  wait->set_job_id(steps->job().spec.id);
   wait->set_rank(rank);
   wait->set_node(steps->job().spec.node_of_rank[rank]);
   wait->set_state(ConditionText(known.condition.kind));
@@ -252,6 +267,9 @@ void ReportRank(uint32_t rank, bool details, uint64_t now_ns, QuietLog* quiet, W
     wait->set_pid(static_cast<uint32_t>(session->pid));
     wait->set_quiet_ms(quiet->Note(steps->job().serial, rank, known.view.fingerprint, now_ns) /
                        kNsPerMs);
+  }
+  if (known.condition.kind == Kind::kWaits) {
+    wait->set_waits_ms(WaitMs(known.view, now_ns).value_or(wait->quiet_ms()));
   }
   wait->mutable_chain()->Add(chain.ranks.begin(), chain.ranks.end());
   wait->set_deadlock(chain.circle);
@@ -286,9 +304,10 @@ void QuietLog::Sweep(const JobRegistry& registry) {
 
 namespace {
 
-StatusOr<const JobRecord*> FindJob(const JobRegistry& registry, const std::string& job_id) {
+StatusOr<const JobRecord*> FindJob(const JobRegistry& registry, const std::string& job_id,
+                                   std::optional<uid_t> uid = {}) {
   const auto found = registry.jobs().find(job_id);
-  if (found == registry.jobs().end()) {
+  if (found == registry.jobs().end() || (uid.has_value() && found->second->spec.owner != *uid)) {
     return Status(ErrorCode::kNotFound, "there is no job " + job_id +
                                             " on this daemon (`ferryctl status` lists its jobs)");
   }
@@ -309,6 +328,19 @@ Status CheckIsHere(const JobRecord& job, uint32_t rank) {
   return {};
 }
 
+// Its ranks here that wait for others.
+void ReportWaiting(const JobRecord& job, const DataPlane& data_plane, uint64_t now_ns,
+                   QuietLog* quiet, control::WhyReply* reply) {
+  WhySteps steps(job, data_plane);
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    const bool waits = job.IsLocal(rank) && (steps.Look(rank).condition.kind == Kind::kWaits ||
+                                             steps.Look(rank).condition.kind == Kind::kJoins);
+    if (waits) {
+      ReportRank(rank, false, now_ns, quiet, &steps, reply->add_ranks());
+    }
+  }
+}
+
 }  // namespace
 
 Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
@@ -323,11 +355,19 @@ Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
   return {};
 }
 
-Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
+Status ReportWhy(const JobRegistry& registry, std::optional<uid_t> uid, const DataPlane& data_plane,
                  const control::WhyRequest& request, uint64_t now_ns, QuietLog* quiet,
                  control::WhyReply* reply) {
   quiet->Sweep(registry);
-  const StatusOr<const JobRecord*> found = FindJob(registry, request.job_id());
+  if (request.job_id().empty() && request.all_ranks()) {
+    for (const auto& [id, job] : registry.jobs()) {
+      if (!uid.has_value() || job->spec.owner == *uid) {
+        ReportWaiting(*job, data_plane, now_ns, quiet, reply);
+      }
+    }
+    return {};
+  }
+  const StatusOr<const JobRecord*> found = FindJob(registry, request.job_id(), uid);
   FERRY_RETURN_IF_ERROR(found.status());
   const JobRecord& job = **found;
   WhySteps steps(job, data_plane);

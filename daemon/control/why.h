@@ -5,8 +5,11 @@
 // ends there and says where to ask on: see why_follower.h.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,8 +43,8 @@ class QuietLog {
 Status SummarizeRank(const JobRegistry& registry, const DataPlane& data_plane,
                      const std::string& job_id, uint32_t rank, uint64_t now_ns, QuietLog* quiet,
                      control::WhyReply* reply);
-// Errors likewise.
-Status ReportWhy(const JobRegistry& registry, const DataPlane& data_plane,
+// Errors likewise. If `uid` names a user, there are no jobs but his.
+Status ReportWhy(const JobRegistry& registry, std::optional<uid_t> uid, const DataPlane& data_plane,
                  const control::WhyRequest& request, uint64_t now_ns, QuietLog* quiet,
                  control::WhyReply* reply);
 

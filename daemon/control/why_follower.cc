@@ -36,7 +36,7 @@ bool Append(const control::RankWait& next, control::RankWait* wait) {
 }  // namespace
 
 const StatusOr<control::RankWait>& WhyFollower::Ask(const std::string& job_id, uint32_t rank) {
-  const auto found = answers_.find(rank);
+  const auto found = answers_.find({job_id, rank});
   if (found != answers_.end()) {
     return found->second;
   }
@@ -46,7 +46,7 @@ const StatusOr<control::RankWait>& WhyFollower::Ask(const std::string& job_id, u
     ++asked_;
     answer = asker_.Ask(job_id, rank);
   }
-  return answers_.emplace(rank, std::move(answer)).first->second;
+  return answers_.emplace(std::pair(job_id, rank), std::move(answer)).first->second;
 }
 
 void WhyFollower::Follow(const std::string& job_id, control::RankWait* wait) {

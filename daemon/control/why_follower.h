@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "common/status.h"
 #include "proto/control.pb.h"
@@ -34,7 +35,7 @@ class WhyFollower {
 
   WhyAsker& asker_;
   uint32_t asked_ = 0;
-  std::map<uint32_t, StatusOr<control::RankWait>> answers_;  // by rank
+  std::map<std::pair<std::string, uint32_t>, StatusOr<control::RankWait>> answers_;
 };
 
 }  // namespace ferry::daemon

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <thread>
@@ -481,32 +482,110 @@ TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
   ASSERT_TRUE(CreateJob("job", 1).ok());
   TestRank rank("job", 0, 1, 1);
   ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
-  control::DrainReply reply;
-  const auto drain = [&] {
-    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Drain, control::DrainRequest(),
-                            &reply);
+  const auto drain = [&](uint32_t wait_ms) {
+    control::DrainRequest request;
+    request.set_wait_ms(wait_ms);
+    control::DrainReply reply;
+    const Status status =
+        TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Drain, request, &reply);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return reply;
   };
-  ExpectError(drain(), ErrorCode::kTimeout, "1 ranks have not left after 100 ms");
+  for (const uint32_t wait_ms : {0U, 50U}) {  // at the end of its wait it says what is there
+    EXPECT_EQ(drain(wait_ms).ranks(), 1U);
+    EXPECT_EQ(drain(wait_ms).jobs(), 1U);
+  }
   ExpectError(CreateJob("other", 1), ErrorCode::kDraining, "takes no new jobs");
   EXPECT_EQ(daemon_.GetStatus().state(), "draining");
+  std::thread waits([&] { EXPECT_EQ(drain(10'000).jobs(), 0U); });
   ASSERT_TRUE(daemon_.Detach(rank).ok());
-  EXPECT_TRUE(drain().ok());
+  waits.join();
 }
 
-TEST_F(ControlServerTest, ShutdownEndsTheServer) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
-  std::thread main_thread([&] { daemon_.server().RunUntilStopped(); });
+TEST_F(ControlServerTest, AJobWhoseLauncherIsThereRunsThoughNoRankHasAttached) {
+  const TestLauncher launcher(daemon_.attach_path());
+  control::CreateJobReply created;
+  ASSERT_TRUE(TestDaemon::Call(*daemon_.launcher, &control::Launcher::Stub::CreateJob,
+                               TestDaemon::JobRequest("job", {0}, {daemon_.address()}, 0), &created,
+                               launcher.token())
+                  .ok());
+  control::DrainReply reply;
+  ASSERT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Drain,
+                               control::DrainRequest(), &reply)
+                  .ok());
+  EXPECT_EQ(reply.jobs(), 1U);
+  EXPECT_EQ(reply.ranks(), 0U);
+}
+
+// A server that is asked to stop, with one rank. Its drain_timeout_ms is 100.
+class ShutdownTest : public ControlServerTest {
+ protected:
+  void Start() {
+    ASSERT_TRUE(CreateJob("job", 1).ok());
+    ASSERT_TRUE(rank_.Enter(daemon_.attach_path()));
+    main_thread_ = std::thread([this] {
+      daemon_.server().RunUntilStopped([this] { told_ = true; });
+      ended_ = true;
+    });
+  }
+  ~ShutdownTest() override {
+    if (main_thread_.joinable()) {
+      main_thread_.join();
+    }
+  }
+  control::ShutdownReply Shutdown(const control::ShutdownRequest& request) {
+    control::ShutdownReply reply;
+    EXPECT_TRUE(
+        TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Shutdown, request, &reply).ok());
+    return reply;
+  }
+  void ExpectGoodbye() {
+    main_thread_.join();
+    const Answer answer = rank_.Read();
+    EXPECT_EQ(answer.code(), ErrorCode::kDaemonDied);
+    EXPECT_NE(answer.text().find("ferryd of node a has stopped"), std::string::npos);
+    EXPECT_EQ(daemon_.plane.Count("RemoveSession job 0"), 1U);
+    EXPECT_TRUE(told_);
+  }
+
+  TestRank rank_{"job", 0, 1, 1};
+  std::thread main_thread_;
+  std::atomic<bool> told_ = false;
+  std::atomic<bool> ended_ = false;
+};
+
+TEST_F(ShutdownTest, WaitsForItsRanksForAsLongAsTheyTake) {
+  Start();
+  const control::ShutdownReply reply = Shutdown({});
+  EXPECT_EQ(reply.ranks(), 1U);
+  EXPECT_EQ(reply.jobs(), 1U);
+  const uint64_t asked_ms = daemon_.GetStatus().uptime_ms();
+  while (daemon_.GetStatus().uptime_ms() < asked_ms + 500) {  // five times drain_timeout_ms
+  }
+  EXPECT_FALSE(told_) << "the service manager would begin to count";
+  EXPECT_FALSE(ended_);
+  ASSERT_TRUE(daemon_.Detach(rank_).ok());
+  main_thread_.join();
+  EXPECT_TRUE(told_);
+}
+
+TEST_F(ShutdownTest, WaitsForSoLongAndNoLonger) {
+  Start();
   control::ShutdownRequest request;
-  control::ShutdownReply reply;
-  EXPECT_TRUE(
-      TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Shutdown, request, &reply).ok());
-  main_thread.join();
-  const Answer answer = rank.Read();
-  EXPECT_EQ(answer.code(), ErrorCode::kDaemonDied);
-  EXPECT_NE(answer.text().find("ferryd of node a has stopped"), std::string::npos);
-  EXPECT_EQ(daemon_.plane.Count("RemoveSession job 0"), 1U);
+  request.set_wait_ms(100);
+  Shutdown(request);
+  ExpectGoodbye();
+}
+
+TEST_F(ShutdownTest, CanBeAskedNotToWaitAnyMore) {
+  Start();
+  control::ShutdownRequest request;
+  Shutdown(request);
+  request.set_wait_ms(3'600'000);
+  Shutdown(request);
+  request.set_now(true);
+  Shutdown(request);
+  ExpectGoodbye();
 }
 
 TEST_F(ControlServerTest, TheDataPlaneCanEndASession) {

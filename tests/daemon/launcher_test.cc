@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <optional>
+#include <string>
+
 #include "common/hex_text.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/launchers.h"
+#include "daemon/control/question_gate.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 
@@ -23,6 +27,11 @@ class LauncherTest : public ::testing::Test {
   Status Create(const std::string& token, const control::CreateJobRequest& request) {
     control::CreateJobReply reply;
     return TestDaemon::Call(*daemon_.launcher, &Stub::CreateJob, request, &reply, token);
+  }
+  template <typename Request, typename Reply>
+  Status Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+             const Request& request, Reply* reply, const std::string& token) {
+    return TestDaemon::Call(*daemon_.launcher, method, request, reply, token);
   }
   Status Destroy(const std::string& token, const std::string& id) {
     control::DestroyJobRequest request;
@@ -125,6 +134,91 @@ TEST_F(LauncherTest, ItsJobsEndWithItsConnection) {
   EXPECT_EQ(GetStatus(other.token()).jobs(0).job_id(), "stays");
   ExpectError(Create(launcher.token(), JobRequest("job")), ErrorCode::kPermissionDenied,
               "its connection to the attach socket must stay open");
+}
+
+// ---- What a user may see ----
+
+TEST_F(LauncherTest, AUserSeesHisOwnRanks) {
+  const TestLauncher launcher(daemon_.attach_path());
+  ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
+  TestRank rank("job", 0, 2, 2);
+  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  control::SessionsReply sessions;
+  ASSERT_TRUE(Ask(&Stub::Sessions, control::SessionsRequest(), &sessions, launcher.token()).ok());
+  ASSERT_EQ(sessions.sessions_size(), 1);
+  EXPECT_EQ(sessions.sessions(0).job_id(), "job");
+  control::CountersRequest all;
+  all.set_rank(-1);
+  control::CountersReply counters;
+  ASSERT_TRUE(Ask(&Stub::Counters, all, &counters, launcher.token()).ok());
+  ASSERT_GT(counters.counters_size(), 0);
+  EXPECT_EQ(counters.counters(0).scope(), "job job rank 0");
+  control::WhyRequest one;
+  one.set_job_id("job");
+  control::WhyReply why;
+  ASSERT_TRUE(Ask(&Stub::Why, one, &why, launcher.token()).ok());
+  ASSERT_EQ(why.ranks_size(), 1);
+  EXPECT_EQ(why.ranks(0).state(), "computes");
+  control::NicsReply nics;
+  ASSERT_TRUE(Ask(&Stub::Nics, control::NicsRequest(), &nics, launcher.token()).ok());
+  EXPECT_EQ(nics.nics_size(), 2);
+  control::GpusReply gpus;
+  ASSERT_TRUE(Ask(&Stub::Gpus, control::GpusRequest(), &gpus, launcher.token()).ok());
+  EXPECT_EQ(gpus.gpus_size(), 1);
+}
+
+// In the words for a job that there is not: its name may be guessed, but not found out.
+TEST_F(LauncherTest, AnothersJobIsAsIfItWereNotThere) {
+  auto request = JobRequest("job");
+  request.set_uid(12345);
+  ASSERT_TRUE(daemon_.CreateJob(request).ok());
+  const TestLauncher launcher(daemon_.attach_path());
+  control::WhyRequest one;
+  one.set_job_id("job");
+  control::WhyReply why;
+  ExpectError(Ask(&Stub::Why, one, &why, launcher.token()), ErrorCode::kNotFound,
+              "there is no job job on this daemon");
+  one.set_all_ranks(true);
+  ExpectError(Ask(&Stub::Why, one, &why, launcher.token()), ErrorCode::kNotFound,
+              "there is no job job on this daemon");
+  control::CountersRequest counters;
+  counters.set_job_id("job");
+  counters.set_rank(-1);
+  control::CountersReply counted;
+  ExpectError(Ask(&Stub::Counters, counters, &counted, launcher.token()), ErrorCode::kNotFound,
+              "no such rank");
+}
+
+TEST_F(LauncherTest, NobodySeesAnythingWithoutALaunchersToken) {
+  for (const std::string& token : {std::string(), std::string(64, 'a')}) {
+    control::SessionsReply sessions;
+    EXPECT_EQ(Ask(&Stub::Sessions, control::SessionsRequest(), &sessions, token).code(),
+              ErrorCode::kPermissionDenied);
+    control::CountersReply counters;
+    EXPECT_EQ(Ask(&Stub::Counters, control::CountersRequest(), &counters, token).code(),
+              ErrorCode::kPermissionDenied);
+    control::WhyReply why;
+    EXPECT_EQ(Ask(&Stub::Why, control::WhyRequest(), &why, token).code(),
+              ErrorCode::kPermissionDenied);
+    control::NicsReply nics;
+    EXPECT_EQ(Ask(&Stub::Nics, control::NicsRequest(), &nics, token).code(),
+              ErrorCode::kPermissionDenied);
+    control::GpusReply gpus;
+    EXPECT_EQ(Ask(&Stub::Gpus, control::GpusRequest(), &gpus, token).code(),
+              ErrorCode::kPermissionDenied);
+  }
+}
+
+TEST(QuestionGateTest, NoUserTakesThePlaceOfAnother) {
+  QuestionGate gate(2);
+  std::optional<QuestionGate::Place> first = gate.Enter(1001);
+  const std::optional<QuestionGate::Place> second = gate.Enter(1001);
+  EXPECT_TRUE(first.has_value() && second.has_value());
+  EXPECT_FALSE(gate.Enter(1001).has_value());
+  EXPECT_TRUE(gate.Enter(1002).has_value());
+  first.reset();
+  EXPECT_TRUE(gate.Enter(1001).has_value());
+  EXPECT_TRUE(gate.Enter(1001).has_value()) << "the one before has been given back";
 }
 
 TEST_F(LauncherTest, TheAdminServiceIsNotOnTheUsersSocket) {

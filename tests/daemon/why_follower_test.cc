@@ -104,6 +104,16 @@ TEST_F(WhyFollowerTest, ADaemonIsAskedOnceAboutARank) {
   EXPECT_EQ(nodes_.asked, 1);
 }
 
+TEST_F(WhyFollowerTest, RanksOfTwoJobsAreNotMixedUp) {
+  for (const char* job : {"one", "other"}) {
+    nodes_.Knows(Wait({2}, false, std::string("computes for ") + job));
+    control::RankWait wait = Wait({0, 2}, true, "is on node 1");
+    follower_.Follow(job, &wait);
+    EXPECT_THAT(wait.verdict(), HasSubstr(std::string("which computes for ") + job));
+  }
+  EXPECT_EQ(nodes_.asked, 2);
+}
+
 TEST_F(WhyFollowerTest, AnswersOfNoCorrectDaemonEnd) {
   nodes_.Knows(Wait({2}, true, "is on node 1"));  // its own rank, elsewhere
   control::RankWait wait = Wait({0, 2}, true, "is on node 1");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "daemon/control/rank_view.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
@@ -192,6 +193,32 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysWhatTheDaemonKnows) {
   EXPECT_EQ(Step(),
             "queued: no credit: rank 1 has not drained the last 64 messages sent to it; "
             "ferryd has waited for the network for 5.0 s");
+}
+
+// Rank 1 has attached and does nothing.
+TEST_F(WhyTest, WhoeverWaitsIsToldWithoutAName) {
+  Start(0);
+  const auto ask = [&] {
+    control::WhyRequest request;
+    request.set_all_ranks(true);
+    control::WhyReply reply;
+    EXPECT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply).ok());
+    return reply;
+  };
+  Request(1, RequestState::kPosted, shm::RequestKind::kReceive).start_ns =
+      MonotonicNs() - 3600ULL * 1'000'000'000;  // posted long ago, and not what it waits for
+  Request(2, RequestState::kPosted, shm::RequestKind::kReceive).start_ns =
+      MonotonicNs() - 7ULL * 1'000'000'000;
+  const control::WhyReply reply = ask();
+  ASSERT_EQ(reply.ranks_size(), 1);
+  EXPECT_EQ(reply.ranks(0).job_id(), "job");
+  EXPECT_EQ(reply.ranks(0).rank(), 0U);
+  EXPECT_EQ(reply.ranks(0).state(), "waits");
+  EXPECT_GE(reply.ranks(0).waits_ms(), 7000U);
+  EXPECT_LT(reply.ranks(0).waits_ms(), 3'000'000U);
+  EXPECT_EQ(reply.ranks(0).reasons_size(), 0) << "a summary";
+  rank0_->inbox()->wake.inside = 0;
+  EXPECT_EQ(ask().ranks_size(), 0);
 }
 
 TEST_F(WhyTest, APoisonedRankSaysSo) {

@@ -1,0 +1,59 @@
+// What people are told of a daemon: its administrators everything, a user what concerns his own
+// jobs. Another user's jobs, ranks and processes are to him as if they were not there.
+//
+// Any thread but the control thread, which it asks; blocks for as long as that takes, and Why for
+// as long as other daemons take to answer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/status.h"
+#include "daemon/control/control_loop.h"
+#include "daemon/control/job_registry.h"
+#include "daemon/control/peer_links.h"
+#include "daemon/control/why.h"
+#include "daemon/progress/data_plane.h"
+#include "proto/control.pb.h"
+
+namespace ferry::daemon {
+
+// Whose question it is: a user's, or an administrator's.
+using Viewer = std::optional<uid_t>;
+
+// All must outlive the Reporter, and the loop must run until nobody asks any more.
+struct ReporterContext {
+  ControlLoop& loop;
+  JobRegistry& registry;
+  PeerLinks& links;
+  DataPlane& data_plane;
+  std::string run_directory;
+  std::function<control::GpusReply()> gpus;  // may be empty
+  std::string metrics_address;               // empty: none
+};
+
+class Reporter {
+ public:
+  explicit Reporter(ReporterContext context);
+
+  void FillStatus(Viewer viewer, control::StatusReply* reply);
+  void FillSessions(Viewer viewer, control::SessionsReply* reply);
+  // kNotFound: asked for a rank that is not here.
+  Status FillCounters(Viewer viewer, const control::CountersRequest& request,
+                      control::CountersReply* reply);
+  // Errors as ReportWhy.
+  Status FillWhy(Viewer viewer, const control::WhyRequest& request, control::WhyReply* reply);
+  // The same for all.
+  void FillNics(control::NicsReply* reply);
+  void FillGpus(control::GpusReply* reply);
+
+ private:
+  ReporterContext context_;
+  const uint64_t started_ns_;
+  QuietLog quiet_;  // on the control thread
+};
+
+}  // namespace ferry::daemon
