@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "shm/atomic.h"
+#include "shm/segment_file.h"
 
 // Newer than the C library's headers may be.
 #ifndef MFD_NOEXEC_SEAL
@@ -86,26 +86,9 @@ StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes) {
 }
 
 StatusOr<Mapping> MapSegment(int fd, uint64_t size_bytes) {
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 && errno != EINVAL) {
-    return StatusFromErrno(errno, "reading the seals of a segment");
-  }
-  // EINVAL: not a memfd at all, so nothing seals it.
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return Status(ErrorCode::kCorrupt,
-                  "segment is not sealed against shrinking: its creator could cut it off under us; "
-                  "make it with CreateSegment");
-  }
-  struct stat info {};
-  if (fstat(fd, &info) != 0) {
-    return StatusFromErrno(errno, "fstat of a segment");
-  }
-  const auto actual_bytes = static_cast<uint64_t>(info.st_size);
-  if (actual_bytes == 0 || (size_bytes != 0 && actual_bytes != PageUp(size_bytes))) {
-    return Status(ErrorCode::kCorrupt, "segment has " + std::to_string(actual_bytes) +
-                                           " bytes instead of " +
-                                           std::to_string(PageUp(size_bytes)));
-  }
+  const StatusOr<uint64_t> checked = CheckSegmentFile(fd, size_bytes);
+  FERRY_RETURN_IF_ERROR(checked.status());
+  const uint64_t actual_bytes = *checked;
   void* base = mmap(nullptr, actual_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) {
     return StatusFromErrno(errno,

@@ -20,7 +20,11 @@ Status CheckHeader(const Mapping& mapping, SegmentKind kind) {
     return {ErrorCode::kCorrupt, "segment of " + std::to_string(mapping.size_bytes()) +
                                      " bytes is too small for a header"};
   }
-  const auto& header = *reinterpret_cast<const SegmentHeader*>(mapping.base());
+  return CheckHeader(*reinterpret_cast<const SegmentHeader*>(mapping.base()), mapping.size_bytes(),
+                     kind);
+}
+
+Status CheckHeader(const SegmentHeader& header, uint64_t size_bytes, SegmentKind kind) {
   const uint32_t version = LoadAcquire(header.layout_version);  // Pairs with PublishHeader.
   if (version == 0) {
     return {ErrorCode::kWouldBlock, "segment is not ready yet"};
@@ -37,9 +41,9 @@ Status CheckHeader(const Mapping& mapping, SegmentKind kind) {
     return {ErrorCode::kCorrupt, "segment is of kind " + std::to_string(header.kind) +
                                      " instead of " + std::to_string(static_cast<uint32_t>(kind))};
   }
-  if (header.size_bytes != mapping.size_bytes()) {
+  if (header.size_bytes != size_bytes) {
     return {ErrorCode::kCorrupt, "segment says it has " + std::to_string(header.size_bytes) +
-                                     " bytes, but has " + std::to_string(mapping.size_bytes())};
+                                     " bytes, but has " + std::to_string(size_bytes)};
   }
   return {};
 }

@@ -17,5 +17,7 @@ void PublishHeader(SegmentHeader* header, const SegmentHeader& fields);
 // kWouldBlock: not published yet, try again. kVersionMismatch: names both versions. kCorrupt: not a
 // segment of Ferry, of another kind, or of another size than it says.
 Status CheckHeader(const Mapping& mapping, SegmentKind kind);
+// The same for a copy of the header of a segment of `size_bytes`.
+Status CheckHeader(const SegmentHeader& header, uint64_t size_bytes, SegmentKind kind);
 
 }  // namespace ferry::shm

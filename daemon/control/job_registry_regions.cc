@@ -9,6 +9,8 @@ namespace ferry::daemon {
 namespace {
 
 constexpr size_t kMaxOfferedRegions = 64;
+// Of one user without a quota, so that sparse regions do not use up our address space (2^47).
+constexpr uint64_t kMaxUserBytes = uint64_t{1} << 44;
 constexpr std::chrono::milliseconds kGpuLook{500};
 
 }  // namespace
@@ -20,6 +22,14 @@ StatusOr<QuotaHold> JobRegistry::ReserveRegion(const Session& session, uint64_t 
   if (!hold.ok()) {
     return Status(hold.status().code(),
                   RankText(session.rank, session.job_id) + ": " + hold.status().message());
+  }
+  if (quotas_.Used()[session.uid].pinned_bytes > kMaxUserBytes) {
+    return Status(ErrorCode::kLimitExceeded,
+                  RankText(session.rank, session.job_id) + ": with a region of " +
+                      std::to_string(size_bytes) + " bytes the regions of uid " +
+                      std::to_string(session.uid) + " would have more than " +
+                      std::to_string(kMaxUserBytes) +
+                      " bytes, which is all that one user gets of the daemon's address space");
   }
   return hold;
 }

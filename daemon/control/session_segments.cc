@@ -1,19 +1,23 @@
 #include "daemon/control/session_segments.h"
 
+#include <errno.h>
+#include <stddef.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <string>
 #include <utility>
 
 #include "common/process_memory.h"
-#include "shm/atomic.h"
 #include "shm/segment_check.h"
+#include "shm/segment_file.h"
 
 namespace ferry::daemon {
 namespace {
 
 constexpr uint32_t kMaxRequestLimit = 16U << 20;
 constexpr uint32_t kMaxMatchCapacity = 1U << 30;
+constexpr uint64_t kMaxDeviceBytes = uint64_t{1} << 46;  // no device has as many
 
 Status Bad(const char* segment, const std::string& why) {
   return {ErrorCode::kCorrupt, std::string(segment) + " segment: " + why};
@@ -24,55 +28,84 @@ std::string Differs(const char* what, uint64_t said, uint64_t expected) {
          std::to_string(expected);
 }
 
-StatusOr<shm::Mapping> MapChecked(int fd, uint64_t size_bytes, shm::SegmentKind kind,
-                                  const char* name) {
-  StatusOr<shm::Mapping> mapping = shm::MapSegment(fd, size_bytes);
-  if (!mapping.ok()) {
-    return Status(mapping.status().code(), std::string(name) + " " + mapping.status().message());
+// More than the machine has: no mapping of ours is ever that large.
+Status CheckSize(uint64_t size_bytes, const std::string& name) {
+  struct sysinfo machine {};
+  sysinfo(&machine);
+  const uint64_t most = (uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
+  if (size_bytes != 0 && size_bytes <= most) {
+    return {};
   }
-  if (Status status = shm::CheckHeader(*mapping, kind); !status.ok()) {
-    if (status.code() == ErrorCode::kWouldBlock) {
-      return Bad(name, "its header was never published");
-    }
+  return {ErrorCode::kCorrupt, name + " of " + std::to_string(size_bytes) +
+                                   " bytes: it must have 1 to " + std::to_string(most) +
+                                   ", as many as this machine has memory"};
+}
+
+// Reads `to` from a file that was checked, without mapping it.
+template <typename T>
+Status ReadAt(int fd, uint64_t offset, const char* name, T* to) {
+  const ssize_t size = pread(fd, to, sizeof(T), static_cast<off_t>(offset));
+  if (size < 0) {
+    return StatusFromErrno(errno, std::string("reading the ") + name + " segment");
+  }
+  return size == sizeof(T) ? Status() : Bad(name, "it is too small for what it says of itself");
+}
+
+// The request limit in the header of a segment, once its file and what the header says agree.
+StatusOr<uint32_t> ReadRequestLimit(int fd, uint64_t size_bytes, shm::SegmentKind kind,
+                                    const Session& session, const char* name) {
+  FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, std::string(name) + " segment"));
+  const auto named = [name](const Status& status) {
     return Status(status.code(), std::string(name) + " " + status.message());
+  };
+  if (const auto file = shm::CheckSegmentFile(fd, size_bytes); !file.ok()) {
+    return named(file.status());
   }
-  return mapping;
+  shm::SegmentHeader header{};
+  FERRY_RETURN_IF_ERROR(ReadAt(fd, 0, name, &header));
+  if (const Status status = shm::CheckHeader(header, size_bytes, kind); !status.ok()) {
+    return status.code() == ErrorCode::kWouldBlock ? Bad(name, "its header was never published")
+                                                   : named(status);
+  }
+  if (header.rank != session.rank) {
+    return Bad(name, Differs("the rank", header.rank, session.rank));
+  }
+  if (header.job_size != session.job_size) {
+    return Bad(name, Differs("the job's size", header.job_size, session.job_size));
+  }
+  if (header.local_size != session.local_size) {
+    return Bad(name, Differs("the number of local ranks", header.local_size, session.local_size));
+  }
+  if (header.request_limit == 0 || header.request_limit > kMaxRequestLimit) {
+    return Bad(name, "a request limit of " + std::to_string(header.request_limit) +
+                         " is out of range (1 to " + std::to_string(kMaxRequestLimit) + ")");
+  }
+  return header.request_limit;
 }
 
-// The request limit in the header, which must be that of the session's rank.
-StatusOr<uint32_t> CheckedRequestLimit(const shm::Mapping& mapping, const Session& session,
-                                       const char* name) {
-  const auto& header = *reinterpret_cast<const shm::SegmentHeader*>(mapping.base());
-  if (const uint32_t rank = shm::LoadRelaxed(header.rank); rank != session.rank) {
-    return Bad(name, Differs("the rank", rank, session.rank));
-  }
-  if (const uint32_t size = shm::LoadRelaxed(header.job_size); size != session.job_size) {
-    return Bad(name, Differs("the job's size", size, session.job_size));
-  }
-  if (const uint32_t size = shm::LoadRelaxed(header.local_size); size != session.local_size) {
-    return Bad(name, Differs("the number of local ranks", size, session.local_size));
-  }
-  const uint32_t limit = shm::LoadRelaxed(header.request_limit);
-  if (limit == 0 || limit > kMaxRequestLimit) {
-    return Bad(name, "a request limit of " + std::to_string(limit) + " is out of range (1 to " +
-                         std::to_string(kMaxRequestLimit) + ")");
-  }
-  return limit;
+Status ExpectSize(const char* name, uint64_t size_bytes, uint64_t expected) {
+  return size_bytes == expected ? Status()
+                                : Bad(name, "it has " + std::to_string(size_bytes) +
+                                                " bytes, but what it says of "
+                                                "itself takes " +
+                                                std::to_string(expected));
 }
 
-// The capacity of the match table, once it is sure that the table lies within the segment.
-StatusOr<uint32_t> CheckedCapacity(const shm::Mapping& mapping, uint32_t request_limit) {
+// The capacity of the match table, once it is sure that the segment is as large as that takes.
+StatusOr<uint32_t> ReadCapacity(int fd, uint64_t size_bytes, uint32_t request_limit) {
   const uint64_t offset = shm::SessionMatchOffset(request_limit);
-  if (mapping.size_bytes() < offset + sizeof(shm::MatchTableLayout)) {
+  if (size_bytes < offset + sizeof(shm::MatchTableLayout)) {
     return Bad("session", "it is too small for " + std::to_string(request_limit) + " requests");
   }
-  const auto* table = reinterpret_cast<const shm::MatchTableLayout*>(mapping.base() + offset);
-  const uint32_t capacity = shm::LoadRelaxed(table->capacity);
-  if (capacity > kMaxMatchCapacity ||
-      shm::SessionSizeBytes(request_limit, capacity) > mapping.size_bytes()) {
+  uint32_t capacity = 0;
+  FERRY_RETURN_IF_ERROR(
+      ReadAt(fd, offset + offsetof(shm::MatchTableLayout, capacity), "session", &capacity));
+  if (capacity > kMaxMatchCapacity) {
     return Bad("session",
                "it is too small for a match table of " + std::to_string(capacity) + " entries");
   }
+  FERRY_RETURN_IF_ERROR(
+      ExpectSize("session", size_bytes, shm::SessionSizeBytes(request_limit, capacity)));
   return capacity;
 }
 
@@ -80,23 +113,24 @@ StatusOr<uint32_t> CheckedCapacity(const shm::Mapping& mapping, uint32_t request
 
 Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox_fd,
                      uint64_t inbox_bytes, Session* session) {
-  auto session_map =
-      MapChecked(session_fd.get(), session_bytes, shm::SegmentKind::kSession, "session");
-  FERRY_RETURN_IF_ERROR(session_map.status());
-  auto inbox_map = MapChecked(inbox_fd.get(), inbox_bytes, shm::SegmentKind::kInbox, "inbox");
-  FERRY_RETURN_IF_ERROR(inbox_map.status());
-  const auto limit = CheckedRequestLimit(*session_map, *session, "session");
+  // Nothing is mapped before all sizes agree; what is used later is what was checked here.
+  const auto limit = ReadRequestLimit(session_fd.get(), session_bytes, shm::SegmentKind::kSession,
+                                      *session, "session");
   FERRY_RETURN_IF_ERROR(limit.status());
-  const auto inbox_limit = CheckedRequestLimit(*inbox_map, *session, "inbox");
+  const auto inbox_limit =
+      ReadRequestLimit(inbox_fd.get(), inbox_bytes, shm::SegmentKind::kInbox, *session, "inbox");
   FERRY_RETURN_IF_ERROR(inbox_limit.status());
   if (*inbox_limit != *limit) {
     return Bad("inbox", Differs("the request limit", *inbox_limit, *limit));
   }
-  if (inbox_map->size_bytes() < shm::InboxSizeBytes(session->local_size, *limit)) {
-    return Bad("inbox", "it is too small for its lanes and transfers");
-  }
-  const auto capacity = CheckedCapacity(*session_map, *limit);
+  FERRY_RETURN_IF_ERROR(
+      ExpectSize("inbox", inbox_bytes, shm::InboxSizeBytes(session->local_size, *limit)));
+  const auto capacity = ReadCapacity(session_fd.get(), session_bytes, *limit);
   FERRY_RETURN_IF_ERROR(capacity.status());
+  StatusOr<shm::Mapping> session_map = shm::MapSegment(session_fd.get(), session_bytes);
+  FERRY_RETURN_IF_ERROR(session_map.status());
+  StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox_fd.get(), inbox_bytes);
+  FERRY_RETURN_IF_ERROR(inbox_map.status());
   session->request_limit = *limit;
   session->match_capacity = *capacity;
   session->session_map = std::move(*session_map);
@@ -110,18 +144,20 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, const attach::RegionR
   auto region = std::make_shared<Region>();
   region->id = request.region;
   region->by_stream = (request.flags & attach::kRegionByStream) != 0;
+  const std::string name = "region " + std::to_string(request.region);
   if (!region->by_stream) {
+    FERRY_RETURN_IF_ERROR(CheckSize(request.size_bytes, name));
     StatusOr<shm::Mapping> mapping = shm::MapSegment(fd.get(), request.size_bytes);
     if (!mapping.ok()) {
-      return Status(mapping.status().code(),
-                    "region " + std::to_string(request.region) + ": " + mapping.status().message());
+      return Status(mapping.status().code(), name + ": " + mapping.status().message());
     }
     region->mapping = std::move(*mapping);
-  } else if (request.size_bytes == 0 ||
+  } else if (request.size_bytes == 0 || request.size_bytes > kMaxDeviceBytes ||
              request.size_bytes != shm::RoundUpToPage(request.size_bytes)) {
-    return Status(ErrorCode::kCorrupt, "region " + std::to_string(request.region) + ": " +
-                                           std::to_string(request.size_bytes) +
-                                           " bytes of device memory are no whole number of pages");
+    return Status(ErrorCode::kCorrupt,
+                  name + ": " + std::to_string(request.size_bytes) +
+                      " bytes of device memory are no whole number of pages from 1 page to " +
+                      std::to_string(kMaxDeviceBytes) + " bytes");
   }
   region->device_bytes = request.size_bytes;
   region->device = request.device;

@@ -1,5 +1,5 @@
 // Takes over the memfds of a rank: nothing in them is trusted before it was checked, and what the
-// daemon goes on using is copied out.
+// daemon goes on using is copied out. Nothing is mapped before all sizes agree.
 //
 // Any thread; blocks only for mmap.
 #pragma once
@@ -14,7 +14,8 @@
 namespace ferry::daemon {
 
 // Maps and checks both segments and moves them into `session`. Errors: kCorrupt (not sealed, of
-// another size, kind or rank, too small for what the header says), kVersionMismatch (both named).
+// another size, kind or rank, of another size than
+// the header says), kVersionMismatch (both named).
 Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox_fd,
                      uint64_t inbox_bytes, Session* session);
 

@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <thread>
+#include <utility>
 
 #include "tests/daemon/attach_server_fixture.h"
 
@@ -21,6 +23,16 @@ struct BadSegment {
   void (*spoil)(shm::SegmentHeader* session, shm::SegmentHeader* inbox);
   const char* words;
 };
+
+// How many mappings of memfds of that name this process has.
+size_t OwnMappings(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += line.find("memfd:" + name) != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
 
 class BadSegmentTest : public AttachServerTest, public ::testing::WithParamInterface<BadSegment> {};
 
@@ -96,6 +108,55 @@ TEST_F(AttachServerTest, OffersOfRegionsAreChecked) {
   ExpectRefusal(rank.SendRegion(7, 8192), ErrorCode::kAlreadyExists, "exists already");
   ExpectRefusal(rank.SendRegion(0, 8192), ErrorCode::kInvalidArgument, "0 names no region");
 }
+
+// What of a region is charged to its user is what is mapped, and that is what the machine can have.
+class BadRegionSizeTest : public AttachServerTest,
+                          public ::testing::WithParamInterface<std::pair<uint64_t, uint64_t>> {};
+
+TEST_P(BadRegionSizeTest, EndsTheSessionAndMapsNothing) {
+  const auto [actual_bytes, said_bytes] = GetParam();
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  const StatusOr<UniqueFd> memory = shm::CreateSegment("test-odd-region", actual_bytes);
+  ASSERT_TRUE(memory.ok());
+  const Answer answer = rank.SendRegion(1, said_bytes, memory->get());
+  EXPECT_EQ(OwnMappings("test-odd-region"), 0U);
+  ExpectGoodbye(rank, answer, ErrorCode::kCorrupt, "region 1");
+}
+
+INSTANTIATE_TEST_SUITE_P(AttachServer, BadRegionSizeTest,
+                         ::testing::Values(std::pair{8192, 0}, std::pair{8192, 4096},
+                                           std::pair{4096, 8192}, std::pair{uint64_t{60} << 40, 0},
+                                           std::pair{uint64_t{15} << 40, uint64_t{15} << 40}),
+                         [](const auto& info) { return "Number" + std::to_string(info.index); });
+
+TEST_F(AttachServerTest, RegionsOfAUserDoNotUseUpTheAddressSpace) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  constexpr uint64_t kShare = uint64_t{5} << 40;
+  for (uint32_t region = 1; region <= 3; ++region) {
+    rank.OfferDevice(region, kShare);
+    ASSERT_EQ(rank.Read().code(), ErrorCode::kOk);
+  }
+  rank.OfferDevice(4, kShare);
+  ExpectRefusal(rank.Read(), ErrorCode::kLimitExceeded, "all that one user gets");
+}
+
+// The sizes of segments agree with their headers, to the byte, before anything is mapped.
+class LargeSegmentTest : public AttachServerTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(LargeSegmentTest, EndsTheSession) {
+  const bool is_inbox = GetParam();
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  rank.Enlarge(is_inbox ? 0 : 1 << 20, is_inbox ? 1 << 20 : 0);
+  ExpectGoodbye(rank, rank.SendSegments(), ErrorCode::kCorrupt,
+                is_inbox ? "inbox segment: it has" : "session segment: it has");
+}
+
+INSTANTIATE_TEST_SUITE_P(AttachServer, LargeSegmentTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Inbox" : "Session"; });
 
 // ---- Device memory that only streams reach ----
 

@@ -112,9 +112,16 @@ class TestRank {
     return SendSegments(SegmentHeader(shm::SegmentKind::kSession),
                         SegmentHeader(shm::SegmentKind::kInbox));
   }
+  // Makes the segments larger than their headers say.
+  void Enlarge(uint64_t session_bytes, uint64_t inbox_bytes) {
+    more_session_bytes_ = session_bytes;
+    more_inbox_bytes_ = inbox_bytes;
+  }
   Answer SendSegments(const shm::SegmentHeader& session, const shm::SegmentHeader& inbox) {
-    const uint64_t session_bytes = shm::SessionSizeBytes(kTestRequests, kTestMatches);
-    const uint64_t inbox_bytes = shm::InboxSizeBytes(local_size_, kTestRequests);
+    const uint64_t session_bytes =
+        shm::SessionSizeBytes(kTestRequests, kTestMatches) + more_session_bytes_;
+    const uint64_t inbox_bytes =
+        shm::InboxSizeBytes(local_size_, kTestRequests) + more_inbox_bytes_;
     session_fd_ = MakeSegment(session, session_bytes, &session_);
     inbox_fd_ = MakeSegment(inbox, inbox_bytes, &inbox_);
     auto* table = reinterpret_cast<shm::MatchTableLayout*>(session_.base() +
@@ -128,11 +135,16 @@ class TestRank {
   }
   Answer SendRegion(uint32_t region, uint64_t size_bytes) {
     StatusOr<UniqueFd> fd = shm::CreateSegment("test-region", size_bytes);
+    return SendRegion(region, size_bytes, fd->get());
+  }
+  // Says that `fd` has `size_bytes`.
+  Answer SendRegion(uint32_t region, uint64_t size_bytes, int fd, uint32_t flags = 0) {
     attach::RegionRequest request{};
     request.header = Header(attach::Kind::kRegion);
     request.region = region;
+    request.flags = flags;
     request.size_bytes = size_bytes;
-    return Ask(request, {fd->get()});
+    return Ask(request, {fd});
   }
   // Device memory that only streams reach. The answer may be long in coming.
   void OfferDevice(uint32_t region, uint64_t size_bytes) {
@@ -182,6 +194,8 @@ class TestRank {
   const uint32_t size_;
   const uint32_t local_size_;
   uint32_t serial_ = 0;
+  uint64_t more_session_bytes_ = 0;
+  uint64_t more_inbox_bytes_ = 0;
   UniqueFd socket_;
   std::string token_;
   UniqueFd session_fd_;

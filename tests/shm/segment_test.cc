@@ -1,11 +1,13 @@
 #include "shm/segment.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -96,6 +98,36 @@ TEST(SegmentTest, MappingRefusesAnotherSizeAndNamesBoth) {
   EXPECT_EQ(mapping.status().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(mapping.status().message(), HasSubstr("8192"));
   EXPECT_THAT(mapping.status().message(), HasSubstr("4096"));
+}
+
+// Its pages can be given back by punching holes, and may be gone when they are touched again.
+TEST(SegmentTest, MappingRefusesHugePages) {
+  constexpr uint64_t kHugePage = 2 << 20;
+  UniqueFd huge(memfd_create("ferry-test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!huge.valid()) {
+    GTEST_SKIP() << "this kernel makes no memfds of huge pages: " << strerror(errno);
+  }
+  ASSERT_EQ(ftruncate(huge.get(), kHugePage), 0) << strerror(errno);
+  ASSERT_EQ(fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  StatusOr<Mapping> mapping = MapSegment(huge.get(), kHugePage);
+  ASSERT_FALSE(mapping.ok());
+  EXPECT_EQ(mapping.status().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(mapping.status().message(), HasSubstr("not made of ordinary pages"));
+}
+
+// What the seals do not forbid: ordinary pages that are given back return as zeros.
+TEST(SegmentTest, PunchedPagesComeBackEmpty) {
+  StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 4 * kPage);
+  ASSERT_TRUE(fd.ok());
+  StatusOr<Mapping> mapping = MapSegment(fd->get(), 4 * kPage);
+  ASSERT_TRUE(mapping.ok());
+  mapping->base()[kPage] = std::byte{7};
+  mapping->base()[3 * kPage] = std::byte{8};
+  ASSERT_EQ(fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * kPage), 0);
+  EXPECT_EQ(mapping->base()[kPage], std::byte{0});
+  mapping->base()[kPage] = std::byte{9};
+  EXPECT_EQ(mapping->base()[kPage], std::byte{9});
+  EXPECT_EQ(mapping->base()[3 * kPage], std::byte{8});
 }
 
 TEST(SegmentTest, MovedMappingIsUnmappedOnce) {
