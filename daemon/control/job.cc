@@ -160,6 +160,10 @@ Status CheckJobSpec(const JobSpec& spec, uint64_t max_ranks, uint64_t max_local_
                                            std::to_string(limit) + " that max_ranks allows"};
   }
   const size_t nodes = spec.node_addresses.size();
+  if (nodes > size) {  // each would cost a link
+    return Invalid(job + "it names " + std::to_string(nodes) + " nodes for " +
+                   std::to_string(size) + " ranks: at most as many as ranks");
+  }
   if (spec.node >= nodes) {
     return Invalid(job + "node " + std::to_string(spec.node) + " is none of its " +
                    std::to_string(nodes) + " nodes");

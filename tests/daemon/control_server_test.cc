@@ -147,22 +147,27 @@ TEST_F(ControlServerTest, JobsThatMakeNoSenseAreRefused) {
               "5 ranks on this node are more than the 4 that max_local_ranks allows");
   ExpectError(daemon_.CreateJob(request("job", std::vector<uint32_t>(2000, 1))),
               ErrorCode::kLimitExceeded, "more than the 1024 that max_ranks allows");
-  auto wrong = request("job", {0});
+  auto wrong = request("job", {0, 1});
   wrong.set_secret("short");
   ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "must be 16 to 64 bytes");
-  wrong = request("job", {0});
-  wrong.set_size(2);
-  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "node_of_rank places 1");
-  wrong = request("job", {0});
+  wrong = request("job", {0, 1});
+  wrong.set_size(3);
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "node_of_rank places 2");
+  wrong = request("job", {0, 1});
   wrong.set_node(7);
   ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "node 7 is none of its 2");
-  wrong = request("job", {0});
+  wrong = request("job", {0, 1});
   wrong.set_node_addresses(1, "192.0.2.1:9");
   ExpectError(daemon_.CreateJob(wrong), ErrorCode::kPermissionDenied, "only with TLS");
   wrong.set_node_addresses(1, "nonsense");
   ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "write HOST:PORT");
   wrong.set_node_addresses(1, daemon_.address());
   ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "the same address");
+  wrong = request("job", {0, 1});
+  for (int port = 1; port <= 20'000; ++port) {
+    wrong.add_node_addresses("127.0.0.2:" + std::to_string(port));
+  }
+  ExpectError(daemon_.CreateJob(wrong), ErrorCode::kInvalidArgument, "20002 nodes for 2 ranks");
   EXPECT_TRUE(daemon_.plane.calls().empty());
 }
 
