@@ -270,7 +270,11 @@ void PeerLinks::OnHello(const LinkPtr& link, const Status& status,
       return MarkDown(link, answer);
     }
     link->trouble = ExplainConnectionError(answer.message(), tls_);
-    return events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});  // until Tick
+    events_.OnNodeTrouble(link->address, {answer.code(), link->trouble});
+    if (link->contact.incarnation != 0) {  // it was cut off, and may have died since
+      MarkDownIfDead(link);
+    }
+    return;  // until Tick
   }
   if (link->contact.incarnation != 0 && (reply.from().incarnation() != link->contact.incarnation ||
                                          reply.token_hash() != link->token_hash)) {
@@ -381,6 +385,10 @@ void PeerLinks::OnBeat(const LinkPtr& link, const Status& status, uint64_t incar
                                    " ms (peer_timeout_ms): " + status.message()});
   }
   Connect(link);
+  MarkDownIfDead(link);
+}
+
+void PeerLinks::MarkDownIfDead(const LinkPtr& link) {
   Probe(link, [this, link](bool refused) {
     if (refused) {
       MarkDown(link, Died());

@@ -130,6 +130,7 @@ class PeerLinks final : public NodeLinks {
   void Beat(const LinkPtr& link);
   void OnBeat(const LinkPtr& link, const Status& status, uint64_t incarnation);
   void ReportUp(const LinkPtr& link);
+  void MarkDownIfDead(const LinkPtr& link);
   void MarkDown(const LinkPtr& link, const Status& why);
   void MarkCut(const LinkPtr& link, uint64_t next_life, const Status& why);
   void Probe(const LinkPtr& link, std::function<void(bool refused)> done);

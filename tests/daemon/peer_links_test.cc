@@ -502,7 +502,8 @@ class LostDaemonTest : public PeerLinksTest, public ::testing::WithParamInterfac
 };
 
 TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
-  // One that is stopped may come back; where nothing listens any more, it is dead.
+  // One that is stopped may come back; where nothing listens any more, it is dead, also if it was
+  // cut off before.
   const bool stopped = GetParam() == SIGSTOP;
   FerrydProcess b(directory_.path() + "/b", {"--heartbeat_interval_ms=20"});
   ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
@@ -512,9 +513,11 @@ TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
   b.Signal(GetParam());
   EXPECT_TRUE(
       a_.plane.WaitFor(Failed(stopped ? ErrorCode::kLinkDown : ErrorCode::kNodeUnreachable)));
-  if (!stopped) {
-    ExpectError(Join(), ErrorCode::kNodeUnreachable, "nothing listens there any more");
+  if (stopped) {
+    b.Signal(SIGKILL);
+    EXPECT_TRUE(a_.plane.WaitFor(Failed(ErrorCode::kNodeUnreachable)));
   }
+  ExpectError(Join(), ErrorCode::kNodeUnreachable, "nothing listens there any more");
 }
 
 TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
