@@ -8,6 +8,7 @@
 namespace ferry {
 namespace {
 
+constexpr size_t kMaxOfMessage = 253;  // SCM_MAX_FD of the kernel
 constexpr size_t kControlBytes = CMSG_SPACE(kMaxPassedDescriptors * sizeof(int));
 
 void Take(msghdr* message, std::vector<UniqueFd>* descriptors) {
@@ -51,7 +52,7 @@ ssize_t SendWithDescriptors(int socket, std::span<const std::byte> bytes,
 
 ssize_t ReceiveWithDescriptors(int socket, std::span<std::byte> bytes,
                                std::vector<UniqueFd>* descriptors, int flags, int* message_flags) {
-  alignas(cmsghdr) char control[kControlBytes];
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxOfMessage * sizeof(int))];
   iovec piece{bytes.data(), bytes.size()};
   msghdr message{};
   message.msg_iov = &piece;
@@ -65,9 +66,11 @@ ssize_t ReceiveWithDescriptors(int socket, std::span<std::byte> bytes,
     size = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
   }
   if (size >= 0) {
+    const size_t before = descriptors->size();
     Take(&message, descriptors);
     if (message_flags != nullptr) {
-      *message_flags = message.msg_flags;
+      const bool is_surplus = descriptors->size() - before > kMaxPassedDescriptors;
+      *message_flags = message.msg_flags | (is_surplus ? MSG_CTRUNC : 0);
     }
   }
   return size;

@@ -16,6 +16,8 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
+#include "daemon/control/disposal.h"
+#include "daemon/control/foreign_packet.h"
 #include "daemon/control/session_segments.h"
 
 namespace ferry::daemon {
@@ -91,8 +93,8 @@ void AttachConnection::WaitForProcess() {
 }
 
 void AttachConnection::OnReadable() {
-  SocketPacket packet;
-  const StatusOr<Received> received = ReceivePacket(socket_.native_handle(), &packet);
+  ForeignPacket packet(uid_);
+  const StatusOr<Received> received = ReceiveForeignPacket(socket_.native_handle(), &packet);
   if (!received.ok()) {
     return Refuse({}, received.status());
   }
@@ -112,7 +114,9 @@ void AttachConnection::OnReadable() {
 
 void AttachConnection::Close() {
   boost::system::error_code ignored;
-  socket_.close(ignored);
+  if (socket_.is_open()) {
+    Disposal::Instance().CloseSocket(UniqueFd(socket_.release()));
+  }
   process_.close(ignored);
   deadline_.reset();
   session_.reset();
@@ -380,9 +384,8 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
   if (session_->session_map.valid()) {
     return Malformed("the segments came twice");
   }
-  FERRY_RETURN_IF_ERROR(AdoptSegments(std::move(packet.fds[0]), request.session_bytes,
-                                      std::move(packet.fds[1]), request.inbox_bytes,
-                                      session_.get()));
+  FERRY_RETURN_IF_ERROR(AdoptSegments(&packet.fds[0], request.session_bytes, &packet.fds[1],
+                                      request.inbox_bytes, session_.get()));
   session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
   FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
   const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
@@ -396,7 +399,7 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
   StatusOr<std::shared_ptr<Region>> region =
-      AdoptRegion(is_by_handle ? UniqueFd() : std::move(packet.fds[0]), request);
+      AdoptRegion(is_by_handle ? nullptr : &packet.fds[0], request);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
   if (!(*region)->by_stream) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/control/attach_connection.h"
+#include "daemon/control/disposal.h"
 #include "daemon/control/packet_socket.h"
 
 namespace ferry::daemon {
@@ -35,7 +36,9 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
                 {.take = [this](UniqueFd fd, const Caller& caller) { Take(std::move(fd), caller); },
                  .refuse = [this](UniqueFd fd, const Caller& caller,
                                   const Status& why) { Refuse(std::move(fd), caller, why); },
-                 .make_room = {}}) {}
+                 .make_room = {}}) {
+  Disposal::Instance();  // starts best while there is little to close
+}
 
 AttachServer::~AttachServer() { Stop(); }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "daemon/control/disposal.h"
 #include "daemon/control/local_user.h"
 
 namespace ferry::daemon {
@@ -77,8 +78,9 @@ void ConnectionAcceptor::Start(UniqueFd listener) {
 }
 
 void ConnectionAcceptor::Stop() {
-  boost::system::error_code ignored;
-  listener_.close(ignored);
+  if (listener_.is_open()) {  // with connections that nobody has accepted
+    Disposal::Instance().CloseSocket(UniqueFd(listener_.release()));
+  }
   retry_.reset();
   spare_.Reset();
   open_.clear();

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/control/disposal.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/http2_frames.h"
 
@@ -73,6 +74,7 @@ class GrpcRefusals::Connection : public std::enable_shared_from_this<Connection>
         socket_(owner.context_, socket.Release()),
         deadline_(owner.context_, kPatience),
         fields_(AnswerFields(why)) {}
+  ~Connection() { Disposal::Instance().CloseSocket(UniqueFd(socket_.release())); }
 
   void Start() {
     Send(http2::Frame(http2::FrameType::kSettings, 0, 0, {}));

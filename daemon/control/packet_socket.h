@@ -35,7 +35,7 @@ struct SocketPacket {
 enum class Received { kPacket, kNothing, kHangUp };
 
 // Takes the next packet, if there is one. kCorrupt: longer than kMaxPacketBytes, or with more than
-// kMaxPacketFds descriptors (they are closed).
+// kMaxPacketFds descriptors (all are there, in `packet`).
 StatusOr<Received> ReceivePacket(int socket, SocketPacket* packet);
 
 // kWouldBlock when the receiver reads too slowly; kInvalidArgument: more than kMaxPacketFds

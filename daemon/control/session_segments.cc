@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/process_memory.h"
+#include "daemon/control/disposal.h"
 #include "shm/segment_check.h"
 #include "shm/segment_file.h"
 
@@ -111,43 +112,46 @@ StatusOr<uint32_t> ReadCapacity(int fd, uint64_t size_bytes, uint32_t request_li
 
 }  // namespace
 
-Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox_fd,
+Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inbox_fd,
                      uint64_t inbox_bytes, Session* session) {
   // Nothing is mapped before all sizes agree; what is used later is what was checked here.
-  const auto limit = ReadRequestLimit(session_fd.get(), session_bytes, shm::SegmentKind::kSession,
+  const auto limit = ReadRequestLimit(session_fd->get(), session_bytes, shm::SegmentKind::kSession,
                                       *session, "session");
   FERRY_RETURN_IF_ERROR(limit.status());
   const auto inbox_limit =
-      ReadRequestLimit(inbox_fd.get(), inbox_bytes, shm::SegmentKind::kInbox, *session, "inbox");
+      ReadRequestLimit(inbox_fd->get(), inbox_bytes, shm::SegmentKind::kInbox, *session, "inbox");
   FERRY_RETURN_IF_ERROR(inbox_limit.status());
   if (*inbox_limit != *limit) {
     return Bad("inbox", Differs("the request limit", *inbox_limit, *limit));
   }
   FERRY_RETURN_IF_ERROR(
       ExpectSize("inbox", inbox_bytes, shm::InboxSizeBytes(session->local_size, *limit)));
-  const auto capacity = ReadCapacity(session_fd.get(), session_bytes, *limit);
+  const auto capacity = ReadCapacity(session_fd->get(), session_bytes, *limit);
   FERRY_RETURN_IF_ERROR(capacity.status());
-  StatusOr<shm::Mapping> session_map = shm::MapSegment(session_fd.get(), session_bytes);
+  StatusOr<shm::Mapping> session_map = shm::MapSegment(session_fd->get(), session_bytes);
   FERRY_RETURN_IF_ERROR(session_map.status());
-  StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox_fd.get(), inbox_bytes);
+  StatusOr<shm::Mapping> inbox_map = shm::MapSegment(inbox_fd->get(), inbox_bytes);
   FERRY_RETURN_IF_ERROR(inbox_map.status());
   session->request_limit = *limit;
   session->match_capacity = *capacity;
   session->session_map = std::move(*session_map);
   session->inbox_map = std::move(*inbox_map);
-  session->session_fd = std::move(session_fd);
-  session->inbox_fd = std::move(inbox_fd);
+  session->session_fd = std::move(*session_fd);
+  session->inbox_fd = std::move(*inbox_fd);
   return {};
 }
 
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, const attach::RegionRequest& request) {
-  auto region = std::make_shared<Region>();
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request) {
+  std::shared_ptr<Region> region(new Region(), [](Region* ended) {
+    Disposal::Instance().Close(std::move(ended->fd));
+    delete ended;
+  });
   region->id = request.region;
   region->by_stream = (request.flags & attach::kRegionByStream) != 0;
   const std::string name = "region " + std::to_string(request.region);
   if (!region->by_stream) {
     FERRY_RETURN_IF_ERROR(CheckSize(request.size_bytes, name));
-    StatusOr<shm::Mapping> mapping = shm::MapSegment(fd.get(), request.size_bytes);
+    StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), request.size_bytes);
     if (!mapping.ok()) {
       return Status(mapping.status().code(), name + ": " + mapping.status().message());
     }
@@ -159,11 +163,16 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, const attach::RegionR
                       " bytes of device memory are no whole number of pages from 1 page to " +
                       std::to_string(kMaxDeviceBytes) + " bytes");
   }
+  if (region->by_stream && fd != nullptr && KindOf(fd->get()) == PassedKind::kOther) {
+    return Status(ErrorCode::kCorrupt, name + ": its descriptor is no handle of device memory");
+  }
   region->device_bytes = request.size_bytes;
   region->device = request.device;
   region->allocation_id = request.allocation_id;
   std::copy(std::begin(request.handle), std::end(request.handle), region->handle.begin());
-  region->fd = std::move(fd);
+  if (fd != nullptr) {
+    region->fd = std::move(*fd);
+  }
   return region;
 }
 

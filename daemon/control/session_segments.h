@@ -13,14 +13,16 @@
 
 namespace ferry::daemon {
 
-// Maps and checks both segments and moves them into `session`. Errors: kCorrupt (not sealed, of
-// another size, kind or rank, of another size than
-// the header says), kVersionMismatch (both named).
-Status AdoptSegments(UniqueFd session_fd, uint64_t session_bytes, UniqueFd inbox_fd,
+// Checks both segments, maps them and moves them into `session`; on an error
+// the descriptors stay where they are. Errors: kCorrupt (not sealed, of another size, kind or rank,
+// of another size than the header says), kVersionMismatch (both named).
+Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inbox_fd,
                      uint64_t inbox_bytes, Session* session);
 
-// Maps a region's memfd, or keeps it unmapped if only streams reach the memory. kCorrupt as above.
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd fd, const attach::RegionRequest& request);
+// Maps a region's memfd, or keeps what `fd` is (null: nothing)
+// if only streams reach the memory: then it is closed as Disposal does it. Errors as above;
+// kCorrupt, too: no handle of a device.
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request);
 
 // Whether process_vm_readv on the rank is allowed, to us and so, as the uid is the same, to its
 // peers.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "daemon/control/disposal.h"
 #include "daemon/control/packet_socket.h"
 #include "daemon/worker/worker_message.h"
 #include "shm/atomic.h"
@@ -55,6 +56,9 @@ StatusOr<std::shared_ptr<WorkerChannel>> WorkerChannel::Create(const JobPlan& pl
   }
   return channel;
 }
+
+// The socket may hold whatever the worker has passed.
+WorkerChannel::~WorkerChannel() { Disposal::Instance().CloseSocket(std::move(socket_)); }
 
 void WorkerChannel::Rouse() {
   // Pairs with WorkerProgram::Sleep.

@@ -19,6 +19,7 @@ class WorkerChannel {
  public:
   // `capacity`: copies under way at a time. kOutOfMemory, kSystem.
   static StatusOr<std::shared_ptr<WorkerChannel>> Create(const JobPlan& plan, uint32_t capacity);
+  ~WorkerChannel();
 
   // Ends the worker's sleep, if it sleeps. After whatever it is to see was written (sequentially
   // consistent).

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/version.h"
+#include "daemon/control/foreign_packet.h"
 
 namespace ferry::daemon {
 namespace {
@@ -22,10 +23,10 @@ void WorkerReplies::Expect(std::shared_ptr<Session> session) {
   asked_[session->rank] = std::move(session);
 }
 
-StatusOr<Received> WorkerReplies::Read(int socket, const WorkerNews& news) {
+StatusOr<Received> WorkerReplies::Read(int socket, uid_t sender, const WorkerNews& news) {
   for (int i = 0; i < kMessagesAtOnce; ++i) {
-    SocketPacket packet;
-    const StatusOr<Received> received = ReceivePacket(socket, &packet);
+    ForeignPacket packet(sender);
+    const StatusOr<Received> received = ReceiveForeignPacket(socket, &packet);
     if (!received.ok()) {
       return Wrong("sent what no worker sends: " + received.status().message());
     }

@@ -33,10 +33,10 @@ class WorkerReplies {
   // kDevice is sent for the region.
   void ExpectImport(uint32_t rank, uint32_t region) { imports_.insert({rank, region}); }
 
-  // Reads some of what lies in `socket`, and tells `news` of each answer. kNothing: all was read;
-  // kPacket: there may be more. kCorrupt: what no worker says, in words that follow "the worker
-  // process".
-  StatusOr<Received> Read(int socket, const WorkerNews& news);
+  // Reads some of what lies in `socket`, whose other end is `sender`'s, and tells `news` of each
+  // answer. kNothing: all was read; kPacket: there may be more. kCorrupt: what no worker says, in
+  // words that follow "the worker process".
+  StatusOr<Received> Read(int socket, uid_t sender, const WorkerNews& news);
 
  private:
   Status Handle(const WorkerMessage& message, const WorkerNews& news);

@@ -319,7 +319,8 @@ void WorkerSupervisor::Receive(Watched& watched) {
       events_.on_import(watched.worker->job_id, rank, region, status);
     }
   };
-  const StatusOr<Received> received = watched.replies.Read(watched.socket(), news);
+  const StatusOr<Received> received =
+      watched.replies.Read(watched.socket(), watched.worker->user.uid, news);
   if (!received.ok()) {
     Fail(watched, received.status().message());
   } else if (*received == Received::kHangUp) {

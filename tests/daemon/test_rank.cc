@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <thread>
 
 namespace ferry::daemon {
 
@@ -15,6 +17,16 @@ bool CanBecomeOthers() {
 size_t OpenDescriptors() {
   using Iterator = std::filesystem::directory_iterator;
   return static_cast<size_t>(std::distance(Iterator("/proc/self/fd"), Iterator()));
+}
+
+size_t SettledDescriptors(size_t most) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  size_t open = OpenDescriptors();
+  while (open > most && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+    open = OpenDescriptors();
+  }
+  return open;
 }
 
 }  // namespace ferry::daemon

@@ -238,5 +238,8 @@ bool CanBecomeOthers();
 
 // How many descriptors this process has open.
 size_t OpenDescriptors();
+// The same, once there are no more than `most`, or after 20 s: those that ferryd has been passed,
+// and its sockets, are closed by threads that nobody waits for.
+size_t SettledDescriptors(size_t most);
 
 }  // namespace ferry::daemon

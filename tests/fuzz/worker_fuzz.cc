@@ -149,7 +149,7 @@ class WorkerFuzz final : CopySink {
         Require(status.message().size() <= sizeof(WorkerMessage::text));
         imports_.erase(asked);
       };
-      received = replies_.Read(channel_->socket(), news);
+      received = replies_.Read(channel_->socket(), geteuid(), news);
     }
     if (!received.ok()) {
       failed_ = true;

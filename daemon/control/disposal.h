@@ -1,0 +1,79 @@
+// Closes what other processes have passed to ferryd, and the sockets by which they passed it, on
+// threads that nobody waits for.
+//
+// close(2) blocks for as long as a stranger likes: a socket that lingers waits for a receiver that
+// does not read, a file of a FUSE server for that server, and a Unix socket closes what lies unread
+// in it. Only sealed shared memory surely closes at once.
+//
+// Two things cut that short. What is closed by the exit of a thread does not linger (the kernel
+// looks for PF_EXITING); so each descriptor goes to a thread with a table of descriptors of its
+// own, which then exits. And what waits for a file's server, which nothing cuts short, hangs a
+// thread that does nothing else; ferryd takes no more from who makes so many of them hang.
+//
+// Any thread, for all members; none blocks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "common/unique_fd.h"
+
+namespace ferry::daemon {
+
+// What a descriptor that was passed to us is, as far as the kernel tells it by itself (fstat asks a
+// file's server).
+enum class PassedKind {
+  kSealedMemory,  // a memfd that cannot shrink
+  kMemory,        // another file of shared memory
+  kDevice,        // a device or an anonymous file (a dma-buf): drivers' handles
+  kOther,         // files, directories, pipes, sockets
+};
+PassedKind KindOf(int fd);
+
+class Disposal {
+ public:
+  // That of the process. It is never destroyed: its threads may hang when the process ends.
+  static Disposal& Instance();
+
+  // A Unix socket of ours, with what is unread in it: shut down now, closed soon.
+  void CloseSocket(UniqueFd socket);
+  // What ferryd has asked for, when it is done with it.
+  void Close(UniqueFd fd);
+  // What `sender` has passed unasked. What is sealed memory closes now.
+  void CloseUnasked(uid_t sender, std::vector<UniqueFd> fds);
+  // Whether to receive descriptors of that user: false while too many that ferryd did not ask for
+  // cannot be closed.
+  bool MayPass(uid_t sender) const;
+
+ private:
+  Disposal();
+  void Undertake();
+  void BurySoon(UniqueFd fd);
+  void BuryAll();
+  void Bury(std::span<UniqueFd> fds);
+
+  UniqueFd handover_;  // to the threads that exit; they share nothing else of our table
+  UniqueFd receiver_;  // the other end, until they have it
+  std::condition_variable undertake_;
+  std::condition_variable bury_;
+  mutable std::mutex mutex_;
+  uint64_t to_undertake_ = 0;
+  bool is_undertaker_settled_ = false;
+  std::deque<UniqueFd> queue_;
+  uint32_t closers_ = 0;
+  uint32_t idle_closers_ = 0;
+  uint64_t taken_ns_ = 0;            // when a closer last took something
+  std::map<uid_t, size_t> unasked_;  // descriptors of each user that are being closed
+  size_t unasked_in_all_ = 0;
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,257 @@
+// Descriptors that strangers pass: nobody waits until they are closed.
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+
+#include "common/passed_descriptors.h"
+#include "daemon/control/disposal.h"
+#include "daemon/control/foreign_packet.h"
+#include "daemon/worker/worker_replies.h"
+#include "tests/daemon/attach_server_fixture.h"
+#include "tests/daemon/stuck_descriptors.h"
+
+namespace ferry::daemon {
+namespace {
+
+using attach::Kind;
+
+constexpr uid_t kStranger = 12345;
+constexpr std::chrono::seconds kLongEnough(30);  // half of what a socket lingers
+
+constexpr std::array<char, 100> kGarbage{};
+
+#define FERRY_SKIP_WITHOUT(files)                                              \
+  if (!(files).ok()) {                                                         \
+    ASSERT_EQ((files).status().code(), ErrorCode::kUnsupported);               \
+    GTEST_SKIP() << "needs a FUSE of its own: " << (files).status().message(); \
+  }
+
+// More descriptors than any correct program passes, by hand.
+ssize_t SendMany(int socket, const std::vector<int>& fds) {
+  std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));
+  char byte = 'x';
+  iovec piece{&byte, 1};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
+  return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+// Strangers act on the control thread, so that it receives only what they have let go of: whoever
+// closes last is the one who waits. Then that thread serves others: a rank attaches.
+class ForeignDescriptorsTest : public AttachServerTest {
+ protected:
+  void ExpectOthersAreServed() {
+    TestRank next = Rank(2);
+    EXPECT_TRUE(next.Enter(socket_path_));
+  }
+};
+
+TEST_F(ForeignDescriptorsTest, ALingeringSocketHoldsUpNobody) {
+  LingeringSocket lingering;
+  ASSERT_GE(lingering.get(), 0);
+  TestRank stranger = Rank(0);
+  ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+  loop_->Run([&] {
+    EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
+    lingering.CloseOwn();
+  });
+  EXPECT_EQ(stranger.Read().kind(), Kind::kGoodbye);
+  ExpectOthersAreServed();
+}
+
+TEST_F(ForeignDescriptorsTest, NorDoMoreThanAPacketMayCarry) {
+  std::vector<LingeringSocket> lingering(kMaxPacketFds + 3);
+  std::vector<int> fds;
+  for (const LingeringSocket& one : lingering) {
+    ASSERT_GE(one.get(), 0);
+    fds.push_back(one.get());
+  }
+  TestRank stranger = Rank(0);
+  ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+  loop_->Run([&] {
+    EXPECT_EQ(SendMany(stranger.socket(), fds), 1);
+    for (LingeringSocket& one : lingering) {
+      one.CloseOwn();
+    }
+  });
+  ExpectRefusal(stranger.Read(), ErrorCode::kCorrupt, "more than 4 descriptors");
+  ExpectOthersAreServed();
+}
+
+TEST_F(ForeignDescriptorsTest, NorDoThoseThatNobodyHasReceived) {
+  LingeringSocket lingering;
+  ASSERT_GE(lingering.get(), 0);
+  TestRank stranger = Rank(0);
+  ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+  loop_->Run([&] {  // both lie there when the first is read, which ends the connection
+    EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage).ok());
+    EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
+    lingering.CloseOwn();
+  });
+  EXPECT_EQ(stranger.Read().kind(), Kind::kGoodbye);
+  ExpectOthersAreServed();
+}
+
+TEST_F(ForeignDescriptorsTest, NorDoThoseOfConnectionsBeyondTheLimit) {
+  Stop();
+  Start(20'000, {64, 3});
+  TestRank first = Rank(0);
+  TestRank second = Rank(1);
+  ASSERT_TRUE(first.Enter(socket_path_));
+  ASSERT_TRUE(second.Enter(socket_path_));
+  std::vector<LingeringSocket> lingering(20);
+  loop_->Run([&] {
+    for (LingeringSocket& one : lingering) {
+      TestRank stranger = Rank(3);
+      ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+      ASSERT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{one.get()}).ok());
+      one.CloseOwn();
+    }
+  });
+  EXPECT_EQ(first.AskPeer(Kind::kPeerInbox, 1).code(), ErrorCode::kOk);
+  for (size_t open = Connections(); open > 2; open = Connections()) {
+  }
+  ExpectOthersAreServed();
+}
+
+TEST_F(ForeignDescriptorsTest, NorTheEndOfTheServer) {
+  LingeringSocket lingering;
+  loop_->Run([&] {
+    TestRank stranger = Rank(3);
+    ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+    ASSERT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
+    lingering.CloseOwn();
+    server_->Stop();  // the connection was not even accepted
+  });
+  auto end = std::async(std::launch::async, [this] { Stop(); });
+  EXPECT_EQ(end.wait_for(kLongEnough), std::future_status::ready);
+}
+
+TEST_F(ForeignDescriptorsTest, AFileWhoseServerIsSilentHoldsUpNobody) {
+  const auto files = StuckFiles::Mount();
+  FERRY_SKIP_WITHOUT(files);
+  const StatusOr<int> file = (*files)->Open();  // our own copy stays open
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  TestRank stranger = Rank(0);
+  ASSERT_TRUE(stranger.Enter(socket_path_));
+  // As a segment of memory it is not even looked at by means that its server could hold up.
+  ExpectRefusal(stranger.SendRegion(1, 4096, *file), ErrorCode::kCorrupt, "not sealed");
+  ExpectOthersAreServed();
+  while ((*files)->waiting() == 0) {
+  }
+  EXPECT_FALSE((*files)->was_asked());
+}
+
+TEST_F(ForeignDescriptorsTest, NorDoesOneThatPassesForADevice) {
+  const auto files = StuckFiles::Mount();
+  FERRY_SKIP_WITHOUT(files);
+  const StatusOr<int> file = (*files)->Open();  // our own copy stays open
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  TestRank stranger = Rank(0);
+  ASSERT_TRUE(stranger.Enter(socket_path_));
+  ExpectRefusal(stranger.SendRegion(1, 4096, *file, attach::kRegionByStream), ErrorCode::kCorrupt,
+                "no handle of device memory");
+  ExpectOthersAreServed();
+  EXPECT_FALSE((*files)->was_asked());
+}
+
+TEST(DisposalTest, TakesNoMoreOfWhoMakesItHang) {
+  auto files = StuckFiles::Mount();
+  FERRY_SKIP_WITHOUT(files);
+  Disposal& disposal = Disposal::Instance();
+  int passed = 0;
+  for (; disposal.MayPass(kStranger); ++passed) {
+    ASSERT_LT(passed, 1000);
+    const StatusOr<int> file = (*files)->Open();
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    std::vector<UniqueFd> fds;
+    fds.emplace_back(*file);
+    disposal.CloseUnasked(kStranger, std::move(fds));
+  }
+  EXPECT_GE(passed, 4) << "a packet's worth";
+  EXPECT_TRUE(disposal.MayPass(kStranger + 1)) << "others are not affected";
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd here(ends[0]);
+  const UniqueFd there(ends[1]);
+  ASSERT_TRUE(SendPacket(here.get(), 'x', std::array{here.get()}).ok());
+  ForeignPacket packet(kStranger);
+  const StatusOr<Received> received = ReceiveForeignPacket(there.get(), &packet);
+  ASSERT_FALSE(received.ok());
+  EXPECT_EQ(received.status().code(), ErrorCode::kLimitExceeded);
+  EXPECT_TRUE(packet.fds.empty()) << "not received";
+  files->reset();  // the server ends
+  while (!disposal.MayPass(kStranger)) {
+  }
+}
+
+TEST(DisposalTest, ClosesEverySocketThoughTheyAllLinger) {
+  const size_t before = [] {
+    Disposal::Instance();
+    return OpenDescriptors();
+  }();
+  std::vector<LingeringSocket> lingering(100);
+  const size_t held = OpenDescriptors() - lingering.size();
+  for (LingeringSocket& one : lingering) {
+    ASSERT_GE(one.get(), 0);
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    const UniqueFd sender(ends[0]);
+    ASSERT_TRUE(SendPacket(sender.get(), 'x', std::array{one.get()}).ok());
+    one.CloseOwn();
+    Disposal::Instance().CloseSocket(UniqueFd(ends[1]));
+  }
+  EXPECT_LE(SettledDescriptors(held), held);
+  lingering.clear();
+  EXPECT_LE(SettledDescriptors(before), before);
+}
+
+TEST(DisposalTest, KnowsWhatItWasPassed) {
+  const StatusOr<UniqueFd> sealed = shm::CreateSegment("test", 4096);
+  const UniqueFd unsealed(memfd_create("test", MFD_CLOEXEC));
+  const UniqueFd anonymous(eventfd(0, EFD_CLOEXEC));
+  const UniqueFd device(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const LingeringSocket lingering;
+  ASSERT_TRUE(sealed.ok());
+  EXPECT_EQ(KindOf(sealed->get()), PassedKind::kSealedMemory);
+  EXPECT_EQ(KindOf(unsealed.get()), PassedKind::kMemory);
+  EXPECT_EQ(KindOf(anonymous.get()), PassedKind::kDevice);
+  EXPECT_EQ(KindOf(device.get()), PassedKind::kDevice);
+  EXPECT_EQ(KindOf(file.get()), PassedKind::kOther);
+  EXPECT_EQ(KindOf(lingering.get()), PassedKind::kOther);
+}
+
+TEST(WorkerRepliesTest, ALingeringSocketOfAWorkerHoldsUpNobody) {
+  LingeringSocket lingering;
+  ASSERT_GE(lingering.get(), 0);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd here(ends[0]);
+  const UniqueFd worker(ends[1]);
+  ASSERT_TRUE(SendPacket(worker.get(), MakeWorkerMessage(WorkerMessageKind::kReady),
+                         std::array{lingering.get()})
+                  .ok());
+  lingering.CloseOwn();
+  auto read = std::async(std::launch::async, [&] {
+    return WorkerReplies().Read(here.get(), kStranger, {}).status().code();
+  });
+  ASSERT_EQ(read.wait_for(kLongEnough), std::future_status::ready);
+  EXPECT_EQ(read.get(), ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace ferry::daemon
