@@ -14,6 +14,9 @@ StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  for (const int own_fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) {
+    sigdelset(&all, own_fault);  // blocked, they would end the process without asking its handler
+  }
   pthread_sigmask(SIG_SETMASK, &all, &before);  // threads inherit it
   std::thread thread;
   Status status;

@@ -10,9 +10,9 @@
 namespace ferry {
 
 // Starts a thread that runs `main`, named `name` (at most 15 characters) for debuggers and `top`.
-// All signals are blocked on it: the application's handlers must not run there. kSystem, with
-// `purpose` ("that moves messages"), where the system starts no more threads. Any thread; does not
-// block.
+// All signals are blocked on it, but for those of its own faults: the application's handlers must
+// not run there. kSystem, with `purpose` ("that moves messages"), where the system starts no more
+// threads. Any thread; does not block.
 StatusOr<std::thread> StartThread(const char* name, std::string_view purpose,
                                   std::function<void()> main);
 

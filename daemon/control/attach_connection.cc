@@ -385,7 +385,7 @@ Status AttachConnection::HandleSegments(const attach::SegmentsRequest& request,
     return Malformed("the segments came twice");
   }
   FERRY_RETURN_IF_ERROR(AdoptSegments(&packet.fds[0], request.session_bytes, &packet.fds[1],
-                                      request.inbox_bytes, session_.get()));
+                                      request.inbox_bytes, server_.memory_, session_.get()));
   session_->private_memory_reachable = ProbePrivateMemory(pid_, uid_);
   FERRY_RETURN_IF_ERROR(server_.registry_.Serve(*session_));
   const std::array<int, 2> fds = {session_->doorbell.get(), server_.daemon_pidfd_.get()};
@@ -399,7 +399,7 @@ Status AttachConnection::HandleRegion(const attach::RegionRequest& request, Sock
   StatusOr<QuotaHold> hold = server_.registry_.ReserveRegion(*session_, request.size_bytes);
   FERRY_RETURN_IF_ERROR(hold.status());
   StatusOr<std::shared_ptr<Region>> region =
-      AdoptRegion(is_by_handle ? nullptr : &packet.fds[0], request);
+      AdoptRegion(is_by_handle ? nullptr : &packet.fds[0], request, *session_, server_.memory_);
   FERRY_RETURN_IF_ERROR(region.status());
   (*region)->quota = std::move(*hold);
   if (!(*region)->by_stream) {

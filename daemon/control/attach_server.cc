@@ -1,5 +1,6 @@
 #include "daemon/control/attach_server.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,6 +33,7 @@ AttachServer::AttachServer(boost::asio::io_context& context, JobRegistry& regist
       daemon_pidfd_(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))),
       pid_namespace_(InodeOf("/proc/self/ns/pid")),
       user_namespace_(InodeOf("/proc/self/ns/user")),
+      memory_events_(context),
       acceptor_(context, "the attach socket", limits,
                 {.take = [this](UniqueFd fd, const Caller& caller) { Take(std::move(fd), caller); },
                  .refuse = [this](UniqueFd fd, const Caller& caller,
@@ -50,14 +52,37 @@ Status AttachServer::Listen(const std::string& path, bool for_all) {
   StatusOr<UniqueFd> socket = ListenUnix(path, SOCK_SEQPACKET, for_all ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(socket.status());
   acceptor_.Start(std::move(*socket));
+  if (UniqueFd events(fcntl(memory_.fd(), F_DUPFD_CLOEXEC, 0)); events.valid()) {
+    memory_events_.assign(events.Release());
+    WatchMemory();
+  }
   return {};
 }
 
 void AttachServer::Stop() {
   acceptor_.Stop();
+  boost::system::error_code ignored;
+  memory_events_.close(ignored);
   for (const auto& connection : std::exchange(connections_, {})) {
     connection->Close();
   }
+}
+
+void AttachServer::WatchMemory() {
+  memory_events_.async_wait(
+      boost::asio::posix::stream_descriptor::wait_read,
+      [this](const boost::system::error_code& error) {
+        if (error) {
+          return;
+        }
+        for (const MemoryOwner& owner : memory_.TakeVanished()) {
+          registry_.EndSession(owner.job_id, owner.rank,
+                               {ErrorCode::kCorrupt, RankText(owner.rank, owner.job_id) +
+                                                         ": some of its memory has vanished while "
+                                                         "ferryd used it (SIGBUS)"});
+        }
+        WatchMemory();
+      });
 }
 
 void AttachServer::Take(UniqueFd fd, const Caller& caller) {

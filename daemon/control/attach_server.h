@@ -10,6 +10,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -20,6 +21,7 @@
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/job_registry.h"
 #include "daemon/control/launchers.h"
+#include "daemon/session/memory_guard.h"
 
 namespace ferry::daemon {
 
@@ -42,6 +44,7 @@ class AttachServer {
 
  private:
   friend class AttachConnection;
+  void WatchMemory();
   void Take(UniqueFd fd, const Caller& caller);
   void Refuse(UniqueFd fd, const Caller& caller, const Status& why);
   void Remove(const std::shared_ptr<AttachConnection>& connection);
@@ -53,6 +56,8 @@ class AttachServer {
   UniqueFd daemon_pidfd_;
   const uint32_t pid_namespace_;  // ours, as in attach::AttachRequest
   const uint32_t user_namespace_;
+  MemoryWatch memory_;                                   // of the ranks
+  boost::asio::posix::stream_descriptor memory_events_;  // its descriptor
   std::set<std::shared_ptr<AttachConnection>> connections_;
   ConnectionAcceptor acceptor_;
 };

@@ -12,6 +12,7 @@
 #include "common/hex_text.h"
 #include "common/log.h"
 #include "daemon/control/secrets.h"
+#include "daemon/control/session_segments.h"
 
 namespace ferry::daemon {
 namespace {
@@ -157,7 +158,7 @@ StatusOr<std::shared_ptr<Session>> JobRegistry::Attach(const AttachClaim& claim,
   FERRY_RETURN_IF_ERROR(CheckAttach(claim, &job));
   StatusOr<QuotaHold> hold = quotas_.Take(claim.uid, {.sessions = 1});
   FERRY_RETURN_IF_ERROR(hold.status());
-  auto session = std::make_shared<Session>();
+  std::shared_ptr<Session> session = MakeSession();
   session->job_id = claim.job_id;
   session->rank = claim.rank;
   session->local_index = job->plan.local_index[claim.rank];

@@ -112,8 +112,16 @@ StatusOr<uint32_t> ReadCapacity(int fd, uint64_t size_bytes, uint32_t request_li
 
 }  // namespace
 
+std::shared_ptr<Session> MakeSession() {
+  return {new Session(), [](Session* ended) {
+            MemoryWatch::Forget(ended->session_map);
+            MemoryWatch::Forget(ended->inbox_map);
+            delete ended;
+          }};
+}
+
 Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inbox_fd,
-                     uint64_t inbox_bytes, Session* session) {
+                     uint64_t inbox_bytes, MemoryWatch& watch, Session* session) {
   // Nothing is mapped before all sizes agree; what is used later is what was checked here.
   const auto limit = ReadRequestLimit(session_fd->get(), session_bytes, shm::SegmentKind::kSession,
                                       *session, "session");
@@ -136,13 +144,17 @@ Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inb
   session->match_capacity = *capacity;
   session->session_map = std::move(*session_map);
   session->inbox_map = std::move(*inbox_map);
+  watch.Guard(session->session_map, {session->job_id, session->rank});
+  watch.Guard(session->inbox_map, {session->job_id, session->rank});
   session->session_fd = std::move(*session_fd);
   session->inbox_fd = std::move(*inbox_fd);
   return {};
 }
 
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request) {
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request,
+                                              const Session& session, MemoryWatch& watch) {
   std::shared_ptr<Region> region(new Region(), [](Region* ended) {
+    MemoryWatch::Forget(ended->mapping);
     Disposal::Instance().Close(std::move(ended->fd));
     delete ended;
   });
@@ -156,6 +168,7 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::Region
       return Status(mapping.status().code(), name + ": " + mapping.status().message());
     }
     region->mapping = std::move(*mapping);
+    watch.Guard(region->mapping, {session.job_id, session.rank});
   } else if (request.size_bytes == 0 || request.size_bytes > kMaxDeviceBytes ||
              request.size_bytes != shm::RoundUpToPage(request.size_bytes)) {
     return Status(ErrorCode::kCorrupt,

@@ -9,20 +9,25 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "daemon/session/memory_guard.h"
 #include "daemon/session/session.h"
 
 namespace ferry::daemon {
 
-// Checks both segments, maps them and moves them into `session`; on an error
+// A session without segments, whose memory is guarded, if it is, until it is unmapped.
+std::shared_ptr<Session> MakeSession();
+
+// Checks both segments, maps them, guarded by `watch`, and moves them into `session`; on an error
 // the descriptors stay where they are. Errors: kCorrupt (not sealed, of another size, kind or rank,
 // of another size than the header says), kVersionMismatch (both named).
 Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inbox_fd,
-                     uint64_t inbox_bytes, Session* session);
+                     uint64_t inbox_bytes, MemoryWatch& watch, Session* session);
 
-// Maps a region's memfd, or keeps what `fd` is (null: nothing)
+// Maps a memfd as a region of `session`, guarded by `watch`, or keeps what `fd` is (null: nothing)
 // if only streams reach the memory: then it is closed as Disposal does it. Errors as above;
 // kCorrupt, too: no handle of a device.
-StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request);
+StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request,
+                                              const Session& session, MemoryWatch& watch);
 
 // Whether process_vm_readv on the rank is allowed, to us and so, as the uid is the same, to its
 // peers.
