@@ -1,0 +1,510 @@
+// A user who makes jobs of his own, whose ranks attach as they should, and then do anything: with
+// the memory that they share with the daemon, with descriptors, over the attach socket and over
+// control.sock. See attacker.h for how it is called.
+//
+// Ends with 0 when its time is over, and says how many jobs it has made; with 3 when a daemon no
+// longer answers.
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "proto/control.grpc.pb.h"
+#include "shm/lane.h"
+#include "tests/daemon/test_rank.h"
+#include "tests/hostile/attacker.h"
+#include "tests/hostile/hostile_session.h"
+#include "tests/hostile/odd_descriptors.h"
+
+namespace ferry::hostile {
+namespace {
+
+using daemon::TestLauncher;
+using daemon::TestRank;
+using std::chrono::milliseconds;
+
+constexpr uint32_t kLocal = 2;  // ranks 0 and 1 here, rank 2 on the other node
+constexpr uint32_t kSize = 3;
+constexpr int kActsInAJob = 400;
+constexpr milliseconds kCall(2000);
+
+class HostileUser {
+ public:
+  explicit HostileUser(const Attacker& attacker)
+      : attacker_(attacker),
+        dice_(attacker.seed),
+        here_(IdentityOf(attacker.run_directory)),
+        there_(IdentityOf(attacker.other_run_directory)) {}
+
+  int Run() {
+    int jobs = 0;
+    int in_vain = 0;
+    while (attacker_.Goes()) {
+      if (BeginJob()) {
+        ++jobs;
+        in_vain = 0;
+        for (int act = 0; act < kActsInAJob && attacker_.Goes(); ++act) {
+          Act();
+        }
+      } else if (++in_vain > 100) {
+        std::printf("a daemon does not let anybody in any more: %s\n", why_not_.c_str());
+        return 3;
+      } else {
+        std::this_thread::sleep_for(milliseconds(100));
+      }
+      EndJob();
+    }
+    std::printf("%d jobs\n", jobs);
+    return jobs > 0 ? 0 : 3;
+  }
+
+ private:
+  // -- Coming and going --
+
+  bool BeginJob() {
+    job_ = "hostile-" + std::to_string(getpid()) + "-" + std::to_string(++names_);
+    for (const std::string& directory : {attacker_.run_directory, attacker_.other_run_directory}) {
+      launchers_.push_back(std::make_unique<TestLauncher>(directory + "/attach.sock"));
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      const auto channel = grpc::CreateCustomChannel("unix:" + directory + "/control.sock",
+                                                     grpc::InsecureChannelCredentials(), arguments);
+      launcher_stubs_.push_back(control::Launcher::NewStub(channel));
+      client_stubs_.push_back(control::Client::NewStub(channel));
+    }
+    for (uint32_t node = 0; node < 2; ++node) {
+      if (!Create(node, Request(node))) {
+        return false;
+      }
+    }
+    for (uint32_t rank = 0; rank < kSize; ++rank) {
+      const uint32_t node = NodeOf(rank);
+      const std::string& directory =
+          node == 0 ? attacker_.run_directory : attacker_.other_run_directory;
+      ranks_.push_back(std::make_unique<HostileSession>(job_, rank, kSize, node == 0 ? kLocal : 1));
+      if (!ranks_.back()->Enter(directory + "/attach.sock", &why_not_)) {
+        return false;
+      }
+    }
+    JoinAll();
+    return true;
+  }
+  void EndJob() {
+    const bool orderly = dice_.OneIn(2);
+    for (uint32_t rank = 0; orderly && rank < ranks_.size(); ++rank) {
+      control::DetachReply reply;
+      Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::Detach, control::DetachRequest(),
+           &reply, ranks_[rank]->token());
+    }
+    ranks_.clear();
+    launchers_.clear();
+    launcher_stubs_.clear();
+    client_stubs_.clear();
+    strangers_.clear();
+  }
+  static uint32_t NodeOf(uint64_t rank) { return rank < kLocal ? 0 : 1; }
+  control::CreateJobRequest Request(uint32_t node) const {
+    control::CreateJobRequest request;
+    request.set_job_id(job_);
+    request.set_secret(daemon::kTestSecret);
+    request.set_size(kSize);
+    for (uint32_t rank = 0; rank < kSize; ++rank) {
+      request.add_node_of_rank(NodeOf(rank));
+    }
+    request.add_node_addresses(here_.control_address);
+    request.add_node_addresses(there_.control_address);
+    request.set_node(node);
+    return request;
+  }
+  bool Create(uint32_t node, const control::CreateJobRequest& request) {
+    control::CreateJobReply reply;
+    const grpc::Status status = Call(*launcher_stubs_[node], &control::Launcher::Stub::CreateJob,
+                                     request, &reply, launchers_[node]->token());
+    why_not_ = status.error_message();
+    return status.ok();
+  }
+  void JoinAll() {
+    std::vector<std::thread> joins;
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      joins.emplace_back([this, rank] {
+        control::JoinJobReply reply;
+        Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::JoinJob,
+             control::JoinJobRequest(), &reply, ranks_[rank]->token());
+      });
+    }
+    for (std::thread& join : joins) {
+      join.join();
+    }
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      RegisterRegion(rank, 1, HostileSession::kHeapBytes, ranks_[rank]->token());
+    }
+  }
+
+  // -- Acts --
+
+  void Act() {
+    HostileSession& rank = *ranks_[dice_.Below(ranks_.size())];
+    switch (dice_.Below(20)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+        PushCommands(rank);
+        break;
+      case 8:
+      case 9:
+        FillTransfer(rank);
+        break;
+      case 10:
+        Scribble(rank);
+        break;
+      case 11:
+      case 12:
+        UseMemfds();
+        break;
+      case 13:
+        SendPacket(rank.attach());
+        break;
+      case 14:
+      case 15:
+        ComeAsAStranger();
+        break;
+      default:
+        CallSomething();
+    }
+    rank.Ring();
+    std::this_thread::sleep_for(std::chrono::microseconds(dice_.Below(500)));
+  }
+
+  void PushCommands(HostileSession& rank) {
+    shm::LaneProducer lane(&rank.session()->to_daemon);
+    for (uint64_t count = 1 + dice_.Below(16); count > 0; --count) {
+      shm::Descriptor command{};
+      command.kind = static_cast<uint8_t>(dice_.Below(14));
+      command.flags = static_cast<uint8_t>(dice_.OneIn(2) ? 0 : dice_.Below(16));
+      command.source = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
+      command.destination = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
+      command.tag = dice_.Mostly<int32_t>(static_cast<int32_t>(dice_.Below(4)));
+      command.size_bytes = dice_.Mostly<uint64_t>(dice_.Below(70'000));
+      if (dice_.OneIn(2)) {
+        command.cell = static_cast<uint16_t>(lane.TryTakeCell());
+      }
+      // Requests, generations, regions and addresses lie in words of four and eight bytes.
+      std::array<uint32_t, sizeof(command.payload) / 4> words{};
+      for (uint32_t& word : words) {
+        word = static_cast<uint32_t>(dice_.OneIn(3) ? dice_.Number() : dice_.Below(3));
+      }
+      std::memcpy(command.payload, words.data(), sizeof(command.payload));
+      dice_.Spoil(&command);
+      lane.TryPush(command);
+    }
+  }
+  void FillTransfer(HostileSession& rank) {
+    shm::TransferLayout slot{};
+    slot.state = static_cast<uint32_t>(dice_.Below(6));
+    slot.generation = static_cast<uint32_t>(dice_.Below(3));
+    slot.source = {static_cast<uint32_t>(dice_.Below(3)), 0, dice_.Number()};
+    slot.destination = {static_cast<uint32_t>(dice_.Below(3)), 0, dice_.Number()};
+    slot.size_bytes = dice_.Number();
+    slot.chunk_bytes = static_cast<uint32_t>(dice_.Number());
+    slot.source_rank = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
+    slot.remote_key = dice_.Number();
+    slot.remote_flags = static_cast<uint32_t>(dice_.Below(16));
+    dice_.Spoil(&slot);
+    std::memcpy(static_cast<void*>(rank.transfer(dice_.Below(daemon::kTestRequests))), &slot,
+                sizeof(slot));
+  }
+  void Scribble(HostileSession& rank) {
+    const auto [base, size] = rank.Area(dice_);
+    for (uint64_t count = 1 + dice_.Below(8); count > 0; --count) {
+      const auto value = static_cast<uint32_t>(dice_.Number());
+      std::memcpy(base + dice_.Below(size / 4) * 4, &value, sizeof(value));
+    }
+  }
+  // Of all the memory that this process shares with daemons.
+  void UseMemfds() {
+    std::vector<int> memfds;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry, ignored).string().starts_with("/memfd:")) {
+        memfds.push_back(std::stoi(entry.path().filename()));
+      }
+    }
+    if (memfds.empty()) {
+      return;
+    }
+    const int fd = memfds[dice_.Below(memfds.size())];
+    const auto offset = static_cast<off_t>(dice_.Below(256) * 4096);
+    const auto length = static_cast<off_t>((1 + dice_.Below(64)) * 4096);
+    switch (dice_.Below(5)) {
+      case 0:
+        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+        break;
+      case 1:
+        (void)!ftruncate(fd, static_cast<off_t>(dice_.Below(1 << 20)));
+        break;
+      case 2:
+        (void)fcntl(fd, F_ADD_SEALS, static_cast<int>(dice_.Below(32)));
+        break;
+      case 3:
+        (void)fallocate(fd, static_cast<int>(dice_.Below(64)), offset, length);
+        break;
+      default: {
+        const uint64_t number = dice_.Number();
+        (void)!pwrite(fd, &number, sizeof(number), offset);
+      }
+    }
+  }
+
+  // -- The attach socket --
+
+  void SendPacket(TestRank& to) {
+    std::vector<UniqueFd> owned;
+    std::vector<int> fds;
+    for (uint64_t count = dice_.Below(4); count > 0; --count) {
+      owned.push_back(OddDescriptor(attacker_, dice_));
+      if (owned.back().valid()) {
+        fds.push_back(owned.back().get());
+      }
+    }
+    switch (dice_.Below(6)) {
+      case 0:
+        return Send(to, to.AttachRequest(), fds);
+      case 1:
+        return Send(to,
+                    attach::SegmentsRequest{to.Header(attach::Kind::kSegments), dice_.Number(),
+                                            dice_.Number()},
+                    fds);
+      case 2: {
+        attach::RegionRequest request{};
+        request.header = to.Header(attach::Kind::kRegion);
+        request.region = static_cast<uint32_t>(dice_.Below(4));
+        request.flags = static_cast<uint32_t>(dice_.Below(3));
+        request.size_bytes = dice_.Number();
+        if (!attacker_.Dares("sizes")) {  // what no machine has
+          request.size_bytes = 1 + request.size_bytes % (1 << 24);
+        }
+        return Send(to, request, fds);
+      }
+      case 3:
+        return Send(
+            to,
+            attach::PeerRequest{
+                to.Header(dice_.OneIn(2) ? attach::Kind::kPeerInbox : attach::Kind::kPeerRegion),
+                static_cast<uint32_t>(dice_.Number()), static_cast<uint32_t>(dice_.Number())},
+            fds);
+      case 4:
+        return Send(to, attach::UserRequest{to.Header(attach::Kind::kUser)}, fds);
+      default: {
+        std::array<uint64_t, 128> noise{};
+        for (uint64_t& word : noise) {
+          word = dice_.Number();
+        }
+        (void)daemon::SendPacket(to.socket(),
+                                 std::as_bytes(std::span(noise)).first(dice_.Below(1025)), fds)
+            .ok();
+      }
+    }
+  }
+  template <typename Packet>
+  void Send(TestRank& to, Packet packet, const std::vector<int>& fds) {
+    if (attacker_.Dares("sizes") || !std::is_same_v<Packet, attach::RegionRequest>) {
+      dice_.Spoil(&packet);
+    }
+    (void)daemon::SendPacket(to.socket(), packet, fds).ok();
+    // Answers that nobody reads would end the connection.
+    daemon::SocketPacket answer;
+    (void)daemon::ReceivePacket(to.socket(), &answer).ok();
+  }
+  // Somebody who has not attached; some stay for a while.
+  void ComeAsAStranger() {
+    if (strangers_.size() >= 16) {
+      strangers_.clear();
+    }
+    const std::string other_job = dice_.OneIn(2) ? attacker_.victim_job : job_;
+    auto stranger = std::make_unique<TestRank>(other_job, static_cast<uint32_t>(dice_.Below(kSize)),
+                                               kSize, kLocal);
+    if (!stranger->Connect(attacker_.run_directory + "/attach.sock").ok()) {
+      return;
+    }
+    for (uint64_t count = dice_.Below(3); count > 0; --count) {
+      SendPacket(*stranger);
+    }
+    strangers_.push_back(std::move(stranger));
+  }
+
+  // -- control.sock --
+
+  template <typename Stub, typename Request, typename Reply>
+  static grpc::Status Call(Stub& stub,
+                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                        Reply*),
+                           const Request& request, Reply* reply, const std::string& token) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kCall);
+    context.AddMetadata("ferry-token", token);
+    return (stub.*method)(&context, request, reply);
+  }
+  // A rank's, a launcher's, one that was good before, or none.
+  std::string Token() {
+    if (!dice_.OneIn(4)) {
+      return ranks_[dice_.Below(ranks_.size())]->token();
+    }
+    if (dice_.OneIn(2)) {
+      return launchers_[dice_.Below(2)]->token();
+    }
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string token(64, '0');
+    for (char& digit : token) {
+      digit = kDigits[dice_.Below(16)];
+    }
+    return token;
+  }
+  void RegisterRegion(uint64_t rank, uint64_t region, uint64_t size_bytes,
+                      const std::string& token) {
+    control::RegisterRegionRequest request;
+    request.set_region(static_cast<uint32_t>(region));
+    request.set_size_bytes(size_bytes);
+    request.set_kind(dice_.OneIn(4) ? control::REGION_KIND_DEVICE : control::REGION_KIND_HOST_HEAP);
+    request.set_device(static_cast<uint32_t>(dice_.Below(2)));
+    control::RegisterRegionReply reply;
+    Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::RegisterRegion, request, &reply,
+         token);
+  }
+  void FillKey(control::MatchKey* key) {
+    key->set_context(static_cast<uint32_t>(dice_.Below(3)));
+    key->set_source(dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize))));
+    key->set_destination(dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize))));
+    key->set_tag(static_cast<int32_t>(dice_.Below(3)));
+    key->set_ordinal(dice_.Mostly<uint64_t>(dice_.Below(4)));
+  }
+  void FillPlace(control::MemoryPlace* place) {
+    place->set_region(dice_.Mostly<uint32_t>(1));
+    place->set_offset(dice_.Mostly<uint64_t>(dice_.Below(64) * 4096));
+  }
+  void CallSomething() {
+    const std::string token = Token();
+    control::Client::Stub& client = *client_stubs_[dice_.OneIn(8) ? 1 : 0];
+    switch (dice_.Below(9)) {
+      case 0:
+        return RegisterRegion(0, dice_.Number(), dice_.Number(), token);
+      case 1: {
+        control::DeregisterRegionRequest request;
+        request.set_region(static_cast<uint32_t>(dice_.Number()));
+        control::DeregisterRegionReply reply;
+        Call(client, &control::Client::Stub::DeregisterRegion, request, &reply, token);
+        return;
+      }
+      case 2: {
+        control::ResolvePeersRequest request;
+        for (uint64_t count = dice_.Below(5); count > 0; --count) {
+          request.add_ranks(static_cast<uint32_t>(dice_.Number()));
+        }
+        control::ResolvePeersReply reply;
+        Call(client, &control::Client::Stub::ResolvePeers, request, &reply, token);
+        return;
+      }
+      case 3:
+      case 4: {
+        control::OfferMatchesRequest request;
+        request.set_sends(dice_.OneIn(2));
+        for (uint64_t count = 1 + dice_.Below(4); count > 0; --count) {
+          control::MatchOffer* offer = request.add_offers();
+          FillKey(offer->mutable_key());
+          offer->set_size_bytes(dice_.Mostly<uint64_t>(dice_.Below(8192)));
+          offer->set_mode(static_cast<uint32_t>(dice_.Below(4)));
+          FillPlace(offer->mutable_end());
+          FillPlace(offer->mutable_window());
+          FillPlace(offer->mutable_cells());
+          offer->set_cell_count(static_cast<uint32_t>(dice_.Number()));
+        }
+        control::OfferMatchesReply reply;
+        Call(client, &control::Client::Stub::OfferMatches, request, &reply, token);
+        return;
+      }
+      case 5: {
+        control::WithdrawMatchRequest request;
+        FillKey(request.mutable_key());
+        request.set_send(dice_.OneIn(2));
+        request.set_rounds(dice_.Number());
+        control::WithdrawMatchReply reply;
+        Call(client, &control::Client::Stub::WithdrawMatch, request, &reply, token);
+        return;
+      }
+      case 6: {
+        if (!dice_.OneIn(16)) {  // it would end the job
+          return;
+        }
+        control::AbortJobRequest request;
+        request.set_exit_code(static_cast<int32_t>(dice_.Number()));
+        request.set_reason(dice_.Text(2000));
+        control::AbortJobReply reply;
+        Call(client, &control::Client::Stub::AbortJob, request, &reply, token);
+        return;
+      }
+      case 7: {
+        control::DestroyJobRequest request;
+        request.set_job_id(dice_.OneIn(8) ? dice_.Text(100) : attacker_.victim_job);
+        control::DestroyJobReply reply;
+        Call(*launcher_stubs_[0], &control::Launcher::Stub::DestroyJob, request, &reply,
+             launchers_[0]->token());
+        return;
+      }
+      default:
+        return CreateOddJob();
+    }
+  }
+  void CreateOddJob() {
+    control::CreateJobRequest request = Request(static_cast<uint32_t>(dice_.Below(3)));
+    request.set_job_id(dice_.OneIn(2) ? attacker_.victim_job : dice_.Text(80));
+    request.set_size(dice_.Mostly<uint32_t>(kSize));
+    for (uint64_t count = dice_.Below(3); count > 0; --count) {
+      request.add_node_of_rank(static_cast<uint32_t>(dice_.Number()));
+    }
+    if (dice_.OneIn(4)) {
+      request.set_uid(static_cast<uint32_t>(dice_.Below(2)));
+    }
+    if (dice_.OneIn(4)) {
+      request.add_node_addresses("127.0.0.1:1");  // where nobody listens
+    }
+    if (dice_.OneIn(4)) {
+      request.set_secret(dice_.Text(40));
+    }
+    Create(static_cast<uint32_t>(dice_.Below(2)), request);
+  }
+
+  const Attacker& attacker_;
+  Dice dice_;
+  const DaemonIdentity here_;
+  const DaemonIdentity there_;
+  int names_ = 0;
+  std::string job_;
+  std::string why_not_;
+  std::vector<std::unique_ptr<TestLauncher>> launchers_;  // by node, as the stubs
+  std::vector<std::unique_ptr<control::Launcher::Stub>> launcher_stubs_;
+  std::vector<std::unique_ptr<control::Client::Stub>> client_stubs_;
+  std::vector<std::unique_ptr<HostileSession>> ranks_;
+  std::vector<std::unique_ptr<TestRank>> strangers_;
+};
+
+}  // namespace
+}  // namespace ferry::hostile
+
+int main(int argc, char** argv) {
+  const ferry::hostile::Attacker attacker = ferry::hostile::BecomeAttacker(argc, argv);
+  return ferry::hostile::HostileUser(attacker).Run();
+}

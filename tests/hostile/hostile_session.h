@@ -1,0 +1,49 @@
+// A rank that has attached as libferry does, and all that it may get hold of then.
+//
+// One thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "common/unique_fd.h"
+#include "shm/segment.h"
+#include "tests/daemon/test_rank.h"
+#include "tests/hostile/dice.h"
+
+namespace ferry::hostile {
+
+class HostileSession {
+ public:
+  HostileSession(const std::string& job, uint32_t rank, uint32_t size, uint32_t local_size)
+      : rank_(job, rank, size, local_size), number_(rank), size_(size), local_size_(local_size) {}
+
+  // False with what it was told.
+  bool Enter(const std::string& attach_socket, std::string* why_not);
+  daemon::TestRank& attach() { return rank_; }
+  const std::string& token() const { return rank_.token(); }
+  shm::SessionLayout* session() {
+    return reinterpret_cast<shm::SessionLayout*>(session_map_.base());
+  }
+  shm::TransferLayout* transfer(uint64_t index);
+  // Some of its memory: where much is read of, more often.
+  std::pair<std::byte*, size_t> Area(Dice& dice);
+  // Wakes the daemon, and whoever works for the rank.
+  void Ring();
+
+  static constexpr uint64_t kHeapBytes = 1 << 20;  // region 1
+
+ private:
+  daemon::TestRank rank_;
+  const uint32_t number_;
+  const uint32_t size_;
+  const uint32_t local_size_;
+  UniqueFd session_fd_;
+  UniqueFd inbox_fd_;
+  shm::Mapping session_map_;
+  shm::Mapping inbox_map_;
+  UniqueFd doorbell_;
+};
+
+}  // namespace ferry::hostile
