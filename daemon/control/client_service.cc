@@ -1,5 +1,6 @@
 #include "daemon/control/client_service.h"
 
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -89,10 +90,15 @@ grpc::Status ClientService::ResolvePeers(grpc::ServerContext* context,
 
 grpc::Status ClientService::Detach(grpc::ServerContext* context, const control::DetachRequest*,
                                    control::DetachReply*) {
-  return ToGrpc(OnLoop(context, [&](const std::shared_ptr<Session>& session) {
-    registry_.Detach(*session);
+  std::promise<void> left;
+  const Status status = OnLoop(context, [&](const std::shared_ptr<Session>& session) {
+    registry_.Detach(*session, [&left] { left.set_value(); });
     return Status();
-  }));
+  });
+  if (status.ok()) {
+    left.get_future().wait();  // the rank may free its memory after this call
+  }
+  return ToGrpc(status);
 }
 
 grpc::Status ClientService::AbortJob(grpc::ServerContext* context,

@@ -485,6 +485,10 @@ void ControlServer::Parts::Stop() {
   metrics.reset();
   if (std::exchange(running, false)) {
     loop.Run([this] { registry.EndAll("ferryd of node " + options.node_name + " has stopped"); });
+    while (loop.Run([this] { return registry.leaving(); }) != 0) {
+      std::unique_lock lock(mutex);
+      stop_requested.wait_for(lock, kIdlePoll);
+    }
     const uint64_t deadline_ns = MonotonicNs() + 1'000'000ULL * kLastNews.count();
     while (!loop.Run([this] { return registry.quiet(); }) && MonotonicNs() < deadline_ns) {
       std::unique_lock lock(mutex);

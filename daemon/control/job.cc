@@ -78,6 +78,11 @@ bool JobRecord::AllEnded() const {
                      [](const Rank& rank) { return rank.state == RankState::kEnded; });
 }
 
+bool JobRecord::IsLeaving() const {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const Rank& rank) { return rank.leaving != nullptr; });
+}
+
 bool JobRecord::NewsDelivered() const {
   return std::none_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return (node.state == NodeState::kUp || node.state == NodeState::kCut) &&

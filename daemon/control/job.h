@@ -66,6 +66,9 @@ struct Rank {
 
   // Only of ranks here.
   std::shared_ptr<Session> session;
+  std::shared_ptr<Session> leaving;  // kEnded, but the data plane has not let go of it yet
+  bool announced = false;            // kEnded: the other nodes may hear of it
+  std::function<void()> on_left;     // called once `leaving` is gone
   std::weak_ptr<RankConnection> connection;
   std::map<uint32_t, std::shared_ptr<Region>>
       offered;                              // came over the attach socket, not active yet
@@ -113,6 +116,8 @@ struct JobRecord {
   // Whether process ids mean the same to all ranks here and to us: see Session::same_namespaces.
   bool SharesNamespaces() const;
   bool AllEnded() const;
+  // The data plane has not let go of all sessions yet.
+  bool IsLeaving() const;
   // No other node waits for news of this job.
   bool NewsDelivered() const;
   // "rank 2 (node 1 at 127.0.0.1:4000: connection refused), rank 3 (not attached)".

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "common/hex_text.h"
@@ -144,8 +145,9 @@ Status JobRegistry::CheckAttach(const AttachClaim& claim, JobRecord** found) con
                                            " is attached already, by pid " +
                                            std::to_string(rank.session->pid)};
   }
-  if (tokens_.size() >= limits_.max_local_ranks) {
-    return {ErrorCode::kLimitExceeded, "this daemon serves " + std::to_string(tokens_.size()) +
+  if (tokens_.size() + leaving_ >= limits_.max_local_ranks) {
+    return {ErrorCode::kLimitExceeded, "this daemon serves " +
+                                           std::to_string(tokens_.size() + leaving_) +
                                            " ranks, as many as max_local_ranks allows"};
   }
   *found = job;
@@ -241,6 +243,9 @@ void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Sta
 
 // ---- Ends ----
 
+// What the data plane has under way for the rank may have to wait for a NIC, or for a node that
+// stands still. Nobody waits for that here: the other ranks hear of the end before, and the session
+// is kept until then.
 void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kEnded) {
@@ -250,29 +255,24 @@ void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   rank.state = RankState::kEnded;
   rank.end = how;
   if (job.IsLocal(index)) {
-    if (rank.session != nullptr && was_serving) {
-      data_plane_.RemoveSession(job.spec.id, index);
-    }
-    EndLocalRank(job, index);
-    TellNodes(job, &Node::left_pending);
+    CloseLocalRank(job, index);
   }
-  // Of a node that failed, NodeFailed has told the data plane all.
-  if (!how.ok() && job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
-    data_plane_.RankEnded(job.spec.id, index, PeerError(how.code()));
-  }
-  if (job.matches != nullptr) {
-    job.matches->OnRankEnded(index, how.ok() ? ErrorCode::kNotFound : PeerError(how.code()));
+  if (rank.leaving != nullptr && was_serving) {
+    Depart(job, index);
+  } else {
+    DropLeaving(job, index);
+    AnnounceEnd(job, index);
   }
   if (!job.complete) {
     FailJob(job, how.ok() ? Status(ErrorCode::kPeerDied,
                                    RankText(index, job.spec.id) + " left before all had joined")
                           : how);
   }
-  SweepSoon();
   Changed();
 }
 
-void JobRegistry::EndLocalRank(JobRecord& job, uint32_t index) {
+// The rank is not served any more: its calls are refused, and it is told why.
+void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   FinishJoin(job, index,
              rank.end.ok() ? Status(ErrorCode::kCancelled,
@@ -289,15 +289,72 @@ void JobRegistry::EndLocalRank(JobRecord& job, uint32_t index) {
       totals_.ended.Add(statistics);
     }
     tokens_.erase(HexText(rank.session->token));
-    // Now, though its connection may stay for as long as the process lives.
-    rank.session->DropRegions();
-    rank.session->quota.Release();
-    rank.session->request_quota.Release();
-    rank.session.reset();
+    rank.leaving = std::exchange(rank.session, nullptr);
+    ++leaving_;
   }
   const auto connection = std::exchange(rank.connection, {}).lock();
   if (connection != nullptr && !rank.end.ok()) {
     connection->Goodbye(rank.end);
+  }
+}
+
+void JobRegistry::Depart(JobRecord& job, uint32_t index) {
+  const auto later = [&](void (JobRegistry::*step)(JobRecord&, uint32_t)) {
+    return [this, alive = alive_, id = job.spec.id, serial = job.serial, index, step,
+            own = std::this_thread::get_id()] {
+      const auto go_on = [=, this] {
+        JobRecord* found = *alive ? FindJob(id) : nullptr;
+        if (found != nullptr && found->serial == serial) {
+          (this->*step)(*found, index);
+        }
+      };
+      if (std::this_thread::get_id() == own) {
+        go_on();  // before RemoveSession has returned
+      } else {
+        boost::asio::post(context_, go_on);
+      }
+    };
+  };
+  data_plane_.RemoveSession(job.spec.id, index,
+                            {later(&JobRegistry::AnnounceEnd), later(&JobRegistry::OnLetGo)});
+}
+
+void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  rank.announced = true;
+  if (job.IsLocal(index)) {
+    TellNodes(job, &Node::left_pending);
+  }
+  // Of a node that failed, NodeFailed has told the data plane all.
+  if (!rank.end.ok() && job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
+    data_plane_.RankEnded(job.spec.id, index, PeerError(rank.end.code()));
+  }
+  if (job.matches != nullptr) {
+    job.matches->OnRankEnded(index,
+                             rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code()));
+  }
+  SweepSoon();
+}
+
+void JobRegistry::OnLetGo(JobRecord& job, uint32_t index) {
+  data_plane_.ReleaseSession(job.spec.id, index);
+  DropLeaving(job, index);
+  SweepSoon();
+  Changed();
+}
+
+// Now, though the rank's connection may stay for as long as its process lives.
+void JobRegistry::DropLeaving(JobRecord& job, uint32_t index) {
+  Rank& rank = job.ranks[index];
+  if (rank.leaving != nullptr) {
+    rank.leaving->DropRegions();
+    rank.leaving->quota.Release();
+    rank.leaving->request_quota.Release();
+    rank.leaving.reset();
+    --leaving_;
+  }
+  if (const auto on_left = std::exchange(rank.on_left, nullptr); on_left != nullptr) {
+    on_left();
   }
 }
 
@@ -387,7 +444,7 @@ void JobRegistry::Sweep() {
   sweep_posted_ = false;
   std::vector<std::string> over;
   for (const auto& [id, job] : jobs_) {
-    if (job->AllEnded() && job->NewsDelivered()) {
+    if (job->AllEnded() && job->NewsDelivered() && !job->IsLeaving()) {
       over.push_back(id);
     }
   }

@@ -111,7 +111,8 @@ class JobRegistry : public NodeEvents {
                                                const control::RegisterRegionRequest& request);
   Status Resolve(const Session& session, const control::ResolvePeersRequest& request,
                  control::ResolvePeersReply* reply) const;
-  void Detach(const Session& session);
+  // Calls `done` once, now or later: when nothing here touches the rank's memory any more.
+  void Detach(const Session& session, const std::function<void()>& done);
   // Persistent requests to be matched; errors as MatchBook::Offer.
   Status OfferMatches(const std::shared_ptr<Session>& session,
                       const control::OfferMatchesRequest& request);
@@ -155,6 +156,9 @@ class JobRegistry : public NodeEvents {
   };
   const Totals& totals() const { return totals_; }
   uint64_t local_ranks() const { return tokens_.size(); }
+  // Ranks here that have ended, but of which the data plane has not let go yet. The registry must
+  // not end before they are gone.
+  uint64_t leaving() const { return leaving_; }
   const QuotaLedger& quotas() const { return quotas_; }
 
  private:
@@ -166,7 +170,11 @@ class JobRegistry : public NodeEvents {
                                         uint64_t incarnation) const;
 
   void EndRank(JobRecord& job, uint32_t rank, const Status& how);
-  void EndLocalRank(JobRecord& job, uint32_t rank);
+  void CloseLocalRank(JobRecord& job, uint32_t rank);
+  void Depart(JobRecord& job, uint32_t rank);
+  void AnnounceEnd(JobRecord& job, uint32_t rank);
+  void OnLetGo(JobRecord& job, uint32_t rank);
+  void DropLeaving(JobRecord& job, uint32_t rank);
   void FailJob(JobRecord& job, const Status& why);
   void FailJoins(JobRecord& job, const Status& why);
   void FinishJoin(JobRecord& job, uint32_t rank, const Status& status);
@@ -214,6 +222,7 @@ class JobRegistry : public NodeEvents {
   std::map<std::string, std::unique_ptr<JobRecord>> jobs_;
   std::unordered_map<std::string, std::shared_ptr<Session>>
       tokens_;  // sessions that have not ended
+  uint64_t leaving_ = 0;
   // Handlers that outlive this object find it gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

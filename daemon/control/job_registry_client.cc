@@ -184,11 +184,14 @@ Status JobRegistry::Resolve(const Session& session, const control::ResolvePeersR
   return {};
 }
 
-void JobRegistry::Detach(const Session& session) {
+void JobRegistry::Detach(const Session& session, const std::function<void()>& done) {
   JobRecord* job = nullptr;
-  if (FindRank(session, &job) != nullptr) {
-    EndRank(*job, session.rank, {});
+  Rank* rank = FindRank(session, &job);
+  if (rank == nullptr) {
+    return done();
   }
+  rank->on_left = done;
+  EndRank(*job, session.rank, {});
 }
 
 void JobRegistry::FailJoins(JobRecord& job, const Status& why) {

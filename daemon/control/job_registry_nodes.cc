@@ -116,8 +116,8 @@ control::LeftRequest JobRegistry::LeftNews(const JobRecord& job) const {
   request.set_job_id(job.spec.id);
   request.set_job_proof(JobProof(job.spec.secret, job.spec.id, links_->Incarnation()));
   for (uint32_t rank = 0; rank < job.size(); ++rank) {
-    if (!job.IsLocal(rank) || job.ranks[rank].state != RankState::kEnded) {
-      continue;
+    if (!job.IsLocal(rank) || !job.ranks[rank].announced) {
+      continue;  // one that has ended may still have messages under way
     }
     const Status& end = job.ranks[rank].end;
     control::RankEnd* left = request.add_ranks();

@@ -2,9 +2,9 @@
 // daemon/progress/progress_plane.h; tests of the control plane use a fake.
 //
 // Calling thread: any control thread. Calls reach the progress thread through its mailbox and
-// return when it has carried them out (microseconds to milliseconds, RemoveSession up to a second),
-// so a caller may free what it took back. Only RemoveRegion, which unpins memory, may take longer:
-// it is not for the control thread.
+// return when it has carried them out (microseconds to milliseconds), so a caller may free what it
+// took back. What has to wait for the network does not: RemoveSession says later that it is done,
+// and RemoveRegion, which also unpins memory, is not for the control thread.
 #pragma once
 
 #include <cstddef>
@@ -114,15 +114,26 @@ class DataPlane {
   virtual PlaceReport PlaceOf(const Session& session) const = 0;
 
   virtual Status AddJob(const JobPlan& plan) = 0;
-  // Every session of the job must be gone.
+  // Every session of the job must have been released.
   virtual void RemoveJob(const std::string& job_id) = 0;
 
   // Starts serving a rank.
   virtual Status AddSession(std::shared_ptr<Session> session) = 0;
-  // Stops serving it: on return no thread of the data plane touches its segments, its regions or
-  // its process any more, and its pending operations are gone. Its regions stay mapped, and count
-  // against its user's quota, until the NIC has let go of them.
-  virtual void RemoveSession(const std::string& job_id, uint32_t rank) = 0;
+  // How the end of that goes on. Each is called once, in this order, by any thread, perhaps before
+  // RemoveSession has returned.
+  struct Departure {
+    // What the rank said last has gone out, or will not: after a second at most.
+    std::function<void()> said_last;
+    // Its pending operations are gone, for which a NIC, or a peer that stands still, may take until
+    // they time out.
+    std::function<void()> let_go;
+  };
+  // Stops serving it; returns at once.
+  virtual void RemoveSession(const std::string& job_id, uint32_t rank, Departure departure) = 0;
+  // After let_go: on return no thread of the data plane touches its segments, its regions or its
+  // process any more. Its regions stay mapped, and count against its user's quota, until the NIC
+  // has let go of them.
+  virtual void ReleaseSession(const std::string& job_id, uint32_t rank) = 0;
 
   // Has device memory imported that only streams reach (Region::by_stream), to copy between it and
   // the network, by whoever works for the job. kOk: done (Region::device_memory, which must not

@@ -115,9 +115,10 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   // -1 when there is none.
   int DoorbellOf(const std::string& job_id, uint32_t rank);
   // Removals take several turns: true once it is done (or there is nothing of that name). Until the
-  // deadline a session's last commands are sent; afterwards memory that the NIC does not let go of
-  // is kept for it.
-  bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t deadline_ns);
+  // deadline a session's last commands are sent (then, or after that, *says_no_more is set);
+  // afterwards memory that the NIC does not let go of is kept for it.
+  bool TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t deadline_ns,
+                        bool* says_no_more);
   // `unpinned` is let go of, soon after that, when the memory may be used for something else.
   bool TryRemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region,
                        uint64_t deadline_ns, const std::shared_ptr<UnpinSignal>& unpinned);

@@ -63,16 +63,18 @@ int ProgressCore::DoorbellOf(const std::string& job_id, uint32_t rank) {
   return served == nullptr ? -1 : served->session->doorbell.get();
 }
 
-bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank,
-                                    uint64_t deadline_ns) {
+bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, uint64_t deadline_ns,
+                                    bool* says_no_more) {
   ServedRank* served = directory_.FindServed(job_id, rank);
   if (served == nullptr) {
+    *says_no_more = true;
     return true;
   }
   // What it said last still goes out: a send is over for the rank once it lies in the lane.
   if (!served->ended && served->commands.Peek() != nullptr && now_ns_ < deadline_ns) {
     return false;
   }
+  *says_no_more = true;
   Job* job = served->job;
   ReportLanded(*served);
   served->ended = true;

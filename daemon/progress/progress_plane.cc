@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -19,7 +20,7 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kNsPerUs = 1'000;
 // How long a leaving rank's last messages may take to be accepted by the network, and the network
-// to let go of its memory (otherwise it is kept): the control thread waits for it.
+// to let go of its memory (otherwise it is kept).
 constexpr uint64_t kFarewellNs = 1'000 * kNsPerMs;
 
 engine::BlockMode ModeOf(const std::string& name) {
@@ -109,7 +110,6 @@ ProgressPlane::ProgressPlane(const config::Options& options,
       trace_events_(options.trace_events),
       stages_devices_(options.pipeline_staging_blocks != 0),
       placement_(std::move(placement)),
-      farewell_(kFarewellNs),
       gpus_(std::move(parts.gpus)),
       faults_(std::move(parts.faults)),
       mailbox_(std::move(parts.mailbox)),
@@ -223,13 +223,32 @@ Status ProgressPlane::AddSession(std::shared_ptr<Session> session) {
   return {};
 }
 
-void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
-  const uint64_t deadline_ns = farewell_.DeadlineNs(MonotonicNs());
-  int doorbell = -1;
-  thread_->Call([&] { doorbell = core_->DoorbellOf(job_id, rank); });
-  thread_->Unwatch(doorbell);
-  thread_->Until([&] { return core_->TryRemoveSession(job_id, rank, deadline_ns); });
+void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank, Departure departure) {
+  const uint64_t deadline_ns = MonotonicNs() + kFarewellNs;
+  const auto step = [this, job_id, rank, deadline_ns, said_last = std::move(departure.said_last),
+                     is_first = true, has_said = false]() mutable {
+    if (std::exchange(is_first, false)) {
+      thread_->Unwatch(core_->DoorbellOf(job_id, rank));
+    }
+    bool says_no_more = false;
+    const bool removed = core_->TryRemoveSession(job_id, rank, deadline_ns, &says_no_more);
+    if (says_no_more && !std::exchange(has_said, true)) {
+      said_last();
+    }
+    return removed;
+  };
+  thread_->Begin(step, std::move(departure.let_go));
+}
+
+void ProgressPlane::ReleaseSession(const std::string& job_id, uint32_t rank) {
   worker_->RemoveSession(job_id, rank);
+}
+
+void ProgressPlane::RemoveSession(const std::string& job_id, uint32_t rank) {
+  std::promise<void> let_go;
+  RemoveSession(job_id, rank, {[] {}, [&let_go] { let_go.set_value(); }});
+  let_go.get_future().wait();
+  ReleaseSession(job_id, rank);
 }
 
 Status ProgressPlane::ImportRegion(const Session& session, const std::shared_ptr<Region>& region) {

@@ -15,7 +15,6 @@
 #include "config/options.h"
 #include "daemon/placement/placement.h"
 #include "daemon/progress/data_plane.h"
-#include "daemon/progress/farewell.h"
 #include "daemon/progress/hooks.h"
 #include "daemon/progress/mailbox.h"
 #include "daemon/progress/progress_core.h"
@@ -45,7 +44,10 @@ class ProgressPlane final : public DataPlane {
   Status AddJob(const JobPlan& plan) override;
   void RemoveJob(const std::string& job_id) override;
   Status AddSession(std::shared_ptr<Session> session) override;
-  void RemoveSession(const std::string& job_id, uint32_t rank) override;
+  void RemoveSession(const std::string& job_id, uint32_t rank, Departure departure) override;
+  void ReleaseSession(const std::string& job_id, uint32_t rank) override;
+  // Both, for who may wait.
+  void RemoveSession(const std::string& job_id, uint32_t rank);
   Status ImportRegion(const Session& session, const std::shared_ptr<Region>& region) override;
   bool ReleaseGpus() override;
   Status AddRegion(const std::string& job_id, uint32_t rank,
@@ -82,7 +84,6 @@ class ProgressPlane final : public DataPlane {
   size_t NicFor(const Session& session, const topology::CpuSet& cpus) const;
 
   const std::shared_ptr<const Placement> placement_;  // null: nothing is placed
-  Farewell farewell_;
   // The thread stops first, then the core goes, which uses the others.
   const std::shared_ptr<gpu::GpuSource> gpus_;
   const std::unique_ptr<daemon::Faults> faults_;

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -65,8 +66,14 @@ void ProgressThread::Call(const std::function<void()>& call) {
 
 void ProgressThread::Until(const std::function<bool()>& step) {
   std::promise<void> done;
-  mailbox_.Post([&] { pending_.push_back({step, &done}); });
+  Begin(step, [&done] { done.set_value(); });
   done.get_future().wait();
+}
+
+void ProgressThread::Begin(std::function<bool()> step, std::function<void()> done) {
+  mailbox_.Post([this, pending = Pending{std::move(step), std::move(done)}]() mutable {
+    pending_.push_back(std::move(pending));
+  });
 }
 
 // Edge-triggered, so that nobody has to read it: a read could block at the rank's whim.
@@ -108,11 +115,11 @@ void ProgressThread::Loop() {
 }
 
 uint32_t ProgressThread::RunPending() {
-  return static_cast<uint32_t>(std::erase_if(pending_, [](const Pending& pending) {
+  return static_cast<uint32_t>(std::erase_if(pending_, [](Pending& pending) {
     if (!pending.step()) {
       return false;
     }
-    pending.done->set_value();
+    pending.done();
     return true;
   }));
 }

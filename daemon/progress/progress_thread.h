@@ -1,7 +1,7 @@
 // The progress thread: turns the core, and sleeps when there is nothing to do.
 //
-// Calling thread: any but the progress thread itself, for Call, Until, Watch and Unwatch; the first
-// two block until the progress thread has carried out what they were given.
+// Calling thread: any but the progress thread itself, for Call, Until and Watch; the first two
+// block until the progress thread has carried out what they were given. Begin and Unwatch: any.
 #pragma once
 
 #include <time.h>
@@ -41,6 +41,9 @@ class ProgressThread {
   void Call(const std::function<void()>& call);
   // Carries out `step` after each turn until it returns true.
   void Until(const std::function<bool()>& step);
+  // The same without waiting for it: then the thread calls `done`. At the end of the thread what
+  // has not been done is dropped.
+  void Begin(std::function<bool()> step, std::function<void()> done);
   // A write to this eventfd ends a sleep. It is never read: a rank holds it too.
   void Watch(int doorbell);
   void Unwatch(int doorbell);
@@ -52,7 +55,7 @@ class ProgressThread {
  private:
   struct Pending {
     std::function<bool()> step;
-    std::promise<void>* done;
+    std::function<void()> done;
   };
 
   void Loop();

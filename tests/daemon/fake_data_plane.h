@@ -51,9 +51,12 @@ class FakeDataPlane final : public DataPlane {
     Record("AddSession " + session->job_id + " " + std::to_string(session->rank));
     return {};
   }
-  void RemoveSession(const std::string& job_id, uint32_t rank) override {
+  void RemoveSession(const std::string& job_id, uint32_t rank, Departure departure) override {
     Record("RemoveSession " + job_id + " " + std::to_string(rank));
+    departure.said_last();
+    departure.let_go();
   }
+  void ReleaseSession(const std::string&, uint32_t) override {}
   Status ImportRegion(const Session& session, const std::shared_ptr<Region>& region) override {
     Record("ImportRegion " + session.job_id + " " + std::to_string(session.rank) + " " +
            std::to_string(region->id));

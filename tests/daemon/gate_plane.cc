@@ -13,6 +13,7 @@ std::unique_ptr<DataPlane> MakeGatePlane(const config::Options& options,
                                          std::shared_ptr<Gate> gate) {
   transport::TransportOptions network;
   network.provider = "net";
+  network.post_timeout_ns = 120'000'000'000;  // what the gate holds, it holds
   auto real = transport::CreateOfiTransport(network);
   EXPECT_TRUE(real.ok()) << real.status().ToString();
   auto plane = CreateProgressPlane(

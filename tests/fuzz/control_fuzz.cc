@@ -214,7 +214,7 @@ class ControlFuzz {
     }
     switch (input.Below(5)) {
       case 0:
-        registry_.Detach(*session);
+        registry_.Detach(*session, [] {});
         break;
       case 1:
         registry_.RankGone(*session, " died");

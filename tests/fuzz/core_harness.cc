@@ -218,7 +218,8 @@ void CoreHarness::EndFarRank() { core_->RankEnded(kJob, kFarRank, ErrorCode::kPe
 
 void CoreHarness::RemoveAll() {
   for (const uint32_t rank : {0U, 1U}) {
-    for (uint32_t n = 0; !core_->TryRemoveSession(kJob, rank, 0); ++n) {
+    bool says_no_more = false;
+    for (uint32_t n = 0; !core_->TryRemoveSession(kJob, rank, 0, &says_no_more); ++n) {
       Turn();
       if (n > 1000) {
         abort();  // it never lets go
