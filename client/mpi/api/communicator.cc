@@ -6,6 +6,7 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
+#include "client/mpi/buffered/send_buffer.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/comm/group.h"
@@ -94,12 +95,16 @@ int Free(const char* name, MPI_Comm* comm, bool waits) {
     call.Refuse(MPI_ERR_COMM, found->name() + " is predefined and cannot be freed");
   }
   if (call.ok() && waits) {
+    call.Refuse(FlushBuffer(found));
+  }
+  if (call.ok() && waits) {
     call.Refuse(found->is_inter() ? SynchroniseInter(*found) : SynchroniseAll(*found));
   }
   if (call.ok()) {
     call.Refuse(found->attributes().DeleteAll(*comm));
   }
   if (call.ok()) {
+    FreeBuffer(*found);
     comms.Remove(*comm)->Release();
     *comm = MPI_COMM_NULL;
   }

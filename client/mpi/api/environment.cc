@@ -29,9 +29,10 @@ int Begin(const char* call, int required, int* provided) {
   infos.SetPredefined(MPI_INFO_ENV, MakeEnvironment().Leave());
   MakeCompletedRequest();
   Process::AtFinalize([] {
-    Failure flushed = FlushBuffer(nullptr);
+    FlushAllBuffers();
     AwaitAbandoned();
-    return flushed;
+    DropLeftRequests();
+    return Failure();
   });
   // Before anything else ends (MPI 5.0, section 11.2.4).
   Process::AtFinalize([] { return Process::self().attributes().DeleteAll(MPI_COMM_SELF); });

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/mpi/request/status.h"
 #include "client/mpi/runtime/process.h"
@@ -39,6 +40,8 @@ struct Buffers {
   std::mutex mutex;
   // By the communicator's context; 0: the process'.
   std::map<uint32_t, std::shared_ptr<Attached>> attached;
+  // Of communicators that were freed, until their messages have left.
+  std::vector<std::shared_ptr<Attached>> freed;
 };
 Buffers& buffers = *new Buffers();
 
@@ -60,6 +63,12 @@ bool Reclaim(Attached& attached) {
     return true;
   });
   return attached.copies.empty();
+}
+
+// Under the lock.
+void ReclaimFreed() {
+  std::erase_if(buffers.freed,
+                [](const std::shared_ptr<Attached>& left) { return Reclaim(*left); });
 }
 
 bool IsEmpty(Attached& attached) {
@@ -173,6 +182,7 @@ Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes) {
   if (Find(comm) != nullptr) {
     return {MPI_ERR_BUFFER, "a buffer is attached already; detach it first"};
   }
+  ReclaimFreed();
   auto attached = std::make_shared<Attached>();
   attached->buffer = buffer;
   attached->size_bytes = size_bytes;
@@ -206,6 +216,29 @@ Failure FlushBuffer(Comm* comm) {
     Await(*attached);
   }
   return {};
+}
+
+void FreeBuffer(Comm& comm) {
+  std::lock_guard lock(buffers.mutex);
+  if (const auto found = buffers.attached.find(KeyOf(&comm)); found != buffers.attached.end()) {
+    buffers.freed.push_back(std::move(found->second));
+    buffers.attached.erase(found);
+  }
+  ReclaimFreed();
+}
+
+void FlushAllBuffers() {
+  std::vector<std::shared_ptr<Attached>> all;
+  {
+    std::lock_guard lock(buffers.mutex);
+    all = buffers.freed;
+    for (const auto& [key, attached] : buffers.attached) {
+      all.push_back(attached);
+    }
+  }
+  for (const std::shared_ptr<Attached>& attached : all) {
+    Await(*attached);
+  }
 }
 
 Ref<Request> BeginFlush(Comm* comm) {

@@ -27,7 +27,13 @@ Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes);
 Failure DetachBuffer(Comm* comm, void** buffer, int64_t* size_bytes);
 // Waits until all messages have left. Blocks. No error if nothing is attached.
 Failure FlushBuffer(Comm* comm);
-// The same without waiting: a request for it.
+// Of a communicator that the program frees: its buffer, if any, is detached once its messages have
+// left. Does not wait for them.
+void FreeBuffer(Comm& comm);
+// At the end of MPI: waits until the messages of all buffers have left, those of freed
+// communicators too. Blocks.
+void FlushAllBuffers();
+// Flushes one without waiting: a request for it.
 Ref<Request> BeginFlush(Comm* comm);
 
 // MPI_ERR_BUFFER: nothing is attached, or too much of it is in use.

@@ -58,6 +58,18 @@ class HandleCells {
   uintptr_t HandleOf(int number) const;
   // How many handles of Add stand for an object.
   size_t count() const;
+  // Calls `use(handle, object)` for each of them. It may remove the handle; no other thread may.
+  template <typename Use>
+  void ForEach(Use&& use) const {
+    const uintptr_t base = base_.load(std::memory_order_acquire);
+    const size_t used = used_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < used; ++i) {
+      const uintptr_t handle = base + i * sizeof(Cell);
+      if (void* const object = Find(handle); object != nullptr) {
+        use(handle, object);
+      }
+    }
+  }
 
  private:
   struct Cell {
@@ -102,6 +114,13 @@ class HandleTable {
     return reinterpret_cast<uintptr_t>(handle) < kPredefinedHandles;
   }
   size_t count() const { return cells_.count(); }
+  // See HandleCells::ForEach.
+  template <typename Use>
+  void ForEach(Use&& use) const {
+    cells_.ForEach([&use](uintptr_t handle, void* object) {
+      use(reinterpret_cast<Handle>(handle), static_cast<T*>(object));
+    });
+  }
 
  private:
   HandleCells cells_;

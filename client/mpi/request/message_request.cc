@@ -314,4 +314,12 @@ Failure MessageRequest::Cancel() {
   return {};
 }
 
+// A receive is over then: cancelled, or its message was there first.
+void MessageRequest::GiveUp() {
+  if (is_active_ && !is_send_ && !is_collected_) {
+    (void)front_end->Cancel(handle_);
+    Await();
+  }
+}
+
 }  // namespace ferry::mpi

@@ -44,6 +44,7 @@ class MessageRequest final : public Request, public Matchable {
   Matchable* matchable() override { return is_persistent_ ? this : nullptr; }
   Failure Start() override;
   Failure Cancel() override;
+  void GiveUp() override;
   int32_t awaited_peer() const override { return message_.peer; }
   Comm* comm() const override { return comm_.get(); }
   MPI_Request Publish() override;

@@ -88,6 +88,22 @@ void AwaitAbandoned() {
   }
 }
 
+void DropLeftRequests() {
+  requests.ForEach([](MPI_Request handle, Request* request) {
+    if (request->is_enqueued() || handle == completed_request) {
+      return;
+    }
+    request->GiveUp();
+    if (request->is_active()) {
+      if (!request->IsDone()) {
+        return;
+      }
+      (void)request->End(MPI_STATUS_IGNORE);  // nobody has asked for a failure
+    }
+    request->Unpublish(handle);
+  });
+}
+
 MPI_Request completed_request = nullptr;
 
 void MakeCompletedRequest() {

@@ -46,6 +46,8 @@ class Request : public Object {
   virtual Failure Start();
   // Asks for it to be cancelled; it must be completed all the same.
   virtual Failure Cancel();
+  // At the end of MPI: the operation may as well not happen, where nobody else counts on it.
+  virtual void GiveUp() {}
   // The rank of the job that it waits for, or client::kAny: how to wait depends on it.
   virtual int32_t awaited_peer() const { return client::kAny; }
   // The communicator whose error handler its failures go to; null: none.
@@ -66,6 +68,10 @@ void Abandon(Request* request);
 void EndAbandoned();
 // Waits for all of them.
 void AwaitAbandoned();
+// At the end of MPI, for one thread: frees the persistent requests that the program has not freed,
+// ends what is over, and gives up receives that no message came for. What stays open is an
+// operation that another rank may still count on.
+void DropLeftRequests();
 
 // The handle of operations that were complete when they were started, and whose status says
 // nothing: never freed, as long as there are requests at all.

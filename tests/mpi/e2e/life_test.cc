@@ -30,6 +30,14 @@ TEST_P(LifeTest, IsWhole) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/life", "whole"}, "a whole life");
 }
 
+TEST_P(LifeTest, RequestsThatWereNotFreedEndWithIt) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/life", "requests"}, "nothing is missed");
+}
+
+TEST_P(LifeTest, BuffersThatWereNotDetachedEndWithIt) {
+  ExpectJob(GetParam(), {"tests/mpi/ranks/life", "buffers"}, "nothing is missed");
+}
+
 TEST_P(LifeTest, AbortEndsTheJobWithItsCode) {
   const e2e::CommandResult result = Live("abort");
   EXPECT_EQ(result.exit_code, 42) << result.err;

@@ -44,11 +44,62 @@ static void whole_life(int argc, char** argv) {
   puts("a whole life");
 }
 
+/* What the program has not given back when it calls MPI_Finalize. */
+static void leave_requests(void) {
+  static int numbers[8];
+  MPI_Request sent, received, requests[6];
+  OK(MPI_Send_init(numbers, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]));
+  OK(MPI_Ssend_init(numbers, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, &requests[1]));
+  OK(MPI_Bsend_init(numbers, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, &requests[2]));
+  OK(MPI_Recv_init(numbers, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &requests[3]));
+  OK(MPI_Recv_init(numbers, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &requests[4]));
+  OK(MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]));
+  /* Started once, and completed. */
+  OK(MPI_Send_init(numbers, 2, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, &sent));
+  OK(MPI_Recv_init(numbers + 2, 2, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, &received));
+  OK(MPI_Start(&received));
+  OK(MPI_Start(&sent));
+  OK(MPI_Wait(&sent, MPI_STATUS_IGNORE));
+  OK(MPI_Wait(&received, MPI_STATUS_IGNORE));
+  OK(MPI_Allreduce_init(numbers, numbers + 4, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                        &requests[0]));
+  OK(MPI_Start(&requests[0]));
+  OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+  /* No message comes for it. */
+  OK(MPI_Irecv(numbers + 6, 1, MPI_INT, 1 - rank, 99, MPI_COMM_WORLD, &requests[1]));
+}
+
+/* Rank 0 ends while its message still waits in the buffer of a communicator that is gone. */
+static void leave_buffers(void) {
+  static char attached[(1 << 21) + MPI_BSEND_OVERHEAD], data[1 << 21], own[1 << 12];
+  MPI_Comm comm;
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  OK(MPI_Comm_attach_buffer(comm, attached, sizeof(attached)));
+  OK(MPI_Comm_attach_buffer(MPI_COMM_WORLD, own, sizeof(own)));
+  if (rank == 0) {
+    memset(data, 'b', sizeof(data));
+    OK(MPI_Bsend(data, sizeof(data), MPI_CHAR, 1, 0, comm));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Bsend(data, 1, MPI_CHAR, 1, 0, MPI_COMM_WORLD));
+  } else {
+    OK(MPI_Recv(data, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Recv(data, sizeof(data), MPI_CHAR, 0, 0, comm, MPI_STATUS_IGNORE));
+    CHECK(data[0] == 'b' && data[sizeof(data) - 1] == 'b');
+    OK(MPI_Comm_free(&comm));
+  }
+}
+
 int main(int argc, char** argv) {
   int data = 0;
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "whole") == 0) {
     whole_life(argc, argv);
+  } else if (strcmp(what, "requests") == 0 || strcmp(what, "buffers") == 0) {
+    live(&argc, &argv);
+    if (what[0] == 'r') leave_requests();
+    if (what[0] == 'b') leave_buffers();
+    OK(MPI_Finalize());
+    puts("nothing is missed");
   } else if (strcmp(what, "abort") == 0) {
     live(&argc, &argv);
     if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 42);
@@ -81,7 +132,7 @@ int main(int argc, char** argv) {
     fflush(stdout);
     _Exit(0);
   } else {
-    fprintf(stderr, "usage: life whole|abort|fatal|before|after|again|dies\n");
+    fprintf(stderr, "usage: life whole|requests|buffers|abort|fatal|before|after|again|dies\n");
     return 2;
   }
   return 0;
