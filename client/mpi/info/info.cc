@@ -150,7 +150,6 @@ std::vector<Info::Entry> DescribeStart(const StartFacts& facts) {
   add("host", facts.host);
   add("arch", facts.arch);
   add("wdir", facts.wdir);
-  add("thread_level", facts.thread_level);
   add("mpi_memory_alloc_kinds", facts.memory_alloc_kinds);
   return entries;
 }

@@ -58,7 +58,6 @@ struct StartFacts {
   std::string wdir;
   std::string host;
   std::string arch;
-  std::string thread_level;
   std::string memory_alloc_kinds;
   int max_processes = -1;
 };

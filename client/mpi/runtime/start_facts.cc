@@ -13,19 +13,6 @@
 namespace ferry::mpi {
 namespace {
 
-const char* NameOfLevel(int level) {
-  switch (level) {
-    case MPI_THREAD_SINGLE:
-      return "MPI_THREAD_SINGLE";
-    case MPI_THREAD_FUNNELED:
-      return "MPI_THREAD_FUNNELED";
-    case MPI_THREAD_SERIALIZED:
-      return "MPI_THREAD_SERIALIZED";
-    default:
-      return "MPI_THREAD_MULTIPLE";
-  }
-}
-
 // The command and its arguments as the system knows them: programs may call MPI_Init without.
 void DescribeOwnCommand(StartFacts* facts) {
   std::ifstream file("/proc/self/cmdline");
@@ -52,7 +39,6 @@ StartFacts FactsOfStart() {
   }
   if (Process::phase() == Phase::kRunning) {
     facts.memory_alloc_kinds = front_end->options().memory_alloc_kinds;
-    facts.thread_level = NameOfLevel(Process::thread_level());
     const uint64_t told = front_end->options().app_size;
     facts.max_processes = told != 0 ? static_cast<int>(told) : Process::world().size();
   }

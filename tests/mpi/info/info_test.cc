@@ -103,12 +103,10 @@ TEST(InfoTest, DescribesHowAProgramWasStarted) {
   StartFacts facts;
   DescribeCommand(3, argv, &facts);
   facts.max_processes = 0;
-  facts.thread_level = "MPI_THREAD_SINGLE";
   Info info(DescribeStart(facts));
   EXPECT_EQ(info.Find("command"), "./heat");
   EXPECT_EQ(info.Find("argv"), "-n 4");
   EXPECT_EQ(info.Find("maxprocs"), "0");
-  EXPECT_EQ(info.Find("thread_level"), "MPI_THREAD_SINGLE");
   EXPECT_EQ(info.Find("host"), std::nullopt);
   StartFacts nothing;
   DescribeCommand(0, nullptr, &nothing);
