@@ -42,9 +42,11 @@ Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vect
   for (int i = 0; i < size; ++i) {
     const Datatype* type = nullptr;
     const bool has_own = blocks.datatypes != nullptr;
-    FERRY_RETURN_FAILURE(FindDatatype(has_own ? blocks.datatypes[i] : blocks.datatype,
-                                      (name + "type").c_str(), &type));
     const int64_t count = blocks.counts[i];
+    // Programs name no datatype where they exchange nothing.
+    const bool is_none = has_own && count == 0 && blocks.datatypes[i] == MPI_DATATYPE_NULL;
+    const MPI_Datatype handle = has_own ? blocks.datatypes[i] : blocks.datatype;
+    FERRY_RETURN_FAILURE(FindDatatype(is_none ? MPI_BYTE : handle, (name + "type").c_str(), &type));
     const int64_t displacement = blocks.displacements[i] * (has_own ? 1 : type->extent());
     auto* address = static_cast<char*>(Mutable(blocks.buffer)) + displacement;
     if (Failure failure = CheckData(address, count, *type); !failure.ok()) [[unlikely]] {

@@ -41,8 +41,7 @@ ErrorHandler* FindFor(Call& call, Owner owner, MPI_Errhandler handle) {
   return call.ok() ? handler : nullptr;
 }
 
-// A handle for a handler that an object has. Of predefined ones the handle that everybody knows,
-// which may be freed once for each time that it was given.
+// A handle for a handler that an object has. Of predefined ones the handle that everybody knows.
 void Hand(Call& call, Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
   switch (handler->kind) {
     case ErrorHandler::Kind::kUser:
@@ -58,16 +57,6 @@ void Hand(Call& call, Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
       *handle = MPI_ERRORS_RETURN;
       break;
   }
-  handler->handed_out.fetch_add(1, std::memory_order_relaxed);
-}
-
-// Takes one of the times back; false: there was none.
-bool TakeBack(ErrorHandler& handler) {
-  int count = handler.handed_out.load(std::memory_order_relaxed);
-  while (count > 0 &&
-         !handler.handed_out.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
-  }
-  return count > 0;
 }
 
 void CheckCode(Call& call, int code) {
@@ -112,18 +101,14 @@ using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
   Call call("MPI_Errhandler_free");
   call.Need(errhandler, "errhandler");
-  ErrorHandler* const handler = call.ok() ? call.Find(*errhandler) : nullptr;
-  if (!call.ok()) {
+  if (!call.ok() || call.Find(*errhandler) == nullptr) {
     return call.result();
   }
+  // Predefined ones stay: a program may free what MPI_Comm_get_errhandler gave it.
   if (ErrorHandler* const freed = error_handlers.Remove(*errhandler)) {
     freed->Release();
-  } else if (!TakeBack(*handler)) {
-    call.Refuse(MPI_ERR_ERRHANDLER, "a predefined error handler cannot be freed");
   }
-  if (call.ok()) {
-    *errhandler = MPI_ERRHANDLER_NULL;
-  }
+  *errhandler = MPI_ERRHANDLER_NULL;
   return call.result();
 }
 

@@ -32,6 +32,12 @@ Failure CheckTag(int tag, bool is_send) {
                                  std::to_string(kTagMax) + " (MPI_TAG_UB)"};
 }
 
+// To and from MPI_PROC_NULL nothing is moved: there MPI_DATATYPE_NULL will do.
+const Datatype* FindType(const MessageArguments& arguments) {
+  const bool is_none = arguments.peer == MPI_PROC_NULL && arguments.datatype == MPI_DATATYPE_NULL;
+  return datatypes.Find(is_none ? MPI_BYTE : arguments.datatype);
+}
+
 }  // namespace
 
 Failure CheckDataClosely(const void* buffer, int64_t count, const Datatype& type) {
@@ -62,7 +68,7 @@ int FailMessage(const MessageArguments& arguments, bool is_send) {
   if (comm == nullptr) {
     return FailComm(arguments.call, arguments.comm);
   }
-  const Datatype* const type = datatypes.Find(arguments.datatype);
+  const Datatype* const type = FindType(arguments);
   if (type == nullptr) {
     return FailHandle(arguments.call, comm, MPI_ERR_TYPE, "MPI_Datatype", arguments.datatype);
   }
@@ -78,7 +84,7 @@ int FailMessage(const MessageArguments& arguments, bool is_send) {
 
 int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope) {
   envelope->comm = &comm;
-  envelope->type = datatypes.Find(arguments.datatype);
+  envelope->type = FindType(arguments);
   if (envelope->type == nullptr) {
     return FailHandle(arguments.call, &comm, MPI_ERR_TYPE, "MPI_Datatype", arguments.datatype);
   }

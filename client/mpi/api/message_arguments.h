@@ -59,7 +59,7 @@ inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type
 [[gnu::always_inline]] inline int Resolve(const MessageArguments& arguments, bool is_send,
                                           Envelope* envelope) {
   Comm* const comm = comms.Find(arguments.comm);
-  const Datatype* const type = datatypes.Find(arguments.datatype);
+  const Datatype* type = datatypes.Find(arguments.datatype);
   const bool any_source = !is_send && arguments.peer == MPI_ANY_SOURCE;
   const bool any_tag = !is_send && arguments.tag == MPI_ANY_TAG;
   envelope->is_null = arguments.peer == MPI_PROC_NULL;
@@ -71,6 +71,9 @@ inline Failure CheckData(const void* buffer, int64_t count, const Datatype& type
        arguments.count * type->size_bytes() != 0)) [[unlikely]] {
     if (const int error = FailMessage(arguments, is_send); error != MPI_SUCCESS) {
       return error;
+    }
+    if (type == nullptr) {  // to or from MPI_PROC_NULL, where nothing is moved
+      type = datatypes.Find(MPI_BYTE);
     }
   }
   envelope->comm = comm;

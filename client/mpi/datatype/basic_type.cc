@@ -83,7 +83,8 @@ std::vector<Row> SingleRows() {
       {NAMED(MPI_WCHAR), Class::kText, IntegerKind<wchar_t>(), kExternalWide},
       {NAMED(MPI_INT8_T), Class::kCInteger, Kind::kInt8},
       {NAMED(MPI_UINT8_T), Class::kCInteger, Kind::kUint8},
-      {NAMED(MPI_CHAR), Class::kText, IntegerKind<char>()},
+      // MPI says that it is for text and not for reductions; every other library computes with it.
+      {NAMED(MPI_CHAR), Class::kCInteger, IntegerKind<char>()},
       {NAMED(MPI_SIGNED_CHAR), Class::kCInteger, Kind::kInt8},
       {NAMED(MPI_UNSIGNED_CHAR), Class::kCInteger, Kind::kUint8},
       {NAMED(MPI_BYTE), Class::kByte, Kind::kUint8},

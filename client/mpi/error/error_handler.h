@@ -5,7 +5,6 @@
 
 #include <mpi.h>
 
-#include <atomic>
 
 #include "client/mpi/handle/object.h"
 
@@ -32,8 +31,6 @@ class ErrorHandler : public Object {
   const Owner owner = Owner::kAny;
   MPI_Comm_errhandler_function* const comm_function = nullptr;
   MPI_File_errhandler_function* const file_function = nullptr;
-  // Of a predefined one: how often a program has got its handle from an object, and not freed it.
-  std::atomic<int> handed_out{0};
 };
 
 }  // namespace ferry::mpi

@@ -38,7 +38,8 @@ ReduceKernel KernelFor(OpKind op, const BasicType& type) {
                                                              : kernels.Find(op, type.kind);
 }
 
-// MPI 5.0, section 6.9.2: which operations take which types.
+// MPI 5.0, section 6.9.2: which operations take which types; and, beyond it, what all other libraries
+// take: logical operations on MPI_AINT, MPI_COUNT and MPI_OFFSET.
 bool Permits(OpKind op, TypeClass type_class) {
   const bool integer =
       type_class == TypeClass::kCInteger || type_class == TypeClass::kFortranInteger;
@@ -54,7 +55,8 @@ bool Permits(OpKind op, TypeClass type_class) {
     case OpKind::kLand:
     case OpKind::kLor:
     case OpKind::kLxor:
-      return type_class == TypeClass::kCInteger || type_class == TypeClass::kLogical;
+      return type_class == TypeClass::kCInteger || multi_language ||
+             type_class == TypeClass::kLogical;
     case OpKind::kBand:
     case OpKind::kBor:
     case OpKind::kBxor:

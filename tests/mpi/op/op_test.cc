@@ -85,7 +85,7 @@ Expected<T> CInteger() {
   return All<T>(IntegerSumsOf<T>(), OrderOf<T>(), LogicOf<T>(), BitsOf<T>());
 }
 template <typename T>
-Expected<T> OtherInteger() {  // Fortran's, and those of several languages
+Expected<T> FortranInteger() {
   return All<T>(IntegerSumsOf<T>(), OrderOf<T>(), BitsOf<T>());
 }
 template <typename T>
@@ -256,6 +256,7 @@ TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
   CheckType<unsigned>(MPI_UNSIGNED, CInteger<unsigned>());
   CheckType<unsigned long>(MPI_UNSIGNED_LONG, CInteger<unsigned long>());
   CheckType<unsigned long long>(MPI_UNSIGNED_LONG_LONG, CInteger<unsigned long long>());
+  CheckType<char>(MPI_CHAR, CInteger<char>());  // beyond the standard, as the logic of MPI_AINT
   CheckType<signed char>(MPI_SIGNED_CHAR, CInteger<signed char>());
   CheckType<unsigned char>(MPI_UNSIGNED_CHAR, CInteger<unsigned char>());
   CheckType<int8_t>(MPI_INT8_T, CInteger<int8_t>());
@@ -266,15 +267,15 @@ TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
   CheckType<uint16_t>(MPI_UINT16_T, CInteger<uint16_t>());
   CheckType<uint32_t>(MPI_UINT32_T, CInteger<uint32_t>());
   CheckType<uint64_t>(MPI_UINT64_T, CInteger<uint64_t>());
-  CheckType<int>(MPI_INTEGER, OtherInteger<int>());
-  CheckType<int8_t>(MPI_INTEGER1, OtherInteger<int8_t>());
-  CheckType<int16_t>(MPI_INTEGER2, OtherInteger<int16_t>());
-  CheckType<int32_t>(MPI_INTEGER4, OtherInteger<int32_t>());
-  CheckType<int64_t>(MPI_INTEGER8, OtherInteger<int64_t>());
-  CheckType<__int128>(MPI_INTEGER16, OtherInteger<__int128>());
-  CheckType<MPI_Aint>(MPI_AINT, OtherInteger<MPI_Aint>());
-  CheckType<MPI_Offset>(MPI_OFFSET, OtherInteger<MPI_Offset>());
-  CheckType<MPI_Count>(MPI_COUNT, OtherInteger<MPI_Count>());
+  CheckType<int>(MPI_INTEGER, FortranInteger<int>());
+  CheckType<int8_t>(MPI_INTEGER1, FortranInteger<int8_t>());
+  CheckType<int16_t>(MPI_INTEGER2, FortranInteger<int16_t>());
+  CheckType<int32_t>(MPI_INTEGER4, FortranInteger<int32_t>());
+  CheckType<int64_t>(MPI_INTEGER8, FortranInteger<int64_t>());
+  CheckType<__int128>(MPI_INTEGER16, FortranInteger<__int128>());
+  CheckType<MPI_Aint>(MPI_AINT, CInteger<MPI_Aint>());
+  CheckType<MPI_Offset>(MPI_OFFSET, CInteger<MPI_Offset>());
+  CheckType<MPI_Count>(MPI_COUNT, CInteger<MPI_Count>());
   CheckType<float>(MPI_FLOAT, Floating<float>());
   CheckType<double>(MPI_DOUBLE, Floating<double>());
   CheckType<long double>(MPI_LONG_DOUBLE, Floating<long double>());
@@ -314,7 +315,7 @@ TEST_F(OpTest, AllTypesGiveWhatTheStandardSays) {
   CheckType<Located<float, float>>(MPI_2REAL, Locations<float, float>());
   CheckType<Located<double, double>>(MPI_2DOUBLE_PRECISION, Locations<double, double>());
   CheckType<Located<int, int>>(MPI_2INTEGER, Locations<int, int>());
-  for (const MPI_Datatype none : {MPI_CHAR, MPI_WCHAR, MPI_PACKED, MPI_CHARACTER}) {
+  for (const MPI_Datatype none : {MPI_WCHAR, MPI_PACKED, MPI_CHARACTER}) {
     CheckType<char>(none, {});
   }
 #ifdef __FLT16_MANT_DIG__

@@ -369,6 +369,8 @@ static void check_handlers(void) {
   OK(MPI_Errhandler_free(&got)); /* what was got may be freed */
   CHECK(got == MPI_ERRHANDLER_NULL);
   OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  OK(MPI_Errhandler_free(&predefined)); /* the handle goes, the handler stays */
+  CHECK(predefined == MPI_ERRHANDLER_NULL);
   CHECK(MPI_Errhandler_free(&predefined) == MPI_ERR_ERRHANDLER);
   CHECK(MPI_Comm_create_errhandler(NULL, &got) == MPI_ERR_ARG);
   OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));

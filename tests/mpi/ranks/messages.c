@@ -166,6 +166,7 @@ static void synchronous_waits(int bytes) {
 static void odds_and_ends(void) {
   MPI_Status status;
   MPI_Request request, requests[3];
+  MPI_Message message;
   int flag, count, outcount, indices[3];
   step = "MPI_PROC_NULL";
   OK(MPI_Send(out, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD));
@@ -175,6 +176,23 @@ static void odds_and_ends(void) {
   OK(MPI_Irecv(in, 5, MPI_BYTE, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &request));
   OK(MPI_Wait(&request, &status));
   CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
+
+  step = "MPI_PROC_NULL and no datatype";
+  OK(MPI_Send(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, MPI_COMM_WORLD));
+  OK(MPI_Bsend(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, MPI_COMM_WORLD));
+  OK(MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &status));
+  CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
+  OK(MPI_Sendrecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, NULL, 0, MPI_DATATYPE_NULL,
+                  MPI_PROC_NULL, tag, MPI_COMM_WORLD, &status));
+  OK(MPI_Isend(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &requests[0]));
+  OK(MPI_Irecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &requests[1]));
+  OK(MPI_Send_init(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, tag, MPI_COMM_WORLD, &requests[2]));
+  OK(MPI_Start(&requests[2]));
+  OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+  OK(MPI_Request_free(&requests[2]));
+  OK(MPI_Mprobe(MPI_PROC_NULL, tag, MPI_COMM_WORLD, &message, &status));
+  OK(MPI_Mrecv(NULL, 0, MPI_DATATYPE_NULL, &message, &status));
+  CHECK(message == MPI_MESSAGE_NULL);
 
   step = "cancel";
   OK(MPI_Irecv(in, 5, MPI_BYTE, before, tag + 1, MPI_COMM_WORLD, &request));

@@ -58,6 +58,9 @@ static void wrong_messages(void) {
   exchange(2);
   expect("no datatype", MPI_Send(data, 1, MPI_DATATYPE_NULL, 1 - rank, 0, world), MPI_ERR_TYPE,
          "MPI_Send", "MPI_Datatype");
+  expect("no datatype to nobody, but bytes",
+         MPI_Send(data, -1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, world), MPI_ERR_COUNT, "MPI_Send",
+         "-1");
   expect("an uncommitted datatype", MPI_Send(data, 1, vector, 1 - rank, 0, world), MPI_ERR_TYPE,
          "MPI_Send", "MPI_Type_commit");
   expect("a null buffer", MPI_Send(NULL, 4, MPI_INT, 1 - rank, 0, world), MPI_ERR_BUFFER,
@@ -189,6 +192,13 @@ static void wrong_collectives(void) {
                    MPI_COMM_SELF));
   CHECK(to == 9);
   for (int i = 0; i < 2; ++i) OK(MPI_Type_free(&at[i]));
+  /* No mistake: nothing is exchanged, so there is no datatype. */
+  const int zeros[] = {0, 0};
+  const MPI_Datatype none[] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+  OK(MPI_Alltoallw(data, zeros, zeros, none, own, zeros, zeros, none, world));
+  expect("no datatype for one block",
+         MPI_Alltoallw(data, one, zeros, none, own, one, zeros, none, world), MPI_ERR_TYPE,
+         "MPI_Alltoallw", "recvtype");
   expect("hints that are none", MPI_Barrier_init(world, no_info, &request), MPI_ERR_INFO,
          "MPI_Barrier_init", "MPI_Info");
   exchange(6);
