@@ -339,7 +339,11 @@ bool RankEngine::HandleMessage(const Arrival& arrival, Effects& effects) {
   const Descriptor& d = arrival.descriptor;
   const shm::Envelope envelope{d.context, static_cast<int32_t>(arrival.source), d.tag};
   const uint32_t posted = match_.FindPosted(envelope);
-  if (posted != 0) {
+  if ((posted != 0 || MatchesDirect(envelope)) && !IsToBeHad(arrival.source, d.kind, d.payload))
+      [[unlikely]] {
+    Consume(arrival);  // its sender has cancelled it
+    journal_.Commit();
+  } else if (posted != 0) {
     const uint32_t request = shm::LoadRelaxed(match_.Entry(posted).request);
     if (!IsRequest(request)) {
       PoisonCorrupt({shm::FaultKind::kMatchRequest, posted, request});

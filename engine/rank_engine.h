@@ -120,8 +120,9 @@ class RankEngine {
   // kWouldBlock: no unexpected message matches. Else what a receive would get, or the error it
   // would.
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
-  // True: it was still queued or posted, and is now complete with kCancelled. So it will be, unless
-  // a message comes first, if its source on another node was told of it and has to agree.
+  // True: it was still queued or posted, or offered inside the node and not taken, and is now
+  // complete with kCancelled. So it will be, unless a message comes first, if its source on another
+  // node was told of it and has to agree. What was offered to another node stays offered.
   bool Cancel(uint32_t request, Effects& effects);
 
   // ---- Progress -----------------------------------------------------------------------------
@@ -213,11 +214,14 @@ class RankEngine {
 
   // Matching (rank_engine_receive.cc).
   bool TakeUnexpected(uint32_t request, Effects& effects);
+  uint32_t FindUnexpected(const shm::Envelope& pattern);
+  bool IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload) const;
   bool TakeArrived(uint32_t request, Effects& effects);
   ErrorCode Ailment();
   bool HasDuties() const;
   bool MatchesDirect(const shm::Envelope& envelope) const;
   void Match(uint32_t request, const Arrival& arrival, Effects& effects);
+  bool CancelOffered(shm::RequestLayout& slot, uint32_t request, Effects& effects);
   void OpenTransfer(shm::RequestLayout& slot, const Arrival& arrival);
   void PublishTransfer(uint32_t request, uint32_t source, Effects& effects);
   void RepublishTransfers();

@@ -5,6 +5,7 @@
 
 #include "engine/rank_engine.h"
 #include "engine/rendezvous/receiver_side.h"
+#include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
 
@@ -31,10 +32,41 @@ bool IsMessage(const Descriptor& descriptor) {
 
 }  // namespace
 
+// Decides for a message: its sender, on the same node, cannot take it back any more. False: it has.
+bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload) const {
+  if (kind != static_cast<uint8_t>(DescriptorKind::kRts)) [[likely]] {
+    return true;
+  }
+  shm::LocalRts rts;
+  std::memcpy(&rts, payload, sizeof(rts));
+  shm::TransferLayout* const transfer =
+      source < view_.job_size ? peers_.by_rank[source].inbox.transfer(rts.transfer) : nullptr;
+  return transfer == nullptr || TakeOffer(*transfer, rts.generation);  // null: Match says so
+}
+
+// The earliest unexpected message that matches, and is to be had. 0: there is none.
+uint32_t RankEngine::FindUnexpected(const shm::Envelope& pattern) {
+  for (;;) {
+    const uint32_t entry = match_.FindUnexpected(pattern);
+    if (entry == 0) {
+      return 0;
+    }
+    const shm::MatchEntry& found = match_.Entry(entry);
+    if (IsToBeHad(static_cast<uint32_t>(found.source), found.kind, found.payload)) [[likely]] {
+      return entry;
+    }
+    match_.Remove(entry);
+    if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+      return 0;  // the caller looks
+    }
+    journal_.Commit();
+  }
+}
+
 // Gives the request the earliest unexpected message that it matches. False: there is none.
 bool RankEngine::TakeUnexpected(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
-  const uint32_t entry = match_.FindUnexpected({slot.context, slot.peer, slot.tag});
+  const uint32_t entry = FindUnexpected({slot.context, slot.peer, slot.tag});
   if (entry == 0) {
     return false;
   }
@@ -204,7 +236,8 @@ ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
   if (MustHearOfCut(pattern.source)) {
     return ErrorCode::kLinkDown;
   }
-  const uint32_t entry = match_.FindUnexpected(pattern);
+  const uint32_t entry =
+      FindUnexpected(pattern);  // and so it is there for the receive that follows
   if (entry == 0) {
     if (const ErrorCode error = Ailment(); error != ErrorCode::kOk) {
       return error;
@@ -238,11 +271,26 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
     case RequestState::kQueued:
       Unqueue(request);
       break;
+    case RequestState::kTransferring:
+      return CancelOffered(slot, request, effects);
     default:
       return false;
   }
   Complete(slot, ErrorCode::kCancelled);
   return true;
+}
+
+// A send inside the node that nobody has matched. The descriptor stays where it is; who finds it
+// there drops it.
+bool RankEngine::CancelOffered(RequestLayout& slot, uint32_t request, Effects& effects) {
+  if (slot.kind != static_cast<uint32_t>(shm::RequestKind::kSend) ||
+      slot.transfer_rank != view_.rank || slot.transfer_index != request ||
+      !WithdrawOffer(*view_.inbox.transfer(request), slot.transfer_generation)) {
+    return false;
+  }
+  shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kCancelled));
+  effects.self = true;
+  return EndTransfer(slot, shm::LoadAcquire(slot.generation));
 }
 
 // Completes the open transaction: the match table's change, the request's new state, whatever the

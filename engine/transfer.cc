@@ -14,7 +14,10 @@ namespace {
 constexpr uint32_t kMinChunkBytes = 4096;
 constexpr uint32_t kMaxChunkBytes = 16 << 20;  // nobody is kept busy by one claim for long
 
-constexpr uint32_t kNoChunk = ~uint32_t{0};  // beyond the last of any message
+// Beyond the last of any message: the claims are closed, of an offer that was withdrawn, too; or
+// the offer is taken, and not yet matched.
+constexpr uint32_t kNoChunk = ~uint32_t{0};
+constexpr uint32_t kTaken = kNoChunk - 1;
 
 constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunk) {
   return uint64_t{generation} << 32 | chunk;
@@ -51,7 +54,7 @@ Plan ReadPlan(const TransferLayout& slot) {
             0};
   const uint64_t chunks =
       plan.size_bytes / plan.chunk_bytes + (plan.size_bytes % plan.chunk_bytes != 0 ? 1 : 0);
-  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kNoChunk));
+  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kTaken));
   return plan;
 }
 
@@ -158,12 +161,32 @@ void OfferTransfer(TransferLayout& slot, uint32_t generation, const TransferOffe
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kOffered));
 }
 
+// The claim decides, since it names the generation: the slot may be used anew meanwhile.
+bool WithdrawOffer(TransferLayout& slot, uint32_t generation) {
+  uint64_t unclaimed = ClaimWord(generation, 0);
+  if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kOffered) ||
+      !shm::CompareExchange(slot.claim, unclaimed, ClaimWord(generation, kNoChunk),
+                            std::memory_order_acq_rel)) {
+    return false;
+  }
+  shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kIdle));
+  return true;
+}
+
+bool TakeOffer(TransferLayout& slot, uint32_t generation) {
+  uint64_t claim = ClaimWord(generation, 0);
+  return shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kTaken),
+                              std::memory_order_acq_rel) ||
+         (claim >> 32 == generation && static_cast<uint32_t>(claim) != kNoChunk);
+}
+
 bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Location& destination,
                    uint64_t size_bytes) {
   // Pairs with OfferTransfer: the source is there.
   if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kOffered) ||
       shm::LoadAcquire(slot.generation) != generation ||
-      size_bytes > shm::LoadAcquire(slot.size_bytes)) {  // the announcement said otherwise
+      size_bytes > shm::LoadAcquire(slot.size_bytes) ||  // the announcement said otherwise
+      !TakeOffer(slot, generation)) {
     return false;
   }
   WriteLocation(slot.destination, destination);
@@ -171,6 +194,7 @@ bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Locatio
   if ((destination.flags & shm::kLocationByStream) != 0) {
     shm::StoreRelease(slot.chunk_bytes, kMaxChunkBytes);
   }
+  shm::StoreRelease(slot.claim, ClaimWord(generation, 0));
   // Pairs with CopyChunk: publishes the destination.
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
   return true;

@@ -52,9 +52,14 @@ struct TransferOffer {
 
 // The owner's first touch of a reusable slot: it may be matched from now on.
 void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer);
-// The receiver's part: `size_bytes` (cut to its capacity) may be copied to `destination` from now
-// on. False: the slot does not offer this generation, or not so much. Where streams copy at an end
-// (Location::flags), the message is not cut into chunks.
+// The sender takes its offer back, and may use the slot anew. False: the receiver was first.
+bool WithdrawOffer(shm::TransferLayout& slot, uint32_t generation);
+// The receiver decides for the offer, before anybody hears of it: it cannot be withdrawn any more.
+// False: it was. Again it does no harm: whoever takes over from a dead receiver's thread may ask.
+bool TakeOffer(shm::TransferLayout& slot, uint32_t generation);
+// The receiver's part, once it has taken the offer: `size_bytes` (cut to its capacity) may be
+// copied to `destination` from now on. False: the slot does not offer this generation, or not so
+// much. Where streams copy at an end (Location::flags), the message is not cut into chunks.
 bool MatchTransfer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& destination,
                    uint64_t size_bytes);
 // Both at once in a slot of the receiver's own, for the daemon to move: nobody else can claim it.

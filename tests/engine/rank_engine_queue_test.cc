@@ -95,6 +95,88 @@ TEST(RankEngineQueueTest, FullOwnLaneEmptiesItself) {
   }
 }
 
+// ---- Cancelling what is offered -----------------------------------------------------------------
+
+constexpr uint64_t kOfferedBytes = 20'000;
+
+// Whether the receiver has put the offer among its unexpected messages, or has not looked yet.
+class CancelOfferedTest : public testing::TestWithParam<bool> {
+ protected:
+  uint32_t Offer(int32_t tag, uint32_t seed) {
+    const uint32_t send = node_[0].Isend(1, tag, Pattern(kOfferedBytes, seed));
+    EXPECT_EQ(node_[0].state(send), shm::RequestState::kTransferring);
+    if (GetParam()) {
+      node_[1].Progress();
+    }
+    return send;
+  }
+  void CancelIt(uint32_t send) {
+    EXPECT_TRUE(node_[0].Cancel(send));
+    EXPECT_FALSE(node_[0].Cancel(send)) << "it is complete already";
+    EXPECT_EQ(node_[0].Finish(send).error, ErrorCode::kCancelled);
+    EXPECT_TRUE(IsReusable(*node_.view(0).inbox.transfer(send)));
+  }
+  bool Finds(int32_t tag) {
+    ProbeResult result;
+    node_[1].Progress();
+    return node_[1].engine().Probe({0, 0, tag}, &result) == ErrorCode::kOk;
+  }
+
+  TestNode node_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, CancelOfferedTest, testing::Bool());
+
+TEST_P(CancelOfferedTest, IsAsIfItHadNotBeenSent) {
+  CancelIt(Offer(7, 1));
+  const uint32_t receive = node_[1].Irecv(0, 7, kOfferedBytes);
+  node_.Settle();
+  EXPECT_EQ(node_[1].state(receive), shm::RequestState::kPosted);
+  // The slot is used anew, under the same index.
+  const uint32_t send = Offer(7, 2);
+  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 2));
+  EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
+}
+
+TEST_P(CancelOfferedTest, OthersKeepTheirOrder) {
+  const uint32_t sends[] = {Offer(7, 0), Offer(7, 1), Offer(7, 2), Offer(7, 3)};
+  CancelIt(sends[0]);
+  CancelIt(sends[2]);
+  EXPECT_EQ(node_[1].Receive(0, 7, kOfferedBytes).data, Pattern(kOfferedBytes, 1));
+  EXPECT_EQ(node_[1].Receive(0, 7, kOfferedBytes).data, Pattern(kOfferedBytes, 3));
+  EXPECT_EQ(node_[0].Wait(sends[1]).error, ErrorCode::kOk);
+  EXPECT_EQ(node_[0].Wait(sends[3]).error, ErrorCode::kOk);
+  EXPECT_FALSE(Finds(7));
+}
+
+TEST_P(CancelOfferedTest, IsNotProbed) {
+  const uint32_t send = Offer(7, 1);
+  const uint32_t other = Offer(8, 2);
+  EXPECT_TRUE(Finds(8));
+  CancelIt(send);
+  EXPECT_FALSE(Finds(7));
+  EXPECT_FALSE(node_[0].Cancel(other)) << "what was probed is there for the receive";
+  EXPECT_EQ(node_[1].Receive(0, 8, kOfferedBytes).data, Pattern(kOfferedBytes, 2));
+  EXPECT_EQ(node_[0].Wait(other).error, ErrorCode::kOk);
+}
+
+TEST_P(CancelOfferedTest, ComesTooLateOnceItIsMatched) {
+  const uint32_t send = Offer(7, 1);
+  const uint32_t receive = node_[1].Irecv(0, 7, kOfferedBytes);
+  node_[1].Progress();
+  EXPECT_FALSE(node_[0].Cancel(send));
+  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 1));
+  EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
+}
+
+TEST_P(CancelOfferedTest, DirectReceivesPassItBy) {
+  CancelIt(Offer(7, 1));
+  const uint32_t receive = node_[1].IrecvDirect(0, 7, kOfferedBytes);
+  const uint32_t send = Offer(7, 2);
+  EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 2));
+  EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);
+}
+
 // Cancels the k-th of five queued sends.
 class CancelQueuedTest : public testing::TestWithParam<uint32_t> {};
 
@@ -154,8 +236,8 @@ TEST(RankEngineQueueTest, CannotCancelWhatHasMatched) {
   const uint32_t transferring = node[1].Irecv(0, 8, 20'000);
   node[0].Isend(1, 7, "x");
   const uint32_t offered = node[0].Isend(1, 8, Pattern(20'000, 1));
-  EXPECT_FALSE(node[0].Cancel(offered));
   node[1].Progress();
+  EXPECT_FALSE(node[0].Cancel(offered));
   EXPECT_FALSE(node[1].Cancel(landed));
   EXPECT_FALSE(node[1].Cancel(transferring));
   EXPECT_EQ(node[1].Wait(landed).data, "x");

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "shm/atomic.h"
 #include "tests/engine/rank_fixture.h"
@@ -130,6 +131,52 @@ TEST_F(TransferTest, MatchesOnlyTheGenerationOnOffer) {
   EXPECT_FALSE(MatchTransfer(slot_, 3, {}, 1));
   EXPECT_TRUE(MatchTransfer(slot_, 4, {}, 1));
   EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 1)) << "only once";
+}
+
+TEST_F(TransferTest, AnOfferIsTakenOrWithdrawn) {
+  OfferTransfer(slot_, 4, {{}, 1, kChunk, 0, 1});
+  EXPECT_FALSE(WithdrawOffer(slot_, 3));
+  EXPECT_TRUE(WithdrawOffer(slot_, 4));
+  EXPECT_FALSE(WithdrawOffer(slot_, 4)) << "only once";
+  EXPECT_FALSE(TakeOffer(slot_, 4));
+  EXPECT_FALSE(MatchTransfer(slot_, 4, {}, 1));
+  EXPECT_FALSE(Look(slot_, 4).done);
+  EXPECT_TRUE(IsReusable(slot_));
+  OfferTransfer(slot_, 5, {{}, 1, kChunk, 0, 1});
+  EXPECT_FALSE(TakeOffer(slot_, 4)) << "that one is gone";
+  EXPECT_TRUE(TakeOffer(slot_, 5));
+  EXPECT_TRUE(TakeOffer(slot_, 5)) << "as the successor of a dead receiver's thread does";
+  EXPECT_FALSE(WithdrawOffer(slot_, 5));
+  EXPECT_FALSE(IsReusable(slot_));
+  EXPECT_TRUE(MatchTransfer(slot_, 5, {}, 1));
+  EXPECT_FALSE(WithdrawOffer(slot_, 5));
+}
+
+// The receiver looks at an old offer while the sender withdraws it and makes another.
+TEST_F(TransferTest, OneOfTakingAndWithdrawingHasItsWay) {
+  constexpr uint32_t kOffers = 20'000;
+  std::vector<std::atomic<int>> taken(kOffers + 1);
+  std::atomic<uint32_t> offered{0};
+  std::thread receiver([&] {
+    for (uint32_t seen = 0; seen < kOffers;) {
+      seen = offered.load(std::memory_order_acquire);
+      if (seen != 0 && TakeOffer(slot_, seen)) {
+        taken[seen].store(1, std::memory_order_release);
+      }
+    }
+  });
+  for (uint32_t generation = 1; generation <= kOffers; ++generation) {
+    OfferTransfer(slot_, generation, {{}, 1, kChunk, 0, 1});
+    offered.store(generation, std::memory_order_release);
+    if (WithdrawOffer(slot_, generation)) {
+      EXPECT_EQ(taken[generation].load(), 0);
+    } else {
+      while (taken[generation].load(std::memory_order_acquire) == 0) {
+        std::this_thread::yield();
+      }
+    }
+  }
+  receiver.join();
 }
 
 TEST_F(TransferTest, MatchesNoMoreThanIsOffered) {

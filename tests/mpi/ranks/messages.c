@@ -163,6 +163,64 @@ static void synchronous_waits(int bytes) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* Between nodes only a send that still waits for room can be cancelled. */
+static int shares_a_node(void) {
+  MPI_Comm node;
+  int here;
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  OK(MPI_Comm_size(node, &here));
+  OK(MPI_Comm_free(&node));
+  return here == size;
+}
+
+/* Nobody receives it: MPI_Wait returns all the same. What left before is still to be received. */
+static void cancelled_send(const struct mode* mode, int bytes, int persistently) {
+  MPI_Request request;
+  MPI_Status status;
+  int is_gone = -1, was_gone = -1, flag = -1;
+  step = "cancelled sends";
+  fill(out, bytes, 5);
+  if (persistently) {
+    OK(mode->persistent(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD, &request));
+    OK(MPI_Start(&request));
+  } else {
+    OK(mode->nonblocking(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD, &request));
+  }
+  OK(MPI_Cancel(&request));
+  OK(MPI_Wait(&request, &status));
+  OK(MPI_Test_cancelled(&status, &is_gone));
+  CHECK(is_gone || mode->nonblocking != MPI_Issend);
+  CHECK(is_gone || bytes < max_bytes || mode->nonblocking == MPI_Ibsend);
+  memset(out, 0, bytes); /* it is the program's again */
+  OK(MPI_Sendrecv(&is_gone, 1, MPI_INT, next, 3, &was_gone, 1, MPI_INT, before, 3, MPI_COMM_WORLD,
+                  MPI_STATUS_IGNORE));
+  if (!was_gone) {
+    OK(MPI_Recv(in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(is_filled(in, bytes, 5));
+  }
+  OK(MPI_Iprobe(before, tag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+  CHECK(!flag);
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* all have looked before there is another */
+  if (persistently) {              /* it may be started again, and is received then */
+    fill(out, bytes, 6);
+    OK(MPI_Start(&request));
+    OK(MPI_Recv(in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(is_filled(in, bytes, 6));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&request));
+  }
+}
+
+static void cancelled_sends(void) {
+  for (int m = 0; m < mode_count; ++m) {
+    for (int s = 0; s < size_count; ++s) {
+      if (modes[m].nonblocking == MPI_Irsend) continue; /* nobody has posted a receive */
+      cancelled_send(&modes[m], sizes[s], 0);
+      cancelled_send(&modes[m], sizes[s], 1);
+    }
+  }
+}
+
 static void odds_and_ends(void) {
   MPI_Status status;
   MPI_Request request, requests[3];
@@ -252,6 +310,7 @@ int main(int argc, char** argv) {
     exchanged(sizes[s], (unsigned)s);
     if (size > 1) synchronous_waits(sizes[s]);
   }
+  if (shares_a_node()) cancelled_sends();
   odds_and_ends();
   OK(MPI_Buffer_detach(&attached, &attached_bytes));
   CHECK(attached_bytes == max_bytes + MPI_BSEND_OVERHEAD);
