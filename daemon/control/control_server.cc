@@ -261,6 +261,7 @@ Status ControlServer::Parts::StartUserServer() {
   grpc::ServerBuilder builder;
   builder.RegisterService(&client_service);
   builder.RegisterService(&*launcher_service);
+  user_acceptor.Sift();  // everybody may write there, and pass what gRPC would wait for
   auto server = ServeAtSocket(builder, user_acceptor, directory.ControlSocket(),
                               ServesAll(options) ? 0666 : 0600);
   FERRY_RETURN_IF_ERROR(server.status());

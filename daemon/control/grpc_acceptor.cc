@@ -47,6 +47,14 @@ void GrpcAcceptor::Refuse(UniqueFd fd, const Caller& caller, const Status& why) 
 }
 
 void GrpcAcceptor::Take(UniqueFd fd) {
+  if (sieve_.has_value()) {
+    StatusOr<UniqueFd> bytes = sieve_->Pass(std::move(fd));
+    if (!bytes.ok()) {
+      return LogLimited(log_limiter_, spdlog::level::warn, "{}: {}", socket_,
+                        bytes.status().message());
+    }
+    fd = std::move(*bytes);
+  }
   const int on = 1;
   (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails for a Unix socket
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

@@ -10,11 +10,13 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "common/log.h"
 #include "common/unique_fd.h"
+#include "daemon/control/byte_sieve.h"
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/grpc_refusals.h"
 
@@ -31,6 +33,8 @@ class GrpcAcceptor {
   // `greeting_timeout_ms` ends.
   void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials,
              bool insecure, uint64_t greeting_timeout_ms);
+  // Before Start, of a Unix socket to which strangers connect: gRPC gets only bytes (byte_sieve.h).
+  void Sift() { sieve_.emplace(); }
   // Once the server is built; before that gRPC would lose the connections.
   void Start(UniqueFd listener) { acceptor_.Start(std::move(listener)); }
   // Before the server is shut down.
@@ -45,6 +49,7 @@ class GrpcAcceptor {
   GrpcRefusals refusals_;
   bool insecure_ = true;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
+  std::optional<ByteSieve> sieve_;
   ConnectionAcceptor acceptor_;
 };
 

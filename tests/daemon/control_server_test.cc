@@ -2,17 +2,26 @@
 #include "daemon/control/control_server.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <future>
+#include <span>
+#include <string_view>
 #include <thread>
 
+#include "common/passed_descriptors.h"
 #include "shm/layout/request_layout.h"
 #include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/stuck_descriptors.h"
 #include "tests/daemon/test_daemon.h"
 
 namespace ferry::daemon {
@@ -131,6 +140,49 @@ TEST(ControlServerStopTest, NothingIsLeftBehind) {
   once();
   EXPECT_EQ(SettledDescriptors(before), before);
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+// gRPC reads on threads that serve everybody, and lets the kernel close what comes with the bytes.
+TEST(ControlSocketTest, DescriptorsThatLingerHoldUpNobody) {
+  const TemporaryDirectory directory;
+  const std::string run = directory.path() + "/run";
+  FerrydProcess daemon(run, {});
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  daemon.Signal(SIGSTOP);  // it receives only what we have let go of: who closes last waits
+  siginfo_t stopped{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(daemon.pid()), &stopped, WSTOPPED), 0);
+  std::vector<UniqueFd> strangers;
+  std::vector<LingeringSocket> lingering(16);
+  for (LingeringSocket& one : lingering) {
+    ASSERT_GE(one.get(), 0);
+    StatusOr<UniqueFd> stranger = ConnectStream(run + "/control.sock");
+    ASSERT_TRUE(stranger.ok()) << stranger.status().message();
+    constexpr std::string_view kGreeting = "PRI * HTTP/2.0\r\n";
+    ASSERT_GT(SendWithDescriptors(stranger->get(), std::as_bytes(std::span(kGreeting)),
+                                  std::array{one.get()}, 0),
+              0);
+    one.CloseOwn();
+    strangers.push_back(std::move(*stranger));
+  }
+  daemon.Signal(SIGCONT);
+  for (const UniqueFd& stranger : strangers) {
+    pollfd ended{stranger.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&ended, 1, 30'000), 1) << "each is looked at, and sent away";
+    char byte = 0;
+    EXPECT_LE(recv(stranger.get(), &byte, 1, 0), 0);
+  }
+  for (const char* socket : {"/control.sock", "/admin.sock"}) {
+    const auto admin = control::Admin::NewStub(
+        grpc::CreateChannel("unix:" + run + socket, grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    control::StatusReply reply;
+    const grpc::Status answer = admin->Status(&context, control::StatusRequest(), &reply);
+    EXPECT_NE(answer.error_code(), grpc::DEADLINE_EXCEEDED) << socket;
+    EXPECT_NE(answer.error_code(), grpc::UNAVAILABLE) << socket;
+  }
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
 }
 
 // ---- Jobs ----

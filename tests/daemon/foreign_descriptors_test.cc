@@ -9,6 +9,7 @@
 #include <future>
 
 #include "common/passed_descriptors.h"
+#include "daemon/control/byte_sieve.h"
 #include "daemon/control/disposal.h"
 #include "daemon/control/foreign_packet.h"
 #include "daemon/worker/worker_replies.h"
@@ -251,6 +252,87 @@ TEST(WorkerRepliesTest, ALingeringSocketOfAWorkerHoldsUpNobody) {
   });
   ASSERT_EQ(read.wait_for(kLongEnough), std::future_status::ready);
   EXPECT_EQ(read.get(), ErrorCode::kCorrupt);
+}
+
+// ---- Between strangers and gRPC ----
+
+class ByteSieveTest : public ::testing::Test {
+ protected:
+  ByteSieveTest() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    client_.Reset(ends[0]);
+    StatusOr<UniqueFd> server = sieve_.Pass(UniqueFd(ends[1]));
+    EXPECT_TRUE(server.ok());
+    server_ = std::move(*server);
+    EXPECT_EQ(fcntl(server_.get(), F_SETFL, 0), 0);  // here it may block
+  }
+  // What comes until the other end closes.
+  static std::string ReadAll(int socket) {
+    std::string all;
+    std::array<char, 5000> piece;
+    for (ssize_t size = 0; (size = recv(socket, piece.data(), piece.size(), 0)) > 0;) {
+      all.append(piece.data(), static_cast<size_t>(size));
+    }
+    return all;
+  }
+
+  ByteSieve sieve_;
+  UniqueFd client_;
+  UniqueFd server_;
+};
+
+TEST_F(ByteSieveTest, PassesOnWhatIsWrittenBothWaysAtOnce) {
+  std::string asked(3'000'001, 'a');
+  std::string answered(5'000'003, 'b');
+  for (size_t i = 0; i < asked.size(); ++i) {
+    asked[i] = static_cast<char>(i % 251);
+  }
+  const auto say = [](int socket, const std::string& text) {
+    for (size_t sent = 0; sent < text.size();) {
+      const ssize_t size = send(socket, &text[sent], text.size() - sent, MSG_NOSIGNAL);
+      ASSERT_GT(size, 0);
+      sent += static_cast<size_t>(size);
+    }
+    shutdown(socket, SHUT_WR);
+  };
+  auto client = std::async(std::launch::async, [&] { say(client_.get(), asked); });
+  auto server = std::async(std::launch::async, [&] {
+    const std::string got = ReadAll(server_.get());  // nothing of the answer is read meanwhile
+    say(server_.get(), answered);
+    return got;
+  });
+  EXPECT_TRUE(ReadAll(client_.get()) == answered);
+  EXPECT_TRUE(server.get() == asked);
+  while (sieve_.connections() != 0) {
+  }
+}
+
+TEST_F(ByteSieveTest, TheServersEndEndsTheClient) {
+  ASSERT_EQ(send(server_.get(), "last", 4, 0), 4);
+  server_.Reset();
+  EXPECT_EQ(ReadAll(client_.get()), "last");
+}
+
+TEST_F(ByteSieveTest, EndsWhoPassesDescriptorsAfterWhatCameBefore) {
+  LingeringSocket lingering;
+  ASSERT_GE(lingering.get(), 0);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd client(ends[0]);
+  ASSERT_EQ(send(client.get(), "before", 6, 0), 6);
+  ASSERT_GT(SendWithDescriptors(client.get(), std::as_bytes(std::span("after")),
+                                std::array{lingering.get()}, 0),
+            0);
+  lingering.CloseOwn();
+  StatusOr<UniqueFd> server = sieve_.Pass(UniqueFd(ends[1]));
+  ASSERT_TRUE(server.ok());
+  fcntl(server->get(), F_SETFL, 0);
+  EXPECT_EQ(ReadAll(server->get()), "") << "nothing of a piece that ends with a descriptor";
+  EXPECT_EQ(ReadAll(client.get()), "");
+  ASSERT_EQ(send(client_.get(), "others", 6, 0), 6);
+  char got[6] = {};
+  EXPECT_EQ(recv(server_.get(), got, sizeof(got), MSG_WAITALL), 6) << "the sieve serves others";
 }
 
 }  // namespace

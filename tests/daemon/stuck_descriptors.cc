@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +19,17 @@
 #include <vector>
 
 namespace ferry::daemon {
+
+StatusOr<UniqueFd> ConnectStream(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return StatusFromErrno(errno, "connect to " + path);
+  }
+  return fd;
+}
 
 // ---- LingeringSocket ----
 

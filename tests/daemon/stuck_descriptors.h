@@ -12,6 +12,9 @@
 
 namespace ferry::daemon {
 
+// A connected stream socket, such as gRPC's.
+StatusOr<UniqueFd> ConnectStream(const std::string& path);
+
 // One end of a TCP connection over loopback with unsent data, whose close() waits a minute for a
 // receiver that does not read.
 class LingeringSocket {
