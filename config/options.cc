@@ -335,6 +335,15 @@ constexpr Option kTable[] = {
            "mpi_errors_are_fatal|mpi_errors_abort|mpi_errors_return",
            "What errors of MPI do until the program sets an error handler: end the job, for the "
            "first two, or make the call return."),
+    Number(Group::kMpi, "mpi_check", &Options::mpi_check, "", 0, 1,
+           "1: the ranks of a communicator compare each collective call before they carry it out "
+           "(which one, root, operation, counts and types), and all fail with the same words where "
+           "the calls do not belong together (docs/mpi.md). Rank 0's value counts for its whole "
+           "job."),
+    Number(Group::kMpi, "mpi_warn_after_ms", &Options::mpi_warn_after_ms, "milliseconds", 0,
+           kHourMs,
+           "A rank that has waited in a collective for so long writes to its standard error which "
+           "ranks have not come to it; again after twice as long. 0: never."),
 
     Choice(Group::kLog, "log_level", &Options::log_level, "trace|debug|info|warn|error|off",
            "The least severe messages that the daemon and the tools log."),

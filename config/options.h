@@ -130,6 +130,8 @@ struct Options {
   uint64_t device_reduction_min_bytes = 256ULL << 10;
   std::string memory_alloc_kinds;  // empty: those that the standard presumes
   std::string initial_errhandler = "mpi_errors_are_fatal";
+  uint64_t mpi_check = 0;
+  uint64_t mpi_warn_after_ms = 10000;  // 0: never
 
   // Log.
   std::string log_level = "info";

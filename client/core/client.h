@@ -73,7 +73,11 @@ class Client final : public FrontEnd {
   bool SendNow(const Message& message) override;
   bool ReceiveNow(const Message& message, Completion* completion) override;
   ErrorCode Send(const Message& message, Completion* completion) override;
-  ErrorCode Receive(const Message& message, Completion* completion) override;
+  ErrorCode Receive(const Message& message, Completion* completion) override {
+    return ReceiveUntil(message, UINT64_MAX, completion, nullptr);
+  }
+  ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
+                         RequestHandle* handle) override;
   ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) override;
   ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) override;
   ErrorCode Start(RequestHandle handle) override;
@@ -105,7 +109,7 @@ class Client final : public FrontEnd {
   bool TestNow(RequestHandle handle, Completion* completion) override;
   bool IsComplete(RequestHandle handle) override;
   bool Poll() override;
-  void WaitFor(bool (*done)(void*), void* argument, int32_t peer) override;
+  void WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t end_ns) override;
   void WakeThreads() override { wake_.Publish(); }
   StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override;
   Status FreeMemory(void* pointer) override;

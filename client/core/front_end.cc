@@ -177,8 +177,15 @@ bool Client::Poll() {
   return HelpBackground() || found;
 }
 
-void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer) {
-  WaitUntil([&] { return done(argument) || poison() != ErrorCode::kOk; }, PolicyFor(peer));
+void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t end_ns) {
+  const auto is_over = [&] { return done(argument) || poison() != ErrorCode::kOk; };
+  if (end_ns == UINT64_MAX) {
+    WaitUntil(is_over, PolicyFor(peer));
+    return;
+  }
+  // A tick of the kernel's late, at most: sleeps end at end_ns itself.
+  WaitUntil([&] { return is_over() || CoarseMonotonicNs() >= end_ns; }, PolicyFor(peer), nullptr,
+            end_ns);
 }
 
 // ---- The ranks of this node ---------------------------------------------------------------------

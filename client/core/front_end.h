@@ -120,6 +120,10 @@ class FrontEnd {
   // Block. The return value is that of starting; `completion->error` that of the message.
   virtual ErrorCode Send(const Message& message, Completion* completion) = 0;
   virtual ErrorCode Receive(const Message& message, Completion* completion) = 0;
+  // The same until `end_ns` (MonotonicNs): kWouldBlock soon after, and the receive goes on as
+  // *handle.
+  virtual ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
+                                 RequestHandle* handle) = 0;
   // Makes a persistent request without starting it.
   virtual ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) = 0;
   virtual ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) = 0;
@@ -185,8 +189,9 @@ class FrontEnd {
   // Makes progress until `done(argument)`, which is asked after each change; sleeps when nothing
   // happens for a while. Also returns once the rank is poisoned. Blocks. `peer`: whom it waits for,
   // mostly, which says how. Waiting for several requests this way leaves none of them to ferryd's
-  // worker in between.
-  virtual void WaitFor(bool (*done)(void*), void* argument, int32_t peer = kAny) = 0;
+  // worker in between. Returns soon after `end_ns` (MonotonicNs) in any case.
+  virtual void WaitFor(bool (*done)(void*), void* argument, int32_t peer = kAny,
+                       uint64_t end_ns = UINT64_MAX) = 0;
   // Makes WaitFor of other threads ask `done` again.
   virtual void WakeThreads() = 0;
 
@@ -250,7 +255,7 @@ class FrontEnd {
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 10;
+inline constexpr uint32_t kFrontEndVersion = 11;
 
 }  // namespace ferry::client
 

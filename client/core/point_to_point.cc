@@ -253,7 +253,8 @@ bool Client::ReceiveEager(const Message& message, Completion* completion) {
 
 // The message is often a moment away: the receive is posted only when it did not come while we
 // polled.
-ErrorCode Client::Receive(const Message& message, Completion* completion) {
+ErrorCode Client::ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
+                               RequestHandle* handle) {
   PostHeld();
   if (ReceiveEager(message, completion)) {
     return ErrorCode::kOk;
@@ -273,9 +274,20 @@ ErrorCode Client::Receive(const Message& message, Completion* completion) {
     matched = TryReceiveNow(request);
   } while (!matched && !advertise && !waiter.Idle());
   ErrorCode error = matched ? ErrorCode::kOk : StartSlot(request);
+  bool is_complete = true;
   if (error == ErrorCode::kOk) {
-    WaitUntil([&] { return Advance(request); }, policy);
-    Collect(request, completion);
+    const auto is_over = [&] {
+      is_complete = Advance(request);
+      return is_complete || CoarseMonotonicNs() >= end_ns;
+    };
+    end_ns == UINT64_MAX ? WaitUntil([&] { return Advance(request); }, policy)
+                         : WaitUntil(is_over, policy, nullptr, end_ns);
+    if (is_complete) {
+      Collect(request, completion);
+    } else {
+      *handle = requests_->HandleOf(request);
+      error = ErrorCode::kWouldBlock;
+    }
   } else {
     GiveUp(request);
   }

@@ -3,8 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "client/mpi/api/call_description.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_request.h"
+#include "client/mpi/channel/comparison.h"
+#include "client/mpi/channel/helper.h"
 #include "client/mpi/error/fail.h"
 #include "client/mpi/runtime/process.h"
 #include "client/mpi/runtime/tables.h"
@@ -37,9 +40,44 @@ int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* ope
     return Fail(call.name, &comm, failure);
   }
   RunFailure run_failure;
-  channel.Run(&operation->problem, operation->MakeBinding(), &run_failure);
+  channel.Run(&operation->problem, operation->MakeBinding(), &run_failure, operation->number);
   const Failure failure = operation->Finish(run_failure);
   return failure.ok() ? MPI_SUCCESS : Fail(call.name, &comm, failure);
+}
+
+Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation,
+                     Failure failure) {
+  Channel& channel = Channel::Of(comm);
+  auto description =
+      std::make_unique<CallDescription>(DescribeCall(call.name, comm, *operation, failure));
+  const bool is_persistent = call.mode == CallMode::kPersistent;
+  if (is_persistent && failure.ok()) {
+    operation->description = std::move(description);  // compared at each start
+    return failure;
+  }
+  const uint32_t number = is_persistent ? channel.NextPersistentNumber() : channel.TakeNumber();
+  operation->number = number;
+  if (is_persistent || !failure.ok()) {
+    // The others are told, and this rank goes on.
+    const auto told = channel.Compare(std::move(*description), number, is_persistent, nullptr);
+    if (!channel.Advance(*told)) {
+      WatchChannel(comm, channel);
+    }
+    return failure;
+  }
+  if (call.mode == CallMode::kNonblocking) {
+    operation->description = std::move(description);
+    return failure;
+  }
+  const auto compared = channel.Compare(std::move(*description), number, false, nullptr);
+  channel.Await(*compared);
+  if (!compared->is_done()) {
+    return FailureOf(front_end->poison());
+  }
+  if (compared->failure().ok()) {
+    channel.Enter();
+  }
+  return compared->failure();
 }
 
 int BeginCollective(const CollectiveCall& call, Comm& comm,

@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/channel/table.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/error/failure.h"
 
@@ -49,6 +51,10 @@ int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm);
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation);
 int BeginCollective(const CollectiveCall& call, Comm& comm,
                     std::unique_ptr<CollectiveOperation> operation);
+// Where ranks compare their calls: what the call fails with, for its arguments (`failure`) or in
+// comparison with others'. Blocks where the call does, but not if its arguments were wrong.
+Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation,
+                     Failure failure);
 
 // `describe(comm, operation)` checks the arguments, and fills in the operation. Returns what the
 // call is to return.
@@ -89,16 +95,31 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   }
   if (call.mode == CallMode::kBlocking) {
     Channel& channel = Channel::Of(*comm);
-    channel.Enter();
+    channel.Name(call.name);
+    const bool compares = ComparesCalls();
+    if (!compares) [[likely]] {
+      channel.Enter();
+    }
     CollectiveOperation operation;
-    if (const Failure failure = describe(*comm, operation); !failure.ok()) [[unlikely]] {
-      channel.Renounce();
+    Failure failure = describe(*comm, operation);
+    if (compares) [[unlikely]] {
+      failure = CompareCalls(call, *comm, &operation, std::move(failure));
+    }
+    if (!failure.ok()) [[unlikely]] {
+      if (!compares) {
+        channel.Renounce();
+      }
       return FailCollective(call, *comm, failure);
     }
     return RunBlocking(call, *comm, &operation);
   }
   auto operation = std::make_unique<CollectiveOperation>();
-  if (const Failure failure = describe(*comm, *operation); !failure.ok()) [[unlikely]] {
+  operation->call_name = call.name;
+  Failure failure = describe(*comm, *operation);
+  if (ComparesCalls()) [[unlikely]] {
+    failure = CompareCalls(call, *comm, operation.get(), std::move(failure));
+  }
+  if (!failure.ok()) [[unlikely]] {
     return FailCollective(call, *comm, failure);
   }
   return BeginCollective(call, *comm, std::move(operation));

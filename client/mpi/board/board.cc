@@ -210,6 +210,29 @@ void Board::Settle(uint32_t line) {
   }
 }
 
+bool Board::HasCome(int member) const {
+  const MemberLayout& place = Place(member);
+  // Pairs with End and Tell.
+  if (IsPast(shm::LoadAcquire(place.consumed), begin_) ||
+      IsPast(shm::LoadAcquire(place.entered_stamp), begin_)) {
+    return true;
+  }
+  const auto is_of_this = [&](const PostHeader& header) {
+    return IsPast(shm::LoadAcquire(header.stamp), begin_);  // pairs with Post
+  };
+  for (size_t i = 0; i < kBoardLines; ++i) {
+    if (is_of_this(place.lines[i].header)) {
+      return true;
+    }
+  }
+  for (size_t i = 0; i <= cell_mask_; ++i) {
+    if (is_of_this(Cell(member, i).header)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Whether what this member waits for will never come from the other one.
 bool Board::FindTrouble(int member, RunFailure* failure) const {
   if (const ErrorCode state = link_->StateOf(member); state != ErrorCode::kOk) {

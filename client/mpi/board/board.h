@@ -103,6 +103,8 @@ class Board {
     return !has_failed();
   }
   const RunFailure& failure() const { return failure_; }
+  // Whether the member has come to the collective that this one waits in.
+  bool HasCome(int member) const;
   // A collective that this member carries out in another way, or (Renounce) not at all: whoever
   // waits for it here gives up.
   void Skip(uint64_t number) {

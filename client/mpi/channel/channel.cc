@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/table.h"
 #include "client/mpi/collective/algorithm.h"
 #include "client/mpi/runtime/process.h"
@@ -14,8 +15,17 @@ namespace {
 constexpr size_t kKeptRuns = 32;
 constexpr size_t kKeptScratchBytes = size_t{1} << 20;
 
-// Numbers of persistent operations lie in the upper half, where others do not come.
+// Numbers of persistent operations lie in the upper half, where others do not come, and so do those
+// of comparisons, of which each takes two.
 constexpr uint32_t kNumbers = 1U << 17;
+constexpr uint32_t kPersistentNumbers = 1U << 15;
+constexpr uint32_t kPersistentComparisons = kNumbers + kPersistentNumbers;
+constexpr uint32_t kComparisons = kNumbers + (1U << 16);
+
+uint32_t ComparisonNumber(uint32_t number, bool persistent) {
+  return persistent ? kPersistentComparisons + number * 2 % kPersistentNumbers
+                    : kComparisons + number * 2 % (1U << 16);
+}
 
 uint64_t Mix(uint64_t sum, uint64_t word) {
   sum ^= word;
@@ -51,14 +61,22 @@ Channel& Channel::MakeFor(Comm& comm) {
   return static_cast<Channel&>(*comm.Extend(std::make_unique<Channel>(comm)));
 }
 
-Channel::Channel(const Comm& comm) : comm_(comm), messenger_(comm), runner_(&messenger_) {
+Channel::Channel(const Comm& comm)
+    : comm_(comm),
+      messenger_(comm),
+      watch_(comm, messenger_.world_ranks(), messenger_.self()),
+      runner_(&messenger_) {
   for (int peer = 0; peer < messenger_.size(); ++peer) {
     node_of_.push_back(front_end->NodeOf(static_cast<uint32_t>(messenger_.WorldRank(peer))));
   }
   may_have_board_ = NodeBoard::IsFor(comm, node_of_);
 }
 
-Channel::~Channel() { kept_.clear(); }
+Channel::~Channel() {
+  board_.reset();
+  comparisons_.clear();
+  kept_.clear();
+}
 
 std::unique_lock<std::mutex> Channel::Lock() {
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -145,21 +163,45 @@ void Channel::GiveBack(Taken taken) {
 
 // ---- Running ------------------------------------------------------------------------------------
 
-void Channel::Start(CollectiveRun* run, const Binding& binding) {
+// Of a start that is not persistent.
+uint32_t Channel::NextNumber(uint32_t number) {
+  return (number != kNoNumber ? number : next_number_++) % kNumbers;
+}
+
+uint32_t Channel::TakeNumber() {
   const auto lock = Lock();
-  runner_.Start(run, binding, next_number_++ % kNumbers);
+  return next_number_++ % kNumbers;
+}
+
+void Channel::Start(CollectiveRun* run, const Binding& binding, uint32_t number) {
+  const auto lock = Lock();
+  StartLocked(run, binding, NextNumber(number));
   AdvanceLocked();
+}
+
+void Channel::StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number) {
+  runner_.Start(run, binding, number);
 }
 
 uint32_t Channel::NextPersistentNumber() {
   const auto lock = Lock();
-  return kNumbers + next_persistent_++ % kNumbers;
+  return kNumbers + next_persistent_++ % kPersistentNumbers;
 }
 
 void Channel::StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number) {
   const auto lock = Lock();
-  runner_.Start(run, binding, number);
+  StartLocked(run, binding, number);
   AdvanceLocked();
+}
+
+std::shared_ptr<Comparison> Channel::Compare(CallDescription own, uint32_t number, bool persistent,
+                                             std::function<void()> go_on) {
+  const auto lock = Lock();
+  comparisons_.push_back(std::make_shared<Comparison>(
+      this, std::move(own), ComparisonNumber(number, persistent), std::move(go_on)));
+  std::shared_ptr<Comparison> made = comparisons_.back();
+  AdvanceLocked();
+  return made;
 }
 
 Status Channel::StartProgram(ProgramRun* run) {
@@ -171,10 +213,22 @@ Status Channel::StartProgram(ProgramRun* run) {
   return {};
 }
 
+// Whether anything has happened.
+bool Channel::StepComparisons() {
+  bool any = false;
+  for (size_t i = 0; i < comparisons_.size(); ++i) {
+    any = comparisons_[i]->Step() || any;
+  }
+  std::erase_if(comparisons_, [](const auto& comparison) { return comparison->is_done(); });
+  return any;
+}
+
 // Until nothing more happens: what a step has begun may be over at once, and nobody would say so.
 void Channel::AdvanceLocked() {
-  while (runner_.Advance()) {
-  }
+  do {
+    while (runner_.Advance()) {
+    }
+  } while (!comparisons_.empty() && StepComparisons());
   std::erase_if(programs_, [](ProgramRun* run) {
     run->is_under_way = !front_end->AdvanceProgram(run->program, &run->error);
     return run->is_done();
@@ -186,7 +240,7 @@ Channel::Progress Channel::AdvanceAll() {
   const uint64_t ended = runner_.ended_runs();
   const size_t programs = programs_.size();
   AdvanceLocked();
-  return {.is_busy = runner_.is_busy() || !programs_.empty(),
+  return {.is_busy = runner_.is_busy() || !programs_.empty() || !comparisons_.empty(),
           .has_ended = runner_.ended_runs() != ended || programs_.size() != programs};
 }
 
@@ -196,9 +250,10 @@ void Channel::RunPatiently(CollectiveRun* run) {
     Channel* channel;
     CollectiveRun* run;
   } waiting{this, run};
-  while (AdvanceLocked(), !run->is_done() && front_end->poison() == ErrorCode::kOk) {
+  CallWatch::Wait wait(&watch_, watch_.blocking_call());
+  for (; AdvanceLocked(), !run->is_done() && front_end->poison() == ErrorCode::kOk; wait.Look()) {
     if (messenger_.has_held() && runner_.waits_for_one()) {
-      messenger_.ReceiveHeld();
+      messenger_.ReceiveHeld(wait.end_ns());
       continue;
     }
     if (messenger_.has_held()) {
@@ -209,9 +264,10 @@ void Channel::RunPatiently(CollectiveRun* run) {
         [](void* argument) {
           const auto* self = static_cast<Waiting*>(argument);
           self->channel->AdvanceLocked();
+          self->channel->watch_.Listen();
           return self->run->is_done() || self->channel->messenger_.has_held();
         },
-        &waiting);
+        &waiting, client::kAny, wait.end_ns());
   }
 }
 
@@ -221,7 +277,40 @@ void Channel::Renounce() {
   }
 }
 
-void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure) {
+void Channel::AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* argument) {
+  struct Waiting {
+    CallWatch* watch;
+    bool (*done)(void*);
+    void* argument;
+  } waiting{&watch_, done, argument};
+  CallWatch::Wait wait(&watch_, call);
+  while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
+    front_end->WaitFor(
+        [](void* self) {
+          const auto& [watch, is_done, its_argument] = *static_cast<Waiting*>(self);
+          watch->Listen();
+          return is_done(its_argument);
+        },
+        &waiting, client::kAny, wait.end_ns());
+    wait.Look();
+  }
+}
+
+void Channel::Await(const Comparison& comparison) {
+  struct Waiting {
+    Channel* channel;
+    const Comparison* comparison;
+  } waiting{this, &comparison};
+  AwaitCall(
+      watch_.blocking_call(),
+      [](void* argument) {
+        const auto* self = static_cast<Waiting*>(argument);
+        return self->channel->Advance(*self->comparison);
+      },
+      &waiting);
+}
+
+void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure, uint32_t number) {
   if (board_ != nullptr) {
     problem->rank = self();
     problem->size = size();
@@ -234,10 +323,10 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure)
     }
     board_->board().Skip(entered_);
   }
-  *failure = RunByMessages(*problem, binding);
+  *failure = RunByMessages(*problem, binding, number);
 }
 
-RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding) {
+RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number) {
   struct Waiting {
     Channel* channel;
     CollectiveRun* run;
@@ -248,13 +337,14 @@ RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding
     const auto lock = Lock();
     taken = TakeLocked(problem);
     messenger_.SetPatient(is_patient);
-    runner_.Start(taken.run(), binding, next_number_++ % kNumbers);
+    runner_.Start(taken.run(), binding, NextNumber(number));
   }
   waiting.run = taken.run();
   if (is_patient) {
     RunPatiently(taken.run());
   } else {
-    front_end->WaitFor(
+    AwaitCall(
+        watch_.blocking_call(),
         [](void* argument) {
           const auto* self = static_cast<Waiting*>(argument);
           return self->channel->Advance(*self->run);

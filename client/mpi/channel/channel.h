@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "client/core/front_end.h"
+#include "client/mpi/channel/call_watch.h"
 #include "client/mpi/channel/front_messenger.h"
 #include "client/mpi/channel/node_board.h"
 #include "client/mpi/collective/problem.h"
@@ -33,6 +35,9 @@ struct ProgramRun {
   bool is_done() const { return !is_under_way; }
 };
 
+class Comparison;
+struct CallDescription;
+
 class Channel : public Comm::Extension {
  public:
   // The communicator's, made at the first call.
@@ -49,31 +54,54 @@ class Channel : public Comm::Extension {
   // Of them, in the job.
   int WorldRank(int peer) const { return messenger_.WorldRank(peer); }
 
-  // To be called at the beginning of each blocking call, in which all ranks take part, even if it
-  // is in vain. May block: the ranks make their board then.
+  // To be called at the beginning of each blocking call; `call` is the function.
+  void Name(const char* call) { watch_.SetBlockingCall({calls_++, call}); }
+  // To be called in each blocking call in which all ranks take part, even if it is in vain; where
+  // they compare their calls, only once they have found that they belong together. May block: the
+  // ranks make their board then.
   void Enter() {
     if (++entered_ == kBoardCall && may_have_board_) [[unlikely]] {
-      board_ = NodeBoard::SetUp(comm_);
+      board_ = NodeBoard::SetUp(comm_, &watch_);
     }
   }
+  // The same of a call that does not block and is not persistent: its number.
+  uint64_t CountCall() { return calls_++; }
   // Carries the problem out, whose rank and size it fills in. `failure` is set if it fails. Blocks.
-  void Run(Problem* problem, const Binding& binding, RunFailure* failure);
+  // `number`: of TakeNumber, or kNoNumber.
+  void Run(Problem* problem, const Binding& binding, RunFailure* failure,
+           uint32_t number = kNoNumber);
   // In place of Run: this rank cannot go through with it, and tells those who wait for it on the
   // board.
   void Renounce();
+
+  // Where ranks compare their calls (ComparesCalls), each of them takes a number of the channel,
+  // even if its arguments were wrong: so that ranks that go on stay in step.
+  static constexpr uint32_t kNoNumber = UINT32_MAX;
+  uint32_t TakeNumber();
+  // Begins it, for a call that has that number (`persistent`: of NextPersistentNumber). What else
+  // is under way on the channel goes on meanwhile; `go_on` is called, under the channel's lock, if
+  // the calls belong together.
+  std::shared_ptr<Comparison> Compare(CallDescription own, uint32_t number, bool persistent,
+                                      std::function<void()> go_on);
+  // Blocks until it is done.
+  void Await(const Comparison& comparison);
+  // Waits until done(argument), which Advance brings about, for `call`, and tells of long waits.
+  void AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* argument);
 
   // The same in parts, for what does not block. A run that was taken is given back when it is done.
   class Taken;
   Taken Take(const Problem& problem);
   void GiveBack(Taken taken);
-  void Start(CollectiveRun* run, const Binding& binding);
+  void Start(CollectiveRun* run, const Binding& binding, uint32_t number = kNoNumber);
+  // For `go_on` of Compare.
+  void StartLocked(CollectiveRun* run, const Binding& binding, uint32_t number);
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
   void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
   // Of one that is matched; what FrontEnd::StartProgram says. `run` stays until it is done.
   Status StartProgram(ProgramRun* run);
   // Does what can be done without waiting. Returns whether the run is done.
-  template <typename Run>  // CollectiveRun, ProgramRun
+  template <typename Run>  // CollectiveRun, ProgramRun, Comparison
   bool Advance(const Run& run) {
     const auto lock = Lock();
     if (!run.is_done()) {
@@ -89,6 +117,8 @@ class Channel : public Comm::Extension {
   Progress AdvanceAll();
 
  private:
+  friend class Comparison;
+
   // The blocking call that makes the board: one that is used less is not worth its memory.
   static constexpr uint64_t kBoardCall = 4;
 
@@ -101,9 +131,11 @@ class Channel : public Comm::Extension {
   };
 
   static Channel& MakeFor(Comm& comm);
-  RunFailure RunByMessages(const Problem& problem, const Binding& binding);
+  RunFailure RunByMessages(const Problem& problem, const Binding& binding, uint32_t number);
   std::unique_lock<std::mutex> Lock();
   void AdvanceLocked();
+  bool StepComparisons();
+  uint32_t NextNumber(uint32_t number);
   void RunPatiently(CollectiveRun* run);
   Taken TakeLocked(const Problem& problem);
   Taken MakeLocked(uint64_t key, const Problem& problem);
@@ -114,12 +146,15 @@ class Channel : public Comm::Extension {
   std::vector<int> node_of_;  // by rank
   // Of blocking calls, of which there is one at a time.
   uint64_t entered_ = 0;
+  uint64_t calls_ = 0;  // of all that are not persistent; two threads do not call at a time
   bool may_have_board_ = false;
   std::unique_ptr<NodeBoard> board_;  // null: there is none, or none yet
   std::mutex mutex_;                  // guards what follows
   FrontMessenger messenger_;
+  CallWatch watch_;  // has a lock of its own
   Runner runner_;
   std::vector<ProgramRun*> programs_;  // not done
+  std::vector<std::shared_ptr<Comparison>> comparisons_;
   uint32_t next_number_ = 0;
   uint32_t next_persistent_ = 0;
   uint64_t uses_ = 0;

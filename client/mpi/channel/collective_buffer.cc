@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/mpi/channel/staging.h"
+#include "client/mpi/channel/table.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -21,6 +22,17 @@ size_t BytesOf(const BlockArguments& block) {
 }
 
 }  // namespace
+
+DataRecord RecordOf(int64_t count, const Datatype& type) {
+  const Signature signature = RepeatSignature(type.signature(), count);
+  const bool is_any = signature.basic != nullptr && signature.basic->handle == MPI_PACKED;
+  return {static_cast<uint64_t>(signature.elements), is_any ? 0 : signature.hash,
+          static_cast<uint64_t>(count * type.size_bytes())};
+}
+
+DataRecord CollectiveBuffer::RecordOfPart(int64_t times) const {
+  return RecordOf(run_.count / std::max<int64_t>(times, 1), *run_.type);
+}
 
 void CollectiveBuffer::Free::operator()(void* memory) const { GiveStaging(memory); }
 
@@ -57,6 +69,11 @@ Failure CollectiveBuffer::Set(void* address, int64_t count, const Datatype& type
 
 Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
                               std::vector<Block>* places) {
+  if (ComparesCalls()) [[unlikely]] {
+    for (const BlockArguments& block : blocks) {
+      block_records_.push_back(RecordOf(block.count, *block.type));
+    }
+  }
   places->resize(blocks.size());
   char* lowest = nullptr;
   bool is_dense = true;

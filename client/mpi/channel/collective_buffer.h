@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/mpi/collective/call_record.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/error/failure.h"
@@ -24,12 +25,22 @@ struct BlockArguments {
   const Datatype* type = nullptr;
 };
 
+// Of `count` elements, for ranks to compare.
+DataRecord RecordOf(int64_t count, const Datatype& type);
+
 class CollectiveBuffer {
  public:
   // `count` elements in a row. `on_host`: CPUs must be able to load from it. MPI_ERR_NO_MEM.
   Failure Set(void* address, int64_t count, const Datatype& type, bool on_host);
   // One block each; fills in where they lie.
   Failure Set(const std::vector<BlockArguments>& blocks, std::vector<Block>* places);
+
+  // For ranks to compare: of one of `times` equal parts of the first form; of each block of the
+  // second one, kept only where calls are compared (table.h).
+  DataRecord RecordOfPart(int64_t times) const;
+  const std::vector<DataRecord>& block_records() const { return block_records_; }
+  // Of the first form; null: it was not set.
+  const Datatype* type() const { return run_.type; }
 
   // Null if there are no bytes.
   void* base() const { return base_; }
@@ -65,6 +76,7 @@ class CollectiveBuffer {
   bool is_by_stream_ = false;
   std::vector<Piece> pieces_;  // what the copy consists of
   BlockArguments run_;         // of the first form
+  std::vector<DataRecord> block_records_;
 };
 
 }  // namespace ferry::mpi

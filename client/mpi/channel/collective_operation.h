@@ -4,7 +4,12 @@
 // Calling thread: that of the call, and of the one that completes it.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
+#include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_buffer.h"
+#include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/op_reducer.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
@@ -28,6 +33,9 @@ struct CollectiveOperation {
   bool reduces = false;
   OpReducer reducer;
   int device = kHostMemory;  // what reduces
+  const char* call_name = "";
+  std::unique_ptr<CallDescription> description;  // where ranks compare their calls
+  uint32_t number = Channel::kNoNumber;          // of the channel's, there
 
   // Brings in what is read, where copies stand in for the program's buffers.
   Failure Fetch() { return input.is_copy() || output.is_copy() ? FetchCopies() : Failure(); }

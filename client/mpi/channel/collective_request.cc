@@ -16,6 +16,7 @@ CollectiveRequest::CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOpera
       operation_(std::move(operation)),
       is_persistent_(persistent),
       number_(persistent ? channel_.NextPersistentNumber() : 0),
+      call_number_(persistent ? 0 : channel_.CountCall()),
       taken_(channel_.Take(operation_->problem)) {
   operation_->reducer.Keep();
 }
@@ -30,15 +31,29 @@ Failure CollectiveRequest::Begin() {
     return failure;
   }
   is_active_ = true;
-  if (is_persistent_) {
+  BeginRun();
+  if (!HasCompared() || !channel_.Advance(*taken_.run())) {
+    WatchChannel(*comm_, channel_);
+  }
+  return {};
+}
+
+void CollectiveRequest::BeginRun() {
+  if (operation_->description != nullptr) [[unlikely]] {
+    const uint32_t number = is_persistent_ ? number_ : operation_->number;
+    comparison_ = channel_.Compare(
+        *operation_->description, number, is_persistent_,
+        [this, number] { channel_.StartLocked(taken_.run(), operation_->MakeBinding(), number); });
+  } else if (is_persistent_) {
     channel_.StartPersistent(taken_.run(), operation_->MakeBinding(), number_);
   } else {
     channel_.Start(taken_.run(), operation_->MakeBinding());
   }
-  if (!channel_.Advance(*taken_.run())) {
-    WatchChannel(*comm_, channel_);
-  }
-  return {};
+}
+
+// Whether there is no comparison under way any more.
+bool CollectiveRequest::HasCompared() {
+  return comparison_ == nullptr || channel_.Advance(*comparison_);
 }
 
 Failure CollectiveRequest::Start() {
@@ -79,8 +94,23 @@ Failure CollectiveRequest::EndMatched() const {
 }
 
 bool CollectiveRequest::IsDone() {
-  return !is_active_ ||
-         (on_stream_ != nullptr ? channel_.Advance(by_rank_) : channel_.Advance(*taken_.run()));
+  if (!is_active_) {
+    return true;
+  }
+  if (on_stream_ != nullptr) {
+    return channel_.Advance(by_rank_);
+  }
+  return HasCompared() && channel_.Advance(*taken_.run());
+}
+
+void CollectiveRequest::Await() {
+  if (is_persistent_) {  // which are started in any order
+    Request::Await();
+    return;
+  }
+  channel_.AwaitCall(
+      {call_number_, operation_->call_name},
+      [](void* request) { return static_cast<CollectiveRequest*>(request)->IsDone(); }, this);
 }
 
 void CollectiveRequest::Look(MPI_Status* status) { SetEmptyStatus(status); }
@@ -93,6 +123,9 @@ Failure CollectiveRequest::End(MPI_Status* status) {
   is_active_ = false;
   if (on_stream_ != nullptr) {
     return EndMatched();
+  }
+  if (comparison_ != nullptr && !comparison_->failure().ok()) [[unlikely]] {
+    return comparison_->failure();
   }
   return operation_->Finish(taken_.run()->failure());
 }

@@ -25,6 +25,7 @@ class CollectiveRequest : public Request, public Matchable {
   Failure Begin();
 
   bool IsDone() override;
+  void Await() override;
   Failure End(MPI_Status* status) override;
   void Look(MPI_Status* status) override;
   bool is_persistent() const override { return is_persistent_; }
@@ -39,6 +40,8 @@ class CollectiveRequest : public Request, public Matchable {
   Failure FindEnqueued(client::RequestHandle* handle) override;
 
  private:
+  void BeginRun();
+  bool HasCompared();
   Failure BeginMatched();
   Failure EndMatched() const;
 
@@ -47,8 +50,10 @@ class CollectiveRequest : public Request, public Matchable {
   const std::unique_ptr<CollectiveOperation> operation_;
   const bool is_persistent_;
   bool is_active_ = false;
-  uint32_t number_ = 0;  // of a persistent one
+  uint32_t number_ = 0;       // of a persistent one
+  uint64_t call_number_ = 0;  // of others
   Channel::Taken taken_;
+  std::shared_ptr<Comparison> comparison_;  // of the last start, where ranks compare their calls
   std::unique_ptr<StreamCollective> on_stream_;  // once it was offered to be matched
   ProgramRun by_rank_;                           // of that: a start of the rank's own
   Failure refusal_;                              // why it cannot be matched

@@ -88,8 +88,13 @@ void FrontMessenger::SetPatient(bool patient) {
   }
 }
 
-void FrontMessenger::ReceiveHeld() {
-  const ErrorCode error = front_end->Receive(held_.message, &held_.completion);
+void FrontMessenger::ReceiveHeld(uint64_t end_ns) {
+  const ErrorCode error =
+      front_end->ReceiveUntil(held_.message, end_ns, &held_.completion, &held_.handle);
+  if (error == ErrorCode::kWouldBlock) {
+    held_.state = Held::State::kPosted;
+    return;
+  }
   if (error != ErrorCode::kOk) {
     held_.completion.error = error;
   }

@@ -22,14 +22,16 @@ class FrontMessenger : public Messenger {
   int self() const { return self_; }
   int size() const { return static_cast<int>(world_ranks_.size()); }
   int WorldRank(int peer) const { return world_ranks_[static_cast<size_t>(peer)]; }
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
 
   // While a thread is about to wait for whatever it starts: a small receive is *held*, not posted,
   // for if it turns out to be all that there is to wait for, libferry's blocking receive takes the
   // message straight from the lane, at half the cost. Turning it off posts what is held.
   void SetPatient(bool patient);
   bool has_held() const { return held_.state == Held::State::kHeld; }
-  // Blocks until the held message has come; Test tells of it.
-  void ReceiveHeld();
+  // Blocks until the held message has come, or soon after `end_ns` (MonotonicNs), when it is
+  // posted. Test tells of it.
+  void ReceiveHeld(uint64_t end_ns);
   void PostHeld();
 
   ErrorCode StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,

@@ -1,5 +1,7 @@
 #include "client/mpi/channel/front_node.h"
 
+#include <functional>
+
 #include "client/mpi/channel/staging.h"
 #include "client/mpi/runtime/process.h"
 
@@ -12,7 +14,20 @@ shm::Location LocationOf(const NodeAddress& address) {
 
 }  // namespace
 
-void FrontNode::WaitFor(bool (*done)(void*), void* argument) { front_end->WaitFor(done, argument); }
+void FrontNode::WaitFor(bool (*done)(void*), void* argument) {
+  if (watch_ == nullptr) {
+    front_end->WaitFor(done, argument);
+    return;
+  }
+  CallWatch::Wait wait(watch_, watch_->blocking_call());
+  const std::function<bool(int)> is_absent = [this](int member) {
+    return !board_->HasCome(member);
+  };
+  while (!done(argument) && front_end->poison() == ErrorCode::kOk) {
+    front_end->WaitFor(done, argument, client::kAny, wait.end_ns());
+    wait.Look(&is_absent);
+  }
+}
 
 void FrontNode::Wake(int member) { front_end->WakePeer(RankOf(member)); }
 

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "client/mpi/board/board.h"
 #include "client/mpi/board/node_link.h"
+#include "client/mpi/channel/call_watch.h"
 
 namespace ferry::mpi {
 
@@ -15,6 +17,12 @@ class FrontNode : public NodeLink {
  public:
   // `world_ranks`: the members' ranks in the job.
   explicit FrontNode(std::vector<int> world_ranks) : world_ranks_(std::move(world_ranks)) {}
+
+  // From now on `watch`, which outlives it, tells of long waits on this board. Null: nobody does.
+  void SetWatch(CallWatch* watch, const Board* board) {
+    watch_ = watch;
+    board_ = board;
+  }
 
   void WaitFor(bool (*done)(void*), void* argument) override;
   void Wake(int member) override;
@@ -33,6 +41,8 @@ class FrontNode : public NodeLink {
   }
 
   const std::vector<int> world_ranks_;
+  CallWatch* watch_ = nullptr;
+  const Board* board_ = nullptr;
 };
 
 }  // namespace ferry::mpi

@@ -85,9 +85,11 @@ bool NodeBoard::IsFor(const Comm& comm, const std::vector<int>& node_of) {
                      [&](int node) { return node == node_of.front(); });
 }
 
-std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
+std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm, CallWatch* watch) {
   shm::EnableLightFence();  // libferry has done so for the process, but this library asks its own
   LineToMembers line(comm.context(Traffic::kAgreement), comm.group());
+  CallWatch::Wait wait(watch, watch->blocking_call());
+  line.SetWait(&wait);
   const Team team{&line, comm.rank(), comm.size()};
   std::vector<int> ranks = comm.group().WorldRanks();
   Memory memory;
@@ -118,8 +120,10 @@ std::unique_ptr<NodeBoard> NodeBoard::SetUp(const Comm& comm) {
     }
     return nullptr;
   }
-  return std::unique_ptr<NodeBoard>(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
-                                                  {offer.crowded != 0, reachable}));
+  std::unique_ptr<NodeBoard> made(new NodeBoard(comm, std::move(ranks), std::move(memory), shape,
+                                                {offer.crowded != 0, reachable}));
+  made->link_.SetWatch(watch, &made->board_);
+  return made;
 }
 
 NodeBoard::NodeBoard(const Comm& comm, std::vector<int> world_ranks, Memory memory,

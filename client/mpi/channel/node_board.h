@@ -20,8 +20,9 @@ class NodeBoard {
  public:
   // Whether the communicator may have one; the same on all its ranks. `node_of`: by rank.
   static bool IsFor(const Comm& comm, const std::vector<int>& node_of);
-  // Collective. Null, on all ranks, if one of them could not.
-  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm);
+  // Collective. Null, on all ranks, if one of them could not. `watch`, which outlives it, tells of
+  // long waits.
+  static std::unique_ptr<NodeBoard> SetUp(const Comm& comm, CallWatch* watch);
   ~NodeBoard();
 
   Board& board() { return board_; }

@@ -28,6 +28,9 @@ class OpReducer : public Reducer {
     kept_type_ = Ref<const Datatype>::Share(type_);
   }
 
+  const Op& op() const { return *op_; }
+  const Datatype& type() const { return *type_; }
+
   // Whether a thread that knows nothing of the library's locks may call Reduce: no handle has to be
   // lent to a program's own function.
   bool MayRunAnywhere() const { return op_->IsPredefined() || type_->handle() != nullptr; }

@@ -24,12 +24,15 @@ constexpr char kNamesVariable[] = "FERRY_COLLECTIVE_ALGORITHMS";
 struct Announcement {
   uint64_t text_bytes = 0;
   uint64_t is_error = 0;  // the text is a sentence, not rules
+  uint64_t compares_calls = 0;
 };
 
 SelectionTable& Table() {
   static SelectionTable& table = *new SelectionTable();
   return table;
 }
+
+bool compares_calls = false;
 
 StatusOr<std::string> ReadText(const std::string& path) {
   errno = 0;
@@ -63,6 +66,8 @@ StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options) {
 
 const SelectionTable& CollectiveTable() { return Table(); }
 
+bool ComparesCalls() { return compares_calls; }
+
 Failure AgreeOnCollectiveTable() {
   const auto size = static_cast<int>(front_end->size());
   const auto rank = static_cast<int>(front_end->rank());
@@ -71,7 +76,9 @@ Failure AgreeOnCollectiveTable() {
   if (rank == 0) {
     const StatusOr<std::vector<SelectionRule>> rules = RulesOf(front_end->options());
     text = rules.ok() ? FormatSelectionRules(*rules) : rules.status().message();
-    announcement = {.text_bytes = text.size(), .is_error = rules.ok() ? 0U : 1U};
+    announcement = {.text_bytes = text.size(),
+                    .is_error = rules.ok() ? 0U : 1U,
+                    .compares_calls = front_end->options().mpi_check};
   }
   LineToMembers line(ContextOf(kWorldNumber, Traffic::kAgreement), RankSet::Strided(0, 1, size));
   const Team team{.line = &line, .rank = rank, .size = size};
@@ -80,6 +87,7 @@ Failure AgreeOnCollectiveTable() {
     text.resize(announcement.text_bytes);
     failure = Broadcast(team, text.data(), text.size());
   }
+  compares_calls = announcement.compares_calls != 0;
   if (!failure.ok() || announcement.text_bytes == 0) {
     return failure;
   }

@@ -17,6 +17,8 @@ namespace ferry::mpi {
 
 // Calling thread: any, once AgreeOnCollectiveTable has returned.
 const SelectionTable& CollectiveTable();
+// Whether ranks compare their calls of a collective before they carry it out (option mpi_check).
+bool ComparesCalls();
 
 // Collective over all ranks of the job, once, between joining it and the first communicator.
 // Blocks. Where rank 0's options are wrong it fails on all ranks, with MPI_ERR_OTHER and rank 0's

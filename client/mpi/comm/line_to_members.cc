@@ -6,6 +6,34 @@
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
+namespace {
+
+// front_end->Receive, of which `wait` hears.
+ErrorCode ReceiveWatched(const client::Message& message, LongWait* wait,
+                         client::Completion* completion) {
+  struct Waiting {
+    LongWait* wait;
+    client::RequestHandle handle;
+  } waiting{wait, 0};
+  const ErrorCode error =
+      front_end->ReceiveUntil(message, wait->end_ns(), completion, &waiting.handle);
+  if (error != ErrorCode::kWouldBlock) {
+    return error;
+  }
+  for (; !front_end->IsComplete(waiting.handle); wait->Look()) {
+    front_end->WaitFor(
+        [](void* argument) {
+          const auto* self = static_cast<Waiting*>(argument);
+          self->wait->Listen();
+          return front_end->IsComplete(self->handle);
+        },
+        &waiting, message.peer, wait->end_ns());
+  }
+  front_end->Wait(waiting.handle, completion);
+  return ErrorCode::kOk;
+}
+
+}  // namespace
 
 Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
   client::Message message;
@@ -35,7 +63,8 @@ Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
     return FailureOf(prepared);
   }
   client::Completion completion;
-  ErrorCode error = front_end->Receive(message, &completion);
+  ErrorCode error = wait_ == nullptr ? front_end->Receive(message, &completion)
+                                     : ReceiveWatched(message, wait_, &completion);
   error = error == ErrorCode::kOk ? completion.error : error;
   if (error == ErrorCode::kTruncated ||
       (error == ErrorCode::kOk && completion.size_bytes != size_bytes)) {

@@ -11,11 +11,25 @@
 
 namespace ferry::mpi {
 
+// Somebody who is to hear of long waits.
+class LongWait {
+ public:
+  virtual ~LongWait() = default;
+  // When Look has something to do (MonotonicNs); UINT64_MAX: never.
+  virtual uint64_t end_ns() const = 0;
+  virtual void Look() = 0;
+  // To be called while waiting. Does not block.
+  virtual void Listen() = 0;
+};
+
 class LineToMembers : public Line {
  public:
   // Rank r of the line is the process `members` has at (first + r) modulo their number.
   LineToMembers(uint32_t context, RankSet members, int tag = 0, int first = 0)
       : context_(context), tag_(tag), first_(first), members_(std::move(members)) {}
+
+  // Receives tell of it. It outlives the line.
+  void SetWait(LongWait* wait) { wait_ = wait; }
 
   Failure Send(int rank, const void* data, size_t size_bytes) override;
   Failure Receive(int rank, void* data, size_t size_bytes) override;
@@ -27,6 +41,7 @@ class LineToMembers : public Line {
   const int tag_;
   const int first_;
   const RankSet members_;
+  LongWait* wait_ = nullptr;
 };
 
 // What two processes tell each other, in either order: the one of the lower world rank first.

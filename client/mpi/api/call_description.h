@@ -1,0 +1,16 @@
+// What a rank says of its call of a collective, for the others to compare (channel/comparison.h).
+//
+// Calling thread: the program's; nothing blocks.
+#pragma once
+
+#include "client/mpi/channel/collective_operation.h"
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+// `failure`: what was wrong with the call's arguments; then the operation is not looked at.
+CallDescription DescribeCall(const char* call, const Comm& comm,
+                             const CollectiveOperation& operation, const Failure& failure);
+
+}  // namespace ferry::mpi

@@ -1,0 +1,14 @@
+// What a collective that failed says to the program.
+//
+// Any thread; nothing blocks.
+#pragma once
+
+#include "client/mpi/collective/binding.h"
+#include "client/mpi/error/failure.h"
+
+namespace ferry::mpi {
+
+// The failure of a run with another code than kOk: class and sentence.
+Failure DescribeFailedRun(const RunFailure& failure);
+
+}  // namespace ferry::mpi

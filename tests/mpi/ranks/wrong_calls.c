@@ -1,0 +1,273 @@
+/* Calls of collectives that do not belong together. Run by two ranks or more.
+ *
+ * `wrong_calls checked`: the ranks compare their calls (FERRY_MPI_CHECK=1), so all fail in the same
+ * words, and the next collective works.
+ * `wrong_calls late|late_nonblocking|another [CALLS]`: after so many barriers the last rank comes
+ * late to the next one, or is in another collective; those who wait say so (the test reads their
+ * standard error output).
+ */
+#include <time.h>
+
+#include "tests/mpi/ranks/check.h"
+
+enum { kMost = 64, kTextBytes = 512 };
+
+static int rank, size, is_last;
+static MPI_Comm world;
+
+/* All have failed with this class, in the same words but for the name of the call; the last rank
+ * too, unless it has words of its own. */
+static void all_fail(int error, int error_class, const char* text, int last_has_own) {
+  if (is_last && last_has_own) {
+    CHECK(error != MPI_SUCCESS);
+  } else {
+    expect_error(error, error_class, text);
+  }
+  char message[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  OK(MPI_Error_string(error, message, &length));
+  char mine[kTextBytes] = "", first[kTextBytes];
+  const char* words = strstr(message, "rank ");
+  if (words != NULL) strncpy(mine, words, sizeof(mine) - 1);
+  memcpy(first, mine, sizeof(first));
+  OK(MPI_Bcast(first, sizeof(first), MPI_CHAR, 0, world)); /* which works again */
+  if (!(is_last && last_has_own)) CHECK(strcmp(mine, first) == 0);
+  int sum = 0;
+  const int one = 1;
+  OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, world));
+  CHECK(sum == size);
+}
+
+/* ---- Each of the mistakes, in one of the forms of a call ---- */
+
+enum form { kBlocking, kNonblocking, kPersistent, kForms };
+
+/* Waits for what was begun, if it was. */
+static int finish(enum form form, int error, MPI_Request* request) {
+  if (form == kBlocking || error != MPI_SUCCESS) return error;
+  if (form == kPersistent) {
+    error = MPI_Start(request);
+    if (error == MPI_SUCCESS) error = MPI_Wait(request, MPI_STATUS_IGNORE);
+    OK(MPI_Request_free(request));
+    return error;
+  }
+  return MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
+/* CALL(result, name, arguments...): the call in the form that is tried. */
+#define CALL(result, form, name, i_name, ...)                                       \
+  do {                                                                              \
+    MPI_Request request = MPI_REQUEST_NULL;                                         \
+    int call_error = (form) == kBlocking ? MPI_##name(__VA_ARGS__)                  \
+                     : (form) == kNonblocking                                       \
+                         ? MPI_##i_name(__VA_ARGS__, &request)                      \
+                         : MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, &request); \
+    result = finish(form, call_error, &request);                                    \
+  } while (0)
+
+static int data[4 * kMost], result[4 * kMost];
+static float numbers[4 * kMost];
+
+static void check_calls(enum form form) {
+  int error;
+  step = "another root";
+  CALL(error, form, Bcast, Ibcast, data, 1, MPI_INT, is_last ? size - 1 : 0, world);
+  all_fail(error, MPI_ERR_ROOT, "passed the root", 0);
+
+  step = "another count";
+  CALL(error, form, Bcast, Ibcast, data, is_last ? 3 : 2, MPI_INT, 0, world);
+  all_fail(error, MPI_ERR_COUNT, "passed 3 MPI_INT (12 bytes), but rank 0 2 MPI_INT (8 bytes)", 0);
+
+  step = "another datatype of as many bytes";
+  CALL(error, form, Allreduce, Iallreduce, is_last ? (void*)numbers : (void*)data, result, 2,
+       is_last ? MPI_FLOAT : MPI_INT, MPI_SUM, world);
+  all_fail(error, MPI_ERR_TYPE, "passed 2 MPI_FLOAT (8 bytes), but rank 0 2 MPI_INT (8 bytes)", 0);
+
+  step = "another operation";
+  CALL(error, form, Allreduce, Iallreduce, data, result, 1, MPI_INT, is_last ? MPI_MAX : MPI_SUM,
+       world);
+  all_fail(error, MPI_ERR_OP, "passed MPI_MAX, but rank 0 MPI_SUM", 0);
+
+  step = "in place, unlike the others";
+  CALL(error, form, Allreduce, Iallreduce, is_last ? MPI_IN_PLACE : (void*)data, result, 1, MPI_INT,
+       MPI_SUM, world);
+  all_fail(error, MPI_ERR_BUFFER, "passed MPI_IN_PLACE, but rank 0 did not", 0);
+
+  step = "a root that is none, on one rank";
+  CALL(error, form, Bcast, Ibcast, data, 1, MPI_INT, is_last ? 99 : 0, world);
+  if (is_last) expect_error(error, MPI_ERR_ROOT, "the root 99 is no rank");
+  all_fail(error, MPI_ERR_OTHER, "could not go through with it: the root 99 is no rank", 1);
+
+  step = "the same memory twice, on one rank";
+  CALL(error, form, Allreduce, Iallreduce, is_last ? (void*)result : (void*)data, result, 1,
+       MPI_INT, MPI_SUM, world);
+  if (is_last) expect_error(error, MPI_ERR_BUFFER, "the same memory");
+  all_fail(error, MPI_ERR_OTHER, "could not go through with it: sendbuf and recvbuf are the same",
+           1);
+
+  step = "another count of a gather";
+  CALL(error, form, Gather, Igather, data, is_last ? 3 : 1, MPI_INT, result, 1, MPI_INT, 0, world);
+  all_fail(error, MPI_ERR_COUNT, "passed 3 MPI_INT", 0);
+}
+
+static int counts[kMost], places[kMost], other_counts[kMost];
+
+static void count_all(int each) {
+  for (int i = 0; i < size; ++i) {
+    counts[i] = other_counts[i] = each;
+    places[i] = i * each;
+  }
+}
+
+/* Where each rank may have something else for each other one. */
+static void check_lists(enum form form) {
+  int error;
+  count_all(1);
+  step = "another count of a gatherv";
+  CALL(error, form, Gatherv, Igatherv, data, is_last ? 2 : 1, MPI_INT, result, counts, places,
+       MPI_INT, 0, world);
+  all_fail(error, MPI_ERR_COUNT, "passed 2 elements (8 bytes) for rank 0, which expects 1", 0);
+
+  step = "another count of a scatterv";
+  CALL(error, form, Scatterv, Iscatterv, data, counts, places, MPI_INT, result, is_last ? 2 : 1,
+       MPI_INT, 0, world);
+  all_fail(error, MPI_ERR_COUNT, "which expects 2 elements (8 bytes)", 0);
+
+  step = "another list of an allgatherv";
+  counts[0] = is_last ? 2 : 1;
+  CALL(error, form, Allgatherv, Iallgatherv, data, 1, MPI_INT, result, counts, places, MPI_INT,
+       world);
+  all_fail(error, MPI_ERR_COUNT, "rank 0 passed 1 elements (4 bytes) for rank", 0);
+  counts[0] = 1;
+
+  step = "an alltoallv whose counts do not fit";
+  if (is_last) counts[0] = 2;
+  CALL(error, form, Alltoallv, Ialltoallv, data, counts, places, MPI_INT, result, other_counts,
+       places, MPI_INT, world);
+  all_fail(error, MPI_ERR_COUNT, "passed 2 elements (8 bytes) for rank 0, which expects 1", 0);
+  counts[0] = 1;
+
+  step = "another list of a reduce_scatter";
+  if (is_last) counts[0] = 2;
+  CALL(error, form, Reduce_scatter, Ireduce_scatter, data, result, counts, MPI_INT, MPI_SUM, world);
+  all_fail(error, MPI_ERR_COUNT, "which expects 1", 0);
+  counts[0] = 1;
+}
+
+static void check_other_calls(void) {
+  int error;
+  step = "another collective";
+  error = is_last ? MPI_Barrier(world) : MPI_Allreduce(data, result, 1, MPI_INT, MPI_SUM, world);
+  all_fail(error, MPI_ERR_OTHER, "called MPI_Barrier, but rank 0 MPI_Allreduce", 0);
+
+  step = "one that does not block against one that does";
+  MPI_Request request = MPI_REQUEST_NULL;
+  error = is_last ? MPI_Ibarrier(world, &request) : MPI_Barrier(world);
+  if (is_last && error == MPI_SUCCESS) error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  all_fail(error, MPI_ERR_OTHER, "called MPI_Ibarrier, but rank 0 MPI_Barrier", 0);
+
+  step = "ranks that pass the count as different types";
+  OK(is_last ? MPI_Bcast_c(data, 1, MPI_INT, 0, world) : MPI_Bcast(data, 1, MPI_INT, 0, world));
+
+  step = "datatypes that are made in different ways";
+  MPI_Datatype pairs;
+  OK(MPI_Type_vector(2, 1, 2, MPI_INT, &pairs));
+  OK(MPI_Type_commit(&pairs));
+  OK(MPI_Bcast(data, is_last ? 2 : 1, is_last ? MPI_INT : pairs, 0, world));
+  OK(MPI_Type_free(&pairs));
+
+  step = "packed data, of which bytes count";
+  OK(MPI_Bcast(data, 8, MPI_PACKED, 0, world));
+
+  step = "nobody has anything to send";
+  OK(MPI_Bcast(NULL, 0, MPI_INT, 0, world));
+  OK(MPI_Reduce(is_last ? MPI_IN_PLACE : data, result, 1, MPI_INT, MPI_SUM, size - 1, world));
+}
+
+/* A program may wait for messages before it calls what others have begun. */
+static void check_order(void) {
+  step = "a collective that some ranks begin once others have";
+  MPI_Request request;
+  int word = rank;
+  if (rank == 0) {
+    OK(MPI_Ibcast(data, 1, MPI_INT, 0, world, &request));
+    OK(MPI_Send(&word, 1, MPI_INT, size - 1, 1, world));
+  } else {
+    if (is_last) OK(MPI_Recv(&word, 1, MPI_INT, 0, 1, world, MPI_STATUS_IGNORE));
+    OK(MPI_Ibcast(data, 1, MPI_INT, 0, world, &request));
+  }
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void check_between_groups(void) {
+  MPI_Comm half, between;
+  const int is_upper = rank >= size / 2;
+  OK(MPI_Comm_split(world, is_upper, rank, &half));
+  OK(MPI_Intercomm_create(half, 0, world, is_upper ? 0 : size / 2, 0, &between));
+  OK(MPI_Comm_set_errhandler(between, MPI_ERRORS_RETURN));
+  step = "between groups";
+  OK(MPI_Allreduce(data, result, 1, MPI_INT, MPI_SUM, between));
+  step = "another operation between groups";
+  const int error = MPI_Allreduce(data, result, 1, MPI_INT, is_last ? MPI_MAX : MPI_SUM, between);
+  expect_error(error, MPI_ERR_OP, "passed MPI_MAX, but rank 0 MPI_SUM");
+  step = "between groups, after a mistake";
+  OK(MPI_Allreduce(data, result, 1, MPI_INT, MPI_SUM, between));
+  OK(MPI_Comm_free(&between));
+  OK(MPI_Comm_free(&half));
+}
+
+static void check_all(void) {
+  for (int form = 0; form < kForms; ++form) {
+    check_calls((enum form)form);
+    check_lists((enum form)form);
+  }
+  check_other_calls();
+  check_order();
+  check_between_groups();
+}
+
+/* ---- Long waits ---- */
+
+static void pause_for(double seconds) {
+  const struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  nanosleep(&time, NULL);
+}
+
+/* So late that the others, who wait a tenth of a second before they say so, have said it. */
+static void be_late(void) { pause_for(4); }
+
+static void wait_long(const char* how, int calls_before) {
+  for (int i = 0; i < calls_before; ++i) OK(MPI_Barrier(world));
+  if (strcmp(how, "late") == 0) {
+    if (is_last) be_late();
+    OK(MPI_Barrier(world));
+  } else if (strcmp(how, "late_nonblocking") == 0) {
+    MPI_Request request;
+    if (is_last) be_late();
+    OK(MPI_Ibarrier(world, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  } else { /* for ever: the last rank waits for rank 0, and all others for the last rank */
+    if (is_last) {
+      OK(MPI_Scatter(NULL, 0, MPI_INT, data, 1, MPI_INT, 0, world));
+    } else {
+      OK(MPI_Bcast(data, 1, MPI_INT, size - 1, world));
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  begin(&argc, &argv);
+  world = MPI_COMM_WORLD;
+  OK(MPI_Comm_rank(world, &rank));
+  OK(MPI_Comm_size(world, &size));
+  is_last = rank == size - 1;
+  CHECK(argc > 1 && size > 1 && size <= kMost);
+  if (strcmp(argv[1], "checked") == 0) {
+    check_all();
+  } else {
+    wait_long(argv[1], argc > 2 ? atoi(argv[2]) : 0);
+  }
+  OK(MPI_Finalize());
+  printf("all wrong calls were answered\n");
+  return 0;
+}
