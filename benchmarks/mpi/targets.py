@@ -5,7 +5,7 @@ A speed is how many times as fast as another library Ferry is: above 1 is better
 
 import math
 
-COLLECTIVES = ("barrier", "bcast", "allreduce", "allgather", "alltoall", "reduce")
+COLLECTIVES = ("barrier", "bcast", "datatype", "allreduce", "allgather", "alltoall", "reduce")
 OPEN_MPI = "Open MPI"  # with mpi_yield_when_idle where ranks outnumber cores
 
 

@@ -5,24 +5,38 @@
 namespace ferry::mpi {
 namespace {
 
-// Blocks of `blocklengths[i]` elements at `displacements[i] * unit` bytes.
-Shape JoinBlocks(Maker& maker, const Datatype& old, const Counts& blocklengths,
+// Whether any number of elements in a row are one run of bytes.
+bool IsRun(const Datatype& type) { return type.IsDense(2) && !type.shape().marks; }
+
+// Blocks of `length_of(i)` elements at `displacements[i] * unit` bytes.
+template <typename LengthOf>
+Shape JoinBlocks(Maker& maker, const Datatype& old, LengthOf&& length_of,
                  const Counts& displacements, int64_t unit) {
-  std::vector<Shape> blocks;
-  blocks.reserve(blocklengths.size());
   ShapeBuilder& builder = maker.builder();
+  ShapeJoiner joiner(builder);
+  joiner.Reserve(displacements.size());
+  if (IsRun(old)) {
+    for (size_t i = 0; i < displacements.size(); ++i) {
+      if (length_of(i) != 0) {
+        joiner.AddRun(old.shape(), length_of(i), builder.Multiply(displacements[i], unit));
+      }
+    }
+    return joiner.Join();
+  }
   Shape block;
-  for (size_t i = 0; i < blocklengths.size(); ++i) {
-    if (blocklengths[i] == 0) {
+  int64_t length = 0;  // of `block`
+  for (size_t i = 0; i < displacements.size(); ++i) {
+    if (length_of(i) == 0) {
       continue;
     }
     // Neighbours of one length share one layout: they may turn out to be a loop.
-    if (i == 0 || blocklengths[i] != blocklengths[i - 1]) {
-      block = maker.Block(old, blocklengths[i]);
+    if (length_of(i) != length) {
+      length = length_of(i);
+      block = maker.Block(old, length);
     }
-    blocks.push_back(builder.Move(block, builder.Multiply(displacements[i], unit)));
+    joiner.Add(block, builder.Multiply(displacements[i], unit));
   }
-  return builder.Join(blocks);
+  return joiner.Join();
 }
 
 MadeDatatype MakeStrided(int combiner, CountForm form, int64_t count, int64_t blocklength,
@@ -51,7 +65,8 @@ MadeDatatype MakeBlocks(int combiner, CountForm form, const Counts& blocklengths
   maker.AddCounts(blocklengths);
   combiner == MPI_COMBINER_HINDEXED ? maker.AddDisplacements(displacements)
                                     : maker.AddCounts(displacements);
-  return maker.FinishOf(JoinBlocks(maker, old, blocklengths, displacements, unit), old);
+  const auto length_of = [&](size_t i) { return blocklengths[i]; };
+  return maker.FinishOf(JoinBlocks(maker, old, length_of, displacements, unit), old);
 }
 
 MadeDatatype MakeEqualBlocks(int combiner, CountForm form, int64_t blocklength,
@@ -64,8 +79,8 @@ MadeDatatype MakeEqualBlocks(int combiner, CountForm form, int64_t blocklength,
   maker.AddCount(blocklength);
   combiner == MPI_COMBINER_HINDEXED_BLOCK ? maker.AddDisplacements(displacements)
                                           : maker.AddCounts(displacements);
-  const Counts blocklengths(displacements.size(), blocklength);
-  return maker.FinishOf(JoinBlocks(maker, old, blocklengths, displacements, unit), old);
+  const auto length_of = [&](size_t) { return blocklength; };
+  return maker.FinishOf(JoinBlocks(maker, old, length_of, displacements, unit), old);
 }
 
 }  // namespace
@@ -120,15 +135,26 @@ MadeDatatype MakeStruct(CountForm form, const Counts& blocklengths,
   maker.AddCount(static_cast<int64_t>(blocklengths.size()));
   maker.AddCounts(blocklengths);
   maker.AddDisplacements(displacements_bytes);
-  std::vector<Shape> blocks;
-  blocks.reserve(blocklengths.size());
+  maker.ReserveTypes(types.size());
+  ShapeJoiner joiner(maker.builder());
+  joiner.Reserve(blocklengths.size());
+  Shape block;  // of the entry before, of the type `block_of`
+  const Datatype* block_of = nullptr;
   for (size_t i = 0; i < blocklengths.size(); ++i) {
     maker.AddType(*types[i]);
     maker.AddPart(*types[i], blocklengths[i]);
-    blocks.push_back(
-        maker.builder().Move(maker.Block(*types[i], blocklengths[i]), displacements_bytes[i]));
+    if (IsRun(*types[i])) {
+      joiner.AddRun(types[i]->shape(), blocklengths[i], displacements_bytes[i]);
+      block_of = nullptr;
+      continue;
+    }
+    if (types[i] != block_of || blocklengths[i] != blocklengths[i - 1]) {
+      block_of = types[i];
+      block = maker.Block(*types[i], blocklengths[i]);
+    }
+    joiner.Add(block, displacements_bytes[i]);
   }
-  return maker.Finish(maker.builder().Join(blocks));
+  return maker.Finish(joiner.Join());
 }
 
 MadeDatatype MakeResized(CountForm form, int64_t lower_bound, int64_t extent, Datatype& old) {

@@ -17,24 +17,6 @@ bool SameShape(const LayoutNode& a, const LayoutNode& b) {
          (a.count == b.count && a.stride == b.stride && a.body == b.body && a.blocks == b.blocks);
 }
 
-// Joins neighbours that continue each other in memory; leaves out empty ones.
-void MergeNeighbours(std::vector<LayoutNode>& nodes) {
-  size_t kept = 0;
-  for (const LayoutNode& node : nodes) {
-    if (node.size == 0) {
-      continue;
-    }
-    LayoutNode* const last = kept > 0 ? &nodes[kept - 1] : nullptr;
-    if (last != nullptr && last->IsBlock() && node.IsBlock() &&
-        last->offset + last->size == node.offset) {
-      last->size += node.size;
-    } else {
-      nodes[kept++] = node;
-    }
-  }
-  nodes.resize(kept);
-}
-
 // Whether a loop that begins `stride` behind another one continues it.
 bool ContinuesAfter(const LayoutNode& loop, int64_t stride) {
   int64_t length = 0;
@@ -45,6 +27,31 @@ bool IsRegular(const std::vector<LayoutNode>& nodes) {
   const int64_t stride = nodes[1].offset - nodes[0].offset;
   for (size_t i = 1; i < nodes.size(); ++i) {
     if (nodes[i].offset - nodes[i - 1].offset != stride || !SameShape(nodes[i], nodes[0])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The length that all blocks of so many packed bytes have; 0: they differ.
+int64_t CommonLength(const std::vector<LayoutBlock>& blocks, int64_t size) {
+  const auto count = static_cast<int64_t>(blocks.size());
+  const int64_t length = size / count;
+  if (length * count != size) {
+    return 0;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (blocks[static_cast<size_t>(i)].begin != i * length) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+bool AreEquallyFar(const std::vector<LayoutBlock>& blocks) {
+  const int64_t stride = blocks[1].displacement - blocks[0].displacement;
+  for (size_t i = 2; i < blocks.size(); ++i) {
+    if (blocks[i].displacement - blocks[i - 1].displacement != stride) {
       return false;
     }
   }
@@ -111,23 +118,15 @@ LayoutNode LayoutStore::Repeat(const LayoutNode& body, int64_t count, int64_t st
   return node;
 }
 
-LayoutNode LayoutStore::KeepBlocks(const std::vector<LayoutNode>& nodes, int64_t size) {
+LayoutNode LayoutStore::KeepBlocks(std::vector<LayoutBlock> blocks, int64_t size) {
   LayoutNode result;
   result.kind = Kind::kBlocks;
   result.size = size;
-  result.count = static_cast<int64_t>(nodes.size());
-  result.stride = nodes[0].size;
-  auto blocks = std::make_unique<LayoutBlock[]>(nodes.size());
-  int64_t begin = 0;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    blocks[i] = {nodes[i].offset, begin};
-    begin += nodes[i].size;
-    if (nodes[i].size != nodes[0].size) {
-      result.stride = 0;
-    }
-  }
-  result.blocks = blocks.get();
+  result.count = static_cast<int64_t>(blocks.size());
+  result.stride = CommonLength(blocks, size);
+  blocks.shrink_to_fit();
   blocks_.push_back(std::move(blocks));
+  result.blocks = blocks_.back().data();
   return result;
 }
 
@@ -151,24 +150,49 @@ LayoutNode LayoutStore::KeepList(const std::vector<LayoutNode>& nodes, int64_t s
   return result;
 }
 
-LayoutNode LayoutStore::Sequence(std::vector<LayoutNode> nodes) {
-  MergeNeighbours(nodes);
-  if (nodes.empty()) {
-    return LayoutNode();
+void LayoutSequence::AddNode(const LayoutNode& node) {
+  if (node.size == 0) {
+    return;
   }
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const int64_t end = i + 1 < blocks_.size() ? blocks_[i + 1].begin : size_;
+    nodes_.push_back(MoveNode(LayoutStore::Block(end - blocks_[i].begin), blocks_[i].displacement));
+  }
+  blocks_.clear();
+  LayoutNode* const last = nodes_.empty() ? nullptr : &nodes_.back();
+  if (last != nullptr && last->IsBlock() && node.IsBlock() &&
+      last->offset + last->size == node.offset) {
+    last->size += node.size;
+  } else {
+    nodes_.push_back(node);
+  }
+  size_ += node.size;
+}
+
+LayoutNode LayoutStore::Sequence(LayoutSequence sequence) {
+  std::vector<LayoutBlock>& blocks = sequence.blocks_;
+  const std::vector<LayoutNode>& nodes = sequence.nodes_;
+  const int64_t size = sequence.size_;
   if (nodes.size() == 1) {
     return nodes[0];
   }
-  if (IsRegular(nodes)) {
-    return Repeat(nodes[0], static_cast<int64_t>(nodes.size()), nodes[1].offset - nodes[0].offset);
+  if (!nodes.empty()) {
+    return IsRegular(nodes) ? Repeat(nodes[0], static_cast<int64_t>(nodes.size()),
+                                     nodes[1].offset - nodes[0].offset)
+                            : KeepList(nodes, size);
   }
-  int64_t size = 0;
-  for (const LayoutNode& node : nodes) {
-    size += node.size;
+  if (blocks.empty()) {
+    return LayoutNode();
   }
-  const bool all_blocks =
-      std::all_of(nodes.begin(), nodes.end(), [](const LayoutNode& n) { return n.IsBlock(); });
-  return all_blocks ? KeepBlocks(nodes, size) : KeepList(nodes, size);
+  const LayoutNode first = MoveNode(Block(CommonLength(blocks, size)), blocks[0].displacement);
+  if (blocks.size() == 1) {
+    return first;
+  }
+  if (first.size != 0 && AreEquallyFar(blocks)) {
+    return Repeat(first, static_cast<int64_t>(blocks.size()),
+                  blocks[1].displacement - blocks[0].displacement);
+  }
+  return KeepBlocks(std::move(blocks), size);
 }
 
 }  // namespace ferry::mpi

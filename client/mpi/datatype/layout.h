@@ -59,6 +59,42 @@ LayoutNode RepeatNode(const LayoutNode& body, int64_t count, int64_t stride);
 // The node, `displacement` further on in memory.
 LayoutNode MoveNode(LayoutNode node, int64_t displacement);
 
+// Nodes one after the other, merged where they touch. Empty ones are left out. As long as all of
+// them are runs of bytes, each takes as little room as it will for good: types of a million blocks
+// are made of them.
+class LayoutSequence {
+ public:
+  void Reserve(size_t nodes) { blocks_.reserve(nodes); }
+  void Add(const LayoutNode& node) {
+    if (node.IsBlock() && nodes_.empty()) [[likely]] {
+      AddRun(node.offset, node.size);
+    } else {
+      AddNode(node);
+    }
+  }
+
+ private:
+  friend class LayoutStore;
+
+  void AddRun(int64_t displacement, int64_t length) {
+    if (length == 0) {
+      return;
+    }
+    if (!blocks_.empty() &&
+        blocks_.back().displacement + (size_ - blocks_.back().begin) == displacement) {
+      size_ += length;
+      return;
+    }
+    blocks_.push_back({displacement, size_});
+    size_ += length;
+  }
+  void AddNode(const LayoutNode& node);
+
+  std::vector<LayoutBlock> blocks_;  // while all are runs
+  std::vector<LayoutNode> nodes_;    // else
+  int64_t size_ = 0;
+};
+
 class LayoutStore {
  public:
   LayoutStore() = default;
@@ -68,17 +104,16 @@ class LayoutStore {
   static LayoutNode Block(int64_t size_bytes);
   // Like RepeatNode, but the result does not refer to the argument.
   LayoutNode Repeat(const LayoutNode& body, int64_t count, int64_t stride);
-  // One node after the other, merged where they touch and made a loop where they are regular.
-  // Empty ones are left out.
-  LayoutNode Sequence(std::vector<LayoutNode> nodes);
+  // What a LayoutSequence holds, made a loop where it is regular.
+  LayoutNode Sequence(LayoutSequence sequence);
 
  private:
   const LayoutNode* Keep(const LayoutNode& node);
-  LayoutNode KeepBlocks(const std::vector<LayoutNode>& nodes, int64_t size);
+  LayoutNode KeepBlocks(std::vector<LayoutBlock> blocks, int64_t size);
   LayoutNode KeepList(const std::vector<LayoutNode>& nodes, int64_t size);
 
   std::vector<std::unique_ptr<const LayoutNode[]>> nodes_;
-  std::vector<std::unique_ptr<const LayoutBlock[]>> blocks_;
+  std::vector<std::vector<LayoutBlock>> blocks_;
   std::vector<std::unique_ptr<const int64_t[]>> begins_;
 };
 

@@ -36,6 +36,12 @@ class Maker {
   void AddIntegers(const Counts& values) { Append(made_->contents.integers, values); }
   void AddType(Datatype& type) { made_->contents.types.push_back(Ref<Datatype>::Share(&type)); }
 
+  // So many will come.
+  void ReserveTypes(size_t types) {
+    made_->contents.types.reserve(types);
+    made_->parts.reserve(types);
+  }
+
   // `count` copies one extent apart.
   Shape Block(const Datatype& type, int64_t count) {
     return builder_.Repeat(type.shape(), count, type.extent());

@@ -1,5 +1,7 @@
 #include "client/mpi/datatype/shape.h"
 
+#include <utility>
+
 namespace ferry::mpi {
 namespace {
 
@@ -85,27 +87,54 @@ Shape ShapeBuilder::Repeat(const Shape& shape, int64_t count, int64_t stride) {
   return result;
 }
 
-Shape ShapeBuilder::Join(const std::vector<Shape>& shapes) {
-  Shape result;
-  std::vector<LayoutNode> nodes;
-  nodes.reserve(shapes.size());
-  int64_t size = 0;
+void ShapeJoiner::NoteData(const Bounds& data, int64_t alignment) {
+  joined_.data = has_data_ ? Union(joined_.data, data) : data;
+  joined_.alignment = std::max(joined_.alignment, alignment);
+  has_data_ = true;
+  builder_.Add(data.high, alignment);
+}
+
+void ShapeJoiner::AddRun(const Shape& shape, int64_t count, int64_t displacement) {
+  const int64_t size = builder_.Multiply(shape.size_bytes(), count);
+  if (size == 0) {
+    return;
+  }
+  const int64_t low = builder_.Add(shape.data.low, displacement);
+  NoteData({low, builder_.Add(low, size)}, shape.alignment);
+  joined_.layout.size = builder_.Add(joined_.layout.size, size);
+  if (!builder_.overflowed()) [[likely]] {
+    layouts_.Add(MoveNode(LayoutStore::Block(size), low));
+  }
+}
+
+void ShapeJoiner::Add(const Shape& shape, int64_t displacement) {
+  if (shape.size_bytes() > 0) {
+    NoteData(builder_.Shift(shape.data, displacement), shape.alignment);
+    joined_.layout.size = builder_.Add(joined_.layout.size, shape.size_bytes());
+    if (!builder_.overflowed()) [[likely]] {
+      layouts_.Add(MoveNode(shape.layout, displacement));
+    }
+  }
+  if (shape.marks) {
+    const Bounds marks = builder_.Shift(*shape.marks, displacement);
+    joined_.marks = joined_.marks ? Union(*joined_.marks, marks) : marks;
+  }
+}
+
+Shape ShapeJoiner::Join() {
+  builder_.CheckExtent(joined_);
+  if (!builder_.overflowed()) {
+    joined_.layout = builder_.store_.Sequence(std::move(layouts_));
+  }
+  return std::move(joined_);
+}
+
+Shape ShapeBuilder::Join(std::initializer_list<Shape> shapes) {
+  ShapeJoiner joiner(*this);
   for (const Shape& shape : shapes) {
-    if (shape.size_bytes() > 0) {
-      result.data = size == 0 ? shape.data : Union(result.data, shape.data);
-      result.alignment = std::max(result.alignment, shape.alignment);
-      size = Add(size, shape.size_bytes());
-      nodes.push_back(shape.layout);
-    }
-    if (shape.marks) {
-      result.marks = result.marks ? Union(*result.marks, *shape.marks) : *shape.marks;
-    }
+    joiner.Add(shape);
   }
-  CheckExtent(result);
-  if (!overflowed_) {
-    result.layout = store_.Sequence(std::move(nodes));
-  }
-  return result;
+  return joiner.Join();
 }
 
 Shape ShapeBuilder::Resize(Shape shape, int64_t lower_bound, int64_t extent) {

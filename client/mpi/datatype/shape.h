@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
-#include <vector>
 
 #include "client/mpi/datatype/layout.h"
 
@@ -48,7 +48,7 @@ class ShapeBuilder {
   Shape Repeat(const Shape& shape, int64_t count, int64_t stride);
   Shape Move(Shape shape, int64_t displacement);
   // One after the other in packed order, each where it lies.
-  Shape Join(const std::vector<Shape>& shapes);
+  Shape Join(std::initializer_list<Shape> shapes);
   // The same data with bounds set anew.
   Shape Resize(Shape shape, int64_t lower_bound, int64_t extent);
 
@@ -57,11 +57,36 @@ class ShapeBuilder {
   bool overflowed() const { return overflowed_; }
 
  private:
+  friend class ShapeJoiner;
+
   Bounds Shift(Bounds bounds, int64_t displacement);
   void CheckExtent(const Shape& shape);
 
   LayoutStore& store_;
   bool overflowed_ = false;
+};
+
+// Joins shapes that come one at a time.
+class ShapeJoiner {
+ public:
+  explicit ShapeJoiner(ShapeBuilder& builder) : builder_(builder) {}
+
+  void Reserve(size_t shapes) { layouts_.Reserve(shapes); }
+  // Where it lies, `displacement` further on.
+  void Add(const Shape& shape, int64_t displacement = 0);
+  // `count` copies, one behind the other, of a shape that is one run of bytes without marks and has
+  // no gap behind it: the same as Add(Repeat(...)), at a fraction of the cost.
+  void AddRun(const Shape& shape, int64_t count, int64_t displacement);
+  // Of all that were added, once.
+  Shape Join();
+
+ private:
+  void NoteData(const Bounds& data, int64_t alignment);
+
+  ShapeBuilder& builder_;
+  Shape joined_;  // but for its layout
+  bool has_data_ = false;
+  LayoutSequence layouts_;
 };
 
 }  // namespace ferry::mpi

@@ -7,11 +7,17 @@ namespace {
 constexpr uint64_t kModulus = (uint64_t{1} << 61) - 1;
 constexpr uint64_t kBase = 0x13b7'5d0c'94e2'a681 % kModulus;
 
+// Of a number below 2^62.
+uint64_t Remainder(uint64_t a) { return a >= kModulus ? a - kModulus : a; }
+
+// 2^61 leaves 1: the upper bits are added to the lower ones. (The compiler would divide 128 bits.)
 uint64_t Multiply(uint64_t a, uint64_t b) {
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b % kModulus);
+  const auto product = static_cast<unsigned __int128>(a) * b;
+  return Remainder(static_cast<uint64_t>(product & kModulus) +
+                   static_cast<uint64_t>(product >> 61));
 }
 
-uint64_t Add(uint64_t a, uint64_t b) { return (a + b) % kModulus; }
+uint64_t Add(uint64_t a, uint64_t b) { return Remainder(a + b); }
 
 Signature OneElement(const BasicType& type) {
   Signature one;
@@ -55,6 +61,9 @@ Signature JoinSignatures(const Signature& front, const Signature& back) {
 }
 
 Signature RepeatSignature(const Signature& signature, int64_t count) {
+  if (count == 1) {
+    return signature;
+  }
   Signature result;
   Signature power = signature;  // repeated 1, 2, 4, ... times
   for (int64_t left = count; left > 0; left /= 2) {
