@@ -1,5 +1,6 @@
 #!/bin/bash
-# mpi4py, built from its source with ferrycc, runs its own tests on Ferry, on 1, 2 and 3 ranks.
+# mpi4py, built from its source with ferrycc, runs its own tests on Ferry, on 1, 2 and 3 ranks of one
+# node, and on 2 and 3 of two.
 # Downloads it; MPI4PY_SOURCE=FILE.tar.gz takes a source that is already here.
 set -euo pipefail
 
@@ -46,8 +47,9 @@ tar -xf "$source" -C "$work/mpi4py" --strip-components=1
 MPICC=$here/tools/wrappers/ferrycc "${pip[@]}" install -q --no-build-isolation --no-deps \
   "$work/mpi4py" >"$work/log" 2>&1 || fail "mpi4py does not build: $(tail -n 20 "$work/log")"
 
-for ranks in 1 2 3; do
-  echo "== $ranks rank(s)"
-  "$here/tools/ferryrun/ferryrun" --private --no-label -n "$ranks" -- "$work/venv/bin/python" \
-    "$here/tests/mpi/mpi4py_suite.py" "$work/mpi4py/test" || fail "with code $?"
+for flags in "-n 1" "-n 2" "-n 3" "-n 2 --nodes 2" "-n 3 --nodes 2"; do
+  echo "== ferryrun $flags"
+  # shellcheck disable=SC2086  # words of their own
+  "$here/tools/ferryrun/ferryrun" --private --no-label $flags -- "$work/venv/bin/python" \
+    "$here/tests/mpi/mpi4py_suite.py" "$work/mpi4py/test" || fail "$flags: with code $?"
 done
