@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -214,6 +215,13 @@ int MakeSend(Message message, ferry_request* request) {
 // Who starts a process that belongs to no job.
 enum class Starter { kNone, kItself };
 
+void WarnOfUnknownVariables() {
+  for (const std::string& sentence :
+       ferry::config::UnknownVariables(ferry::config::ProcessEnvironment())) {
+    std::fprintf(stderr, "libferry: warning: %s\n", sentence.c_str());
+  }
+}
+
 int Initialize(int required, int* provided, Starter starter) {
   if (required < FERRY_THREAD_SINGLE || required > FERRY_THREAD_MULTIPLE) {
     return Fail(ErrorCode::kInvalidArgument, "the thread level is not one of FERRY_THREAD_*");
@@ -226,6 +234,7 @@ int Initialize(int required, int* provided, Starter starter) {
   if (!options.ok()) {
     return Fail(options.status());
   }
+  const bool told = !options->job_id.empty();  // by ferryrun
   std::unique_ptr<PmixJob> made;
   const bool under_pmix = PmixLibrary::IsAround(ferry::config::ProcessEnvironment());
   if (options->job_id.empty() && (under_pmix || starter == Starter::kItself)) {
@@ -234,6 +243,9 @@ int Initialize(int required, int* provided, Starter starter) {
       return Fail(started.status());
     }
     made = std::move(*started);
+  }
+  if (!told && options->rank == 0) {
+    WarnOfUnknownVariables();
   }
   auto backends = ferry::client::OpenBackends(*options);
   if (!backends.ok()) {

@@ -6,10 +6,16 @@
 #include <cctype>
 #include <iterator>
 
+#include "common/nearest.h"
+
 namespace ferry::config {
 namespace {
 
 constexpr std::string_view kPrefix = "FERRY_";
+
+// Names of places, for users' scripts and modules, and what the compiler wrappers read.
+constexpr std::string_view kReserved[] = {"FERRY_ROOT", "FERRY_HOME", "FERRY_DIR", "FERRY_CC",
+                                          "FERRY_CXX"};
 
 // How those begin that drivers of GPUs and what loads them obey.
 constexpr std::string_view kDriverVariables[] = {
@@ -28,6 +34,13 @@ std::string EntryFor(const Option& option, const Options& options) {
   return EnvironmentVariable(option) + "=" + Text(option, options);
 }
 
+std::string Capitals(std::string text) {
+  for (char& c : text) {
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
 // FERRY_LOG_LEVEL -> log_level.
 std::string OptionName(std::string_view variable) {
   std::string name(variable.substr(kPrefix.size()));
@@ -35,6 +48,15 @@ std::string OptionName(std::string_view variable) {
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return name;
+}
+
+// The option that the variable sets; null if there is none.
+const Option* OptionOf(std::string_view variable) {
+  if (!variable.starts_with(kPrefix)) {
+    return nullptr;
+  }
+  const Option* option = FindOption(OptionName(variable));
+  return option != nullptr && EnvironmentVariable(*option) == variable ? option : nullptr;
 }
 
 }  // namespace
@@ -71,8 +93,9 @@ std::optional<std::string_view> FindVariable(const char* const* environment,
 std::vector<std::string> ForeignEnvironment(const char* const* environment) {
   std::vector<std::string> entries;
   for (; *environment != nullptr; ++environment) {
-    if (!std::string_view(*environment).starts_with(kPrefix)) {
-      entries.emplace_back(*environment);
+    const std::string_view entry = *environment;
+    if (OptionOf(entry.substr(0, entry.find('='))) == nullptr) {
+      entries.emplace_back(entry);
     }
   }
   return entries;
@@ -82,18 +105,34 @@ Status ApplyEnvironment(const char* const* environment, Options* options) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
     const std::string_view variable = entry.substr(0, entry.find('='));
-    if (!variable.starts_with(kPrefix) || variable.size() == entry.size()) {
-      continue;
+    const Option* option = variable.size() < entry.size() ? OptionOf(variable) : nullptr;
+    if (option != nullptr) {
+      FERRY_RETURN_IF_ERROR(SetOption(*option, entry.substr(variable.size() + 1),
+                                      "environment variable " + std::string(variable), options));
     }
-    const std::string where = "environment variable " + std::string(variable);
-    const std::string name = OptionName(variable);
-    const Option* option = FindOption(name);
-    if (option == nullptr || EnvironmentVariable(*option) != variable) {
-      return UnknownOption(name, where);
-    }
-    FERRY_RETURN_IF_ERROR(SetOption(*option, entry.substr(variable.size() + 1), where, options));
   }
   return {};
+}
+
+std::vector<std::string> UnknownVariables(const char* const* environment) {
+  std::vector<std::string> known;
+  for (const Option& option : OptionTable()) {
+    known.push_back(EnvironmentVariable(option));
+  }
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  std::vector<std::string> sentences;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string variable(entry.substr(0, entry.find('=')));
+    if (!variable.starts_with(kPrefix) || OptionOf(variable) != nullptr ||
+        std::find(std::begin(kReserved), std::end(kReserved), variable) != std::end(kReserved)) {
+      continue;
+    }
+    const std::string meant = DidYouMean(Capitals(variable), names);
+    sentences.push_back("environment variable " + variable + " belongs to no option of Ferry" +
+                        (meant.empty() ? "; `ferryd --help` lists all options" : meant));
+  }
+  return sentences;
 }
 
 Status FinishOptions(const char* const* environment, Options* options) {

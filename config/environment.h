@@ -27,15 +27,20 @@ const char* const* ProcessEnvironment();
 // The value of one variable, such as PATH. It lives as long as `environment`.
 std::optional<std::string_view> FindVariable(const char* const* environment, std::string_view name);
 
-// The entries that are none of Ferry's: what a launcher passes on beside EnvironmentFor.
+// The entries that set no option of Ferry's: what a launcher passes on beside EnvironmentFor.
 std::vector<std::string> ForeignEnvironment(const char* const* environment);
 
 // This host's name; "localhost" if the kernel tells none.
 std::string HostName();
 
-// Reads every FERRY_* variable of `environment` into `options`; one that belongs to no option is an
-// error, because it is more likely a typing mistake than meant for somebody else.
+// Reads every variable of `environment` that belongs to an option into `options`.
 Status ApplyEnvironment(const char* const* environment, Options* options);
+
+// A sentence for each FERRY_* variable that belongs to no option, with the nearest that does: more
+// likely a typing mistake than meant for somebody else. FERRY_ROOT, FERRY_HOME and FERRY_DIR, by
+// which users and their modules name places, belong to none and never will. For a program to say
+// once; ranks of ferryrun do not, since it does.
+std::vector<std::string> UnknownVariables(const char* const* environment);
 
 // The last step once all sources are read: fills in run_directory and node_name where they are
 // empty and checks that the values fit each other.

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <numeric>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "common/nearest.h"
 #include "common/topology/cpu_set.h"
 #include "config/options.h"
 #include "config/weights.h"
@@ -15,33 +15,12 @@
 namespace ferry::config {
 namespace {
 
-// Levenshtein's distance, one row of the matrix at a time.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-// The nearest option name, or null when none is near enough to be what was meant.
-const char* NearestName(std::string_view name) {
-  size_t best = std::max<size_t>(2, name.size() / 3) + 1;
-  const char* nearest = nullptr;
+std::vector<std::string_view> OptionNames() {
+  std::vector<std::string_view> names;
   for (const Option& option : OptionTable()) {
-    if (const size_t distance = EditDistance(name, option.name); distance < best) {
-      best = distance;
-      nearest = option.name;
-    }
+    names.emplace_back(option.name);
   }
-  return nearest;
+  return names;
 }
 
 bool IsChoice(std::string_view choices, std::string_view text) {
@@ -179,11 +158,8 @@ Status SetOption(const Option& option, std::string_view text, std::string_view w
 
 Status UnknownOption(std::string_view name, std::string_view where) {
   std::string message = std::string(where) + ": unknown option \"" + std::string(name) + "\"";
-  if (const char* nearest = NearestName(name)) {
-    message += std::string("; did you mean ") + nearest + "?";
-  } else {
-    message += "; `ferryd --help` lists all options";
-  }
+  const std::string meant = DidYouMean(name, OptionNames());
+  message += meant.empty() ? "; `ferryd --help` lists all options" : meant;
   return {ErrorCode::kConfiguration, std::move(message)};
 }
 

@@ -104,6 +104,9 @@ StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
   for (const std::string& flag : flags) {
     pointers.push_back(flag.c_str());
   }
+  for (const std::string& sentence : config::UnknownVariables(config::ProcessEnvironment())) {
+    std::fprintf(stderr, "ferryd: warning: %s\n", sentence.c_str());
+  }
   return config::LoadOptions(pointers, config::ProcessEnvironment());
 }
 

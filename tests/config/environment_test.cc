@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 // Strings in the form of execve.
@@ -61,19 +62,30 @@ TEST(EnvironmentTest, NamesTheVariableThatIsOutOfRange) {
             "integer from 0 to 64 (threads)");
 }
 
-TEST(EnvironmentTest, SuggestsTheNearestVariable) {
-  Options options;
-  EXPECT_EQ(ApplyEnvironment(Environment({"FERRY_LOG_LEVLE=info"}).get(), &options).message(),
-            "environment variable FERRY_LOG_LEVLE: unknown option \"log_levle\"; did you mean "
-            "log_level?");
+TEST(EnvironmentTest, TellsOfUnknownVariablesAndIgnoresThem) {
+  for (const char* entry : {"FERRY_LOG_LEVLE=info", "FERRY_log_level=info"}) {
+    const Environment environment({entry, "FERRY_HEAP_BYTES=2097152"});
+    Options options;
+    EXPECT_TRUE(ApplyEnvironment(environment.get(), &options).ok()) << entry;
+    EXPECT_EQ(options.heap_bytes, 2097152u);
+    const std::string name(entry, 15);
+    EXPECT_THAT(UnknownVariables(environment.get()),
+                ElementsAre("environment variable " + name +
+                            " belongs to no option of Ferry; did you mean FERRY_LOG_LEVEL?"));
+  }
+  EXPECT_THAT(UnknownVariables(Environment({"FERRY_=1", "FERRY_HEAP_BYTES=1"}).get()),
+              ElementsAre("environment variable FERRY_ belongs to no option of Ferry; `ferryd "
+                          "--help` lists all options"));
 }
 
-TEST(EnvironmentTest, RejectsUnknownVariables) {
-  for (const char* entry : {"FERRY_LOG_LEVLE=info", "FERRY_log_level=info", "FERRY_=1"}) {
-    Options options;
-    const Status status = ApplyEnvironment(Environment({entry}).get(), &options);
-    EXPECT_EQ(status.code(), ErrorCode::kConfiguration) << entry;
-    EXPECT_THAT(status.message(), HasSubstr("unknown option")) << entry;
+TEST(EnvironmentTest, ReservesNamesOfPlaces) {
+  const Environment environment(
+      {"FERRY_ROOT=/opt", "FERRY_HOME=/opt", "FERRY_DIR=/opt", "FERRY_CC=gcc", "FERRY_CXX=g++"});
+  Options options;
+  EXPECT_TRUE(ApplyEnvironment(environment.get(), &options).ok());
+  EXPECT_THAT(UnknownVariables(environment.get()), IsEmpty());
+  for (const char* name : {"root", "home", "dir", "cc", "cxx"}) {
+    EXPECT_EQ(FindOption(name), nullptr) << name;
   }
 }
 
@@ -150,8 +162,10 @@ TEST(EnvironmentTest, FindsWholeNamesOnly) {
 }
 
 TEST(EnvironmentTest, TellsForeignVariablesFromFerrys) {
-  EXPECT_THAT(ForeignEnvironment(Environment({"FERRY_RANK=1", "FERRYMAN=1", "HOME=/"}).get()),
-              ElementsAre("FERRYMAN=1", "HOME=/"));
+  EXPECT_THAT(ForeignEnvironment(Environment({"FERRY_RANK=1", "FERRYMAN=1", "FERRY_HOME=/opt",
+                                              "FERRY_OF_MINE=1", "HOME=/"})
+                                     .get()),
+              ElementsAre("FERRYMAN=1", "FERRY_HOME=/opt", "FERRY_OF_MINE=1", "HOME=/"));
 }
 
 TEST(EnvironmentTest, WhatIsPassedOnReadsBackTheSame) {

@@ -104,10 +104,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "`ferryd --run_directory=/nonexistent`"},
         Mistake{{"--private", "true"}, 1, "cannot run '/nonexistent': No such file"}));
 
-TEST(FerryrunTest, RefusesUnknownVariables) {
-  const CommandResult result = RunCommand({kFerryrun, "true"}, {"FERRY_LOG_LEVLE=info"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("FERRY_LOG_LEVLE: unknown option"));
+TEST(FerryrunTest, WarnsOnceOfVariablesThatMeanNothing) {
+  const CommandResult result =
+      RunCommand(Script({"-n", "2", "-x", "FERRY_EAGER_MAX_BYTE=1"},
+                        "echo $FERRY_LOG_LEVLE $FERRY_HOME $FERRY_EAGER_MAX_BYTE"),
+                 {"FERRY_LOG_LEVLE=info", "FERRY_HOME=/opt/ferry"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(
+      SortedLines(result.err),
+      ElementsAre("ferryrun: warning: environment variable FERRY_EAGER_MAX_BYTE belongs to no "
+                  "option of Ferry; did you mean FERRY_EAGER_MAX_BYTES?",
+                  "ferryrun: warning: environment variable FERRY_LOG_LEVLE belongs to no "
+                  "option of Ferry; did you mean FERRY_LOG_LEVEL?"));
+  EXPECT_THAT(SortedLines(result.out),
+              ElementsAre("[0] info /opt/ferry 1", "[1] info /opt/ferry 1"));
 }
 
 TEST(FerryrunTest, SaysThatAProgramIsNoProgram) {

@@ -321,6 +321,7 @@ Status Tune(const Arguments& arguments) {
 }
 
 Status ShowOptions(const Arguments& arguments) {
+  WarnOfUnknownVariables();
   const StatusOr<std::vector<OptionOrigin>> report =
       ReportOptions(arguments.options, config::ProcessEnvironment());
   FERRY_RETURN_IF_ERROR(report.status());

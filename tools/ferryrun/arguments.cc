@@ -251,6 +251,10 @@ class Parser {
         return Refuse(flag + " " + name + ": that variable is ferryrun's own to set");
       }
     }
+    const char* const entry[] = {text.c_str(), nullptr};
+    for (const std::string& sentence : config::UnknownVariables(entry)) {
+      std::fprintf(stderr, "ferryrun: warning: %s\n", sentence.c_str());
+    }
     if (name.size() < text.size()) {
       variables->push_back(text);
     } else if (const auto value = config::FindVariable(environment_, name)) {

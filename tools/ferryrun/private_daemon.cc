@@ -45,9 +45,11 @@ std::vector<std::string> DaemonEnvironment(config::Options options) {
   options.job_secret.clear();
   options.rank = options.size = options.node = 0;
   std::vector<std::string> environment = config::ForeignEnvironment(config::ProcessEnvironment());
-  // If a service manager waits for a word, then not from this daemon.
+  // If a service manager waits for a word, then not from this daemon. Of variables that mean
+  // nothing to Ferry the user has been told.
   std::erase_if(environment, [](const std::string& entry) {
-    return entry.starts_with("NOTIFY_SOCKET=") || entry.starts_with("WATCHDOG_");
+    return entry.starts_with("NOTIFY_SOCKET=") || entry.starts_with("WATCHDOG_") ||
+           entry.starts_with("FERRY_");
   });
   // libfabric's psm providers would install a handler that hides a crash behind a backtrace.
   environment.push_back("IPATH_NO_BACKTRACE=1");

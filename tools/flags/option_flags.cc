@@ -1,6 +1,10 @@
 #include "tools/flags/option_flags.h"
 
+#include <errno.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include "config/environment.h"
 #include "config/loader.h"
@@ -26,7 +30,18 @@ void AddOptionFlags(CLI::App* app, std::vector<std::string>* flags) {
   }
 }
 
+void WarnOfUnknownVariables() {
+  static bool told = false;
+  if (std::exchange(told, true)) {
+    return;
+  }
+  for (const std::string& sentence : config::UnknownVariables(config::ProcessEnvironment())) {
+    std::fprintf(stderr, "%s: warning: %s\n", program_invocation_short_name, sentence.c_str());
+  }
+}
+
 StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags) {
+  WarnOfUnknownVariables();
   std::vector<const char*> arguments;
   arguments.reserve(flags.size());
   for (const std::string& flag : flags) {

@@ -16,7 +16,10 @@ namespace ferry::tools {
 // What is found is added to `flags` as "--name=value", which must outlive the parse.
 void AddOptionFlags(CLI::App* app, std::vector<std::string>* flags);
 
-// Defaults, configuration file, this process's environment, `flags`.
+// Says on standard error, at the first call, which FERRY_* variables mean nothing.
+void WarnOfUnknownVariables();
+
+// Defaults, configuration file, this process's environment, `flags`. WarnOfUnknownVariables.
 StatusOr<config::Options> LoadOptions(const std::vector<std::string>& flags);
 
 }  // namespace ferry::tools
