@@ -126,7 +126,9 @@ TEST(ArgumentsTest, WhatPeersTakeForGrantedIsAccepted) {
       Good({"--oversubscribe", "--allow-run-as-root", "-genvall", "--tag-output", "p"});
   EXPECT_THAT(arguments.parts[0].program, ElementsAre("p"));
   EXPECT_TRUE(arguments.label);
-  EXPECT_FALSE(Good({"--no-label", "p"}).label);
+  EXPECT_TRUE(Good({"-l", "p"}).label);
+  EXPECT_FALSE(Good({"p"}).label);
+  EXPECT_FALSE(Good({"-l", "--no-label", "p"}).label);
 }
 
 TEST(ArgumentsTest, OptionsOfFerrydAreKept) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/version.h"
@@ -33,9 +34,9 @@ std::string Versions(uint32_t newer = 0) {
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFakeFerryd[] = "tests/tools/fake_ferryd";
 
-// ferryrun FLAGS sh -c SCRIPT, with a private fake daemon.
+// ferryrun FLAGS sh -c SCRIPT, with a private fake daemon, and labels, which tell ranks apart.
 std::vector<std::string> Script(std::vector<std::string> flags, const std::string& script) {
-  std::vector<std::string> arguments = {kFerryrun, "--private", "--ferryd", kFakeFerryd};
+  std::vector<std::string> arguments = {kFerryrun, "--private", "--ferryd", kFakeFerryd, "-l"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   arguments.insert(arguments.end(), {"sh", "-c", script});
   return arguments;
@@ -178,14 +179,32 @@ TEST(FerryrunTest, TellsEachDaemonAboutTheJob) {
 }
 
 TEST(FerryrunTest, RunsSeveralProgramsAsOneJob) {
-  Command command(
-      {kFerryrun, "--private", "--ferryd", kFakeFerryd,
-       "-genv",   "ALL",       "both",     "-n",
-       "1",       "-x",        "A=first",  "-x",
-       "HOME",    "sh",        "-c",       "echo $FERRY_RANK of $FERRY_SIZE $ALL $A $HOME",
-       ":",       "-np",       "2",        "-wdir",
-       "/tmp",    "sh",        "-c",       "echo $FERRY_RANK of $FERRY_SIZE $ALL $A$PWD; pwd"},
-      {"HOME=/home/test"});
+  Command command({kFerryrun,
+                   "--private",
+                   "--ferryd",
+                   kFakeFerryd,
+                   "-l",
+                   "-genv",
+                   "ALL",
+                   "both",
+                   "-n",
+                   "1",
+                   "-x",
+                   "A=first",
+                   "-x",
+                   "HOME",
+                   "sh",
+                   "-c",
+                   "echo $FERRY_RANK of $FERRY_SIZE $ALL $A $HOME",
+                   ":",
+                   "-np",
+                   "2",
+                   "-wdir",
+                   "/tmp",
+                   "sh",
+                   "-c",
+                   "echo $FERRY_RANK of $FERRY_SIZE $ALL $A$PWD; pwd"},
+                  {"HOME=/home/test"});
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(SortedLines(result.out),
@@ -201,7 +220,7 @@ TEST(FerryrunTest, FindsAProgramFromItsDirectory) {
   std::filesystem::permissions(folder + "/here", std::filesystem::perms::owner_all);
   const CommandResult result =
       RunCommand({kFerryrun, "--private", "--ferryd", kFakeFerryd, "-wdir", folder, "./here"});
-  EXPECT_EQ(result.out, "[0] found\n") << result.err;
+  EXPECT_EQ(result.out, "found\n") << result.err;
 }
 
 TEST(FerryrunTest, ThisHostByItsNameIsNoOther) {
@@ -284,11 +303,18 @@ TEST(FerryrunTest, LeavesOutputAloneWithoutLabels) {
   EXPECT_EQ(result.err, "e");
 }
 
+TEST(FerryrunTest, OutputHasNoLabelsByDefault) {
+  const CommandResult result = RunCommand({kFerryrun, "--private", "--ferryd", kFakeFerryd, "-n",
+                                           "2", "sh", "-c", "echo a; echo b >&2"});
+  EXPECT_EQ(result.out, "a\na\n");
+  EXPECT_EQ(result.err, "b\nb\n");
+}
+
 TEST(FerryrunTest, NeverMixesLines) {
-  // Each rank writes its lines in halves.
+  // Each rank writes its lines at once.
   const std::string script =
-      "i=0; while [ $i -lt 200 ]; do printf \"$FERRY_RANK$FERRY_RANK\"; "
-      "printf \"$FERRY_RANK$FERRY_RANK\\n\"; i=$((i+1)); done";
+      "i=0; while [ $i -lt 200 ]; do echo $FERRY_RANK$FERRY_RANK$FERRY_RANK$FERRY_RANK; "
+      "i=$((i+1)); done";
   const CommandResult result = RunCommand(Script({"-n", "3"}, script));
   const std::vector<std::string> lines = SortedLines(result.out);
   EXPECT_THAT(lines, SizeIs(600));
@@ -374,8 +400,29 @@ TEST(FerryrunTest, EndsTheJobOnSigterm) {
   Command command(Script({"-n", "2"}, "echo ready; exec sleep 100"));
   ASSERT_TRUE(command.WaitForOutput("ready"));
   command.Signal(SIGTERM);
-  EXPECT_EQ(command.Wait().exit_code, 128 + SIGTERM);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(
+      result.err,
+      "ferryrun: told to end by SIGTERM; passing it on to the 2 ranks, and killing what is left "
+      "after 5000 ms\n");
   EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+// Whatever the ranks make of it.
+TEST(FerryrunTest, EndsWithTheSignalThatWasAskedToEndIt) {
+  Command command(Script({}, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done"));
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  command.Signal(SIGTERM);
+  EXPECT_EQ(command.Wait().exit_code, 128 + SIGTERM);
+}
+
+// It asked them first.
+TEST(FerryrunTest, ARankThatCatchesTheInterruptDecidesTheExitCode) {
+  Command command(Script({}, "trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done"));
+  ASSERT_TRUE(command.WaitForOutput("ready"));
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait().exit_code, 3);
 }
 
 TEST(FerryrunTest, KillsOnTheSecondInterrupt) {
@@ -384,7 +431,9 @@ TEST(FerryrunTest, KillsOnTheSecondInterrupt) {
   command.Signal(SIGINT);
   ASSERT_TRUE(command.WaitForOutput("again"));
   command.Signal(SIGINT);
-  EXPECT_EQ(command.Wait().exit_code, 128 + SIGKILL);
+  const CommandResult result = command.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGINT);
+  EXPECT_THAT(result.err, HasSubstr("ferryrun: interrupted again: killing the rank\n"));
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
@@ -401,13 +450,16 @@ TEST(FerryrunTest, ShowsTheLastWordsOfADaemonThatCannotStart) {
 }
 
 TEST(FerryrunTest, CanBeInterruptedWhileADaemonStarts) {
-  Command command(Script({}, "echo never"), {"FAKE_FERRYD=hang"});
-  ASSERT_TRUE(Eventually([&] { return !command.Find("--ready-fd").empty(); }));
-  command.Signal(SIGINT);
-  const CommandResult result = command.Wait();
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("interrupted by SIGINT before the job started"));
-  EXPECT_THAT(command.Leftovers(), IsEmpty());
+  for (const auto& [signal, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}}) {
+    Command command(Script({}, "echo never"), {"FAKE_FERRYD=hang"});
+    ASSERT_TRUE(Eventually([&] { return !command.Find("--ready-fd").empty(); }));
+    command.Signal(signal);
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 128 + signal);
+    EXPECT_EQ(result.err,
+              std::string("ferryrun: interrupted by ") + name + " before the job started\n");
+    EXPECT_THAT(command.Leftovers(), IsEmpty());
+  }
 }
 
 TEST(FerryrunTest, RefusesADaemonOfAnotherVersion) {
@@ -483,7 +535,7 @@ TEST(FerryrunTest, UsesTheDaemonThatRuns) {
                   {"FERRY_RUN_DIRECTORY=" + directory});
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(SortedLines(result.out), ElementsAre("[0] " + directory, "[1] " + directory));
+  EXPECT_THAT(SortedLines(result.out), ElementsAre(directory, directory));
   EXPECT_THAT(command.Leftovers(), IsEmpty());
   std::ifstream calls(directory + ".calls");
   std::string last;
@@ -502,7 +554,7 @@ TEST(FerryrunTest, EndsWhenNobodyReadsItsOutput) {
       {"/bin/sh", "-c",
        std::string(kFerryrun) + " --private --ferryd " + kFakeFerryd + " yes | head -n 1; true"});
   const CommandResult result = command.Wait();
-  EXPECT_EQ(result.out, "[0] y\n");
+  EXPECT_EQ(result.out, "y\n");
   EXPECT_THAT(result.err, HasSubstr("cannot write to standard output: Broken pipe"));
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }

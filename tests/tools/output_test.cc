@@ -11,34 +11,112 @@
 namespace ferry::tools {
 namespace {
 
-TEST(LineSplitterTest, LabelsWholeLinesOnly) {
-  LineSplitter lines("[1] ");
-  std::string out;
-  lines.Feed("ab", &out);
-  EXPECT_EQ(out, "");
-  lines.Feed("c\n\nd", &out);
-  EXPECT_EQ(out, "[1] abc\n[1] \n");
-  lines.Finish(&out);
-  EXPECT_EQ(out, "[1] abc\n[1] \n[1] d\n");
-  lines.Finish(&out);
-  EXPECT_EQ(out, "[1] abc\n[1] \n[1] d\n");
+class LineMixerTest : public testing::Test {
+ protected:
+  const std::string& text() { return *sink_.text(); }
+
+  OutputSink sink_{-1};
+  LineMixer lines_{&sink_};
+  const uint64_t now_ns_ = 1'000'000'000;
+  const uint64_t later_ns_ = now_ns_ + LineMixer::kPatienceNs;
+};
+
+TEST_F(LineMixerTest, ShowsABegunLineAtOnce) {
+  const size_t rank = lines_.Add("");
+  lines_.Feed(rank, "Name: ", now_ns_);
+  EXPECT_EQ(text(), "Name: ");
+  EXPECT_EQ(lines_.deadline_ns(), 0u);
+  lines_.Feed(rank, "50%\r", now_ns_);
+  lines_.Feed(rank, "60%\r", now_ns_);
+  EXPECT_EQ(text(), "Name: 50%\r60%\r");
 }
 
-TEST(LineSplitterTest, ChangesNothingWithoutALabel) {
-  LineSplitter lines("");
-  std::string out;
-  lines.Feed("a\nb", &out);
-  lines.Finish(&out);
-  EXPECT_EQ(out, "a\nb");
+TEST_F(LineMixerTest, LabelsEveryLineOnce) {
+  const size_t rank = lines_.Add("[1] ");
+  lines_.Feed(rank, "ab", now_ns_);
+  EXPECT_EQ(text(), "[1] ab");
+  lines_.Feed(rank, "c\n\nd", now_ns_);
+  EXPECT_EQ(text(), "[1] abc\n[1] \n[1] d");
+  lines_.Finish(rank, now_ns_);
+  EXPECT_EQ(text(), "[1] abc\n[1] \n[1] d\n");
+  lines_.Finish(rank, now_ns_);
+  EXPECT_EQ(text(), "[1] abc\n[1] \n[1] d\n");
 }
 
-TEST(LineSplitterTest, BoundsWhatALineMayHold) {
-  LineSplitter lines("> ");
-  std::string out;
-  lines.Feed(std::string(LineSplitter::kMaxLineBytes + 1, 'x'), &out);
-  EXPECT_EQ(out.size(), LineSplitter::kMaxLineBytes + 4);
-  lines.Feed("y\n", &out);
-  EXPECT_TRUE(out.ends_with("x\n> y\n"));
+TEST_F(LineMixerTest, OthersWaitForTheEndOfALine) {
+  const size_t one = lines_.Add("");
+  const size_t other = lines_.Add("");
+  lines_.Feed(one, "aa", now_ns_);
+  lines_.Feed(other, "bb", now_ns_);
+  lines_.Feed(other, "bb\nb", now_ns_);
+  EXPECT_EQ(text(), "aa");
+  EXPECT_EQ(lines_.deadline_ns(), later_ns_);
+  lines_.OnTime(later_ns_ - 1);
+  EXPECT_EQ(text(), "aa");
+  lines_.Feed(one, "aa\n", later_ns_ - 1);
+  EXPECT_EQ(text(), "aaaa\nbbbb\nb");
+  EXPECT_EQ(lines_.deadline_ns(), 0u);
+}
+
+TEST_F(LineMixerTest, OthersDoNotWaitForLong) {
+  const size_t one = lines_.Add("");
+  const size_t other = lines_.Add("");
+  lines_.Feed(one, "Name: ", now_ns_);
+  lines_.Feed(other, "b\n", now_ns_);
+  // A progress bar that never ends its line does not put them off.
+  lines_.Feed(one, "1\r", later_ns_ - 1);
+  EXPECT_EQ(text(), "Name: 1\r");
+  lines_.OnTime(later_ns_);
+  EXPECT_EQ(text(), "Name: 1\rb\n");  // no byte is added
+  lines_.Feed(one, "2\r", later_ns_);
+  EXPECT_EQ(text(), "Name: 1\rb\n2\r");
+}
+
+TEST_F(LineMixerTest, OthersDoNotWaitWithMuch) {
+  const size_t one = lines_.Add("");
+  const size_t other = lines_.Add("");
+  lines_.Feed(one, "a", now_ns_);
+  lines_.Feed(other, std::string(1 << 17, 'b'), now_ns_);
+  EXPECT_EQ(text().size(), 1u + (1 << 17));
+}
+
+TEST_F(LineMixerTest, ALineThatOthersBreakGetsALabelAgain) {
+  const size_t one = lines_.Add("[0] ");
+  const size_t other = lines_.Add("[1] ");
+  lines_.Feed(one, "Name: ", now_ns_);
+  lines_.Feed(other, "b\n", now_ns_);
+  lines_.OnTime(later_ns_);
+  EXPECT_EQ(text(), "[0] Name: \n[1] b\n");
+  lines_.Feed(one, "rest\n", later_ns_);
+  EXPECT_EQ(text(), "[0] Name: \n[1] b\n[0] rest\n");
+}
+
+TEST_F(LineMixerTest, OurOwnLinesStandByThemselves) {
+  const size_t rank = lines_.Add("");
+  lines_.Feed(rank, "50%", now_ns_);
+  lines_.Say("ferryrun: rank 0 failed\n");
+  lines_.Say("ferryrun: ended\n");
+  EXPECT_EQ(text(), "50%\nferryrun: rank 0 failed\nferryrun: ended\n");
+}
+
+TEST_F(LineMixerTest, ASourceThatEndedKeepsNobodyWaiting) {
+  const size_t one = lines_.Add("");
+  const size_t other = lines_.Add("");
+  lines_.Feed(one, "a", now_ns_);
+  lines_.Finish(one, now_ns_);
+  lines_.Feed(other, "b", now_ns_);
+  EXPECT_EQ(text(), "ab");
+}
+
+TEST_F(LineMixerTest, FinishAllLeavesNothing) {
+  const size_t one = lines_.Add("");
+  const size_t other = lines_.Add("");
+  const size_t third = lines_.Add("[2] ");
+  lines_.Feed(one, "a", now_ns_);
+  lines_.Feed(other, "b", now_ns_);
+  lines_.Feed(third, "c", now_ns_);
+  lines_.FinishAll();
+  EXPECT_EQ(text(), "ab\n[2] c\n");
 }
 
 TEST(OutputSinkTest, NeverBlocksOnAFullPipe) {

@@ -34,7 +34,7 @@ struct Arguments {
   Binding binding = Binding::kNone;
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first
   bool private_daemons = false;        // asked for
-  bool label = true;
+  bool label = false;
   bool keep_going = false;
   uint64_t timeout_s = 0;  // 0: none
   uint64_t grace_ms = 5000;

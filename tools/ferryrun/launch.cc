@@ -97,6 +97,10 @@ class Launch {
   Status ServeThere(const std::optional<CertificateAndKey>& authority);
   Status StartHere(const std::optional<CertificateAndKey>& authority);
   int RunRanks();
+  // As a shell says it, if the user wanted no more.
+  int FailToStart(const Status& status) const {
+    return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
+  }
   Status CreateJob(const Job& job);
   Status StartRanks(const Job& job, Supervisor* supervisor);
   RankCommand CommandHere(const Job& job, uint32_t rank) const;
@@ -360,8 +364,12 @@ Status Launch::StartRanks(const Job& job, Supervisor* supervisor) {
 
 int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank);
-  if (const Status created = CreateJob(job); !created.ok()) {
-    return Fail(kCannotStart, created);
+  Status created = CreateJob(job);
+  if (created.ok()) {
+    created = signals_.CheckInterrupt();  // that came while daemons were met
+  }
+  if (!created.ok()) {
+    return FailToStart(created);
   }
   Supervisor supervisor({.ranks = job.size(),
                          .label = arguments_.label,
@@ -406,7 +414,7 @@ int Launch::Run() {
   if (status.ok()) {
     status = Serve();
   }
-  const int exit_code = status.ok() ? RunRanks() : Fail(kCannotStart, status);
+  const int exit_code = status.ok() ? RunRanks() : FailToStart(status);
   StopAll();
   return exit_code;
 }

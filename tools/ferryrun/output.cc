@@ -4,32 +4,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace ferry::tools {
-
-void LineSplitter::Feed(std::string_view bytes, std::string* out) {
-  for (size_t end = bytes.find('\n'); end != bytes.npos; end = bytes.find('\n')) {
-    out->append(label_).append(partial_).append(bytes.substr(0, end + 1));
-    partial_.clear();
-    bytes.remove_prefix(end + 1);
-  }
-  partial_.append(bytes);
-  if (partial_.size() > kMaxLineBytes) {
-    Finish(out);
-  }
-}
-
-void LineSplitter::Finish(std::string* out) {
-  if (partial_.empty()) {
-    return;
-  }
-  out->append(label_).append(partial_);
-  if (!label_.empty()) {
-    out->push_back('\n');
-  }
-  partial_.clear();
-}
 
 // At most PIPE_BUF bytes, up to a line end if there is one: standard error may go the same way.
 size_t OutputSink::ChunkSize(size_t start) const {
@@ -59,6 +38,127 @@ int OutputSink::Flush() {
   }
   text_.erase(0, error_number == 0 ? written : text_.size());
   return error_number;
+}
+
+size_t LineMixer::Add(std::string label) {
+  sources_.emplace_back().label = std::move(label);
+  return sources_.size() - 1;
+}
+
+void LineMixer::Feed(size_t source, std::string_view bytes, uint64_t now_ns) {
+  sources_[source].held += bytes;
+  held_bytes_ += bytes.size();
+  Advance(now_ns);
+}
+
+void LineMixer::Finish(size_t source, uint64_t now_ns) {
+  Source& own = sources_[source];
+  own.ended = true;
+  const bool unfinished = own.held.empty() ? !own.at_start : own.held.back() != '\n';
+  if (unfinished && !own.label.empty()) {
+    own.held += '\n';
+    ++held_bytes_;
+  } else if (open_ == source && own.held.empty()) {
+    open_.reset();
+  }
+  Advance(now_ns);
+}
+
+void LineMixer::FinishAll() {
+  for (size_t source = 0; source < sources_.size(); ++source) {
+    Finish(source, UINT64_MAX);
+  }
+}
+
+void LineMixer::Say(std::string_view line) {
+  BreakLine(/*new_line=*/true);
+  *sink_->text() += line;
+}
+
+void LineMixer::OnTime(uint64_t now_ns) {
+  if (waiting_since_ns_ != 0) {
+    Advance(now_ns);
+  }
+}
+
+void LineMixer::Advance(uint64_t now_ns) {
+  while (held_bytes_ > 0) {
+    if (open_) {
+      Source& begun = sources_[*open_];
+      Write(&begun, begun.held.size());
+      if (begun.at_start || begun.ended) {
+        open_.reset();
+      }
+    }
+    if (!open_) {
+      WriteWholeLines();
+      BeginNextLine();
+    }
+    if (held_bytes_ == 0) {
+      break;
+    }
+    waiting_since_ns_ = waiting_since_ns_ == 0 ? now_ns : waiting_since_ns_;
+    const bool in_time = now_ns < waiting_since_ns_ + kPatienceNs;
+    if (in_time && held_bytes_ < kMaxHeldBytes) {
+      return;
+    }
+    BreakLine(AnyLabelWaits());
+    waiting_since_ns_ = 0;
+  }
+  waiting_since_ns_ = 0;
+}
+
+void LineMixer::Write(Source* source, size_t bytes) {
+  std::string_view text = std::string_view(source->held).substr(0, bytes);
+  while (!text.empty()) {
+    if (source->at_start) {
+      *sink_->text() += source->label;
+    }
+    const size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
+    sink_->text()->append(text.substr(0, size));
+    source->at_start = text[size - 1] == '\n';
+    text.remove_prefix(size);
+  }
+  held_bytes_ -= bytes;
+  source->held.erase(0, bytes);
+}
+
+void LineMixer::WriteWholeLines() {
+  for (Source& source : sources_) {
+    if (const size_t end = source.held.rfind('\n'); end != std::string::npos) {
+      Write(&source, end + 1);
+    }
+  }
+}
+
+void LineMixer::BeginNextLine() {
+  for (size_t i = 0; i < sources_.size() && !open_; ++i) {
+    Source& source = sources_[i];
+    if (!source.held.empty()) {
+      Write(&source, source.held.size());
+      if (!source.ended) {
+        open_ = i;
+      }
+    }
+  }
+}
+
+void LineMixer::BreakLine(bool new_line) {
+  if (!open_) {
+    return;
+  }
+  Source& begun = sources_[*open_];
+  if (new_line || !begun.label.empty()) {
+    *sink_->text() += '\n';
+    begun.at_start = true;
+  }
+  open_.reset();
+}
+
+bool LineMixer::AnyLabelWaits() const {
+  return std::any_of(sources_.begin(), sources_.end(), [](const Source& source) {
+    return !source.held.empty() && !source.label.empty();
+  });
 }
 
 }  // namespace ferry::tools

@@ -1,31 +1,16 @@
-// Output of many processes as one stream of whole lines.
+// Output of many processes as one stream, at once, and by whole lines where that is possible.
 //
 // Main thread; nothing blocks.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ferry::tools {
-
-// Cuts what one process writes into lines and puts a label before each.
-class LineSplitter {
- public:
-  // Longer lines are passed on in pieces (with a label: on lines of their own).
-  static constexpr size_t kMaxLineBytes = 1 << 16;
-
-  explicit LineSplitter(std::string label) : label_(std::move(label)) {}
-
-  // Adds the lines that `bytes` complete to `out`.
-  void Feed(std::string_view bytes, std::string* out);
-  // Adds an unfinished last line to `out`; with a label, a line end too.
-  void Finish(std::string* out);
-
- private:
-  std::string label_;
-  std::string partial_;
-};
 
 // A descriptor that several sources write to and that may be slow: text waits here.
 class OutputSink {
@@ -48,6 +33,59 @@ class OutputSink {
 
   int fd_;
   std::string text_;
+};
+
+// Puts what several sources write into one sink. A line that one has begun, such as a prompt or a
+// progress bar, goes out at once; the others then wait for its end, but not for long. Without
+// labels no byte is added or taken away.
+class LineMixer {
+ public:
+  // How long the others wait.
+  static constexpr uint64_t kPatienceNs = 100'000'000;
+
+  explicit LineMixer(OutputSink* sink) : sink_(sink) {}
+
+  // A source, whose every line gets the label before it. Returns its number.
+  size_t Add(std::string label);
+  void Feed(size_t source, std::string_view bytes, uint64_t now_ns);
+  // No more comes from it: an unfinished last line is over; with a label, it gets a line end.
+  void Finish(size_t source, uint64_t now_ns);
+  // Finishes all; nobody waits any more.
+  void FinishAll();
+  // A line of our own, with its end, which does not wait.
+  void Say(std::string_view line);
+
+  // When OnTime is to be called; 0: nobody waits.
+  uint64_t deadline_ns() const {
+    return waiting_since_ns_ == 0 ? 0 : waiting_since_ns_ + kPatienceNs;
+  }
+  void OnTime(uint64_t now_ns);
+  // Sources should not be read while this holds.
+  bool IsFull() const { return sink_->IsFull(); }
+
+ private:
+  struct Source {
+    std::string label;
+    std::string held;
+    bool at_start = true;  // of a line
+    bool ended = false;
+  };
+  static constexpr size_t kMaxHeldBytes = 1 << 16;
+
+  void Advance(uint64_t now_ns);
+  // Writes the first bytes of what it holds.
+  void Write(Source* source, size_t bytes);
+  void WriteWholeLines();
+  void BeginNextLine();
+  // Leaves the begun line as it is.
+  void BreakLine(bool new_line);
+  bool AnyLabelWaits() const;
+
+  OutputSink* const sink_;
+  std::vector<Source> sources_;
+  size_t held_bytes_ = 0;
+  std::optional<size_t> open_;  // the source whose line has begun
+  uint64_t waiting_since_ns_ = 0;
 };
 
 }  // namespace ferry::tools

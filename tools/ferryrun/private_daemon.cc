@@ -121,12 +121,7 @@ Status PrivateDaemon::WaitUntilReady(uint64_t timeout_ms, SignalSource* signals)
       return {ErrorCode::kTimeout, Name() + " did not start to serve within " +
                                        std::to_string(timeout_ms) + " ms" + LastWords()};
     }
-    while (const std::optional<int> signal = signals->Next()) {
-      if (IsEnding(*signal)) {
-        return {ErrorCode::kCancelled, std::string("interrupted by SIG") + sigabbrev_np(*signal) +
-                                           " before the job started"};
-      }
-    }
+    FERRY_RETURN_IF_ERROR(signals->CheckInterrupt());
     char text[256];
     const ssize_t size = fds[0].revents != 0 ? read(ready_.get(), text, sizeof(text)) : -1;
     if (size == 0) {  // the write end is gone and it never wrote a line

@@ -140,12 +140,7 @@ StatusOr<Frame> RemoteHost::Await(FrameKind kind, uint64_t timeout_ms, SignalSou
     }
     pollfd fds[] = {WordsInterest(), RoomInterest(), {signals->fd(), POLLIN, 0}};
     poll(fds, 3, kLookMs);
-    while (const std::optional<int> signal = signals->Next()) {
-      if (IsEnding(*signal)) {
-        return Status(ErrorCode::kCancelled, std::string("interrupted by SIG") +
-                                                 sigabbrev_np(*signal) + " before the job started");
-      }
-    }
+    FERRY_RETURN_IF_ERROR(signals->CheckInterrupt());
     Advance();
   }
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <string>
 
 namespace ferry::tools {
 
@@ -33,6 +35,18 @@ std::optional<int> SignalSource::Next() {
     return std::nullopt;
   }
   return static_cast<int>(info.ssi_signo);
+}
+
+Status SignalSource::CheckInterrupt() {
+  while (const std::optional<int> signal = Next()) {
+    if (!interrupt_ && IsEnding(*signal)) {
+      interrupt_ = signal;
+    }
+  }
+  return interrupt_ ? Status(ErrorCode::kCancelled, std::string("interrupted by SIG") +
+                                                        sigabbrev_np(*interrupt_) +
+                                                        " before the job started")
+                    : Status();
 }
 
 bool IsEnding(int signal) {

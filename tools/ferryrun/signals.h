@@ -18,11 +18,16 @@ class SignalSource {
   int fd() const { return fd_.get(); }
   // The next signal, without blocking.
   std::optional<int> Next();
+  // Before there is a job: takes all signals that wait. kCancelled if one of them ends ferryrun.
+  Status CheckInterrupt();
+  // The one that did.
+  std::optional<int> interrupt() const { return interrupt_; }
 
  private:
   explicit SignalSource(UniqueFd fd) : fd_(std::move(fd)) {}
 
   UniqueFd fd_;
+  std::optional<int> interrupt_;
 };
 
 // Whether this signal, sent to ferryrun, ends the job.

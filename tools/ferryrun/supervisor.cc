@@ -55,13 +55,14 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::AddHost(RemoteHost* host) {
-  hosts_.push_back({host, {host->TakeErrors(), LineSplitter("[" + host->name() + "] "), &err_}});
+  hosts_.push_back(
+      {host, {host->TakeErrors(), &err_lines_, err_lines_.Add("[" + host->name() + "] ")}});
 }
 
 void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
   const std::string label = Label(static_cast<uint32_t>(ranks_.size()), settings_);
-  streams_.push_back({std::move(out), LineSplitter(label), &out_});
-  streams_.push_back({std::move(err), LineSplitter(label), &err_});
+  streams_.push_back({std::move(out), &out_lines_, out_lines_.Add(label)});
+  streams_.push_back({std::move(err), &err_lines_, err_lines_.Add(label)});
 }
 
 Status Supervisor::StartHere(RankCommand command) {
@@ -145,7 +146,7 @@ void Supervisor::Poll() {
                              {err_.empty() ? -1 : err_.fd(), POLLOUT, 0}};
   const size_t first_stream = fds.size();
   for (const Stream& stream : streams_) {
-    fds.push_back({stream.sink->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
+    fds.push_back({stream.lines->IsFull() ? -1 : stream.fd.get(), POLLIN, 0});
   }
   fds.push_back({aborts_.fd(), POLLIN, 0});
   const size_t first_host = fds.size();
@@ -211,7 +212,8 @@ void Supervisor::TakeFrames(Host* host) {
 
 int Supervisor::PollTimeoutMs() const {
   uint64_t next_ns = UINT64_MAX;
-  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_}) {
+  for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_, out_lines_.deadline_ns(),
+                                 err_lines_.deadline_ns()}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -223,6 +225,8 @@ int Supervisor::PollTimeoutMs() const {
 
 void Supervisor::OnTimeout() {
   const uint64_t now_ns = MonotonicNs();
+  out_lines_.OnTime(now_ns);
+  err_lines_.OnTime(now_ns);
   if (report_ns_ != 0 && now_ns >= report_ns_) {
     ReportFailures();
   }
@@ -243,14 +247,21 @@ void Supervisor::OnSignal(int signal) {
     case SIGCHLD:
       OnChildEnd();
       return;
-    case SIGINT:  // a rank may catch the first one; the second is meant
-      interrupted_ ? Kill() : SignalRanks(SIGINT);
-      interrupted_ = true;
+    case SIGINT:
+      OnInterrupt();
       return;
     case SIGTERM:
     case SIGHUP:
     case SIGQUIT:
-      phase_ == Phase::kRunning ? Stop(signal) : Kill();
+      exit_code_ = exit_code_ == 0 ? 128 + signal : exit_code_;
+      if (phase_ == Phase::kRunning) {
+        Say(std::string("told to end by SIG") + sigabbrev_np(signal) + "; passing it on to " +
+            RunningText() + ", and killing what is left after " +
+            std::to_string(settings_.grace_ms) + " ms");
+        Stop(signal);
+      } else {
+        Kill();
+      }
       return;
     case SIGTSTP:
       SignalRanks(SIGTSTP);
@@ -259,6 +270,21 @@ void Supervisor::OnSignal(int signal) {
     default:
       SignalRanks(signal);
   }
+}
+
+// Ranks may catch the first one, and go on; the second is meant.
+void Supervisor::OnInterrupt() {
+  if (std::exchange(interrupted_, true)) {
+    exit_code_ = exit_code_ == 0 ? 128 + SIGINT : exit_code_;
+    if (Running() > 0) {
+      Say("interrupted again: killing " + RunningText());
+    }
+    Kill();
+    return;
+  }
+  Say("interrupted: passing SIGINT on to " + RunningText() +
+      "; a second interrupt kills what is left");
+  SignalRanks(SIGINT);
 }
 
 void Supervisor::OnChildEnd() {
@@ -311,7 +337,7 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kOutput:
       if (of_rank && frame.payload.size() > 1) {
         Stream& stream = streams_[2 * frame.rank + (frame.payload[0] == 1 ? 0 : 1)];
-        stream.lines.Feed(std::string_view(frame.payload).substr(1), stream.sink->text());
+        stream.lines->Feed(stream.source, std::string_view(frame.payload).substr(1), MonotonicNs());
       }
       return;
     case FrameKind::kEnded:
@@ -427,7 +453,9 @@ void Supervisor::ReportFailures() {
       }
       Stop(SIGTERM);
     }
-    Say(text);
+    if (!interrupted_ || end.signal != SIGINT) {  // else the user knows
+      Say(text);
+    }
   }
 }
 
@@ -444,9 +472,9 @@ void Supervisor::ReadStream(Stream* stream) {
   char bytes[kBlockBytes];
   const ssize_t size = read(stream->fd.get(), bytes, sizeof(bytes));
   if (size > 0) {
-    stream->lines.Feed({bytes, static_cast<size_t>(size)}, stream->sink->text());
+    stream->lines->Feed(stream->source, {bytes, static_cast<size_t>(size)}, MonotonicNs());
   } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
-    stream->lines.Finish(stream->sink->text());
+    stream->lines->Finish(stream->source, MonotonicNs());
     stream->fd.Reset();
   }
 }
@@ -467,16 +495,16 @@ void Supervisor::DrainStreams() {
     for (int block = 0; block < kDrainBlocks && stream.fd.valid(); ++block) {
       ReadStream(&stream);
     }
-    stream.lines.Finish(stream.sink->text());
   }
   streams_.clear();
   for (Host& host : hosts_) {
     for (int block = 0; block < kDrainBlocks && host.errors.fd.valid(); ++block) {
       ReadStream(&host.errors);
     }
-    host.errors.lines.Finish(host.errors.sink->text());
   }
   hosts_.clear();
+  out_lines_.FinishAll();
+  err_lines_.FinishAll();
   stdin_ = StdinForwarder();
   input_.Reset();
 }
@@ -505,7 +533,12 @@ void Supervisor::Kill() {
   SignalRanks(SIGKILL);
 }
 
-void Supervisor::Say(const std::string& text) { *err_.text() += "ferryrun: " + text + "\n"; }
+void Supervisor::Say(const std::string& text) { err_lines_.Say("ferryrun: " + text + "\n"); }
+
+std::string Supervisor::RunningText() const {
+  const uint32_t running = Running();
+  return running == 1 ? "the rank" : "the " + std::to_string(running) + " ranks";
+}
 
 uint32_t Supervisor::Running() const {
   return static_cast<uint32_t>(

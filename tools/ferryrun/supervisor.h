@@ -26,7 +26,7 @@ namespace ferry::tools {
 
 struct SupervisorSettings {
   uint32_t ranks = 1;
-  bool label = true;         // "[2] " before each line
+  bool label = false;        // "[2] " before each line
   bool keep_going = false;   // let the other ranks run on when one fails
   uint64_t grace_ms = 5000;  // between asking ranks to end and killing them
   uint64_t timeout_s = 0;    // after which the job is ended; 0: never
@@ -48,16 +48,16 @@ class Supervisor {
 
   // Until all ranks have ended, their output is written, and the hosts have nothing left. Returns
   // the exit code for ferryrun: that with which a rank aborted the job (ferry_abort; 1 for 0), else
-  // that of the first rank that failed, 128 + signal if a signal killed
-  // it, 1 if only a daemon or a host failed, 124 after the timeout, 126 or 127 if a host could not
-  // start a rank.
+  // that of the first rank that failed, 128 + signal if a signal killed it or ferryrun was asked by
+  // one to end the job, 1 if only a daemon or a host failed, 124 after the timeout, 126 or 127 if a
+  // host could not start a rank.
   int Run();
 
  private:
   struct Stream {
     UniqueFd fd;  // invalid: frames of a host bring it
-    LineSplitter lines;
-    OutputSink* sink;
+    LineMixer* lines;
+    size_t source;  // of `lines`
   };
   struct Rank {
     pid_t pid = -1;              // -1: not known yet
@@ -78,6 +78,7 @@ class Supervisor {
   void TakeFrames(Host* host);
   int PollTimeoutMs() const;
   void OnSignal(int signal);
+  void OnInterrupt();
   void OnChildEnd();
   void NoteEnd(uint32_t rank, const ProcessEnd& end);
   void WeighFailures();
@@ -98,12 +99,15 @@ class Supervisor {
   void Kill();
   void Say(const std::string& text);
   uint32_t Running() const;
+  std::string RunningText() const;
 
   const SupervisorSettings settings_;
   SignalSource* const signals_;
   std::vector<PrivateDaemon>* const daemons_;
   OutputSink out_;
   OutputSink err_;
+  LineMixer out_lines_{&out_};
+  LineMixer err_lines_{&err_};
   StdinForwarder stdin_;
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;  // two for each rank: standard output and error
