@@ -52,7 +52,7 @@ place() {
       INCLUDE="${at[include]}" RPATH="${at[rpath]:+${at[lib]}}"
   done
   install -D -m 644 -t "$root${at[etc]}" config/ferryd.toml config/slurm/slurm.conf
-  install -D -m 644 -t "$root${at[doc]}" README.md CHANGELOG.md LICENSE docs/*.md
+  python3 packaging/installed_docs.py . "$root${at[doc]}"
   for name in docs/man/*.[1-8] "$built/docs/man/ferryd.toml.5"; do
     install -D -m 644 -t "$root${at[man]}/man${name##*.}" "$name"
   done

@@ -30,7 +30,7 @@ place_files() {
   install -D -m 644 "$here/lintian-overrides" "$root/usr/share/lintian/overrides/ferry"
   printf '%s\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "ferry ($version) bookworm; urgency=medium" \
     "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-0}")" >"$root${at[doc]}/changelog"
-  gzip -9n "$root${at[doc]}"/{changelog,CHANGELOG.md} "$root${at[man]}"/man*/*
+  gzip -9n "$root${at[doc]}/changelog" "$root${at[man]}"/man*/*
 }
 
 # The packages of the libraries that the programs are linked with, and at which version.
