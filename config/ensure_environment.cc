@@ -1,38 +1,18 @@
 #include "config/ensure_environment.h"
 
-#include <unistd.h>
-
 #include <cerrno>
+#include <cstdlib>
 #include <string>
-#include <vector>
-
-#include "common/own_program.h"
-#include "config/environment.h"
 
 namespace ferry::config {
 
-Status EnsureEnvironment(char** argv, std::span<const Variable> variables) {
-  const char* const* present = ProcessEnvironment();
-  std::vector<std::string> added;
+Status EnsureEnvironment(std::span<const Variable> variables) {
   for (const Variable& variable : variables) {
-    if (!FindVariable(present, variable.name).has_value()) {
-      added.push_back(std::string(variable.name) + "=" + variable.value);
+    if (setenv(variable.name, variable.value, /*replace=*/0) != 0) {
+      return StatusFromErrno(errno, std::string("setting ") + variable.name);
     }
   }
-  if (added.empty()) {
-    return {};
-  }
-  std::vector<char*> environment;
-  for (const char* const* entry = present; *entry != nullptr; ++entry) {
-    environment.push_back(const_cast<char*>(*entry));
-  }
-  for (std::string& entry : added) {
-    environment.push_back(entry.data());
-  }
-  environment.push_back(nullptr);
-  // By its own path: executed as /proc/self/exe it would be called "exe" in ps and top.
-  execve(OwnProgram().c_str(), argv, environment.data());
-  return StatusFromErrno(errno, "executing this program anew to set " + added[0]);
+  return {};
 }
 
 }  // namespace ferry::config

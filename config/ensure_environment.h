@@ -1,4 +1,4 @@
-// Variables that libraries read before main().
+// Variables that libraries read as they are loaded, for those that are opened after main began.
 //
 // Main thread, before any other is started.
 #pragma once
@@ -14,9 +14,8 @@ struct Variable {
   const char* value;
 };
 
-// Makes sure that the variables are in the environment: where one is missing, sets those that are
-// and executes this program anew with `argv`; values that are there already stay. Returns if
-// nothing is missing (kOk) or if that failed (the system's error).
-Status EnsureEnvironment(char** argv, std::span<const Variable> variables);
+// Makes sure that the variables are in this process's environment: values that are there already
+// stay. Pointers into the environment (ProcessEnvironment) that were taken before are void.
+Status EnsureEnvironment(std::span<const Variable> variables);
 
 }  // namespace ferry::config

@@ -113,7 +113,7 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const Status status = ferry::transport::EnsureEnvironment(argv); !status.ok()) {
+  if (const Status status = ferry::transport::EnsureEnvironment(); !status.ok()) {
     std::fprintf(stderr, "ferryd: %s\n", status.message().c_str());
   }
   return ferry::daemon::RunFerryd(argc, argv, MakeParts);

@@ -9,9 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <memory>
 
 #include "common/topology/affinity.h"
 #include "common/unique_fd.h"
@@ -19,6 +20,7 @@
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/support/processes.h"
 
 namespace ferry::daemon {
 namespace {
@@ -181,14 +183,40 @@ TEST_F(FerrydTest, MistakesInPlacesEndWithCodeTwo) {
       << daemon.Errors();
 }
 
+// What a line of shell prints.
+std::string Shell(const std::string& line) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(line.c_str(), "r"), pclose);
+  std::string text;
+  char block[4096];
+  for (size_t size = 0; pipe != nullptr && (size = fread(block, 1, sizeof(block), pipe.get())) > 0;
+       text.append(block, size)) {
+  }
+  return text;
+}
+
+// Loading libfabric takes as long as all the rest of a start, so it is loaded once, and only to
+// serve. Were it loaded before its variables are set, psm's handlers of signals would be ours.
+TEST_F(FerrydTest, TheRealOneOpensTheNetworkOnceAndOnlyToServe) {
+  const std::string libraries =
+      Shell(std::string("LD_TRACE_LOADED_OBJECTS=1 ") + FerrydProcess::kReal);
+  EXPECT_NE(libraries.find("libc.so"), std::string::npos) << libraries;
+  EXPECT_EQ(libraries.find("libfabric"), std::string::npos) << libraries;
+
+  FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  const std::string process = "/proc/" + std::to_string(daemon.pid());
+  EXPECT_NE(tests::ReadFile(process + "/maps").find("libfabric"), std::string::npos);
+  // What it was executed with: it did not execute itself again with more.
+  EXPECT_EQ(tests::ReadFile(process + "/environ").find("FI_SOCKETS_PE_WAITTIME"),
+            std::string::npos);
+  const uint64_t caught = std::stoull(tests::StatusOf(daemon.pid(), "SigCgt"), nullptr, 16);
+  EXPECT_EQ(caught & (uint64_t{1} << (SIGABRT - 1)), 0);
+}
+
 // The real one: transport, data plane and GPU backend as main.cc wires them.
 TEST_F(FerrydTest, TheRealOneServesAndStops) {
   FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
-  std::ifstream file("/proc/" + std::to_string(daemon.pid()) + "/environ", std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(file),
-                                std::istreambuf_iterator<char>()};
-  EXPECT_NE(environment.find("IPATH_NO_BACKTRACE=1"), std::string::npos);
 
   const auto admin = control::Admin::NewStub(
       grpc::CreateChannel("unix:" + Path("run/admin.sock"), grpc::InsecureChannelCredentials()));

@@ -83,6 +83,8 @@ TEST(DoctorTest, JudgesProviders) {
   Expect(CheckProviders(some, "udp", "1.17"), Verdict::kProblem, "not udp", "auto");
   Expect(CheckProviders({{"udp", false}}, "auto", "1.17"), Verdict::kProblem, "no provider",
          "install libfabric1");
+  Expect(CheckProviders({}, "auto", "(not installed)"), Verdict::kProblem, "(not installed)",
+         "install libfabric1");
 }
 
 TEST(DoctorTest, JudgesTheDaemon) {

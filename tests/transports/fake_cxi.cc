@@ -9,7 +9,7 @@ namespace ferry::transport {
 
 std::unique_ptr<Endpoint> FakeCxi::Open() {
   auto endpoint = std::make_unique<Endpoint>();
-  endpoint->info.reset(fi_allocinfo());
+  endpoint->info = AllocateInfo();
   endpoint->info->caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_TRIGGER | FI_RMA_EVENT;
   endpoint->info->fabric_attr->prov_name = strdup("cxi");
   endpoint->info->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED;

@@ -9,6 +9,6 @@
 namespace ferry::tools {
 
 std::vector<Provider> ListProviders();
-std::string LibfabricVersion();
+std::string LibfabricVersion();  // "1.17", or "(not installed)"
 
 }  // namespace ferry::tools

@@ -536,8 +536,7 @@ int Run(int argc, char** argv) {
     std::fprintf(stderr, "ferryctl: %s (ferryctl --help lists the commands)\n", what.c_str());
     return kUsageError;
   }
-  const bool uses_network = command->run == Tune && !arguments.tune_collectives;
-  Status status = uses_network ? transport::EnsureEnvironment(argv) : Status();
+  Status status = transport::EnsureEnvironment();  // for tune and doctor, which open its library
   if (status.ok()) {
     status = command->run(arguments);
   }

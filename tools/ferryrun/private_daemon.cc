@@ -51,8 +51,6 @@ std::vector<std::string> DaemonEnvironment(config::Options options) {
     return entry.starts_with("NOTIFY_SOCKET=") || entry.starts_with("WATCHDOG_") ||
            entry.starts_with("FERRY_");
   });
-  // libfabric's psm providers would install a handler that hides a crash behind a backtrace.
-  environment.push_back("IPATH_NO_BACKTRACE=1");
   for (std::string& entry : config::EnvironmentFor(options)) {
     environment.push_back(std::move(entry));
   }

@@ -44,13 +44,13 @@ StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& optio
                                : CreateRailsTransport(options, CreateOfiTransport);
 }
 
-Status EnsureEnvironment(char** argv) {
+Status EnsureEnvironment() {
   std::array<config::Variable, kRequiredEnvironment.size()> variables{};
   std::transform(kRequiredEnvironment.begin(), kRequiredEnvironment.end(), variables.begin(),
                  [](const EnvironmentVariable& variable) {
                    return config::Variable{variable.name, variable.value};
                  });
-  return config::EnsureEnvironment(argv, variables);
+  return config::EnsureEnvironment(variables);
 }
 
 }  // namespace ferry::transport

@@ -17,9 +17,8 @@ TransportOptions TransportOptionsFrom(const config::Options& options);
 // devices. The errors of CreateOfiTransport (transports/ofi/ofi_transport.h).
 StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& options);
 
-// Makes sure that what the transport's library reads before main() is in the environment: where
-// something is missing, executes this program anew with `argv`. Returns if nothing is, or why that
-// failed. Main thread, before any other.
-Status EnsureEnvironment(char** argv);
+// Makes sure that what the transport's library reads is in the environment; the library is opened
+// with the first transport. Main thread, before any other.
+Status EnsureEnvironment();
 
 }  // namespace ferry::transport

@@ -23,7 +23,8 @@ Status Check(int error, const char* what) {
 
 Status OpenDomain(Endpoint* e) {
   fid_fabric* fabric = nullptr;
-  FERRY_RETURN_IF_ERROR(Check(fi_fabric(e->info->fabric_attr, &fabric, nullptr), "fi_fabric"));
+  FERRY_RETURN_IF_ERROR(
+      Check(OpenedLibfabric().fabric(e->info->fabric_attr, &fabric, nullptr), "fi_fabric"));
   e->fabric.reset(fabric);
   fid_domain* domain = nullptr;
   FERRY_RETURN_IF_ERROR(Check(fi_domain(fabric, e->info.get(), &domain, nullptr), "fi_domain"));
@@ -136,7 +137,7 @@ void Describe(Endpoint* e) {
       .provider = fabric.prov_name,
       .fabric = fabric.name,
       .domain = e->info->domain_attr->name,
-      .version = "libfabric " + VersionText(fi_version()) + ", provider " +
+      .version = "libfabric " + VersionText(OpenedLibfabric().version()) + ", provider " +
                  VersionText(fabric.prov_version),
       .address = std::string(text, strnlen(text, sizeof(text))),
       .pci_address = PciAddress(*e->info),

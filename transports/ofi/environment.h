@@ -1,6 +1,6 @@
-// What must be in the environment before a process starts that links libfabric: most of it is read
-// before main. This library never touches the environment: main sets what is not set already and
-// executes itself anew; tests take it from environment.bzl.
+// What must be in the environment before libfabric is opened (library.h): its libraries read most
+// of it as they are loaded. This library never touches the environment: main sets what is not set
+// already; tests take it from environment.bzl.
 #pragma once
 
 #include <array>

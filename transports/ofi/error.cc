@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "transports/ofi/library.h"
+
 namespace ferry::transport {
 
 ErrorCode OperationError(int fabric_error) {
@@ -47,7 +49,7 @@ Status SetUpError(int fabric_error, const std::string& what) {
   } else if (error == FI_EADDRINUSE) {
     code = ErrorCode::kAlreadyExists;
   }
-  return Status(code, what + ": " + fi_strerror(error));
+  return Status(code, what + ": " + OpenedLibfabric().strerror(error));
 }
 
 }  // namespace ferry::transport

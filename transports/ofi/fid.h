@@ -7,6 +7,8 @@
 
 #include <memory>
 
+#include "transports/ofi/library.h"
+
 namespace ferry::transport {
 
 struct FidCloser {
@@ -19,8 +21,11 @@ template <typename Fid>
 using FidPtr = std::unique_ptr<Fid, FidCloser>;
 
 struct InfoDeleter {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
+  void operator()(fi_info* info) const { OpenedLibfabric().freeinfo(info); }
 };
 using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
+
+// An empty one, to be filled in as hints; null: no memory.
+inline InfoPtr AllocateInfo() { return InfoPtr(OpenedLibfabric().dupinfo(nullptr)); }
 
 }  // namespace ferry::transport

@@ -84,8 +84,9 @@ std::string OfiTransport::LastError() const {
   if (last_error_ == 0) {
     return "";
   }
-  return std::string(fi_strerror(last_error_)) + " (provider " + endpoint_->description.provider +
-         ", its error " + std::to_string(last_provider_error_) + ")";
+  return std::string(OpenedLibfabric().strerror(last_error_)) + " (provider " +
+         endpoint_->description.provider + ", its error " + std::to_string(last_provider_error_) +
+         ")";
 }
 
 StatusOr<PeerId> OfiTransport::AddPeer(std::span<const std::byte> address) {

@@ -44,7 +44,7 @@ ProviderRule RuleFor(std::string_view name) {
 }
 
 InfoPtr MakeHints(const ProviderRule& rule, const std::string& domain) {
-  InfoPtr hints(fi_allocinfo());
+  InfoPtr hints = AllocateInfo();
   if (hints == nullptr) {
     return hints;
   }
@@ -72,7 +72,7 @@ InfoPtr OnDomain(InfoPtr list, const std::string& domain) {
   }
   for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
     if (domain == info->domain_attr->name) {
-      return InfoPtr(fi_dupinfo(info));
+      return InfoPtr(OpenedLibfabric().dupinfo(info));
     }
   }
   return nullptr;
@@ -107,9 +107,9 @@ InfoPtr Query(const ProviderRule& rule, const TransportOptions* options, int* er
   fi_info* found = nullptr;
   for (const uint64_t capabilities : CapabilitiesToTry(rule)) {
     hints->caps = capabilities;
-    *error =
-        -fi_getinfo(kFabricVersion, by_ip ? options->source_address.c_str() : nullptr,
-                    by_ip ? port.c_str() : nullptr, by_ip ? FI_SOURCE : 0, hints.get(), &found);
+    *error = -OpenedLibfabric().getinfo(
+        kFabricVersion, by_ip ? options->source_address.c_str() : nullptr,
+        by_ip ? port.c_str() : nullptr, by_ip ? FI_SOURCE : 0, hints.get(), &found);
     if (*error == 0) {
       break;
     }
@@ -158,6 +158,7 @@ StatusOr<InfoPtr> ChooseAutomatically(const TransportOptions& options) {
 }  // namespace
 
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options) {
+  FERRY_RETURN_IF_ERROR(OpenLibfabric().status());
   if (options.provider == "auto") {
     return ChooseAutomatically(options);
   }

@@ -14,7 +14,8 @@ namespace ferry::transport {
 inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
 
 // What the provider named by `options` (or, for "auto", the first of the preference table that is
-// there) offers. Errors: kUnsupported, kInvalidArgument (source address), kSystem.
+// there) offers. Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument (source address),
+// kSystem.
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
 
 // Whether registering memory pins it, which takes long, and may be done beside the thread that
@@ -24,7 +25,7 @@ StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
 bool PinsMemory(const fi_info& info);
 
 // Providers on this machine that can carry Ferry, best first; the last ones are never chosen
-// automatically.
+// automatically. libfabric must be open.
 std::vector<std::string> AvailableProviders();
 
 }  // namespace ferry::transport

@@ -1,0 +1,64 @@
+#include "transports/loader/providers.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <algorithm>
+
+#include "transports/ofi/fid.h"
+#include "transports/ofi/library.h"
+
+namespace ferry::transport {
+namespace {
+
+InfoPtr Ask(const fi_info* hints) {
+  fi_info* list = nullptr;
+  const int error = OpenedLibfabric().getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &list);
+  return InfoPtr(error == 0 ? list : nullptr);
+}
+
+void Note(const fi_info* list, bool usable, std::vector<ListedProvider>* providers) {
+  for (const fi_info* info = list; info != nullptr; info = info->next) {
+    const char* text = info->fabric_attr != nullptr ? info->fabric_attr->prov_name : nullptr;
+    const std::string name = text != nullptr ? text : "?";
+    const auto known = std::find_if(providers->begin(), providers->end(),
+                                    [&](const ListedProvider& each) { return each.name == name; });
+    if (known == providers->end()) {
+      providers->push_back({name, usable});
+    } else {
+      known->usable |= usable;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ListedProvider> ListProviders() {
+  std::vector<ListedProvider> providers;
+  if (!OpenLibfabric().ok()) {
+    return providers;
+  }
+  const InfoPtr hints = AllocateInfo();
+  if (hints != nullptr) {
+    hints->caps = FI_MSG | FI_RMA;
+    hints->ep_attr->type = FI_EP_RDM;
+    // What ferryd copes with (transports/ofi).
+    hints->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    Note(Ask(hints.get()).get(), true, &providers);
+  }
+  Note(Ask(nullptr).get(), false, &providers);
+  return providers;
+}
+
+std::string LibraryVersion() {
+  if (!OpenLibfabric().ok()) {
+    return "(not installed)";
+  }
+  const uint32_t version = OpenedLibfabric().version();
+  return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
+}  // namespace ferry::transport
