@@ -1,5 +1,6 @@
 #include "common/status.h"
 
+#include <cerrno>
 #include <system_error>
 
 namespace ferry {
@@ -13,8 +14,11 @@ std::string Status::ToString() const {
 }
 
 Status StatusFromErrno(int error_number, const std::string& what) {
+  const char* limit = error_number == EMFILE  ? "; `ulimit -n` bounds them"
+                      : error_number == EFBIG ? "; `ulimit -f` bounds files and shared memory"
+                                              : "";
   return {ErrorCodeFromErrno(error_number),
-          what + ": " + std::generic_category().message(error_number)};
+          what + ": " + std::generic_category().message(error_number) + limit};
 }
 
 }  // namespace ferry

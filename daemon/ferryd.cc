@@ -1,14 +1,17 @@
 #include "daemon/ferryd.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -186,12 +189,27 @@ void RemoveParent(const std::string& run_directory) {
   }
 }
 
+// Libraries end a process that gets no stack for one of their threads, without a word that helps.
+Status CheckAddressSpace() {
+  constexpr size_t kNeededBytes = size_t{256} << 20;
+  void* room = mmap(nullptr, kNeededBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) {
+    return StatusFromErrno(errno, "ferryd needs " + std::to_string(kNeededBytes >> 20) +
+                                      " MiB more address space than it may have (`ulimit -v`)");
+  }
+  munmap(room, kNeededBytes);
+  return {};
+}
+
 Status Serve(const config::Options& options, Arguments& arguments, const MakeParts& make_parts) {
   MaskSignals(SIG_BLOCK);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // of a log file that may not grow
+  FERRY_RETURN_IF_ERROR(CheckAddressSpace());
   HookRelay relay;
   StatusOr<DaemonParts> parts = make_parts(options, relay.Hooks());
   FERRY_RETURN_IF_ERROR(parts.status());
+  FERRY_RETURN_IF_ERROR(CheckAddressSpace());
   auto server = ControlServer::Start(options, *parts->data_plane, std::move(parts->gpus));
   FERRY_RETURN_IF_ERROR(server.status());
   relay.Attach(server->get());
@@ -255,7 +273,14 @@ int RunFerryd(int argc, char** argv, const MakeParts& make_parts) {
     return Fail(status);
   }
   RaiseOpenFiles();
-  const Status status = Serve(*options, *arguments, make_parts);
+  Status status;
+  try {
+    status = Serve(*options, *arguments, make_parts);
+  } catch (const std::bad_alloc&) {
+    status = {ErrorCode::kOutOfMemory, "no memory is left"};
+  } catch (const std::exception& error) {  // of libraries, such as Asio, that get no descriptor
+    status = {ErrorCode::kSystem, std::string("cannot serve: ") + error.what()};
+  }
   return status.ok() ? 0 : Fail(status);
 }
 

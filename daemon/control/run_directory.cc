@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/file_size.h"
 #include "common/version.h"
 
 namespace ferry::daemon {
@@ -21,7 +22,13 @@ Status Refuse(const std::string& path, const std::string& why) {
 }
 
 Status RefuseErrno(const std::string& path, const std::string& what) {
-  return Refuse(path, what + ": " + strerror(errno));
+  return Refuse(path, StatusFromErrno(errno, what).message());
+}
+
+// A file of ours there could not be made, for which not only rights are a reason.
+Status RefuseFile(const std::string& path) {
+  const bool rights = errno == EACCES || errno == EPERM || errno == EROFS;
+  return RefuseErrno(path, rights ? "is not writable" : "cannot hold ferryd's files");
 }
 
 Status CheckDirectory(const std::string& path) {
@@ -49,13 +56,6 @@ std::string PidIn(int fd) {
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
   const std::string pid(text, size > 0 ? strcspn(text, "\n") : 0);
   return pid.empty() ? "?" : pid;
-}
-
-Status WriteAll(int fd, const std::string& text) {
-  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return StatusFromErrno(errno, "write");
-  }
-  return {};
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ Status RunDirectory::Lock() {
 Status RunDirectory::TryLock() {
   lock_.Reset(open(LockFile().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock_.valid()) {
-    return RefuseErrno(path_, "is not writable");
+    return RefuseFile(path_);
   }
   if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
@@ -125,9 +125,9 @@ Status RunDirectory::TryLock() {
     return {};
   }
   if (ftruncate(lock_.get(), 0) != 0) {
-    return RefuseErrno(path_, "is not writable");
+    return RefuseFile(path_);
   }
-  FERRY_RETURN_IF_ERROR(WriteAll(lock_.get(), std::to_string(getpid()) + "\n"));
+  FERRY_RETURN_IF_ERROR(WriteAll(lock_.get(), std::to_string(getpid()) + "\n", LockFile()));
   owner_pid_ = getpid();
   return {};
 }
@@ -157,11 +157,11 @@ Status RunDirectory::WriteInfo(const Info& info) const {
   const std::string draft = InfoFile() + ".new";
   const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) {
-    return RefuseErrno(path_, "is not writable");
+    return RefuseFile(path_);
   }
-  FERRY_RETURN_IF_ERROR(WriteAll(fd.get(), json.dump(2) + "\n"));
+  FERRY_RETURN_IF_ERROR(WriteAll(fd.get(), json.dump(2) + "\n", draft));
   if (rename(draft.c_str(), InfoFile().c_str()) != 0) {
-    return RefuseErrno(path_, "is not writable");
+    return RefuseFile(path_);
   }
   return {};
 }

@@ -194,6 +194,28 @@ std::string Shell(const std::string& line) {
   return text;
 }
 
+// Says which limit it was, instead of ending by a signal.
+TEST_F(FerrydTest, TooLittleOfAnythingIsSaid) {
+  const auto start = [&](const std::string& limit) {
+    return Shell("ulimit -c 0; " + limit + "; " + FerrydProcess::kReal +
+                 " --run_directory=" + Path("run") + " 2>&1; echo code $?");
+  };
+  for (const int descriptors : {20, 30}) {
+    const std::string text = start("ulimit -n " + std::to_string(descriptors));
+    EXPECT_NE(text.find("Too many open files"), std::string::npos) << descriptors << ": " << text;
+    EXPECT_NE(text.find("\ncode 1\n"), std::string::npos) << descriptors << ": " << text;
+  }
+  const std::string memory = start("ulimit -v 300000");
+  EXPECT_NE(memory.find("address space than it may have (`ulimit -v`)"), std::string::npos)
+      << memory;
+  EXPECT_NE(memory.find("\ncode 1\n"), std::string::npos) << memory;
+  const std::string file = start("ulimit -f 100");
+  EXPECT_NE(file.find("File too large; `ulimit -f` bounds files and shared memory"),
+            std::string::npos)
+      << file;
+  EXPECT_NE(file.find("\ncode 1\n"), std::string::npos) << file;
+}
+
 // Loading libfabric takes as long as all the rest of a start, so it is loaded once, and only to
 // serve. Were it loaded before its variables are set, psm's handlers of signals would be ours.
 TEST_F(FerrydTest, TheRealOneOpensTheNetworkOnceAndOnlyToServe) {

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,6 +120,27 @@ TEST_F(RunDirectoryTest, RefusesADirectoryThatIsNotWritable) {
         _exit(dropped && refused ? 0 : 1);
       },
       ExitedWithCode(0), "");
+}
+
+// What is wrong there when `limit` is the most that this process may have of `resource`.
+void OpenWithLimit(int resource, rlim_t limit, const std::string& path, const char* words) {
+  signal(SIGXFSZ, SIG_IGN);
+  const rlimit limits = {limit, limit};
+  setrlimit(static_cast<__rlimit_resource>(resource), &limits);
+  const auto opened = RunDirectory::Open(path, false);
+  const std::string message = opened.ok() ? "" : opened.status().message();
+  _exit(message.find(words) != std::string::npos && message.find(path) != std::string::npos ? 0
+                                                                                            : 1);
+}
+
+TEST_F(RunDirectoryTest, WantOfDescriptorsIsNotWantOfRights) {
+  EXPECT_EXIT(OpenWithLimit(RLIMIT_NOFILE, 3, path_, "cannot hold ferryd's files: Too many open"),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(RunDirectoryTest, AFileThatCannotBeWrittenIsNamed) {
+  EXPECT_EXIT(OpenWithLimit(RLIMIT_FSIZE, 0, path_, "ferryd.lock: File too large"),
+              ExitedWithCode(0), "");
 }
 
 TEST_F(RunDirectoryTest, ASecondDaemonIsRefusedWithTheFirstOnesPid) {

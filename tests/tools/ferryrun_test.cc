@@ -277,6 +277,27 @@ TEST(FerryrunTest, LabelsAlignFromTenRanksOn) {
   EXPECT_EQ(result.out, "[ 3] x\n");
 }
 
+TEST(FerryrunTest, ItsDirectoryIsWhereTemporaryFilesBelong) {
+  std::string directory = "/tmp/ferry-tmpdir-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  Command command({"/usr/bin/env", "-u", "XDG_RUNTIME_DIR", "TMPDIR=" + directory, kFerryrun,
+                   "--private", "--ferryd", kFakeFerryd, "sh", "-c", "echo $FERRY_RUN_DIRECTORY"});
+  EXPECT_THAT(command.Wait().out, StartsWith(directory + "/ferryrun-"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove_all(directory);
+}
+
+TEST(FerryrunTest, WantOfDescriptorsIsSaid) {
+  for (const int descriptors : {6, 10}) {
+    const CommandResult result =
+        RunCommand({"/bin/sh", "-c",
+                    "ulimit -c 0; ulimit -n " + std::to_string(descriptors) + "; exec " +
+                        kFerryrun + " --private --ferryd " + kFakeFerryd + " -n 8 true"});
+    EXPECT_GT(result.exit_code, 0) << descriptors << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr("Too many open files")) << descriptors;
+  }
+}
+
 TEST(FerryrunTest, PassesOptionsOn) {
   Command command(
       Script({"--eager-max-bytes=512"}, "echo $FERRY_EAGER_MAX_BYTES $FERRY_SPIN_PAUSES $OTHER"),

@@ -82,6 +82,7 @@ TEST(ViewTest, ShowsPlaces) {
 TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {
   control::StatusReply reply;
   reply.mutable_node()->set_name("n0");
+  reply.mutable_node()->set_incarnation(18446744073709551615u);
   reply.mutable_node()->set_provider("tcp");
   reply.mutable_node()->set_control_address("127.0.0.1:5");
   reply.set_state("serving");
@@ -101,6 +102,9 @@ TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {
             "PEER  ADDRESS  STATE  LAST HEARD  TROUBLE\n"
             "n1    -        -       20 ms ago  hung up\n");
   EXPECT_EQ(view.json["node"]["name"], "n0");
+  // Numbers of other programs' JSON have 53 bits.
+  EXPECT_EQ(view.json["node"]["incarnation"], "18446744073709551615");
+  EXPECT_EQ(view.json["peers"][0]["incarnation"], "0");
   EXPECT_TRUE(view.json["jobs"].empty());
 }
 

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <utility>
 
+#include "common/file_size.h"
 #include "common/unique_fd.h"
 #include "config/environment.h"
 #include "tools/ferryrun/program.h"
@@ -30,11 +31,8 @@ StatusOr<ServingDaemon> Meet(const std::string& run_directory) {
 
 Status WritePrivately(const std::string& path, const std::string& text) {
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid() ||
-      write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return StatusFromErrno(errno, "cannot write " + path);
-  }
-  return {};
+  return file.valid() ? WriteAll(file.get(), text, path)
+                      : StatusFromErrno(errno, "cannot write " + path);
 }
 
 }  // namespace
@@ -84,9 +82,11 @@ Status PrivateDaemons::Start(const PrivatePlan& plan, const config::Options& opt
     FERRY_RETURN_IF_ERROR(found.status());
     program = *found;
   }
-  const auto runtime = config::FindVariable(config::ProcessEnvironment(), "XDG_RUNTIME_DIR");
-  StatusOr<PrivateDirectory> directory =
-      PrivateDirectory::Create(PrivateBase(std::string(runtime.value_or(""))));
+  const char* const* environment = config::ProcessEnvironment();
+  const auto runtime = config::FindVariable(environment, "XDG_RUNTIME_DIR");
+  const auto temporary = config::FindVariable(environment, "TMPDIR");
+  StatusOr<PrivateDirectory> directory = PrivateDirectory::Create(
+      PrivateBase(std::string(runtime.value_or("")), std::string(temporary.value_or(""))));
   FERRY_RETURN_IF_ERROR(directory.status());
   directory_.emplace(std::move(*directory));
   std::vector<std::string> files;

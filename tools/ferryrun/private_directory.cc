@@ -62,8 +62,16 @@ StatusOr<PrivateDirectory> PrivateDirectory::Create(const std::string& base) {
       return Status(ErrorCode::kRunDirectory,
                     StatusFromErrno(errno, "cannot make a directory in " + base).message());
     }
-    if (UniqueFd lock = TryLock(path); lock.valid() && IsStillThere(path, lock.get())) {
+    errno = 0;
+    UniqueFd lock = TryLock(path);
+    const int error = errno;
+    if (lock.valid() && IsStillThere(path, lock.get())) {
       return PrivateDirectory(std::move(path), std::move(lock));
+    }
+    // Another ferryrun has it locked, or has removed it; all else would happen again.
+    if (!lock.valid() && error != 0 && error != EWOULDBLOCK && error != ENOENT) {
+      rmdir(path.c_str());
+      return StatusFromErrno(error, "cannot open " + path);
     }
   }
 }
@@ -75,10 +83,15 @@ PrivateDirectory::~PrivateDirectory() {
   }
 }
 
-std::string PrivateBase(const std::string& runtime_directory) {
-  const bool usable = !runtime_directory.empty() && runtime_directory.size() <= kMaxBaseBytes &&
-                      access(runtime_directory.c_str(), W_OK | X_OK) == 0;
-  return usable ? runtime_directory : "/tmp";
+std::string PrivateBase(const std::string& runtime_directory,
+                        const std::string& temporary_directory) {
+  for (const std::string& directory : {runtime_directory, temporary_directory}) {
+    if (directory.starts_with('/') && directory.size() <= kMaxBaseBytes &&
+        access(directory.c_str(), W_OK | X_OK) == 0) {
+      return directory;
+    }
+  }
+  return "/tmp";
 }
 
 }  // namespace ferry::tools

@@ -29,8 +29,9 @@ class PrivateDirectory {
   UniqueFd lock_;
 };
 
-// Where such directories belong: `runtime_directory` if it is usable and its name leaves room for a
-// Unix socket's, else /tmp.
-std::string PrivateBase(const std::string& runtime_directory);
+// Where such directories belong: the first of these that is usable and whose name leaves room for a
+// Unix socket's, else /tmp. They are what XDG_RUNTIME_DIR and TMPDIR say.
+std::string PrivateBase(const std::string& runtime_directory,
+                        const std::string& temporary_directory = "");
 
 }  // namespace ferry::tools

@@ -1,0 +1,48 @@
+#include "common/file_size.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/unique_fd.h"
+
+namespace ferry {
+namespace {
+
+// In a process of its own, since what is to be shown may end it.
+void ResizeBeyondTheLimit() {
+  const rlimit limit = {4096, 4096};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const UniqueFd fd(memfd_create("test", MFD_CLOEXEC));
+  const bool right = ResizeFile(fd.get(), 4096) == 0 && ResizeFile(fd.get(), 4097) == EFBIG;
+  struct stat file {};
+  fstat(fd.get(), &file);
+  _exit(right && file.st_size == 4096 ? 0 : 1);
+}
+
+TEST(FileSizeTest, ALengthBeyondTheLimitIsAnErrorAndNoSignal) {
+  EXPECT_EXIT(ResizeBeyondTheLimit(), testing::ExitedWithCode(0), "");
+}
+
+TEST(FileSizeTest, WhatCannotBeWrittenIsNamed) {
+  const UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(WriteAll(full.get(), "text", "/somewhere").message(),
+            "cannot write /somewhere: No space left on device");
+  EXPECT_TRUE(WriteAll(full.get(), "", "/somewhere").ok());
+}
+
+TEST(StatusFromErrnoTest, SaysWhichLimitToRaise) {
+  EXPECT_EQ(StatusFromErrno(EMFILE, "socket").message(),
+            "socket: Too many open files; `ulimit -n` bounds them");
+  EXPECT_EQ(StatusFromErrno(EFBIG, "ftruncate").message(),
+            "ftruncate: File too large; `ulimit -f` bounds files and shared memory");
+  EXPECT_EQ(StatusFromErrno(ENOENT, "x").message(), "x: No such file or directory");
+}
+
+}  // namespace
+}  // namespace ferry
