@@ -51,6 +51,27 @@ place() {
     fill_in "tools/wrappers/$name" "$root${at[bin]}" VERSION="$version" LIB="${at[lib]}" \
       INCLUDE="${at[include]}" RPATH="${at[rpath]:+${at[lib]}}"
   done
+  for name in ferryrun ferryctl; do
+    mkdir -p "$root${at[share]}"/{bash-completion/completions,fish/vendor_completions.d} "$root${at[zsh]}"
+    "$built/tools/$name/$name" --completion bash >"$root${at[share]}/bash-completion/completions/$name"
+    "$built/tools/$name/$name" --completion zsh >"$root${at[zsh]}/_$name"
+    "$built/tools/$name/$name" --completion fish \
+      >"$root${at[share]}/fish/vendor_completions.d/$name.fish"
+  done
+  if [[ -n ${at[modules]:-} ]]; then
+    fill_in packaging/modulefile/ferry "$root${at[modules]}/ferry" VERSION="$version" \
+      PREFIX="${at[prefix]}" BIN="${at[bin]}" LIB="${at[lib]}" MAN="${at[man]}"
+    mv "$root${at[modules]}/ferry/ferry" "$root${at[modules]}/ferry/$version"
+  fi
+  # Names that people type, in a folder to put first in PATH.
+  mkdir -p "$root${at[lib]}/ferry/bin"
+  for name in mpirun mpiexec; do
+    ln -sfr "$root${at[bin]}/ferryrun" "$root${at[lib]}/ferry/bin/$name"
+  done
+  ln -sfr "$root${at[bin]}/ferrycc" "$root${at[lib]}/ferry/bin/mpicc"
+  for name in mpicxx mpic++; do
+    ln -sfr "$root${at[bin]}/ferrycxx" "$root${at[lib]}/ferry/bin/$name"
+  done
   install -D -m 644 -t "$root${at[etc]}" config/ferryd.toml config/slurm/slurm.conf
   python3 packaging/installed_docs.py . "$root${at[doc]}"
   for name in docs/man/*.[1-8] "$built/docs/man/ferryd.toml.5"; do

@@ -19,6 +19,7 @@ place_files() {
   local -A at=([bin]=/usr/bin [sbin]=/usr/sbin [include]=/usr/include [etc]=/etc/ferry
     [lib]=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH) [libexec]=/usr/libexec/ferry
     [doc]=/usr/share/doc/ferry [man]=/usr/share/man [unit]=/lib/systemd/system
+    [share]=/usr/share [zsh]=/usr/share/zsh/vendor-completions
     [rpath]="")  # the loader looks there by itself
   place "$built" "$root"
   chmod u+w -R "$root"
@@ -53,5 +54,9 @@ printf '%s ferry (>= %s)\n' "libferry ${version%%.*}" "$version" "libmpi_abi 1" 
 echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
 (cd "$root" && find usr lib -type f -exec md5sum {} + | sort -k2) >"$root/DEBIAN/md5sums"
 chmod 644 "$root"/DEBIAN/*
-install -m 755 -t "$root/DEBIAN" "$here"/{postinst,prerm,postrm}
+for script in postinst prerm postrm; do
+  fill_in "$here/$script" "$root/DEBIAN" \
+    NAMES="/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/ferry/bin"
+  chmod 755 "$root/DEBIAN/$script"
+done
 dpkg-deb --root-owner-group --build -Zxz "$root" "$output" >/dev/null

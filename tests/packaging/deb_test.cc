@@ -81,7 +81,12 @@ TEST_F(DebTest, HoldsEveryPart) {
                            "usr/share/man/man1/ferryctl.1.gz",
                            "usr/share/man/man1/ferryrun.1.gz",
                            "usr/share/man/man5/ferryd.toml.5.gz",
-                           "usr/share/doc/ferry/operations.md*",
+                           "usr/share/bash-completion/completions/ferryrun",
+                           "usr/share/bash-completion/completions/ferryctl",
+                           "usr/share/zsh/vendor-completions/_ferryrun",
+                           "usr/share/fish/vendor_completions.d/ferryctl.fish",
+                           "usr/share/doc/ferry/operations.md",
+                           "usr/share/doc/ferry/results/p2p.md",
                            "usr/share/doc/ferry/copyright"}) {
     EXPECT_EQ(Shell("ls " + root_ + "/" + path).exit_code, 0) << path;
   }
@@ -92,6 +97,20 @@ TEST_F(DebTest, NeedsWhatItsProgramsAreLinkedWith) {
   EXPECT_THAT(ReadFile("DEBIAN/control"),
               AllOf(HasSubstr("\nDepends: "), HasSubstr("libfabric1 "), HasSubstr("libgrpc++"),
                     HasSubstr("libhwloc15 "), HasSubstr("libc6 ")));
+}
+
+// And they lead to Ferry's programs.
+TEST_F(DebTest, OffersTheNamesThatPeopleType) {
+  const std::string names = root_ + "/usr/lib/*-linux-gnu/ferry/bin/";
+  for (const char* name : {"mpirun", "mpiexec"}) {
+    EXPECT_THAT(Shell(names + name + " --version").out, testing::StartsWith("ferryrun ")) << name;
+  }
+  for (const auto& [name, compiler] :
+       {std::pair{"mpicc", "cc "}, {"mpicxx", "c++ "}, {"mpic++", "c++ "}}) {
+    EXPECT_THAT(Shell(names + name + " -show a.c").out, testing::StartsWith(compiler)) << name;
+  }
+  EXPECT_THAT(ReadFile("DEBIAN/postinst"), HasSubstr("--install /usr/bin/mpirun mpirun $names/"));
+  EXPECT_EQ(Shell("grep -l @NAMES@ " + root_ + "/DEBIAN/*").out, "");
 }
 
 TEST_F(DebTest, KnowsItsPlaces) {

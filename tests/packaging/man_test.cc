@@ -48,7 +48,7 @@ Words FlagsDocumented(const std::string& page) {
   std::istringstream lines(ReadPage(page));
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(".It Fl")) {
-      for (const std::string& flag : FindAll(line, "Fl (-?[a-z][-a-z_]*)")) {
+      for (const std::string& flag : FindAll(line, "Fl (-?[a-zA-Z][-a-z_]*)")) {
         flags.insert("-" + flag);
       }
     }
@@ -59,7 +59,7 @@ Words FlagsDocumented(const std::string& page) {
 // Every flag that the page speaks of.
 Words FlagsMentioned(const std::string& page) {
   Words flags;
-  for (const std::string& flag : FindAll(ReadPage(page), "Fl (-?[a-z][-a-z_]*)")) {
+  for (const std::string& flag : FindAll(ReadPage(page), "Fl (-?[a-zA-Z][-a-z_]*)")) {
     flags.insert("-" + flag);
   }
   return flags;
@@ -71,8 +71,8 @@ Words FlagsOf(const std::vector<std::string>& command) {
   EXPECT_EQ(help.exit_code, 0);
   Words flags;
   for (const std::string& names :
-       FindAll(help.out, "^  (--?[a-z][-a-z_]*(?:,!?--?[a-z][-a-z]*)*)(?=[ {\n])")) {
-    for (const std::string& flag : FindAll(names, "(--?[a-z][-a-z]*)")) {
+       FindAll(help.out, "^  (--?[a-zA-Z][-a-z_]*(?:,!?--?[a-zA-Z][-a-z]*)*)(?=[ {\n])")) {
+    for (const std::string& flag : FindAll(names, "(--?[a-zA-Z][-a-z]*)")) {
       flags.insert(flag);
     }
   }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
+#include <string_view>
 
 #include "tools/ferryrun/flag_table.h"
 
@@ -140,10 +142,33 @@ TEST(ArgumentsTest, OptionsOfFerrydAreKept) {
 }
 
 TEST(ArgumentsTest, AnUnknownFlagIsNamedWithThoseThatThereAre) {
-  const std::string error = Bad({"-n", "2", "--rankfile", "f", "p"});
-  EXPECT_THAT(error, HasSubstr("unknown flag --rankfile; there are "));
-  EXPECT_THAT(error, HasSubstr("-n, -np, -c, --ranks"));
-  EXPECT_THAT(Bad({"--rank=3", "p"}), HasSubstr("unknown flag --rank;"));  // set by ferryrun
+  const std::string error = Bad({"-n", "2", "--frobnicate", "f", "p"});
+  EXPECT_THAT(error, HasSubstr("unknown flag --frobnicate; there are "));
+  EXPECT_THAT(error, HasSubstr("-n, -np, --np, -c, --ranks"));
+}
+
+TEST(ArgumentsTest, AFlagThatIsMistypedHasANeighbour) {
+  EXPECT_THAT(Bad({"--lable", "p"}), HasSubstr("unknown flag --lable; did you mean --label?"));
+  EXPECT_THAT(Bad({"--hsotfile", "f", "p"}), HasSubstr("did you mean --hostfile?"));
+  EXPECT_THAT(Bad({"--heap_byte=4", "p"}), HasSubstr("did you mean --heap_bytes?"));
+  EXPECT_THAT(Bad({"--rank=3", "p"}), HasSubstr("did you mean --ranks?"));  // set by ferryrun
+}
+
+TEST(ArgumentsTest, OtherLaunchersFlagsAreTakenOrRefusedInWords) {
+  EXPECT_EQ(Good({"--np", "3", "p"}).parts[0].ranks, 3u);
+  EXPECT_EQ(Good({"-N", "2", "p"}).mapping.count, 2u);
+  EXPECT_TRUE(Good({"-v", "p"}).verbose);
+  EXPECT_TRUE(Good({"--report-bindings", "p"}).report_bindings);
+  testing::internal::CaptureStderr();
+  const auto parsed = Parse({"--mca", "btl", "tcp,self", "p"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ferryrun: warning: --mca btl is ignored: a setting of Open MPI's components\n");
+  ASSERT_TRUE(std::holds_alternative<Arguments>(parsed));
+  EXPECT_THAT(std::get<Arguments>(parsed).parts[0].program, ElementsAre("p"));
+  EXPECT_THAT(
+      Bad({"--rankfile", "f", "p"}),
+      HasSubstr("--rankfile is another launcher's flag; here, -host, --map-by and --bind-to "
+                "say where ranks run"));
 }
 
 TEST(ArgumentsTest, ValuesThatAreMissingOrTooMany) {
@@ -171,15 +196,13 @@ TEST(ArgumentsTest, HelpAndVersionRunNothing) {
 
 TEST(FlagTableTest, EveryNameLeadsToItsRowAndStandsInTheHelp) {
   const std::string help = HelpText();
+  std::set<std::string_view> seen;
   for (const FlagRow& row : FlagTable()) {
-    EXPECT_THAT(help, HasSubstr(row.names));
-    std::string names = row.names;
-    for (size_t end = 0; end < names.size(); names.erase(0, end + 1)) {
-      end = std::min(names.find(','), names.size());
-      EXPECT_EQ(FindFlag(names.substr(0, end)), &row) << names;
-      if (end == names.size()) {
-        break;
-      }
+    const bool ours = row.flag != Flag::kForeign && row.flag != Flag::kRefused;
+    EXPECT_EQ(help.find(row.names) != std::string::npos, ours) << row.names;
+    for (const std::string_view name : NamesOf(row)) {
+      EXPECT_EQ(FindFlag(name), &row) << name;
+      EXPECT_TRUE(seen.insert(name).second) << name;
     }
   }
   EXPECT_EQ(FindFlag("-z"), nullptr);

@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 // "(layout 1, protocol 3)", of this program or of one whose protocol is `newer`.
@@ -121,11 +122,27 @@ TEST_F(FerryctlTest, KnowsARequestThatTheDaemonDoesNot) {
   EXPECT_THAT(Ferryctl({"drain"}).err, HasSubstr("does not know this request"));
 }
 
+TEST_F(FerryctlTest, TellsItsVersionAndWhatShellsMayComplete) {
+  EXPECT_EQ(Ferryctl({"--version"}).out, std::string("ferryctl ") + kFerryVersion + "\n");
+  const CommandResult bash = Ferryctl({"--completion", "bash"});
+  EXPECT_EQ(bash.exit_code, 0) << bash.err;
+  EXPECT_THAT(bash.out, AllOf(HasSubstr("complete -o default -F _ferryctl ferryctl\n"),
+                              HasSubstr("compgen -W 'status sessions"), HasSubstr("--json")));
+  EXPECT_EQ(Ferryctl({"--completion", "csh"}).exit_code, 2);
+}
+
+TEST_F(FerryctlTest, NeedsNoNetworkLibrary) {
+  const CommandResult libraries = RunCommand({kFerryctl}, {"LD_TRACE_LOADED_OBJECTS=1"});
+  EXPECT_THAT(libraries.out, AllOf(HasSubstr("libc.so"), Not(HasSubstr("libfabric"))));
+}
+
 TEST_F(FerryctlTest, ReportsMistakesAsSuch) {
   for (const auto& [arguments, message] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "A subcommand is required"},
-           {{"stat"}, "unknown word stat"},
+           {{"statsu"}, "unknown word statsu; did you mean status?"},
+           {{"status", "--jsno"}, "unknown word --jsno; did you mean --json?"},
+           {{"frobnicate"}, "unknown word frobnicate (ferryctl --help"},
            {{"status", "--now"}, "unknown word --now"},
            {{"why"}, "JOB.RANK is required"},
            {{"counters", "3"}, "\"3\" names no rank: write JOB.RANK"},

@@ -28,6 +28,7 @@
 #include "tools/ferryctl/trace_file.h"
 #include "tools/ferryctl/view.h"
 #include "tools/ferryctl/why_view.h"
+#include "tools/flags/app.h"
 #include "tools/flags/option_flags.h"
 #include "tools/top/rates.h"
 #include "tools/top/screen.h"
@@ -518,6 +519,7 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
       subcommand->add_flag("--now", arguments->now, "do not wait for the ranks");
     }
   }
+  AddInformation(app, std::string("ferryctl ") + kFerryVersion);
   app->parse(argc, argv);
   return chosen;
 }
@@ -531,8 +533,8 @@ int Run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help
     return app.exit(asked);
   } catch (const CLI::ParseError& mistake) {
-    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
-    const std::string what = unknown.empty() ? mistake.what() : "unknown word " + unknown[0];
+    const std::string unknown = ExplainUnknown(app);
+    const std::string what = unknown.empty() ? mistake.what() : unknown;
     std::fprintf(stderr, "ferryctl: %s (ferryctl --help lists the commands)\n", what.c_str());
     return kUsageError;
   }

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/nearest.h"
 #include "common/version.h"
 #include "config/environment.h"
 #include "config/options.h"
@@ -101,15 +102,41 @@ class Parser {
     if (row == nullptr) {
       const config::Option* option = OptionOf(name);
       if (option == nullptr) {
-        return Refuse("unknown flag " + name + "; there are " + FlagNames() +
-                      ", and --NAME=VALUE for the options of ferryd");
+        return UnknownFlag(name);
       }
       FERRY_RETURN_IF_ERROR(TakeValues(name, "VALUE", &values));
       SetOption(option->name, values[0]);
       return {};
     }
+    if (row->flag == Flag::kRefused) {
+      return Refuse(name + " is another launcher's flag; here, " + row->help);
+    }
     FERRY_RETURN_IF_ERROR(TakeValues(name, row->values, &values));
+    if (row->flag == Flag::kForeign) {
+      std::fprintf(stderr, "ferryrun: warning: %s %s is ignored: %s\n", name.c_str(),
+                   values[0].c_str(), row->help);
+      return {};
+    }
     return Apply(row->flag, name, values);
+  }
+
+  static Status UnknownFlag(const std::string& name) {
+    std::vector<std::string> options;
+    for (const config::Option& option : config::OptionTable()) {
+      if (option.source != config::Source::kEnvironmentOnly) {
+        options.push_back(std::string("--") + option.name);
+      }
+    }
+    std::vector<std::string_view> known(options.begin(), options.end());
+    for (const FlagRow& row : FlagTable()) {
+      const std::vector<std::string_view> names = NamesOf(row);
+      known.insert(known.end(), names.begin(), names.end());
+    }
+    const std::string meant = DidYouMean(name, known);
+    return Refuse("unknown flag " + name +
+                  (meant.empty() ? "; there are " + FlagNames() +
+                                       ", and --NAME=VALUE for the options of ferryd"
+                                 : meant));
   }
 
   // Completes `values` with the words that follow, one for each word of `wanted`.
@@ -140,7 +167,18 @@ class Parser {
         return Print(HelpText());
       case Flag::kVersion:
         return Print(std::string("ferryrun ") + kFerryVersion + "\n");
+      case Flag::kCompletion: {
+        StatusOr<std::string> script = CompletionScript(DescribeCommandLine(), values[0]);
+        FERRY_RETURN_IF_ERROR(script.status());
+        return Print(std::move(*script));
+      }
       case Flag::kIgnored:
+        return {};
+      case Flag::kVerbose:
+        arguments_.verbose = true;
+        return {};
+      case Flag::kReportBindings:
+        arguments_.report_bindings = true;
         return {};
       case Flag::kPrivate:
         arguments_.private_daemons = true;

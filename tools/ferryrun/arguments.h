@@ -36,7 +36,9 @@ struct Arguments {
   bool private_daemons = false;        // asked for
   bool label = false;
   bool keep_going = false;
-  uint64_t timeout_s = 0;  // 0: none
+  bool verbose = false;          // say where ranks run
+  bool report_bindings = false;  // and on which CPUs
+  uint64_t timeout_s = 0;        // 0: none
   uint64_t grace_ms = 5000;
   std::string network;               // empty: see host_address.h
   std::string ferryd;                // empty: found beside ferryrun

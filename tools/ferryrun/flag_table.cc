@@ -8,7 +8,9 @@ namespace {
 constexpr FlagRow kTable[] = {
     {Flag::kHelp, "-h,-help,--help", "", "print this and exit"},
     {Flag::kVersion, "-version,--version", "", "print the version and exit"},
-    {Flag::kRanks, "-n,-np,-c,--ranks", "N", "how many ranks to start (1)"},
+    {Flag::kCompletion, "--completion", "SHELL",
+     "print what lets bash, zsh or fish complete this command, and exit"},
+    {Flag::kRanks, "-n,-np,--np,-c,--ranks", "N", "how many ranks to start (1)"},
     {Flag::kExport, "-x", "NAME[=VALUE]",
      "set a variable for this program's ranks, or pass it on as it is here"},
     {Flag::kVariable, "-env", "NAME VALUE", "set a variable for this program's ranks"},
@@ -16,16 +18,20 @@ constexpr FlagRow kTable[] = {
     {Flag::kExportsForAll, "-genvlist", "NAME,...",
      "pass these variables on to all ranks as they are here"},
     {Flag::kDirectory, "-wdir,--wdir,-wd", "PATH", "run this program's ranks in that directory"},
-    {Flag::kHost, "-host,--host", "NAME[:SLOTS],...", "run this program on these hosts only"},
+    {Flag::kHost, "-host,--host,-H", "NAME[:SLOTS],...", "run this program on these hosts only"},
     {Flag::kHosts, "-hosts", "NAME[:SLOTS],...", "run the job on these hosts"},
     {Flag::kHostFile, "-f,-hostfile,--hostfile,-machinefile", "FILE",
      "run the job on the hosts that the file names, as NAME slots=N or NAME:N"},
     {Flag::kMapBy, "-map-by,--map-by", "RULE",
      "how to deal out ranks: slot (the default) fills one node after the other, node takes them in "
      "turn, ppr:N:node puts N on each"},
-    {Flag::kPerNode, "-ppn", "N", "deal out N ranks to each node in turn"},
+    {Flag::kPerNode, "-ppn,-perhost,-N,-npernode,--npernode", "N",
+     "deal out N ranks to each node in turn"},
     {Flag::kBindTo, "-bind-to,--bind-to", "WHAT",
      "where a rank may run: none (anywhere, the default), core, socket"},
+    {Flag::kReportBindings, "-report-bindings,--report-bindings", "",
+     "say on which CPUs each rank may run"},
+    {Flag::kVerbose, "-v,-verbose,--verbose", "", "say on which node each rank runs"},
     {Flag::kNodes, "--nodes", "N", "on how many nodes, each a private daemon on this machine (1)"},
     {Flag::kPrivate, "--private", "", "start private daemons in any case"},
     {Flag::kLabel, "--label,-l,-prepend-rank,-tag-output,--tag-output", "",
@@ -52,7 +58,21 @@ constexpr FlagRow kTable[] = {
      "-oversubscribe,--oversubscribe,-genvall,-allow-run-as-root,"
      "--allow-run-as-root",
      "", "taken for granted"},
+    {Flag::kForeign, "-mca,--mca,-gmca,--gmca,-prtemca,--prtemca,-pmixmca,--pmixmca", "NAME VALUE",
+     "a setting of Open MPI's components"},
+    {Flag::kRefused, "-outfile-pattern,-output-filename,--output-filename", "FILE",
+     "ferryrun -n 2 sh -c './program >out.$FERRY_RANK' writes a file for each rank"},
+    {Flag::kRefused, "-rf,-rankfile,--rankfile", "FILE",
+     "-host, --map-by and --bind-to say where ranks run"},
+    {Flag::kRefused, "-s,-stdin,--stdin", "WHO", "rank 0 reads standard input, and no other does"},
+    {Flag::kRefused, "-gdb,-xterm,--xterm,-debug,--debug", "",
+     "a debugger is the program to run: ferryrun -n 2 xterm -e gdb ./program"},
+    {Flag::kRefused, "-configfile,--app,-app", "FILE",
+     "several programs are written with \":\" between them"},
 };
+
+// Whether --help should tell of it.
+bool IsOurs(const FlagRow& row) { return row.flag != Flag::kForeign && row.flag != Flag::kRefused; }
 
 constexpr char kUsage[] =
     "Runs a program as the ranks of a Ferry job:\n"
@@ -101,23 +121,49 @@ std::string Wrapped(std::string line, std::string_view text) {
 
 std::span<const FlagRow> FlagTable() { return kTable; }
 
+std::vector<std::string_view> NamesOf(const FlagRow& row) {
+  std::vector<std::string_view> names;
+  std::string_view rest = row.names;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    names.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return names;
+}
+
 const FlagRow* FindFlag(std::string_view name) {
   for (const FlagRow& row : kTable) {
-    std::string_view names = row.names;
-    while (!names.empty()) {
-      const size_t end = std::min(names.find(','), names.size());
-      if (names.substr(0, end) == name) {
-        return &row;
-      }
-      names.remove_prefix(std::min(end + 1, names.size()));
+    const std::vector<std::string_view> names = NamesOf(row);
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      return &row;
     }
   }
   return nullptr;
 }
 
+CommandLine DescribeCommandLine() {
+  CommandLine line{.tool = "ferryrun", .flags = {}, .commands = {}};
+  for (const FlagRow& row : kTable) {
+    const std::string_view values = row.values;
+    const auto spaces = std::count(values.begin(), values.end(), ' ');
+    for (const std::string_view name : NamesOf(row)) {
+      if (IsOurs(row)) {
+        line.flags.push_back({.name = std::string(name),
+                              .help = row.help,
+                              .values = values.empty() ? 0 : static_cast<int>(spaces) + 1});
+      }
+    }
+  }
+  return line;
+}
+
 std::string HelpText() {
   std::string text = kUsage;
   for (const FlagRow& row : kTable) {
+    if (!IsOurs(row)) {
+      continue;
+    }
     std::string line = std::string("  ") + row.names;
     if (*row.values != '\0') {
       line += std::string(" ") + row.values;
@@ -130,7 +176,9 @@ std::string HelpText() {
 std::string FlagNames() {
   std::string text;
   for (const FlagRow& row : kTable) {
-    text += (text.empty() ? "" : ", ") + std::string(row.names);
+    if (IsOurs(row)) {
+      text += (text.empty() ? "" : ", ") + std::string(row.names);
+    }
   }
   for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 2)) {
     if (text[comma + 1] != ' ') {

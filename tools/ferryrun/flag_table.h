@@ -6,12 +6,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "tools/flags/completion.h"
 
 namespace ferry::tools {
 
 enum class Flag {
   kHelp,
   kVersion,
+  kCompletion,
   kRanks,
   kExport,
   kVariable,
@@ -38,13 +42,17 @@ enum class Flag {
   kNetwork,
   kErrorHandler,
   kMemoryKinds,
+  kVerbose,
+  kReportBindings,
+  kForeign,  // another launcher's own, which means nothing here
+  kRefused,  // another launcher's, for which there is another way here
 };
 
 struct FlagRow {
   Flag flag;
   const char* names;   // separated by commas
   const char* values;  // one word for each value that follows; empty: none
-  const char* help;
+  const char* help;    // of kRefused: the other way
 };
 
 std::span<const FlagRow> FlagTable();
@@ -57,5 +65,11 @@ std::string HelpText();
 
 // All names in one line.
 std::string FlagNames();
+
+// The names of a row.
+std::vector<std::string_view> NamesOf(const FlagRow& row);
+
+// For --completion.
+CommandLine DescribeCommandLine();
 
 }  // namespace ferry::tools

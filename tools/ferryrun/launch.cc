@@ -105,6 +105,7 @@ class Launch {
   Status StartRanks(const Job& job, Supervisor* supervisor);
   RankCommand CommandHere(const Job& job, uint32_t rank) const;
   AgentRank CommandThere(const Job& job, uint32_t rank) const;
+  void TellPlaces(const Job& job) const;
   std::vector<std::string> VariablesOf(const Job& job, uint32_t rank) const;
   AgentSetUp SetUpOf(size_t node) const;
   void StopAll();
@@ -362,6 +363,25 @@ Status Launch::StartRanks(const Job& job, Supervisor* supervisor) {
   return {};
 }
 
+// For those who asked. On other hosts their agents bind ranks.
+void Launch::TellPlaces(const Job& job) const {
+  const auto how = [&](const RankCommand& command) {
+    return command.cpus.words().empty() ? std::string("any CPU") : "CPUs " + command.cpus.Text();
+  };
+  for (uint32_t rank = 0; rank < job.size(); ++rank) {
+    const uint32_t node = job.NodeOf(rank);
+    std::string text = "rank " + std::to_string(rank);
+    if (arguments_.verbose) {
+      const std::string& host = layout_.nodes[node].host;
+      text += " on node " + std::to_string(node) + (host.empty() ? "" : ", host " + host);
+    }
+    if (arguments_.report_bindings) {
+      text += IsRemote(node) ? ": CPUs as bound there" : ": " + how(CommandHere(job, rank));
+    }
+    std::fprintf(stderr, "ferryrun: %s\n", text.c_str());
+  }
+}
+
 int Launch::RunRanks() {
   const Job job(job_nodes_, layout_.node_of_rank);
   Status created = CreateJob(job);
@@ -370,6 +390,9 @@ int Launch::RunRanks() {
   }
   if (!created.ok()) {
     return FailToStart(created);
+  }
+  if (arguments_.verbose || arguments_.report_bindings) {
+    TellPlaces(job);
   }
   Supervisor supervisor({.ranks = job.size(),
                          .label = arguments_.label,

@@ -1,0 +1,19 @@
+// What every tool that CLI11 parses for has: --version, --completion, and words for mistakes.
+//
+// Main thread only, before it starts others. CLI11 throws; each tool's main catches it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace ferry::tools {
+
+// Gives `app`, once it has all else, --version, which prints `version`, and --completion SHELL.
+// Both end the parse with CLI::Success.
+void AddInformation(CLI::App* app, const std::string& version);
+
+// What the parse of `app` did not understand, with the flag or the command that is nearest to it:
+// "unknown word statsu; did you mean status?". Empty: it understood all words.
+std::string ExplainUnknown(const CLI::App& app);
+
+}  // namespace ferry::tools
