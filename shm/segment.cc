@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "common/file_size.h"
 #include "shm/atomic.h"
 #include "shm/segment_file.h"
 
@@ -75,8 +76,8 @@ StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes) {
   if (!fd.valid()) {
     return StatusFromErrno(errno, std::string("memfd_create ") + name);
   }
-  if (ftruncate(fd.get(), static_cast<off_t>(PageUp(size_bytes))) != 0) {
-    return StatusFromErrno(errno, std::string("ftruncate segment ") + name + " to " +
+  if (const int error = ResizeFile(fd.get(), static_cast<off_t>(PageUp(size_bytes))); error != 0) {
+    return StatusFromErrno(error, std::string("ftruncate segment ") + name + " to " +
                                       std::to_string(size_bytes) + " bytes");
   }
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "common/file_size.h"
+
 namespace ferry::gpu {
 namespace {
 
@@ -74,8 +76,8 @@ StatusOr<UniqueFd> CreateSealedMemfd(uint64_t size_bytes) {
   }
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto size = static_cast<off_t>((size_bytes + page_bytes - 1) & ~(page_bytes - 1));
-  if (ftruncate(fd.get(), size) != 0) {
-    return OutOfMemory("ftruncate", size_bytes, errno);
+  if (const int error = ResizeFile(fd.get(), size); error != 0) {
+    return OutOfMemory("ftruncate", size_bytes, error);
   }
   // Takes the pages now: a full /dev/shm or cgroup is an error here instead of a SIGBUS later.
   if (fallocate(fd.get(), 0, 0, size) != 0) {

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,17 @@ TEST(SegmentTest, IsZeroAndSharedBetweenProcesses) {
   });
   ASSERT_TRUE(child.Join());
   EXPECT_EQ(mapping->base()[2 * kPage], std::byte{7});
+}
+
+// SIGXFSZ would end the process.
+TEST(SegmentTest, BeyondTheLimitOfFilesIsAnError) {
+  ChildProcess child([] {
+    const rlimit limit = {kPage, kPage};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 2 * kPage);
+    return !fd.ok() && fd.status().message().find("`ulimit -f`") != std::string::npos;
+  });
+  EXPECT_TRUE(child.Join());
 }
 
 TEST(SegmentTest, RoundsUpToPages) {
