@@ -1,5 +1,6 @@
 #include "daemon/ferryd.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/log.h"
 #include "common/open_files.h"
@@ -201,6 +203,20 @@ Status CheckAddressSpace() {
   return {};
 }
 
+// Nor if they get no descriptor.
+Status CheckDescriptors() {
+  constexpr size_t kNeeded = 16;
+  std::vector<UniqueFd> room;
+  while (room.size() < kNeeded) {
+    room.emplace_back(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+    if (!room.back().valid() && (errno == EMFILE || errno == ENFILE)) {
+      return StatusFromErrno(
+          errno, "ferryd needs " + std::to_string(kNeeded) + " descriptors more to serve at all");
+    }
+  }
+  return {};
+}
+
 Status Serve(const config::Options& options, Arguments& arguments, const MakeParts& make_parts) {
   MaskSignals(SIG_BLOCK);
   signal(SIGPIPE, SIG_IGN);
@@ -210,6 +226,7 @@ Status Serve(const config::Options& options, Arguments& arguments, const MakePar
   StatusOr<DaemonParts> parts = make_parts(options, relay.Hooks());
   FERRY_RETURN_IF_ERROR(parts.status());
   FERRY_RETURN_IF_ERROR(CheckAddressSpace());
+  FERRY_RETURN_IF_ERROR(CheckDescriptors());
   auto server = ControlServer::Start(options, *parts->data_plane, std::move(parts->gpus));
   FERRY_RETURN_IF_ERROR(server.status());
   relay.Attach(server->get());

@@ -200,7 +200,7 @@ TEST_F(FerrydTest, TooLittleOfAnythingIsSaid) {
     return Shell("ulimit -c 0; " + limit + "; " + FerrydProcess::kReal +
                  " --run_directory=" + Path("run") + " 2>&1; echo code $?");
   };
-  for (const int descriptors : {20, 30}) {
+  for (const int descriptors : {20, 24, 30}) {
     const std::string text = start("ulimit -n " + std::to_string(descriptors));
     EXPECT_NE(text.find("Too many open files"), std::string::npos) << descriptors << ": " << text;
     EXPECT_NE(text.find("\ncode 1\n"), std::string::npos) << descriptors << ": " << text;
