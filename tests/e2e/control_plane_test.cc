@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +17,7 @@
 namespace ferry::e2e {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -91,6 +96,151 @@ TEST(ControlPlaneTest, DaemonsEndWithAKilledFerryrun) {
   command.Signal(SIGKILL);
   command.Wait();
   EXPECT_THAT(command.Leftovers(), IsEmpty());
+}
+
+// A daemon of no job's own, which gives ranks little time when a signal stops it.
+class DrainTest : public testing::Test {
+ protected:
+  DrainTest() {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+    daemon_ = std::make_unique<Command>(std::vector<std::string>{
+        kFerryd, "--run_directory=" + directory_ + "/run", "--drain_timeout_ms=100"});
+    EXPECT_TRUE(Eventually([&] { return fs::exists(directory_ + "/run/ferryd.json"); }));
+  }
+  ~DrainTest() override { fs::remove_all(directory_); }
+
+  std::vector<std::string> Ferryctl(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {kFerryctl, "--run_directory=" + directory_ + "/run"});
+    return arguments;
+  }
+  std::unique_ptr<Command> StartJob(const std::string& script) const {
+    auto job = std::make_unique<Command>(std::vector<std::string>{
+        kFerryrun, "--run_directory=" + directory_ + "/run", "-n", "1", "sh", "-c", script});
+    EXPECT_TRUE(job->WaitForOutput("here"));
+    return job;
+  }
+
+  std::string directory_ = "/tmp/ferry-drain-XXXXXX";
+  std::unique_ptr<Command> daemon_;
+};
+
+// For longer than any answer may take.
+TEST_F(DrainTest, WaitsForAsLongAsJobsRunAndSaysSo) {
+  const auto job = StartJob("echo here; exec sleep 4");
+  Command drain(Ferryctl({"drain"}));
+  ASSERT_TRUE(drain.WaitForOutput("takes no new jobs; waiting for 0 ranks of 1 job"));
+  const CommandResult result = drain.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("no job runs any more\n"));
+  EXPECT_EQ(job->Wait().exit_code, 0);
+  EXPECT_THAT(RunCommand(Ferryctl({"drain"})).out, HasSubstr("takes no new jobs; none runs\n"));
+}
+
+TEST_F(DrainTest, NeedNotBeWaitedFor) {
+  const auto job = StartJob("echo here; exec sleep 100");
+  const CommandResult result = RunCommand(Ferryctl({"drain", "--no-wait"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("0 ranks of 1 job still here\n"));
+}
+
+TEST_F(DrainTest, AShutdownLeavesJobsTheirTime) {
+  const auto job = StartJob("echo here; until test -e " + directory_ + "/go; do sleep 0.05; done");
+  const CommandResult result = RunCommand(Ferryctl({"shutdown"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("takes no new jobs and stops once 0 ranks of 1 job have ended"));
+  const auto status = [&] {
+    return nlohmann::json::parse(RunCommand(Ferryctl({"status", "--json"})).out, nullptr, false);
+  };
+  const nlohmann::json first = status();
+  ASSERT_TRUE(first.is_object());
+  EXPECT_EQ(first["state"], "draining");
+  EXPECT_TRUE(Eventually([&] {  // for several times drain_timeout_ms
+    const nlohmann::json now = status();
+    return now.is_object() && now["uptime_ms"] > first["uptime_ms"].get<uint64_t>() + 500;
+  }));
+  std::ofstream(directory_ + "/go") << "";
+  EXPECT_EQ(job->Wait().exit_code, 0);
+  EXPECT_EQ(daemon_->Wait().exit_code, 0);
+}
+
+TEST_F(DrainTest, AShutdownAfterSoManySecondsWaitsNoLonger) {
+  const auto job = StartJob("echo here; exec sleep 100");
+  EXPECT_EQ(RunCommand(Ferryctl({"shutdown", "--after", "1", "--now"})).exit_code, 2);
+  const CommandResult result = RunCommand(Ferryctl({"shutdown", "--after", "0"}));
+  EXPECT_THAT(result.out, HasSubstr("at the latest in 0 s"));
+  EXPECT_EQ(daemon_->Wait().exit_code, 0);
+}
+
+// ---- Private daemons, from another terminal ----
+
+class FoundTest : public testing::Test {
+ protected:
+  void Start(const std::string& nodes) {
+    job_ = std::make_unique<Command>(
+        Script({"-n", "2", "--nodes", nodes}, "echo ready; exec sleep 100"));
+    ASSERT_TRUE(job_->WaitForOutput("ready"));
+    const nlohmann::json list = nlohmann::json::parse(Ferryctl({"--json"}).out, nullptr, false);
+    for (const nlohmann::json& daemon : list["daemons"]) {
+      const std::string directory = daemon["run_directory"];
+      if (directory.starts_with(job_->runtime_directory())) {
+        directories_.push_back(directory);
+        EXPECT_EQ(daemon["kind"], "private");
+        EXPECT_EQ(daemon["jobs"].size(), 1U);
+        id_ = daemon["jobs"][0];
+      }
+    }
+  }
+  // Without a word on where its daemon is.
+  CommandResult Ferryctl(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), kFerryctl);
+    return RunCommand(std::move(arguments), {"TMPDIR=" + job_->runtime_directory()});
+  }
+
+  std::unique_ptr<Command> job_;
+  std::vector<std::string> directories_;
+  std::string id_;
+};
+
+TEST_F(FoundTest, TheyAreListedWithTheirJobs) {
+  Start("1");
+  ASSERT_THAT(directories_, SizeIs(1));
+  const CommandResult list = Ferryctl({});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_THAT(list.out, AllOf(HasSubstr("private"), HasSubstr(id_), HasSubstr(directories_[0])));
+  const CommandResult status = Ferryctl({"status"});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_THAT(status.out, AllOf(HasSubstr("run directory " + directories_[0]), HasSubstr(id_)));
+  const CommandResult why = Ferryctl({"why"});
+  EXPECT_EQ(why.exit_code, 0) << why.err;
+}
+
+TEST_F(FoundTest, AJobsDaemonsAreFoundByItsName) {
+  Start("2");
+  ASSERT_THAT(directories_, SizeIs(2));
+  const auto all = nlohmann::json::parse(Ferryctl({"-j", id_, "--json"}).out, nullptr, false);
+  ASSERT_THAT(all["daemons"], SizeIs(2));
+  for (const nlohmann::json& status : all["daemons"]) {
+    ASSERT_THAT(status["jobs"], SizeIs(1));
+    EXPECT_EQ(status["jobs"][0]["job_id"], id_);
+  }
+  EXPECT_THAT(Ferryctl({"-j", id_}).out,
+              AllOf(HasSubstr("---- " + directories_[0]), HasSubstr("---- " + directories_[1])));
+  const CommandResult why = Ferryctl({"why", id_});
+  EXPECT_EQ(why.exit_code, 0) << why.err;
+  EXPECT_THAT(why.out, HasSubstr("has not attached"));
+  const CommandResult unknown = Ferryctl({"-j", "nosuch", "status"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("no ferryd here has a job nosuch of yours"));
+}
+
+TEST_F(FoundTest, AnOrderNeedsOneDaemon) {
+  Start("2");
+  ASSERT_THAT(directories_, SizeIs(2));
+  const CommandResult unclear = Ferryctl({"-j", id_, "drain", "--no-wait"});
+  EXPECT_EQ(unclear.exit_code, 2);
+  EXPECT_THAT(unclear.err, HasSubstr("choose by\n  --run_directory=" + directories_[0] + "\n"));
+  EXPECT_EQ(Ferryctl({"--run_directory=" + directories_[1], "drain", "--no-wait"}).exit_code, 0);
 }
 
 TEST(ControlPlaneTest, AShutdownUnderAJobIsReported) {

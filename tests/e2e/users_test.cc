@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,7 @@ namespace ferry::e2e {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -178,6 +181,122 @@ TEST_F(UsersTest, EachSeesHisOwnJobsAndTheAdministratorAll) {
     (*command)->Signal(SIGTERM);
     (*command)->Wait();
   }
+}
+
+// Two users' jobs, each with a rank that waits, under one daemon.
+class TwoUsersTest : public UsersTest {
+ protected:
+  struct User {
+    std::unique_ptr<Command> command;
+    std::string job;
+    std::vector<std::string> pids;
+  };
+
+  void SetUp() override {
+    UsersTest::SetUp();
+    if (IsSkipped()) {
+      return;
+    }
+    fs::copy_file("tests/e2e/ranks/waits", Path("waits"));
+    StartDaemon();
+    ann_ = StartJob(kAnn);
+    bob_ = StartJob(kBob);
+  }
+  void TearDown() override {
+    for (User* user : {&ann_, &bob_}) {
+      if (user->command != nullptr) {
+        user->command->Signal(SIGTERM);
+        user->command->Wait();
+      }
+    }
+    UsersTest::TearDown();
+  }
+
+  User StartJob(const std::string& uid) {
+    User user;
+    user.command = As(uid, "$BIN/ferryrun --no-label -n 2 $BIN/waits unmatched");
+    EXPECT_TRUE(user.command->WaitForOutput("rank 0: under way"));
+    EXPECT_TRUE(user.command->WaitForOutput("rank 1: under way"));
+    const json sessions = json::parse(RunAs("0", "$BIN/ferryctl sessions --json").out);
+    for (const json& session : sessions["sessions"]) {
+      if (std::to_string(session["uid"].get<unsigned>()) == uid) {
+        user.job = session["job_id"];
+        user.pids.push_back(std::to_string(session["pid"].get<int>()));
+      }
+    }
+    EXPECT_EQ(user.pids.size(), 2U);
+    return user;
+  }
+  // Nothing in what Ann is told is Bob's: not his uid, his job, nor his processes.
+  void ExpectNothingOfBob(const std::string& question, const CommandResult& told) const {
+    EXPECT_THAT(told.out + told.err, AllOf(Not(HasSubstr(kBob)), Not(HasSubstr(bob_.job))))
+        << question;
+    const json answer = json::parse(told.out, nullptr, false);
+    for (const std::string& pid : bob_.pids) {
+      EXPECT_FALSE(answer.is_discarded() || HasPid(answer, pid)) << question << told.out;
+    }
+  }
+  static bool HasPid(const json& value, const std::string& pid) {
+    return (value.is_object() && value.contains("pid") && value["pid"].dump() == pid) ||
+           (value.is_structured() && std::any_of(value.begin(), value.end(), [&](const json& item) {
+              return HasPid(item, pid);
+            }));
+  }
+
+  User ann_;
+  User bob_;
+};
+
+TEST_F(TwoUsersTest, EachLooksAtHisOwnJobs) {
+  for (const char* question : {"status", "sessions", "counters", "why", "top --once"}) {
+    const CommandResult told = RunAs(kAnn, std::string("$BIN/ferryctl ") + question + " --json");
+    EXPECT_EQ(told.exit_code, 0) << question << told.err;
+    EXPECT_THAT(told.out, HasSubstr(ann_.job)) << question;
+    ExpectNothingOfBob(question, told);
+    const CommandResult all = RunAs("0", std::string("$BIN/ferryctl ") + question + " --json");
+    EXPECT_THAT(all.out, AllOf(HasSubstr(ann_.job), HasSubstr(bob_.job))) << question;
+  }
+  const CommandResult why = RunAs(kAnn, "$BIN/ferryctl why " + ann_.job + ".1");
+  EXPECT_THAT(why.out, HasSubstr("rank 1 waits for rank 0"));
+  const CommandResult nics = RunAs(kAnn, "$BIN/ferryctl nics --json");
+  EXPECT_EQ(nics.exit_code, 0) << nics.err;
+  EXPECT_FALSE(json::parse(nics.out)["nics"].empty());
+}
+
+// Also when they are asked for by name.
+TEST_F(TwoUsersTest, AnothersJobIsAsIfItWereNotThere) {
+  for (const std::string& question :
+       {"why " + bob_.job, "why " + bob_.job + ".0", "counters " + bob_.job + ".0"}) {
+    const std::string unknown =
+        std::string(question).replace(question.find(bob_.job), bob_.job.size(), "nosuchjob");
+    const CommandResult told = RunAs(kAnn, "$BIN/ferryctl " + question);
+    const CommandResult of_unknown = RunAs(kAnn, "$BIN/ferryctl " + unknown);
+    EXPECT_NE(told.exit_code, 0) << told.out;
+    EXPECT_EQ(told.exit_code, of_unknown.exit_code);
+    EXPECT_EQ(told.out, "");
+    std::string words = told.err;
+    if (const size_t name = words.find(bob_.job); name != std::string::npos) {
+      words.replace(name, bob_.job.size(), "nosuchjob");
+    }
+    EXPECT_EQ(words, of_unknown.err);
+  }
+}
+
+TEST_F(TwoUsersTest, NoProblemIsFoundInADaemonOfAllUsers) {
+  const json report = json::parse(RunAs(kAnn, "$BIN/ferryctl doctor --json").out, nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  int found = 0;
+  for (const json& finding : report["findings"]) {
+    const std::string name = finding["name"];
+    if (name == "daemon" || name == "run directory" || name == "versions" || name == "devices") {
+      ++found;
+      EXPECT_EQ(finding["verdict"], "ok") << finding.dump();
+    }
+    if (name == "daemon") {
+      EXPECT_THAT(finding["found"].get<std::string>(), HasSubstr(", serving, provider"));
+    }
+  }
+  EXPECT_EQ(found, 4);
 }
 
 TEST_F(UsersTest, AdministrationIsRefusedToOrdinaryUsersInAClearSentence) {

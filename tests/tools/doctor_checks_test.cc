@@ -199,6 +199,8 @@ TEST_F(RunDirectoryCheckTest, JudgesEachState) {
          "--run_directory");
   Expect(CheckRunDirectory(path_, uid), Verdict::kOk, "no ferryd serves it", "");
   Expect(CheckRunDirectory(path_, uid + 1), Verdict::kWarning, "not by yours", "as that user");
+  Expect(CheckRunDirectory(path_, uid + 1, true), Verdict::kOk,
+         "a ferryd of uid " + std::to_string(uid) + " serves it", "");
   Touch(path_ + "/file");
   Expect(CheckRunDirectory(path_ + "/file", uid), Verdict::kProblem, "is not a directory",
          "remove it");

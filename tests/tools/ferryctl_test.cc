@@ -110,6 +110,24 @@ TEST_F(FerryctlTest, ShowsTablesAndJson) {
   EXPECT_EQ(nlohmann::json::parse(Ferryctl({"sessions", "--json"}).out, nullptr, false), json);
 }
 
+TEST_F(FerryctlTest, ListsTheDaemonThatIsNamed) {
+  EXPECT_EQ(Ferryctl({}).exit_code, 1) << "there is none";
+  const auto daemon = StartDaemon();
+  const CommandResult list = Ferryctl({});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_THAT(list.out, AllOf(StartsWith("RUN DIRECTORY"), HasSubstr(run_directory()),
+                              HasSubstr(" " + std::to_string(daemon->pid()) + " ")));
+  const auto json = nlohmann::json::parse(Ferryctl({"--json"}).out, nullptr, false);
+  EXPECT_EQ(json["daemons"][0]["pid"], daemon->pid());
+  EXPECT_EQ(json["daemons"][0]["state"], "serving");
+}
+
+TEST_F(FerryctlTest, ShowsOfOneJobOnly) {
+  const auto daemon = StartDaemon();
+  EXPECT_THAT(Ferryctl({"-j", "abc", "sessions"}).err, HasSubstr("has a job abc of yours"));
+  EXPECT_EQ(Ferryctl({"-j", "abc"}).exit_code, 1);
+}
+
 TEST_F(FerryctlTest, PassesOnWhatTheDaemonSays) {
   const auto daemon = StartDaemon();
   const CommandResult result = Ferryctl({"why", "abc.5"});
@@ -139,12 +157,10 @@ TEST_F(FerryctlTest, NeedsNoNetworkLibrary) {
 TEST_F(FerryctlTest, ReportsMistakesAsSuch) {
   for (const auto& [arguments, message] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{}, "A subcommand is required"},
            {{"statsu"}, "unknown word statsu; did you mean status?"},
            {{"status", "--jsno"}, "unknown word --jsno; did you mean --json?"},
            {{"frobnicate"}, "unknown word frobnicate (ferryctl --help"},
            {{"status", "--now"}, "unknown word --now"},
-           {{"why"}, "JOB.RANK is required"},
            {{"counters", "3"}, "\"3\" names no rank: write JOB.RANK"},
            {{"config", "--log_level=loud"}, "log_level cannot be \"loud\""}}) {
     const CommandResult result = Ferryctl(arguments);

@@ -29,8 +29,9 @@ Finding CheckCores(uint32_t allowed, uint32_t online);
 // A kernel feature: 0 when a try of it worked, else errno.
 Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number);
 
-// Reads the directory and whose lock is held there. `uid` is who asks.
-Finding CheckRunDirectory(const std::string& path, uid_t uid);
+// Reads the directory and whose lock is held there. `uid` is who asks; `is_served`: a daemon there
+// has answered him.
+Finding CheckRunDirectory(const std::string& path, uid_t uid, bool is_served = false);
 // `loaded`: how reading all options went; `file` the configuration file, if one is named.
 Finding CheckOptions(const std::string& file, const Status& loaded);
 

@@ -14,8 +14,9 @@
 
 #include "common/topology/discover.h"
 #include "common/unique_fd.h"
-#include "tools/admin/admin_client.h"
+#include "config/environment.h"
 #include "tools/admin/launcher_client.h"
+#include "tools/admin/observer.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/providers.h"
 #include "tools/doctor/topology_check.h"
@@ -74,8 +75,26 @@ int TryProcessVm() {
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
 }
 
-void ExamineDaemon(const config::Options& options, std::vector<Finding>* findings) {
-  const StatusOr<AdminClient> client = AdminClient::Connect(options.run_directory, kTimeoutMs);
+// Whom ferryrun would ask: the run directory's daemon, or else, unless somebody named that, the
+// node's. `options` then names where it is. A daemon for other users is none.
+StatusOr<Observer> MeetDaemon(config::Options* options) {
+  StatusOr<Observer> daemon = Observer::Connect(options->run_directory, kTimeoutMs);
+  if (daemon.status().code() != ErrorCode::kNoDaemon ||
+      options->run_directory != config::DefaultRunDirectory(config::ProcessEnvironment())) {
+    return daemon;
+  }
+  StatusOr<Observer> nodes = Observer::Connect(config::kSystemRunDirectory, kTimeoutMs);
+  if (nodes.status().code() == ErrorCode::kNoDaemon ||
+      nodes.status().code() == ErrorCode::kPermissionDenied) {
+    return daemon;
+  }
+  options->run_directory = config::kSystemRunDirectory;
+  return nodes;
+}
+
+void ExamineDaemon(config::Options options, std::vector<Finding>* findings) {
+  const StatusOr<Observer> client = MeetDaemon(&options);
+  findings->push_back(CheckRunDirectory(options.run_directory, geteuid(), client.ok()));
   DaemonFacts facts;
   facts.connected = client.status();
   std::vector<Gpu> gpus;
@@ -88,13 +107,13 @@ void ExamineDaemon(const config::Options& options, std::vector<Finding>* finding
     facts.layout_version = daemon.node().layout_version();
     facts.protocol_version = daemon.node().protocol_version();
     control::GpusReply reply;
-    if (client->Call(&AdminClient::Stub::Gpus, control::GpusRequest(), &reply).ok()) {
+    if (client->Ask(control::GpusRequest(), &reply).ok()) {
       for (const control::GpuStatus& gpu : reply.gpus()) {
         gpus.push_back({gpu.backend(), gpu.name(), gpu.note()});
       }
     }
     control::NicsReply nics_reply;
-    if (client->Call(&AdminClient::Stub::Nics, control::NicsRequest(), &nics_reply).ok()) {
+    if (client->Ask(control::NicsRequest(), &nics_reply).ok()) {
       for (const control::NicStatus& nic : nics_reply.nics()) {
         nics.push_back({nic.domain(), nic.cpus(), nic.progress_cpus()});
       }
@@ -131,7 +150,6 @@ std::vector<Finding> Examine(const std::vector<std::string>& flags) {
   const config::Options options = loaded.ok() ? *loaded : config::Options();
   findings.push_back(CheckOptions(options.config_file, loaded.status()));
   if (loaded.ok()) {
-    findings.push_back(CheckRunDirectory(options.run_directory, geteuid()));
     ExamineDaemon(options, &findings);
     ExamineCertificates(options, &findings);
   }

@@ -2,36 +2,27 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "common/clock.h"
 #include "common/version.h"
 #include "config/environment.h"
-#include "tools/admin/admin_client.h"
-#include "tools/admin/launcher_client.h"
 #include "tools/doctor/probe.h"
+#include "tools/ferryctl/arguments.h"
 #include "tools/ferryctl/certs.h"
+#include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/doctor_view.h"
 #include "tools/ferryctl/option_report.h"
-#include "tools/ferryctl/rank_name.h"
+#include "tools/ferryctl/orders.h"
+#include "tools/ferryctl/print.h"
+#include "tools/ferryctl/questions.h"
 #include "tools/ferryctl/table.h"
-#include "tools/ferryctl/trace_file.h"
 #include "tools/ferryctl/view.h"
-#include "tools/ferryctl/why_view.h"
 #include "tools/flags/app.h"
 #include "tools/flags/option_flags.h"
-#include "tools/top/rates.h"
-#include "tools/top/screen.h"
 #include "tools/tune/collective_tune.h"
 #include "tools/tune/tune.h"
 #include "tools/tune/tune_report.h"
@@ -41,214 +32,9 @@ namespace ferry::tools {
 namespace {
 
 using nlohmann::ordered_json;
-using Stub = AdminClient::Stub;
 
 constexpr int kFailure = 1;
 constexpr int kUsageError = 2;
-constexpr uint64_t kTimeoutMs = 3000;
-constexpr char kClearScreen[] = "\033[H\033[2J";
-
-struct Arguments {
-  bool json = false;
-  bool now = false;
-  bool release = false;
-  uint32_t interval_ms = 1000;
-  uint32_t pictures = 0;  // 0: without end
-  std::string rank;
-  std::string action;  // of `trace`
-  std::string output;  // empty: standard output
-  CertsPlan certs;
-  TunePlan tune;
-  bool serve = false;
-  bool tune_collectives = false;
-  CollectivePlan collectives;
-  std::optional<std::string> tune_output;
-  std::optional<uint32_t> repetitions;
-  std::vector<std::string> options;
-};
-
-void Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
-void PrintJson(const ordered_json& value, int indent = 2) {
-  // Names may hold any bytes; what is no UTF-8 is replaced.
-  Print(value.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-}
-
-StatusOr<AdminClient> Connect(const Arguments& arguments) {
-  const StatusOr<config::Options> options = LoadOptions(arguments.options);
-  FERRY_RETURN_IF_ERROR(options.status());
-  StatusOr<AdminClient> client = AdminClient::Connect(options->run_directory, kTimeoutMs);
-  if (client.status().code() == ErrorCode::kPermissionDenied) {
-    return Status(ErrorCode::kPermissionDenied,
-                  client.status().message() + "; `ferryctl status` shows what is your own");
-  }
-  return client;
-}
-
-// The whole status for administrators; for others, what is their own.
-StatusOr<control::StatusReply> FetchStatus(const Arguments& arguments) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  if (client.ok()) {
-    return client->daemon();
-  }
-  if (client.status().code() != ErrorCode::kPermissionDenied) {
-    return client.status();
-  }
-  const StatusOr<config::Options> options = LoadOptions(arguments.options);
-  FERRY_RETURN_IF_ERROR(options.status());
-  const StatusOr<LauncherClient> user = LauncherClient::Connect(options->run_directory, kTimeoutMs);
-  FERRY_RETURN_IF_ERROR(user.status());
-  return user->daemon();
-}
-
-Status ShowStatus(const Arguments& arguments) {
-  const StatusOr<control::StatusReply> reply = FetchStatus(arguments);
-  FERRY_RETURN_IF_ERROR(reply.status());
-  const View view = MakeView(*reply);
-  arguments.json ? PrintJson(view.json) : Print(view.text);
-  return {};
-}
-
-// One question whose answer is shown.
-template <typename Request, typename Reply>
-Status Ask(const Arguments& arguments,
-           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-           const Request& request = {}) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  FERRY_RETURN_IF_ERROR(client.status());
-  Reply reply;
-  FERRY_RETURN_IF_ERROR(client->Call(method, request, &reply));
-  const View view = MakeView(reply);
-  arguments.json ? PrintJson(view.json) : Print(view.text);
-  return {};
-}
-
-// One order, confirmed with a sentence.
-template <typename Request, typename Reply>
-Status Order(const Arguments& arguments,
-             grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-             const Request& request, const char* done) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  FERRY_RETURN_IF_ERROR(client.status());
-  Reply reply;
-  FERRY_RETURN_IF_ERROR(client->Call(method, request, &reply));
-  const uint32_t pid = client->daemon().pid();
-  arguments.json ? PrintJson({{"pid", pid}})
-                 : Print("ferryd (pid " + std::to_string(pid) + ") " + done + "\n");
-  return {};
-}
-
-Status TakeSample(const AdminClient& client, TopSample* sample) {
-  control::CountersRequest all;
-  all.set_rank(-1);
-  sample->time_ns = MonotonicNs();
-  FERRY_RETURN_IF_ERROR(client.Call(&Stub::Status, control::StatusRequest(), &sample->status));
-  FERRY_RETURN_IF_ERROR(
-      client.Call(&Stub::Sessions, control::SessionsRequest(), &sample->sessions));
-  FERRY_RETURN_IF_ERROR(client.Call(&Stub::Counters, all, &sample->counters));
-  return client.Call(&Stub::Nics, control::NicsRequest(), &sample->nics);
-}
-
-Status Counters(const Arguments& arguments) {
-  control::CountersRequest request;
-  request.set_rank(-1);
-  if (!arguments.rank.empty()) {
-    const StatusOr<RankName> name = ParseRankName(arguments.rank);
-    FERRY_RETURN_IF_ERROR(name.status());
-    request.set_job_id(name->job_id);
-    request.set_rank(static_cast<int32_t>(name->rank));
-  }
-  return Ask(arguments, &Stub::Counters, request);
-}
-
-// JOB.RANK, or JOB for all its ranks here. A job's name may look like a rank's.
-Status Why(const Arguments& arguments) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  FERRY_RETURN_IF_ERROR(client.status());
-  const auto& jobs = client->daemon().jobs();
-  const bool is_job = std::any_of(jobs.begin(), jobs.end(), [&](const control::JobStatus& job) {
-    return job.job_id() == arguments.rank;
-  });
-  control::WhyRequest request;
-  if (is_job) {
-    request.set_job_id(arguments.rank);
-    request.set_all_ranks(true);
-  } else {
-    const StatusOr<RankName> name = ParseRankName(arguments.rank);
-    FERRY_RETURN_IF_ERROR(name.status());
-    request.set_job_id(name->job_id);
-    request.set_rank(name->rank);
-  }
-  control::WhyReply reply;
-  FERRY_RETURN_IF_ERROR(client->Call(&Stub::Why, request, &reply));
-  const View view = WhyView(request.job_id(), is_job, reply);
-  arguments.json ? PrintJson(view.json) : Print(view.text);
-  return {};
-}
-
-Status Watch(const Arguments& arguments) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  FERRY_RETURN_IF_ERROR(client.status());
-  control::WatchRequest request;
-  request.set_interval_ms(arguments.interval_ms);
-  grpc::ClientContext context;
-  const auto stream = client->stub().Watch(&context, request);
-  control::StatusReply reply;
-  while (stream->Read(&reply)) {
-    const View view = MakeView(reply);
-    arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
-  }
-  return client->FromGrpc(stream->Finish());
-}
-
-// The daemon sends, this program writes: under the caller's rights.
-Status Trace(const Arguments& arguments) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  FERRY_RETURN_IF_ERROR(client.status());
-  if (arguments.action == "start") {
-    control::StartTraceReply reply;
-    FERRY_RETURN_IF_ERROR(client->Call(&Stub::StartTrace, control::StartTraceRequest(), &reply));
-    arguments.json ? PrintJson({{"done", true}})
-                   : Print("ferryd " + client->daemon().node().name() +
-                           " records; `ferryctl trace stop --output FILE` ends it\n");
-    return {};
-  }
-  const StatusOr<TraceCounts> counts = FetchTrace(*client, arguments.output);
-  FERRY_RETURN_IF_ERROR(counts.status());
-  if (arguments.output.empty()) {
-    return {};
-  }
-  arguments.json ? PrintJson({{"file", arguments.output},
-                              {"records", counts->records},
-                              {"dropped_records", counts->dropped}})
-                 : Print(TraceText(arguments.output, *counts));
-  return {};
-}
-
-// Rates between a look and the next, until the count is reached or somebody ends it.
-Status Top(const Arguments& arguments) {
-  const StatusOr<AdminClient> client = Connect(arguments);
-  FERRY_RETURN_IF_ERROR(client.status());
-  const bool redraw = isatty(STDOUT_FILENO) == 1 && !arguments.json && arguments.pictures != 1;
-  TopSample before;
-  FERRY_RETURN_IF_ERROR(TakeSample(*client, &before));
-  for (uint32_t n = 0; arguments.pictures == 0 || n < arguments.pictures; ++n) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(arguments.interval_ms));
-    TopSample after;
-    FERRY_RETURN_IF_ERROR(TakeSample(*client, &after));
-    const View view = TopView(after.status, RatesBetween(before, after));
-    if (arguments.json) {
-      PrintJson(view.json, -1);
-    } else {
-      Print((redraw ? kClearScreen : n > 0 ? "\n" : "") + view.text);
-    }
-    before = std::move(after);
-  }
-  return {};
-}
 
 // Needs no daemon. Problems make it fail.
 Status Doctor(const Arguments& arguments) {
@@ -354,9 +140,10 @@ Status Certs(const Arguments& arguments) {
 
 // Says what this program is even when there is no daemon.
 Status ShowVersion(const Arguments& arguments) {
-  const StatusOr<control::StatusReply> status = FetchStatus(arguments);
-  const std::string daemon = status.ok() ? "the same versions, pid " + std::to_string(status->pid())
-                                         : status.status().message();
+  const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
+  const std::string daemon =
+      daemons.ok() ? "the same versions, pid " + std::to_string(daemons->front().daemon().pid())
+                   : daemons.status().message();
   arguments.json ? PrintJson({{"version", kFerryVersion},
                               {"layout_version", kLayoutVersion},
                               {"protocol_version", kProtocolVersion},
@@ -371,36 +158,23 @@ struct Command {
   const char* name;
   const char* help;
   Status (*run)(const Arguments&);
-  enum { kNoRank, kMayNameRank, kMustNameRank } rank = kNoRank;
+  const char* rank = nullptr;  // what its argument may name; null: it takes none
 };
 
 constexpr Command kCommands[] = {
     {"status", "The daemon, its jobs and the daemons it knows", ShowStatus},
-    {"sessions", "The ranks that are attached",
-     [](const Arguments& a) { return Ask(a, &Stub::Sessions); }},
-    {"counters", "All counters, or those of one rank", Counters, Command::kMayNameRank},
-    {"nics", "The network interfaces in use",
-     [](const Arguments& a) { return Ask(a, &Stub::Nics); }},
-    {"gpus", "The devices", [](const Arguments& a) { return Ask(a, &Stub::Gpus); }},
-    {"why", "What a rank waits for, and why; or each rank of a job", Why, Command::kMustNameRank},
+    {"sessions", "The ranks that are attached", Sessions},
+    {"counters", "All counters, or those of one rank", Counters, "a rank, as sessions lists it"},
+    {"nics", "The network interfaces in use", Nics},
+    {"gpus", "The devices", Gpus},
+    {"why", "What a rank waits for, and why; or each rank of a job; or whoever waits", Why,
+     "a rank, as sessions lists it; or a job (every rank that waits)"},
     {"top", "Rates of ranks, paths and network, again and again", Top},
     {"trace", "Records what the daemon does, for ui.perfetto.dev", Trace},
-    {"faults", "The faults that the daemon was told to have, for tests",
-     [](const Arguments& a) {
-       control::FaultsRequest request;
-       request.set_release(a.release);
-       return Ask(a, &Stub::Faults, request);
-     }},
+    {"faults", "The faults that the daemon was told to have, for tests", Faults},
     {"doctor", "What on this machine keeps Ferry from working, or working well", Doctor},
-    {"drain", "Take no new jobs; running ones go on",
-     [](const Arguments& a) { return Order(a, &Stub::Drain, {}, "takes no new jobs"); }},
-    {"shutdown", "Stop once the ranks have left",
-     [](const Arguments& a) {
-       control::ShutdownRequest request;
-       request.set_now(a.now);
-       return Order(a, &Stub::Shutdown, request,
-                    a.now ? "stops now" : "stops once its ranks have left");
-     }},
+    {"drain", "Take no new jobs; wait until the running ones have ended", Drain},
+    {"shutdown", "Take no new jobs, and stop once the running ones have ended", Shutdown},
     {"watch", "The status, again after every change", Watch},
     {"tune", "Measures, and chooses options of the pipeline, or algorithms of collectives", Tune},
     {"certs", "Makes certificates to try TLS between daemons", Certs},
@@ -466,25 +240,23 @@ void AddTuneArguments(CLI::App* subcommand, Arguments* arguments) {
 
 // Fills in `arguments` and returns the command chosen.
 const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments* arguments) {
-  app->require_subcommand(1);
+  app->require_subcommand(0, 1);
   app->fallthrough();
   app->add_flag("--json", arguments->json, "print JSON");
+  app->add_option("-j", arguments->job, "the daemons with this job, and of it only");
   AddOptionFlags(app, &arguments->options);
   app->footer(
-      "--run_directory=DIRECTORY chooses the daemon. The other options of ferryd may be given as\n"
-      "flags too; they matter to `config` and `tune`.");
+      "Without a command: the daemons that serve you, the private ones of your jobs too.\n"
+      "--run_directory=DIRECTORY chooses one; without, and without -j, it is the one that a\n"
+      "ferryrun here would use, or else your private ones. The other options of ferryd may be\n"
+      "given as flags too; they matter to `config` and `tune`.");
   const Command* chosen = nullptr;
   for (const Command& command : kCommands) {
     CLI::App* subcommand = app->add_subcommand(command.name, command.help);
     subcommand->fallthrough();  // --json and the options may follow the command
     subcommand->callback([&chosen, &command] { chosen = &command; });
-    if (command.rank != Command::kNoRank) {
-      const bool or_job = command.run == Why;
-      subcommand
-          ->add_option(
-              "JOB.RANK", arguments->rank,
-              or_job ? "a rank, as sessions lists it; or a job" : "a rank, as sessions lists it")
-          ->required(command.rank == Command::kMustNameRank);
+    if (command.rank != nullptr) {
+      subcommand->add_option("JOB.RANK", arguments->rank, command.rank);
     }
     if (command.run == Top) {
       subcommand
@@ -512,11 +284,20 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
     if (command.run == Certs) {
       AddCertsArguments(subcommand, &arguments->certs);
     }
-    if (std::string_view(command.name) == "faults") {
+    if (command.run == Faults) {
       subcommand->add_flag("--release", arguments->release, "let go on what stands still");
     }
-    if (std::string_view(command.name) == "shutdown") {
-      subcommand->add_flag("--now", arguments->now, "do not wait for the ranks");
+    if (command.run == Drain) {
+      subcommand->add_flag("--no-wait", arguments->no_wait, "do not wait for the running jobs");
+    }
+    if (command.run == Shutdown) {
+      CLI::Option* now =
+          subcommand->add_flag("--now", arguments->now, "do not wait for the running jobs");
+      subcommand
+          ->add_option("--after", arguments->after_s,
+                       "wait for them for so many seconds at most (as long as they take)")
+          ->check(CLI::Range(0U, 31'536'000U))
+          ->excludes(now);
     }
   }
   AddInformation(app, std::string("ferryctl ") + kFerryVersion);
@@ -537,6 +318,11 @@ int Run(int argc, char** argv) {
     const std::string what = unknown.empty() ? mistake.what() : unknown;
     std::fprintf(stderr, "ferryctl: %s (ferryctl --help lists the commands)\n", what.c_str());
     return kUsageError;
+  }
+  if (command == nullptr) {
+    static constexpr Command kList = {"", "", ListDaemons};
+    static constexpr Command kOfJob = {"", "", ShowStatus};
+    command = arguments.job.empty() ? &kList : &kOfJob;
   }
   Status status = transport::EnsureEnvironment();  // for tune and doctor, which open its library
   if (status.ok()) {

@@ -1,6 +1,7 @@
 #include "tools/ferryctl/why_view.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "tools/ferryctl/table.h"
 
@@ -30,12 +31,14 @@ ordered_json UnexpectedJson(const control::UnexpectedMessages& group) {
 }
 
 ordered_json RankJson(const control::RankWait& rank) {
-  ordered_json json = {{"rank", rank.rank()},
+  ordered_json json = {{"job_id", rank.job_id()},
+                       {"rank", rank.rank()},
                        {"node", rank.node()},
                        {"pid", rank.pid()},
                        {"state", rank.state()},
                        {"detail", rank.detail()},
                        {"quiet_ms", rank.quiet_ms()},
+                       {"waits_ms", rank.waits_ms()},
                        {"unfinished", rank.unfinished()},
                        {"verdict", rank.verdict()},
                        {"deadlock", rank.deadlock()}};
@@ -105,6 +108,14 @@ std::string OneRank(const std::string& job_id, const control::RankWait& rank) {
   return text + Unexpected(rank);
 }
 
+// Each only once.
+void AddTroubles(const std::string& job, const control::RankWait& rank, std::string* troubles) {
+  for (const std::string& trouble : rank.troubles()) {
+    const std::string line = "trouble" + job + ": " + trouble + "\n";
+    *troubles += troubles->find(line) == std::string::npos ? line : "";
+  }
+}
+
 std::string AllRanks(const control::WhyReply& reply) {
   Table table({{"RANK", Align::kRight},
                {"PID", Align::kRight},
@@ -116,10 +127,7 @@ std::string AllRanks(const control::WhyReply& reply) {
   for (const control::RankWait& rank : reply.ranks()) {
     table.AddRow({std::to_string(rank.rank()), rank.pid() == 0 ? "" : std::to_string(rank.pid()),
                   rank.state(), std::to_string(rank.unfinished()), Quiet(rank), rank.verdict()});
-    for (const std::string& trouble : rank.troubles()) {
-      const std::string line = "trouble: " + trouble + "\n";
-      troubles += troubles.find(line) == std::string::npos ? line : "";
-    }
+    AddTroubles("", rank, &troubles);
   }
   return table.empty() ? "no rank of the job lives on this node\n" : table.Text() + troubles;
 }
@@ -132,6 +140,33 @@ View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply
     view.json["ranks"].push_back(RankJson(rank));
   }
   view.text = all || reply.ranks_size() != 1 ? AllRanks(reply) : OneRank(job_id, reply.ranks(0));
+  return view;
+}
+
+View WaitingView(const control::WhyReply& reply) {
+  std::vector<const control::RankWait*> ranks;
+  for (const control::RankWait& rank : reply.ranks()) {
+    ranks.push_back(&rank);
+  }
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const auto* a, const auto* b) { return a->waits_ms() > b->waits_ms(); });
+  View view = {{{"ranks", ordered_json::array()}}, ""};
+  Table table({{"RANK"},
+               {"PID", Align::kRight},
+               {"FOR", Align::kRight},
+               {"REQUESTS", Align::kRight},
+               {"WHY"}});
+  std::string troubles;
+  for (const control::RankWait* rank : ranks) {
+    view.json["ranks"].push_back(RankJson(*rank));
+    const bool joins = rank->state() == "joins";  // nobody knows since when
+    table.AddRow({rank->job_id() + "." + std::to_string(rank->rank()),
+                  rank->pid() == 0 ? "" : std::to_string(rank->pid()),
+                  joins ? "" : DurationText(rank->waits_ms()), std::to_string(rank->unfinished()),
+                  rank->verdict()});
+    AddTroubles(" of job " + rank->job_id(), *rank, &troubles);
+  }
+  view.text = table.empty() ? "no rank waits\n" : table.Text() + troubles;
   return view;
 }
 

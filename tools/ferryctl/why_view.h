@@ -10,5 +10,7 @@ namespace ferry::tools {
 
 // One rank: all that is known. Several (`all` was asked): a line each.
 View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply);
+// Ranks of any jobs that wait, the longest first.
+View WaitingView(const control::WhyReply& reply);
 
 }  // namespace ferry::tools

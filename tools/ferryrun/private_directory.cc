@@ -17,8 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxBaseBytes = 40;  // run_directory may have 80
 
-std::string Prefix() { return "ferryrun-" + std::to_string(geteuid()) + "-"; }
-
 // Locks the directory, if it is this user's and nobody has it locked.
 UniqueFd TryLock(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -34,7 +32,7 @@ void RemoveStale(const std::string& base) {
   std::error_code error;
   for (fs::directory_iterator entry(base, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(Prefix())) {
+    if (entry->path().filename().string().starts_with(PrivatePrefix(geteuid()))) {
       if (const UniqueFd lock = TryLock(entry->path()); lock.valid()) {
         std::error_code ignored;
         fs::remove_all(entry->path(), ignored);
@@ -57,7 +55,7 @@ bool IsStillThere(const std::string& path, int fd) {
 StatusOr<PrivateDirectory> PrivateDirectory::Create(const std::string& base) {
   RemoveStale(base);
   while (true) {
-    std::string path = base + "/" + Prefix() + "XXXXXX";
+    std::string path = base + "/" + PrivatePrefix(geteuid()) + "XXXXXX";
     if (mkdtemp(path.data()) == nullptr) {
       return Status(ErrorCode::kRunDirectory,
                     StatusFromErrno(errno, "cannot make a directory in " + base).message());
@@ -82,6 +80,8 @@ PrivateDirectory::~PrivateDirectory() {
     fs::remove_all(path_, ignored);
   }
 }
+
+std::string PrivatePrefix(uid_t uid) { return "ferryrun-" + std::to_string(uid) + "-"; }
 
 std::string PrivateBase(const std::string& runtime_directory,
                         const std::string& temporary_directory) {

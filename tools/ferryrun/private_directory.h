@@ -4,6 +4,8 @@
 // removes what killed ones of the same user left. Any thread; blocks on the file system only.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "common/status.h"
@@ -28,6 +30,9 @@ class PrivateDirectory {
   std::string path_;
   UniqueFd lock_;
 };
+
+// How their names begin.
+std::string PrivatePrefix(uid_t uid);
 
 // Where such directories belong: the first of these that is usable and whose name leaves room for a
 // Unix socket's, else /tmp. They are what XDG_RUNTIME_DIR and TMPDIR say.

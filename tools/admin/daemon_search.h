@@ -1,0 +1,36 @@
+// Where the daemons that serve this user may be: the user's own, the node's, those of his Slurm
+// jobs, and the private ones of his ferryruns.
+//
+// Any thread; blocks on the file system only. Whether a daemon answers there is not asked.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ferry::tools {
+
+enum class DaemonKind { kNode, kOwn, kJob, kPrivate };
+// "node", "own", "job", "private".
+const char* DaemonKindText(DaemonKind kind);
+
+struct DaemonDirectory {
+  std::string run_directory;
+  DaemonKind kind = DaemonKind::kOwn;
+};
+
+// What is looked into.
+struct SearchPlaces {
+  std::string usual;               // the run directory where no option names one
+  std::string system;              // of all users; below it, those of Slurm's jobs
+  std::vector<std::string> bases;  // of private directories
+  uid_t uid = 0;                   // whose
+};
+SearchPlaces PlacesOf(const char* const* environment);
+
+// The usual one and the system's first, whether or not they exist, then those that hold a socket.
+// Below a base that others can write to, only what belongs to the user counts.
+std::vector<DaemonDirectory> SearchDaemons(const SearchPlaces& places);
+
+}  // namespace ferry::tools

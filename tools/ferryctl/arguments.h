@@ -1,0 +1,46 @@
+// What a command line of ferryctl says. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/ferryctl/certs.h"
+#include "tools/tune/collective_tune.h"
+#include "tools/tune/tune.h"
+
+namespace ferry::tools {
+
+struct Arguments {
+  bool json = false;
+  std::vector<std::string> options;  // of ferryd: "--name=value"
+  std::string job;                   // what is asked is about this one
+  std::string rank;                  // JOB.RANK, or JOB
+
+  // Of drain and shutdown.
+  bool no_wait = false;
+  bool now = false;
+  std::optional<uint32_t> after_s;
+
+  // Of top and watch.
+  uint32_t interval_ms = 1000;
+  uint32_t pictures = 0;  // 0: without end
+
+  // Of trace and faults.
+  std::string action;
+  std::string output;  // empty: standard output
+  bool release = false;
+
+  CertsPlan certs;
+
+  // Of tune.
+  TunePlan tune;
+  bool serve = false;
+  bool tune_collectives = false;
+  CollectivePlan collectives;
+  std::optional<std::string> tune_output;
+  std::optional<uint32_t> repetitions;
+};
+
+}  // namespace ferry::tools

@@ -1,0 +1,39 @@
+// Which daemons a command of ferryctl is about: the one that --run_directory or its variable names;
+// else those with the job that -j names; else the one that ferryrun would use on this node; else
+// the private ones of this user.
+//
+// Main thread. Blocks for as long as daemons take to answer. Errors: Observer's; kNotFound: no
+// daemon of this user has that job; kConfiguration: what LoadOptions says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "tools/admin/daemon_search.h"
+#include "tools/admin/observer.h"
+#include "tools/ferryctl/arguments.h"
+
+namespace ferry::tools {
+
+inline constexpr uint64_t kAnswerTimeoutMs = 3000;
+
+// A directory where somebody serves, and the daemon there, or why it does not say.
+struct MetDaemon {
+  DaemonDirectory place;
+  StatusOr<Observer> observer;
+};
+
+// Every daemon of this user, or the one that is named: that one's error too if none serves it.
+StatusOr<std::vector<MetDaemon>> MeetDaemons(const Arguments& arguments);
+
+// Those to look at; never empty.
+StatusOr<std::vector<Observer>> ChooseDaemons(const Arguments& arguments);
+// Those that have the job that `name`, JOB or JOB.RANK, is about; if none has, those that answer.
+// Never empty.
+StatusOr<std::vector<Observer>> ChooseDaemonsOf(const Arguments& arguments,
+                                                const std::string& name);
+// The run directory of the only one there is to choose. kInvalidArgument names the others.
+StatusOr<std::string> ChooseOne(const Arguments& arguments);
+
+}  // namespace ferry::tools

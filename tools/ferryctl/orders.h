@@ -1,0 +1,22 @@
+// The commands of ferryctl that change what a daemon does; they are for its administrators.
+//
+// Main thread. Each blocks for as long as the daemon takes to answer, and Drain until no job runs.
+// Errors are AdminClient's.
+#pragma once
+
+#include "common/status.h"
+#include "tools/admin/admin_client.h"
+#include "tools/ferryctl/arguments.h"
+
+namespace ferry::tools {
+
+// The one that choice.h chooses. kPermissionDenied says what an ordinary user may do instead.
+StatusOr<AdminClient> ConnectAsAdministrator(const Arguments& arguments);
+
+Status Drain(const Arguments& arguments);
+Status Shutdown(const Arguments& arguments);
+// The daemon sends, this program writes: under the caller's rights.
+Status Trace(const Arguments& arguments);
+Status Faults(const Arguments& arguments);
+
+}  // namespace ferry::tools

@@ -1,0 +1,18 @@
+#include "tools/ferryctl/print.h"
+
+#include <cstdio>
+
+namespace ferry::tools {
+
+using nlohmann::ordered_json;
+
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void PrintJson(const ordered_json& value, int indent) {
+  Print(value.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace ferry::tools

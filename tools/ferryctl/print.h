@@ -1,0 +1,14 @@
+// The standard output of ferryctl. Main thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace ferry::tools {
+
+// At once, for who reads along.
+void Print(const std::string& text);
+// On one line if `indent` is negative. What is no UTF-8 is replaced: names may hold any bytes.
+void PrintJson(const nlohmann::ordered_json& value, int indent = 2);
+
+}  // namespace ferry::tools

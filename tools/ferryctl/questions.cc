@@ -1,0 +1,278 @@
+#include "tools/ferryctl/questions.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/clock.h"
+#include "tools/ferryctl/choice.h"
+#include "tools/ferryctl/list_view.h"
+#include "tools/ferryctl/orders.h"
+#include "tools/ferryctl/print.h"
+#include "tools/ferryctl/rank_name.h"
+#include "tools/ferryctl/view.h"
+#include "tools/ferryctl/why_view.h"
+#include "tools/top/rates.h"
+#include "tools/top/screen.h"
+
+namespace ferry::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr char kClearScreen[] = "\033[H\033[2J";
+
+void PrintView(const Arguments& arguments, const View& view) {
+  arguments.json ? PrintJson(view.json) : Print(view.text);
+}
+
+// Several daemons' under a line each, and as a list.
+void PrintViews(const Arguments& arguments, const std::vector<Observer>& daemons,
+                std::vector<View> views) {
+  if (views.size() == 1) {
+    return PrintView(arguments, views.front());
+  }
+  View all = {{{"daemons", ordered_json::array()}}, ""};
+  for (size_t i = 0; i < views.size(); ++i) {
+    views[i].json["run_directory"] = daemons[i].run_directory();
+    all.json["daemons"].push_back(std::move(views[i].json));
+    all.text +=
+        (i == 0 ? "" : "\n") + ("---- " + daemons[i].run_directory()) + "\n" + views[i].text;
+  }
+  PrintView(arguments, all);
+}
+
+// What is asked about one job is shown of no other.
+template <typename Item>
+void KeepJob(const std::string& job_id, google::protobuf::RepeatedPtrField<Item>* items) {
+  if (!job_id.empty()) {
+    items->erase(std::remove_if(items->begin(), items->end(),
+                                [&](const Item& item) { return item.job_id() != job_id; }),
+                 items->end());
+  }
+}
+void Keep(const std::string& job_id, control::StatusReply* reply) {
+  KeepJob(job_id, reply->mutable_jobs());
+}
+void Keep(const std::string& job_id, control::SessionsReply* reply) {
+  KeepJob(job_id, reply->mutable_sessions());
+}
+void Keep(const std::string&, control::CountersReply*) {}
+void Keep(const std::string&, control::NicsReply*) {}
+void Keep(const std::string&, control::GpusReply*) {}
+
+// One question to each, whose answers are shown.
+template <typename Reply, typename Request>
+Status Ask(const Arguments& arguments, const std::vector<Observer>& daemons,
+           const Request& request) {
+  std::vector<View> views;
+  for (const Observer& daemon : daemons) {
+    Reply reply;
+    FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
+    Keep(arguments.job, &reply);
+    views.push_back(MakeView(reply));
+  }
+  PrintViews(arguments, daemons, std::move(views));
+  return {};
+}
+
+template <typename Reply, typename Request>
+Status Ask(const Arguments& arguments, const Request& request = {}) {
+  const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
+  FERRY_RETURN_IF_ERROR(daemons.status());
+  return Ask<Reply>(arguments, *daemons, request);
+}
+
+// ---- Why ----
+
+// The first that knows the rank: nodes of one job may be daemons of one machine.
+Status WhyRank(const Arguments& arguments, const std::vector<Observer>& daemons,
+               const RankName& name) {
+  control::WhyRequest request;
+  request.set_job_id(name.job_id);
+  request.set_rank(name.rank);
+  Status status;
+  for (const Observer& daemon : daemons) {
+    control::WhyReply reply;
+    status = daemon.Ask(request, &reply);
+    if (status.ok()) {
+      PrintView(arguments, WhyView(name.job_id, false, reply));
+      return {};
+    }
+    if (status.code() != ErrorCode::kNotFound) {
+      return status;
+    }
+  }
+  return status;
+}
+
+// An empty id: all ranks that wait, of all jobs.
+StatusOr<control::WhyReply> WhyRanks(const std::vector<Observer>& daemons,
+                                     const std::string& job_id) {
+  control::WhyRequest request;
+  request.set_job_id(job_id);
+  request.set_all_ranks(true);
+  control::WhyReply all;
+  for (const Observer& daemon : daemons) {
+    control::WhyReply reply;
+    FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
+    for (control::RankWait& wait : *reply.mutable_ranks()) {
+      *all.add_ranks() = std::move(wait);
+    }
+  }
+  return all;
+}
+
+// Of all daemons, not only of the one that a job would use.
+Status WhyAll(const Arguments& arguments) {
+  StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
+  FERRY_RETURN_IF_ERROR(met.status());
+  std::vector<Observer> daemons;
+  for (MetDaemon& daemon : *met) {
+    FERRY_RETURN_IF_ERROR(daemon.observer.status());
+    daemons.push_back(std::move(*daemon.observer));
+  }
+  if (daemons.empty()) {
+    return ChooseDaemons(arguments).status();  // says what is not there
+  }
+  const StatusOr<control::WhyReply> reply = WhyRanks(daemons, "");
+  FERRY_RETURN_IF_ERROR(reply.status());
+  PrintView(arguments, WaitingView(*reply));
+  return {};
+}
+
+// ---- Top ----
+
+Status TakeSample(const Observer& daemon, const std::string& job_id, TopSample* sample) {
+  control::CountersRequest counters;
+  counters.set_job_id(job_id);
+  counters.set_rank(-1);
+  sample->time_ns = MonotonicNs();
+  FERRY_RETURN_IF_ERROR(daemon.Ask(control::StatusRequest(), &sample->status));
+  FERRY_RETURN_IF_ERROR(daemon.Ask(control::SessionsRequest(), &sample->sessions));
+  Keep(job_id, &sample->sessions);
+  const Status counted = daemon.Ask(counters, &sample->counters);
+  if (!counted.ok() && counted.code() != ErrorCode::kNotFound) {  // none of its ranks is here
+    return counted;
+  }
+  return daemon.Ask(control::NicsRequest(), &sample->nics);
+}
+
+}  // namespace
+
+Status ListDaemons(const Arguments& arguments) {
+  const StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
+  FERRY_RETURN_IF_ERROR(met.status());
+  PrintView(arguments, ListView(*met));
+  return {};
+}
+
+Status ShowStatus(const Arguments& arguments) {
+  return Ask<control::StatusReply>(arguments, control::StatusRequest());
+}
+
+Status Sessions(const Arguments& arguments) {
+  return Ask<control::SessionsReply>(arguments, control::SessionsRequest());
+}
+
+Status Counters(const Arguments& arguments) {
+  control::CountersRequest request;
+  request.set_job_id(arguments.job);
+  request.set_rank(-1);
+  if (arguments.rank.empty()) {
+    return Ask<control::CountersReply>(arguments, request);
+  }
+  const StatusOr<RankName> name = ParseRankName(arguments.rank);
+  FERRY_RETURN_IF_ERROR(name.status());
+  request.set_job_id(name->job_id);
+  request.set_rank(static_cast<int32_t>(name->rank));
+  StatusOr<std::vector<Observer>> daemons = ChooseDaemonsOf(arguments, arguments.rank);
+  FERRY_RETURN_IF_ERROR(daemons.status());
+  Status status;
+  for (const Observer& daemon : *daemons) {
+    control::CountersReply reply;
+    status = daemon.Ask(request, &reply);
+    if (status.ok()) {
+      PrintView(arguments, MakeView(reply));
+      break;
+    }
+  }
+  return status;
+}
+
+Status Nics(const Arguments& arguments) {
+  return Ask<control::NicsReply>(arguments, control::NicsRequest());
+}
+
+Status Gpus(const Arguments& arguments) {
+  return Ask<control::GpusReply>(arguments, control::GpusRequest());
+}
+
+// JOB.RANK, or JOB for all its ranks here. A job's name may look like a rank's.
+Status Why(const Arguments& arguments) {
+  const std::string& name = arguments.rank.empty() ? arguments.job : arguments.rank;
+  if (name.empty()) {
+    return WhyAll(arguments);
+  }
+  const StatusOr<std::vector<Observer>> daemons = ChooseDaemonsOf(arguments, name);
+  FERRY_RETURN_IF_ERROR(daemons.status());
+  const bool is_job = std::any_of(daemons->begin(), daemons->end(), [&](const Observer& daemon) {
+    const auto& jobs = daemon.daemon().jobs();
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](const control::JobStatus& job) { return job.job_id() == name; });
+  });
+  if (is_job) {
+    const StatusOr<control::WhyReply> reply = WhyRanks(*daemons, name);
+    FERRY_RETURN_IF_ERROR(reply.status());
+    PrintView(arguments, WhyView(name, true, *reply));
+    return {};
+  }
+  const StatusOr<RankName> rank = ParseRankName(name);
+  FERRY_RETURN_IF_ERROR(rank.status());
+  return WhyRank(arguments, *daemons, *rank);
+}
+
+Status Top(const Arguments& arguments) {
+  const StatusOr<std::string> directory = ChooseOne(arguments);
+  FERRY_RETURN_IF_ERROR(directory.status());
+  const StatusOr<Observer> daemon = Observer::Connect(*directory, kAnswerTimeoutMs);
+  FERRY_RETURN_IF_ERROR(daemon.status());
+  const bool redraw = isatty(STDOUT_FILENO) == 1 && !arguments.json && arguments.pictures != 1;
+  TopSample before;
+  FERRY_RETURN_IF_ERROR(TakeSample(*daemon, arguments.job, &before));
+  for (uint32_t n = 0; arguments.pictures == 0 || n < arguments.pictures; ++n) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(arguments.interval_ms));
+    TopSample after;
+    FERRY_RETURN_IF_ERROR(TakeSample(*daemon, arguments.job, &after));
+    const View view = TopView(after.status, RatesBetween(before, after));
+    if (arguments.json) {
+      PrintJson(view.json, -1);
+    } else {
+      Print((redraw ? kClearScreen : n > 0 ? "\n" : "") + view.text);
+    }
+    before = std::move(after);
+  }
+  return {};
+}
+
+Status Watch(const Arguments& arguments) {
+  const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
+  FERRY_RETURN_IF_ERROR(client.status());
+  control::WatchRequest request;
+  request.set_interval_ms(arguments.interval_ms);
+  grpc::ClientContext context;
+  const auto stream = client->stub().Watch(&context, request);
+  control::StatusReply reply;
+  while (stream->Read(&reply)) {
+    const View view = MakeView(reply);
+    arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
+  }
+  return client->FromGrpc(stream->Finish());
+}
+
+}  // namespace ferry::tools
