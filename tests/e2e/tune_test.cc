@@ -44,8 +44,9 @@ class TuneTest : public testing::Test {
 
   // With few and small messages.
   std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {kFerryctl, "tune", "--output",      options_,
-                                          "--sizes", sizes_, "--repetitions", "3"};
+    std::vector<std::string> arguments = {kFerryctl,       "tune", "--output", options_,
+                                          "--plot",        plot_,  "--sizes",  sizes_,
+                                          "--repetitions", "3"};
     for (const auto& [name, value] : link_) {
       arguments.push_back("--" + name + "=" + std::to_string(value));
     }
@@ -115,6 +116,23 @@ TEST_F(TuneTest, MeasuresAndWritesOptionsThatFerrydTakes) {
   }
   EXPECT_THAT(ReadFile(options_), HasSubstr("device 0 of the host backend"));
   EXPECT_THAT(ReadFile(plot_), HasSubstr("network, read"));
+}
+
+TEST_F(TuneTest, WritesNowhereWithoutBeingTold) {
+  const CommandResult tuned =
+      RunCommand({"/bin/sh", "-c",
+                  "ferryctl=$(realpath \"$0\") && cd " + directory_ +
+                      " && exec \"$ferryctl\" tune --sizes 4K,64K --repetitions 1",
+                  kFerryctl});
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(Files(), IsEmpty());
+  EXPECT_THAT(tuned.err, HasSubstr("no file was written; --output FILE writes these options"));
+  std::ofstream(options_) << tuned.out;  // as a shell would put it there
+  const CommandResult loaded =
+      RunCommand({kFerryctl, "config", "--json", "--config_file=" + options_});
+  ASSERT_EQ(loaded.exit_code, 0) << loaded.err << tuned.out;
+  EXPECT_THAT(json::parse(loaded.out)["pipeline_mode"]["origin"].get<std::string>(),
+              HasSubstr(options_));
 }
 
 TEST_F(TuneTest, ReplacesNoFileUnasked) {

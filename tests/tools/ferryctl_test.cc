@@ -180,6 +180,20 @@ TEST_F(FerryctlTest, ShowsOptionsAndVersionWithoutADaemon) {
                                  HasSubstr("\ndaemon: no ferryd serves ")));
 }
 
+TEST_F(FerryctlTest, HasColoursOnATerminalUnlessSomebodyWantsNone) {
+  constexpr char kScript[] = "/usr/bin/script";
+  if (!fs::exists(kScript)) {
+    GTEST_SKIP() << kScript << " is not there: apt-get install bsdutils";
+  }
+  const std::string line = std::string(kFerryctl) + " config --run_directory=" + run_directory();
+  const std::vector<std::string> on_terminal = {kScript, "-qec", line, "/dev/null"};
+  EXPECT_THAT(RunCommand(on_terminal, {"TERM=xterm"}).out, HasSubstr("\033[1mOPTION"));
+  EXPECT_THAT(RunCommand(on_terminal, {"TERM=xterm", "NO_COLOR=1"}).out,
+              testing::Not(HasSubstr("\033")));
+  EXPECT_THAT(RunCommand({"/bin/sh", "-c", line}, {"TERM=xterm"}).out,
+              testing::Not(HasSubstr("\033")));
+}
+
 TEST_F(FerryctlTest, DoctorNeedsNoDaemonAndFailsOnProblems) {
   const CommandResult result = Ferryctl({"doctor", "--json"});
   const auto json = nlohmann::json::parse(result.out, nullptr, false);

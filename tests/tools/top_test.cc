@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+#include <string>
+
 #include "tools/top/rates.h"
 #include "tools/top/screen.h"
 
@@ -111,16 +115,46 @@ TEST(TopViewTest, ShowsRatesBackPressureAndErrors) {
   nic->set_staging_busy(5);
   nic->set_staging_waits(2);
   const View view = TopView(after.status, RatesBetween(SampleAt(0), after));
-  EXPECT_NE(view.text.find("node n0: serving, up 0 ms; ferryd uses 3.3 % of a core"),
+  EXPECT_NE(view.text.find("node n0: serving, up 0 ms\nferryd uses 3.3 % of a core"),
             std::string::npos)
       << view.text;
   EXPECT_NE(view.text.find("staging: 5 of 16 blocks busy, 2 transfers wait"), std::string::npos);
-  EXPECT_NE(view.text.find("job.0  joined  12.5 k    1 MiB"), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find("job.0  joined  12.5 k  1 MiB"), std::string::npos) << view.text;
   EXPECT_NE(view.text.find("inline      12.5 k"), std::string::npos) << view.text;
   EXPECT_EQ(view.json["sessions"][0]["queued"], 3);
   EXPECT_EQ(view.json["sessions"][0]["credits_out"], 32);
   EXPECT_EQ(view.json["sessions"][0]["errors_per_second"], 4);
   EXPECT_EQ(view.json["paths"][0]["messages_per_second"], 12'500);
+}
+
+TEST(TopViewTest, FitsIntoTheTerminalAndLeavesOutColumnsOfZeros) {
+  TopRates rates;
+  SessionRates& session = rates.sessions.emplace_back();
+  session.name = "a1b2c3d4e5f6.1023";
+  session.state = "attached";
+  session.sent_messages = session.received_messages = 12'500;
+  session.sent_bytes = session.received_bytes = 1e9;
+  rates.nic_sent_messages = rates.nic_received_messages = 12'500;
+  rates.nic_sent_bytes = rates.nic_received_bytes = 1e9;
+  rates.nic_outstanding = 100'000;
+  const auto widest = [&] {
+    std::istringstream lines(TopView(control::StatusReply(), rates).text);
+    size_t width = 0;
+    for (std::string line; std::getline(lines, line);) {
+      width = std::max(width, line.size());
+    }
+    return width;
+  };
+  EXPECT_LE(widest(), 80U);
+  EXPECT_EQ(TopView(control::StatusReply(), rates).text.find("QUEUED"), std::string::npos);
+  rates.sessions[0].queued = 3;
+  rates.sessions[0].credits_out = 64;
+  rates.sessions[0].unexpected = 100'000;
+  rates.sessions[0].errors = 4;
+  EXPECT_LE(widest(), 80U);
+  for (const char* title : {"QUEUED", "CREDITS OUT", "UNEXPECTED", "ERRORS/s"}) {
+    EXPECT_NE(TopView(control::StatusReply(), rates).text.find(title), std::string::npos) << title;
+  }
 }
 
 TEST(TopViewTest, SaysThatNobodyIsThere) {

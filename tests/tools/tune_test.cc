@@ -226,17 +226,6 @@ TEST(TunePlanTest, SizesAreSortedAndSensible) {
   }
 }
 
-TEST(TunePlanTest, ThePlotLiesBesideTheOptions) {
-  TunePlan plan;
-  EXPECT_EQ(PlotPath(plan), "ferry-tune.svg");
-  plan.output = "/etc/ferry.d/tuned";
-  EXPECT_EQ(PlotPath(plan), "/etc/ferry.d/tuned.svg");
-  plan.output = "a/.toml";
-  EXPECT_EQ(PlotPath(plan), "a/.toml.svg");
-  plan.plot = "x.svg";
-  EXPECT_EQ(PlotPath(plan), "x.svg");
-}
-
 class FileTest : public testing::Test {
  protected:
   FileTest() {
@@ -255,6 +244,15 @@ class FileTest : public testing::Test {
   std::string directory_ = "/tmp/ferry-tune-XXXXXX";
   std::string path_;
 };
+
+TEST_F(FileTest, IsNoneWhereNobodyNamesOne) {
+  const auto none = FileIfNamed("", false);
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->has_value());
+  const auto some = FileIfNamed(path_, false);
+  ASSERT_TRUE(some.ok());
+  EXPECT_TRUE(some->has_value());
+}
 
 TEST_F(FileTest, IsThereOnceItIsWhole) {
   {

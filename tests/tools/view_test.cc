@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 namespace ferry::tools {
 namespace {
 
@@ -35,10 +38,11 @@ TEST(ViewTest, LeavesOutAnUnknownNumaNode) {
   gpu->set_ipc(true);
   gpu->set_stream_words("cpu");
   EXPECT_EQ(MakeView(reply).text,
-            "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY     FREE   IPC  DMABUF  "
-            "MANAGED  STREAM WORDS  KERNELS  NOTE\n"
-            "host          0  -     -       -  -     -           -   1 GiB  512 MiB  true   false  "
-            "  false  cpu             false  -\n");
+            "BACKEND  DEVICE  NAME  PCI  NUMA  CPUS  NIC  DISTANCE  MEMORY     FREE   IPC\n"
+            "host          0  -     -       -  -     -           -   1 GiB  512 MiB  true\n"
+            "\n"
+            "BACKEND  DEVICE  DMABUF  MANAGED  STREAM WORDS  KERNELS  NOTE\n"
+            "host          0   false    false  cpu             false  -\n");
 }
 
 TEST(ViewTest, SaysWhyABackendIsNotThere) {
@@ -75,8 +79,66 @@ TEST(ViewTest, ShowsPlaces) {
   nic->set_staging_node(-1);
   const View view = MakeView(nics);
   EXPECT_EQ(view.json["nics"][0]["staging_node"], -1);
-  EXPECT_NE(view.text.find("0000:b1:00.0     0  -     9                     -"), std::string::npos)
+  EXPECT_NE(view.text.find("0000:b1:00.0     0  -     9\n"), std::string::npos) << view.text;
+  EXPECT_NE(view.text.find("DOMAIN  STAGING AT\n-                -\n"), std::string::npos)
       << view.text;
+}
+
+// The longest line.
+size_t WidthOf(const std::string& text) {
+  size_t width = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    width = std::max(width, end - begin);
+    begin = end + 1;
+  }
+  return width;
+}
+
+// As many figures as there may be.
+TEST(ViewTest, SessionsInterfacesAndDevicesFitIntoTheTerminal) {
+  control::SessionsReply sessions;
+  control::SessionStatus* session = sessions.add_sessions();
+  session->set_job_id("a1b2c3d4e5f6");
+  session->set_rank(1023);
+  session->set_pid(4'194'303);
+  session->set_uid(4'294'967'294);
+  session->set_state("attached");
+  session->set_messages_sent(123'456'789'012);
+  session->set_bytes_sent(uint64_t{1023} << 40);
+  session->set_messages_received(123'456'789'012);
+  session->set_bytes_received(uint64_t{1023} << 40);
+  session->set_cpus("0-15,32-47,64-79");
+  session->set_nic("mlx5_0");
+  control::NicsReply nics;
+  control::NicStatus* nic = nics.add_nics();
+  nic->set_provider("verbs;ofi_rxm");
+  nic->set_fabric("192.168.100.0/24");
+  nic->set_domain("mlx5_0");
+  nic->set_address("fi_sockaddr_in://192.168.100.217:65535");
+  nic->set_messages_sent(123'456'789'012);
+  nic->set_messages_received(123'456'789'012);
+  nic->set_cpus("0-15,32-47,64-79");
+  nic->set_progress_cpus("0-15,32-47");
+  nic->set_pci("0000:b1:00.0");
+  control::GpusReply gpus;
+  control::GpuStatus* gpu = gpus.add_gpus();
+  gpu->set_backend("level_zero");
+  gpu->set_name("Intel(R) Data Center GPU Max 1550");
+  gpu->set_pci("0000:b1:00.0");
+  gpu->set_cpus("0-15,32-47,64-79");
+  gpu->set_nic("mlx5_0");
+  gpu->set_stream_words("kernel");
+  for (const size_t width : {80U, 60U, 200U}) {
+    const Terminal terminal{width, false};
+    EXPECT_LE(WidthOf(MakeView(sessions, terminal).text), width);
+    EXPECT_LE(WidthOf(MakeView(nics, terminal).text), width);
+    EXPECT_LE(WidthOf(MakeView(gpus, terminal).text), width);
+  }
+  EXPECT_LE(WidthOf(MakeView(sessions).text), 80U) << "into a pipe, too";
+  for (const char* title : {"REQUESTS", "UNEXPECTED", "QUEUED", "CPUS", "DISTANCE"}) {
+    EXPECT_NE(MakeView(sessions).text.find(title), std::string::npos) << title;
+  }
 }
 
 TEST(ViewTest, ShowsJobsAndPeersUnderTheStatus) {

@@ -39,7 +39,6 @@ struct Arguments {
   bool serve = false;
   bool tune_collectives = false;
   CollectivePlan collectives;
-  std::optional<std::string> tune_output;
   std::optional<uint32_t> repetitions;
 };
 

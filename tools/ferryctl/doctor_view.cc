@@ -19,17 +19,17 @@ const char* VerdictText(Verdict verdict) {
 
 }  // namespace
 
-View DoctorView(const std::vector<Finding>& findings) {
+View DoctorView(const std::vector<Finding>& findings, const Terminal& terminal) {
   constexpr size_t kVerdictWidth = 9;
   View view = {{{"findings", nlohmann::ordered_json::array()}}, ""};
   for (const Finding& finding : findings) {
-    std::string verdict = VerdictText(finding.verdict);
+    const std::string verdict = VerdictText(finding.verdict);
     view.json["findings"].push_back({{"name", finding.name},
                                      {"verdict", verdict},
                                      {"found", finding.found},
                                      {"mend", finding.mend}});
-    verdict.resize(kVerdictWidth, ' ');
-    view.text += verdict + finding.name + ": " + finding.found + "\n";
+    view.text += Coloured(verdict, terminal) + std::string(kVerdictWidth - verdict.size(), ' ') +
+                 finding.name + ": " + finding.found + "\n";
     if (!finding.mend.empty()) {
       view.text += std::string(kVerdictWidth, ' ') + "-> " + finding.mend + "\n";
     }

@@ -9,6 +9,6 @@
 namespace ferry::tools {
 
 // A line per finding, and under it what to do.
-View DoctorView(const std::vector<Finding>& findings);
+View DoctorView(const std::vector<Finding>& findings, const Terminal& terminal = {});
 
 }  // namespace ferry::tools

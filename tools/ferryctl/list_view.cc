@@ -1,5 +1,6 @@
 #include "tools/ferryctl/list_view.h"
 
+#include <algorithm>
 #include <string>
 
 #include "tools/ferryctl/table.h"
@@ -42,12 +43,12 @@ ordered_json Json(const MetDaemon& met) {
 
 }  // namespace
 
-View ListView(const std::vector<MetDaemon>& daemons) {
+View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal) {
   View view = {{{"daemons", ordered_json::array()}}, ""};
   Table table({{"RUN DIRECTORY"},
                {"KIND"},
                {"PID", Align::kRight},
-               {"STATE"},
+               {"STATE", Align::kLeft, true},
                {"UP", Align::kRight},
                {"RANKS", Align::kRight},
                {"JOBS"}});
@@ -55,7 +56,7 @@ View ListView(const std::vector<MetDaemon>& daemons) {
   for (const MetDaemon& met : daemons) {
     view.json["daemons"].push_back(Json(met));
     if (!met.observer.ok()) {
-      troubles += "trouble: " + met.observer.status().message() + "\n";
+      troubles += Coloured("trouble: " + met.observer.status().message(), terminal) + "\n";
       continue;
     }
     const control::StatusReply& daemon = met.observer->daemon();
@@ -63,7 +64,7 @@ View ListView(const std::vector<MetDaemon>& daemons) {
                   std::to_string(daemon.pid()), daemon.state(), DurationText(daemon.uptime_ms()),
                   std::to_string(daemon.sessions()), JobsText(daemon)});
   }
-  view.text = table.empty() ? "" : table.Text();
+  view.text = table.empty() ? "" : table.Text(terminal);
   view.text += troubles;
   if (daemons.empty()) {
     view.text = "no ferryd serves you here; ferryrun starts a private one for its job then\n";

@@ -9,6 +9,6 @@
 namespace ferry::tools {
 
 // One line each: what it serves, or why it does not say.
-View ListView(const std::vector<MetDaemon>& daemons);
+View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal = {});
 
 }  // namespace ferry::tools

@@ -6,6 +6,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/version.h"
@@ -39,7 +40,7 @@ constexpr int kUsageError = 2;
 // Needs no daemon. Problems make it fail.
 Status Doctor(const Arguments& arguments) {
   const std::vector<Finding> findings = Examine(arguments.options);
-  const View view = DoctorView(findings);
+  const View view = DoctorView(findings, StandardOutput());
   arguments.json ? PrintJson(view.json) : Print(view.text);
   return IsHealthy(findings) ? Status()
                              : Status(ErrorCode::kSystem, "doctor found problems: see above");
@@ -58,25 +59,49 @@ Status ServeTune(const config::Options& options, const Arguments& arguments) {
   }
 }
 
+// What there is no file for goes to the standard output, as the file would have it; how to get one
+// is said beside it.
+void SayHowToKeep(const char* what) {
+  std::fprintf(stderr, "ferryctl: no file was written; --output FILE writes %s\n", what);
+}
+
 // By jobs, which ask what daemon there is.
 Status TuneMpi(const Arguments& arguments) {
   CollectivePlan plan = arguments.collectives;
   plan.sizes = arguments.tune.sizes;
   plan.force = arguments.tune.force;
-  plan.output = arguments.tune_output.value_or(plan.output);
+  plan.output = arguments.tune.output;
   plan.rounds = arguments.repetitions.value_or(plan.rounds);
   plan.options = arguments.options;
   const StatusOr<CollectiveResult> result = TuneCollectives(plan);
   FERRY_RETURN_IF_ERROR(result.status());
   if (arguments.json) {
     ordered_json json = CollectiveJson(*result);
-    json["file"] = plan.output;
+    if (!plan.output.empty()) {
+      json["file"] = plan.output;
+    }
     PrintJson(json);
+  } else if (plan.output.empty()) {
+    Print(CollectiveFile(*result));
+    SayHowToKeep("these rules");
   } else {
     Print(CollectiveText(*result) + "\n" + plan.output +
           " has the rules. For jobs: ferryrun --collective_table=" + plan.output + "\n");
   }
   return {};
+}
+
+// What is in which of the files that were asked for.
+std::string TunedFilesText(const TunePlan& plan) {
+  std::string text;
+  if (!plan.plot.empty()) {
+    text += plan.plot + " has the curves.\n";
+  }
+  if (!plan.output.empty()) {
+    text += plan.output + " has these options. For ferryd: --config_file=" + plan.output +
+            ", or put them into its ferryd.toml.\n";
+  }
+  return text;
 }
 
 // But for collectives, asks no daemon.
@@ -90,19 +115,25 @@ Status Tune(const Arguments& arguments) {
     return ServeTune(*options, arguments);
   }
   TunePlan plan = arguments.tune;
-  plan.output = arguments.tune_output.value_or(plan.output);
   plan.repetitions = arguments.repetitions.value_or(plan.repetitions);
   const StatusOr<TuneResult> result = MeasureAndWrite(*options, plan);
   FERRY_RETURN_IF_ERROR(result.status());
-  const std::string plot = PlotPath(plan);
   if (arguments.json) {
     ordered_json json = TuneJson(*result);
-    json["files"] = {{"options", plan.output}, {"plot", plot}};
+    json["files"] = ordered_json::object();
+    for (const auto& [name, file] :
+         {std::pair("options", plan.output), std::pair("plot", plan.plot)}) {
+      if (!file.empty()) {
+        json["files"][name] = file;
+      }
+    }
     PrintJson(json);
+  } else if (plan.output.empty()) {
+    Print(TuneFragment(*result));
+    plan.plot.empty() ? SayHowToKeep("these options, --plot FILE a picture of the curves")
+                      : static_cast<void>(std::fputs(TunedFilesText(plan).c_str(), stderr));
   } else {
-    Print(TuneText(*result) + "\n" + plan.output + " has these options, " + plot +
-          " the curves. For ferryd: --config_file=" + plan.output +
-          ", or put the options into its ferryd.toml.\n");
+    Print(TuneText(*result) + "\n" + TunedFilesText(plan));
   }
   return {};
 }
@@ -118,7 +149,7 @@ Status ShowOptions(const Arguments& arguments) {
     table.AddRow({row.option->name, row.value, row.option->unit, row.origin});
     json[row.option->name] = {{"value", row.value}, {"origin", row.origin}};
   }
-  arguments.json ? PrintJson(json) : Print(table.Text());
+  arguments.json ? PrintJson(json) : Print(table.Text(StandardOutput()));
   return {};
 }
 
@@ -196,10 +227,10 @@ void AddCertsArguments(CLI::App* subcommand, CertsPlan* plan) {
 
 void AddTuneArguments(CLI::App* subcommand, Arguments* arguments) {
   TunePlan* plan = &arguments->tune;
-  subcommand->add_option("--output", arguments->tune_output,
-                         "file for the result (ferry-tune.toml, ferry-collectives.toml)");
-  CLI::Option* plot = subcommand->add_option(
-      "--plot", plan->plot, "file for the picture, SVG (as --output, but ending in .svg)");
+  subcommand->add_option("--output", plan->output,
+                         "file for the result (without: the standard output)");
+  CLI::Option* plot =
+      subcommand->add_option("--plot", plan->plot, "file for a picture, SVG (without: none)");
   subcommand->add_flag("--force", plan->force, "replace files that are there");
   CLI::Option* device =
       subcommand->add_option("--device", plan->device, "which device of the GPU backend (0)");

@@ -124,7 +124,7 @@ Status Faults(const Arguments& arguments) {
   request.set_release(arguments.release);
   control::FaultsReply reply;
   FERRY_RETURN_IF_ERROR(client->Call(&Stub::Faults, request, &reply));
-  const View view = MakeView(reply);
+  const View view = MakeView(reply, StandardOutput());
   arguments.json ? PrintJson(view.json) : Print(view.text);
   return {};
 }

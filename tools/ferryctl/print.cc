@@ -1,10 +1,16 @@
 #include "tools/ferryctl/print.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+
+#include "config/environment.h"
 
 namespace ferry::tools {
 
 using nlohmann::ordered_json;
+
+Terminal StandardOutput() { return TerminalOf(STDOUT_FILENO, config::ProcessEnvironment()); }
 
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);

@@ -4,7 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/ferryctl/terminal.h"
+
 namespace ferry::tools {
+
+// Its width and colours, as they are now.
+Terminal StandardOutput();
 
 // At once, for who reads along.
 void Print(const std::string& text);

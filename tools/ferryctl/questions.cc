@@ -75,7 +75,7 @@ Status Ask(const Arguments& arguments, const std::vector<Observer>& daemons,
     Reply reply;
     FERRY_RETURN_IF_ERROR(daemon.Ask(request, &reply));
     Keep(arguments.job, &reply);
-    views.push_back(MakeView(reply));
+    views.push_back(MakeView(reply, StandardOutput()));
   }
   PrintViews(arguments, daemons, std::move(views));
   return {};
@@ -101,7 +101,7 @@ Status WhyRank(const Arguments& arguments, const std::vector<Observer>& daemons,
     control::WhyReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
-      PrintView(arguments, WhyView(name.job_id, false, reply));
+      PrintView(arguments, WhyView(name.job_id, false, reply, StandardOutput()));
       return {};
     }
     if (status.code() != ErrorCode::kNotFound) {
@@ -142,7 +142,7 @@ Status WhyAll(const Arguments& arguments) {
   }
   const StatusOr<control::WhyReply> reply = WhyRanks(daemons, "");
   FERRY_RETURN_IF_ERROR(reply.status());
-  PrintView(arguments, WaitingView(*reply));
+  PrintView(arguments, WaitingView(*reply, StandardOutput()));
   return {};
 }
 
@@ -168,7 +168,7 @@ Status TakeSample(const Observer& daemon, const std::string& job_id, TopSample* 
 Status ListDaemons(const Arguments& arguments) {
   const StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());
-  PrintView(arguments, ListView(*met));
+  PrintView(arguments, ListView(*met, StandardOutput()));
   return {};
 }
 
@@ -198,7 +198,7 @@ Status Counters(const Arguments& arguments) {
     control::CountersReply reply;
     status = daemon.Ask(request, &reply);
     if (status.ok()) {
-      PrintView(arguments, MakeView(reply));
+      PrintView(arguments, MakeView(reply, StandardOutput()));
       break;
     }
   }
@@ -229,7 +229,7 @@ Status Why(const Arguments& arguments) {
   if (is_job) {
     const StatusOr<control::WhyReply> reply = WhyRanks(*daemons, name);
     FERRY_RETURN_IF_ERROR(reply.status());
-    PrintView(arguments, WhyView(name, true, *reply));
+    PrintView(arguments, WhyView(name, true, *reply, StandardOutput()));
     return {};
   }
   const StatusOr<RankName> rank = ParseRankName(name);
@@ -249,7 +249,7 @@ Status Top(const Arguments& arguments) {
     std::this_thread::sleep_for(std::chrono::milliseconds(arguments.interval_ms));
     TopSample after;
     FERRY_RETURN_IF_ERROR(TakeSample(*daemon, arguments.job, &after));
-    const View view = TopView(after.status, RatesBetween(before, after));
+    const View view = TopView(after.status, RatesBetween(before, after), StandardOutput());
     if (arguments.json) {
       PrintJson(view.json, -1);
     } else {
@@ -269,7 +269,7 @@ Status Watch(const Arguments& arguments) {
   const auto stream = client->stub().Watch(&context, request);
   control::StatusReply reply;
   while (stream->Read(&reply)) {
-    const View view = MakeView(reply);
+    const View view = MakeView(reply, StandardOutput());
     arguments.json ? PrintJson(view.json, -1) : Print(view.text + "\n");
   }
   return client->FromGrpc(stream->Finish());

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 
 namespace ferry::tools {
@@ -16,38 +17,79 @@ size_t Width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-std::string Padded(const std::string& text, size_t width, Align align) {
-  const std::string blanks(width - Width(text), ' ');
-  return align == Align::kLeft ? text + blanks : blanks + text;
-}
-
 }  // namespace
 
-std::string Table::Text() const {
-  std::vector<std::vector<std::string>> lines(1);
+std::vector<Table::Line> Table::Lines() const {
+  std::vector<Line> lines(1);
   for (const Column& column : columns_) {
     lines[0].push_back(column.title);
   }
-  for (const std::vector<std::string>& row : rows_) {
+  for (const Line& row : rows_) {
     lines.push_back(row);
     std::replace(lines.back().begin(), lines.back().end(), std::string(), std::string("-"));
   }
+  return lines;
+}
+
+std::vector<size_t> Table::WidthsOf(const std::vector<Line>& lines) const {
   std::vector<size_t> widths(columns_.size());
-  for (const std::vector<std::string>& line : lines) {
+  for (const Line& line : lines) {
     for (size_t i = 0; i < widths.size(); ++i) {
       widths[i] = std::max(widths[i], Width(line[i]));
     }
   }
+  return widths;
+}
+
+std::string Table::TextOf(const std::vector<size_t>& shown, const Terminal& terminal) const {
+  const std::vector<Line> lines = Lines();
+  const std::vector<size_t> widths = WidthsOf(lines);
   std::string text;
-  for (const std::vector<std::string>& line : lines) {
-    for (size_t i = 0; i < widths.size(); ++i) {
-      text += Padded(line[i], widths[i], columns_[i].align);
-      text += kGap;
+  for (size_t row = 0; row < lines.size(); ++row) {
+    std::string line;
+    std::string blanks;  // in front of the next cell, so that no line ends with some
+    for (const size_t i : shown) {
+      const std::string& cell = lines[row][i];
+      const std::string pad(widths[i] - Width(cell), ' ');
+      const std::string painted = row == 0               ? Bold(cell, terminal)
+                                  : columns_[i].is_state ? Coloured(cell, terminal)
+                                                         : cell;
+      const bool left = columns_[i].align == Align::kLeft;
+      line += blanks + (left ? "" : pad) + painted;
+      blanks = (left ? pad : "") + std::string(kGap);
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
+    text += line + '\n';
   }
   return text;
+}
+
+std::string Table::Text(const Terminal& terminal) const {
+  std::vector<size_t> all(columns_.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return TextOf(all, terminal);
+}
+
+std::string Table::FittedText(const Terminal& terminal, size_t keys) const {
+  const std::vector<size_t> widths = WidthsOf(Lines());
+  std::vector<size_t> key_columns(std::min(keys, columns_.size()));
+  std::iota(key_columns.begin(), key_columns.end(), size_t{0});
+  size_t key_width = 0;
+  for (const size_t i : key_columns) {
+    key_width += widths[i] + kGap.size();
+  }
+  std::string text;
+  std::vector<size_t> shown = key_columns;
+  size_t width = key_width;
+  for (size_t i = key_columns.size(); i < columns_.size(); ++i) {
+    if (width + widths[i] > terminal.width && shown.size() > key_columns.size()) {
+      text += TextOf(shown, terminal) + "\n";
+      shown = key_columns;
+      width = key_width;
+    }
+    shown.push_back(i);
+    width += widths[i] + kGap.size();
+  }
+  return text + TextOf(shown, terminal);
 }
 
 std::string BytesText(uint64_t bytes) {

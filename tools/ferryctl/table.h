@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tools/ferryctl/terminal.h"
 
 namespace ferry::tools {
 
@@ -12,6 +15,7 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kLeft;
+  bool is_state = false;  // its cells are words that have a colour
 };
 
 class Table {
@@ -23,9 +27,18 @@ class Table {
   bool empty() const { return rows_.empty(); }
 
   // Header and rows, two spaces between columns, no blanks at line ends.
-  std::string Text() const;
+  std::string Text(const Terminal& terminal = {}) const;
+  // As several tables, one below the other, if the terminal is not wide enough for one: each has
+  // the first `keys` columns. Only a column that is too wide by itself makes a line longer.
+  std::string FittedText(const Terminal& terminal, size_t keys = 1) const;
 
  private:
+  using Line = std::vector<std::string>;
+  std::vector<Line> Lines() const;  // header and rows
+  std::vector<size_t> WidthsOf(const std::vector<Line>& lines) const;
+  // Of these columns only.
+  std::string TextOf(const std::vector<size_t>& shown, const Terminal& terminal) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

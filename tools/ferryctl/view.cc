@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-enum class Show { kPlain, kBytes, kKnownBytes, kAgo, kNothingIfNegative };
+enum class Show { kPlain, kState, kBytes, kKnownBytes, kAgo, kNothingIfNegative };
 
 // One field of a message: its name in JSON (null: not there), its column's title (null: none).
 template <typename Message>
@@ -31,6 +31,7 @@ std::string CellText(const ordered_json& value, Show show) {
   }
   switch (show) {
     case Show::kPlain:
+    case Show::kState:
       break;
     case Show::kBytes:
       return BytesText(value.get<uint64_t>());
@@ -55,14 +56,17 @@ ordered_json Object(const Message& message, const Field<Message> (&fields)[kSize
   return object;
 }
 
+// With `keys`, as wide as the terminal at most: see Table::FittedText.
 template <typename Message, size_t kSize>
 View ListView(const google::protobuf::RepeatedPtrField<Message>& messages,
-              const Field<Message> (&fields)[kSize], const char* when_empty) {
+              const Field<Message> (&fields)[kSize], const char* when_empty,
+              const Terminal& terminal, size_t keys = 0) {
   std::vector<Column> columns;
   for (const Field<Message>& field : fields) {
     if (field.title != nullptr) {
       const bool text = field.value(Message()).is_string();
-      columns.push_back({field.title, text ? Align::kLeft : Align::kRight});
+      columns.push_back(
+          {field.title, text ? Align::kLeft : Align::kRight, field.show == Show::kState});
     }
   }
   View view = {ordered_json::array(), ""};
@@ -77,13 +81,15 @@ View ListView(const google::protobuf::RepeatedPtrField<Message>& messages,
     table.AddRow(std::move(cells));
     view.json.push_back(Object(message, fields));
   }
-  view.text = table.empty() ? when_empty : table.Text();
+  view.text = table.empty() ? when_empty
+              : keys == 0   ? table.Text(terminal)
+                            : table.FittedText(terminal, keys);
   return view;
 }
 
 constexpr Field<control::JobStatus> kJobFields[] = {
     {"job_id", "JOB", FERRY_VALUE(JobStatus, job_id)},
-    {"state", "STATE", FERRY_VALUE(JobStatus, state)},
+    {"state", "STATE", FERRY_VALUE(JobStatus, state), Show::kState},
     {"size", "RANKS", FERRY_VALUE(JobStatus, size)},
     {"local", "HERE", FERRY_VALUE(JobStatus, local)},
     {"joined", "JOINED", FERRY_VALUE(JobStatus, joined)},
@@ -148,7 +154,7 @@ ordered_json Incarnation(const Message& message) {
 constexpr Field<control::PeerStatus> kPeerFields[] = {
     {"name", "PEER", FERRY_VALUE(PeerStatus, name)},
     {"control_address", "ADDRESS", FERRY_VALUE(PeerStatus, control_address)},
-    {"state", "STATE", FERRY_VALUE(PeerStatus, state)},
+    {"state", "STATE", FERRY_VALUE(PeerStatus, state), Show::kState},
     {"incarnation", nullptr, Incarnation<control::PeerStatus>},
     {"last_heard_ms", "LAST HEARD", FERRY_VALUE(PeerStatus, last_heard_ms), Show::kAgo},
     {"trouble", "TROUBLE", FERRY_VALUE(PeerStatus, trouble)},
@@ -187,17 +193,17 @@ constexpr Field<control::SessionStatus> kSessionFields[] = {
     {"rank", nullptr, FERRY_VALUE(SessionStatus, rank)},
     {"pid", "PID", FERRY_VALUE(SessionStatus, pid)},
     {"uid", "UID", FERRY_VALUE(SessionStatus, uid)},
-    {"state", "STATE", FERRY_VALUE(SessionStatus, state)},
-    {"regions", "REGIONS", FERRY_VALUE(SessionStatus, regions)},
-    {"region_bytes", "SIZE", FERRY_VALUE(SessionStatus, region_bytes), Show::kBytes},
+    {"state", "STATE", FERRY_VALUE(SessionStatus, state), Show::kState},
     {"messages_sent", "SENT", FERRY_VALUE(SessionStatus, messages_sent)},
-    {"bytes_sent", "BYTES", FERRY_VALUE(SessionStatus, bytes_sent), Show::kBytes},
+    {"bytes_sent", "OUT", FERRY_VALUE(SessionStatus, bytes_sent), Show::kBytes},
     {"messages_received", "RECEIVED", FERRY_VALUE(SessionStatus, messages_received)},
-    {"bytes_received", "BYTES", FERRY_VALUE(SessionStatus, bytes_received), Show::kBytes},
+    {"bytes_received", "IN", FERRY_VALUE(SessionStatus, bytes_received), Show::kBytes},
     {"requests", "REQUESTS", FERRY_VALUE(SessionStatus, requests)},
     {"posted", "POSTED", FERRY_VALUE(SessionStatus, posted)},
     {"unexpected", "UNEXPECTED", FERRY_VALUE(SessionStatus, unexpected)},
     {"queued", "QUEUED", FERRY_VALUE(SessionStatus, queued)},
+    {"regions", "REGIONS", FERRY_VALUE(SessionStatus, regions)},
+    {"region_bytes", "SIZE", FERRY_VALUE(SessionStatus, region_bytes), Show::kBytes},
     {"cpus", "CPUS", FERRY_VALUE(SessionStatus, cpus)},
     {"nic", "NIC", FERRY_VALUE(SessionStatus, nic)},
     {"nic_distance", "DISTANCE", FERRY_VALUE(SessionStatus, nic_distance),
@@ -215,15 +221,15 @@ constexpr Field<control::CounterValue> kCounterFields[] = {
 };
 
 constexpr Field<control::NicStatus> kNicFields[] = {
+    {"domain", "DOMAIN", FERRY_VALUE(NicStatus, domain)},
     {"provider", "PROVIDER", FERRY_VALUE(NicStatus, provider)},
     {"version", "VERSION", FERRY_VALUE(NicStatus, version)},
-    {"domain", "DOMAIN", FERRY_VALUE(NicStatus, domain)},
     {"fabric", "FABRIC", FERRY_VALUE(NicStatus, fabric)},
     {"address", "ADDRESS", FERRY_VALUE(NicStatus, address)},
     {"messages_sent", "SENT", FERRY_VALUE(NicStatus, messages_sent)},
-    {"bytes_sent", "BYTES", FERRY_VALUE(NicStatus, bytes_sent), Show::kBytes},
+    {"bytes_sent", "OUT", FERRY_VALUE(NicStatus, bytes_sent), Show::kBytes},
     {"messages_received", "RECEIVED", FERRY_VALUE(NicStatus, messages_received)},
-    {"bytes_received", "BYTES", FERRY_VALUE(NicStatus, bytes_received), Show::kBytes},
+    {"bytes_received", "IN", FERRY_VALUE(NicStatus, bytes_received), Show::kBytes},
     {"reads", "READS", FERRY_VALUE(NicStatus, reads)},
     {"writes", "WRITES", FERRY_VALUE(NicStatus, writes)},
     {"errors", "ERRORS", FERRY_VALUE(NicStatus, errors)},
@@ -279,7 +285,7 @@ constexpr Field<control::FaultStatus> kFaultFields[] = {
     {"at", "AT", FERRY_VALUE(FaultStatus, at)},
     {"action", "ACTION", FERRY_VALUE(FaultStatus, action)},
     {"passed", "PASSED", FERRY_VALUE(FaultStatus, passed)},
-    {"state", "STATE", FERRY_VALUE(FaultStatus, state)},
+    {"state", "STATE", FERRY_VALUE(FaultStatus, state), Show::kState},
 };
 
 #undef FERRY_VALUE
@@ -304,17 +310,17 @@ View Named(const char* name, View list) {
 
 }  // namespace
 
-View MakeView(const control::StatusReply& reply) {
+View MakeView(const control::StatusReply& reply, const Terminal& terminal) {
   const control::NodeIdentity& node = reply.node();
-  const View jobs = ListView(reply.jobs(), kJobFields, "");
-  const View peers = ListView(reply.peers(), kPeerFields, "");
-  const View users = ListView(reply.users(), kUserFields, "");
+  const View jobs = ListView(reply.jobs(), kJobFields, "", terminal);
+  const View peers = ListView(reply.peers(), kPeerFields, "", terminal);
+  const View users = ListView(reply.users(), kUserFields, "", terminal);
   View view = {Object(reply, kStatusFields), ""};
   view.json["node"] = Object(node, kNodeFields);
   view.json["jobs"] = jobs.json;
   view.json["peers"] = peers.json;
   view.json["users"] = users.json;
-  view.text = "node " + node.name() + ": " + reply.state() + ", pid " +
+  view.text = "node " + node.name() + ": " + Coloured(reply.state(), terminal) + ", pid " +
               std::to_string(reply.pid()) + ", up " + DurationText(reply.uptime_ms()) + "\n" +
               "run directory " + reply.run_directory() + ", control " + node.control_address() +
               ", provider " + node.provider() + "\n" + std::to_string(reply.sessions()) +
@@ -333,28 +339,30 @@ View MakeView(const control::StatusReply& reply) {
   return view;
 }
 
-View MakeView(const control::SessionsReply& reply) {
-  return Named("sessions", ListView(reply.sessions(), kSessionFields, "no rank is attached\n"));
+View MakeView(const control::SessionsReply& reply, const Terminal& terminal) {
+  return Named("sessions",
+               ListView(reply.sessions(), kSessionFields, "no rank is attached\n", terminal, 1));
 }
 
-View MakeView(const control::CountersReply& reply) {
-  return Named("counters", ListView(reply.counters(), kCounterFields, "no counters\n"));
+View MakeView(const control::CountersReply& reply, const Terminal& terminal) {
+  return Named("counters", ListView(reply.counters(), kCounterFields, "no counters\n", terminal));
 }
 
-View MakeView(const control::NicsReply& reply) {
-  return Named("nics", ListView(reply.nics(), kNicFields, "no network interface in use\n"));
+View MakeView(const control::NicsReply& reply, const Terminal& terminal) {
+  return Named("nics",
+               ListView(reply.nics(), kNicFields, "no network interface in use\n", terminal, 1));
 }
 
-View MakeView(const control::GpusReply& reply) {
-  const View backends = ListView(reply.backends(), kGpuBackendFields, "");
-  View view = Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n"));
+View MakeView(const control::GpusReply& reply, const Terminal& terminal) {
+  const View backends = ListView(reply.backends(), kGpuBackendFields, "", terminal, 1);
+  View view = Named("gpus", ListView(reply.gpus(), kGpuFields, "no devices\n", terminal, 2));
   view.json["backends"] = backends.json;
   view.text += backends.text.empty() ? "" : "\n" + backends.text;
   return view;
 }
 
-View MakeView(const control::FaultsReply& reply) {
-  return Named("faults", ListView(reply.faults(), kFaultFields, "no faults\n"));
+View MakeView(const control::FaultsReply& reply, const Terminal& terminal) {
+  return Named("faults", ListView(reply.faults(), kFaultFields, "no faults\n", terminal));
 }
 
 }  // namespace ferry::tools

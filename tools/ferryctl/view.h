@@ -1,12 +1,14 @@
 // What a daemon answered, as JSON and as text for people. Pure functions; any thread.
 //
-// JSON has the names of proto/control.proto and plain numbers; text has tables, with units.
+// JSON has the names of proto/control.proto and plain numbers; text has tables, with units. Those
+// of sessions, interfaces and devices are as wide as the terminal.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "proto/control.pb.h"
+#include "tools/ferryctl/terminal.h"
 
 namespace ferry::tools {
 
@@ -15,11 +17,11 @@ struct View {
   std::string text;
 };
 
-View MakeView(const control::StatusReply& reply);
-View MakeView(const control::SessionsReply& reply);
-View MakeView(const control::CountersReply& reply);
-View MakeView(const control::NicsReply& reply);
-View MakeView(const control::GpusReply& reply);
-View MakeView(const control::FaultsReply& reply);
+View MakeView(const control::StatusReply& reply, const Terminal& terminal = {});
+View MakeView(const control::SessionsReply& reply, const Terminal& terminal = {});
+View MakeView(const control::CountersReply& reply, const Terminal& terminal = {});
+View MakeView(const control::NicsReply& reply, const Terminal& terminal = {});
+View MakeView(const control::GpusReply& reply, const Terminal& terminal = {});
+View MakeView(const control::FaultsReply& reply, const Terminal& terminal = {});
 
 }  // namespace ferry::tools

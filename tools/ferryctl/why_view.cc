@@ -59,10 +59,10 @@ std::string Quiet(const control::RankWait& rank) {
   return rank.quiet_ms() < 1000 ? "" : DurationText(rank.quiet_ms());
 }
 
-std::string Reasons(const control::RankWait& rank) {
+std::string Reasons(const control::RankWait& rank, const Terminal& terminal) {
   Table table({{"OPERATION"},
                {"PEER", Align::kRight},
-               {"PEER IS"},
+               {"PEER IS", Align::kLeft, true},
                {"TAG", Align::kRight},
                {"SIZE", Align::kRight},
                {"FOR", Align::kRight},
@@ -73,10 +73,10 @@ std::string Reasons(const control::RankWait& rank) {
                   barrier ? "" : OrAny(reason.tag()), barrier ? "" : BytesText(reason.size_bytes()),
                   DurationText(reason.age_ms()), reason.step()});
   }
-  return table.empty() ? "" : "\n" + table.Text();
+  return table.empty() ? "" : "\n" + table.Text(terminal);
 }
 
-std::string Unexpected(const control::RankWait& rank) {
+std::string Unexpected(const control::RankWait& rank, const Terminal& terminal) {
   Table table({{"FROM", Align::kRight},
                {"TAG", Align::kRight},
                {"CONTEXT", Align::kRight},
@@ -88,24 +88,25 @@ std::string Unexpected(const control::RankWait& rank) {
                   std::to_string(group.context()), std::to_string(group.count()),
                   BytesText(group.size_bytes()), group.announced() ? "with the sender" : "here"});
   }
-  return table.empty() ? "" : "\nmessages that no receive has wanted yet:\n" + table.Text();
+  return table.empty() ? "" : "\nmessages that no receive has wanted yet:\n" + table.Text(terminal);
 }
 
-std::string OneRank(const std::string& job_id, const control::RankWait& rank) {
-  std::string text = rank.verdict() + "\n\nrank " + std::to_string(rank.rank()) + " of job " +
-                     job_id + " " + rank.detail() + "\n";
+std::string OneRank(const std::string& job_id, const control::RankWait& rank,
+                    const Terminal& terminal) {
+  std::string text = Coloured(rank.verdict(), terminal) + "\n\nrank " +
+                     std::to_string(rank.rank()) + " of job " + job_id + " " + rank.detail() + "\n";
   if (const std::string quiet = Quiet(rank); !quiet.empty()) {
     text += "no message of it has moved for " + quiet + " at least\n";
   }
   for (const std::string& trouble : rank.troubles()) {
-    text += "trouble: " + trouble + "\n";
+    text += Coloured("trouble: " + trouble, terminal) + "\n";
   }
   const auto shown = static_cast<uint32_t>(rank.reasons_size());
-  text += Reasons(rank);
+  text += Reasons(rank, terminal);
   if (rank.unfinished() > shown) {
     text += "and " + std::to_string(rank.unfinished() - shown) + " more\n";
   }
-  return text + Unexpected(rank);
+  return text + Unexpected(rank, terminal);
 }
 
 // Each only once.
@@ -116,34 +117,37 @@ void AddTroubles(const std::string& job, const control::RankWait& rank, std::str
   }
 }
 
-std::string AllRanks(const control::WhyReply& reply) {
+std::string AllRanks(const control::WhyReply& reply, const Terminal& terminal) {
   Table table({{"RANK", Align::kRight},
                {"PID", Align::kRight},
-               {"STATE"},
+               {"STATE", Align::kLeft, true},
                {"REQUESTS", Align::kRight},
                {"QUIET FOR", Align::kRight},
-               {"WHY"}});
+               {"WHY", Align::kLeft, true}});
   std::string troubles;
   for (const control::RankWait& rank : reply.ranks()) {
     table.AddRow({std::to_string(rank.rank()), rank.pid() == 0 ? "" : std::to_string(rank.pid()),
                   rank.state(), std::to_string(rank.unfinished()), Quiet(rank), rank.verdict()});
     AddTroubles("", rank, &troubles);
   }
-  return table.empty() ? "no rank of the job lives on this node\n" : table.Text() + troubles;
+  return table.empty() ? "no rank of the job lives on this node\n"
+                       : table.Text(terminal) + troubles;
 }
 
 }  // namespace
 
-View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply) {
+View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
+             const Terminal& terminal) {
   View view = {{{"job_id", job_id}, {"ranks", ordered_json::array()}}, ""};
   for (const control::RankWait& rank : reply.ranks()) {
     view.json["ranks"].push_back(RankJson(rank));
   }
-  view.text = all || reply.ranks_size() != 1 ? AllRanks(reply) : OneRank(job_id, reply.ranks(0));
+  view.text = all || reply.ranks_size() != 1 ? AllRanks(reply, terminal)
+                                             : OneRank(job_id, reply.ranks(0), terminal);
   return view;
 }
 
-View WaitingView(const control::WhyReply& reply) {
+View WaitingView(const control::WhyReply& reply, const Terminal& terminal) {
   std::vector<const control::RankWait*> ranks;
   for (const control::RankWait& rank : reply.ranks()) {
     ranks.push_back(&rank);
@@ -155,7 +159,7 @@ View WaitingView(const control::WhyReply& reply) {
                {"PID", Align::kRight},
                {"FOR", Align::kRight},
                {"REQUESTS", Align::kRight},
-               {"WHY"}});
+               {"WHY", Align::kLeft, true}});
   std::string troubles;
   for (const control::RankWait* rank : ranks) {
     view.json["ranks"].push_back(RankJson(*rank));
@@ -166,7 +170,7 @@ View WaitingView(const control::WhyReply& reply) {
                   rank->verdict()});
     AddTroubles(" of job " + rank->job_id(), *rank, &troubles);
   }
-  view.text = table.empty() ? "no rank waits\n" : table.Text() + troubles;
+  view.text = table.empty() ? "no rank waits\n" : table.Text(terminal) + troubles;
   return view;
 }
 

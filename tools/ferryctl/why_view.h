@@ -9,8 +9,9 @@
 namespace ferry::tools {
 
 // One rank: all that is known. Several (`all` was asked): a line each.
-View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply);
+View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
+             const Terminal& terminal = {});
 // Ranks of any jobs that wait, the longest first.
-View WaitingView(const control::WhyReply& reply);
+View WaitingView(const control::WhyReply& reply, const Terminal& terminal = {});
 
 }  // namespace ferry::tools

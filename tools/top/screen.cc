@@ -1,8 +1,11 @@
 #include "tools/top/screen.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/ferryctl/table.h"
 
@@ -27,46 +30,76 @@ std::string CountText(double value) {
 
 std::string BytesRate(double value) { return BytesText(static_cast<uint64_t>(value)); }
 
-std::string Sessions(const TopRates& rates) {
-  Table table({{"RANK"},
-               {"STATE"},
-               {"SENT/s", Align::kRight},
-               {"BYTES/s", Align::kRight},
-               {"RECEIVED/s", Align::kRight},
-               {"BYTES/s", Align::kRight},
-               {"UNFINISHED", Align::kRight},
-               {"QUEUED", Align::kRight},
-               {"CREDITS OUT", Align::kRight},
-               {"UNEXPECTED", Align::kRight},
-               {"ERRORS/s", Align::kRight}});
-  for (const SessionRates& session : rates.sessions) {
-    table.AddRow({session.name, session.poison.empty() ? session.state : session.poison,
-                  CountText(session.sent_messages), BytesRate(session.sent_bytes),
-                  CountText(session.received_messages), BytesRate(session.received_bytes),
-                  std::to_string(session.unfinished), std::to_string(session.queued),
-                  std::to_string(session.credits_out), std::to_string(session.unexpected),
-                  CountText(session.errors)});
+// A column of the ranks' table.
+struct RankColumn {
+  Column column;
+  std::string (*text)(const SessionRates&);
+  bool (*is_shown)(const SessionRates&) = nullptr;  // of any rank; null: always
+};
+
+const RankColumn kRankColumns[] = {
+    {{"RANK"}, [](const SessionRates& s) { return s.name; }},
+    {{"STATE", Align::kLeft, true},
+     [](const SessionRates& s) { return s.poison.empty() ? s.state : s.poison; }},
+    {{"SENT/s", Align::kRight}, [](const SessionRates& s) { return CountText(s.sent_messages); }},
+    {{"OUT/s", Align::kRight}, [](const SessionRates& s) { return BytesRate(s.sent_bytes); }},
+    {{"RECEIVED/s", Align::kRight},
+     [](const SessionRates& s) { return CountText(s.received_messages); }},
+    {{"IN/s", Align::kRight}, [](const SessionRates& s) { return BytesRate(s.received_bytes); }},
+    {{"OPEN", Align::kRight}, [](const SessionRates& s) { return std::to_string(s.unfinished); }},
+    {{"QUEUED", Align::kRight},
+     [](const SessionRates& s) { return std::to_string(s.queued); },
+     [](const SessionRates& s) { return s.queued != 0; }},
+    {{"CREDITS OUT", Align::kRight},
+     [](const SessionRates& s) { return std::to_string(s.credits_out); },
+     [](const SessionRates& s) { return s.credits_out != 0; }},
+    {{"UNEXPECTED", Align::kRight},
+     [](const SessionRates& s) { return std::to_string(s.unexpected); },
+     [](const SessionRates& s) { return s.unexpected != 0; }},
+    {{"ERRORS/s", Align::kRight},
+     [](const SessionRates& s) { return CountText(s.errors); },
+     [](const SessionRates& s) { return s.errors != 0; }},
+};
+
+std::string Sessions(const TopRates& rates, const Terminal& terminal) {
+  std::vector<const RankColumn*> shown;
+  std::vector<Column> columns;
+  for (const RankColumn& column : kRankColumns) {
+    if (column.is_shown == nullptr ||
+        std::any_of(rates.sessions.begin(), rates.sessions.end(), column.is_shown)) {
+      shown.push_back(&column);
+      columns.push_back(column.column);
+    }
   }
-  return table.empty() ? "no rank is attached\n" : table.Text();
+  Table table(std::move(columns));
+  for (const SessionRates& session : rates.sessions) {
+    std::vector<std::string> cells;
+    for (const RankColumn* column : shown) {
+      cells.push_back(column->text(session));
+    }
+    table.AddRow(std::move(cells));
+  }
+  return table.empty() ? "no rank is attached\n" : table.FittedText(terminal);
 }
 
-std::string Paths(const TopRates& rates) {
+std::string Paths(const TopRates& rates, const Terminal& terminal) {
   Table table({{"PATH"}, {"MESSAGES/s", Align::kRight}, {"BYTES/s", Align::kRight}});
   for (const PathRates& path : rates.paths) {
     table.AddRow({path.path, CountText(path.messages), BytesRate(path.bytes)});
   }
-  return table.empty() ? "" : "\n" + table.Text();
+  return table.empty() ? "" : "\n" + table.Text(terminal);
 }
 
-std::string Daemon(const control::StatusReply& status, const TopRates& rates) {
+std::string Daemon(const control::StatusReply& status, const TopRates& rates,
+                   const Terminal& terminal) {
   char cpu[32];
   std::snprintf(cpu, sizeof(cpu), "%.1f %%", 100 * rates.cpu_share);
-  return "node " + status.node().name() + ": " + status.state() + ", up " +
-         DurationText(status.uptime_ms()) + "; ferryd uses " + cpu + " of a core and " +
+  return "node " + status.node().name() + ": " + Coloured(status.state(), terminal) + ", up " +
+         DurationText(status.uptime_ms()) + "\nferryd uses " + cpu + " of a core and " +
          BytesText(status.resident_bytes()) + "\nnetwork: out " +
          CountText(rates.nic_sent_messages) + "/s, " + BytesRate(rates.nic_sent_bytes) + "/s; in " +
          CountText(rates.nic_received_messages) + "/s, " + BytesRate(rates.nic_received_bytes) +
-         "/s; " + std::to_string(rates.nic_outstanding) + " outstanding, " +
+         "/s\n         " + std::to_string(rates.nic_outstanding) + " outstanding, " +
          CountText(rates.nic_errors) + " errors/s\nstaging: " + std::to_string(rates.staging_busy) +
          " of " + std::to_string(rates.staging_blocks) + " blocks busy, " +
          std::to_string(rates.staging_waits) + " transfers wait\n\n";
@@ -113,8 +146,9 @@ ordered_json Json(const control::StatusReply& status, const TopRates& rates) {
 
 }  // namespace
 
-View TopView(const control::StatusReply& status, const TopRates& rates) {
-  return {Json(status, rates), Daemon(status, rates) + Sessions(rates) + Paths(rates)};
+View TopView(const control::StatusReply& status, const TopRates& rates, const Terminal& terminal) {
+  return {Json(status, rates),
+          Daemon(status, rates, terminal) + Sessions(rates, terminal) + Paths(rates, terminal)};
 }
 
 }  // namespace ferry::tools

@@ -6,6 +6,8 @@
 
 namespace ferry::tools {
 
-View TopView(const control::StatusReply& status, const TopRates& rates);
+// As wide as the terminal; what is zero for all ranks and means trouble has no column.
+View TopView(const control::StatusReply& status, const TopRates& rates,
+             const Terminal& terminal = {});
 
 }  // namespace ferry::tools

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -187,7 +188,7 @@ StatusOr<CollectiveResult> TuneCollectives(const CollectivePlan& plan) {
   FERRY_RETURN_IF_ERROR(sizes.status());
   const StatusOr<Programs> programs = FindPrograms();
   FERRY_RETURN_IF_ERROR(programs.status());
-  StatusOr<NewFile> file = NewFile::Create(plan.output, plan.force);
+  StatusOr<std::optional<NewFile>> file = FileIfNamed(plan.output, plan.force);
   FERRY_RETURN_IF_ERROR(file.status());
 
   Meters meters{.command = {programs->ferryrun, "--no-label"},
@@ -215,7 +216,9 @@ StatusOr<CollectiveResult> TuneCollectives(const CollectivePlan& plan) {
                   "a job of one rank has no collectives to measure: --job \"-n 4\", for example");
   }
   result.rules = RulesFrom(result.comparisons);
-  FERRY_RETURN_IF_ERROR(file->Commit(CollectiveFile(result)));
+  if (file->has_value()) {
+    FERRY_RETURN_IF_ERROR((*file)->Commit(CollectiveFile(result)));
+  }
   return result;
 }
 

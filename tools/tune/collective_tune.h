@@ -22,7 +22,7 @@ struct CollectivePlan {
   std::vector<uint64_t> sizes;           // empty: 8 bytes to 1 MiB
   std::vector<std::string> collectives;  // empty: all that can be measured
   uint32_t rounds = 3;                   // of which the shortest times count
-  std::string output = "ferry-collectives.toml";
+  std::string output;                    // file for the rules; empty: none
   bool force = false;
   std::vector<std::string> options;  // "--name=value", passed on to ferryrun
 };

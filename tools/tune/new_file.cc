@@ -71,4 +71,13 @@ Status NewFile::Commit(std::string_view text) {
   return {};
 }
 
+StatusOr<std::optional<NewFile>> FileIfNamed(const std::string& path, bool replace) {
+  if (path.empty()) {
+    return std::optional<NewFile>();
+  }
+  StatusOr<NewFile> file = NewFile::Create(path, replace);
+  FERRY_RETURN_IF_ERROR(file.status());
+  return std::optional<NewFile>(std::move(*file));
+}
+
 }  // namespace ferry::tools

@@ -3,6 +3,7 @@
 // One thread; it blocks for the disk.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,5 +39,8 @@ class NewFile {
   UniqueFd fd_;
   bool replace_;
 };
+
+// As Create; nothing where no path is given.
+StatusOr<std::optional<NewFile>> FileIfNamed(const std::string& path, bool replace);
 
 }  // namespace ferry::tools

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "config/environment.h"
@@ -81,25 +82,19 @@ StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& pla
 }
 
 StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TunePlan& plan) {
-  StatusOr<NewFile> fragment = NewFile::Create(plan.output, plan.force);
+  StatusOr<std::optional<NewFile>> fragment = FileIfNamed(plan.output, plan.force);
   FERRY_RETURN_IF_ERROR(fragment.status());
-  StatusOr<NewFile> plot = NewFile::Create(PlotPath(plan), plan.force);
+  StatusOr<std::optional<NewFile>> plot = FileIfNamed(plan.plot, plan.force);
   FERRY_RETURN_IF_ERROR(plot.status());
   StatusOr<TuneResult> result = Measure(options, plan);
   FERRY_RETURN_IF_ERROR(result.status());
-  FERRY_RETURN_IF_ERROR(fragment->Commit(TuneFragment(*result)));
-  FERRY_RETURN_IF_ERROR(plot->Commit(TunePlot(*result)));
-  return result;
-}
-
-std::string PlotPath(const TunePlan& plan) {
-  if (!plan.plot.empty()) {
-    return plan.plot;
+  if (fragment->has_value()) {
+    FERRY_RETURN_IF_ERROR((*fragment)->Commit(TuneFragment(*result)));
   }
-  const size_t name = plan.output.rfind('/') + 1;  // npos + 1 is 0
-  const size_t dot = plan.output.rfind('.');
-  return (dot == plan.output.npos || dot <= name ? plan.output : plan.output.substr(0, dot)) +
-         ".svg";
+  if (plot->has_value()) {
+    FERRY_RETURN_IF_ERROR((*plot)->Commit(TunePlot(*result)));
+  }
+  return result;
 }
 
 StatusOr<std::unique_ptr<MemoryServer>> Serve(const config::Options& options,

@@ -21,9 +21,9 @@ struct TunePlan {
   int device = 0;
   std::vector<uint64_t> sizes;  // empty: 16 bytes, and 4 KiB to 4 MiB
   uint32_t repetitions = 15;
-  std::string peer;  // the word of MemoryServer elsewhere; empty: over loopback
-  std::string output = "ferry-tune.toml";
-  std::string plot;  // empty: `output` with the ending svg
+  std::string peer;    // the word of MemoryServer elsewhere; empty: over loopback
+  std::string output;  // file for the options; empty: none
+  std::string plot;    // and for the curves
   bool force = false;
 };
 
@@ -51,13 +51,10 @@ StatusOr<std::vector<uint64_t>> SizesToMeasure(const TunePlan& plan);
 // transport may say.
 StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& plan);
 
-// Measures, and writes fragment and plot (tune_report.h). Whether they can be written is found out
+// Measures, and writes what the plan has a file for (tune_report.h). Whether it can be is found out
 // before: kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an error
 // neither is there, or both are as they were; only a disk that is full in between leaves the first.
 StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TunePlan& plan);
-
-// Where the plot goes.
-std::string PlotPath(const TunePlan& plan);
 
 // Serves memory for Measure on another node: it has the largest size.
 StatusOr<std::unique_ptr<MemoryServer>> Serve(const config::Options& options, const TunePlan& plan);

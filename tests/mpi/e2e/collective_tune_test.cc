@@ -107,6 +107,22 @@ TEST_F(CollectiveTuneTest, MeasuresEveryCollectiveOnEveryLayoutOfTheJob) {
   EXPECT_EQ(found.size(), 11u * 3u);
 }
 
+TEST_F(CollectiveTuneTest, WritesNowhereWithoutBeingTold) {
+  e2e::Command command({"/bin/sh", "-c",
+                        "root=$PWD && cd " + directory_ +
+                            " && exec \"$root/$0\" tune --collectives --job \"--private --ferryd "
+                            "$root/daemon/ferryd -n 2\" --sizes 8 --collective bcast "
+                            "--repetitions 1",
+                        "tools/ferryctl/ferryctl"},
+                       {}, "", 200);
+  const e2e::CommandResult tuned = command.Wait();
+  EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_TRUE(fs::is_empty(directory_));
+  EXPECT_THAT(tuned.err, HasSubstr("no file was written; --output FILE writes these rules"));
+  const auto rules = mpi::ParseSelectionRules(tuned.out, "standard output");
+  EXPECT_TRUE(rules.ok()) << rules.status().ToString();
+}
+
 TEST_F(CollectiveTuneTest, ReplacesNoFileUnasked) {
   e2e::Command touch({"/usr/bin/touch", table_});
   touch.Wait();
