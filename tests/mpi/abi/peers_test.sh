@@ -65,14 +65,15 @@ ours() {
 
 # theirs PEER SOURCE: a program of the peer's on Ferry's library, on one node and on two.
 theirs() {
-  local placement
+  local placement program
+  program=$work/$(basename "$2" .c)  # some look at their own name
   echo "== $2 of $1 on Ferry"
-  cc -I"$work/include" -I"$1/include" -I"$here" -O1 "$2" -o "$work/theirs" \
+  cc -I"$work/include" -I"$1/include" -I"$here" -O1 "$2" -o "$program" \
     -L"$1/lib" -lmpi_abi -lpthread -lm >"$work/out" 2>&1 || fail "$(cat "$work/out")"
   for placement in "-n 2" "-n 3 --nodes 2"; do
     # shellcheck disable=SC2086
     LD_LIBRARY_PATH=$here/client/mpi:$here/client timeout 240 "$here/tools/ferryrun/ferryrun" \
-      --private --no-label $placement "$work/theirs" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+      --private --no-label $placement "$program" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
     ! grep -q 'not so' "$work/out" || fail "$(cat "$work/out")"
   done
 }
