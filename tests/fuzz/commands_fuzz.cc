@@ -85,7 +85,8 @@ void Step(FuzzInput& input, CoreHarness& core) {
       core.Turn();
       break;
     default:
-      core.session(0).daemon_wake.activity[input.Below(shm::kActivityWords)] = input.Take<uint64_t>();
+      core.session(0).daemon_wake.activity[input.Below(shm::kActivityWords)] =
+          input.Take<uint64_t>();
       break;
   }
 }

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <string>
 
+#include "common/version.h"
 #include "tools/ferrysim/allreduce.h"
 #include "tools/ferrysim/halo.h"
 #include "tools/ferrysim/paper.h"
+#include "tools/flags/app.h"
 
 namespace ferry::sim {
 namespace {
@@ -195,12 +197,15 @@ int Run(int argc, char** argv) {
   for (CLI::App* subcommand : {halo, allreduce, paper}) {
     AddMachine(subcommand, &arguments.machine);
   }
+  tools::AddInformation(&app, std::string("ferrysim ") + kFerryVersion);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help
     return app.exit(asked);
   } catch (const CLI::ParseError& mistake) {
-    std::fprintf(stderr, "ferrysim: %s (ferrysim --help lists the commands)\n", mistake.what());
+    const std::string unknown = tools::ExplainUnknown(app);
+    std::fprintf(stderr, "ferrysim: %s (ferrysim --help lists the commands)\n",
+                 unknown.empty() ? mistake.what() : unknown.c_str());
     return kUsageError;
   }
   const Status status = *halo        ? SimulateHalo(arguments)

@@ -5,7 +5,6 @@
 
 #include <mpi.h>
 
-
 #include "client/mpi/handle/object.h"
 
 namespace ferry::mpi {

@@ -38,8 +38,8 @@ ReduceKernel KernelFor(OpKind op, const BasicType& type) {
                                                              : kernels.Find(op, type.kind);
 }
 
-// MPI 5.0, section 6.9.2: which operations take which types; and, beyond it, what all other libraries
-// take: logical operations on MPI_AINT, MPI_COUNT and MPI_OFFSET.
+// MPI 5.0, section 6.9.2: which operations take which types; and, beyond it, what all other
+// libraries take: logical operations on MPI_AINT, MPI_COUNT and MPI_OFFSET.
 bool Permits(OpKind op, TypeClass type_class) {
   const bool integer =
       type_class == TypeClass::kCInteger || type_class == TypeClass::kFortranInteger;

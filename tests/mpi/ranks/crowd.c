@@ -1,5 +1,5 @@
-/* Many ranks of one node: messages between all of them, and each kind of collective. Every answer is
- * known. Run by any number of ranks.
+/* Many ranks of one node: messages between all of them, and each kind of collective. Every answer
+ * is known. Run by any number of ranks.
  */
 #include "tests/mpi/ranks/check.h"
 
