@@ -169,10 +169,6 @@ Status CheckOptions(const Options& options) {
                     std::to_string(options.size) +
                     "): FERRY_RANK and FERRY_SIZE come from the launcher");
   }
-  if (options.max_local_ranks > options.max_ranks) {
-    return Conflict("max_local_ranks (" + std::to_string(options.max_local_ranks) +
-                    ") must not exceed max_ranks (" + std::to_string(options.max_ranks) + ")");
-  }
   if (options.peer_timeout_ms < 2 * options.heartbeat_interval_ms) {
     return Conflict("peer_timeout_ms (" + std::to_string(options.peer_timeout_ms) +
                     ") must be at least twice heartbeat_interval_ms (" +

@@ -207,11 +207,5 @@ TEST(OptionsTest, PlacesAreAutoNoneOrNumbers) {
   }
 }
 
-TEST(OptionsTest, ChecksThatANodeHoldsNoMoreThanAJob) {
-  Options options;
-  options.max_ranks = 8;
-  EXPECT_THAT(CheckOptions(options).message(), HasSubstr("max_local_ranks (64)"));
-}
-
 }  // namespace
 }  // namespace ferry::config

@@ -421,7 +421,7 @@ class HostilePeer {
 }  // namespace ferry::hostile
 
 int main(int argc, char** argv) {
-  if (const ferry::Status status = ferry::transport::EnsureEnvironment(argv); !status.ok()) {
+  if (const ferry::Status status = ferry::transport::EnsureEnvironment(); !status.ok()) {
     std::fprintf(stderr, "hostile_peer: %s\n", status.message().c_str());
   }
   const ferry::hostile::Attacker attacker = ferry::hostile::BecomeAttacker(argc, argv);

@@ -18,8 +18,8 @@ Part PartOf(std::optional<uint64_t> ranks, std::vector<Host> hosts = {}) {
   return part;
 }
 
-StatusOr<JobLayout> Plan(const Arguments& arguments) {
-  return PlanNodes(arguments, config::Options(), IsHere);
+StatusOr<JobLayout> Plan(const Arguments& arguments, const config::Options& options = {}) {
+  return PlanNodes(arguments, options, IsHere);
 }
 
 TEST(NodePlanTest, WithoutHostsNodesAreOfThisMachine) {
@@ -78,7 +78,9 @@ TEST(NodePlanTest, RefusesWhatMakesNoSense) {
   arguments.parts = {PartOf(1000), PartOf(1000)};
   EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("at most 1024 ranks"));
   arguments.parts = {PartOf(100)};
-  EXPECT_THAT(Plan(arguments).status().message(), HasSubstr("puts 100 ranks on one"));
+  config::Options few;
+  few.max_local_ranks = 64;
+  EXPECT_THAT(Plan(arguments, few).status().message(), HasSubstr("puts 100 ranks on one"));
 }
 
 }  // namespace
