@@ -115,6 +115,7 @@ void AttachConnection::OnReadable() {
 void AttachConnection::Close() {
   boost::system::error_code ignored;
   if (socket_.is_open()) {
+    server_.acceptor_.Forget(socket_.native_handle());
     Disposal::Instance().CloseSocket(UniqueFd(socket_.release()));
   }
   process_.close(ignored);

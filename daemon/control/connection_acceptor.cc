@@ -77,6 +77,14 @@ void ConnectionAcceptor::Start(UniqueFd listener) {
   AcceptSoon();
 }
 
+void ConnectionAcceptor::Forget(int fd) {
+  for (auto caller_open = open_.begin(); caller_open != open_.end();) {
+    std::vector<Open>& connections = caller_open->second;
+    counted_ -= std::erase_if(connections, [fd](const Open& open) { return open.fd == fd; });
+    caller_open = connections.empty() ? open_.erase(caller_open) : std::next(caller_open);
+  }
+}
+
 void ConnectionAcceptor::Stop() {
   if (listener_.is_open()) {  // with connections that nobody has accepted
     Disposal::Instance().CloseSocket(UniqueFd(listener_.release()));

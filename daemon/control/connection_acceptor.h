@@ -2,9 +2,9 @@
 // the others out.
 //
 // Each user may have so many connections open and no more, and so may all together. A connection
-// counts until the descriptor handed on is closed, by whoever owns it then. When the process has no
-// descriptor left, a spare one serves to refuse in words whoever connects; once there are some
-// again, it goes on as before.
+// counts until the descriptor handed on is closed, by whoever owns it then, or given up (Forget).
+// When the process has no descriptor left, a spare one serves to refuse in words whoever connects;
+// once there are some again, it goes on as before.
 //
 // Thread: the control thread, or any before that starts; nothing blocks.
 #pragma once
@@ -58,6 +58,9 @@ class ConnectionAcceptor {
 
   // `listener` is nonblocking and listens, at a Unix or a TCP address.
   void Start(UniqueFd listener);
+  // The owner of that descriptor has given the connection up, and need not wait until it is closed:
+  // it counts no more.
+  void Forget(int fd);
   // Closes the listening socket; connections stay.
   void Stop();
 

@@ -61,7 +61,9 @@ class ProgressFaultTest : public PlaneTest {
   void TearDown() override {
     Release();
     Stop();
-    EXPECT_EQ(CountDescriptors(), descriptors_);
+    // Sockets of workers are closed soon (disposal.h), so some may have been counted at the start.
+    EXPECT_TRUE(Eventually([this] { return CountDescriptors() <= descriptors_; }))
+        << CountDescriptors() << " in place of " << descriptors_;
   }
 
   void Release() {
