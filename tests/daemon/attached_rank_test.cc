@@ -231,7 +231,7 @@ TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
     loop_->Run([&] { registry_->OnImport("job", 1, 7, {}); });
   }
   EXPECT_EQ(Connections(), 0U);
-  EXPECT_EQ(SettledDescriptors(before), before);
+  EXPECT_LE(SettledDescriptors(before), before);
 }
 
 TEST_F(AttachServerTest, AHangUpEndsTheRankAndLeaksNothing) {
@@ -245,7 +245,7 @@ TEST_F(AttachServerTest, AHangUpEndsTheRankAndLeaksNothing) {
   }
   EXPECT_EQ(data_plane_.Count("RemoveSession job 1"), 1U);
   EXPECT_EQ(Connections(), 0U);
-  EXPECT_EQ(SettledDescriptors(before), before);
+  EXPECT_LE(SettledDescriptors(before), before);
 }
 
 TEST_F(AttachServerTest, AKilledProcessEndsItsRankThoughItsSocketIsStillOpen) {

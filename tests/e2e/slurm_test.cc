@@ -357,8 +357,8 @@ TEST_F(SlurmTest, RanksOfSrunFindEachOtherByPmix) {
 }
 
 TEST_F(SlurmTest, ACancelledJobLeavesNothing) {
-  const std::string job =
-      cluster_->Submit(ferry_->Path("ferryrun") + " -n 2 sh -c 'echo running; exec sleep 100'\n");
+  const std::string job = cluster_->Submit(ferry_->Path("ferryrun") +
+                                           " -l -n 2 sh -c 'echo running; exec sleep 100'\n");
   ASSERT_TRUE(
       Eventually([&] { return cluster_->Output(job).find("[1] running") != std::string::npos; }));
   EXPECT_THAT(ferry_->Daemons(job), SizeIs(1));
