@@ -36,7 +36,7 @@ std::vector<std::string> Script(std::vector<std::string> flags, const std::strin
 }
 
 TEST(ControlPlaneTest, RunsAJobOnTwoNodesAndLeavesNothing) {
-  Command command(Script({"-n", "3", "--nodes", "2"}, "echo $FERRY_RANK on $FERRY_NODE"));
+  Command command(Script({"-l", "-n", "3", "--nodes", "2"}, "echo $FERRY_RANK on $FERRY_NODE"));
   const CommandResult result = command.Wait();
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");

@@ -136,7 +136,7 @@ TEST_F(HostsTest, ThisHostTakesPart) {
 
 TEST_F(HostsTest, RanksRunWhereAndHowTheyShould) {
   Command command(Job(hosts_->with_this(),
-                      {"-x", "GIVEN=value", "-wdir", "/tmp", "-n", "3", "sh", "-c",
+                      {"-l", "-x", "GIVEN=value", "-wdir", "/tmp", "-n", "3", "sh", "-c",
                        "echo $FERRY_NODE $GIVEN $OTHER $(pwd) $(ip -4 -o addr show scope global | "
                        "grep -c eth0)"}),
                   {"OTHER=kept"});
@@ -150,7 +150,7 @@ TEST_F(HostsTest, RanksRunWhereAndHowTheyShould) {
 
 TEST_F(HostsTest, StandardInputGoesToRankZeroWhereverItIs) {
   const std::string input(60000, 'y');
-  Command command(Job(hosts_->both(), {"-n", "2", "wc", "-c"}), {}, input);
+  Command command(Job(hosts_->both(), {"-l", "-n", "2", "wc", "-c"}), {}, input);
   EXPECT_THAT(SortedLines(command.Wait().out), ElementsAre("[0] 60000", "[1] 0"));
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
@@ -183,7 +183,7 @@ TEST_F(HostsTest, ReportsTheRankThatWasKilled) {
 
 TEST_F(HostsTest, ForwardsSignals) {
   Command command(
-      Job(hosts_->with_this(), {"-n", "3", "sh", "-c",
+      Job(hosts_->with_this(), {"-l", "-n", "3", "sh", "-c",
                                 "trap 'echo got it; exit 0' USR1; echo ready $FERRY_RANK; "
                                 "while :; do sleep 0.01; done"}));
   for (const char* ready : {"ready 0", "ready 1", "ready 2"}) {
