@@ -34,6 +34,7 @@ struct Forgiven {
   const char* call;
   const char* parameter;
   const char* value;
+  const char* beside = "*";  // what another argument has to be
 };
 
 constexpr Forgiven kForgiven[] = {
@@ -45,7 +46,19 @@ constexpr Forgiven kForgiven[] = {
     {"MPI_Type_get_contents*", "array_of_large_counts", "null"},
     // Nothing is written there: the graph has no weights.
     {"MPI_Dist_graph_neighbors", "*weights", "null"},
+    // Nothing is sent or received, and every other library takes it.
+    {"MPI_*[sS]end*", "*type", "a null handle", "MPI_PROC_NULL"},
+    {"MPI_*[rR]ecv*", "*type", "a null handle", "MPI_*PROC*"},
 };
+
+bool HasValue(const Attempt& attempt, const char* pattern) {
+  for (size_t i = 0; i < attempt.chosen.size(); ++i) {
+    if (Fits(pattern, attempt.ValueOf(i).text)) {
+      return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -77,7 +90,7 @@ bool IsForgiven(const Attempt& attempt) {
   for (const Forgiven& rule : kForgiven) {
     for (size_t i = 0; Fits(rule.call, attempt.signature->name) && i < attempt.chosen.size(); ++i) {
       if (Fits(rule.parameter, attempt.signature->parameters[i].name) &&
-          Fits(rule.value, attempt.ValueOf(i).text)) {
+          Fits(rule.value, attempt.ValueOf(i).text) && HasValue(attempt, rule.beside)) {
         return true;
       }
     }
