@@ -3,9 +3,12 @@
 Each FILE is what one `bazel test --build_event_json_file=FILE` wrote. Names every failure and every
 skipped test with its reason, then prints `N passed, N failed` (and `, N skipped`) over all cases of
 all files. A test that was not built or not run, or died without a verdict, and any other target that
-was not built, count as failed. Exits with 1 if any failed.
+was not built, count as failed. The line before says where the time went, if Bazel was told
+`--profile=FILE.profile.gz`, too. Exits with 1 if any failed.
 """
 
+import collections
+import gzip
 import json
 import sys
 import urllib.parse
@@ -102,11 +105,60 @@ def count_run(name, path, tally):
                            "Bazel ended with code %d" % exit_code))
 
 
+# What Bazel's words for an action begin with.
+ACTIONS = {"Precompiling": "compiling", "Compiling": "compiling", "Linking": "linking",
+           "Testing": "running"}
+
+
+def duration_s(path):
+    """From Bazel's start to its end; None if it does not say."""
+    begin = end = None
+    for kind, _, event in read_events(path):
+        if kind == "started":
+            begin = int(event["started"].get("startTimeMillis", 0))
+        elif kind == "buildFinished":
+            end = int(event["finished"].get("finishTimeMillis", 0))
+    return (end - begin) / 1000 if begin and end else None
+
+
+def parts_of_time(path):
+    """Of the time that actions took, which part each kind had: (kind, percent), largest first."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    except (FileNotFoundError, ValueError, EOFError):
+        return []
+    times = collections.Counter()
+    for event in events:
+        if event.get("cat") == "action processing":
+            times[ACTIONS.get(event["name"].split(" ")[0], "other")] += event.get("dur", 0)
+    total = sum(times.values()) or 1
+    return [(kind, 100 * time / total) for kind, time in times.most_common()]
+
+
+def where_time_went(runs):
+    """A line for runs (name, path); empty if none says how long it took."""
+    texts, total = [], 0
+    for name, path in runs:
+        time = duration_s(path)
+        if time is None:
+            continue
+        parts = ", ".join("%s %.0f %%" % part for part in parts_of_time(path + ".profile.gz")
+                          if part[1] >= 0.5)
+        texts.append("%s %.1f min%s" % (name, time / 60, " (%s)" % parts if parts else ""))
+        total += time
+    return "time: %s; %.1f min in all" % ("; ".join(texts), total / 60) if texts else ""
+
+
 def main():
     tally = Tally()
+    runs = []
     for argument in sys.argv[1:]:
         name, _, path = argument.rpartition("=")
         count_run(name + ": ", path, tally)
+        runs.append((name, path))
+    if time := where_time_went(runs):
+        print(time)
     skipped = ", %d skipped" % tally.skipped if tally.skipped else ""
     print("%d passed, %d failed%s" % (tally.passed, tally.failed, skipped))
     return 1 if tally.failed else 0

@@ -18,6 +18,7 @@
 #include "client/pmix/pmix_job.h"
 #include "client/pmix/pmix_library.h"
 #include "client/running.h"
+#include "common/library_words.h"
 #include "common/version_text.h"
 #include "config/environment.h"
 #include "shm/counters.h"
@@ -218,7 +219,7 @@ enum class Starter { kNone, kItself };
 void WarnOfUnknownVariables() {
   for (const std::string& sentence :
        ferry::config::UnknownVariables(ferry::config::ProcessEnvironment())) {
-    std::fprintf(stderr, "libferry: warning: %s\n", sentence.c_str());
+    ferry::SayToUser(-1, "warning: " + sentence);
   }
 }
 
@@ -321,11 +322,13 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
+    // Whoever waits for the ranks hears of it first: once the daemon knows, the others end, too, and
+    // with codes of their own.
     ferry::client::TellOfAbort(abort_fd, client->rank(), exit_code);
-    client->Abort(exit_code);
     if (pmix_job != nullptr) {
       pmix_job->Abort(exit_code);
     }
+    client->Abort(exit_code);
   }
   std::_Exit(exit_code);
 }

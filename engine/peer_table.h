@@ -1,22 +1,51 @@
-// Where the other ranks of the job are.
+// Where the other ranks of the job are, and what of them is mapped here.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "common/error_code.h"
 #include "engine/session_view.h"
+#include "shm/atomic.h"
 
 namespace ferry::engine {
 
 struct Peer {
   bool local = false;        // on this node
   uint32_t local_index = 0;  // its lane on its own node
-  InboxView inbox;           // valid for local peers that are mapped
+
+  bool is_mapped() const { return shm::LoadAcquire(mapped) != 0; }
+  // Once, from then on for all threads.
+  void SetInbox(const InboxView& view) {
+    inbox = view;
+    shm::StoreRelease(mapped, 1);  // Pairs with is_mapped: publishes the view.
+  }
+
+  InboxView inbox;  // if it is mapped
+  uint32_t mapped = 0;
 };
 
 struct PeerTable {
   std::vector<Peer> by_rank;
   std::vector<uint32_t> rank_of_local;  // by local index, for this node
+  // Maps the inbox of a peer of this node. An error: it cannot be had, which is the peer's death if
+  // that is the reason. Blocks; any thread. Empty: all are mapped that ever will be.
+  std::function<ErrorCode(uint32_t rank)> map;
+
+  // Maps it at first use, so that a rank costs a peer nothing that it never talks to. Not valid for
+  // peers of other nodes, and where mapping fails.
+  const InboxView& Inbox(uint32_t rank) const {
+    const Peer& peer = by_rank[rank];
+    return peer.is_mapped() ? peer.inbox : MappedInbox(rank);
+  }
+  // Where nobody sleeps if there is no inbox.
+  shm::WakeLayout* Wake(uint32_t rank) const;
+  // Why there is none; kOk: there is.
+  ErrorCode Refusal(uint32_t rank) const;
+
+ private:
+  const InboxView& MappedInbox(uint32_t rank) const;
 };
 
 }  // namespace ferry::engine

@@ -37,7 +37,8 @@ RankEngine::RankEngine(const SessionView& view, const PeerTable& peers,
       wake_(view.inbox.wake()) {
   const uint32_t own_lane = peers.by_rank[view.rank].local_index;
   for (uint32_t rank : peers.rank_of_local) {
-    producers_.emplace_back(peers.by_rank[rank].inbox.lane(own_lane));
+    const Peer& peer = peers.by_rank[rank];
+    producers_.emplace_back(peer.is_mapped() ? peer.inbox.lane(own_lane) : nullptr);
   }
   producers_.emplace_back(&view.layout->to_daemon);
   for (uint32_t lane = 0; lane <= view.inbox.local_size; ++lane) {
@@ -213,7 +214,12 @@ void RankEngine::NoticeRoom(uint32_t lane, Effects& effects) {
 bool RankEngine::IsPlausible(const Arrival& arrival) const {
   const Descriptor& d = arrival.descriptor;
   if (arrival.lane != view_.inbox.local_size) {
-    return IsPlausibleFromPeer(d, peers_.by_rank[arrival.source].inbox.request_limit);
+    if (d.kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
+      return IsPlausibleEager(d);  // needs nothing of its sender's
+    }
+    const InboxView& sender = peers_.Inbox(arrival.source);
+    // Where that is gone, or out of reach, whoever matches the message is told.
+    return IsPlausibleFromPeer(d, sender.valid() ? sender.request_limit : UINT32_MAX);
   }
   switch (static_cast<DescriptorKind>(d.kind)) {
     case DescriptorKind::kEager:
@@ -231,6 +237,7 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
     case DescriptorKind::kCredit:
     case DescriptorKind::kAdvert:
     case DescriptorKind::kWithdraw:
+    case DescriptorKind::kRetract:
       return arrival.source < view_.job_size;
     default:
       return false;
@@ -264,6 +271,8 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
       return true;
     case DescriptorKind::kPut:
       return HandlePut(arrival);
+    case DescriptorKind::kRetract:
+      return HandleRetract(arrival, effects);
     default:
       return HandleMessage(arrival, effects);
   }
@@ -390,11 +399,11 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait)) {
       if (result.error != 0) {
         shm::StoreRelaxed(slot.error, result.error);
-        statistics_.Add(shm::Statistic::kErrors);
+        const bool cancelled = result.error == static_cast<int32_t>(ErrorCode::kCancelled);
+        statistics_.Add(shm::Statistic::kErrors, cancelled ? 0 : 1);
       }
       AbandonTransfer(result.request);
-      if (slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) &&
-          slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
+      if (slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
         journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
       }
       journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));

@@ -55,15 +55,17 @@ struct EngineOptions {
 
 class RankEngine {
  public:
-  // `view` and `peers` outlive the engine; every local peer's inbox is mapped.
+  // `view` and `peers` outlive the engine, which maps the inbox of a peer of the node (PeerTable)
+  // when a lane to it is opened, or when it has offered a message that lies in its memory.
   RankEngine(const SessionView& view, const PeerTable& peers, const EngineOptions& options,
              Runner runner);
 
   // ---- Sending -----------------------------------------------------------------------------
   // The lane that messages to `destination` take. Opening it touches its pages (system calls): done
-  // once, before the first send and without the lease. Any thread.
+  // once, before the first send and without the lease. Any thread. An error: it cannot be opened,
+  // and only StartSend may be called, which then fails.
   bool LaneIsOpen(uint32_t destination) { return ProducerTo(destination).is_open(); }
-  void OpenLane(uint32_t destination);
+  ErrorCode OpenLane(uint32_t destination);
   // A message of the node that can leave at once: inline, or in a cell that was taken and filled
   // (given back if it cannot). No effects, but a message sent is to be announced. False: nothing
   // happened.
@@ -121,8 +123,8 @@ class RankEngine {
   // would.
   ErrorCode Probe(const shm::Envelope& pattern, ProbeResult* result);
   // True: it was still queued or posted, or offered inside the node and not taken, and is now
-  // complete with kCancelled. So it will be, unless a message comes first, if its source on another
-  // node was told of it and has to agree. What was offered to another node stays offered.
+  // complete with kCancelled. So it will be if another node was told of it and has to agree: a
+  // receive unless a message comes first, a send unless a receive has matched it.
   bool Cancel(uint32_t request, Effects& effects);
 
   // ---- Progress -----------------------------------------------------------------------------
@@ -186,6 +188,8 @@ class RankEngine {
   shm::Descriptor EagerOffer(uint32_t request, const SendArguments& send) const;
   shm::Descriptor LocalOffer(uint32_t request, const SendArguments& send);
   shm::Descriptor RemoteOffer(uint32_t request, const SendArguments& send);
+  bool Retract(uint32_t request, Effects& effects);
+  bool StageRetraction(uint32_t request, Effects& effects);
   void Enqueue(uint32_t request);
   bool Unchain(uint32_t* first, uint32_t* last, uint32_t request);
   void Unqueue(uint32_t request);
@@ -205,6 +209,7 @@ class RankEngine {
   void TakeCredit(const Arrival& arrival);
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   void HandleResult(const Arrival& arrival, Effects& effects);
+  bool HandleRetract(const Arrival& arrival, Effects& effects);
   void Consume(const Arrival& arrival);
   void ReturnCredits(Effects& effects);
   void Complete(shm::RequestLayout& slot, ErrorCode error);
@@ -236,9 +241,10 @@ class RankEngine {
   void Advertise(uint32_t request, Effects& effects);
   bool StageAdvert(shm::DescriptorKind kind, uint8_t flags, const Advert& advert, Effects& effects);
   void EndAdvert(uint32_t request, shm::DescriptorKind way, Effects& effects);
-  void WithdrawAdvert(uint32_t request, Effects& effects);
+  void Withdraw(uint32_t request, Effects& effects);
   void FlushWithdrawals(Effects& effects);
   bool AwaitsWithdrawal(const shm::RequestLayout& slot) const;
+  bool AwaitsReceive(const shm::RequestLayout& slot) const;
   void FailAdvertised(uint32_t request, ErrorCode error, Effects& effects);
   void HandleWithdrawn(const Arrival& arrival, Effects& effects);
   bool HandlePut(const Arrival& arrival);

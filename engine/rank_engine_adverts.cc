@@ -82,11 +82,15 @@ void RankEngine::EndAdvert(uint32_t request, DescriptorKind way, Effects& effect
   }
 }
 
-// In the open transaction: asks for the advert back; without room, later.
-void RankEngine::WithdrawAdvert(uint32_t request, Effects& effects) {
+// In the open transaction: asks for a receive's advert back, or for a send's offer; without room,
+// later.
+void RankEngine::Withdraw(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
-  const bool staged = StageAdvert(DescriptorKind::kWithdraw, 0,
-                                  {slot.context, slot.tag, request, slot.generation, 0}, effects);
+  const bool staged =
+      AwaitsReceive(slot)
+          ? StageRetraction(request, effects)
+          : StageAdvert(DescriptorKind::kWithdraw, 0,
+                        {slot.context, slot.tag, request, slot.generation, 0}, effects);
   journal_.Set(&slot.advert, static_cast<uint32_t>(staged ? AdvertState::kWithdrawing
                                                           : AdvertState::kToWithdraw));
   if (!staged) {
@@ -100,14 +104,15 @@ void RankEngine::FlushWithdrawals(Effects& effects) {
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
   for (uint32_t request = 1; request < fresh; ++request) {
     const RequestLayout& slot = *view_.request(request);
-    if (StateOf(slot) != AdvertState::kToWithdraw || !AwaitsWithdrawal(slot)) {
+    if (StateOf(slot) != AdvertState::kToWithdraw ||
+        !(AwaitsWithdrawal(slot) || AwaitsReceive(slot))) {
       continue;
     }
     if (!producers_.back().HasRoom()) {
       producers_.back().AskForRoom();
       return;
     }
-    WithdrawAdvert(request, effects);
+    Withdraw(request, effects);
     journal_.Commit();
   }
   journal_.Set(&view_.layout->withdrawals, 0U);
@@ -119,6 +124,12 @@ bool RankEngine::AwaitsWithdrawal(const RequestLayout& slot) const {
   const auto state = static_cast<RequestState>(shm::LoadRelaxed(slot.state));
   return slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) && IsRank(slot.peer) &&
          (state == RequestState::kPosted || state == RequestState::kRemoteWait);
+}
+
+// Whether the request is a send that another node was told of.
+bool RankEngine::AwaitsReceive(const RequestLayout& slot) const {
+  return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend) && IsRank(slot.peer) &&
+         shm::LoadRelaxed(slot.state) == static_cast<uint32_t>(RequestState::kRemoteWait);
 }
 
 // A posted receive cannot end before its advert has: its source might be writing already. It leaves
@@ -136,7 +147,7 @@ void RankEngine::FailAdvertised(uint32_t request, ErrorCode error, Effects& effe
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kRemoteWait));
   if (StateOf(slot) == AdvertState::kOut) {
-    WithdrawAdvert(request, effects);
+    Withdraw(request, effects);
   }
   journal_.Commit();
 }

@@ -140,6 +140,9 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
     }
     statistics_.Add(shm::Statistic::kErrors);
     AbandonTransfer(request);
+    if (state == RequestState::kRemoteWait && !receive) {  // nobody answers a retraction any more
+      journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
+    }
   }
   if (state == RequestState::kTransferring) {  // without the lease the rank may be ending it, too
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(death));

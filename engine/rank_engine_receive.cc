@@ -40,7 +40,7 @@ bool RankEngine::IsToBeHad(uint32_t source, uint8_t kind, const uint8_t* payload
   shm::LocalRts rts;
   std::memcpy(&rts, payload, sizeof(rts));
   shm::TransferLayout* const transfer =
-      source < view_.job_size ? peers_.by_rank[source].inbox.transfer(rts.transfer) : nullptr;
+      source < view_.job_size ? peers_.Inbox(source).transfer(rts.transfer) : nullptr;
   return transfer == nullptr || TakeOffer(*transfer, rts.generation);  // null: Match says so
 }
 
@@ -245,6 +245,7 @@ ErrorCode RankEngine::Probe(const shm::Envelope& pattern, ProbeResult* result) {
     const ErrorCode death = DeathOf(pattern.source);
     return death == ErrorCode::kOk ? ErrorCode::kWouldBlock : death;
   }
+  match_.MarkProbed(entry);
   const shm::MatchEntry& found = match_.Entry(entry);
   *result = {found.source, found.tag, found.size_bytes};
   return ErrorCode::kOk;
@@ -257,7 +258,7 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
       if (AdvertisedReceive receive(static_cast<shm::AdvertState>(slot.advert));
           receive.state() != shm::AdvertState::kQuiet) {
         if (receive.state() == shm::AdvertState::kOut) {
-          WithdrawAdvert(request, effects);
+          Withdraw(request, effects);
           journal_.Commit();
         }
         return true;
@@ -273,6 +274,8 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
       break;
     case RequestState::kTransferring:
       return CancelOffered(slot, request, effects);
+    case RequestState::kRemoteWait:
+      return Retract(request, effects);
     default:
       return false;
   }
@@ -291,6 +294,36 @@ bool RankEngine::CancelOffered(RequestLayout& slot, uint32_t request, Effects& e
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kCancelled));
   effects.self = true;
   return EndTransfer(slot, shm::LoadAcquire(slot.generation));
+}
+
+// The sender, on another node, takes its offer back. It is decided here, where messages are
+// matched, and so by whoever holds the lease: the rank need not call anything. If the offer is not
+// among the unexpected messages it has been matched, and the pull tells the sender how it went.
+// False: the answer finds no room.
+bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
+  const Descriptor& d = arrival.descriptor;
+  shm::RemoteRts rts;
+  std::memcpy(&rts, d.payload, sizeof(rts));
+  const uint32_t entry =
+      match_.FindOffer({d.context, static_cast<int32_t>(arrival.source), d.tag}, rts.key);
+  if (entry != 0 && match_.Entry(entry).probed == 0) {
+    Descriptor answer{};
+    answer.kind = static_cast<uint8_t>(DescriptorKind::kRetracted);
+    answer.source = view_.rank;
+    answer.destination = arrival.source;
+    std::memcpy(answer.payload, &rts, sizeof(rts));
+    if (!StageToDaemon(answer, effects)) {
+      return false;
+    }
+    match_.Remove(entry);
+  }
+  if (match_.corrupt() != ErrorCode::kOk) [[unlikely]] {
+    PoisonCorrupt(match_.fault());
+    return false;
+  }
+  Consume(arrival);
+  journal_.Commit();
+  return true;
 }
 
 // Completes the open transaction: the match table's change, the request's new state, whatever the
@@ -354,7 +387,9 @@ void RankEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& eff
   if (transfer == nullptr ||
       !MatchTransfer(*transfer, slot.transfer_generation, slot.buffer, size_bytes)) {
     statistics_.Add(shm::Statistic::kErrors);
-    Complete(slot, ErrorCode::kCorrupt);  // it offers nothing of the kind
+    const ErrorCode refusal = peers_.Refusal(source);
+    // With an inbox, it offers nothing of the kind.
+    Complete(slot, refusal == ErrorCode::kOk ? ErrorCode::kCorrupt : refusal);
     return;
   }
   effects.AddTransfer(request);
@@ -367,7 +402,7 @@ void RankEngine::PublishTransfer(uint32_t request, uint32_t source, Effects& eff
 shm::TransferLayout* RankEngine::TransferOf(const RequestLayout& slot) const {
   const uint32_t owner = shm::LoadRelaxed(slot.transfer_rank);
   return owner < view_.job_size
-             ? peers_.by_rank[owner].inbox.transfer(shm::LoadRelaxed(slot.transfer_index))
+             ? peers_.Inbox(owner).transfer(shm::LoadRelaxed(slot.transfer_index))
              : nullptr;
 }
 

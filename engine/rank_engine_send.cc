@@ -30,7 +30,18 @@ Descriptor MessageDescriptor(DescriptorKind kind, uint32_t source, const SendArg
 
 }  // namespace
 
-void RankEngine::OpenLane(uint32_t destination) { ProducerTo(destination).Open(view_.rank); }
+ErrorCode RankEngine::OpenLane(uint32_t destination) {
+  shm::LaneProducer& producer = ProducerTo(destination);
+  if (!producer.has_lane()) {
+    if (const ErrorCode refusal = peers_.Refusal(destination); refusal != ErrorCode::kOk) {
+      return refusal;
+    }
+    const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
+    producer.Bind(peers_.Inbox(destination).lane(own_lane));
+  }
+  producer.Open(view_.rank);
+  return ErrorCode::kOk;
+}
 
 // Adds a push into the lane to the daemon, which lies in the session, to the open transaction: the
 // rest of the slot, its stamp, the tail. False: no room; asks to be woken when there is.
@@ -161,7 +172,10 @@ void RankEngine::StartSend(uint32_t request, Effects& effects) {
   const auto destination = static_cast<uint32_t>(slot.peer);
   const bool hears_of_cut =
       (slot.flags & kRequestUnwatched) != 0 ? HasToHearOfCut(slot.peer) : MustHearOfCut(slot.peer);
-  const ErrorCode death = hears_of_cut ? ErrorCode::kLinkDown : DeathOf(slot.peer);
+  ErrorCode death = hears_of_cut ? ErrorCode::kLinkDown : DeathOf(slot.peer);
+  if (death == ErrorCode::kOk && !ProducerTo(destination).has_lane()) [[unlikely]] {
+    death = OpenLane(destination);
+  }
   if (death != ErrorCode::kOk) {
     Complete(slot, death);
     return;
@@ -244,7 +258,7 @@ void RankEngine::SetSent(RequestLayout& slot) {
 // instead.
 void RankEngine::IntendPush(uint32_t request, uint32_t destination) {
   const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
-  const shm::LaneLayout& lane = *peers_.by_rank[destination].inbox.lane(own_lane);
+  const shm::LaneLayout& lane = *peers_.by_rank[destination].inbox.lane(own_lane);  // open
   shm::StoreRelaxed(view_.layout->push_number, shm::LoadRelaxed(lane.producer.tail));
   // Pairs with FinishPush: publishes the number.
   shm::StoreRelease(view_.layout->push_request, request);
@@ -263,9 +277,11 @@ void RankEngine::FinishPush() {
     return;
   }
   const uint32_t own_lane = peers_.by_rank[view_.rank].local_index;
-  const shm::LaneLayout* lane = peers_.by_rank[destination].inbox.lane(own_lane);
+  const InboxView& inbox = peers_.Inbox(destination);
+  const shm::LaneLayout* const lane = inbox.valid() ? inbox.lane(own_lane) : nullptr;
   const uint64_t number = view_.layout->push_number;
-  const bool happened =
+  const bool happened =  // where the destination is gone, it does not matter
+      lane != nullptr &&
       shm::LoadAcquire(lane->slots[number % shm::kLaneSlots].stamp) == shm::StampOf(number);
   const bool queued = view_.layout->peers[destination].queue_first == request;
   if (happened && slot.descriptor_kind == static_cast<uint8_t>(DescriptorKind::kEager)) {
@@ -317,6 +333,33 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   rts.where = slot.buffer;
   std::memcpy(descriptor.payload, &rts, sizeof(rts));
   return descriptor;
+}
+
+// A send that another node was told of. Whoever matches there has to agree: the answer ends the
+// request either way.
+bool RankEngine::Retract(uint32_t request, Effects& effects) {
+  const RequestLayout& slot = *view_.request(request);
+  if (!AwaitsReceive(slot)) {
+    return false;
+  }
+  if (slot.advert == static_cast<uint32_t>(shm::AdvertState::kQuiet)) {
+    Withdraw(request, effects);
+    journal_.Commit();
+  }
+  return true;
+}
+
+// In the open transaction. False: no room.
+bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
+  const RequestLayout& slot = *view_.request(request);
+  Descriptor descriptor =
+      MessageDescriptor(DescriptorKind::kRetract, view_.rank,
+                        {static_cast<uint32_t>(slot.peer), slot.context, slot.tag, 0});
+  shm::RemoteRts rts{};
+  rts.send_request = request;
+  rts.send_generation = slot.generation;
+  std::memcpy(descriptor.payload, &rts, sizeof(rts));
+  return StageToDaemon(descriptor, effects);
 }
 
 // ---- The rank's own queue of sends that wait for room or credit ---------------------------------

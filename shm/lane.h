@@ -42,9 +42,14 @@ class LaneProducer {
   LaneProducer() = default;
   explicit LaneProducer(LaneLayout* lane) : lane_(lane) {}
 
-  // Makes the lane usable at first use: prefaults its pages and marks it open. Idempotent; survives
-  // a producer killed half-way. Enters the kernel. A failure to prefault is not one to open: the
-  // pages are then taken as they are touched.
+  // Without a lane, until Bind: then only this, Bind, which threads may call at the same time with
+  // the same lane, and is_open.
+  bool has_lane() const { return LoadAcquire(lane_) != nullptr; }  // Pairs with Bind.
+  void Bind(LaneLayout* lane) { StoreRelease(lane_, lane); }
+
+  // Makes the lane usable at first use: prefaults its first page and marks it open. Idempotent;
+  // survives a producer killed half-way. Enters the kernel. A failure to prefault is not one to
+  // open: the pages are then taken as they are touched.
   void Open(uint32_t producer_rank);
   bool is_open() const;
 
@@ -113,8 +118,10 @@ class LaneConsumer {
 };
 
 inline bool LaneProducer::is_open() const {
+  const LaneLayout* const lane = LoadAcquire(lane_);  // Pairs with Bind.
   // Pairs with Open.
-  return LoadAcquire(lane_->producer.state) == static_cast<uint32_t>(LaneState::kOpen);
+  return lane != nullptr &&
+         LoadAcquire(lane->producer.state) == static_cast<uint32_t>(LaneState::kOpen);
 }
 
 // The number of the next message. Its slot already carries its stamp if the last producer was

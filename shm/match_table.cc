@@ -37,6 +37,8 @@ uint32_t BucketOf(const Envelope& key) {
   return static_cast<uint32_t>(mixed >> 54);
 }
 
+constexpr auto AnyEntry = [](const MatchEntry&) { return true; };
+
 }  // namespace
 
 MatchTable::MatchTable(MatchTableLayout* layout, Journal* journal)
@@ -54,36 +56,13 @@ void MatchTable::Initialize(MatchTableLayout* layout, uint32_t capacity) {
   layout->fresh = 1;
 }
 
-uint32_t MatchTable::FindUnexpected(const Envelope& pattern) {
-  if (layout_->unexpected_count == 0) {
-    return 0;
-  }
-  const uint32_t kind = PatternKind(pattern.source, pattern.tag);
-  return FindInChain(layout_->unexpected[kind][BucketOf(pattern)], kind, MatchState::kUnexpected,
-                     pattern);
-}
-
-uint32_t MatchTable::FindPosted(const Envelope& envelope) {
-  uint32_t earliest = 0;
-  for (uint32_t kind = 0; kind < kPatternKinds; ++kind) {
-    if (layout_->posted_kind_count[kind] == 0) {
-      continue;
-    }
-    const Envelope pattern = Pattern(envelope, kind);
-    const uint32_t found =
-        FindInChain(layout_->posted[BucketOf(pattern)], 0, MatchState::kPosted, pattern);
-    if (found != 0 && (earliest == 0 || entries_[found].sequence < entries_[earliest].sequence)) {
-      earliest = found;
-    }
-  }
-  return IsIndex(earliest) ? earliest : 0;  // not if a later chain turned out corrupt
-}
-
-// The first entry of the chain with this key. Chain k > 0 holds messages by the k-th pattern kind:
-// what that kind leaves open is not compared. A posted entry's wildcards, in chain 0, are plain
-// values. Links are loaded once each: the session's other threads, if faulty, write to them too.
+// The first entry of the chain with this key that `accept` takes. Chain k > 0 holds messages by the
+// k-th pattern kind: what that kind leaves open is not compared. A posted entry's wildcards, in
+// chain 0, are plain values. Links are loaded once each: the session's other threads, if faulty,
+// write to them too.
+template <typename Accept>
 uint32_t MatchTable::FindInChain(const MatchBucket& bucket, uint32_t chain, MatchState state,
-                                 const Envelope& key) {
+                                 const Envelope& key, Accept&& accept) {
   uint32_t steps_left = capacity_;
   for (uint32_t index = LoadRelaxed(bucket.first); index != 0;
        index = LoadRelaxed(entries_[index].next[chain])) {
@@ -100,11 +79,49 @@ uint32_t MatchTable::FindInChain(const MatchBucket& bucket, uint32_t chain, Matc
     ++traversal_steps_;
     if (entry.context == key.context &&
         ((chain & kAnySourceBit) != 0 || entry.source == key.source) &&
-        ((chain & kAnyTagBit) != 0 || entry.tag == key.tag)) {
+        ((chain & kAnyTagBit) != 0 || entry.tag == key.tag) && accept(entry)) {
       return index;
     }
   }
   return 0;
+}
+
+uint32_t MatchTable::FindUnexpected(const Envelope& pattern) {
+  if (layout_->unexpected_count == 0) {
+    return 0;
+  }
+  const uint32_t kind = PatternKind(pattern.source, pattern.tag);
+  return FindInChain(layout_->unexpected[kind][BucketOf(pattern)], kind, MatchState::kUnexpected,
+                     pattern, AnyEntry);
+}
+
+uint32_t MatchTable::FindOffer(const Envelope& envelope, uint64_t key) {
+  if (layout_->unexpected_count == 0) {
+    return 0;
+  }
+  return FindInChain(layout_->unexpected[0][BucketOf(envelope)], 0, MatchState::kUnexpected,
+                     envelope, [key](const MatchEntry& entry) {
+                       RemoteRts rts;
+                       std::memcpy(&rts, entry.payload, sizeof(rts));
+                       return entry.kind == static_cast<uint8_t>(DescriptorKind::kRemoteRts) &&
+                              rts.key == key;
+                     });
+}
+
+uint32_t MatchTable::FindPosted(const Envelope& envelope) {
+  uint32_t earliest = 0;
+  for (uint32_t kind = 0; kind < kPatternKinds; ++kind) {
+    if (layout_->posted_kind_count[kind] == 0) {
+      continue;
+    }
+    const Envelope pattern = Pattern(envelope, kind);
+    const uint32_t found =
+        FindInChain(layout_->posted[BucketOf(pattern)], 0, MatchState::kPosted, pattern, AnyEntry);
+    if (found != 0 && (earliest == 0 || entries_[found].sequence < entries_[earliest].sequence)) {
+      earliest = found;
+    }
+  }
+  return IsIndex(earliest) ? earliest : 0;  // not if a later chain turned out corrupt
 }
 
 uint32_t MatchTable::Post(const Envelope& pattern, uint32_t request) {
@@ -153,6 +170,7 @@ uint32_t MatchTable::AddUnexpected(const Descriptor& descriptor, uint32_t lane) 
   entry.kind = descriptor.kind;
   entry.flags = descriptor.flags;
   entry.cell = descriptor.cell;
+  entry.probed = 0;
   std::memcpy(entry.payload, descriptor.payload, sizeof(entry.payload));
 
   SetTaken(taken, MatchState::kUnexpected);
@@ -161,6 +179,12 @@ uint32_t MatchTable::AddUnexpected(const Descriptor& descriptor, uint32_t lane) 
   }
   journal_->Set(&layout_->unexpected_count, layout_->unexpected_count + 1);
   return taken.entry;
+}
+
+void MatchTable::MarkProbed(uint32_t index) {
+  if (IsIndex(index)) {
+    StoreRelaxed(entries_[index].probed, 1U);
+  }
 }
 
 void MatchTable::Remove(uint32_t index) {

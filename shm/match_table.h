@@ -43,6 +43,9 @@ class MatchTable {
 
   // The earliest unexpected message that a receive for `pattern` matches; 0 = none.
   uint32_t FindUnexpected(const Envelope& pattern);
+  // The offer of another node's rank that the daemon knows by `key`, among the unexpected messages
+  // with that envelope (no wildcards); 0 = none.
+  uint32_t FindOffer(const Envelope& envelope, uint64_t key);
   // The earliest posted receive that a message with `envelope` (no wildcards) matches; 0 = none.
   uint32_t FindPosted(const Envelope& envelope);
 
@@ -52,6 +55,8 @@ class MatchTable {
   uint32_t AddUnexpected(const Descriptor& descriptor, uint32_t lane);
   // Removes an entry of either sort and gives it back to the pool.
   void Remove(uint32_t entry);
+  // Somebody knows of this unexpected message now. At once, in no transaction.
+  void MarkProbed(uint32_t entry);
 
   // The entry with this index; one in state kFree for an index out of range.
   const MatchEntry& Entry(uint32_t entry) const;
@@ -80,8 +85,9 @@ class MatchTable {
     uint32_t fresh;
   };
 
+  template <typename Accept>
   uint32_t FindInChain(const MatchBucket& bucket, uint32_t chain, MatchState state,
-                       const Envelope& key);
+                       const Envelope& key, Accept&& accept);
   Taken Take();
   bool CanAppend(const MatchBucket& bucket);
   void Append(MatchBucket* bucket, uint32_t chain, uint32_t entry);

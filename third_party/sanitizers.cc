@@ -22,7 +22,16 @@ extern "C" const char* __tsan_default_suppressions() {
 }
 #endif
 
+// gcc's name for it, or clang's.
 #if defined(__SANITIZE_ADDRESS__)
+#define FERRY_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FERRY_ADDRESS_SANITIZER
+#endif
+#endif
+
+#if defined(FERRY_ADDRESS_SANITIZER)
 #include <dlfcn.h>
 
 // libpsm2 opens and closes libnuma where there is one, and what that has allocated would be of an

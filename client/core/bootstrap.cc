@@ -132,7 +132,7 @@ Status Client::MakeSegments(const config::Options& options, const attach::Attach
   return {};
 }
 
-// Joins, maps the inboxes of the node's ranks, and builds the engine over them.
+// Joins, and builds the engine. Of the node's other ranks nothing is mapped before it is needed.
 Status Client::MeetPeers(const config::Options& options, const attach::AttachReply& reply) {
   FERRY_RETURN_IF_ERROR(control_.Connect(options.run_directory, reply.token, sizeof(reply.token),
                                          static_cast<uint32_t>(options.attach_timeout_ms)));
@@ -152,9 +152,8 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
     }
   }
   private_reachable_ = processes[view_.rank].memory_reachable;
-  for (uint32_t rank : peers_.rank_of_local) {
-    FERRY_RETURN_IF_ERROR(MapInbox(rank));
-  }
+  peers_.by_rank[view_.rank].SetInbox(view_.inbox);
+  peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
   engine::EngineOptions engine_options;
   engine_options.eager_max_bytes = static_cast<uint32_t>(eager_max_bytes_);
   engine_options.chunk_bytes = static_cast<uint32_t>(options.rendezvous_chunk_bytes);
@@ -193,13 +192,21 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   return watcher_->Start();
 }
 
+// One whose rank has ended stays out of reach; any other failure may be over the next time.
 Status Client::MapInbox(uint32_t rank) {
+  std::lock_guard lock(inboxes_mutex_);
   engine::Peer& peer = peers_.by_rank[rank];
-  if (rank == view_.rank) {
-    peer.inbox = view_.inbox;
+  if (peer.is_mapped()) {
     return {};
   }
+  if (const auto gone = gone_.find(rank); gone != gone_.end()) {
+    return gone->second;
+  }
   StatusOr<AttachAnswer> answer = attach_.PeerInbox(rank);
+  const ErrorCode code = answer.status().code();
+  if (code == ErrorCode::kPeerDied || code == ErrorCode::kNotFound) {
+    gone_[rank] = answer.status();
+  }
   FERRY_RETURN_IF_ERROR(answer.status());
   if (answer->descriptors.size() != 1) {
     return {ErrorCode::kCorrupt, "ferryd handed out no inbox for rank " + std::to_string(rank)};
@@ -212,8 +219,8 @@ Status Client::MapInbox(uint32_t rank) {
     return {ErrorCode::kCorrupt, "the inbox of rank " + std::to_string(rank) +
                                      " says that it is another rank's, or of another job"};
   }
-  peer.inbox = *inbox;
   inbox_maps_[peer.local_index] = std::move(*mapping);
+  peer.SetInbox(*inbox);
   return {};
 }
 

@@ -165,7 +165,7 @@ class Client final : public FrontEnd {
   Status Attach(const config::Options& options);
   Status MakeSegments(const config::Options& options, const attach::AttachReply& reply);
   Status MeetPeers(const config::Options& options, const attach::AttachReply& reply);
-  Status MapInbox(uint32_t rank);
+  Status MapInbox(uint32_t rank);  // of this node; any thread
 
   // progress.cc
   uint32_t Holder() const { return threads_ ? ThreadId() : holder_; }
@@ -210,6 +210,7 @@ class Client final : public FrontEnd {
   void* StandIn(uint64_t size_bytes, bool is_private, bool must);
   ErrorCode FillSlot(uint32_t request, const Message& message, shm::RequestKind kind);
   ErrorCode StartSlot(uint32_t request, engine::LaneSet* later = nullptr);
+  void OpenLaneFor(uint32_t request);
   void HandOver(const engine::Effects& matched);
   bool TryReceiveNow(uint32_t request);
   ErrorCode MakePersistent(const Message& message, shm::RequestKind kind, RequestHandle* handle);
@@ -258,7 +259,9 @@ class Client final : public FrontEnd {
   ControlLibrary control_;
   std::unique_ptr<gpu::BackendRegistry> backends_;
   shm::Mapping session_map_;
-  std::vector<shm::Mapping> inbox_maps_;  // by local index
+  std::mutex inboxes_mutex_;              // while one is mapped
+  std::vector<shm::Mapping> inbox_maps_;  // by local index; those of peers at first use
+  std::map<uint32_t, Status> gone_;       // ranks that had ended before
   UniqueFd doorbell_;
   UniqueFd daemon_pidfd_;
 

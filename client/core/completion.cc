@@ -68,10 +68,12 @@ void Client::CopyLanded(RequestLayout& slot) {
 bool Client::CopyTransfer(uint32_t request) {
   const RequestLayout& slot = requests_->Slot(request);
   const uint32_t generation = shm::LoadAcquire(slot.generation);
-  const engine::Peer& owner = peers_.by_rank[slot.transfer_rank];
-  shm::TransferLayout* transfer = owner.inbox.transfer(slot.transfer_index);
+  shm::TransferLayout* transfer = peers_.Inbox(slot.transfer_rank).transfer(slot.transfer_index);
   if (transfer == nullptr) {
-    FinishTransfer(request, generation, ErrorCode::kCorrupt);
+    Status refusal = MapInbox(slot.transfer_rank);
+    const ErrorCode error = refusal.ok() ? ErrorCode::kCorrupt : refusal.code();
+    failure_words_.Note(request, generation, std::move(refusal));
+    FinishTransfer(request, generation, error);
     return false;
   }
   const bool is_send = slot.kind == static_cast<uint32_t>(RequestKind::kSend);
@@ -84,7 +86,7 @@ bool Client::CopyTransfer(uint32_t request) {
   if (!found.ok()) [[unlikely]] {
     failure_words_.Note(request, generation, std::move(found));
   }
-  shm::Wake others(peers_.by_rank[static_cast<uint32_t>(other)].inbox.wake());
+  shm::Wake others(peers_.Wake(static_cast<uint32_t>(other)));
   if (result == engine::ChunkResult::kLeft) {
     others.Publish();
   } else if (result != engine::ChunkResult::kNothing) {
@@ -108,7 +110,7 @@ void Client::FinishTransfer(uint32_t request, uint32_t generation, ErrorCode err
   }
   if (error != ErrorCode::kOk && slot.kind == static_cast<uint32_t>(RequestKind::kReceive)) {
     if (shm::TransferLayout* transfer =
-            peers_.by_rank[slot.transfer_rank].inbox.transfer(slot.transfer_index);
+            peers_.Inbox(slot.transfer_rank).transfer(slot.transfer_index);
         transfer != nullptr) {
       engine::Release(*transfer, slot.transfer_generation);
     }

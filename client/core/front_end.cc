@@ -226,6 +226,6 @@ ErrorCode Client::PeerState(uint32_t rank) const {
   return death != ErrorCode::kOk ? death : poison();
 }
 
-void Client::WakePeer(uint32_t rank) { shm::Wake(peers_.by_rank[rank].inbox.wake()).Publish(); }
+void Client::WakePeer(uint32_t rank) { shm::Wake(peers_.Wake(rank)).Publish(); }
 
 }  // namespace ferry::client

@@ -54,8 +54,10 @@ bool Client::SendLocal(const Message& message) {
 // Sends a small message that can leave at once, without a request.
 bool Client::SendEager(const Message& message) {
   const auto destination = static_cast<uint32_t>(message.peer);
-  if (!engine_->LaneIsOpen(destination)) [[unlikely]] {
-    engine_->OpenLane(destination);  // the first message there
+  if (!engine_->LaneIsOpen(destination)) [[unlikely]] {  // the first message there
+    if (engine_->OpenLane(destination) != ErrorCode::kOk) {
+      return false;  // a request will say why
+    }
   }
   if ((message.size_bytes > eager_max_bytes_ && message.size_bytes > shm::kInlineBytes) ||
       message.synchronous) {
@@ -422,6 +424,9 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   if (copied != ErrorCode::kOk) [[unlikely]] {
     return FailureWords::Tell(copied);
   }
+  if (is_send && !engine_->LaneIsOpen(static_cast<uint32_t>(slot.peer))) [[unlikely]] {
+    OpenLaneFor(request);
+  }
   engine::Effects matched;
   const auto start = [&](engine::Effects& effects) {
     if (is_send) {
@@ -444,6 +449,15 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   return FailureWords::Tell(error);
 }
 
+// If that fails, so will the request.
+void Client::OpenLaneFor(uint32_t request) {
+  const RequestLayout& slot = requests_->Slot(request);
+  const auto destination = static_cast<uint32_t>(slot.peer);
+  if (engine_->OpenLane(destination) != ErrorCode::kOk) {
+    failure_words_.Note(request, shm::LoadAcquire(slot.generation), MapInbox(destination));
+  }
+}
+
 // Messages were there already, for the receive that was started or for earlier ones. While the rank
 // computes, large ones are copied by their senders, if those wait; else by the worker.
 void Client::HandOver(const engine::Effects& matched) {
@@ -452,7 +466,7 @@ void Client::HandOver(const engine::Effects& matched) {
       matched.transfers.begin(), matched.transfers.begin() + matched.transfer_count,
       [this](uint32_t request) {
         const RequestLayout& slot = requests_->Slot(request);
-        const shm::WakeLayout* sender = peers_.by_rank[slot.transfer_rank].inbox.wake();
+        const shm::WakeLayout* sender = peers_.Wake(slot.transfer_rank);
         return slot.size_bytes > worker_min_bytes_ && shm::LoadRelaxed(sender->inside) == 0;
       });
   if (needs_worker) {

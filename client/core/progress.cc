@@ -50,11 +50,10 @@ bool Client::PollOnce() {
 void Client::Perform(engine::Effects& effects, engine::LaneSet* later) {
   if (effects.reaches_peers()) {
     effects.lanes.ForEach([this](uint32_t lane) {
-      shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).PublishLane(own_lane_);
+      shm::Wake(peers_.Wake(peers_.rank_of_local[lane])).PublishLane(own_lane_);
     });
-    effects.wakes.ForEach([this](uint32_t lane) {
-      shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).Publish();
-    });
+    effects.wakes.ForEach(
+        [this](uint32_t lane) { shm::Wake(peers_.Wake(peers_.rank_of_local[lane])).Publish(); });
     if (later != nullptr) {
       effects.urgent.ForEach([later](uint32_t lane) { later->Add(lane); });
     } else {
@@ -73,8 +72,7 @@ void Client::Perform(engine::Effects& effects, engine::LaneSet* later) {
 void Client::AskToAttend(const engine::LaneSet& ranks) {
   engine::LaneSet attend;
   ranks.ForEach([&](uint32_t lane) {
-    if (lane != own_lane_ &&
-        shm::Wake(peers_.by_rank[peers_.rank_of_local[lane]].inbox.wake()).MustAttend()) {
+    if (lane != own_lane_ && shm::Wake(peers_.Wake(peers_.rank_of_local[lane])).MustAttend()) {
       attend.Add(lane);
     }
   });

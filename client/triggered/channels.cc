@@ -386,7 +386,7 @@ bool Channels::Help(Channel& channel) const {
 
 void Channels::WakePeer(const Channel& channel) const {
   if (channel.peer != parts_.rank) {
-    shm::Wake(parts_.peers->by_rank[channel.peer].inbox.wake()).Publish();
+    shm::Wake(parts_.peers->Wake(channel.peer)).Publish();
   }
 }
 

@@ -46,7 +46,8 @@ struct AdminContext {
   DataPlane& data_plane;
   ChangeSignal& changes;
   Reporter& reporter;
-  // As ControlServer::RequestStop.
+  // Makes ControlServer::RunUntilStopped end: waits for running jobs for at most `wait_ms`;
+  // without, for as long as they take. Asked again, the shorter time counts.
   std::function<void(std::optional<uint64_t> wait_ms)> request_stop;
 };
 

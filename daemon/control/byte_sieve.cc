@@ -7,6 +7,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,10 +44,11 @@ ssize_t ReceiveOnlyBytes(int socket, std::byte* to, size_t size) {
 
 class ByteSieve::Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(ByteSieve& sieve, UniqueFd client, UniqueFd server)
+  Stream(ByteSieve& sieve, UniqueFd client, UniqueFd server, std::optional<EarlyCalls> calls)
       : sieve_(sieve),
         client_(sieve.context_, client.Release()),
-        server_(sieve.context_, server.Release()) {}
+        server_(sieve.context_, server.Release()),
+        calls_(calls) {}
 
   void Start() {
     Pump(to_server_);
@@ -109,13 +111,24 @@ class ByteSieve::Stream : public std::enable_shared_from_this<Stream> {
       shutdown(server_.native_handle(), SHUT_WR);  // the server may have something left to say
       return false;
     }
-    if (size <= 0) {
+    if (size <= 0 || !MayPass(direction, {scratch, static_cast<size_t>(size)})) {
       End();
       return false;
     }
     direction.unsent.assign(scratch, scratch + size);
     direction.sent = 0;
     return SendRest(direction);
+  }
+
+  bool MayPass(const Direction& direction, std::span<const std::byte> bytes) {
+    if (!calls_.has_value()) {
+      return true;
+    }
+    if (&direction == &to_server_) {
+      return calls_->OnClientSaid(bytes);
+    }
+    calls_->OnServerSpoke();
+    return true;
   }
 
   bool SendRest(Direction& direction) {
@@ -140,6 +153,7 @@ class ByteSieve::Stream : public std::enable_shared_from_this<Stream> {
   ByteSieve& sieve_;
   Descriptor client_;
   Descriptor server_;
+  std::optional<EarlyCalls> calls_;
   Direction to_server_{client_, server_, ReceiveOnlyBytes};
   Direction to_client_{server_, client_, ReceiveBytes};
 };
@@ -161,7 +175,7 @@ ByteSieve::~ByteSieve() {
   thread_.join();
 }
 
-StatusOr<UniqueFd> ByteSieve::Pass(UniqueFd client) {
+StatusOr<UniqueFd> ByteSieve::Pass(UniqueFd client, std::optional<EarlyCalls> calls) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     const Status status = StatusFromErrno(errno, "socketpair for a connection");
@@ -171,7 +185,7 @@ StatusOr<UniqueFd> ByteSieve::Pass(UniqueFd client) {
   UniqueFd own(ends[0]);
   UniqueFd server(ends[1]);
   ++connections_;
-  auto stream = std::make_shared<Stream>(*this, std::move(client), std::move(own));
+  auto stream = std::make_shared<Stream>(*this, std::move(client), std::move(own), calls);
   boost::asio::post(context_, [this, stream = std::move(stream)] {
     streams_.insert(stream);
     stream->Start();

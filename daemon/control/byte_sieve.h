@@ -1,7 +1,7 @@
-// Between strangers and a server that knows of bytes only: passes on what is written to a Unix
-// socket, and ends a connection to which somebody passes descriptors. gRPC reads its sockets on
-// threads that serve everybody, and lets the kernel drop descriptors there and then, for as long as
-// that takes (disposal.h).
+// Between strangers and gRPC: passes on what is written to a stream socket, and ends a connection
+// - to which somebody passes descriptors. gRPC reads its sockets on threads that serve everybody,
+//   and lets the kernel drop descriptors there and then, for as long as that takes (disposal.h);
+// - on which a client begins too many calls before gRPC counts them (early_calls.h).
 //
 // What is next in a socket is looked at before it is taken. A thread of its own does that for all
 // connections; two copies of each byte are its price.
@@ -14,11 +14,13 @@
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "daemon/control/early_calls.h"
 
 namespace ferry::daemon {
 
@@ -30,8 +32,9 @@ class ByteSieve {
   ByteSieve& operator=(const ByteSieve&) = delete;
 
   // Takes a connected stream socket; the result is one for the server, by which it exchanges bytes
-  // with whoever is at the other end of `client`. Either end's closing ends both. kSystem.
-  StatusOr<UniqueFd> Pass(UniqueFd client);
+  // with whoever is at the other end of `client`. Either end's closing ends both, and so do too
+  // many `calls`; without them the bytes need not be HTTP/2. kSystem.
+  StatusOr<UniqueFd> Pass(UniqueFd client, std::optional<EarlyCalls> calls = {});
   size_t connections() const { return connections_.load(); }
 
  private:

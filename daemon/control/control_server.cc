@@ -1,5 +1,6 @@
 #include "daemon/control/control_server.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -90,9 +91,21 @@ StatusOr<std::unique_ptr<TlsCredentials>> LoadTlsCredentials(const config::Optio
   return TlsCredentials::Load({options.tls_ca_file, options.tls_cert_file, options.tls_key_file});
 }
 
+// Mostly of what strangers send, who shall not fill the log.
 void LogFromGrpc(gpr_log_func_args* line) {
-  const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
-  spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "grpc: {}", line->message);
+  static RateLimiter limiter(10, 1'000'000'000);
+  if (line->severity == GPR_LOG_SEVERITY_ERROR) {
+    LogLimited(limiter, spdlog::level::warn, "grpc: {}", line->message);
+  } else {
+    spdlog::debug("grpc: {}", line->message);
+  }
+}
+
+// Of what strangers send, too; their calls fail, which tells them.
+void LogFromProtobuf(google::protobuf::LogLevel level, const char*, int,
+                     const std::string& message) {
+  const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
+  spdlog::log(fatal ? spdlog::level::critical : spdlog::level::debug, "protobuf: {}", message);
 }
 
 }  // namespace
@@ -107,15 +120,15 @@ struct ControlServer::Parts {
         registry(loop.context(), data_plane, LimitsFrom(options)),
         links(loop, registry, {options.heartbeat_interval_ms, options.peer_timeout_ms}, tls.get()),
         launchers(registry),
-        attach(loop.context(), registry, launchers, options.attach_timeout_ms,
-               ConnectionLimitsFrom(options)),
+        connection_limits(ConnectionLimitsFrom(options)),
+        attach(loop.context(), registry, launchers, options.attach_timeout_ms, connection_limits),
         client_service(loop, registry, data_plane),
         peer_service(loop, links, registry, data_plane),
         watchdog(loop, data_plane, this->directory.ControlSocket()),
         signals(loop.context()),
-        peer_acceptor(loop.context(), "the control port", ConnectionLimitsFrom(options)),
-        user_acceptor(loop.context(), "control.sock", ConnectionLimitsFrom(options)),
-        admin_acceptor(loop.context(), "admin.sock", ConnectionLimitsFrom(options)) {
+        peer_acceptor(loop.context(), "the control port", connection_limits),
+        user_acceptor(loop.context(), "control.sock", connection_limits),
+        admin_acceptor(loop.context(), "admin.sock", connection_limits) {
     registry.set_links(&links);
     registry.set_on_change([this] { changes.Notify(); });
   }
@@ -145,6 +158,7 @@ struct ControlServer::Parts {
   JobRegistry registry;
   PeerLinks links;
   Launchers launchers;
+  const ConnectionLimits connection_limits;  // of each acceptor
   AttachServer attach;
   ClientService client_service;
   std::optional<Reporter> reporter;
@@ -211,6 +225,9 @@ Status ControlServer::Parts::StartPeerServer() {
   StatusOr<UniqueFd> listener = ListenTcp(address, "control_port");
   FERRY_RETURN_IF_ERROR(listener.status());
   const int port = PortOf(listener->get());
+  if (tls == nullptr) {
+    peer_acceptor.Sift();  // any process of this machine may call there
+  }
   grpc::ServerBuilder builder;
   peer_acceptor.AddTo(builder,
                       tls == nullptr ? grpc::InsecureServerCredentials() : tls->ForServer(),
@@ -282,6 +299,7 @@ StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     const config::Options& options, DataPlane& data_plane,
     std::function<control::GpusReply()> gpus) {
   gpr_set_log_function(LogFromGrpc);
+  google::protobuf::SetLogHandler(LogFromProtobuf);
   auto tls = LoadTlsCredentials(options);
   FERRY_RETURN_IF_ERROR(tls.status());
   StatusOr<RunDirectory> directory = RunDirectory::Open(options.run_directory, ServesAll(options));
@@ -408,8 +426,6 @@ void ControlServer::Parts::StopWithin(std::optional<uint64_t> wait_ms) {
   stop_requested.notify_all();
   changes.Notify();
 }
-
-void ControlServer::RequestStop(std::optional<uint64_t> wait_ms) { parts_->StopWithin(wait_ms); }
 
 void ControlServer::EndSession(const std::string& job_id, uint32_t rank, const Status& why) {
   parts_->loop.Post([this, job_id, rank, why] { parts_->registry.EndSession(job_id, rank, why); });

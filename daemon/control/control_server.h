@@ -28,7 +28,7 @@ class ControlServer {
                                                         std::function<control::GpusReply()> gpus);
   ~ControlServer();
 
-  // SIGTERM and SIGINT call RequestStop, a second one with `now`; SIGHUP calls `on_hangup`, on the
+  // SIGTERM and SIGINT end RunUntilStopped, a second one at once; SIGHUP calls `on_hangup`, on the
   // control loop, which may be empty. At most one ControlServer of a process may do so.
   void HandleSignals(std::function<void()> on_hangup);
   // Reads the TLS files anew, for connections made from now on, and logs how that went. A bad file
@@ -37,13 +37,10 @@ class ControlServer {
   // Calls `alive`, on the control loop, every `interval_ns` (not 0) in which both the control loop
   // and the progress thread have turned, with a line on what the daemon serves. Once only.
   void StartWatchdog(uint64_t interval_ns, std::function<void(const std::string& status)> alive);
-  // Blocks until RequestStop or SIGTERM; takes no new jobs then, waits for the running ones, tells
-  // ranks and peers, stops all threads. Calls `on_stop` (may be empty) once the end is near: when a
-  // signal has come, or the wait is over. Call once.
+  // Blocks until SIGTERM or Admin.Shutdown; takes no new jobs then, waits for the running ones,
+  // tells ranks and peers, stops all threads. Calls `on_stop` (may be empty) once the end is near:
+  // when a signal has come, or the wait is over. Call once.
   void RunUntilStopped(const std::function<void()>& on_stop = {});
-  // Waits for running jobs for at most `wait_ms`; without, for as long as they take. Asked again,
-  // the shorter time counts.
-  void RequestStop(std::optional<uint64_t> wait_ms);
 
   // What the data plane finds out by itself (progress/hooks.h); all return at once.
   // A rank breaks the rules: its session ends, the rank is told why.

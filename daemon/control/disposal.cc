@@ -1,10 +1,8 @@
 #include "daemon/control/disposal.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,12 +15,9 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/own_descriptors.h"
 #include "common/passed_descriptors.h"
 #include "common/thread.h"
-
-#ifndef CLOSE_RANGE_UNSHARE
-#define CLOSE_RANGE_UNSHARE (1U << 1)
-#endif
 
 namespace ferry::daemon {
 namespace {
@@ -40,23 +35,10 @@ struct Burial {
 };
 using BurialPtr = std::shared_ptr<Burial>;
 
-bool CloseRange(unsigned first, unsigned last, unsigned flags) {
-  return syscall(SYS_close_range, first, last, flags) == 0;
-}
-
-// Leaves the calling thread with a table of its own that has `kept` only. False: not possible.
-bool KeepOnly(int kept) {
-  const auto fd = static_cast<unsigned>(kept);
-  if (!CloseRange(fd + 1, ~0U, CLOSE_RANGE_UNSHARE)) {
-    return false;  // Linux before 5.9
-  }
-  return fd == 0 || CloseRange(0, fd - 1, 0);
-}
-
 // The life of a thread that exits with what it takes out of `receiver`.
 void TakeAlong(int receiver) {
   // All of the undertaker's table, which is all but empty, but no longer the same one.
-  const bool alone = CloseRange(INT_MAX, ~0U, CLOSE_RANGE_UNSHARE);
+  const bool alone = OwnDescriptors();
   BurialPtr* burial = nullptr;
   std::vector<UniqueFd> fds;
   const ssize_t size = ReceiveWithDescriptors(
@@ -115,7 +97,7 @@ Disposal::Disposal() {
 // but the end that they receive from.
 void Disposal::Undertake() {
   const int receiver = receiver_.get();
-  const bool apart = KeepOnly(receiver);
+  const bool apart = OwnDescriptors(receiver);
   std::unique_lock lock(mutex_);
   is_undertaker_settled_ = true;
   undertake_.notify_all();
@@ -145,12 +127,20 @@ void Disposal::CloseSocket(UniqueFd socket) {
     return;
   }
   shutdown(socket.get(), SHUT_RDWR);
-  BurySoon(std::move(socket));
+  BurySoon({std::move(socket)});
 }
 
 void Disposal::Close(UniqueFd fd) {
   if (fd.valid() && KindOf(fd.get()) != PassedKind::kSealedMemory) {
-    BurySoon(std::move(fd));
+    BurySoon({std::move(fd)});
+  }
+}
+
+void Disposal::Release(shm::Mapping mapping, UniqueFd fd) {
+  if (mapping.valid()) {
+    BurySoon({std::move(fd), std::move(mapping)});
+  } else {
+    Close(std::move(fd));
   }
 }
 
@@ -185,7 +175,7 @@ void Disposal::CloseUnasked(uid_t sender, std::vector<UniqueFd> fds) {
   }
   // They stay counted: whoever brings a process to the end of its threads passes no more.
   for (UniqueFd& fd : *unasked) {
-    BurySoon(std::move(fd));
+    BurySoon({std::move(fd)});
   }
 }
 
@@ -196,9 +186,9 @@ bool Disposal::MayPass(uid_t sender) const {
          (user->second < kMaxUnaskedOfUser && unasked_in_all_ < kMaxUnaskedInAll);
 }
 
-void Disposal::BurySoon(UniqueFd fd) {
+void Disposal::BurySoon(Ended ended) {
   const std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(fd));
+  queue_.push_back(std::move(ended));
   if (idle_closers_ != 0) {
     bury_.notify_one();
     return;
@@ -217,6 +207,7 @@ void Disposal::BurySoon(UniqueFd fd) {
 }
 
 void Disposal::BuryAll() {
+  std::vector<Ended> some;
   std::vector<UniqueFd> fds;
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -225,10 +216,17 @@ void Disposal::BuryAll() {
     --idle_closers_;
     const size_t count = std::min(queue_.size(), kMaxPassedDescriptors);
     const auto end = queue_.begin() + static_cast<ptrdiff_t>(count);
-    std::move(queue_.begin(), end, std::back_inserter(fds));
+    std::move(queue_.begin(), end, std::back_inserter(some));
     queue_.erase(queue_.begin(), end);
     taken_ns_ = MonotonicNs();
     lock.unlock();
+    // While the file holds the pages they need not be given back under the lock of our address
+    // space, for which whoever maps something would wait.
+    for (Ended& ended : some) {
+      ended.mapping = {};
+      fds.push_back(std::move(ended.fd));
+    }
+    some.clear();
     Bury(fds);
     fds.clear();
     lock.lock();

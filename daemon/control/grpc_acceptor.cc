@@ -29,6 +29,7 @@ void GrpcAcceptor::AddTo(grpc::ServerBuilder& builder,
   server_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       std::move(credentials));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsOfConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              static_cast<int>(std::min<uint64_t>(greeting_timeout_ms, INT_MAX)));
 }
@@ -47,16 +48,16 @@ void GrpcAcceptor::Refuse(UniqueFd fd, const Caller& caller, const Status& why) 
 }
 
 void GrpcAcceptor::Take(UniqueFd fd) {
+  const int on = 1;
+  (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails for a Unix socket
   if (sieve_.has_value()) {
-    StatusOr<UniqueFd> bytes = sieve_->Pass(std::move(fd));
+    StatusOr<UniqueFd> bytes = sieve_->Pass(std::move(fd), EarlyCalls(kCallsOfConnection));
     if (!bytes.ok()) {
       return LogLimited(log_limiter_, spdlog::level::warn, "{}: {}", socket_,
                         bytes.status().message());
     }
     fd = std::move(*bytes);
   }
-  const int on = 1;
-  (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails for a Unix socket
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.fd = fd.Release();
   server_->HandleNewConnection(&connection);

@@ -22,6 +22,10 @@
 
 namespace ferry::daemon {
 
+// That may be open at a time; a client that has more waits with them. Each takes memory, and many
+// of them a thread, for as long as it lasts.
+inline constexpr int kCallsOfConnection = 128;
+
 class GrpcAcceptor {
  public:
   // `socket` names it in messages.
@@ -33,7 +37,7 @@ class GrpcAcceptor {
   // `greeting_timeout_ms` ends.
   void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials,
              bool insecure, uint64_t greeting_timeout_ms);
-  // Before Start, of a Unix socket to which strangers connect: gRPC gets only bytes (byte_sieve.h).
+  // Before Start, where strangers speak to gRPC: not with TLS, which lets only daemons speak.
   void Sift() { sieve_.emplace(); }
   // Once the server is built; before that gRPC would lose the connections.
   void Start(UniqueFd listener) { acceptor_.Start(std::move(listener)); }

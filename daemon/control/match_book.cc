@@ -266,7 +266,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
       if (match.send || match.send_gone) {
         return {};  // said again
       }
-      match.send.emplace();
+      match.send = Half();
       match.send->size_bytes = news.size_bytes();
       match.send->mode = static_cast<shm::SendMode>(
           std::min(news.mode(), static_cast<uint32_t>(shm::SendMode::kSynchronous)));
@@ -281,7 +281,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
       return {};
     case control::MatchNews::PAIRED:
       if (match.send && !match.send->matched) {
-        match.receive.emplace();
+        match.receive = Half();
         match.receive->channel = news.channel();
         match.receive->cell_count = news.cells();
         if (const Status status = Install(match, true); !status.ok()) {

@@ -116,6 +116,9 @@ std::shared_ptr<Session> MakeSession() {
   return {new Session(), [](Session* ended) {
             MemoryWatch::Forget(ended->session_map);
             MemoryWatch::Forget(ended->inbox_map);
+            Disposal& disposal = Disposal::Instance();
+            disposal.Release(std::move(ended->session_map), std::move(ended->session_fd));
+            disposal.Release(std::move(ended->inbox_map), std::move(ended->inbox_fd));
             delete ended;
           }};
 }
@@ -155,7 +158,7 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::Region
                                               const Session& session, MemoryWatch& watch) {
   std::shared_ptr<Region> region(new Region(), [](Region* ended) {
     MemoryWatch::Forget(ended->mapping);
-    Disposal::Instance().Close(std::move(ended->fd));
+    Disposal::Instance().Release(std::move(ended->mapping), std::move(ended->fd));
     delete ended;
   });
   region->id = request.region;

@@ -62,6 +62,8 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kSendDone:
       HandleResult(job, packet);
       return std::nullopt;
+    case PacketKind::kRetract:
+      return HandleRetract(job, packet);
     case PacketKind::kPull:
       if (const auto pull = BodyOf<WirePull>(packet.body); pull && rank != nullptr) {
         feeds_.OnPull(*rank, source, *pull, now_ns);
@@ -239,6 +241,22 @@ std::optional<Arrivals::Trouble> Arrivals::HandleCredit(Job& job, const Packet& 
   return Deliver(job, descriptor, {});
 }
 
+// Goes where messages go, and so behind the offer. By source and request, so that nobody retracts
+// what another rank has offered.
+std::optional<Arrivals::Trouble> Arrivals::HandleRetract(Job& job, const Packet& packet) {
+  const auto wire = BodyOf<WireSend>(packet.body);
+  if (!wire || packet.header.tag < 0 || wire->request == 0) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kRetract);
+  shm::RemoteRts rts{};
+  rts.send_request = wire->request;
+  rts.send_generation = wire->generation;
+  std::memcpy(descriptor.payload, &rts, sizeof(rts));
+  return Deliver(job, descriptor, {});
+}
+
 void Arrivals::HandleResult(Job& job, const Packet& packet) {
   const auto wire = BodyOf<WireResult>(packet.body);
   if (!wire) {
@@ -253,7 +271,8 @@ void Arrivals::HandleResult(Job& job, const Packet& packet) {
 }
 
 void Arrivals::TraceDelivery(const Job& job, const Descriptor& descriptor) {
-  if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kCredit)) {
+  if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kCredit) ||
+      descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRetract)) {
     return;
   }
   TraceRecord record =

@@ -23,6 +23,11 @@ bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
   return descriptor.kind == static_cast<uint8_t>(kind);
 }
 
+// Of whom an offer is, and by which request. Of the two uses of a request the later one counts.
+uint64_t OfferKey(uint32_t source, uint32_t send_request) {
+  return uint64_t{source} << 32 | send_request;
+}
+
 // A message of a remote rank, which its credits count; the rest are answers to this rank.
 bool IsMessage(const Descriptor& descriptor) {
   return IsKind(descriptor, DescriptorKind::kEager) ||
@@ -46,6 +51,9 @@ Delivery::Delivery(shm::InboxLayout* inbox, uint32_t local_size, uint64_t max_wa
 }
 
 Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const std::byte> data) {
+  if (IsKind(descriptor, DescriptorKind::kRetract)) {
+    return Retract(descriptor);
+  }
   if (incoming_.size() >= kMaxIncoming) {
     return Result::kOverflow;
   }
@@ -60,11 +68,22 @@ Delivery::Result Delivery::Deliver(const Descriptor& descriptor, std::span<const
   if (IsMessage(noted) && ++waiting_messages_ > max_waiting_) {
     return Result::kOverflow;
   }
-  if (!IsMessage(noted) && waiting_.size() - waiting_messages_ >= max_answers_) {
+  if (!IsMessage(noted) &&
+      waiting_.size() - waiting_messages_ - waiting_retractions_ >= max_answers_) {
     flooded_ = true;
     return Result::kTaken;
   }
   waiting_.push_back({noted, {data.begin(), data.end()}});
+  return Flush();
+}
+
+// It waits in line even where there is room: the offer may be in front of it, with its data.
+Delivery::Result Delivery::Retract(const Descriptor& retract) {
+  if (waiting_retractions_ >= incoming_.size() + waiting_messages_) {
+    return Result::kTaken;  // more than there is to retract
+  }
+  waiting_.push_back({retract, {}});
+  ++waiting_retractions_;
   return Flush();
 }
 
@@ -120,14 +139,23 @@ Delivery::Result Delivery::Flush() {
     if (result != Result::kTaken) {
       return result == Result::kOverflow ? Result::kTaken : result;
     }
-    waiting_messages_ -= IsMessage(waiting_.front().descriptor) ? 1 : 0;
-    waiting_.pop_front();
+    Pop();
   }
   return Result::kTaken;
 }
 
+void Delivery::Pop() {
+  const Descriptor& first = waiting_.front().descriptor;
+  waiting_messages_ -= IsMessage(first) ? 1 : 0;
+  waiting_retractions_ -= IsKind(first, DescriptorKind::kRetract) ? 1 : 0;
+  waiting_.pop_front();
+}
+
 // kOverflow: it has to wait on.
 Delivery::Result Delivery::Pass(Message& next) {
+  if (IsKind(next.descriptor, DescriptorKind::kRetract)) {
+    return PassRetraction(next.descriptor);
+  }
   const bool carried = IsKind(next.descriptor, DescriptorKind::kRemoteRts) && !next.data.empty();
   if (carried && TryLand(next.descriptor, next.data)) {
     carried_bytes_ -= next.data.size();
@@ -145,6 +173,26 @@ Delivery::Result Delivery::Pass(Message& next) {
   }
   DropData(next);
   return TryPush(next.descriptor, {}) ? Result::kTaken : Result::kOverflow;
+}
+
+// The rank knows the offer by the number of the note.
+Delivery::Result Delivery::PassRetraction(const Descriptor& retract) {
+  shm::RemoteRts rts;
+  std::memcpy(&rts, retract.payload, sizeof(rts));
+  const auto found = by_send_.find(OfferKey(retract.source, rts.send_request));
+  Incoming* const incoming = found == by_send_.end() ? nullptr : incoming_.Find(found->second);
+  if (incoming == nullptr || incoming->send_generation != rts.send_generation ||
+      incoming->retracting) {
+    return Result::kTaken;
+  }
+  Descriptor named = retract;
+  rts.key = static_cast<uint64_t>(found->second);
+  std::memcpy(named.payload, &rts, sizeof(rts));
+  if (!TryPush(named, {})) {
+    return Result::kOverflow;
+  }
+  incoming->retracting = true;
+  return Result::kTaken;
 }
 
 bool Delivery::TryPush(const Descriptor& descriptor, std::span<const std::byte> data) {
@@ -234,6 +282,7 @@ Descriptor Delivery::Note(const Descriptor& offer) {
   incoming.key = rts.key;
   incoming.address = rts.where.address;
   incoming.size_bytes = offer.size_bytes;
+  by_send_[OfferKey(offer.source, rts.send_request)] = id;
   rts.key = static_cast<uint64_t>(id);
   rts.where = {};
   Descriptor noted = offer;
@@ -244,8 +293,16 @@ Descriptor Delivery::Note(const Descriptor& offer) {
 void Delivery::Forget(IncomingId id) {
   if (const Incoming* incoming = incoming_.Find(id); incoming != nullptr) {
     parked_bytes_ -= incoming->parked.size();
-    incoming_.Erase(id);
+    EraseOffer(id, *incoming);
   }
+}
+
+void Delivery::EraseOffer(IncomingId id, const Incoming& incoming) {
+  const auto found = by_send_.find(OfferKey(incoming.source, incoming.send_request));
+  if (found != by_send_.end() && found->second == id) {
+    by_send_.erase(found);
+  }
+  incoming_.Erase(id);
 }
 
 std::vector<std::byte> Delivery::TakeParked(IncomingId id) {
@@ -259,7 +316,7 @@ std::vector<std::byte> Delivery::TakeParked(IncomingId id) {
 void Delivery::ForgetOffersOf(uint32_t source) {
   incoming_.ForEach([&](IncomingId id, const Incoming& incoming) {
     if (incoming.source == source && incoming.kind != Incoming::Kind::kParked) {
-      incoming_.Erase(id);
+      EraseOffer(id, incoming);
     }
   });
 }
@@ -267,8 +324,10 @@ void Delivery::ForgetOffersOf(uint32_t source) {
 void Delivery::DropWaitingOf(uint32_t source) {
   std::erase_if(waiting_, [&](const Message& message) {
     const bool counted = IsMessage(message.descriptor);
+    const bool retracts = IsKind(message.descriptor, DescriptorKind::kRetract);
     const bool lost = message.descriptor.source == source &&
-                      (counted || IsKind(message.descriptor, DescriptorKind::kCredit));
+                      (counted || retracts || IsKind(message.descriptor, DescriptorKind::kCredit));
+    waiting_retractions_ -= lost && retracts ? 1 : 0;
     if (lost && counted) {
       --waiting_messages_;
       carried_bytes_ -=

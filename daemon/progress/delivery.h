@@ -8,13 +8,15 @@
 // An offer that carries its data becomes an eager message if there are cells for it. If the rank
 // holds them, the data is dropped and the offer passed on: its sender has it still.
 //
-// Calling thread: the progress thread. Does not block; allocates only for what waits or is parked.
+// Calling thread: the progress thread. Does not block; allocates only for what waits, is parked or
+// is an offer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "common/slot_map.h"
@@ -43,6 +45,7 @@ struct Incoming {
   uint64_t key = 0;  // kHeap: where an RMA read finds it
   uint64_t address = 0;
   uint64_t size_bytes = 0;
+  bool retracting = false;  // the rank was asked to give it back
   std::vector<std::byte> parked;
 };
 
@@ -61,6 +64,8 @@ class Delivery {
 
   // `descriptor`: as the rank will see it, but for where the data of a kEager lies, and with what
   // is in the wire's offer in the payload of a kRemoteRts, which may have its data with it.
+  // A kRetract names the request of an offer of its source; the rank is asked once for each, and
+  // not at all for one that is not there any more: that has, or had, another answer.
   Result Deliver(const shm::Descriptor& descriptor, std::span<const std::byte> data = {});
   // The same for what may be lost: it goes only where there is plenty of room, and is not urgent.
   void Hint(const shm::Descriptor& descriptor);
@@ -113,6 +118,7 @@ class Delivery {
   void DropWaitingOf(uint32_t source);
 
  private:
+  Result Retract(const shm::Descriptor& retract);
   Result DeliverCarried(const shm::Descriptor& offer, std::span<const std::byte> data);
   bool TryLand(const shm::Descriptor& offer, std::span<const std::byte> data);
   void DropData(Message& message);
@@ -122,6 +128,9 @@ class Delivery {
   bool RankHoldsAllCells() const;
   bool ShouldPark(const Message& message);
   Result Park(Message& message);
+  Result PassRetraction(const shm::Descriptor& retract);
+  void Pop();
+  void EraseOffer(IncomingId id, const Incoming& incoming);
   shm::Descriptor Note(const shm::Descriptor& offer);
   void NotePushed(const shm::Descriptor& descriptor);
 
@@ -134,11 +143,13 @@ class Delivery {
   const uint64_t max_parked_bytes_;
   std::deque<Message> waiting_;
   uint64_t waiting_messages_ = 0;  // of these, messages of remote ranks
-  uint64_t carried_bytes_ = 0;     // of these, data that came with offers
+  uint64_t waiting_retractions_ = 0;
+  uint64_t carried_bytes_ = 0;  // data that came with offers, and waits
   std::vector<Landed> landed_;
   uint64_t landed_bytes_ = 0;
   uint32_t unreported_turns_ = 0;
   SlotMap<IncomingId, Incoming> incoming_;
+  std::unordered_map<uint64_t, IncomingId> by_send_;  // those offered, by OfferKey
   uint64_t parked_bytes_ = 0;
   uint64_t after_last_cell_;  // number of the descriptor behind the last one that took a cell
   bool news_ = false;

@@ -79,6 +79,7 @@ struct Offer {
   ErrorCode error = ErrorCode::kOk;  // kNone: why nobody can fetch it
   uint64_t size_bytes = 0;
   uint64_t carried_bytes = 0;  // sent with it
+  bool retracted = false;      // the receiver's daemon was asked for it back
   uint64_t begun_ns = 0;
 };
 

@@ -24,9 +24,14 @@ DescriptorKind KindOf(const Descriptor& command) {
   return static_cast<DescriptorKind>(command.kind);
 }
 
+// Whether it is about an offer that came to the rank.
+bool EndsOffer(const Descriptor& command) {
+  return KindOf(command) == DescriptorKind::kPull || KindOf(command) == DescriptorKind::kRetracted;
+}
+
 // Whether it may overtake messages.
 bool IsApart(const Descriptor& command) {
-  return KindOf(command) == DescriptorKind::kPull || KindOf(command) == DescriptorKind::kCredit;
+  return EndsOffer(command) || KindOf(command) == DescriptorKind::kCredit;
 }
 
 // The command of that number; null: not written yet.
@@ -80,8 +85,8 @@ RankCommands::Outcome RankCommands::Drain(ServedRank& rank, uint32_t budget, uin
     } else if (KindOf(command) == DescriptorKind::kAdvert &&
                *rank.commands.HeadWord() < rank.ahead) {
       // A pull for the same receive may have overtaken it: it is a hint, and goes for nothing.
-    } else if (KindOf(command) == DescriptorKind::kPull) {
-      outcome.violation = StartPull(rank, command, now_ns);
+    } else if (EndsOffer(command)) {
+      outcome.violation = EndOffer(rank, command, now_ns);
     } else if (KindOf(command) == DescriptorKind::kAccuse) {
       outcome.violation = Judge(rank, PayloadOf<shm::Accusation>(command), &outcome.verdict);
     } else {
@@ -133,8 +138,8 @@ void RankCommands::LookAhead(ServedRank& rank, uint64_t now_ns, Outcome* outcome
     if (!IsApart(command)) {
       continue;
     }
-    if (KindOf(command) == DescriptorKind::kPull) {
-      outcome->violation = StartPull(rank, command, now_ns);
+    if (EndsOffer(command)) {
+      outcome->violation = EndOffer(rank, command, now_ns);
     } else {
       outcome->violation = Check(rank, command);
       if (!outcome->violation && Forward(rank, command, now_ns) == Step::kHeld) {
@@ -180,6 +185,15 @@ std::optional<std::string> RankCommands::Check(const ServedRank& rank,
           put.send_request >= rank.session->request_limit || put.where.region == 0) {
         return "a message by request " + std::to_string(put.send_request) + " from region " +
                std::to_string(put.where.region) + " into an advertised receive, tag " +
+               std::to_string(command.tag);
+      }
+      return std::nullopt;
+    }
+    case DescriptorKind::kRetract: {
+      const auto rts = PayloadOf<shm::RemoteRts>(command);
+      if (command.tag < 0 || rts.send_request == 0 ||
+          rts.send_request >= rank.session->request_limit) {
+        return "a retraction of request " + std::to_string(rts.send_request) + ", tag " +
                std::to_string(command.tag);
       }
       return std::nullopt;
@@ -233,6 +247,9 @@ RankCommands::Step RankCommands::Forward(ServedRank& rank, const Descriptor& com
       break;
     case DescriptorKind::kPut:
       code = StartPut(rank, command, now_ns);
+      break;
+    case DescriptorKind::kRetract:
+      code = SendRetraction(rank, command, now_ns);
       break;
     default:
       code = SendCredit(rank, command, now_ns);
@@ -300,6 +317,48 @@ ErrorCode RankCommands::SendRts(ServedRank& rank, const Descriptor& command, uin
     feeds_.OnOffer(rank, rts.send_request, std::move(offer));
   }
   return code;
+}
+
+// Once for each offer. A message that was no offer, or is none any more, ends without.
+ErrorCode RankCommands::SendRetraction(ServedRank& rank, const Descriptor& command,
+                                       uint64_t now_ns) {
+  const auto rts = PayloadOf<shm::RemoteRts>(command);
+  Offer* const offer =
+      rts.send_request < rank.offers.size() ? &rank.offers[rts.send_request] : nullptr;
+  if (offer == nullptr || offer->generation != rts.send_generation ||
+      offer->destination != command.destination || offer->retracted) {
+    return ErrorCode::kOk;
+  }
+  const WireSend wire{rts.send_request, rts.send_generation};
+  const ErrorCode code = outbound_.Send(*rank.job, HeaderOf(rank, command, PacketKind::kRetract),
+                                        BytesOf(wire), now_ns);
+  offer->retracted = code == ErrorCode::kOk;
+  return code;
+}
+
+// The rank has matched an offer, or gives it back.
+std::optional<std::string> RankCommands::EndOffer(ServedRank& rank, const Descriptor& command,
+                                                  uint64_t now_ns) {
+  return KindOf(command) == DescriptorKind::kPull ? StartPull(rank, command, now_ns)
+                                                  : EndRetracted(rank, command, now_ns);
+}
+
+std::optional<std::string> RankCommands::EndRetracted(ServedRank& rank, const Descriptor& command,
+                                                      uint64_t now_ns) {
+  const IncomingId id{PayloadOf<shm::RemoteRts>(command).key};
+  const Incoming* const incoming = rank.delivery.Find(id);
+  if (incoming == nullptr) {
+    return std::nullopt;  // its source is gone, or was cut off
+  }
+  if (!incoming->retracting) {
+    return "it gives back an offer of rank " + std::to_string(incoming->source) +
+           ", which has not retracted it";
+  }
+  const WireResult result{incoming->send_request, incoming->send_generation,
+                          static_cast<int32_t>(ErrorCode::kCancelled), 0};
+  outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), incoming->source, result, now_ns);
+  rank.delivery.Forget(id);
+  return std::nullopt;
 }
 
 // An advert that was withdrawn meanwhile, or pushed out by others, makes it an offer.

@@ -2,7 +2,8 @@
 // against what only the daemon can write, and carries it out.
 //
 // Messages leave in their order: behind one that is held, all others wait. What is no message (a
-// pull, credit given back) does not: the peer for whose answer the held one waits may wait for it.
+// pull, an offer or credit given back) does not: the peer for whose answer the held one waits may
+// wait for it.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -65,6 +66,11 @@ class RankCommands {
   std::optional<std::string> StartPull(ServedRank& rank, const shm::Descriptor& command,
                                        uint64_t now_ns);
   bool MayCarry(const ServedRank& rank, const Offer& offer, uint64_t size_bytes) const;
+  ErrorCode SendRetraction(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
+  std::optional<std::string> EndRetracted(ServedRank& rank, const shm::Descriptor& command,
+                                          uint64_t now_ns);
+  std::optional<std::string> EndOffer(ServedRank& rank, const shm::Descriptor& command,
+                                      uint64_t now_ns);
   ErrorCode SendCredit(ServedRank& rank, const shm::Descriptor& command, uint64_t now_ns);
   void RefuseRts(ServedRank& rank, const shm::Descriptor& command, ErrorCode error);
   bool NoticeRoom(ServedRank& rank);

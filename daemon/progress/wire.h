@@ -48,9 +48,13 @@ enum class PacketKind : uint8_t {
   kChannelArrived = 16,  // body: WireChannel; the same, the message is in the window
   kChannelEnd = 17,      // body: WireChannelEnd; either way: it has failed here
   kChannelNic = 18,      // body: WireChannelNic; receiver's daemon -> sender's, which answers
+  // A send that is cancelled. The receiver's daemon answers a kRemoteRts that was not matched by
+  // kSendDone with kCancelled; to any other there is another answer, or was.
+  kRetract = 19,  // body: WireSend; sender's daemon -> receiver's
 };
 
-// `source` and `destination` are ranks: those of the message for kEager, kRemoteRts and kPut; of
+// `source` and `destination` are ranks: those of the message for kEager, kRemoteRts, kPut and
+// kRetract; of
 // the packet itself for the others (a kCredit's source is the rank that gives it, a kAdvert's the
 // one that receives).
 struct PacketHeader {
@@ -65,7 +69,7 @@ struct PacketHeader {
   uint32_t body_bytes;
   uint32_t source;
   uint32_t destination;
-  uint32_t context;  // kEager, kRemoteRts, kPut: the message's; kAdvert: the receive's
+  uint32_t context;  // kEager, kRemoteRts, kPut, kRetract: the message's; kAdvert: the receive's
   int32_t tag;
   uint64_t size_bytes;  // of the whole message; kAdvert: what the receive takes
   uint64_t reserved1;
@@ -133,6 +137,13 @@ struct WireReceive {
   uint32_t generation;
 };
 static_assert(sizeof(WireReceive) == 8);
+
+// A use of a send request.
+struct WireSend {
+  uint32_t request;
+  uint32_t generation;
+};
+static_assert(sizeof(WireSend) == 8);
 
 struct WireAdvert {
   WireReceive receive;

@@ -47,7 +47,7 @@ Status WorkerJob::AddRank(std::shared_ptr<Session> session, std::shared_ptr<uint
   added->lease = shm::Lease(&view->layout->lease);
   added->wake = shm::Wake(view->inbox.wake());
   added->statistics = shm::Statistics(view->layout->counters);
-  peers_.by_rank[rank].inbox = view->inbox;
+  peers_.by_rank[rank].SetInbox(view->inbox);
   mapped_.push_back(std::move(session));
   ranks_[rank] = std::move(added);
   if (ranks_.size() == peers_.rank_of_local.size()) {

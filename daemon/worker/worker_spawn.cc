@@ -9,14 +9,22 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <future>
+#include <memory>
+#include <utility>
 
+#include "common/own_descriptors.h"
 #include "common/own_program.h"
+#include "common/passed_descriptors.h"
+#include "common/thread.h"
 #include "daemon/worker/worker_message.h"
 
 namespace ferry::daemon {
@@ -29,9 +37,9 @@ constexpr rlim_t kWorkerFds = 4096;  // drivers of GPUs have many, some for each
 
 // Everything that the child needs, made before the fork: after it only system calls are safe.
 struct ChildPlan {
-  int program;
-  int socket;
-  int null;
+  int program = -1;
+  int socket = -1;
+  int null = -1;
   uid_t uid;
   gid_t gid;
   bool change;
@@ -115,6 +123,30 @@ bool Limit(int resource, rlim_t value) {
   __builtin_unreachable();
 }
 
+// What the thread of a spawner is told to do, and how that went.
+struct Order {
+  ChildPlan plan;  // but for the descriptors, which come with it
+  pid_t pid = -1;
+  int error = 0;
+  std::atomic<bool> done = false;
+
+  void CarryOut(const std::vector<UniqueFd>& fds) {
+    const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (fds.size() == 2 && null.valid()) {
+      plan.program = fds[0].get();
+      plan.socket = fds[1].get();
+      plan.null = null.get();
+      // Not fork: no handler of a library must run in the child of a process with threads.
+      pid = _Fork();
+      if (pid == 0) {
+        BecomeWorker(plan);
+      }
+    }
+    error = errno;
+  }
+};
+using OrderPtr = std::shared_ptr<Order>;
+
 }  // namespace
 
 StatusOr<UniqueFd> OpenWorkerProgram(const std::string& path) {
@@ -166,14 +198,58 @@ std::vector<gid_t> GroupsOf(const WorkerUser& user) {
   }
 }
 
-StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
-                                    const std::vector<gid_t>& groups, int socket,
-                                    const std::string& name,
-                                    const std::vector<std::string>& environment) {
-  const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (!null.valid()) {
-    return StatusFromErrno(errno, "opening /dev/null");
+WorkerSpawner::WorkerSpawner() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    ready_ = StatusFromErrno(errno, "socketpair for starting worker processes");
+    return;
   }
+  handover_.Reset(ends[0]);
+  receiver_.Reset(ends[1]);
+  std::promise<bool> apart;
+  StatusOr<std::thread> thread = StartThread("ferry-spawner", "that starts worker processes",
+                                             [this, &apart, receiver = receiver_.get()] {
+                                               apart.set_value(OwnDescriptors(receiver));
+                                               Loop(receiver);
+                                             });
+  ready_ = thread.status();
+  if (!ready_.ok()) {
+    return;
+  }
+  thread_ = std::move(*thread);
+  if (apart.get_future().get()) {
+    receiver_.Reset();
+  }
+}
+
+WorkerSpawner::~WorkerSpawner() {
+  if (thread_.joinable()) {
+    shutdown(handover_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+}
+
+void WorkerSpawner::Loop(int receiver) {
+  for (;;) {
+    OrderPtr* told = nullptr;
+    std::vector<UniqueFd> fds;
+    if (ReceiveWithDescriptors(receiver, std::as_writable_bytes(std::span(&told, 1)), &fds, 0) !=
+        sizeof(told)) {
+      return;
+    }
+    const OrderPtr order = std::move(*told);
+    delete told;
+    order->CarryOut(fds);
+    order->done.store(true);  // Pairs with Spawn.
+    order->done.notify_one();
+  }
+}
+
+StatusOr<SpawnedWorker> WorkerSpawner::Spawn(int program, const WorkerUser& user,
+                                             const std::vector<gid_t>& groups, int socket,
+                                             const std::string& name,
+                                             const std::vector<std::string>& environment) {
+  FERRY_RETURN_IF_ERROR(ready_);
   std::string program_name = kProgram;
   std::string job = name;
   char* const argv[] = {program_name.data(), job.data(), nullptr};
@@ -183,16 +259,20 @@ StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
     envp.push_back(const_cast<char*>(entry.c_str()));
   }
   envp.push_back(nullptr);
-  const ChildPlan plan{program,     socket,        null.get(),    user.uid, user.gid,
-                       user.change, groups.data(), groups.size(), argv,     envp.data()};
-  SpawnedWorker spawned;
-  // Not fork: no handler of a library must run in the child of a process with threads.
-  spawned.pid = _Fork();
-  if (spawned.pid == 0) {
-    BecomeWorker(plan);
+  const OrderPtr order = std::make_shared<Order>();
+  order->plan = {
+      -1, -1, -1, user.uid, user.gid, user.change, groups.data(), groups.size(), argv, envp.data()};
+  auto* const told = new OrderPtr(order);
+  if (SendWithDescriptors(handover_.get(), std::as_bytes(std::span(&told, 1)),
+                          std::array{program, socket}, 0) < 0) {
+    delete told;
+    return StatusFromErrno(errno, "handing a worker process to the thread that starts it");
   }
+  order->done.wait(false);  // Pairs with Loop.
+  SpawnedWorker spawned;
+  spawned.pid = order->pid;
   if (spawned.pid < 0) {
-    return StatusFromErrno(errno, "fork of a worker process");
+    return StatusFromErrno(order->error, "fork of a worker process");
   }
   spawned.pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, spawned.pid, 0)));
   if (!spawned.pidfd.valid()) {

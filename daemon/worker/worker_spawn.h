@@ -1,13 +1,18 @@
 // Starts the program ferry-worker as another user, with nothing of ferryd's but a socket.
 //
 // The child gives up everything before it executes the program: signals, session, descriptors,
-// working directory, groups, user, capabilities (for good: PR_SET_NO_NEW_PRIVS), limits. It dies
-// with the thread that started it.
+// working directory, groups, user, capabilities (for good: PR_SET_NO_NEW_PRIVS), limits.
+//
+// It is forked by a thread that has nothing in its table of descriptors. Of a copy of ferryd's the
+// child would have to close each, and among these are descriptors that strangers have just passed:
+// that may take as long as they like (daemon/control/disposal.h), and another user's job would
+// wait.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/status.h"
@@ -42,11 +47,29 @@ struct SpawnedWorker {
   UniqueFd pidfd;
 };
 
-// `socket` becomes the worker's descriptor kWorkerSocket; `name` shows in ps; `environment` is all
-// of it, as "NAME=value". kSystem.
-StatusOr<SpawnedWorker> SpawnWorker(int program, const WorkerUser& user,
-                                    const std::vector<gid_t>& groups, int socket,
-                                    const std::string& name,
-                                    const std::vector<std::string>& environment);
+class WorkerSpawner {
+ public:
+  // Best made before strangers are listened to. Blocks until its thread is set up.
+  WorkerSpawner();
+  // Its workers are killed, if there are any.
+  ~WorkerSpawner();
+  WorkerSpawner(const WorkerSpawner&) = delete;
+  WorkerSpawner& operator=(const WorkerSpawner&) = delete;
+
+  // `socket` becomes the worker's descriptor kWorkerSocket; `name` shows in ps; `environment` is
+  // all of it, as "NAME=value". kSystem. One thread at a time; blocks until the process is there.
+  StatusOr<SpawnedWorker> Spawn(int program, const WorkerUser& user,
+                                const std::vector<gid_t>& groups, int socket,
+                                const std::string& name,
+                                const std::vector<std::string>& environment);
+
+ private:
+  void Loop(int receiver);
+
+  Status ready_;
+  UniqueFd handover_;  // of orders, to the thread
+  UniqueFd receiver_;  // the other end, unless the thread has its own
+  std::thread thread_;
+};
 
 }  // namespace ferry::daemon

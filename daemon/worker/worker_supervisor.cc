@@ -257,8 +257,8 @@ bool WorkerSupervisor::Serve(Watched& watched, short process_events, short socke
 void WorkerSupervisor::Launch(Watched& watched, int program, const std::vector<gid_t>& groups) {
   const Worker& worker = *watched.worker;
   StatusOr<SpawnedWorker> spawned =
-      SpawnWorker(program, worker.user, groups, worker.channel->worker_socket().get(),
-                  worker.job_id, worker.environment);
+      spawner_.Spawn(program, worker.user, groups, worker.channel->worker_socket().get(),
+                     worker.job_id, worker.environment);
   worker.channel->worker_socket().Reset();
   if (!spawned.ok()) {
     Fail(watched, "cannot be started: " + spawned.status().message());

@@ -97,6 +97,7 @@ class WorkerSupervisor {
   Mailbox mailbox_;
   GroupLookup lookup_;  // ends before the mailbox that its answers go to
   // The thread's.
+  WorkerSpawner spawner_;
   std::vector<std::unique_ptr<Watched>> watched_;
   uint64_t next_check_ns_ = 0;
   bool stop_ = false;

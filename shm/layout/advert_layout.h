@@ -54,11 +54,11 @@ FERRY_ASSERT_OFFSET(AdvertBook, held, 176);
 FERRY_ASSERT_OFFSET(AdvertBook, cuts, 180);
 FERRY_ASSERT_OFFSET(AdvertBook, cuts_applied, 184);
 
-// RequestLayout::advert: of a receive.
+// RequestLayout::advert: of a receive; or, without kOut, of a send that is being cancelled.
 enum class AdvertState : uint32_t {
   kQuiet = 0,        // not advertised, or matched since
   kOut = 1,          // its source may write into it
-  kToWithdraw = 2,   // the daemon is to be asked for the advert back
+  kToWithdraw = 2,   // the daemon is to be asked for the advert, or the offer, back
   kWithdrawing = 3,  // it was asked
 };
 

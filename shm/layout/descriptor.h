@@ -25,6 +25,10 @@ enum class DescriptorKind : uint8_t {
   kWithdrawn = 11,  // daemon -> receiving rank: it is; `payload` is TransferResult
   kPut = 12,        // sender -> its daemon, the other one -> the receiver: a message in its place,
                     // written into an advertised receive; `payload` is PutCommand
+  // A send that is cancelled, between ranks of two nodes: the payload of both is RemoteRts.
+  kRetract = 13,    // sender -> its daemon, the other one -> the receiver: the offer is taken back,
+                    // unless a receive has matched it; `key` names it to the receiver
+  kRetracted = 14,  // receiver -> its daemon: it was, and is `key`
 };
 
 // Descriptor::flags.

@@ -61,7 +61,7 @@ struct alignas(64) RequestLayout {
   uint8_t payload[kInlineBytes];
   uint64_t user_address;  // address the application passed (private, for the rank alone)
   uint64_t start_ns;      // CLOCK_MONOTONIC, coarse, when it was started: for `ferryctl why`
-  uint32_t advert;        // AdvertState (advert_layout.h) of a receive
+  uint32_t advert;        // AdvertState (advert_layout.h)
   uint32_t reserved0;
   uint64_t reserved[3];
 };

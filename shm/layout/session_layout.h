@@ -94,7 +94,7 @@ struct alignas(4096) SessionLayout {
   uint64_t push_number;
   FaultLayout fault;
   uint32_t deaths_applied;  // the last death_epoch (wake_layout.h) that this rank has acted on
-  uint32_t withdrawals;     // not 0: some receive is in AdvertState::kToWithdraw
+  uint32_t withdrawals;     // not 0: some request is in AdvertState::kToWithdraw
   // Grows after each change of ChannelLayout::armed of this rank's channels (any of its threads).
   uint64_t channels_armed;
   uint64_t rings_changed;  // grows after each change of `rings` by this rank (any of its threads)

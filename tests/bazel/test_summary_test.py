@@ -2,6 +2,7 @@
 """What counts as passed, failed and skipped in the last line of `./dev test`."""
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -40,9 +41,9 @@ class TestSummaryTest(unittest.TestCase):
                  testResult={"testActionOutput": [{"name": "test.xml", "uri": "file://" + xml}]})
         self.add("testSummary", {"label": label}, testSummary={"overallStatus": verdict})
 
-    def sum_up(self, exit_code=0):
+    def sum_up(self, exit_code=0, **finished):
         """The lines printed for the events so far."""
-        self.add("buildFinished", {}, finished={"exitCode": {"code": exit_code}})
+        self.add("buildFinished", {}, finished={"exitCode": {"code": exit_code}, **finished})
         with open(self.path("events"), "w", encoding="utf-8") as file:
             file.writelines(json.dumps(event) + "\n" for event in self.events)
         return self.run_main("run=" + self.path("events"))
@@ -67,6 +68,19 @@ class TestSummaryTest(unittest.TestCase):
                          '<testcase classname="X" name="B"><failure/></testcase>')
         self.assertEqual(self.sum_up(3), ["FAILED  run: //a:x_test X.B", "1 passed, 1 failed"])
         self.assertEqual(self.code, 1)
+
+    def test_says_where_the_time_went(self):
+        self.add("started", {}, started={"startTimeMillis": "60000"})
+        actions = [("Compiling a.cc", 50), ("Precompiling a.h", 10), ("Testing //a:x_test", 36),
+                   ("Creating a", 4)]
+        with gzip.open(self.path("events.profile.gz"), "wt", encoding="utf-8") as file:
+            json.dump({"traceEvents": [{"cat": "action processing", "name": name, "dur": time}
+                                       for name, time in actions] +
+                                      [{"cat": "gc notification", "name": "gc", "dur": 900}]}, file)
+        self.assertEqual(
+            self.sum_up(finishTimeMillis="150000"),
+            ["time: run 1.5 min (compiling 60 %, running 36 %, other 4 %); 1.5 min in all",
+             "0 passed, 0 failed"])
 
     def test_gives_the_reason_of_a_skip(self):
         self.add_target("//a:x_test")

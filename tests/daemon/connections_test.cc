@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,7 +23,9 @@
 
 #include "common/unique_fd.h"
 #include "daemon/control/connection_acceptor.h"
+#include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/grpc_status.h"
+#include "daemon/control/http2_frames.h"
 #include "daemon/control/local_user.h"
 #include "daemon/control/net_address.h"
 #include "daemon/control/packet_socket.h"
@@ -68,6 +72,41 @@ UniqueFd ConnectTcp(uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   return fd;
+}
+
+// What a gRPC client says that begins calls, and ends with a question of its own.
+std::string GreetingAndCalls(int count, const std::string& te = "trailers") {
+  std::string fields;
+  http2::AppendField(":method", "POST", &fields);
+  http2::AppendField(":scheme", "http", &fields);
+  http2::AppendField(":path", "/ferry.control.Launcher/Status", &fields);
+  http2::AppendField(":authority", "localhost", &fields);
+  http2::AppendField("te", te, &fields);
+  http2::AppendField("content-type", "application/grpc", &fields);
+  std::string text(http2::kClientPreface);
+  text += http2::Frame(http2::FrameType::kSettings, 0, 0, {});
+  for (int i = 0; i < count; ++i) {
+    text += http2::Frame(http2::FrameType::kHeaders, http2::kEndHeaders,
+                         static_cast<uint32_t>(2 * i + 1), fields);
+  }
+  return text + http2::Frame(http2::FrameType::kPing, 0, 0, "question");
+}
+
+// Whether a gRPC server answers the question; if not, it hangs up.
+bool IsAnswered(int socket, const std::string& text) {
+  EXPECT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+  std::string header(http2::kFrameHeaderBytes, '\0');
+  while (recv(socket, header.data(), header.size(), MSG_WAITALL) ==
+         static_cast<ssize_t>(header.size())) {
+    const http2::FrameHeader frame = http2::ReadFrameHeader(header);
+    if (frame.type == http2::FrameType::kPing && (frame.flags & http2::kAck) != 0) {
+      return true;
+    }
+    std::string payload(frame.payload_bytes, '\0');
+    recv(socket, payload.data(), payload.size(), MSG_WAITALL);
+  }
+  return false;
 }
 
 bool KernelTellsUsers() {
@@ -220,6 +259,68 @@ TEST_P(ConnectionsTest, NoUserShutsOthersOut) {
   ASSERT_EQ(seteuid(kOther), 0);
   ExpectServedSoon();
   ASSERT_EQ(seteuid(0), 0);
+}
+
+// gRPC's own limit binds only who has acknowledged it.
+TEST_P(ConnectionsTest, WhoAcknowledgesNoSettingsHasNoMoreCallsThanOthers) {
+  if (GetParam() == Door::kAdmin || GetParam() == Door::kAttach) {
+    GTEST_SKIP() << "is no gRPC socket of users";
+  }
+  const UniqueFd few = Connect();
+  EXPECT_TRUE(IsAnswered(few.get(), GreetingAndCalls(kCallsOfConnection)));
+  const UniqueFd many = Connect();
+  EXPECT_FALSE(IsAnswered(many.get(), GreetingAndCalls(kCallsOfConnection + 1)));
+  EXPECT_TRUE(WasServed(Call()));
+}
+
+// ---- The log ----
+
+int CountLines(const std::string& text, const std::string& with) {
+  std::istringstream lines(text);
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    count += line.find(with) != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
+
+class LogTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(daemon_.WaitUntilReady()) << daemon_.Errors(); }
+  std::string LogAtTheEnd() {
+    daemon_.Signal(SIGTERM);
+    EXPECT_EQ(daemon_.Wait(), 0);
+    return daemon_.Errors();
+  }
+
+  TemporaryDirectory directory_;
+  const std::string socket_ = directory_.path() + "/run/control.sock";
+  FerrydProcess daemon_{directory_.path() + "/run", {}};
+};
+
+TEST_F(LogTest, NobodyFillsItWithWhatProtobufSays) {
+  const auto stub = control::Launcher::NewStub(
+      grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < 3; ++i) {
+    control::CreateJobRequest request;
+    request.set_job_id("\xFF");  // is no UTF-8
+    control::CreateJobReply reply;
+    grpc::ClientContext context;
+    EXPECT_FALSE(stub->CreateJob(&context, request, &reply).ok());
+  }
+  EXPECT_EQ(CountLines(LogAtTheEnd(), "UTF-8"), 0);
+}
+
+TEST_F(LogTest, NobodyFillsItWithWhatGrpcSays) {
+  constexpr int kConnections = 20;
+  constexpr int kCalls = 100;
+  for (int i = 0; i < kConnections; ++i) {
+    const UniqueFd client = ConnectUnix(socket_, SOCK_STREAM);
+    EXPECT_TRUE(IsAnswered(client.get(), GreetingAndCalls(kCalls, "no such thing")));
+  }
+  const int lines = CountLines(LogAtTheEnd(), "Error parsing metadata");
+  EXPECT_GT(lines, 0);  // or this tests nothing
+  EXPECT_LT(lines, kConnections * kCalls / 4);
 }
 
 // ---- The acceptor ----

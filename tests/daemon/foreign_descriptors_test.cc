@@ -1,18 +1,24 @@
 // Descriptors that strangers pass: nobody waits until they are closed.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <future>
+#include <iterator>
+#include <string>
 
 #include "common/passed_descriptors.h"
 #include "daemon/control/byte_sieve.h"
 #include "daemon/control/disposal.h"
 #include "daemon/control/foreign_packet.h"
 #include "daemon/worker/worker_replies.h"
+#include "shm/segment.h"
 #include "tests/daemon/attach_server_fixture.h"
 #include "tests/daemon/stuck_descriptors.h"
 
@@ -218,6 +224,48 @@ TEST(DisposalTest, ClosesEverySocketThoughTheyAllLinger) {
   EXPECT_LE(SettledDescriptors(held), held);
   lingering.clear();
   EXPECT_LE(SettledDescriptors(before), before);
+}
+
+TEST(DisposalTest, RanksMemoryIsGivenBackByNobodyWhoServes) {
+  constexpr uint64_t kBytes = 256 << 20;
+  struct Memory {
+    UniqueFd fd;
+    shm::Mapping mapping;
+  };
+  const auto make = [] {
+    StatusOr<UniqueFd> fd = shm::CreateSegment("rank's-memory", kBytes);
+    EXPECT_TRUE(fd.ok());
+    StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), kBytes);
+    EXPECT_TRUE(mapping.ok() && shm::Prefault(mapping->base(), kBytes).ok());
+    return Memory{std::move(*fd), std::move(*mapping)};
+  };
+  const auto cpu_time_of = [](const auto& what) {
+    timespec begin{};
+    timespec end{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    what();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return (end.tv_sec - begin.tv_sec) * 1'000'000'000 + end.tv_nsec - begin.tv_nsec;
+  };
+  Memory by_us = make();
+  const auto whole = cpu_time_of([&] {
+    by_us.mapping = {};
+    by_us.fd.Reset();
+  });
+  Memory by_others = make();
+  const auto ours = cpu_time_of(
+      [&] { Disposal::Instance().Release(std::move(by_others.mapping), std::move(by_others.fd)); });
+  EXPECT_LT(ours, whole / 4);
+  const auto is_mapped = [] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string text(std::istreambuf_iterator<char>(maps), {});
+    return text.find("rank's-memory") != std::string::npos;
+  };
+  const auto end = std::chrono::steady_clock::now() + kLongEnough;
+  while (is_mapped() && std::chrono::steady_clock::now() < end) {
+    sched_yield();
+  }
+  EXPECT_FALSE(is_mapped());
 }
 
 TEST(DisposalTest, KnowsWhatItWasPassed) {

@@ -1,12 +1,18 @@
 // What users may ask of a daemon that is not theirs: jobs of their own, and nothing else.
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/hex_text.h"
 #include "daemon/control/admin_report.h"
+#include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/launchers.h"
 #include "daemon/control/question_gate.h"
 #include "tests/daemon/ferryd_process.h"
@@ -219,6 +225,45 @@ TEST(QuestionGateTest, NoUserTakesThePlaceOfAnother) {
   first.reset();
   EXPECT_TRUE(gate.Enter(1001).has_value());
   EXPECT_TRUE(gate.Enter(1001).has_value()) << "the one before has been given back";
+}
+
+// Nobody fills the daemon with calls that he begins and leaves open.
+TEST_F(LauncherTest, AConnectionHasOnlySoManyCallsAtATime) {
+  const TestLauncher launcher(daemon_.attach_path());
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto channel = grpc::CreateCustomChannel("unix:" + directory_.path() + "/a/control.sock",
+                                                 grpc::InsecureChannelCredentials(), own);
+  const auto stub = control::Launcher::NewStub(channel);
+  const auto ask = [&launcher](Stub& with, int patience_s = 20) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(patience_s));
+    context.AddMetadata("ferry-token", launcher.token());
+    control::StatusReply reply;
+    return with.Status(&context, control::StatusRequest(), &reply).error_code();
+  };
+  ASSERT_EQ(ask(*stub), grpc::StatusCode::OK);
+  grpc::GenericStub generic(channel);
+  grpc::CompletionQueue queue;
+  std::deque<grpc::ClientContext> contexts(kCallsOfConnection);
+  std::vector<std::unique_ptr<grpc::GenericClientAsyncReaderWriter>> calls;
+  void* tag = nullptr;
+  bool ok = false;
+  for (grpc::ClientContext& context : contexts) {  // without a request, for which it waits
+    calls.push_back(generic.PrepareCall(&context, "/ferry.control.Launcher/Status", &queue));
+    calls.back()->StartCall(nullptr);
+    ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
+  }
+  EXPECT_EQ(ask(*stub, 1), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(ask(*daemon_.launcher), grpc::StatusCode::OK) << "others' connections are theirs";
+  for (size_t i = 0; i < calls.size(); ++i) {
+    contexts[i].TryCancel();
+    grpc::Status status;
+    calls[i]->Finish(&status, nullptr);
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+  }
+  EXPECT_EQ(ask(*stub), grpc::StatusCode::OK);
+  queue.Shutdown();
 }
 
 TEST_F(LauncherTest, TheAdminServiceIsNotOnTheUsersSocket) {

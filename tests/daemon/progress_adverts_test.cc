@@ -307,13 +307,17 @@ TEST_F(WrongPacketTest, OfAnotherSizeIsDropped) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   uint64_t errors = plane(1).Nic().errors;
   for (const PacketKind kind : {PacketKind::kAdvert, PacketKind::kWithdraw, PacketKind::kWithdrawn,
-                                PacketKind::kPut, PacketKind::kPutDone}) {
+                                PacketKind::kPut, PacketKind::kPutDone, PacketKind::kRetract}) {
     Say(kind, uint32_t{7});
     EXPECT_EQ(plane(1).Nic().errors, ++errors) << static_cast<int>(kind);
   }
   Say(PacketKind::kAdvert, WireAdvert{{1, 1}, 0, 1, 1}, /*tag=*/-1);
   EXPECT_EQ(plane(1).Nic().errors, ++errors);
   Say(PacketKind::kPut, WirePut{{1, 1}, 1, 1}, /*tag=*/-1);
+  EXPECT_EQ(plane(1).Nic().errors, ++errors);
+  Say(PacketKind::kRetract, WireSend{1, 1}, /*tag=*/-1);
+  EXPECT_EQ(plane(1).Nic().errors, ++errors);
+  Say(PacketKind::kRetract, WireSend{0, 1});
   EXPECT_EQ(plane(1).Nic().errors, ++errors);
   ExpectWritten();
 }
@@ -326,6 +330,7 @@ TEST_F(WrongPacketTest, AboutNothingChangesNothing) {
                                   WireReceive{~0U, 1}, WireReceive{receive_, generation}}) {
     Say(PacketKind::kPutDone, WirePutDone{what, 0, 1});  // of what was not announced
     Say(PacketKind::kWithdrawn, what);                   // what was not asked for
+    Say(PacketKind::kRetract, WireSend{what.request | 1, what.generation});  // nothing was offered
   }
   Send();
   ExpectPassed();

@@ -33,7 +33,7 @@ class DeliveryTest : public testing::Test {
     return delivery_.Deliver(descriptor, std::vector<std::byte>(size_bytes, std::byte(tag)));
   }
   // An offer by request `request` that carries its data.
-  Delivery::Result Offer(uint32_t request, uint64_t size_bytes) {
+  Delivery::Result Offer(uint32_t request, uint64_t size_bytes, bool carries = true) {
     shm::Descriptor descriptor{};
     descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
     descriptor.source = 3;
@@ -41,7 +41,17 @@ class DeliveryTest : public testing::Test {
     descriptor.size_bytes = size_bytes;
     const shm::RemoteRts rts{request, 1, 4711, {0, 0, 0}};
     std::memcpy(descriptor.payload, &rts, sizeof(rts));
-    return delivery_.Deliver(descriptor, std::vector<std::byte>(size_bytes, std::byte(request)));
+    return delivery_.Deliver(descriptor,
+                             std::vector<std::byte>(carries ? size_bytes : 0, std::byte(request)));
+  }
+  Delivery::Result Retract(uint32_t request, uint32_t source = 3, uint32_t generation = 1) {
+    shm::Descriptor descriptor{};
+    descriptor.kind = static_cast<uint8_t>(shm::DescriptorKind::kRetract);
+    descriptor.source = source;
+    descriptor.tag = static_cast<int32_t>(request);
+    const shm::RemoteRts rts{request, generation, 0, {}};
+    std::memcpy(descriptor.payload, &rts, sizeof(rts));
+    return delivery_.Deliver(descriptor);
   }
   std::vector<uint32_t> Landed() {
     std::vector<uint32_t> requests;
@@ -149,6 +159,71 @@ TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
   EXPECT_EQ(incoming->kind, Incoming::Kind::kHeap);
   EXPECT_EQ(incoming->send_request, 99U);
   EXPECT_EQ(incoming->key, 4711U);
+}
+
+TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
+  ASSERT_EQ(Offer(5, 100'000, false), Delivery::Result::kTaken);
+  const uint64_t key = RtsOf(Drain(true)).key;
+  EXPECT_EQ(Retract(5, 4), Delivery::Result::kTaken);  // of another rank
+  EXPECT_EQ(Retract(6), Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5, 3, 2), Delivery::Result::kTaken);  // another use of the request
+  EXPECT_EQ(rank_.Peek(), nullptr);
+  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  const shm::Descriptor asked = Drain(true);
+  EXPECT_EQ(asked.kind, static_cast<uint8_t>(shm::DescriptorKind::kRetract));
+  EXPECT_EQ(RtsOf(asked).key, key);
+  EXPECT_EQ(rank_.Peek(), nullptr);
+  delivery_.Forget(IncomingId{key});
+  ASSERT_EQ(Offer(5, 100'000, false), Delivery::Result::kTaken);
+  const uint64_t next = RtsOf(Drain(true)).key;
+  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  EXPECT_EQ(RtsOf(Drain(true)).key, next);
+  delivery_.ForgetOffersOf(3);
+  EXPECT_EQ(Retract(5), Delivery::Result::kTaken);
+  EXPECT_EQ(rank_.Peek(), nullptr);
+}
+
+// The offer's data waits for cells, and lands or is dropped; only then is it known what to ask for.
+TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
+  for (const bool lands : {true, false}) {
+    for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
+      ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
+    }
+    EXPECT_EQ(Offer(99, shm::kRunBytes), Delivery::Result::kTaken);
+    EXPECT_EQ(Retract(99), Delivery::Result::kTaken);
+    EXPECT_EQ(Retract(99), Delivery::Result::kTaken) << "there are two at most, for two offers";
+    (void)Landed();
+    for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
+      Drain(lands);
+    }
+    delivery_.Flush();
+    EXPECT_TRUE(delivery_.empty());
+    EXPECT_EQ(Landed().size(), lands ? 1U : 0U);
+    const shm::Descriptor offer = Drain(true);
+    if (!lands) {
+      EXPECT_EQ(RtsOf(Drain(true)).key, RtsOf(offer).key);
+    }
+    EXPECT_EQ(rank_.Peek(), nullptr);
+  }
+}
+
+TEST_F(DeliveryTest, NoMoreRetractionsWaitThanThereAreOffers) {
+  for (uint32_t i = 0; i < shm::kLaneSlots; ++i) {
+    ASSERT_EQ(Send(static_cast<int32_t>(i), 8), Delivery::Result::kTaken);
+  }
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(Retract(7), Delivery::Result::kTaken);
+  }
+  EXPECT_TRUE(delivery_.empty());
+  ASSERT_EQ(Offer(7, 100'000, false), Delivery::Result::kTaken);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(Retract(7), Delivery::Result::kTaken);
+  }
+  EXPECT_FALSE(delivery_.flooded());
+  EXPECT_LE(delivery_.waiting(), 3U);
+  delivery_.DropWaitingOf(3);
+  EXPECT_EQ(delivery_.waiting(), 0U);
 }
 
 TEST_F(DeliveryTest, KeepsTheOrderWhenTheLaneIsFull) {

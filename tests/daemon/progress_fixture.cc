@@ -125,7 +125,7 @@ void PlaneRank::BuildEngine(const std::vector<PlaneRank*>& local_ranks,
     peers_.by_rank[rank].local_index = plan_.local_index[rank];
   }
   for (PlaneRank* local : local_ranks) {
-    peers_.by_rank[local->rank()].inbox = local->view_.inbox;
+    peers_.by_rank[local->rank()].SetInbox(local->view_.inbox);
     peers_.rank_of_local[local->session().local_index] = local->rank();
   }
   engine_ = std::make_unique<engine::RankEngine>(view_, peers_, options, engine::Runner::kRank);

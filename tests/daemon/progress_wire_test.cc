@@ -10,7 +10,7 @@ namespace {
 // What other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
-  EXPECT_EQ(kPacketVersion, 4);
+  EXPECT_EQ(kPacketVersion, 5);
   EXPECT_EQ(static_cast<int>(PacketKind::kEager), 1);
   EXPECT_EQ(static_cast<int>(PacketKind::kRemoteRts), 2);
   EXPECT_EQ(static_cast<int>(PacketKind::kCredit), 3);
@@ -29,6 +29,7 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelArrived), 16);
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelEnd), 17);
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelNic), 18);
+  EXPECT_EQ(static_cast<int>(PacketKind::kRetract), 19);
   EXPECT_EQ(offsetof(PacketHeader, version), 4U);
   EXPECT_EQ(offsetof(PacketHeader, kind), 5U);
   EXPECT_EQ(offsetof(PacketHeader, flags), 6U);
@@ -44,6 +45,7 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(offsetof(WirePull, blocks), 28U);
   EXPECT_EQ(offsetof(WireBlock, key), 24U);
   EXPECT_EQ(offsetof(WireBlock, error), 44U);
+  EXPECT_EQ(offsetof(WireSend, generation), 4U);
   EXPECT_EQ(offsetof(WireAdvert, seen), 8U);
   EXPECT_EQ(offsetof(WireAdvert, key), 16U);
   EXPECT_EQ(offsetof(WirePut, send_request), 8U);

@@ -15,6 +15,7 @@
 
 #include "engine/session_view.h"
 #include "shm/atomic.h"
+#include "tests/daemon/stuck_descriptors.h"
 
 namespace ferry::daemon {
 namespace {
@@ -188,6 +189,21 @@ TEST_F(WorkerSupervisorTest, AWorkerThatReadsNothingFailsItsJobAndHoldsUpNobody)
     supervisor_->Send(worker, {MakeWorkerMessage(WorkerMessageKind::kEndRegion), {}, nullptr});
   }
   EXPECT_THAT(WaitForFailure(), HasSubstr("for more than 400 ms"));
+}
+
+// What a stranger has passed to ferryd lies in its table of descriptors for a moment. A child that
+// had a copy would have to close it.
+TEST_F(WorkerSupervisorTest, AWorkerNeedNotCloseWhatAStrangerHasPassed) {
+  const auto files = StuckFiles::Mount();
+  if (!files.ok()) {
+    ASSERT_EQ(files.status().code(), ErrorCode::kUnsupported);
+    GTEST_SKIP() << "needs a FUSE of its own: " << files.status().message();
+  }
+  const StatusOr<int> file = (*files)->Open();
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const auto worker = Start("ends");
+  EXPECT_THAT(WaitForFailure(), HasSubstr("ended with status 7"));
+  EXPECT_EQ((*files)->waiting(), 0);
 }
 
 TEST_F(WorkerSupervisorTest, EndsAWorkerThatDoesNotLeaveByItself) {

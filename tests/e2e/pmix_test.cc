@@ -107,7 +107,11 @@ struct End {
 class PmixEndTest : public PmixTest, public testing::WithParamInterface<End> {};
 
 TEST_P(PmixEndTest, HasItsExitCodeAndLeavesNothing) {
-  Command command(Job(3, {kEnds, GetParam().how, GetParam().who}), {"HOME=/tmp"});
+  std::vector<std::string> program = {kEnds, GetParam().how, GetParam().who};
+  if (GetParam().exit_code > 128) {  // several ends at once, and the server could take any for it
+    program.push_back("stay");
+  }
+  Command command(Job(3, program), {"HOME=/tmp"});
   EXPECT_EQ(command.Wait().exit_code, GetParam().exit_code);
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }

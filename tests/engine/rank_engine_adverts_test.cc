@@ -54,14 +54,6 @@ class RankEngineAdvertsTest : public testing::Test {
     rank().Perform(effects);
     return request;
   }
-  // What the rank has said since, by kind.
-  std::vector<Descriptor> Said(DescriptorKind kind) {
-    std::vector<Descriptor> said = daemon_.Take();
-    std::erase_if(said, [kind](const Descriptor& descriptor) {
-      return descriptor.kind != static_cast<uint8_t>(kind);
-    });
-    return said;
-  }
 
   // The peer, or its daemon, says:
   void PeerAdvertises(uint32_t receive, int32_t tag, uint64_t seen, uint32_t generation = 1) {
@@ -95,12 +87,6 @@ class RankEngineAdvertsTest : public testing::Test {
         daemon_.Result(DescriptorKind::kWithdrawn, receive, rank().slot(receive).generation));
     rank().Progress();
   }
-  void FillLaneToDaemon() {
-    shm::LaneProducer producer(&node_.view(0).layout->to_daemon);
-    while (producer.TryPush(Descriptor{})) {
-    }
-  }
-
   TestNode node_{NodeOptions{.local_ranks = 1, .remote_ranks = 2}, ReceiverFirst()};
   FakeDaemon daemon_{node_.view(0)};
 };
@@ -113,7 +99,7 @@ TEST_F(RankEngineAdvertsTest, AdvertisesAReceiveThatIsWaiting) {
   rank().Progress();
   const uint32_t receive = Receive(kFar, kTag);
   EXPECT_TRUE(rank().rang_daemon);
-  const std::vector<Descriptor> said = Said(DescriptorKind::kAdvert);
+  const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kAdvert);
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].source, 0U);
   EXPECT_EQ(said[0].destination, kFar);
@@ -138,11 +124,11 @@ TEST_F(RankEngineAdvertsTest, SaysNothingOfOthers) {
   ASSERT_TRUE(daemon_.RemoteRts(kOther, 3, kLarge));
   rank().Progress();
   Receive(kOther, 3);  // its message is there
-  EXPECT_TRUE(Said(DescriptorKind::kAdvert).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kAdvert).empty());
   Receive(kOther, 4);
-  EXPECT_EQ(Said(DescriptorKind::kAdvert).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kAdvert).size(), 1U);
   Receive(kOther, 4);  // behind that one
-  EXPECT_TRUE(Said(DescriptorKind::kAdvert).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kAdvert).empty());
 }
 
 TEST_F(RankEngineAdvertsTest, SaysNothingUnlessAskedTo) {
@@ -157,7 +143,7 @@ TEST_F(RankEngineAdvertsTest, SaysNothingUnlessAskedTo) {
 }
 
 TEST_F(RankEngineAdvertsTest, AFullLaneCostsTheAdvertAndNothingElse) {
-  FillLaneToDaemon();
+  daemon_.FillLane();
   const uint32_t receive = Receive(kFar, kTag);
   EXPECT_EQ(advert(receive), AdvertState::kQuiet);
   EXPECT_EQ(rank().state(receive), RequestState::kPosted);
@@ -173,7 +159,7 @@ TEST_F(RankEngineAdvertsTest, AMessageThatIsWrittenCompletesWithTheDaemonsWord) 
   rank().Progress();
   EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
   EXPECT_EQ(book().taken, 1U);
-  EXPECT_TRUE(Said(DescriptorKind::kPull).empty());
+  EXPECT_TRUE(daemon_.TakeOf(DescriptorKind::kPull).empty());
   PutIsDone(receive);
   const Outcome outcome = rank().Finish(receive);
   EXPECT_EQ(outcome.error, ErrorCode::kOk);
@@ -261,7 +247,7 @@ TEST_F(RankEngineAdvertsTest, CancellingWaitsForTheSourcesAgreement) {
   EXPECT_TRUE(rank().Cancel(receive));
   EXPECT_TRUE(rank().Cancel(receive)) << "once is enough, twice does no harm";
   EXPECT_EQ(rank().state(receive), RequestState::kPosted);
-  const std::vector<Descriptor> said = Said(DescriptorKind::kWithdraw);
+  const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kWithdraw);
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].destination, kFar);
   EXPECT_EQ(said[0].flags, 0);
@@ -304,7 +290,7 @@ TEST_F(RankEngineAdvertsTest, AnAnswerForAnEarlierUseIsIgnored) {
 TEST_F(RankEngineAdvertsTest, WithdrawsLaterWhenTheLaneIsFull) {
   const uint32_t first = Receive(kFar, kTag);
   const uint32_t second = Receive(kFar, kTag + 1);
-  FillLaneToDaemon();
+  daemon_.FillLane();
   EXPECT_TRUE(rank().Cancel(first));
   EXPECT_TRUE(rank().Cancel(second));
   EXPECT_EQ(advert(first), AdvertState::kToWithdraw);
@@ -316,7 +302,7 @@ TEST_F(RankEngineAdvertsTest, WithdrawsLaterWhenTheLaneIsFull) {
   ASSERT_TRUE(daemon_.Eager(kFar, kTag + 1, "first"));
   rank().Progress();
   rank().Progress();
-  const std::vector<Descriptor> said = Said(DescriptorKind::kWithdraw);
+  const std::vector<Descriptor> said = daemon_.TakeOf(DescriptorKind::kWithdraw);
   ASSERT_EQ(said.size(), 2U);
   EXPECT_EQ(rank().Wait(second).data, "first");
   EXPECT_EQ(advert(first), AdvertState::kWithdrawing);
@@ -344,7 +330,7 @@ TEST_F(RankEngineAdvertsTest, ALargeSendUsesTheAdvertForIt) {
   EXPECT_EQ(rank().state(send), RequestState::kRemoteWait);
   EXPECT_EQ(book().held, 0U);
   Send(kTag);
-  EXPECT_EQ(Said(DescriptorKind::kRemoteRts).size(), 1U) << "one message for each advert";
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U) << "one message for each advert";
   daemon_.Result(DescriptorKind::kSendDone, send, put.send_generation);
   rank().Progress();
   EXPECT_EQ(rank().Finish(send).error, ErrorCode::kOk);
@@ -353,17 +339,17 @@ TEST_F(RankEngineAdvertsTest, ALargeSendUsesTheAdvertForIt) {
 TEST_F(RankEngineAdvertsTest, OtherSendsGoTheirWayAndDropIt) {
   PeerAdvertises(5, kTag, 0);
   Send(kTag + 1);
-  EXPECT_EQ(Said(DescriptorKind::kRemoteRts).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(book().held, 1U);
   Send(kTag, kLarge, /*region=*/0);  // only a heap is written from
-  EXPECT_EQ(Said(DescriptorKind::kRemoteRts).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(book().held, 0U);
   PeerAdvertises(5, kTag, 2);
   rank().Progress();
   rank().Isend(kFar, kTag, "small");
   EXPECT_EQ(book().held, 0U);
   Send(kTag);
-  EXPECT_EQ(Said(DescriptorKind::kRemoteRts).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
 }
 
 // The simultaneous case: the read wins.
@@ -406,27 +392,27 @@ TEST_F(RankEngineAdvertsTest, AWithdrawnAdvertIsNotUsed) {
   SetPayload(&descriptor, shm::AdvertWords{5, 3, 0, {}});
   ASSERT_TRUE(daemon_.Push(descriptor));
   Send(kTag);
-  EXPECT_EQ(Said(DescriptorKind::kRemoteRts).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
 }
 
 TEST_F(RankEngineAdvertsTest, ASendThatWaitedForRoomUsesItToo) {
   PeerAdvertises(5, kTag, 0);
   rank().Progress();
-  FillLaneToDaemon();
+  daemon_.FillLane();
   const uint32_t send = Send(kTag);
   EXPECT_EQ(rank().state(send), RequestState::kQueued);
   EXPECT_EQ(book().held, 1U);
   EXPECT_EQ(book().sent, 0U);
   (void)daemon_.Take();
   rank().Progress();
-  EXPECT_EQ(Said(DescriptorKind::kPut).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kPut).size(), 1U);
   EXPECT_EQ(book().sent, 1U);
 }
 
 TEST_F(RankEngineAdvertsTest, ABookThatIsNotWhatItShouldBeLeadsNowhere) {
   book().held = 1000;
   Send(kTag);
-  EXPECT_EQ(Said(DescriptorKind::kRemoteRts).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(rank().poison(), ErrorCode::kOk);
 }
 
@@ -440,7 +426,7 @@ TEST_F(RankEngineAdvertsTest, TheSourcesEndIsHeardOnceNobodyWrites) {
     rank().Progress();
     EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
     EXPECT_EQ(node_.view(0).match()->posted_count, 0U) << "nothing else may come for it";
-    EXPECT_EQ(Said(DescriptorKind::kWithdraw).size(), 1U);
+    EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kWithdraw).size(), 1U);
     IsWithdrawn(receive);
     EXPECT_EQ(rank().Finish(receive).error, error);
     node_.MarkDead(0, kFar, ErrorCode::kOk);
@@ -492,13 +478,13 @@ TEST_F(RankEngineAdvertsTest, AWriteWhoseAnnouncementWasLostEndsOnce) {
 
 TEST_F(RankEngineAdvertsTest, WithdrawsAfterACutEvenWhenTheLaneIsFull) {
   const uint32_t receive = Receive(kFar, kTag);
-  FillLaneToDaemon();
+  daemon_.FillLane();
   node_.MarkDead(0, kFar, ErrorCode::kLinkDown);
   rank().Progress();
   EXPECT_EQ(advert(receive), AdvertState::kToWithdraw);
   (void)daemon_.Take();
   rank().Progress();
-  EXPECT_EQ(Said(DescriptorKind::kWithdraw).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kWithdraw).size(), 1U);
   IsWithdrawn(receive);
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kLinkDown);
 }
@@ -536,7 +522,7 @@ TEST_F(RankEngineAdvertsTest, TheWorkerTakesOver) {
   worker.Progress();
   EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
   Send(kTag);
-  EXPECT_EQ(Said(DescriptorKind::kPut).size(), 1U);
+  EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kPut).size(), 1U);
   ASSERT_TRUE(daemon_.Result(DescriptorKind::kPullDone, receive, rank().slot(receive).generation));
   worker.Progress();
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kOk);

@@ -18,13 +18,6 @@ class RankEngineRemoteTest : public testing::Test {
   TestRank& rank() { return node_[0]; }
   shm::PeerWords& peer() { return node_.view(0).layout->peers[kRemote]; }
 
-  // Fills the lane to the daemon with what it does not take.
-  void FillLaneToDaemon() {
-    shm::LaneProducer producer(&node_.view(0).layout->to_daemon);
-    while (producer.TryPush(Descriptor{})) {
-    }
-  }
-
   TestNode node_{NodeOptions{.local_ranks = 1, .remote_ranks = 2}};
   FakeDaemon daemon_{node_.view(0)};
 };
@@ -222,7 +215,7 @@ TEST_F(RankEngineRemoteTest, AnotherEngineReturnsTheCreditsThatTheFirstCouldNot)
   // The progress worker drains a window full of messages but finds no room for the credit; from
   // then on the rank progresses itself. Nothing new comes from the peer, which has no credit left.
   TestRank worker(node_, 0, Runner::kWorker);
-  FillLaneToDaemon();
+  daemon_.FillLane();
   for (uint32_t i = 0; i < kRemoteWindow; ++i) {
     ASSERT_TRUE(daemon_.Eager(kRemote, 7, "x"));
   }
@@ -243,7 +236,7 @@ TEST_F(RankEngineRemoteTest, AnotherEngineReturnsTheCreditsThatTheFirstCouldNot)
 // ---- A full lane to the daemon -----------------------------------------------------------------
 
 TEST_F(RankEngineRemoteTest, QueuesSendsWhileTheLaneToTheDaemonIsFull) {
-  FillLaneToDaemon();
+  daemon_.FillLane();
   const uint32_t small = rank().Isend(kRemote, 7, "small");
   const uint32_t large = rank().Isend(kRemote, 7, Pattern(100'000, 1));
   EXPECT_EQ(rank().state(small), RequestState::kQueued);
@@ -260,7 +253,7 @@ TEST_F(RankEngineRemoteTest, QueuesSendsWhileTheLaneToTheDaemonIsFull) {
 }
 
 TEST_F(RankEngineRemoteTest, ChainsPullsWhileTheLaneToTheDaemonIsFull) {
-  FillLaneToDaemon();
+  daemon_.FillLane();
   std::vector<uint32_t> receives;
   for (int32_t i = 0; i < 10; ++i) {
     receives.push_back(rank().Irecv(kRemote, i, 100));
@@ -288,7 +281,7 @@ TEST_F(RankEngineRemoteTest, ChainsPullsWhileTheLaneToTheDaemonIsFull) {
 
 TEST_F(RankEngineRemoteTest, ADeathTakesItsPullsOutOfTheChain) {
   // Their request slots are used anew at once, so the chain must not run through them any more.
-  FillLaneToDaemon();
+  daemon_.FillLane();
   std::vector<uint32_t> receives;
   for (uint32_t i = 0; i < 6; ++i) {
     const uint32_t source = i % 2 == 0 ? kRemote : 2;

@@ -72,6 +72,7 @@ uint32_t TestRank::NewRequest(RequestKind kind, int32_t peer, int32_t tag, uint3
   slot.peer = peer;
   slot.tag = tag;
   slot.descriptor_kind = 0;
+  slot.error = 0;
   slot.descriptor_flags = 0;
   buffers_[request] = std::move(data);
   slot.buffer = {0, 0, reinterpret_cast<uint64_t>(buffers_[request].data())};
@@ -303,7 +304,9 @@ TestNode::TestNode(const NodeOptions& options, const EngineOptions& engine_optio
         ViewSession(session.base(), plan.session_bytes(), inbox.base(), plan.inbox_bytes());
     EXPECT_TRUE(view.ok()) << view.status().ToString();
     sessions_.push_back(*view);
-    peers_.by_rank[rank] = {true, rank, view->inbox};
+    peers_.by_rank[rank].local = true;
+    peers_.by_rank[rank].local_index = rank;
+    peers_.by_rank[rank].SetInbox(view->inbox);
     peers_.rank_of_local.push_back(rank);
   }
   for (uint32_t rank = 0; rank < options.local_ranks; ++rank) {
@@ -350,6 +353,20 @@ std::vector<Descriptor> FakeDaemon::Take(uint32_t limit) {
     consumer_.Pop();
   }
   return taken;
+}
+
+std::vector<Descriptor> FakeDaemon::TakeOf(DescriptorKind kind) {
+  std::vector<Descriptor> taken = Take();
+  std::erase_if(taken, [kind](const Descriptor& descriptor) {
+    return descriptor.kind != static_cast<uint8_t>(kind);
+  });
+  return taken;
+}
+
+void FakeDaemon::FillLane() {
+  shm::LaneProducer producer(&view_.layout->to_daemon);
+  while (producer.TryPush(Descriptor{})) {
+  }
 }
 
 bool FakeDaemon::Push(const Descriptor& descriptor) {

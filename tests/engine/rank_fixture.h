@@ -133,6 +133,10 @@ class FakeDaemon {
 
   // What lies in the rank's lane to the daemon, at most `limit` of it.
   std::vector<shm::Descriptor> Take(uint32_t limit = ~uint32_t{0});
+  // The same; of it, those of one kind.
+  std::vector<shm::Descriptor> TakeOf(shm::DescriptorKind kind);
+  // Fills that lane with what it does not take.
+  void FillLane();
 
   // Each pushes one descriptor into the daemon's lane of the rank; false when it is full.
   bool Push(const shm::Descriptor& descriptor);

@@ -16,13 +16,18 @@ void SetPayload(shm::Descriptor* descriptor, const Payload& payload) {
 
 void PushCommand(FuzzInput& input, CoreHarness& core) {
   shm::Descriptor command{};
-  command.kind = static_cast<uint8_t>(1 + input.Below(8));
+  constexpr uint32_t kKinds = static_cast<uint32_t>(shm::DescriptorKind::kRetracted);
+  command.kind = static_cast<uint8_t>(1 + input.Below(kKinds));
   command.destination = kFarRank;
   command.size_bytes = input.Take<uint16_t>() % 64;
   const uint32_t request = input.Below(kRequests);
   switch (static_cast<shm::DescriptorKind>(command.kind)) {
     case shm::DescriptorKind::kRemoteRts:
+    case shm::DescriptorKind::kRetract:
       SetPayload(&command, shm::RemoteRts{request, 1, 0, {1, 0, 0}});
+      break;
+    case shm::DescriptorKind::kRetracted:
+      SetPayload(&command, shm::RemoteRts{0, 0, core.LastOffer(), {}});
       break;
     case shm::DescriptorKind::kPull:
       SetPayload(&command, shm::PullCommand{request, 1, {}});
@@ -50,27 +55,38 @@ void DescribeTransfer(FuzzInput& input, CoreHarness& core) {
   std::memcpy(core.transfer(1 + input.Below(kRequests - 1)), &transfer, sizeof(transfer));
 }
 
-void Offer(FuzzInput& input, CoreHarness& core) {
-  daemon::WireRts rts{1 + input.Below(4), 1, 7, 0};
-  daemon::PacketHeader header{};
+template <typename Body>
+void FarRankSays(CoreHarness& core, daemon::PacketHeader header, daemon::PacketKind kind,
+                 const Body& body) {
   header.magic = daemon::kPacketMagic;
   header.version = daemon::kPacketVersion;
-  header.kind = static_cast<uint8_t>(daemon::PacketKind::kRemoteRts);
-  header.flags = input.Below(2) == 0 ? shm::kFlagSourcePrivate : 0;
+  header.kind = static_cast<uint8_t>(kind);
   header.key = kReceiveKey;
   header.job_key = kJobKey;
   header.source_node = 1;
   header.source = kFarRank;
-  header.size_bytes = input.Take<uint16_t>();
-  header.body_bytes = sizeof(rts);
-  std::vector<std::byte> packet(sizeof(header) + sizeof(rts));
+  header.body_bytes = sizeof(body);
+  std::vector<std::byte> packet(sizeof(header) + sizeof(body));
   std::memcpy(packet.data(), &header, sizeof(header));
-  std::memcpy(packet.data() + sizeof(header), &rts, sizeof(rts));
+  std::memcpy(packet.data() + sizeof(header), &body, sizeof(body));
   core.Receive(std::move(packet));
 }
 
+void Offer(FuzzInput& input, CoreHarness& core) {
+  const daemon::WireRts rts{1 + input.Below(4), 1, 7, 0};
+  daemon::PacketHeader header{};
+  header.flags = input.Below(2) == 0 ? shm::kFlagSourcePrivate : 0;
+  header.size_bytes = input.Take<uint16_t>();
+  FarRankSays(core, header, daemon::PacketKind::kRemoteRts, rts);
+}
+
+// What it has offered, perhaps.
+void Retract(FuzzInput& input, CoreHarness& core) {
+  FarRankSays(core, {}, daemon::PacketKind::kRetract, daemon::WireSend{1 + input.Below(4), 1});
+}
+
 void Step(FuzzInput& input, CoreHarness& core) {
-  switch (input.Below(6)) {
+  switch (input.Below(7)) {
     case 0:
     case 1:
       PushCommand(input, core);
@@ -83,6 +99,9 @@ void Step(FuzzInput& input, CoreHarness& core) {
       break;
     case 4:
       core.Turn();
+      break;
+    case 5:
+      Retract(input, core);
       break;
     default:
       core.session(0).daemon_wake.activity[input.Below(shm::kActivityWords)] =

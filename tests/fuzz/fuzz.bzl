@@ -1,6 +1,6 @@
 """Fuzzers: an entry point each, run by libFuzzer (`./dev fuzz NAME`) or over its corpus, as a test."""
 
-def ferry_fuzz(name, srcs, deps, env = {}):
+def ferry_fuzz(name, srcs, deps, size = "small", env = {}, tags = []):
     """NAME_fuzzer, for --config=fuzz only, and NAME_replay_test, for every compiler."""
     native.cc_library(
         name = name + "_entry",
@@ -11,12 +11,13 @@ def ferry_fuzz(name, srcs, deps, env = {}):
     )
     native.cc_test(
         name = name + "_replay_test",
-        size = "small",
+        size = size,
         srcs = ["replay_main.cc"],
         args = ["tests/fuzz/corpus/" + name],
         data = native.glob(["corpus/" + name + "/*"]),
         env = env,
         linkstatic = True,
+        tags = tags,
         deps = [
             ":" + name + "_entry",
             "//third_party:gtest",

@@ -13,7 +13,9 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   daemon::PacketHeader header{};
   header.magic = daemon::kPacketMagic;
   header.version = daemon::kPacketVersion;
-  header.kind = static_cast<uint8_t>(1 + input.Below(8));
+  const uint32_t kind = 1 + input.Below(9);
+  header.kind =
+      kind == 9 ? static_cast<uint8_t>(daemon::PacketKind::kRetract) : static_cast<uint8_t>(kind);
   header.key = kReceiveKey;
   header.job_key = kJobKey;
   header.source_node = 1;

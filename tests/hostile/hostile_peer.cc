@@ -365,7 +365,7 @@ class HostilePeer {
       PacketHeader header{};
       header.magic = daemon::kPacketMagic;
       header.version = daemon::kPacketVersion;
-      header.kind = static_cast<uint8_t>(dice_.Below(20));
+      header.kind = static_cast<uint8_t>(dice_.Below(21));
       header.flags = static_cast<uint8_t>(dice_.OneIn(2) ? 0 : dice_.Below(16));
       header.key = data_key_;
       header.job_key = daemon::DeriveKey(daemon::kTestSecret, "job key|" + job_);

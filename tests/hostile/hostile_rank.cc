@@ -22,6 +22,7 @@
 #include "proto/control.grpc.pb.h"
 #include "shm/lane.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/fuzz/rpc_caller.h"
 #include "tests/hostile/attacker.h"
 #include "tests/hostile/hostile_session.h"
 #include "tests/hostile/odd_descriptors.h"
@@ -81,6 +82,8 @@ class HostileUser {
                                                      grpc::InsecureChannelCredentials(), arguments);
       launcher_stubs_.push_back(control::Launcher::NewStub(channel));
       client_stubs_.push_back(control::Client::NewStub(channel));
+      callers_.push_back(std::make_unique<fuzz::RpcCaller>("unix:" + directory + "/control.sock",
+                                                           IdentityOf(directory).control_address));
     }
     for (uint32_t node = 0; node < 2; ++node) {
       if (!Create(node, Request(node))) {
@@ -110,6 +113,7 @@ class HostileUser {
     launchers_.clear();
     launcher_stubs_.clear();
     client_stubs_.clear();
+    callers_.clear();
     strangers_.clear();
   }
   static uint32_t NodeOf(uint64_t rank) { return rank < kLocal ? 0 : 1; }
@@ -194,7 +198,7 @@ class HostileUser {
     shm::LaneProducer lane(&rank.session()->to_daemon);
     for (uint64_t count = 1 + dice_.Below(16); count > 0; --count) {
       shm::Descriptor command{};
-      command.kind = static_cast<uint8_t>(dice_.Below(14));
+      command.kind = static_cast<uint8_t>(dice_.Below(16));
       command.flags = static_cast<uint8_t>(dice_.OneIn(2) ? 0 : dice_.Below(16));
       command.source = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
       command.destination = dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize)));
@@ -281,6 +285,12 @@ class HostileUser {
         fds.push_back(owned.back().get());
       }
     }
+    SendAnyPacket(to, fds);
+    // By another thread: where the daemon has hung up we are the last to close what lingers, and
+    // would hold up ourselves instead of the daemon.
+    std::thread([owned = std::move(owned)] {}).detach();
+  }
+  void SendAnyPacket(TestRank& to, const std::vector<int>& fds) {
     switch (dice_.Below(6)) {
       case 0:
         return Send(to, to.AttachRequest(), fds);
@@ -359,21 +369,6 @@ class HostileUser {
     context.AddMetadata("ferry-token", token);
     return (stub.*method)(&context, request, reply);
   }
-  // A rank's, a launcher's, one that was good before, or none.
-  std::string Token() {
-    if (!dice_.OneIn(4)) {
-      return ranks_[dice_.Below(ranks_.size())]->token();
-    }
-    if (dice_.OneIn(2)) {
-      return launchers_[dice_.Below(2)]->token();
-    }
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string token(64, '0');
-    for (char& digit : token) {
-      digit = kDigits[dice_.Below(16)];
-    }
-    return token;
-  }
   void RegisterRegion(uint64_t rank, uint64_t region, uint64_t size_bytes,
                       const std::string& token) {
     control::RegisterRegionRequest request;
@@ -385,106 +380,29 @@ class HostileUser {
     Call(*client_stubs_[NodeOf(rank)], &control::Client::Stub::RegisterRegion, request, &reply,
          token);
   }
-  void FillKey(control::MatchKey* key) {
-    key->set_context(static_cast<uint32_t>(dice_.Below(3)));
-    key->set_source(dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize))));
-    key->set_destination(dice_.Mostly<uint32_t>(static_cast<uint32_t>(dice_.Below(kSize))));
-    key->set_tag(static_cast<int32_t>(dice_.Below(3)));
-    key->set_ordinal(dice_.Mostly<uint64_t>(dice_.Below(4)));
-  }
-  void FillPlace(control::MemoryPlace* place) {
-    place->set_region(dice_.Mostly<uint32_t>(1));
-    place->set_offset(dice_.Mostly<uint64_t>(dice_.Below(64) * 4096));
-  }
+  // Any method at any port, as the fuzzer of these calls makes them (tests/fuzz/rpc_caller.h).
   void CallSomething() {
-    const std::string token = Token();
-    control::Client::Stub& client = *client_stubs_[dice_.OneIn(8) ? 1 : 0];
-    switch (dice_.Below(9)) {
-      case 0:
-        return RegisterRegion(0, dice_.Number(), dice_.Number(), token);
-      case 1: {
-        control::DeregisterRegionRequest request;
-        request.set_region(static_cast<uint32_t>(dice_.Number()));
-        control::DeregisterRegionReply reply;
-        Call(client, &control::Client::Stub::DeregisterRegion, request, &reply, token);
-        return;
-      }
-      case 2: {
-        control::ResolvePeersRequest request;
-        for (uint64_t count = dice_.Below(5); count > 0; --count) {
-          request.add_ranks(static_cast<uint32_t>(dice_.Number()));
-        }
-        control::ResolvePeersReply reply;
-        Call(client, &control::Client::Stub::ResolvePeers, request, &reply, token);
-        return;
-      }
-      case 3:
-      case 4: {
-        control::OfferMatchesRequest request;
-        request.set_sends(dice_.OneIn(2));
-        for (uint64_t count = 1 + dice_.Below(4); count > 0; --count) {
-          control::MatchOffer* offer = request.add_offers();
-          FillKey(offer->mutable_key());
-          offer->set_size_bytes(dice_.Mostly<uint64_t>(dice_.Below(8192)));
-          offer->set_mode(static_cast<uint32_t>(dice_.Below(4)));
-          FillPlace(offer->mutable_end());
-          FillPlace(offer->mutable_window());
-          FillPlace(offer->mutable_cells());
-          offer->set_cell_count(static_cast<uint32_t>(dice_.Number()));
-        }
-        control::OfferMatchesReply reply;
-        Call(client, &control::Client::Stub::OfferMatches, request, &reply, token);
-        return;
-      }
-      case 5: {
-        control::WithdrawMatchRequest request;
-        FillKey(request.mutable_key());
-        request.set_send(dice_.OneIn(2));
-        request.set_rounds(dice_.Number());
-        control::WithdrawMatchReply reply;
-        Call(client, &control::Client::Stub::WithdrawMatch, request, &reply, token);
-        return;
-      }
-      case 6: {
-        if (!dice_.OneIn(16)) {  // it would end the job
-          return;
-        }
-        control::AbortJobRequest request;
-        request.set_exit_code(static_cast<int32_t>(dice_.Number()));
-        request.set_reason(dice_.Text(2000));
-        control::AbortJobReply reply;
-        Call(client, &control::Client::Stub::AbortJob, request, &reply, token);
-        return;
-      }
-      case 7: {
-        control::DestroyJobRequest request;
-        request.set_job_id(dice_.OneIn(8) ? dice_.Text(100) : attacker_.victim_job);
-        control::DestroyJobReply reply;
-        Call(*launcher_stubs_[0], &control::Launcher::Stub::DestroyJob, request, &reply,
-             launchers_[0]->token());
-        return;
-      }
-      default:
-        return CreateOddJob();
+    fuzz::RpcWorld world;
+    world.jobs = {job_, attacker_.victim_job};
+    world.keeps_jobs = true;
+    world.secret = daemon::kTestSecret;
+    for (const auto& rank : ranks_) {
+      world.tokens.push_back(rank->token());
     }
-  }
-  void CreateOddJob() {
-    control::CreateJobRequest request = Request(static_cast<uint32_t>(dice_.Below(3)));
-    request.set_job_id(dice_.OneIn(2) ? attacker_.victim_job : dice_.Text(80));
-    request.set_size(dice_.Mostly<uint32_t>(kSize));
-    for (uint64_t count = dice_.Below(3); count > 0; --count) {
-      request.add_node_of_rank(static_cast<uint32_t>(dice_.Number()));
+    for (const auto& launcher : launchers_) {
+      world.tokens.push_back(launcher->token());
     }
-    if (dice_.OneIn(4)) {
-      request.set_uid(static_cast<uint32_t>(dice_.Below(2)));
+    world.addresses = {here_.control_address, there_.control_address, "127.0.0.1:1"};
+    world.incarnations = {here_.incarnation, there_.incarnation, 0};
+    world.node.set_name("nobody's");
+    world.node.set_incarnation(dice_.Any());
+    world.node.set_control_address(world.addresses.back());
+    std::array<uint64_t, 32> choices{};
+    for (uint64_t& choice : choices) {
+      choice = dice_.OneIn(4) ? 0 : dice_.Any();
     }
-    if (dice_.OneIn(4)) {
-      request.add_node_addresses("127.0.0.1:1");  // where nobody listens
-    }
-    if (dice_.OneIn(4)) {
-      request.set_secret(dice_.Text(40));
-    }
-    Create(static_cast<uint32_t>(dice_.Below(2)), request);
+    fuzz::FuzzInput input(reinterpret_cast<const uint8_t*>(choices.data()), sizeof(choices));
+    callers_[dice_.OneIn(8) ? 1 : 0]->Call(input, world);
   }
 
   const Attacker& attacker_;
@@ -497,6 +415,7 @@ class HostileUser {
   std::vector<std::unique_ptr<TestLauncher>> launchers_;  // by node, as the stubs
   std::vector<std::unique_ptr<control::Launcher::Stub>> launcher_stubs_;
   std::vector<std::unique_ptr<control::Client::Stub>> client_stubs_;
+  std::vector<std::unique_ptr<fuzz::RpcCaller>> callers_;
   std::vector<std::unique_ptr<HostileSession>> ranks_;
   std::vector<std::unique_ptr<TestRank>> strangers_;
 };

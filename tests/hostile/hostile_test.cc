@@ -199,9 +199,11 @@ TEST_F(HostileTest, HarmsNobodyElse) {
         std::make_unique<Command>(arguments, std::vector<std::string>(), "", limit_s));
   }
   RunGoodJob("victim");
-  for (int job = 1; MonotonicNs() < end_ns && !HasFailure(); ++job) {
-    RunGoodJob("good-" + std::to_string(job));
+  int jobs = 1;
+  for (; MonotonicNs() < end_ns && !HasFailure(); ++jobs) {
+    RunGoodJob("good-" + std::to_string(jobs));
   }
+  std::printf("%d jobs of another user have ended well\n", jobs);
   for (const auto& program : hostile) {
     const CommandResult result = program->Wait();
     EXPECT_EQ(result.exit_code, 0)

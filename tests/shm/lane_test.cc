@@ -1,12 +1,17 @@
 #include "shm/lane.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "shm/wait_policy.h"
 #include "tests/shm/child_process.h"
@@ -138,6 +143,46 @@ TEST(LaneTest, OpenRecordsTheProducerOnce) {
   ASSERT_TRUE(producer.TryPush(Message(0)));
   producer.Open(kRank);
   EXPECT_EQ(LaneConsumer(lane.get()).Backlog(), 1U);
+}
+
+// How many pages of shared memory the lane has taken.
+size_t PagesOf(const LaneLayout* lane) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> here(sizeof(LaneLayout) / page);
+  EXPECT_EQ(mincore(const_cast<LaneLayout*>(lane), sizeof(LaneLayout), here.data()), 0);
+  return static_cast<size_t>(std::count_if(here.begin(), here.end(),
+                                           [](unsigned char state) { return (state & 1) != 0; }));
+}
+
+TEST(LaneTest, TakesMemoryForWhatIsInUseOnly) {
+  Shared<LaneLayout> lane;
+  LaneProducer producer(lane.get());
+  LaneConsumer consumer(lane.get());
+  producer.Open(kRank);
+  EXPECT_EQ(PagesOf(lane.get()), 1U);
+  const auto send = [&](uint64_t n) {
+    const uint32_t cell = producer.TryTakeCell();
+    ASSERT_NE(cell, kNoCell);
+    std::memset(producer.Cell(cell), 1, kCellBytes);
+    Descriptor message = Message(n);
+    message.cell = static_cast<uint16_t>(cell);
+    ASSERT_TRUE(producer.TryPush(message));
+  };
+  const auto receive = [&] {
+    ASSERT_NE(consumer.Peek(), nullptr);
+    const uint32_t cell = consumer.Peek()->cell;
+    consumer.Pop();
+    consumer.ReleaseCell(cell);
+  };
+  // Three at a time, for as long as they like.
+  for (uint64_t n = 0; n < uint64_t{2} * kLaneSlots; ++n) {
+    send(n);
+    if (n >= 2) {
+      receive();
+    }
+  }
+  constexpr size_t kRing = offsetof(LaneLayout, cells) / 4096;
+  EXPECT_LE(PagesOf(lane.get()), kRing + 4 * kCellBytes / 4096);
 }
 
 TEST(LaneTest, FullLaneRefusesAndKeepsWhatItHolds) {

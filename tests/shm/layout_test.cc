@@ -292,6 +292,7 @@ TEST(LayoutTest, MatchEntry) {
   EXPECT_AT(MatchEntry, kind, 72);
   EXPECT_AT(MatchEntry, flags, 73);
   EXPECT_AT(MatchEntry, cell, 74);
+  EXPECT_AT(MatchEntry, probed, 76);
   EXPECT_AT(MatchEntry, payload, 80);
 }
 
@@ -397,7 +398,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 7U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 8U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
@@ -436,6 +437,8 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(DescriptorKind::kWithdraw), 10);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kWithdrawn), 11);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kPut), 12);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kRetract), 13);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kRetracted), 14);
   EXPECT_EQ(static_cast<int>(AdvertState::kOut), 1);
   EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);
   EXPECT_EQ(static_cast<int>(AdvertState::kWithdrawing), 3);

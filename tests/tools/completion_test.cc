@@ -66,6 +66,8 @@ TEST(CompletionTest, OtherShellsAreToldTheSame) {
   const std::string zsh = Script(Control(), "zsh");
   EXPECT_THAT(zsh, HasSubstr("#compdef control\n"));
   EXPECT_THAT(zsh, HasSubstr("'status:How it is: now'\n"));
+  EXPECT_THAT(zsh, HasSubstr("local word command\nflags=(\n  '--json:print JSON'\n)\n"));
+  EXPECT_THAT(zsh, HasSubstr("    trace) command=$word; flags+=(\n  '--output:a file'\n    );;\n"));
   EXPECT_THAT(Script(Launcher(), "zsh"), HasSubstr("'--label:it'\\''s a label'\n"));
   const std::string fish = Script(Control(), "fish");
   EXPECT_THAT(fish, HasSubstr("-n __fish_use_subcommand -f -a status -d 'How it is: now'\n"));

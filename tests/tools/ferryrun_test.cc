@@ -385,6 +385,27 @@ TEST(FerryrunTest, KeepsGoingWhenAsked) {
   EXPECT_THAT(result.err, HasSubstr("exited with code 4\n"));
 }
 
+TEST(FerryrunTest, SaysOnceWhatManyRanksSay) {
+  const CommandResult result = RunCommand(
+      Script({"-n", "3", "--keep-going"},
+             "read line; echo same >&2; echo libferry: rank $FERRY_RANK: no >&2; exit 4"));
+  EXPECT_EQ(result.exit_code, 4);
+  std::vector<std::string> own;
+  size_t whole = 0;
+  for (const std::string& line : SortedLines(result.err)) {
+    whole += line.starts_with("[") && line.find("libferry: rank ") != line.npos;
+    if (line.ends_with("] same")) {
+      own.push_back(line);
+    }
+  }
+  EXPECT_THAT(own, ElementsAre("[0] same", "[1] same", "[2] same"));
+  EXPECT_EQ(whole, 1u) << result.err;
+  EXPECT_THAT(result.err,
+              testing::ContainsRegex("the same from [12] more ranks? \\([-, 0-2]+\\): no"));
+  EXPECT_THAT(result.err,
+              testing::ContainsRegex("the same from [12] more ranks? .*: exited with code 4"));
+}
+
 TEST(FerryrunTest, KillsRanksThatIgnoreTheRequestToEnd) {
   // Rank 0 fails once rank 1 ignores SIGTERM.
   Command command(Script({"-n", "2", "--grace-ms", "50"},

@@ -12,7 +12,7 @@
 
 namespace ferry::tools {
 
-struct Arguments {
+struct CtlArguments {
   bool json = false;
   std::vector<std::string> options;  // of ferryd: "--name=value"
   std::string job;                   // what is asked is about this one

@@ -15,7 +15,7 @@ constexpr char kFlag[] = "--run_directory=";
 constexpr char kVariable[] = "FERRY_RUN_DIRECTORY";
 
 // The run directory that a flag, a variable or a file names; empty if none does.
-std::string NamedDirectory(const Arguments& arguments, const config::Options& options) {
+std::string NamedDirectory(const CtlArguments& arguments, const config::Options& options) {
   const auto environment = config::ProcessEnvironment();
   const bool by_flag = std::any_of(arguments.options.begin(), arguments.options.end(),
                                    [](const std::string& flag) { return flag.starts_with(kFlag); });
@@ -41,7 +41,7 @@ std::vector<MetDaemon> MeetAll() {
 }
 
 // The first is whom ferryrun would ask.
-Status NoDaemonFor(const Arguments& arguments, const config::Options& options) {
+Status NoDaemonFor(const CtlArguments& arguments, const config::Options& options) {
   const std::string usual = options.run_directory;
   const Status status = Observer::Connect(usual, kAnswerTimeoutMs).status();
   if (!IsForOthers(status)) {
@@ -94,7 +94,7 @@ std::vector<MetDaemon> FirstChoice(std::vector<MetDaemon> met) {
 
 }  // namespace
 
-StatusOr<std::vector<MetDaemon>> MeetDaemons(const Arguments& arguments) {
+StatusOr<std::vector<MetDaemon>> MeetDaemons(const CtlArguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
   const std::string named = NamedDirectory(arguments, *options);
@@ -108,7 +108,7 @@ StatusOr<std::vector<MetDaemon>> MeetDaemons(const Arguments& arguments) {
   return met;
 }
 
-StatusOr<std::vector<Observer>> ChooseDaemons(const Arguments& arguments) {
+StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments) {
   StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());
   if (met->empty()) {
@@ -127,7 +127,7 @@ StatusOr<std::vector<Observer>> ChooseDaemons(const Arguments& arguments) {
   return chosen;
 }
 
-StatusOr<std::vector<Observer>> ChooseDaemonsOf(const Arguments& arguments,
+StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
                                                 const std::string& name) {
   StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());
@@ -144,7 +144,7 @@ StatusOr<std::vector<Observer>> ChooseDaemonsOf(const Arguments& arguments,
   return chosen.empty() ? ChooseDaemons(arguments) : std::move(chosen);
 }
 
-StatusOr<std::string> ChooseOne(const Arguments& arguments) {
+StatusOr<std::string> ChooseOne(const CtlArguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
   if (const std::string named = NamedDirectory(arguments, *options); !named.empty()) {

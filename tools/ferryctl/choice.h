@@ -25,15 +25,15 @@ struct MetDaemon {
 };
 
 // Every daemon of this user, or the one that is named: that one's error too if none serves it.
-StatusOr<std::vector<MetDaemon>> MeetDaemons(const Arguments& arguments);
+StatusOr<std::vector<MetDaemon>> MeetDaemons(const CtlArguments& arguments);
 
 // Those to look at; never empty.
-StatusOr<std::vector<Observer>> ChooseDaemons(const Arguments& arguments);
+StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments);
 // Those that have the job that `name`, JOB or JOB.RANK, is about; if none has, those that answer.
 // Never empty.
-StatusOr<std::vector<Observer>> ChooseDaemonsOf(const Arguments& arguments,
+StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
                                                 const std::string& name);
 // The run directory of the only one there is to choose. kInvalidArgument names the others.
-StatusOr<std::string> ChooseOne(const Arguments& arguments);
+StatusOr<std::string> ChooseOne(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

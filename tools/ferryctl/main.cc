@@ -38,7 +38,7 @@ constexpr int kFailure = 1;
 constexpr int kUsageError = 2;
 
 // Needs no daemon. Problems make it fail.
-Status Doctor(const Arguments& arguments) {
+Status Doctor(const CtlArguments& arguments) {
   const std::vector<Finding> findings = Examine(arguments.options);
   const View view = DoctorView(findings, StandardOutput());
   arguments.json ? PrintJson(view.json) : Print(view.text);
@@ -47,7 +47,7 @@ Status Doctor(const Arguments& arguments) {
 }
 
 // Asks no daemon. For as long as somebody may measure.
-Status ServeTune(const config::Options& options, const Arguments& arguments) {
+Status ServeTune(const config::Options& options, const CtlArguments& arguments) {
   const StatusOr<std::unique_ptr<MemoryServer>> server = Serve(options, arguments.tune);
   FERRY_RETURN_IF_ERROR(server.status());
   const std::string word = WordFor((*server)->memory());
@@ -66,7 +66,7 @@ void SayHowToKeep(const char* what) {
 }
 
 // By jobs, which ask what daemon there is.
-Status TuneMpi(const Arguments& arguments) {
+Status TuneMpi(const CtlArguments& arguments) {
   CollectivePlan plan = arguments.collectives;
   plan.sizes = arguments.tune.sizes;
   plan.force = arguments.tune.force;
@@ -105,7 +105,7 @@ std::string TunedFilesText(const TunePlan& plan) {
 }
 
 // But for collectives, asks no daemon.
-Status Tune(const Arguments& arguments) {
+Status Tune(const CtlArguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());
   if (arguments.tune_collectives) {
@@ -138,7 +138,7 @@ Status Tune(const Arguments& arguments) {
   return {};
 }
 
-Status ShowOptions(const Arguments& arguments) {
+Status ShowOptions(const CtlArguments& arguments) {
   WarnOfUnknownVariables();
   const StatusOr<std::vector<OptionOrigin>> report =
       ReportOptions(arguments.options, config::ProcessEnvironment());
@@ -154,7 +154,7 @@ Status ShowOptions(const Arguments& arguments) {
 }
 
 // Asks no daemon.
-Status Certs(const Arguments& arguments) {
+Status Certs(const CtlArguments& arguments) {
   const StatusOr<CertsResult> result = MakeCerts(arguments.certs);
   FERRY_RETURN_IF_ERROR(result.status());
   ordered_json nodes = ordered_json::array();
@@ -170,7 +170,7 @@ Status Certs(const Arguments& arguments) {
 }
 
 // Says what this program is even when there is no daemon.
-Status ShowVersion(const Arguments& arguments) {
+Status ShowVersion(const CtlArguments& arguments) {
   const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
   const std::string daemon =
       daemons.ok() ? "the same versions, pid " + std::to_string(daemons->front().daemon().pid())
@@ -188,7 +188,7 @@ Status ShowVersion(const Arguments& arguments) {
 struct Command {
   const char* name;
   const char* help;
-  Status (*run)(const Arguments&);
+  Status (*run)(const CtlArguments&);
   const char* rank = nullptr;  // what its argument may name; null: it takes none
 };
 
@@ -225,7 +225,7 @@ void AddCertsArguments(CLI::App* subcommand, CertsPlan* plan) {
       ->check(CLI::Range(1, 3650));
 }
 
-void AddTuneArguments(CLI::App* subcommand, Arguments* arguments) {
+void AddTuneArguments(CLI::App* subcommand, CtlArguments* arguments) {
   TunePlan* plan = &arguments->tune;
   subcommand->add_option("--output", plan->output,
                          "file for the result (without: the standard output)");
@@ -270,7 +270,7 @@ void AddTuneArguments(CLI::App* subcommand, Arguments* arguments) {
 }
 
 // Fills in `arguments` and returns the command chosen.
-const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments* arguments) {
+const Command* Parse(CLI::App* app, int argc, const char* const* argv, CtlArguments* arguments) {
   app->require_subcommand(0, 1);
   app->fallthrough();
   app->add_flag("--json", arguments->json, "print JSON");
@@ -338,7 +338,7 @@ const Command* Parse(CLI::App* app, int argc, const char* const* argv, Arguments
 
 int Run(int argc, char** argv) {
   CLI::App app("Looks at a ferryd, and stops it.", "ferryctl");
-  Arguments arguments;
+  CtlArguments arguments;
   const Command* command = nullptr;
   try {
     command = Parse(&app, argc, argv, &arguments);

@@ -30,7 +30,7 @@ std::string Name(const AdminClient& client) {
 
 }  // namespace
 
-StatusOr<AdminClient> ConnectAsAdministrator(const Arguments& arguments) {
+StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments) {
   const StatusOr<std::string> directory = ChooseOne(arguments);
   FERRY_RETURN_IF_ERROR(directory.status());
   StatusOr<AdminClient> client = AdminClient::Connect(*directory, kAnswerTimeoutMs);
@@ -42,7 +42,7 @@ StatusOr<AdminClient> ConnectAsAdministrator(const Arguments& arguments) {
 }
 
 // By short calls, so that a daemon that hangs meanwhile is noticed.
-Status Drain(const Arguments& arguments) {
+Status Drain(const CtlArguments& arguments) {
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());
   control::DrainRequest request;
@@ -71,7 +71,7 @@ Status Drain(const Arguments& arguments) {
   return {};
 }
 
-Status Shutdown(const Arguments& arguments) {
+Status Shutdown(const CtlArguments& arguments) {
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());
   control::ShutdownRequest request;
@@ -94,7 +94,7 @@ Status Shutdown(const Arguments& arguments) {
   return {};
 }
 
-Status Trace(const Arguments& arguments) {
+Status Trace(const CtlArguments& arguments) {
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());
   if (arguments.action == "start") {
@@ -117,7 +117,7 @@ Status Trace(const Arguments& arguments) {
   return {};
 }
 
-Status Faults(const Arguments& arguments) {
+Status Faults(const CtlArguments& arguments) {
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());
   control::FaultsRequest request;

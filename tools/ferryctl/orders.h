@@ -11,12 +11,12 @@
 namespace ferry::tools {
 
 // The one that choice.h chooses. kPermissionDenied says what an ordinary user may do instead.
-StatusOr<AdminClient> ConnectAsAdministrator(const Arguments& arguments);
+StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments);
 
-Status Drain(const Arguments& arguments);
-Status Shutdown(const Arguments& arguments);
+Status Drain(const CtlArguments& arguments);
+Status Shutdown(const CtlArguments& arguments);
 // The daemon sends, this program writes: under the caller's rights.
-Status Trace(const Arguments& arguments);
-Status Faults(const Arguments& arguments);
+Status Trace(const CtlArguments& arguments);
+Status Faults(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

@@ -27,12 +27,12 @@ using nlohmann::ordered_json;
 
 constexpr char kClearScreen[] = "\033[H\033[2J";
 
-void PrintView(const Arguments& arguments, const View& view) {
+void PrintView(const CtlArguments& arguments, const View& view) {
   arguments.json ? PrintJson(view.json) : Print(view.text);
 }
 
 // Several daemons' under a line each, and as a list.
-void PrintViews(const Arguments& arguments, const std::vector<Observer>& daemons,
+void PrintViews(const CtlArguments& arguments, const std::vector<Observer>& daemons,
                 std::vector<View> views) {
   if (views.size() == 1) {
     return PrintView(arguments, views.front());
@@ -68,7 +68,7 @@ void Keep(const std::string&, control::GpusReply*) {}
 
 // One question to each, whose answers are shown.
 template <typename Reply, typename Request>
-Status Ask(const Arguments& arguments, const std::vector<Observer>& daemons,
+Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
            const Request& request) {
   std::vector<View> views;
   for (const Observer& daemon : daemons) {
@@ -82,7 +82,7 @@ Status Ask(const Arguments& arguments, const std::vector<Observer>& daemons,
 }
 
 template <typename Reply, typename Request>
-Status Ask(const Arguments& arguments, const Request& request = {}) {
+Status Ask(const CtlArguments& arguments, const Request& request = {}) {
   const StatusOr<std::vector<Observer>> daemons = ChooseDaemons(arguments);
   FERRY_RETURN_IF_ERROR(daemons.status());
   return Ask<Reply>(arguments, *daemons, request);
@@ -91,7 +91,7 @@ Status Ask(const Arguments& arguments, const Request& request = {}) {
 // ---- Why ----
 
 // The first that knows the rank: nodes of one job may be daemons of one machine.
-Status WhyRank(const Arguments& arguments, const std::vector<Observer>& daemons,
+Status WhyRank(const CtlArguments& arguments, const std::vector<Observer>& daemons,
                const RankName& name) {
   control::WhyRequest request;
   request.set_job_id(name.job_id);
@@ -129,7 +129,7 @@ StatusOr<control::WhyReply> WhyRanks(const std::vector<Observer>& daemons,
 }
 
 // Of all daemons, not only of the one that a job would use.
-Status WhyAll(const Arguments& arguments) {
+Status WhyAll(const CtlArguments& arguments) {
   StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());
   std::vector<Observer> daemons;
@@ -165,22 +165,22 @@ Status TakeSample(const Observer& daemon, const std::string& job_id, TopSample* 
 
 }  // namespace
 
-Status ListDaemons(const Arguments& arguments) {
+Status ListDaemons(const CtlArguments& arguments) {
   const StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());
   PrintView(arguments, ListView(*met, StandardOutput()));
   return {};
 }
 
-Status ShowStatus(const Arguments& arguments) {
+Status ShowStatus(const CtlArguments& arguments) {
   return Ask<control::StatusReply>(arguments, control::StatusRequest());
 }
 
-Status Sessions(const Arguments& arguments) {
+Status Sessions(const CtlArguments& arguments) {
   return Ask<control::SessionsReply>(arguments, control::SessionsRequest());
 }
 
-Status Counters(const Arguments& arguments) {
+Status Counters(const CtlArguments& arguments) {
   control::CountersRequest request;
   request.set_job_id(arguments.job);
   request.set_rank(-1);
@@ -205,16 +205,16 @@ Status Counters(const Arguments& arguments) {
   return status;
 }
 
-Status Nics(const Arguments& arguments) {
+Status Nics(const CtlArguments& arguments) {
   return Ask<control::NicsReply>(arguments, control::NicsRequest());
 }
 
-Status Gpus(const Arguments& arguments) {
+Status Gpus(const CtlArguments& arguments) {
   return Ask<control::GpusReply>(arguments, control::GpusRequest());
 }
 
 // JOB.RANK, or JOB for all its ranks here. A job's name may look like a rank's.
-Status Why(const Arguments& arguments) {
+Status Why(const CtlArguments& arguments) {
   const std::string& name = arguments.rank.empty() ? arguments.job : arguments.rank;
   if (name.empty()) {
     return WhyAll(arguments);
@@ -237,7 +237,7 @@ Status Why(const Arguments& arguments) {
   return WhyRank(arguments, *daemons, *rank);
 }
 
-Status Top(const Arguments& arguments) {
+Status Top(const CtlArguments& arguments) {
   const StatusOr<std::string> directory = ChooseOne(arguments);
   FERRY_RETURN_IF_ERROR(directory.status());
   const StatusOr<Observer> daemon = Observer::Connect(*directory, kAnswerTimeoutMs);
@@ -260,7 +260,7 @@ Status Top(const Arguments& arguments) {
   return {};
 }
 
-Status Watch(const Arguments& arguments) {
+Status Watch(const CtlArguments& arguments) {
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());
   control::WatchRequest request;

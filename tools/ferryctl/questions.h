@@ -11,17 +11,17 @@
 namespace ferry::tools {
 
 // The daemons of this user and their jobs. None is no error.
-Status ListDaemons(const Arguments& arguments);
-Status ShowStatus(const Arguments& arguments);
-Status Sessions(const Arguments& arguments);
-Status Counters(const Arguments& arguments);
-Status Nics(const Arguments& arguments);
-Status Gpus(const Arguments& arguments);
+Status ListDaemons(const CtlArguments& arguments);
+Status ShowStatus(const CtlArguments& arguments);
+Status Sessions(const CtlArguments& arguments);
+Status Counters(const CtlArguments& arguments);
+Status Nics(const CtlArguments& arguments);
+Status Gpus(const CtlArguments& arguments);
 // Of a rank, of all ranks of a job, or of every rank that waits.
-Status Why(const Arguments& arguments);
+Status Why(const CtlArguments& arguments);
 // Rates between a look and the next, until the count is reached or somebody ends it.
-Status Top(const Arguments& arguments);
+Status Top(const CtlArguments& arguments);
 // For administrators.
-Status Watch(const Arguments& arguments);
+Status Watch(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

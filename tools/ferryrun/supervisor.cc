@@ -60,9 +60,10 @@ void Supervisor::AddHost(RemoteHost* host) {
 }
 
 void Supervisor::AddStreams(UniqueFd out, UniqueFd err) {
-  const std::string label = Label(static_cast<uint32_t>(ranks_.size()), settings_);
+  const auto rank = static_cast<int>(ranks_.size());
+  const std::string label = Label(static_cast<uint32_t>(rank), settings_);
   streams_.push_back({std::move(out), &out_lines_, out_lines_.Add(label)});
-  streams_.push_back({std::move(err), &err_lines_, err_lines_.Add(label)});
+  streams_.push_back({std::move(err), &err_lines_, err_lines_.Add(label), rank});
 }
 
 Status Supervisor::StartHere(RankCommand command) {
@@ -213,7 +214,7 @@ void Supervisor::TakeFrames(Host* host) {
 int Supervisor::PollTimeoutMs() const {
   uint64_t next_ns = UINT64_MAX;
   for (const uint64_t time_ns : {deadline_ns_, report_ns_, timeout_ns_, out_lines_.deadline_ns(),
-                                 err_lines_.deadline_ns()}) {
+                                 err_lines_.deadline_ns(), same_words_.deadline_ns()}) {
     next_ns = time_ns == 0 ? next_ns : std::min(next_ns, time_ns);
   }
   const uint64_t now_ns = MonotonicNs();
@@ -227,6 +228,7 @@ void Supervisor::OnTimeout() {
   const uint64_t now_ns = MonotonicNs();
   out_lines_.OnTime(now_ns);
   err_lines_.OnTime(now_ns);
+  TellSameWords(now_ns);
   if (report_ns_ != 0 && now_ns >= report_ns_) {
     ReportFailures();
   }
@@ -337,7 +339,7 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
     case FrameKind::kOutput:
       if (of_rank && frame.payload.size() > 1) {
         Stream& stream = streams_[2 * frame.rank + (frame.payload[0] == 1 ? 0 : 1)];
-        stream.lines->Feed(stream.source, std::string_view(frame.payload).substr(1), MonotonicNs());
+        Feed(&stream, std::string_view(frame.payload).substr(1));
       }
       return;
     case FrameKind::kEnded:
@@ -453,7 +455,8 @@ void Supervisor::ReportFailures() {
       }
       Stop(SIGTERM);
     }
-    if (!interrupted_ || end.signal != SIGINT) {  // else the user knows
+    const bool is_known = interrupted_ && end.signal == SIGINT;  // to the user
+    if (!is_known && same_words_.IsNew(rank, Describe(end), MonotonicNs())) {
       Say(text);
     }
   }
@@ -472,10 +475,26 @@ void Supervisor::ReadStream(Stream* stream) {
   char bytes[kBlockBytes];
   const ssize_t size = read(stream->fd.get(), bytes, sizeof(bytes));
   if (size > 0) {
-    stream->lines->Feed(stream->source, {bytes, static_cast<size_t>(size)}, MonotonicNs());
+    Feed(stream, {bytes, static_cast<size_t>(size)});
   } else if (size == 0 || (errno != EINTR && errno != EAGAIN)) {
     stream->lines->Finish(stream->source, MonotonicNs());
     stream->fd.Reset();
+  }
+}
+
+void Supervisor::Feed(Stream* stream, std::string_view bytes) {
+  const uint64_t now_ns = MonotonicNs();
+  if (stream->sifted_rank < 0) {
+    stream->lines->Feed(stream->source, bytes, now_ns);
+  } else {
+    const auto rank = static_cast<uint32_t>(stream->sifted_rank);
+    stream->lines->Feed(stream->source, same_words_.Sift(rank, bytes, now_ns), now_ns);
+  }
+}
+
+void Supervisor::TellSameWords(uint64_t now_ns) {
+  for (const std::string& text : same_words_.TakeDue(now_ns)) {
+    Say(text);
   }
 }
 
@@ -505,6 +524,7 @@ void Supervisor::DrainStreams() {
   hosts_.clear();
   out_lines_.FinishAll();
   err_lines_.FinishAll();
+  TellSameWords(UINT64_MAX);
   stdin_ = StdinForwarder();
   input_.Reset();
 }

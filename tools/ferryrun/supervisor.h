@@ -19,6 +19,7 @@
 #include "tools/ferryrun/process.h"
 #include "tools/ferryrun/rank_process.h"
 #include "tools/ferryrun/remote_host.h"
+#include "tools/ferryrun/same_words.h"
 #include "tools/ferryrun/signals.h"
 #include "tools/ferryrun/stdin_forwarder.h"
 
@@ -57,7 +58,8 @@ class Supervisor {
   struct Stream {
     UniqueFd fd;  // invalid: frames of a host bring it
     LineMixer* lines;
-    size_t source;  // of `lines`
+    size_t source;         // of `lines`
+    int sifted_rank = -1;  // whose words may be those of others; below 0: all is shown
   };
   struct Rank {
     pid_t pid = -1;              // -1: not known yet
@@ -92,6 +94,8 @@ class Supervisor {
   void OnTimeout();
   void OnDaemonEnd(const std::string& text);
   void ReadStream(Stream* stream);
+  void Feed(Stream* stream, std::string_view bytes);
+  void TellSameWords(uint64_t now_ns);
   void FlushSinks();
   void DrainStreams();
   void SignalRanks(int signal);
@@ -108,6 +112,7 @@ class Supervisor {
   OutputSink err_;
   LineMixer out_lines_{&out_};
   LineMixer err_lines_{&err_};
+  SameWords same_words_;  // of ranks, and of this about them
   StdinForwarder stdin_;
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;  // two for each rank: standard output and error

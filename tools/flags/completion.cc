@@ -87,25 +87,38 @@ std::string Described(const std::string& name, const std::string& help) {
          Quoted(help).substr(1) + "\n";
 }
 
+// The flags of `command`; empty: of all commands.
+std::string ZshFlags(const CommandLine& line, const std::string& command) {
+  std::string flags;
+  for (const CompletionFlag& flag : line.flags) {
+    if (flag.command == command) {
+      flags += Described(flag.name, flag.help);
+    }
+  }
+  return flags;
+}
+
 std::string ForZsh(const CommandLine& line) {
   std::string script = "#compdef " + line.tool + "\n# by " + line.tool +
-                       " --completion zsh\nlocal -a flags commands\nflags=(\n";
-  for (const CompletionFlag& flag : line.flags) {
-    script += Described(flag.name, flag.help);
+                       " --completion zsh\nlocal -a flags commands\nlocal word command\nflags=(\n" +
+                       ZshFlags(line, "") + ")\n";
+  if (line.commands.empty()) {
+    return script +
+           "if [[ $PREFIX == -* ]]; then\n  _describe -o flag flags\n"
+           "else\n  _alternative 'programs:program:_command_names -e' 'files:file:_files'\nfi\n";
   }
-  script += ")\ncommands=(\n";
+  std::string cases;
+  script += "commands=(\n";
   for (const CompletionCommand& command : line.commands) {
     script += Described(command.name, command.help);
+    cases += "    " + command.name + ") command=$word; flags+=(\n" + ZshFlags(line, command.name) +
+             "    );;\n";
   }
-  script +=
-      ")\n"
-      "if [[ $PREFIX == -* ]]; then\n"
-      "  _describe -o flag flags\n";
-  script += line.commands.empty() ? "else\n  _alternative 'programs:program:_command_names -e' "
-                                    "'files:file:_files'\nfi\n"
-                                  : "elif ((CURRENT == 2)); then\n  _describe command commands\n"
-                                    "else\n  _files\nfi\n";
-  return script;
+  return script + ")\nfor word in \"${(@)words[2,CURRENT-1]}\"; do\n  case $word in\n" + cases +
+         "  esac\ndone\n"
+         "if [[ $PREFIX == -* ]]; then\n  _describe -o flag flags\n"
+         "elif [[ -z $command ]]; then\n  _describe command commands\n"
+         "else\n  _files\nfi\n";
 }
 
 std::string ForFish(const CommandLine& line) {

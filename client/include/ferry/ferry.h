@@ -236,9 +236,9 @@ FERRY_API int ferry_iprobe(int source, int tag, int* found, ferry_status* status
 FERRY_API int ferry_probe(int source, int tag, ferry_status* status);
 
 /* Asks to cancel; the request must still be completed by test or wait, whose status says whether it
- * was. A receive is cancelled if it has not matched. So is a send to a rank of the same node, if
- * its data have not left (large ones have not, nor have those of the heap); one to another node
- * only while it is in this rank's queue.
+ * was. A receive is cancelled if it has not matched. So is a send, if its data have not left (large
+ * ones have not, nor have those of the heap within a node) and nobody has probed it; what it takes
+ * for that on another node happens without the receiver's help.
  */
 FERRY_API int ferry_cancel(ferry_request request);
 

@@ -157,8 +157,12 @@ class Sweep {
     }
     return nullptr;
   }
-  // After a wait that the rank's poison has ended: those that will never be done fail with it.
-  void TakeRest() {
+  // Blocks. Those that will never be done, since the rank is poisoned, fail with it.
+  void AwaitAll() {
+    Request* next = GoOn();
+    for (; next != nullptr && front_end->poison() == ErrorCode::kOk; next = GoOn()) {
+      Await(next);
+    }
     for (; next_ < handles_.size(); ++next_) {
       harvest_.Take(&handles_[next_], At(statuses_, static_cast<int>(next_)));
     }
@@ -166,6 +170,21 @@ class Sweep {
   int Report(const char* call) const { return harvest_.Report(call, statuses_); }
 
  private:
+  // Waits for the first that is not done, and for all behind it whose waits are no others.
+  void Await(Request* first) {
+    struct Waiting {
+      Sweep* sweep;
+      Request* first;
+      bool is_watched;
+    } waiting{this, first, first->is_watched()};
+    first->AwaitUntil(
+        [](void* argument) {
+          const auto& [sweep, awaited, is_watched] = *static_cast<Waiting*>(argument);
+          const Request* const next = sweep->GoOn();
+          return next == nullptr || (next != awaited && (is_watched || next->is_watched()));
+        },
+        &waiting);
+  }
   bool Take(Request* request, MPI_Request* handle, MPI_Status* status) {
     if (request != nullptr && request->EndWell(handle, status)) [[likely]] {
       SetError(status, MPI_SUCCESS);
@@ -311,10 +330,7 @@ FERRY_MPI_CALL(int, Waitall, (int count, MPI_Request handles[], MPI_Status statu
   }
   EndAbandoned();
   Sweep sweep({handles, static_cast<size_t>(count)}, statuses);
-  if (const Request* const unfinished = sweep.GoOn(); unfinished != nullptr) {
-    WaitUntil([&] { return sweep.GoOn() == nullptr; }, unfinished->awaited_peer());
-    sweep.TakeRest();
-  }
+  sweep.AwaitAll();
   return sweep.Report("MPI_Waitall");
 }
 

@@ -101,9 +101,10 @@ std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
   return DataOf(HeaderOf(self_, SlotIndex(piece, slot), slot), slot);
 }
 
+// Those who may be asleep, and nobody else: whom a rank has never woken it has not mapped.
 void Board::WakeOthers() {
   for (int member = 0; member < members_; ++member) {
-    if (member != self_) {
+    if (member != self_ && shm::LoadRelaxed(Place(member).asleep) != 0) {
       link_->Wake(member);
     }
   }
@@ -178,12 +179,15 @@ bool Board::WaitUntil(int member, const Reached& reached) {
 }
 
 void Board::SleepUntil(bool (*look)(void*), void* argument) {
+  // First: who finds this member counted finds that it is asleep.
+  shm::StoreRelaxed(Place(self_).asleep, 1);
   // Pairs with Ring.
   shm::FetchAdd(layout_->sleepers, 1U, std::memory_order_seq_cst);
   while (!look(argument)) {
     link_->WaitFor(look, argument);
   }
   shm::FetchAdd(layout_->sleepers, ~uint32_t{0}, std::memory_order_seq_cst);
+  shm::StoreRelaxed(Place(self_).asleep, 0);
 }
 
 void Board::Settle(uint32_t line) {

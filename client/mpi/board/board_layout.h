@@ -43,6 +43,7 @@ struct alignas(128) MemberLayout {
   // given up. Lowest bit of the stamp: it has given up.
   alignas(128) uint64_t entered_stamp;
   uint64_t entered_signature;
+  uint32_t asleep;  // 1: it may be, and is to be woken
   alignas(128) LineLayout lines[kBoardLines];
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/mpi/runtime/process.h"
+#include "common/library_words.h"
 
 namespace ferry::mpi {
 namespace {
@@ -84,7 +85,7 @@ void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
     }
   }
   if (const std::string text = Tell(missing); !text.empty()) {
-    std::fprintf(stderr, "%s\n", text.c_str());
+    SayToUser(static_cast<int>(front_end->rank()), text);
   }
   watch_.patience_ns_ *= 2;
   next_ = can_see ? Next::kTell : Next::kAsk;
@@ -111,12 +112,12 @@ std::string CallWatch::Wait::Tell(const std::vector<int>& absent) const {
     return text;
   }
   const std::string comm = watch_.comm_.name();
-  char seconds[32];
-  std::snprintf(seconds, sizeof(seconds), "%.3g",
-                static_cast<double>(MonotonicNs() - begin_ns_) * 1e-9);
-  return "rank " + std::to_string(front_end->rank()) + ": " + call_.name +
-         (comm.empty() ? "" : " on " + comm) + " has waited for " + seconds + " s" + text +
-         " (ferryctl why says what ranks wait for)";
+  // Whole ones where there are some, so that ranks that came together use the same words.
+  const double seconds = static_cast<double>(MonotonicNs() - begin_ns_) * 1e-9;
+  char number[32];
+  std::snprintf(number, sizeof(number), seconds < 1 ? "%.1g" : "%.0f", seconds);
+  return call_.name + (comm.empty() ? "" : " on " + comm) + " has waited for " + number + " s" +
+         text + " (ferryctl why says what ranks wait for)";
 }
 
 // ---- Notices ------------------------------------------------------------------------------------

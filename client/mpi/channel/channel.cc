@@ -296,20 +296,6 @@ void Channel::AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* 
   }
 }
 
-void Channel::Await(const Comparison& comparison) {
-  struct Waiting {
-    Channel* channel;
-    const Comparison* comparison;
-  } waiting{this, &comparison};
-  AwaitCall(
-      watch_.blocking_call(),
-      [](void* argument) {
-        const auto* self = static_cast<Waiting*>(argument);
-        return self->channel->Advance(*self->comparison);
-      },
-      &waiting);
-}
-
 void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure, uint32_t number) {
   if (board_ != nullptr) {
     problem->rank = self();
@@ -327,10 +313,6 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure,
 }
 
 RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number) {
-  struct Waiting {
-    Channel* channel;
-    CollectiveRun* run;
-  } waiting{this, nullptr};
   const bool is_patient = !Process::AreThreadsAllowed();
   Taken taken;
   {
@@ -339,17 +321,10 @@ RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding
     messenger_.SetPatient(is_patient);
     runner_.Start(taken.run(), binding, NextNumber(number));
   }
-  waiting.run = taken.run();
   if (is_patient) {
     RunPatiently(taken.run());
   } else {
-    AwaitCall(
-        watch_.blocking_call(),
-        [](void* argument) {
-          const auto* self = static_cast<Waiting*>(argument);
-          return self->channel->Advance(*self->run);
-        },
-        &waiting);
+    Await(*taken.run());
   }
   const auto lock = Lock();
   messenger_.SetPatient(false);

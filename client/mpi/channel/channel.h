@@ -84,7 +84,20 @@ class Channel : public Comm::Extension {
   std::shared_ptr<Comparison> Compare(CallDescription own, uint32_t number, bool persistent,
                                       std::function<void()> go_on);
   // Blocks until it is done.
-  void Await(const Comparison& comparison);
+  template <typename Run>  // as Advance
+  void Await(const Run& run) {
+    struct Waiting {
+      Channel* channel;
+      const Run* run;
+    } waiting{this, &run};
+    AwaitCall(
+        watch_.blocking_call(),
+        [](void* argument) {
+          const auto* self = static_cast<Waiting*>(argument);
+          return self->channel->Advance(*self->run);
+        },
+        &waiting);
+  }
   // Waits until done(argument), which Advance brings about, for `call`, and tells of long waits.
   void AwaitCall(const CallWatch::Call& call, bool (*done)(void*), void* argument);
 

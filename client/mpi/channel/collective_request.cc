@@ -103,14 +103,13 @@ bool CollectiveRequest::IsDone() {
   return HasCompared() && channel_.Advance(*taken_.run());
 }
 
-void CollectiveRequest::Await() {
+void CollectiveRequest::AwaitUntil(bool (*done)(void*), void* argument) {
   if (is_persistent_) {  // which are started in any order
-    Request::Await();
+    Request::AwaitUntil(done, argument);
     return;
   }
-  channel_.AwaitCall(
-      {call_number_, operation_->call_name},
-      [](void* request) { return static_cast<CollectiveRequest*>(request)->IsDone(); }, this);
+  const Ref<Comm> keeps_channel = Ref<Comm>::Share(comm_.get());
+  channel_.AwaitCall({call_number_, operation_->call_name}, done, argument);
 }
 
 void CollectiveRequest::Look(MPI_Status* status) { SetEmptyStatus(status); }

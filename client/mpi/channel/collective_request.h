@@ -25,7 +25,8 @@ class CollectiveRequest : public Request, public Matchable {
   Failure Begin();
 
   bool IsDone() override;
-  void Await() override;
+  void AwaitUntil(bool (*done)(void*), void* argument) override;
+  bool is_watched() const override { return !is_persistent_; }
   Failure End(MPI_Status* status) override;
   void Look(MPI_Status* status) override;
   bool is_persistent() const override { return is_persistent_; }

@@ -100,10 +100,8 @@ LayoutNode LayoutStore::Block(int64_t size_bytes) {
 }
 
 const LayoutNode* LayoutStore::Keep(const LayoutNode& node) {
-  auto kept = std::make_unique<LayoutNode[]>(1);
-  kept[0] = node;
-  nodes_.push_back(std::move(kept));
-  return nodes_.back().get();
+  nodes_.push_back({node});
+  return nodes_.back().data();
 }
 
 LayoutNode LayoutStore::Repeat(const LayoutNode& body, int64_t count, int64_t stride) {
@@ -130,22 +128,21 @@ LayoutNode LayoutStore::KeepBlocks(std::vector<LayoutBlock> blocks, int64_t size
   return result;
 }
 
-LayoutNode LayoutStore::KeepList(const std::vector<LayoutNode>& nodes, int64_t size) {
+LayoutNode LayoutStore::KeepList(std::vector<LayoutNode> nodes, int64_t size) {
   LayoutNode result;
   result.kind = Kind::kList;
   result.size = size;
   result.count = static_cast<int64_t>(nodes.size());
-  auto bodies = std::make_unique<LayoutNode[]>(nodes.size());
   auto begins = std::make_unique<int64_t[]>(nodes.size());
   int64_t begin = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    bodies[i] = nodes[i];
     begins[i] = begin;
     begin += nodes[i].size;
   }
-  result.body = bodies.get();
+  nodes.shrink_to_fit();
+  nodes_.push_back(std::move(nodes));
+  result.body = nodes_.back().data();
   result.begins = begins.get();
-  nodes_.push_back(std::move(bodies));
   begins_.push_back(std::move(begins));
   return result;
 }
@@ -153,6 +150,9 @@ LayoutNode LayoutStore::KeepList(const std::vector<LayoutNode>& nodes, int64_t s
 void LayoutSequence::AddNode(const LayoutNode& node) {
   if (node.size == 0) {
     return;
+  }
+  if (nodes_.empty()) {
+    nodes_.reserve(std::max(blocks_.capacity(), blocks_.size() + 1));
   }
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const int64_t end = i + 1 < blocks_.size() ? blocks_[i + 1].begin : size_;
@@ -171,7 +171,7 @@ void LayoutSequence::AddNode(const LayoutNode& node) {
 
 LayoutNode LayoutStore::Sequence(LayoutSequence sequence) {
   std::vector<LayoutBlock>& blocks = sequence.blocks_;
-  const std::vector<LayoutNode>& nodes = sequence.nodes_;
+  std::vector<LayoutNode>& nodes = sequence.nodes_;
   const int64_t size = sequence.size_;
   if (nodes.size() == 1) {
     return nodes[0];
@@ -179,7 +179,7 @@ LayoutNode LayoutStore::Sequence(LayoutSequence sequence) {
   if (!nodes.empty()) {
     return IsRegular(nodes) ? Repeat(nodes[0], static_cast<int64_t>(nodes.size()),
                                      nodes[1].offset - nodes[0].offset)
-                            : KeepList(nodes, size);
+                            : KeepList(std::move(nodes), size);
   }
   if (blocks.empty()) {
     return LayoutNode();

@@ -110,9 +110,9 @@ class LayoutStore {
  private:
   const LayoutNode* Keep(const LayoutNode& node);
   LayoutNode KeepBlocks(std::vector<LayoutBlock> blocks, int64_t size);
-  LayoutNode KeepList(const std::vector<LayoutNode>& nodes, int64_t size);
+  LayoutNode KeepList(std::vector<LayoutNode> nodes, int64_t size);
 
-  std::vector<std::unique_ptr<const LayoutNode[]>> nodes_;
+  std::vector<std::vector<LayoutNode>> nodes_;
   std::vector<std::vector<LayoutBlock>> blocks_;
   std::vector<std::unique_ptr<const int64_t[]>> begins_;
 };

@@ -6,6 +6,7 @@
 
 #include "client/mpi/error/last_message.h"
 #include "client/mpi/runtime/process.h"
+#include "common/library_words.h"
 
 namespace ferry::mpi {
 namespace {
@@ -23,7 +24,7 @@ const char* NotRunning() {
 
 [[noreturn]] void Die(int error_class, const std::string& sentence) {
   if (Process::phase() != Phase::kRunning) {
-    std::fprintf(stderr, "%s\n", sentence.c_str());
+    SayToUser(-1, sentence);
     std::exit(error_class);
   }
   Process::Abort(error_class, sentence);

@@ -39,7 +39,11 @@ std::atomic<size_t> abandoned_count{0};
 }  // namespace
 
 void Request::Await() {
-  front_end->WaitFor([](void* request) { return static_cast<Request*>(request)->IsDone(); }, this);
+  AwaitUntil([](void* request) { return static_cast<Request*>(request)->IsDone(); }, this);
+}
+
+void Request::AwaitUntil(bool (*done)(void*), void* argument) {
+  front_end->WaitFor(done, argument, awaited_peer());
 }
 
 Failure Request::Start() {

@@ -27,6 +27,10 @@ class Request : public Object {
   virtual bool IsDone() = 0;
   // Waits until it is. Blocks.
   virtual void Await();
+  // The same until done(argument), which may end it and free it.
+  virtual void AwaitUntil(bool (*done)(void*), void* argument);
+  // Whether these waits say for whom they wait, if that takes long.
+  virtual bool is_watched() const { return false; }
   // Ends it, when it is done: fills in the status (but not its MPI_ERROR), and a persistent request
   // becomes inactive. The operation's failure.
   virtual Failure End(MPI_Status* status) = 0;

@@ -8,6 +8,7 @@
 #include "client/include/ferry/ferry.h"
 #include "client/mpi/runtime/predefined.h"
 #include "client/mpi/runtime/tables.h"
+#include "common/library_words.h"
 #include "config/environment.h"
 
 namespace ferry::mpi {
@@ -129,7 +130,7 @@ Failure Process::Finalize() {
 
 void Process::Abort(int exit_code, const std::string& sentence) {
   if (!sentence.empty()) {
-    std::fprintf(stderr, "rank %d: %s\n", ferry_rank(), sentence.c_str());
+    SayToUser(ferry_rank(), sentence);
   }
   std::fflush(nullptr);
   ferry_abort(exit_code);

@@ -1,5 +1,6 @@
-// A rank that ends as it is told: `ends HOW RANK` has that rank do so, and the others wait for what
-// comes. HOW: abort, exit, kill, finalize (all of them, in good order).
+// A rank that ends as it is told: `ends HOW RANK [stay]` has that rank do so, and the others wait for
+// what comes, and with `stay` for their launcher to end them. HOW: abort, exit, kill, finalize (all
+// of them, in good order).
 #include <signal.h>
 #include <unistd.h>
 
@@ -44,6 +45,9 @@ int main(int argc, char** argv) {
   // Whatever becomes of the one that ends shows as an error here.
   char byte = 0;
   if (ferry_recv(&byte, 1, who, 0, nullptr) != FERRY_SUCCESS) {
+    while (argc > 3) {
+      pause();
+    }
     return Complain("ferry_recv");
   }
   return 1;

@@ -1,10 +1,12 @@
 // Ranks that exchange messages of all sizes and kinds of memory round a ring, and check every one.
 //
-//   mixed ROUNDS    0: for ever
+//   mixed ROUNDS    0: for ever; -: one for each byte of standard input, each of which is told
 //
 // Prints "rank R: under way" after a few rounds, "rank R: round N" every now and then, and at the
 // end "rank R: all right". The first error ends it with status 3, a wrong byte with status 1.
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "ferry/ferry.h"
@@ -38,13 +40,17 @@ uint64_t NameOf(int sender, long round) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long rounds = argc > 1 ? std::atol(argv[1]) : 0;
+  const bool on_demand = argc > 1 && std::strcmp(argv[1], "-") == 0;
+  const long rounds = argc > 1 && !on_demand ? std::atol(argv[1]) : 0;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   const int next = (ferry_rank() + 1) % ferry_size();
   const int previous = (ferry_rank() + ferry_size() - 1) % ferry_size();
   Buffers out(kLargest);
   Buffers in(kLargest);
   for (long round = 0; rounds == 0 || round < rounds; ++round) {
+    if (on_demand && std::getchar() == EOF) {
+      break;
+    }
     const size_t size = kSizes[static_cast<size_t>(round) % std::size(kSizes)];
     char* source = out.At((round & 1) != 0);
     char* target = in.At((round & 2) != 0);
@@ -56,7 +62,9 @@ int main(int argc, char** argv) {
     StopOnError(ferry_waitall(2, requests, statuses));
     CHECK_EQ(statuses[0].size_bytes, size);
     CHECK_BYTES(target, size, NameOf(previous, round));
-    if (round == kUnderWay) {
+    if (on_demand) {
+      Say("round", round);
+    } else if (round == kUnderWay) {
       Say("under way");
     } else if (round % kReportEvery == 0) {
       Say("round", round);

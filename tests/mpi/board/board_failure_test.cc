@@ -29,20 +29,19 @@ class BoardFailureTest : public ::testing::Test {
   void Run(const std::vector<Call>& calls, const std::vector<int>& without = {}) {
     number_++;
     failures_.assign(calls.size(), {});
-    node_.Run(
-        [&](int member) {
-          const Call& call = calls[static_cast<size_t>(member)];
-          std::vector<CaseRank> ranks = MakeCase({.collective = call.collective,
-                                                  .size = node_.members(),
-                                                  .count = call.count,
-                                                  .root = call.root});
-          CaseRank& rank = ranks[static_cast<size_t>(member)];
-          CaseReducer reducer(true);
-          (void)RunOnBoard(&node_.board(member), number_, rank.problem,
-                           {rank.input.data(), rank.output.data(), &reducer}, kLimits,
-                           &failures_[static_cast<size_t>(member)]);
-        },
-        without);
+    node_.Run([&](int member) { CallOne(member, calls[static_cast<size_t>(member)]); }, without);
+  }
+  // One member's part in the latest call.
+  void CallOne(int member, const Call& call) {
+    std::vector<CaseRank> ranks = MakeCase({.collective = call.collective,
+                                            .size = node_.members(),
+                                            .count = call.count,
+                                            .root = call.root});
+    CaseRank& rank = ranks[static_cast<size_t>(member)];
+    CaseReducer reducer(true);
+    (void)RunOnBoard(&node_.board(member), number_, rank.problem,
+                     {rank.input.data(), rank.output.data(), &reducer}, kLimits,
+                     &failures_[static_cast<size_t>(member)]);
   }
   const RunFailure& failure(int member) const { return failures_[static_cast<size_t>(member)]; }
   void ExpectThatAllWorks() {
@@ -56,7 +55,7 @@ class BoardFailureTest : public ::testing::Test {
 
   ThreadNode node_{3, true};
   uint64_t number_ = 0;
-  std::vector<RunFailure> failures_;
+  std::vector<RunFailure> failures_{3};
 };
 
 TEST_F(BoardFailureTest, OtherCountsAreToldOnAllRanks) {
@@ -208,6 +207,27 @@ TEST(CallMark, SurvivesItsWord) {
   EXPECT_EQ(back.collective, 7);
   EXPECT_EQ(back.root, 63);
   EXPECT_EQ(back.size_bytes, 123456789U);
+}
+
+// Waking whoever is not there yet would make ranks map each other for nothing.
+TEST_F(BoardFailureTest, OnlyWhoSleepsIsWoken) {
+  const Call bcast{.collective = Collective::kBcast};
+  number_++;
+  node_.Run(
+      [&](int member) {
+        if (member == 0) {
+          node_.AwaitSleep(1);
+        }
+        CallOne(member, bcast);
+        if (member == 0) {
+          EXPECT_GE(node_.Wakes(1), 1U);
+          EXPECT_EQ(node_.Wakes(2), 0U);
+        }
+      },
+      {2});
+  CallOne(2, bcast);
+  EXPECT_EQ(failure(2).code, ErrorCode::kOk);
+  ExpectThatAllWorks();
 }
 
 }  // namespace

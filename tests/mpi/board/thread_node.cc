@@ -15,6 +15,8 @@ class ThreadNode::Link : public NodeLink {
 
   void WaitFor(bool (*done)(void*), void* argument) override {
     std::unique_lock lock(mutex_);
+    has_slept_ = true;
+    woken_.notify_all();
     for (uint64_t seen = wakes_; !done(argument); seen = wakes_) {
       woken_.wait(lock, [&] { return wakes_ != seen; });
     }
@@ -26,6 +28,14 @@ class ThreadNode::Link : public NodeLink {
       wakes_++;
     }
     woken_.notify_all();
+  }
+  void AwaitSleep() {
+    std::unique_lock lock(mutex_);
+    woken_.wait(lock, [&] { return has_slept_; });
+  }
+  uint64_t wakes() {
+    std::lock_guard lock(mutex_);
+    return wakes_;
   }
   ErrorCode StateOf(int member) override {
     return node_->dead_[static_cast<size_t>(member)] ? ErrorCode::kPeerDied : ErrorCode::kOk;
@@ -61,6 +71,7 @@ class ThreadNode::Link : public NodeLink {
   std::mutex mutex_;
   std::condition_variable woken_;
   uint64_t wakes_ = 0;
+  bool has_slept_ = false;
 };
 
 void ThreadNode::Free::operator()(std::byte* memory) const { std::free(memory); }
@@ -92,6 +103,10 @@ void ThreadNode::Run(const std::function<void(int member)>& part, const std::vec
     thread.join();
   }
 }
+
+void ThreadNode::AwaitSleep(int member) { links_[static_cast<size_t>(member)]->AwaitSleep(); }
+
+uint64_t ThreadNode::Wakes(int member) { return links_[static_cast<size_t>(member)]->wakes(); }
 
 void ThreadNode::Kill(int member) {
   dead_[static_cast<size_t>(member)] = true;

@@ -35,6 +35,10 @@ class ThreadNode {
   // CPUs cannot load from this memory: only Copy reaches it.
   void SetByStream(const void* memory, size_t bytes);
   uint64_t copies() const { return copies_; }
+  // Blocks until the member sleeps, or has slept.
+  void AwaitSleep(int member);
+  // How often somebody woke it.
+  uint64_t Wakes(int member);
 
  private:
   class Link;

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <string>
+#include <vector>
+
 #include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 
@@ -12,6 +16,24 @@ namespace {
 using testing::HasSubstr;
 
 std::string NameOf(const testing::TestParamInfo<Placement>& info) { return info.param.name; }
+
+int CountOf(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// How many ranks ferryrun has counted that said so too.
+int MoreRanks(const std::string& text, const std::string& words) {
+  const std::regex told("the same from (\\d+) more ranks? \\([-, 0-9]+\\): " + words + "\n");
+  int more = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), told), end; it != end; ++it) {
+    more += std::stoi((*it)[1]);
+  }
+  return more;
+}
 
 class LifeTest : public testing::TestWithParam<Placement> {
  protected:
@@ -74,6 +96,19 @@ TEST_P(LifeTest, ARankThatDiesIsAnErrorForWhoWaitsForIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, LifeTest, testing::ValuesIn(Pairs()), NameOf);
+
+// Each of them fails by itself, with the same words, and ferryrun has the same to say of each.
+TEST(CrowdTest, WhatAllRanksSayIsShownOnce) {
+  std::vector<std::string> arguments = JobOf({"", {"-n", "16", "--keep-going"}});
+  arguments.insert(arguments.end(), {"tests/mpi/ranks/life", "before"});
+  const e2e::CommandResult result = e2e::Command(arguments).Wait();
+  EXPECT_NE(result.exit_code, 0);
+  const std::string sentence = "MPI_Send: call MPI_Init or MPI_Init_thread first";
+  EXPECT_EQ(CountOf(result.err, "libferry: " + sentence + "\n"), 1) << result.err;
+  EXPECT_EQ(MoreRanks(result.err, sentence), 15) << result.err;
+  EXPECT_EQ(CountOf(result.err, ") exited with code 16\n"), 1) << result.err;
+  EXPECT_EQ(MoreRanks(result.err, "exited with code 16"), 15) << result.err;
+}
 
 // Without a launcher a program is a job of one rank, over a daemon of its own that ends with it.
 TEST(SingletonTest, LivesWithoutFerryrun) {

@@ -1,7 +1,11 @@
 // Calls of collectives that do not belong together, as whole jobs: with FERRY_MPI_CHECK=1 all ranks
 // fail at once in the same words; without it, who waits for long says for whom.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -28,24 +32,38 @@ std::vector<Placement> Placements() {
 
 class WrongCallsTest : public testing::TestWithParam<Placement> {
  protected:
-  // What a job in which the last rank keeps others waiting writes to its standard error output.
-  static std::string WarningsOf(const std::vector<std::string>& how, const char* warn_after_ms,
-                                int exit_code = 0, const std::vector<std::string>& flags = {}) {
+  static e2e::Command Start(std::vector<std::string> how, const char* warn_after_ms) {
     std::vector<std::string> arguments = JobOf(GetParam());
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
     arguments.push_back(kProgram);
     arguments.insert(arguments.end(), how.begin(), how.end());
-    e2e::Command command(arguments, {std::string("FERRY_MPI_WARN_AFTER_MS=") + warn_after_ms}, "",
-                         240);
-    const e2e::CommandResult result = command.Wait();
-    EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    return result.err;
+    return e2e::Command(arguments, {std::string("FERRY_MPI_WARN_AFTER_MS=") + warn_after_ms}, "",
+                        240);
   }
   static std::string Last() { return std::to_string(std::stoi(GetParam().flags.at(1)) - 1); }
-  // Of all ranks' warnings the last rank is the reason.
-  static void ExpectLastIsNamed(const std::string& warnings, const std::string& call) {
-    EXPECT_THAT(warnings, HasSubstr("rank 0: " + call + " on MPI_COMM_WORLD has waited for "));
-    EXPECT_THAT(warnings, HasSubstr("; rank " + Last() + " has not come to it"));
+
+  // The last rank is late until another has named it as the reason why it waits.
+  static void ExpectLastIsNamed(const std::string& how, const std::string& calls_before,
+                                const std::string& call) {
+    const std::string fifo = testing::TempDir() + "late-" + std::to_string(getpid());
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0) << fifo;
+    e2e::Command command = Start({how, calls_before, fifo}, "100");
+    EXPECT_TRUE(command.WaitForError("; rank " + Last() + " has not come to it"));
+    // Opens once the late rank has opened it, too.
+    EXPECT_TRUE(e2e::Eventually([&] {
+      const int end = open(fifo.c_str(), O_WRONLY | O_NONBLOCK);
+      return end >= 0 && close(end) == 0;
+    }));
+    const e2e::CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(": " + call + " on MPI_COMM_WORLD has waited for "));
+    unlink(fifo.c_str());
+  }
+  // What is said where the last rank comes a second late.
+  static std::string WarningsOfASecond(const std::string& calls_before, const char* warn_after_ms) {
+    e2e::Command command = Start({"late", calls_before}, warn_after_ms);
+    const e2e::CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
   }
 };
 
@@ -54,36 +72,41 @@ TEST_P(WrongCallsTest, AreComparedOnAllRanks) {
             {"FERRY_MPI_CHECK=1"});
 }
 
-TEST_P(WrongCallsTest, WhoIsLateIsNamed) {
-  ExpectLastIsNamed(WarningsOf({"late"}, "100"), "MPI_Barrier");
-}
+TEST_P(WrongCallsTest, WhoIsLateIsNamed) { ExpectLastIsNamed("late", "0", "MPI_Barrier"); }
 
 // Where ranks of one node see each other on a board, and need not be asked.
 TEST_P(WrongCallsTest, WhoIsLateIsNamedAfterManyCalls) {
-  ExpectLastIsNamed(WarningsOf({"late", "8"}, "100"), "MPI_Barrier");
+  ExpectLastIsNamed("late", "8", "MPI_Barrier");
 }
 
 // The call before makes the board.
 TEST_P(WrongCallsTest, WhoIsLateForTheBoardIsNamed) {
-  ExpectLastIsNamed(WarningsOf({"late", "3"}, "100"), "MPI_Barrier");
+  ExpectLastIsNamed("late", "3", "MPI_Barrier");
 }
 
 TEST_P(WrongCallsTest, WhoIsLateForANonblockingCallIsNamed) {
-  ExpectLastIsNamed(WarningsOf({"late_nonblocking"}, "100"), "MPI_Ibarrier");
+  ExpectLastIsNamed("late_nonblocking", "0", "MPI_Ibarrier");
+}
+
+// Among requests that are done.
+TEST_P(WrongCallsTest, WhoIsLateForOneOfSeveralRequestsIsNamed) {
+  ExpectLastIsNamed("late_of_several", "0", "MPI_Iallreduce");
 }
 
 TEST_P(WrongCallsTest, WhoIsInAnotherCollectiveIsNamedWithIt) {
-  const std::string warnings = WarningsOf({"another"}, "100", 124, {"--timeout", "10"});
-  EXPECT_THAT(warnings, HasSubstr("rank " + Last() + " waits in MPI_Scatter in its place"));
-  EXPECT_THAT(warnings, HasSubstr("rank 0 waits in MPI_Bcast in its place"));
+  e2e::Command command = Start({"another", "0"}, "100");
+  EXPECT_TRUE(command.WaitForError("rank " + Last() + " waits in MPI_Scatter in its place"));
+  EXPECT_TRUE(command.WaitForError("rank 0 waits in MPI_Bcast in its place"));
+  command.Signal(SIGTERM);
+  EXPECT_EQ(command.Wait().exit_code, 128 + SIGTERM);
 }
 
 TEST_P(WrongCallsTest, NothingIsSaidOfShortWaits) {
-  EXPECT_EQ(WarningsOf({"late"}, "3600000"), "");
+  EXPECT_EQ(WarningsOfASecond("0", "3600000"), "");
 }
 
 TEST_P(WrongCallsTest, NothingIsSaidWhereNobodyWantsToHear) {
-  EXPECT_EQ(WarningsOf({"late", "8"}, "0"), "");
+  EXPECT_EQ(WarningsOfASecond("8", "0"), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, WrongCallsTest, testing::ValuesIn(Placements()),

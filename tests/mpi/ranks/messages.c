@@ -1,6 +1,10 @@
 /* Messages of all modes and forms, of sizes that go by each of Ferry's paths, in a ring: every rank
  * sends to the next and receives from the one before it.
  */
+#define _POSIX_C_SOURCE 200112L
+#include <signal.h>
+#include <unistd.h>
+
 #include "tests/mpi/ranks/check.h"
 
 enum { max_bytes = 3 << 20, tag = 7 };
@@ -163,16 +167,6 @@ static void synchronous_waits(int bytes) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* Between nodes only a send that still waits for room can be cancelled. */
-static int shares_a_node(void) {
-  MPI_Comm node;
-  int here;
-  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  OK(MPI_Comm_size(node, &here));
-  OK(MPI_Comm_free(&node));
-  return here == size;
-}
-
 /* Nobody receives it: MPI_Wait returns all the same. What left before is still to be received. */
 static void cancelled_send(const struct mode* mode, int bytes, int persistently) {
   MPI_Request request;
@@ -219,6 +213,32 @@ static void cancelled_sends(void) {
       cancelled_send(&modes[m], sizes[s], 1);
     }
   }
+}
+
+/* Rank 1 calls nothing of MPI while rank 0 cancels, and until it gets a signal for that. */
+static void cancelled_without_the_receiver(int bytes) {
+  MPI_Request request;
+  MPI_Status status;
+  sigset_t signals;
+  int flag = -1, received = 0, receiver = (int)getpid();
+  step = "a cancelled send to a rank that does not help";
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  if (rank == 1) {
+    OK(MPI_Send(&receiver, 1, MPI_INT, 0, 4, MPI_COMM_WORLD));
+    CHECK(sigwait(&signals, &received) == 0 && received == SIGUSR1);
+    OK(MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
+  } else if (rank == 0) {
+    OK(MPI_Recv(&receiver, 1, MPI_INT, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Issend(out, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request));
+    OK(MPI_Cancel(&request));
+    OK(MPI_Wait(&request, &status));
+    OK(MPI_Test_cancelled(&status, &flag));
+    CHECK(flag);
+    CHECK(kill((pid_t)receiver, SIGUSR1) == 0);
+  }
+  OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 static void odds_and_ends(void) {
@@ -290,6 +310,10 @@ int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE, provided;
   void* attached = malloc(max_bytes + MPI_BSEND_OVERHEAD);
   int attached_bytes = 0;
+  sigset_t signals; /* all threads inherit that it waits for sigwait */
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  CHECK(sigprocmask(SIG_BLOCK, &signals, NULL) == 0);
   if (argc > 1 && strcmp(argv[1], "multiple") == 0) level = MPI_THREAD_MULTIPLE;
   OK(MPI_Init_thread(&argc, &argv, level, &provided));
   CHECK(provided == level);
@@ -310,7 +334,8 @@ int main(int argc, char** argv) {
     exchanged(sizes[s], (unsigned)s);
     if (size > 1) synchronous_waits(sizes[s]);
   }
-  if (shares_a_node()) cancelled_sends();
+  cancelled_sends();
+  for (int s = 0; size > 1 && s < size_count; ++s) cancelled_without_the_receiver(sizes[s]);
   odds_and_ends();
   OK(MPI_Buffer_detach(&attached, &attached_bytes));
   CHECK(attached_bytes == max_bytes + MPI_BSEND_OVERHEAD);

@@ -2,11 +2,13 @@
  *
  * `wrong_calls checked`: the ranks compare their calls (FERRY_MPI_CHECK=1), so all fail in the same
  * words, and the next collective works.
- * `wrong_calls late|late_nonblocking|another [CALLS]`: after so many barriers the last rank comes
- * late to the next one, or is in another collective; those who wait say so (the test reads their
- * standard error output).
+ * `wrong_calls late|late_nonblocking|late_of_several|another CALLS [FIFO]`: after so many barriers
+ * the last rank comes late to the next one, or is in another collective; those who wait say so (the
+ * test reads their standard error output). It is late until somebody opens FIFO; without one, for a
+ * second.
  */
-#include <time.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "tests/mpi/ranks/check.h"
 
@@ -228,24 +230,34 @@ static void check_all(void) {
 
 /* ---- Long waits ---- */
 
-static void pause_for(double seconds) {
-  const struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-  nanosleep(&time, NULL);
+static void be_late(const char* fifo) {
+  if (fifo == NULL) {
+    sleep(1);
+  } else {
+    CHECK(close(open(fifo, O_RDONLY)) == 0);
+  }
 }
 
-/* So late that the others, who wait a tenth of a second before they say so, have said it. */
-static void be_late(void) { pause_for(4); }
-
-static void wait_long(const char* how, int calls_before) {
+static void wait_long(const char* how, int calls_before, const char* fifo) {
+  int received = -1, sum = -1;
   for (int i = 0; i < calls_before; ++i) OK(MPI_Barrier(world));
   if (strcmp(how, "late") == 0) {
-    if (is_last) be_late();
+    if (is_last) be_late(fifo);
     OK(MPI_Barrier(world));
   } else if (strcmp(how, "late_nonblocking") == 0) {
     MPI_Request request;
-    if (is_last) be_late();
+    if (is_last) be_late(fifo);
     OK(MPI_Ibarrier(world, &request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  } else if (strcmp(how, "late_of_several") == 0) {
+    MPI_Request requests[3];
+    OK(MPI_Irecv(&received, 1, MPI_INT, rank, 0, world, &requests[0]));
+    OK(MPI_Ibarrier(world, &requests[1]));
+    if (is_last) be_late(fifo);
+    OK(MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, world, &requests[2]));
+    OK(MPI_Send(&rank, 1, MPI_INT, rank, 0, world));
+    OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+    CHECK(received == rank && sum == size * (size - 1) / 2);
   } else { /* for ever: the last rank waits for rank 0, and all others for the last rank */
     if (is_last) {
       OK(MPI_Scatter(NULL, 0, MPI_INT, data, 1, MPI_INT, 0, world));
@@ -265,7 +277,8 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "checked") == 0) {
     check_all();
   } else {
-    wait_long(argv[1], argc > 2 ? atoi(argv[2]) : 0);
+    CHECK(argc > 2);
+    wait_long(argv[1], atoi(argv[2]), argc > 3 ? argv[3] : NULL);
   }
   OK(MPI_Finalize());
   printf("all wrong calls were answered\n");

@@ -1,0 +1,50 @@
+"""precompiled_header: a header that the compiler reads in a tenth of the time.
+
+Who depends on it compiles with `-include FILE`, the header's name without its folders, and with the flags of the
+command line and `copts`: the compiler passes over a precompiled header that was made with others.
+"""
+
+load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _precompiled_header_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+
+    # Beside its compiled form, in a folder where nothing else is: the compiler looks for that first.
+    header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
+    ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
+    compiled = ctx.actions.declare_file(header.basename + ".gch", sibling = header)
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        source_file = ctx.file.hdr.path,
+        output_file = compiled.path,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + ["-x", "c++-header"],
+        use_pic = True,
+    )
+    command = {"feature_configuration": features, "action_name": CPP_COMPILE_ACTION_NAME}
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(**command),
+        arguments = cc_common.get_memory_inefficient_command_line(variables = variables, **command),
+        env = cc_common.get_environment_variables(variables = variables, **command),
+        inputs = depset([ctx.file.hdr], transitive = [toolchain.all_files]),
+        outputs = [compiled],
+        mnemonic = "CppPrecompile",
+        progress_message = "Precompiling " + ctx.file.hdr.short_path,
+    )
+    return [CcInfo(compilation_context = cc_common.create_compilation_context(
+        headers = depset([header, compiled]),
+        quote_includes = depset([header.dirname]),
+    ))]
+
+precompiled_header = rule(
+    implementation = _precompiled_header_impl,
+    attrs = {
+        "copts": attr.string_list(),
+        "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)

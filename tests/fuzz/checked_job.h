@@ -1,0 +1,43 @@
+// A job of the daemons' own user over two of them, whose ranks are processes that exchange messages
+// and check every byte when they are told to (tests/faults/ranks/mixed).
+//
+// One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <string>
+
+#include "common/unique_fd.h"
+#include "tests/fuzz/whole_daemon.h"
+
+namespace ferry::fuzz {
+
+class CheckedJob {
+ public:
+  CheckedJob(const std::string& id, WholeDaemon& here, WholeDaemon& there);
+  // Ends the ranks in order.
+  ~CheckedJob();
+  CheckedJob(const CheckedJob&) = delete;
+  CheckedJob& operator=(const CheckedJob&) = delete;
+
+  // Both ranks send and receive once more: empty, or what went wrong. Blocks for half a minute at
+  // most.
+  std::string Exchange();
+
+ private:
+  struct Rank {
+    pid_t pid = -1;
+    UniqueFd talk;  // its standard input and output
+    std::string said;
+  };
+  void Start(const std::string& id, uint32_t rank, const WholeDaemon& on);
+  // False: it says no more.
+  bool ReadLine(Rank& rank, std::string* line);
+
+  std::array<Rank, 2> ranks_;
+  long rounds_ = 0;
+};
+
+}  // namespace ferry::fuzz
