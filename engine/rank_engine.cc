@@ -238,6 +238,7 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
     case DescriptorKind::kAdvert:
     case DescriptorKind::kWithdraw:
     case DescriptorKind::kRetract:
+    case DescriptorKind::kLeft:
       return arrival.source < view_.job_size;
     default:
       return false;
@@ -273,6 +274,9 @@ bool RankEngine::Handle(const Arrival& arrival, Effects& effects) {
       return HandlePut(arrival);
     case DescriptorKind::kRetract:
       return HandleRetract(arrival, effects);
+    case DescriptorKind::kLeft:
+      HandleLeft(arrival);
+      return true;
     default:
       return HandleMessage(arrival, effects);
   }

@@ -210,6 +210,7 @@ class RankEngine {
   bool HandleMessage(const Arrival& arrival, Effects& effects);
   void HandleResult(const Arrival& arrival, Effects& effects);
   bool HandleRetract(const Arrival& arrival, Effects& effects);
+  void HandleLeft(const Arrival& arrival);
   void Consume(const Arrival& arrival);
   void ReturnCredits(Effects& effects);
   void Complete(shm::RequestLayout& slot, ErrorCode error);

@@ -14,8 +14,8 @@ using shm::RequestLayout;
 using shm::RequestState;
 
 // The error of a receive from, or a send to, `peer`. A receive from any source fails once any rank
-// has died (it could wait for ever), but not because others have left in good order, nor because
-// some are cut off: the others may still send.
+// has died (it could wait for ever), or all others have left, but not because some have left in
+// good order, or are cut off: the others may still send.
 ErrorCode RankEngine::DeathOf(int32_t peer) const {
   if (!IsRank(peer)) {
     return any_died_;
@@ -68,6 +68,11 @@ void RankEngine::ApplyDeaths(Effects& effects) {
       any_died_ = death;
     }
   }
+  const auto is_here = [](ErrorCode death) { return death != ErrorCode::kNotFound; };
+  if (any_died_ == ErrorCode::kOk && view_.job_size > 1 &&
+      std::count_if(deaths_.begin(), deaths_.end(), is_here) == 1) {  // this rank
+    any_died_ = ErrorCode::kNotFound;
+  }
   const uint32_t fresh =
       std::min(shm::LoadAcquire(view_.layout->request_fresh), view_.request_limit);
   for (uint32_t request = 1; request < fresh; ++request) {
@@ -76,6 +81,17 @@ void RankEngine::ApplyDeaths(Effects& effects) {
   // Pairs with ProgressCore::HasSettled: nothing of before a cut is left here.
   shm::StoreRelease(view_.layout->deaths_applied, epoch);
   effects.self = true;
+}
+
+// The source has left, and everything that it sent was in front of this.
+void RankEngine::HandleLeft(const Arrival& arrival) {
+  auto alive = static_cast<uint32_t>(ErrorCode::kOk);
+  shm::CompareExchange(view_.layout->peers[arrival.source].dead, alive,
+                       static_cast<uint32_t>(ErrorCode::kNotFound), std::memory_order_release);
+  // Pairs with ApplyDeaths, of this engine and of the session's other one.
+  shm::FetchAdd(wake_.layout()->death_epoch, 1U, std::memory_order_release);
+  Consume(arrival);
+  journal_.Commit();
 }
 
 // What was under way when the link was cut is lost, at both ends: they begin anew, once.

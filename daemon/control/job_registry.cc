@@ -322,16 +322,16 @@ void JobRegistry::Depart(JobRecord& job, uint32_t index) {
 void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   rank.announced = true;
-  if (job.IsLocal(index)) {
-    TellNodes(job, &Node::left_pending);
-  }
+  const ErrorCode how = rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code());
   // Of a node that failed, NodeFailed has told the data plane all.
-  if (!rank.end.ok() && job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
-    data_plane_.RankEnded(job.spec.id, index, PeerError(rank.end.code()));
+  if (job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
+    data_plane_.RankEnded(job.spec.id, index, how);
   }
   if (job.matches != nullptr) {
-    job.matches->OnRankEnded(index,
-                             rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code()));
+    job.matches->OnRankEnded(index, how);
+  }
+  if (job.IsLocal(index)) {
+    TellNodes(job, &Node::left_pending);
   }
   SweepSoon();
 }

@@ -90,8 +90,7 @@ std::string FaultyTransport::LastError() const {
   return lost_.empty() ? real_->LastError() : "a packet was lost on purpose (option faults)";
 }
 
-// ---- Memory
-// --------------------------------------------------------------------------------------
+// ---- Memory ------------------------------------------------------------------------------------
 
 StatusOr<transport::MemoryRegion> FaultyTransport::AdoptMemory(
     std::unique_ptr<transport::Registration> registration) {
@@ -112,8 +111,7 @@ StatusOr<std::unique_ptr<transport::Registration>> FaultyTransport::ReleaseMemor
   return real_->ReleaseMemory(region);
 }
 
-// ---- Messages
-// ------------------------------------------------------------------------------------
+// ---- Messages ----------------------------------------------------------------------------------
 
 // Counts when the packets have left, so that one that has to wait is not counted twice; only one at
 // which something happens counts at once.
@@ -172,8 +170,7 @@ ErrorCode FaultyTransport::SendMessageFrom(transport::PeerId peer,
   });
 }
 
-// ---- Reads and writes
-// ----------------------------------------------------------------------------
+// ---- Reads and writes --------------------------------------------------------------------------
 
 ErrorCode FaultyTransport::Read(const transport::RmaRequest& request, uint64_t now_ns) {
   return PostHeldOr({FaultPoint::kPullRead, request, {}, now_ns + timeout_ns_}, now_ns);
@@ -239,8 +236,7 @@ void FaultyTransport::FailPeer(transport::PeerId peer, ErrorCode code) {
   real_->FailPeer(peer, code);
 }
 
-// ---- Progress
-// ------------------------------------------------------------------------------------
+// ---- Progress ----------------------------------------------------------------------------------
 
 int FaultyTransport::Poll(transport::CompletionSink& sink, int budget, uint64_t now_ns) {
   faults_.Resume();

@@ -9,8 +9,7 @@ namespace ferry::daemon {
 using shm::Descriptor;
 using shm::DescriptorKind;
 
-// ---- What ranks say
-// ------------------------------------------------------------------------------
+// ---- What ranks say ----------------------------------------------------------------------------
 
 std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor& command,
                                               uint64_t now_ns) {
@@ -83,8 +82,7 @@ void Adverts::OnPull(ServedRank& rank, uint32_t request, uint32_t generation) {
   }
 }
 
-// ---- What other daemons say
-// ----------------------------------------------------------------------
+// ---- What other daemons say --------------------------------------------------------------------
 
 bool Adverts::OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns) {
   Advertised* const entry = Find(rank, put.receive);
@@ -150,8 +148,7 @@ void Adverts::OnLinkFailed(Job& job, uint32_t source, ErrorCode error, uint64_t 
   }
 }
 
-// ---- Entries
-// -------------------------------------------------------------------------------------
+// ---- Entries -----------------------------------------------------------------------------------
 
 // That use of the request, if it is advertised.
 Advertised* Adverts::Find(ServedRank& rank, const WireReceive& receive) {
@@ -220,8 +217,7 @@ void Adverts::EndLost(uint64_t id, ServedRank& rank) {
   }
 }
 
-// ---- Windows
-// -------------------------------------------------------------------------------------
+// ---- Windows -----------------------------------------------------------------------------------
 
 bool Adverts::IsChanging(Window::State state) {
   return state == Window::State::kPinning || state == Window::State::kClosing ||
@@ -390,8 +386,7 @@ void Adverts::Forget(ServedRank& rank) {
   }
 }
 
-// ---- Looking in
-// ----------------------------------------------------------------------------------
+// ---- Looking in --------------------------------------------------------------------------------
 
 void Adverts::Report(const ServedRank& rank, uint64_t now_ns,
                      std::vector<TransferReport>* reports) {

@@ -30,7 +30,8 @@ Descriptor DescriptorOf(const PacketHeader& header, DescriptorKind kind) {
 std::optional<Arrivals::Trouble> Arrivals::OnPacket(const Packet& packet, uint64_t now_ns) {
   Job* job = Admit(packet.header);
   if (job == nullptr) {
-    ++dropped_;
+    // A job may be over here before all that is said of its end has come.
+    dropped_ += packet.header.kind == static_cast<uint8_t>(PacketKind::kLeft) ? 0 : 1;
     return std::nullopt;
   }
   return Handle(*job, packet, now_ns);
@@ -64,6 +65,8 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
       return std::nullopt;
     case PacketKind::kRetract:
       return HandleRetract(job, packet);
+    case PacketKind::kLeft:
+      return HandleLeft(job, packet);
     case PacketKind::kPull:
       if (const auto pull = BodyOf<WirePull>(packet.body); pull && rank != nullptr) {
         feeds_.OnPull(*rank, source, *pull, now_ns);
@@ -257,6 +260,27 @@ std::optional<Arrivals::Trouble> Arrivals::HandleRetract(Job& job, const Packet&
   return Deliver(job, descriptor, {});
 }
 
+// Goes where messages go, and so behind all of them.
+std::optional<Arrivals::Trouble> Arrivals::HandleLeft(Job& job, const Packet& packet) {
+  const uint32_t source = packet.header.source;
+  if (!BodyOf<WireLeft>(packet.body)) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  if (job.ended[source] != ErrorCode::kOk) {
+    return std::nullopt;
+  }
+  on_left_(job, source);
+  for (const uint32_t rank : job.rank_of_local) {
+    Descriptor descriptor = DescriptorOf(packet.header, DescriptorKind::kLeft);
+    descriptor.destination = rank;
+    if (auto trouble = Deliver(job, descriptor, {})) {
+      return trouble;
+    }
+  }
+  return std::nullopt;
+}
+
 void Arrivals::HandleResult(Job& job, const Packet& packet) {
   const auto wire = BodyOf<WireResult>(packet.body);
   if (!wire) {
@@ -272,7 +296,8 @@ void Arrivals::HandleResult(Job& job, const Packet& packet) {
 
 void Arrivals::TraceDelivery(const Job& job, const Descriptor& descriptor) {
   if (descriptor.kind == static_cast<uint8_t>(DescriptorKind::kCredit) ||
-      descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRetract)) {
+      descriptor.kind == static_cast<uint8_t>(DescriptorKind::kRetract) ||
+      descriptor.kind == static_cast<uint8_t>(DescriptorKind::kLeft)) {
     return;
   }
   TraceRecord record =

@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/directory.h"
@@ -25,16 +27,18 @@ namespace ferry::daemon {
 
 class Arrivals {
  public:
-  // All outlive this.
+  // All outlive this. `on_left` ends what is under way with a rank of another node that has left,
+  // before the ranks here hear of it.
   Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts, Channels& channels)
+           Puts& puts, Channels& channels, std::function<void(Job&, uint32_t rank)> on_left)
       : directory_(directory),
         outbound_(outbound),
         pulls_(pulls),
         feeds_(feeds),
         adverts_(adverts),
         puts_(puts),
-        channels_(channels) {}
+        channels_(channels),
+        on_left_(std::move(on_left)) {}
 
   // What went wrong for good.
   struct Trouble {
@@ -72,6 +76,7 @@ class Arrivals {
   std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
+  std::optional<Trouble> HandleLeft(Job& job, const Packet& packet);
   void HandleResult(Job& job, const Packet& packet);
   // Out of line, so that a message pays for a load and a branch while nobody traces.
   [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,
@@ -87,6 +92,7 @@ class Arrivals {
   Adverts& adverts_;
   Puts& puts_;
   Channels& channels_;
+  const std::function<void(Job&, uint32_t rank)> on_left_;
   uint64_t dropped_ = 0;
 };
 

@@ -175,7 +175,8 @@ class DataPlane {
   virtual void NodeReturned(const std::string& job_id, uint32_t node) = 0;
 
   // A rank is gone (anywhere in the job): the sessions of the job here learn it, their pending
-  // operations with it fail with `error`, sleepers wake.
+  // operations with it fail with `error`, sleepers wake. kNotFound: it has left in good order,
+  // which counts behind all that it has sent; of a rank of this node the other nodes are told.
   virtual void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) = 0;
   // A peer daemon (NodeRoute::link) is gone: all its ranks are, with kNodeUnreachable, and
   // operations on the wire fail now. With kLinkDown it is cut off, and may return.

@@ -26,7 +26,10 @@ void ServedRank::Answer(shm::DescriptorKind kind, uint32_t peer, uint32_t reques
 }
 
 Job::Job(const JobPlan& its_plan)
-    : plan(its_plan), served(plan.size(), nullptr), ended(plan.size(), ErrorCode::kOk) {
+    : plan(its_plan),
+      served(plan.size(), nullptr),
+      ended(plan.size(), ErrorCode::kOk),
+      left(plan.size(), false) {
   const uint32_t nodes = 1 + *std::max_element(plan.node_of_rank.begin(), plan.node_of_rank.end());
   routes.resize(std::max(nodes, plan.node + 1));
   for (uint32_t rank = 0; rank < plan.size(); ++rank) {

@@ -130,7 +130,8 @@ struct ServedRank {
         job(its_job),
         commands(&session->layout()->to_daemon),
         daemon_wake(&session->layout()->daemon_wake),
-        // Two answers for each request (one may be late), and credits of all peers.
+        // Two answers for each request (one may be late), and of all peers credits, which are more
+        // than it takes for their leave.
         delivery(session->inbox(), session->local_size, max_waiting,
                  2 * uint64_t{session->request_limit} + max_waiting, max_parked_bytes) {}
 
@@ -178,6 +179,9 @@ struct Job {
   std::vector<Route> routes;        // by node
   std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
   std::vector<ErrorCode> ended;     // by rank: not kOk once it is gone (kNotFound: it left)
+  // By rank: its daemon says that it has left. kLeft, which says so in line, may be lost with a
+  // link.
+  std::vector<bool> left;
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
   std::vector<uint32_t> rank_of_local;            // by local index, for this node
   uint32_t remote_ranks = 0;

@@ -12,8 +12,7 @@ constexpr uint32_t kBlocksInUse = 4;  // of one feed, unless StagingPool::Window
 
 }  // namespace
 
-// ---- Offers
-// --------------------------------------------------------------------------------------
+// ---- Offers ------------------------------------------------------------------------------------
 
 void Feeds::OnOffer(ServedRank& rank, uint32_t request, Offer offer) {
   if (request >= rank.offers.size()) {
@@ -125,8 +124,7 @@ void Feeds::Refuse(Job& job, uint32_t source, uint32_t destination, uint64_t pul
   outbound_.Post(job, PacketKind::kBlockReady, source, destination, block, now_ns);
 }
 
-// ---- Blocks
-// --------------------------------------------------------------------------------------
+// ---- Blocks ------------------------------------------------------------------------------------
 
 bool Feeds::MayBegin(const Feed& feed) {
   if (feed.cancelled || feed.begun_bytes >= feed.size_bytes) {
@@ -288,8 +286,7 @@ void Feeds::Advance(StagingPool& pool, uint64_t now_ns) {
   }
 }
 
-// ---- Ending
-// --------------------------------------------------------------------------------------
+// ---- Ending ------------------------------------------------------------------------------------
 
 void Feeds::OnResult(Job& job, uint32_t source, uint32_t destination, const WireResult& result) {
   ServedRank* rank = job.served[source];
@@ -425,8 +422,7 @@ void Feeds::Drop(const Job* job) {
   });
 }
 
-// ---- Trace
-// ---------------------------------------------------------------------------------------
+// ---- Trace -------------------------------------------------------------------------------------
 
 // Ends now, unless that is changed.
 TraceRecord Feeds::RecordOf(const Feed& feed, TraceKind kind, uint64_t begin_ns) {
@@ -473,8 +469,7 @@ void Feeds::TraceUnfinished() {
   });
 }
 
-// ---- Looking in
-// ----------------------------------------------------------------------------------
+// ---- Looking in --------------------------------------------------------------------------------
 
 void Feeds::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
   feeds_.ForEach([&](FeedId, const Feed& feed) {

@@ -74,7 +74,8 @@ ProgressCore::ProgressCore(const CoreOptions& options,
                 options.deferred_work),
       rings_(channels_),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
-      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, channels_) {}
+      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, channels_,
+                [this](Job& job, uint32_t rank) { EndWork(job, rank, ErrorCode::kNotFound); }) {}
 
 ProgressCore::~ProgressCore() {
   // Streams let go of staging memory before that goes; jobs would keep them longer.
@@ -83,8 +84,7 @@ ProgressCore::~ProgressCore() {
   }
 }
 
-// ---- A turn
-// --------------------------------------------------------------------------------------
+// ---- A turn ------------------------------------------------------------------------------------
 
 // What ranks say goes out before the look at the network, and what comes from there is told to
 // them before the turn ends: a message waits for no system call that is not its own. Only after a
@@ -263,8 +263,7 @@ void ProgressCore::OnCopiedForGood(const CopyTask& task) {
   }
 }
 
-// ---- Sleeping
-// ------------------------------------------------------------------------------------
+// ---- Sleeping ----------------------------------------------------------------------------------
 
 bool ProgressCore::PrepareToSleep() {
   for (const auto& rank : directory_.served()) {

@@ -146,6 +146,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void ReportBrokenLinks();
   bool HaveSettled(const Job& job) const;
   void FailLink(Link& link, ErrorCode error);
+  void RankLeft(Job& job, uint32_t rank);
+  void EndWork(Job& job, uint32_t rank, ErrorCode error);
   void MarkDead(Job& job, uint32_t rank, ErrorCode error);
   void AnnounceDeaths(Job& job);
   void AnnounceDeath(ServedRank& rank);

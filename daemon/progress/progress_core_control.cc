@@ -8,8 +8,7 @@
 
 namespace ferry::daemon {
 
-// ---- Jobs, sessions, regions, nodes
-// --------------------------------------------------------------
+// ---- Jobs, sessions, regions, nodes ------------------------------------------------------------
 
 Status ProgressCore::AddJob(const JobPlan& plan) {
   FERRY_RETURN_IF_ERROR(directory_.AddJob(plan));
@@ -245,6 +244,10 @@ void ProgressCore::NodeReturned(const std::string& job_id, uint32_t node) {
     if (job->plan.node_of_rank[rank] != node || job->ended[rank] != ErrorCode::kLinkDown) {
       continue;
     }
+    if (job->left[rank]) {  // nobody says so again
+      MarkDead(*job, rank, ErrorCode::kNotFound);
+      continue;
+    }
     job->ended[rank] = ErrorCode::kOk;
     for (ServedRank* served : job->served) {
       if (served != nullptr) {  // Pairs with RankEngine::CanLeave.
@@ -255,19 +258,46 @@ void ProgressCore::NodeReturned(const std::string& job_id, uint32_t node) {
   AnnounceDeaths(*job);
 }
 
-// ---- Deaths
-// --------------------------------------------------------------------------------------
+// ---- Deaths ------------------------------------------------------------------------------------
 
 void ProgressCore::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) {
   Job* job = directory_.FindJob(job_id);
   if (job == nullptr || !job->IsRank(rank)) {
     return;
   }
-  MarkDead(*job, rank, error);
-  AnnounceDeaths(*job);
+  if (error == ErrorCode::kNotFound) {
+    RankLeft(*job, rank);
+  } else {
+    MarkDead(*job, rank, error);
+    AnnounceDeaths(*job);
+  }
 }
 
-void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
+// Whoever still waits for it waits for ever, unless told. What it has sent counts, so the news goes
+// behind that: inside the node its messages lie in the others' lanes already, and other nodes are
+// told over the link that its messages took.
+void ProgressCore::RankLeft(Job& job, uint32_t rank) {
+  job.left[rank] = true;
+  if (!job.IsLocal(rank) && !job.RouteTo(rank).was_cut) {
+    return;
+  }
+  MarkDead(job, rank, ErrorCode::kNotFound);
+  AnnounceDeaths(job);
+  if (!job.IsLocal(rank)) {
+    return;
+  }
+  std::vector<bool> told(job.routes.size(), false);
+  told[job.plan.node] = true;
+  for (uint32_t peer = 0; peer < job.plan.size(); ++peer) {
+    if (const uint32_t node = job.plan.node_of_rank[peer]; !told[node]) {
+      told[node] = true;
+      outbound_.Post(job, PacketKind::kLeft, rank, peer, WireLeft{}, now_ns_);
+    }
+  }
+}
+
+// Ends what the daemon has under way with a rank that is gone.
+void ProgressCore::EndWork(Job& job, uint32_t rank, ErrorCode error) {
   job.ended[rank] = error;
   job.early.erase(rank);
   if (error == ErrorCode::kLinkDown) {
@@ -286,10 +316,17 @@ void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
       served->delivery.ForgetOffersOf(rank);
       if (error == ErrorCode::kLinkDown) {
         served->delivery.DropWaitingOf(rank);
-      }
-      if (error == ErrorCode::kLinkDown) {  // Pairs with RankEngine::ForgetCredits.
+        // Pairs with RankEngine::ForgetCredits.
         shm::FetchAdd(served->session->layout()->adverts[rank].cuts, 1U, std::memory_order_release);
       }
+    }
+  }
+}
+
+void ProgressCore::MarkDead(Job& job, uint32_t rank, ErrorCode error) {
+  EndWork(job, rank, error);
+  for (ServedRank* served : job.served) {
+    if (served != nullptr && served->rank() != rank) {
       // Pairs with RankEngine::DeathOf and the acquire of death_epoch.
       shm::StoreRelease(served->session->layout()->peers[rank].dead, static_cast<uint32_t>(error));
     }
@@ -432,8 +469,7 @@ void ProgressCore::EndRank(ServedRank& rank, ErrorCode error, const std::string&
   }
 }
 
-// ---- Looking in
-// ----------------------------------------------------------------------------------
+// ---- Looking in --------------------------------------------------------------------------------
 
 std::vector<NicStatistics> ProgressCore::Nics() const {
   std::vector<NicStatistics> nics;

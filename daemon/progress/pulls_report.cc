@@ -6,8 +6,7 @@
 
 namespace ferry::daemon {
 
-// ---- Trace
-// ---------------------------------------------------------------------------------------
+// ---- Trace -------------------------------------------------------------------------------------
 
 // Ends now, unless that is changed.
 TraceRecord Pulls::RecordOf(const Pull& pull, TraceKind kind, uint64_t begin_ns) {
@@ -35,8 +34,7 @@ void Pulls::TraceUnfinished() {
   });
 }
 
-// ---- Looking in
-// ----------------------------------------------------------------------------------
+// ---- Looking in --------------------------------------------------------------------------------
 
 void Pulls::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
   pulls_.ForEach([&](PullId id, const Pull& pull) {

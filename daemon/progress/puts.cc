@@ -19,8 +19,7 @@ constexpr uint64_t kWriteBytes = 1 << 20;  // longest piece
 
 }  // namespace
 
-// ---- Notes
-// ---------------------------------------------------------------------------------------
+// ---- Notes -------------------------------------------------------------------------------------
 
 void Puts::OnAdvert(ServedRank& rank, const PacketHeader& header, const WireAdvert& advert) {
   if (rank.ended || advert.receive.request == 0 || header.size_bytes == 0) {
@@ -92,8 +91,7 @@ void Puts::ForgetNotes(Job& job, uint32_t receiver) {
   }
 }
 
-// ---- Writing
-// -------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 ErrorCode Puts::Start(ServedRank& rank, const Descriptor& command, uint64_t now_ns) {
   shm::PutCommand words;
@@ -226,8 +224,7 @@ void Puts::Advance(uint64_t now_ns) {
   }
 }
 
-// ---- Ending
-// --------------------------------------------------------------------------------------
+// ---- Ending ------------------------------------------------------------------------------------
 
 void Puts::EndIfDone(PutId id, Put& put, uint64_t now_ns) {
   if (put.under_way == 0 && (put.error != ErrorCode::kOk || put.done_bytes >= put.size_bytes)) {
@@ -272,8 +269,7 @@ void Puts::FailFrom(const ServedRegion* region, ErrorCode error, uint64_t now_ns
   FailIf(error, now_ns, [region](const Put& put) { return put.region == region; });
 }
 
-// ---- Trace
-// ---------------------------------------------------------------------------------------
+// ---- Trace -------------------------------------------------------------------------------------
 
 // An empty piece stands for the put as a whole.
 void Puts::Trace(const Put& put, const Piece& piece, ErrorCode error) {
@@ -298,8 +294,7 @@ void Puts::TraceUnfinished() {
   });
 }
 
-// ---- Looking in
-// ----------------------------------------------------------------------------------
+// ---- Looking in --------------------------------------------------------------------------------
 
 void Puts::Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports) {
   puts_.ForEach([&](PutId, const Put& put) {

@@ -51,6 +51,9 @@ enum class PacketKind : uint8_t {
   // A send that is cancelled. The receiver's daemon answers a kRemoteRts that was not matched by
   // kSendDone with kCancelled; to any other there is another answer, or was.
   kRetract = 19,  // body: WireSend; sender's daemon -> receiver's
+  // The source has left the job in good order: behind everything that it sent. To the node of the
+  // destination, for all its ranks.
+  kLeft = 20,  // body: WireLeft
 };
 
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts, kPut and
@@ -85,6 +88,11 @@ struct WireRts {
   uint64_t address;
 };
 static_assert(sizeof(WireRts) == 24);
+
+struct WireLeft {
+  uint64_t reserved;
+};
+static_assert(sizeof(WireLeft) == 8);
 
 struct WireCredit {
   uint32_t count;

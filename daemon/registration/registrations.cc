@@ -19,8 +19,7 @@ std::string LimitText(const char* option, uint64_t limit) {
 
 }  // namespace
 
-// ---- Claims
-// --------------------------------------------------------------------------------------
+// ---- Claims ------------------------------------------------------------------------------------
 
 Claim::Claim(Claim&& other) noexcept { *this = std::move(other); }
 
@@ -82,8 +81,7 @@ void Claim::Forget() {
   refusal_ = ErrorCode::kOk;
 }
 
-// ---- Holding
-// -------------------------------------------------------------------------------------
+// ---- Holding -----------------------------------------------------------------------------------
 
 Registrations::Registrations(transport::Transport& transport, Registrar& registrar,
                              const RegistrationOptions& options)
@@ -213,8 +211,7 @@ Registrations::Range Registrations::RangeFor(const ClaimableRegion& region, uint
   return cache_.CanHold(pieces.bytes(), use) ? pieces : in_units(kPageBytes);
 }
 
-// ---- Pinning
-// -------------------------------------------------------------------------------------
+// ---- Pinning -----------------------------------------------------------------------------------
 
 void Registrations::Pin(const ClaimableRegion& region, Entry* entry) {
   entry->memory = region.region;
@@ -284,8 +281,7 @@ void Registrations::Unuse(Claim* claim, uint64_t not_before_ns) {
   must_sweep_ |= entry->users == 0 && !entry->listed;
 }
 
-// ---- Ending
-// --------------------------------------------------------------------------------------
+// ---- Ending ------------------------------------------------------------------------------------
 
 bool Registrations::TryRetire(const ClaimableRegion& region, uint64_t now_ns, uint64_t deadline_ns,
                               const std::shared_ptr<UnpinSignal>& unpinned) {

@@ -87,8 +87,7 @@ StagingPool::StagingPool(transport::Transport& transport, Registrar* registrar,
   }
 }
 
-// ---- Registering
-// ---------------------------------------------------------------------------------
+// ---- Registering -------------------------------------------------------------------------------
 
 namespace {
 
@@ -202,8 +201,7 @@ bool StagingPool::Release(StagingBlock* block) {
   return true;
 }
 
-// ---- Growing and shrinking
-// -----------------------------------------------------------------------
+// ---- Growing and shrinking ---------------------------------------------------------------------
 
 StagingBlock* StagingPool::Enlist(Half& half) {
   StagingBlock* block = half.absent.back();
@@ -299,8 +297,7 @@ bool StagingPool::has_spare() const {
                      [](const Half& half) { return half.present > half.least; });
 }
 
-// ---- Lending
-// -------------------------------------------------------------------------------------
+// ---- Lending -----------------------------------------------------------------------------------
 
 StagingBlock* StagingPool::Take(StagingUse use, uint32_t rank) {
   Half& half = HalfOf(use);

@@ -87,8 +87,7 @@ void JobTurns::Perform(WorkerRank& rank, const engine::Effects& effects) {
   }
 }
 
-// ---- Copies
-// --------------------------------------------------------------------------------------
+// ---- Copies ------------------------------------------------------------------------------------
 
 // The rank may use the request anew meanwhile, and then this is put together of two messages.
 void JobTurns::AddCopy(WorkerRank& rank, uint32_t request) {
@@ -140,8 +139,7 @@ uint32_t JobTurns::CopyNext(WorkerRank& rank) {
   return 1;
 }
 
-// ---- Sleeping
-// ------------------------------------------------------------------------------------
+// ---- Sleeping ----------------------------------------------------------------------------------
 
 bool JobTurns::IsBusy() const {
   return std::any_of(job_.ranks().begin(), job_.ranks().end(), [](const auto& entry) {

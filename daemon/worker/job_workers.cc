@@ -57,8 +57,7 @@ JobWorkers::JobWorkers(const config::Options& options, std::function<void()> rin
       thread_(engine_, std::move(ring_daemon)),
       supervisor_(options.operation_timeout_ms * kNsPerMs, std::move(events)) {}
 
-// ---- Choosing
-// ------------------------------------------------------------------------------------
+// ---- Choosing ----------------------------------------------------------------------------------
 
 StatusOr<std::shared_ptr<UniqueFd>> JobWorkers::Program() {
   if (program_ == nullptr) {
@@ -123,8 +122,7 @@ Status JobWorkers::StartProcess(Entry& entry) {
   return {};
 }
 
-// ---- WorkerClient
-// --------------------------------------------------------------------------------
+// ---- WorkerClient ------------------------------------------------------------------------------
 
 std::shared_ptr<Worker> JobWorkers::ProcessOf(const std::string& job_id) const {
   std::lock_guard lock(mutex_);

@@ -46,8 +46,7 @@ ProgressWorker::~ProgressWorker() {
   thread_.join();
 }
 
-// ---- Control
-// -------------------------------------------------------------------------------------
+// ---- Control -----------------------------------------------------------------------------------
 
 // Between two turns, so that nothing is in use while the call changes it.
 void ProgressWorker::Call(const std::function<void()>& call) const {
@@ -117,8 +116,7 @@ bool ProgressWorker::Idle() const {
   return idle;
 }
 
-// ---- The thread
-// ----------------------------------------------------------------------------------
+// ---- The thread --------------------------------------------------------------------------------
 
 void ProgressWorker::Loop() {
   while (!stop_.load(std::memory_order_relaxed)) {

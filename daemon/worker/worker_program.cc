@@ -53,8 +53,7 @@ Status WorkerProgram::Run() {
   return {};
 }
 
-// ---- Messages
-// ------------------------------------------------------------------------------------
+// ---- Messages ----------------------------------------------------------------------------------
 
 Status WorkerProgram::Say(WorkerMessageKind kind, uint32_t rank, ErrorCode code) {
   WorkerMessage message = MakeWorkerMessage(kind);
@@ -266,8 +265,7 @@ Status WorkerProgram::AddStaging(SocketPacket& packet, const WorkerMessage& mess
   return {};
 }
 
-// ---- Copies
-// --------------------------------------------------------------------------------------
+// ---- Copies ------------------------------------------------------------------------------------
 
 // Commands may overtake the message that brings the staging memory; they wait for it.
 WorkerStaging* WorkerProgram::NextStaging(std::memory_order order) {
@@ -329,8 +327,7 @@ void WorkerProgram::RingDaemon() const {
   (void)!write(bell_.get(), &one, sizeof(one));
 }
 
-// ---- Sleeping
-// ------------------------------------------------------------------------------------
+// ---- Sleeping ----------------------------------------------------------------------------------
 
 void WorkerProgram::Sleep() {
   // Pairs with WorkerChannel::Rouse: either ferryd sees this, or we see what it wrote.

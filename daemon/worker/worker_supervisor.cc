@@ -86,8 +86,7 @@ WorkerSupervisor::~WorkerSupervisor() {
   thread_.join();
 }
 
-// ---- For other threads
-// ---------------------------------------------------------------------------
+// ---- For other threads -------------------------------------------------------------------------
 
 void WorkerSupervisor::Start(std::shared_ptr<Worker> worker, std::shared_ptr<UniqueFd> program,
                              WorkerLetter first) {
@@ -163,8 +162,7 @@ void WorkerSupervisor::End(std::shared_ptr<Worker> worker) {
   });
 }
 
-// ---- The thread
-// ----------------------------------------------------------------------------------
+// ---- The thread --------------------------------------------------------------------------------
 
 void WorkerSupervisor::Loop() {
   std::vector<pollfd> fds;
@@ -328,8 +326,7 @@ void WorkerSupervisor::Receive(Watched& watched) {
   }
 }
 
-// ---- Failures
-// ------------------------------------------------------------------------------------
+// ---- Failures ----------------------------------------------------------------------------------
 
 void WorkerSupervisor::CheckTurns(Watched& watched, uint64_t now_ns) {
   const WorkerControlLayout& control = *watched.worker->channel->control();

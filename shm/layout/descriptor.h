@@ -29,6 +29,7 @@ enum class DescriptorKind : uint8_t {
   kRetract = 13,    // sender -> its daemon, the other one -> the receiver: the offer is taken back,
                     // unless a receive has matched it; `key` names it to the receiver
   kRetracted = 14,  // receiver -> its daemon: it was, and is `key`
+  kLeft = 15,       // daemon -> rank: the source, of another node, has left; it says no more
 };
 
 // Descriptor::flags.

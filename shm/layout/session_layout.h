@@ -36,7 +36,7 @@ struct PeerWords {
   uint32_t credited;  // of those, given back by kCredit (wraps)
   uint32_t drained;   // remote messages drained from this peer (wraps)
   uint32_t returned;  // of those, given back by kCredit sent by us (wraps)
-  uint32_t dead;      // ErrorCode: the peer is gone, or cut off (written by the daemon)
+  uint32_t dead;      // ErrorCode: the peer is gone, or cut off (written by the daemon; see kLeft)
   uint32_t cut;       // CutState: whether this rank knows that the link to the peer was cut
 };
 FERRY_ASSERT_LAYOUT(PeerWords, 32);

@@ -207,8 +207,12 @@ TEST_F(TwoDaemonsTest, AnOrderlyLeaveIsNoDeathAndTheJobEndsEverywhere) {
   ASSERT_TRUE(a_.Detach(rank_).ok());
   EXPECT_TRUE(a_.plane.WaitFor("RemoveJob job"));
   EXPECT_TRUE(b_.plane.WaitFor("RemoveJob job"));
-  EXPECT_EQ(a_.plane.Count("RankEnded"), 0U);
-  EXPECT_EQ(b_.plane.Count("RankEnded"), 0U);
+  const std::string left = std::to_string(static_cast<int>(ErrorCode::kNotFound));
+  for (const FakeDataPlane* plane : {&a_.plane, &b_.plane}) {
+    EXPECT_EQ(plane->Count("RankEnded"), 2U);
+    EXPECT_EQ(plane->Count("RankEnded job 0 " + left), 1U);
+    EXPECT_EQ(plane->Count("RankEnded job 1 " + left), 1U);
+  }
   EXPECT_EQ(a_.GetStatus().peers_size(), 0);  // no job, no link
 }
 

@@ -104,8 +104,8 @@ TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
   ASSERT_NO_FATAL_FAILURE(StartOpen({1, 1}, options));
   ASSERT_NO_FATAL_FAILURE(Post());
   plane(0).RemoveSession(kJob, 0);
+  plane(0).RankEnded(kJob, 0, ErrorCode::kNotFound);
   plane(0).RemoveJob(kJob);
-  plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
   EXPECT_EQ(receiver().Wait(receive_), ErrorCode::kNotFound);
   EXPECT_TRUE(Eventually([this] { return plane(1).Idle(); }));
 }

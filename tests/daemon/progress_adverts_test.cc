@@ -138,8 +138,7 @@ TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
   ExpectNoHarm();
 }
 
-// ---- Cancelling
-// ----------------------------------------------------------------------------------
+// ---- Cancelling --------------------------------------------------------------------------------
 
 TEST_F(ProgressAdvertsTest, ACancelledReceiveIsNotWritten) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
@@ -306,8 +305,9 @@ class WrongPacketTest : public ProgressAdvertsTest {
 TEST_F(WrongPacketTest, OfAnotherSizeIsDropped) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   uint64_t errors = plane(1).Nic().errors;
-  for (const PacketKind kind : {PacketKind::kAdvert, PacketKind::kWithdraw, PacketKind::kWithdrawn,
-                                PacketKind::kPut, PacketKind::kPutDone, PacketKind::kRetract}) {
+  for (const PacketKind kind :
+       {PacketKind::kAdvert, PacketKind::kWithdraw, PacketKind::kWithdrawn, PacketKind::kPut,
+        PacketKind::kPutDone, PacketKind::kRetract, PacketKind::kLeft}) {
     Say(kind, uint32_t{7});
     EXPECT_EQ(plane(1).Nic().errors, ++errors) << static_cast<int>(kind);
   }

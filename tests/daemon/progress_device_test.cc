@@ -153,8 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, DevicePathTest,
 
 constexpr Ends kBoth{"", Kind::kDevice, Kind::kDevice};
 
-// ---- Blocks
-// --------------------------------------------------------------------------------------
+// ---- Blocks ------------------------------------------------------------------------------------
 
 class DeviceBlocksTest : public ProgressDeviceTest {
  protected:
@@ -277,8 +276,7 @@ TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
   EXPECT_LT(end_ns - first(copies_in_).begin_ns, copying_ns);
 }
 
-// ---- Early ends
-// ----------------------------------------------------------------------------------
+// ---- Early ends --------------------------------------------------------------------------------
 
 TEST_F(ProgressDeviceTest, ACopyThatFailsIsToldToBothRanks) {
   for (const auto& [node, point] :

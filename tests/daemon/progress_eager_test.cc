@@ -279,8 +279,7 @@ TEST_F(ProgressEagerTest, SendsTheLastMessagesOfALeavingRank) {
   }
 }
 
-// ---- Sleeping
-// ------------------------------------------------------------------------------------
+// ---- Sleeping ----------------------------------------------------------------------------------
 
 TEST_F(ProgressEagerTest, SleepsWhenIdleAndIsWokenByTheDoorbell) {
   Start({1, 1});
@@ -318,8 +317,7 @@ TEST_F(ProgressEagerTest, AnIdlePlaneDoesNotTurn) {
   EXPECT_TRUE(plane(0).Idle());
 }
 
-// ---- Deaths
-// --------------------------------------------------------------------------------------
+// ---- Deaths ------------------------------------------------------------------------------------
 
 TEST_F(ProgressEagerTest, ADeadRankFailsReceivesFromIt) {
   Start({1, 2});
@@ -400,6 +398,55 @@ TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
   EXPECT_EQ(word, sent);
 }
 
+// Rank 0 leaves its neighbour 1 and rank 2 of the other node, which wait for more than it has sent.
+TEST_F(ProgressEagerTest, ALeaveCountsBehindWhatWasSent) {
+  Start({2, 1});
+  uint64_t words[4] = {};
+  uint32_t receives[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    receives[i] = rank(1 + i / 2).Receive(0, 1, Private(&words[i]), sizeof(words[i]));
+  }
+  const uint64_t sent[2] = {11, 12};
+  rank(0).Send(1, 1, &sent[0], sizeof(sent[0]));
+  rank(0).Send(2, 1, &sent[1], sizeof(sent[1]));
+  plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);  // earlier than what it has sent: no matter
+  RemoveRank(0);
+  plane(0).RankEnded(kJob, 0, ErrorCode::kNotFound);
+  for (uint32_t i = 0; i < 4; i += 2) {
+    EXPECT_EQ(rank(1 + i / 2).Wait(receives[i]), ErrorCode::kOk);
+    EXPECT_EQ(words[i], sent[i / 2]);
+    EXPECT_EQ(rank(1 + i / 2).Wait(receives[i + 1]), ErrorCode::kNotFound);
+  }
+}
+
+// Then nothing of before comes any more, nor what says so in line.
+TEST_F(ProgressEagerTest, ALeaveIsToldAcrossACut) {
+  for (const bool before : {true, false}) {
+    SCOPED_TRACE(before ? "told before the cut" : "told after it");
+    Start({1, 1});
+    if (before) {
+      plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
+    }
+    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
+    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+    rank(0).Progress();  // notices
+    rank(1).Progress();
+    ASSERT_TRUE(Eventually([&] { return Connect(0, 1, 1).ok(); }));
+    ASSERT_TRUE(Eventually([&] { return Connect(1, 0, 1).ok(); }));
+    plane(0).NodeReturned(kJob, 1);
+    plane(1).NodeReturned(kJob, 0);
+    if (!before) {
+      plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
+    }
+    uint64_t word = 0;
+    const uint32_t told = rank(1).Receive(0, 1, Private(&word), sizeof(word));
+    EXPECT_EQ(rank(1).Wait(told), ErrorCode::kLinkDown);
+    const uint32_t receive = rank(1).Receive(0, 1, Private(&word), sizeof(word));
+    EXPECT_EQ(rank(1).Wait(receive), ErrorCode::kNotFound);
+    Stop();
+  }
+}
+
 TEST_F(ProgressEagerTest, PoisonsEverySessionOfAJob) {
   Start({2, 1});
   plane(0).PoisonJob(kJob, ErrorCode::kAborted);
@@ -431,8 +478,7 @@ TEST_F(ProgressEagerTest, SendersWithoutCreditEndTheirJob) {
   }));
 }
 
-// ---- Wrong commands and packets
-// ------------------------------------------------------------------
+// ---- Wrong commands and packets ----------------------------------------------------------------
 
 struct WrongCommand {
   const char* name;

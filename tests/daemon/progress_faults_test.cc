@@ -166,8 +166,7 @@ std::string NameOf(const testing::TestParamInfo<Fault>& info) {
   return name + (info.param.node == kSenderNode ? "_Sender" : "_Receiver");
 }
 
-// ---- Errors
-// --------------------------------------------------------------------------------------
+// ---- Errors ------------------------------------------------------------------------------------
 
 class FaultErrorTest : public FaultPointTest {};
 
@@ -225,8 +224,7 @@ TEST_F(ProgressFaultTest, AHeapThatTheNicRefusesFailsItsMessageAlone) {
   }
 }
 
-// ---- Standing still
-// ------------------------------------------------------------------------------
+// ---- Standing still ----------------------------------------------------------------------------
 
 class FaultStallTest : public FaultPointTest {
  protected:
@@ -293,8 +291,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"send.block_done", kReceiverNode}, Fault{"send.result", kReceiverNode}),
     NameOf);
 
-// ---- Lost packets
-// --------------------------------------------------------------------------------
+// ---- Lost packets ------------------------------------------------------------------------------
 
 class FaultLossTest : public FaultPointTest {
  protected:
@@ -353,8 +350,7 @@ INSTANTIATE_TEST_SUITE_P(All, FaultLossTest,
                                          Fault{"send.result", kReceiverNode}),
                          NameOf);
 
-// ---- The option
-// ----------------------------------------------------------------------------------
+// ---- The option --------------------------------------------------------------------------------
 
 TEST_F(ProgressFaultTest, AMistakeInTheOptionIsNoStart) {
   descriptors_ = CountDescriptors();

@@ -356,8 +356,7 @@ void PlaneRank::PushToDaemon(const shm::Descriptor& descriptor) {
   RingDaemon();
 }
 
-// ---- PlaneTest
-// -----------------------------------------------------------------------------------
+// ---- PlaneTest ---------------------------------------------------------------------------------
 
 config::Options FastOptions() {
   StatusOr<config::Options> loaded = config::LoadOptions({}, config::ProcessEnvironment());

@@ -72,8 +72,7 @@ class ProgressPoolsTest : public PlaneTest {
   std::vector<std::vector<std::byte>> sent_;  // by rank
 };
 
-// ---- Shares
-// --------------------------------------------------------------------------------------
+// ---- Shares ------------------------------------------------------------------------------------
 
 struct Contest {
   const char* name;
@@ -146,8 +145,7 @@ INSTANTIATE_TEST_SUITE_P(All, ProgressShareTest,
                                          Contest{"TheManyWeighMore", 16, "1:2,3:2", 0.5}),
                          [](const auto& info) { return info.param.name; });
 
-// ---- Growing and shrinking
-// -----------------------------------------------------------------------
+// ---- Growing and shrinking ---------------------------------------------------------------------
 
 TEST_F(ProgressPoolsTest, GrowWhileTransfersWaitAndShrinkWhenNobodyNeedsThem) {
   config::Options options = FastOptions();
@@ -207,8 +205,7 @@ TEST_F(ProgressPoolsTest, GoOnWithWhatTheyHaveWhenTheNicTakesNoMore) {
   ExpectNothingLeft();
 }
 
-// ---- Exhausted
-// -----------------------------------------------------------------------------------
+// ---- Exhausted ---------------------------------------------------------------------------------
 
 // The receiver's reads stand still, and with them all blocks that the sender may lend.
 TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {

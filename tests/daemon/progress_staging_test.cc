@@ -22,8 +22,7 @@
 namespace ferry::daemon {
 namespace {
 
-// ---- Staging pool
-// --------------------------------------------------------------------------------
+// ---- Staging pool ------------------------------------------------------------------------------
 
 class StagingPoolTest : public testing::Test {
  protected:
@@ -121,8 +120,7 @@ TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
   EXPECT_EQ(mapped->base()[block->base - pool->base()], std::byte{7});
 }
 
-// ---- Registered by another thread
-// ---------------------------------------------------------------
+// ---- Registered by another thread --------------------------------------------------------------
 
 class PinnedPoolTest : public StagingPoolTest {
  protected:
@@ -208,8 +206,7 @@ TEST_F(PinnedPoolTest, IsExhaustedEvenIfThatComesFirst) {
   EXPECT_TRUE(pool_->HasFree(StagingUse::kOutgoing));
 }
 
-// ---- Growing and shrinking
-// -----------------------------------------------------------------------
+// ---- Growing and shrinking ---------------------------------------------------------------------
 
 class GrowingPoolTest : public testing::Test {
  protected:
@@ -399,8 +396,7 @@ TEST_F(GrowingPoolTest, ClosesWhileItGrows) {
   EXPECT_EQ(transport_.regions(), 0U);
 }
 
-// ---- Shares
-// --------------------------------------------------------------------------------------
+// ---- Shares ------------------------------------------------------------------------------------
 
 TEST(StagingShareTest, ATransferGetsMoreBlocksWhereItsRankWouldGetLessThanItsPart) {
   FakeTransport transport;
@@ -430,8 +426,7 @@ TEST(StagingShareTest, ABlockCountsForWhoTookItEvenIfItIsNearlyEmpty) {
   EXPECT_EQ(waiters.Pop(), 10U);
 }
 
-// ---- Depot
-// ---------------------------------------------------------------------------------------
+// ---- Depot -------------------------------------------------------------------------------------
 
 class StagingDepotTest : public testing::Test {
  protected:
@@ -489,8 +484,7 @@ TEST_F(StagingDepotTest, ProvidesNothingForWantOfACopier) {
   EXPECT_TRUE(depot_.pools().empty());
 }
 
-// ---- Copy pool
-// -----------------------------------------------------------------------------------
+// ---- Copy pool ---------------------------------------------------------------------------------
 
 CopyTask Task(CopyTask::Direction direction, const void* remote, void* local, uint64_t size_bytes) {
   CopyTask task;

@@ -30,6 +30,7 @@ TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelEnd), 17);
   EXPECT_EQ(static_cast<int>(PacketKind::kChannelNic), 18);
   EXPECT_EQ(static_cast<int>(PacketKind::kRetract), 19);
+  EXPECT_EQ(static_cast<int>(PacketKind::kLeft), 20);
   EXPECT_EQ(offsetof(PacketHeader, version), 4U);
   EXPECT_EQ(offsetof(PacketHeader, kind), 5U);
   EXPECT_EQ(offsetof(PacketHeader, flags), 6U);

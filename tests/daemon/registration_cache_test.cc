@@ -170,8 +170,7 @@ TEST_F(RegistrationCacheTest, AFailedOneCannotBeFound) {
   EXPECT_EQ(cache_.entries(), 0U);
 }
 
-// ---- Anything
-// ------------------------------------------------------------------------------------
+// ---- Anything ----------------------------------------------------------------------------------
 
 // Random memory that comes and goes at a few addresses, with and without a word to the cache, and
 // random uses of it, against a model that knows everything.

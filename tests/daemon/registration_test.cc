@@ -113,8 +113,7 @@ class RegistrationTest : public PlaneTest {
   std::future<void> removing_;
 };
 
-// ---- When
-// ----------------------------------------------------------------------------------------
+// ---- When --------------------------------------------------------------------------------------
 
 TEST_F(RegistrationTest, WhatStaysOnItsNodePinsNothing) {
   Pass(0, 1);
@@ -164,8 +163,7 @@ TEST_F(RegistrationTest, OfALongRegionOnlyThePiecesInUse) {
   EXPECT_EQ(Registered(0).entries, 1U);
 }
 
-// ---- Slowly
-// --------------------------------------------------------------------------------------
+// ---- Slowly ------------------------------------------------------------------------------------
 
 TEST_F(RegistrationTest, PinningHoldsUpNobodyElse) {
   const Message message = BeginSlowly();
@@ -252,8 +250,7 @@ TEST_F(RegistrationTest, UnpinningHoldsUpNobodyElse) {
   EXPECT_TRUE(region_.expired());
 }
 
-// ---- Ends in the middle
-// --------------------------------------------------------------------------
+// ---- Ends in the middle ------------------------------------------------------------------------
 
 TEST_F(RegistrationTest, ARegionThatIsFreedMeanwhileIsUnpinnedAndItsMessageFails) {
   AddRegion(0);
@@ -368,8 +365,7 @@ TEST_F(RegistrationTest, AnEndOfTheDaemonUndoesIt) {
   EXPECT_EQ(gate->pinned, before);
 }
 
-// ---- Staging memory
-// ------------------------------------------------------------------------------
+// ---- Staging memory ----------------------------------------------------------------------------
 
 TEST_F(RegistrationTest, StagingMemoryIsPinnedWithoutHoldingUpAnybody) {
   Pass(0, 2);
@@ -391,8 +387,7 @@ TEST_F(RegistrationTest, StagingMemoryIsPinnedWithoutHoldingUpAnybody) {
   EXPECT_EQ(std::memcmp(rank(2).heap(), sent.data(), sent.size()), 0);
 }
 
-// ---- Refused
-// -------------------------------------------------------------------------------------
+// ---- Refused -----------------------------------------------------------------------------------
 
 TEST_F(RegistrationTest, BothEndsAreToldThatTheNicRefuses) {
   for (const uint32_t node : {1U, 0U}) {
@@ -411,8 +406,7 @@ TEST_F(RegistrationTest, BothEndsAreToldThatTheNicRefuses) {
   Pass(0, 2);
 }
 
-// ---- Limits
-// --------------------------------------------------------------------------------------
+// ---- Limits ------------------------------------------------------------------------------------
 
 class RegistrationLimitTest : public RegistrationTest {
  protected:

@@ -56,6 +56,42 @@ TEST_F(RankEngineDeathsTest, AnOrderlyLeaveFailsOnlyWhatNamesTheRank) {
   EXPECT_EQ(rank().Wait(any).data, "alive");
 }
 
+// Of a rank elsewhere the daemon says so in line, behind all that it has sent.
+TEST_F(RankEngineDeathsTest, ALeaveInLineFailsWhatIsNotInFrontOfIt) {
+  const uint32_t served = rank().Irecv(kFar, 7, 16);
+  const uint32_t unserved = rank().Irecv(kFar, 7, 16);
+  const uint32_t other = rank().Irecv(kFar + 1, 7, 16);
+  daemon_.Eager(kFar, 7, "last words");
+  daemon_.Eager(kFar, 8, "more of them");
+  ASSERT_TRUE(daemon_.Left(kFar));
+  rank().Progress();
+  EXPECT_EQ(rank().Wait(served).data, "last words");
+  EXPECT_EQ(rank().Finish(unserved).error, ErrorCode::kNotFound);
+  EXPECT_EQ(rank().state(other), RequestState::kPosted);
+  EXPECT_EQ(rank().Receive(kFar, 8, 16).data, "more of them");
+  EXPECT_EQ(rank().Finish(rank().Irecv(kFar, 8, 16)).error, ErrorCode::kNotFound);
+  EXPECT_EQ(rank().Finish(rank().Isend(kFar, 7, "x")).error, ErrorCode::kNotFound);
+}
+
+TEST_F(RankEngineDeathsTest, ALeaveInLineDoesNotHideADeath) {
+  node_.MarkDead(0, kFar, ErrorCode::kPeerDied);
+  ASSERT_TRUE(daemon_.Left(kFar));
+  rank().Progress();
+  EXPECT_EQ(rank().Finish(rank().Irecv(kFar, 7, 16)).error, ErrorCode::kPeerDied);
+}
+
+TEST_F(RankEngineDeathsTest, AReceiveFromAnySourceFailsWhenAllOthersHaveLeft) {
+  const uint32_t any = rank().Irecv(shm::kAnySource, 7, 16);
+  Die(ErrorCode::kNotFound);
+  node_.MarkDead(0, kAlive, ErrorCode::kNotFound);
+  daemon_.Left(kFar);
+  rank().Progress();
+  EXPECT_EQ(rank().state(any), RequestState::kPosted);
+  daemon_.Left(kFar + 1);
+  rank().Progress();
+  EXPECT_EQ(rank().Finish(any).error, ErrorCode::kNotFound);
+}
+
 TEST_F(RankEngineDeathsTest, FailsQueuedSends) {
   Effects effects;
   for (const uint32_t peer : {kDead, kAlive}) {

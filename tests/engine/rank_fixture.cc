@@ -406,6 +406,13 @@ bool FakeDaemon::Result(DescriptorKind kind, uint32_t request, uint32_t generati
   return Push(descriptor);
 }
 
+bool FakeDaemon::Left(uint32_t source) {
+  Descriptor descriptor{};
+  descriptor.kind = static_cast<uint8_t>(DescriptorKind::kLeft);
+  descriptor.source = source;
+  return Push(descriptor);
+}
+
 bool FakeDaemon::Credit(uint32_t source, uint32_t count) {
   Descriptor descriptor{};
   descriptor.kind = static_cast<uint8_t>(DescriptorKind::kCredit);

@@ -145,6 +145,7 @@ class FakeDaemon {
   bool Result(shm::DescriptorKind kind, uint32_t request, uint32_t generation,
               ErrorCode error = ErrorCode::kOk);
   bool Credit(uint32_t source, uint32_t count);
+  bool Left(uint32_t source);
 
   shm::LaneProducer& producer() { return producer_; }
 

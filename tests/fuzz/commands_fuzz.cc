@@ -16,7 +16,7 @@ void SetPayload(shm::Descriptor* descriptor, const Payload& payload) {
 
 void PushCommand(FuzzInput& input, CoreHarness& core) {
   shm::Descriptor command{};
-  constexpr uint32_t kKinds = static_cast<uint32_t>(shm::DescriptorKind::kRetracted);
+  constexpr uint32_t kKinds = static_cast<uint32_t>(shm::DescriptorKind::kLeft);
   command.kind = static_cast<uint8_t>(1 + input.Below(kKinds));
   command.destination = kFarRank;
   command.size_bytes = input.Take<uint16_t>() % 64;
@@ -85,8 +85,12 @@ void Retract(FuzzInput& input, CoreHarness& core) {
   FarRankSays(core, {}, daemon::PacketKind::kRetract, daemon::WireSend{1 + input.Below(4), 1});
 }
 
+void Leave(CoreHarness& core) {
+  FarRankSays(core, {}, daemon::PacketKind::kLeft, daemon::WireLeft{});
+}
+
 void Step(FuzzInput& input, CoreHarness& core) {
-  switch (input.Below(7)) {
+  switch (input.Below(8)) {
     case 0:
     case 1:
       PushCommand(input, core);
@@ -102,6 +106,9 @@ void Step(FuzzInput& input, CoreHarness& core) {
       break;
     case 5:
       Retract(input, core);
+      break;
+    case 6:
+      Leave(core);
       break;
     default:
       core.session(0).daemon_wake.activity[input.Below(shm::kActivityWords)] =

@@ -13,9 +13,10 @@ std::vector<std::byte> MakePacket(FuzzInput& input) {
   daemon::PacketHeader header{};
   header.magic = daemon::kPacketMagic;
   header.version = daemon::kPacketVersion;
-  const uint32_t kind = 1 + input.Below(9);
-  header.kind =
-      kind == 9 ? static_cast<uint8_t>(daemon::PacketKind::kRetract) : static_cast<uint8_t>(kind);
+  const uint32_t kind = 1 + input.Below(10);
+  header.kind = kind < 9 ? static_cast<uint8_t>(kind)
+                         : static_cast<uint8_t>(kind == 9 ? daemon::PacketKind::kRetract
+                                                          : daemon::PacketKind::kLeft);
   header.key = kReceiveKey;
   header.job_key = kJobKey;
   header.source_node = 1;

@@ -439,6 +439,7 @@ TEST(LayoutTest, Enumerations) {
   EXPECT_EQ(static_cast<int>(DescriptorKind::kPut), 12);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kRetract), 13);
   EXPECT_EQ(static_cast<int>(DescriptorKind::kRetracted), 14);
+  EXPECT_EQ(static_cast<int>(DescriptorKind::kLeft), 15);
   EXPECT_EQ(static_cast<int>(AdvertState::kOut), 1);
   EXPECT_EQ(static_cast<int>(AdvertState::kToWithdraw), 2);
   EXPECT_EQ(static_cast<int>(AdvertState::kWithdrawing), 3);

@@ -182,8 +182,7 @@ FERRY_MPI_CALL(int, Type_delete_attr, (MPI_Datatype datatype, int keyval)) {
   return DeleteAttribute("MPI_Type_delete_attr", datatype, keyval);
 }
 
-// ---- Windows: their keys can be made, though there are no windows yet
-// -----------------------------
+// ---- Windows: their keys can be made, though there are no windows yet --------------------------
 
 FERRY_MPI_CALL(int, Win_create_keyval,
                (MPI_Win_copy_attr_function * copy, MPI_Win_delete_attr_function* remove,

@@ -70,8 +70,7 @@ std::string SaidByProgram(int code) {
   return "the program reports error " + std::to_string(code) + " (" + text + ")";
 }
 
-// ---- The handler of MPI_FILE_NULL
-// -----------------------------------------------------------------
+// ---- The handler of MPI_FILE_NULL --------------------------------------------------------------
 
 std::mutex file_mutex;
 Ref<ErrorHandler> file_handler;  // null: MPI_ERRORS_RETURN

@@ -70,8 +70,7 @@ void CopyUpTo(std::span<const int> from, int room, int* to) {
   std::copy_n(from.begin(), std::min<size_t>(from.size(), static_cast<size_t>(room)), to);
 }
 
-// ---- Weights: one for each edge, none at all, or a mark for an empty list
-// -------------------------
+// ---- Weights: one for each edge, none at all, or a mark for an empty list ----------------------
 
 bool IsUnweighted(const int* weights) { return weights == MPI_UNWEIGHTED; }
 

@@ -38,8 +38,7 @@ struct HaloKernel {
   size_t move_count = 0;
 };
 
-// ---- Bodies: what is done with cells and as many packed ones
-// -------------------------------------
+// ---- Bodies: what is done with cells and as many packed ones -----------------------------------
 
 struct HaloPack {
   static FERRY_HALO_FUNCTION void Apply(std::byte* cells, std::byte* packed, size_t bytes) {
@@ -72,8 +71,7 @@ struct HaloAdd {
   }
 };
 
-// ---- The emulated device
-// -------------------------------------------------------------------------
+// ---- The emulated device -----------------------------------------------------------------------
 
 // Streams of ferry_stream_create. CPUs must reach the device's memory, as they do unless a link to
 // it is emulated (docs/configuration.md, host_link_*).
