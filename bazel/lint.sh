@@ -78,6 +78,9 @@ unknown_tests() {
       sed -E 's/TEST(_F|_P)?\(//; s/, */./; s/\)//' | sort -u)
 }
 
+# What clang-format leaves of a rule that is too long.
+broken_rules() { git grep -nE '^ *// ?-{20,}$' -- '*.h' '*.cc' '*.c' || true; }
+
 one_definition() { git ls-files '*.h' '*.cc' | xargs python3 bazel/one_definition.py; }
 
 # One process per file and core; its tally of warnings in system headers is left out.
@@ -108,6 +111,7 @@ clean "only config/ reads the environment" absent '\b(secure_)?getenv *\(' ':!co
 clean "atomics on shared memory go through shm/atomic.h" \
   absent '\batomic_ref\b|\b__(atomic|sync)_' ':!shm/atomic.h' ':!gpu_backends/device/include'
 clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b' ':!gpu_backends/device/include'
+clean "a section rule is one line: // ---- Title ----" broken_rules
 clean "docs/ name tests that do not exist" unknown_tests
 clean "these are defined twice: name one anew, or put it into an unnamed namespace" one_definition
 check_dependencies

@@ -1,7 +1,7 @@
 """Sums up test runs: test_summary.py NAME=FILE...
 
-Each FILE is what one `bazel test --build_event_json_file=FILE` wrote. Names every failure and every
-skipped test with its reason, then prints `N passed, N failed` (and `, N skipped`) over all cases of
+Each FILE is what one `bazel test --build_event_json_file=FILE` wrote. Names the skipped tests by
+their reasons, then every failure with the first of what it says, then prints `N passed, N failed` (and `, N skipped`) over all cases of
 all files. A test that was not built or not run, or died without a verdict, and any other target that
 was not built, count as failed. The line before says where the time went, if Bazel was told
 `--profile=FILE.profile.gz`, too. Exits with 1 if any failed.
@@ -15,17 +15,34 @@ import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
 
+LONGEST_WORDS = 300  # of what a failure says
+
+
 class Tally:
     def __init__(self):
-        self.passed, self.failed, self.skipped = 0, 0, 0
+        self.passed, self.failures = 0, []
+        self.skips = {}  # by test and reason: the cases
 
-    def fail(self, what):
-        self.failed += 1
-        print("FAILED  " + what)
+    @property
+    def failed(self):
+        return len(self.failures)
 
-    def skip(self, what, reason):
-        self.skipped += 1
-        print("SKIPPED " + what + ": " + (reason or "no reason given"))
+    @property
+    def skipped(self):
+        return sum(len(cases) for cases in self.skips.values())
+
+    def fail(self, what, words=""):
+        self.failures.append(what + (": " + words if words else ""))
+
+    def skip(self, test, case, reason):
+        self.skips.setdefault((test, reason or "no reason given"), []).append(case)
+
+    def print(self):
+        for (test, reason), cases in self.skips.items():
+            more = " and %d more" % (len(cases) - 1) if len(cases) > 1 else ""
+            print("SKIPPED %s %s%s: %s" % (test, cases[0], more, reason))
+        for failure in self.failures:  # last, where they are looked for
+            print("FAILED  " + failure)
 
 
 def read_events(path):
@@ -53,15 +70,17 @@ def count_cases(label, uris, tally):
     for uri in uris:
         root = ElementTree.parse(urllib.parse.unquote(urllib.parse.urlparse(uri).path))
         for case in root.iter("testcase"):
-            name = label + " " + ".".join(filter(None, [case.get("classname"), case.get("name")]))
+            name = ".".join(filter(None, [case.get("classname"), case.get("name")]))
             skipped = case.find("skipped")
-            if case.find("failure") is not None or case.find("error") is not None:
-                tally.fail(name)
+            failures = [f for kind in ("failure", "error") for f in case.iter(kind)]
+            if failures:
+                words = " ".join((failures[0].get("message") or "").split())
+                tally.fail(label + " " + name, words[:LONGEST_WORDS])
             elif case.get("status") == "notrun":
-                tally.skip(name, "disabled")
+                tally.skip(label, name, "disabled")
             elif skipped is not None or case.get("result") == "skipped":
                 reason = "" if skipped is None else skipped.get("message", "")
-                tally.skip(name, " ".join(reason.split()[1:]))  # without "file:line"
+                tally.skip(label, name, " ".join(reason.split()[1:]))  # without "file:line"
             else:
                 tally.passed += 1
     return tally.failed - failed_before
@@ -157,6 +176,7 @@ def main():
         name, _, path = argument.rpartition("=")
         count_run(name + ": ", path, tally)
         runs.append((name, path))
+    tally.print()
     if time := where_time_went(runs):
         print(time)
     skipped = ", %d skipped" % tally.skipped if tally.skipped else ""

@@ -182,6 +182,7 @@ struct Job {
   // By rank: its daemon says that it has left. kLeft, which says so in line, may be lost with a
   // link.
   std::vector<bool> left;
+  bool has_untold_leaves = false;
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
   std::vector<uint32_t> rank_of_local;            // by local index, for this node
   uint32_t remote_ranks = 0;

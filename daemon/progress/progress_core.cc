@@ -124,6 +124,9 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
     done += TellNews(*rank);
   }
   ReportBrokenLinks();
+  if (now_ns >= next_leaves_ns_) {
+    AnnounceLeaves();
+  }
   if (now_ns >= next_check_ns_) {
     CheckDeadlines();
   }
@@ -312,7 +315,7 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   if (retry) {
     next = std::min(next, now_ns + kRetryNs);
   }
-  next = std::min({next, channels_.next_ns(), rings_.NextNs(now_ns)});
+  next = std::min({next, channels_.next_ns(), rings_.NextNs(now_ns), next_leaves_ns_});
   if (channels_.is_armed()) {
     next = std::min(next, now_ns + kDoorbellNs);
   }

@@ -147,6 +147,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool HaveSettled(const Job& job) const;
   void FailLink(Link& link, ErrorCode error);
   void RankLeft(Job& job, uint32_t rank);
+  void AnnounceLeaves();
   void EndWork(Job& job, uint32_t rank, ErrorCode error);
   void MarkDead(Job& job, uint32_t rank, ErrorCode error);
   void AnnounceDeaths(Job& job);
@@ -162,6 +163,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   uint64_t polled_ns_ = 0;
   bool received_ = false;
   uint64_t next_check_ns_ = 0;
+  uint64_t leaves_told_ns_ = 0;
+  uint64_t next_leaves_ns_ = UINT64_MAX;  // when to tell of ranks that have left
 
   uint64_t regions_added_ = 0;
 

@@ -7,6 +7,12 @@
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
+namespace {
+
+// That many nanoseconds lie between two announcements of ranks that have left.
+constexpr uint64_t kLeavesTogetherNs = 10'000'000;
+
+}  // namespace
 
 // ---- Jobs, sessions, regions, nodes ------------------------------------------------------------
 
@@ -282,7 +288,8 @@ void ProgressCore::RankLeft(Job& job, uint32_t rank) {
     return;
   }
   MarkDead(job, rank, ErrorCode::kNotFound);
-  AnnounceDeaths(job);
+  job.has_untold_leaves = true;
+  next_leaves_ns_ = std::max(now_ns_, leaves_told_ns_ + kLeavesTogetherNs);
   if (!job.IsLocal(rank)) {
     return;
   }
@@ -294,6 +301,18 @@ void ProgressCore::RankLeft(Job& job, uint32_t rank) {
       outbound_.Post(job, PacketKind::kLeft, rank, peer, WireLeft{}, now_ns_);
     }
   }
+}
+
+// The ranks of a job leave one after the other, and nobody is in a hurry to hear of it: to wake
+// each for every other one would make the end of large jobs long.
+void ProgressCore::AnnounceLeaves() {
+  for (const auto& [id, job] : directory_.jobs()) {
+    if (std::exchange(job->has_untold_leaves, false)) {
+      AnnounceDeaths(*job);
+    }
+  }
+  leaves_told_ns_ = now_ns_;
+  next_leaves_ns_ = UINT64_MAX;
 }
 
 // Ends what the daemon has under way with a rank that is gone.

@@ -65,8 +65,12 @@ class TestSummaryTest(unittest.TestCase):
         self.add_target("//a:x_test")
         self.add_verdict("//a:x_test", "FAILED",
                          '<testcase classname="X" name="A"/>'
-                         '<testcase classname="X" name="B"><failure/></testcase>')
-        self.assertEqual(self.sum_up(3), ["FAILED  run: //a:x_test X.B", "1 passed, 1 failed"])
+                         '<testcase classname="X" name="B"><failure/></testcase>'
+                         '<testcase name="C"><failure message="x.cc:3&#x0A;is  wrong"/>'
+                         '<failure message="and more"/></testcase>')
+        self.assertEqual(self.sum_up(3), ["FAILED  run: //a:x_test X.B",
+                                          "FAILED  run: //a:x_test C: x.cc:3 is wrong",
+                                          "1 passed, 2 failed"])
         self.assertEqual(self.code, 1)
 
     def test_says_where_the_time_went(self):
@@ -86,9 +90,13 @@ class TestSummaryTest(unittest.TestCase):
         self.add_target("//a:x_test")
         self.add_verdict("//a:x_test", "PASSED",
                          '<testcase name="A" result="skipped">'
-                         '<skipped message="x.cc:3&#x0A;needs a GPU"/></testcase>')
-        self.assertEqual(self.sum_up(), ["SKIPPED run: //a:x_test A: needs a GPU",
-                                         "0 passed, 0 failed, 1 skipped"])
+                         '<skipped message="x.cc:3&#x0A;needs a GPU"/></testcase>'
+                         '<testcase name="B" status="notrun"/>'
+                         '<testcase name="C" result="skipped">'
+                         '<skipped message="x.cc:9&#x0A;needs a GPU"/></testcase>')
+        self.assertEqual(self.sum_up(), ["SKIPPED run: //a:x_test A and 1 more: needs a GPU",
+                                         "SKIPPED run: //a:x_test B: disabled",
+                                         "0 passed, 0 failed, 3 skipped"])
 
     def test_death_after_the_last_case_fails(self):
         self.add_target("//a:x_test")
