@@ -12,7 +12,6 @@
 
 namespace ferry::daemon {
 
-using engine::ProgramId;
 using shm::SendMode;
 
 Channels::Channels(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
@@ -23,7 +22,6 @@ Channels::Channels(transport::Transport& transport, Outbound& outbound, Registra
       timeout_ns_(timeout_ns),
       deferred_rules_(std::move(deferred_rules)),
       windows_(transport, registrar, timeout_ns),
-      engine_({nullptr, nullptr, nullptr, this}),
       nics_(transport, registrar, *this, timeout_ns, deferred_rules_) {}
 
 Channels::~Channels() = default;
@@ -39,22 +37,8 @@ Status Channels::Add(ServedRank& rank, const ChannelPlan& plan) {
       return {ErrorCode::kInvalidBuffer, "the memory of a matched request is gone"};
     }
   }
-  if (plan.is_send) {
-    engine::ProgramSpec spec;
-    spec.counters = {{&channel->layout->done, 0}, {&channel->clear, 1}};
-    engine::Operation put;
-    put.kind = engine::OperationKind::kPut;
-    put.trigger = plan.mode == SendMode::kReady ? engine::Trigger{} : engine::Trigger{1, 1};
-    put.local_done = 0;
-    put.timeout_ns = timeout_ns_;
-    put.body = reinterpret_cast<uint64_t>(channel.get());
-    spec.operations = {put};
-    StatusOr<ProgramId> program = engine_.Install(spec);
-    FERRY_RETURN_IF_ERROR(program.status());
-    channel->program = *program;
-    if (channel->has_cells()) {
-      shm::Counter(&channel->clear).Add(plan.cell_count - 1);
-    }
+  if (plan.is_send && channel->has_cells()) {
+    channel->clear = plan.cell_count - 1;
   }
   if (MayUseNic(*channel)) {
     channel->nic = Channel::Nic::kUndecided;
@@ -115,14 +99,10 @@ void Channels::Fail(Channel& channel, ErrorCode error) {
     return;
   }
   channel.error = error;
+  channel.moving = false;  // nobody asks for its end any more
   NoteTransfer(channel);
   nics_.Fail(channel.number(), error);
   channel.done.Fail(error);
-  if (channel.moving) {
-    channel.abandoned = true;
-    channel.moving = false;
-    engine_.Completed(channel.token, error);
-  }
   Wake(channel);
 }
 
@@ -169,9 +149,6 @@ bool Channels::TryForget(Channel& channel) {
   }
   DropWindow(channel);
   DropNic(channel);
-  if (channel.plan.is_send) {
-    engine_.Free(channel.program);
-  }
   std::erase(moving_, &channel);
   std::erase(watched_, &channel);
   const auto of_rank = by_rank_.find(channel.rank);
@@ -228,7 +205,8 @@ void Channels::OnWindow(Job& job, const PacketHeader& header, const WireChannelW
 
 void Channels::OnClear(Job& job, const PacketHeader& header, const WireChannel& clear) {
   if (Channel* channel = FindFor(job, header, clear.channel, true); channel != nullptr) {
-    shm::Counter(&channel->clear).Add(1);
+    ++channel->clear;
+    MoveIfClear(*channel);
   }
 }
 
@@ -269,22 +247,30 @@ void Channels::OnMessage(Job& job, const PacketHeader& header, const WireChannel
 
 // ---- Moving messages ----------------------------------------------------------------------------
 
-ErrorCode Channels::Begin(const engine::Operation& operation, engine::Token token) {
-  auto& channel = *reinterpret_cast<Channel*>(operation.body);
-  channel.token = token;
+// After a start of either end. Advance moves it in this turn, or the next.
+void Channels::MoveIfClear(Channel& channel) {
+  const bool is_clear = channel.plan.mode == SendMode::kReady || channel.clear > channel.rounds;
+  if (channel.moving || channel.starts <= channel.rounds || !is_clear) {
+    return;
+  }
   channel.moving = true;
-  channel.abandoned = false;
-  moving_.push_back(&channel);  // Advance begins with it at once: no end comes from within this
-  return ErrorCode::kOk;
+  channel.deadline_ns = now_ns_ + timeout_ns_;
+  next_deadline_ns_ = std::min(next_deadline_ns_, channel.deadline_ns);
+  moving_.push_back(&channel);
 }
 
-void Channels::Abandon(const engine::Operation& operation, engine::Token /*token*/) {
-  auto& channel = *reinterpret_cast<Channel*>(operation.body);
-  channel.abandoned = true;
-  channel.moving = false;
-  channel.error = ErrorCode::kTimeout;  // the engine fails its counter
-  TellEnd(channel, ErrorCode::kTimeout);
-  Wake(channel);
+void Channels::FailLate() {
+  next_deadline_ns_ = UINT64_MAX;
+  for (const auto& [number, channel] : channels_) {
+    if (!channel->moving) {
+      continue;
+    }
+    if (now_ns_ >= channel->deadline_ns) {
+      FailBoth(*channel, ErrorCode::kTimeout);
+    } else {
+      next_deadline_ns_ = std::min(next_deadline_ns_, channel->deadline_ns);
+    }
+  }
 }
 
 // kOk: there is nothing to try again. Else kWouldBlock.
@@ -354,7 +340,7 @@ void Channels::OnWriteComplete(uint64_t context, ErrorCode code) {
   NoteTransfer(channel);
   --channel.region->users;
   --channel.rank->operations;
-  if (code == ErrorCode::kOk && !channel.abandoned) {
+  if (code == ErrorCode::kOk && channel.moving) {
     const WireChannel arrived{channel.plan.peer_channel, channel.rounds + 1};
     outbound_.Post(*channel.job, PacketKind::kChannelArrived, channel.plan.name.rank,
                    channel.plan.peer, arrived, now_ns_);
@@ -366,22 +352,18 @@ void Channels::OnWriteComplete(uint64_t context, ErrorCode code) {
   }
 }
 
-// The engine counts it, or fails the counter.
 void Channels::Complete(Channel& channel, ErrorCode error) {
-  if (channel.abandoned) {
-    return;
+  if (!channel.moving) {
+    return;  // it has failed meanwhile
+  }
+  if (error != ErrorCode::kOk) {
+    return FailBoth(channel, error);
   }
   channel.moving = false;
   ++channel.rounds;
-  if (error == ErrorCode::kOk) {
-    shm::Statistics(channel.rank->session->layout()->counters)
-        .AddShared(shm::Statistic::kMatchedByDaemon);
-  }
-  if (error != ErrorCode::kOk) {
-    channel.error = error;
-    TellEnd(channel, error);
-  }
-  engine_.Completed(channel.token, error);
+  shm::Statistics(channel.rank->session->layout()->counters)
+      .AddShared(shm::Statistic::kMatchedByDaemon);
+  channel.done.Add(1);
   Wake(channel);
 }
 
@@ -429,7 +411,7 @@ bool Channels::TakeStarts(Channel& channel) {
   while (channel.starts < value) {
     ++channel.starts;
     if (channel.plan.is_send) {
-      (void)engine_.Start(channel.program);
+      MoveIfClear(channel);
     } else if (channel.plan.mode != SendMode::kReady) {
       const WireChannel clear{channel.plan.peer_channel, channel.starts};
       outbound_.Post(*channel.job, PacketKind::kChannelClear, channel.plan.name.rank,
@@ -547,9 +529,11 @@ uint32_t Channels::Advance(uint64_t now_ns) {
     }
   }
   watched_.resize(kept);
-  done += engine_.Poll(now_ns);
+  if (now_ns >= next_deadline_ns_) {
+    FailLate();
+  }
   for (size_t i = 0; i < moving_.size();) {
-    if (moving_[i]->abandoned || Move(*moving_[i]) == ErrorCode::kOk) {
+    if (!moving_[i]->moving || Move(*moving_[i]) == ErrorCode::kOk) {
       moving_.erase(moving_.begin() + static_cast<ptrdiff_t>(i));
       ++done;
     } else {
@@ -560,7 +544,7 @@ uint32_t Channels::Advance(uint64_t now_ns) {
 }
 
 uint64_t Channels::next_ns() const {
-  return std::min({engine_.next_deadline_ns(), windows_.next_ns(), nics_.NextNs(now_ns_)});
+  return std::min({next_deadline_ns_, windows_.next_ns(), nics_.NextNs(now_ns_)});
 }
 
 bool Channels::is_armed() const {

@@ -1,10 +1,10 @@
 // The software engine for matched pairs between nodes: watches the doorbells that ranks, or their
 // streams, write, and moves the messages (docs/stream_triggered.md, docs/protocol.md).
 //
-// A send's end is a program of one operation (engine/program): started by its doorbell, triggered,
-// unless it is ready, by the receiver's being clear to send. A short message goes as a packet with
-// its data, a long one is written into the receiver's window by RMA and then announced. A
-// receive's end tells the sender of each start, and counts what has come.
+// A send moves when its doorbell has started it and, unless it is ready, the receiver is clear to
+// send. A short message goes as a packet with its data, a long one is written into the receiver's
+// window by RMA and then announced. A receive's end tells the sender of each start, and counts what
+// has come.
 //
 // Where the NICs have deferred work, they move the messages of pairs without cells themselves: both
 // daemons only set it up, and look at what could not be done there (deferred_nics.h).
@@ -34,15 +34,14 @@
 #include "daemon/triggered/deferred_pool.h"
 #include "daemon/triggered/nic_channels.h"
 #include "daemon/triggered/write_windows.h"
-#include "engine/program/program_engine.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
 
-class Channels final : private engine::Executor, private NicChannelsOwner {
+class Channels final : private NicChannelsOwner {
  public:
-  // All outlive this. An operation that takes longer than `timeout_ns` from the moment that its
-  // trigger was seen reached fails.
+  // All outlive this. A message that takes longer than `timeout_ns` from the moment that it may
+  // move fails.
   Channels(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
            Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules = {});
   ~Channels() override;
@@ -87,26 +86,23 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   bool empty() const { return channels_.empty(); }
   // When to advance even if nothing happens; UINT64_MAX: never.
   uint64_t next_ns() const;
-  const engine::ProgramCounts& counts() const { return engine_.counts(); }
   // Of one of Transport::Rails; null where it has no deferred work.
   const DeferredPool* deferred_pool(size_t nic) const { return nics_.pool(nic); }
 
  private:
   struct Channel;
-  // engine::Executor.
-  ErrorCode Begin(const engine::Operation& operation, engine::Token token) override;
-  void Renounce(const engine::Operation& /*operation*/, ErrorCode /*error*/) override {}
-  void Abandon(const engine::Operation& operation, engine::Token token) override;
 
   Channel* Find(const ChannelName& name);
   Channel* FindFor(const Job& job, const PacketHeader& header, uint64_t number);
   Channel* FindFor(const Job& job, const PacketHeader& header, uint64_t number, bool is_send);
   bool TakeStarts(Channel& channel);
   bool OfferWindow(Channel& channel);
+  void MoveIfClear(Channel& channel);
   ErrorCode Move(Channel& channel);
   ErrorCode SendData(Channel& channel);
   ErrorCode WriteWindow(Channel& channel);
   void Complete(Channel& channel, ErrorCode error);
+  void FailLate();
   void Fail(Channel& channel, ErrorCode error);
   void FailBoth(Channel& channel, ErrorCode error);
   void TellEnd(const Channel& channel, ErrorCode error);
@@ -138,7 +134,6 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   const DeferredRules deferred_rules_;
   uint64_t now_ns_ = 0;
   WriteWindows windows_;
-  engine::ProgramEngine engine_;
   std::unordered_map<uint64_t, std::unique_ptr<Channel>> channels_;  // by number
   // Those of each rank, and what SessionLayout::channels_armed was at the last look at all of them.
   struct OfRank {
@@ -151,6 +146,7 @@ class Channels final : private engine::Executor, private NicChannelsOwner {
   DeferredNics nics_;
   uint64_t transfer_bytes_ = 0;   // of the channels that are in_transfer
   std::vector<Channel*> moving_;  // begun, and waiting for a window, a registration or a slot
+  uint64_t next_deadline_ns_ = UINT64_MAX;  // no message under way is late before
 };
 
 }  // namespace ferry::daemon

@@ -43,16 +43,14 @@ struct Channels::Channel {
   uint64_t write_window = 0;
   bool window_told = false;
   // Send.
-  Claim claim;  // on the window
-  engine::ProgramId program{};
-  shm::CounterLayout clear{};  // starts of the receive, and what it has cells for
-  engine::Token token;         // of the message under way
-  bool moving = false;         // it has begun
-  bool writing = false;        // the NIC is at it
-  bool abandoned = false;      // nobody asks for its end
-  bool leaving = false;        // it goes once the NIC has let go of it
-  bool watched = false;        // it is in watched_
-  bool in_transfer = false;    // a long message is on its way
+  Claim claim;                        // on the window
+  uint64_t clear = 0;                 // starts of the receive, and what it has cells for
+  uint64_t deadline_ns = UINT64_MAX;  // of the message under way
+  bool moving = false;                // it has begun
+  bool writing = false;               // the NIC is at it
+  bool leaving = false;               // it goes once the NIC has let go of it
+  bool watched = false;               // it is in watched_
+  bool in_transfer = false;           // a long message is on its way
   uint64_t window_key = 0;
   uint64_t window_address = 0;
   bool window_known = false;

@@ -1,0 +1,95 @@
+// What a turn of the daemon pays for matched pairs to other nodes that nobody starts: programs match
+// thousands of them, and start a few. The number is that of the pairs, half of them sends.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "daemon/registration/registrar.h"
+#include "daemon/triggered/channels.h"
+#include "engine/session_view.h"
+#include "shm/segment.h"
+#include "tests/daemon/fake_transport.h"
+
+namespace ferry::daemon {
+namespace {
+
+constexpr char kJob[] = "job";
+constexpr uint64_t kBytes = 64;
+
+template <typename T>
+T Must(StatusOr<T> value) {
+  if (!value.ok()) {
+    std::abort();
+  }
+  return std::move(*value);
+}
+
+// Rank 0 of two, whose partner is on another node.
+std::shared_ptr<Session> MakeSession() {
+  const engine::SegmentPlan plan{0, 2, 1, 16, 16};
+  auto session = std::make_shared<Session>();
+  session->job_id = kJob;
+  session->local_size = 1;
+  session->job_size = 2;
+  session->request_limit = 16;
+  session->match_capacity = 16;
+  session->session_fd = Must(shm::CreateSegment("benchmark", plan.session_bytes()));
+  session->inbox_fd = Must(shm::CreateSegment("benchmark", plan.inbox_bytes()));
+  session->session_map = Must(shm::MapSegment(session->session_fd.get(), 0));
+  session->inbox_map = Must(shm::MapSegment(session->inbox_fd.get(), 0));
+  engine::InitializeSegments(plan, 1, session->session_map.base(), session->inbox_map.base());
+  return session;
+}
+
+std::shared_ptr<Region> MakeHeap(uint64_t bytes) {
+  auto heap = std::make_shared<Region>();
+  heap->id = 1;
+  heap->fd = Must(shm::CreateSegment("benchmark", bytes));
+  heap->mapping = Must(shm::MapSegment(heap->fd.get(), 0));
+  return heap;
+}
+
+JobPlan PlanOfTwoNodes() {
+  JobPlan plan;
+  plan.job_id = kJob;
+  plan.node_of_rank = {0, 1};
+  plan.local_index = {0, 0};
+  return plan;
+}
+
+void BM_TurnWithIdlePairs(benchmark::State& state) {
+  const auto pairs = static_cast<uint64_t>(state.range(0));
+  FakeTransport transport;
+  Directory directory;
+  Outbound outbound(transport, directory);
+  Registrar registrar(transport, [] {});
+  Registrations registrations(transport, registrar, {});
+  Channels channels(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);
+  Job job(PlanOfTwoNodes());
+  ServedRank rank(MakeSession(), &job, 64, 1 << 20);
+  const std::shared_ptr<Region> heap =
+      MakeHeap((pairs + 1) * (sizeof(shm::ChannelLayout) + kBytes));
+  for (uint64_t i = 0; i < pairs; ++i) {
+    ChannelPlan plan;
+    plan.name = {kJob, 0, i + 1};
+    plan.peer = 1;
+    plan.is_send = i % 2 == 0;
+    plan.size_bytes = kBytes;
+    plan.end = {heap, i * sizeof(shm::ChannelLayout)};
+    plan.window = {heap, pairs * sizeof(shm::ChannelLayout) + i * kBytes};
+    if (!channels.Add(rank, plan).ok()) {
+      std::abort();
+    }
+  }
+  uint64_t now_ns = 1;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(channels.Advance(++now_ns));
+  }
+  (void)channels.TryRemoveOf(rank);
+}
+BENCHMARK(BM_TurnWithIdlePairs)->Arg(0)->Arg(100)->Arg(10'000);
+
+}  // namespace
+}  // namespace ferry::daemon
