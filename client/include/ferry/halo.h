@@ -2,9 +2,9 @@
 // ghosts of its neighbours, or ghosts back to their owners. Header-only C++20, over ferry/stream.h.
 //
 // After Cabana's StreamHalo as "Co-Design and Evaluation of a CPU-Free MPI GPU Communication
-// Abstraction and Implementation" has it (section IV): the constructor makes persistent requests and matches them; an exchange is then
-// enqueued as starts of receives, a pack kernel, starts of sends, waits, and an unpack kernel, and
-// the CPU has no further part in it.
+// Abstraction and Implementation" has it (section IV): the constructor makes persistent requests
+// and matches them; an exchange is then enqueued as starts of receives, a pack kernel, starts of
+// sends, waits, and an unpack kernel, and the CPU has no further part in it.
 //
 //   ferry::HaloBlock block;
 //   block.cells = {128, 128, 64};
