@@ -35,7 +35,7 @@
 
 namespace ferry::engine {
 
-inline constexpr uint32_t kDrainBudget = 32;   // descriptors per lease
+inline constexpr uint32_t kDrainBudget = 32;   // descriptors in one step
 inline constexpr uint32_t kRemoteWindow = 64;  // messages to one remote rank before a credit
 // Polls that find something in the lane that spoke last, before the others get their turn.
 inline constexpr uint32_t kHotStreak = 32;

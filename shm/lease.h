@@ -1,10 +1,10 @@
 // The progress lease of a rank (shm/layout/lease_layout.h): who may drain its lanes and match.
 //
-// Held for at most 32 descriptors and never across a copy, a system call or a callback. A thread
-// that finds it taken sets WANTED, yields a few times, then sleeps on the word; the holder hands
-// over when it releases. Crash rule: only after the control plane knows that a holder is dead may
-// BreakDead take the lease from it; the taker then calls Journal::Recover. A waiter may die at any
-// time: nobody depends on it.
+// Held for one step of the engine (engine/rank_engine.h: kDrainBudget) and never across a copy, a
+// system call or a callback. A thread that finds it taken sets WANTED, yields a few times, then
+// sleeps on the word; the holder hands over when it releases. Crash rule: only after the control
+// plane knows that a holder is dead may BreakDead take the lease from it; the taker then calls
+// Journal::Recover. A waiter may die at any time: nobody depends on it.
 //
 // A rank of which one thread calls at a time takes its lease with every message, and hardly anybody
 // else does. It biases the lease: it keeps it, marks its use in a word of its own, and looks

@@ -1,5 +1,5 @@
-// A halo exchange in a plane, with a kernel after each: the benchmark of "Co-designing an API for
-// CPU-free MPI GPU communication", section VI-A3.
+// A halo exchange in a plane, with a kernel after each: the benchmark of "Co-Design and
+// Evaluation of a CPU-Free MPI GPU Communication Abstraction and Implementation", section VI-A3.
 //
 //   halo WAY WIDTHxHEIGHT RANKSxRANKS NANOSECONDS BATCH_MICROSECONDS
 //

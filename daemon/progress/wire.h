@@ -57,9 +57,8 @@ enum class PacketKind : uint8_t {
 };
 
 // `source` and `destination` are ranks: those of the message for kEager, kRemoteRts, kPut and
-// kRetract; of
-// the packet itself for the others (a kCredit's source is the rank that gives it, a kAdvert's the
-// one that receives).
+// kRetract; of the packet itself for the others (a kCredit's source is the rank that gives it, a
+// kAdvert's the one that receives).
 struct PacketHeader {
   uint32_t magic;
   uint8_t version;

@@ -2,7 +2,7 @@
 //
 // Only the worker of a job touches its ranks' match tables and private memory, as the job's own
 // user: a thread of the daemon where that user is the daemon's (progress_worker.h), else a process
-// (process_worker.h); job_workers.h chooses.
+// (worker_supervisor.h); job_workers.h chooses.
 //
 // Calling thread: any control thread; no member waits for a worker process.
 #pragma once

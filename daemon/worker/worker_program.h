@@ -3,7 +3,7 @@
 // It believes what ferryd tells it and nothing else is at stake: whatever it can do, its user can
 // do. It ends when ferryd hangs up.
 //
-// Main thread only; the program has no others but those of a GPU's driver.
+// Main thread only; the program has no others but those of GPU backends and their drivers.
 #pragma once
 
 #include <atomic>

@@ -11,20 +11,20 @@ namespace ferry::shm {
 inline constexpr uint32_t kActivityWords = 17;  // 1,024 ranks of the node, and the daemon
 inline constexpr uint32_t kMaxLanes = kActivityWords * 64;
 
-// A thread sleeps on `sequence` (a futex word shared between processes). Publishers bump it with a
-// sequentially consistent read-modify-write, set the activity bit, and then read `sleepers`; a
-// sleeper adds itself to `sleepers` and then looks for work once more. One of the two always sees
-// the other (shm/wake.h).
+// A thread sleeps on `sequence` (a futex word shared between processes). A publisher stores its
+// message, sets the activity bit if that is clear, and reads `sleepers`; only if somebody sleeps does
+// it bump `sequence`. A sleeper adds itself to `sleepers` and then looks for work once more. Fences
+// between the two steps of each side make sure that one of them sees the other (shm/wake.h).
 struct alignas(128) WakeLayout {
   // What publishers write.
-  uint32_t sequence;                  // bumped by every publisher, and again to wake sleepers
+  uint32_t sequence;                  // bumped to wake sleepers
   uint32_t sleepers;                  // threads asleep, or about to be
   uint64_t activity[kActivityWords];  // bit i: lane i may have something
   uint64_t reserved0[14];
   // What the rank's own threads write or poll; publishers touch it for urgent work only.
   uint32_t inside;       // threads of the rank inside a blocking call: 0 = the rank computes
   uint32_t urgent;       // 1: urgent work was published since a thread last left
-  uint32_t death_epoch;  // bumped by the daemon after it marked a rank dead in SessionLayout::peers
+  uint32_t death_epoch;  // bumped after a rank was marked as gone in SessionLayout::peers
   int32_t poison;        // ErrorCode: once set, everything on this rank fails with it
   uint64_t reserved1[14];
 };

@@ -1,10 +1,10 @@
 // halo.h - halo exchange on a GPU stream: the cells along the sides of a block travel into the
 // ghosts of its neighbours, or ghosts back to their owners. Header-only C++20, over ferry/stream.h.
 //
-// After Cabana's StreamHalo as "Co-designing an API for CPU-free MPI GPU communication" has it
-// (section IV): the constructor makes persistent requests and matches them; an exchange is then
-// enqueued as starts of receives, a pack kernel, starts of sends, waits, and an unpack kernel, and
-// the CPU has no further part in it.
+// After Cabana's StreamHalo as "Co-Design and Evaluation of a CPU-Free MPI GPU Communication
+// Abstraction and Implementation" has it (section IV): the constructor makes persistent requests
+// and matches them; an exchange is then enqueued as starts of receives, a pack kernel, starts of
+// sends, waits, and an unpack kernel, and the CPU has no further part in it.
 //
 //   ferry::HaloBlock block;
 //   block.cells = {128, 128, 64};

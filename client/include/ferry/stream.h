@@ -1,11 +1,11 @@
 /* stream.h - communication that a GPU stream triggers: matched persistent requests, queues, and the
  * streams of Ferry's own.
  *
- * After "Co-designing an API for CPU-free MPI GPU communication" (section III): a persistent send
- * and a persistent receive are matched once, for life, over the control plane. From then on starts
- * and waits can be enqueued on a GPU stream; on the way of the data neither of the application's
- * CPUs takes part. docs/stream_triggered.md explains the model; ferry/mpi/mpix.h has the same for
- * MPI programs.
+ * After "Co-Design and Evaluation of a CPU-Free MPI GPU Communication Abstraction and
+ * Implementation" (section III): a persistent send and a persistent receive are matched once, for
+ * life, over the control plane. From then on starts and waits can be enqueued on a GPU stream; on
+ * the way of the data neither of the application's CPUs takes part. docs/stream_triggered.md
+ * explains the model; ferry/mpi/mpix.h has the same for MPI programs.
  *
  * As in ferry.h: functions return FERRY_SUCCESS or an error code, may be called by any thread that
  * ferry_init allows, do not block unless they say so, and ferry_last_error() has the sentence.

@@ -1,7 +1,7 @@
 /* mpix.h - what Ferry adds to MPI: matched persistent requests and queues that a GPU stream carries
- * out, after "Co-designing an API for CPU-free MPI GPU communication" (section III; the names are
- * that paper's). docs/stream_triggered.md explains the model; ferry/stream.h has the same for
- * programs without MPI, and says more of each call.
+ * out, after "Co-Design and Evaluation of a CPU-Free MPI GPU Communication Abstraction and
+ * Implementation" (section III; the names are that paper's). docs/stream_triggered.md explains the
+ * model; ferry/stream.h has the same for programs without MPI, and says more of each call.
  *
  * Calls return MPI_SUCCESS or an error class, after the error handler of the request's communicator
  * has run. They may be made by any thread that the thread level allows.
