@@ -78,6 +78,8 @@ unknown_tests() {
       sed -E 's/TEST(_F|_P)?\(//; s/, */./; s/\)//' | sort -u)
 }
 
+folder_cycles() { git ls-files '*.h' '*.cc' '*.c' '*.hpp' | xargs python3 bazel/folder_cycles.py; }
+
 # What clang-format leaves of a rule that is too long.
 broken_rules() { git grep -nE '^ *// ?-{20,}$' -- '*.h' '*.cc' '*.c' || true; }
 
@@ -114,6 +116,7 @@ clean "volatile is not for threads" absent '(?<!asm )\bvolatile\b' ':!gpu_backen
 clean "a section rule is one line: // ---- Title ----" broken_rules
 clean "docs/ name tests that do not exist" unknown_tests
 clean "these are defined twice: name one anew, or put it into an unnamed namespace" one_definition
+clean "folders include each other" folder_cycles
 check_dependencies
 warn_of_long_files
 mapfile -t sources < <(changed_sources)

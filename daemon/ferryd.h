@@ -8,7 +8,7 @@
 
 #include "common/status.h"
 #include "config/options.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/progress/hooks.h"
 #include "proto/control.pb.h"
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kRanks = 64;
 
-// As daemon/progress/directory.h has it.
+// As daemon/traffic/directory.h has it.
 struct Job {
   std::vector<uint32_t> node_of_rank = std::vector<uint32_t>(kRanks);
   alignas(64) TraceTap trace;

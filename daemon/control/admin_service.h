@@ -15,7 +15,7 @@
 #include "daemon/control/job_registry.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/reporter.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {

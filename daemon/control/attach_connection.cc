@@ -16,9 +16,9 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
-#include "daemon/control/disposal.h"
-#include "daemon/control/foreign_packet.h"
 #include "daemon/control/session_segments.h"
+#include "daemon/sockets/disposal.h"
+#include "daemon/sockets/foreign_packet.h"
 
 namespace ferry::daemon {
 namespace {

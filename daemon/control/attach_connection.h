@@ -13,7 +13,7 @@
 
 #include "common/status.h"
 #include "daemon/control/job_registry.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "daemon/control/attach_connection.h"
-#include "daemon/control/disposal.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/disposal.h"
+#include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/control/disposal.h"
+#include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::daemon {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "common/log.h"
-#include "daemon/control/disposal.h"
 #include "daemon/control/local_user.h"
+#include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
 namespace {

@@ -20,6 +20,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/net_address.h"
 #include "common/version.h"
 #include "daemon/control/admin_report.h"
 #include "daemon/control/admin_service.h"
@@ -32,8 +33,6 @@
 #include "daemon/control/launcher_service.h"
 #include "daemon/control/launchers.h"
 #include "daemon/control/metrics_report.h"
-#include "daemon/control/net_address.h"
-#include "daemon/control/packet_socket.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/peer_service.h"
 #include "daemon/control/run_directory.h"
@@ -41,6 +40,7 @@
 #include "daemon/control/tls_credentials.h"
 #include "daemon/control/watchdog.h"
 #include "daemon/metrics/metrics_server.h"
+#include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 namespace {

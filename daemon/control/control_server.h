@@ -12,7 +12,7 @@
 
 #include "common/status.h"
 #include "config/options.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {

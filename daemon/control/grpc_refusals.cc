@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/control/disposal.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/http2_frames.h"
+#include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
 namespace {

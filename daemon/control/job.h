@@ -17,7 +17,7 @@
 #include "common/status.h"
 #include "daemon/control/match_book.h"
 #include "daemon/control/node_links.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
 #include "proto/control.pb.h"
 #include "shm/counters.h"

@@ -24,7 +24,7 @@
 #include "common/status.h"
 #include "daemon/control/job.h"
 #include "daemon/control/node_links.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {

@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/channel_plan.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
-#include "daemon/triggered/channel_plan.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {

@@ -8,9 +8,9 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/net_address.h"
 #include "common/version.h"
 #include "daemon/control/grpc_status.h"
-#include "daemon/control/net_address.h"
 #include "daemon/control/peer_link.h"
 #include "daemon/control/port_probe.h"
 #include "daemon/control/secrets.h"

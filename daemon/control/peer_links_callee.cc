@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "common/net_address.h"
 #include "common/version.h"
-#include "daemon/control/net_address.h"
 #include "daemon/control/peer_link.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/secrets.h"

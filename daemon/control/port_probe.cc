@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/control/net_address.h"
+#include "common/net_address.h"
 
 namespace ferry::daemon {
 namespace {

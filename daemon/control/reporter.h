@@ -16,7 +16,7 @@
 #include "daemon/control/job_registry.h"
 #include "daemon/control/peer_links.h"
 #include "daemon/control/why.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "common/process_memory.h"
-#include "daemon/control/disposal.h"
+#include "daemon/sockets/disposal.h"
 #include "shm/segment_check.h"
 #include "shm/segment_file.h"
 

@@ -19,7 +19,7 @@
 
 #include "daemon/control/control_loop.h"
 #include "daemon/control/socket_probe.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 
 namespace ferry::daemon {
 

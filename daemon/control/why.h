@@ -15,7 +15,7 @@
 
 #include "common/status.h"
 #include "daemon/control/job_registry.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.pb.h"
 
 namespace ferry::daemon {

@@ -11,7 +11,7 @@
 
 #include "daemon/control/job_registry.h"
 #include "daemon/control/rank_view.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 
 namespace ferry::daemon {
 

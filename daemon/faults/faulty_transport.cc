@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "daemon/progress/wire.h"
+#include "daemon/wire/wire.h"
 
 namespace ferry::daemon {
 namespace {

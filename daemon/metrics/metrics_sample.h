@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "shm/counters.h"
 
 namespace ferry::daemon {

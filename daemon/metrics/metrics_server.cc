@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/control/net_address.h"
+#include "common/net_address.h"
 #include "daemon/metrics/metrics_page.h"
 
 namespace ferry::daemon {

@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/progress/directory.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/registration/registrar.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {

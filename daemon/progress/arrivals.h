@@ -15,13 +15,13 @@
 #include <utility>
 
 #include "daemon/progress/adverts.h"
-#include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
-#include "daemon/progress/wire.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 #include "daemon/triggered/channels.h"
+#include "daemon/wire/wire.h"
 
 namespace ferry::daemon {
 

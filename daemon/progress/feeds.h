@@ -17,10 +17,10 @@
 #include <optional>
 
 #include "common/slot_map.h"
-#include "daemon/progress/directory.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/staging/copier.h"
 #include "daemon/staging/staging_depot.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 
 namespace ferry::daemon {
 

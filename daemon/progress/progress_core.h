@@ -13,12 +13,11 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
+#include "daemon/plane/worker_client.h"
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/arrivals.h"
-#include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
 #include "daemon/progress/hooks.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/progress/rank_commands.h"
@@ -28,9 +27,10 @@
 #include "daemon/staging/device_copier.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/trace/tracer.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 #include "daemon/triggered/channels.h"
 #include "daemon/triggered/rings.h"
-#include "daemon/worker/worker_client.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {

@@ -15,7 +15,7 @@
 
 #include "common/topology/cpu_set.h"
 #include "common/unique_fd.h"
-#include "daemon/progress/mailbox.h"
+#include "daemon/plane/mailbox.h"
 #include "daemon/progress/progress_core.h"
 #include "shm/wait_policy.h"
 

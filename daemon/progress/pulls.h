@@ -23,11 +23,11 @@
 #include <vector>
 
 #include "common/slot_map.h"
-#include "daemon/progress/directory.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/staging/copier.h"
 #include "daemon/staging/staging_depot.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 #include "shm/layout/transfer_layout.h"
 
 namespace ferry::daemon {

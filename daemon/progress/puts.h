@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "common/slot_map.h"
-#include "daemon/progress/directory.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/registration/registrations.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {

@@ -13,11 +13,11 @@
 #include <string>
 
 #include "daemon/progress/adverts.h"
-#include "daemon/progress/directory.h"
 #include "daemon/progress/feeds.h"
-#include "daemon/progress/outbound.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 
 namespace ferry::daemon {
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "daemon/progress/directory.h"
 #include "daemon/staging/staging_pool.h"
 #include "daemon/trace/tracer.h"
+#include "daemon/traffic/directory.h"
 
 namespace ferry::daemon {
 

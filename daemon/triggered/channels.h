@@ -25,15 +25,15 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/progress/directory.h"
-#include "daemon/progress/outbound.h"
-#include "daemon/progress/wire.h"
+#include "daemon/plane/channel_plan.h"
 #include "daemon/registration/registrations.h"
-#include "daemon/triggered/channel_plan.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
 #include "daemon/triggered/deferred_nics.h"
 #include "daemon/triggered/deferred_pool.h"
 #include "daemon/triggered/nic_channels.h"
 #include "daemon/triggered/write_windows.h"
+#include "daemon/wire/wire.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {

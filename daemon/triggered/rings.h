@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "common/error_code.h"
-#include "daemon/progress/directory.h"
+#include "daemon/traffic/directory.h"
 #include "daemon/triggered/channels.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/ring_consumer.h"

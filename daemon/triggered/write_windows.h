@@ -12,8 +12,8 @@
 #include <map>
 #include <memory>
 
+#include "daemon/plane/channel_plan.h"
 #include "daemon/registration/registrar.h"
-#include "daemon/triggered/channel_plan.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {

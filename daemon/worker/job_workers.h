@@ -13,8 +13,8 @@
 
 #include "common/status.h"
 #include "config/options.h"
+#include "daemon/plane/worker_client.h"
 #include "daemon/worker/progress_worker.h"
-#include "daemon/worker/worker_client.h"
 #include "daemon/worker/worker_supervisor.h"
 
 namespace ferry::daemon {

@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "daemon/progress/mailbox.h"
+#include "daemon/plane/mailbox.h"
+#include "daemon/plane/worker_client.h"
 #include "daemon/worker/job_turns.h"
-#include "daemon/worker/worker_client.h"
 #include "daemon/worker/worker_job.h"
 
 namespace ferry::daemon {

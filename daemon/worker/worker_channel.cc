@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "daemon/control/disposal.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/disposal.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_message.h"
 #include "shm/atomic.h"
 

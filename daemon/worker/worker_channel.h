@@ -8,8 +8,8 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "daemon/progress/data_plane.h"
-#include "daemon/worker/attention.h"
+#include "daemon/plane/attention.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/worker/control_layout.h"
 #include "shm/segment.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
 #include "engine/peer_table.h"
 #include "engine/rank_engine.h"

@@ -15,7 +15,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/control_layout.h"
 #include "daemon/worker/job_turns.h"
 #include "daemon/worker/worker_gpu.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/version.h"
-#include "daemon/control/foreign_packet.h"
+#include "daemon/sockets/foreign_packet.h"
 
 namespace ferry::daemon {
 namespace {

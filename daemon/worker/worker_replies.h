@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "common/status.h"
-#include "daemon/control/packet_socket.h"
 #include "daemon/session/session.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_message.h"
 
 namespace ferry::daemon {

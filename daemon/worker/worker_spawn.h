@@ -5,7 +5,7 @@
 //
 // It is forked by a thread that has nothing in its table of descriptors. Of a copy of ferryd's the
 // child would have to close each, and among these are descriptors that strangers have just passed:
-// that may take as long as they like (daemon/control/disposal.h), and another user's job would
+// that may take as long as they like (daemon/sockets/disposal.h), and another user's job would
 // wait.
 #pragma once
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_replies.h"
 #include "shm/atomic.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/unique_fd.h"
-#include "daemon/progress/mailbox.h"
+#include "daemon/plane/mailbox.h"
 #include "daemon/session/session.h"
 #include "daemon/worker/group_lookup.h"
 #include "daemon/worker/remote_copier.h"

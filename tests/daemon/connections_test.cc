@@ -21,14 +21,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/net_address.h"
 #include "common/unique_fd.h"
 #include "daemon/control/connection_acceptor.h"
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/http2_frames.h"
 #include "daemon/control/local_user.h"
-#include "daemon/control/net_address.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_rank.h"

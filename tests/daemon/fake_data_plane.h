@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 
 namespace ferry::daemon {
 

@@ -15,8 +15,8 @@
 
 #include "common/passed_descriptors.h"
 #include "daemon/control/byte_sieve.h"
-#include "daemon/control/disposal.h"
-#include "daemon/control/foreign_packet.h"
+#include "daemon/sockets/disposal.h"
+#include "daemon/sockets/foreign_packet.h"
 #include "daemon/worker/worker_replies.h"
 #include "shm/segment.h"
 #include "tests/daemon/attach_server_fixture.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "config/options.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "tests/daemon/gate_transport.h"
 
 namespace ferry::daemon {

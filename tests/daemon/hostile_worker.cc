@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "common/version.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_message.h"
 
 namespace {

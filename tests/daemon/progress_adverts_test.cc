@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "common/clock.h"
-#include "daemon/progress/wire.h"
+#include "daemon/wire/wire.h"
 #include "shm/atomic.h"
 #include "tests/daemon/progress_adverts_fixture.h"
 #include "transports/ofi/ofi_transport.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "daemon/progress/delivery.h"
+#include "daemon/traffic/delivery.h"
 #include "engine/session_view.h"
 #include "shm/segment.h"
 

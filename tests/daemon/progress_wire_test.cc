@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "daemon/progress/wire.h"
+#include "daemon/wire/wire.h"
 
 namespace ferry::daemon {
 namespace {

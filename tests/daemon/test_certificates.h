@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/options.h"
-#include "tools/ferryctl/certificate_maker.h"
+#include "tools/admin/certificate_maker.h"
 
 namespace ferry::daemon {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "daemon/control/grpc_acceptor.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "tests/daemon/fake_data_plane.h"
 #include "tests/daemon/ferryd_process.h"
 

@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "common/clock.h"
-#include "daemon/control/disposal.h"
+#include "daemon/sockets/disposal.h"
 #include "tests/daemon/progress_fixture.h"
 #include "tests/support/processes.h"
 

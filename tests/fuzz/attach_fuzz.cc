@@ -19,7 +19,7 @@
 #include "common/version.h"
 #include "daemon/control/attach_server.h"
 #include "daemon/control/launchers.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "engine/session_view.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_data_plane.h"

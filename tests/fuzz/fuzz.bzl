@@ -12,7 +12,6 @@ def ferry_fuzz(name, srcs, deps, size = "small", env = {}, tags = []):
     native.cc_test(
         name = name + "_replay_test",
         size = size,
-        srcs = ["replay_main.cc"],
         args = ["tests/fuzz/corpus/" + name],
         data = native.glob(["corpus/" + name + "/*"]),
         env = env,
@@ -20,7 +19,7 @@ def ferry_fuzz(name, srcs, deps, size = "small", env = {}, tags = []):
         tags = tags,
         deps = [
             ":" + name + "_entry",
-            "//third_party:gtest",
+            ":replay",
         ],
     )
     native.cc_binary(

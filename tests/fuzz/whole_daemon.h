@@ -13,7 +13,7 @@
 #include "config/options.h"
 #include "daemon/control/control_server.h"
 #include "daemon/hook_relay.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/data_plane.h"
 #include "proto/control.grpc.pb.h"
 
 namespace ferry::fuzz {

@@ -20,7 +20,7 @@
 #include "common/clock.h"
 #include "common/version.h"
 #include "daemon/control/secrets.h"
-#include "daemon/progress/wire.h"
+#include "daemon/wire/wire.h"
 #include "proto/control.grpc.pb.h"
 #include "tests/hostile/attacker.h"
 #include "tests/hostile/hostile_session.h"

@@ -24,7 +24,7 @@
 
 #include "common/version.h"
 #include "config/environment.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/error_details.h"
 

@@ -1,4 +1,4 @@
-#include "tools/ferryctl/view.h"
+#include "tools/display/view.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "config/environment.h"
-#include "tools/ferryrun/private_directory.h"
+#include "tools/admin/private_directory.h"
 
 namespace ferry::tools {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "common/unique_fd.h"
 #include "config/environment.h"
-#include "tools/ferryctl/certificate_maker.h"
+#include "tools/admin/certificate_maker.h"
 
 namespace ferry::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 
 namespace ferry::tools {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
-#include "tools/ferryctl/view.h"
 
 namespace ferry::tools {
 

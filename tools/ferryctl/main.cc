@@ -11,6 +11,8 @@
 
 #include "common/version.h"
 #include "config/environment.h"
+#include "tools/display/table.h"
+#include "tools/display/view.h"
 #include "tools/doctor/probe.h"
 #include "tools/ferryctl/arguments.h"
 #include "tools/ferryctl/certs.h"
@@ -20,8 +22,6 @@
 #include "tools/ferryctl/orders.h"
 #include "tools/ferryctl/print.h"
 #include "tools/ferryctl/questions.h"
-#include "tools/ferryctl/table.h"
-#include "tools/ferryctl/view.h"
 #include "tools/flags/app.h"
 #include "tools/flags/option_flags.h"
 #include "tools/tune/collective_tune.h"

@@ -2,10 +2,10 @@
 
 #include <string>
 
+#include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/print.h"
 #include "tools/ferryctl/trace_file.h"
-#include "tools/ferryctl/view.h"
 
 namespace ferry::tools {
 namespace {

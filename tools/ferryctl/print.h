@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/ferryctl/terminal.h"
+#include "tools/display/terminal.h"
 
 namespace ferry::tools {
 

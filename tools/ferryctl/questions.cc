@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "tools/display/view.h"
 #include "tools/ferryctl/choice.h"
 #include "tools/ferryctl/list_view.h"
 #include "tools/ferryctl/orders.h"
 #include "tools/ferryctl/print.h"
 #include "tools/ferryctl/rank_name.h"
-#include "tools/ferryctl/view.h"
 #include "tools/ferryctl/why_view.h"
 #include "tools/top/rates.h"
 #include "tools/top/screen.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "proto/control.pb.h"
-#include "tools/ferryctl/view.h"
+#include "tools/display/view.h"
 
 namespace ferry::tools {
 

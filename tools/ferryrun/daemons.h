@@ -10,10 +10,10 @@
 
 #include "common/status.h"
 #include "config/options.h"
+#include "tools/admin/certificate_maker.h"
 #include "tools/admin/launcher_client.h"
-#include "tools/ferryctl/certificate_maker.h"
+#include "tools/admin/private_directory.h"
 #include "tools/ferryrun/private_daemon.h"
-#include "tools/ferryrun/private_directory.h"
 #include "tools/ferryrun/signals.h"
 
 namespace ferry::tools {

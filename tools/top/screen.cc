@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 
 namespace ferry::tools {
 namespace {

@@ -1,7 +1,7 @@
 // One picture of `ferryctl top`, as text and as JSON. Pure; any thread.
 #pragma once
 
-#include "tools/ferryctl/view.h"
+#include "tools/display/view.h"
 #include "tools/top/rates.h"
 
 namespace ferry::tools {

@@ -5,7 +5,7 @@
 #include "client/mpi/collective/selection_file.h"
 #include "common/version.h"
 #include "config/environment.h"
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 #include "tools/tune/collective_tune.h"
 
 namespace ferry::tools {

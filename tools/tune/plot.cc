@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 
 namespace ferry::tools {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/version.h"
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 #include "tools/tune/plot.h"
 
 namespace ferry::tools {

@@ -1,9 +1,9 @@
-#include "daemon/control/foreign_packet.h"
+#include "daemon/sockets/foreign_packet.h"
 
 #include <string>
 #include <utility>
 
-#include "daemon/control/disposal.h"
+#include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
 

@@ -17,10 +17,10 @@
 
 #include "common/status.h"
 #include "daemon/faults/faults.h"
+#include "daemon/plane/channel_plan.h"
 #include "daemon/registration/registration_statistics.h"
 #include "daemon/session/session.h"
 #include "daemon/trace/tracer.h"
-#include "daemon/triggered/channel_plan.h"
 
 namespace ferry::daemon {
 

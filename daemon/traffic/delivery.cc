@@ -1,4 +1,4 @@
-#include "daemon/progress/delivery.h"
+#include "daemon/traffic/delivery.h"
 
 #include <algorithm>
 #include <cstring>

@@ -14,13 +14,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/progress/data_plane.h"
-#include "daemon/progress/delivery.h"
-#include "daemon/progress/wire.h"
+#include "daemon/plane/attention.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/staging/stage.h"
 #include "daemon/trace/tracer.h"
-#include "daemon/worker/attention.h"
+#include "daemon/traffic/delivery.h"
+#include "daemon/wire/wire.h"
 #include "shm/lane.h"
 #include "shm/layout/advert_layout.h"
 #include "shm/wake.h"

@@ -1,4 +1,4 @@
-#include "daemon/progress/directory.h"
+#include "daemon/traffic/directory.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,9 +1,9 @@
-#include "tools/ferryctl/view.h"
+#include "tools/display/view.h"
 
 #include <cstdint>
 #include <vector>
 
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 
 namespace ferry::tools {
 namespace {

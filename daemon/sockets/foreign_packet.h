@@ -1,4 +1,4 @@
-// A packet from a process that may pass anything with it (daemon/control/packet_socket.h).
+// A packet from a process that may pass anything with it (daemon/sockets/packet_socket.h).
 //
 // Any thread; never blocks, whatever the packet carries.
 #pragma once
@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "common/status.h"
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 

@@ -1,4 +1,4 @@
-#include "tools/ferryctl/terminal.h"
+#include "tools/display/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "daemon/progress/outbound.h"
+#include "daemon/traffic/outbound.h"
 
 #include <algorithm>
 

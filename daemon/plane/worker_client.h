@@ -12,10 +12,10 @@
 #include <string>
 
 #include "common/status.h"
-#include "daemon/progress/data_plane.h"
+#include "daemon/plane/attention.h"
+#include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
 #include "daemon/staging/copier.h"
-#include "daemon/worker/attention.h"
 
 namespace ferry::daemon {
 

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/progress/directory.h"
-#include "daemon/progress/wire.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/wire/wire.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {

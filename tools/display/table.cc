@@ -1,4 +1,4 @@
-#include "tools/ferryctl/table.h"
+#include "tools/display/table.h"
 
 #include <algorithm>
 #include <array>

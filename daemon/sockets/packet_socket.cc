@@ -1,4 +1,4 @@
-#include "daemon/control/packet_socket.h"
+#include "daemon/sockets/packet_socket.h"
 
 #include <errno.h>
 #include <sys/socket.h>

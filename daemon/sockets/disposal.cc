@@ -1,4 +1,4 @@
-#include "daemon/control/disposal.h"
+#include "daemon/sockets/disposal.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

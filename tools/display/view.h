@@ -8,7 +8,7 @@
 #include <string>
 
 #include "proto/control.pb.h"
-#include "tools/ferryctl/terminal.h"
+#include "tools/display/terminal.h"
 
 namespace ferry::tools {
 

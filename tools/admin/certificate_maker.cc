@@ -1,4 +1,4 @@
-#include "tools/ferryctl/certificate_maker.h"
+#include "tools/admin/certificate_maker.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>

@@ -1,4 +1,4 @@
-#include "tools/ferryrun/private_directory.h"
+#include "tools/admin/private_directory.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

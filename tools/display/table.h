@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/ferryctl/terminal.h"
+#include "tools/display/terminal.h"
 
 namespace ferry::tools {
 

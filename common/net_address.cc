@@ -1,4 +1,4 @@
-#include "daemon/control/net_address.h"
+#include "common/net_address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
