@@ -322,8 +322,8 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
-    // Whoever waits for the ranks hears of it first: once the daemon knows, the others end, too, and
-    // with codes of their own.
+    // Whoever waits for the ranks hears of it first: once the daemon knows, the others end, too,
+    // and with codes of their own.
     ferry::client::TellOfAbort(abort_fd, client->rank(), exit_code);
     if (pmix_job != nullptr) {
       pmix_job->Abort(exit_code);

@@ -38,6 +38,7 @@ extern "C" const char* __tsan_default_suppressions() {
 // "unknown module", which cannot be named below.
 __attribute__((constructor)) static void KeepLibnuma() {
   dlopen("libnuma.so", RTLD_LAZY | RTLD_NODELETE);
+  dlopen("libnuma.so.1", RTLD_LAZY | RTLD_NODELETE);
 }
 
 // libfabric 1.17 loses descriptions of endpoints (fi_dupinfo) when one is closed while it connects,
@@ -46,6 +47,10 @@ __attribute__((constructor)) static void KeepLibnuma() {
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libfabric.so\n"
          "leak:libnuma.so\n"
-         "leak:libcares.so\n";  // gRPC's name lookups, when a program ends during one
+         "leak:libcares.so\n"  // gRPC's name lookups, when a program ends during one
+         // Its threads may hang in the kernel when a program ends (in closing a file whose server
+         // is silent): LeakSanitizer cannot stop them, so it does not see what lies on their
+         // stacks.
+         "leak:ferry::daemon::Disposal::BuryAll\n";
 }
 #endif

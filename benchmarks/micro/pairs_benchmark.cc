@@ -1,5 +1,5 @@
-// What a turn of the daemon pays for matched pairs to other nodes that nobody starts: programs match
-// thousands of them, and start a few. The number is that of the pairs, half of them sends.
+// What a turn of the daemon pays for matched pairs to other nodes that nobody starts: programs
+// match thousands of them, and start a few. The number is that of the pairs, half of them sends.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

@@ -1,9 +1,14 @@
 #include "transports/ofi/library.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+
+#include "common/unique_fd.h"
 
 namespace ferry::transport {
 namespace {
@@ -21,8 +26,27 @@ Status Find(void* library, const char* name, Function* function) {
                       std::string(kFileName) + " has no " + name + ": another libfabric is needed");
 }
 
+// A library (psm_stand_in.c) with the name of one that libfabric is linked with: libfabric takes it
+// in place of that one. Null: it cannot be loaded here.
+void* LoadPsmStandIn() {
+  constexpr uint8_t kBytes[] = {
+#include "transports/ofi/psm_stand_in.inc"
+  };
+  const UniqueFd file(memfd_create("libpsm_infinipath.so.1", MFD_CLOEXEC));
+  if (!file.valid() || write(file.get(), kBytes, sizeof(kBytes)) != sizeof(kBytes)) {
+    return nullptr;
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 StatusOr<Libfabric> Load() {
+  void* const stand_in = LoadPsmStandIn();
   void* library = dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr && stand_in != nullptr) {  // another libfabric may need more of it
+    dlclose(stand_in);
+    library = dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
+  }
   if (library == nullptr) {
     return Status(ErrorCode::kNotFound, std::string("the network's library cannot be opened: ") +
                                             dlerror() + " (Debian's package is libfabric1)");

@@ -1,4 +1,4 @@
-// libfabric's library, opened by whoever needs it first. Opening takes some 0.2 s, since the
+// libfabric's library, opened by whoever needs it first. Opening takes some 0.1 s, since the
 // libraries of its providers come along and look for their devices, so a program that only may need
 // it should not be linked with it: ferryd for --version, ferryctl for all but measuring.
 //
