@@ -1,5 +1,5 @@
-// The C API of device_ring.h over client/triggered/device_rings. Checks arguments, turns codes into
-// sentences, nothing else.
+// The C API of device_ring.h over client/triggered/device_rings. It only checks arguments and turns
+// codes into sentences.
 #include <string>
 
 #include "client/include/ferry/device_ring.h"
@@ -15,7 +15,7 @@ using ferry::client::WithClient;
 
 static_assert(sizeof(ferry_ring_counter) == sizeof(ferry::shm::CounterLayout));
 
-// WithClient for a call whose caller wants to have something at `result`.
+// WithClient, for a call that must store its result at `result`.
 template <typename Use>
 int Into(const void* result, const char* call, Use&& use) {
   return WithClient([&](Client& client) -> Status {

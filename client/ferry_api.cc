@@ -1,5 +1,5 @@
 // The C API (ferry.h) over client/core: joining and leaving a job, messages, counters. Memory is in
-// memory_api.cc. Checks arguments, turns codes into sentences, nothing else.
+// memory_api.cc. It only checks arguments and turns codes into sentences.
 #include <pthread.h>
 
 #include <atomic>
@@ -40,8 +40,8 @@ std::atomic<Phase> phase{Phase::kBefore};
 std::atomic<bool> forked{false};
 std::unique_ptr<Client> client;
 int abort_fd = 0;  // ferryrun's pipe; 0: none
-// Of a rank that a PMIx server has started. Never destroyed at exit: the server must see that a
-// rank ended without ferry_finalize.
+// The job of a rank that a PMIx server started. It is never destroyed at exit: the server must see
+// that a rank ended without ferry_finalize.
 std::unique_ptr<PmixJob>& pmix_job = *new std::unique_ptr<PmixJob>();
 
 bool IsRunning() {
@@ -105,7 +105,7 @@ Status CheckTag(int tag, bool any_allowed) {
                                       (any_allowed ? ", nor FERRY_ANY_TAG" : "")};
 }
 
-// The arguments of nearly every call, without a look at what could be wrong with them.
+// Whether the arguments are those of nearly every call, so that no detailed check is needed.
 bool IsPlainMessage(const void* buffer, int peer, int tag) {
   return IsRunning() && buffer != nullptr && static_cast<uint32_t>(peer) < client->size() &&
          static_cast<uint32_t>(tag) <= FERRY_TAG_MAX && client->memory().IsAnyBufferPlain();
@@ -213,7 +213,7 @@ int MakeSend(Message message, ferry_request* request) {
   return Report(client->MakePersistentSend(message, request));
 }
 
-// Who starts a process that belongs to no job.
+// Who starts a process that belongs to no job yet.
 enum class Starter { kNone, kItself };
 
 void WarnOfUnknownVariables() {
@@ -312,7 +312,7 @@ int ferry_finalize(void) {
   const int result = status.ok() ? FERRY_SUCCESS : Fail(status);
   client.reset();
   if (pmix_job != nullptr && status.ok()) {
-    (void)pmix_job->Leave();  // what the server may say comes too late for anybody
+    (void)pmix_job->Leave();  // an error of the server's comes too late for anybody
   }
   pmix_job.reset();
   return result;
@@ -322,8 +322,8 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
-    // Whoever waits for the ranks hears of it first: once the daemon knows, the others end, too,
-    // and with codes of their own.
+    // Tells the launcher first: once the daemon knows, the other ranks end, too, with codes of
+    // their own.
     ferry::client::TellOfAbort(abort_fd, client->rank(), exit_code);
     if (pmix_job != nullptr) {
       pmix_job->Abort(exit_code);
@@ -456,7 +456,7 @@ int ferry_waitall(size_t count, ferry_request* requests, ferry_status* statuses)
       return Fail(check);
     }
   }
-  if (count > 1) {  // at once: what they have in common is done once
+  if (count > 1) {  // together: shared work is done once
     client->AwaitAll({requests, count});
   }
   int result = FERRY_SUCCESS;

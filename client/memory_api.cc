@@ -1,5 +1,5 @@
-// The C API of ferry.h for memory over client/core: allocations, copies, offloaded send buffers.
-// Checks arguments, turns codes into sentences, nothing else.
+// The C API of ferry.h for memory over client/core: allocations, copies, offloaded send buffers. It
+// only checks arguments and turns codes into sentences.
 #include "client/core/client.h"
 #include "client/include/ferry/ferry.h"
 #include "client/running.h"
@@ -11,7 +11,7 @@ using ferry::Status;
 using ferry::client::Client;
 using ferry::client::WithClient;
 
-// For calls that no message waits for: once the rank is poisoned, they say so, too.
+// For calls that involve no message: they, too, fail once the rank is poisoned.
 template <typename Use>
 int WithHealthyClient(Use&& use) {
   return WithClient([&](Client& client) -> Status {

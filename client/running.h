@@ -11,7 +11,7 @@ namespace ferry::client {
 // kNotInitialized before ferry_init and after ferry_finalize, kForked in a child. Any thread.
 StatusOr<Client*> Running();
 
-// Calls `use(client)`, a Status, and returns what becomes of it as the C API does. Any thread.
+// Calls `use(client)` and returns its Status as the C API does. Any thread.
 template <typename Use>
 int WithClient(Use&& use) {
   const StatusOr<Client*> client = Running();

@@ -1,5 +1,5 @@
-// The C API of stream.h over client/triggered. Checks arguments, turns codes into sentences,
-// nothing else.
+// The C API of stream.h over client/triggered. It only checks arguments and turns codes into
+// sentences.
 #include <span>
 #include <string>
 
@@ -21,7 +21,7 @@ Status CheckAddress(const void* address, const char* what) {
                                      std::string("the address of the ") + what + " is null");
 }
 
-// A null array of nothing is none.
+// A null array is allowed if `count` is 0.
 StatusOr<std::span<const ferry_request>> RequestsOf(size_t count, const ferry_request* requests) {
   if (count != 0) {
     FERRY_RETURN_IF_ERROR(CheckAddress(requests, "requests"));

@@ -1,6 +1,6 @@
-// What a rank that aborts its job writes to the pipe that its launcher gave it (option abort_fd),
-// so that the launcher need not guess from ends which rank it was. Fewer than PIPE_BUF bytes:
-// notices of several ranks do not mix. Plain data.
+// The notice that a rank writes to its launcher's pipe (option abort_fd) when it aborts its job, so
+// that the launcher need not guess which rank it was. It is shorter than PIPE_BUF bytes, so notices
+// of several ranks do not mix. Plain data.
 #pragma once
 
 #include <cstdint>

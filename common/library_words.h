@@ -1,5 +1,6 @@
-// What Ferry's library itself says on the standard error of a rank. Its lines begin in a way that
-// tells them from the program's own: ferryrun shows once what many ranks say in the same words.
+// The lines that Ferry's library itself writes to the standard error of a rank. Their beginning
+// tells them from the program's own lines: ferryrun shows once what many ranks say in the same
+// words.
 //
 // Any thread.
 #pragma once
@@ -12,7 +13,7 @@ namespace ferry {
 
 inline constexpr std::string_view kLibraryWords = "libferry: ";
 
-// How words go on that name their rank.
+// The text that follows in a line that names its rank.
 inline std::string RankWords(uint32_t rank) { return "rank " + std::to_string(rank) + ": "; }
 
 // One line, in one write. `rank` below 0: it is not known yet, or not any more.

@@ -30,7 +30,7 @@ std::string_view NearestName(std::string_view name, std::span<const std::string_
   std::string_view nearest;
   for (const std::string_view candidate : names) {
     const size_t distance = EditDistance(name, candidate);
-    // Of a short name nothing would be left.
+    // A distance as long as the name would replace all of it.
     if (distance < best && distance < candidate.size()) {
       best = distance;
       nearest = candidate;

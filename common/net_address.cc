@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kLoopbackNet = 127;
 
-// Where "localhost" stands for its first address; AF_UNSPEC for what is no numeric address.
+// Reads a numeric address, or "localhost" as 127.0.0.1; AF_UNSPEC for any other text.
 sockaddr_storage NumericAddress(const std::string& host, uint16_t port, socklen_t* size) {
   sockaddr_storage storage{};
   auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);

@@ -8,9 +8,8 @@ namespace ferry {
 // Where the kernel refuses, the limit stays as it is.
 void RaiseOpenFiles();
 
-// In a child before it executes a program: the soft limit is again what it was before its parent
-// called RaiseOpenFiles, since some programs count on descriptors below 1,024 (select).
-// Async-signal-safe.
+// For a child before it executes a program: restores the soft limit from before its parent called
+// RaiseOpenFiles, since some programs count on descriptors below 1,024 (select). Async-signal-safe.
 void RestoreOpenFiles();
 
 }  // namespace ferry

@@ -1,15 +1,15 @@
-// Tables of descriptors that a thread has for itself: what it, and the processes that it forks,
-// must not have of the others'.
+// Gives a thread a table of descriptors of its own, so that it, and the processes that it forks, do
+// not hold those of the other threads.
 //
-// Any thread, for itself. What goes is closed, which may block for as long as its kind of file
-// likes. False: not possible (Linux before 5.9).
+// Any thread, for itself. Descriptors that are dropped are closed, which may block for as long as
+// their kind of file likes. False: not possible (Linux before 5.9).
 #pragma once
 
 namespace ferry {
 
 // The calling thread goes on with a copy of its table.
 bool OwnDescriptors();
-// With `kept` only.
+// The same, with `kept` only.
 bool OwnDescriptors(int kept);
 
 }  // namespace ferry

@@ -17,7 +17,7 @@ constexpr std::string_view kPrefix = "FERRY_";
 constexpr std::string_view kReserved[] = {"FERRY_ROOT", "FERRY_HOME", "FERRY_DIR", "FERRY_CC",
                                           "FERRY_CXX"};
 
-// How those begin that drivers of GPUs and what loads them obey.
+// The beginnings of variables that GPU drivers, and the code that loads them, obey.
 constexpr std::string_view kDriverVariables[] = {
     "LD_LIBRARY_PATH=", "CUDA_", "HIP_", "HSA_", "ROCR_", "GPU_", "ZE_", "ZES_"};
 

@@ -54,9 +54,9 @@ StatusOr<Options> OptionsFromEnvironment(const char* const* environment);
 // execve and posix_spawn only; never for a log.
 std::vector<std::string> EnvironmentFor(const Options& options);
 
-// All that a process needs of ours to open the same GPU backend as we do: of EnvironmentFor the
-// GPUs' options, and of `environment` where libraries are found and what vendors' drivers obey
-// (CUDA_*, ROCR_*, ZE_* and the like).
+// All that a process needs of ours to open the same GPU backend as we do: the GPUs' options from
+// EnvironmentFor, and from `environment` the variables that say where libraries are and those that
+// vendors' drivers obey (CUDA_*, ROCR_*, ZE_* and the like).
 std::vector<std::string> GpuEnvironment(const Options& options, const char* const* environment);
 
 }  // namespace ferry::config

@@ -22,8 +22,7 @@
 
 namespace ferry::config {
 
-// What each option means stands in the table (options.cc), docs/configuration.md and `ferryd
-// --help`.
+// The table (options.cc), docs/configuration.md and `ferryd --help` explain each option.
 struct Options {
   // The daemon's place.
   std::string config_file;
@@ -204,7 +203,7 @@ const Option* FindOption(std::string_view name);
 // "FERRY_EAGER_MAX_BYTES".
 std::string EnvironmentVariable(const Option& option);
 
-// What values are allowed, as a phrase: "an integer from 0 to 8192 (bytes)".
+// The allowed values as a phrase: "an integer from 0 to 8192 (bytes)".
 std::string AllowedValues(const Option& option);
 
 // The value held in `options`, as SetOption would read it; "(secret)" for a secret.

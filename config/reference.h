@@ -5,7 +5,7 @@
 
 namespace ferry::config {
 
-// What config/ferryd.toml holds: every option with its help and its default, commented out.
+// The text of config/ferryd.toml: every option with its help and its default, commented out.
 std::string DefaultToml();
 
 // The tables of docs/configuration.md.

@@ -10,8 +10,8 @@
 
 namespace ferry::config {
 
-// By number. `whose` ("rank", "uid") is what the numbers name. kConfiguration says which part is
-// wrong, and why.
+// The weights by number. `whose` ("rank", "uid") is what the numbers name. kConfiguration says
+// which part is wrong, and why.
 StatusOr<std::map<uint32_t, uint32_t>> ParseWeights(const std::string& text,
                                                     const std::string& whose);
 

@@ -14,7 +14,7 @@
 
 namespace ferry::daemon {
 
-// What main() wires to it.
+// The parts that main() wires to the daemon.
 struct DaemonParts {
   std::unique_ptr<DataPlane> data_plane;
   std::function<control::GpusReply()> gpus;  // for ferryctl; may be null

@@ -1,4 +1,4 @@
-// What joins the two planes of a daemon.
+// Joins the two planes of a daemon.
 //
 // Any thread. Attach blocks while a hook is told.
 #pragma once

@@ -55,7 +55,7 @@ void Describe(const ferry::gpu::DeviceInfo& info, const Placement& placement,
   }
 }
 
-// What `ferryctl gpus` shows: the devices of the backend in use, and the backends there are.
+// Lists, for `ferryctl gpus`, the devices of the backend in use, and the backends there are.
 ferry::control::GpusReply ListGpus(ferry::gpu::GpuSource& gpus, const Options& options,
                                    const Placement& placement) {
   ferry::control::GpusReply reply;

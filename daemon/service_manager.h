@@ -1,4 +1,4 @@
-// What ferryd tells the service manager that started it: the protocol of sd_notify(3).
+// Tells the service manager that started ferryd how it is doing: the protocol of sd_notify(3).
 //
 // Which one that is stands in the environment (NOTIFY_SOCKET); without one nothing happens. Any
 // thread. A call is one small datagram; it blocks only while the manager's queue is full.

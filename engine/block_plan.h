@@ -41,8 +41,8 @@ class BlockPlan {
   uint32_t block_count() const { return block_count_; }
   // `index` lies below block_count().
   Block block(uint32_t index) const;
-  // What to move next when all before `offset_bytes` has been begun: the rest of the block around
-  // it, or as much of that as `longest_bytes` (not 0) allows.
+  // Returns what to move next when all before `offset_bytes` has been begun: the rest of the block
+  // around it, or as much of that as `longest_bytes` (not 0) allows.
   Block Next(uint64_t offset_bytes, uint64_t longest_bytes) const;
 
  private:

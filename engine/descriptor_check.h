@@ -1,5 +1,5 @@
-// What a correct rank writes into the lane of a peer of its node, and nothing else: for the engine
-// that drains the lane, and for the daemon that is told of a descriptor in it.
+// Checks that a descriptor is one that a correct rank writes into the lane of a peer of its node.
+// Used by the engine that drains the lane, and by the daemon that is told of a descriptor in it.
 //
 // Calling thread: any; on a copy of the descriptor.
 #pragma once
@@ -35,7 +35,7 @@ inline bool IsPlausibleFromPeer(const shm::Descriptor& descriptor, uint32_t requ
   }
 }
 
-// What it is, for a message about what is wrong with it.
+// Names the descriptor, for a message about what is wrong with it.
 inline std::string Describe(const shm::Descriptor& descriptor) {
   shm::LocalRts rts;
   std::memcpy(&rts, descriptor.payload, sizeof(rts));

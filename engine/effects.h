@@ -1,7 +1,7 @@
-// What must happen outside the lease after a step of the engine: wake-ups and copies.
+// The wake-ups and copies that must follow a step of the engine, outside the lease.
 //
-// The engine never wakes, copies or enters the kernel itself; it notes the need here, and whoever
-// held the lease performs it after the release. Fixed size: filling it never allocates.
+// The engine never wakes, copies or enters the kernel itself; it notes the need here, and the
+// thread that held the lease acts on it after the release. Fixed size: filling it never allocates.
 #pragma once
 
 #include <array>

@@ -39,9 +39,9 @@ struct PeerTable {
     const Peer& peer = by_rank[rank];
     return peer.is_mapped() ? peer.inbox : MappedInbox(rank);
   }
-  // Where nobody sleeps if there is no inbox.
+  // The peer's wake words; if it has no inbox, words on which nobody sleeps.
   shm::WakeLayout* Wake(uint32_t rank) const;
-  // Why there is none; kOk: there is.
+  // Why there is no inbox; kOk: there is one.
   ErrorCode Refusal(uint32_t rank) const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 // Stands in for a lane that is not read any more: nobody writes to it.
 constinit shm::LaneLayout silent_lane{};
 
-// What each lane may take of the budget when all get their turn.
+// The share of the budget that each lane may take when all get their turn.
 constexpr uint32_t kFairBudget = kDrainBudget / 4;
 
 }  // namespace
@@ -218,7 +218,7 @@ bool RankEngine::IsPlausible(const Arrival& arrival) const {
       return IsPlausibleEager(d);  // needs nothing of its sender's
     }
     const InboxView& sender = peers_.Inbox(arrival.source);
-    // Where that is gone, or out of reach, whoever matches the message is told.
+    // If the sender is gone, or out of reach, the side that matches the message is told.
     return IsPlausibleFromPeer(d, sender.valid() ? sender.request_limit : UINT32_MAX);
   }
   switch (static_cast<DescriptorKind>(d.kind)) {
@@ -291,7 +291,8 @@ void RankEngine::CloseLane(uint32_t lane) {
   }
 }
 
-// In transactions of their own; what finds no room waits for the next round.
+// Writes each accusation in a transaction of its own; one that finds no room waits for the next
+// round.
 void RankEngine::Accuse(Effects& effects) {
   LaneSet waiting;
   accused_.ForEach([&](uint32_t lane) {

@@ -11,8 +11,8 @@
 //
 // Nothing in the segments is believed, not even what the rank itself wrote: an index is loaded once
 // and checked before it leads anywhere, each walk is bounded, and the journal refuses stores that
-// lie outside. What a peer wrote wrongly is the peer's fault: the engine reads that lane no more
-// and accuses it to the daemon, which ends its session or parts the two.
+// lie outside. If a peer wrote something wrong, the engine stops reading that lane and accuses the
+// peer to the daemon, which ends the peer's session or parts the two.
 //
 // Follows MPI 5.0 sections 3.5 (order, matching) and 3.8 (probe, cancel), and docs/architecture.md.
 #pragma once
@@ -42,7 +42,7 @@ inline constexpr uint32_t kHotStreak = 32;
 inline constexpr uint32_t kRoomNoticeEvery =
     64;  // a consumer looks for a waiting producer this often
 
-// Who runs the engine.
+// The side that runs the engine.
 enum class Runner { kRank, kWorker };
 
 struct EngineOptions {

@@ -49,7 +49,7 @@ void RankEngine::Advertise(uint32_t request, Effects& effects) {
   }
 }
 
-// In the open transaction. False: no room.
+// Joins the open transaction. False: no room.
 bool RankEngine::StageAdvert(DescriptorKind kind, uint8_t flags, const Advert& advert,
                              Effects& effects) {
   const RequestLayout& slot = *view_.request(advert.receive);
@@ -66,8 +66,8 @@ bool RankEngine::StageAdvert(DescriptorKind kind, uint8_t flags, const Advert& a
   return StageToDaemon(descriptor, effects);
 }
 
-// In the open transaction: a message came for the receive by another way. The daemon learns it by
-// the pull, or is told if there is room; it would find out when the request is used anew.
+// Joins the open transaction: a message came for the receive by another way. The daemon learns it
+// by the pull, or is told if there is room; it would find out when the request is used anew.
 void RankEngine::EndAdvert(uint32_t request, DescriptorKind way, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   AdvertisedReceive receive(StateOf(slot));
@@ -82,8 +82,8 @@ void RankEngine::EndAdvert(uint32_t request, DescriptorKind way, Effects& effect
   }
 }
 
-// In the open transaction: asks for a receive's advert back, or for a send's offer; without room,
-// later.
+// Joins the open transaction: asks for a receive's advert back, or for a send's offer; without
+// room, later.
 void RankEngine::Withdraw(uint32_t request, Effects& effects) {
   RequestLayout& slot = *view_.request(request);
   const bool staged =
@@ -232,7 +232,7 @@ bool RankEngine::HandlePut(const Arrival& arrival) {
 
 // ---- Sending ---------------------------------------------------------------------------------
 
-// Whether an advert is of use to the send. What could travel with its offer needs none.
+// Whether an advert is of use to the send. Data that could travel with its offer needs none.
 bool RankEngine::MayPut(const RequestLayout& slot) const {
   return slot.size_bytes > shm::kRunBytes && slot.buffer.region != 0;
 }
@@ -256,7 +256,7 @@ Descriptor RankEngine::PutOffer(uint32_t request, const Descriptor& offer,
   return descriptor;
 }
 
-// In the open transaction: a message has taken its place in the order of those to the peer.
+// Joins the open transaction: a message has taken its place in the order of those to the peer.
 void RankEngine::NoteSent(uint32_t destination, const SenderSide& side) {
   AdvertBook& book = view_.layout->adverts[destination];
   shm::SentEnvelope* const last = &book.history[(side.sent() - 1) % SenderSide::kHistory];

@@ -58,7 +58,7 @@ void RankEngine::ApplyDeaths(Effects& effects) {
     if (death == deaths_[rank]) {
       continue;
     }
-    // What the dead had sent before still counts: empty its lane first.
+    // Messages that the dead rank sent before still count: empty its lane first.
     const Peer& peer = peers_.by_rank[rank];
     DrainLane(peer.local ? peer.local_index : view_.inbox.local_size, shm::kLaneSlots, effects);
     deaths_[rank] = death;
@@ -94,7 +94,8 @@ void RankEngine::HandleLeft(const Arrival& arrival) {
   journal_.Commit();
 }
 
-// What was under way when the link was cut is lost, at both ends: they begin anew, once.
+// Resets the counts for a peer, once for each cut of the link: what was under way is lost, so both
+// ends begin anew.
 void RankEngine::ForgetCredits(uint32_t rank) {
   shm::PeerWords& peer = view_.layout->peers[rank];
   shm::AdvertBook& book = view_.layout->adverts[rank];

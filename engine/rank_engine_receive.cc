@@ -283,8 +283,8 @@ bool RankEngine::Cancel(uint32_t request, Effects& effects) {
   return true;
 }
 
-// A send inside the node that nobody has matched. The descriptor stays where it is; who finds it
-// there drops it.
+// Cancels a send inside the node that nobody has matched. The descriptor stays where it is; the
+// rank that finds it there drops it.
 bool RankEngine::CancelOffered(RequestLayout& slot, uint32_t request, Effects& effects) {
   if (slot.kind != static_cast<uint32_t>(shm::RequestKind::kSend) ||
       slot.transfer_rank != view_.rank || slot.transfer_index != request ||
@@ -296,10 +296,10 @@ bool RankEngine::CancelOffered(RequestLayout& slot, uint32_t request, Effects& e
   return EndTransfer(slot, shm::LoadAcquire(slot.generation));
 }
 
-// The sender, on another node, takes its offer back. It is decided here, where messages are
-// matched, and so by whoever holds the lease: the rank need not call anything. If the offer is not
-// among the unexpected messages it has been matched, and the pull tells the sender how it went.
-// False: the answer finds no room.
+// The sender, on another node, takes its offer back. That is decided here, where messages are
+// matched, under the lease: the rank need not call anything. If the offer is not among the
+// unexpected messages it has been matched, and the pull tells the sender how it went. False: the
+// answer finds no room.
 bool RankEngine::HandleRetract(const Arrival& arrival, Effects& effects) {
   const Descriptor& d = arrival.descriptor;
   shm::RemoteRts rts;

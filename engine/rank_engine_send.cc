@@ -248,7 +248,7 @@ bool RankEngine::OfferRemote(uint32_t request, uint32_t destination, Effects& ef
   return true;
 }
 
-// In the open transaction: an eager message has left.
+// Joins the open transaction: an eager message has left.
 void RankEngine::SetSent(RequestLayout& slot) {
   shm::StoreRelaxed(slot.error, static_cast<int32_t>(ErrorCode::kOk));
   journal_.Set(&slot.state, static_cast<uint32_t>(RequestState::kComplete));
@@ -335,8 +335,8 @@ Descriptor RankEngine::RemoteOffer(uint32_t request, const SendArguments& send) 
   return descriptor;
 }
 
-// A send that another node was told of. Whoever matches there has to agree: the answer ends the
-// request either way.
+// Withdraws a send that another node was told of. The matching side there has to agree; its answer
+// ends the request either way.
 bool RankEngine::Retract(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   if (!AwaitsReceive(slot)) {
@@ -349,7 +349,7 @@ bool RankEngine::Retract(uint32_t request, Effects& effects) {
   return true;
 }
 
-// In the open transaction. False: no room.
+// Joins the open transaction. False: no room.
 bool RankEngine::StageRetraction(uint32_t request, Effects& effects) {
   const RequestLayout& slot = *view_.request(request);
   Descriptor descriptor =

@@ -1,5 +1,5 @@
-// How requests end. A transfer: for the several who may notice its end at once, the thread that
-// waits for it, one that helps it along, an engine that learns of a death.
+// Ends requests. Several may notice the end of a transfer at once: the thread that waits for it,
+// one that helps it along, an engine that learns of a death.
 #pragma once
 
 #include <cstdint>

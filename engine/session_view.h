@@ -13,7 +13,7 @@
 
 namespace ferry::engine {
 
-// What everybody on the node may see of a rank.
+// The part of a rank's memory that everybody on the node may see.
 struct InboxView {
   shm::InboxLayout* layout = nullptr;
   uint64_t size_bytes = 0;
@@ -37,7 +37,7 @@ struct InboxView {
   }
 };
 
-// What only the rank and its daemon see.
+// The part that only the rank and its daemon see.
 struct SessionView {
   shm::SessionLayout* layout = nullptr;
   uint64_t size_bytes = 0;
@@ -57,7 +57,7 @@ struct SessionView {
   }
 };
 
-// What a rank tells about itself when it makes its segments.
+// The facts about itself that a rank gives when it makes its segments.
 struct SegmentPlan {
   uint32_t rank = 0;
   uint32_t job_size = 0;

@@ -59,8 +59,8 @@ Plan ReadPlan(const TransferLayout& slot) {
 }
 
 // Claims are closed before anything else changes. A claimant that was stopped since an earlier life
-// of the slot may read words of both lives; but whoever reads one of the new (release, acquire)
-// finds the claims closed, so its claim fails.
+// of the slot may read words of both lives; but if it reads one of the new life (release, acquire)
+// it finds the claims closed, so its claim fails.
 void WriteOffer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
   shm::Exchange(slot.claim, ClaimWord(generation, kNoChunk), std::memory_order_acq_rel);
   shm::StoreRelease(slot.generation, generation);
@@ -223,7 +223,7 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (static_cast<uint32_t>(shm::LoadRelaxed(slot.claim)) >= plan.chunks) {
     return ChunkResult::kNothing;
   }
-  // Only the end itself can say that it will never reach the other; who helps it may.
+  // Only an end itself can say that it will never reach the other: a helper may reach it.
   const uint64_t own_end = own == nullptr || !own->certain ? 0
                            : own->is_source                ? shm::kOutOfReachOfSource
                                                            : shm::kOutOfReachOfDestination;

@@ -1,5 +1,5 @@
-// Copying a matched message inside a node, chunk by chunk, by whoever is there: the receiver, the
-// sender, the progress worker.
+// Copies a matched message inside a node, chunk by chunk. All who are there take part: the
+// receiver, the sender, the progress worker.
 //
 // A participant claims a chunk, copies it and counts it as done; the one that counts the last
 // publishes kDone. While somebody holds a chunk the transfer cannot end, so its slot is not used
@@ -30,7 +30,7 @@ struct Reach {
   bool ok() const { return mapped != nullptr || pid != 0; }
 };
 
-// What a participant can reach, and how it copies.
+// Tells what memory a participant can reach, and copies it.
 class MemoryAccess {
  public:
   virtual ~MemoryAccess() = default;
@@ -41,7 +41,7 @@ class MemoryAccess {
   virtual ErrorCode Copy(const Reach& destination, const Reach& source, uint64_t size_bytes) = 0;
 };
 
-// What moves.
+// The data that moves.
 struct TransferOffer {
   shm::Location source;
   uint64_t size_bytes = 0;
@@ -55,7 +55,8 @@ void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const Transfe
 // The sender takes its offer back, and may use the slot anew. False: the receiver was first.
 bool WithdrawOffer(shm::TransferLayout& slot, uint32_t generation);
 // The receiver decides for the offer, before anybody hears of it: it cannot be withdrawn any more.
-// False: it was. Again it does no harm: whoever takes over from a dead receiver's thread may ask.
+// False: it was. Asking again does no harm: a thread that takes over from a dead receiver's may do
+// so.
 bool TakeOffer(shm::TransferLayout& slot, uint32_t generation);
 // The receiver's part, once it has taken the offer: `size_bytes` (cut to its capacity) may be
 // copied to `destination` from now on. False: the slot does not offer this generation, or not so
@@ -95,8 +96,9 @@ ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAcce
 // Whether the receiver has found that it will never reach the source: it is the sender's turn.
 bool IsLeftToSource(const shm::TransferLayout& slot, uint32_t generation);
 
-// What a side learns when it looks. A slot of another generation was used anew since, and so this
-// transfer ended well: after an error the owner keeps the slot until the receiver has seen it.
+// The state of a transfer when a side looks at it. If the slot has another generation, it was used
+// anew, so this transfer ended well: after an error the owner keeps the slot until the receiver has
+// seen it.
 struct TransferProgress {
   bool done = false;
   ErrorCode error = ErrorCode::kOk;  // valid when done

@@ -18,9 +18,9 @@ inline constexpr uint32_t kMaxPacketBytes = 1024;
 inline constexpr uint32_t kHandleBytes = 64;
 
 // RegionRequest::flags, and those of the Reply to it and to kPeerRegion.
-// The region is device memory that neither CPUs nor the network reach: nobody maps its descriptor,
-// who needs it imports it with the GPU backend (`handle`) and copies by streams. Vendors whose
-// handle says it all have no descriptor.
+// The region is device memory that neither CPUs nor the network reach: nobody maps its descriptor.
+// A user imports it with the GPU backend (`handle`) and copies by streams. Vendors whose handle
+// says it all have no descriptor.
 inline constexpr uint32_t kRegionByStream = 1;
 // In the Reply to kRegion: ferryd itself copies between such a region and the network. Without
 // this the rank stages what goes to other nodes and comes from there.
@@ -120,7 +120,7 @@ struct Reply {
   uint32_t flags;       // of a region
   uint64_t size_bytes;  // of the object whose descriptor comes with it
   char text[kMaxText];  // stays here: ranks of all versions read why they are refused
-  // Of a kPeerRegion with kRegionByStream, as in RegionRequest.
+  // For a kPeerRegion with kRegionByStream, as in RegionRequest.
   uint64_t allocation_id;
   uint32_t device;
   uint32_t reserved;

@@ -22,7 +22,7 @@ class Counter {
   Counter() = default;
   explicit Counter(CounterLayout* layout) : layout_(layout) {}
 
-  // Publishes what the caller did before: whoever sees the new value sees it.
+  // Publishes what the caller did before: a reader that sees the new value sees that, too.
   void Add(uint64_t n) {
     FetchAdd(layout_->value, n, std::memory_order_release);  // Pairs with Value.
   }

@@ -50,7 +50,7 @@ enum class Statistic : uint32_t {
   kWrittenBytes = 29,
   kOffloadCopies = 30,
   kOffloadBytes = 31,
-  // Messages of matched pairs, counted at their send's end, by who moved them.
+  // Messages of matched pairs, counted at their send's end, by their mover.
   kMatchedByRank = 32,
   kMatchedByStream = 33,
   kMatchedByDaemon = 34,
@@ -92,12 +92,12 @@ class Statistics {
   Statistics() = default;
   explicit Statistics(uint64_t* words) : words_(words) {}
 
-  // By the one writer (the lease holder): a plain load and store, both relaxed.
+  // For the one writer (the lease holder): a plain load and store, both relaxed.
   void Add(Statistic id, uint64_t n = 1) {
     uint64_t& word = Word(id);
     StoreRelaxed(word, LoadRelaxed(word) + n);
   }
-  // By threads without the lease. An id has either all its adds through this one, or none.
+  // For threads without the lease. An id has either all its adds through this one, or none.
   void AddShared(Statistic id, uint64_t n = 1) { FetchAdd(Word(id), n, std::memory_order_relaxed); }
   // One message of `size_bytes` that went by `path` (as Add).
   void AddMessage(Path path, uint64_t size_bytes) {

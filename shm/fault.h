@@ -1,8 +1,8 @@
-// What is wrong with a session's memory: in numbers that lie in it, and in words.
+// Faults found in a session's memory: as numbers that lie in it, and in words.
 //
-// Whoever finds what no correct program leaves there (the rank's engine, or the progress worker)
-// notes it before it poisons the rank; the daemon reads the note, once, and says it when it ends
-// the session. Nothing depends on the note being true.
+// The rank's engine, or the progress worker, that finds what no correct program leaves there notes
+// it before it poisons the rank. The daemon reads the note once, and reports it when it ends the
+// session. Nothing depends on the note being true.
 //
 // Calling thread: Note by the lease holder; Describe by any.
 #pragma once

@@ -46,8 +46,8 @@ class Journal {
   // Forgets the open transaction: nothing was stored.
   void Abandon() { count_ = 0; }
 
-  // Applies what a dead holder left. Called by whoever takes the lease over from a dead one, before
-  // anything else. False: the list is corrupt (out of bounds); nothing was applied.
+  // Applies what a dead holder left. Its successor in the lease calls this before anything else.
+  // False: the list is corrupt (out of bounds); nothing was applied.
   bool Recover();
 
   // Stores in the open transaction; more than kJournalEntries once it is spoilt.
@@ -77,7 +77,8 @@ class Journal {
   uint64_t inbox_bytes_ = 0;
   uint32_t count_ = 0;
   bool spoilt_ = false;
-  // What Apply stores: the published list lies where others can write, and is for successors only.
+  // Apply stores from this list. Others can write to the published one, which is for successors
+  // only.
   Store stores_[kJournalEntries];
 };
 

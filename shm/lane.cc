@@ -16,8 +16,8 @@ void LaneProducer::Open(uint32_t producer_rank) {
   if (is_open()) {
     return;
   }
-  // Only a matter of who pays for the pages, and when: on failure the first touch tries again.
-  // The others are taken as messages come to lie there: most lanes of a crowded node see few.
+  // This only decides who pays for the pages, and when: on failure the first touch tries again. The
+  // others are taken as messages come to lie there: most lanes of a crowded node see few.
   (void)Prefault(reinterpret_cast<std::byte*>(lane_), kOpenedBytes);
   StoreRelaxed(lane_->producer.producer_rank, producer_rank);
   // Pairs with is_open: publishes producer_rank.
@@ -25,9 +25,9 @@ void LaneProducer::Open(uint32_t producer_rank) {
 }
 
 uint32_t LaneProducer::TryTakeCell() {
-  // From the first one again as soon as that is free, so that a lane takes pages for as many cells
-  // as are in use at a time, and the same ones stay in the cache. The order of their release is
-  // that of the messages, mostly: then the next cells are free as well. As below.
+  // Starts from the first cell again as soon as that is free, so that a lane takes pages for as
+  // many cells as are in use at a time, and the same ones stay in the cache. The order of their
+  // release is that of the messages, mostly: then the next cells are free as well. As below.
   if (LoadAcquire(lane_->cell_state[0]) == static_cast<uint8_t>(CellState::kFree)) {
     cell_hint_ = 0;
   }

@@ -42,8 +42,8 @@ class LaneProducer {
   LaneProducer() = default;
   explicit LaneProducer(LaneLayout* lane) : lane_(lane) {}
 
-  // Without a lane, until Bind: then only this, Bind, which threads may call at the same time with
-  // the same lane, and is_open.
+  // False until Bind. Until then only has_lane, is_open and Bind may be called; threads may call
+  // Bind at the same time with the same lane.
   bool has_lane() const { return LoadAcquire(lane_) != nullptr; }  // Pairs with Bind.
   void Bind(LaneLayout* lane) { StoreRelease(lane_, lane); }
 

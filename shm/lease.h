@@ -1,4 +1,5 @@
-// The progress lease of a rank (shm/layout/lease_layout.h): who may drain its lanes and match.
+// The progress lease of a rank (shm/layout/lease_layout.h): its holder may drain its lanes and
+// match.
 //
 // Held for one step of the engine (engine/rank_engine.h: kDrainBudget) and never across a copy, a
 // system call or a callback. A thread that finds it taken sets WANTED, yields a few times, then
@@ -6,11 +7,12 @@
 // plane knows that a holder is dead may BreakDead take the lease from it; the taker then calls
 // Journal::Recover. A waiter may die at any time: nobody depends on it.
 //
-// A rank of which one thread calls at a time takes its lease with every message, and hardly anybody
+// A rank in which one thread calls at a time takes its lease with every message, and hardly anybody
 // else does. It biases the lease: it keeps it, marks its use in a word of its own, and looks
-// whether the lease is still its own, without a locked instruction. Who wants a biased lease writes
-// his name into the lease word and then looks whether the rank is in it (Dekker's pattern,
-// shm/fence.h); if it is, he gives up at once. After "biased locking" (Russell and Detlefs, 2006).
+// whether the lease is still its own, without a locked instruction. Another process that wants a
+// biased lease writes its name into the lease word and then looks whether the rank is using it
+// (Dekker's pattern, shm/fence.h); if so, it gives up at once. After "biased locking" (Russell and
+// Detlefs, 2006).
 //
 // Calling thread: any, of any process that maps the word.
 #pragma once
@@ -28,12 +30,12 @@ class Lease {
   Lease() = default;
   explicit Lease(LeaseLayout* layout) : layout_(layout) {}
 
-  // By the rank, while it is not in the lease, as `holder`: keeps the lease through this object
-  // from now on, which one thread at a time may use. Waits for the holder, if there is one. Does
+  // Keeps the lease as `holder` from now on, through this object, which one thread at a time may
+  // use. For the rank, while it is not in the lease. Waits for the holder, if there is one. Does
   // nothing without light fences.
   void Bias(uint32_t holder);
-  // By the rank's one thread, while it is not in the lease: from now on it is as if it had never
-  // been biased, and several threads may use it. May wait for a holder.
+  // Ends that: the lease is as if it had never been biased, and several threads may use it. For the
+  // rank's one thread, while it is not in the lease. May wait for a holder.
   void Unbias(uint32_t holder);
 
   // Takes the lease if it is free. `holder` is a thread id of the rank, or kLeaseWorker. Never
@@ -41,7 +43,7 @@ class Lease {
   bool TryAcquire(uint32_t holder) { return is_owner_ ? TryEnter(holder) : TryTake(holder); }
   // Takes the lease, waiting for its holder if need be (yield, then sleep). Returns false when
   // `give_up` (an ErrorCode word such as WakeLayout::poison, or null) becomes non-zero; a sleeper
-  // looks at it every 10 ms, since whoever writes it does not know this word.
+  // looks at it every 10 ms, since its writer does not know this word.
   bool Acquire(uint32_t holder, const int32_t* give_up = nullptr);
   // Gives the lease back and wakes the waiters if there are any; then yields once, so that one of
   // them gets it. Does nothing when the lease is not `holder`'s (BreakDead took it).

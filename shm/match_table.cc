@@ -21,7 +21,7 @@ uint32_t PatternKind(int32_t source, int32_t tag) {
   return (source == kAnySource ? kAnySourceBit : 0) | (tag == kAnyTag ? kAnyTagBit : 0);
 }
 
-// What a receive of pattern kind `kind` would have to name to match this envelope.
+// The names that a receive of pattern kind `kind` must give to match this envelope.
 Envelope Pattern(const Envelope& envelope, uint32_t kind) {
   return {envelope.context, (kind & kAnySourceBit) != 0 ? kAnySource : envelope.source,
           (kind & kAnyTagBit) != 0 ? kAnyTag : envelope.tag};

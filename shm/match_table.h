@@ -72,7 +72,7 @@ class MatchTable {
   ErrorCode corrupt() const {
     return fault_.kind == FaultKind::kNone ? ErrorCode::kOk : ErrorCode::kCorrupt;
   }
-  // What that was: the first thing.
+  // The first such fault.
   const Fault& fault() const { return fault_; }
   // Entries that FindUnexpected and FindPosted looked at since this object was made (statistics).
   uint64_t traversal_steps() const { return traversal_steps_; }

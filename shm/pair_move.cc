@@ -20,7 +20,7 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
 
 // False: the pair is closed.
 bool Enter(ChannelLayout& own) {
-  // Acquire: pairs with the closing of the gate, whoever has entered before is awaited there.
+  // Acquire: pairs with the closing of the gate, which waits for those who entered before.
   if ((FetchAdd(own.gate, uint64_t{1}, std::memory_order_acq_rel) & kGateClosed) == 0) {
     return true;
   }

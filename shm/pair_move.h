@@ -1,17 +1,17 @@
-// How the bytes of a matched pair move whose ends share a node, by the ranks or their streams
+// Moves the bytes of a matched pair whose ends share a node, by the ranks or their streams
 // (docs/stream_triggered.md; shm/layout/channel_layout.h has the words).
 //
-// Who starts second moves. A long message is cut into parts, and whoever waits for it at the other
-// end helps: both claim parts in a word until none is left, and who counts the last of them as
-// moved completes the message at both ends. Without a helper the mover copies all of it, so helping
-// is an offer that a device need not take up.
+// The end that starts second moves the message. A long message is cut into parts, and a waiter at
+// the other end helps: both claim parts in a word until none is left, and the one that counts the
+// last part as moved completes the message at both ends. Without a helper the mover copies all of
+// it, so a device need not help.
 //
-// A pair can end at any time, and what is left of it is used for other things then. So an end shows
-// in its gate while it touches the other end, its block included, and looks whether the pair is
-// closed. Who closes a pair closes both gates, and waits until nobody is inside: neither memory nor
-// words are touched after that. The other end's block may belong to another pair by then: it has
-// lives, and a gate is closed only in the life that it was matched in. Blocks never become anything
-// else (ChannelBlocks).
+// A pair can end at any time, and its memory is then used for other things. So an end marks its
+// gate while it touches the other end or its block, and checks that the pair is not closed.
+// ClosePair closes both gates and waits until nobody is inside: neither memory nor words are
+// touched after that. The other end's block may belong to another pair by then, so each block
+// counts its lives, and a gate is closed only in the life that it was matched in. Blocks are never
+// used for anything else (ChannelBlocks).
 //
 // Calling thread: one at a time for each end, but ClosePair and ShutGate: any. Only ClosePair and
 // SleepUnless block.
@@ -79,13 +79,13 @@ class PartClaims {
         count_((size_bytes + kMovePartBytes - 1) / kMovePartBytes),
         size_bytes_(size_bytes) {}
 
-  // By the mover, before it claims.
+  // For the mover, before it claims.
   void Offer();
   // Whether parts of this round are left.
   bool AnyLeft() const { return IsLeft(LoadAcquire(waiting_.claim)); }
   bool Next(MovePart* part);
-  // Once, after the last: counts them. `also`: 1 for the mover, who is awaited even if others have
-  // copied all. True: that was the whole message.
+  // Counts the parts that were copied; once, after the last. `also`: 1 for the mover, which is
+  // awaited even if others have copied all. True: that was the whole message.
   bool Count(uint64_t also);
 
  private:
@@ -100,9 +100,9 @@ class PartClaims {
   uint64_t own_ = 0;
 };
 
-// The mover's part instead of a copy and CompleteMove, where both ends can reach the memory of
-// both: copy(offset, size_bytes). Returns once all parts are claimed and its own are in place;
-// whoever has the last of them completes the message.
+// For the mover, instead of a copy and CompleteMove, where each end can reach the memory of both:
+// calls copy(offset, size_bytes). Returns once all parts are claimed and its own are in place; the
+// end that counts the last part completes the message.
 template <typename Copy>
 void MoveInParts(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy) {
   PartClaims claims(*ends.other, round, size_bytes);
@@ -118,12 +118,12 @@ void MoveInParts(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy
   }
 }
 
-// Wakes who sleeps there, after a sequentially consistent change of what it waits for.
+// Wakes the thread that sleeps there, after a sequentially consistent change of what it waits for.
 void WakeWaiting(ChannelLayout& end);
 
-// For who waits for a round, when spinning has lasted long enough: sleeps until the other end, or
+// For a thread that waits for a round and has spun long enough: sleeps until the other end, or
 // between nodes the daemon, offers or completes a message, at most so long, unless `met()` already.
-// Others who change `done` (a failure of the pair, a NIC) do not wake it. Blocks.
+// Other changes of `done` (by a failure of the pair, or a NIC) do not wake it. Blocks.
 void BeginToSleep(ChannelLayout& own);
 void Sleep(ChannelLayout& own, uint64_t timeout_ns);
 void EndSleep(ChannelLayout& own);
@@ -136,8 +136,8 @@ void SleepUnless(ChannelLayout& own, uint64_t timeout_ns, Met&& met) {
   EndSleep(own);
 }
 
-// For who waits for that round: copies parts of it if there are any, as long as `goes_on()`. True:
-// it has copied something.
+// For a thread that waits for that round: copies parts of it if there are any, as long as
+// `goes_on()`. True: it has copied something.
 bool EnterToHelp(const PairEnds& ends);
 template <typename Copy, typename GoesOn>
 bool HelpMove(const PairEnds& ends, uint64_t round, uint64_t size_bytes, Copy&& copy,

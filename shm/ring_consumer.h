@@ -1,9 +1,9 @@
 // The daemon's end of a ring of devices (shm/layout/device_ring_layout.h).
 //
-// The ring is the rank's memory, so nothing there is believed: where the consumer is, and how long
-// the ring is, it knows by itself; each request is copied once, and the copy is looked at. What the
-// rank scribbles into the ring confuses its own producers only. A ticket that is never published
-// (its producer was killed) stops this ring and nothing else.
+// The ring is the rank's memory, so nothing there is believed: the consumer itself knows its
+// position and the length of the ring, copies each request once, and looks at the copy. A rank that
+// scribbles into the ring confuses its own producers only. A ticket that is never published (its
+// producer was killed) stops this ring and nothing else.
 //
 // Calling thread: one. Nothing blocks. The memory outlives this; the capacity is a power of two
 // that fits it.
@@ -20,7 +20,7 @@ namespace ferry::shm {
 
 class RingConsumer {
  public:
-  // Of a ring that nobody has consumed from.
+  // For a ring that nobody has consumed from.
   RingConsumer(MpscRingLayout* layout, uint32_t capacity)
       : layout_(layout),
         slots_(reinterpret_cast<MpscSlot*>(layout + 1)),

@@ -11,7 +11,7 @@
 namespace ferry::shm {
 
 // Fills the header of zeroed memory from `fields` (its magic and version are set here), the version
-// last with release: whoever finds it finds all that was stored before.
+// last with release: a reader that finds it finds all that was stored before.
 void PublishHeader(SegmentHeader* header, const SegmentHeader& fields);
 
 // kWouldBlock: not published yet, try again. kVersionMismatch: names both versions. kCorrupt: not a

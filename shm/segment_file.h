@@ -1,4 +1,4 @@
-// What a descriptor must be before anybody maps it.
+// Checks a descriptor before anybody maps it.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ class Wake {
   }
   // Takes these bits and clears them. For a rank, only before PrepareToSleep: the lanes they name
   // must be looked at after that. For the daemon, they must be drained after the call. A process
-  // killed in between has lost the bits: whoever takes over drains every lane once.
+  // killed in between has lost the bits: its successor drains every lane once.
   uint64_t TakeActivity(uint32_t word_index);
   bool HasActivity() const;
   // Marks a lane active without waking anybody: there is something in it.

@@ -39,7 +39,7 @@ static inline int64_t FromRank0(int64_t value, int rank, int ranks) {
 }
 
 /* Collective: seconds that one of rank 0's rounds takes, the median over batches of about
- * `batch_s`. repeat(context, n) does n rounds and returns the seconds they took. What warms up also
+ * `batch_s`. repeat(context, n) does n rounds and returns the seconds they took. The warm-up also
  * says how many rounds make a batch. */
 static inline double MeasureTogether(double (*repeat)(void* context, int rounds), void* context,
                                      double batch_s, int rank, int ranks) {

@@ -117,7 +117,7 @@ static void AllocateAll(Application* application, const char* memory, size_t siz
   }
 }
 
-/* What came from each neighbour must be its own. */
+/* Data from each neighbour must be that neighbour's own. */
 static void CheckReceived(const Application* application) {
   for (int i = 0; i < application->neighbours; ++i) {
     for (size_t byte = 0; byte < application->size; ++byte) {

@@ -57,7 +57,7 @@ class BareGpu {
   virtual void WaitWord(uint64_t* word, uint64_t value) = 0;
   // On the second, for an event of the first that RecordEvent recorded.
   virtual void WaitEvent() = 0;
-  // Of an event that has happened.
+  // For an event that has happened.
   virtual void QueryEvent() = 0;
   // Both streams wait, and run nothing of what is enqueued next, until Release; false: the vendor
   // has no way to do that.
@@ -75,7 +75,7 @@ class BareGpu {
 StatusOr<std::unique_ptr<BareGpu>> OpenBareGpu(std::string_view backend,
                                                const config::Options& options);
 
-// Of each vendor; OpenBareGpu chooses.
+// One for each vendor; OpenBareGpu chooses.
 StatusOr<std::unique_ptr<BareGpu>> OpenBareCuda(const config::Options& options);
 StatusOr<std::unique_ptr<BareGpu>> OpenBareHip(const config::Options& options);
 StatusOr<std::unique_ptr<BareGpu>> OpenBareLevelZero(const config::Options& options);

@@ -146,7 +146,7 @@ class Calls {
   // Pairs with the streams' wait.
   void Release() { shm::StoreRelease(*gate_, gate_value_); }
 
-  // What a batch has enqueued runs off before the next one.
+  // Everything that a batch has enqueued runs before the next one.
   void Drain() {
     CheckStatus(stream_->Synchronize());
     CheckStatus(other_stream_->Synchronize());

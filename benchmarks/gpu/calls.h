@@ -1,4 +1,4 @@
-// What a call of the backend interface costs the thread that makes it.
+// Measures what a call of the backend interface costs the thread that makes it.
 #pragma once
 
 #include "benchmarks/gpu/bare_gpu.h"
@@ -6,8 +6,8 @@
 namespace ferry::bench {
 
 // Prints a line "call|NAME|VENDOR'S CALL|FERRY_NS|BARE_NS" for each, medians of batches; "-" where
-// there is no such call. What is enqueued is enqueued on streams that wait, where they can.
-// `imported` is an allocation of another process. `bare` may be null.
+// there is no such call. Work is enqueued on streams that wait, where they can. `imported` is an
+// allocation of another process. `bare` may be null.
 void MeasureCalls(gpu::GpuBackend& backend, BareGpu* bare, const gpu::IpcHandle& imported,
                   int repetitions);
 

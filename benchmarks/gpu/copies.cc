@@ -96,7 +96,7 @@ class Copies {
     CheckStatus(stream_->CopyAsync(destination, source, size_bytes));
   }
 
-  // What is measured must move bytes: there and back, through both buffers.
+  // The measured copies must move bytes: there and back, through both buffers.
   void CheckBytes(const Buffers& buffers) {
     std::vector<std::byte> sent(kLargestBytes);
     for (uint64_t i = 0; i < kLargestBytes; ++i) {

@@ -96,7 +96,7 @@ class Kernels {
         repetitions_, true, [&] { return waited(first); }, [&] { return waited(second); });
   }
 
-  // What is measured must move the right bytes.
+  // The measured kernels must move the right bytes.
   void CheckPacked(const Blocks& blocks) {
     for (uint64_t i = 0; i < kLargestBytes; ++i) {
       pinned_[i] = static_cast<std::byte>(i + (i >> 8) + 1);

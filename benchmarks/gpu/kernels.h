@@ -1,4 +1,4 @@
-// What Ferry's own kernels move, beside the copy engine.
+// Measures how fast Ferry's own kernels move bytes, compared with the copy engine.
 #pragma once
 
 #include "gpu_backends/api/backend.h"

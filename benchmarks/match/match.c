@@ -1,5 +1,5 @@
-/* What a rank that holds many receives or messages takes to match another one, and the memory of a
- * posted receive.
+/* Measures how long a rank that holds many receives or messages takes to match another one, and the
+ * memory of a posted receive.
  *
  *   match posted|wildcard|unexpected BATCH_MICROSECONDS DEPTH...
  *   match memory RECEIVES

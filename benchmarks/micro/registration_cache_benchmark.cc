@@ -1,6 +1,7 @@
-// What a message between nodes pays to find that its memory is registered: lookup, use and the end
-// of the use, at several numbers of registrations, in the order of a stride that no cache foresees.
-// Beside it an ordered map from beginnings to ends, as registration caches are often made.
+// Measures what a message between nodes pays to find that its memory is registered: lookup, use and
+// the end of the use, at several numbers of registrations, in the order of a stride that no cache
+// foresees. Beside it an ordered map from beginnings to ends, as registration caches are often
+// made.
 #include <benchmark/benchmark.h>
 
 #include <iterator>

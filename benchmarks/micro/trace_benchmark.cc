@@ -1,5 +1,6 @@
-// What a message pays for `ferryctl trace`: nothing at all (no tap), while it is off, while it is
-// on. The message's own work is what every message does with its job: it looks up its route.
+// Measures what a message pays for `ferryctl trace`: nothing at all (no tap), while it is off,
+// while it is on. The message's own work is what every message does with its job: it looks up its
+// route.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/* What MPI adds to ferry.h: the same messages by MPI's calls and by ferry.h's, in turns, between
- * the same two ranks of one process each.
+/* Measures what MPI adds to ferry.h: the same messages by MPI's calls and by ferry.h's, in turns,
+ * between the same two ranks of one process each.
  *
  *   overhead private|allocated BATCH_MICROSECONDS BYTES...
  *

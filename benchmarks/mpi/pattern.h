@@ -1,12 +1,12 @@
-/* What the sources of benchmarks/mpi share: an MPI program that measures one pattern for several
- * sizes.
+/* The code that the sources of benchmarks/mpi share: an MPI program that measures one pattern for
+ * several sizes.
  *
  *   PATTERN private|allocated bind|float BATCH_MICROSECONDS BYTES...
  *
  * Buffers are private memory, as most programs have, or MPI_Alloc_mem's. "bind" gives each rank a
  * core of its own. Rank 0 prints "BYTES FIGURE" for each size, the figure a median over several
- * batches of about the given length. What arrives is compared with what should before and after
- * the batches, outside the time that is measured. Every failure ends the job with a message.
+ * batches of about the given length. Received data is compared with the expected data before and
+ * after the batches, outside the time that is measured. Every failure ends the job with a message.
  *
  * Nothing here is Ferry's: each MPI library's own mpi.h compiles it.
  */
@@ -40,7 +40,7 @@ typedef struct Pattern {
   void (*check)(const Side* side);
   /* Collective: `rounds` rounds, and the seconds they took, on average over ranks. */
   double (*repeat)(void* side, int rounds);
-  /* What rank 0 prints of the seconds that a round takes. */
+  /* The figure that rank 0 prints for the seconds that a round takes. */
   double (*figure)(const Side* side, double round_s);
 } Pattern;
 
@@ -50,11 +50,11 @@ static inline void Mistaken(const Side* side, const char* what, size_t at) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* What `rank` has at a place: neither its neighbours nor the place of another message has the same.
+/* The byte that `rank` has at a place: its neighbours, and places of other messages, have others.
  */
 static inline char Expected(int rank, size_t at) { return (char)(rank * 31 + at * 7 + at / 251); }
 
-/* What `rank` sends in `length` bytes, of which the first is its own byte `start`. */
+/* The `length` bytes that `rank` sends; the first is its own byte `start`. */
 static inline void FillBytes(char* buffer, int rank, size_t start, size_t length) {
   for (size_t i = 0; i < length; ++i) {
     buffer[i] = Expected(rank, start + i);

@@ -64,7 +64,7 @@ static double Repeat(void* context, int rounds) {
   return Now() - start;
 }
 
-/* What rank 1 has received last must be rank 0's. */
+/* The data that rank 1 received last must be rank 0's. */
 static void CheckReceived(const Stream* stream) {
   for (size_t byte = 0; stream->rank == 1 && byte < stream->size; ++byte) {
     if (stream->received[byte] != 1) {

@@ -151,7 +151,7 @@ static double Repeat(const Pair* pair, void (*round)(const Pair*, int), int roun
   return (Now() - start) / rounds;
 }
 
-/* Seconds a round takes: the median over batches. What warms up also says how long one takes. */
+/* Seconds a round takes: the median over batches. The warm-up also tells how long one takes. */
 static double Measure(const Pair* pair, void (*round)(const Pair*, int), double batch_s) {
   int rounds = 1;
   double round_s = Repeat(pair, round, rounds);

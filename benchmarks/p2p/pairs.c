@@ -1,4 +1,5 @@
-/* What several pairs of ranks (0 and 1, 2 and 3, ...) move together, after OSU's osu_mbw_mr.
+/* Measures how much several pairs of ranks (0 and 1, 2 and 3, ...) move together, after OSU's
+   osu_mbw_mr.
  *
  *   pairs MEMORY BATCH_MICROSECONDS BYTES...
  *

@@ -36,7 +36,7 @@ double ThreadTime() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// What a device would take.
+// Takes the time that a device would take.
 void RunKernel(void* argument) {
   const double seconds = static_cast<const Kernel*>(argument)->seconds;
   if (seconds <= 0) {

@@ -5,19 +5,19 @@
  * job and calls ferry_control_entry, its only exported symbol. So libferry itself links neither
  * gRPC nor Protocol Buffers. This header needs neither.
  *
- * What is isolated: the library's own symbols are hidden and bound to itself (-Bsymbolic), and its
- * messages are of the lite runtime, which registers nothing in a process-wide pool. What is not:
- * the shared libraries of gRPC, Abseil and protobuf-lite that it needs are looked up by SONAME and
- * their symbols in the global scope first. An application that exports another version of those
- * from its executable, or loads one with RTLD_GLOBAL, would be preferred to them.
+ * Isolated: the library's own symbols are hidden and bound to itself (-Bsymbolic), and its messages
+ * use the lite runtime, which registers nothing in a process-wide pool. Not isolated: the shared
+ * libraries of gRPC, Abseil and protobuf-lite are found by SONAME, and their symbols are looked up
+ * in the global scope first. If an application exports another version of them from its executable,
+ * or loads one with RTLD_GLOBAL, that version is used instead.
  *
- * No thread is started before `connect`. After the first one gRPC keeps threads of its own; the
- * library stays in memory for the life of the process (-z nodelete), dlclose or not. In a forked
- * child nothing here may be used.
+ * No thread is started before `connect`. After the first `connect` gRPC keeps threads of its own;
+ * the library stays in memory for the life of the process (-z nodelete), even after dlclose. A
+ * forked child must not use it.
  *
- * Every function blocks until the daemon has answered or `timeout_ms` is over, and returns 0 or an
- * ErrorCode (common/error_code.h); on failure `text` holds a sentence, ended by a null byte. Calls
- * on one handle may come from any thread, at the same time; close must be the last.
+ * Every function blocks until the daemon has answered or `timeout_ms` has passed, and returns 0 or
+ * an ErrorCode (common/error_code.h); on failure `text` holds a sentence, ended by a null byte.
+ * Calls on one handle may come from any thread, at the same time; close must be the last call.
  */
 #ifndef FERRY_CLIENT_CONTROL_CONTROL_API_H_
 #define FERRY_CLIENT_CONTROL_CONTROL_API_H_
@@ -60,7 +60,7 @@ typedef struct {
 } ferry_control_region;
 
 typedef struct {
-  uint32_t context; /* of the communicator */
+  uint32_t context; /* the communicator's */
   uint32_t source;  /* ranks of the job */
   uint32_t destination;
   int32_t tag;
@@ -90,8 +90,8 @@ typedef struct {
   uint32_t size;
   uint32_t node; /* the daemon's own */
   uint32_t node_count;
-  const uint32_t* node_of_rank;      /* `size` of them */
-  const char* const* node_addresses; /* `node_count` of them, host:port */
+  const uint32_t* node_of_rank;      /* `size` entries */
+  const char* const* node_addresses; /* `node_count` entries, host:port */
 } ferry_control_job;
 
 typedef struct {
@@ -114,26 +114,26 @@ typedef struct {
   /* Where `count` ranks live: fills peers[0 .. count), in the order asked for. */
   int (*resolve)(ferry_control* control, uint32_t timeout_ms, const uint32_t* ranks, uint32_t count,
                  ferry_control_peer* peers, ferry_control_text text);
-  /* Offers `count` requests, all sends or all receives, to be matched; all or none are taken. What
-   * becomes of them is told in their PairWords (shm/layout/channel_layout.h). */
+  /* Offers `count` requests, all sends or all receives, to be matched; all or none are taken. The
+   * outcome of each appears in its PairWords (shm/layout/channel_layout.h). */
   int (*offer_matches)(ferry_control* control, uint32_t timeout_ms, int sends,
                        const ferry_control_offer* offers, size_t count, ferry_control_text text);
-  /* Takes one back, of which `rounds` messages were complete. */
+  /* Takes back an offered request, after `rounds` complete messages. */
   int (*withdraw_match)(ferry_control* control, uint32_t timeout_ms, int send,
                         const ferry_control_match_key* key, uint64_t rounds,
                         ferry_control_text text);
   /* An orderly leave: the session ends, the connection stays until close. */
   int (*detach)(ferry_control* control, uint32_t timeout_ms, ferry_control_text text);
-  /* The whole job fails. `reason` may be null. */
+  /* Fails the whole job. `reason` may be null. */
   int (*abort)(ferry_control* control, uint32_t timeout_ms, int32_t exit_code, const char* reason,
                ferry_control_text text);
-  /* host:port at which other daemons reach this one. */
+  /* Fills `address` with the host:port at which other daemons reach this one. */
   int (*control_address)(ferry_control* control, uint32_t timeout_ms, ferry_control_text address,
                          ferry_control_text text);
-  /* The job ends with the connection to the attach socket that the token came from. */
+  /* Creates a job. It ends when the attach-socket connection that gave the token closes. */
   int (*create_job)(ferry_control* control, uint32_t timeout_ms, const ferry_control_job* job,
                     ferry_control_text text);
-  /* Frees it; null is allowed. */
+  /* Frees the handle; null is allowed. */
   void (*close)(ferry_control* control);
 } ferry_control_api;
 

@@ -15,7 +15,7 @@
 namespace ferry::client {
 namespace {
 
-// The text of a packet from the daemon, which is not trusted to end it.
+// The text of a packet from the daemon, which may lack its final null byte.
 std::string Text(const char* text) { return {text, strnlen(text, attach::kMaxText)}; }
 
 Status CheckReply(int32_t code, const char* text) {
@@ -177,7 +177,7 @@ Status AttachConnection::Goodbye() {
   return LastWords();
 }
 
-// Under the lock, of a connection that the daemon has closed.
+// For a connection that the daemon has closed. Call it with the lock held.
 Status AttachConnection::LastWords() {
   attach::Reply reply{};
   std::vector<UniqueFd> none;

@@ -16,16 +16,16 @@
 
 namespace ferry::client {
 
-// An answer to anything but the first request.
+// The answer to any request but the first.
 struct AttachAnswer {
   uint64_t size_bytes = 0;
-  attach::Reply reply{};  // whole, for what else it says of a region
+  attach::Reply reply{};  // the whole reply, for what else it says about a region
   std::vector<UniqueFd> descriptors;
 };
 
 class AttachConnection {
  public:
-  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon when nothing listens there, with what to do.
+  // Connects to RUN_DIRECTORY/attach.sock. kNoDaemon, with advice, when nothing listens there.
   Status Connect(const std::string& run_directory, uint64_t timeout_ms);
 
   // The first exchange of a rank: identity and versions.
@@ -34,14 +34,14 @@ class AttachConnection {
   StatusOr<attach::UserReply> IdentifyUser();
   StatusOr<AttachAnswer> SendSegments(uint64_t session_bytes, int session_fd, uint64_t inbox_bytes,
                                       int inbox_fd);
-  // The request's header is filled in here. `fd` is -1 where its handle says it all.
+  // Fills in the request's header. `fd` is -1 where the handle alone describes the region.
   StatusOr<AttachAnswer> SendRegion(attach::RegionRequest request, int fd);
   StatusOr<AttachAnswer> PeerInbox(uint32_t rank);
   StatusOr<AttachAnswer> PeerRegion(uint32_t rank, uint32_t region);
 
   // For the watcher: readable or hung up.
   int fd() const { return socket_.get(); }
-  // After a hang-up: why the daemon ended the session, or kDaemonDied when it said nothing.
+  // After a hang-up: returns why the daemon ended the session, or kDaemonDied if it gave no reason.
   Status Goodbye();
 
  private:

@@ -1,5 +1,5 @@
-// Opens the GPU backend that the options name. The one place in libferry that knows concrete
-// backends.
+// Opens the GPU backend that the options name. This is the only place in libferry that knows
+// concrete backends.
 #pragma once
 
 #include <memory>

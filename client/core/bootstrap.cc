@@ -16,7 +16,7 @@ namespace ferry::client {
 namespace {
 
 constexpr std::chrono::milliseconds kReasonPatience(200);
-// How long a rank that leaves after a death waits for receivers of what lies in its heap.
+// How long a rank that leaves after a death waits for receivers of data in its heap.
 constexpr uint64_t kLeavePatienceNs = 10'000'000'000;
 
 Status CheckJob(const config::Options& options) {
@@ -38,7 +38,7 @@ Status CheckJob(const config::Options& options) {
   return {};
 }
 
-// Says which namespace it is; 0 where there is no /proc. Inodes of namespaces have 32 bits.
+// Identifies a namespace; 0 where there is no /proc. Inodes of namespaces have 32 bits.
 uint32_t InodeOf(const char* path) {
   struct stat info {};
   return stat(path, &info) == 0 ? static_cast<uint32_t>(info.st_ino) : 0;
@@ -132,7 +132,7 @@ Status Client::MakeSegments(const config::Options& options, const attach::Attach
   return {};
 }
 
-// Joins, and builds the engine. Of the node's other ranks nothing is mapped before it is needed.
+// Joins, and builds the engine. Nothing of the node's other ranks is mapped before it is needed.
 Status Client::MeetPeers(const config::Options& options, const attach::AttachReply& reply) {
   FERRY_RETURN_IF_ERROR(control_.Connect(options.run_directory, reply.token, sizeof(reply.token),
                                          static_cast<uint32_t>(options.attach_timeout_ms)));
@@ -174,12 +174,12 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   offloads_ = std::make_unique<Offloads>(options.offload_min_bytes, memory_.get(), requests_.get(),
                                          statistics_);
   LimitStaging(options.heap_bytes);
-  if (reply.local_size != view_.job_size) {  // else hardly anything goes that way
+  if (reply.local_size != view_.job_size) {  // else that path is hardly used
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
   cores_are_scarce_ =
       peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
-  if (cores_are_scarce_) {  // each pause would be time of the very rank that is waited for
+  if (cores_are_scarce_) {  // each pause would take time from the rank waited for
     first_looks_ = 1;
     wait_policy_.spin_pauses = 0;
   }
@@ -192,7 +192,8 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
   return watcher_->Start();
 }
 
-// One whose rank has ended stays out of reach; any other failure may be over the next time.
+// The inbox of a rank that has ended stays out of reach; any other failure may be gone the next
+// time.
 Status Client::MapInbox(uint32_t rank) {
   std::lock_guard lock(inboxes_mutex_);
   engine::Peer& peer = peers_.by_rank[rank];
@@ -232,8 +233,8 @@ Status Client::Leave() {
                 "or free persistent ones with ferry_request_free"};
   }
   rings_->DestroyAll();
-  // Nobody may leave while another still counts on him. A rank that died does not keep us, but then
-  // the others may have yet to receive what we sent them.
+  // No rank may leave while another still needs it. A rank that died does not hold us up, but then
+  // the others may not have received what we sent them.
   if (Barrier() != ErrorCode::kOk) {
     AwaitStaged(kLeavePatienceNs);
   }

@@ -10,7 +10,7 @@ namespace ferry::client {
 
 class ByteRanges {
  public:
-  // [begin, end), which may be empty.
+  // Adds [begin, end), which may be empty.
   void Add(uint64_t begin, uint64_t end);
   void Remove(uint64_t begin, uint64_t end);
   // The first byte of [begin, end) that is not in the set, or `end`.

@@ -3,8 +3,8 @@
 // Parts: how it joins and leaves (bootstrap.cc), how it makes progress and waits (progress.cc), how
 // sends and receives start (point_to_point.cc, staged_send.cc, held_receives.cc) and end
 // (completion.cc), how persistent requests are matched for life, and started by streams
-// (matched.cc), what only front ends need (front_end.cc), what errors mean (failure.cc). There is
-// one Client per process.
+// (matched.cc), calls that only front ends need (front_end.cc), what errors mean (failure.cc).
+// There is one Client per process.
 //
 // Calling thread: any that the thread level allows. Functions that block say so.
 #pragma once
@@ -51,7 +51,7 @@ class Client final : public FrontEnd {
   // Meets the other ranks, then leaves in good order. Blocks. kInvalidRequest while requests are
   // open.
   Status Leave();
-  // The whole job fails; the daemon is told, then the caller ends the process.
+  // Fails the whole job: tells the daemon; the caller then ends the process.
   void Abort(int exit_code);
 
   uint32_t rank() const override { return view_.rank; }
@@ -63,7 +63,7 @@ class Client final : public FrontEnd {
   Offloads& offloads() { return *offloads_; }
   uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
 
-  // What front_end.h says.
+  // FrontEnd: documented in front_end.h.
   void AllowThreads() override;
   void RestrictThreads() override;
   bool AreThreadsAllowed() const override { return threads_; }
@@ -101,8 +101,8 @@ class Client final : public FrontEnd {
   bool AdvanceProgram(RequestHandle program, ErrorCode* error) override;
   Queues& queues() { return *queues_; }
   DeviceRings& rings() { return *rings_; }
-  // For a device to start, once: where its end is. kInvalidRequest, kInvalidBuffer, kUnsupported:
-  // as ferry_ring_prepare_start says.
+  // Prepares one start of the request by a device; returns where its end lies. kInvalidRequest,
+  // kInvalidBuffer, kUnsupported: as for ferry_ring_prepare_start.
   StatusOr<shm::Location> PrepareStart(RequestHandle handle);
   bool Test(RequestHandle handle, Completion* completion) override;
   void Wait(RequestHandle handle, Completion* completion) override;
@@ -145,7 +145,7 @@ class Client final : public FrontEnd {
     return handle == kCompletedSend || requests_->Resolve(handle) != 0;
   }
 
-  // Posts the receives that are held: what follows finds all that the application has started.
+  // Posts the held receives, so that later steps see everything the application has started.
   void PostHeld() {
     if (!held_.empty()) [[unlikely]] {
       PostAllHeld();
@@ -155,7 +155,7 @@ class Client final : public FrontEnd {
   // Blocks until all ranks have called it (dissemination).
   ErrorCode Barrier();
 
-  // The poison's sentence is the watcher's.
+  // The rank's poison, explained in the watcher's words.
   Status Health() const;
 
  private:
@@ -165,7 +165,7 @@ class Client final : public FrontEnd {
   Status Attach(const config::Options& options);
   Status MakeSegments(const config::Options& options, const attach::AttachReply& reply);
   Status MeetPeers(const config::Options& options, const attach::AttachReply& reply);
-  Status MapInbox(uint32_t rank);  // of this node; any thread
+  Status MapInbox(uint32_t rank);  // a rank of this node; any thread
 
   // progress.cc
   uint32_t Holder() const { return threads_ ? ThreadId() : holder_; }
@@ -275,14 +275,14 @@ class Client final : public FrontEnd {
   uint32_t holder_ = 0;             // of the lease, when only one thread calls at a time
   bool private_reachable_ = false;  // others may reach this rank's private memory
   uint64_t eager_max_bytes_ = 0;
-  uint64_t one_block_bytes_ = 0;   // device messages that ferryd would not cut
+  uint64_t one_block_bytes_ = 0;   // ferryd does not cut device messages up to this size
   uint64_t worker_min_bytes_ = 0;  // larger ones go to the worker while the rank computes
   shm::WaitPolicy wait_policy_;
-  uint32_t first_looks_ = 32;      // of a blocking receive at its lane (ReceiveEager)
+  uint32_t first_looks_ = 32;      // a blocking receive's first looks at its lane (ReceiveEager)
   bool cores_are_scarce_ = false;  // ranks of the node share cores
   FailureWords failure_words_;
   std::deque<uint32_t> held_;        // receives, in order; only while one thread calls at a time
-  bool is_held_up_by_held_ = false;  // the last Advance that was in vain was one of theirs
+  bool is_held_up_by_held_ = false;  // the last Advance without progress was for one of them
 
   std::unique_ptr<engine::RankEngine> engine_;
   shm::Lease lease_;
@@ -297,12 +297,12 @@ class Client final : public FrontEnd {
   std::unique_ptr<Queues> queues_;
   std::unique_ptr<DeviceRings> rings_;
   std::mutex matches_mutex_;
-  std::map<uint32_t, std::vector<uint32_t>> matches_;  // match requests, and what they are to match
+  std::map<uint32_t, std::vector<uint32_t>> matches_;  // match requests, and what each matches
   std::mutex background_mutex_;
-  std::vector<uint32_t> background_;  // receives that became transfers in some other request's call
-  std::vector<uint32_t> offered_;     // sends of device memory, which their receivers may not reach
+  std::vector<uint32_t> background_;  // receives made transfers by another request's call
+  std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach
   std::mutex staging_mutex_;
-  std::deque<uint32_t> staged_;  // sends whose heap blocks have not arrived; over for their senders
+  std::deque<uint32_t> staged_;  // sends with heap blocks still to arrive; complete for senders
   uint32_t staged_limit_ = 0;
   uint64_t staging_bytes_left_ = 0;
   uint32_t barriers_ = 0;

@@ -13,8 +13,8 @@ using shm::RequestKind;
 using shm::RequestLayout;
 using shm::RequestState;
 
-// Does what only the rank's own threads do for a request: copies what landed, helps to copy
-// transfers. True: it is complete (or inactive), or the rank is poisoned.
+// Does the work that only the rank's own threads do for a request: copies landed data, helps to
+// copy transfers. True: it is complete (or inactive), or the rank is poisoned.
 bool Client::Advance(uint32_t request) {
   RequestLayout& slot = requests_->Slot(request);
   // Pairs with the engine's stores of the state: acquires the words that belong to it.
@@ -29,7 +29,7 @@ bool Client::Advance(uint32_t request) {
     case RequestState::kTransferring:
       while (CopyTransfer(request)) {
       }
-      // Without a daemon nobody tells that the other rank has died, so its chunks may never come.
+      // Without a daemon nobody reports that the other rank has died, so its chunks may never come.
       return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(RequestState::kComplete) ||
              wake_.poison() != ErrorCode::kOk;
     case RequestState::kMatched:
@@ -39,7 +39,7 @@ bool Client::Advance(uint32_t request) {
   }
 }
 
-// The same for one that is held.
+// The same for a held receive.
 bool Client::AdvanceHeld(uint32_t request) {
   TakeHeld();
   is_held_up_by_held_ = IsHeld(requests_->Slot(request));
@@ -146,7 +146,7 @@ void Client::GiveUp(uint32_t request) {
   requests_->GiveBack(request);
 }
 
-// Fills in what came of a request and ends its life, or makes it ready for another start.
+// Fills in a request's outcome and ends its life, or makes it ready for another start.
 void Client::Collect(uint32_t request, Completion* completion) {
   RequestLayout& slot = requests_->Slot(request);
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
@@ -216,7 +216,7 @@ void Client::Wait(RequestHandle handle, Completion* completion) {
 }
 
 void Client::AwaitAll(std::span<const RequestHandle> handles) {
-  size_t next = 0;  // those before are complete
+  size_t next = 0;  // all before it are complete
   uint32_t request = 0;
   const auto all_done = [&] {
     for (; next < handles.size(); ++next) {

@@ -15,9 +15,9 @@ namespace ferry::client {
 namespace {
 
 constexpr char kFileName[] = "libferry_control.so";
-// A join that takes too long is for the daemon to end: only it knows who is missing, and why.
+// Leaves the daemon time to end a join that takes too long: only it knows who is missing, and why.
 constexpr uint32_t kJoinMarginMs = 3000;
-// A NIC pins some 10 GB/s; slower by far is broken.
+// A NIC pins some 10 GB/s; one that is much slower than this limit is broken.
 constexpr uint64_t kPinnedBytesPerMs = 128 << 10;
 
 // One folder below this library, when installed and in a build tree (which reaches the library
@@ -105,7 +105,7 @@ StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size) {
   return membership;
 }
 
-// For pinning or unpinning so much memory; other ranks' may come first.
+// The timeout for pinning or unpinning so much memory; other ranks' memory may come first.
 uint32_t ControlLibrary::PinningMs(uint64_t size_bytes) const {
   return static_cast<uint32_t>(
       std::min<uint64_t>(timeout_ms_ + size_bytes / kPinnedBytesPerMs, INT_MAX));

@@ -40,8 +40,9 @@ class ControlLibrary {
   Status Detach();
   Status Abort(int exit_code, const char* reason);
 
-  // With the token of a launcher (AttachConnection::IdentifyUser), only these. host:port of the
-  // daemon for others of its kind; then the job, which ends with the launcher's connection.
+  // With a launcher's token (AttachConnection::IdentifyUser), only these two calls are allowed. The
+  // first returns the host:port at which other daemons reach this one; the second creates the job,
+  // which ends with the launcher's connection.
   StatusOr<std::string> ControlAddress();
   Status CreateJob(const ferry_control_job& job);
 

@@ -7,7 +7,7 @@
 namespace ferry::client {
 namespace {
 
-// Null for errors that the rank's health explains, or nothing.
+// Null for errors that the rank's health explains, or that have no sentence.
 const char* SentenceOf(ErrorCode error) {
   switch (error) {
     case ErrorCode::kLimitExceeded:

@@ -1,11 +1,11 @@
-// Why a copy has failed, or memory was out of reach, in the words of who found out: for errors that
-// reach front ends as a mere code.
+// Keeps the explanation of a failed copy, or of memory out of reach, as written where it was found.
+// It serves errors that reach front ends as a mere code.
 //
 // Words belong to one life of one request: from when they are found until the request is collected.
-// Then the thread that collects it may ask for them, until it is told of another error: which of
-// the two it then asks about, nobody can tell, and it gets words for neither.
+// The thread that collects it may then ask for them, until it is told of another error. After that
+// it gets words for neither, since nobody can tell which of the two it asks about.
 //
-// Any thread. Only errors come here.
+// Any thread. Used only for errors.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace ferry::client {
 
 class FailureWords {
  public:
-  // What was found of this life of the request. It may succeed yet, by somebody else's doing.
+  // Notes what was found for this life of the request, which another process may still complete.
   void Note(uint32_t request, uint32_t generation, Status found);
-  // The calling thread is told that this life of the request has ended so.
+  // Records that the calling thread is told that this life of the request ended with `error`.
   void Tell(uint32_t request, uint32_t generation, ErrorCode error);
-  // It is told of a call's error, which is returned; of kOk it is not.
+  // Records that the calling thread is told of a call's error, unless it is kOk; returns it.
   static ErrorCode Tell(ErrorCode error) {
     return error == ErrorCode::kOk ? error : Tell(error, {});
   }
   static ErrorCode Tell(ErrorCode error, std::string words);
-  // The words behind `error`, if that is the only one which the calling thread was told of since it
+  // The words for `error`, if it is the only error that the calling thread was told of since it
   // last asked; else empty.
   static std::string Take(ErrorCode error);
 

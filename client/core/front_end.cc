@@ -183,7 +183,7 @@ void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t
     WaitUntil(is_over, PolicyFor(peer));
     return;
   }
-  // A tick of the kernel's late, at most: sleeps end at end_ns itself.
+  // The coarse clock is at most a tick of the kernel late; sleeps end at end_ns itself.
   WaitUntil([&] { return is_over() || CoarseMonotonicNs() >= end_ns; }, PolicyFor(peer), nullptr,
             end_ns);
 }

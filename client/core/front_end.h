@@ -1,9 +1,10 @@
-// What the front ends above ferry.h (MPI, later SHMEM) build on: a rank's connection with what
-// ferry.h does not show, such as communicator contexts, synchronous sends and matched probes.
+// The interface that the front ends above ferry.h (MPI, later SHMEM) build on: a rank's connection,
+// with features that ferry.h does not show, such as communicator contexts, synchronous sends and
+// matched probes.
 //
 // A front end is a library of its own. It gets this interface from the libferry that the process
-// has loaded, by ferry_front_end(): so a program that calls ferry.h and a front end side by side
-// has one connection. Both libraries are of one release.
+// has loaded, by ferry_front_end(). So a program that calls ferry.h and a front end side by side
+// has one connection. Both libraries must be of one release.
 //
 // Calling thread: any that the thread level allows; after AllowThreads, any. Functions that block
 // say so.
@@ -26,8 +27,8 @@
 
 namespace ferry::client {
 
-// Communicator contexts. Applications of ferry.h use one; Ferry's own messages never meet theirs,
-// nor those of front ends.
+// Communicator contexts. Applications of ferry.h use one context; Ferry's own messages never match
+// theirs, nor those of front ends.
 inline constexpr uint32_t kUserContext = 0;
 inline constexpr uint32_t kInternalContext = 1;
 inline constexpr uint32_t kFrontEndContexts = 2;  // the first that front ends may use
@@ -38,22 +39,23 @@ using RequestHandle = uint64_t;
 // Names a queue of starts and waits that a stream carries out. 0 = none.
 using QueueHandle = uint64_t;
 
-// A send that was over before its request would have been needed. Index 0 names no slot.
+// The handle of a send that completed at once and needed no request. Index 0 names no slot.
 inline constexpr RequestHandle kCompletedSend = uint64_t{1} << 32;
 
-// What a stream does between the start of a program and its wait, one step after the other.
+// One step of a program: a stream takes the steps in order, between the program's start and its
+// wait.
 struct ProgramStep {
   enum class Kind : uint8_t {
-    kStart,    // of a matched request, which goes on by itself
-    kWait,     // until that is complete
+    kStart,    // start a matched request, which proceeds by itself
+    kWait,     // wait until the request is complete
     kCopy,     // between any two kinds of memory
     kStrided,  // copy, by the device
-    kReduce,   // by the device
+    kReduce,   // reduce, by the device
     kCall      // of a function, by a thread of the GPU backend; it must not call FrontEnd, but for
                // IsByStream
   };
   Kind kind = Kind::kStart;
-  uint32_t request = 0;  // kStart, kWait: which of the program's
+  uint32_t request = 0;  // kStart, kWait: which of the program's requests
   void* to = nullptr;    // kCopy
   const void* from = nullptr;
   uint64_t size_bytes = 0;
@@ -65,15 +67,15 @@ struct ProgramStep {
 // As the peer or the tag of a receive or a probe: any.
 inline constexpr int32_t kAny = -1;
 
-// What a call must know before it starts a message. Peers are ranks of the job.
+// What a call needs to know to start a message. Peers are ranks of the job.
 struct Message {
   void* buffer = nullptr;
   uint64_t size_bytes = 0;
   int32_t peer = 0;
   int32_t tag = 0;
   uint32_t context = kUserContext;
-  bool synchronous = false;  // of a send: it is complete only once it has been matched
-  bool ready = false;        // of a persistent send: its receive is there; for matched ones
+  bool synchronous = false;  // a send completes only once it has been matched
+  bool ready = false;        // a persistent, matched send whose receive is already started
 };
 
 struct Completion {
@@ -91,55 +93,57 @@ class FrontEnd {
   virtual uint32_t size() const = 0;
   // The index of the node that `rank` lives on.
   virtual int NodeOf(uint32_t rank) const = 0;
-  // What the rank runs with: its environment, and its place in the job from whoever started it.
+  // The rank's options: from its environment, and its place in the job from whoever started it.
   virtual const config::Options& options() const = 0;
 
-  // From now on any thread may call, at the same time as others. To be called while no other call
+  // Allows any thread to call, at the same time as others, from now on. Call it while no other call
   // is under way. Later messages cost a few nanoseconds more.
   virtual void AllowThreads() = 0;
-  // Ends that: from now on one thread calls at a time again, at the old cost. By that thread, while
-  // no other call is under way. Does nothing where the program itself asked ferry_init for several.
+  // Undoes AllowThreads: from now on only one thread calls at a time, at the old cost. That thread
+  // makes this call while no other is under way. Does nothing if the program itself asked
+  // ferry_init for several threads.
   virtual void RestrictThreads() = 0;
   virtual bool AreThreadsAllowed() const = 0;
 
   // ---- Messages --------------------------------------------------------------------------------
-  // To be called before a message is started, or a request made: finds a send's offloaded buffer.
-  // kInvalidBuffer: it runs past the end of device memory, or (but of a persistent send) was never
-  // synchronised.
+  // Call it before starting a message or making a request: redirects a send to its offloaded
+  // buffer. kInvalidBuffer: the buffer runs past the end of device memory, or was never
+  // synchronised (not checked for a persistent send).
   enum class Use { kSend, kPersistentSend, kReceive };
   virtual Status Prepare(Message* message, Use use) = 0;
   // kLimitExceeded when all request slots are in use; the rank's poison when it has one. A handle
   // of 0 is not returned with kOk; kCompletedSend may be.
   virtual ErrorCode StartSend(const Message& message, RequestHandle* handle) = 0;
   virtual ErrorCode StartReceive(const Message& message, RequestHandle* handle) = 0;
-  // The short way of small messages, without Prepare and without a request: a send that can leave
-  // at once; a receive whose message, from this node, has arrived. False: nothing happened, and the
-  // message has to go the long way, which also says what is wrong with it.
+  // The fast path for small messages, without Prepare and without a request: a send that can leave
+  // at once, or a receive whose message has arrived from this node. False: nothing happened; use
+  // the ordinary call, which also reports what is wrong with the message.
   virtual bool SendNow(const Message& message) = 0;
   virtual bool ReceiveNow(const Message& message, Completion* completion) = 0;
-  // Block. The return value is that of starting; `completion->error` that of the message.
+  // Block. The return value tells whether the message started; `completion->error`, how it ended.
   virtual ErrorCode Send(const Message& message, Completion* completion) = 0;
   virtual ErrorCode Receive(const Message& message, Completion* completion) = 0;
-  // The same until `end_ns` (MonotonicNs): kWouldBlock soon after, and the receive goes on as
-  // *handle.
+  // As Receive, until `end_ns` (MonotonicNs). Soon after that it returns kWouldBlock, and the
+  // receive continues as *handle.
   virtual ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
                                  RequestHandle* handle) = 0;
   // Makes a persistent request without starting it.
   virtual ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) = 0;
   virtual ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) = 0;
   virtual ErrorCode Start(RequestHandle handle) = 0;
-  // What Start would say of the buffer of a persistent send.
+  // Returns what Start would say about the buffer of a persistent send.
   virtual Status CheckStart(RequestHandle handle) const = 0;
   virtual ErrorCode FreePersistent(RequestHandle handle) = 0;
-  // Asks; the request must be completed all the same, with kCancelled or as if nothing had been.
+  // Asks for cancellation. The request must still be completed; it ends with kCancelled or as
+  // usual.
   virtual bool Cancel(RequestHandle handle) = 0;
 
   // Looks for an unexpected message; kWouldBlock when there is none and `block` is false.
   virtual ErrorCode Probe(const Message& pattern, bool block, Completion* found) = 0;
-  // The same, and takes it out of the queue, so that no other receive or probe meets it: receives
-  // it into memory of its size. `receive->handle` is to be waited for; `receive->buffer` (null for
-  // an empty message) is the caller's to std::free then, after an error, too, and null before the
-  // call.
+  // As Probe, and takes the message out of the queue, so that no other receive or probe matches it;
+  // receives it into memory of its size. The caller waits for `receive->handle`, then frees
+  // `receive->buffer` with std::free, also after an error. The buffer is null before the call, and
+  // for an empty message.
   struct MatchedReceive {
     RequestHandle handle = 0;
     void* buffer = nullptr;
@@ -147,11 +151,11 @@ class FrontEnd {
   };
   virtual ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) = 0;
 
-  // ---- Matched requests and queues: as ferry/stream.h says of the functions so named
-  // -------------- `match` is a request that is complete once all are matched, or one cannot be.
+  // ---- Matched requests and queues: as the functions of those names in ferry/stream.h
+  // -------------- `match` is a request that completes once all are matched, or one cannot be.
   virtual Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) = 0;
   virtual Status IsMatched(RequestHandle request, bool* matched) = 0;
-  // Whether it belongs to a queue just now: nothing else may be done with it.
+  // Whether the request belongs to a queue just now: nothing else may be done with it.
   virtual bool IsEnqueued(RequestHandle request) const = 0;
   virtual StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) = 0;
   virtual Status FreeQueue(QueueHandle queue) = 0;
@@ -160,18 +164,20 @@ class FrontEnd {
   virtual Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) = 0;
   // A program: steps that a queue starts, and waits for, as it does a request, over matched
   // requests that nobody else uses (client/triggered/program.h). Each request is started, and then
-  // waited for, once. Its handle is for EnqueueStart, EnqueueWait, IsEnqueued and what follows.
-  // `name`: of what it does, for messages. kOutOfMemory, kUnsupported without a GPU backend.
+  // waited for, once. EnqueueStart, EnqueueWait, IsEnqueued and the calls below take its handle.
+  // `name` says what the program does, for messages. kOutOfMemory, kUnsupported without a GPU
+  // backend.
   virtual StatusOr<RequestHandle> MakeProgram(std::string name,
                                               std::span<const RequestHandle> requests,
                                               std::vector<ProgramStep> steps) = 0;
-  // Its requests stay. kInvalidRequest while it is enqueued, or the rank carries it out.
+  // Frees the program but keeps its requests. kInvalidRequest while it is enqueued, or the rank
+  // carries it out.
   virtual Status FreeProgram(RequestHandle program) = 0;
-  // A start that the rank carries out itself, in place of a queue; those of its partners may be on
-  // queues. Begins it. Errors as of EnqueueStart.
+  // Begins a start that the rank carries out itself, in place of a queue; its partners' starts may
+  // be on queues. Errors as of EnqueueStart.
   virtual Status StartProgram(RequestHandle program) = 0;
-  // Does what can be done of it without waiting: to be called again, by one thread at a time, until
-  // it is over. True: it is, and *error says how.
+  // Carries on with that start as far as possible without waiting. Call it again, one thread at a
+  // time, until it returns true: the start is over, and *error says how it ended.
   virtual bool AdvanceProgram(RequestHandle program, ErrorCode* error) = 0;
 
   // ---- Completion ------------------------------------------------------------------------------
@@ -179,17 +185,17 @@ class FrontEnd {
   // (unless persistent). A persistent request that was not started counts as complete.
   virtual bool Test(RequestHandle handle, Completion* completion) = 0;
   virtual void Wait(RequestHandle handle, Completion* completion) = 0;  // blocks
-  // Test without making progress: what is known by now.
+  // As Test, without making progress: reports what is known by now.
   virtual bool TestNow(RequestHandle handle, Completion* completion) = 0;
-  // Whether the request is complete, or the rank is poisoned, for all that is known by now. Copies
-  // what its thread has to copy, but makes no progress otherwise: for `done` of WaitFor.
+  // Whether the request is known to be complete, or the rank poisoned. Copies what the calling
+  // thread has to copy, but makes no other progress: for use in WaitFor's `done`.
   virtual bool IsComplete(RequestHandle handle) = 0;
   // One round of progress. True: there was something to do.
   virtual bool Poll() = 0;
-  // Makes progress until `done(argument)`, which is asked after each change; sleeps when nothing
-  // happens for a while. Also returns once the rank is poisoned. Blocks. `peer`: whom it waits for,
-  // mostly, which says how. Waiting for several requests this way leaves none of them to ferryd's
-  // worker in between. Returns soon after `end_ns` (MonotonicNs) in any case.
+  // Makes progress until `done(argument)` is true, which it asks after each change; sleeps when
+  // nothing happens for a while. Also returns once the rank is poisoned, and soon after `end_ns`
+  // (MonotonicNs) in any case. Blocks. `peer`: the rank it mainly waits for, which decides how it
+  // waits. Waiting for several requests this way leaves none of them to ferryd's worker in between.
   virtual void WaitFor(bool (*done)(void*), void* argument, int32_t peer = kAny,
                        uint64_t end_ns = UINT64_MAX) = 0;
   // Makes WaitFor of other threads ask `done` again.
@@ -199,34 +205,34 @@ class FrontEnd {
   virtual StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) = 0;
   virtual Status FreeMemory(void* pointer) = 0;
   // A heap block that stands in for device memory: registered with the GPU backend, which then
-  // copies at full speed, and kept for later while nobody else needs the room. Not zeroed. Null:
-  // half of the heap is the application's.
+  // copies at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if
+  // it would take room from the half of the heap that is the application's.
   virtual void* TakeStaging(uint64_t size_bytes) = 0;
-  // False: TakeStaging has not returned it.
+  // Gives the block back. False: TakeStaging has not returned it.
   virtual bool GiveStaging(void* block) = 0;
-  // Copies between any two kinds of memory; blocks until it is done.
+  // Copies copy between any two kinds of memory; blocks until it is done.
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
-  // Between blocks of device memory and any other, by the device; blocks until it is done.
-  // kUnsupported: it cannot, so Copy has to move the blocks one by one.
+  // The device copies between blocks of its memory and any other memory; blocks until it is done.
+  // kUnsupported: the device cannot, so Copy has to move the blocks one by one.
   virtual Status CopyStrided(const gpu::StridedCopy& copy) = 0;
-  // By the device whose memory the result is, or else an operand; blocks until it is done. Errors
-  // as of gpu::Stream::Reduce. kUnsupported where CanReduce says no, or memory is of another
-  // device.
+  // Reduces on the device that owns the result's memory, or else an operand's; blocks until it is
+  // done. Errors as of gpu::Stream::Reduce. kUnsupported where CanReduce says no, or some memory
+  // belongs to another device.
   virtual Status Reduce(const gpu::Reduction& reduction) = 0;
   virtual bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) = 0;
-  // Whether CPUs cannot load from this memory and store to it: only these three touch its bytes.
+  // Whether CPUs cannot access this memory, so that only the three calls above touch its bytes.
   virtual bool IsByStream(const void* pointer) const = 0;
   // The device whose memory this is, if only streams reach it; -1: other memory.
   virtual int DeviceOf(const void* pointer) const = 0;
 
   // ---- The ranks of this node ------------------------------------------------------------------
-  // For what ranks of one node do in each other's memory, without messages. `rank` lives on this
-  // node.
+  // How ranks of one node work in each other's memory, without messages. `rank` lives on this node.
   //
-  // Where memory of this rank lies, as others name it. `flags` is not 0 if only streams reach it.
+  // Where memory of this rank lies, in the form that other ranks use. `flags` is not 0 if only
+  // streams reach it.
   virtual shm::Location Locate(const void* pointer, uint64_t size_bytes) const = 0;
   // Copies between this rank's memory and another's, which that rank has located and keeps in place
-  // meanwhile. Block while they copy. kUnsupported: the kernel lets this rank not into that memory.
+  // meanwhile. Blocks while it copies. kUnsupported: the kernel denies this rank that memory.
   virtual ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
                                  uint64_t size_bytes) = 0;
   virtual ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
@@ -238,8 +244,8 @@ class FrontEnd {
                                                        uint64_t size_bytes) = 0;
   // kOk, or why messages with that rank fail: it has died, or this one is poisoned.
   virtual ErrorCode PeerState(uint32_t rank) const = 0;
-  // Makes WaitFor of that rank ask `done` again, if it sleeps there. What `done` looks at is stored
-  // before (shm/wake.h).
+  // Makes that rank's WaitFor ask `done` again, if it sleeps there. Store what `done` looks at
+  // first (shm/wake.h).
   virtual void WakePeer(uint32_t rank) = 0;
   // Whether the job has more ranks on this node than it may use cores.
   virtual bool IsCrowded() const = 0;
@@ -247,7 +253,7 @@ class FrontEnd {
   // ---- Errors ----------------------------------------------------------------------------------
   // kOk, or why nothing works any more.
   virtual ErrorCode poison() const = 0;
-  // The code with a sentence that says what was wrong and what to do.
+  // The code, with a sentence that says what went wrong and what to do.
   virtual Status Explain(ErrorCode error) const = 0;
 
  protected:
@@ -260,7 +266,7 @@ inline constexpr uint32_t kFrontEndVersion = 11;
 }  // namespace ferry::client
 
 // The interface of this process, once ferry_init has returned; null before it, after ferry_finalize
-// and for another version. Exported by libferry.
+// and for another version. libferry exports it.
 extern "C" ferry::client::FrontEnd* ferry_front_end(uint32_t version);
 
 // ferry_init for front ends whose standard lets a program run without a launcher: a process that

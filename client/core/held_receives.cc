@@ -1,10 +1,10 @@
 // Client: receives that are held for a while before they are posted. See client.h.
 //
-// To post a receive, and to take it out of the match table again, costs several times what a small
-// message costs otherwise; that buys the progress worker's help while the rank computes. Where
-// ranks share cores there is no core for the worker, and receives are mostly started before their
-// messages come: so small ones wait here, in order, for the rank's next wait. It takes their
-// messages straight from the lanes. Whatever else could match a message posts them first.
+// Posting a receive, and taking it out of the match table again, costs several times as much as the
+// rest of a small message; it buys the progress worker's help while the rank computes. Where ranks
+// share cores there is no core for the worker, and most receives start before their messages come.
+// So small receives wait here, in order, for the rank's next wait, which takes their messages
+// straight from the lanes. Any other call that could match a message posts them first.
 #include "client/core/progress.h"
 #include "shm/atomic.h"
 
@@ -36,8 +36,8 @@ void Client::Hold(uint32_t request) {
 
 bool Client::IsHeld(const RequestLayout& slot) { return (slot.flags & kRequestHeld) != 0; }
 
-// Takes what has come for the first of them. A message that is not to be had this way is the
-// engine's business, and with it the receive.
+// Takes the messages that have come for the first held receives. If a message cannot be taken this
+// way, it and its receive are left to the engine.
 void Client::TakeHeld() {
   while (!held_.empty()) {
     const uint32_t request = held_.front();
@@ -65,7 +65,7 @@ void Client::PostAllHeld() {
   }
 }
 
-// A receive that was held cannot fail to start any more: it ends with the error.
+// A held receive has already started: if posting fails, it ends with the error.
 void Client::PostOne(uint32_t request) {
   if (const ErrorCode error = StartSlot(request); error != ErrorCode::kOk) {
     RequestLayout& slot = requests_->Slot(request);

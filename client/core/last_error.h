@@ -12,7 +12,7 @@ int Fail(const Status& status);
 int Fail(ErrorCode code, const char* message);
 // Never null.
 const char* LastError();
-// Puts back what LastError said, after calls that failed later.
+// Restores an earlier sentence of LastError after later calls have failed.
 void RestoreLastError(std::string sentence);
 
 }  // namespace ferry::client

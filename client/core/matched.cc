@@ -1,4 +1,4 @@
-// Client: matched persistent requests. What they are is in client/triggered. See client.h.
+// Client: matched persistent requests, which client/triggered implements. See client.h.
 #include "client/core/progress.h"
 #include "shm/atomic.h"
 
@@ -108,7 +108,7 @@ Status Client::IsMatched(RequestHandle handle, bool* matched) {
   return {};
 }
 
-// Of a request to match: over once all are matched, or one cannot be.
+// Advances a match request: it is over once all are matched, or one cannot be.
 bool Client::AdvanceMatch(uint32_t request) {
   std::lock_guard lock(matches_mutex_);
   const auto found = matches_.find(request);
@@ -118,7 +118,7 @@ bool Client::AdvanceMatch(uint32_t request) {
   ErrorCode result = ErrorCode::kOk;
   for (const uint32_t member : found->second) {
     Channel* const channel = channels_->Find(member);
-    // One that was freed meanwhile is nobody's partner any more.
+    // A request that was freed meanwhile is nobody's partner any more.
     const ErrorCode error =
         channel == nullptr ? ErrorCode::kInvalidRequest : channels_->Settle(*channel);
     if (error == ErrorCode::kWouldBlock) {
@@ -153,7 +153,7 @@ ErrorCode Client::StartPaired(uint32_t request) {
   return ErrorCode::kOk;
 }
 
-// To the rank the request is active.
+// Makes the request active for the rank.
 void Client::BeginPaired(uint32_t request, const Channel& channel) {
   RequestLayout& slot = requests_->Slot(request);
   slot.message_bytes = channel.size_bytes;

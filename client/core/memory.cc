@@ -10,7 +10,7 @@ namespace ferry::client {
 namespace {
 
 constexpr uint64_t kSmallBounceBytes = 128 << 10;
-constexpr uint64_t kIdleShadowsHeapPart = 4;  // so much of the heap they hold at most
+constexpr uint64_t kIdleShadowsHeapPart = 4;  // they hold at most this part of the heap
 constexpr uint64_t kClearBytes = 4 << 20;     // zeros copied to device memory at a time
 
 }  // namespace
@@ -113,7 +113,7 @@ StatusOr<void*> Memory::AllocateDevice(uint64_t size_bytes, int device) {
   return *pointer;
 }
 
-// Memory that not everybody may touch is for streams only, whoever it is that may not.
+// If the CPU or the network may not touch the memory, only streams use it.
 Status Memory::AnnounceDevice(OwnRegion* region, int device) {
   StatusOr<gpu::IpcHandle> handle = backend()->ExportIpc(region->base);
   FERRY_RETURN_IF_ERROR(handle.status());
@@ -165,7 +165,7 @@ StatusOr<void*> Memory::Allocate(uint64_t size_bytes, MemoryKind kind, int devic
   if (!pointer.ok()) {
     return pointer;
   }
-  std::memset(*pointer, 0, size_bytes);  // and so its pages are this rank's from now on
+  std::memset(*pointer, 0, size_bytes);  // so that its pages are this rank's from now on
   if (kind == MemoryKind::kHost) {
     return pointer;
   }
@@ -188,7 +188,7 @@ Status Memory::Free(void* pointer) {
 Status Memory::FreeLocked(void* pointer) {
   if (const auto found = device_.find(pointer); found != device_.end()) {
     const uint32_t region = found->second.region;
-    // The daemon lets go of the memory before it is freed; if it is dead, it has.
+    // The daemon releases the memory before it is freed; a dead daemon has released it already.
     if (Status status = control_->DeregisterRegion(region, found->second.size_bytes);
         !status.ok() && status.code() != ErrorCode::kDaemonDied) {
       return status;
@@ -266,7 +266,7 @@ StatusOr<void*> Memory::AllocateShadow(uint64_t size_bytes, bool kept, bool must
   const uint64_t block_bytes = shm::RoundUpToPage(size_bytes);
   StatusOr<void*> block = AllocateHost(block_bytes);
   heap_refused_ = !heap_.valid();
-  // A backend that cannot register it copies more slowly, no more: such a block is not worth
+  // A backend that cannot register the block only copies more slowly, but then it is not worth
   // keeping.
   if (block.ok() && backend()->RegisterHostMemory(*block, block_bytes).ok()) {
     shadows_.Add(*block, block_bytes);

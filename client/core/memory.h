@@ -1,8 +1,8 @@
 // Memory that Ferry hands to the application, and memory the application registers.
 //
 // Host and pinned memory come from one heap segment, made at first use; device memory from the GPU
-// backend, one region each. Each region is made known to the daemon (descriptor over the attach
-// socket, then RegisterRegion) before its address is given out, and taken back before it is freed.
+// backend, one region each. Each region is registered with the daemon (descriptor over the attach
+// socket, then RegisterRegion) before its address is given out, and withdrawn before it is freed.
 //
 // Calling thread: any; changes are serialised by a lock and may block on the daemon.
 #pragma once
@@ -38,10 +38,10 @@ class Memory {
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
 
-  // A heap block of Ferry's own, to stand in for private memory, or null. `must`: nobody else can
-  // reach that memory; else a large block leaves half of the heap to the application.
+  // A heap block for Ferry's own use, to stand in for private memory, or null. `must`: nobody else
+  // can reach that memory. Otherwise large blocks leave half of the heap to the application.
   void* AllocateBounce(uint64_t size_bytes, bool must);
-  // The same for device memory, whatever its size. `kept`: it is registered with the GPU backend,
+  // The same, in place of device memory of any size. `kept`: it is registered with the GPU backend,
   // and kept for later messages while nobody else needs the room. Not zeroed.
   StatusOr<void*> AllocateShadow(uint64_t size_bytes, bool kept, bool must);
   void FreeBounce(void* pointer);
@@ -51,12 +51,13 @@ class Memory {
 
   // Copies between any two kinds of memory; returns when it is done.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
-  // As of gpu::CopyStreams.
+  // As in gpu::CopyStreams.
   Status CopyStrided(const gpu::StridedCopy& copy);
   Status Reduce(const gpu::Reduction& reduction);
   bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op);
-  // The same for a small message to or from what the application named, which is rarely device
-  // memory that only streams reach: if not, this is memcpy. The other end is ordinary memory.
+  // Copies a small message to or from memory that the application named; the other end is ordinary
+  // memory. This is a memcpy, unless the application's end is device memory that only streams
+  // reach.
   ErrorCode CopyTo(void* application, const void* source, uint64_t size_bytes) {
     return IsByStream(application) ? CopyByStream(application, source, size_bytes)
                                    : CopyDirectly(application, source, size_bytes);
@@ -70,15 +71,16 @@ class Memory {
     return regions_.any_by_stream() && IsRegionByStream(pointer);
   }
 
-  // The device that has made this memory, if only streams reach it; else -1.
+  // The device that owns this memory, if only streams reach it; else -1.
   int DeviceByStream(const void* pointer) const;
 
-  // Whether this is memory of a device, whoever reaches it.
+  // Whether this is device memory, whether or not CPUs reach it.
   bool IsDevice(const void* pointer) const;
 
-  // Whether CheckBuffer has nothing to say of any buffer.
+  // Whether CheckBuffer accepts every buffer.
   bool IsAnyBufferPlain() const { return !regions_.any_by_stream(); }
-  // kInvalidBuffer for a buffer that begins in such device memory and runs past its end.
+  // kInvalidBuffer for a buffer that begins in device memory that only streams reach, and runs past
+  // its end.
   Status CheckBuffer(const void* pointer, uint64_t size_bytes) const;
 
   // Null without a GPU backend.
@@ -122,10 +124,10 @@ class Memory {
   mutable std::mutex mutex_;
   uint32_t next_region_ = 1;
   shm::Mapping heap_;
-  bool heap_refused_ = false;  // when Ferry wanted it for itself
+  bool heap_refused_ = false;  // making it failed when Ferry wanted it for itself
   OffsetAllocator heap_pieces_;
-  std::map<const void*, uint64_t> pinned_;  // of the heap's pieces, those the backend knows
-  ShadowPool shadows_;                      // and these
+  std::map<const void*, uint64_t> pinned_;  // pieces of the heap that the backend knows
+  ShadowPool shadows_;                      // the backend knows these, too
   std::map<const void*, DeviceAllocation> device_;
   std::map<const void*, uint64_t> registered_;
 };

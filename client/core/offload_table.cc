@@ -5,7 +5,7 @@
 namespace ferry::client {
 namespace {
 
-// What begins at or before `address`, or null.
+// The entry that begins at or before `address`, or null.
 template <typename Map>
 typename Map::mapped_type At(const Map& map, const void* address) {
   const auto after = map.upper_bound(static_cast<const std::byte*>(address));

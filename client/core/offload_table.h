@@ -1,7 +1,7 @@
 // Which buffers are offloaded send buffers, where their shadows lie, and which of their bytes were
 // synchronised.
 //
-// Only the books. Not thread-safe: the caller locks.
+// Only keeps the records. Not thread-safe: the caller locks.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ struct OffloadedBuffer {
 class OffloadTable {
  public:
   bool Overlaps(const void* begin, uint64_t size_bytes) const;
-  // The range overlaps none that is in the table.
+  // The range must overlap none in the table.
   OffloadHandle Add(void* begin, uint64_t size_bytes, void* shadow);
   void Remove(OffloadHandle handle);
-  // Null for a handle that names no buffer, or none any more. The address stays until Remove.
+  // Null for a handle that names no buffer (any more). The address stays valid until Remove.
   OffloadedBuffer* Find(OffloadHandle handle);
   // The buffer in which the whole range lies, or null.
   const OffloadedBuffer* Around(const void* begin, uint64_t size_bytes) const;

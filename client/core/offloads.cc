@@ -47,7 +47,7 @@ StatusOr<OffloadHandle> Offloads::Register(void* buffer, uint64_t size_bytes) {
   return handle;
 }
 
-// What has to be so before bytes are synchronised. Under the lock.
+// Checks what must hold before bytes are synchronised. Call it with the lock held.
 StatusOr<OffloadedBuffer*> Offloads::Begin(OffloadHandle handle, uint64_t offset,
                                            uint64_t* size_bytes) {
   OffloadedBuffer* const buffer = table_.Find(handle);

@@ -1,5 +1,5 @@
-// Hands out pieces of a range of offsets; its books lie outside the range, where peers cannot reach
-// them.
+// Hands out pieces of a range of offsets; its records lie outside the range, where peers cannot
+// reach them.
 //
 // First fit over free pieces in order of address, merged with their neighbours when they come back.
 // Not thread-safe: the caller locks.
@@ -19,7 +19,7 @@ class OffsetAllocator {
 
   // An offset aligned to 128 with `size_bytes` (rounded up to 128) behind it, or kNone.
   uint64_t Allocate(uint64_t size_bytes);
-  // Gives back what Allocate returned; the size it had, or 0 when `offset` is no live allocation.
+  // Gives back what Allocate returned. Returns its size, or 0 when `offset` is no live allocation.
   uint64_t Free(uint64_t offset);
   // The size of a live allocation, or 0.
   uint64_t SizeOf(uint64_t offset) const;

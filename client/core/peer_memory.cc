@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxMapped = 256;  // regions of peers
 constexpr engine::Reach kNoSuchMemory{.error = ErrorCode::kInvalidBuffer};
 
-// What it means that the daemon hands out no region. Where it is silent or too busy to say, others
+// Interprets the daemon's refusal to hand out a region. If the daemon is silent or too busy, others
 // may still know the region, or the watcher will tell what happened.
 engine::Reach WithoutRegion(ErrorCode refusal) {
   switch (refusal) {
@@ -145,8 +145,8 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
   return reach;
 }
 
-// Two regions at most are in use at a time, and both are at the front of the list: what is dropped
-// at its end is never one of them.
+// At most two regions are in use at a time, and both are at the front of the list, so those dropped
+// at its end are never in use.
 const PeerMemory::Mapped* PeerMemory::Map(const Key& key, ErrorCode* error) {
   if (const auto known = index_.find(key); known != index_.end()) {
     mapped_.splice(mapped_.begin(), mapped_, known->second);

@@ -1,8 +1,8 @@
 // What this rank can reach of its own and its peers' memory, and how it copies between them.
 //
-// Regions of peers are mapped when first needed and kept, the least recently used going first
-// beyond a limit; device memory that only streams reach is imported. Private memory of a peer is
-// reached by process_vm calls where the daemon found them allowed.
+// Regions of peers are mapped when first needed and kept up to a limit, beyond which the least
+// recently used go first; device memory that only streams reach is imported. A peer's private
+// memory is reached by process_vm calls, where the daemon found them allowed.
 //
 // Calling thread: any, without the lease. Resolve may ask the daemon for a descriptor.
 #pragma once
@@ -39,7 +39,7 @@ class PeerMemory : public engine::MemoryAccess {
   ErrorCode Copy(const engine::Reach& destination, const engine::Reach& source,
                  uint64_t size_bytes) override;
 
-  // Between memory of this rank and of a peer. kUnsupported: it is out of reach.
+  // Copies between memory of this rank and of a peer. kUnsupported: the peer's is out of reach.
   enum class Direction { kFromPeer, kToPeer };
   Status CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,
                       uint64_t size_bytes, Direction direction);
@@ -51,14 +51,14 @@ class PeerMemory : public engine::MemoryAccess {
     bool by_stream = false;  // only streams reach it
   };
   StatusOr<ForGood> MapForGood(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
-  // Of host memory that MapForGood has given and that is still mapped: makes its whole region
-  // known to the GPU backend, for as long as it is mapped, so that devices reach it. Where the
+  // Registers the whole region of this host memory with the GPU backend, for as long as it is
+  // mapped, so that devices reach it. MapForGood has mapped it, and it is mapped still. Where the
   // backend cannot do that, devices do without. May block while pages are pinned.
   void LetDevicesReach(uint32_t rank, const shm::Location& where);
 
-  // CopyChunk with the mappings held in place. `found`: what the GPU's driver said of a copy that
-  // failed, or, as kUnsupported, what kept this process from reaching memory that it was handed;
-  // else untouched.
+  // CopyChunk with the mappings held in place. `found` receives what the GPU's driver said about a
+  // copy that failed, or, as kUnsupported, what kept this process from reaching memory that it was
+  // handed; else it is untouched.
   engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
                                 const engine::OwnEnd& own, Status* found);
 
@@ -74,11 +74,11 @@ class PeerMemory : public engine::MemoryAccess {
     std::unique_ptr<gpu::ImportedMemory> device;  // only streams reach it
     std::byte* base = nullptr;
     uint64_t size_bytes = 0;
-    std::shared_ptr<void> registration;  // goes first: with the GPU backend
+    std::shared_ptr<void> registration;  // with the GPU backend; destroyed first
   };
 
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
-  // Null, with the daemon's refusal, or with kOk: this process cannot map what it was handed.
+  // Null with the daemon's refusal, or with kOk if this process cannot map what it was handed.
   const Mapped* Map(const Key& key, ErrorCode* error);
   Status TakeFound() { return std::exchange(found_, {}); }
   StatusOr<Mapped> MakeMapped(const Key& key, AttachAnswer& answer) const;
@@ -91,7 +91,7 @@ class PeerMemory : public engine::MemoryAccess {
   std::list<Mapped> mapped_;  // most recently used first
   std::map<Key, std::list<Mapped>::iterator> index_;
   std::map<Key, std::weak_ptr<Mapped>> for_good_;
-  Status found_;  // of the copy under way
+  Status found_;  // for the copy under way
 };
 
 }  // namespace ferry::client

@@ -17,7 +17,7 @@ using shm::RequestState;
 namespace {
 
 // Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
-// blocks between nodes: they need no other thread, and it is awake anyway.
+// blocks between nodes: they need no other thread, and the rank is awake anyway.
 constexpr uint64_t kBounceMaxBytes = uint64_t{8} << 20;
 
 }  // namespace
@@ -203,7 +203,7 @@ bool Client::TryReceiveNow(uint32_t request) {
   return matched;
 }
 
-// A small message of the node that is there, without a request. `lane` is that of its source;
+// Receives a small message of the node that is there, without a request. `lane` is its source's;
 // `waits`: the caller would wait.
 bool Client::TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
                        uint64_t* message_bytes) {
@@ -236,13 +236,14 @@ bool Client::TakeEager(const Message& message, uint32_t lane, bool waits, Comple
   return true;
 }
 
-// The same for one that may come in a moment. The lane is looked at with a pause between (most of a
-// microsecond in all), before anything is done that costs more. Without the pauses these loads
-// would keep the line from the sender, who is about to write to it: 60 ns one way instead of 28.
+// The same for a message that may come in a moment. The lane is looked at with a pause between
+// (most of a microsecond in all), before anything is done that costs more. Without the pauses these
+// loads would keep the line from the sender, who is about to write to it: 60 ns one way instead of
+// 28.
 bool Client::ReceiveEager(const Message& message, Completion* completion) {
   const uint32_t lane = engine_->LaneOf(message.peer);
   if (lane == shm::DaemonLane(view_.inbox.local_size)) {
-    return false;  // the daemons that it has to pass may need this core
+    return false;  // the daemons on the message's way may need this core
   }
   for (uint32_t looks = 0; !engine_->HasMessage(lane); shm::CpuPause()) {
     if (++looks >= first_looks_) {
@@ -253,8 +254,8 @@ bool Client::ReceiveEager(const Message& message, Completion* completion) {
   return poison() == ErrorCode::kOk && TakeEager(message, lane, true, completion, &message_bytes);
 }
 
-// The message is often a moment away: the receive is posted only when it did not come while we
-// polled.
+// The message is often only a moment away, so the receive is posted only if it did not come while
+// we polled.
 ErrorCode Client::ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
                                RequestHandle* handle) {
   PostHeld();
@@ -270,7 +271,7 @@ ErrorCode Client::ReceiveUntil(const Message& message, uint64_t end_ns, Completi
   wake_.Enter();
   const shm::WaitPolicy policy = PolicyFor(message.peer);
   shm::Waiter waiter(policy);
-  // One that its source is told of is posted at once, or the message comes before that.
+  // A receive that is advertised to its source is posted at once, or the message would come first.
   const bool advertise = engine_->MayAdvertise(requests_->Slot(request));
   do {
     matched = TryReceiveNow(request);
@@ -319,9 +320,10 @@ ErrorCode Client::Take(const Message& message, RequestKind kind, uint32_t* reque
   return error;
 }
 
-// Whether a block of the heap should stand in for the message's private memory: where nobody else
-// may reach that, for sends, whose data others fetch, and for receives that the daemon may have to
-// fill; and for messages between nodes that are sooner copied here than staged by both daemons.
+// Whether a block of the heap should stand in for the message's private memory. Where nobody else
+// may reach that memory: for sends, whose data others fetch, and for receives that the daemon may
+// have to fill. Also for messages between nodes that are copied here sooner than staged by both
+// daemons.
 bool Client::WantsBounce(const Message& message, RequestKind kind) const {
   if (!private_reachable_ && (kind == RequestKind::kSend || MayBeRemote(shm::kAnySource))) {
     return true;
@@ -330,8 +332,8 @@ bool Client::WantsBounce(const Message& message, RequestKind kind) const {
          message.size_bytes <= kBounceMaxBytes;
 }
 
-// Up to this size a message surely needs nobody else to reach its buffer. An eager send may find no
-// cell, and then others have to fetch it; and so they do of a synchronous one, whatever its size.
+// Up to this size a message surely needs nobody else to reach its buffer. Others have to fetch an
+// eager send that finds no cell, and a synchronous one of any size.
 uint64_t Client::DirectMax(const Message& message, RequestKind kind) const {
   if (kind != RequestKind::kSend) {
     return eager_max_bytes_;
@@ -344,8 +346,8 @@ bool Client::MayBeRemote(int32_t peer) const {
                   : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
 }
 
-// Whether the message cannot do without such a block, a shadow of device memory that only streams
-// reach: to another node and from there, if the daemon has no pipeline for it.
+// Whether the message needs such a block as a shadow of device memory that only streams reach: to
+// or from another node, if the daemon has no pipeline for it.
 bool Client::NeedsBounce(const shm::Location& buffer, const Message& message,
                          RequestKind kind) const {
   if ((buffer.flags & shm::kLocationByStream) == 0 || !MayBeRemote(message.peer)) {
@@ -449,7 +451,7 @@ ErrorCode Client::StartSlot(uint32_t request, engine::LaneSet* later) {
   return FailureWords::Tell(error);
 }
 
-// If that fails, so will the request.
+// If opening the lane fails, so will the request.
 void Client::OpenLaneFor(uint32_t request) {
   const RequestLayout& slot = requests_->Slot(request);
   const auto destination = static_cast<uint32_t>(slot.peer);
@@ -458,8 +460,8 @@ void Client::OpenLaneFor(uint32_t request) {
   }
 }
 
-// Messages were there already, for the receive that was started or for earlier ones. While the rank
-// computes, large ones are copied by their senders, if those wait; else by the worker.
+// Called when messages were there already, for the receive just started or for earlier ones. While
+// the rank computes, large messages are copied by their senders, if those wait; else by the worker.
 void Client::HandOver(const engine::Effects& matched) {
   NoteTransfers(matched);
   const bool needs_worker = std::any_of(

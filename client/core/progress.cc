@@ -16,8 +16,8 @@ uint32_t Client::ThreadId() {
   return id;
 }
 
-// How to wait for a rank (or for any). What comes from another node has to pass two daemons, who
-// may need this core: then without pauses.
+// How to wait for a rank (or for any). A message from another node passes two daemons, which may
+// need this core: then it waits without pauses.
 shm::WaitPolicy Client::PolicyFor(int32_t peer) const {
   shm::WaitPolicy policy = wait_policy_;
   const bool local = peer < 0 ? peers_.rank_of_local.size() == size()
@@ -28,7 +28,7 @@ shm::WaitPolicy Client::PolicyFor(int32_t peer) const {
   return policy;
 }
 
-// One round of the engine, if nobody else is at it. True: it found something to do.
+// Runs one round of the engine, if nobody else is running it. True: it found something to do.
 bool Client::PollOnce() {
   PostHeld();
   if (!lease_.TryAcquire(Holder())) {
@@ -126,15 +126,15 @@ bool Client::HelpBackground() {
   return moving;
 }
 
-// A send that its receiver cannot fetch is up to the sender, who may be waiting for another
-// request.
+// Remembers a send that its receiver cannot fetch: the sender has to copy it, and may be waiting
+// for another request.
 void Client::NoteOffered(uint32_t request) {
   std::lock_guard lock(background_mutex_);
   std::erase_if(offered_, [this](uint32_t other) { return !IsTransferring(other); });
   offered_.push_back(request);
 }
 
-// With the lock held.
+// Call it with the lock held.
 bool Client::HelpOffered() {
   std::erase_if(offered_, [this](uint32_t request) { return !IsTransferring(request); });
   for (const uint32_t request : offered_) {
@@ -147,7 +147,7 @@ bool Client::HelpOffered() {
   return false;
 }
 
-// Before a request's slot is used anew.
+// Call it before a request's slot is reused.
 void Client::Forget(uint32_t request) {
   if (threads_) {
     std::lock_guard lock(background_mutex_);
@@ -156,7 +156,8 @@ void Client::Forget(uint32_t request) {
   }
 }
 
-// On the way out of a blocking call: what it leaves behind goes to the progress worker.
+// Called at the end of a blocking call: hands the work that it leaves behind to the progress
+// worker.
 void Client::LeaveLibrary() {
   wake_.Leave();
   bool left_behind = wake_.TakeUrgent() && engine_->HasArrivals();

@@ -8,19 +8,19 @@
 
 namespace ferry::client {
 
-// Sleeps end after this time while waiting for what may come without a word: room in a lane is
+// The longest sleep while waiting for something that may come without a wake-up: room in a lane is
 // announced, but not by a peer that was killed.
 inline constexpr uint64_t kUnannouncedSleepNs = 1'000'000;
 // Idle polls (pauses, then yields) before a waiting sender calls the worker for a receiver that
 // computes.
 inline constexpr uint32_t kPollsBeforeWorker = 128;
 
-// Looks in vain (pauses, then yields) for the messages of receives that are held, before those are
-// posted.
+// Idle looks (pauses, then yields) for the messages of held receives, before those are posted.
 inline constexpr uint32_t kIdleLooksForHeld = 16;
 
-// Runs `action(effects)`, which returns an ErrorCode, as the holder of the progress lease, then
-// does outside it what it asked for. Fails with the rank's poison when the lease's holder is dead.
+// Runs `action(effects)`, which returns an ErrorCode, as the holder of the progress lease, then,
+// outside the lease, carries out the effects it asked for. Fails with the rank's poison when the
+// lease's holder is dead.
 template <typename Action>
 ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
   if (!EnterLease()) {
@@ -33,8 +33,8 @@ ErrorCode Client::UnderLease(Action&& action, engine::LaneSet* later) {
   return result;
 }
 
-// Waits for the messages of receives that are held, while it is them that `done` waits for, and
-// nothing else is to be done. False: no more of them is held, and done() is not true yet.
+// Waits for the messages of held receives, while those are what `done` waits for and there is
+// nothing else to do. False: none of them is held any more, and done() is not true yet.
 template <typename Done>
 bool Client::AwaitHeld(Done&& done, const shm::WaitPolicy& policy) {
   shm::Waiter waiter(policy);
@@ -56,8 +56,8 @@ bool Client::AwaitHeld(Done&& done, const shm::WaitPolicy& policy) {
 }
 
 // Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
-// advance requests; it must become true once the rank is poisoned, and at `end_ns`. Ranks in
-// `later` that still have not come after a while get the worker.
+// advance requests; it must become true once the rank is poisoned, and at `end_ns`. For ranks in
+// `later` that still have not come after a while it calls the worker.
 template <typename Done>
 void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later,
                        uint64_t end_ns) {

@@ -18,7 +18,7 @@ struct OwnRegion {
   std::byte* base = nullptr;
   uint64_t size_bytes = 0;
   uint32_t id = 0;
-  int device = -1;         // that has made the memory; -1: none
+  int device = -1;         // that made the memory; -1: none
   bool by_stream = false;  // only streams reach it
   bool staged = true;      // the daemon moves it between nodes
 };

@@ -1,7 +1,7 @@
 // The request slots of a rank (shm/layout/request_layout.h), and the handles that name them.
 //
-// Only the rank's own threads take and give back slots, so the free list lies in private memory. A
-// send whose transfer failed waits aside until the receiver has seen that.
+// Only the rank's own threads take and give back slots, so the free list lies in private memory.
+// The slot of a send whose transfer failed is set aside until the receiver has seen the failure.
 //
 // Calling thread: any; a lock is taken only with FERRY_THREAD_MULTIPLE.
 #pragma once
@@ -22,13 +22,13 @@ class RequestPool {
  public:
   RequestPool(const engine::SessionView& view, bool shared_by_threads);
 
-  // Whether several threads may call from now on. To be called while none is inside.
+  // Sets whether several threads may call from now on. Call it while no thread is inside.
   void Share(bool by_threads) { shared_by_threads_ = by_threads; }
 
   // A slot with a new serial and generation, or 0 when all are in use.
   uint32_t Take();
-  // A new generation for another start of a persistent request. False: its last transfer failed and
-  // the receiver has not seen that yet; the request cannot be started again.
+  // Begins a new generation for another start of a persistent request. False: its last transfer
+  // failed and the receiver has not seen that yet, so the request cannot be started again.
   bool Renew(uint32_t request);
   void GiveBack(uint32_t request);
 
@@ -41,15 +41,15 @@ class RequestPool {
     return request != 0 && request < view_.request_limit && IsNamed(request, handle) ? request : 0;
   }
   shm::RequestLayout& Slot(uint32_t request) const { return *view_.request(request); }
-  // The transfer slot in the own inbox that goes with a request.
+  // The request's transfer slot in the rank's own inbox.
   shm::TransferLayout& Transfer(uint32_t request) const { return *view_.inbox.transfer(request); }
 
   // Whether a request that is not complete reads or writes [begin, begin + size_bytes).
   bool Uses(const void* begin, uint64_t size_bytes) const;
-  // Whether a request may still do so: one of those, or a persistent one that is not active.
+  // As Uses, but also counts persistent requests that are not active and may start again.
   bool Holds(const void* begin, uint64_t size_bytes) const;
   uint32_t in_use() const { return in_use_; }
-  // Slots have numbers below it.
+  // Slot numbers are below it.
   uint32_t limit() const { return view_.request_limit; }
 
  private:

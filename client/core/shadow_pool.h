@@ -1,7 +1,7 @@
 // Blocks that stand in for device memory and are worth keeping from one message to the next: each
 // is registered with the GPU backend, which takes longer than to copy a message.
 //
-// Only the books: the blocks are made, and released, by who uses this. Not thread-safe: the caller
+// Only keeps the records: the caller makes and releases the blocks. Not thread-safe: the caller
 // locks.
 #pragma once
 
@@ -13,15 +13,15 @@ namespace ferry::client {
 
 class ShadowPool {
  public:
-  // An idle block of at least `size_bytes`, the shortest one, or null: none, or only such as are
-  // more than twice as long. It is in use until Give.
+  // The shortest idle block of at least `size_bytes`; null if there is none, or only blocks more
+  // than twice as long. It is in use until Give.
   void* Take(uint64_t size_bytes);
-  // Makes a new block known, which is in use.
+  // Adds a new block, which is in use.
   void Add(void* block, uint64_t size_bytes);
-  // The block is idle. False: it is none of the pool's.
+  // Marks the block idle. False: it does not belong to the pool.
   bool Give(void* block);
-  // Takes the block out that was idle for longest if the idle ones hold more than `limit_bytes`;
-  // its address, or null. The caller releases it.
+  // If the idle blocks hold more than `limit_bytes`, removes the one that was idle longest and
+  // returns its address; else null. The caller releases it.
   void* Evict(uint64_t limit_bytes);
   uint64_t idle_bytes() const { return idle_bytes_; }
 
@@ -37,7 +37,7 @@ class ShadowPool {
 
   std::map<const void*, Block> blocks_;
   BySize idle_;
-  std::list<void*> ages_;  // of the idle ones, the oldest first
+  std::list<void*> ages_;  // idle blocks, the oldest first
   uint64_t idle_bytes_ = 0;
 };
 

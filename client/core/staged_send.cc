@@ -1,10 +1,10 @@
 // Client: sends of private memory by way of the heap. See client.h.
 //
 // A copy in a heap block stands in for a private buffer of middle size. The send is over as soon as
-// the copy is made. Inside the node the receiver copies from memory that it maps: two copies, each
-// on a core of its own, where one that walks the sender's page tables would leave the other core
-// idle. To another node the daemon sends from the block, and the sender does not wait for its
-// answer.
+// the copy is made. Inside the node the receiver copies from memory that it maps. That makes two
+// copies, each on its own core; a single copy that walks the sender's page tables would leave the
+// other core idle. To another node the daemon sends from the block, and the sender does not wait
+// for its answer.
 #include <algorithm>
 #include <cstring>
 
@@ -22,13 +22,13 @@ using shm::RequestState;
 
 namespace {
 
-// Up to this size private memory is sent to a rank of the node by way of a heap block, and to one
-// of another node up to what travels with its offer.
+// Up to this size private memory is sent to a rank of the node through a heap block. To another
+// node the limit is the size that travels with the offer.
 constexpr uint64_t kStagedMaxBytes = uint64_t{512} * 1024;
 constexpr uint64_t kStagedRemoteMaxBytes = shm::kRunBytes;
 
-// Of the heap the blocks under way take so much, and so much of it, at most; of the requests, such
-// a part.
+// Blocks in flight use at most so many bytes and such a part of the heap, and such a part of the
+// requests.
 constexpr uint64_t kStagingMaxBytes = uint64_t{4} << 20;
 constexpr uint64_t kStagingHeapPart = 4;
 constexpr uint32_t kStagedRequestPart = 8;
@@ -45,14 +45,14 @@ void Client::LimitStaging(uint64_t heap_bytes) {
   staged_limit_ = view_.request_limit / kStagedRequestPart;
 }
 
-// To another node what is eager waits for credit, not for anybody to read the buffer.
+// An eager message to another node waits for credit, not for anybody to read the buffer.
 bool Client::IsOfStagedSize(const Message& message) const {
   return peers_.by_rank[static_cast<uint32_t>(message.peer)].local
              ? message.size_bytes != 0 && message.size_bytes <= kStagedMaxBytes
              : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kStagedRemoteMaxBytes;
 }
 
-// False: it has to go another way.
+// Sends by way of the heap. False: the message has to go another way.
 bool Client::SendStaged(const Message& message) {
   if (message.synchronous || !IsOfStagedSize(message) ||
       memory_->regions().Find(message.buffer, message.size_bytes).region != 0) {
@@ -72,7 +72,7 @@ bool Client::SendStaged(const Message& message) {
     slot.flags |= engine::kRequestUnwatched;
     // Nobody waits for this send, so the receiver may take its time: no worker is called for it.
     engine::LaneSet uncalled;
-    // A peer that is gone is found at once; a send that is watched tells of it.
+    // A peer that is gone is noticed at once; an ordinary send then reports it.
     started = StartSlot(request, &uncalled) == ErrorCode::kOk && !HasFailed(slot);
     if (!started) {
       requests_->GiveBack(request);
@@ -87,7 +87,7 @@ bool Client::SendStaged(const Message& message) {
   return started;
 }
 
-// Until all have arrived, their receivers are dead, or the time is over.
+// Waits until all have arrived or their receivers are dead, or the time is over.
 void Client::AwaitStaged(uint64_t timeout_ns) {
   const auto all_ended = [this] {
     std::lock_guard lock(staging_mutex_);
@@ -99,7 +99,7 @@ void Client::AwaitStaged(uint64_t timeout_ns) {
             PolicyFor(shm::kAnySource), nullptr, end_ns);
 }
 
-// A block for a copy, or null when those under way hold all there is for this.
+// A block for a copy, or null when the blocks in flight use up their share.
 void* Client::TakeStagingBlock(uint64_t size_bytes) {
   std::lock_guard lock(staging_mutex_);
   while (!staged_.empty() && EndStaged(staged_.front())) {
@@ -123,7 +123,7 @@ void Client::GiveStagingBlock(void* block, uint64_t size_bytes) {
   staging_bytes_left_ += size_bytes;
 }
 
-// Ends a staged send that has arrived, or whose receiver is dead. False: it is under way.
+// Ends a staged send that has arrived, or whose receiver is dead. False: it is still under way.
 bool Client::EndStaged(uint32_t request) {
   const RequestLayout& slot = requests_->Slot(request);
   if (IsTransferring(request)) {

@@ -5,10 +5,10 @@
 
 namespace ferry::client {
 
-// That it aborts the job (common/abort_notice.h): before the others fail for it, so that the
-// launcher knows whose end counts. `abort_fd`: that of the options; 0, or a descriptor that has
-// become something else than a pipe meanwhile, is left alone. Any thread; does not block unless
-// thousands of ranks abort at once.
+// Tells the launcher that this rank aborts the job (common/abort_notice.h), before the other ranks
+// fail because of it, so that the launcher knows whose end counts. `abort_fd` comes from the
+// options; 0, or a descriptor that is no longer a pipe, is left alone. Any thread; does not block
+// unless thousands of ranks abort at once.
 void TellOfAbort(int abort_fd, uint32_t rank, int exit_code);
 
 }  // namespace ferry::client

@@ -19,11 +19,11 @@ namespace ferry::client {
 
 class Watcher {
  public:
-  // Everything outlives the watcher. `on_end` is called by its thread once the rank is poisoned,
-  // with the error.
+  // The arguments outlive the watcher. Its thread calls `on_end`, with the error, once the rank is
+  // poisoned.
   Watcher(AttachConnection* attach, int daemon_pidfd, shm::Wake wake,
           std::function<void(ErrorCode)> on_end);
-  // Once. kSystem where the system starts no more threads.
+  // Call it once. kSystem where the system starts no more threads.
   Status Start();
   // Stops and joins the thread.
   ~Watcher();
@@ -32,7 +32,7 @@ class Watcher {
 
   // Why the rank was poisoned by this watcher; ok when it was not. Any thread.
   Status reason() const;
-  // The same, but waits for it, at most so long. Any thread but the watcher's.
+  // The same, but waits for a reason, at most `patience`. Any thread but the watcher's.
   Status AwaitReason(std::chrono::milliseconds patience) const;
 
  private:

@@ -1,5 +1,5 @@
-// What ranks tell each other before they have a job: each says some words under a name, and after
-// a fence everybody can ask for them.
+// Lets ranks exchange values before they have a job: each puts values under names, and after a
+// fence every rank can get them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Exchange {
 
   virtual Status Put(const std::string& name, const std::string& words) = 0;
   virtual Status Fence() = 0;
-  // What `rank` has put before a fence. kNotFound.
+  // What `rank` put before a fence, or kNotFound.
   virtual StatusOr<std::string> Get(uint32_t rank, const std::string& name) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The daemon of this node, as the rank sees it that starts a job there: the lowest of the node.
+// The daemon of this node, as seen by the rank that starts a job there: the node's lowest rank.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace ferry::client {
 
-// What ranks must know of a node's daemon.
+// What ranks must know about a node's daemon.
 struct DaemonPlace {
   std::string run_directory;
   std::string control_address;  // host:port for other daemons
@@ -22,9 +22,9 @@ struct DaemonPlace {
 class JobStarter {
  public:
   virtual ~JobStarter() = default;
-  // Finds the daemon. `alone`: the job has no other node, so that one may be started for it.
+  // Finds the daemon. `alone`: the job has no other node, so a daemon may be started for it.
   virtual StatusOr<DaemonPlace> Find(bool alone) = 0;
-  // The job lives as long as this.
+  // Creates the job, which lives as long as this object.
   virtual Status CreateJob(const ferry_control_job& job) = 0;
 };
 
@@ -33,8 +33,8 @@ class NodeDaemon : public JobStarter {
  public:
   explicit NodeDaemon(const config::Options& options) : options_(options) {}
 
-  // That of the run directory, or else, where no option names one, the system's; or else one of
-  // the job's own. kNoDaemon, kPermissionDenied, kTimeout.
+  // Finds the daemon of the run directory; where no option names one, the system's; failing that,
+  // starts one of the job's own. kNoDaemon, kPermissionDenied, kTimeout.
   StatusOr<DaemonPlace> Find(bool alone) override;
   Status CreateJob(const ferry_control_job& job) override { return control_->CreateJob(job); }
 
@@ -42,7 +42,7 @@ class NodeDaemon : public JobStarter {
   Status Meet(const std::string& run_directory);
 
   const config::Options options_;
-  std::unique_ptr<OwnDaemon> own_;  // goes last, when nobody talks to it any more
+  std::unique_ptr<OwnDaemon> own_;  // destroyed last, when nobody talks to it any more
   std::unique_ptr<AttachConnection> attach_;
   std::unique_ptr<ControlLibrary> control_;
 };

@@ -31,7 +31,7 @@ std::string OwnFolder() {
   return std::filesystem::canonical(self.dli_fname, ignored).parent_path().string();
 }
 
-// Which of them is there, or the bare name, for PATH.
+// The first of those places that has a ferryrun; else the bare name, for PATH.
 std::string FindFerryrun() {
   for (const std::string& place : PlacesOfFerryrun(OwnFolder())) {
     if (access(place.c_str(), X_OK) == 0) {
@@ -52,7 +52,8 @@ StatusOr<Ends> MakeEnds() {
     return StatusFromErrno(errno, "cannot make a pipe");
   }
   Ends made{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  // Above the standard streams, one of which may be closed: below they would be overwritten.
+  // Moves them above the standard streams: if one of those is closed, a lower number would be
+  // overwritten.
   for (UniqueFd* end : {&made.read, &made.write}) {
     if (end->get() <= STDERR_FILENO) {
       end->Reset(fcntl(end->get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -75,7 +76,8 @@ class SpawnPlan {
   SpawnPlan(const SpawnPlan&) = delete;
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-  // In a process group of its own, which signals to the rank's do not reach, and with none blocked.
+  // Starts it in its own process group, which signals to the rank's group do not reach, with no
+  // signal blocked.
   int Start(const std::string& program, int in, int out, pid_t* pid) {
     sigset_t none;
     sigemptyset(&none);
@@ -140,7 +142,7 @@ StatusOr<std::unique_ptr<OwnDaemon>> OwnDaemon::Start() {
   return daemon;
 }
 
-// All that it says: one line if it serves, several if it cannot.
+// Reads all that ferryrun says: one line if the daemon serves, several if it cannot.
 StatusOr<std::string> OwnDaemon::Read() {
   std::string said;
   char bytes[512];

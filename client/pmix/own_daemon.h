@@ -1,8 +1,8 @@
-// A private daemon that a rank starts for its job: by ferryrun, which knows how, and which ends it
-// when this, or the process, ends.
+// A private daemon that a rank starts for its job. It runs ferryrun, which starts the daemon and
+// ends it when this object, or the process, ends.
 //
-// Calling thread: any; nothing depends on it living on. Start blocks until the daemon serves; the
-// destructor until it has ended.
+// Calling thread: any, and it may end before this object does. Start blocks until the daemon
+// serves; the destructor until it has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -30,7 +30,7 @@ class OwnDaemon {
   StatusOr<std::string> Read();
 
   pid_t pid_ = -1;
-  UniqueFd life_;   // its end is the daemon's
+  UniqueFd life_;   // the daemon ends when it closes
   UniqueFd words_;  // what ferryrun says
   std::string run_directory_;
 };

@@ -59,7 +59,7 @@ StatusOr<std::string> ReadOutcome(uint32_t leader, const std::string& text) {
   return words;
 }
 
-// Who is where: what every rank works out for itself, alike.
+// Which rank is on which node. Every rank works it out by itself, with the same result.
 struct Nodes {
   std::vector<uint32_t> leaders;       // by node
   std::vector<uint32_t> node_of_rank;  // by rank
@@ -112,7 +112,7 @@ Status CreateHere(const Nodes& nodes, uint32_t node, const config::Options& opti
   return starter->CreateJob(job);
 }
 
-// A leader's first words.
+// The first value that a leader puts: the daemon it found.
 std::string FindHere(const Exchange& exchange, JobStarter* starter) {
   const bool alone = exchange.local_ranks().size() == exchange.size();
   StatusOr<DaemonPlace> daemon = starter->Find(alone);
@@ -125,7 +125,7 @@ std::string FindHere(const Exchange& exchange, JobStarter* starter) {
                      : Outcome(daemon.status(), "");
 }
 
-// The exchange of a rank that has nobody to exchange words with.
+// The exchange of a rank that is alone in its job.
 class Monologue : public Exchange {
  public:
   uint32_t rank() const override { return 0; }

@@ -1,10 +1,10 @@
-// A job whose ranks a PMIx server has started (Slurm's srun --mpi=pmix, Open MPI's orterun), not
-// ferryrun: they make it themselves.
+// A job whose ranks were started by a PMIx server (Slurm's srun --mpi=pmix, Open MPI's orterun),
+// not by ferryrun. The ranks make the job themselves.
 //
 // Rank 0 draws the job's name and secret. The lowest rank of every node, its *leader*, finds the
 // node's daemon, or starts one if the job has no other node, and tells the others where it is;
-// after a fence each leader makes the job known to its daemon, and after another all ranks join.
-// What goes wrong on one node is an error, in the same words, on all ranks.
+// after a fence each leader makes the job known to its daemon, and after another all ranks join. A
+// failure on one node is an error, in the same words, on all ranks.
 //
 // Calling thread: one at a time. Everything blocks for the other ranks.
 #pragma once
@@ -22,27 +22,27 @@ namespace ferry::client {
 
 class PmixJob {
  public:
-  // Makes the job and sets the place of this rank in it in `options`.
+  // Makes the job and stores this rank's place in it in `options`.
   static StatusOr<std::unique_ptr<PmixJob>> Start(config::Options* options);
-  // The same for a process that nobody has started as a rank: a job of it alone, in the manner of
-  // singletons (MPI 5.0, section 11.8.2).
+  // The same for a process that nobody started as a rank: makes a job of that process alone, an MPI
+  // singleton (MPI 5.0, section 11.8.2).
   static StatusOr<std::unique_ptr<PmixJob>> StartAlone(config::Options* options);
 
-  // After the rank has left the job in good order: waits for the others, since the job, and its
-  // daemon perhaps, end with the leader's.
+  // Call it after the rank has left the job in good order. Waits for the other ranks, since the
+  // job, and perhaps its daemon, end with the leader's process.
   Status Leave();
-  // The server ends the job.
+  // Has the server end the job.
   void Abort(int exit_code);
 
  private:
   PmixJob() = default;
 
   std::unique_ptr<PmixLibrary> library_;  // null: alone
-  std::unique_ptr<JobStarter> starter_;   // of a leader
+  std::unique_ptr<JobStarter> starter_;   // a leader's
 };
 
-// The steps above, with whatever exchange and starter. Fills run_directory, job_id, job_secret,
-// rank, size and node of `options`.
+// Carries out the steps above over the given exchange and starter. Fills run_directory, job_id,
+// job_secret, rank, size and node of `options`.
 Status AgreeOnJob(Exchange* exchange, JobStarter* starter, config::Options* options);
 
 }  // namespace ferry::client

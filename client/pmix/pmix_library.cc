@@ -15,10 +15,10 @@ namespace {
 
 constexpr char kFileName[] = "libpmix.so.2";
 
-// The binary interface of libpmix.so.2, as far as it is used here. Structures keep their layout
+// The part of the binary interface of libpmix.so.2 that is used here. Structures keep their layout
 // within a soname.
 constexpr int kSuccess = 0;
-constexpr uint32_t kWildcard = UINT32_MAX - 1;  // what is true of the job, not of one rank
+constexpr uint32_t kWildcard = UINT32_MAX - 1;  // for values of the job, not of one rank
 constexpr uint8_t kGlobalScope = 3;             // words for ranks of all nodes
 constexpr uint16_t kBool = 1;
 constexpr uint16_t kString = 3;
@@ -188,7 +188,7 @@ StatusOr<uint32_t> PmixLibrary::GetNumber(const char* key) {
   return value->data.number;
 }
 
-// Of what the server has told beforehand: nobody is asked, so it does not block.
+// Looks only in what the server has sent beforehand, so it does not block.
 std::optional<uint32_t> PmixLibrary::FindNumber(const char* key, uint32_t of_rank) {
   const PmixProc proc = calls_->Of(of_rank);
   PmixInfo only_if_known{};

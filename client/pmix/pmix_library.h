@@ -1,8 +1,8 @@
 // A PMIx server's client: the few calls of libpmix that ranks need to find each other (PMIx
 // standard, versions 3 to 5: client initialisation, key-value exchange, fence, abort).
 //
-// libpmix.so.2 is opened when it is needed, so nothing of Ferry depends on it being installed; what
-// is used of its binary interface is declared in the source. Calling thread: one at a time. Open
+// libpmix.so.2 is opened when it is needed, so Ferry does not need it installed; the source
+// declares the part of its binary interface that is used. Calling thread: one at a time. Open
 // blocks until the server answers.
 #pragma once
 
@@ -29,7 +29,7 @@ class PmixLibrary : public Exchange {
   uint32_t rank() const override { return rank_; }
   uint32_t size() const override { return size_; }
   const std::vector<uint32_t>& local_ranks() const override { return local_ranks_; }
-  // Which of the job's programs this is, and for how many ranks there is room, where the server
+  // Which of the job's programs this is, and how many ranks there is room for, where the server
   // says so; and how many ranks are known to run the program.
   std::optional<uint32_t> app() const { return app_; }
   std::optional<uint32_t> universe_size() const { return universe_size_; }
@@ -38,7 +38,7 @@ class PmixLibrary : public Exchange {
   Status Put(const std::string& name, const std::string& words) override;
   Status Fence() override;
   StatusOr<std::string> Get(uint32_t rank, const std::string& name) override;
-  // Has the server end all ranks with that exit code.
+  // Has the server end all ranks with this exit code.
   void Abort(int exit_code, const std::string& text);
 
  private:

@@ -33,55 +33,55 @@ struct Channel {
   Stage stage = Stage::kOffered;
   ErrorCode error = ErrorCode::kOk;  // kFailed: why
 
-  // Own memory. The window is what the other end, or the network, reaches: the buffer itself, or a
-  // block of the heap that stands in for it.
+  // This end's own memory. The other end, or the network, reaches the window: the buffer itself, or
+  // a block of the heap that stands in for it.
   shm::ChannelLayout* end = nullptr;
   ChannelMemory buffer;
   ChannelMemory window;
-  std::byte* cells = nullptr;  // of a receive from another node: where short messages may wait
+  std::byte* cells = nullptr;  // for a receive from another node: where short messages may wait
   uint32_t cell_count = 0;
   uint64_t cell_bytes = 0;
 
-  // Once matched.
+  // Set once matched.
   shm::SendMode mode = shm::SendMode::kStandard;
   uint64_t size_bytes = 0;               // of each message
   bool local = false;                    // both ends are on this node
   std::shared_ptr<void> peer_memory[2];  // keep these two mapped
-  bool devices_reach = false;            // what can be done for that has been
+  bool devices_reach = false;            // what can be done to make devices reach it has been done
   shm::ChannelLayout* peer_end = nullptr;
-  uint32_t peer_life = 0;  // of that block
+  uint32_t peer_life = 0;  // the life of the block `peer_end`
   ChannelMemory peer_window;
 
   uint64_t starts = 0;            // made or enqueued
   bool in_place = false;          // receive: the last message went into the buffer itself
-  QueueHandle queue = 0;          // on which the last start was enqueued; 0: it was the rank's own
+  QueueHandle queue = 0;          // that the last start was enqueued on; 0: the rank started it
   bool wants_wait = false;        // that start has no wait yet
-  bool was_enqueued = false;      // streams may look at `end` later still
-  bool is_listed = false;         // among what its queue has waited for
-  SharedStart* shared = nullptr;  // the doorbell that its block names, with others'
-  bool shares = false;            // and that counts its next start
-  uint64_t mark = 0;              // of the last call that it was an argument of
+  bool was_enqueued = false;      // streams may still look at `end`
+  bool is_listed = false;         // it is in its queue's list `waited`
+  SharedStart* shared = nullptr;  // the doorbell shared with others, which its block names
+  bool shares = false;            // `shared` counts its next start
+  uint64_t mark = 0;              // that of the last call it was an argument of
 
   bool has_window_of_its_own() const { return window.address != buffer.address; }
-  // Inside the node, once matched.
+  // Both ends; inside the node, once matched.
   shm::PairEnds ends() const { return {end, peer_end, peer_life}; }
   bool uses_cells() const { return cells != nullptr && !local && mode == shm::SendMode::kStandard; }
-  // Where the message of the last start comes to lie if not in the buffer itself.
+  // Where the message of the last start arrives, if not in the buffer itself.
   std::byte* Landing() const {
     return uses_cells() ? cells + (starts - 1) % cell_count * cell_bytes : window.address;
   }
-  // Messages that are complete; a failure does not undo them.
+  // The number of complete messages; a failure does not undo them.
   uint64_t Done() const {
     const uint64_t value = shm::Counter(&end->done).Value();
     return value >= shm::kCounterFailure ? value - shm::kCounterFailure : value;
   }
-  // Why what is not complete never will be.
+  // Why the messages that are not complete never will be.
   ErrorCode Failure() const {
     return error != ErrorCode::kOk ? error : shm::Counter(&end->done).error();
   }
   bool IsUnderWay() const { return Done() < starts; }
-  // Why it cannot be started again. What has come ahead of its start is received all the same: its
-  // sender may have freed its request since.
+  // Why it cannot be started again. A message that came ahead of its start is still received, even
+  // if its sender has freed its request since.
   ErrorCode FailureOfNext() const { return Done() > starts ? ErrorCode::kOk : Failure(); }
   // The request belongs to a queue: neither its start nor its wait is over.
   bool IsEnqueued() const {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kBlocksAtATime = 16;  // 5 KiB of the heap
 
-// All but the gate: that changes at once, for who looks at it still.
+// Resets all but the gate, which changes in one store, since the other end may still look at it.
 void BeginLife(shm::ChannelLayout* block) {
   auto* const bytes = reinterpret_cast<std::byte*>(block);
   constexpr size_t kGate = offsetof(shm::ChannelLayout, gate);

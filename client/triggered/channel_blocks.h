@@ -1,8 +1,8 @@
-// Where the ends of matched pairs lie: blocks of the heap that are never anything else.
+// The blocks of the heap that hold the ends of matched pairs, and are never used for anything else.
 //
-// The other end of a pair may be late: it looks at the gate of a block whose request was freed
-// since. It sees another life there, and leaves it alone (shm/pair_move.h); in memory that had
-// become something else it would not know.
+// The other end of a pair may be late, and look at the gate of a block whose request has been
+// freed. It sees another life there, and leaves the block alone (shm/pair_move.h). It could not
+// tell if the memory were reused for something else.
 //
 // Calling thread: any.
 #pragma once
@@ -24,10 +24,11 @@ class ChannelBlocks {
   ChannelBlocks(const ChannelBlocks&) = delete;
   ChannelBlocks& operator=(const ChannelBlocks&) = delete;
 
-  // A block of zeroes but for its gate, which begins a life. kOutOfMemory, and what making the heap
-  // says. May block on the daemon.
+  // A block of zeroes, except for its gate, which begins a new life. kOutOfMemory, and the errors
+  // of making the heap. May block on the daemon.
   StatusOr<shm::ChannelLayout*> Take();
-  // Neither the daemon nor a stream of this rank looks at it any more. False: it is none of these.
+  // Takes a block back that neither the daemon nor a stream of this rank looks at any more. False:
+  // it is not one of these blocks.
   bool GiveBack(void* block);
 
  private:

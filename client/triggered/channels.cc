@@ -329,7 +329,8 @@ void Channels::Arm(Channel& channel) {
   parts_.ring_daemon();
 }
 
-// Both ends of a pair inside the node, one after the other, unless it is a ready send.
+// Starts one end of a pair inside the node. Unless it is a ready send, both ends meet, one after
+// the other.
 ErrorCode Channels::StartInNode(Channel& channel) {
   const bool meets = channel.mode != SendMode::kReady;
   if (meets && channel.is_send && channel.has_window_of_its_own()) {
@@ -343,7 +344,7 @@ ErrorCode Channels::StartInNode(Channel& channel) {
   return shm::BeginMove(channel.ends(), channel.is_send, meets) ? Move(channel) : ErrorCode::kOk;
 }
 
-// Inside the gate.
+// Call it inside the gate.
 ErrorCode Channels::Move(Channel& channel) {
   const ChannelMemory& to = channel.is_send ? channel.peer_window : channel.buffer;
   const ChannelMemory& from = channel.is_send ? channel.buffer : channel.peer_window;
@@ -433,7 +434,7 @@ void Channels::Release(uint32_t request, const Keep& keep) {
     return;
   }
   parts_.requests->Slot(request).flags &= ~shm::kRequestPaired;
-  if (Withdraw(*channel).ok()) {  // else the blocks are lost: others may look at them still
+  if (Withdraw(*channel).ok()) {  // else the blocks are lost: others may still look at them
     shared_starts_.Forget(*channel);
     FreeBlocks(*channel, channel->was_enqueued ? keep : Keep());
   }

@@ -1,8 +1,8 @@
 // The matched persistent requests of a rank: how they find their partners, and how the rank itself
 // starts them. Queues (queues.h) start them by streams.
 //
-// Inside the node the two ends meet in one word: who starts second moves the bytes, with no
-// request, no matching and no daemon in between. Between nodes a start rings a doorbell that the
+// Inside the node the two ends meet in one word: the end that starts second moves the bytes, with
+// no request, no matching and no daemon in between. Between nodes a start rings a doorbell that the
 // daemon watches.
 //
 // Calling thread: any that the thread level allows; for one request, one at a time. Offer and
@@ -34,7 +34,7 @@ namespace ferry::client {
 
 class Channels {
  public:
-  // What it works with; all outlive it.
+  // The objects it works with; all outlive it.
   struct Parts {
     uint32_t rank;
     const engine::PeerTable* peers;
@@ -42,28 +42,27 @@ class Channels {
     Memory* memory;
     PeerMemory* peer_memory;
     ControlLibrary* control;
-    std::function<void()> ring_daemon;  // after `armed` of channels has changed
+    std::function<void()> ring_daemon;  // call it after `armed` of a channel has changed
     std::function<ErrorCode()> poison;
     shm::Statistics statistics;
-    uint64_t cell_max_bytes;  // receives of at most so much have cells
+    uint64_t cell_max_bytes;  // receives of at most this size have cells
     uint32_t cell_count;
   };
   explicit Channels(Parts parts);
   ~Channels();
 
-  // A persistent request was made: it has its place in the order of its kind.
+  // Notes that a persistent request was made, and its place in the order of its kind.
   void NoteMade(uint32_t request);
-  // Offers persistent requests to be matched; those that are, or were offered before, are left as
-  // they are. All or none. Blocks on the daemon. kInvalidRequest, kOutOfMemory, and what the daemon
-  // says.
+  // Offers persistent requests to be matched; skips those that are matched, or were offered before.
+  // All or none. Blocks on the daemon. kInvalidRequest, kOutOfMemory, and the daemon's errors.
   Status Offer(std::span<const uint32_t> requests);
-  // Looks what became of an offer: kOk, kWouldBlock, or why it failed.
+  // Checks the outcome of an offer: kOk, kWouldBlock, or why it failed.
   ErrorCode Settle(Channel& channel);
-  // Bytes that the request has room for, or sends.
+  // The bytes that the request sends, or has room for.
   uint64_t OwnBytes(const Channel& channel) const {
     return parts_.requests->Slot(channel.request).size_bytes;
   }
-  // Null: it was never offered.
+  // Null if it was never offered.
   Channel* Find(uint32_t request) const { return by_request_[request].get(); }
   template <typename Visit>
   void ForEach(Visit&& visit) {
@@ -76,44 +75,45 @@ class Channels {
   // kOk: the request is matched, and no start of it is under way or enqueued.
   Status CheckIdle(uint32_t request) const;
 
-  // Starts a matched request that is idle, as the rank. Where both ends have started now, moves the
+  // Starts an idle matched request for the rank itself. If both ends have now started, moves the
   // bytes.
   ErrorCode Start(Channel& channel);
-  // Prepares a start of such a request that a device makes, through a ring: nothing moves before.
-  // First: kUnsupported for pairs inside a node, and receives into cells; kInvalidBuffer where the
-  // device's message would not be the window's.
+  // Arm prepares a start that a device makes through a ring; nothing moves before that. Call
+  // CheckArm first: kUnsupported for pairs inside a node, and receives into cells; kInvalidBuffer
+  // where the window is not the buffer itself.
   static Status CheckArm(const Channel& channel);
   void Arm(Channel& channel);
-  // Whether the message of the last start is over: then *error says how. A received one is in the
-  // buffer.
+  // Whether the message of the last start is over; *error then says how. A received message is in
+  // the buffer.
   bool IsOver(Channel& channel, ErrorCode* error);
-  // Between IsOver and the next start nothing of the channel is under way.
+  // Whether any start by the rank is under way. Call NoteOver once IsOver has returned true.
   bool any_started() const { return started_.load(std::memory_order_relaxed) != 0; }
   void NoteOver() { started_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // The request is freed: takes it back from the daemon; nobody touches its memory any more. What
-  // streams may look at still is handed to `keep` instead of being freed; to FreeBlock, later.
+  // Withdraws a request that is freed from the daemon, after which nobody touches its memory.
+  // Blocks that streams may still look at are handed to `keep` instead of being freed; pass them to
+  // FreeBlock later.
   using Keep = std::function<void(void* block)>;
   void Release(uint32_t request, const Keep& keep);
   void FreeBlock(void* block);
-  // Any thread: all that is under way, and will be, ends with that.
+  // Ends everything under way, now and later, with this error. Any thread.
   void FailAll(ErrorCode error);
-  // Takes it back from the daemon, which tells the other end: no start has an effect any more. kOk:
-  // nor does the daemon look at the end any more.
+  // Takes the request back from the daemon, which tells the other end. No start has an effect any
+  // more. kOk: the daemon no longer looks at this end, either.
   Status Withdraw(Channel& channel);
-  // The two ends part: the daemon tells the other one.
+  // Separates the two ends; the daemon tells the other one.
   void Abandon(Channel& channel, ErrorCode error);
   void RingDaemon() const { parts_.ring_daemon(); }
-  // Of a start inside the node.
+  // Counts a start inside the node.
   void Count(const Channel& channel, shm::Statistic mover) {
     if (channel.is_send) {
       parts_.statistics.AddShared(mover);
     }
   }
   SharedStarts& shared_starts() { return shared_starts_; }
-  // Before a stream starts a message inside the node: its device may do it alone.
+  // Call it before a stream starts a message inside the node, so that its device may move it alone.
   void LetDevicesReach(Channel& channel);
-  // Before a start: what the other end will read.
+  // Call it before a start: fills what the other end will read.
   ErrorCode Fill(Channel& channel);
 
  private:
@@ -134,7 +134,7 @@ class Channels {
   std::map<Kind, uint64_t> made_;
   std::vector<uint64_t> ordinals_;  // by request
   std::vector<std::unique_ptr<Channel>> by_request_;
-  std::atomic<uint32_t> started_{0};  // by the rank, and not over
+  std::atomic<uint32_t> started_{0};  // starts by the rank that are not over
   ChannelBlocks blocks_;
   SharedStarts shared_starts_;
 };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kMaxCompletions = 1 << 20;
 constexpr char kEmulated[] = "host";     // the backend whose threads are those of CPUs
-constexpr uint64_t kNoTickets[16] = {};  // the words of producers, on lines of their own
+constexpr uint64_t kNoTickets[16] = {};  // the producers' words, on cache lines of their own
 
 }  // namespace
 
@@ -113,8 +113,8 @@ void DeviceRings::Free(const Place& place) {
   }
 }
 
-// Begins another life of the ring's words, and waits until the daemon has acted on it. Again, after
-// a time-out, waits once more.
+// Begins another life of the ring's words, and waits until the daemon has acted on it. A call after
+// a time-out waits once more.
 Status DeviceRings::Tell(uint32_t index, bool is_there) {
   shm::RingWords& words = WordsOf(index);
   uint32_t life = shm::LoadRelaxed(words.life);

@@ -1,10 +1,10 @@
-// The rings by which threads of this rank's GPUs ask the daemon for something
+// The rings through which threads of this rank's GPUs send requests to the daemon
 // (docs/device_ring.md): where they lie, and how rank and daemon agree on them.
 //
 // A ring is a block of the heap that the GPU backend has registered; the rank offers it in its
-// session, the daemon says whether it serves it. From then on the two meet in the ring only. The
-// words that only producers use lie in memory of the device, unless that is emulated: atomic
-// operations across the bus are slow, and not all devices can do them.
+// session, and the daemon says whether it serves it. From then on the two communicate through the
+// ring only. The words that only producers use lie in device memory, unless the device is emulated:
+// atomic operations across the bus are slow, and not all devices support them.
 //
 // Calling thread: any; Make and Destroy one after the other, blocking on the daemon for as long as
 // it takes to turn.
@@ -24,15 +24,16 @@
 
 namespace ferry::client {
 
-// Names a ring: its place + 1, and above 32 bits how often that had been taken before. 0 = none.
+// Names a ring: its place + 1 and, above 32 bits, how often the place had been taken before. 0 =
+// none.
 using RingHandle = uint64_t;
 
-// What the daemon says of a ring.
+// The state of a ring, as the daemon reports it.
 struct RingState {
   ErrorCode error = ErrorCode::kOk;  // why it is not served any more
   uint64_t requests = 0;
   uint64_t errors = 0;
-  uint64_t first_ticket = 0;  // of these, the first
+  uint64_t first_ticket = 0;  // the first of these
   uint32_t first_kind = 0;
   ErrorCode first_error = ErrorCode::kOk;
 };
@@ -43,7 +44,7 @@ class DeviceRings {
   struct Parts {
     Memory* memory;
     shm::SessionLayout* session;
-    std::function<void()> ring_daemon;  // after `rings` of the session has changed
+    std::function<void()> ring_daemon;  // call it after `rings` of the session has changed
     std::function<ErrorCode()> poison;
     uint64_t timeout_ns;
   };
@@ -52,15 +53,16 @@ class DeviceRings {
   DeviceRings& operator=(const DeviceRings&) = delete;
 
   // kInvalidArgument, kUnsupported (no GPU backend), kLimitExceeded, kOutOfMemory, kTimeout, and
-  // what the backend or the daemon says.
+  // the errors of the backend or the daemon.
   StatusOr<RingHandle> Make(int device, uint32_t capacity, uint32_t completions);
-  // What was posted is carried out first. kInvalidArgument: the handle names no ring.
+  // Destroys a ring, after all posted requests are carried out. kInvalidArgument: the handle names
+  // no ring.
   Status Destroy(RingHandle handle);
-  // All, before the rank leaves.
+  // Destroys all rings, before the rank leaves.
   void DestroyAll();
   StatusOr<void*> AddressOf(RingHandle handle);
   StatusOr<RingState> StateOf(RingHandle handle);
-  // Any thread: devices that wait stop, with that.
+  // Ends all rings: devices that wait stop with this error. Any thread.
   void EndAll(ErrorCode error);
 
  private:
@@ -83,8 +85,8 @@ class DeviceRings {
   void Free(const Place& place);
 
   Parts parts_;
-  std::mutex changes_;        // of one ring at a time, while the daemon is waited for
-  mutable std::mutex mutex_;  // of places_
+  std::mutex changes_;        // one ring changes at a time; held while waiting for the daemon
+  mutable std::mutex mutex_;  // guards places_
   std::array<Place, shm::kMaxRings> places_;
 };
 

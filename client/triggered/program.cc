@@ -83,7 +83,7 @@ Status Program::Prepare(gpu::GpuBackend* backend, int device) {
   return {};
 }
 
-// Once: streams look at them from then on.
+// Fills the members, once: streams look at them from then on.
 Status Program::FindMembers() {
   std::vector<Channel*> members;
   for (const uint32_t request : requests_) {
@@ -119,8 +119,8 @@ void Program::Fail(ErrorCode error) {
   Part(error);
 }
 
-// A partner has gone: what is under way may still end well, but there is no next start, of which
-// the others, who may have enqueued theirs, have to learn.
+// A partner has gone. The start under way may still succeed, but there is no next start. The other
+// partners may have enqueued theirs, so they have to learn of it.
 void Program::FailAfterThis(ErrorCode error) {
   // Pairs with Run: it sees this, or has counted the last start.
   fails_next_.exchange(static_cast<int32_t>(error), std::memory_order_acq_rel);
@@ -134,7 +134,7 @@ void Program::Part(ErrorCode error) {
   for (Channel* const channel : members_) {
     channels_.Abandon(*channel, error);
   }
-  shm::Counter(over_).Fail(error);  // last: from now on it may be freed
+  shm::Counter(over_).Fail(error);  // last: the program may be freed from now on
 }
 
 Status Program::Run(const Step& step, uint64_t round) {

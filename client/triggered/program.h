@@ -2,22 +2,23 @@
 // requests of its own (docs/stream_triggered.md). Collectives are made of them.
 //
 // The steps up to the first wait or call, the *opening*, run on the queue's stream, at the start.
-// What comes then runs at the wait, on the same stream, if others wait for nothing in it: if it
-// starts no message. Otherwise it runs on a stream of the program's own (*aside*), which begins
-// when the queue's stream has passed the start, so that the program goes on while the queue's
-// stream does other work, and the queue's stream waits for the word that says that it is over.
+// If the remaining steps start no message, nobody else depends on them, and they run at the wait,
+// on the same stream. Otherwise they run on a stream of the program's own (*aside*), which begins
+// when the queue's stream has passed the start. The program then goes on while the queue's stream
+// does other work; at the wait the queue's stream waits for the word that says that the program is
+// over.
 //
 // Its rank can carry a start out itself, in place of streams: step by step in the same order, so
 // that partners' streams find what they wait for (program_by_rank.cc).
 //
-// Failure. A message that fails lets the stream go on, as all waits do (shm/counter.h). Nothing may
-// be sent on then: what was not received would be passed off as data. So before each start, call
-// and end that follows a wait, a function on the stream looks whether what was waited for has come.
-// If not, it parts with all partners, whose programs fail in turn, lets the queue's stream go on,
-// and stops the stream aside. A program that has failed stays so.
+// Failure. A wait for a message that fails lets the stream go on, as all waits do (shm/counter.h).
+// Nothing may be sent on then, since the data was never received. So before each start, call and
+// end that follows a wait, a function on the stream checks that the awaited messages have come. If
+// not, it parts with all partners, whose programs fail in turn, lets the queue's stream go on, and
+// stops the stream aside. A failed program stays failed.
 //
-// Calling thread: the functions for streams by those, one at a time; the rest by whoever holds the
-// lock of the queues.
+// Calling thread: streams call the functions meant for them, one at a time; the holder of the
+// queues' lock calls the rest.
 #pragma once
 
 #include <atomic>
@@ -42,13 +43,13 @@ class Program {
  public:
   struct Step : ProgramStep {
     Program* program = nullptr;
-    // Messages whose waits stand before this step and behind the last one that looked at them.
+    // Messages waited for before this step and not yet checked by an earlier one.
     std::vector<uint32_t> to_check = {};
     bool is_last = false;
   };
 
-  // `requests` by their slots. `over` is zeroed memory that streams reach, and everybody's who made
-  // it; `channels` outlives the program.
+  // `requests` by their slots. `over` is zeroed memory that streams reach; the caller owns it.
+  // `channels` outlives the program.
   Program(std::string name, std::vector<uint32_t> requests, std::vector<ProgramStep> steps,
           shm::CounterLayout* over, Channels* channels);
   ~Program() { StopAside(); }
@@ -67,29 +68,29 @@ class Program {
   gpu::Event& begins() { return *begins_; }
   gpu::Event& passed() { return *passed_; }
 
-  // Before each start: whether all requests are matched, and no start is under way.
-  // kInvalidRequest; why it failed.
+  // Call it before each start. kInvalidRequest unless all requests are matched and no start is
+  // under way; or why the program failed.
   Status CheckStart();
-  // Makes what it takes to run on `device`. What the backend says.
+  // Makes what the program needs to run on `device`. Errors are the backend's.
   Status Prepare(gpu::GpuBackend* backend, int device);
-  // Whether what was enqueued, the wait included, has not all run.
+  // Whether some of what was enqueued, the wait included, has not run yet.
   bool IsEnqueued() const;
   // kOk, or why the program has failed.
   ErrorCode error() const { return shm::Counter(over_).error(); }
-  // By the caller of libferry: it fails, and so does what it has with its partners.
+  // Fails the program, and its messages with its partners. Called by threads of the application.
   void Fail(ErrorCode error);
 
-  // By the rank, in place of streams, after CheckStart: begins a start. Then AdvanceByRank, by one
-  // thread at a time, until it returns true: the start is over, and error() says how. Neither
-  // blocks, but for copies.
+  // Begins a start that the rank carries out in place of streams; call it after CheckStart. Then
+  // call AdvanceByRank, one thread at a time, until it returns true: the start is over, and error()
+  // says how. Neither blocks, except for copies.
   void StartByRank();
   bool AdvanceByRank(Memory* memory);
   bool is_by_rank() const { return next_by_rank_ < steps_.size(); }
 
-  // For streams: what LaunchHost is to call for a kCall step, of the start `round`.
+  // For streams: LaunchHost calls it for a kCall step of the start `round`.
   Status Run(const Step& step, uint64_t round);
 
-  // Of the queues.
+  // The queues' own fields.
   uint64_t starts = 0;
   QueueHandle queue = 0;  // of the last start
   bool wants_wait = false;
@@ -113,7 +114,7 @@ class Program {
   std::vector<Channel*> members_;       // by request, once all are matched
   std::atomic<int32_t> fails_next_{0};  // ErrorCode: why there is no start after this one
   size_t next_by_rank_ = SIZE_MAX;      // the step that the rank is at
-  std::vector<Channel*> by_rank_;       // that it has started and not waited for
+  std::vector<Channel*> by_rank_;       // that the rank has started and not waited for
   std::unique_ptr<gpu::Event> begins_;
   std::unique_ptr<gpu::Event> passed_;
   std::unique_ptr<gpu::Stream> aside_;

@@ -1,8 +1,8 @@
 // Program: a start that its rank carries out, in place of streams. See program.h.
 //
-// One step after the other, in the order that streams have: that order lets no two ranks wait for
-// each other in a circle (client/mpi/collective/stream_order.h), whoever carries it out. A wait
-// that is not over ends the turn.
+// The steps run one after the other, in the order that streams use. In that order ranks never wait
+// for each other in a circle (client/mpi/collective/stream_order.h), whether ranks or streams run
+// the steps. A wait that is not over ends the turn.
 #include <algorithm>
 
 #include "client/triggered/program.h"
@@ -27,13 +27,13 @@ bool Program::AdvanceByRank(Memory* memory) {
     }
   }
   next_by_rank_ = SIZE_MAX;
-  for (; !by_rank_.empty(); by_rank_.pop_back()) {  // of a start that has failed
+  for (; !by_rank_.empty(); by_rank_.pop_back()) {  // left by a start that has failed
     channels_.NoteOver();
   }
   return true;
 }
 
-// Does the step; false: it has to be waited for. *failure: why it cannot be done.
+// Does the step. False: it is not complete yet. *failure: why it cannot be done.
 bool Program::IsDoneByRank(const Step& step, Memory* memory, ErrorCode* failure) {
   switch (step.kind) {
     case Kind::kStart: {

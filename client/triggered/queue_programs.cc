@@ -11,7 +11,7 @@ using Kind = ProgramStep::Kind;
 
 namespace {
 
-// In the half of a handle where requests have their slots: no slot.
+// Marks programs: no slot number, in the half of a handle that holds a request's slot.
 constexpr RequestHandle kProgramMark = UINT32_MAX;
 
 Status NoProgram() {
@@ -174,7 +174,7 @@ Status Queues::StartByRank(RequestHandle handle) {
   return {};
 }
 
-// Not under the lock: it may copy for long.
+// Runs without the lock: it may copy for long.
 bool Queues::AdvanceByRank(RequestHandle handle, ErrorCode* error) {
   Program* program = nullptr;
   {
@@ -199,7 +199,7 @@ void Queues::UnlistProgram(Program* program) {
   program->is_listed = false;
 }
 
-// Those that were waited for, and are over: the first failure.
+// Takes the programs that were waited for and are over; returns the first failure.
 Status Queues::TakeProgramEnds(QueueHandle handle, Queue& queue) {
   Status status;
   std::erase_if(queue.waited_programs, [&](Program* program) {
@@ -215,7 +215,7 @@ Status Queues::TakeProgramEnds(QueueHandle handle, Queue& queue) {
   return status;
 }
 
-// Those whose last start, on that queue, is not over.
+// The programs whose last start, on that queue, is not over.
 std::vector<Program*> Queues::StartedPrograms(QueueHandle handle) {
   std::vector<Program*> started;
   for (const auto& [program_handle, program] : programs_) {

@@ -28,7 +28,7 @@ Status NoQueue() {
   return {ErrorCode::kInvalidArgument, "the handle names no queue: it was freed, or never made"};
 }
 
-// "request 2 of 5: " in front of what is wrong with it.
+// Puts "request 2 of 5: " in front of the error.
 Status Naming(size_t index, size_t count, const Status& status) {
   return count == 1 ? status
                     : Status(status.code(), "request " + std::to_string(index) + " of " +
@@ -130,7 +130,7 @@ Status Queues::DestroyStream(FerryStream* stream) {
       }
     }
   }
-  destroyed.reset();  // what runs is waited for, the rest is dropped
+  destroyed.reset();  // waits for what runs, drops the rest
   std::lock_guard lock(mutex_);
   for (const QueueHandle handle : bereft) {
     if (const auto found = queues_.find(handle); found != queues_.end()) {
@@ -140,8 +140,9 @@ Status Queues::DestroyStream(FerryStream* stream) {
   return {};
 }
 
-// Before the stream ends: some devices carry out what stands behind a wait that is given up, and
-// then no start may have an effect any more. The last first, since what is withdrawn ends waits.
+// Called before the stream ends: some devices carry out operations behind an abandoned wait, and
+// those starts must have no effect any more. Withdraws the last start first, since withdrawing ends
+// waits.
 void Queues::WithdrawStarted(QueueHandle handle, Queue& queue) {
   for (const Program* const program : StartedPrograms(handle)) {
     for (Channel* const channel : program->members()) {
@@ -162,7 +163,7 @@ void Queues::WithdrawStarted(QueueHandle handle, Queue& queue) {
                 [&](Channel* channel) { withdraw(*channel); });
 }
 
-// Of a queue without a stream.
+// Fails the open starts of a queue without a stream.
 void Queues::FailStarted(QueueHandle handle, Queue& queue) {
   for (Channel* channel : queue.waited) {
     Fail(*channel, ErrorCode::kCancelled);
@@ -185,15 +186,15 @@ void Queues::Unlist(Channel* channel) {
   channel->is_listed = false;
 }
 
-// What was enqueued of it may never have run.
+// Fails a channel whose enqueued operations may never have run.
 void Queues::Fail(Channel& channel, ErrorCode error) {
   channel.wants_wait = false;
   if (channel.IsUnderWay()) {
-    channels_.Abandon(channel, error);  // if it has failed already, so that nobody touches it
+    channels_.Abandon(channel, error);  // if it had failed already: so that nobody touches it
   }
 }
 
-// The stream has not taken its start, or its wait: nobody can enqueue that again.
+// For a channel whose start or wait the stream refused: nobody can enqueue that again.
 void Queues::Refuse(Queue& queue, Channel& channel, ErrorCode error) {
   --queue.open_starts;
   Fail(channel, error);
@@ -301,8 +302,8 @@ Status Queues::Await(QueueHandle handle) {
   StatusOr<Queue*> queue = Lookup(handle);
   FERRY_RETURN_IF_ERROR(queue.status());
   std::erase_if((*queue)->waited, [&](Channel* channel) {
-    const bool is_own = channel->queue == handle;  // else the rank has started it since
-    // What another thread has enqueued meanwhile is left for the next call.
+    const bool is_own = channel->queue == handle;  // else the rank itself has started it since
+    // Leaves starts that another thread enqueued meanwhile for the next call.
     channel->is_listed = is_own && channel->IsEnqueued();
     if (is_own && !channel->is_listed && status.ok() && channel->IsUnderWay()) {
       status = {channel->Failure(), std::string("the ") +
@@ -368,7 +369,7 @@ Status Queues::EnqueueStart(QueueHandle handle, std::span<const Item> items) {
   return {};
 }
 
-// The doorbell of those of them that may have one together.
+// The doorbell for those items that may share one.
 SharedStart* Queues::Share(std::span<const Item> items) {
   sharing_.clear();
   for (const Item& item : items) {
@@ -380,7 +381,7 @@ SharedStart* Queues::Share(std::span<const Item> items) {
   return channels_.shared_starts().Join(sharing_);
 }
 
-// Of those whose start it had taken.
+// Ends the pairs whose start the stream had already taken.
 void Queues::RefuseAll(Queue& queue, std::span<const Item> items, ErrorCode error) {
   for (const Item& item : items) {
     if (Program* const program = FindProgram(item.program); program != nullptr) {
@@ -422,12 +423,12 @@ Status Queues::Start(gpu::Stream& stream, Channel& channel) {
 Status Queues::StartInNode(gpu::Stream& stream, Channel& channel) {
   channels_.Count(channel, shm::Statistic::kMatchedByStream);
   channels_.LetDevicesReach(channel);
-  // That a ready receive is started is all that its send relies on.
+  // The send relies only on the ready receive being started.
   return channel.mode == SendMode::kReady && !channel.is_send ? Status()
                                                               : stream.LaunchMove(MoveOf(channel));
 }
 
-// Between nodes there is no other end.
+// The move of a channel; between nodes it has no other end.
 gpu::MatchedMove Queues::MoveOf(const Channel& channel) {
   gpu::MatchedMove move;
   move.destination = channel.is_send ? channel.peer_window.address : channel.window.address;

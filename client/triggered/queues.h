@@ -2,9 +2,10 @@
 // (docs/stream_triggered.md), and the streams of the emulated device that programs can make.
 //
 // Inside the node a start is one small kernel of Ferry's on the stream, which meets the other end
-// and moves the bytes (gpu::MatchedMove); between nodes it is a store into the doorbell that the
-// daemon, or the NIC, watches; ready sends of one call share one. A wait is the stream's own wait
-// for a word. So after the calls here have returned, no CPU of the rank has anything to do.
+// and moves the bytes (gpu::MatchedMove). Between nodes it is a store into the doorbell that the
+// daemon, or the NIC, watches; ready sends of one call share a doorbell. A wait is the stream's own
+// wait for a word. So once the calls here have returned, no CPU of the rank has anything left to
+// do.
 //
 // Calling thread: any that the thread level allows; a lock is held for the length of a call, but
 // not while AwaitQueue waits.
@@ -31,8 +32,8 @@ namespace ferry::client {
 
 enum class QueueType : uint32_t { kFerry = 0, kCuda = 1, kHip = 2, kLevelZero = 3 };
 
-// A stream that Ferry has made, whose address is the handle that programs have; or one that the
-// program has made with the vendor's library, for as long as there are queues on it.
+// A stream that Ferry made, whose address is the handle that programs hold; or one that the program
+// made with the vendor's library, for as long as there are queues on it.
 struct FerryStream {
   std::unique_ptr<gpu::Stream> stream;
   int device = 0;
@@ -55,15 +56,16 @@ class Queues {
   // kUnsupported.
   StatusOr<QueueHandle> Make(QueueType type, const void* stream_address);
   Status Free(QueueHandle queue);
-  // Blocks until the stream has done all; the first failure of a request since the last call.
+  // Blocks until the stream has done everything. Returns the first failure of a request since the
+  // last call.
   Status Await(QueueHandle queue);
-  // What queues start and wait for: a request by its slot, or a program.
+  // Something that queues start and wait for: a request by its slot, or a program.
   struct Item {
     uint32_t request = 0;
     RequestHandle program = 0;  // 0: none
   };
-  // All or none; kInvalidRequest says which. What the stream itself refuses ends the pairs of which
-  // it had taken a start, and needs no wait.
+  // Enqueues all or none; kInvalidRequest names the one at fault. If the stream itself refuses,
+  // pairs whose start it had already taken end, and need no wait.
   Status EnqueueStart(QueueHandle queue, std::span<const Item> items);
   Status EnqueueWait(QueueHandle queue, std::span<const Item> items);
 
@@ -85,11 +87,11 @@ class Queues {
  private:
   struct Queue {
     FerryStream* owner = nullptr;  // null once that was destroyed
-    // Since the last Await; each once.
+    // Waited for since the last Await; each once.
     std::vector<Channel*> waited;
     std::vector<Program*> waited_programs;
     uint32_t open_starts = 0;   // without a wait
-    std::vector<void*> blocks;  // of freed requests, which the stream may still look at
+    std::vector<void*> blocks;  // blocks of freed requests that the stream may still look at
 
     gpu::Stream& stream() const { return *owner->stream; }
   };
@@ -98,14 +100,14 @@ class Queues {
   StatusOr<Streams::iterator> LookupStream(FerryStream* stream);
   // The program's own stream, adopted if no queue has it yet.
   StatusOr<FerryStream*> Adopt(void* native);
-  // An adopted stream that no queue uses any more.
+  // Releases an adopted stream that no queue uses any more.
   void ReleaseAdopted(FerryStream* stream);
   static FerryStream* Add(FerryStream stream, Streams* streams);
   StatusOr<Queue*> Lookup(QueueHandle queue);
   Status CheckStart(QueueHandle handle, uint32_t request);
   SharedStart* Share(std::span<const Item> items);
   Status StartRequest(QueueHandle handle, Queue& queue, Channel& channel, bool* rings);
-  // Of a channel or a program; null: there is none.
+  // The channel or program of an item; null: there is none.
   template <typename Startable>
   Status CheckWait(QueueHandle handle, Startable* one) const;
   Status WaitRequest(Queue& queue, Channel& channel);
@@ -120,7 +122,7 @@ class Queues {
   void WithdrawStarted(QueueHandle handle, Queue& queue);
   void FailStarted(QueueHandle handle, Queue& queue);
   void Refuse(Queue& queue, Channel& channel, ErrorCode error);
-  // Whether the channel is met for the first time since mark_ was raised.
+  // Whether this is the first look at the channel or program since mark_ was raised.
   template <typename Startable>
   bool IsFirst(Startable& one) const {
     return std::exchange(one.mark, mark_) != mark_;

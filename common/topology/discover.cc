@@ -13,8 +13,8 @@
 namespace ferry::topology {
 namespace {
 
-// What these parts of hwloc find out is not needed, and they start drivers of GPUs, ask an X
-// server, or move the caller from CPU to CPU.
+// Parts of hwloc that are switched off. They start drivers of GPUs, ask an X server, or move the
+// caller from CPU to CPU, and nobody needs what they find.
 constexpr const char* kLeftOut[] = {"opencl", "gl", "cuda", "nvml", "rsmi", "levelzero", "x86"};
 
 using PciDevice = hwloc_obj_attr_u::hwloc_pcidev_attr_s;
@@ -124,7 +124,7 @@ Device ReadDevice(hwloc_topology_t topology, hwloc_obj_t object, DeviceKind kind
   }
   hwloc_obj_t root = hwloc_get_non_io_ancestor_obj(topology, object);
   device.cpus = ToCpuSet(root->cpuset);
-  // Of several, the first: memory of other kinds comes after the ordinary one.
+  // Takes the first of several nodes: ordinary memory comes before memory of other kinds.
   device.node = static_cast<uint32_t>(std::max(hwloc_bitmap_first(root->nodeset), 0));
   return device;
 }

@@ -1,6 +1,6 @@
-// What is near what on this node: CPUs, NUMA nodes, NICs and GPUs, and the choices that follow.
-// (GPU-aware MPI for Intel GPUs, section IV-C: the process on the socket of its GPU, with the
-// nearest NIC.)
+// Which CPUs, NUMA nodes, NICs and GPUs of this node are near each other, and the choices that
+// follow. (GPU-aware MPI for Intel GPUs, section IV-C: the process on the socket of its GPU, with
+// the nearest NIC.)
 //
 // Plain data and pure functions: any thread, nothing blocks. discover.h fills a Machine.
 #pragma once
@@ -38,7 +38,8 @@ struct Machine {
   std::vector<CpuSet> cores;    // the hardware threads of each
   std::vector<CpuSet> sockets;  // the same; all in one where the firmware tells of none
   std::vector<NumaNode> nodes;  // at least one
-  // From nodes[i] to nodes[j], as the firmware counts: 10 is the own node. Empty if it tells none.
+  // The distances from nodes[i] to nodes[j], as the firmware counts: 10 is the own node. Empty if
+  // it tells none.
   std::vector<std::vector<uint32_t>> distances;
   std::vector<Device> devices;  // by PCI address
 };
@@ -53,7 +54,7 @@ inline constexpr uint32_t kOtherNode = 20;  // where the firmware tells nothing
 const Device* FindDevice(const Machine& machine, std::string_view pci,
                          std::span<const std::string> names);
 
-// From a device to the nearest of these CPUs; nothing if no NUMA node has any of them.
+// The distance from a device to the nearest of these CPUs; nothing if no NUMA node has any of them.
 std::optional<uint32_t> Distance(const Machine& machine, const Device& from, const CpuSet& to);
 uint32_t Distance(const Machine& machine, const Device& from, const Device& to);
 

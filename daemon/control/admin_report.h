@@ -1,4 +1,4 @@
-// What ferryctl shows, collected from jobs and from the shared memory of their ranks.
+// Collects what ferryctl shows, from jobs and from the shared memory of their ranks.
 //
 // Thread: the control thread; never blocks. Words of shared memory are read once each, with relaxed
 // loads, and bounded by what was checked at attach: a rank can make its own lines wrong, nothing
@@ -26,13 +26,13 @@ void ReportSessions(const JobRegistry& registry, std::optional<uid_t> uid,
 // Likewise. Empty id: all jobs; -1: all ranks. kNotFound if asked for one that is not here.
 Status ReportCounters(const JobRegistry& registry, std::optional<uid_t> uid,
                       const control::CountersRequest& request, control::CountersReply* reply);
-// What a daemon that drains waits for: jobs whose launcher is there, or ranks of which are here.
+// The work that a draining daemon waits for: jobs that have a launcher here, or ranks.
 struct RunningWork {
   uint64_t ranks = 0;  // here
   uint32_t jobs = 0;
 };
 RunningWork CountRunning(const JobRegistry& registry);
-// What the daemon itself uses: CPU time and memory.
+// Reports the CPU time and the memory that the daemon itself uses.
 void ReportProcess(control::StatusReply* reply);
 void ReportRegistrations(const RegistrationStatistics& statistics,
                          control::RegistrationStatus* status);

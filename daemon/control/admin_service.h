@@ -20,7 +20,7 @@
 
 namespace ferry::daemon {
 
-// Counts the changes of a status, and wakes who waits for one. Any thread.
+// Counts the changes of a status, and wakes those who wait for one. Any thread.
 class ChangeSignal {
  public:
   void Notify();
@@ -37,8 +37,8 @@ class ChangeSignal {
   bool closed_ = false;
 };
 
-// What the service needs; all must outlive it, and the loop must run until the server has shut
-// down.
+// The parts that the service needs; all must outlive it, and the loop must run until the server has
+// shut down.
 struct AdminContext {
   ControlLoop& loop;
   JobRegistry& registry;

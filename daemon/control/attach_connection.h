@@ -25,7 +25,7 @@ class AttachConnection final : public RankConnection,
   AttachConnection(AttachServer& server, UniqueFd socket, pid_t pid, uid_t uid);
 
   void Start();
-  // Without a word: the server ends.
+  // Closes without a word: the server ends.
   void Close();
   void Goodbye(const Status& why) override;
   uid_t uid() const { return uid_; }

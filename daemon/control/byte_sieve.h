@@ -3,8 +3,8 @@
 //   and lets the kernel drop descriptors there and then, for as long as that takes (disposal.h);
 // - on which a client begins too many calls before gRPC counts them (early_calls.h).
 //
-// What is next in a socket is looked at before it is taken. A thread of its own does that for all
-// connections; two copies of each byte are its price.
+// It looks at what comes next in a socket before it takes it. A thread of its own does that for all
+// connections; the price is two copies of each byte.
 //
 // Any thread, for all members; none blocks but the destructor, which ends all connections.
 #pragma once

@@ -50,7 +50,7 @@ std::string LastError() {
 
 Status Denied(std::string why) { return {ErrorCode::kPermissionDenied, std::move(why)}; }
 
-// What X509_verify_cert found out, in words that say what to do.
+// Explains what X509_verify_cert found out, in words that say what to do.
 Status ExplainFailure(X509_STORE_CTX* context, TlsRole role) {
   const int error = X509_STORE_CTX_get_error(context);
   X509* at = X509_STORE_CTX_get_current_cert(context);

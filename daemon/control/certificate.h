@@ -12,7 +12,7 @@
 
 namespace ferry::daemon {
 
-// At which end of a connection a certificate is shown.
+// The end of a connection that shows a certificate.
 enum class TlsRole { kServer, kClient };
 
 // A certificate with those that link it to its authority; or the authorities of a file.

@@ -1,10 +1,10 @@
 // Accepts the connections to one socket of the control plane, so that nobody who connects can keep
 // the others out.
 //
-// Each user may have so many connections open and no more, and so may all together. A connection
-// counts until the descriptor handed on is closed, by whoever owns it then, or given up (Forget).
-// When the process has no descriptor left, a spare one serves to refuse in words whoever connects;
-// once there are some again, it goes on as before.
+// The number of open connections is limited for each user, and for all together. A connection
+// counts until the descriptor handed on is closed by its new owner, or given up (Forget). When the
+// process has no descriptor left, it uses a spare one to refuse new connections in words; once
+// there are some again, it goes on as before.
 //
 // Thread: the control thread, or any before that starts; nothing blocks.
 #pragma once
@@ -33,7 +33,7 @@ struct ConnectionLimits {
   uint64_t in_all = 0;
 };
 
-// Who is at the other end of a connection.
+// The caller at the other end of a connection.
 struct Caller {
   std::string name;  // "uid 1000"; over TCP from another machine "address 10.0.0.7"
   uid_t uid = static_cast<uid_t>(-1);

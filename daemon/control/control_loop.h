@@ -26,8 +26,8 @@ class ControlLoop {
     thread_ = std::thread([this] { context_.run(); });
     pthread_setname_np(thread_.native_handle(), "ferry-control");
   }
-  // Ends the thread after the handler it is in; what was posted and has not run never will. Whoever
-  // might still call Run must have stopped before.
+  // Ends the thread after the handler it is in; handlers that were posted and have not run never
+  // will. All threads that might call Run must have stopped before.
   void Stop() {
     context_.stop();
     if (thread_.joinable()) {

@@ -52,9 +52,9 @@ constexpr milliseconds kLongPoll(500);  // and for jobs, whose ends are told
 constexpr milliseconds kLastNews(500);  // for the other nodes to hear that our ranks ended
 constexpr milliseconds kGrpcGrace(200);
 constexpr uint64_t kLongestWaitMs = 365ULL * 24 * 3600 * 1000;
-// To each socket: of one user, beside his ranks' (launchers, and who has not attached yet); how
-// many such users there may be at a time; and the part of our descriptors that all together may
-// take.
+// The limits of each socket: the connections of one user, beside his ranks' (launchers, and
+// processes that have not attached yet); the number of users that may reach that limit at a time;
+// and the part of our descriptors (one in so many) that all together may take.
 constexpr uint64_t kStrayConnections = 64;
 constexpr uint64_t kFullUsers = 8;
 constexpr uint64_t kPartOfDescriptors = 4;
@@ -91,7 +91,7 @@ StatusOr<std::unique_ptr<TlsCredentials>> LoadTlsCredentials(const config::Optio
   return TlsCredentials::Load({options.tls_ca_file, options.tls_cert_file, options.tls_key_file});
 }
 
-// Mostly of what strangers send, who shall not fill the log.
+// Limits the messages: strangers cause most of them, and shall not fill the log.
 void LogFromGrpc(gpr_log_func_args* line) {
   static RateLimiter limiter(10, 1'000'000'000);
   if (line->severity == GPR_LOG_SEVERITY_ERROR) {
@@ -101,7 +101,7 @@ void LogFromGrpc(gpr_log_func_args* line) {
   }
 }
 
-// Of what strangers send, too; their calls fail, which tells them.
+// Errors are logged for debugging only: strangers' messages cause them, too, and their calls fail.
 void LogFromProtobuf(google::protobuf::LogLevel level, const char*, int,
                      const std::string& message) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
@@ -403,7 +403,7 @@ void ControlServer::StartWatchdog(uint64_t interval_ns,
 
 // ---- Stop ----
 
-// Who sends a signal wants the end soon, and with a second one at once.
+// The first signal asks the daemon to end soon, a second one to end at once.
 void ControlServer::Parts::OnSignal(int number) {
   bool again = false;
   {

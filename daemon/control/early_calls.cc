@@ -6,7 +6,7 @@
 
 namespace ferry::daemon {
 
-// What is no HTTP/2 is read as if it were: gRPC ends such a connection by itself.
+// Bytes that are not HTTP/2 are read as if they were: gRPC ends such a connection by itself.
 bool EarlyCalls::OnClientSaid(std::span<const std::byte> bytes) {
   while (!acknowledged_ && begun_ <= most_ && !bytes.empty()) {
     if (skip_ > 0) {

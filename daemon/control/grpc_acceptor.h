@@ -1,8 +1,8 @@
-// The front door of a gRPC server: accepts its connections in its place. gRPC's own listener knows
-// nothing of who connects, and never accepts again once the process was out of descriptors.
+// The front door of a gRPC server: accepts its connections in its place. gRPC's own listener does
+// not know who connects, and never accepts again once the process was out of descriptors.
 //
-// Thread: AddTo belongs to who builds the server; the rest to the control thread, or to any before
-// that starts. Nothing blocks.
+// Thread: AddTo belongs to the thread that builds the server; the rest to the control thread, or to
+// any before that starts. Nothing blocks.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -33,8 +33,8 @@ class GrpcAcceptor {
                const ConnectionLimits& limits);
 
   // Before the server is built. With credentials that are not insecure nobody is refused in words:
-  // who has not shown a certificate is told nothing. A connection that has not greeted within
-  // `greeting_timeout_ms` ends.
+  // a caller that has not shown a certificate is told nothing. A connection that has not greeted
+  // within `greeting_timeout_ms` ends.
   void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials,
              bool insecure, uint64_t greeting_timeout_ms);
   // Before Start, where strangers speak to gRPC: not with TLS, which lets only daemons speak.

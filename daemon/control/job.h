@@ -24,7 +24,7 @@
 
 namespace ferry::daemon {
 
-// What a launcher asks for.
+// The job that a launcher asks for.
 struct JobSpec {
   std::string id;
   std::string secret;
@@ -87,11 +87,11 @@ struct Node {
   uint64_t their_life = 0;               // the latest on which it takes packets of this job
   std::optional<NodeContact> returning;  // kCut: up again, but ranks here have not settled yet
   Status trouble;                        // the last thing that went wrong
-  // What the node has not been told yet. Each message holds the whole truth, so one suffices.
+  // News that the node has not been told yet. Each message holds the whole truth, so one suffices.
   bool joined_pending = false;
   bool left_pending = false;
   bool in_flight = false;
-  // Of matched pairs, in order; the first `match_news_under_way` of them are on their way.
+  // News of matched pairs, in order; the first `match_news_under_way` of them are on their way.
   std::deque<control::MatchNews> match_news;
   int match_news_under_way = 0;
 };
@@ -125,7 +125,7 @@ struct JobRecord {
   const char* StateText() const;
 };
 
-// What the end of a rank with `code` means to its peers: why it happened is mostly its own affair.
+// The error that peers get when a rank ends with `code`: why it ended is mostly its own affair.
 ErrorCode PeerError(ErrorCode code);
 
 // The spec that a launcher's request describes; without a uid the owner is our own.

@@ -1,5 +1,6 @@
-// Jobs and the lives of the ranks of this node. What ranks ask for is in job_registry_client.cc,
-// their memory in job_registry_regions.cc, what concerns other nodes in job_registry_nodes.cc.
+// Jobs and the lives of the ranks of this node. The requests of ranks are in
+// job_registry_client.cc, their memory in job_registry_regions.cc, other nodes in
+// job_registry_nodes.cc.
 #include "daemon/control/job_registry.h"
 
 #include <unistd.h>
@@ -243,9 +244,9 @@ void JobRegistry::EndSession(const std::string& job_id, uint32_t rank, const Sta
 
 // ---- Ends ----
 
-// What the data plane has under way for the rank may have to wait for a NIC, or for a node that
-// stands still. Nobody waits for that here: the other ranks hear of the end before, and the session
-// is kept until then.
+// Operations that the data plane has under way for the rank may have to wait for a NIC, or for a
+// node that stands still. Nobody waits for them here: the other ranks hear of the end before, and
+// the session is kept until then.
 void JobRegistry::EndRank(JobRecord& job, uint32_t index, const Status& how) {
   Rank& rank = job.ranks[index];
   if (rank.state == RankState::kEnded) {
@@ -283,7 +284,7 @@ void JobRegistry::CloseLocalRank(JobRecord& job, uint32_t index) {
   if (rank.session != nullptr) {
     totals_.ranks_died += rank.end.ok() ? 0 : 1;
     if (rank.session->session_map.valid()) {
-      // What a status page has shown of this rank never shrinks: it goes on in the sums.
+      // The counters of this rank go on in the sums, so that no number on a status page shrinks.
       const shm::Statistics statistics(rank.session->layout()->counters);
       job.ended.Add(statistics);
       totals_.ended.Add(statistics);
@@ -323,7 +324,7 @@ void JobRegistry::AnnounceEnd(JobRecord& job, uint32_t index) {
   Rank& rank = job.ranks[index];
   rank.announced = true;
   const ErrorCode how = rank.end.ok() ? ErrorCode::kNotFound : PeerError(rank.end.code());
-  // Of a node that failed, NodeFailed has told the data plane all.
+  // If its node failed, NodeFailed has told the data plane already.
   if (job.nodes[job.spec.node_of_rank[index]].state != NodeState::kFailed) {
     data_plane_.RankEnded(job.spec.id, index, how);
   }

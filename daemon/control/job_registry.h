@@ -36,7 +36,7 @@ struct RegistryLimits {
   QuotaAmounts quotas = {};  // of each user; 0: no limit
 };
 
-// What a process that connects to the attach socket claims; pid and uid come from the kernel.
+// The claims of a process that connects to the attach socket; pid and uid come from the kernel.
 struct AttachClaim {
   std::string job_id;
   std::string secret;
@@ -75,11 +75,11 @@ class JobRegistry : public NodeEvents {
   // The session's segments are mapped: the data plane serves it from now on. kLimitExceeded: its
   // requests are more than the quota allows.
   Status Serve(const Session& session);
-  // Before a region of that size is mapped. kLimitExceeded.
+  // Call it before a region of that size is mapped. kLimitExceeded.
   StatusOr<QuotaHold> ReserveRegion(const Session& session, uint64_t size_bytes);
-  // Of device memory that only streams reach: has it imported, for the data plane to copy from and
-  // to it. Calls `done` once, now or later, when Region::is_staged says whether that will be so;
-  // not at all if the rank ends before.
+  // Has device memory that only streams reach imported, so that the data plane can copy from and to
+  // it. Calls `done` once, now or later, when Region::is_staged says whether that will be so; not
+  // at all if the rank ends before.
   void ImportRegion(const Session& session, const std::shared_ptr<Region>& region,
                     std::function<void()> done);
   // Keeps a region until RegisterRegion asks for it. kAlreadyExists, kLimitExceeded.

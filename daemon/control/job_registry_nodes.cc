@@ -123,7 +123,7 @@ control::LeftRequest JobRegistry::LeftNews(const JobRecord& job) const {
     control::RankEnd* left = request.add_ranks();
     left->set_rank(rank);
     left->set_orderly(end.ok());
-    // What is this node's daemon here is another node's there.
+    // The daemon of this node is another node's daemon there.
     const ErrorCode error = PeerError(end.code());
     left->set_error(static_cast<int32_t>(
         error == ErrorCode::kDaemonDied ? ErrorCode::kNodeUnreachable : error));

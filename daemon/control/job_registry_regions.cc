@@ -9,7 +9,8 @@ namespace ferry::daemon {
 namespace {
 
 constexpr size_t kMaxOfferedRegions = 64;
-// Of one user without a quota, so that sparse regions do not use up our address space (2^47).
+// One user gets no more even without a quota, so that sparse regions do not use up our address
+// space (2^47).
 constexpr uint64_t kMaxUserBytes = uint64_t{1} << 44;
 constexpr std::chrono::milliseconds kGpuLook{500};
 

@@ -14,7 +14,7 @@ namespace ferry::daemon {
 
 class LauncherService final : public control::Launcher::Service {
  public:
-  // Of one user at a time: why, and what devices there are.
+  // The most Why and Gpus calls of one user that are answered at a time.
   static constexpr int kMostQuestions = 4;
 
   // All must outlive it; the loop must run until the server has shut down.

@@ -1,4 +1,4 @@
-// Who starts jobs here: one launcher per connection to the attach socket that asked to be one
+// The launchers that start jobs here: one per connection to the attach socket that asked to be one
 // (kUser), known by the token it was given. Its jobs belong to the uid of that connection and end
 // with it, so that a launcher that was killed leaves none behind.
 //

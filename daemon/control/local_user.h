@@ -1,4 +1,4 @@
-// Whose process of this machine is at the other end of a TCP connection.
+// Finds the user whose process, on this machine, is at the other end of a TCP connection.
 //
 // Any thread; asks the kernel (sock_diag) and does not block.
 #pragma once

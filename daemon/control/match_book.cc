@@ -434,7 +434,7 @@ void MatchBook::Erase(std::map<Key, Match>::iterator found) {
   matches_.erase(found);
 }
 
-// Of a pair between nodes.
+// Finds the rank of this node in a pair between nodes.
 uint32_t MatchBook::RankHere(const Key& key) const {
   const uint32_t source = std::get<1>(key);
   return IsLocal(source) ? source : std::get<2>(key);
@@ -473,7 +473,7 @@ void MatchBook::OnRankEnded(uint32_t rank, ErrorCode error) {
     ++next;
     for (const bool is_send : {true, false}) {
       if (match.rank(is_send) == rank && !match.gone(is_send)) {
-        // Of a rank elsewhere, its daemon tells all others itself.
+        // If the rank is elsewhere, its daemon tells all others itself.
         Leave(match, is_send, {error, 0});
       }
     }

@@ -3,17 +3,18 @@
 //
 // A pair has one key: communicator context, ranks, tag and ordinal. The daemon of the rank that
 // receives pairs: it hears of sends from here directly, and of others by news from their daemons.
-// Of a pair between nodes it first has its own data plane take the channel, then tells the sender's
-// daemon, and only when that has answered the receive is matched: so no packet of a channel comes
-// to a daemon that does not know it. A pair inside the node needs no channel of the data plane: the
-// ranks, or their streams, move the bytes themselves.
+// For a pair between nodes it first has its own data plane take the channel, then tells the
+// sender's daemon. The receive is matched only when that has answered, so no packet of a channel
+// comes to a daemon that does not know it. A pair inside the node needs no channel of the data
+// plane: the ranks, or their streams, move the bytes themselves.
 //
-// What becomes of an offer is written into the PairWords of its end. A pair ends when a side takes
+// The outcome of an offer is written into the PairWords of its end. A pair ends when a side takes
 // its request back, dies, or becomes unreachable: the counters of what is left of it fail.
 //
 // A side that has left is remembered for as long as the other one has to hear of it: until its
-// daemon has been told or, here, until it has come and gone, too. How much that may be is bounded
-// for each rank, whoever is slow, cut off, or never comes: then new offers are refused.
+// daemon has been told or, here, until it has come and gone, too. The number of sides remembered
+// for a rank is bounded, even if others are slow, cut off, or never come: above it new offers are
+// refused.
 //
 // Calling thread: the control thread. Calls of the data plane are made from here.
 #pragma once
@@ -53,8 +54,8 @@ class MatchBook {
   // Messages that were complete at its end still become so at the other.
   void Withdraw(const Session& session, const control::WithdrawMatchRequest& request);
 
-  // Another node's news. What makes no sense is kInvalidArgument; kLimitExceeded: one of its ranks
-  // has offered too much that no rank here wanted.
+  // Takes another node's news. kInvalidArgument: it makes no sense; kLimitExceeded: one of its
+  // ranks has offered too much that no rank here wanted.
   Status OnNews(uint32_t node, const control::MatchNews& news);
   // The node has taken it (ok), or never will.
   void OnTold(uint32_t node, const control::MatchNews& news, const Status& status);
@@ -130,8 +131,8 @@ class MatchBook {
   uint64_t& last_channel_;
   const Tell tell_;
   std::map<Key, Match> matches_;
-  // By rank here: halves it has in the book, and those that it has taken back and others have to
-  // hear of. By rank elsewhere: what its daemon has told of.
+  // By rank: the halves that a rank here has in the book; those that it has taken back and others
+  // have to hear of; those that the daemon of a rank elsewhere has told of.
   std::map<uint32_t, uint32_t> offered_;
   std::map<uint32_t, uint32_t> left_;
   std::map<uint32_t, uint32_t> foreign_;

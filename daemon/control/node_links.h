@@ -1,4 +1,4 @@
-// What the job registry asks of the links to other daemons, and what they tell it. One
+// The job registry's calls to the links to other daemons, and the news that they bring it. One
 // implementation: peer_links.h; tests of the registry use a fake. All on the control thread.
 #pragma once
 

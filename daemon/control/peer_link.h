@@ -1,4 +1,4 @@
-// What PeerLinks knows of one link. Private to it.
+// The state of one link. Private to PeerLinks.
 #pragma once
 
 #include <cstdint>

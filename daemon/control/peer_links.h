@@ -14,12 +14,12 @@
 // to its Hello; so a send key comes only with the answer to our own, and packets of an earlier life
 // are not taken.
 //
-// Who is who. A daemon is what answers at its address: a link has the address that jobs name, and
+// Identity. A daemon is what answers at its address: a link has the address that jobs name, and
 // only a daemon that says the same of itself is spoken to, so that nobody can name it by another
-// one. Whoever greets us says an address, too, and proves that it is what answers there: it shows
-// the token whose hash came in the answer to our own Hello to that address. Each daemon has another
-// token for each of the others, so no third one can show it. Without proof a greeting is answered
-// with our identity and no more: no key is told, and nothing of a link changes.
+// one. A daemon that greets us says its address, too, and proves that it is what answers there: it
+// shows the token whose hash came in the answer to our own Hello to that address. Each daemon has
+// another token for each of the others, so no third one can show it. Without proof a greeting is
+// answered with our identity and no more: no key is told, and nothing of a link changes.
 //
 // With TLS (tls_credentials.h) a certificate vouches for both ends, besides: it must be valid for
 // the host in the address that we call, or that the one who greets us says.
@@ -56,7 +56,7 @@ inline constexpr char kCallerMetadata[] = "ferry-daemon";
 struct LinkTiming {
   uint64_t heartbeat_interval_ms = 250;
   uint64_t peer_timeout_ms = 15000;
-  // Of one call: several fit into a silence that is not yet a cut.
+  // The time-out of one call: several fit into a silence that is not yet a cut.
   uint64_t CallTimeoutMs() const { return peer_timeout_ms / 5; }
 };
 
@@ -65,7 +65,7 @@ class PeerLinks final : public NodeLinks {
   // `loop`, `events` and `tls` must outlive it; `tls` is null where daemons speak without.
   PeerLinks(ControlLoop& loop, NodeEvents& events, LinkTiming timing, const TlsCredentials* tls);
   ~PeerLinks() override;
-  // Who we are; before the loop starts.
+  // Sets our identity; before the loop starts.
   void set_self(control::NodeIdentity self) { self_ = std::move(self); }
   const control::NodeIdentity& self() const { return self_; }
 
@@ -95,9 +95,8 @@ class PeerLinks final : public NodeLinks {
   // link reaches), kPermissionDenied (the certificate is for others).
   StatusOr<control::HelloReply> HandleHello(const control::HelloRequest& request,
                                             const std::string& certificate);
-  // What the caller is told of itself, whoever it is: kDaemonDied for an incarnation at `address`
-  // that was taken for dead, kLinkDown for one whose `life` of the link has ended here. Changes
-  // nothing.
+  // Tell any caller how it is seen here: kDaemonDied for an incarnation at `address` that was taken
+  // for dead, kLinkDown for one whose `life` of the link has ended here. They change nothing.
   Status CheckAlive(const std::string& address, uint64_t incarnation) const;
   Status CheckHeartbeat(const std::string& address, const control::HeartbeatRequest& request);
 

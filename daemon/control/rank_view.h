@@ -1,4 +1,4 @@
-// What a rank of this node is about, read out of its shared memory and /proc for people who look.
+// Shows people what a rank of this node is doing, read out of its shared memory and /proc.
 //
 // Thread: any; the session must be kept alive by the caller. Does not block. Each word is read
 // once, relaxed, and bounded by what was checked at attach; related words may be from slightly
@@ -21,7 +21,7 @@ namespace ferry::daemon {
 
 // The state letter of /proc/PID/stat, for what it means here.
 enum class ProcessState { kGone, kRuns, kSleeps, kUninterruptible, kStopped, kTraced };
-// From the text of /proc/PID/stat; kGone for a zombie and for what is no such text.
+// Reads the text of /proc/PID/stat; kGone for a zombie and for any other text.
 ProcessState ParseProcessState(std::string_view stat);
 // kGone when there is no such process.
 ProcessState ReadProcessState(pid_t pid);

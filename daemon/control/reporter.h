@@ -1,5 +1,5 @@
-// What people are told of a daemon: its administrators everything, a user what concerns his own
-// jobs. Another user's jobs, ranks and processes are to him as if they were not there.
+// Tells people about a daemon: administrators everything, a user what concerns his own jobs. He
+// sees nothing of other users' jobs, ranks and processes.
 //
 // Any thread but the control thread, which it asks; blocks for as long as that takes, and Why for
 // as long as other daemons take to answer.
@@ -21,7 +21,7 @@
 
 namespace ferry::daemon {
 
-// Whose question it is: a user's, or an administrator's.
+// The user who asks; nothing for an administrator.
 using Viewer = std::optional<uid_t>;
 
 // All must outlive the Reporter, and the loop must run until nobody asks any more.

@@ -50,7 +50,7 @@ Status CheckDirectory(const std::string& path) {
   return {};
 }
 
-// What the holder of the lock wrote there; "?" while it has not written yet.
+// The pid that the holder of the lock wrote there; "?" while it has not written yet.
 std::string PidIn(int fd) {
   char text[32] = {};
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
@@ -97,8 +97,8 @@ StatusOr<RunDirectory> RunDirectory::Open(const std::string& path, bool for_all)
 }
 
 Status RunDirectory::Lock() {
-  // A daemon that ends unlinks its lock file. Whoever opened that file before has locked a file
-  // without a name, and starts again.
+  // A daemon that ends unlinks its lock file. A daemon that opened that file before has locked a
+  // file without a name, and starts again.
   while (owner_pid_ == 0) {
     FERRY_RETURN_IF_ERROR(TryLock());
   }

@@ -6,8 +6,8 @@
 //   admin.sock    gRPC service Admin, for the owner and root only
 //   ferryd.json   what launchers and tools need to know: see Info
 //
-// Whoever holds the lock owns every file here. What a dead daemon left behind is removed under the
-// lock; the destructor removes its own files, and the directory too if Open made it.
+// The daemon that holds the lock owns every file here. Files that a dead daemon left are removed
+// under the lock; the destructor removes its own files, and the directory too if Open made it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@ namespace ferry::daemon {
 
 class RunDirectory {
  public:
-  // What ferryd.json tells.
+  // The contents of ferryd.json.
   struct Info {
     std::string node_name;
     std::string control_address;  // host:port really bound

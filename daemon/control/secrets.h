@@ -21,9 +21,9 @@ bool ConstantTimeEquals(std::string_view a, std::string_view b);
 
 // HMAC-SHA256 (RFC 2104) over job and sender: a daemon that knows the job's secret made it.
 std::string JobProof(std::string_view secret, std::string_view job_id, uint64_t incarnation);
-// A number, never 0, that only who knows the secret can find.
+// A number, never 0, that nobody can find without the secret.
 uint64_t DeriveKey(std::string_view secret, std::string_view text);
-// The same with 32 bytes, and what proves to know them without telling them.
+// The same with 32 bytes, and a hash that tells whether a token is right, but not what it is.
 std::string DeriveToken(std::string_view secret, std::string_view text);
 std::string HashOfToken(std::string_view token);
 

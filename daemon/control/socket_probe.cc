@@ -47,7 +47,7 @@ void SocketProbe::Ask() {
   const std::string greeting = std::string(http2::kClientPreface) +
                                http2::Frame(http2::FrameType::kSettings, 0, 0, {}) +
                                http2::Frame(http2::FrameType::kPing, 0, 0, kPing);
-  // Whoever has hung up already may have said something before.
+  // A listener that has hung up already may have said something before.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       (send(fd.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE)) {
     return;

@@ -1,5 +1,5 @@
 // Asks whether a gRPC server behind a Unix socket accepts connections and answers: connects, greets
-// and waits for the answer to an HTTP/2 ping. One who is refused in words has an answer, too: who
+// and waits for the answer to an HTTP/2 ping. A refusal in words is an answer, too: a server that
 // refuses is awake.
 //
 // Thread: the control loop's, or any before it starts; nothing blocks.

@@ -51,8 +51,8 @@ class TlsCredentials {
   uint64_t generation_ = 1;
 };
 
-// What gRPC's error for a connection that could not be made means, where TLS may be the cause: says
-// what is wrong and what to do. Others come back as they are. `tls` is null without TLS.
+// Explains gRPC's error for a connection that could not be made, where TLS may be the cause: says
+// what is wrong and what to do. Other errors come back as they are. `tls` is null without TLS.
 std::string ExplainConnectionError(const std::string& error, const TlsCredentials* tls);
 
 }  // namespace ferry::daemon

@@ -18,7 +18,7 @@ struct TlsFiles {
   std::string key;
 };
 
-// What the files hold, checked.
+// The contents of the files, checked.
 struct TlsIdentity {
   std::string authorities_pem;
   std::string certificate_pem;

@@ -239,8 +239,9 @@ void AddTroubles(uint32_t rank, WhySteps* steps, control::RankWait* wait) {
   }
 }
 
-// A rank that waits has begun nothing since its latest request. What it began earlier says little:
-// a receive may be posted for hours while the rank is busy with others. Nothing if it has none.
+// The time since a waiting rank's latest request, after which it has begun nothing. Earlier
+// requests say little: a receive may be posted for hours while the rank is busy with others.
+// Nothing if it has none.
 std::optional<uint64_t> WaitMs(const RankView& view, uint64_t now_ns) {
   uint64_t latest_ns = 0;
   for (const RequestView& request : view.requests) {

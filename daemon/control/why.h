@@ -1,4 +1,4 @@
-// What ranks wait for, whom, and where the chain of those who wait for each other ends.
+// Finds what ranks wait for, whom they wait for, and where a chain of waiting ranks ends.
 //
 // Thread: the control thread; asks the progress thread (microseconds to milliseconds). Reads are
 // bounded: see rank_view.h. Only this node's ranks can be looked into; a chain that leaves the node

@@ -26,8 +26,8 @@ class WhyFollower {
  public:
   explicit WhyFollower(WhyAsker* asker) : asker_(*asker) {}
 
-  // Lengthens the chain of `wait`, and its verdict, for as long as it leaves a node. What a daemon
-  // did not tell becomes a trouble of `wait`; the verdict then says where to ask.
+  // Lengthens the chain of `wait`, and its verdict, for as long as it leaves a node. If a daemon
+  // does not tell, that becomes a trouble of `wait`; the verdict then says where to ask.
   void Follow(const std::string& job_id, control::RankWait* wait);
 
  private:

@@ -357,7 +357,7 @@ Step WhySteps::BetweenNodes(uint32_t rank, const RequestView& request) {
   return step;
 }
 
-// Of a pair, or a request to make pairs, which has no peer of its own.
+// Explains a request of a pair, or one to make pairs, which has no peer of its own.
 Step WhySteps::Matched(const RequestView& request) {
   Step step;
   if (request.peer < 0) {

@@ -15,7 +15,7 @@
 
 namespace ferry::daemon {
 
-// What a rank is about. `phrase` follows "rank N", or "which".
+// The condition of a rank. `phrase` follows "rank N", or "which".
 struct Condition {
   enum class Kind {
     kWaits,

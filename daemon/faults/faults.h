@@ -93,7 +93,7 @@ class Faults {
   // Whether something stands still.
   bool stalling() const;
   bool IsStalling(FaultPoint point) const;
-  // What stands still goes on, soon.
+  // Lets whatever stands still go on, soon.
   void Release();
 
   // Calls `resume` from Resume after the next Release.

@@ -1,4 +1,4 @@
-// What a metrics page shows, as plain numbers of one moment. Filled by the control thread
+// The contents of a metrics page, as plain numbers of one moment. Filled by the control thread
 // (daemon/control/metrics_report.h), turned into Prometheus' families by metrics_page.h.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace ferry::daemon {
 
-// What ranks hold at the moment.
+// The things that ranks hold at the moment.
 struct LoadSample {
   uint64_t sessions = 0;
   uint64_t regions = 0;

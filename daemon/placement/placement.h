@@ -24,15 +24,15 @@ using Nics = std::vector<transport::Description>;  // 1 or more
 
 class Placement {
  public:
-  // What the options (progress_affinity, staging_node) make of a daemon with these NICs, of which
-  // the first carries the messages, that may run on the CPUs `allowed`. Errors: kConfiguration
-  // (CPUs or a node that it cannot have).
+  // Applies the options (progress_affinity, staging_node) to a daemon with these NICs, the first of
+  // which carries the messages, that may run on the CPUs `allowed`. Errors: kConfiguration (CPUs or
+  // a node that it cannot have).
   static StatusOr<std::shared_ptr<const Placement>> Decide(const config::Options& options,
                                                            const Nics& nics,
                                                            topology::Machine machine,
                                                            const topology::CpuSet& allowed);
-  // On this machine, for the calling thread's CPUs; logs the decision. A machine that cannot be
-  // read is one without places.
+  // Decides for this machine and the calling thread's CPUs; logs the decision. A machine that
+  // cannot be read is one without places.
   static StatusOr<std::shared_ptr<const Placement>> DecideHere(const config::Options& options,
                                                                const Nics& nics);
 
@@ -52,7 +52,7 @@ class Placement {
   // the first failure is logged: memory is as good elsewhere, but slower.
   void SettleMemory(std::byte* base, uint64_t bytes) const;
 
-  // From a NIC; nothing where one of the two places is unknown.
+  // The distance from a NIC; nothing where one of the two places is unknown.
   std::optional<uint32_t> DistanceTo(const topology::CpuSet& cpus, size_t nic) const;
   std::optional<uint32_t> DistanceTo(const topology::Device* device) const;
   // The device at a PCI address; null if there is none.

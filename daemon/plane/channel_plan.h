@@ -35,8 +35,8 @@ struct ChannelPlan {
   uint64_t peer_channel = 0;  // the other daemon's number for it
   RegionPlace end;            // its ChannelLayout
   RegionPlace window;         // its memory
-  // Of a receive whose messages may come before their start: where they wait, one in each cell, in
-  // turn. 0: none; messages go into the window, once it is clear to send.
+  // For a receive whose messages may come before their start: the cells in which they wait, one in
+  // each, in turn. 0: none; messages go into the window, once it is clear to send.
   RegionPlace cells;
   uint32_t cell_count = 0;
   uint64_t cell_bytes = 0;

@@ -1,10 +1,10 @@
-// What the control plane asks of the data plane. One implementation:
+// The data plane, as the control plane sees it. One implementation:
 // daemon/progress/progress_plane.h; tests of the control plane use a fake.
 //
 // Calling thread: any control thread. Calls reach the progress thread through its mailbox and
 // return when it has carried them out (microseconds to milliseconds), so a caller may free what it
-// took back. What has to wait for the network does not: RemoveSession says later that it is done,
-// and RemoveRegion, which also unpins memory, is not for the control thread.
+// took back. Two calls differ, because they may have to wait for the network: RemoveSession says
+// later that it is done, and RemoveRegion, which also unpins memory, is not for the control thread.
 #pragma once
 
 #include <cstddef>
@@ -76,7 +76,7 @@ struct TransferReport {
   const char* wants = nullptr;  // what of this node it waits for; null: nothing
 };
 
-// What the data plane knows of a rank here that its shared memory does not tell.
+// The facts about a rank here that the data plane knows and its shared memory does not tell.
 struct RankReport {
   std::vector<TransferReport> transfers;
   uint64_t held_ns = 0;  // how long its next command has waited; 0: it does not
@@ -97,8 +97,8 @@ class DataPlane {
 
   // The fabric address that other daemons need to reach this one.
   virtual std::vector<std::byte> FabricAddress() const = 0;
-  // Of each NIC; what there is once for all of them (staging, operations) is told of the first,
-  // which carries the messages.
+  // The statistics of each NIC. Those that all NICs share (staging, operations) stand with the
+  // first, which carries the messages.
   virtual std::vector<NicStatistics> Nics() const = 0;
   NicStatistics Nic() const { return Nics().front(); }
   // Does not wait for the progress thread.
@@ -119,10 +119,10 @@ class DataPlane {
 
   // Starts serving a rank.
   virtual Status AddSession(std::shared_ptr<Session> session) = 0;
-  // How the end of that goes on. Each is called once, in this order, by any thread, perhaps before
-  // RemoveSession has returned.
+  // Tells how the removal goes on. Each is called once, in this order, by any thread, perhaps
+  // before RemoveSession has returned.
   struct Departure {
-    // What the rank said last has gone out, or will not: after a second at most.
+    // The rank's last messages have gone out, or will not: after a second at most.
     std::function<void()> said_last;
     // Its pending operations are gone, for which a NIC, or a peer that stands still, may take until
     // they time out.
@@ -135,11 +135,11 @@ class DataPlane {
   // has let go of them.
   virtual void ReleaseSession(const std::string& job_id, uint32_t rank) = 0;
 
-  // Has device memory imported that only streams reach (Region::by_stream), to copy between it and
-  // the network, by whoever works for the job. kOk: done (Region::device_memory, which must not
-  // outlive this); kWouldBlock: its worker process was asked, and PlaneHooks::on_import follows
-  // unless that process ends; else its rank is to copy: kConfiguration (so the options say), or why
-  // it cannot be imported. Any thread.
+  // Has device memory that only streams reach (Region::by_stream) imported by the process that
+  // works for the job, to copy between it and the network. kOk: done (Region::device_memory, which
+  // must not outlive this); kWouldBlock: its worker process was asked, and PlaneHooks::on_import
+  // follows unless that process ends; else its rank is to copy: kConfiguration (so the options
+  // say), or why it cannot be imported. Any thread.
   virtual Status ImportRegion(const Session& /*session*/,
                               const std::shared_ptr<Region>& /*region*/) {
     return {ErrorCode::kUnsupported, "no streams here"};

@@ -1,4 +1,4 @@
-// What the daemon asks of the progress workers: to match and copy for ranks while they compute.
+// The daemon's requests to the progress workers: to match and copy for ranks while they compute.
 //
 // Only the worker of a job touches its ranks' match tables and private memory, as the job's own
 // user: a thread of the daemon where that user is the daemon's (progress_worker.h), else a process

@@ -197,7 +197,7 @@ void Adverts::End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCo
   rank.Answer(DescriptorKind::kPullDone, source, request, generation, error);
 }
 
-// Those whose window is worthless now (0: that never had one to close).
+// Ends lost adverts whose window is worthless now (0: those that never had one to close).
 void Adverts::EndLost(uint64_t id, ServedRank& rank) {
   for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
     Advertised& entry = rank.advertised[request];

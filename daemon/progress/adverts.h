@@ -40,8 +40,8 @@ class Adverts final : private PinSink {
         outbound_(outbound),
         timeout_ns_(timeout_ns) {}
 
-  // What a rank says. An advert is a hint: one that cannot leave now is dropped. An error text when
-  // no correct rank writes such a command.
+  // Carry out a rank's commands. An advert is a hint: one that cannot leave now is dropped. Return
+  // an error text when no correct rank writes such a command.
   std::optional<std::string> Advertise(ServedRank& rank, const shm::Descriptor& command,
                                        uint64_t now_ns);
   std::optional<std::string> Withdraw(ServedRank& rank, const shm::Descriptor& command,
@@ -49,7 +49,8 @@ class Adverts final : private PinSink {
   // The receive was matched with an offer.
   void OnPull(ServedRank& rank, uint32_t request, uint32_t generation);
 
-  // What the daemon of a source says. False: the rank has advertised no such receive to `source`.
+  // Take the messages of a source's daemon. False: the rank has advertised no such receive to
+  // `source`.
   bool OnPut(ServedRank& rank, uint32_t source, const WirePut& put, uint64_t now_ns);
   void OnPutDone(ServedRank& rank, uint32_t source, const WirePutDone& done, uint64_t now_ns);
   void OnWithdrawn(ServedRank& rank, uint32_t source, const WireReceive& receive);
@@ -94,7 +95,7 @@ class Adverts final : private PinSink {
     std::future<void> unpinned;
   };
 
-  // Of a region that is gone, but that peers may write into until then.
+  // The memory of a region that is gone, but that peers may write into until `not_before_ns`.
   struct Kept {
     transport::RegionHandle handle{};
     std::shared_ptr<const void> memory;

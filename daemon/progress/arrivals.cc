@@ -110,7 +110,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
   }
 }
 
-// Of matched pairs.
+// Handles packets of matched pairs.
 void Arrivals::HandleChannel(Job& job, const Packet& packet) {
   if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelWindow)) {
     if (const auto window = BodyOf<WireChannelWindow>(packet.body)) {

@@ -40,7 +40,7 @@ class Arrivals {
         channels_(channels),
         on_left_(std::move(on_left)) {}
 
-  // What went wrong for good.
+  // A failure that is final.
   struct Trouble {
     Job* job = nullptr;
     ServedRank* rank = nullptr;  // null: the whole job
@@ -61,7 +61,7 @@ class Arrivals {
       }
     }
   }
-  // What came for the rank before it was served.
+  // Delivers what arrived for the rank before it was served.
   std::optional<Trouble> DeliverEarly(ServedRank& rank);
 
   uint64_t dropped() const { return dropped_; }

@@ -58,10 +58,10 @@ class Feeds {
   // Forgets what is left of a job whose ranks are gone.
   void Drop(const Job* job);
 
-  // Those of `rank`, for people who look.
+  // Reports the feeds of `rank`, for people who look.
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
 
-  // Into the trace, what has not ended yet.
+  // Writes into the trace what has not ended yet.
   void TraceUnfinished();
 
   bool empty() const { return feeds_.empty(); }

@@ -1,4 +1,4 @@
-// What the data plane tells the control plane by itself.
+// The news that the data plane tells the control plane by itself.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct PlaneHooks {
   std::function<void(const std::string& text)> on_memory_refused;
   // The rank's Session::reach_settled became true (another thread than the others).
   std::function<void(const std::string& job_id, uint32_t rank)> on_reach;
-  // How DataPlane::ImportRegion has ended that said kWouldBlock (the same thread as on_reach).
+  // A DataPlane::ImportRegion that returned kWouldBlock has ended (the same thread as on_reach).
   std::function<void(const std::string& job_id, uint32_t rank, uint32_t region,
                      const Status& status)>
       on_import;

@@ -86,9 +86,9 @@ ProgressCore::~ProgressCore() {
 
 // ---- A turn ------------------------------------------------------------------------------------
 
-// What ranks say goes out before the look at the network, and what comes from there is told to
-// them before the turn ends: a message waits for no system call that is not its own. Only after a
-// while the network comes first: a connection that broke meanwhile would take messages, and lose
+// A turn sends what ranks say before it looks at the network, and tells ranks what came from there
+// before it ends: a message waits for no system call that is not its own. After a while without
+// turns the network comes first: a connection that broke meanwhile would take messages, and lose
 // them.
 uint32_t ProgressCore::Turn(uint64_t now_ns) {
   now_ns_ = now_ns;

@@ -58,7 +58,7 @@ struct CoreOptions {
 
 class ProgressCore final : private transport::CompletionSink, private CopySink {
  public:
-  // What `ring` refers to outlives this. `ring` (any thread) ends a sleep.
+  // `ring` (any thread) ends a sleep; everything that it refers to outlives this.
   static StatusOr<std::unique_ptr<ProgressCore>> Create(
       const CoreOptions& options, std::unique_ptr<transport::Transport> transport, PlaneHooks hooks,
       std::function<void()> ring);
@@ -76,7 +76,8 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void Wake();
   // Whether large messages are, or may soon be, on their way to or from here, or devices use rings.
   bool HasTransfers() const;
-  // Of those, what moves in one piece: no turn sees anything of it until all of it is there.
+  // The bytes of those that move in one piece: no turn sees any of a message until all of it is
+  // there.
   uint64_t transfer_bytes() const { return channels_.transfer_bytes(); }
   // When to turn again even if nothing rings; UINT64_MAX = never.
   uint64_t NextTurnNs(uint64_t now_ns) const;

@@ -69,7 +69,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
     *says_no_more = true;
     return true;
   }
-  // What it said last still goes out: a send is over for the rank once it lies in the lane.
+  // Its last commands still go out: a send is over for the rank once it lies in the lane.
   if (!served->ended && served->commands.Peek() != nullptr && now_ns_ < deadline_ns) {
     return false;
   }

@@ -26,9 +26,9 @@ void ProgressCore::RankEnded(const std::string& job_id, uint32_t rank, ErrorCode
   }
 }
 
-// Whoever still waits for it waits for ever, unless told. What it has sent counts, so the news goes
-// behind that: inside the node its messages lie in the others' lanes already, and other nodes are
-// told over the link that its messages took.
+// Tells those that still wait for the rank, or they would wait for ever. Messages that it has sent
+// count, so the news goes behind them: inside the node its messages lie in the others' lanes
+// already, and other nodes are told over the link that its messages took.
 void ProgressCore::RankLeft(Job& job, uint32_t rank) {
   job.left[rank] = true;
   if (!job.IsLocal(rank) && !job.RouteTo(rank).was_cut) {
@@ -148,7 +148,7 @@ void ProgressCore::NodeFailed(uint64_t number, ErrorCode error) {
 }
 
 void ProgressCore::FailLink(Link& link, ErrorCode error) {
-  // What was cut off may turn out to be dead.
+  // A node that was cut off may turn out to be dead.
   if (link.failure != ErrorCode::kOk && link.failure != ErrorCode::kLinkDown) {
     return;
   }

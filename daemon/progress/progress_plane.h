@@ -46,7 +46,7 @@ class ProgressPlane final : public DataPlane {
   Status AddSession(std::shared_ptr<Session> session) override;
   void RemoveSession(const std::string& job_id, uint32_t rank, Departure departure) override;
   void ReleaseSession(const std::string& job_id, uint32_t rank) override;
-  // Both, for who may wait.
+  // RemoveSession and ReleaseSession, for a caller that may wait.
   void RemoveSession(const std::string& job_id, uint32_t rank);
   Status ImportRegion(const Session& session, const std::shared_ptr<Region>& region) override;
   bool ReleaseGpus() override;
@@ -67,7 +67,7 @@ class ProgressPlane final : public DataPlane {
   TurnStatistics Turns() const { return thread_->statistics(); }
 
  private:
-  // What the threads use, in the order in which it is made.
+  // The parts that the threads use, in the order in which they are made.
   struct Parts {
     std::shared_ptr<gpu::GpuSource> gpus;    // null: ranks alone reach device memory by streams
     std::unique_ptr<daemon::Faults> faults;  // null without

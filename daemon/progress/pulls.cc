@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kPiecesUnderWay = 4;  // of one pull, unless StagingPool::Window says otherwise
 constexpr size_t kMaxAnnounced = 64;     // far more than a correct sender's window
 
-// What a pull needs of a transfer slot; the words that claimants contend for stay out of it.
+// Copies what a pull needs of a transfer slot; the words that claimants contend for stay out of it.
 shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
   shm::TransferLayout copy{};
   copy.generation = shm::LoadAcquire(slot.generation);
@@ -88,7 +88,7 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   return std::nullopt;
 }
 
-// By the daemon's own note of the offer: of the rank's words only the number of it counts.
+// Uses the daemon's own note of the offer: of the rank's words only its number counts.
 ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
   Job& job = *pull->rank->job;
   Delivery& delivery = pull->rank->delivery;
@@ -147,8 +147,8 @@ ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull
   return ErrorCode::kOk;
 }
 
-// What comes before the first piece. The memory first: what a peer has staged for us, it does not
-// keep for as long as pinning may take. False: it waits, or has failed.
+// Does what comes before the first piece. It claims the memory first: a peer does not keep what it
+// has staged for us for as long as pinning may take. False: it waits, or has failed.
 bool Pulls::Ask(PullId id, Pull& pull, uint64_t now_ns) {
   if (pull.mapped != nullptr && pull.kind != Incoming::Kind::kParked) {
     const ClaimableRegion& memory = pull.region->memory;
@@ -277,7 +277,7 @@ void Pulls::Advance(StagingPool& pool, uint64_t now_ns) {
   }
 }
 
-// In order, until one of them is queued again.
+// Resumes pulls in order, until one of them is queued again.
 void Pulls::Resume(std::deque<uint64_t>& queue, uint64_t now_ns) {
   for (size_t n = queue.size(); n > 0; --n) {
     const PullId id{queue.front()};
@@ -342,7 +342,7 @@ void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
 void Pulls::CheckDeadlines(uint64_t now_ns) {
   ResumeAll(wants_memory_, now_ns);
   pulls_.ForEach([&](PullId id, Pull& pull) {
-    // What waits for the network or for us ends by itself.
+    // A pull that waits for the network or for us ends by itself.
     if (pull.under_way == 0 && !pull.queued && now_ns - pull.heard_ns > timeout_ns_) {
       Fail(id, pull, ErrorCode::kTimeout, now_ns);
     }

@@ -58,10 +58,10 @@ class Pulls {
   void FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns);
   void FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns);
 
-  // Those of `rank`, for people who look.
+  // Reports the pulls of `rank`, for people who look.
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
 
-  // Into the trace, what has not ended yet.
+  // Writes into the trace what has not ended yet.
   void TraceUnfinished();
 
   bool empty() const { return pulls_.empty(); }

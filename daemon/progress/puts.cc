@@ -64,7 +64,7 @@ AdvertNote* Puts::FindNote(ServedRank& rank, uint32_t receiver, const WireReceiv
   return nullptr;
 }
 
-// What the rank was told and has not sent by it is over; what it has sent was announced before this
+// Ends an advert: the rank sends nothing more by it, and what it has sent was announced before this
 // answer.
 void Puts::OnWithdraw(Job& job, uint32_t source, uint32_t receiver, const WireReceive& receive,
                       uint64_t now_ns) {
@@ -206,7 +206,7 @@ void Puts::OnWriteComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
   Step(piece.put, put, now_ns);
 }
 
-// In order, until one of them is queued again.
+// Goes on in order, until one of them is queued again.
 void Puts::Advance(uint64_t now_ns) {
   for (size_t n = wants_slot_.size(); n > 0; --n) {
     const PutId id{wants_slot_.front()};

@@ -32,7 +32,7 @@ class Puts {
   Puts(transport::Transport& transport, Outbound& outbound, Registrations& registrations)
       : transport_(transport), outbound_(outbound), registrations_(registrations) {}
 
-  // What the receivers' daemons say.
+  // Take the messages of the receivers' daemons.
   void OnAdvert(ServedRank& rank, const PacketHeader& header, const WireAdvert& advert);
   // `source` may be gone.
   void OnWithdraw(Job& job, uint32_t source, uint32_t receiver, const WireReceive& receive,
@@ -49,12 +49,12 @@ class Puts {
   void FailOf(const ServedRank* rank, ErrorCode error, uint64_t now_ns);
   void FailTo(const Job* job, uint32_t destination, ErrorCode error, uint64_t now_ns);
   void FailFrom(const ServedRegion* region, ErrorCode error, uint64_t now_ns);
-  // What that rank has advertised is worth nothing any more.
+  // Forgets that rank's adverts, which are worth nothing any more.
   void ForgetNotes(Job& job, uint32_t receiver);
 
   void Report(const ServedRank& rank, uint64_t now_ns, std::vector<TransferReport>* reports);
 
-  // Into the trace, what has not ended yet.
+  // Writes into the trace what has not ended yet.
   void TraceUnfinished();
 
   bool empty() const { return puts_.empty(); }

@@ -15,7 +15,7 @@ using shm::DescriptorKind;
 
 namespace {
 
-// Of one rank, without an answer: what one lane has cells for.
+// The most bytes that unanswered offers of one rank carry: as many as one lane has cells for.
 constexpr uint64_t kMaxCarriedBytes = uint64_t{shm::kLaneCells} * shm::kCellBytes;
 // Longer data goes along only by itself: in a stream RMA, which spares copies, is faster.
 constexpr uint64_t kMaxStreamedBytes = 32 << 10;

@@ -1,9 +1,9 @@
 // Reads a rank's commands from its lane to the daemon: copies each descriptor once, checks it
 // against what only the daemon can write, and carries it out.
 //
-// Messages leave in their order: behind one that is held, all others wait. What is no message (a
-// pull, an offer or credit given back) does not: the peer for whose answer the held one waits may
-// wait for it.
+// Messages leave in their order: behind one that is held, all others wait. A command that is no
+// message (a pull, an offer or credit given back) does not wait: the peer whose answer the held
+// message needs may itself be waiting for that command.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once
@@ -33,7 +33,7 @@ class RankCommands {
         adverts_(adverts),
         puts_(puts) {}
 
-  // What a look into the lane that a rank complains of has shown.
+  // The result of a look into the lane that a rank complains of.
   struct Verdict {
     ServedRank* accused = nullptr;
     bool guilty = false;  // it lies there still: the accused is to end; else the two are to part

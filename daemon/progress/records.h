@@ -9,8 +9,8 @@
 
 namespace ferry::daemon {
 
-// Of something that `rank` of this node does with remote rank `peer`: a moment, until it is given
-// an end. Only while job.trace.on().
+// A record of something that `rank` of this node does with remote rank `peer`: it stands for a
+// moment, until it is given an end. Only while job.trace.on().
 inline TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint32_t peer,
                             uint64_t begin_ns) {
   TraceRecord record;

@@ -1,5 +1,5 @@
-// Pins memory for the NIC, and unpins it, on a thread of its own: gigabytes take seconds, for which
-// nobody but who needs them is to wait.
+// Pins memory for the NIC, and unpins it, on a thread of its own: gigabytes take seconds, and only
+// the users of that memory should wait for them.
 //
 // One thread does all in the order it was asked for: what is unpinned before it is asked for more
 // is gone before more is pinned. Each task may hold the memory, so that it stays mapped until the
@@ -30,7 +30,7 @@ namespace ferry::daemon {
 
 struct Pinning;
 
-// Who asked for a pinning. Called from Registrar::Collect.
+// Takes the result of a pinning that it asked for. Called from Registrar::Collect.
 class PinSink {
  public:
   virtual ~PinSink() = default;

@@ -9,12 +9,12 @@ using Entry = RegistrationCache::Entry;
 
 namespace {
 
-// Of a limit, for uses by peers; 0: none.
+// The part of a limit that uses by peers may take; 0: no limit.
 uint64_t PeersShare(uint64_t limit) { return limit - limit / 2; }
 
 }  // namespace
 
-// Without branches that depend on the addresses: they cannot be foretold.
+// Has no branches that depend on the addresses: they cannot be predicted.
 std::vector<RegistrationCache::Interval>::iterator RegistrationCache::FirstBehind(
     uintptr_t address) {
   size_t first = 0;
@@ -44,7 +44,8 @@ Entry* RegistrationCache::Find(uintptr_t begin, uintptr_t end, const MemoryIdent
 }
 
 Entry* RegistrationCache::Insert(uintptr_t begin, uintptr_t end, const MemoryIdentity& identity) {
-  // What overlaps and belongs to other memory is stale, and what lies within is of no more use.
+  // An entry that overlaps and belongs to other memory is stale; one that lies within is of no more
+  // use.
   auto first = std::partition_point(index_.begin(), index_.end(),
                                     [begin](const Interval& one) { return one.end <= begin; });
   while (first != index_.end() && first->begin < end) {

@@ -11,9 +11,9 @@
 //
 // Entries in use never go. The others go in the order in which they were last used.
 //
-// What a peer was told of is in use until the peer answers, which it may do only when something
-// else of ours has gone through. So only half of what the limits allow may be in use for peers:
-// transfers, which end by themselves, always find room in the end.
+// Memory that a peer was told of is in use until the peer answers, which it may do only when
+// something else of ours has gone through. So only half of what the limits allow may be in use for
+// peers: transfers, which end by themselves, always find room in the end.
 //
 // Calling thread: the owner's, for every call but FillStatistics. Does not block.
 #pragma once
@@ -111,8 +111,8 @@ class RegistrationCache {
   bool MayUse(const Entry* entry, uint64_t bytes, UseFor use) const;
   bool HasRoom(uint64_t bytes) const;
   // Offers the entries that are not in use to release(entry), oldest first, until there is room.
-  // Those that it returns true for are evicted (and erased here); the others stay. Returns whether
-  // there is room.
+  // Entries for which it returns true are evicted (and erased here); the others stay. Returns
+  // whether there is room.
   template <typename Release>
   bool MakeRoom(uint64_t bytes, uint64_t now_ns, Release&& release) {
     for (auto next = idle_.begin(); !HasRoom(bytes) && next != idle_.end();) {
@@ -137,7 +137,7 @@ class RegistrationCache {
   uint64_t entries() const { return entries_.value(); }
   uint64_t bytes() const { return bytes_.value(); }
   const Limits& limits() const { return limits_; }
-  // What it knows of them. Any thread.
+  // Fills in the numbers that the cache knows. Any thread.
   void FillStatistics(RegistrationStatistics* statistics) const;
 
  private:

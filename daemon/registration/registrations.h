@@ -1,11 +1,10 @@
 // Registers ranks' memory with the NIC when it is first needed between nodes, and keeps it
 // registered for the next time.
 //
-// Who needs a range of a region holds a Claim on it. A range that the NIC knows is claimed at once
+// A user of a range of a region holds a Claim on it. A range that the NIC knows is claimed at once
 // (registration_cache.h); else the registrar's thread pins it, while its claim waits. Where the
-// limits are reached, what was not used for longest goes; nothing that is claimed does. If all is
-// claimed, or half of it for peers, who asks waits, in the order of asking, and fails after the
-// time-out.
+// limits are reached, the ranges unused for longest go, but never claimed ones. If all is claimed,
+// or half of it for peers, new claims wait, in the order of asking, and fail after the time-out.
 //
 // A region of up to `piece_bytes` is registered whole, of a longer one the aligned pieces that the
 // range touches, as one registration: the peer gets one key for it.
@@ -55,11 +54,11 @@ class Claim {
   bool held() const;
   // Nobody has said yet whether it can be held.
   bool waiting() const;
-  // What it waits for, for people; null if it does not wait.
+  // Names what it waits for, for people; null if it does not wait.
   const char* wants() const;
   uint64_t since_ns() const { return since_ns_; }  // waiting: since when
 
-  // Of what is held.
+  // The registration that is held.
   transport::RegionHandle handle() const { return entry_->registration.handle; }
   uint64_t key() const { return entry_->registration.key; }
   uint64_t RemoteAddress(const std::byte* address) const {
@@ -80,7 +79,7 @@ class Claim {
   uint64_t ticket_ = 0;  // not 0: waits for room
   UseFor use_ = UseFor::kTransfer;
   ErrorCode refusal_ = ErrorCode::kOk;
-  // What it was made for.
+  // The range that it was made for.
   uintptr_t begin_ = 0;
   uintptr_t end_ = 0;
   MemoryIdentity identity_;

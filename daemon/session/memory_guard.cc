@@ -15,8 +15,9 @@ namespace ferry::daemon {
 namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
-// Of one mapping, page by page, so that its owner still sees what we write to the others. Then it
-// is replaced as a whole: each page costs a mapping, of which a process may have so many.
+// So many pages of one mapping are replaced one by one, so that its owner still sees what we write
+// to the others. Then the mapping is replaced as a whole: each page costs a mapping, and a process
+// may have only so many of them.
 constexpr uint32_t kMaxPages = 16;
 
 // Found by a signal handler, so never freed, only used again.

@@ -1,11 +1,11 @@
 // A last line of defence: a page of a rank's memory that has vanished under us ends that rank's
 // session, and not the daemon.
 //
-// What is mapped was checked so that no page of it can vanish (shm/segment_file.h). Still a page
-// may be poisoned by the hardware, and where memory may not be overcommitted
-// (vm.overcommit_memory=2) a page never touched before may not be had: SIGBUS, for whichever thread
-// of ours touches it. The handler puts an empty page there, so that the thread goes on, with zeros
-// for what is lost, and tells the watch that the mapping belongs to.
+// Mapped memory was checked so that no page of it can vanish (shm/segment_file.h). Still a page may
+// be poisoned by the hardware, and where memory may not be overcommitted (vm.overcommit_memory=2) a
+// page never touched before may not be had: SIGBUS, for whichever thread of ours touches it. The
+// handler puts an empty page there, so that the thread goes on, with zeros for what is lost, and
+// tells the watch that the mapping belongs to.
 //
 // Any thread. A thread that touches ranks' memory must not block SIGBUS.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace ferry::daemon {
 
-// Whose memory it is.
+// The rank whose memory is mapped.
 struct MemoryOwner {
   std::string job_id;
   uint32_t rank = 0;
@@ -30,7 +30,8 @@ struct MemoryOwner {
 // on, and nobody is told.
 class MemoryWatch {
  public:
-  // The first one of the process takes the signal; what it is not about goes to who had it before.
+  // The first one of the process takes the signal; signals of other memory go to the earlier
+  // handler.
   MemoryWatch();
   ~MemoryWatch();
   MemoryWatch(const MemoryWatch&) = delete;

@@ -1,4 +1,4 @@
-// What each user of the node holds of the daemon's resources, and how much he may.
+// Counts what each user of the node holds of the daemon's resources, and limits it.
 //
 // A resource is taken before it is made, all parts of it or none, and the hold lives in the thing
 // it was taken for (Session, Region, Job): what is destroyed, however it came to that, is given
@@ -38,7 +38,7 @@ std::span<const QuotaLabel> QuotaLabels();
 
 class QuotaLedger;
 
-// What one thing holds; gives it back when destroyed or told to.
+// The amounts that one thing holds; gives them back when destroyed or told to.
 class QuotaHold {
  public:
   QuotaHold() = default;
@@ -59,12 +59,12 @@ class QuotaHold {
 
 class QuotaLedger {
  public:
-  // What each user may hold; 0: as much as he likes.
+  // `limits`: the most that each user may hold; 0: as much as he likes.
   explicit QuotaLedger(const QuotaAmounts& limits);
 
   // kLimitExceeded names the quota, its value, what is used, and what to do; nothing is taken then.
   StatusOr<QuotaHold> Take(uid_t uid, const QuotaAmounts& wanted);
-  // By user, those who hold nothing left out.
+  // The amounts that each user holds; users who hold nothing are left out.
   std::map<uid_t, QuotaAmounts> Used() const;
   const QuotaAmounts& limits() const { return limits_; }
 

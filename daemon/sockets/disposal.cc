@@ -28,8 +28,8 @@ constexpr uint32_t kMaxClosers = 64;
 constexpr uint64_t kPatienceNs = 100'000'000;
 constexpr std::chrono::milliseconds kRetry{50};
 
-// Descriptors that are on their way to a thread that exits with them. It keeps them until whoever
-// handed them over has closed his own: the last one to close is the one who may have to wait.
+// Descriptors that are on their way to a thread that exits with them. It keeps them until the
+// thread that handed them over has closed its own: the last one to close may have to wait.
 struct Burial {
   std::atomic<bool> closed = false;
 };
@@ -173,7 +173,7 @@ void Disposal::CloseUnasked(uid_t sender, std::vector<UniqueFd> fds) {
     thread->detach();
     return;
   }
-  // They stay counted: whoever brings a process to the end of its threads passes no more.
+  // They stay counted: a user that uses up the process's threads passes no more.
   for (UniqueFd& fd : *unasked) {
     BurySoon({std::move(fd)});
   }
@@ -221,7 +221,7 @@ void Disposal::BuryAll() {
     taken_ns_ = MonotonicNs();
     lock.unlock();
     // While the file holds the pages they need not be given back under the lock of our address
-    // space, for which whoever maps something would wait.
+    // space, for which every thread that maps something would wait.
     for (Ended& ended : some) {
       ended.mapping = {};
       fds.push_back(std::move(ended.fd));

@@ -3,13 +3,14 @@
 //
 // close(2) blocks for as long as a stranger likes: a socket that lingers waits for a receiver that
 // does not read, a file of a FUSE server for that server, and a Unix socket closes what lies unread
-// in it. Sealed shared memory closes at once, unless ferryd is the last who has it: then its pages
-// are given back, which takes 0.4 s for each GiB.
+// in it. Sealed shared memory closes at once, unless ferryd is its last holder: then its pages are
+// given back, which takes 0.4 s for each GiB.
 //
-// Two things cut that short. What is closed by the exit of a thread does not linger (the kernel
-// looks for PF_EXITING); so each descriptor goes to a thread with a table of descriptors of its
-// own, which then exits. And what waits for a file's server, which nothing cuts short, hangs a
-// thread that does nothing else; ferryd takes no more from who makes so many of them hang.
+// There are two answers to that. A socket that is closed by the exit of a thread does not linger
+// (the kernel looks for PF_EXITING); so each descriptor goes to a thread with a table of
+// descriptors of its own, which then exits. A close that waits for a file's server, which nothing
+// cuts short, hangs a thread that does nothing else; ferryd takes no more from a user who makes too
+// many of them hang.
 //
 // Any thread, for all members; none blocks.
 #pragma once
@@ -31,8 +32,8 @@
 
 namespace ferry::daemon {
 
-// What a descriptor that was passed to us is, as far as the kernel tells it by itself (fstat asks a
-// file's server).
+// The kind of a descriptor that was passed to us, as far as the kernel tells it by itself (fstat
+// asks a file's server).
 enum class PassedKind {
   kSealedMemory,  // a memfd that cannot shrink
   kMemory,        // another file of shared memory
@@ -43,16 +44,16 @@ PassedKind KindOf(int fd);
 
 class Disposal {
  public:
-  // That of the process. It is never destroyed: its threads may hang when the process ends.
+  // The one of the process. It is never destroyed: its threads may hang when the process ends.
   static Disposal& Instance();
 
   // A Unix socket of ours, with what is unread in it: shut down now, closed soon.
   void CloseSocket(UniqueFd socket);
-  // What ferryd has asked for, when it is done with it.
+  // Closes a descriptor that ferryd has asked for and is done with.
   void Close(UniqueFd fd);
   // The same for memory that ferryd may have mapped; `fd` is that of `mapping`.
   void Release(shm::Mapping mapping, UniqueFd fd);
-  // What `sender` has passed unasked. What is sealed memory closes now.
+  // Closes what `sender` has passed unasked; sealed memory at once.
   void CloseUnasked(uid_t sender, std::vector<UniqueFd> fds);
   // Whether to receive descriptors of that user: false while too many that ferryd did not ask for
   // cannot be closed.
@@ -60,7 +61,7 @@ class Disposal {
 
  private:
   Disposal();
-  // What is to be closed, and before that unmapped.
+  // A descriptor to be closed, and the mapping to be unmapped before that.
   struct Ended {
     UniqueFd fd;
     shm::Mapping mapping = {};

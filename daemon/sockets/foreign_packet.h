@@ -10,7 +10,7 @@
 
 namespace ferry::daemon {
 
-// What is left of its descriptors at its end was passed unasked (Disposal).
+// A packet of another process. Descriptors left in it at its end were passed unasked (Disposal).
 class ForeignPacket : public SocketPacket {
  public:
   explicit ForeignPacket(uid_t sender) : sender_(sender) {}

@@ -3,8 +3,8 @@
 //
 // A pool's memfd has its full size from the start, for the job's worker maps it once and it is
 // sealed against resizing. Pages come where they are first touched, and go by punching a hole: the
-// block's place in the file and in every mapping stays, keys and offsets of others with it, and who
-// touches it nevertheless finds zeros.
+// block's place in the file and in every mapping stays, with the keys and offsets that others hold,
+// and a process that touches it nevertheless finds zeros.
 //
 // Threads: any, one at a time; Admit and the destructor may take milliseconds, and belong on the
 // registrar's thread.
@@ -20,7 +20,7 @@
 
 namespace ferry::daemon {
 
-// Of which blocks are pieces.
+// The memory of which blocks are pieces.
 struct StagingMemory {
   UniqueFd fd;
   shm::Mapping mapping;

@@ -1,4 +1,4 @@
-// Who copies between a job's staging memory and memory of its ranks that the network cannot reach:
+// Copies between a job's staging memory and memory of its ranks that the network cannot reach:
 // their processes' private memory, or device memory.
 //
 // Calling thread: the progress thread, for all members.
@@ -66,7 +66,7 @@ class Copier {
   virtual bool Abandon(uint32_t lane, CopySink& sink) = 0;
   // Submitted and not collected.
   virtual uint32_t pending() const = 0;
-  // Who is to know the memory of pools before their blocks are used; null: nobody.
+  // The user that must know the memory of pools before their blocks are used; null: nobody.
   virtual std::shared_ptr<MemoryUser> memory_user() const { return nullptr; }
 };
 

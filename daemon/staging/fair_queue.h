@@ -1,11 +1,11 @@
-// Who gets the next of what there is too little of: start-time fair queueing (Goyal, Vin and Cheng,
+// Decides who gets the next of something scarce: start-time fair queueing (Goyal, Vin and Cheng,
 // SIGCOMM 1996).
 //
-// Each flow (a rank) has a line of its own, first come first served. What a flow is given costs it
-// bytes / weight of virtual time, and the flow that is furthest behind is next. So flows that want
-// more than there is move bytes by their weights, to within a block or two, however many wait in
-// each line and however long their blocks are; none waits for ever; and one that wanted nothing for
-// a while has saved up nothing.
+// Each flow (a rank) has a line of its own, first come first served. A grant costs its flow bytes /
+// weight of virtual time, and the flow that is furthest behind is next. So flows that want more
+// than there is move bytes by their weights, to within a block or two, however many wait in each
+// line and however long their blocks are; none waits for ever; and one that wanted nothing for a
+// while has saved up nothing.
 //
 // Pure: no clock, no memory but its own. One thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Who, beside the network, wants to know staging memory before it is used: a GPU's driver, which
-// copies from and to pinned memory only as fast as it can.
+// A user, beside the network, that wants to know staging memory before it is used: a GPU's driver,
+// which copies at full speed only from and to memory that it has pinned.
 //
 // Calling thread: any, one at a time for one range. May take milliseconds.
 #pragma once
@@ -13,7 +13,7 @@ class MemoryUser {
  public:
   virtual ~MemoryUser() = default;
   virtual void Admit(std::byte* base, uint64_t bytes) = 0;
-  // What was admitted there is about to go.
+  // The memory that was admitted there is about to go.
   virtual void Dismiss(std::byte* base) = 0;
 };
 

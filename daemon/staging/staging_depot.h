@@ -22,7 +22,7 @@ struct StagingRules {
   uint64_t idle_ns = 0;      // after which blocks above a pool's least go
 };
 
-// Of all pools together.
+// Statistics of all pools together.
 struct StagingStatistics {
   uint32_t blocks = 0;
   uint32_t most_blocks = 0;
@@ -45,8 +45,8 @@ class StagingDepot {
         rules_(std::move(rules)) {}
 
   // Makes sure that the stage has its memory. Its blocks may be free only later. Errors: those of
-  // StagingPool::Create, and StagingPool::failure; who waits for a block of a pool that fails must
-  // look at that when it advances. kUnsupported without a copier: it has no memory then.
+  // StagingPool::Create, and StagingPool::failure; those who wait for a block of a pool that fails
+  // must look at that when they advance. kUnsupported without a copier: it has no memory then.
   ErrorCode Provide(Stage& stage);
   // The job has ended, and the stage with it. Its memory, if it has any, is kept until the network
   // has let go of it, and until `not_before_ns` if peers may still be reading there.

@@ -11,7 +11,8 @@ namespace {
 
 // A block that is nearly empty is as good as lost to the others, too.
 constexpr uint64_t kLeastCharge = 4096;
-// Of one transfer, whatever its rank's share: the other daemon remembers so many announcements.
+// The most blocks for one transfer, whatever its rank's share: the other daemon remembers only so
+// many announcements.
 constexpr uint32_t kWidestWindow = 32;
 
 }  // namespace

@@ -33,7 +33,7 @@ using SettleMemory = std::function<void(std::byte* base, uint64_t bytes)>;
 
 enum class StagingUse : uint32_t { kOutgoing = 0, kIncoming = 1 };
 
-// What a pool is to be.
+// The shape that a pool is to have.
 struct StagingShape {
   static constexpr uint64_t kNeverIdle = UINT64_MAX;
 
@@ -75,8 +75,8 @@ class StagingPool final : private PinSink {
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // Why the network has just refused the memory; kOk: it has it, or nobody knows yet. Who waits for
-  // a block is to be told, then Forgive it.
+  // Why the network has just refused the memory; kOk: it has it, or nobody knows yet. Tell those
+  // who wait for a block, then Forgive it.
   ErrorCode failure() const { return failure_; }
   void Forgive() { failure_ = ErrorCode::kOk; }
   // Has the registrar register what is not registered yet.
@@ -88,8 +88,8 @@ class StagingPool final : private PinSink {
   // Lets blocks go that were free all the time since the call before the last idle_ns.
   void Trim(uint64_t now_ns);
 
-  // Lends one to `rank`; null when none is free. Who finds others waiting has to wait behind them,
-  // and takes one when HasFree and its turn (waiters().Pop) have come.
+  // Lends one to `rank`; null when none is free. A caller that finds others waiting has to wait
+  // behind them, and takes one when HasFree and its turn (waiters().Pop) have come.
   StagingBlock* Take(StagingUse use, uint32_t rank);
   // So much moves through the block: it counts against the share of its rank.
   void Charge(const StagingBlock& block, uint64_t bytes);
@@ -111,7 +111,7 @@ class StagingPool final : private PinSink {
   // A block or cell that an abandoned copy may still touch is over: it can be used again.
   void Return(std::byte* piece);
 
-  // Who waits for a block, by rank: the users' own names.
+  // Those who wait for a block, by rank, under names of their own choice.
   FairQueue& waiters(StagingUse use) { return HalfOf(use).waiters; }
   const FairQueue& waiters(StagingUse use) const { return HalfOf(use).waiters; }
 
@@ -146,7 +146,7 @@ class StagingPool final : private PinSink {
   uint64_t size_bytes() const { return memory_->mapping.size_bytes(); }
 
  private:
-  // Of the blocks for one direction.
+  // The blocks for one direction.
   struct Half {
     explicit Half(const FlowWeights& weights) : waiters(weights) {}
     std::vector<StagingBlock*> free;       // the one used last comes last

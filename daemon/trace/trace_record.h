@@ -1,4 +1,4 @@
-// What a trace keeps of one operation: fixed size, no text.
+// The record that a trace keeps of one operation: fixed size, no text.
 //
 // A record is written when its operation has ended, so that each has a beginning and an end however
 // many older ones were dropped meanwhile.
@@ -68,7 +68,7 @@ constexpr uint64_t TraceMessage(uint32_t request, uint32_t generation) {
 
 constexpr int16_t TraceError(ErrorCode error) { return static_cast<int16_t>(error); }
 
-// What a daemon has under way at a moment.
+// The number of things that a daemon has under way at a moment.
 struct TraceCounters {
   uint64_t operations = 0;     // of the network, not complete
   uint64_t staging_busy = 0;   // blocks

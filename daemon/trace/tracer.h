@@ -5,8 +5,8 @@
 // locks or formats; the oldest records are overwritten and counted. Other threads hand in the times
 // of what they did with the task (staging/copier.h), so that there is one writer.
 //
-// Calling thread: the progress thread, but for TraceRing and TraceDump, which whoever holds them
-// uses: the ring is made, and read, elsewhere.
+// Calling thread: the progress thread, but for TraceRing and TraceDump, which belong to their
+// holder: the ring is made, and read, elsewhere.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ bool IsKind(const Descriptor& descriptor, DescriptorKind kind) {
   return descriptor.kind == static_cast<uint8_t>(kind);
 }
 
-// Of whom an offer is, and by which request. Of the two uses of a request the later one counts.
+// Names an offer by its source and the request. If a request is used twice, the later use counts.
 uint64_t OfferKey(uint32_t source, uint32_t send_request) {
   return uint64_t{source} << 32 | send_request;
 }
@@ -110,7 +110,7 @@ Delivery::Result Delivery::DeliverCarried(const Descriptor& offer,
   return Flush();
 }
 
-// As an eager message, if there is room now.
+// Delivers an offer's data as an eager message, if there is room now.
 bool Delivery::TryLand(const Descriptor& offer, std::span<const std::byte> data) {
   Descriptor eager = offer;
   eager.kind = static_cast<uint8_t>(DescriptorKind::kEager);

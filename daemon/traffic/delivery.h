@@ -1,9 +1,9 @@
 // Brings messages and answers from other nodes into one rank's inbox, through the daemon's lane.
 //
-// What finds no room waits in daemon memory, in order; remote senders' credits bound how much that
-// can be. A medium message that finds no cell although the rank has drained all that hold one (they
-// are unexpected: their cells stay taken until they are received) is parked: its bytes stay here,
-// and the rank gets a request-to-send for them, so that cells cannot run out for good.
+// A packet that finds no room waits in daemon memory, in order; remote senders' credits bound how
+// much that can be. A medium message that finds no cell although the rank has drained all that hold
+// one (they are unexpected: their cells stay taken until they are received) is parked: its bytes
+// stay here, and the rank gets a request-to-send for them, so that cells cannot run out for good.
 //
 // An offer that carries its data becomes an eager message if there are cells for it. If the rank
 // holds them, the data is dropped and the offer passed on: its sender has it still.

@@ -1,4 +1,4 @@
-// What the progress thread knows: jobs, the ranks served here, and the ways to other nodes. Ranks
+// The progress thread's own data: jobs, the ranks served here, and the ways to other nodes. Ranks
 // and remote daemons can write to none of it; whatever they say is checked against it.
 //
 // Calling thread: the progress thread.
@@ -104,8 +104,8 @@ struct Advertised {
   uint64_t begun_ns = 0;             // kOut: asked for; kWritten: announced
 };
 
-// What a rank elsewhere lets one here write into: the daemon's own note, so that the rank can
-// neither choose nor damage what the NIC is told to write to.
+// Memory that a rank elsewhere lets one here write into. This note is the daemon's own, so that the
+// rank here can neither choose nor damage what the NIC is told to write to.
 struct AdvertNote {
   uint32_t receive = 0;  // 0: none
   uint32_t generation = 0;
@@ -116,7 +116,7 @@ struct AdvertNote {
   uint64_t address = 0;
 };
 
-// Of one peer; a new one takes the place of the oldest: its message is offered then.
+// The notes of one peer; a new one takes the place of the oldest, whose message is then offered.
 struct AdvertNotes {
   std::array<AdvertNote, size_t{2} * shm::kHeldAdverts> notes;
   uint32_t next = 0;
@@ -160,8 +160,8 @@ struct ServedRank {
   bool held = false;           // the next command waits for a slot, a route or its memory
   uint64_t held_since_ns = 0;  // valid while held
   Claim claim;                 // the next command's
-  // Of the commands with lower numbers, those that are no messages have been carried out: they need
-  // not wait for a message that is held.
+  // Commands with lower numbers that are no messages have been carried out: they need not wait for
+  // a message that is held.
   uint64_t ahead = 0;
   uint32_t operations = 0;  // pulls, feeds and puts that touch its memory
 
@@ -179,8 +179,8 @@ struct Job {
   std::vector<Route> routes;        // by node
   std::vector<ServedRank*> served;  // by rank; null: elsewhere, not here yet, or gone
   std::vector<ErrorCode> ended;     // by rank: not kOk once it is gone (kNotFound: it left)
-  // By rank: its daemon says that it has left. kLeft, which says so in line, may be lost with a
-  // link.
+  // By rank: its daemon says that it has left. kLeft, which says so in the order of messages, may
+  // be lost with a link.
   std::vector<bool> left;
   bool has_untold_leaves = false;
   std::map<uint32_t, std::deque<Message>> early;  // by rank: arrivals before its session
@@ -212,7 +212,7 @@ class Directory {
   const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
   Link* FindLink(uint64_t number);
-  // In place of an earlier life of it, which is kept until it is idle.
+  // Adds a link in place of an earlier life of it, which is kept until it is idle.
   Link* AddLink(const NodeRoute& route, transport::PeerId peer);
   // Forgets links that have failed, are idle, and are used by no job. `forget` gets each peer.
   template <typename Forget>

@@ -1,6 +1,6 @@
 // Sends packets to other daemons.
 //
-// What one turn has for a node goes out together, as one frame (wire.h), at the turn's end: a
+// All that one turn has for a node goes out together, as one frame (wire.h), at the turn's end: a
 // system call costs more than a small packet. An offer, and a packet with a long body, take what
 // was gathered along and go at once: the transfer may begin while the other commands are read.
 //
@@ -48,7 +48,7 @@ class Outbound {
 
   // Sends what was gathered, and what waits.
   void Flush(uint64_t now_ns);
-  // What the transport reports of a message.
+  // Takes the transport's report on a message.
   void OnComplete(Link* link, ErrorCode code);
   // Whether a link is to be failed.
   bool any_broken() const;
@@ -67,7 +67,7 @@ class Outbound {
   Directory& directory_;
 };
 
-// Of the packet of that kind that carries a rank's command on.
+// The header of the packet of that kind that carries a rank's command on.
 inline PacketHeader HeaderOf(const ServedRank& rank, const shm::Descriptor& command,
                              PacketKind kind) {
   PacketHeader header{};

@@ -61,7 +61,7 @@ Channels::Channel* Channels::Find(const ChannelName& name) {
   return found->second.get();
 }
 
-// Of a packet: nothing unless it is of the pair that it says.
+// The channel of a packet; null unless it belongs to the pair that the packet names.
 Channels::Channel* Channels::FindFor(const Job& job, const PacketHeader& header, uint64_t number) {
   const auto found = channels_.find(number);
   if (found == channels_.end()) {
@@ -106,7 +106,7 @@ void Channels::Fail(Channel& channel, ErrorCode error) {
   Wake(channel);
 }
 
-// For a reason of this side, which the other one cannot know.
+// Fails both ends, for a reason of this side that the other one cannot know.
 void Channels::FailBoth(Channel& channel, ErrorCode error) {
   if (channel.error == ErrorCode::kOk) {
     TellEnd(channel, error);
@@ -247,7 +247,7 @@ void Channels::OnMessage(Job& job, const PacketHeader& header, const WireChannel
 
 // ---- Moving messages ----------------------------------------------------------------------------
 
-// After a start of either end. Advance moves it in this turn, or the next.
+// Call it after a start of either end. Advance moves the message in this turn, or the next.
 void Channels::MoveIfClear(Channel& channel) {
   const bool is_clear = channel.plan.mode == SendMode::kReady || channel.clear > channel.rounds;
   if (channel.moving || channel.starts <= channel.rounds || !is_clear) {
@@ -444,7 +444,8 @@ bool Channels::OfferWindow(Channel& channel) {
   return true;
 }
 
-// After a change of what follows. The receiver's NIC may need turns for what is written.
+// Call it after a change of these conditions. The receiver's NIC may need turns for what is
+// written.
 void Channels::NoteTransfer(Channel& channel) {
   const bool receives = !channel.plan.is_send && !channel.is_short() &&
                         channel.error == ErrorCode::kOk && channel.starts > channel.rounds;

@@ -9,8 +9,8 @@
 // Where the NICs have deferred work, they move the messages of pairs without cells themselves: both
 // daemons only set it up, and look at what could not be done there (deferred_nics.h).
 //
-// What a rank writes is believed for its own harm only: the doorbell may grow by one for each
-// message that is done; a rank that breaks this loses the channel.
+// A wrong word of a rank can harm only that rank: the doorbell may grow by one for each message
+// that is done; a rank that breaks this loses the channel.
 //
 // Calling thread: the progress thread. Does not block; only Add allocates.
 #pragma once
@@ -49,9 +49,10 @@ class Channels final : private NicChannelsOwner {
   // The rank is served here.
   Status Add(ServedRank& rank, const ChannelPlan& plan);
   void End(const ChannelName& name, uint64_t rounds, ErrorCode error);
-  // Its own rank takes it back. Of its memory, only a message that has failed may still be read.
+  // Its own rank takes it back. Afterwards, only a message that has failed may still be read.
   void Remove(const ChannelName& name);
-  // Those of a rank. True once nothing touches their memory any more: call again until then.
+  // Removes those of a rank. True once nothing touches their memory any more: call again until
+  // then.
   bool TryRemoveOf(const ServedRank& rank);
   // Before a region goes: what has its window there fails. True once nothing uses it.
   bool TryRelease(const ServedRegion& region);
@@ -62,7 +63,7 @@ class Channels final : private NicChannelsOwner {
   // The way to that rank is gone.
   void FailTo(const Job& job, uint32_t peer, ErrorCode error);
 
-  // What the other daemon says.
+  // Take the messages of the other daemon.
   void OnWindow(Job& job, const PacketHeader& header, const WireChannelWindow& window);
   void OnClear(Job& job, const PacketHeader& header, const WireChannel& clear);
   // A message came: with its data, or it is in the window already.
@@ -71,7 +72,7 @@ class Channels final : private NicChannelsOwner {
   void OnEnd(Job& job, const PacketHeader& header, const WireChannelEnd& end);
   void OnNic(Job& job, const PacketHeader& header, const WireChannelNic& nic);
   void OnWriteComplete(uint64_t context, ErrorCode code);
-  // Of an operation whose context has kNicContext.
+  // Ends an operation whose context has kNicContext.
   void OnNicWriteEnd(uint64_t context, ErrorCode code);
 
   // Once in a turn. Returns how much was done.
@@ -81,12 +82,12 @@ class Channels final : private NicChannelsOwner {
   // Whether a rank has armed channels since the last Advance. Before a sleep: pairs with the rank,
   // which rings after it has said so.
   bool any_newly_armed() const;
-  // Of long messages that are on their way, from or to this node.
+  // The bytes of long messages that are on their way, from or to this node.
   uint64_t transfer_bytes() const { return transfer_bytes_; }
   bool empty() const { return channels_.empty(); }
   // When to advance even if nothing happens; UINT64_MAX: never.
   uint64_t next_ns() const;
-  // Of one of Transport::Rails; null where it has no deferred work.
+  // The pool of one of Transport::Rails; null where it has no deferred work.
   const DeferredPool* deferred_pool(size_t nic) const { return nics_.pool(nic); }
 
  private:
@@ -135,7 +136,7 @@ class Channels final : private NicChannelsOwner {
   uint64_t now_ns_ = 0;
   WriteWindows windows_;
   std::unordered_map<uint64_t, std::unique_ptr<Channel>> channels_;  // by number
-  // Those of each rank, and what SessionLayout::channels_armed was at the last look at all of them.
+  // The channels of each rank, and what SessionLayout::channels_armed was at the last look at all.
   struct OfRank {
     uint64_t armed_seen = 0;
     std::vector<Channel*> channels;

@@ -1,4 +1,4 @@
-// What Channels knows of each channel. Part of channels.cc and channels_nic.cc.
+// The state of each channel. Part of channels.cc and channels_nic.cc.
 //
 // Calling thread: the progress thread.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace ferry::daemon {
 
-// As long a message as one packet takes along.
+// The longest message that one packet takes along.
 inline constexpr uint64_t kPacketDataBytes = shm::kCellBytes;
 
 struct Channels::Channel {
@@ -34,7 +34,7 @@ struct Channels::Channel {
   uint64_t starts = 0;  // of those, seen
   uint64_t rounds = 0;  // messages that are over
   ErrorCode error = ErrorCode::kOk;
-  // Of a receive whose sender has gone: after so many messages it fails with that.
+  // For a receive whose sender has gone: after `last_round` messages it fails with `last_error`.
   uint64_t last_round = UINT64_MAX;
   ErrorCode last_error = ErrorCode::kOk;
 

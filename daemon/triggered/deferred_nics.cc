@@ -13,7 +13,7 @@ namespace ferry::daemon {
 namespace {
 
 constexpr uint32_t kRoundsAhead = 2;
-// What a message costs a NIC beside its bytes, in bytes: short ones are shared out by number.
+// The cost of a message for a NIC beside its bytes, in bytes: short ones are shared out by number.
 constexpr uint64_t kMessageCostBytes = 4096;
 
 }  // namespace

@@ -30,7 +30,7 @@ class DeferredNics {
   DeferredNics(transport::Transport& transport, Registrar& registrar, NicChannelsOwner& owner,
                uint64_t timeout_ns, DeferredRules rules);
 
-  // Those of the transport, be they used or not.
+  // The number of the transport's NICs, used or not.
   size_t size() const { return nics_.size(); }
   bool any() const;
   // Null: the NIC has no deferred work.
@@ -46,7 +46,7 @@ class DeferredNics {
   // the transport. A job's weight is that of its first channel. Errors: those of NicChannels::Open;
   // kNotFound (no such NIC here, or there; or it has no deferred work).
   Status Open(uint32_t nic, const NicEnd& end, uint32_t weight);
-  // Of a channel that is open: where.
+  // The NIC of a channel that is open.
   uint32_t NicOf(uint64_t channel) const { return places_.at(channel).nic; }
 
   // As NicChannels.

@@ -19,7 +19,7 @@ void DeferredPool::Leave(Job job) {
   }
 }
 
-// Of those that hold or want entries, `member` among them.
+// The weight of those that hold or want entries, `member` among them.
 uint64_t DeferredPool::ActiveWeight(const Member& member) const {
   uint64_t weight = member.is_active() ? 0 : member.weight;
   for (const auto& [job, one] : members_) {

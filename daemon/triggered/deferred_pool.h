@@ -1,5 +1,4 @@
-// Who may use a NIC's entries for deferred operations, of which there are few: shared among the
-// jobs by weight.
+// Shares a NIC's entries for deferred operations, of which there are few, among the jobs by weight.
 //
 // While jobs want more than there is, each holds its share, to within an operation or two; what one
 // does not want is lent to others, and comes back as their operations end. A refusal means "let the
@@ -14,7 +13,7 @@
 
 namespace ferry::daemon {
 
-// What the administrator has said.
+// The administrator's rules.
 struct DeferredRules {
   uint32_t most_entries = UINT32_MAX;         // whatever the NIC has; 0: it is given nothing
   std::map<uint32_t, uint32_t> weights = {};  // of jobs, by their owners' uids; else 1

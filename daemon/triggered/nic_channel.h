@@ -15,9 +15,9 @@
 // turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
 // sends that start together have one trigger (shared_trigger.h), else each its own.
 //
-// What the NIC has no entry for (DeferredPool), this class does itself, operation by operation, by
-// the same counters: the other end, and the other operations, do not notice. A round is armed once
-// it is wanted, up to `ahead` rounds before the last one is over.
+// This class itself does the operations for which the NIC has no entry (DeferredPool), one by one,
+// by the same counters: the other end, and the other operations, do not notice. A round is armed
+// once it is wanted, up to `ahead` rounds before the last one is over.
 //
 // Failure. An operation that fails, or does not end within `timeout_ns` of the moment at which its
 // trigger was seen reached, fails the channel: the done word grows by 2^62 (shm/counter.h), and
@@ -49,7 +49,7 @@ namespace ferry::daemon {
 // count alike.
 inline constexpr uint64_t kNicPartBytes = 4ULL << 20;
 
-// Where an end's NIC is written to.
+// A place to which a NIC writes.
 struct NicPlace {
   uint64_t address = 0;
   uint64_t key = 0;
@@ -83,8 +83,8 @@ struct NicChannelSpec {
   bool gpu_rings = false;
 };
 inline constexpr uint64_t kMostNicChannelName = (uint64_t{1} << 55) - 1;
-// In the context of every operation of a channel, of the NIC's and of the transport's, which may be
-// one of several NICs; addresses of objects have it not.
+// A bit in the context of every operation of a channel, of the NIC's and of the transport's, which
+// may be one of several NICs; addresses of objects do not have it.
 inline constexpr uint64_t kNicContext = transport::kDirectContext;
 
 class NicChannel {
@@ -96,20 +96,21 @@ class NicChannel {
   NicChannel(const NicChannel&) = delete;
   NicChannel& operator=(const NicChannel&) = delete;
 
-  // ---- Setting up. What the other end's NIC writes to, if anything: a receive's window, or the
-  // word that clears a send. May pin memory, which takes long: any thread.
+  // ---- Setting up. The target is what the other end's NIC writes to, if anything: a receive's
+  // window, or the word that clears a send. PrepareTarget may pin memory, which takes long: any
+  // thread.
   bool has_target() const { return !spec_.is_send || !spec_.is_ready; }
   StatusOr<std::unique_ptr<transport::Registration>> PrepareTarget();
   Status AdoptTarget(std::unique_ptr<transport::Registration> registration);
   // For the other end, which must not be told before this end has adopted its target.
   NicPlace target() const { return target_; }
-  // What the other end has (nothing, for a ready receive's). Rounds are armed from now on.
+  // `other` is the other end's target (nothing, for a ready receive). Rounds are armed from now on.
   void Connect(NicPlace other);
 
   // ---- Running.
   // Rounds up to `round` will be started: the rank has made, or enqueued, their starts.
   void Want(uint64_t round);
-  // Of a ready send, before it wants them: the rounds that `doorbell` counts are fired by its
+  // For a ready send, before it wants the rounds that `doorbell` counts: they are fired by its
   // trigger, which its owner rings. Another doorbell only while is_idle().
   void Share(std::shared_ptr<SharedTrigger> trigger, const SharedDoorbell& doorbell);
   bool may_share() const { return spec_.is_send && spec_.is_ready && !spec_.gpu_rings; }
@@ -135,8 +136,8 @@ class NicChannel {
   // kOk until the channel has failed.
   ErrorCode error() const { return error_; }
   void Fail(ErrorCode error);
-  // Nothing is armed any more. What the NIC has begun may still read the message of a send
-  // (ReleaseMemory says so), and add to the done word.
+  // Nothing is armed any more. Operations that the NIC has begun may still read the message of a
+  // send (ReleaseMemory says so), and add to the done word.
   void Close();
 
  private:

@@ -286,7 +286,7 @@ void NicChannels::OnWriteEnd(uint64_t context, ErrorCode code) {
   }
 }
 
-// What the rank has announced and started.
+// Takes over what the rank has announced and started.
 void NicChannels::TakeStarts(End& end) {
   NicChannel& channel = *end.channel;
   Starts& starts = *end.plan.starts;

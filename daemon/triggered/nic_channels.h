@@ -77,15 +77,15 @@ class NicChannels final : private PinSink, private transport::DeferredSink {
 
   // A number that is in use is kAlreadyExists.
   Status Open(const NicEnd& end);
-  // What the other end's OnNicOpen said.
+  // `other` comes from the other end's OnNicOpen.
   void Connect(uint64_t channel, NicPlace other);
   // Its rank has armed it: Advance looks at its doorbell until what was armed is done. Those
   // whose starts are not announced are always looked at.
   void Watch(uint64_t channel);
   // It moves nothing any more, its done word says so, and its owner hears no more of it.
   void Fail(uint64_t channel, ErrorCode error);
-  // Its owner hears no more of it. What the NIC has begun ends as it does; the memory stays mapped
-  // until then.
+  // Its owner hears no more of it. Operations that the NIC has begun end by themselves; the memory
+  // stays mapped until then.
   void Close(uint64_t channel);
   // The end of a write with that context, of a channel that is open.
   void OnWriteEnd(uint64_t context, ErrorCode code);

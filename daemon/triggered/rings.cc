@@ -38,7 +38,7 @@ T* MemoryAt(ServedRank& rank, const Location& where, uint64_t alignment = aligno
   return reinterpret_cast<T*>(found->memory.base() + where.address);
 }
 
-// What a failed counter says, which is the rank's to write.
+// The error of a failed counter, into which the rank may write anything.
 ErrorCode ErrorOf(const shm::Counter& counter) {
   const auto error = static_cast<int32_t>(counter.error());
   return error > 0 && error < 1 << shm::kRingStatusBits ? static_cast<ErrorCode>(error)
@@ -129,7 +129,7 @@ void Rings::Open(ServedRank& rank, RingWords& words, uint32_t life, uint64_t now
   shm::StoreRelease(words.life_seen, life);  // Pairs with the rank, which waits for it.
 }
 
-// What waits is answered with `error`, too.
+// Ends a ring. Requests that wait are answered with `error`, too.
 void Rings::Close(Ring& ring, ErrorCode error) {
   for (const Waiting& waiting : std::exchange(ring.waiting, {})) {
     Finish(ring, waiting.completion, waiting.ticket, waiting.kind, {error, 0, false});

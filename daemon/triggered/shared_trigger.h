@@ -51,7 +51,7 @@ class SharedTrigger {
   bool any_left_ = false;
 };
 
-// Those of one NIC, by their doorbells. They live as long as somebody holds them.
+// The shared triggers of one NIC, by their doorbells. They live as long as somebody holds them.
 class SharedTriggers {
  public:
   explicit SharedTriggers(transport::DeferredWork& deferred) : deferred_(deferred) {}

@@ -1,4 +1,4 @@
-// What a rank, or its stream, has said of the starts of one end of a matched pair: by the end's own
+// The starts of one end of a matched pair, as its rank or a stream has told them: by the end's own
 // doorbell, or by one that several ends share, so that one store of a stream starts all of them
 // (ChannelLayout::shares).
 //
@@ -45,11 +45,11 @@ class Starts {
   ErrorCode Refresh(bool is_idle);
   // Starts that the rank has made, or enqueued, as far as was taken over.
   uint64_t announced() const { return announced_; }
-  // Those that have been made. A failure of the doorbell shows, too.
+  // Starts that have been made. A failure of the doorbell shows, too.
   uint64_t Made() const;
   const SharedDoorbell& shared() const { return shared_; }
 
-  // Whether more was announced than `done`; whoever has said so may not have made it yet.
+  // Whether more was announced than `done`. An announced start may not have been made yet.
   bool IsArmed(uint64_t done) const;
   bool announces() const { return armed_ != nullptr; }
 

@@ -1,8 +1,9 @@
 // The packets that daemons send each other over the transport (docs/protocol.md).
 //
 // A packet is a header and a body; a message's data follows the header of kEager. Words are
-// little-endian, as on every machine that Ferry runs on. What arrives is copied out and checked
-// before anything is believed: magic, version and sizes here, keys and ranks in arrivals.h.
+// little-endian, as on every machine that Ferry runs on. An arriving packet is copied out and
+// checked before anything in it is believed: magic, version and sizes here, keys and ranks in
+// arrivals.h.
 //
 // Bump kProtocolVersion with any change.
 #pragma once

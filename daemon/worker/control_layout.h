@@ -1,4 +1,4 @@
-// The memory that ferryd and one worker process share: who is to be looked after, and copies to
+// The memory that ferryd and one worker process share: the ranks to look after, and the copies to
 // carry out.
 //
 // Everything here can be written by the job's user. The worker believes ferryd; ferryd believes

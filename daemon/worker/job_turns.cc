@@ -58,7 +58,7 @@ uint32_t JobTurns::AttendRank(WorkerRank& rank) {
   return 1;
 }
 
-// What the rank would do after a step of its engine (engine/effects.h).
+// Does what the rank would do after a step of its engine (engine/effects.h).
 void JobTurns::Perform(WorkerRank& rank, const engine::Effects& effects) {
   const auto for_peer = [&](uint32_t lane, auto&& act) {
     if (WorkerRank* peer = job_.FindLocal(lane); peer != nullptr) {

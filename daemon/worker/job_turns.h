@@ -1,8 +1,8 @@
-// The work of a progress worker for one job: whoever brings work to a rank that is not inside the
-// library asks for it. The worker then takes the rank's lease (it never waits for a rank: a lease
-// that is taken is tried again later), runs its engine until nothing is left, wakes whom the engine
-// names, and copies the transfers it matched, or that the rank had matched before it went, chunk by
-// chunk, beside the ranks themselves.
+// The work of a progress worker for one job. A process that brings work to a rank that is not
+// inside the library asks for it. The worker then takes the rank's lease (it never waits for a
+// rank: a lease that is taken is tried again later), runs its engine until nothing is left, wakes
+// whom the engine names, and copies the transfers it matched, or that the rank had matched before
+// it went, chunk by chunk, beside the ranks themselves.
 //
 // The same code runs in a thread of the daemon and in a worker process.
 //

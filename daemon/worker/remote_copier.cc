@@ -10,7 +10,7 @@
 namespace ferry::daemon {
 namespace {
 
-// What a copy can end with; anything else is not believed.
+// Lets pass the errors that a copy can end with; no other is believed.
 ErrorCode SaneError(int32_t error) {
   switch (static_cast<ErrorCode>(error)) {
     case ErrorCode::kOk:

@@ -47,7 +47,7 @@ class WorkerCopies {
     turns_.pop_front();
     return by_request_.at(turns_.back());
   }
-  // What Next returned is over.
+  // The copy that Next returned is over.
   void DropLast() {
     by_request_.erase(turns_.back());
     turns_.pop_back();

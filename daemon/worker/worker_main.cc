@@ -45,7 +45,7 @@ void WriteNoFiles() {
   setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-// As ferryd's options say, which has put those of GPUs into the environment.
+// Follows ferryd's options: ferryd has put those of GPUs into the environment.
 StatusOr<std::shared_ptr<ferry::gpu::GpuSource>> FindGpus() {
   StatusOr<ferry::config::Options> options =
       ferry::config::OptionsFromEnvironment(ferry::config::ProcessEnvironment());

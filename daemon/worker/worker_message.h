@@ -1,4 +1,4 @@
-// What ferryd and a worker process say to each other over their seqpacket socket: set-up only.
+// The messages between ferryd and a worker process over their seqpacket socket: set-up only.
 //
 // All messages have one form; each uses the fields that its kind names.
 #pragma once

@@ -1,6 +1,6 @@
-// What a worker process may say to ferryd, and when: first that it is ready, then one answer for
-// each rank, and each region of device memory, that it was asked about. Whoever says anything else
-// is no worker of this release.
+// Checks what a worker process says to ferryd, and when: first that it is ready, then one answer
+// for each rank, and each region of device memory, that it was asked about. A process that says
+// anything else is no worker of this release.
 //
 // Calling thread: the supervisor's. Nothing blocks.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace ferry::daemon {
 
-// What a worker has said.
+// Takes the answers of a worker.
 struct WorkerNews {
   std::function<void(uint32_t rank)> on_reach;
   // kOk: it has imported the region; else why not.

@@ -58,7 +58,7 @@ long At(const T* pointer) {
   return reinterpret_cast<long>(pointer);
 }
 
-// By system calls, not by the C library's functions: those change every thread of a process.
+// Uses system calls, not the C library's functions: those change every thread of a process.
 bool BecomeUser(const ChildPlan& plan) {
   return !plan.change ||
          (Call(SYS_setgroups, static_cast<long>(plan.group_count), At(plan.groups)) == 0 &&
@@ -92,7 +92,7 @@ bool KeepDescriptors(const ChildPlan& plan, int* program) {
          Call(SYS_close_range, *program + 1, INT_MAX, 0) == 0;
 }
 
-// To no more than it is.
+// Lowers a limit, but never raises it.
 bool Limit(int resource, rlim_t value) {
   rlimit limit{};
   if (Call(SYS_prlimit64, 0, resource, 0, At(&limit)) != 0) {
@@ -123,7 +123,7 @@ bool Limit(int resource, rlim_t value) {
   __builtin_unreachable();
 }
 
-// What the thread of a spawner is told to do, and how that went.
+// An order to the thread of a spawner, and how it went.
 struct Order {
   ChildPlan plan;  // but for the descriptors, which come with it
   pid_t pid = -1;

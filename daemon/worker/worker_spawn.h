@@ -3,10 +3,9 @@
 // The child gives up everything before it executes the program: signals, session, descriptors,
 // working directory, groups, user, capabilities (for good: PR_SET_NO_NEW_PRIVS), limits.
 //
-// It is forked by a thread that has nothing in its table of descriptors. Of a copy of ferryd's the
-// child would have to close each, and among these are descriptors that strangers have just passed:
-// that may take as long as they like (daemon/sockets/disposal.h), and another user's job would
-// wait.
+// It is forked by a thread whose table of descriptors is empty. From a copy of ferryd's table the
+// child would have to close each descriptor, among them some that strangers have just passed: that
+// may take as long as they like (daemon/sockets/disposal.h), and another user's job would wait.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +19,7 @@
 
 namespace ferry::daemon {
 
-// Whom a worker runs as. Without `change` it stays who ferryd is.
+// The user that a worker runs as. Without `change` it runs as ferryd's.
 struct WorkerUser {
   uid_t uid = 0;
   gid_t gid = 0;

@@ -288,7 +288,7 @@ void WorkerSupervisor::Flush(Watched& watched) {
   }
   if (sent != 0) {
     WorkerChannel& channel = *watched.worker->channel;
-    // As many as it will count. Pairs with WorkerProgram::Sleep.
+    // Adds as many as the worker will count. Pairs with WorkerProgram::Sleep.
     shm::FetchAdd(channel.control()->messages, sent, std::memory_order_seq_cst);
     channel.Rouse();
   }

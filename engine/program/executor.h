@@ -1,4 +1,4 @@
-// Who carries operations out: one executor for each placement that a process offers.
+// Carries operations out: one executor for each placement that a process offers.
 //
 // Calling thread: the program engine's. Nothing blocks.
 #pragma once

@@ -254,7 +254,7 @@ ProgramEngine::Run* ProgramEngine::RunOf(Reference reference, Program** program)
 // ---- Operations ---------------------------------------------------------------------------------
 
 void ProgramEngine::Begin(Program& program, Run& run) {
-  // What found no room before goes first.
+  // Operations that found no room before go first.
   if (!stalled_.empty() || !TryBegin(program, run)) {
     run.phase = Phase::kStalled;
     stalled_.push_back(run.self);

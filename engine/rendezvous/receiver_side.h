@@ -1,4 +1,4 @@
-// What becomes of a receive that was advertised to its source.
+// The fate of a receive that was advertised to its source.
 //
 // Pure. Calling thread: the holder of the rank's lease.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace ferry::engine {
 
-// What a receive, or a message, is for. `source` and `tag` may be wildcards.
+// The messages that a receive takes. `source` and `tag` may be wildcards.
 struct ReceivePattern {
   uint32_t context = 0;
   int32_t source = 0;

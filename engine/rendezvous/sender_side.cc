@@ -11,7 +11,7 @@ SenderSide::SenderSide(const shm::AdvertBook& book)
 }
 
 bool SenderSide::Keep(const Advert& advert) {
-  // What was sent since `seen` and is for this receive will match it.
+  // A message sent since `seen` that is for this receive will match it.
   if (advert.seen > sent_ || sent_ - advert.seen > kHistory) {
     return false;
   }

@@ -1,4 +1,4 @@
-// What a rank knows of one peer that it sends to: the adverts it holds, and its last messages.
+// A rank's notes on one peer that it sends to: the adverts it holds, and its last messages.
 //
 // Pure: a copy of what lies in shared memory (shm::AdvertBook); the caller stores what has changed.
 // Calling thread: the holder of the rank's lease.

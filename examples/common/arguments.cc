@@ -59,7 +59,7 @@ bool ReadTriple(std::string_view text, int axes, int least, Triple* triple) {
   return false;  // more numbers than axes
 }
 
-// What is wrong with the flag, after its name and value; empty if nothing.
+// The error in the flag, to follow its name and value; empty if there is none.
 std::string Take(int flag, const StencilProgram& program, StencilArguments* arguments) {
   const std::string axes = std::to_string(program.axes);
   switch (flag) {

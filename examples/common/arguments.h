@@ -27,7 +27,7 @@ struct StencilArguments {
   std::optional<bool> check;  // absent: if that takes about a second
 };
 
-// What a program says of itself.
+// A program's description of itself.
 struct StencilProgram {
   const char* name;
   const char* summary;  // a line of help

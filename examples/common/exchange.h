@@ -32,7 +32,7 @@ class Exchange {
   // Waits for all of Start's faces. Staged: copies what came in back.
   void Finish();
 
-  // What the program itself has copied, both ways.
+  // The bytes that the program itself has copied, both ways.
   uint64_t staged_bytes() const { return staged_bytes_; }
 
  private:

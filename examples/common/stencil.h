@@ -1,5 +1,6 @@
-// What the stencils share: iterations whose faces travel while the points that need none of them
-// are computed, straight or staged by hand; what that took; and the comparison with a serial solve.
+// The code that the stencils share: iterations whose faces travel while the points that need none
+// of them are computed, straight or staged by hand; what that took; and the comparison with a
+// serial solve.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ namespace examples {
 class Part {
  public:
   virtual ~Part() = default;
-  // What this iteration exchanges, gathered where it does not lie in one piece. Valid until the
+  // The faces this iteration exchanges, packed where not contiguous. Valid until the
   // next call.
   virtual const std::vector<Face>& PackFaces() = 0;
   // The points that need no neighbour's.

@@ -11,7 +11,7 @@
 namespace life {
 
 // One generation of `width` x `height` cells that have a ring of others around them: from rows of
-// width + 2 bytes to rows of as many. What the ring of `next` holds does not matter.
+// width + 2 bytes to rows of as many. The contents of `next`'s ring do not matter.
 void Step(const Rule& rule, int width, int height, const uint8_t* current, uint8_t* next);
 
 // A board in one process. On a torus its ends meet; else beyond them all is dead for ever.
@@ -38,7 +38,7 @@ class Tile {
 
  private:
   using Field = ferry::Buffer<uint8_t>;
-  // What a kernel reads when it runs.
+  // The data that a kernel reads when it runs.
   struct Generation {
     const Tile* tile;
     const Field* current;

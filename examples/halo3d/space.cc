@@ -34,7 +34,7 @@ std::vector<double> WithoutPadding(const Triple& cells, const double* field) {
   return values;
 }
 
-// What lies around the numbers: those of the other end.
+// Fills the numbers around the space with those of the other end.
 void Wrap(const Triple& cells, double* field) {
   const auto index = [&](const Triple& at) {
     return (At(at[2]) * At(cells[1] + 2) + At(at[1])) * At(cells[0] + 2) + At(at[0]);

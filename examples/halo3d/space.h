@@ -13,7 +13,7 @@ using examples::Triple;
 
 // Numbers with one more around them on all sides, as they lie in memory: `cells` without those.
 size_t PaddedSize(const Triple& cells);
-// One iteration. What `next` has around it does not matter.
+// One iteration. The contents around `next` do not matter.
 void Smooth(const Triple& cells, const double* current, double* next);
 // All numbers after so many iterations, in one process. Either the ends of each axis meet, or
 // beyond them all is 0.

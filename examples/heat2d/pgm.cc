@@ -30,7 +30,7 @@ class Scanner {
     return number;
   }
 
-  // What follows the single blank after the header.
+  // The data behind the single blank after the header.
   std::string_view Raster() const { return rest_.empty() ? rest_ : rest_.substr(1); }
 
  private:

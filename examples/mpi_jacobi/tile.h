@@ -14,7 +14,7 @@ struct Plane {
   int height;
 };
 
-// What a point holds at the start; the edge keeps it.
+// The value of a point at the start; the edge keeps it.
 double StartOf(const Plane& plane, int column, int row);
 
 // Some columns and rows of the plane's interior, with a rim of one point around them: the edge of

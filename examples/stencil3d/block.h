@@ -30,7 +30,7 @@ class Block : public examples::Part {
   std::vector<double> Values() const override;
 
  private:
-  // What goes to one neighbour and comes from it.
+  // The data that goes to one neighbour and comes from it.
   struct Side {
     int peer = 0;
     int send_tag = 0;

@@ -29,7 +29,7 @@ class GpuBackend {
 
   // The name users select it by: "host", "level_zero", "hip", "cuda".
   virtual std::string_view name() const = 0;
-  // Of the vendor's driver or run time, for people: "CUDA 12.4".
+  // The version of the vendor's driver or run time, for people: "CUDA 12.4".
   virtual std::string version() const = 0;
   // At least 1: a backend without a device is not created.
   virtual int device_count() const = 0;
@@ -46,9 +46,9 @@ class GpuBackend {
   virtual StatusOr<void*> AllocateDevice(int device, uint64_t size_bytes) = 0;
   virtual StatusOr<void*> AllocatePinned(uint64_t size_bytes) = 0;
   virtual StatusOr<void*> AllocateManaged(int device, uint64_t size_bytes) = 0;
-  // Releases what the three above returned. No operation may still use it; synchronize first.
-  // kInvalidBuffer for anything else: unknown, inside an allocation, freed before, imported,
-  // registered.
+  // Releases memory that one of the three above returned. No operation may still use it;
+  // synchronize first. kInvalidBuffer for anything else: unknown, inside an allocation, freed
+  // before, imported, registered.
   virtual Status Free(void* pointer) = 0;
 
   // Exports the device allocation around `pointer` to another process of the node, which can then
@@ -79,8 +79,8 @@ class GpuBackend {
   // A stream that the application made with the vendor's library (a cudaStream_t, a hipStream_t, an
   // immediate ze_command_list_handle_t) and that outlives the result, which only enqueues on it.
   // kInvalidArgument for null and for what the vendor says is no stream of that device;
-  // kUnsupported on a backend without streams of others. What no vendor can tell from a stream is
-  // undefined.
+  // kUnsupported on a backend that cannot adopt streams. A pointer that the vendor cannot tell from
+  // a stream gives undefined behaviour.
   virtual StatusOr<std::unique_ptr<Stream>> AdoptStream(int device, void* native) = 0;
   virtual StatusOr<std::unique_ptr<Event>> CreateEvent(int device) = 0;
 

@@ -82,7 +82,8 @@ Status CopyStreams::CopyStrided(const StridedCopy& copy) {
   });
 }
 
-// The device does not reach the packed place: so many blocks at a time as the lane's memory holds.
+// For a packed place that the device does not reach: copies as many blocks at a time as the lane's
+// memory holds.
 Status CopyStreams::CopyStridedByPinned(const Lane& lane, const StridedCopy& copy) {
   if (lane.pinned == nullptr) {
     return {ErrorCode::kUnsupported, "no pinned memory for a packed copy"};

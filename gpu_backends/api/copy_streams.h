@@ -2,7 +2,7 @@
 // copies inside a node, and whatever else is not worth a pipeline.
 //
 // Streams are kept from one copy to the next, as many as there have been copies at the same time.
-// One that has failed is not used again. Ordinary host memory takes part in short copies by way of
+// One that has failed is not used again. Short copies to or from ordinary host memory go through
 // pinned memory, which the link serves sooner.
 //
 // Calling thread: any. Copy blocks until the copy is done; no lock is held meanwhile.
@@ -30,17 +30,17 @@ class CopyStreams {
   CopyStreams(const CopyStreams&) = delete;
   CopyStreams& operator=(const CopyStreams&) = delete;
 
-  // Between any two kinds of memory. Errors as of Stream::CopyAsync and GpuBackend::CreateStream,
-  // or what the copy failed with.
+  // Copies between any two kinds of memory. Errors as of Stream::CopyAsync and
+  // GpuBackend::CreateStream, or the error of the copy itself.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
-  // Errors as of Stream::CopyStrided, but that the packed place may be any memory; kUnsupported
-  // also for blocks that are too long for this to be worth it.
+  // Errors as of Stream::CopyStrided, except that the packed place may be any memory; kUnsupported
+  // also for blocks so long that this does not pay.
   Status CopyStrided(const StridedCopy& copy);
   // Errors as of Stream::Reduce, on the device whose memory the result is, or else an operand.
   Status Reduce(const Reduction& reduction);
-  // Whether the device has a kernel for it that runs, as the first call for such numbers found.
+  // Whether the device has a working kernel for it; the first call for a type finds out.
   bool CanReduce(int device, ReductionType type, ReductionOp op);
-  // From and to private memory of another process, in pieces. Errors also as of
+  // Copies from and to private memory of another process, in pieces. Errors also as of
   // common/process_memory.h.
   Status Read(void* destination, pid_t pid, uint64_t address, uint64_t size_bytes);
   Status Write(pid_t pid, uint64_t address, const void* source, uint64_t size_bytes);
@@ -48,14 +48,14 @@ class CopyStreams {
  private:
   struct Lane {
     std::unique_ptr<Stream> stream;
-    void* pinned = nullptr;  // kPinnedBytes; null: there was none to be had
+    void* pinned = nullptr;  // kPinnedBytes; null: none was available
   };
 
   Status CopyStridedByPinned(const Lane& lane, const StridedCopy& copy);
   int DeviceOf(const void* destination, const void* source) const;
   StatusOr<Lane> Take(int device);
   void Give(int device, Lane lane);
-  // Takes a lane for the time of `use(lane)`.
+  // Takes a lane for the duration of `use(lane)`.
   template <typename Use>
   Status With(int device, Use&& use);
 

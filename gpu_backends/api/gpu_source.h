@@ -1,11 +1,11 @@
-// A process's GPU backend while somebody needs it.
+// A process's GPU backend, open only while somebody needs it.
 //
 // With some vendors a process that has touched a device keeps a context there, of hundreds of MB of
 // its memory, until the backend is closed. So a daemon opens it when it is needed, shares it, and
 // closes it once nobody has had it for a while.
 //
 // Thread-safe. Opening and closing block for as long as the driver takes, with a lock held that
-// nothing else but Get and ReleaseIdle wants.
+// only Get and ReleaseIdle take.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ struct OpenedGpu {
       : backend(std::move(opened)), streams(*backend) {}
 
   const std::unique_ptr<GpuBackend> backend;
-  CopyStreams streams;  // goes first
+  CopyStreams streams;  // destroyed first
 };
 
 class GpuSource {
  public:
   using Open = std::function<StatusOr<std::unique_ptr<GpuBackend>>()>;
-  // `opened` may be null: it is opened when it is needed.
+  // `opened` may be null: the backend is then opened when it is needed.
   GpuSource(Open open, uint64_t idle_ns, std::unique_ptr<GpuBackend> opened = nullptr);
 
   // The backend, which stays open for as long as anybody has the result. Errors as of `open`, which
   // is tried anew each time.
   StatusOr<std::shared_ptr<OpenedGpu>> Get();
-  // To be called now and then: closes it once nobody has had it for idle_ns, as far as these calls
-  // see. True if it is open still, and nobody has it.
+  // Call it now and then: closes the backend once nobody has had it for idle_ns, as far as these
+  // calls see. True if it is still open, and nobody has it.
   bool ReleaseIdle(uint64_t now_ns);
   bool is_open() const;
 

@@ -24,8 +24,8 @@ enum class ReductionOp : uint8_t {
   kMaxloc,
 };
 
-// The numbers that devices compute with. Complex ones are two of the kind; pairs are a value and an
-// index, as in a structure of C.
+// The numbers that devices compute with. A complex number is two numbers of its kind; a pair is a
+// value and an index, as in a structure of C.
 enum class ReductionType : uint8_t {
   kI8,
   kU8,
@@ -62,7 +62,7 @@ constexpr bool IsReducible(ReductionType type, ReductionOp op) {
   return op <= (is_complex ? ReductionOp::kProd : ReductionOp::kMax);
 }
 
-// From one element to the next, gaps included, and what an element is aligned to. Bytes.
+// The bytes from one element to the next, gaps included, and an element's alignment.
 struct ElementLayout {
   uint64_t size_bytes = 0;
   uint64_t alignment = 0;

@@ -29,8 +29,8 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // kOk once everything before the last record has run, kWouldBlock before that, else the error
-  // that poisoned the stream; kCancelled if the stream was destroyed first. Does not block.
+  // kOk once everything before the last record has run, kWouldBlock until then, or the error that
+  // poisoned the stream; kCancelled if the stream was destroyed first. Does not block.
   virtual Status Query() = 0;
   // Blocks until Query would not say kWouldBlock, and returns what it then says.
   virtual Status Synchronize() = 0;
@@ -46,21 +46,21 @@ enum class WaitCondition : uint8_t {
 
 // The bytes of one message of a matched pair whose ends share a node
 // (docs/stream_triggered.md). The blocks of both ends lie in host memory that several processes map
-// (shm/layout/channel_layout.h); what happens in them, by 64-bit atomic operations that CPUs and
-// all devices of the node see, is shm/pair_move.h's.
+// (shm/layout/channel_layout.h); shm/pair_move.h defines how the ends use them, by 64-bit atomic
+// operations that CPUs and all devices of the node see.
 struct MatchedMove {
   void* destination = nullptr;
   const void* source = nullptr;
   uint64_t size_bytes = 0;
-  // Of this end and of the other, and which life of the other's block is meant.
+  // The blocks of this end and of the other, and the life of the other's block that is meant.
   shm::ChannelLayout* own = nullptr;
   shm::ChannelLayout* other = nullptr;
   uint32_t other_life = 0;
   bool is_send = false;
-  // The ends meet, and who comes second moves the bytes. False: a ready send, which moves them in
-  // any case.
+  // The ends meet, and the second one to come moves the bytes. False: a ready send, which moves
+  // them in any case.
   bool meets = false;
-  uint64_t round = 0;  // of this pair: 1 for its first message
+  uint64_t round = 0;  // the pair's round: 1 for its first message
 };
 
 class Stream {
@@ -111,8 +111,8 @@ class Stream {
   // another stream or another process may write it, with a 64-bit release store. Same errors.
   virtual Status WaitValue64(uint64_t* word, uint64_t value, WaitCondition condition) = 0;
 
-  // Enqueues one small kernel of Ferry's own, the start of a round, which never waits: BeginMove,
-  // and if that says so a copy and CompleteMove. A backend whose devices share the work offers the
+  // Enqueues one small kernel of Ferry's own, which starts a round and never waits: BeginMove and,
+  // if that says so, a copy and CompleteMove. A backend whose devices share the work offers the
   // message in parts instead. Memory and words must be reachable for the device. Errors as for
   // CopyAsync.
   virtual Status LaunchMove(const MatchedMove& move) = 0;
@@ -120,9 +120,9 @@ class Stream {
   // Makes operations enqueued after this call wait until the round is complete at this end, or has
   // failed; then the pair is closed before they run (ClosePair). Meanwhile the device may help to
   // move it (HelpMove); it need not: WaitValue64 on `own->done`, and a small kernel that closes
-  // what has failed, will do. `size_bytes` as for LaunchMove; 0 also means that there is nothing
-  // to help with. Errors as for LaunchMove. Of a pair between nodes `other` is null, and all that
-  // is waited for is `own->done`.
+  // what has failed, will do. `size_bytes` as for LaunchMove; 0 also means that there is nothing to
+  // help with. Errors as for LaunchMove. For a pair between nodes `other` is null, and only
+  // `own->done` is waited for.
   virtual Status AwaitMove(const MatchedMove& move) = 0;
 
   // Enqueues a function to be called once, from a thread of the backend, without exceptions. It

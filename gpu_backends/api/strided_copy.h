@@ -4,8 +4,8 @@
 
 namespace ferry::gpu {
 
-// Blocks of one size at equal distances, and a place where they lie packed one behind the other:
-// what MPI_Type_vector names, and its packed copy.
+// Blocks of one size at equal distances, and a place where they lie packed one behind the other: an
+// MPI_Type_vector and its packed copy.
 struct StridedCopy {
   void* blocks = nullptr;  // the first
   void* packed = nullptr;

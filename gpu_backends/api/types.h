@@ -21,7 +21,7 @@ struct DirectAccess {
 // Who carries out WriteValue64 and WaitValue64 of a device's streams.
 enum class StreamWords : uint8_t {
   kNative,  // the device, by operations of the vendor's
-  kKernel,  // the device, by small kernels of Ferry's
+  kKernel,  // the device, by Ferry's small kernels
   kHelper,  // a thread of this process
 };
 
@@ -30,14 +30,14 @@ struct DeviceInfo {
   std::string pci_address;   // "0000:3b:00.0"; empty if the device is not on a PCI bus
   int numa_node = -1;        // -1: unknown
   uint64_t total_bytes = 0;  // the most that AllocateDevice can ever hand out at once
-  uint64_t free_bytes = 0;   // of them, when asked; 0: unknown, or none
-  DirectAccess direct;       // of all its memory, where it is imported too
+  uint64_t free_bytes = 0;   // free at the time of asking; 0: unknown, or none
+  DirectAccess direct;       // for all its memory, also where it is imported
   StreamWords stream_words = StreamWords::kHelper;
   bool ipc = false;                // ExportIpc and ImportIpc work
   bool dmabuf = false;             // ExportDmabuf may
   bool managed = false;            // AllocateManaged works
   bool kernels = false;            // Ferry's own kernels run there
-  std::string no_kernels_because;  // where they do not, for people
+  std::string no_kernels_because;  // why they do not, for people
 };
 
 enum class PointerKind : uint8_t {
@@ -57,7 +57,7 @@ struct PointerInfo {
   // Never 0 and never given again by this backend, so a cache keyed by it cannot mistake new memory
   // at an old address for the old memory.
   uint64_t allocation_id = 0;
-  DirectAccess direct;  // that of its device; all for kPinned
+  DirectAccess direct;  // that of its device; both for kPinned
 };
 
 // One exported allocation. The descriptor travels by SCM_RIGHTS, the other fields as they are; the

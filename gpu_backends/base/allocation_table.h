@@ -13,7 +13,7 @@
 
 namespace ferry::gpu {
 
-// How a range became known, and so which call may forget it.
+// How a range became known, which decides the call that may forget it.
 enum class Origin : uint8_t { kAllocated, kImported, kRegistered };
 
 struct Allocation {
@@ -22,9 +22,9 @@ struct Allocation {
   int device = -1;
   void* base = nullptr;
   uint64_t size_bytes = 0;
-  uint64_t handle_offset_bytes = 0;  // from `base` to what the user holds; not 0 for some imports
+  uint64_t handle_offset_bytes = 0;  // from `base` to the user's pointer; not 0 for some imports
   uint64_t id = 0;                   // set by Insert
-  // Of emulated devices only:
+  // For emulated devices only:
   Mapping mapping;  // empty for registered memory
   Mapping behind;   // where streams reach it, if `mapping` may not be touched
   UniqueFd fd;      // for device memory allocated here
@@ -41,21 +41,21 @@ class AllocationTable {
   // Takes the allocation and gives it an id. kAlreadyExists where it overlaps a known range.
   Status Insert(Allocation allocation);
 
-  // Of every range, in the order of addresses, as Remove would; for when the backend ends.
+  // Removes every range, in the order of addresses, as Remove would; for the backend's end.
   std::vector<Allocation> RemoveAll();
 
   // Forgets the range whose handle is `pointer` and hands it out, to be unmapped outside the lock.
-  // kInvalidBuffer, with what the pointer is instead, unless it has that origin; `call` names the
+  // kInvalidBuffer, saying what the pointer is instead, unless it has that origin; `call` names the
   // caller in the message.
   StatusOr<Allocation> Remove(const void* pointer, Origin origin, const char* call);
 
-  // All but `direct`, which is the backend's to say.
+  // Fills all but `direct`, which the backend knows.
   PointerInfo Identify(const void* pointer) const;
 
-  // Where streams reach what lies at `pointer`: mostly there.
+  // Where streams reach the memory at `pointer`: usually at the same address.
   void* Behind(const void* pointer) const;
 
-  // What Identify says, or kInvalidBuffer where it is known, but no device memory allocated here.
+  // As Identify, but kInvalidBuffer for known memory that is not device memory allocated here.
   StatusOr<PointerInfo> Exportable(const void* pointer) const;
   // For a pointer into device memory allocated here: a duplicate of its descriptor and its place.
   StatusOr<IpcHandle> Export(const void* pointer) const;

@@ -1,4 +1,4 @@
-// The checks that open calls, the same for every backend.
+// The argument checks at the start of calls, the same for every backend.
 //
 // Thread-safe; nothing blocks.
 #pragma once
@@ -23,20 +23,20 @@ class ArgumentChecks {
   explicit ArgumentChecks(const AllocationTable& table, Reaches reaches = nullptr)
       : table_(table), reaches_(std::move(reaches)) {}
 
-  // As of Stream::CopyAsync, for `call`.
+  // Checks as Stream::CopyAsync documents, for `call`.
   Status Copy(const void* destination, const void* source, uint64_t size_bytes,
               const char* call) const;
-  // As of Stream::CopyStrided; there are bytes.
+  // As for Stream::CopyStrided; there must be bytes to copy.
   Status Strided(const StridedCopy& copy) const;
-  // As of Stream::Reduce.
+  // As for Stream::Reduce.
   Status Reduce(const Reduction& reduction) const;
-  // As of Stream::WriteValue64.
+  // As for Stream::WriteValue64.
   Status Word(const uint64_t* word) const;
   Status LaunchMove(const MatchedMove& move) const { return Move(move, "LaunchMove"); }
   Status AwaitMove(const MatchedMove& move) const;
 
  private:
-  // The range is in memory that devices reach.
+  // Checks that the range is in memory that devices reach.
   Status Reachable(const void* pointer, uint64_t size_bytes) const;
   Status Move(const MatchedMove& move, const char* call) const;
 
@@ -59,9 +59,9 @@ StatusOr<Own*> OwnEvent(Event* event, const char* call) {
 
 // All of the following: kInvalidArgument, or ok.
 Status CheckSize(uint64_t size_bytes, const char* call);
-// As of GpuBackend::RegisterHostMemory.
+// As for GpuBackend::RegisterHostMemory.
 Status CheckHostRange(const void* pointer, uint64_t size_bytes);
-// As of GpuBackend::ImportIpc.
+// As for GpuBackend::ImportIpc.
 Status CheckIpcHandle(const IpcHandle& handle);
 Status CheckHostFunction(const std::function<Status()>& function);
 

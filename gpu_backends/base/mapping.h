@@ -21,9 +21,9 @@ class Mapping {
 
   // Private anonymous memory with its pages present. kOutOfMemory if the kernel has no room.
   static StatusOr<Mapping> Anonymous(uint64_t size_bytes);
-  // The first `size_bytes` of `fd`, shared, read-write, with the pages it has present.
+  // Maps the first `size_bytes` of `fd`, shared, read-write, with its pages present.
   static StatusOr<Mapping> Shared(int fd, uint64_t size_bytes);
-  // Address space for them that nobody may touch.
+  // The same, mapped so that nobody may touch it.
   static StatusOr<Mapping> Untouchable(int fd, uint64_t size_bytes);
 
   void* data() const { return data_; }

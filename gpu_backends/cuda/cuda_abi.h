@@ -1,5 +1,6 @@
-// What Ferry uses of the binary interface of NVIDIA's CUDA driver (libcuda), declared here since
-// its headers are not there where Ferry is built. Names and numbers follow cuda.h of CUDA 11.7
+// The part of the binary interface of NVIDIA's CUDA driver (libcuda) that Ferry uses, declared here
+// since CUDA's headers are not available where Ferry is built. Names and numbers follow cuda.h of
+// CUDA 11.7
 // to 13.0, which agree on all of this; tests/gpu_backends/cuda_abi_test.cc compares them where a
 // toolkit is installed.
 #pragma once

@@ -12,7 +12,7 @@
 namespace ferry::gpu {
 
 // Each member is the function cu... of that name, in the variant that the table in cuda_api.cc
-// names, and null where it is optional and not there.
+// names. Optional functions that the library lacks are null.
 struct CudaApi {
   CudaError (*init)(unsigned flags);
   CudaError (*driver_get_version)(int* version);
@@ -76,8 +76,8 @@ struct CudaApi {
   Status Check(const char* call, CudaError error) const;
 };
 
-// Opens `path`, or if that is empty what the dynamic linker finds. kNotFound: not installed.
-// kUnsupported: functions are missing.
+// Opens `path` or, if that is empty, the library that the dynamic linker finds. kNotFound: not
+// installed. kUnsupported: functions are missing.
 StatusOr<CudaApi> OpenCudaApi(std::string_view path);
 
 }  // namespace ferry::gpu

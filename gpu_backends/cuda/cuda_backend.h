@@ -15,7 +15,7 @@ struct CudaBackendOptions {
 };
 
 // kNotFound: no library, no driver or no device; kUnsupported: too old. Any thread; blocks while
-// the driver starts, and makes no context: that is made when a device is first used.
+// the driver starts, and makes no context; a context is made when its device is first used.
 StatusOr<std::unique_ptr<GpuBackend>> CreateCudaBackend(const CudaBackendOptions& options);
 
 }  // namespace ferry::gpu

@@ -34,7 +34,7 @@ std::string VersionText(int version) {
          std::to_string(version % kCudaVersionMajor / kCudaVersionMinor);
 }
 
-// What the driver says of a pointer. All zero, of type 0: nothing.
+// What the driver says about a pointer. All zero, with type 0: nothing.
 struct PointerAttributes {
   unsigned memory_type = 0;
   unsigned is_managed = 0;
@@ -117,9 +117,9 @@ class CudaDriver final : public Driver {
   StatusOr<void*> FindKernel(int device, void* module, const char* kernel);
   bool HasAttribute(int attribute, int device) const;
   StatusOr<PointerAttributes> Ask(const void* pointer);
-  // Of device or managed memory that CUDA knows.
+  // The device of device or managed memory that CUDA knows.
   StatusOr<int> DeviceOf(const void* pointer);
-  // Where devices see memory that CUDA knows.
+  // The address at which devices see memory that CUDA knows.
   StatusOr<CudaDevicePtr> DeviceAddress(const void* pointer);
 
   const CudaApi api_;
@@ -132,7 +132,8 @@ class CudaDriver final : public Driver {
   OwnStreams own_streams_;
 
   std::mutex imports_mutex_;
-  // In whose context memory was opened: it is closed there, and need not be that device's.
+  // The device in whose context memory was opened and is closed; the memory may be another
+  // device's.
   std::map<void*, int> importing_devices_;
 };
 
@@ -144,7 +145,8 @@ bool CudaDriver::HasAttribute(int attribute, int device) const {
 
 StatusOr<PointerAttributes> CudaDriver::Ask(const void* pointer) {
   PointerAttributes answer;
-  // Where devices see the memory, CUDA says in a context only, and so it is asked last and seldom.
+  // CUDA tells the devices' address of the memory only in a context, so it is asked last and
+  // seldom.
   std::array<int, 7> attributes = {kCudaPointerMemoryType,    kCudaPointerIsManaged,
                                    kCudaPointerDeviceOrdinal, kCudaPointerBufferId,
                                    kCudaPointerRangeStart,    kCudaPointerRangeSize,
@@ -193,7 +195,7 @@ StatusOr<DeviceInfo> CudaDriver::GetDeviceInfo(int device) {
   FERRY_RETURN_IF_ERROR(
       api_.Check("cuDeviceTotalMem", api_.device_total_mem(&total_bytes, native)));
   info.total_bytes = total_bytes;
-  // Not to be known without a context, which is too dear to be made for this.
+  // Known only with a context, which is too expensive to make just for this.
   if (contexts_.IsActive(device)) {
     CudaScope scope(contexts_, device);
     size_t free_bytes = 0;

@@ -13,7 +13,7 @@ namespace ferry::gpu {
 // Thread-safe.
 class PrimaryContexts {
  public:
-  // The functions outlive this. One CUDA device for each of Ferry's.
+  // The functions outlive this. `devices` holds one CUDA device for each of Ferry's.
   PrimaryContexts(const CudaApi& api, std::vector<CudaDevice> devices);
   ~PrimaryContexts();  // releases them
   PrimaryContexts(const PrimaryContexts&) = delete;
@@ -22,14 +22,14 @@ class PrimaryContexts {
   const CudaApi& api() const { return api_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
   CudaDevice native(int device) const { return devices_[device]; }
-  // Of a CUDA device; -1 for none of these.
+  // Ferry's number of a CUDA device; -1 if it is none of these.
   int DeviceOf(CudaDevice native) const;
 
-  // Blocks while the context is made, if it has to be.
+  // The device's context. Blocks while it is made, if need be.
   StatusOr<CudaContext> Get(int device);
   // Whether somebody in the process, Ferry or not, has made it.
   bool IsActive(int device) const;
-  // A device whose context is active, of those that Ferry uses if there is one; -1: none is.
+  // A device whose context is active, preferably one that Ferry uses; -1: none is.
   int ActiveDevice() const;
   // The device whose context host memory is allocated and registered in: one that is in use, since
   // each context costs the GPU hundreds of MB. Always the same from the first call on.

@@ -1,14 +1,14 @@
 /* Moving bytes by loads and stores: contiguous and strided, by as many threads as a launch has.
  *
- * Sizes in bytes. Addresses may have any alignment: the widest access that fits is chosen. Ranges
- * do not overlap, nothing outside them is read or written. Written in what all devices have in
- * common (ferry/device/platform.h). */
+ * Sizes are in bytes. Addresses may have any alignment: the widest access that fits is chosen.
+ * Ranges must not overlap; nothing outside them is read or written. The code uses only what all
+ * devices have in common (ferry/device/platform.h). */
 #ifndef FERRY_GPU_BACKENDS_DEVICE_BYTES_H
 #define FERRY_GPU_BACKENDS_DEVICE_BYTES_H
 
 #include "ferry/device/platform.h"
 
-/* What memory of any type may be accessed as. */
+/* Types through which memory of any type may be accessed. */
 typedef ferry_device_u16 __attribute__((may_alias)) ferry_device_any16;
 typedef ferry_device_u32 __attribute__((may_alias)) ferry_device_any32;
 typedef ferry_device_u64 __attribute__((may_alias)) ferry_device_any64;
@@ -47,12 +47,12 @@ FERRY_DEVICE_FUNCTION void ferry_device_move_unit(FERRY_DEVICE_GLOBAL ferry_devi
   }
 }
 
-/* The part of thread `thread` of `count`; to be called by all of them. */
+/* Copies the part of thread `thread` of `count`; all of them must call it. */
 FERRY_DEVICE_FUNCTION void ferry_device_copy_part(FERRY_DEVICE_GLOBAL ferry_device_u8* to,
                                                   const FERRY_DEVICE_GLOBAL ferry_device_u8* from,
                                                   ferry_device_u64 size_bytes,
                                                   ferry_device_u64 thread, ferry_device_u64 count) {
-  /* As wide as both addresses become aligned at the same place. */
+  /* The widest access at which both addresses become aligned at the same place. */
   const ferry_device_u64 width = ferry_device_width((ferry_device_u64)to - (ferry_device_u64)from);
   const ferry_device_u64 misaligned = (ferry_device_u64)to & (width - 1);
   ferry_device_u64 head = misaligned == 0 ? 0 : width - misaligned;

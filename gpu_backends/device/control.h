@@ -8,9 +8,10 @@
 
 typedef FERRY_DEVICE_GLOBAL ferry_device_u64 ferry_device_word;
 
-#define FERRY_DEVICE_CONTROL_ABANDONED 0 /* by the host; not 0: the stream has been given up */
+#define FERRY_DEVICE_CONTROL_ABANDONED 0 /* set by the host; not 0: the stream has been given up \
+                                          */
 #define FERRY_DEVICE_CONTROL_MOVES \
-  1 /* by kernels: whether this end moves the message that it is at */
+  1 /* set by kernels: whether this end moves the current message */
 
 FERRY_DEVICE_FUNCTION int ferry_device_goes_on(const ferry_device_word* control) {
   return ferry_device_load_acquire(control + FERRY_DEVICE_CONTROL_ABANDONED) == 0;

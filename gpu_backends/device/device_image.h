@@ -9,7 +9,7 @@ namespace ferry::gpu {
 
 enum class ImageFormat : uint8_t {
   kSpirv,   // any device of Level Zero
-  kPtx,     // NVIDIA's, from `architecture` on; a zero follows
+  kPtx,     // for NVIDIA's devices from `architecture` on; a zero follows
   kAmdgcn,  // a code object for AMD's devices of `architecture`
 };
 

@@ -6,9 +6,9 @@
 
 namespace ferry::gpu {
 
-// All but those of double precision.
+// All kernels but those of double precision.
 std::span<const DeviceImage> KernelImages();
-// Those of double precision.
+// The kernels of double precision.
 std::span<const DeviceImage> DoubleKernelImages();
 
 }  // namespace ferry::gpu

@@ -11,9 +11,9 @@
 
 namespace ferry::gpu {
 
-// FERRY_KERNELS(X): X(enumerator, name in the image without "ferry_", number of arguments). What
-// they do, and their arguments, tell kernels.h, ring_kernels.h, reductions.h and
-// reductions_double.h.
+// FERRY_KERNELS(X): X(enumerator, name in the image without "ferry_", number of arguments).
+// kernels.h, ring_kernels.h, reductions.h and reductions_double.h tell what they do, and their
+// arguments.
 #define FERRY_KERNELS(X)                   \
   X(WriteWord, write_word, 3)              \
   X(WaitWord, wait_word, 4)                \

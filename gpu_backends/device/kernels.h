@@ -22,7 +22,7 @@ FERRY_DEVICE_KERNEL ferry_write_word(ferry_device_word* control, ferry_device_wo
   }
 }
 
-/* Until the word is `value` if `is_equal`, else until it is that or more. */
+/* Waits until the word is `value` if `is_equal`, else until it is `value` or more. */
 FERRY_DEVICE_KERNEL ferry_wait_word(ferry_device_word* control, const ferry_device_word* word,
                                     ferry_device_u64 value, ferry_device_u64 is_equal) {
   if (ferry_device_thread() != 0) {
@@ -59,7 +59,7 @@ FERRY_DEVICE_KERNEL ferry_copy_move(const ferry_device_word* control,
   }
 }
 
-/* Whoever has begun completes, abandoned or not: nobody else could. */
+/* The end that has begun completes, even if the stream was abandoned: nobody else could. */
 FERRY_DEVICE_KERNEL ferry_complete_move(const ferry_device_word* control, ferry_device_word* own,
                                         ferry_device_word* other) {
   if (ferry_device_thread() == 0 &&
@@ -68,7 +68,8 @@ FERRY_DEVICE_KERNEL ferry_complete_move(const ferry_device_word* control, ferry_
   }
 }
 
-/* All three at once, for small messages: launches take longer than the copy by one thread. */
+/* All three steps in one launch, for small messages: launches take longer than the copy by one
+   thread. */
 FERRY_DEVICE_KERNEL ferry_move_small(const ferry_device_word* control, ferry_device_word* own,
                                      ferry_device_word* other, ferry_device_u64 is_send,
                                      ferry_device_u64 meets,
@@ -82,7 +83,7 @@ FERRY_DEVICE_KERNEL ferry_move_small(const ferry_device_word* control, ferry_dev
   }
 }
 
-/* Behind the wait for a round: closes the pair if it has failed before. */
+/* Runs after the wait for a round: closes the pair if it has failed before. */
 FERRY_DEVICE_KERNEL ferry_close_failed_pair(const ferry_device_word* control,
                                             ferry_device_word* own, ferry_device_word* other,
                                             ferry_device_u64 other_life, ferry_device_u64 round) {
@@ -105,7 +106,7 @@ FERRY_DEVICE_KERNEL ferry_copy(const ferry_device_word* control,
   }
 }
 
-/* Blocks with gaps into memory without. */
+/* Packs blocks with gaps into memory without gaps. */
 FERRY_DEVICE_KERNEL ferry_pack(const ferry_device_word* control,
                                FERRY_DEVICE_GLOBAL ferry_device_u8* packed,
                                const FERRY_DEVICE_GLOBAL ferry_device_u8* blocks,
@@ -116,7 +117,7 @@ FERRY_DEVICE_KERNEL ferry_pack(const ferry_device_word* control,
   }
 }
 
-/* The other way. */
+/* The reverse of ferry_pack. */
 FERRY_DEVICE_KERNEL ferry_unpack(const ferry_device_word* control,
                                  FERRY_DEVICE_GLOBAL ferry_device_u8* blocks,
                                  const FERRY_DEVICE_GLOBAL ferry_device_u8* packed,

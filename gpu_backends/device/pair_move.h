@@ -3,7 +3,7 @@
  * of a device. The conformance suite of the GPU backends lets either meet the other.
  *
  * Devices wake nobody: CPUs that sleep until a message is there look again after a while. They
- * leave alone what is offered in parts, and offer none.
+ * ignore messages that are offered in parts, and offer none.
  *
  * Atomic operations on words in host memory are used. Blocks: ferry_device_close_pair only. */
 #ifndef FERRY_GPU_BACKENDS_DEVICE_PAIR_MOVE_H
@@ -57,7 +57,8 @@ FERRY_DEVICE_FUNCTION int ferry_device_begin_move(ferry_device_word* own, ferry_
   return 0;
 }
 
-/* CompleteMove: the other end first, it may be gone once it knows. */
+/* CompleteMove. Tells the other end first, and then leaves it alone: it may be gone once it knows.
+ */
 FERRY_DEVICE_FUNCTION void ferry_device_complete_move(ferry_device_word* own,
                                                       ferry_device_word* other) {
   ferry_device_fence(); /* the bytes, moved by other threads in an earlier kernel */
@@ -66,7 +67,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_complete_move(ferry_device_word* own,
   ferry_device_leave(own);
 }
 
-/* Closes the gate, if it is in that life. */
+/* Closes the gate, if it is still in that life. */
 FERRY_DEVICE_FUNCTION int ferry_device_close_gate(ferry_device_word* end, ferry_device_u64 life) {
   ferry_device_word* gate = end + FERRY_DEVICE_END_GATE;
   ferry_device_u64 expected = ferry_device_load_acquire(gate);

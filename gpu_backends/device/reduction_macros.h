@@ -1,10 +1,10 @@
-/* What makes the kernels of reductions.h and reductions_double.h: to[i] = left[i] op right[i], for
- * the predefined operations of MPI (MPI 5.0, sections 6.9.2 and 6.9.4), a kernel for each type of
- * number.
+/* Macros that define the kernels of reductions.h and reductions_double.h: to[i] = left[i] op
+ * right[i], for the predefined operations of MPI (MPI 5.0, sections 6.9.2 and 6.9.4), with a kernel
+ * for each type of number.
  *
  * Integers wrap; a product of complex numbers is computed by its definition; comparisons with a NaN
- * are as in C. Which operations a type has says ReductionKernel (kernel_list.h); a kernel that is
- * given another changes nothing. Buffers are aligned to their type, and may be the same. Any
+ * are as in C. ReductionKernel (kernel_list.h) says which operations a type has; a kernel that is
+ * given another one changes nothing. Buffers are aligned to their type, and may be the same. Any
  * number of threads. */
 #ifndef FERRY_GPU_BACKENDS_DEVICE_REDUCTION_MACROS_H
 #define FERRY_GPU_BACKENDS_DEVICE_REDUCTION_MACROS_H

@@ -1,4 +1,4 @@
-/* The reductions (reduction_macros.h) but those of double precision. */
+/* All reductions (reduction_macros.h) but those of double precision. */
 #ifndef FERRY_GPU_BACKENDS_DEVICE_REDUCTIONS_H
 #define FERRY_GPU_BACKENDS_DEVICE_REDUCTIONS_H
 

@@ -6,7 +6,7 @@
 #include "ferry/device/ring.h"
 #include "gpu_backends/device/control.h"
 
-/* `askers` threads, or as many turns of fewer ones, of which each makes `times` requests, one after
+/* `askers` threads, or as many turns of fewer ones, each of which makes `times` requests, one after
  * the other's answer, to the completion of its number: adding 1 to the counter there, or, with
  * region 0, nops. `producers`: as of ferry_device_ring_open_with. Adds to *failures the requests
  * that had another status than 0. */

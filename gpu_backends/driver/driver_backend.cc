@@ -26,7 +26,7 @@ Status InvalidArgument(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
 }
 
-// Lives, and is reached, until the process ends.
+// Keeps an object alive and reachable until the process ends.
 void KeepForGood(std::shared_ptr<void> object) {
   struct Kept {
     std::mutex mutex;
@@ -69,9 +69,9 @@ class DriverBackend final : public GpuBackend {
   Driver& driver() const { return *around_.driver; }
   // The checks that open every call: not in a forked child, and a device that exists.
   Status CheckDevice(int device) const;
-  // What the vendor says of memory that is not in the table.
+  // Asks the vendor about memory that is not in the table.
   PointerInfo AskDriver(const void* pointer) const;
-  // Enters what was allocated, or releases it.
+  // Enters an allocation into the table, or releases it.
   StatusOr<void*> Enter(PointerKind kind, int device, uint64_t size_bytes, StatusOr<void*> made);
   // The exportable allocation around a pointer.
   StatusOr<PointerInfo> Exportable(const void* pointer) const;
@@ -106,15 +106,15 @@ DriverBackend::DriverBackend(std::unique_ptr<Driver> driver, std::vector<DeviceI
 DriverBackend::~DriverBackend() {
   if (fork_guard_.InChild()) {
     (void)copies_.release();
-    // They do not work here, nor end.
+    // Streams neither work nor end in a forked child.
     (void)new std::shared_ptr<Driver>(around_.driver);
     (void)new std::shared_ptr<StreamControls>(around_.controls);
     return;
   }
   copies_.reset();
   if (!parked_.Sweep()) {
-    // Something still waits for what may never come, and may use any of the memory afterwards: the
-    // process keeps all of it.
+    // Some stream still waits for something that may never come, and may use any of the memory
+    // afterwards. So the process keeps all of it.
     KeepForGood(around_.driver);
     KeepForGood(around_.controls);
     return;
@@ -166,7 +166,7 @@ PointerInfo DriverBackend::Identify(const void* pointer) const {
 
 PointerInfo DriverBackend::AskDriver(const void* pointer) const {
   PointerInfo info = driver().Identify(pointer);
-  // Vendors round sizes up: what lies behind an allocation of the table is none.
+  // Vendors round sizes up: memory behind an allocation of the table is no allocation.
   if (info.kind == PointerKind::kUnknown ||
       table_.Identify(info.base).kind != PointerKind::kUnknown) {
     return {};
@@ -195,7 +195,7 @@ StatusOr<void*> DriverBackend::Enter(PointerKind kind, int device, uint64_t size
 StatusOr<void*> DriverBackend::AllocateDevice(int device, uint64_t size_bytes) {
   FERRY_RETURN_IF_ERROR(CheckDevice(device));
   FERRY_RETURN_IF_ERROR(CheckSize(size_bytes, "AllocateDevice"));
-  parked_.Sweep();  // what was kept for their sake may be free by now
+  parked_.Sweep();  // memory kept for parked streams may be free by now
   const uint64_t total_bytes = devices_[device].total_bytes;
   StatusOr<void*> made = size_bytes > total_bytes
                              ? StatusOr<void*>(Status(ErrorCode::kOutOfMemory, "it has less"))

@@ -1,4 +1,4 @@
-// The GpuBackend of a vendor: what all of them share, over the calls of its Driver.
+// The GpuBackend of a vendor: the part that all vendors share, over the calls of its Driver.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace ferry::gpu {
 
-// Takes the driver, and asks it about its devices: what it says if it cannot describe one. Any
-// thread; does not block.
+// Takes the driver, and asks it about its devices. Fails with its error if it cannot describe one.
+// Any thread; does not block.
 StatusOr<std::unique_ptr<GpuBackend>> CreateDriverBackend(std::unique_ptr<Driver> driver);
 
 }  // namespace ferry::gpu

@@ -15,7 +15,7 @@
 namespace ferry::gpu {
 namespace {
 
-// Asks query() until it says anything but kWouldBlock, for a while.
+// Asks query() for a while, until it says anything but kWouldBlock.
 template <typename Query>
 Status AwaitShortly(Query&& query) {
   shm::Waiter waiter{shm::WaitPolicy{}};
@@ -26,8 +26,8 @@ Status AwaitShortly(Query&& query) {
   return status;
 }
 
-// The same for as long as it takes. Vendors' own waits cannot be ended when the stream that is
-// waited for is given up.
+// The same for as long as it takes. Vendors' own waits cannot be ended when the awaited stream is
+// abandoned.
 template <typename Query>
 Status Await(Query&& query) {
   Status status = AwaitShortly(query);
@@ -124,8 +124,8 @@ bool DriverStream::Finish() {
   return status.code() != ErrorCode::kCancelled;
 }
 
-// A kernel that waited would keep its part of the device busy for ever. What is behind it goes on:
-// so its events have been told before that it does not count.
+// Without this a kernel that waits would keep its part of the device busy for ever. Operations
+// behind it then run, so their events have been told before that those do not count.
 void DriverStream::Abandon() {
   state().Abandon();
   body_->kernels->Abandon();
@@ -157,8 +157,8 @@ Status DriverStream::CopyAsync(void* destination, const void* source, uint64_t s
   return Enqueue([&](uint64_t) { return Copy(destination, source, size_bytes); });
 }
 
-// Vendors copy ordinary memory at once, or wait for the stream: for what may come after this call
-// returns. Between two places on the host a step of the stream does it.
+// Vendors copy ordinary memory at once, or wait for the stream, which may itself wait for something
+// that comes after this call. Between two places on the host a step of the stream makes the copy.
 bool DriverStream::IsOrdinary(const void* destination, const void* source) const {
   bool is_ordinary = false;
   for (const void* end : {destination, source}) {
@@ -174,7 +174,7 @@ bool DriverStream::IsOrdinary(const void* destination, const void* source) const
   return is_ordinary;
 }
 
-// In one piece, unless host memory is registered in part.
+// Copies in one piece, unless the host memory is only partly registered.
 Status DriverStream::Copy(void* destination, const void* source, uint64_t size_bytes) {
   auto* to = static_cast<std::byte*>(destination);
   auto* from = static_cast<const std::byte*>(source);
@@ -235,7 +235,7 @@ Status DriverStream::WaitEvent(Event* event) {
   });
 }
 
-// What a stream that nobody asks about has behind it, it learns from an event now and then.
+// Records an event now and then, from which a stream that nobody asks about learns of its progress.
 Status DriverStream::Mark(uint64_t place) {
   if (!state().NeedsMark()) {
     return {};
@@ -338,7 +338,7 @@ Status DriverStream::Wait(uint64_t place, const uint64_t* word, uint64_t value,
       break;
     case By::kStep:
       FERRY_RETURN_IF_ERROR(Step([state = body_->state, place, word, value, condition] {
-        // What has failed does not wait: nobody may have to write the word any more.
+        // A stream that has failed does not wait: perhaps nobody will write the word any more.
         return !state->FailureBefore(place).ok() || state->WaitForWord(word, value, condition);
       }));
       break;
@@ -412,7 +412,7 @@ Status DriverStream::CopyStrided(const StridedCopy& copy) {
     if (const Status ready = body_->kernels->Prepare(); !ready.ok()) {
       return {ErrorCode::kUnsupported, "CopyStrided: no kernels: " + ready.message()};
     }
-    // What the checks have found to be of one allocation begins and ends where its ends do.
+    // The checks have found all blocks to be in one allocation, so looking at the first is enough.
     if (!KernelsReach(copy.blocks, copy.block_bytes) ||
         !KernelsReach(copy.packed, copy.size_bytes())) {
       return {ErrorCode::kUnsupported,
@@ -481,7 +481,7 @@ Status DriverStream::Query() {
   return state().Query();
 }
 
-// Others may keep the stream busy: what takes longer waits for a point of its own.
+// Others may keep the stream busy, so a longer wait waits for a point of its own.
 Status DriverStream::Synchronize() {
   FERRY_RETURN_IF_ERROR(around_.fork_guard.Check());
   Status status = AwaitShortly([this] { return state().Query(); });

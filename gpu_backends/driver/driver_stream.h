@@ -1,5 +1,5 @@
-// Streams and events of a vendor: the vendor's do the work, a StreamState keeps what they do not
-// know.
+// Streams and events of a vendor: the vendor's objects do the work, a StreamState keeps what they
+// do not know.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace ferry::gpu {
 
-// What streams use of their backend, which outlives them.
+// The parts of their backend that streams use; they outlive the streams.
 struct StreamSurroundings {
   std::shared_ptr<Driver> driver;
   const ForkGuard& fork_guard;
@@ -43,7 +43,7 @@ class DriverEvent final : public Event {
   Status Query() override;
   Status Synchronize() override;
 
-  // The point last recorded; null if none was. Waits keep the point that they took.
+  // The point last recorded, or null. A wait keeps the point it took.
   std::shared_ptr<Point> Current();
   void SetCurrent(std::shared_ptr<Point> point);
   const Driver* driver() const { return around_.driver.get(); }
@@ -60,7 +60,7 @@ class DriverEvent final : public Event {
 
 class DriverStream final : public Stream {
  public:
-  // `adopted`: the application's.
+  // `adopted`: the stream is the application's.
   DriverStream(const StreamSurroundings& around, int device, NativeStream native, bool adopted);
   ~DriverStream() override;
 
@@ -95,7 +95,7 @@ class DriverStream final : public Stream {
   // Enqueues one operation: operation(place), unless the stream has failed.
   template <typename Operation>
   Status Enqueue(Operation&& operation);
-  // Of one operation, with the order held.
+  // Copies as one operation, with the order held.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
   bool IsOrdinary(const void* destination, const void* source) const;
   Status Step(std::function<bool()> run);
@@ -108,15 +108,16 @@ class DriverStream final : public Stream {
   enum class By { kDevice, kKernel, kStep, kNobody };
   By WritesBy();
   By WaitsBy();
-  // Whether CPUs reach the word; kInvalidBuffer where they would have to and do not.
+  // Whether CPUs reach the word; kInvalidBuffer if they must but do not.
   StatusOr<bool> CpusReach(const uint64_t* word, bool must);
-  // Whether kernels do for the message: its memory and both ends are this device's, or the host's.
+  // Whether kernels can move the message: its memory and both ends are this device's, or the
+  // host's.
   bool KernelsMove(const MatchedMove& move);
   bool KernelsReachEnds(const MatchedMove& move);
   bool KernelsReach(const void* pointer, uint64_t size_bytes) const;
-  // Whether the stream has come to its end, or will not for now.
+  // Waits until the stream has come to its end. False: it waits for something that has not come.
   bool Finish();
-  // Lets go of what waits by kernels.
+  // Releases waits that are made by kernels.
   void Abandon();
 
   const StreamSurroundings& around_;

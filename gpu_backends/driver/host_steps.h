@@ -1,8 +1,8 @@
-// Host steps while a vendor's stream has them: what the vendor is given in place of step and
-// argument, since its callbacks have another form.
+// Holds host steps while a vendor's stream has them: the vendor gets one pointer in place of step
+// and argument, since its callbacks have another form.
 //
-// A stream that is given up may run its steps long after its driver is gone, or never. So what is
-// held belongs to the process.
+// An abandoned stream may run its steps long after its driver is gone, or never. So held steps
+// belong to the process.
 //
 // Calling thread: any.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace ferry::gpu {
 
-// To be given back to one of the two below, once.
+// Holds a step. Give the result to one of the two calls below, once.
 void* HoldHostStep(HostStep step, void* argument);
-// Calls the step and forgets it. For drivers whose host_steps_hold() is false: what the step
-// returns means nothing.
+// Calls the step and forgets it. For drivers whose host_steps_hold() is false: ignores what the
+// step returns.
 void RunHostStep(void* held);
 // Forgets the step without a call.
 void DropHostStep(void* held);

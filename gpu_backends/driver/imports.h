@@ -1,6 +1,6 @@
 // Memory of other processes that a vendor has mapped here.
 //
-// Vendors map a handle that is opened again to where it is already, or refuse it: each handle is
+// When a handle is opened again, vendors return the existing mapping or refuse. So each handle is
 // opened once, and closed after its last use.
 //
 // Thread-safe; Open and Close block for as long as the driver maps memory.
@@ -32,7 +32,7 @@ class Imports {
  private:
   using Opaque = std::array<uint8_t, 64>;
   struct Import {
-    Opaque opaque{};              // of one without a descriptor, which says more than that
+    Opaque opaque{};              // set where there is no descriptor to identify the handle
     std::vector<void*> pointers;  // what Open returned
   };
 

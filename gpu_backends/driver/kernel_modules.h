@@ -1,5 +1,5 @@
-// The vendor's modules with Ferry's own kernels (gpu_backends/device), for each device one of those
-// of double precision and one of the others, loaded when they are first needed.
+// The vendor's modules with Ferry's own kernels (gpu_backends/device): for each device one module
+// of double precision and one for the other kernels, loaded when first needed.
 #pragma once
 
 #include <array>
@@ -25,26 +25,26 @@ struct ModuleCalls {
 // Thread-safe.
 class KernelModules {
  public:
-  // Images of those formats are tried in that order until one loads. `unavailable`: why the vendor
+  // Images of `formats` are tried in that order until one loads. `unavailable`: why the vendor
   // cannot load any; kOk otherwise.
   KernelModules(int device_count, std::initializer_list<ImageFormat> formats, Status unavailable,
                 ModuleCalls calls);
   KernelModules(const KernelModules&) = delete;
   KernelModules& operator=(const KernelModules&) = delete;
 
-  // Loads the kernels of a device the first time, all functions at once: a vendor may wait for the
-  // device to do it, which may be waiting for what comes later. Returns what the first call came
-  // to; those of double precision may be missing.
+  // The first call loads all kernels of a device at once: to load one, a vendor may wait for the
+  // device, which may itself be waiting for later work. Returns the result of the first call; the
+  // kernels of double precision may still be missing.
   Status Load(int device);
-  // What Load has come to, or would, as far as one can tell.
+  // The result of Load so far or, before it, the expected one as far as is known.
   Status Known(int device);
   // The vendor's function. Load has said kOk. kUnsupported: the device has no double precision.
   StatusOr<void*> Find(int device, Kernel kernel) const;
-  // Calls visit(function) for each that is loaded, then unloads all modules. By the driver, at its
-  // end.
+  // Calls visit(function) for each loaded function, then unloads all modules. The driver calls it
+  // at its end.
   void Unload(const std::function<void(void* function)>& visit = nullptr);
 
-  // How a launch of `threads` is cut: groups of so many threads each.
+  // How a launch is divided: a number of groups, and threads in each.
   struct Shape {
     uint32_t groups;
     uint32_t group_threads;
@@ -55,7 +55,7 @@ class KernelModules {
   struct OfDevice {
     std::mutex mutex;
     bool tried = false;
-    Status status;         // of all kernels but those below
+    Status status;         // of all kernels but those of double precision
     Status double_status;  // of those of double precision
     std::vector<void*> modules;
     std::array<void*, kKernels.size()> functions{};

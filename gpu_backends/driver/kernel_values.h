@@ -12,7 +12,7 @@
 
 namespace ferry::gpu {
 
-// By one thread, for one launch.
+// Used by one thread, for one launch.
 class KernelValues {
  public:
   KernelValues() = default;

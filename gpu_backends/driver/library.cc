@@ -14,7 +14,7 @@ StatusOr<Library> Library::Open(std::string_view vendor, std::string_view path,
   if (!given.empty()) {
     candidates = {given.c_str()};
   }
-  // Another release than the application's would know nothing of its memory.
+  // A release other than the application's would know nothing of its memory.
   for (const char* name : candidates) {
     if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); handle != nullptr) {
       return Library(handle, name);

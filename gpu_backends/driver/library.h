@@ -1,4 +1,5 @@
-// A vendor's library, opened at run time, so that one build of Ferry runs with any or none of them.
+// A vendor's library, opened at run time, so that one build of Ferry runs with any vendor's library
+// or none.
 //
 // Calling thread: one, until it is open.
 #pragma once
@@ -30,9 +31,9 @@ struct Symbol {
 // Stays open until the process ends: drivers leave threads and exit handlers behind.
 class Library {
  public:
-  // The first of `names` that is loaded already, else the first that the dynamic linker finds; or
-  // the one file that `path` names if it is not empty. kNotFound, with what the linker said of
-  // each: none can be opened. `vendor` is what the message calls it.
+  // Opens the first of `names` that is loaded already, else the first that the dynamic linker
+  // finds; or the file `path` if it is not empty. kNotFound, with the linker's words on each, if
+  // none can be opened. `vendor` is what the message calls it.
   static StatusOr<Library> Open(std::string_view vendor, std::string_view path,
                                 std::initializer_list<const char*> names);
 

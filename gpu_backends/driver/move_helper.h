@@ -1,7 +1,6 @@
 // The thread that moves the messages of matched pairs for one stream whose device has no kernel for
-// it. The stream itself, in a step on the host, says that it has started a round; if that makes it
-// the one to move the message, the thread copies, and the stream goes on: who waits, waits for the
-// pair's words.
+// it. In a step on the host the stream says that it has started a round. If it is then the end that
+// moves the message, the thread copies while the stream goes on; waits look at the pair's words.
 #pragma once
 
 #include <condition_variable>
@@ -24,11 +23,11 @@ class MoveHelper {
   MoveHelper(const MoveHelper&) = delete;
   MoveHelper& operator=(const MoveHelper&) = delete;
 
-  // Before messages are begun: kSystem if the thread cannot start.
+  // Starts the thread; call it before messages are begun. kSystem if it cannot start.
   Status Start();
-  // The stream is at the start of a round. Does not block.
+  // Begins a round that the stream has reached. Does not block.
   void Begin(const MatchedMove& move);
-  // Finishes the message that it is at, fails the others, and ends the thread.
+  // Finishes the current message, fails the others, and ends the thread.
   void Stop();
 
  private:
@@ -44,8 +43,8 @@ class MoveHelper {
   std::thread thread_;
 };
 
-// What a stream does when it has passed the wait for a round: closes a pair that has failed, so
-// that nobody touches its memory any more.
+// A stream calls it after the wait for a round: closes a pair that has failed, so that nobody
+// touches its memory any more.
 void CloseFailedPair(const MatchedMove& move);
 
 }  // namespace ferry::gpu

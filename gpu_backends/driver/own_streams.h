@@ -1,4 +1,4 @@
-// The streams that a driver has made, told from those of the application that it was given.
+// The streams that a driver made itself, as opposed to those that the application gave it.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,7 @@ class OwnStreams {
     std::lock_guard lock(mutex_);
     streams_.insert(stream);
   }
-  // Whether it was there, and so is to be destroyed.
+  // Whether it was there, and so must be destroyed.
   bool Remove(NativeStream stream) {
     std::lock_guard lock(mutex_);
     return streams_.erase(stream) != 0;

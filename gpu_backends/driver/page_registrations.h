@@ -1,8 +1,8 @@
 // Host memory registered with a driver by whole pages, each page once.
 //
 // Vendors refuse a page that is registered already, while two ranges that a program registers may
-// share one. So what is registered are runs of pages, and a run stays for as long as any range
-// needs one of its pages.
+// share one. So runs of pages are registered, and a run stays for as long as any range needs one of
+// its pages.
 //
 // Thread-safe; Add and Remove block for as long as the driver pins memory.
 #pragma once
@@ -22,14 +22,15 @@ class PageRegistrations {
   // The driver outlives this.
   explicit PageRegistrations(Driver& driver);
 
-  // Registers the pages of the range that are not yet. Errors as of Driver::Register; nothing has
-  // changed then.
+  // Registers those pages of the range that are not registered yet. Errors as of Driver::Register;
+  // nothing has then changed.
   Status Add(void* pointer, uint64_t size_bytes);
-  // Of a range that was added. The driver's first error; the range is gone in any case.
+  // Removes a range that was added. Returns the driver's first error; the range is gone in any
+  // case.
   Status Remove(void* pointer, uint64_t size_bytes);
-  // How many of the bytes from there on, at least 1, lie in one run of registered pages, or in
-  // none: vendors refuse to copy across the end of one. Does not wait for the driver unless memory
-  // is being registered.
+  // How many bytes from `pointer` on, at least 1, lie in one run of registered pages, or in none:
+  // vendors refuse to copy across the end of a run. Does not wait for the driver unless memory is
+  // being registered.
   uint64_t UniformBytes(const void* pointer, uint64_t size_bytes) const;
 
  private:
@@ -44,7 +45,7 @@ class PageRegistrations {
 
   Range PagesOf(const void* pointer, uint64_t size_bytes) const;
   std::vector<Range> GapsIn(Range pages) const;
-  // Of every run that has a page there.
+  // Visits every run that has a page there.
   template <typename Visit>
   void ForEachRun(Range pages, Visit&& visit);
 

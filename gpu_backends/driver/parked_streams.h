@@ -1,9 +1,9 @@
-// Streams that were given up while they waited for something that had not come.
+// Streams that were abandoned while they waited for something that had not come.
 //
-// A vendor's stream cannot be told to drop its work, and to destroy it would wait, perhaps for
-// ever. So it stays, with all that it refers to, until it has nothing to do any more; and memory
-// that is freed meanwhile is kept, since nobody knows what such a stream still writes to. The same
-// holds for streams that have failed by what they wait for, and are not destroyed yet.
+// A vendor's stream cannot be told to drop its work, and destroying it would block, perhaps for
+// ever. So it stays, with all that it refers to, until it has nothing to do any more. Memory that
+// is freed meanwhile is kept, since nobody knows where such a stream still writes. The same holds
+// for streams that failed because of what they wait for, and are not destroyed yet.
 //
 // Thread-safe.
 #pragma once
@@ -25,15 +25,15 @@ class ParkedStreams {
   ParkedStreams(const ParkedStreams&) = delete;
   ParkedStreams& operator=(const ParkedStreams&) = delete;
 
-  // Of every stream, when it is made.
+  // Registers a stream; called for every stream when it is made.
   void Watch(const std::shared_ptr<StreamState>& stream);
-  // Of a stream that is destroyed with work left.
+  // Parks a stream that is destroyed with work left.
   void Park(std::shared_ptr<StreamState> stream);
-  // Destroys those that have come to an end, and releases what was kept if none is left. Returns
-  // whether that is so.
+  // Destroys the streams that have come to an end, and releases the kept memory if none is left.
+  // Returns whether none is left.
   bool Sweep();
-  // Calls `release`, which gives memory back to the vendor: now, returning what it says, or when no
-  // stream is left that might use the memory.
+  // Calls `release`, which gives memory back to the vendor: now, returning its status, or later,
+  // when no stream that might use the memory is left.
   Status Release(std::function<Status()> release);
 
  private:

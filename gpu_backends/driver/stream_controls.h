@@ -1,7 +1,7 @@
 // The words by which the host reaches the kernels of streams (gpu_backends/device/control.h): lines
 // of pinned memory, since an allocation for each stream would take a page or more.
 //
-// Thread-safe. Outlives what runs on the streams.
+// Thread-safe. Must outlive the work on the streams.
 #pragma once
 
 #include <cstdint>

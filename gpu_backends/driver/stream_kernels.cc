@@ -13,13 +13,13 @@
 namespace ferry::gpu {
 namespace {
 
-// One thread copies so much faster than three launches take.
+// Up to this size a copy by one thread takes less time than three launches.
 constexpr uint64_t kSmallMoveBytes = 512;
 constexpr uint64_t kBytesOfThread = 64;
 constexpr uint64_t kBytesOfUnit =
     16;  // the widest access, of which strided copies have few in a row
 
-// What pair_move.h says of the other end's words is what they are.
+// Checks the offsets of an end's words in pair_move.h against the layout.
 static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, value) ==
               FERRY_DEVICE_END_DONE * sizeof(uint64_t));
 static_assert(offsetof(shm::ChannelLayout, done) + offsetof(shm::CounterLayout, error) ==
@@ -101,7 +101,7 @@ Status StreamKernels::LaunchMove(const MatchedMove& move) {
     status = Launch(Kernel::kCompleteMove, 1, {move.own, move.other});
   }
   if (!status.ok()) {
-    // It may have begun, and would never end.
+    // The round may have begun, and would never end.
     shm::Counter(&move.other->done).Fail(status.code());
     shm::Counter(&move.own->done).Fail(status.code());
     shm::WakeWaiting(*move.other);

@@ -1,4 +1,4 @@
-// What a stream does by Ferry's own kernels.
+// The operations that a stream does by Ferry's own kernels.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ferry::gpu {
 
-// By the stream's owner, one call at a time. It must live until the stream has nothing to do any
+// The stream's owner makes one call at a time. It must live until the stream has nothing to do any
 // more.
 class StreamKernels {
  public:
@@ -23,30 +23,30 @@ class StreamKernels {
         stream_(stream),
         controls_(std::move(controls)) {}
 
-  // Loads the device's kernels, if they are not yet: may block as Driver::LoadKernels does. kOk:
-  // the stream launches kernels; else why not.
+  // Loads the device's kernels if need be: may block as Driver::LoadKernels does. kOk: the stream
+  // can launch kernels; else why not.
   Status Prepare();
   // What they can do. Prepare has said kOk.
   bool write_words() const { return powers_.host_words; }
   bool wait_for_words() const { return powers_.host_words && powers_.may_wait; }
   bool move_messages() const { return powers_.host_words && powers_.host_atomics; }
 
-  // Each enqueues kernels. Prepare has said kOk; words and memory are reachable for the device.
+  // Each call enqueues kernels. Prepare has said kOk; the device reaches the words and memory.
   Status WriteWord(uint64_t* word, uint64_t value);
   Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition);
   Status CopyStrided(const StridedCopy& copy);
-  // The operation is defined for the type. kUnsupported: the device lacks such numbers.
+  // The operation must be defined for the type. kUnsupported: the device lacks such numbers.
   Status Reduce(const Reduction& reduction);
   // As Stream::LaunchMove.
   Status LaunchMove(const MatchedMove& move);
   // Closes the pair if the round has failed. Behind the wait for it.
   Status CloseFailedPair(const MatchedMove& move);
-  // Any kernel, whose first argument, the stream's control words, is put in front.
+  // Launches any kernel; puts its first argument, the stream's control words, in front.
   Status Launch(Kernel kernel, uint64_t threads, std::initializer_list<KernelArgument> arguments);
 
-  // Whether kernels have been launched that may wait, or do what the next call prevents.
+  // Whether any kernels have been launched that Abandon would affect.
   bool in_use() const { return control_ != nullptr; }
-  // The stream is given up: kernels that wait end, and those behind them do nothing. For good.
+  // Abandons the stream for good: kernels that wait end, and those behind them do nothing.
   void Abandon();
 
  private:

@@ -29,8 +29,7 @@ bool WordMeets(const uint64_t* word, uint64_t value, WaitCondition condition) {
 Point::Point(std::shared_ptr<StreamState> stream, NativeEvent event, uint64_t place)
     : stream_(std::move(stream)), event_(event), place_(place) {}
 
-// It may be the last step of a stream that lets go of it, where nothing of the vendor's may be
-// called.
+// The last step of a stream may release it, and steps must not call the vendor.
 Point::~Point() { stream_->Bury(event_); }
 
 Status Point::Decide(const Status& status) {
@@ -99,7 +98,8 @@ std::vector<StreamState::Told> StreamState::Note(uint64_t place, const Status& s
   return told;
 }
 
-// Streams may wait for each other in turns: a list instead of recursion, and one lock at a time.
+// Chains of streams may wait for each other, so this uses a list instead of recursion, and holds
+// one lock at a time.
 void StreamState::Fail(uint64_t place, const Status& status) {
   std::vector<Told> told = Note(place, status);
   while (!told.empty()) {
@@ -161,7 +161,7 @@ void StreamState::AddWaiter(const std::shared_ptr<Point>& point,
     }
     waiters_.push_back({point, waiter, place});
   }
-  // It may have failed before it was told whom to tell.
+  // The point may have failed before this stream was in its list.
   if (const Status status = point->Query();
       !status.ok() && status.code() != ErrorCode::kWouldBlock) {
     waiter->Fail(place, status);

@@ -1,10 +1,10 @@
-// What a stream of a driver shares with its events, with the steps it takes on the host and with
-// streams that wait for it; it may outlive the stream.
+// The state that a driver's stream shares with its events, with its steps on the host and with
+// streams that wait for it. It may outlive the stream.
 //
 // A vendor's stream knows nothing of failures of host functions, and goes on behind them. So each
 // operation has a place (1 for the first), and a failure is noted with the place that it happened
 // at: whatever was enqueued behind it counts as failed, events and the streams that wait for them
-// included. Failures are told to those at once, so that nobody waits for what never comes.
+// included. These learn of failures at once, so that nobody waits for what never comes.
 #pragma once
 
 #include <atomic>
@@ -32,9 +32,10 @@ class Point {
   Point(const Point&) = delete;
   Point& operator=(const Point&) = delete;
 
-  // As Event::Query.
+  // As for Event::Query.
   Status Query();
-  // It is never reached: the stream was destroyed. Nothing changes if it was reached before.
+  // Marks the point as never reached, since the stream was destroyed. Does nothing if it was
+  // reached before.
   void Cancel();
 
   NativeEvent event() const { return event_; }
@@ -64,9 +65,9 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   int device() const { return device_; }
   NativeStream native() const { return native_; }
 
-  // Of the next operation. By the stream, which enqueues one at a time.
+  // The next operation's place. Called by the stream, which enqueues one at a time.
   uint64_t NextPlace() const { return last_place_.load(std::memory_order_relaxed) + 1; }
-  // The vendor has it.
+  // Call it once the vendor has that operation.
   void Advance() {
     last_place_.store(NextPlace(), std::memory_order_release);
   }  // Pairs with Query.
@@ -76,35 +77,35 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // The first failure at or before `place`.
   Status FailureBefore(uint64_t place);
   Status Failure() { return FailureBefore(UINT64_MAX); }
-  // Notes it, unless there is an earlier one, and tells those who wait for what is behind it.
+  // Notes a failure, unless there is an earlier one, and tells those who wait for a later place.
   void Fail(uint64_t place, const Status& status);
   // kWouldBlock while the stream has work; the failure, if there is one, at once.
   Status Query();
-  // Everything up to `place` has run, as a point there says.
+  // Notes that everything up to `place` has run, as a point there says.
   void NotePassed(uint64_t place);
 
   // ---- Waits, in the order of their places ----
 
-  // A stream that waits for a point of this one has the operation at `place` for it.
+  // Notes that another stream waits for a point of this one, by its operation at `place`.
   void AddWaiter(const std::shared_ptr<Point>& point, const std::shared_ptr<StreamState>& waiter,
                  uint64_t place);
   void AddPoint(const std::shared_ptr<Point>& point);
-  // This stream waits at `place`. A word that CPUs do not reach is null.
+  // Notes that this stream waits at `place`. `word` is null if CPUs do not reach it.
   void AwaitPoint(uint64_t place, std::shared_ptr<Point> point);
-  // `by_kernel`: by one that Abandon ends.
+  // `by_kernel`: by a kernel that Abandon ends.
   void AwaitWord(uint64_t place, const uint64_t* word, uint64_t value, WaitCondition condition,
                  bool by_kernel);
-  // The kernels that wait for words have been told to end.
+  // Notes that the kernels that wait for words have been told to end.
   void Abandon();
-  // Whether something that it waits for has not come, as far as one can tell.
+  // Whether the stream may still be waiting for something.
   bool MayBeBlocked();
-  // The stream is to record an event now, and hand it over: so a stream that nobody asks about
-  // learns what it has behind it.
+  // Whether the stream should record an event now, and hand it over, so that it learns of its
+  // progress even if nobody asks.
   bool NeedsMark();
   void SetMark(NativeEvent event, uint64_t place);
-  // Nothing runs on the stream any more, for good.
+  // Notes that nothing runs on the stream any more, for good.
   void Drained();
-  // Destroys an event later: to be called where the vendor must not be.
+  // Destroys an event later; for use where the vendor must not be called.
   void Bury(NativeEvent event);
 
   // ---- Steps on the host ----
@@ -113,14 +114,14 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   void RunStep(uint64_t place, const std::function<Status()>& step);
   // Waits in a step until the word meets the condition. False: the stream was closed first.
   bool WaitForWord(const uint64_t* word, uint64_t value, WaitCondition condition);
-  // The stream is destroyed: steps that have not begun are not taken.
+  // Closes the state of a stream that is destroyed: steps that have not begun are not taken.
   void Close();
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
   // Waits for the step that runs, if any does.
   void JoinStep();
-  // What is not complete never will be.
+  // Cancels everything that is not complete.
   void CancelRest();
-  // Stays for as long as the stream may have work.
+  // Keeps `kept` for as long as the stream may have work.
   void Keep(std::shared_ptr<void> kept) { kept_ = std::move(kept); }
 
  private:
@@ -137,7 +138,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     WaitCondition condition;
     bool by_kernel;
   };
-  struct Told {  // who has yet to be told of a failure
+  struct Told {  // someone who must be told of a failure
     std::shared_ptr<StreamState> stream;
     uint64_t place;
     Status status;
@@ -146,7 +147,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // Notes a failure; returns whom to tell.
   std::vector<Told> Note(uint64_t place, const Status& status);
   bool MetLocked(const Awaited& awaited) const;
-  // Forgets waits that are behind the stream for certain.
+  // Forgets waits that the stream has certainly passed.
   void TrimLocked();
   void LookAtMarkLocked();
   void DestroyBuried();

@@ -1,9 +1,10 @@
-// What Ferry uses of the binary interface of AMD's HIP run time (libamdhip64), declared here since
-// its headers are not there where Ferry is built. Names and numbers follow hip_runtime_api.h of
-// ROCm 5.2 and 6.0; tests/gpu_backends/hip_abi_test.cc compares them where that is installed.
+// The part of the binary interface of AMD's HIP run time (libamdhip64) that Ferry uses, declared
+// here since its headers are not available where Ferry is built. Names and numbers follow
+// hip_runtime_api.h of ROCm 5.2 and 6.0; tests/gpu_backends/hip_abi_test.cc compares them where
+// that is installed.
 //
-// Only what stayed the same in both is used, but for the memory types and a flag, which come in two
-// forms. hipDeviceProp_t is not: it has changed with nearly every release.
+// Only what stayed the same in both is used, except for the memory types and a flag, which come in
+// two forms. hipDeviceProp_t is not used: it changes with nearly every release.
 #pragma once
 
 #include <cstddef>

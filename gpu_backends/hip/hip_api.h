@@ -11,7 +11,8 @@
 
 namespace ferry::gpu {
 
-// Each member is the function hip... of that name, and null where it is optional and not there.
+// Each member is the function hip... of that name. Optional functions that the library lacks are
+// null.
 struct HipApi {
   HipError (*runtime_get_version)(int* version);
   HipError (*get_device_count)(int* count);
@@ -63,7 +64,8 @@ struct HipApi {
   HipError (*pointer_get_attribute)(void* data, int attribute, void* pointer);
   HipError (*mem_get_handle_for_address_range)(void* handle, void* pointer, size_t bytes, int type,
                                                unsigned long long flags);
-  // hsa_amd_portable_export_dmabuf, of the library under HIP; an hsa_status_t, 0 for success.
+  // hsa_amd_portable_export_dmabuf, from the library under HIP; returns an hsa_status_t, 0 for
+  // success.
   int (*hsa_export_dmabuf)(const void* pointer, size_t bytes, int* fd, uint64_t* offset);
   HipError (*module_load_data)(HipModule* module, const void* image);
   HipError (*module_unload)(HipModule module);
@@ -77,8 +79,8 @@ struct HipApi {
   Status Check(const char* call, HipError error) const;
 };
 
-// Opens `path`, or if that is empty what the dynamic linker finds. kNotFound: not installed.
-// kUnsupported: functions are missing.
+// Opens `path` or, if that is empty, the library that the dynamic linker finds. kNotFound: not
+// installed. kUnsupported: functions are missing.
 StatusOr<HipApi> OpenHipApi(std::string_view path);
 
 }  // namespace ferry::gpu

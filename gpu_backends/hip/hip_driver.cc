@@ -115,7 +115,7 @@ class HipDriver final : public Driver {
   bool HasAttribute(int attribute, int device) const;
   bool TryWords(int device) const;
   PointerKind KindOf(const HipPointerAttributes& attributes) const;
-  // Where devices see memory that HIP knows.
+  // The address at which devices see memory that HIP knows.
   StatusOr<void*> DeviceAddress(const void* pointer) const;
 
   const HipApi api_;
@@ -237,7 +237,7 @@ PointerInfo HipDriver::Identify(const void* pointer) {
   }
   void* base = nullptr;
   size_t size_bytes = 0;
-  // Without a range it keeps none of its bytes: no operation will take it for more than it is.
+  // Without a known range the size is 0 bytes, so no operation assumes more than is there.
   info.base = const_cast<void*>(pointer);
   if (api_.mem_get_address_range(&base, &size_bytes, seen_by_devices) == kHipSuccess) {
     info.base = static_cast<std::byte*>(const_cast<void*>(pointer)) -

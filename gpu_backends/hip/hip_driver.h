@@ -1,7 +1,7 @@
 // HIP as DriverBackend sees it.
 //
-// HIP knows a current device and a last error for each thread. Both are the application's: each
-// call leaves them as they were.
+// HIP knows a current device and a last error for each thread. Both belong to the application, so
+// each call leaves them as they were.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@ namespace ferry::gpu {
 inline constexpr int kAnyDevice = -1;  // whichever is current
 
 // Makes `device` the thread's current one for as long as it lives, and hides the errors of the
-// calls in between. By one thread.
+// calls in between. Used by one thread.
 class HipScope {
  public:
   HipScope(const HipApi& api, int device)

@@ -23,7 +23,7 @@ class EmulatedLink {
   // As LinkModel::Occupy, on MonotonicNs. Does not block.
   LinkInterval Occupy(const LinkRoute& route, uint64_t size_bytes, uint64_t submit_ns);
 
-  // To be called once by a thread that will call SleepUntil: lets it wake up in time.
+  // A thread that will call SleepUntil calls this once first, so that it wakes up in time.
   static void PrepareThread();
 
   // Blocks until that MonotonicNs: sleeps, but for the last moment, which yields.

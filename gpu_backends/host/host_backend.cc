@@ -70,10 +70,10 @@ class HostBackend final : public GpuBackend {
  private:
   // The checks that open every call: not in a forked child, and a device that exists.
   Status CheckDevice(int device) const;
-  // Who else may touch device memory.
+  // Who may touch device memory besides streams.
   DirectAccess DeviceAccess() const { return {link_ == nullptr, link_ == nullptr}; }
   StatusOr<void*> AllocateReserved(int device, uint64_t size_bytes);
-  // Of memory that CPUs reach: pinned, or managed with `device` as its home.
+  // Allocates memory that CPUs reach: pinned, or managed with `device` as its home.
   StatusOr<void*> AllocateHost(PointerKind kind, int device, uint64_t size_bytes);
   // Maps device memory, and enters it; returns the address that users see.
   StatusOr<void*> EnterDevice(Allocation allocation, int fd);
@@ -100,7 +100,7 @@ StatusOr<DeviceInfo> HostBackend::GetDeviceInfo(int device) const {
 }
 
 PointerInfo HostBackend::Identify(const void* pointer) const {
-  // In a child another thread may have held the table's lock when it was forked.
+  // In a forked child the table's lock may be held by a thread that does not exist there.
   if (fork_guard_.InChild()) {
     return {};
   }

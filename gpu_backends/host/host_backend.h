@@ -27,15 +27,15 @@ struct HostBackendOptions {
   uint64_t device_memory_bytes = uint64_t{1} << 30;  // of each device, for each process
   uint64_t wait_yield_ns = 200'000;  // how long a value wait yields before it sleeps between looks
   HostLinkOptions link;              // none by default
-  HostStreamCosts costs;             // of their streams; none by default
+  HostStreamCosts costs;             // costs of the devices' streams; none by default
 };
 
 // kInvalidArgument for options outside their ranges. Any thread; does not block, takes no memory.
 StatusOr<std::unique_ptr<GpuBackend>> CreateHostBackend(const HostBackendOptions& options);
 
-// Where streams of a backend that CreateHostBackend has made reach what lies at `pointer`: there,
-// but for device memory behind a guarded link. For what runs in a stream's LaunchHost as the
-// device's own work; the pointer's allocation stays. Any thread.
+// The address at which streams of a backend made by CreateHostBackend reach the memory at
+// `pointer`: the same, except for device memory behind a guarded link. For functions that run in a
+// stream's LaunchHost as the device's own work. The caller keeps the allocation alive. Any thread.
 void* StreamAddress(const GpuBackend& host_backend, const void* pointer);
 
 }  // namespace ferry::gpu

@@ -7,7 +7,7 @@
 
 namespace ferry::gpu {
 
-// As of Stream::Reduce, whose arguments have been checked, in memory that CPUs reach.
+// As Stream::Reduce; the arguments have been checked, and CPUs reach the memory.
 void ReduceOnHost(const Reduction& reduction);
 
 }  // namespace ferry::gpu

@@ -25,7 +25,7 @@ class HostEvent final : public Event {
   Status Query() override;
   Status Synchronize() override;
 
-  // The point last recorded; null if none was. Waits keep the point that they took.
+  // The point last recorded, or null. A wait keeps the point it took.
   std::shared_ptr<Completion> Current();
   void SetCurrent(std::shared_ptr<Completion> completion);
 

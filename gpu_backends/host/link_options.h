@@ -20,7 +20,7 @@ struct HostLinkOptions {
   uint64_t latency_us = 0;
   // With pageable host memory. 0: latency_us.
   uint64_t pageable_latency_us = 0;
-  // Of each device: 1, both directions take turns; 2, each has its own.
+  // Engines of each device: 1, both directions take turns; 2, each has its own.
   uint64_t engines = 2;
   // Device memory faults when it is touched other than by a stream, as that of some GPUs does.
   bool guard = false;
@@ -28,8 +28,8 @@ struct HostLinkOptions {
   bool enabled() const { return h2d_mb_per_s != 0; }
 };
 
-// What a stream costs the CPU that uses it, beside its operations. 0: what the thread behind it
-// happens to take.
+// What a stream costs the CPU that uses it, besides its operations. 0: whatever the thread behind
+// it takes.
 struct HostStreamCosts {
   uint64_t launch_us = 0;       // from enqueuing an operation to its beginning, at least
   uint64_t synchronize_us = 0;  // from the last operation's end to the return of Synchronize

@@ -146,7 +146,7 @@ void StreamWorker::RunBatch() {
     }
     std::lock_guard lock(mutex_);
     error_ = status;
-    // To wake somebody who has to sleep on would cost more than most operations.
+    // Waking a thread that must go back to sleep would cost more than most operations.
     if (++finished_count_ >= awaited_count_) {
       awaited_count_ = UINT64_MAX;
       done_.notify_all();
@@ -250,7 +250,7 @@ Status StreamWorker::WaitForMove(const MatchedMove& move) {
   const shm::PairEnds ends = EndsOf(move);
   const shm::Counter done(&move.own->done);
   const auto goes_on = [this] { return !Cancelled(); };
-  // Over a link copies take their time in the model: its mover does not offer any.
+  // Over a link the model gives copies their time, so the mover does not offer parts.
   const auto met = [&] {
     return done.Reached(move.round) ||
            (move.other != nullptr &&

@@ -28,11 +28,11 @@ struct CopyOperation {
 };
 struct StridedOperation {
   StridedCopy copy;
-  CopyOperation cost;  // what it takes of the link: as much as a copy of all bytes
+  CopyOperation cost;  // its use of the link: as for a copy of all bytes
 };
 struct ReduceOperation {
   Reduction reduction;
-  CopyOperation cost;  // what it takes of the link: as much as a copy of the result's bytes
+  CopyOperation cost;  // its use of the link: as for a copy of the result's bytes
 };
 struct RecordOperation {
   std::shared_ptr<Completion> completion;
@@ -65,15 +65,15 @@ using Operation = std::variant<CopyOperation, StridedOperation, ReduceOperation,
 
 // Thread-safe. The thread starts with the first operation and sleeps while there is none. A wait
 // for a value cannot sleep until it is woken, since the writer may be a CPU or another process that
-// knows nothing of it: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms. One
-// for a matched message helps to move it, and is woken by the other end.
+// knows nothing of it: it yields for `wait_yield_ns`, then looks every 20 us, growing to 1 ms. A
+// wait for a matched message helps to move it, and is woken by the other end.
 //
 // With an emulated link the stream has a modelled time beside the real one: the end of its last
 // copy in the model, carried along by events. A copy enters the link at that time (or when it was
 // enqueued, if later), however late the thread woke up; so delays of waking up do not add up.
 class StreamWorker {
  public:
-  // `link` is null where none is emulated, and else outlives the worker.
+  // `link` is null where none is emulated; otherwise it outlives the worker.
   StreamWorker(uint64_t wait_yield_ns, EmulatedLink* link, const HostStreamCosts& costs)
       : wait_yield_ns_(wait_yield_ns),
         launch_ns_(costs.launch_us * 1000),
@@ -94,7 +94,7 @@ class StreamWorker {
   void Main();
   void RunBatch();
   Status Run(const Operation& operation);
-  // Does it, in the time that the emulated link takes, if there is one.
+  // Makes the move, in the time that the emulated link takes, if there is one.
   template <typename Move>
   void OverLink(const CopyOperation& cost, Move&& move);
   void RunCopy(const CopyOperation& copy);
@@ -103,10 +103,11 @@ class StreamWorker {
   Status WaitForEvent(const std::shared_ptr<Completion>& completion);
   Status WaitForValue(const WaitValueOperation& wait);
   Status WaitForMove(const MatchedMove& move);
-  // Until `met()`, which is asked again and again; in between, after a while, `sleep_for(time)`.
+  // Waits until `met()`, which it asks repeatedly; after a while it sleeps in between, by
+  // `sleep_for(time)`.
   template <typename Met, typename Sleep>
   Status WaitUntil(Met&& met, Sleep&& sleep_for);
-  // After work whose time is real.
+  // Call it after work whose time is real.
   void AdvanceToNow();
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 

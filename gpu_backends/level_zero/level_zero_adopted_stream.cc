@@ -28,8 +28,8 @@ class AdoptedStream final : public LevelZeroStream {
   void Abandon() override;
 
  private:
-  // What the thread does once the device has signalled `reached`; the device goes on when the
-  // thread has signalled `passed`, which is not used again where that fails.
+  // Work for the thread once the device has signalled `reached`; the device goes on when the thread
+  // has signalled `passed`, which is not reused if that fails.
   struct Item {
     std::shared_ptr<HeldEvent> reached;
     ze_event_handle_t passed = nullptr;
@@ -150,7 +150,7 @@ void AdoptedStream::Main() {
     const Status status = Run(item);
     lock.lock();
     if (!status.ok()) {
-      return;  // with the item, and those behind it, still queued
+      return;  // leaves the item, and those behind it, queued
     }
     items_.pop_front();
   }
@@ -158,7 +158,7 @@ void AdoptedStream::Main() {
 
 Status AdoptedStream::Run(Item& item) {
   FERRY_RETURN_IF_ERROR(thread_.AwaitSignal(context(), item.reached->handle()));
-  // Everything before the signal is done, the waits of earlier items too.
+  // Everything before the signal is done, including the waits of earlier items.
   for (const ze_event_handle_t event : passed_) {
     context().events().Release(event);
   }

@@ -18,7 +18,7 @@ namespace ferry::gpu {
 
 // ---- Intel's extensions: zeDriverGetExtensionFunctionAddress finds them, or does not ----
 
-// Of both descriptors below: who is to see a write, or whose writes end a wait.
+// For both descriptors below: who sees a write, or whose writes end a wait.
 inline constexpr uint32_t kZexScopeHost = 1U << 2;
 inline constexpr uint32_t kZexWaitEqual = 1U << 0;
 inline constexpr uint32_t kZexWaitGreaterOrEqual = 1U << 3;

@@ -14,7 +14,7 @@ struct LevelZeroBackendOptions {
 };
 
 // kNotFound: no loader, no driver or no GPU; kUnsupported: a loader or a driver of the wrong
-// version; or what a driver says as it starts. Any thread; may block while drivers start.
+// version; or the error of a driver that fails to start. Any thread; may block while drivers start.
 StatusOr<std::unique_ptr<GpuBackend>> CreateLevelZeroBackend(
     const LevelZeroBackendOptions& options);
 

@@ -8,8 +8,8 @@
 namespace ferry::gpu {
 namespace {
 
-// What the driver itself calls the object. The loader puts handles of its own in front where it has
-// several drivers.
+// The driver's own handle of an object. Where the loader has several drivers, it wraps their
+// handles in its own.
 template <typename Handle>
 StatusOr<Handle> DriversOwn(const LevelZeroApi& api, zel_handle_type_t type, Handle handle) {
   if (api.loader_translate_handle == nullptr) {

@@ -1,5 +1,5 @@
-// A context on one of the Level Zero drivers that the loader knows: what belongs to all devices of
-// that driver.
+// A context on one of the Level Zero drivers that the loader knows. It holds what all devices of
+// that driver share.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ class LevelZeroContext {
   ze_driver_handle_t driver() const { return driver_; }
   ze_context_handle_t handle() const { return handle_; }
   LevelZeroEvents& events() { return *events_; }
-  const std::string& version() const { return version_; }  // of the driver, for people
+  const std::string& version() const { return version_; }  // the driver's version, for people
   bool has_ipc() const { return has_ipc_; }
   // Whether an allocation may be larger than its device's maxMemAllocSize.
   bool has_relaxed_limits() const { return has_relaxed_limits_; }
 
   // Whether the driver has the functions that the next two need, and those that let it reach words
-  // in registered memory. A device may refuse them still.
+  // in registered memory. A device may still refuse them.
   bool has_words() const {
     return wait_on_memory_ != nullptr && write_to_memory_ != nullptr && has_imports();
   }
@@ -44,12 +44,12 @@ class LevelZeroContext {
   Status AppendWait(ze_command_list_handle_t list, const uint64_t* word, uint64_t value,
                     WaitCondition condition);
 
-  // Makes existing host memory known to the driver, so that copies need not pin it each time.
-  // Where the driver cannot, nothing is done: it reaches all host memory, more slowly.
+  // Registers existing host memory with the driver, so that copies need not pin it each time. Does
+  // nothing where the driver cannot: it reaches all host memory, more slowly.
   Status ImportHostMemory(void* pointer, uint64_t size_bytes);
   Status ReleaseHostMemory(void* pointer);
 
-  // The device still refers to events or lists of it: all stays until the process ends.
+  // Keeps everything until the process ends, since the device still refers to its events or lists.
   void Abandon();
 
  private:

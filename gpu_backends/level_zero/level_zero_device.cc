@@ -163,7 +163,7 @@ Status LevelZeroDevice::Check() const {
   if (api.device_get_status == nullptr) {
     return {};
   }
-  // Drivers may not have it: only what speaks of the device counts.
+  // Drivers may lack this call: only errors about the device count.
   const ze_result_t result = api.device_get_status(handle_);
   return result == ZE_RESULT_ERROR_DEVICE_LOST || result == ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET
              ? ZeStatus("zeDeviceGetStatus", result)

@@ -15,26 +15,27 @@ namespace ferry::gpu {
 // Thread-safe. The context outlives it.
 class LevelZeroDevice {
  public:
-  // Every GPU of the context's driver; none is no error. May block for a second on a device that
+  // Every GPU of the context's driver; it may have none. May block for a second on a device that
   // does not do what its driver says.
   static StatusOr<std::vector<std::unique_ptr<LevelZeroDevice>>> FindAll(LevelZeroContext* context);
 
   LevelZeroContext& context() const { return *context_; }
   ze_device_handle_t handle() const { return handle_; }
   const DeviceInfo& info() const { return info_; }
-  // Whether the handle is that of this device or of a part of it.
+  // Whether the handle names this device or a part of it.
   bool Has(ze_device_handle_t handle) const;
   // Whether allocations of that size need the driver's relaxed limits.
   bool ExceedsLimit(uint64_t size_bytes) const { return size_bytes > largest_allocation_bytes_; }
 
   // Whether its lists take kernels.
   bool runs_kernels() const { return runs_kernels_; }
-  // Whether kernels reach the host memory that is registered, and the system's all the same.
+  // Whether kernels reach registered host memory, by import or because they reach all of the
+  // system's.
   bool reaches_registered() const { return context_->has_imports() || reaches_system_; }
-  // Whether they change host memory by atomic operations while CPUs do.
+  // Whether they can change host memory by atomic operations while CPUs do.
   bool has_host_atomics() const { return has_host_atomics_; }
 
-  // An error once the device is lost.
+  // Fails once the device is lost.
   Status Check() const;
   // An asynchronous immediate list.
   StatusOr<ze_command_list_handle_t> CreateList();

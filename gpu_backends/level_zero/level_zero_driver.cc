@@ -21,8 +21,8 @@ namespace {
 
 constexpr size_t kAlignmentBytes = 256;
 
-// Stands where a handle's descriptor was, once that travels by itself: no descriptor, and nothing
-// that a driver would begin a handle of another kind with.
+// Replaces the descriptor in a handle when the descriptor travels separately. It is no valid
+// descriptor, and no driver begins another kind of handle with it.
 constexpr int32_t kDescriptorTaken = -0x46657272;
 static_assert(sizeof(ze_ipc_mem_handle_t) == sizeof(IpcHandle::opaque));
 
@@ -88,9 +88,9 @@ class LevelZeroDriver final : public Driver {
                          ze_device_handle_t* device) const;
   LevelZeroContext& ContextOf(const void* pointer) const;
   int OrdinalOf(ze_device_handle_t handle) const;
-  // Null: not ours.
+  // Null if the stream is not Ferry's.
   LevelZeroStream* FindStream(NativeStream stream) const;
-  // What is not done, never will be on a device that is lost.
+  // Turns kWouldBlock into an error if the device is lost.
   Status UnlessLost(int device, Status status) const;
   template <typename Call>
   Status OnStream(NativeStream stream, Call&& call) const;
@@ -288,8 +288,8 @@ int LevelZeroDriver::OrdinalOf(ze_device_handle_t handle) const {
 }
 
 // A driver on Linux puts the number of a descriptor first in its handle, valid in the exporting
-// process. A copy of it travels beside the handle, and the importer puts its own number there. What
-// begins with no descriptor is a handle that the driver can open by itself.
+// process. A copy of the descriptor travels beside the handle, and the importer puts its own number
+// there. A handle that begins with no descriptor is one that the driver can open by itself.
 Status LevelZeroDriver::Export(void* base, IpcHandle* handle) {
   const ze_context_handle_t context = ContextOf(base).handle();
   ze_ipc_mem_handle_t native{};
@@ -373,7 +373,7 @@ Status LevelZeroDriver::Register(void* pointer, uint64_t size_bytes) {
   for (size_t i = 0; i < contexts_.size(); ++i) {
     if (Status status = contexts_[i]->ImportHostMemory(pointer, size_bytes); !status.ok()) {
       while (i-- > 0) {
-        static_cast<void>(contexts_[i]->ReleaseHostMemory(pointer));  // what failed is what counts
+        static_cast<void>(contexts_[i]->ReleaseHostMemory(pointer));  // the first error counts
       }
       return status;
     }
@@ -403,7 +403,7 @@ StatusOr<NativeStream> LevelZeroDriver::CreateStream(int device) {
   return static_cast<NativeStream>(*list);
 }
 
-// Level Zero has no question that tells what a list is: any is taken at its word.
+// Level Zero has no call to identify a list, so any list is accepted.
 Status LevelZeroDriver::CheckStream(int device, NativeStream stream) {
   std::unique_lock lock(streams_mutex_);
   auto [entry, added] = streams_.try_emplace(stream);
@@ -510,8 +510,8 @@ Status LevelZeroDriver::WaitWord(int /*device*/, NativeStream stream, const uint
                   [&](LevelZeroStream& found) { return found.WaitWord(word, value, condition); });
 }
 
-// Lists of one queue hold each other up: a kernel that waits may keep the one from running that
-// ends the wait.
+// Lists of one queue hold each other up: a waiting kernel may block the kernel that would end its
+// wait.
 KernelPowers LevelZeroDriver::kernel_powers(int device) const {
   const LevelZeroDevice& target = *devices_[device];
   return {.host_words = target.reaches_registered(),

@@ -112,7 +112,7 @@ Status LevelZeroEvents::CreateLocked(ze_event_handle_t* event) {
   ze_event_desc_t description{};
   description.stype = ZE_STRUCTURE_TYPE_EVENT_DESC;
   description.index = created_in_last_;
-  // What is before an event is seen by the host and by other devices, and the other way round.
+  // The host and other devices see what happened before an event, and vice versa.
   description.signal = ZE_EVENT_SCOPE_FLAG_HOST;
   description.wait = ZE_EVENT_SCOPE_FLAG_HOST;
   FERRY_RETURN_IF_ERROR(

@@ -1,4 +1,4 @@
-// Level Zero's events, out of pools that grow.
+// Level Zero's events, from pools that grow.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@ namespace ferry::gpu {
 
 class LevelZeroEvents;
 
-// Keeps one event for itself, and gives it back: if a list is to signal it, not before that.
+// Holds one event and gives it back; if a list is going to signal it, not before that.
 class HeldEvent {
  public:
   enum class Stage : uint8_t {
-    kNew,      // no list knows it; a stream may be going to append it
+    kNew,      // no list knows it yet; a stream may append it
     kInList,   // a list signals it, or has
     kDropped,  // no list ever will
   };
@@ -47,8 +47,8 @@ class HeldEvent {
   Status why_;
 };
 
-// Of one context, visible to the host and to all its devices. Thread-safe. The API and the context
-// outlive it.
+// The events of one context, visible to the host and to all its devices. Thread-safe. The API and
+// the context outlive it.
 class LevelZeroEvents {
  public:
   LevelZeroEvents(const LevelZeroApi* api, ze_context_handle_t context)
@@ -58,17 +58,17 @@ class LevelZeroEvents {
   LevelZeroEvents(const LevelZeroEvents&) = delete;
   LevelZeroEvents& operator=(const LevelZeroEvents&) = delete;
 
-  // One that is not signalled. May make a pool.
+  // An event that is not signalled. May make a pool.
   StatusOr<ze_event_handle_t> Acquire();
   // The same, released with its last holder.
   StatusOr<std::shared_ptr<HeldEvent>> Hold();
-  // Nothing refers to it any more: no command list, no thread.
+  // Releases an event that no command list and no thread refers to any more.
   void Release(ze_event_handle_t event);
-  // Nothing but the list that is going to signal it.
+  // Releases an event that only the list that is going to signal it refers to.
   void ReleaseOnceSignalled(ze_event_handle_t event);
-  // Makes those that wait for decisions look whether they are to stop.
+  // Makes threads that wait for decisions check whether to stop.
   void Interrupt();
-  // The device still refers to some: they stay until the process ends.
+  // Keeps all events until the process ends, since the device still refers to some.
   void Abandon();
 
  private:

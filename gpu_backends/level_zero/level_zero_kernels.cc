@@ -7,7 +7,7 @@
 namespace ferry::gpu {
 namespace {
 
-// What a module's build log says, for messages.
+// The text of a module's build log, for messages.
 std::string TakeLog(const LevelZeroApi& api, ze_module_build_log_handle_t log) {
   size_t size_bytes = 0;
   std::string text;

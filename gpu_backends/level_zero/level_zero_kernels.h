@@ -20,7 +20,7 @@ namespace ferry::gpu {
 // Thread-safe.
 class LevelZeroKernels {
  public:
-  // Appends to a list; to be called once, later perhaps, by a thread that has the list for itself.
+  // Appends to a list. A thread that has the list to itself calls it once, perhaps later.
   using Append = std::function<Status(ze_command_list_handle_t list)>;
 
   // The devices outlive it.
@@ -30,10 +30,10 @@ class LevelZeroKernels {
 
   Status Load(int device) { return modules_.Load(device); }
   Status Known(int device);
-  // What launches that kernel: arguments are those of Driver::Launch.
+  // Returns a function that launches the kernel. Arguments are those of Driver::Launch.
   StatusOr<Append> Prepare(int device, Kernel kernel, uint64_t threads,
                            std::span<const KernelArgument> arguments);
-  // Nothing runs on the devices any more.
+  // Unloads the kernels; nothing may run on the devices any more.
   void Unload();
 
  private:

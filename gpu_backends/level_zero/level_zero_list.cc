@@ -23,7 +23,7 @@ Status LevelZeroList::Mark(std::shared_ptr<HeldEvent> event) {
     event->Drop(status);
     return status;
   }
-  event->SetInList();  // not before: whoever sees it may append a wait for it
+  event->SetInList();  // only now: a thread that sees it may append a wait for it
   mark_ = std::move(event);
   appended_ = false;
   return {};
@@ -60,7 +60,7 @@ Status LevelZeroList::Query() {
 }
 
 StatusOr<std::shared_ptr<HeldEvent>> LevelZeroList::LastMark() {
-  if (!appended_ && !adopted_) {  // what the application appends nobody knows
+  if (!appended_ && !adopted_) {  // the application may have appended to an adopted one
     return mark_;
   }
   StatusOr<std::shared_ptr<HeldEvent>> mark = context_->events().Hold();

@@ -3,8 +3,8 @@
 // The commands of a list may overlap: version 1.4 of the specification has no lists that run in
 // order. So each command that touches memory stands behind a barrier, which waits for all commands
 // before it and holds up all behind it; events are signalled by a barrier, and waits for events
-// hold up what is behind them by themselves. A list of the application's gets a barrier behind each
-// such command too, for the commands that the application appends.
+// hold up what is behind them by themselves. A list of the application's also gets a barrier behind
+// each such command, for the commands that the application appends.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace ferry::gpu {
 // One thread at a time. The context outlives it.
 class LevelZeroList {
  public:
-  // `list` is of that context. An adopted one is the application's.
+  // `list` belongs to that context. An adopted one is the application's.
   LevelZeroList(LevelZeroContext* context, ze_command_list_handle_t list, bool adopted)
       : context_(context), list_(list), adopted_(adopted) {}
   LevelZeroList(const LevelZeroList&) = delete;
@@ -39,10 +39,10 @@ class LevelZeroList {
 
   // kOk: everything that was appended is done; kWouldBlock. May append a mark.
   Status Query();
-  // The last mark, if nothing was appended behind it; null: nothing was appended ever. Appends one
-  // where there is none.
+  // The last mark, if nothing was appended behind it; otherwise appends a new one. Null: nothing
+  // was ever appended.
   StatusOr<std::shared_ptr<HeldEvent>> LastMark();
-  // Nothing runs on it any more.
+  // Destroys the list; nothing may run on it any more.
   void Destroy();
 
  private:
@@ -52,7 +52,7 @@ class LevelZeroList {
   const ze_command_list_handle_t list_;
   const bool adopted_;
   std::shared_ptr<HeldEvent> mark_;  // the last one
-  bool appended_ = false;            // behind the mark, by Ferry
+  bool appended_ = false;            // Ferry has appended behind the mark
 };
 
 }  // namespace ferry::gpu

@@ -33,21 +33,21 @@ class OwnStream final : public LevelZeroStream {
   // cannot wait for.
   struct Item {
     std::function<Status()> append;
-    std::shared_ptr<HeldEvent> recorded;  // what the command records
+    std::shared_ptr<HeldEvent> recorded;  // the event that the command records
     HostStep step = nullptr;
     void* argument = nullptr;
     bool taken = false;
     LevelZeroEvent awaited;
   };
 
-  // Appends the command: now, or behind what the thread has to do first.
+  // Appends the command now, or behind work that the thread has to do first.
   Status Append(std::function<Status()> append, std::shared_ptr<HeldEvent> recorded = nullptr);
   Status QueueLocked(Item item);
   void Main();
   Status Run(Item& item);
   Status TakeStep(Item& item);
   Status AwaitEvent(const LevelZeroEvent& event);
-  // Nothing that is queued will be done.
+  // Drops everything that is queued.
   void DropLocked(const Status& why);
 
   LevelZeroList list_;  // the thread's while anything is queued

@@ -14,14 +14,14 @@ namespace ferry::gpu {
 // An event of Ferry's, recorded at most once.
 struct LevelZeroEvent {
   LevelZeroContext* context = nullptr;
-  std::shared_ptr<HeldEvent> held;  // with the streams that refer to it
+  std::shared_ptr<HeldEvent> held;  // shared with the streams that refer to it
 };
 
 // Thread-safe. The context outlives it.
 class LevelZeroStream {
  public:
-  // Nothing runs on it any more: steps that were not reached are taken now, since nobody else lets
-  // go of their arguments. Or Abandon was called: then the list stays, with its events.
+  // Call it once nothing runs on the stream any more: takes the steps that were not reached, since
+  // nobody else frees their arguments. If Abandon was called, the list stays, with its events.
   virtual ~LevelZeroStream() = default;
   LevelZeroStream(const LevelZeroStream&) = delete;
   LevelZeroStream& operator=(const LevelZeroStream&) = delete;
@@ -29,39 +29,39 @@ class LevelZeroStream {
   virtual LevelZeroContext& context() const = 0;
 
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
-  // append(list) appends a command, now or when its turn has come.
+  // Appends a command by append(list), now or when its turn has come.
   virtual Status Launch(std::function<Status(ze_command_list_handle_t)> append) = 0;
   virtual Status Record(const LevelZeroEvent& event) = 0;
   virtual Status Wait(const LevelZeroEvent& event) = 0;
   virtual Status WriteWord(uint64_t* word, uint64_t value) = 0;
   virtual Status WaitWord(const uint64_t* word, uint64_t value, WaitCondition condition) = 0;
-  // The step runs in a thread of the stream's, which starts with the first one: it may take as long
-  // as it likes. After one that returns false nothing behind it ever runs.
+  // The step runs in a thread of the stream's, which starts with the first step, and may take as
+  // long as it likes. After a step that returns false nothing behind it ever runs.
   virtual Status EnqueueStep(HostStep step, void* argument) = 0;
   virtual Status Query() = 0;
 
-  // Something in the stream will never end. Ends the thread, after a step in progress, and gives up
-  // the rest, the context included.
+  // For a stream with something in it that will never end. Ends the thread, after a step in
+  // progress, and abandons the rest, the context included.
   virtual void Abandon() = 0;
 
  protected:
   LevelZeroStream() = default;
 };
 
-// Makes a stream of a list that Ferry has made, and will destroy.
+// Makes a stream of a list that Ferry made and will destroy.
 //
-// Lists of one queue of a device hold each other up: what the one waits for the other may be there
-// to do. So the device is given only what it can do without the host: commands behind a step are
-// appended when the step has been taken, by the stream's thread, and waits for events when what
-// signals the event has been appended.
+// Lists of one queue of a device hold each other up: one may wait for work in the other. So the
+// device is given only work that it can do without the host. The stream's thread appends commands
+// behind a step once the step has been taken, and waits for events once the command that signals
+// the event has been appended.
 std::unique_ptr<LevelZeroStream> MakeOwnStream(LevelZeroContext* context,
                                                ze_command_list_handle_t list);
 
 // Makes a stream of a list of the application's, which must append nothing of its own at the same
 // time as Ferry, as the specification demands.
 //
-// What the application appends has to come behind steps too: the device waits for these, as it
-// does not in Ferry's own lists.
+// The application's own commands must come behind steps, too; so here, unlike in Ferry's own lists,
+// the device waits for steps.
 std::unique_ptr<LevelZeroStream> MakeAdoptedStream(LevelZeroContext* context,
                                                    ze_command_list_handle_t list);
 

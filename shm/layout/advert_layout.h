@@ -1,5 +1,6 @@
-// What a rank keeps for each peer on another node that messages to it may be written into waiting
-// receives (receiver-first rendezvous; the rules are in engine/rendezvous/advert.h).
+// The words that a rank keeps for each peer on another node, so that messages can be written
+// straight into waiting receives (receiver-first rendezvous; the rules are in
+// engine/rendezvous/advert.h).
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ struct SentEnvelope {
 };
 FERRY_ASSERT_LAYOUT(SentEnvelope, 8);
 
-// Of one peer: the adverts that came from it, and the messages that either has sent to the other.
-// Counts begin anew with each life of the link.
+// The words for one peer: the adverts that came from it, and the messages that either has sent to
+// the other. Counts begin anew with each life of the link.
 struct alignas(64) AdvertBook {
   uint64_t sent;                           // messages to the peer
   uint64_t taken;                          // messages of the peer, in order

@@ -42,9 +42,10 @@ struct alignas(64) ChannelLayout {
   CounterLayout start;  // by the stream, or the rank, that starts it: the number of starts
   CounterLayout done;   // by who moves the bytes: how many messages are complete at this end
   CounterLayout meet;   // of the send's end, on one node: the starts of both ends, of modes other
-                        // than ready. Who makes it even moves the bytes.
+                        // than ready. The end that makes it even moves the bytes.
   PairWords pair;
-  // By the rank: starts that it has made or enqueued. The daemon looks at `start` while it is less.
+  // Written by the rank: starts that it has made or enqueued. The daemon polls `start` while it is
+  // less.
   uint64_t armed;
   // Inside a node (shm/pair_move.h), by both ends:
   uint64_t gate;  // how many operations of this end touch the other one (16 bits), whether the pair
@@ -53,9 +54,9 @@ struct alignas(64) ChannelLayout {
                     // whoever comes first: the mover at the other end, or who waits at this one
   uint64_t moved;   // parts of that round that are in place, and 1 for the mover
   uint32_t sleeps;  // 1: somebody sleeps here (a futex word) until the other end moves something
-  // By the rank, before `armed` grows, of starts that several ends make by one store of a stream
-  // into a CounterLayout elsewhere in their region: which of this end's they are. An end changes to
-  // another one only when none of its starts is under way.
+  // Written by the rank before `armed` grows, when one store of a stream into a CounterLayout
+  // elsewhere in its region starts several ends: which of this end's starts that counter counts. An
+  // end changes to another counter only when none of its starts is under way.
   uint32_t shares;        // 1: the words below say so; 0: all starts are counted by `start`
   uint64_t shared_start;  // where in the region that counter lies
   uint64_t shared_base;   // added to it (modulo 2^64): the number of this end's starts

@@ -2,10 +2,9 @@
 // Intel SHMEM, section III-D), and the words by which a rank and its daemon agree on it.
 //
 // A ring is a MpscRingLayout in a region of the rank, its slots, and RingCompletions. A slot's
-// payload is a RingRequest; gpu_backends/device has the same structs for device code. What a
-// request is answered with lies apart, wherever the request says, so answers come in any order and
-// slots never wait for them. All of it is the rank's memory: the daemon trusts nothing there
-// (docs/device_ring.md).
+// payload is a RingRequest; gpu_backends/device has the same structs for device code. The answer to
+// a request goes wherever the request says, so answers come in any order and slots never wait for
+// them. All of it is the rank's memory: the daemon trusts nothing there (docs/device_ring.md).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every struct that lives in shared memory must be.
+// Checks that every struct in shared memory must pass.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The progress lease: who may drain a rank's lanes and change its match table.
+// The progress lease: its holder may drain a rank's lanes and change its match table.
 #pragma once
 
 #include <cstdint>

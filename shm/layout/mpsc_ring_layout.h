@@ -27,7 +27,7 @@ struct alignas(128) MpscRingLayout {
   alignas(128) uint64_t head;      // consumed so far
   uint64_t ended;                  // ErrorCode: why nobody consumes any more (0: somebody does)
   alignas(128) uint32_t capacity;  // power of two
-  // The rest is for rings of devices (device_ring_layout.h), by who made it.
+  // The rest is for rings of devices (device_ring_layout.h), written by the maker of the ring.
   uint32_t completions;  // how many RingCompletions follow the slots
   uint32_t region;       // of the rank: where the ring lies
   uint32_t reserved0;

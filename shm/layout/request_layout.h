@@ -32,18 +32,18 @@ inline constexpr uint32_t kRequestReady = 8;        // send: its receive is ther
 inline constexpr uint32_t kRequestPaired = 16;      // it has a channel
 
 struct alignas(64) RequestLayout {
-  uint32_t state;       // RequestState; stored last, with release, by whoever changes the slot
+  uint32_t state;       // RequestState; stored last, with release, by the one that changes the slot
   uint32_t generation;  // bumped at each use and each start: stale answers are told apart
   uint32_t kind;        // RequestKind
   uint32_t flags;
-  // What was asked for.
+  // The request.
   uint32_t context;
   int32_t peer;   // destination, or source (kAnySource)
   int32_t tag;    // kAnyTag for receives
   uint32_t next;  // chain: free list, or a destination's queue of waiting sends (0 = end)
   Location buffer;
   uint64_t size_bytes;  // to send, or capacity
-  // What came of it.
+  // The result.
   int32_t error;  // ErrorCode
   int32_t status_source;
   int32_t status_tag;

@@ -49,7 +49,7 @@ FERRY_ASSERT_OFFSET(PeerWords, cut, 28);
 // Counters of one rank (ids and labels: shm/counters.h). Written by the lease holder and the rank.
 inline constexpr uint32_t kCounterWords = 48;
 
-// What a reader of the session found that no correct program leaves there (shm/fault.h).
+// A fault that a reader of the session found: no correct program leaves it there (shm/fault.h).
 enum class FaultKind : uint32_t {
   kNone = 0,
   kMatchTable = 1,    // value: its capacity

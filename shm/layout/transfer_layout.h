@@ -1,4 +1,4 @@
-// A large message on its way: where it is, where it goes, and who copies which chunk.
+// A large message on its way: its source, its destination, and the claims on its chunks.
 //
 // Same node: the slot lies in the sender's inbox at the index of its send request. The sender
 // writes the source, the receiver writes the destination when it has matched; then sender, receiver

@@ -1,5 +1,5 @@
-// What arrivals and completions touch of a rank: the wake word, who sleeps, and which lanes have
-// something. On a node of up to 448 ranks that is one cache line.
+// The words of a rank that arrivals and completions touch: the wake word, the number of sleepers,
+// and the lanes that have something. On a node of up to 448 ranks that is one cache line.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ inline constexpr uint32_t kActivityWords = 17;  // 1,024 ranks of the node, and 
 inline constexpr uint32_t kMaxLanes = kActivityWords * 64;
 
 // A thread sleeps on `sequence` (a futex word shared between processes). A publisher stores its
-// message, sets the activity bit if that is clear, and reads `sleepers`; only if somebody sleeps does
-// it bump `sequence`. A sleeper adds itself to `sleepers` and then looks for work once more. Fences
-// between the two steps of each side make sure that one of them sees the other (shm/wake.h).
+// message, sets the activity bit if that is clear, and reads `sleepers`; only if somebody sleeps
+// does it bump `sequence`. A sleeper adds itself to `sleepers` and then looks for work once more.
+// Fences between the two steps of each side make sure that one of them sees the other (shm/wake.h).
 struct alignas(128) WakeLayout {
-  // What publishers write.
+  // Written by publishers.
   uint32_t sequence;                  // bumped to wake sleepers
   uint32_t sleepers;                  // threads asleep, or about to be
   uint64_t activity[kActivityWords];  // bit i: lane i may have something
   uint64_t reserved0[14];
-  // What the rank's own threads write or poll; publishers touch it for urgent work only.
+  // Written and polled by the rank's own threads; publishers touch them for urgent work only.
   uint32_t inside;       // threads of the rank inside a blocking call: 0 = the rank computes
   uint32_t urgent;       // 1: urgent work was published since a thread last left
   uint32_t death_epoch;  // bumped after a rank was marked as gone in SessionLayout::peers

@@ -126,7 +126,7 @@ TEST_F(ControlClientTest, ALauncherStartsAJob) {
   job.secret = "short";
   ExpectError(api_->create_job(launcher, kTimeoutMs, &job, Text()), ErrorCode::kInvalidArgument,
               "secret");
-  // A rank's token is none of a launcher's.
+  // A rank's token is not a launcher's.
   ExpectError(api_->create_job(control_, kTimeoutMs, &job, Text()), ErrorCode::kPermissionDenied,
               "token");
   char small[4] = "";

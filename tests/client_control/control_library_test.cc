@@ -1,4 +1,4 @@
-// What the library does to a process that itself has no gRPC.
+// The library's effects on a process that itself has no gRPC.
 #include "tests/client_control/control_library.h"
 
 #include <gtest/gtest.h>

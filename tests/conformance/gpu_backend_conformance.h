@@ -31,7 +31,7 @@ std::vector<ConformanceBackend> ConformanceBackends();
 // themselves nor by kernels: a build may have none.
 StatusOr<std::unique_ptr<GpuBackend>> WithWords(StatusOr<std::unique_ptr<GpuBackend>> backend);
 
-// What the program does instead of testing when it was started by a test as another process
+// Runs in place of the tests when a test started the program as another process
 // (gpu_conformance_child.h). Returns the exit code, or -1 if it was not.
 int RunConformanceChild(int argc, char** argv);
 
@@ -84,20 +84,20 @@ class GpuBackendConformance : public testing::TestWithParam<ConformanceBackend> 
 
   GpuBackend& backend() { return *backend_; }
 
-  // These fail the test and return null where the backend refuses.
+  // These fail the test and return null if the backend refuses.
   Memory Device(uint64_t size_bytes);
   Memory Pinned(uint64_t size_bytes);  // filled with zeroes
   std::unique_ptr<Stream> NewStream();
   std::unique_ptr<Event> NewEvent();
-  // `answer` is what a stream of the first device says to one of Ferry's kernels: ok, or, where the
-  // device has none and says so, kUnsupported, which skips the test.
+  // `answer` is a stream's answer to one of Ferry's kernels on the first device: ok, or
+  // kUnsupported if the device has none, which skips the test.
   void ExpectKernels(const Status& answer);
 
  private:
   std::unique_ptr<GpuBackend> backend_;
 };
 
-// What a CPU does to a word that streams read or write.
+// A CPU's accesses to a word that streams read or write.
 void StoreFromCpu(uint64_t* word, uint64_t value);
 uint64_t LoadFromCpu(uint64_t* word);
 

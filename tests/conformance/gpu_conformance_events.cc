@@ -141,7 +141,7 @@ TEST_P(GpuBackendConformance, DestroyingAStreamAbandonsItsEventWait) {
   FERRY_EXPECT_OK(recorder->WaitValue64(word.words(), 1, kAtLeast));
   FERRY_EXPECT_OK(recorder->RecordEvent(event.get()));
   FERRY_EXPECT_OK(waiter->WaitEvent(event.get()));
-  waiter.reset();  // would hang if it waited
+  waiter.reset();  // would hang if it waited for the event
   StoreFromCpu(word.words(), 1);
   FERRY_EXPECT_OK(recorder->Synchronize());
 }

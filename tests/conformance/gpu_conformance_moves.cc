@@ -82,7 +82,7 @@ TEST_P(MatchedMoves, MeetAndMove) {
   }
 }
 
-// The other end is a rank that moves what it is to move by itself.
+// The other end is a rank that moves messages by itself.
 TEST_P(MatchedMoves, MeetRanks) {
   constexpr uint64_t kRounds = 8;
   for (const uint64_t size : {uint64_t{1}, uint64_t{400}, uint64_t{5000}}) {
@@ -156,7 +156,7 @@ TEST_P(MatchedMoves, ReadySendsMoveAtOnce) {
   EXPECT_EQ(*received, sent);
 }
 
-// The memory may be any then.
+// The memory may be anything then.
 TEST_P(MatchedMoves, WithoutBytes) {
   Make(1);
   uint64_t private_memory = 0;
@@ -174,7 +174,7 @@ TEST_P(MatchedMoves, WithoutBytes) {
   EXPECT_EQ(shm::Counter(&EndIn(receive_end_)->done).Value(), 1u);
 }
 
-// What fails ends the wait, and nothing moves afterwards.
+// A failure ends the wait, and nothing moves afterwards.
 TEST_P(MatchedMoves, AFailureEndsTheWaitAndClosesThePair) {
   Make(4096);
   FERRY_EXPECT_OK(receives_->LaunchMove(MoveOf(1, false, true)));

@@ -239,7 +239,7 @@ TEST_P(GpuBackendConformance, UnregisterRejectsWhatIsNotRegistered) {
   FERRY_EXPECT_CODE(kInvalidBuffer, backend().UnregisterHostMemory(buffer.data()));
 }
 
-// What a forked child sees, as the number of the first check that failed; 0 if none did.
+// Checks in a forked child; returns the number of the first check that failed, or 0.
 int CheckInForkedChild(GpuBackend& backend, Stream& stream, Event& event, void* memory) {
   const auto forked = [](const Status& status) { return status.code() == ErrorCode::kForked; };
   const bool checks[] = {

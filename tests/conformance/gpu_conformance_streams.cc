@@ -199,7 +199,7 @@ TEST_P(GpuBackendConformance, CopiesOnTheHostDoNotHoldUpWhoEnqueuesThem) {
   EXPECT_EQ(received, sent);
 }
 
-// Pages are shared by what is registered and what is not.
+// Registered and other memory share pages.
 TEST_P(GpuBackendConformance, CopiesMemoryThatIsRegisteredInPart) {
   constexpr uint64_t kPart = 5000;
   std::vector<uint8_t> buffer(4 * kPart);
@@ -209,7 +209,7 @@ TEST_P(GpuBackendConformance, CopiesMemoryThatIsRegisteredInPart) {
   const Bytes sent = Pattern(buffer.size(), 6);
   FERRY_EXPECT_OK(Upload(backend(), device.data(), sent));
   const std::unique_ptr<Stream> stream = NewStream();
-  // What is registered may not be left in the middle of a copy: whole, and by its parts.
+  // Registered memory may not be unregistered in the middle of a copy, neither whole nor in parts.
   FERRY_EXPECT_OK(stream->CopyAsync(buffer.data(), device.data(), kPart));
   FERRY_EXPECT_OK(stream->CopyAsync(buffer.data() + kPart, device.bytes() + kPart, 100));
   FERRY_EXPECT_OK(

@@ -1,4 +1,4 @@
-// What every transport must do: the fixture of the tests in transport_conformance_*.cc. A
+// The behaviour of every transport: the fixture of the tests in transport_conformance_*.cc. A
 // transport's test instantiates TransportConformance with one TransportUnderTest per provider.
 //
 // Deadlines are tested with time that the test passes in; real time only bounds a hang.
@@ -26,7 +26,7 @@ inline void PrintTo(ErrorCode code, std::ostream* out) { *out << ErrorCodeText(c
 namespace ferry::transport {
 
 struct TransportUnderTest {
-  std::string name;      // of the test: letters and digits
+  std::string name;      // for the test: letters and digits
   std::string provider;  // for TransportOptions
   CreateFunction create;
   std::string peer_program;  // runs RunTransportPeer with `create`

@@ -1,4 +1,4 @@
-// What the conformance tests and their second process agree on.
+// The interface between the conformance tests and their second process.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ using CreateFunction = std::function<StatusOr<std::unique_ptr<Transport>>(const 
 
 inline constexpr uint64_t kPeerMemoryBytes = 3 << 20;
 
-// What the second process tells the first, over its standard output.
+// The second process's report to the first, on its standard output.
 struct PeerHello {
   std::vector<std::byte> address;
   uint64_t key = 0;

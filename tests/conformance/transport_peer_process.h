@@ -20,7 +20,7 @@ class PeerProcess {
   ~PeerProcess();
 
   const PeerHello& hello() const { return hello_; }
-  // SIGKILL: returns when it is dead. SIGSTOP: when it stands.
+  // SIGKILL: returns once it is dead; SIGSTOP: once it has stopped.
   void Kill(int signal);
 
  private:

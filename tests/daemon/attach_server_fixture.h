@@ -1,4 +1,4 @@
-// An AttachServer with its registry over a data plane of the test's, and a job of four ranks.
+// An AttachServer and its registry over the test's own data plane, and a job of four ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ class AttachServerTest : public ::testing::Test {
       std::filesystem::remove(socket_path_);
     }
   }
-  // Ranks 0, 1, 2 here; the last one elsewhere.
+  // Ranks 0, 1 and 2 are here, the last one is elsewhere.
   Status CreateJob(const std::string& id, uint32_t size, uid_t owner = geteuid()) {
     JobSpec spec;
     spec.id = id;

@@ -1,4 +1,4 @@
-// Who may attach, and what becomes of connections that do not.
+// Which connections may attach, and what becomes of the others.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -273,7 +273,7 @@ TEST_F(AttachServerTest, UsersOtherThanTheDaemonsAttachToJobsOfTheirs) {
   EXPECT_EQ(AttachAsOther(socket_path_, "theirs").code(), ErrorCode::kOk);
 }
 
-// Only with its own pid and user namespaces do a rank's peers know it by its process id.
+// A rank's peers know it by its process id only if it has their pid and user namespaces.
 TEST_F(AttachServerTest, ARankOfOtherNamespacesIsNotReachedByItsProcessId) {
   const auto peer_of_first = [&](const char* job, const attach::AttachRequest& second_request) {
     TestRank first(job, 0, 3, 2);

@@ -1,4 +1,4 @@
-// What ranks that have attached do, and how they end.
+// What attached ranks may do, and how they end.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -109,7 +109,7 @@ TEST_F(AttachServerTest, OffersOfRegionsAreChecked) {
   ExpectRefusal(rank.SendRegion(0, 8192), ErrorCode::kInvalidArgument, "0 names no region");
 }
 
-// What of a region is charged to its user is what is mapped, and that is what the machine can have.
+// A region is charged to its user by its mapped size, which the machine must be able to hold.
 class BadRegionSizeTest : public AttachServerTest,
                           public ::testing::WithParamInterface<std::pair<uint64_t, uint64_t>> {};
 
@@ -142,7 +142,7 @@ TEST_F(AttachServerTest, RegionsOfAUserDoNotUseUpTheAddressSpace) {
   ExpectRefusal(rank.Read(), ErrorCode::kLimitExceeded, "all that one user gets");
 }
 
-// The sizes of segments agree with their headers, to the byte, before anything is mapped.
+// The sizes of segments are compared with their headers, to the byte, before anything is mapped.
 class LargeSegmentTest : public AttachServerTest, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(LargeSegmentTest, EndsTheSession) {
@@ -187,7 +187,7 @@ TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
   ExpectRefusal(rank.SendRegion(8, 8192), ErrorCode::kAlreadyExists, "exists already");
 }
 
-// Also after the rank has left, in a daemon without peers.
+// The daemon does so after the rank has left, too, and without peers.
 TEST_F(AttachServerTest, LooksAfterDevicesUntilTheyAreGivenBack) {
   data_plane_.set_import_status({});
   data_plane_.set_gpu_looks(3);

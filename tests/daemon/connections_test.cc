@@ -1,5 +1,5 @@
-// More connections to ferryd's sockets than there may be: who is refused, in which words, and that
-// the others are served, then and later.
+// More connections to ferryd's sockets than the limit: which ones are refused, in which words, and
+// that the others are served, then and later.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -74,7 +74,7 @@ UniqueFd ConnectTcp(uint16_t port) {
   return fd;
 }
 
-// What a gRPC client says that begins calls, and ends with a question of its own.
+// The bytes of a gRPC client that begins calls, and ends with a question of its own.
 std::string GreetingAndCalls(int count, const std::string& te = "trailers") {
   std::string fields;
   http2::AppendField(":method", "POST", &fields);
@@ -139,7 +139,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     return ConnectUnix(Path("attach.sock"), SOCK_SEQPACKET);
   }
 
-  // What a new connection's first call is told.
+  // The status of the first call on a new connection.
   Status Call() {
     if (GetParam() == Door::kAttach) {
       TestRank rank("no-such-job", 0, 1, 1);
@@ -176,7 +176,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     return status.code() != ErrorCode::kNodeUnreachable && status.code() != ErrorCode::kTimeout &&
            status.code() != ErrorCode::kLimitExceeded;
   }
-  // Until connections that were closed have gone.
+  // Waits until closed connections have gone.
   void ExpectServedSoon() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     Status last = Call();
@@ -186,7 +186,7 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     }
     EXPECT_TRUE(WasServed(last)) << last.message();
   }
-  // Leaves the daemon `more` descriptors beside those it has.
+  // Leaves the daemon `more` descriptors beside those that it has.
   void LeaveDescriptors(int more) {
     std::set<int> open;
     for (const auto& entry :
@@ -261,7 +261,7 @@ TEST_P(ConnectionsTest, NoUserShutsOthersOut) {
   ASSERT_EQ(seteuid(0), 0);
 }
 
-// gRPC's own limit binds only who has acknowledged it.
+// gRPC's own limit binds only clients that have acknowledged it.
 TEST_P(ConnectionsTest, WhoAcknowledgesNoSettingsHasNoMoreCallsThanOthers) {
   if (GetParam() == Door::kAdmin || GetParam() == Door::kAttach) {
     GTEST_SKIP() << "is no gRPC socket of users";

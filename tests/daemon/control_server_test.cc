@@ -148,7 +148,8 @@ TEST(ControlSocketTest, DescriptorsThatLingerHoldUpNobody) {
   const std::string run = directory.path() + "/run";
   FerrydProcess daemon(run, {});
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
-  daemon.Signal(SIGSTOP);  // it receives only what we have let go of: who closes last waits
+  daemon.Signal(
+      SIGSTOP);  // it receives only what we have let go of: the last one to close it waits
   siginfo_t stopped{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(daemon.pid()), &stopped, WSTOPPED), 0);
   std::vector<UniqueFd> strangers;
@@ -483,7 +484,7 @@ TEST_F(ControlServerTest, WhyNamesWhatARankWaitsFor) {
   requests[1].kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
   requests[1].peer = -1;
   requests[1].tag = 42;
-  rank.session()->request_fresh = UINT32_MAX;  // a rank may write what it wants
+  rank.session()->request_fresh = UINT32_MAX;  // a rank may write what it likes
   control::WhyRequest request;
   request.set_job_id("job");
   control::WhyReply reply;
@@ -497,7 +498,7 @@ TEST_F(ControlServerTest, WhyNamesWhatARankWaitsFor) {
   EXPECT_EQ(reason.operation(), "receive");
   EXPECT_EQ(reason.tag(), 42);
   EXPECT_EQ(reason.step(), "posted, unmatched; nothing else has come");
-  EXPECT_EQ(reason.age_ms(), 0U);  // it says when it was started only if it knows
+  EXPECT_EQ(reason.age_ms(), 0U);  // it reports its start only if it knows it
   EXPECT_EQ(reply.ranks(0).state(), "computes");
   request.set_rank(1);
   ExpectError(why(), ErrorCode::kNotFound, "job job has no rank 1: its ranks are 0 to 0");
@@ -548,7 +549,7 @@ TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
     EXPECT_TRUE(status.ok()) << status.message();
     return reply;
   };
-  for (const uint32_t wait_ms : {0U, 50U}) {  // at the end of its wait it says what is there
+  for (const uint32_t wait_ms : {0U, 50U}) {  // at the end of its wait it reports what is there
     EXPECT_EQ(drain(wait_ms).ranks(), 1U);
     EXPECT_EQ(drain(wait_ms).jobs(), 1U);
   }

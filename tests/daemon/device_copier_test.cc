@@ -141,7 +141,7 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     return task;
   }
   void OnCopied(const CopyTask& task) override { copied_.push_back(task); }
-  // Until so many have ended.
+  // Waits until `count` copies have ended.
   void CollectUntil(size_t count) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (copied_.size() < count && std::chrono::steady_clock::now() < end) {

@@ -24,7 +24,7 @@ const std::string kAcknowledgement = Frame(FrameType::kSettings, http2::kAck, 0,
 std::string Calls(uint32_t count) {
   std::string calls;
   for (uint32_t i = 0; i < count; ++i) {
-    // What looks like a call or an acknowledgement inside of a frame is none.
+    // Text that looks like a call or an acknowledgement inside a frame is payload.
     const std::string payload = kAcknowledgement + Frame(FrameType::kHeaders, 0, 1, {});
     calls += Frame(FrameType::kHeaders, http2::kEndHeaders, 2 * i + 1, payload);
     calls += Frame(FrameType::kPing, 0, 0, payload);
@@ -32,7 +32,7 @@ std::string Calls(uint32_t count) {
   return calls;
 }
 
-// In pieces of one size, the last but for what is left.
+// Sends the text in pieces of one size; the last one is the rest.
 bool Say(EarlyCalls& calls, std::string_view text, size_t piece) {
   for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
     if (!calls.OnClientSaid(std::as_bytes(std::span(text.substr(0, piece))))) {

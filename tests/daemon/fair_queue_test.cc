@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 constexpr uint64_t kBlock = 65536;
 
-// `blocks` that flows hold for a while each, and get again in the order of the queue.
+// `blocks` that flows hold for a while, and get again in the order of the queue.
 class Contest {
  public:
   explicit Contest(size_t blocks, FlowWeights weights = {})

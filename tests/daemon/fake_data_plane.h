@@ -1,4 +1,4 @@
-// A data plane that only remembers what it was asked, one line a call, such as "RankEnded j 1 14".
+// A data plane that only records its calls, one line each, such as "RankEnded j 1 14".
 #pragma once
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class FakeDataPlane final : public DataPlane {
   void PoisonJob(const std::string& job_id, ErrorCode error) override {
     Record("PoisonJob " + job_id + " " + Number(error));
   }
-  // Answered at once, but for while it is stuck.
+  // Answers at once, unless it is stuck.
   void Probe(std::function<void()> answer) override {
     Record("Probe");
     std::unique_lock lock(mutex_);
@@ -152,7 +152,7 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     return gpu_looks_ > 0 && --gpu_looks_ > 0;
   }
-  // So often it is asked whether its devices are given back, and says no.
+  // It takes so many looks until it reports its devices as given back.
   void set_gpu_looks(int looks) {
     std::lock_guard lock(mutex_);
     gpu_looks_ = looks;

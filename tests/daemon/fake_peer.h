@@ -68,10 +68,10 @@ class FakePeer final : public control::Peer::Service {
     return grpc::Status::OK;
   }
 
-  // By which it greets, if it is to prove who it is.
+  // The token by which it greets, if it is to prove who it is.
   static constexpr char kToken[] = "the fake peer's token";
   const control::NodeIdentity& identity() const { return identity_; }
-  // By which it was greeted last.
+  // The token of its last caller.
   std::string token_of_caller() {
     std::lock_guard lock(mutex_);
     return token_of_caller_;
@@ -81,7 +81,7 @@ class FakePeer final : public control::Peer::Service {
   std::atomic<uint64_t> data_key{99};
   std::atomic<uint64_t> life{0};
   std::atomic<bool> heartbeat_refused{false};
-  std::atomic<bool> mute{false};  // notify when it is no more
+  std::atomic<bool> mute{false};  // notify when it turns false
   std::atomic<int> hellos{0};
   std::atomic<int> heartbeats{0};
 

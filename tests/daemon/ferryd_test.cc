@@ -62,7 +62,7 @@ TEST_F(FerrydTest, ReadsItsConfigurationFile) {
 TEST_F(FerrydTest, SigtermStopsItAndLeavesNothing) {
   FerrydProcess daemon(Path("run"), {});
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
-  daemon.Signal(SIGHUP);  // ends nothing
+  daemon.Signal(SIGHUP);  // does not end it
   daemon.Signal(SIGTERM);
   EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
@@ -75,7 +75,7 @@ TEST_F(FerrydTest, SignalsThatComeWhileItEndsChangeNothing) {
     ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
     const UniqueFd end(static_cast<int>(syscall(SYS_pidfd_open, daemon.pid(), 0)));
     pollfd ended{end.get(), POLLIN, 0};
-    // As fast as it can still take them: signals without a pause would leave it no time to end.
+    // As fast as ferryd can still take them: signals without a pause would leave it no time to end.
     constexpr timespec kPause{0, 50'000};
     do {
       daemon.Signal(SIGTERM);
@@ -170,7 +170,7 @@ TEST_F(FerrydTest, PinsItsProgressThreadIfTold) {
   EXPECT_EQ(ProgressCpus(daemon.pid()), std::to_string(cpu));
   FerrydProcess other(Path("other"), {}, FerrydProcess::kReal);
   ASSERT_TRUE(other.WaitUntilReady()) << other.Errors();
-  EXPECT_EQ(ProgressCpus(other.pid()), ours->Text());  // of loopback nobody knows the place
+  EXPECT_EQ(ProgressCpus(other.pid()), ours->Text());  // the place of loopback is unknown
 }
 
 TEST_F(FerrydTest, MistakesInPlacesEndWithCodeTwo) {
@@ -183,7 +183,7 @@ TEST_F(FerrydTest, MistakesInPlacesEndWithCodeTwo) {
       << daemon.Errors();
 }
 
-// What a line of shell prints.
+// The output of a line of shell.
 std::string Shell(const std::string& line) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(line.c_str(), "r"), pclose);
   std::string text;
@@ -194,7 +194,7 @@ std::string Shell(const std::string& line) {
   return text;
 }
 
-// Says which limit it was, instead of ending by a signal.
+// ferryd names the limit, instead of ending by a signal.
 TEST_F(FerrydTest, TooLittleOfAnythingIsSaid) {
   const auto start = [&](const std::string& limit) {
     return Shell("ulimit -c 0; " + limit + "; " + FerrydProcess::kReal +
@@ -216,8 +216,8 @@ TEST_F(FerrydTest, TooLittleOfAnythingIsSaid) {
   EXPECT_NE(file.find("\ncode 1\n"), std::string::npos) << file;
 }
 
-// Loading libfabric takes as long as all the rest of a start, so it is loaded once, and only to
-// serve. Were it loaded before its variables are set, psm's handlers of signals would be ours.
+// Loading libfabric takes as long as the rest of a start, so it is loaded once, and only to serve.
+// Were it loaded before its variables are set, psm's handlers of signals would be ours.
 TEST_F(FerrydTest, TheRealOneOpensTheNetworkOnceAndOnlyToServe) {
   const std::string libraries =
       Shell(std::string("LD_TRACE_LOADED_OBJECTS=1 ") + FerrydProcess::kReal);
@@ -228,7 +228,7 @@ TEST_F(FerrydTest, TheRealOneOpensTheNetworkOnceAndOnlyToServe) {
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
   const std::string process = "/proc/" + std::to_string(daemon.pid());
   EXPECT_NE(tests::ReadFile(process + "/maps").find("libfabric"), std::string::npos);
-  // What it was executed with: it did not execute itself again with more.
+  // The environment that it was executed with shows that it did not execute itself again.
   EXPECT_EQ(tests::ReadFile(process + "/environ").find("FI_SOCKETS_PE_WAITTIME"),
             std::string::npos);
   const uint64_t caught = std::stoull(tests::StatusOf(daemon.pid(), "SigCgt"), nullptr, 16);

@@ -1,4 +1,4 @@
-// Descriptors that strangers pass: nobody waits until they are closed.
+// Strangers pass descriptors, and nobody waits until they are closed.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -28,7 +28,7 @@ namespace {
 using attach::Kind;
 
 constexpr uid_t kStranger = 12345;
-constexpr std::chrono::seconds kLongEnough(30);  // half of what a socket lingers
+constexpr std::chrono::seconds kLongEnough(30);  // half of a socket's linger time
 
 constexpr std::array<char, 100> kGarbage{};
 
@@ -38,7 +38,7 @@ constexpr std::array<char, 100> kGarbage{};
     GTEST_SKIP() << "needs a FUSE of its own: " << (files).status().message(); \
   }
 
-// More descriptors than any correct program passes, by hand.
+// Sends more descriptors than any correct program passes, by hand.
 ssize_t SendMany(int socket, const std::vector<int>& fds) {
   std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));
   char byte = 'x';
@@ -56,8 +56,8 @@ ssize_t SendMany(int socket, const std::vector<int>& fds) {
   return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-// Strangers act on the control thread, so that it receives only what they have let go of: whoever
-// closes last is the one who waits. Then that thread serves others: a rank attaches.
+// Strangers act on the control thread, so that it receives only what they have let go of: the last
+// one to close a descriptor waits. Then that thread serves others: a rank attaches.
 class ForeignDescriptorsTest : public AttachServerTest {
  protected:
   void ExpectOthersAreServed() {
@@ -103,7 +103,7 @@ TEST_F(ForeignDescriptorsTest, NorDoThoseThatNobodyHasReceived) {
   ASSERT_GE(lingering.get(), 0);
   TestRank stranger = Rank(0);
   ASSERT_TRUE(stranger.Connect(socket_path_).ok());
-  loop_->Run([&] {  // both lie there when the first is read, which ends the connection
+  loop_->Run([&] {  // both are there when the first is read, which ends the connection
     EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage).ok());
     EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
     lingering.CloseOwn();
@@ -154,7 +154,7 @@ TEST_F(ForeignDescriptorsTest, AFileWhoseServerIsSilentHoldsUpNobody) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   TestRank stranger = Rank(0);
   ASSERT_TRUE(stranger.Enter(socket_path_));
-  // As a segment of memory it is not even looked at by means that its server could hold up.
+  // The file is refused as a segment before anything is called that its server could hold up.
   ExpectRefusal(stranger.SendRegion(1, 4096, *file), ErrorCode::kCorrupt, "not sealed");
   ExpectOthersAreServed();
   while ((*files)->waiting() == 0) {
@@ -315,7 +315,7 @@ class ByteSieveTest : public ::testing::Test {
     server_ = std::move(*server);
     EXPECT_EQ(fcntl(server_.get(), F_SETFL, 0), 0);  // here it may block
   }
-  // What comes until the other end closes.
+  // Reads until the other end closes.
   static std::string ReadAll(int socket) {
     std::string all;
     std::array<char, 5000> piece;

@@ -16,15 +16,15 @@ namespace ferry::daemon {
 // Shared by a GateTransport and the test.
 struct Gate {
   std::atomic<bool> closed{false};
-  std::atomic<uint32_t> held{0};  // reads and writes that were accepted and wait
+  std::atomic<uint32_t> held{0};  // accepted reads and writes that wait
 
-  // The same for pinning and unpinning: both wait until the test lets them go.
+  // While true, pinning and unpinning wait until the test lets them go.
   std::atomic<bool> pins_slowly{false};
-  std::atomic<uint32_t> pinning{0};    // that wait
-  std::atomic<uint32_t> unpinning{0};  // that wait
-  std::atomic<uint32_t> pinned{0};     // registrations there are
-  std::atomic<uint32_t> begun{0};      // pinnings, ever
-  std::atomic<bool> refuses{false};    // to pin
+  std::atomic<uint32_t> pinning{0};    // waiting
+  std::atomic<uint32_t> unpinning{0};  // waiting
+  std::atomic<uint32_t> pinned{0};     // present registrations
+  std::atomic<uint32_t> begun{0};      // pinnings so far
+  std::atomic<bool> refuses{false};    // refuses to pin
   void WaitToPin(std::atomic<uint32_t>& count) {
     count.fetch_add(1);
     count.notify_all();
@@ -37,7 +37,7 @@ struct Gate {
   }
 };
 
-// What is posted to one of several NICs itself does not come to the gate.
+// Posts to one of several NICs itself bypass the gate.
 class GateTransport final : public transport::ForwardingTransport {
  public:
   GateTransport(std::unique_ptr<transport::Transport> real, std::shared_ptr<Gate> gate,
@@ -51,7 +51,7 @@ class GateTransport final : public transport::ForwardingTransport {
     FailPeer(peer, ErrorCode::kCancelled);
     return real_->RemovePeer(peer);
   }
-  // What is held is reported, but the "NIC" keeps it until the gate opens.
+  // A held operation is reported, but the "NIC" keeps it until the gate opens.
   void FailPeer(transport::PeerId peer, ErrorCode code) override {
     for (Held& held : held_) {
       if (held.request.peer == peer && !held.reported) {
@@ -80,7 +80,7 @@ class GateTransport final : public transport::ForwardingTransport {
     if (pinned != nullptr) {
       return real_->AdoptMemory(std::move(pinned->real));
     }
-    auto target = real_->AdoptMemory(std::move(registration));  // of deferred work: no gate
+    auto target = real_->AdoptMemory(std::move(registration));  // deferred work has no gate
     if (target.ok()) {
       targets_.insert(target->handle);
     }
@@ -140,7 +140,7 @@ class GateTransport final : public transport::ForwardingTransport {
   }
 
  private:
-  // Once adopted, a husk.
+  // A husk once it is adopted.
   struct Pinned final : transport::Registration {
     Pinned(std::shared_ptr<Gate> its_gate, std::unique_ptr<transport::Registration> its_real)
         : gate(std::move(its_gate)), real(std::move(its_real)) {}
@@ -156,7 +156,7 @@ class GateTransport final : public transport::ForwardingTransport {
 
   struct Held {
     bool write;
-    transport::Placement placement;  // of a write
+    transport::Placement placement;  // for a write
     transport::RmaRequest request;
     uint64_t deadline_ns;
     bool reported;

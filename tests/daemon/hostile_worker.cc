@@ -1,5 +1,5 @@
-// A worker process as its user might replace it: its first argument (the job's name) says what it
-// does wrong. See worker_supervisor_test.cc.
+// A worker process as its user might replace it: its first argument, the job's name, selects what
+// it does wrong. See worker_supervisor_test.cc.
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ void SayReach(uint32_t rank) {
   Say(reach);
 }
 
-// Until it was asked: the question comes second.
+// Reads until it was asked: the question comes second.
 void ReadTwo() {
   ferry::daemon::SocketPacket packet;
   for (int got = 0; got < 2;) {

@@ -51,7 +51,7 @@ class JobTurnsTest : public ::testing::Test {
     ASSERT_TRUE(added.ok()) << added.ToString();
   }
 
-  // Rank 1 has matched a message of rank 0, which may say now where it is to be copied.
+  // Rank 1 has matched a message of rank 0, which may now say where to copy it.
   void Match(const shm::Location& said_destination) {
     shm::TransferLayout& transfer = *job_.Inbox(0).transfer(1);
     engine::TransferOffer offer;
@@ -108,7 +108,7 @@ TEST_F(JobTurnsTest, CopiesNothingWhereTheSenderSaysAnotherBuffer) {
   EXPECT_EQ(got_, Buffer{}) << "the request may be at another message by now";
 }
 
-// A rank that uses its request anew while the worker looks: its words are of two messages then.
+// A rank uses its request anew while the worker looks, so the worker reads words of two messages.
 TEST_F(JobTurnsTest, CopiesNoMessageIntoTheBufferOfAnother) {
   Match(Location(got_));
   SessionOf(1).request(1)->buffer = Location(other_);
@@ -142,7 +142,7 @@ TEST(WorkerCopiesTest, HoldsOneOfEachRequest) {
   WorkerCopies copies;
   WorkerCopy copy;
   for (uint32_t use = 1; use <= 1000; ++use) {
-    copy.transfer = use;  // each time another: a correct rank has one transfer for a request
+    copy.transfer = use;  // another one each time: a correct rank has one transfer for a request
     copies.Put(1, copy);
   }
   EXPECT_EQ(copies.size(), 1U);

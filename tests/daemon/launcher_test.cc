@@ -1,4 +1,4 @@
-// What users may ask of a daemon that is not theirs: jobs of their own, and nothing else.
+// What users may ask of another user's daemon: jobs of their own, and nothing else.
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -173,7 +173,7 @@ TEST_F(LauncherTest, AUserSeesHisOwnRanks) {
   EXPECT_EQ(gpus.gpus_size(), 1);
 }
 
-// In the words for a job that there is not: its name may be guessed, but not found out.
+// The answer is the one for a job that does not exist: its name may be guessed, but not found out.
 TEST_F(LauncherTest, AnothersJobIsAsIfItWereNotThere) {
   auto request = JobRequest("job");
   request.set_uid(12345);
@@ -227,7 +227,7 @@ TEST(QuestionGateTest, NoUserTakesThePlaceOfAnother) {
   EXPECT_TRUE(gate.Enter(1001).has_value()) << "the one before has been given back";
 }
 
-// Nobody fills the daemon with calls that he begins and leaves open.
+// Nobody fills the daemon with calls that stay open.
 TEST_F(LauncherTest, AConnectionHasOnlySoManyCallsAtATime) {
   const TestLauncher launcher(daemon_.attach_path());
   grpc::ChannelArguments own;
@@ -249,7 +249,7 @@ TEST_F(LauncherTest, AConnectionHasOnlySoManyCallsAtATime) {
   std::vector<std::unique_ptr<grpc::GenericClientAsyncReaderWriter>> calls;
   void* tag = nullptr;
   bool ok = false;
-  for (grpc::ClientContext& context : contexts) {  // without a request, for which it waits
+  for (grpc::ClientContext& context : contexts) {  // the call waits for a request that never comes
     calls.push_back(generic.PrepareCall(&context, "/ferry.control.Launcher/Status", &queue));
     calls.back()->StartCall(nullptr);
     ASSERT_TRUE(queue.Next(&tag, &ok) && ok);

@@ -116,7 +116,7 @@ class MatchBookTest : public testing::Test {
     MatchNews news;
   };
 
-  // Delivers the news that are under way, and what follows from them.
+  // Delivers the news under way, and what follows from it.
   void Deliver() {
     while (!under_way_.empty()) {
       const Letter letter = under_way_.front();
@@ -126,7 +126,7 @@ class MatchBookTest : public testing::Test {
     }
   }
   MatchBook& book(uint32_t node) { return nodes_[node]->book; }
-  // Of the data plane, since the last time.
+  // The calls of the node's data plane since the last time.
   std::vector<std::string> Calls(uint32_t node) {
     std::vector<std::string> calls = nodes_[node]->data_plane.calls();
     calls.erase(calls.begin(), calls.begin() + static_cast<ptrdiff_t>(seen_[node]));
@@ -198,7 +198,7 @@ TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
   EXPECT_EQ(c_.state(2), shm::PairState::kMatched);
 }
 
-// A sender that sends ahead and frees its request, before its daemon's answer is here.
+// A sender sends and frees its request before its daemon's answer is here.
 TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
   for (const uint64_t rounds : {2, 0}) {
     const uint64_t place = rounds + 1;
@@ -237,7 +237,8 @@ TEST_F(MatchBookTest, WhatDoesNotFitFailsOnBothSides) {
 }
 
 TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
-  // Not matched yet, inside the node and between nodes; before and after the other side came.
+  // The ends are not matched yet, inside the node and between nodes, before and after the other
+  // side came.
   ASSERT_TRUE(book(0).Offer(a_.session, OfferOf(KeyOf(0, 1, 0), true, 1)).ok());
   book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 1, 0), true));
   ASSERT_TRUE(book(0).Offer(b_.session, OfferOf(KeyOf(0, 1, 0), false, 2)).ok());
@@ -289,7 +290,7 @@ TEST_F(MatchBookTest, AnAbortEndsAll) {
   EXPECT_EQ(b_.failure(2), ErrorCode::kAborted);
 }
 
-// A refusal takes nothing.
+// A refused request takes nothing.
 TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
   const auto refused = [&](const control::OfferMatchesRequest& request, ErrorCode code,
                            const char* text) {
@@ -328,8 +329,9 @@ TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
   refused(OfferOf(KeyOf(0, 1, 0), true, 2), ErrorCode::kAlreadyExists, "has had this side");
 }
 
-// Whatever a rank offers and takes back while the other node cannot be told, what waits to be told
-// is bounded by its requests; once it has been told, or the other rank is gone, it may go on.
+// Whatever a rank offers and takes back while the other node cannot be told, the waiting news is
+// bounded by the rank's requests; the rank may go on once the news is told, or the other rank is
+// gone.
 TEST_F(MatchBookTest, WhatTheOtherNodeHasNotHeardOfIsBounded) {
   const auto offer_and_withdraw = [&](uint64_t ordinal) {
     const MatchKey key = KeyOf(0, 2, ordinal);
@@ -386,7 +388,7 @@ TEST_F(MatchBookTest, WhatARankElsewhereOffersAndNobodyWantsIsBounded) {
     news.set_kind(MatchNews::SEND_OFFERED);
     *news.mutable_key() = KeyOf(0, 2, offers);
     status = book(1).OnNews(0, news);
-    news.set_kind(MatchNews::ENDED);  // taken back: it will be told when it comes
+    news.set_kind(MatchNews::ENDED);  // taken back: the other rank is told when it comes
     (void)book(1).OnNews(0, news);
   }
   EXPECT_EQ(status.code(), ErrorCode::kLimitExceeded);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-// Memory of a file that nobody has sealed, so that it can be cut off.
+// Memory of an unsealed file, which can be cut off.
 class Unsealed {
  public:
   explicit Unsealed(uint64_t pages) : fd_(memfd_create("test-unsealed", MFD_CLOEXEC)) {
@@ -76,7 +76,7 @@ TEST(MemoryGuardTest, WritesToItGoOnToo) {
   MemoryWatch::Forget(memory);
 }
 
-// More than a process may have mappings, had each page one of its own.
+// The pages outnumber the mappings that a process may have.
 TEST(MemoryGuardTest, AnyNumberOfPagesMayVanish) {
   constexpr uint64_t kPages = 200'000;
   MemoryWatch watch;
@@ -123,7 +123,7 @@ TEST(MemoryGuardDeathTest, OtherMemoryIsNotItsBusiness) {
     std::memset(memory.base(), 1, 1);
   };
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // Another's handler may be a sanitizer's, which says so and exits.
+  // Another handler may be a sanitizer's, which reports the fault and exits.
   const auto is_end = [](int status) {
     return (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) ||
            (WIFEXITED(status) && WEXITSTATUS(status) != 0);
@@ -132,7 +132,7 @@ TEST(MemoryGuardDeathTest, OtherMemoryIsNotItsBusiness) {
   EXPECT_EXIT(touch(true), is_end, "");
 }
 
-// Whichever of its memories it is, and whichever thread finds out.
+// For each of the rank's memories, and each thread that may find out.
 class VanishedMemoryTest : public AttachServerTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(VanishedMemoryTest, EndsThatSessionAndTheDaemonGoesOn) {

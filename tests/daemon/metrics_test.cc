@@ -20,7 +20,7 @@
 namespace ferry::daemon {
 namespace {
 
-// What HTTP answers to a GET of /metrics at 127.0.0.1:port.
+// The HTTP answer to a GET of /metrics at 127.0.0.1:port.
 std::string Scrape(const std::string& address) {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -176,7 +176,7 @@ TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {
   EXPECT_EQ(page.values.at("ferry_path_messages_total{path=\"cell\"}"), 5);
   EXPECT_EQ(page.values.at("ferry_ranks_attached_total"), 2);
   EXPECT_EQ(page.values.at("ferry_ranks_died_total"), 1);
-  // A job that is gone leaves no series behind: their number stays bounded.
+  // A job that is gone leaves no series behind, so that their number stays bounded.
   EXPECT_FALSE(page.values.contains("ferry_job_sent_bytes_total{job=\"job\"}"));
 }
 

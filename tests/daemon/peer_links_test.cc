@@ -30,7 +30,7 @@ class PeerLinksTest : public ::testing::Test {
     options.peer_timeout_ms = peer_timeout_ms != 0 ? peer_timeout_ms : options.peer_timeout_ms;
     return options;
   }
-  // Rank 0 on node 0, rank 1 on node 1.
+  // Rank 0 is on node 0, rank 1 on node 1.
   Status CreateJob(TestDaemon& daemon, uint32_t node, const std::string& other) {
     std::vector<std::string> addresses = {daemon.address(), other};
     if (node == 1) {
@@ -38,7 +38,7 @@ class PeerLinksTest : public ::testing::Test {
     }
     return daemon.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, node));
   }
-  // The same, at a ferryd of its own.
+  // The same, at a separate ferryd.
   Status CreateJob(const std::string& run_directory, uint32_t node, const std::string& own) {
     const auto admin = control::Admin::NewStub(grpc::CreateChannel(
         "unix:" + run_directory + "/admin.sock", grpc::InsecureChannelCredentials()));
@@ -81,7 +81,7 @@ class PeerLinksTest : public ::testing::Test {
     control::HeartbeatReply reply;
     return FromGrpc(a_.peer->Heartbeat(&context, request, &reply));
   }
-  // What `a_`'s data plane hears when it loses the first daemon that it was told of.
+  // The news for `a_`'s data plane when it loses the first daemon that it was told of.
   std::string Failed(ErrorCode error) {
     return "NodeFailed " + std::to_string(a_.plane.routes()[0].link) + " " +
            FakeDataPlane::Number(error);
@@ -101,7 +101,7 @@ class PeerLinksTest : public ::testing::Test {
   TestRank rank_{"job", 0, 2, 1};
 };
 
-// Whichever is first, and if they greet each other at the same moment: neither waits for a tick.
+// Neither waits for a tick, whichever is first, and if they greet each other at the same moment.
 TEST_F(PeerLinksTest, TwoDaemonsKnowEachOtherAtOnce) {
   config::Options options = Options("b");
   options.heartbeat_interval_ms = 600'000;
@@ -333,7 +333,7 @@ TEST_F(PeerLinksTest, APeerThatWasRestartedIsDead) {
   ASSERT_TRUE(
       a_.CreateJob(TestDaemon::JobRequest("next", {0, 1}, {a_.address(), peer.address()}, 0)).ok());
   ASSERT_TRUE(a_.plane.WaitFor("AddNode next 1"));
-  EXPECT_TRUE(Beat(peer.address(), 4711).ok());  // who answers a new greeting is not dead
+  EXPECT_TRUE(Beat(peer.address(), 4711).ok());  // a daemon that answers a new greeting is not dead
 }
 
 TEST_F(PeerLinksTest, APeerThatTookUsForDeadIsDeadToUs) {
@@ -373,7 +373,7 @@ TEST_F(PeerLinksTest, APeerThatCountsMoreLivesIsFollowed) {
 
 // ---- Who is who ----
 
-// He knows all that b says of itself, and some of what it may not say.
+// The stranger knows all that b says of itself, and some of what it may not say.
 TEST_F(TwoDaemonsTest, AStrangerWhoGreetsAsAnotherDaemonLearnsAndChangesNothing) {
   FakePeer other;  // a daemon that both speak to, too: each has told it a token
   for (TestDaemon* daemon : {&a_, &b_}) {
@@ -399,7 +399,7 @@ TEST_F(TwoDaemonsTest, AStrangerWhoGreetsAsAnotherDaemonLearnsAndChangesNothing)
   EXPECT_TRUE(Beat(b_.address(), b_.GetStatus().node().incarnation()).ok()) << "its life goes on";
 }
 
-// No link is that of nobody, not even one that nobody has answered on yet.
+// Nobody owns a link, not even one without an answer yet.
 TEST_F(PeerLinksTest, NobodyIsNoDaemon) {
   ASSERT_TRUE(CreateJob(a_, 0, "127.0.0.1:1").ok());  // a link without an answer
   control::HelloRequest request = HelloFrom(0);
@@ -442,7 +442,7 @@ TEST_F(PeerLinksTest, ADaemonThatHasNotCalledBackIsNotUp) {
   EXPECT_TRUE(a_.plane.WaitFor("AddNode job 1"));
 }
 
-// A user names b by a port of his that leads there, and takes it away.
+// A user names b by a port of the user's that leads there, and takes it away.
 TEST_F(TwoDaemonsTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   auto alias = std::make_unique<PortForwarder>(b_.address());
   const std::string address = alias->address();
@@ -457,7 +457,7 @@ TEST_F(TwoDaemonsTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   EXPECT_TRUE(GoesOn());
 }
 
-// Another daemon, which says that it has b's incarnation, and ends.
+// Another daemon claims b's incarnation, and ends.
 TEST_F(TwoDaemonsTest, ADaemonWithTheIncarnationOfAnotherIsAnotherOne) {
   const uint64_t incarnation = b_.GetStatus().node().incarnation();
   auto peer = std::make_unique<FakePeer>(
@@ -506,8 +506,8 @@ class LostDaemonTest : public PeerLinksTest, public ::testing::WithParamInterfac
 };
 
 TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
-  // One that is stopped may come back; where nothing listens any more, it is dead, also if it was
-  // cut off before.
+  // A stopped daemon may come back; where nothing listens any more, it is dead, even if it was cut
+  // off before.
   const bool stopped = GetParam() == SIGSTOP;
   FerrydProcess b(directory_.path() + "/b", {"--heartbeat_interval_ms=20"});
   ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();

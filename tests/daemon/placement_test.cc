@@ -1,4 +1,4 @@
-// What the options make of two machines: one of two sockets, and one of one.
+// The placement that the options choose on two machines: one of two sockets, and one of one.
 #include "daemon/placement/placement.h"
 
 #include <gmock/gmock.h>
@@ -136,7 +136,7 @@ TEST_F(PlacementTest, SaysOnceThatMemoryCannotBePlaced) {
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
       "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
-  machine_.nodes[1].number = 1000;  // more than any kernel has
+  machine_.nodes[1].number = 1000;  // no kernel has so many
   options_.staging_node = "1000";
   const auto placement = Decide();
   std::byte memory{};

@@ -22,7 +22,7 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// What can be read at `from` now. False: that end has closed.
+// Forwards what can be read at `from` now. False: that end has closed.
 bool Pass(int from, int to) {
   char bytes[1 << 16];
   const ssize_t count = read(from, bytes, sizeof(bytes));

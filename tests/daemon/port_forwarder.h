@@ -1,5 +1,5 @@
-// A port that leads to another one, both on loopback: what is sent to either end of a connection
-// comes out at the other. For tests of who is taken for whom.
+// A port that leads to another one, both on loopback: bytes sent to either end of a connection come
+// out at the other. For tests of identities.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What ends messages that are written into advertised receives early, at each step: cuts, deaths,
+// Messages that are written into advertised receives end early, at each step: by cuts, deaths,
 // memory that goes, and faults.
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ TEST_F(ProgressAdvertsTest, ACutEndsAdvertsOnBothSides) {
   ExpectNoHarm();
 }
 
-// The memory of a receive that failed is used for something else: what its source's NIC still has
-// must not come there. Here that is a write by the key of before, after the link is back.
+// The memory of a receive that failed is used for something else: writes that its source's NIC
+// still holds must not arrive there. Here that is a write by the old key, after the link is back.
 TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   ASSERT_NO_FATAL_FAILURE(BeginHeld());
@@ -73,7 +73,7 @@ TEST_F(ProgressAdvertsTest, ADeadNodeEndsBothSides) {
   ExpectNoHarm();
 }
 
-// Its daemon says how the write has ended.
+// The sender's daemon reports how the write has ended.
 TEST_F(ProgressAdvertsTest, ADeadSenderEndsTheReceiveOnceNothingIsWritten) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   ASSERT_NO_FATAL_FAILURE(BeginHeld());
@@ -97,7 +97,7 @@ TEST_F(ProgressAdvertsTest, ADeadSourceEndsAReceiveThatItKnowsOf) {
   ExpectNoHarm();
 }
 
-// Its daemon has forgotten the job, and does not answer.
+// The source's daemon has forgotten the job, and does not answer.
 TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
   config::Options options = FastOptions();
   options.operation_timeout_ms = 400;
@@ -113,7 +113,7 @@ TEST_F(ProgressAdvertsTest, ASourceWhoseDaemonKnowsNothingEndsAReceive) {
 TEST_F(ProgressAdvertsTest, ADeadReceiverEndsTheSend) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   ASSERT_NO_FATAL_FAILURE(BeginHeld());
-  plane(1).RemoveSession(kJob, 1);  // keeps the memory for what may come
+  plane(1).RemoveSession(kJob, 1);  // keeps the memory for what may still arrive
   plane(0).RankEnded(kJob, 1, ErrorCode::kPeerDied);
   EXPECT_EQ(sender().Wait(send_), ErrorCode::kPeerDied);
   gate(0).closed = false;
@@ -129,7 +129,7 @@ TEST_F(ProgressAdvertsTest, TheReceiversRegionGoesWhileItIsWritten) {
     ASSERT_NO_FATAL_FAILURE(BeginHeld());
     auto removed =
         std::async(std::launch::async, [&] { plane(1).RemoveRegion(kJob, 1, kHeapRegion); });
-    if (held_on) {  // it is not waited for: the memory is kept instead
+    if (held_on) {  // nobody waits for the NIC: the memory is kept instead
       removed.wait();
       gate(0).closed = false;
       EXPECT_NE(WaitTogether(1, receive_), ErrorCode::kOk);
@@ -179,13 +179,13 @@ TEST_F(ProgressAdvertsTest, TheSendersRegionWaitsForTheWrite) {
 struct Step {
   const char* point;
   uint32_t node;
-  bool cancels;  // the receive, in place of the send
+  bool cancels;  // cancels the receive instead of the send
 };
 
 class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInterface<Step> {
  protected:
-  // Passings of the point while the window opens are not known beforehand, so the rule counts from
-  // a fresh start: the first advert that leaves, and what follows it.
+  // The point may be passed while the window opens, so the rule counts from a fresh start: the
+  // first advert that leaves, and what follows it.
   void StartWith(const char* action) {
     amend_options_ = [action](uint32_t node, config::Options& options) {
       options.faults =
@@ -194,7 +194,7 @@ class FaultAtStepTest : public ProgressAdvertsTest, public testing::WithParamInt
     ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   }
   std::string State() { return plane(GetParam().node).Faults(false)[0].state; }
-  // Messages one by one until one of them meets the fault.
+  // Sends messages one by one until one of them meets the fault.
   void Meet(const std::string& state) {
     for (int32_t tag = 100; State() != state; ++tag) {
       ASSERT_LT(tag, 1000);
@@ -256,7 +256,7 @@ TEST_P(FaultAtStepTest, ALossCutsTheLinkAndEndsBothSides) {
       << static_cast<int>(received);
   if (!GetParam().cancels) {
     const ErrorCode sent = WaitTogether(0, send_);
-    // Who has written it all is through, as with a small message.
+    // A sender that has written the whole message is through, as with a small message.
     EXPECT_TRUE(sent == ErrorCode::kLinkDown || sent == ErrorCode::kOk) << static_cast<int>(sent);
   }
   ASSERT_NO_FATAL_FAILURE(Return());
@@ -284,7 +284,7 @@ TEST_F(ProgressAdvertsTest, AWriteThatFailsEndsWithItsKey) {
   };
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint32_t begun = gate(1).begun;
-  // One that is out, too: it is withdrawn, and its message offered.
+  // An advert that is out is withdrawn, too, and its message offered.
   const uint32_t other = receiver().Receive(0, 50, InHeap(2 << 20), kBytes);
   ASSERT_NO_FATAL_FAILURE(Post());
   Send();

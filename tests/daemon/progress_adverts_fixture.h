@@ -1,5 +1,5 @@
-// What the tests of advertised receives share: a sender and a receiver on two nodes, and messages
-// between them that are written.
+// The fixture for the tests of advertised receives: a sender and a receiver on two nodes, and
+// messages between them that are written.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class ProgressAdvertsTest : public PlaneTest {
       one->Progress();
     }
   }
-  // Until the sender holds an advert, but not for ever.
+  // Waits until the sender holds an advert, up to `patience_ns`.
   bool HoldsAdvert(uint64_t patience_ns = 50'000'000) {
     const uint64_t end_ns = MonotonicNs() + patience_ns;
     while (shm::LoadAcquire(book().held) == 0 && MonotonicNs() < end_ns) {
@@ -43,12 +43,12 @@ class ProgressAdvertsTest : public PlaneTest {
     }
     return shm::LoadAcquire(book().held) != 0;
   }
-  // All that the rank has told its daemon.
+  // Whether the daemon has read all that the rank has told it.
   static bool HasBeenRead(PlaneRank& rank) {
     const shm::LaneLayout& lane = rank.view().layout->to_daemon;
     return shm::LoadAcquire(lane.consumer.head) == lane.producer.tail;
   }
-  // The receiver's first advert only has its window made, and so may some more.
+  // The receiver's first adverts may only open its window.
   void StartOpen(const std::vector<uint32_t>& ranks_per_node = {1, 1},
                  const config::Options& options = FastOptions()) {
     ASSERT_NO_FATAL_FAILURE(Start(ranks_per_node, options));
@@ -67,7 +67,7 @@ class ProgressAdvertsTest : public PlaneTest {
     }));
   }
 
-  // A receive that the sender knows of.
+  // Posts a receive that the sender learns of.
   void Post(uint64_t capacity_bytes = kBytes, int32_t tag = kTag) {
     std::memset(receiver().heap() + kInto, 0, capacity_bytes);
     receive_ = receiver().Receive(0, tag, InHeap(kInto), capacity_bytes);
@@ -78,7 +78,7 @@ class ProgressAdvertsTest : public PlaneTest {
     std::memcpy(sender().heap() + kFrom, sent_.data(), size_bytes);
     send_ = sender().SendFrom(receiver_, tag, InHeap(kFrom), size_bytes);
   }
-  // The message is announced, and the sender's NIC takes its time over it.
+  // Announces the message, and holds it in the sender's NIC.
   void BeginHeld() {
     ASSERT_NO_FATAL_FAILURE(Post());
     gate(0).closed = true;
@@ -134,7 +134,7 @@ class ProgressAdvertsTest : public PlaneTest {
     }
     plane(0).NodeReturned(kJob, 1);
     plane(1).NodeReturned(kJob, 0);
-    // Who has not been told of the cut yet is told by his next message.
+    // A rank that has not been told of the cut yet is told by its next message.
     char letter = 'x';
     (void)WaitTogether(0, sender().Send(receiver_, 9, &letter, 1));
     const uint32_t hears = receiver().Receive(0, 10, Private(&letter), 1);

@@ -18,12 +18,12 @@ namespace {
 
 constexpr uint32_t kRanks = 4;
 constexpr uint32_t kSends = 600;
-constexpr uint32_t kSlots = 16;  // of each rank's heap, at either end
+constexpr uint32_t kSlots = 16;  // in each rank's heap, at either end
 constexpr uint64_t kSlotBytes = 128 << 10;
 constexpr uint32_t kMostWords = 25'000;
 constexpr uint32_t kFewWords = 2;
 
-// A message begins with it; `words` words that follow from `number` come after it.
+// The head of a message; `words` words that follow from `number` come after it.
 struct Head {
   uint32_t from, number;
   int32_t tag;
@@ -49,7 +49,7 @@ struct OneRank {
   std::deque<Awaited> receives;
   std::deque<uint32_t> free_send, free_receive;
   std::map<std::pair<uint32_t, int32_t>, uint32_t> next_sent;  // by destination and tag
-  // By source and tag: by the order of posting, which message it was.
+  // By source and tag, and then by the order of posting: the number of the message.
   std::map<std::pair<uint32_t, int32_t>, std::map<uint64_t, uint32_t>> order;
   uint32_t sent = 0, got = 0;
 };
@@ -66,7 +66,7 @@ class ProgressAdvertsOrderTest : public ProgressAdvertsTest {
   }
 
   uint32_t Below(uint32_t limit) { return static_cast<uint32_t>(random_() % limit); }
-  // A rank of the other node.
+  // Draws a rank of the other node.
   uint32_t Across(uint32_t r) { return (r < 2 ? 2 : 0) + Below(2); }
   uint32_t SumOf(uint32_t OneRank::*count) const {
     uint32_t sum = 0;
@@ -127,7 +127,7 @@ class ProgressAdvertsOrderTest : public ProgressAdvertsTest {
     }
   }
 
-  // Takes what has ended.
+  // Takes the requests that have ended.
   void Collect(uint32_t r) {
     OneRank& one = all_[r];
     std::erase_if(one.sends, [&](const Flying& flying) {
@@ -182,11 +182,11 @@ class ProgressAdvertsOrderTest : public ProgressAdvertsTest {
       CancelSomething(r);
     }
     if (sends_left_ == 0 && all_[r].free_receive.empty()) {
-      CancelAll(r);  // receives of what does not come any more
+      CancelAll(r);  // receives for messages that come no more
     }
   }
 
-  // Cancels what is left, until nothing is.
+  // Cancels the remaining receives, until there are none.
   bool Finish() {
     for (uint32_t r = 0; r < kRanks; ++r) {
       CancelAll(r);
@@ -219,7 +219,7 @@ class ProgressAdvertsOrderTest : public ProgressAdvertsTest {
   uint32_t sends_left_ = kSends;
 };
 
-// Some with wildcards, some cancelled.
+// Some receives have wildcards, some are cancelled.
 TEST_F(ProgressAdvertsOrderTest, EveryMessageIsReceivedOnceAndInOrder) {
   ASSERT_NO_FATAL_FAILURE(StartOpen({2, 2}));
   const uint64_t end_ns = MonotonicNs() + 60'000'000'000;
@@ -227,7 +227,7 @@ TEST_F(ProgressAdvertsOrderTest, EveryMessageIsReceivedOnceAndInOrder) {
          MonotonicNs() < end_ns && !HasFailure()) {
     const uint32_t r = Below(kRanks);
     DoSomething(r);
-    for (uint32_t n = Below(100); n > 0; --n) {  // who is first differs
+    for (uint32_t n = Below(100); n > 0; --n) {  // so that another one is first
       ProgressAll();
       sched_yield();
     }

@@ -1,5 +1,5 @@
-// Messages between nodes that are written into advertised receives: what they are, and who may ask
-// for them. What ends them early is in progress_adverts_end_test.cc.
+// Messages between nodes that are written into advertised receives: which ones, and who may ask for
+// them. Early ends are in progress_adverts_end_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What passes.
+// ---- Messages that pass
 
 TEST_F(ProgressAdvertsTest, WritesMessagesOfAllSizes) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
@@ -60,14 +60,15 @@ TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
   EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk);
   EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
   EXPECT_EQ(writes(0), before + 1);
-  for (const uint64_t size_bytes : {uint64_t{4}, uint64_t{20'000}}) {  // a packet, and with offer
+  for (const uint64_t size_bytes :
+       {uint64_t{4}, uint64_t{20'000}}) {  // as a packet, and with an offer
     ASSERT_NO_FATAL_FAILURE(Post());
     Send(size_bytes);
     EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk);
     EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
     ExpectArrived(size_bytes);
   }
-  // From private memory.
+  // Sends from private memory.
   ASSERT_NO_FATAL_FAILURE(Post());
   sent_ = Pattern(kBytes, 77);
   send_ = sender().SendFrom(receiver_, kTag, Private(sent_.data()), kBytes);
@@ -77,14 +78,14 @@ TEST_F(ProgressAdvertsTest, ShorterAndOtherMessagesFitToo) {
   ExpectNoHarm();
 }
 
-// An offer that left before the advert came: it is read, and the advert is dropped.
+// The offer left before the advert came: it is read, and the advert is dropped.
 TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
   amend_options_ = [](uint32_t node, config::Options& options) {
     options.faults = node == 1 ? "send.advert:1:stall" : "";
   };
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
-  // The first receives only have the window made; the one that is told of stalls on its way. They
-  // come one after the other, so that it is the last one's advert that does.
+  // The first receives only open the window; the advert that is sent stalls on its way. The
+  // receives come one after the other, so that the last one's advert is the one that is sent.
   std::deque<uint32_t> receives;
   const uint32_t pinned = gate(1).pinned;
   ASSERT_TRUE(Eventually([&] {
@@ -95,7 +96,8 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
     return plane(1).Faults(false)[0].state == "stalls";
   }));
   Send(kBytes, static_cast<int32_t>(receives.size()) - 1);
-  EXPECT_EQ(WaitTogether(1, receive_), ErrorCode::kOk);  // its end is told behind the advert
+  EXPECT_EQ(WaitTogether(1, receive_),
+            ErrorCode::kOk);  // the sender learns of its end behind the advert
   plane(1).Faults(true);
   EXPECT_EQ(WaitTogether(0, send_), ErrorCode::kOk);
   ExpectArrived();
@@ -110,12 +112,12 @@ TEST_F(ProgressAdvertsTest, WhenBothAreOnTheirWayTheReadWins) {
   ExpectWritten();
 }
 
-// A message that is held, since its memory is being pinned, holds up the advert behind it, but not
-// the pull behind that: by then the advert is for a receive that is over.
+// A message is held while its memory is being pinned. It holds up the advert behind it, but not the
+// pull behind that: by then the advert is for a receive that is over.
 TEST_F(ProgressAdvertsTest, AnAdvertThatAPullHasOvertakenGoesForNothing) {
   constexpr uint32_t kRegion = 9;
   amend_options_ = [](uint32_t node, config::Options& options) {
-    options.faults = node == 1 ? "send.advert:1000000:stall" : "";  // which counts them
+    options.faults = node == 1 ? "send.advert:1000000:stall" : "";  // which counts the adverts
   };
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const auto adverts = [this] { return plane(1).Faults(false)[0].passed; };
@@ -154,7 +156,7 @@ TEST_F(ProgressAdvertsTest, ACancelledReceiveIsNotWritten) {
   ExpectNoHarm();
 }
 
-// The rank has used the advert that its daemon has given back already: the message is offered.
+// The rank has used the advert that its daemon has given back already, so the message is offered.
 TEST_F(ProgressAdvertsTest, AnAdvertThatIsGoneMakesTheMessageAnOffer) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   const uint64_t before = writes(0);
@@ -190,7 +192,7 @@ TEST_F(ProgressAdvertsTest, AReceiveThatIsBeingWrittenIsNotCancelled) {
   ExpectNoHarm();
 }
 
-// What ranks may not say.
+// ---- What ranks may not say
 
 struct WrongCommand {
   const char* name;
@@ -246,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongCommand{"PutToNobody", kPut, {}, {1, 1, 1, 1, kHeap}, 1, 77}),
     [](const auto& info) { return info.param.name; });
 
-// The message will say so; the advert is not worth an end.
+// The message will report it; an advert need not end the rank.
 TEST_F(ProgressAdvertsTest, AReceiveBeyondItsRegionIsNotAdvertised) {
   ASSERT_NO_FATAL_FAILURE(StartOpen());
   for (const shm::Location& where :
@@ -261,11 +263,11 @@ TEST_F(ProgressAdvertsTest, AReceiveBeyondItsRegionIsNotAdvertised) {
   ExpectNoHarm();
 }
 
-// What daemons may not say.
+// ---- What daemons may not say
 
 class WrongPacketTest : public ProgressAdvertsTest {
  protected:
-  // As node 0 would, to the receiver's.
+  // Speaks as node 0 to the receiver's node.
   template <typename Body>
   void Say(PacketKind kind, const Body& body, int32_t tag = kTag) {
     class Ignore final : public transport::CompletionSink {
@@ -328,8 +330,8 @@ TEST_F(WrongPacketTest, AboutNothingChangesNothing) {
   const uint32_t generation = receiver().Slot(receive_).generation;
   for (const WireReceive& what : {WireReceive{receive_, generation - 1}, WireReceive{0, 0},
                                   WireReceive{~0U, 1}, WireReceive{receive_, generation}}) {
-    Say(PacketKind::kPutDone, WirePutDone{what, 0, 1});  // of what was not announced
-    Say(PacketKind::kWithdrawn, what);                   // what was not asked for
+    Say(PacketKind::kPutDone, WirePutDone{what, 0, 1});  // for a message that was not announced
+    Say(PacketKind::kWithdrawn, what);                   // for an advert that was not asked for
     Say(PacketKind::kRetract, WireSend{what.request | 1, what.generation});  // nothing was offered
   }
   Send();

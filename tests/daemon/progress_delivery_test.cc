@@ -102,7 +102,8 @@ TEST_F(DeliveryTest, GathersAnswersWhileMoreComesForARankThatWaits) {
   shm::Wake wake(&reinterpret_cast<shm::InboxLayout*>(map_.base())->wake);
   EXPECT_FALSE(delivery_.MustReport(false));  // nothing has landed
   Offer(5, 20'000);
-  EXPECT_TRUE(delivery_.MustReport(true));  // the rank computes: what it says may take long
+  EXPECT_TRUE(
+      delivery_.MustReport(true));  // the rank computes: it may be long until it says anything
   wake.Enter();
   EXPECT_FALSE(delivery_.MustReport(true));
   EXPECT_TRUE(delivery_.MustReport(false));
@@ -142,7 +143,7 @@ TEST_F(DeliveryTest, WaitsForARunOfCellsThatTheRankGivesBack) {
   EXPECT_TRUE(delivery_.empty());
 }
 
-// It stays with its sender, who will be asked for it.
+// The data stays with its sender, which will be asked for it.
 TEST_F(DeliveryTest, DropsTheDataOfAnOfferWhoseCellsTheRankHolds) {
   for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
     ASSERT_EQ(Offer(1 + i, shm::kRunBytes), Delivery::Result::kTaken);
@@ -184,7 +185,7 @@ TEST_F(DeliveryTest, AsksOnceForWhatItsSourceRetracts) {
   EXPECT_EQ(rank_.Peek(), nullptr);
 }
 
-// The offer's data waits for cells, and lands or is dropped; only then is it known what to ask for.
+// The offer's data waits for cells, and lands or is dropped; only then is it clear what to ask for.
 TEST_F(DeliveryTest, ARetractionWaitsBehindItsOffer) {
   for (const bool lands : {true, false}) {
     for (uint32_t i = 0; i < shm::kLaneCells / shm::kRunCells; ++i) {
@@ -243,7 +244,7 @@ TEST_F(DeliveryTest, RefusesMoreThanCorrectSendersCause) {
     ASSERT_EQ(Send(1, 8), Delivery::Result::kTaken);
   }
   EXPECT_EQ(Send(1, 8), Delivery::Result::kOverflow);
-  // Answers have a limit of their own: the rank's requests.
+  // Answers have a limit of their own: the number of the rank's requests.
   shm::Descriptor answer{};
   answer.kind = static_cast<uint8_t>(shm::DescriptorKind::kPullDone);
   EXPECT_EQ(delivery_.Deliver(answer), Delivery::Result::kTaken);
@@ -282,7 +283,7 @@ TEST_F(DeliveryTest, ParksWhatFindsNoCellBecauseAllAreUnexpected) {
   EXPECT_EQ(incoming->parked, std::vector<std::byte>(5000, std::byte(99)));
   delivery_.ForgetOffersOf(3);  // its sender dies: the message is here all the same
   ASSERT_NE(delivery_.Find(id), nullptr);
-  // Small ones need no cell.
+  // Small messages need no cell.
   Send(7, 8);
   EXPECT_EQ(Drain(false).kind, static_cast<uint8_t>(shm::DescriptorKind::kEager));
 }

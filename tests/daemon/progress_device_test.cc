@@ -1,5 +1,5 @@
-// Messages between nodes from and to device memory that only streams reach: by pipelines of blocks,
-// and what ends them early.
+// Messages between nodes from and to device memory that only streams reach: pipelines of blocks,
+// and early ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ constexpr uint64_t kDestinationOffset = 4 * kMiB + 64;
 
 enum class Kind { kHeap, kPrivate, kDevice };
 
-// Whether a transfer of the rank has failed, and only waits for what it has begun.
+// Whether a transfer of the rank has failed, and only waits for the operations that it has begun.
 bool HasFailed(const RankReport& report) {
   return std::any_of(report.transfers.begin(), report.transfers.end(), [](const auto& transfer) {
     return transfer.wants != nullptr && std::strstr(transfer.wants, "it has failed") != nullptr;
@@ -55,7 +55,7 @@ class ProgressDeviceTest : public PlaneTest {
     Ends ends;
     std::vector<std::byte> sent;
     std::vector<std::byte> got;
-    uint64_t offset = 0;  // of one of several, at either end
+    uint64_t offset = 0;  // in one of several messages, at either end
     uint32_t send = 0, receive = 0;
   };
   static shm::Location Place(Kind kind, uint64_t offset, const void* address) {
@@ -101,7 +101,7 @@ class ProgressDeviceTest : public PlaneTest {
     }
     EXPECT_TRUE(told_.violations.empty());
   }
-  // Node `node` stands still at a point until Release.
+  // Node `node` stops at a point until Release.
   void Stall(uint32_t node, const std::string& rule) {
     amend_options_ = [node, rule](uint32_t one, config::Options& options) {
       options.faults = one == node ? rule : "";
@@ -157,7 +157,7 @@ constexpr Ends kBoth{"", Kind::kDevice, Kind::kDevice};
 
 class DeviceBlocksTest : public ProgressDeviceTest {
  protected:
-  // (offset, bytes) of every copy out of the device and into it, of a message.
+  // (offset, bytes) of every copy of a message out of the device and into it.
   using Blocks = std::vector<std::pair<uint64_t, uint64_t>>;
   void Trace(uint64_t size_bytes) {
     for (const auto& plane : planes_) {
@@ -246,7 +246,7 @@ TEST_F(DeviceBlocksTest, AreNoLongerThanStagingBlocks) {
   }
 }
 
-// Slow enough that whatever else the machine does takes less.
+// Slow enough to hide everything else that the machine does.
 TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
   devices_->link = {.h2d_mb_per_s = 50, .d2h_mb_per_s = 50, .latency_us = 100};
   ASSERT_NO_FATAL_FAILURE(StartCutting("even", 4, 4));
@@ -264,7 +264,7 @@ TEST_F(DeviceBlocksTest, TravelAtTheSameTime) {
   // The first block goes into one device while later ones leave the other.
   EXPECT_TRUE(overlap_any(first(copies_out_), copies_in_));
   EXPECT_TRUE(overlap_any(first(reads_), copies_in_));
-  // In all, less than the copies would take one after the other.
+  // The total time is less than the copies would take one after the other.
   uint64_t copying_ns = 0;
   uint64_t end_ns = 0;
   for (const auto* spans : {&copies_in_, &copies_out_}) {
@@ -320,7 +320,7 @@ TEST_F(ProgressDeviceTest, ARegionThatGoesInTheMiddleFailsBothSides) {
       plane(node).RemoveRegion(kJob, node, kDeviceRegion);
       removed = true;
     });
-    if (node == 0) {  // the other side is told at once, but the region stays during a copy
+    if (node == 0) {  // the other side is told at once, but the region stays until its copy ends
       EXPECT_EQ(WaitTogether(1, message.receive), ErrorCode::kInvalidBuffer);
       EXPECT_FALSE(removed);
     } else {
@@ -332,7 +332,7 @@ TEST_F(ProgressDeviceTest, ARegionThatGoesInTheMiddleFailsBothSides) {
     }
     EXPECT_EQ(WaitTogether(0, message.send), ErrorCode::kInvalidBuffer);
     remover.join();
-    // And what needs no region goes on.
+    // Messages that need no region go on.
     ExpectPassed(Begin({"", Kind::kHeap, Kind::kHeap}, kMiB));
     ExpectNothingLeft();
     Stop();
@@ -366,7 +366,7 @@ TEST_F(ProgressDeviceTest, WithoutStreamsNobodyCanFetchIt) {
   ExpectNothingLeft();
 }
 
-// Contexts cost each GPU a lot of memory.
+// Contexts cost much of each GPU's memory.
 TEST_F(ProgressDeviceTest, GivesDevicesBackOnceNothingIsImported) {
   config::Options options = FastOptions();
   options.pipeline_block_bytes = kBlockBytes;
@@ -376,7 +376,7 @@ TEST_F(ProgressDeviceTest, GivesDevicesBackOnceNothingIsImported) {
   ExpectNothingLeft();
   for (uint32_t node = 0; node < 2; ++node) {
     plane(node).ReleaseGpus();
-    EXPECT_EQ(gpus_[node]->is_open(), !InWorkerProcess());  // whose affair it is then
+    EXPECT_EQ(gpus_[node]->is_open(), !InWorkerProcess());  // the worker process opens it instead
     RemoveRank(node);
     plane(node).RemoveJob(kJob);
     EXPECT_TRUE(Eventually([&] {

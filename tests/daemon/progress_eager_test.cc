@@ -47,7 +47,7 @@ TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
   Start({1, 2, 1});  // rank 1 receives from 0 and 3; rank 2 is a bystander
   uint32_t sent[4] = {};
   const auto send_some = [&](uint32_t from) {
-    // As many as leave at once: the rest stays with the sender.
+    // Sends as many as leave at once: the rest stays with the sender.
     while (sent[from] < kMessages / 2) {
       const uint64_t word = sent[from];
       engine::Effects effects;
@@ -67,14 +67,14 @@ TEST_F(ProgressEagerTest, BoundsWhatASlowReceiverMakesWait) {
     send_some(0);
     send_some(3);
   }
-  // 32 each at most are on their way; each sender's next one waits in its own queue.
+  // At most 32 of each sender are on their way; its next one waits in its own queue.
   EXPECT_LE(sent[0], engine::kRemoteWindow + 1);
   EXPECT_LE(sent[3], engine::kRemoteWindow + 1);
   uint64_t word = 77;
   const uint32_t aside = rank(2).Receive(0, 9, Private(&word), sizeof(word));
   uint64_t other = 78;
   rank(0).Send(2, 9, &other, sizeof(other));
-  EXPECT_EQ(rank(2).Wait(aside), ErrorCode::kOk);  // the slow one is in nobody's way
+  EXPECT_EQ(rank(2).Wait(aside), ErrorCode::kOk);  // the slow rank is in nobody's way
   EXPECT_EQ(word, 78U);
   for (uint32_t i = 0; i < kMessages / 2; ++i) {
     for (const uint32_t from : {0U, 3U}) {
@@ -115,7 +115,7 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
       queued.push_back(request);
     }
     rank(1).Progress();
-    // So that all but a few go eagerly.
+    // Makes all but a few go eagerly.
     Eventually([&] {
       rank(0).Progress();
       rank(1).Progress();
@@ -130,7 +130,7 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
   EXPECT_EQ(awaited, word);
   for (uint32_t i = 0; i < kUnexpected; ++i) {
     std::vector<std::byte> got(sent[i].size());
-    // Into private memory and into the heap in turn.
+    // Receives go into private memory and into the heap in turn.
     const bool heap = i % 2 == 0;
     const uint32_t request =
         rank(1).Receive(0, 1, heap ? InHeap(64) : Private(got.data()), got.size());
@@ -145,7 +145,7 @@ TEST_F(ProgressEagerTest, ManyUnexpectedMediumMessagesDoNotBlockTheAwaitedOne) {
   }
 }
 
-// What waits in a rank's lane when the daemon looks goes out as one message of the transport.
+// Messages that wait in a rank's lane when the daemon looks go out as one message of the transport.
 TEST_F(ProgressEagerTest, SendsWhatWaitsTogether) {
   constexpr uint64_t kMessages = 20;
   StartPlanes({1, 1}, FastOptions());
@@ -190,7 +190,7 @@ TEST_F(ProgressEagerTest, SendsMiddleSizedHeapMessagesAlongWithTheirOffers) {
   EXPECT_EQ(plane(1).Nic().reads, 0U);
 }
 
-// Beyond 32 KiB only the first of a stream takes its data along; the others are fetched.
+// Beyond 32 KiB only the first message of a stream carries its data; the others are fetched.
 TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
   constexpr uint64_t kMessages = 4;
   constexpr uint64_t kOfferBytes = sizeof(PacketHeader) + sizeof(WireRts);
@@ -217,7 +217,8 @@ TEST_F(ProgressEagerTest, FetchesTheLongMessagesOfAStream) {
   }
 }
 
-// More than the receiver has room for: what finds none is fetched when its receive is posted.
+// More messages than the receiver has room for: those that find none are fetched when their receive
+// is posted.
 TEST_F(ProgressEagerTest, ManyUnexpectedMiddleSizedMessagesStayWithTheirSender) {
   constexpr uint32_t kUnexpected = 40;
   constexpr uint64_t kBytes = 30'000;
@@ -284,7 +285,7 @@ TEST_F(ProgressEagerTest, SendsTheLastMessagesOfALeavingRank) {
 TEST_F(ProgressEagerTest, SleepsWhenIdleAndIsWokenByTheDoorbell) {
   Start({1, 1});
   ASSERT_TRUE(Eventually([&] { return plane(0).Turns().sleeps > 0; }));
-  // Every round trip starts with both daemons asleep.
+  // Each round trip starts with both daemons asleep.
   for (uint64_t i = 0; i < 20; ++i) {
     for (uint32_t node = 0; node < 2; ++node) {
       ASSERT_TRUE(Eventually([&] {
@@ -311,9 +312,9 @@ TEST_F(ProgressEagerTest, AnIdlePlaneDoesNotTurn) {
     return shm::LoadAcquire(wake.sleepers) != 0;
   }));
   const TurnStatistics before = plane(0).Turns();
-  usleep(300'000);  // what is measured: how often it turns meanwhile
+  usleep(300'000);  // the test measures how often it turns meanwhile
   const TurnStatistics after = plane(0).Turns();
-  EXPECT_LT(after.turns - before.turns, 200U);  // thousands when it polls
+  EXPECT_LT(after.turns - before.turns, 200U);  // thousands if it polls
   EXPECT_TRUE(plane(0).Idle());
 }
 
@@ -363,7 +364,7 @@ TEST_F(ProgressEagerTest, ANodeThatVanishesIsNoticedByWhoSendsToIt) {
     std::lock_guard lock(told_.mutex);
     return told_.lost_links == std::vector<uint64_t>{Incarnation(1)};
   }));
-  // Until the control plane has judged, nothing is lost.
+  // Nothing is lost until the control plane has judged.
   EXPECT_FALSE(rank(0).Test(receive));
   plane(0).NodeFailed(Incarnation(1), ErrorCode::kNodeUnreachable);
   EXPECT_EQ(rank(0).Wait(receive), ErrorCode::kNodeUnreachable);
@@ -398,7 +399,8 @@ TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
   EXPECT_EQ(word, sent);
 }
 
-// Rank 0 leaves its neighbour 1 and rank 2 of the other node, which wait for more than it has sent.
+// Rank 0 leaves its neighbour 1 and rank 2 of the other node, both of which wait for more than it
+// has sent.
 TEST_F(ProgressEagerTest, ALeaveCountsBehindWhatWasSent) {
   Start({2, 1});
   uint64_t words[4] = {};
@@ -409,7 +411,7 @@ TEST_F(ProgressEagerTest, ALeaveCountsBehindWhatWasSent) {
   const uint64_t sent[2] = {11, 12};
   rank(0).Send(1, 1, &sent[0], sizeof(sent[0]));
   rank(0).Send(2, 1, &sent[1], sizeof(sent[1]));
-  plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);  // earlier than what it has sent: no matter
+  plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);  // before the messages arrive: no matter
   RemoveRank(0);
   plane(0).RankEnded(kJob, 0, ErrorCode::kNotFound);
   for (uint32_t i = 0; i < 4; i += 2) {
@@ -419,7 +421,7 @@ TEST_F(ProgressEagerTest, ALeaveCountsBehindWhatWasSent) {
   }
 }
 
-// Then nothing of before comes any more, nor what says so in line.
+// Then earlier messages come no more, nor the notice behind them.
 TEST_F(ProgressEagerTest, ALeaveIsToldAcrossACut) {
   for (const bool before : {true, false}) {
     SCOPED_TRACE(before ? "told before the cut" : "told after it");
@@ -455,12 +457,12 @@ TEST_F(ProgressEagerTest, PoisonsEverySessionOfAJob) {
   EXPECT_EQ(rank(2).wake().poison(), ErrorCode::kOk);
 }
 
-// A rank that sends more than it has credit for, to one that does not read: its daemon would have
-// to hold ever more, and gives the job up.
+// A rank sends more than it has credit for, to one that does not read: its daemon would have to
+// hold ever more, and gives the job up.
 TEST_F(ProgressEagerTest, SendersWithoutCreditEndTheirJob) {
   Start({1, 1});
   shm::Lease lease(&rank(1).view().layout->lease);
-  ASSERT_TRUE(lease.TryAcquire(99));  // so that no worker reads for it
+  ASSERT_TRUE(lease.TryAcquire(99));  // so that no worker reads for the rank
   shm::Descriptor command{};
   command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
   command.destination = 1;
@@ -555,7 +557,7 @@ INSTANTIATE_TEST_SUITE_P(
             }}),
     [](const auto& info) { return info.param.name; });
 
-// A stranger with a transport of his own.
+// A stranger with its own transport.
 class ProgressForgeryTest : public PlaneTest {
  protected:
   struct Ignore : transport::CompletionSink {

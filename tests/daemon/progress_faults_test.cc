@@ -1,5 +1,5 @@
-// What follows from every fault that a daemon can be given (daemon/faults/), on the side that has
-// it and on the other: errors, what is left, other traffic, and new messages.
+// The effects of every fault that a daemon can be given (daemon/faults/), on its own side and on
+// the other: errors, leftovers, other traffic, and new messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 constexpr uint64_t kBytes = 200'000;  // many blocks
-constexpr uint32_t kSender = 0;       // of the victims, on node 0; 1 is a bystander
-constexpr uint32_t kReceiver = 2;     // of the victims, on node 1; 3 is a bystander
+constexpr uint32_t kSender = 0;       // the victims' sender, on node 0; 1 is a bystander
+constexpr uint32_t kReceiver = 2;     // the victims' receiver, on node 1; 3 is a bystander
 constexpr uint32_t kSenderNode = 0;
 constexpr uint32_t kReceiverNode = 1;
 
@@ -28,14 +28,14 @@ size_t CountDescriptors() {
   return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 
-// Where a fault is, and which memory the message lies in: a stage that both nodes have is had by
-// one of them only if the other one's memory is in its heap.
+// The place of a fault, and the memory in which the message lies. Both nodes have some stages; only
+// one of them has such a stage if the other one's memory is in its heap.
 struct Fault {
   const char* point;
   uint32_t node;
   bool source_in_heap = false;
   bool destination_in_heap = false;
-  // Registrations at the start: the depot's trial.
+  // Registrations at the start, for the depot's trial.
   uint64_t before = 0;
 
   std::string Rule(uint64_t at, const std::string& action) const {
@@ -45,9 +45,9 @@ struct Fault {
 
 class ProgressFaultTest : public PlaneTest {
  protected:
-  // `node` alone has them.
+  // Only `node` has the rules.
   void StartWith(uint32_t node, const std::string& rules) {
-    if (!std::exchange(warm_, true)) {  // what libraries open once
+    if (!std::exchange(warm_, true)) {  // opens what libraries open once
       amend_options_ = nullptr;
       Start({1, 1});
       Stop();
@@ -72,7 +72,7 @@ class ProgressFaultTest : public PlaneTest {
     }
   }
   std::string State(uint32_t node) { return plane(node).Faults(false)[0].state; }
-  // Until the fault has happened.
+  // Waits until the fault has happened.
   [[nodiscard]] bool Reaches(uint32_t node, const std::string& state) {
     return Eventually([&] {
       ProgressAll();
@@ -119,7 +119,7 @@ class ProgressFaultTest : public PlaneTest {
     Begin(message, from, to, source_in_heap, destination_in_heap);
     ExpectPassed(message);
   }
-  // Small ones, and large ones that need nothing of what is scarce.
+  // Sends small messages, and large ones that need nothing scarce.
   void BystandersGoOn() {
     uint64_t word = 0;
     const uint32_t receive = rank(3).Receive(1, 1, Private(&word), sizeof(word));
@@ -131,7 +131,7 @@ class ProgressFaultTest : public PlaneTest {
     Pass(1, 3, true, true);
     Pass(3, 1, true, true);
   }
-  // Both ways, by all paths.
+  // Sends messages both ways, by all paths.
   void ExpectAsNew() {
     for (const bool source_in_heap : {false, true}) {
       for (const bool destination_in_heap : {false, true}) {
@@ -173,7 +173,7 @@ class FaultErrorTest : public FaultPointTest {};
 TEST_P(FaultErrorTest, IsToldToBothRanksAndHarmsNobodyElse) {
   for (const uint64_t at : {1, 3}) {
     if (at > 1 && std::string(GetParam().point) == "staging.provide") {
-      continue;  // once a job
+      continue;  // happens once a job
     }
     SCOPED_TRACE(at);
     ASSERT_NO_FATAL_FAILURE(StartWith(GetParam().node, GetParam().Rule(at, "LIMIT")));
@@ -233,10 +233,10 @@ class FaultStallTest : public FaultPointTest {
     Begin(message_, GetParam());
     ASSERT_TRUE(Reaches(GetParam().node, "stalls"));
     if (!std::string(GetParam().point).starts_with("send.")) {
-      BystandersGoOn();  // else they wait behind it: a link keeps its order
+      BystandersGoOn();  // otherwise they wait behind it: a link keeps its order
     }
   }
-  // What the other rank is told when `dead` goes in the middle.
+  // Checks what the other rank is told when `dead` goes in the middle.
   void ExpectDeathIsTold(uint32_t dead, uint32_t living) {
     ASSERT_NO_FATAL_FAILURE(StartStalled());
     const uint32_t node = NodeOf(dead);
@@ -295,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class FaultLossTest : public FaultPointTest {
  protected:
-  // As the control plane does it.
+  // Does what the control plane does.
   void BringLinkBack() {
     plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
     plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
@@ -310,7 +310,7 @@ class FaultLossTest : public FaultPointTest {
     plane(0).NodeReturned(kJob, 1);
     plane(1).NodeReturned(kJob, 0);
   }
-  // Each rank is told once of each other one: if not by now, then by its next message.
+  // Each rank is told once of each other one: by its next message at the latest.
   void Hear(uint32_t one, uint32_t other) {
     char letter = 'x';
     const ErrorCode heard = WaitTogether(one, rank(one).Send(other, 9, &letter, 1));
@@ -329,7 +329,7 @@ TEST_P(FaultLossTest, CutsTheLinkUntilItIsJudged) {
     return told_.lost_links == std::vector<uint64_t>{Incarnation(1 - GetParam().node)};
   }));
   BringLinkBack();
-  // The receiver may have all it wanted: then only the sender is not told.
+  // The receiver may have the whole message: then only the sender is told.
   const ErrorCode received = WaitTogether(kReceiver, message.receive);
   EXPECT_EQ(received,
             std::string(GetParam().point) == "send.result" ? ErrorCode::kOk : ErrorCode::kLinkDown);

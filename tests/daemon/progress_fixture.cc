@@ -23,7 +23,7 @@ namespace {
 constexpr uint32_t kRequestLimit = 4096;
 constexpr uint32_t kUnexpectedLimit = 16384;
 constexpr uint64_t kPatienceNs = 20'000'000'000;
-constexpr uint32_t kHolder = 7;  // this rank's thread, in its lease
+constexpr uint32_t kHolder = 7;  // the id of this rank's thread in its lease
 constexpr uint64_t kJobKey = 0x1234;
 
 uint64_t LinkKey(uint32_t from, uint32_t to) { return 0x1000 + from * 16 + to; }
@@ -83,7 +83,7 @@ std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed) {
 
 namespace {
 
-// The GPUs of worker processes: as those of the daemon, or none.
+// The GPUs of worker processes: those of the daemon, or none.
 void TellWorkers(const gpu::HostBackendOptions& devices, bool have_gpus, config::Options* options) {
   if (!have_gpus) {
     options->gpu_backend = "cuda";
@@ -381,7 +381,7 @@ JobPlan PlaneTest::PlanFor(uint32_t node) const {
 void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
                             const config::Options& options) {
   if (options.worker_mode == "process" && !keep_capabilities_) {
-    // A worker process has none, and reaches only those who have no more than it.
+    // A worker process has no capabilities, and reaches only ranks that have no more than it.
     ASSERT_NO_FATAL_FAILURE(DropCapabilities(0));
   }
   local_size_ = ranks_per_node;
@@ -428,7 +428,7 @@ void PlaneTest::StartPlanes(const std::vector<uint32_t>& ranks_per_node,
     std::shared_ptr<gpu::GpuSource> gpus;
     if (devices_ && planes_have_gpus_) {
       gpu::HostBackendOptions guarded = *devices_;
-      guarded.link.guard = true;  // the daemon must not touch it otherwise
+      guarded.link.guard = true;  // otherwise the daemon must not touch it
       gpus = std::make_shared<gpu::GpuSource>([guarded] { return gpu::CreateHostBackend(guarded); },
                                               own_options.gpu_idle_release_ms * 1'000'000);
     }

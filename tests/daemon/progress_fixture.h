@@ -33,26 +33,26 @@ inline constexpr char kJob[] = "job";
 
 // Where a test buffer lies: in the rank's heap, or in this process's own memory.
 shm::Location InHeap(uint64_t offset);
-// In the rank's device memory, which only streams reach; with PlaneTest::devices_.
+// In the rank's device memory, which only streams reach; needs PlaneTest::devices_.
 shm::Location InDevice(uint64_t offset);
 shm::Location Private(const void* address);
 
 // A rank, as the progress plane knows it: by its session.
 class PlaneRank {
  public:
-  // `session` is the daemon's; the rank maps the same segments once more.
+  // `session` is the daemon's; the rank maps its segments once more.
   PlaneRank(std::shared_ptr<Session> session, const JobPlan& plan, shm::Mapping session_map,
             shm::Mapping inbox_map);
 
-  // As the client library does it. 0: done at once; else the request.
+  // Sends as the client library does. Returns the request, or 0 if it was done at once.
   uint32_t Send(uint32_t destination, int32_t tag, const void* data, uint64_t size_bytes);
   uint32_t SendFrom(uint32_t destination, int32_t tag, const shm::Location& where,
                     uint64_t size_bytes);
   uint32_t Receive(int32_t source, int32_t tag, const shm::Location& where, uint64_t size_bytes);
   bool Cancel(uint32_t request);
-  // One step of the engine, and what follows from it. False: the lease was taken.
+  // One step of the engine, and its consequences. False if the lease was taken.
   bool Progress();
-  // Whether the request is complete; finishes what only a rank's thread does.
+  // Whether the request is complete; does the rest that only a rank's thread may do.
   bool Test(uint32_t request);
   // Progresses until it is complete (20 s at most). Returns its error.
   ErrorCode Wait(uint32_t request);
@@ -70,13 +70,13 @@ class PlaneRank {
   engine::SessionView& view() { return view_; }
   shm::Wake wake() { return shm::Wake(view_.inbox.wake()); }
   std::byte* heap() { return heap_.base(); }
-  // As a kernel would reach it: not for the daemon.
+  // The address for a kernel, not for the daemon.
   std::byte* device() { return device_; }
   uint64_t Statistic(shm::Statistic id) const {
     return shm::Statistics(view_.layout->counters).Read(id);
   }
   std::shared_ptr<const Region> MakeHeap();  // for the daemon
-  // `gpu` is the rank's own, the plane imports the memory if it can.
+  // `gpu` is the rank's own; the plane imports the memory if it can.
   std::shared_ptr<Region> MakeDevice(gpu::GpuBackend& gpu);
   void BuildEngine(const std::vector<PlaneRank*>& local_ranks,
                    const engine::EngineOptions& options = {});
@@ -100,15 +100,15 @@ class PlaneRank {
   std::vector<PlaneRank*> local_ranks_;
 };
 
-// What the planes told through their hooks.
+// What the planes reported through their hooks.
 struct Told {
   std::mutex mutex;
   std::vector<std::string> violations;
   std::vector<std::string> failed_jobs;
-  std::vector<ErrorCode> failures;  // of these
+  std::vector<ErrorCode> failures;  // of the failed jobs
   std::vector<uint64_t> lost_links;
-  std::vector<std::string> refusals;   // of memory
-  std::map<uint32_t, Status> imports;  // by worker processes, of each rank the last
+  std::vector<std::string> refusals;   // of regions
+  std::map<uint32_t, Status> imports;  // by worker processes: the last one of each rank
 
   std::vector<std::string> TakeRefusals() {
     std::lock_guard lock(mutex);
@@ -116,11 +116,11 @@ struct Told {
   }
 };
 
-// With what the test's environment says (FERRY_WORKER_MODE and the like).
+// Small, fast options, and those that the environment sets (FERRY_WORKER_MODE and the like).
 config::Options FastOptions();
-// The ranks of this test are looked after by worker processes.
+// Whether worker processes look after the ranks of this test.
 bool InWorkerProcess();
-// Gives up this thread's capabilities (and its children's), but for those of the mask.
+// Gives up this thread's capabilities (and its children's), except those of the mask.
 void DropCapabilities(uint64_t kept);
 
 class PlaneTest : public testing::Test {
@@ -129,7 +129,7 @@ class PlaneTest : public testing::Test {
   void Start(const std::vector<uint32_t>& ranks_per_node,
              const config::Options& options = FastOptions());
   void TearDown() override { Stop(); }
-  // As if nothing had been started.
+  // Undoes Start.
   void Stop();
 
   JobPlan PlanFor(uint32_t node) const;
@@ -137,7 +137,7 @@ class PlaneTest : public testing::Test {
   void StartPlanes(const std::vector<uint32_t>& ranks_per_node, const config::Options& options);
   std::shared_ptr<Session> MakeSession(uint32_t rank) const;
   void Attach(uint32_t rank);
-  // As DataPlane::ImportRegion, with the worker process's answer if there is one.
+  // As DataPlane::ImportRegion; returns the worker process's answer if there is one.
   Status Import(uint32_t rank, const std::shared_ptr<Region>& region);
   void BuildEngines();
   // Connects `node` to `other` in that life of the link.
@@ -145,23 +145,23 @@ class PlaneTest : public testing::Test {
   void RemoveRank(uint32_t rank);
   uint64_t Incarnation(uint32_t node) const { return 100 + node; }
 
-  // Progresses all ranks until the request of `waiter` is complete; its error.
+  // Progresses all ranks until the request of `waiter` is complete; returns its error.
   ErrorCode WaitTogether(uint32_t waiter, uint32_t request);
   Gate& gate(uint32_t node) { return *gates_[node]; }
   ProgressPlane& plane(uint32_t node) { return *planes_[node]; }
   PlaneRank& rank(uint32_t rank) { return *ranks_[rank]; }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
 
-  std::function<void(Session&)> amend_session_;                         // before a session is added
-  std::function<void(uint32_t node, config::Options&)> amend_options_;  // of one node
-  engine::EngineOptions engine_options_;                                // of the ranks
-  // Planes and ranks have such devices, and each rank a region of device memory.
+  std::function<void(Session&)> amend_session_;  // called before a session is added
+  std::function<void(uint32_t node, config::Options&)> amend_options_;  // called for each node
+  engine::EngineOptions engine_options_;                                // for the ranks
+  // If set, planes and ranks have such devices, and each rank has a region of device memory.
   std::optional<gpu::HostBackendOptions> devices_;
-  bool planes_have_gpus_ = true;  // else only the ranks do
+  bool planes_have_gpus_ = true;  // if false, only the ranks have them
   bool keep_capabilities_ = false;
   Told told_;
   std::unique_ptr<gpu::GpuBackend> rank_gpu_;          // outlives the ranks
-  std::vector<std::shared_ptr<gpu::GpuSource>> gpus_;  // by node; null without
+  std::vector<std::shared_ptr<gpu::GpuSource>> gpus_;  // by node; null without GPUs
   std::vector<std::shared_ptr<Gate>> gates_;           // by node
   std::vector<std::unique_ptr<ProgressPlane>> planes_;
   std::vector<std::unique_ptr<PlaneRank>> ranks_;
@@ -176,7 +176,7 @@ bool Eventually(const std::function<bool()>& condition);
 // Host memory that a rank may add to its heap.
 std::shared_ptr<Region> MakeRegion(uint32_t id, uint64_t bytes);
 
-// A recognisable pattern.
+// A recognisable sequence of bytes.
 std::vector<std::byte> Pattern(uint64_t size_bytes, uint32_t seed);
 
 }  // namespace ferry::daemon

@@ -1,5 +1,5 @@
-// Staging memory that several ranks want at once: who gets how much, how it grows and shrinks, and
-// what happens when there is none left.
+// Several ranks want staging memory at once: how much each gets, how the pool grows and shrinks,
+// and what happens when it is empty.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr uint32_t kAcross = 2;  // from each of them to its receiver on node 1
 
 class ProgressPoolsTest : public PlaneTest {
  protected:
-  // A message from private to private memory.
+  // A message from private memory to private memory.
   struct Message {
     uint32_t from = 0;
     std::vector<std::byte> got;
@@ -43,7 +43,7 @@ class ProgressPoolsTest : public PlaneTest {
     EXPECT_EQ(WaitTogether(message.from, message.send), ErrorCode::kOk);
     EXPECT_TRUE(message.got == sent_[message.from]);
   }
-  // Everybody progresses until it holds.
+  // Everybody progresses until the condition holds.
   bool Meanwhile(const std::function<bool()>& condition) {
     return Eventually([&] {
       for (const auto& one : ranks_) {
@@ -102,7 +102,7 @@ class ProgressShareTest : public ProgressPoolsTest, public testing::WithParamInt
   }
 };
 
-// One long message of the first rank, and many of the second, which came first.
+// The first rank sends one long message, the second many, which came first.
 TEST_P(ProgressShareTest, RanksMoveBytesByTheirWeightsHoweverManyMessagesTheyHave) {
   config::Options options = FastOptions();
   options.staging_blocks = options.staging_min_blocks = GetParam().staging_blocks;
@@ -128,7 +128,7 @@ TEST_P(ProgressShareTest, RanksMoveBytesByTheirWeightsHoweverManyMessagesTheyHav
   const auto second = BlocksOf(records, kSecond);
   ASSERT_GT(first.size(), kBytes / options.staging_block_bytes / 2);
   ASSERT_GT(second.size(), first.size() / 4);
-  // From when both have some until one of them has all.
+  // The time between both having some blocks and one of them having all.
   const uint64_t begin_ns = std::max(first.front().end_ns, second.front().end_ns);
   const uint64_t end_ns = std::min(first.back().end_ns, second.back().end_ns);
   const double ratio =
@@ -152,7 +152,7 @@ TEST_F(ProgressPoolsTest, GrowWhileTransfersWaitAndShrinkWhenNobodyNeedsThem) {
   options.staging_min_blocks = 2;
   options.staging_blocks = 12;
   options.staging_idle_ms = 20;
-  options.operation_timeout_ms = 1000;  // which says how often is looked
+  options.operation_timeout_ms = 1000;  // which sets how often the daemon looks
   ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
   for (int round = 0; round < 2; ++round) {
     std::vector<Message> messages;
@@ -176,7 +176,7 @@ TEST_F(ProgressPoolsTest, GrowWhileTransfersWaitAndShrinkWhenNobodyNeedsThem) {
         const NicStatistics nic = plane(node).Nic();
         return nic.staging_blocks == 2 && nic.staging_grown == nic.staging_shrunk;
       })) << plane(node).Nic().staging_blocks;
-      // What is shrunk is unpinned.
+      // Blocks that the pool gives up are unpinned.
       EXPECT_TRUE(Eventually([&] { return gate(node).pinned == 2; })) << gate(node).pinned;
     }
   }
@@ -187,7 +187,8 @@ TEST_F(ProgressPoolsTest, GoOnWithWhatTheyHaveWhenTheNicTakesNoMore) {
   config::Options options = FastOptions();
   options.staging_min_blocks = 2;
   options.staging_blocks = 12;
-  options.faults = "memory.register:5:LIMIT";  // two for a trial at the start, two to begin with
+  options.faults =
+      "memory.register:5:LIMIT";  // two for a trial at the start, two for the first blocks
   ASSERT_NO_FATAL_FAILURE(Start({2, 2}, options));
   std::vector<Message> messages;
   for (int i = 0; i < 3; ++i) {
@@ -207,7 +208,7 @@ TEST_F(ProgressPoolsTest, GoOnWithWhatTheyHaveWhenTheNicTakesNoMore) {
 
 // ---- Exhausted ---------------------------------------------------------------------------------
 
-// The receiver's reads stand still, and with them all blocks that the sender may lend.
+// The receiver's reads stop, and with them all blocks that the sender may lend.
 TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
   config::Options options = FastOptions();
   options.staging_blocks = options.staging_min_blocks = 8;
@@ -215,13 +216,13 @@ TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
   gate(1).closed = true;
   const Message hog = Begin(kSecond, 1, kMiB);
   ASSERT_TRUE(Meanwhile([&] { return plane(0).Nic().staging_busy == 4; }));
-  EXPECT_EQ(WaitingForBlocks(kSecond), 0U);  // it has as many as it may
+  EXPECT_EQ(WaitingForBlocks(kSecond), 0U);  // it has as many as it may have
   const Message waiting = Begin(kFirst, 1, kMiB);
   ASSERT_TRUE(Meanwhile([&] { return WaitingForBlocks(kFirst) == 1; }));
   EXPECT_GE(plane(0).Nic().staging_waits, 1U);
   EXPECT_EQ(plane(0).Nic().staging_busy, 4U);
   EXPECT_EQ(plane(0).Inspect(kJob, kFirst).transfers[0].done_bytes, 0U);
-  // What needs no block passes, on the same way and inside the node.
+  // Messages that need no block pass, between the same nodes and inside the node.
   uint64_t word = 0;
   for (const uint32_t to : {kFirst + kAcross, kSecond}) {
     const uint64_t said = 17 + to;
@@ -238,7 +239,7 @@ TEST_F(ProgressPoolsTest, WhoFindsNoBlockWaitsSaysSoAndGoesOn) {
   ExpectNothingLeft();
 }
 
-// The same where the data arrives: from heaps, which need no block where they are sent.
+// The same at the receiver: the data comes from heaps, which need no block at the sender.
 TEST_F(ProgressPoolsTest, WhoFindsNoBlockToReceiveIntoWaitsSaysSoAndGoesOn) {
   config::Options options = FastOptions();
   options.staging_blocks = options.staging_min_blocks = 8;

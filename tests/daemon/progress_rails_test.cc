@@ -1,5 +1,5 @@
-// Nodes with two NICs: which transfers go by which. Messages of all kinds over two NICs are in
-// progress_transfer_rails_test and tests/e2e/rails_test.cc.
+// Nodes with two NICs: which NIC carries which transfers. Messages of all kinds over two NICs are
+// in progress_transfer_rails_test and tests/e2e/rails_test.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ constexpr uint64_t kMiB = 1 << 20;
 
 class ProgressRailsTest : public PlaneTest {
  protected:
-  // Between heaps: one read by the receiver's daemon, in pieces if it is long.
+  // Between heaps: the receiver's daemon reads the message, in pieces if it is long.
   void Transfer(uint32_t from, uint32_t to, uint64_t size_bytes) {
     const std::vector<std::byte> sent = Pattern(size_bytes, from + 3);
     std::memcpy(rank(from).heap(), sent.data(), size_bytes);
@@ -23,7 +23,7 @@ class ProgressRailsTest : public PlaneTest {
     ASSERT_EQ(WaitTogether(from, send), ErrorCode::kOk);
     EXPECT_TRUE(std::equal(sent.begin(), sent.end(), rank(to).heap() + 64));
   }
-  // The second NIC of `to` has answered a probe, so that it is used.
+  // Transfers until the second NIC of `to` has answered a probe, and so is used.
   void TransferUntilBothAreUp(uint32_t from, uint32_t to) {
     EXPECT_TRUE(Eventually([&] {
       Transfer(from, to, 2 * kMiB);

@@ -1,5 +1,5 @@
-// Sends between nodes that are cancelled: what was not matched comes back, whatever the receiver
-// does; and nobody takes back what is not his.
+// Sends between nodes that are cancelled: an unmatched one comes back, whatever the receiver does;
+// and nobody takes back another's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST_F(ProgressRetractTest, AReceiverThatCallsNothingGivesItBack) {
     for (const uint64_t bytes : {kBytes, uint64_t{9000}}) {
       SCOPED_TRACE(std::to_string(bytes) + (in_heap ? " in the heap" : " in private memory"));
       if (in_heap && bytes <= shm::kRunBytes) {
-        continue;  // its data goes along
+        continue;  // its data goes with the offer
       }
       const uint32_t cancelled = Offer(1, in_heap, bytes);
       EXPECT_TRUE(sender().Cancel(cancelled));
@@ -80,7 +80,7 @@ TEST_F(ProgressRetractTest, AReceiverThatCallsNothingGivesItBack) {
   ExpectNoHarm();
 }
 
-// The data that went along lies with the receiver: the send ends well, matched or not.
+// The data that went with the offer lies with the receiver: the send ends well, matched or not.
 TEST_F(ProgressRetractTest, WhatTravelledWithItsOfferIsSent) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   const uint32_t send = Offer(1, true, 20'000);
@@ -109,7 +109,7 @@ TEST_F(ProgressRetractTest, WhatIsBeingFetchedIsReceived) {
   ExpectNoHarm();
 }
 
-// Its retraction waits behind its offer.
+// The retraction waits behind its offer.
 TEST_F(ProgressRetractTest, ARankThatAttachesLaterGivesItBack) {
   StartWithoutReceiver();
   const uint32_t send = Offer(1);
@@ -145,7 +145,7 @@ TEST_F(ProgressRetractTest, ADeadReceiverEndsTheWait) {
   EXPECT_EQ(sender().Wait(send), ErrorCode::kPeerDied);
 }
 
-// Cancelled or received, never both and never neither, whoever is first.
+// A send is cancelled or received, never both and never neither, whichever is first.
 TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
   ASSERT_NO_FATAL_FAILURE(Start({1, 1}));
   std::mt19937 random(22);
@@ -166,7 +166,7 @@ TEST_F(ProgressRetractTest, MatchAndRetractionRace) {
       }
     }
     EXPECT_TRUE(sender().Cancel(send) || sender().Test(send));
-    if (order == kRaces) {  // the offer is there, and the retraction about to be
+    if (order == kRaces) {  // the offer is there, and the retraction about to come
       ASSERT_TRUE(Eventually([&] { return plane(1).Nic().messages_received > before; }));
       for (uint32_t turns = random() % 400; turns > 0; --turns) {
         sender().Progress();
@@ -223,7 +223,7 @@ TEST_F(ProgressRetractTest, ARankGivesBackOnlyWhatIsRetracted) {
 TEST_F(ProgressRetractTest, ARankRetractsOnlyItsRequests) {
   ASSERT_NO_FATAL_FAILURE(Start({2, 1}));
   const uint32_t send = rank(0).SendFrom(2, kTag, InHeap(0), kBytes);
-  // The neighbour names the same request: he has offered nothing by his, so nothing is said.
+  // The neighbour names the same request: it has offered nothing by its own, so nothing is said.
   rank(1).PushToDaemon(
       Command(shm::DescriptorKind::kRetract, 2, {send, rank(0).Slot(send).generation, 0, {}}));
   const uint32_t receive = rank(2).Receive(0, kTag, InHeap(0), kBytes);

@@ -129,7 +129,7 @@ class PinnedPoolTest : public StagingPoolTest {
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
     pool_ = std::move(*pool);
   }
-  // Until the registrar has nothing left to say.
+  // Waits until the registrar has nothing left to report.
   void Collect() {
     while (registrar_.pending() != 0) {
       done_.acquire();
@@ -168,7 +168,7 @@ TEST_F(PinnedPoolTest, ATaintedBlockGetsItsNewKeyThere) {
   pool_->GiveTainted(block);
   EXPECT_EQ(pool_->Take(StagingUse::kOutgoing, 0), nullptr);
   Collect();
-  pool_->GiveTainted(other);  // tries both
+  pool_->GiveTainted(other);  // the registrar tries both
   EXPECT_EQ(registrar_.pending(), 2U);
   Collect();
   EXPECT_TRUE(pool_->has_tainted());
@@ -232,7 +232,7 @@ class GrowingPoolTest : public testing::Test {
     }
     return taken;
   }
-  // Takes all, and grows once for somebody who waits.
+  // Takes all blocks, and grows once for a waiting transfer.
   std::vector<StagingBlock*> GrowFor(StagingUse use) {
     std::vector<StagingBlock*> taken = TakeAll(use);
     pool_->waiters(use).Push(0, 1);
@@ -246,7 +246,7 @@ class GrowingPoolTest : public testing::Test {
       pool_->Give(block);
     }
   }
-  // Memory of the pool that the system has given out.
+  // The pool's memory that the system has backed.
   uint64_t ResidentBytes() const {
     struct stat status {};
     EXPECT_EQ(fstat(pool_->fd()->get(), &status), 0);
@@ -271,7 +271,7 @@ TEST_F(GrowingPoolTest, BeginsWithTheLeast) {
 TEST_F(GrowingPoolTest, GrowsOnlyWhileSomebodyWaitsAndNothingIsFree) {
   pool_->Grow();
   pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
-  pool_->Grow();  // there are free ones
+  pool_->Grow();  // there are free blocks
   EXPECT_EQ(registrar_.pending(), 0U);
   TakeAll(StagingUse::kOutgoing);
   pool_->waiters(StagingUse::kOutgoing).PopAll();
@@ -312,7 +312,7 @@ TEST_F(GrowingPoolTest, GoesOnWithWhatThereIsWhenItMayNotGrow) {
   EXPECT_EQ(pool_->blocks(), 4U);
   EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
   transport_.RefuseMemory(false);
-  GrowFor(StagingUse::kOutgoing);  // not yet again
+  GrowFor(StagingUse::kOutgoing);  // it is too early
   EXPECT_EQ(pool_->blocks(), 4U);
   pool_->Trim(kIdleNs);
   pool_->Trim(2 * kIdleNs);
@@ -331,14 +331,14 @@ TEST_F(GrowingPoolTest, LetsGoOfWhatNobodyNeededForAWhile) {
   pool_->Trim(kIdleNs);
   GiveAll(taken);
   pool_->Trim(2 * kIdleNs - 1);
-  pool_->Trim(2 * kIdleNs);  // all were in use since
+  pool_->Trim(2 * kIdleNs);  // all were in use since the last time
   EXPECT_EQ(pool_->blocks(), 10U);
   StagingBlock* one = pool_->Take(StagingUse::kOutgoing, 0);
   StagingBlock* two = pool_->Take(StagingUse::kOutgoing, 0);
   StagingBlock* three = pool_->Take(StagingUse::kOutgoing, 0);
   GiveAll({one, two, three});
   pool_->Trim(3 * kIdleNs);
-  EXPECT_EQ(pool_->blocks(), 5U);  // three were needed
+  EXPECT_EQ(pool_->blocks(), 5U);  // three were needed at a time
   EXPECT_TRUE(pool_->has_spare());
   pool_->Trim(4 * kIdleNs);
   EXPECT_EQ(pool_->blocks(), 4U);
@@ -357,7 +357,7 @@ TEST_F(GrowingPoolTest, GivesTheMemoryBackAndComesAgainWithZeros) {
   GiveAll(all);
   pool_->Trim(kIdleNs);
   pool_->Trim(2 * kIdleNs);
-  // Pinned after that was unpinned, and so when that is done.
+  // Memory is pinned behind the unpinning, and so once that is done.
   const auto taken = GrowFor(StagingUse::kIncoming);
   EXPECT_EQ(ResidentBytes(), grown_bytes - 2 * kBlockBytes + 2 * kBlockBytes);
   GiveAll(taken);

@@ -1,4 +1,4 @@
-// What two nodes record of messages between them.
+// The records of two nodes about messages between them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using testing::SizeIs;
 
-constexpr uint64_t kBytes = 1 << 20;  // many more blocks than may be in use at a time
+constexpr uint64_t kBytes = 1 << 20;  // many more blocks than may be in use at once
 
 class ProgressTraceTest : public PlaneTest {
  protected:
@@ -23,7 +23,7 @@ class ProgressTraceTest : public PlaneTest {
       ASSERT_TRUE(plane->StartTrace().ok());
     }
   }
-  // Of the trace of `node`, which ends.
+  // Ends the trace of `node` and reads it.
   TraceReading Read(uint32_t node) {
     StatusOr<TraceDump> dump = planes_[node]->StopTrace();
     EXPECT_TRUE(dump.ok()) << dump.status().ToString();
@@ -104,7 +104,7 @@ TEST_F(ProgressTraceTest, SaysWhoAndWhere) {
   EXPECT_EQ(pulls[0].arguments["rank"], 1);
   EXPECT_EQ(pulls[0].arguments["peer_node"], 0);
   EXPECT_EQ(pulls[0].arguments["bytes"], kBytes);
-  // By the same name at both ends.
+  // Both ends use the same name.
   EXPECT_EQ(offers[0].arguments["message"], pulls[0].arguments["message"]);
   EXPECT_LE(offers[0].begin_ns, pulls[0].begin_ns);
   EXPECT_EQ(receiver.Named("RDMA read")[0].arguments["place"], "NIC");
@@ -162,7 +162,7 @@ TEST_F(ProgressTraceTest, WhatIsUnderWayAtTheEndIsThere) {
   ASSERT_THAT(feeds, SizeIs(1));
   EXPECT_EQ(pulls[0].arguments["unfinished"], true);
   EXPECT_EQ(feeds[0].arguments["unfinished"], true);
-  // A trace that begins in the middle has what ends in it.
+  // A trace that begins in the middle holds the ends of what began before.
   StartTraces();
   gate(1).closed = false;
   EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kOk);

@@ -1,4 +1,4 @@
-// Large messages between nodes: by RDMA, through staging, and what ends them early.
+// Large messages between nodes: by RDMA, through staging, and early ends.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ class ProgressPathTest : public ProgressTransferTest, public testing::WithParamI
 
 TEST_P(ProgressPathTest, MovesMessagesOfAllSizes) {
   Start({1, 1});
-  // Around a block, its first quarter, and many of them.
+  // Sizes around a block, its first quarter, and many of them.
   for (const uint64_t size_bytes :
        {uint64_t{33}, uint64_t{4096}, uint64_t{4097}, uint64_t{16} << 10, uint64_t{20481}, kMiB + 1,
         3 * kMiB + 12345}) {
@@ -99,8 +99,8 @@ TEST_P(ProgressPathTest, ManyAtOnceShareTheStagingBlocks) {
   EXPECT_TRUE(AllIdle());
 }
 
-// The receiver's reads are on their way when its node learns that the sender's is gone, and the
-// other way round.
+// The receiver's reads are on their way when its node learns that the sender's node is gone, and
+// the other way round.
 TEST_P(ProgressPathTest, ANodeFailureInTheMiddleEndsBothSides) {
   Start({1, 1});
   std::vector<std::byte> sent = Pattern(kMiB, 1);
@@ -158,7 +158,7 @@ TEST_P(ProgressPathTest, ADeadReceiverEndsTheSend) {
     return gate(1).held > 0;
   }));
   auto removed = std::async(std::launch::async, [&] { plane(1).RemoveSession(kJob, 1); });
-  // It waits for the NIC, which could still write to the rank's memory.
+  // The removal waits for the NIC, which could still write to the rank's memory.
   EXPECT_EQ(removed.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   gate(1).closed = false;
   removed.wait();
@@ -178,10 +178,10 @@ TEST_F(ProgressTransferTest, RemoveRegionWaitsForARunningRead) {
   }));
   auto removed =
       std::async(std::launch::async, [&] { plane(1).RemoveRegion(kJob, 1, kHeapRegion); });
-  // It has begun once a further message into the region is refused.
+  // The removal has begun once a further message into the region is refused.
   for (bool refused = false; !refused;) {
     const uint32_t held = gate(1).held;
-    // Too long to travel with its offer: it takes a read, or is refused one.
+    // The message is too long to travel with its offer: it takes a read, or is refused one.
     const uint32_t probe = rank(1).Receive(0, 8, InHeap(kMiB), kMiB);
     rank(0).SendFrom(1, 8, InHeap(kMiB), kMiB);
     ASSERT_TRUE(Eventually([&] {
@@ -247,8 +247,8 @@ TEST_F(ProgressTransferTest, MemoryThatIsNotThereFailsBothSides) {
   EXPECT_EQ(WaitTogether(1, again), ErrorCode::kOk);
 }
 
-// A rank that makes up where a message is to be fetched from gets an error, and the network is not
-// asked: a key that nobody knows would cost other jobs their connection.
+// A rank that makes up the source of a message gets an error, and the network is not asked: an
+// unknown key would cost other jobs their connection.
 TEST_F(ProgressTransferTest, AMadeUpSourceIsNotFetched) {
   Start({1, 1});
   shm::Lease lease(&rank(1).view().layout->lease);
@@ -270,14 +270,14 @@ TEST_F(ProgressTransferTest, AMadeUpSourceIsNotFetched) {
   EXPECT_EQ(plane(1).Nic().errors, 0U);
 }
 
-// Of a rank that asks again and again for one message that the daemon keeps for it, more often than
-// there are cells to stage it: one pull gets it, whatever the others are waiting for.
+// A rank asks again and again for one message that the daemon keeps for it, more often than there
+// are cells to stage it: one pull gets it, whatever the others wait for.
 TEST_F(ProgressTransferTest, AParkedMessageIsPulledOnce) {
   constexpr uint32_t kPulls = 2 * StagingPool::kCells;
-  constexpr uint32_t kTransfer = 4000;          // no request's
+  constexpr uint32_t kTransfer = 4000;          // not a request's
   constexpr uint32_t kUnexpectedEntries = 128;  // more than there are
   config::Options options = FastOptions();
-  options.copy_workers = 0;  // what a turn copies, it collects at its end
+  options.copy_workers = 0;  // a turn collects at its end what it has copied
   Start({1, 1}, options);
   const std::vector<std::byte> sent = Pattern(1000, 1);
   for (uint32_t i = 0; i <= shm::kLaneCells; ++i) {
@@ -391,7 +391,7 @@ TEST_F(ProgressTransferTest, TwoBlocksOfStagingSuffice) {
   config::Options options = FastOptions();
   options.staging_blocks = 2;
   Start({2, 2}, options);
-  // Both ways at once.
+  // Messages go both ways at once.
   std::vector<std::vector<std::byte>> sent;
   std::vector<std::vector<std::byte>> got(4, std::vector<std::byte>(kMiB));
   std::vector<uint32_t> sends;
@@ -412,7 +412,7 @@ TEST_F(ProgressTransferTest, TwoBlocksOfStagingSuffice) {
   }
 }
 
-// The NIC does not get on with the reads: both sides hear of it.
+// The NIC does not finish the reads: both sides hear of it.
 TEST_P(ProgressPathTest, ReadsThatTakeTooLongEndBothSides) {
   config::Options options = FastOptions();
   options.operation_timeout_ms = 1000;

@@ -7,7 +7,7 @@
 namespace ferry::daemon {
 namespace {
 
-// What other daemons of this version expect. A change needs another kProtocolVersion.
+// The numbers that other daemons of this version expect. A change needs another kProtocolVersion.
 TEST(WireTest, NumbersStayWhatTheyAre) {
   EXPECT_EQ(kPacketMagic, 0x4b505246U);
   EXPECT_EQ(kPacketVersion, 5);
@@ -85,7 +85,7 @@ TEST(WireTest, RejectsWhatIsNoPacket) {
   const std::vector<std::byte> good = MakePacket(8);
   EXPECT_FALSE(Parse({}));
   EXPECT_FALSE(Parse(std::span(good).first(63)));
-  EXPECT_FALSE(Parse(std::span(good).first(70)));  // cut off
+  EXPECT_FALSE(Parse(std::span(good).first(70)));  // truncated
   std::vector<std::byte> bad = good;
   bad[0] ^= std::byte{1};  // magic
   EXPECT_FALSE(Parse(bad));

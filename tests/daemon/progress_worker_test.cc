@@ -1,5 +1,5 @@
-// What the progress worker does for a rank that computes: in these tests a rank that does not call
-// Progress. Test() alone only looks, and copies what has landed.
+// The progress worker serves a rank that computes: in these tests a rank that does not call
+// Progress. Test() alone only looks, and copies messages that have landed.
 #include <cstring>
 #include <future>
 
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(All, ProgressWorkerPathTest,
                                          Memory{"PrivateToPrivate", false, false}),
                          [](const auto& info) { return info.param.name; });
 
-// By streams of the worker's own, to which the ranks' device memory was imported.
+// The worker uses its own streams, to which the ranks' device memory was imported.
 TEST_F(ProgressWorkerTest, CopiesDeviceMemoryInsideTheNode) {
   devices_.emplace();
   devices_->link = {.h2d_mb_per_s = 4000, .d2h_mb_per_s = 5000, .latency_us = 5};
@@ -102,7 +102,7 @@ TEST_F(ProgressWorkerTest, DrainsAFullLane) {
   }
 }
 
-// The rank itself matched, asked for the worker, and went away.
+// The rank itself has matched, asked for the worker, and gone away.
 TEST_F(ProgressWorkerTest, TakesOverWhatTheRankHadMatched) {
   Start({2});
   const std::vector<std::byte> sent = Pattern(kMiB, 5);
@@ -149,7 +149,7 @@ TEST_F(ProgressWorkerTest, AppliesDeathsForARankThatComputes) {
   EXPECT_EQ(Look(1, receive), ErrorCode::kPeerDied);
 }
 
-// The sender computes too, with sends that wait for credit; the receiver drains at last.
+// The sender computes too, with sends that wait for credit, until the receiver drains.
 TEST_F(ProgressWorkerTest, SendsWhatWaitedForCredit) {
   constexpr uint32_t kMessages = 100;
   Start({1, 1});
@@ -171,11 +171,11 @@ TEST_F(ProgressWorkerTest, SendsWhatWaitedForCredit) {
   }
 }
 
-// Ranks and regions go while the worker copies from and to them.
+// Ranks and regions go while the worker copies from them and to them.
 TEST_F(ProgressWorkerTest, RemovalsWaitForTheChunkInHand) {
   for (int round = 0; round < 10; ++round) {
     Start({2});
-    // A worker process may end the chunk it has in hand when the rank is gone.
+    // A worker process may finish the chunk that it has in hand after the rank is gone.
     static std::vector<std::byte> got(4 * kMiB);
     rank(1).Receive(0, 7, Private(got.data()), got.size());
     rank(0).SendFrom(1, 7, InHeap(0), got.size());

@@ -1,4 +1,4 @@
-// What each user may hold: the ledger, and where the control plane asks it.
+// Quotas of users: the ledger, and where the control plane asks it.
 #include "daemon/session/quota.h"
 
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ class QuotaTest : public ::testing::Test {
     control::DestroyJobReply reply;
     return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::DestroyJob, request, &reply);
   }
-  // What this process's user holds.
+  // The usage of this process's user.
   control::UserStatus Used() {
     const control::StatusReply status = daemon_.GetStatus();
     for (const control::UserStatus& user : status.users()) {
@@ -136,7 +136,7 @@ TEST_F(QuotaTest, JobsAreBoundedForEachUser) {
   EXPECT_TRUE(CreateJob("d", 1).ok());
 }
 
-// Memory of the daemon's own may grow with the requests of a rank.
+// A rank's requests may make the daemon's own memory grow.
 TEST_F(QuotaTest, RequestsAreBoundedAndGivenBack) {
   ASSERT_TRUE(CreateJob("job", 2).ok());
   TestRank first("job", 0, 2, 2);
@@ -176,7 +176,7 @@ TEST_F(QuotaTest, RegionsAreBoundedBeforeTheyAreMapped) {
   EXPECT_EQ(Used().regions(), 2U);
   const size_t descriptors = OpenDescriptors();
   ExpectRefusal(rank.SendRegion(3, 4096), "quota_regions: it uses 2 of 2 regions");
-  // The status comes from the thread that refused, and is done with what the rank sent by then.
+  // The thread that refused also writes the status, and is done with the rank's packet by then.
   EXPECT_EQ(Used().regions(), 2U);
   EXPECT_EQ(SettledDescriptors(descriptors), descriptors);
   EXPECT_EQ(Used().pinned_bytes(), 8192U);
@@ -196,7 +196,7 @@ TEST_F(QuotaTest, PinnedBytesAreBoundedAndGivenBack) {
   ExpectRefusal(rank.Ask(absurd, {memfd.get()}), "quota_pinned_bytes");
   ASSERT_EQ(rank.SendRegion(1, 64 << 10).code(), ErrorCode::kOk);
   ExpectRefusal(rank.SendRegion(2, 1), "asked for 4096 more");
-  // A region that is refused after it was reserved holds nothing.
+  // A region that is refused after its reservation holds nothing.
   control::RegisterRegionRequest request;
   request.set_region(1);
   request.set_size_bytes(4096);
@@ -225,7 +225,7 @@ TEST_F(QuotaTest, AnOrderlyLeaveGivesRegionsBackWhileTheProcessGoesOn) {
   EXPECT_TRUE(daemon_.GetStatus().users().empty());
 }
 
-// With these limits one leak in a thousand would end the series.
+// With these limits one leak in a thousand would make the test fail.
 TEST_F(QuotaTest, AThousandRanksThatDieLeaveNothing) {
   size_t descriptors = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -236,7 +236,7 @@ TEST_F(QuotaTest, AThousandRanksThatDieLeaveNothing) {
     ASSERT_TRUE(rank.Enter(daemon_.attach_path())) << i;
     ASSERT_EQ(rank.SendRegion(1, 64 << 10).code(), ErrorCode::kOk) << i;
     rank.HangUp();
-    // The daemon's status comes from the thread that notices the hang-up.
+    // The thread that notices the hang-up also writes the daemon's status.
     while (!daemon_.GetStatus().users().empty()) {
     }
     if (i == 0) {

@@ -26,7 +26,7 @@ class RegistrationCacheTest : public testing::Test {
     cache.SetReady(entry, {});
     return entry;
   }
-  // Evicts until `bytes` more fit; the beginnings of what went.
+  // Evicts until `bytes` more fit; returns where the evicted entries began.
   std::vector<uintptr_t> MakeRoom(RegistrationCache& cache, uint64_t bytes, uint64_t now_ns = 0) {
     std::vector<uintptr_t> gone;
     has_room_ = cache.MakeRoom(bytes, now_ns, [&](const Entry& entry) {
@@ -144,7 +144,7 @@ TEST_F(RegistrationCacheTest, NothingInUseGoes) {
   RegistrationCache cache({3, 0});
   cache.Use(Add(cache, 100, 200), UseFor::kTransfer);
   cache.Insert(200, 300, kOne);              // being pinned
-  Add(cache, 300, 400)->not_before_ns = 10;  // read from far away
+  Add(cache, 300, 400)->not_before_ns = 10;  // another node may be reading it
   EXPECT_TRUE(MakeRoom(cache, 1, 9).empty());
   EXPECT_FALSE(has_room_);
   EXPECT_EQ(MakeRoom(cache, 1, 10), std::vector<uintptr_t>{300});
@@ -172,8 +172,8 @@ TEST_F(RegistrationCacheTest, AFailedOneCannotBeFound) {
 
 // ---- Anything ----------------------------------------------------------------------------------
 
-// Random memory that comes and goes at a few addresses, with and without a word to the cache, and
-// random uses of it, against a model that knows everything.
+// Random memory comes and goes at a few addresses, with and without notice to the cache, and is
+// used at random. A model that knows everything checks it.
 class RandomUse {
  public:
   explicit RandomUse(uint32_t seed)
@@ -191,11 +191,11 @@ class RandomUse {
  private:
   static constexpr uintptr_t kAddresses = 64;
 
-  struct Memory {  // lies at [begin, end) now
+  struct Memory {  // now at [begin, end)
     uintptr_t begin, end;
     MemoryIdentity identity;
   };
-  struct Known {  // an entry, as the model has it
+  struct Known {  // an entry of the model
     uintptr_t begin, end;
     MemoryIdentity identity;
     bool findable = true;
@@ -245,14 +245,14 @@ class RandomUse {
     const Memory gone = memory_[index];
     memory_.erase(memory_.begin() + static_cast<ptrdiff_t>(index));
     if (Below(3) == 0) {
-      return;  // nobody tells the cache
+      return;  // the cache is not told
     }
     cache_.UnlistAll(gone.begin, gone.end, gone.identity);
     for (auto& [entry, known] : known_) {
       known.findable &= known.identity.region != gone.identity.region;
     }
   }
-  // The same region and address, and nobody tells the cache.
+  // Puts other memory at the same region and address, without telling the cache.
   void Reallocate() {
     if (!memory_.empty()) {
       memory_[Below(memory_.size())].identity.allocation = 3 + ++last_allocation_;
@@ -293,7 +293,7 @@ class RandomUse {
     cache_.Use(found, UseFor::kTransfer);
     ++known_.at(found).users;
   }
-  // A lookup may have found that out of the one it looked at.
+  // A lookup may have found out that its entry is stale.
   void NoteStale(uintptr_t, uintptr_t, const MemoryIdentity& identity) {
     for (auto& [entry, known] : known_) {
       if (known.findable && !entry->listed) {

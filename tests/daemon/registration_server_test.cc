@@ -1,4 +1,4 @@
-// Whole daemons over a NIC that takes long to pin memory, or to read: heartbeats, watchdog, status
+// Whole daemons over a NIC that pins memory slowly, or reads slowly: heartbeats, watchdog, status
 // and the ends of ranks and daemons do not wait for it.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -119,10 +119,10 @@ class SlowNicTest : public ::testing::Test {
     ASSERT_TRUE(a_.RegisterRegion(first_, kRegion).ok());
   }
 
-  // ---- Ranks by the order in which they have entered: 0 and 1 of a job, then those of another
+  // ---- Ranks in the order in which they have entered: 0 and 1 of a job, then those of another
   // ----
 
-  // The rank sends its region to the other one of its job, so that the NIC must know it.
+  // The rank sends from its region to the other rank of its job, so that the NIC must know it.
   void OfferRegion(size_t index) {
     shm::Descriptor offer{};
     offer.kind = static_cast<uint8_t>(shm::DescriptorKind::kRemoteRts);
@@ -141,11 +141,12 @@ class SlowNicTest : public ::testing::Test {
       ASSERT_EQ(eventfd_write(doorbells_[index].get(), 1), 0);
     }
   }
-  // Rank 0 of a job, the `index`th, has the region of rank 1 read into its own, once `stop` was
-  // called: from then on nothing is to come.
+  // Rank 0 of a job, the `index`th rank, has the region of rank 1 read into its own, after a call
+  // of `stop`: from then on nothing arrives.
   void PullFromTheOther(size_t index, const std::function<void()>& stop) {
     shm::Lease lease(&Layout(index)->lease);
-    ASSERT_TRUE(Eventually([&] { return lease.TryAcquire(99); }));  // for good: no worker matches
+    ASSERT_TRUE(
+        Eventually([&] { return lease.TryAcquire(99); }));  // never released: no worker matches
     ASSERT_NO_FATAL_FAILURE(OfferRegion(index + 1));
     std::byte* const inbox = inboxes_[index].base();
     shm::LaneConsumer lane(
@@ -194,7 +195,7 @@ class SlowNicTest : public ::testing::Test {
     doorbells_.push_back(std::move(answer.packet.fds[0]));
   }
 
-  // The watchdog of `node` is fed `count` times more.
+  // Waits until the watchdog of `node` has been fed `count` times more.
   static void AwaitSigns(Node& node, int count, std::chrono::milliseconds interval) {
     std::promise<void> enough;
     auto left = std::make_shared<std::atomic<int>>(count);
@@ -207,7 +208,7 @@ class SlowNicTest : public ::testing::Test {
     EXPECT_EQ(enough.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
   }
 
-  // The time since the node heard from its only peer begins anew: a heartbeat was answered.
+  // Whether the time since the node heard from its only peer begins anew: a heartbeat was answered.
   static bool HearsAnew(Node& node) {
     uint64_t before_ms = 0;
     for (const uint64_t end_ns = MonotonicNs() + 20'000'000'000; MonotonicNs() < end_ns;) {
@@ -237,7 +238,7 @@ class SlowNicTest : public ::testing::Test {
   std::deque<UniqueFd> doorbells_;
 };
 
-// The first node's NIC is at pinning the region, which its rank sends.
+// The first node's NIC is pinning the region from which its rank sends.
 class RegistrationServerTest : public SlowNicTest {
  protected:
   ~RegistrationServerTest() override { a_.gate->PinAtOnce(); }
@@ -279,8 +280,8 @@ TEST_F(RegistrationServerTest, ADeathMeanwhileIsToldAtOnce) {
   EXPECT_EQ(a_.gate->pinning, 1U);
 }
 
-// The first node's NIC is at reading from the second one, and does not get on: a peer that was
-// stopped in the middle of a transfer looks like that.
+// The first node's NIC reads from the second node and makes no progress, as if the peer were
+// stopped in the middle of a transfer.
 class SlowReadTest : public SlowNicTest {
  protected:
   ~SlowReadTest() override { a_.gate->closed = false; }
@@ -293,8 +294,7 @@ class SlowReadTest : public SlowNicTest {
   }
 };
 
-// The rank's end waits for the NIC, and nobody else does: neither the heartbeats nor the other
-// ranks.
+// Only the rank's end waits for the NIC, neither the heartbeats nor the other ranks.
 TEST_F(SlowReadTest, TheEndOfARankIsNobodyElsesAffair) {
   first_.HangUp();
   ASSERT_TRUE(Eventually([this] { return a_.GetStatus().sessions() == 0; }));
@@ -311,7 +311,8 @@ TEST_F(SlowReadTest, TheEndOfARankIsNobodyElsesAffair) {
   EXPECT_EQ(b_.GetStatus().peers(0).state(), "up");
 }
 
-// Three daemons. A peer of the first one is stopped while that reads from it, for another job.
+// Three daemons. A peer of the first one is stopped while the first one reads from it, for another
+// job.
 class StoppedPeerTest : public SlowNicTest {
  protected:
   StoppedPeerTest()
@@ -385,7 +386,7 @@ TEST_F(StoppedPeerTest, ARankThatReadsFromItEndsAndTheOtherLinkStaysUp) {
   EXPECT_TRUE(Eventually([this] { return SessionsHeld(a_) == 1; }));
 }
 
-// Who leaves in order may free its memory when it is told so.
+// A rank that leaves in order may free its memory when it is told so.
 TEST_F(SlowReadTest, ARankThatLeavesIsToldOnceItsMemoryIsFree) {
   auto left = std::async(std::launch::async, [this] {
     control::DetachReply reply;

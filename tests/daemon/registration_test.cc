@@ -1,5 +1,5 @@
-// Memory that is registered with the NIC when it is first needed, by a NIC that takes long to pin
-// it, refuses it, or may not have more of it: only those wait, or fail, who need that memory.
+// Memory is registered with the NIC when it is first needed. The NIC may be slow to pin it, refuse
+// it, or be at its limit: only transfers that need that memory wait, or fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class RegistrationTest : public PlaneTest {
     begun_ = gate(0).begun;
   }
   void SetUp() override { ASSERT_NO_FATAL_FAILURE(Start()); }
-  // A test that fails must not leave anybody waiting.
+  // A failed test must not leave anybody waiting.
   void TearDown() override {
     for (const auto& gate : gates_) {
       gate->PinAtOnce();
@@ -59,7 +59,7 @@ class RegistrationTest : public PlaneTest {
     uint32_t send = 0, receive = 0;
     std::vector<std::byte> sent;
   };
-  // From heap to heap, each pair of ranks at places of its own.
+  // A message from heap to heap; each pair of ranks has its own places.
   Message Begin(uint32_t from, uint32_t to, uint64_t size = kMessageBytes) {
     Message message{from, to, 0, 0, Pattern(size, from + to)};
     std::memcpy(rank(from).heap() + to * kMessageBytes, message.sent.data(), size);
@@ -87,7 +87,8 @@ class RegistrationTest : public PlaneTest {
   }
   void Pass(uint32_t from, uint32_t to) { ExpectPassed(Begin(from, to)); }
 
-  // Rank 0's memory is being pinned, slowly, for a message to rank 2; the others' is pinned.
+  // Rank 0's memory is being pinned, slowly, for a message to rank 2; the other ranks' memory is
+  // pinned.
   Message BeginSlowly() {
     Pass(1, 2);
     Pass(2, 1);
@@ -103,7 +104,7 @@ class RegistrationTest : public PlaneTest {
     Pass(2, 1);
     Pass(0, 1);  // inside the node rank 0 needs no NIC
     Pass(1, 0);
-    EXPECT_EQ(plane(0).Nic().provider, "net");  // who asks for its state gets an answer
+    EXPECT_EQ(plane(0).Nic().provider, "net");  // the state is still reported
   }
   RegistrationStatistics Registered(uint32_t node) { return plane(node).Registered(); }
 
@@ -128,7 +129,7 @@ TEST_F(RegistrationTest, MemoryIsRegisteredOnceAtFirstUse) {
   for (int i = 0; i < 3; ++i) {
     Pass(0, 2);
   }
-  EXPECT_EQ(gate(0).begun, begun_ + 1);  // its heap; the heap of rank 1 was not used
+  EXPECT_EQ(gate(0).begun, begun_ + 1);  // its own heap; the heap of rank 1 was not used
   for (const uint32_t node : {0U, 1U}) {
     const RegistrationStatistics registered = Registered(node);
     EXPECT_EQ(registered.entries, 1U);
@@ -150,7 +151,7 @@ TEST_F(RegistrationTest, OfALongRegionOnlyThePiecesInUse) {
   Pass(0, 2);
   EXPECT_EQ(Registered(0).bytes, 2U << 20);
   EXPECT_EQ(Registered(1).bytes, 2U << 20);
-  // Over the border between two pieces, in both heaps.
+  // Crosses the border between two pieces, in both heaps.
   const std::vector<std::byte> sent = Pattern(3 << 20, 5);
   std::memcpy(rank(0).heap() + (1 << 20), sent.data(), sent.size());
   const uint32_t receive = rank(2).Receive(0, kTag, InHeap((3 << 20) + 5), sent.size());
@@ -158,7 +159,7 @@ TEST_F(RegistrationTest, OfALongRegionOnlyThePiecesInUse) {
   EXPECT_EQ(WaitTogether(2, receive), ErrorCode::kOk);
   EXPECT_EQ(WaitTogether(0, send), ErrorCode::kOk);
   EXPECT_EQ(std::memcmp(rank(2).heap() + (3 << 20) + 5, sent.data(), sent.size()), 0);
-  // Both pieces, in place of the one.
+  // Both pieces, instead of the one.
   EXPECT_TRUE(Eventually([this] { return Registered(0).bytes == 4U << 20; }));
   EXPECT_EQ(Registered(0).entries, 1U);
 }
@@ -317,7 +318,7 @@ TEST_F(RegistrationTest, ARankThatDiesMeanwhileLeavesNothingPinned) {
   const uint32_t send = rank(0).SendFrom(2, kTag, InRegion(kRegion, 0), kMessageBytes);
   EXPECT_NE(send, 0U);
   ASSERT_TRUE(Eventually([this] { return gate(0).pinning == 1; }));
-  plane(0).RemoveSession(kJob, 0);  // though the NIC is at it still
+  plane(0).RemoveSession(kJob, 0);  // though the NIC is still pinning
   EXPECT_FALSE(region_.expired()) << "the NIC writes into memory that is gone";
   Pass(1, 2);
   gate(0).PinAtOnce();
@@ -392,7 +393,7 @@ TEST_F(RegistrationTest, StagingMemoryIsPinnedWithoutHoldingUpAnybody) {
 TEST_F(RegistrationTest, BothEndsAreToldThatTheNicRefuses) {
   for (const uint32_t node : {1U, 0U}) {
     gate(node).refuses = true;
-    ExpectFailed(Begin(node, 2), ErrorCode::kOutOfMemory);  // each time from another heap
+    ExpectFailed(Begin(node, 2), ErrorCode::kOutOfMemory);  // from another heap each time
     EXPECT_EQ(Registered(node).refusals, 1U);
     Pass(0, 1);
     gate(node).refuses = false;
@@ -411,7 +412,7 @@ TEST_F(RegistrationTest, BothEndsAreToldThatTheNicRefuses) {
 class RegistrationLimitTest : public RegistrationTest {
  protected:
   void SetUp() override {}
-  // Of node 0 alone.
+  // Only node 0 has these limits.
   void StartWith(uint64_t entries, uint64_t bytes, uint64_t timeout_ms = 10'000) {
     amend_options_ = [=](uint32_t node, config::Options& options) {
       options.registration_cache_entries = node == 0 ? entries : 0;
@@ -421,7 +422,8 @@ class RegistrationLimitTest : public RegistrationTest {
     options.operation_timeout_ms = timeout_ms;
     ASSERT_NO_FATAL_FAILURE(Start(options));
   }
-  // Offered and not received, so its memory is in use. The receive comes later.
+  // A message that is offered and not received, so that its memory is in use. The test posts the
+  // receive later.
   uint32_t Offer(uint32_t from) {
     const uint32_t send =
         rank(from).SendFrom(2, 100 + static_cast<int32_t>(from), InHeap(0), kMessageBytes);
@@ -475,7 +477,8 @@ TEST_F(RegistrationLimitTest, SoDoesWhatTakesTooManyBytes) {
   EXPECT_EQ(Registered(0).misses, 3U) << "the newer one went";
 }
 
-// What a node has offered waits for what it is to receive: with all the room, it would for ever.
+// A node's own offers leave room for what it is to receive: if they took all of it, it would wait
+// for ever.
 TEST_F(RegistrationLimitTest, OffersLeaveRoomForWhatArrives) {
   amend_options_ = [](uint32_t, config::Options& options) {
     options.registration_cache_entries = 2;
@@ -551,7 +554,7 @@ TEST_F(RegistrationLimitTest, AMessageThatNeverFitsFailsAtOnce) {
   EXPECT_THAT(refusals[0],
               testing::AllOf(testing::HasSubstr("1048576 bytes must be registered at once"),
                              testing::HasSubstr("registration_cache_bytes is 524288")));
-  // Of what fits, no more than it needs.
+  // Evicts no more than it needs.
   const Message message = Begin(0, 2, 256 << 10);
   ExpectPassed(message);
   EXPECT_EQ(Registered(0).bytes, 256U << 10);

@@ -39,7 +39,7 @@ class RegistrationsTest : public testing::Test {
                 uint64_t bytes = 100, UseFor use = UseFor::kTransfer) {
     return registrations_->Hold(region, offset, bytes, use, now_ns_, claim);
   }
-  // Until the registrar has nothing left to say.
+  // Waits until the registrar has nothing left to report.
   void Collect() {
     while (registrar_->pending() != 0) {
       done_.acquire();
@@ -63,7 +63,7 @@ class RegistrationsTest : public testing::Test {
   uint64_t now_ns_ = 10'000;
   std::vector<std::string> refusals_;
   std::counting_semaphore<> done_{0};
-  // In the order in which the progress thread's core has them.
+  // Declared in the order in which the progress thread's core has them.
   std::unique_ptr<Registrations> registrations_;
   FakeTransport transport_;
   std::unique_ptr<Registrar> registrar_ =
@@ -94,7 +94,7 @@ TEST_F(RegistrationsTest, TheSecondOneIsServedAtOnce) {
   EXPECT_EQ(Statistics().misses, 1U);
 }
 
-// Memory that is freed and mapped anew: the same bytes stand for it here.
+// Memory is freed and mapped anew: the same bytes stand for it here.
 TEST_F(RegistrationsTest, OtherMemoryAtTheSameAddressGetsAnotherKey) {
   const ClaimableRegion old = MakeRegion(1);
   ClaimableRegion anew = old;

@@ -1,4 +1,5 @@
-// ferryd's end of the rings that it shares with a worker process, whatever the worker writes there.
+// ferryd's end of the rings that it shares with a worker process, whatever the worker writes into
+// them.
 #include "daemon/worker/remote_copier.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +49,7 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
     task.context = reinterpret_cast<void*>(++submitted_);
     return copier_->Submit(task);
   }
-  // As the worker would.
+  // What the worker would compute.
   uint64_t IdOfCommand(uint64_t number) const {
     return channel_->commands()[number % kCapacity].id;
   }
@@ -108,7 +109,7 @@ TEST_F(RemoteCopierTest, SaysWhichMemoryOfSeveralPoolsAndRegions) {
   EXPECT_EQ(second.pool, 0U);
   EXPECT_EQ(second.region, 0U);
   EXPECT_EQ(second.offset, 2U * 4096);
-  // What is closed takes no more, and the other goes on.
+  // A closed table takes no more, and the other one goes on.
   copier_->Close(*other);
   EXPECT_FALSE(copier_->Submit(task));
   EXPECT_TRUE(Submit());
@@ -176,7 +177,7 @@ TEST_F(RemoteCopierTest, EndsAllWhenTheWorkerFails) {
   EXPECT_EQ(copier_->pending(), 0U);
 }
 
-// The rank goes; its block is used again only when the worker is done with it.
+// The rank goes; its block is used again only after the worker is done with it.
 TEST_F(RemoteCopierTest, AbandonsCopiesWithoutWaiting) {
   StagingBlock* block = staging_->Take(StagingUse::kOutgoing, 0);
   const uint64_t index = static_cast<uint64_t>(block->base - staging_->base()) / 4096;
@@ -196,7 +197,7 @@ TEST_F(RemoteCopierTest, AbandonsCopiesWithoutWaiting) {
   EXPECT_THAT(condemned_, IsEmpty());
 }
 
-// A worker that writes anything anywhere, from a fixed seed: every task ends once, at most one
+// A worker writes anything anywhere, from a fixed seed: every task ends once, there is at most one
 // condemnation each time, and nothing outside the tables is touched (see under AddressSanitizer).
 TEST_F(RemoteCopierTest, SurvivesAnyContentsOfTheSharedMemory) {
   std::mt19937_64 random(20240517);

@@ -1,4 +1,4 @@
-// Rings of devices: what the daemon makes of requests, right and wrong, that threads of this test
+// Rings of devices: how the daemon serves requests, right and wrong, that threads of this test
 // write as a GPU's would.
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr uint32_t kRegion = 9;
 constexpr uint64_t kRegionBytes = 1 << 20;
 constexpr uint64_t kCounters = 512 << 10;  // in the region
 
-// A rank's ring, its words, and what a GPU thread of it does.
+// A rank's ring and its words, and what a GPU thread does with them.
 class TestRing {
  public:
   TestRing(PlaneRank& rank, std::shared_ptr<Region> region, uint32_t index = 0, uint64_t offset = 0,
@@ -46,7 +46,7 @@ class TestRing {
     words().capacity = capacity;
     Change();
   }
-  // Begins the next life, or ends this one.
+  // Begins the ring's next life, or ends this one.
   void Change() {
     shm::StoreRelease(words().life, words().life + 1);
     shm::FetchAdd(rank_.view().layout->rings_changed, uint64_t{1}, std::memory_order_seq_cst);
@@ -68,7 +68,7 @@ class TestRing {
     request.completion = layout_->completions_offset + index * sizeof(shm::RingCompletion);
     return ferry_device_ring_post(Open(), request);
   }
-  // Waits for the answer (20 s at most); its status.
+  // Waits for the answer (20 s at most); returns its status.
   ErrorCode Answer(uint32_t index, ferry_device_u64 number) {
     int status = FERRY_DEVICE_RING_PENDING;
     EXPECT_TRUE(Eventually([&] {
@@ -95,7 +95,7 @@ ferry_device_ring_request Request(uint32_t kind, uint32_t region, uint64_t offse
 
 class RingsTest : public PlaneTest {
  protected:
-  // Memory of the rank besides its heap, which this test and the daemon share.
+  // A region of the rank besides its heap, which this test and the daemon share.
   std::shared_ptr<Region> AddRegion(uint32_t of_rank, uint32_t id = kRegion,
                                     uint64_t bytes = kRegionBytes) {
     std::shared_ptr<Region> region = MakeRegion(id, bytes);
@@ -186,7 +186,7 @@ TEST_F(RingsTest, RefusesWhatItCannotCarryOut) {
   EXPECT_EQ(ring.words().first_kind, 0U);
   EXPECT_EQ(ring.words().first_error, static_cast<int32_t>(ErrorCode::kInvalidArgument));
   EXPECT_TRUE(Eventually([&] { return rank(0).Statistic(shm::Statistic::kRingErrors) == errors; }));
-  // The rank goes on as if nothing had been.
+  // The rank goes on as if nothing had happened.
   EXPECT_EQ(ring.Ask(Request(2, kRegion, kCounters, 3)), ErrorCode::kOk);
   EXPECT_EQ(ring.value(), 3U);
   std::lock_guard lock(told_.mutex);
@@ -206,7 +206,7 @@ TEST_F(RingsTest, CarriesOutNothingWhoseAnswerHasNoPlace) {
   for (const auto& [in, offset] : places) {
     ferry_device_ring_post(mine, {2, in, offset, kRegion, 0, kCounters, 1, {0, 0}});
   }
-  // Who asks for no answer is counted, too.
+  // A request that asks for no answer is counted, too.
   ferry_device_ring_post(mine, {3, 0, 0, kRegion, 0, kCounters, 1, {0, 0}});
   ferry_device_ring_post(mine, {9, 0, 0, 0, 0, 0, 0, {0, 0}});
   EXPECT_EQ(ring.Ask(Request(1, 0, 0, 5)), ErrorCode::kOk);
@@ -216,7 +216,7 @@ TEST_F(RingsTest, CarriesOutNothingWhoseAnswerHasNoPlace) {
   EXPECT_EQ(CounterAt(region, kCounters)->value, 0U);
 }
 
-// Of a ring in the second rank's name, or memory that is the first one's.
+// A ring in the second rank's name, or memory that is the first one's.
 TEST_F(RingsTest, ARankReachesNothingOfAnother) {
   Start({2});
   const auto of_first = AddRegion(0, 21);
@@ -281,14 +281,14 @@ TEST_F(RingsTest, AnswersWaitsAsTheirCountersCome) {
   EXPECT_EQ(ring.Answer(2, numbers[2]), ErrorCode::kOk);  // the last one first
   EXPECT_EQ(ring.value(2), 10U);
   EXPECT_EQ(ferry_device_ring_test(ring.Open(), 0, numbers[0]), FERRY_DEVICE_RING_PENDING);
-  shm::Counter(CounterAt(region, kCounters)).Add(15);  // by a CPU
+  shm::Counter(CounterAt(region, kCounters)).Add(15);  // added by a CPU
   EXPECT_EQ(ring.Answer(1, numbers[1]), ErrorCode::kOk);
   EXPECT_EQ(ring.value(1), 25U);
   EXPECT_EQ(ferry_device_ring_test(ring.Open(), 0, numbers[0]), FERRY_DEVICE_RING_PENDING);
   shm::Counter(CounterAt(region, kCounters)).Fail(ErrorCode::kAborted);
   EXPECT_EQ(ring.Answer(0, numbers[0]), ErrorCode::kAborted);
   EXPECT_EQ(ring.Ask(Request(2, kRegion, kCounters, 1)), ErrorCode::kAborted);
-  EXPECT_EQ(ring.Ask(Request(3, kRegion, kCounters, 1)), ErrorCode::kOk);  // it had come
+  EXPECT_EQ(ring.Ask(Request(3, kRegion, kCounters, 1)), ErrorCode::kOk);  // it had arrived
 }
 
 TEST_F(RingsTest, SoManyWaitAndNoMore) {
@@ -306,7 +306,7 @@ TEST_F(RingsTest, SoManyWaitAndNoMore) {
   }
 }
 
-// A ticket is taken and never published: as a rank that was killed leaves it, but it lives.
+// A ticket is taken and never published, as a killed rank leaves it, but the rank lives.
 TEST_F(RingsTest, AStalledRingHoldsUpNobodyElse) {
   Start({2});
   const auto region = AddRegion(0);
@@ -346,7 +346,7 @@ TEST_F(RingsTest, WhatWasPostedBeforeTheCloseIsDone) {
   ASSERT_TRUE(ring.IsSettled());
   EXPECT_EQ(shm::Counter(CounterAt(region, kCounters)).Value(), 1000U);
   EXPECT_EQ(ring.Answer(1, never), ErrorCode::kCancelled);
-  // The place serves another ring then.
+  // Then the place serves another ring.
   std::memset(region->mapping.base(), 0, kCounters);
   TestRing again(rank(0), region);
   ASSERT_EQ(again.error(), ErrorCode::kOk);
@@ -370,7 +370,7 @@ TEST_F(RingsTest, ARegionThatGoesEndsItsRings) {
   EXPECT_EQ(stays.Ask(Request(1, 0, 0, 1)), ErrorCode::kOk);
 }
 
-// What a rank may do to its own ring harms nobody.
+// A rank that scribbles over its own ring harms nobody.
 TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
   Start({2});
   const auto region = AddRegion(0);
@@ -384,7 +384,7 @@ TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
       seed = seed * 6364136223846793005 + 1442695040888963407;
       reinterpret_cast<uint64_t*>(region->mapping.base())[at / 8] = seed >> (round % 64);
     }
-    // Slots with the very turn that is looked for, and anything in them.
+    // Slots with the very turn that the daemon looks for, and anything in them.
     auto* const slots = reinterpret_cast<shm::MpscSlot*>(ring.layout() + 1);
     for (uint64_t ticket = 0; ticket < 64; ++ticket) {
       shm::StoreRelease(slots[ticket].turn, static_cast<uint64_t>(round) * 2 + 1);
@@ -396,8 +396,8 @@ TEST_F(RingsTest, AScribblingRankHarmsItselfOnly) {
   EXPECT_EQ(neighbour.Ask(Request(1, 0, 0, 1)), ErrorCode::kOk);
 }
 
-// Nothing rings for a GPU: requests are found by themselves, in an idle time, too, and meanwhile
-// the daemon sleeps.
+// Nothing rings for a GPU: the daemon finds requests by itself, after an idle time, too, and sleeps
+// meanwhile.
 TEST_F(RingsTest, AnIdleRingIsLookedAtAndCostsLittle) {
   Start({1});
   TestRing ring(rank(0), AddRegion(0));
@@ -444,7 +444,7 @@ class RingStartsTest : public RingsTest {
   shm::ChannelLayout& End(uint32_t of_rank) {
     return *reinterpret_cast<shm::ChannelLayout*>(regions_[of_rank]->mapping.base() + kEnd);
   }
-  // As ferry_ring_prepare_start does.
+  // Does what ferry_ring_prepare_start does.
   void Arm(uint32_t of_rank, uint64_t start) {
     shm::StoreRelease(End(of_rank).armed, start);
     shm::FetchAdd(rank(of_rank).view().layout->channels_armed, uint64_t{1},
@@ -452,7 +452,7 @@ class RingStartsTest : public RingsTest {
     rank(of_rank).RingDaemon();
   }
 
-  // As a stream does.
+  // Does what a stream does.
   void StartByDoorbell(uint32_t of_rank, uint64_t start) {
     Arm(of_rank, start);
     shm::StoreRelease(End(of_rank).start.value, start);
@@ -462,7 +462,7 @@ class RingStartsTest : public RingsTest {
   std::unique_ptr<TestRing> rings_[2];
 };
 
-// It comes in one piece, of which no turn sees anything before all of it is there.
+// The message comes in one piece, of which no turn sees anything before it is complete.
 TEST_F(RingStartsTest, DaemonsStayAwakeForALongMessage) {
   using std::chrono::milliseconds;
   constexpr uint64_t kLong = 24 << 20;
@@ -476,10 +476,11 @@ TEST_F(RingStartsTest, DaemonsStayAwakeForALongMessage) {
   };
   StartPair(kLong);
   uint64_t most = 0;
-  // On a busy machine the daemon has no core for milliseconds, now and then.
+  // On a busy machine the daemon has no core for some milliseconds now and then.
   for (uint64_t round = 1; round <= 50 && most <= 200; ++round) {
     StartByDoorbell(1, round);
-    (void)turns_in(milliseconds(2));  // for the start itself, and for what waits for no transfer
+    (void)turns_in(
+        milliseconds(2));  // for the start itself, and for work that waits for no transfer
     most = std::max(most, turns_in(milliseconds(6)));
     StartByDoorbell(0, round);
     ASSERT_TRUE(Eventually([&] { return shm::LoadAcquire(End(1).done.value) == round; }));
@@ -496,7 +497,7 @@ TEST_F(RingStartsTest, StartsMatchedRequestsAndAnswersWhenTheirMessagesAreThere)
     Arm(0, round);
     Arm(1, round);
     const ferry_device_u64 send = rings_[0]->Post(Request(4, kRegion, kEnd, 0), 0);
-    if (round == 1) {  // until the receive is started, nothing moves
+    if (round == 1) {  // nothing moves until the receive is started
       EXPECT_EQ(rings_[0]->Answer(1, rings_[0]->Post(Request(1, 0, 0, 1), 1)), ErrorCode::kOk);
       EXPECT_EQ(ferry_device_ring_test(rings_[0]->Open(), 0, send), FERRY_DEVICE_RING_PENDING);
     }

@@ -99,7 +99,7 @@ TEST_F(RunDirectoryTest, RefusesADirectoryOfSomeoneElse) {
   ExpectRefusal(path_, "is owned by uid 12345");
 }
 
-// In a process of its own, which gives up root's right to write everywhere.
+// Runs in its own process, which gives up root's right to write everywhere.
 TEST_F(RunDirectoryTest, RefusesADirectoryThatIsNotWritable) {
   mkdir(path_.c_str(), 0500);
   chmod(parent_.c_str(), 0755);
@@ -122,7 +122,7 @@ TEST_F(RunDirectoryTest, RefusesADirectoryThatIsNotWritable) {
       ExitedWithCode(0), "");
 }
 
-// What is wrong there when `limit` is the most that this process may have of `resource`.
+// Expects the error `words` where this process may have at most `limit` of `resource`.
 void OpenWithLimit(int resource, rlim_t limit, const std::string& path, const char* words) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limits = {limit, limit};

@@ -39,7 +39,7 @@ LingeringSocket::LingeringSocket() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
-  const int buffer = 4096;  // soon full
+  const int buffer = 4096;  // fills soon
   setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       listen(listener.get(), 1) != 0 ||
@@ -91,7 +91,7 @@ StatusOr<std::unique_ptr<StuckFiles>> StuckFiles::Mount() {
   }
   files->directory_ = path;
   files->server_ = std::thread([&files = *files] { files.Serve(); });
-  // In a mount namespace of a thread's own, which ends with it: nothing is left behind.
+  // Runs in a thread's own mount namespace, which ends with it: nothing is left behind.
   std::thread([&files = *files] { files.Enter(); }).join();
   if (!files->mounted_.ok()) {
     return files->mounted_;
@@ -166,7 +166,7 @@ void StuckFiles::Serve() {
       case FUSE_LOOKUP: {
         fuse_entry_out entry{};
         entry.nodeid = 2;
-        entry.entry_valid = 1'000'000;  // its attributes are asked for each time
+        entry.entry_valid = 1'000'000;  // its attributes are requested each time
         entry.attr = AttributesOf(2);
         Answer(request.unique, 0, &entry, sizeof(entry));
         break;

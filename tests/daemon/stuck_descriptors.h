@@ -20,9 +20,10 @@ StatusOr<UniqueFd> ConnectStream(const std::string& path);
 class LingeringSocket {
  public:
   LingeringSocket();
-  // The only copy, to be passed on; -1 if there is no loopback.
+  // The only copy, to be passed on; -1 without a loopback interface.
   int get() const { return sender_.get(); }
-  // What a stranger does once it is on its way: from then on somebody else is the last to close it.
+  // Closes this copy, as a stranger does once it is on its way: from then on another one is the
+  // last.
   void CloseOwn();
 
  private:
@@ -33,13 +34,13 @@ class LingeringSocket {
 // A file of a FUSE server in this process, which never answers when one is closed.
 class StuckFiles {
  public:
-  // kUnsupported: may not be mounted here. Blocks for the server's first answers.
+  // kUnsupported if it may not be mounted here. Blocks for the server's first answers.
   static StatusOr<std::unique_ptr<StuckFiles>> Mount();
-  // Ends the server: whoever waits for it goes on.
+  // Ends the server: callers that wait for it go on.
   ~StuckFiles();
-  // Opens one file more. Not to be closed by a thread that has to go on.
+  // Opens one more file. A thread that has to go on must not close it.
   StatusOr<int> Open();
-  // How many close() wait for the server.
+  // The number of close() that wait for the server.
   int waiting() const { return waiting_.load(); }
   // Whether somebody has asked the server about the file itself, which it does not answer either.
   bool was_asked() const { return was_asked_.load(); }

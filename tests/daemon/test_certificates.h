@@ -1,4 +1,4 @@
-// Certificates for tests: authorities, and files of nodes that they vouch for.
+// Certificates for tests: authorities, and files of nodes that they certify.
 #pragma once
 
 #include <gtest/gtest.h>

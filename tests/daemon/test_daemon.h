@@ -1,5 +1,4 @@
-// A control server in this process, over a fake data plane, and what ranks and launchers call
-// there.
+// A control server in this process, over a fake data plane, and the calls of ranks and launchers.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -57,7 +56,7 @@ class TestDaemon {
   ControlServer& server() { return *server_; }
   void Stop() { server_.reset(); }
 
-  // One call, with the token if there is one; returns the Status that the daemon meant.
+  // Makes one call, with the token if there is one; returns the Status that the daemon meant.
   template <typename Stub, typename Request, typename Reply>
   static Status Call(Stub& stub,
                      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),

@@ -24,12 +24,12 @@ inline constexpr char kTestSecret[] = "0123456789abcdef0123456789abcdef";
 inline constexpr uint32_t kTestRequests = 64;
 inline constexpr uint32_t kTestMatches = 128;
 
-// What a rank finds when it reads: a packet, or the daemon's hang-up.
+// The result of a read: a packet, or the daemon's hang-up.
 struct Answer {
   bool hang_up = false;
   SocketPacket packet;
-  attach::AttachReply attach{};  // if it was one
-  attach::Reply reply{};         // if it was one
+  attach::AttachReply attach{};  // if the packet was one
+  attach::Reply reply{};         // if the packet was one
   ErrorCode code() const {
     return static_cast<ErrorCode>(attach.header.magic != 0 ? attach.code : reply.code);
   }
@@ -86,7 +86,7 @@ class TestRank {
     (void)SendPacket(socket_.get(), request, fds).ok();
     return Read();
   }
-  // Blocks until something comes (the daemon always says something or hangs up).
+  // Blocks until something comes (the daemon always answers or hangs up).
   Answer Read() {
     Answer answer;
     pollfd waiting{socket_.get(), POLLIN, 0};
@@ -137,7 +137,7 @@ class TestRank {
     StatusOr<UniqueFd> fd = shm::CreateSegment("test-region", size_bytes);
     return SendRegion(region, size_bytes, fd->get());
   }
-  // Says that `fd` has `size_bytes`.
+  // Claims that `fd` has `size_bytes`.
   Answer SendRegion(uint32_t region, uint64_t size_bytes, int fd, uint32_t flags = 0) {
     attach::RegionRequest request{};
     request.header = Header(attach::Kind::kRegion);
@@ -146,7 +146,7 @@ class TestRank {
     request.size_bytes = size_bytes;
     return Ask(request, {fd});
   }
-  // Device memory that only streams reach. The answer may be long in coming.
+  // Offers device memory that only streams reach. The answer may take long.
   void OfferDevice(uint32_t region, uint64_t size_bytes) {
     attach::RegionRequest request{};
     request.header = Header(attach::Kind::kRegion);
@@ -162,7 +162,7 @@ class TestRank {
     request.region = region;
     return Ask(request);
   }
-  // Attaches with everything; true if the daemon was content.
+  // Attaches with everything; true if the daemon accepted.
   bool Enter(const std::string& path) {
     return Connect(path).ok() && Attach().code() == ErrorCode::kOk &&
            SendSegments().code() == ErrorCode::kOk;
@@ -207,7 +207,7 @@ class TestRank {
 // A launcher's side of the attach socket.
 class TestLauncher {
  public:
-  // Connects and asks to be a launcher; the token is empty when it was refused.
+  // Connects and asks to be a launcher; the token is empty if it was refused.
   explicit TestLauncher(const std::string& path) : rank_("", 0, 0, 0) {
     attach::UserReply reply{};
     if (rank_.Connect(path).ok()) {
@@ -232,14 +232,13 @@ class TestLauncher {
   uid_t uid_ = 0;
 };
 
-// Whether this process can become another user: it is root, and not of a namespace that knows no
-// others.
+// Whether this process can become another user: it is root, in a namespace that knows other users.
 bool CanBecomeOthers();
 
 // How many descriptors this process has open.
 size_t OpenDescriptors();
-// The same, once there are no more than `most`, or after 20 s: those that ferryd has been passed,
-// and its sockets, are closed by threads that nobody waits for.
+// The same, once there are at most `most`, or after 20 s: threads that nobody waits for close
+// ferryd's sockets, and the descriptors that were passed to it.
 size_t SettledDescriptors(size_t most);
 
 }  // namespace ferry::daemon

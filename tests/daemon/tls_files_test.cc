@@ -1,4 +1,4 @@
-// Every way in which the files of TLS can be wrong.
+// Every way in which the TLS files can be wrong.
 #include "daemon/control/tls_files.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +118,7 @@ TEST_F(TlsFilesTest, ACertificateOutOfItsTimeIsRefused) {
 }
 
 TEST_F(TlsFilesTest, ACertificateOfAnotherAuthorityIsRefused) {
-  // Of the same name even: the key decides.
+  // The two even have the same name: the key decides.
   for (const char* name : {"authority one", "authority two"}) {
     WriteFile(files_.authorities, TestAuthority(name).certificate());
     EXPECT_THAT(Error(), AllOf(HasSubstr("is of an authority that is not trusted (issuer: CN = "

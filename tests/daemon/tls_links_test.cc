@@ -71,7 +71,7 @@ class TlsLinksTest : public ::testing::Test {
     }
     return daemon.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, node));
   }
-  // What `ferryctl status` says of the only peer: until it holds `words`.
+  // Waits until `ferryctl status` says `words` of the only peer.
   static void ExpectTrouble(TestDaemon& daemon, const std::string& words) {
     std::string trouble;
     EXPECT_TRUE(Eventually([&] {
@@ -80,8 +80,7 @@ class TlsLinksTest : public ::testing::Test {
       return trouble.find(words) != std::string::npos;
     })) << trouble;
   }
-  // A daemon of node 0 that is to reach the one at `address`: its status and its ranks say why it
-  // cannot.
+  // A daemon of node 0 cannot reach the one at `address`: its status and its ranks say why.
   static void ExpectUnreachable(TestDaemon& daemon, const std::string& address,
                                 const std::string& words) {
     ASSERT_TRUE(CreateJob(daemon, 0, address).ok());
@@ -179,7 +178,7 @@ TEST_F(TlsLinksTest, ADaemonWhoseCertificateIsForAnotherHostIsNotSpokenTo) {
 }
 
 TEST_F(TlsLinksTest, ADaemonThatIsRefusedIsToldWhereToLook) {
-  // `a` trusts both authorities, `b` only its own.
+  // `a` trusts both authorities, `b` trusts only its own.
   const config::Options options = Options("a");
   WriteFile(options.tls_ca_file, one_.certificate() + two_.certificate());
   TestDaemon a(options);
@@ -219,7 +218,7 @@ TEST_F(TlsLinksTest, AGreetingMustBeOfWhomTheCertificateNames) {
   TestDaemon a(Options("a"));
   const tools::CertificateAndKey node = one_.Node({"b", "10.0.0.7"});
   EXPECT_TRUE(Greet(a.address(), one_, &node, Claim("c", "10.0.0.7:1")).ok());
-  // A name vouches for nothing: daemons are told apart by their addresses.
+  // A name certifies nothing: daemons are told apart by their addresses.
   ExpectError(Greet(a.address(), one_, &node, Claim("b", "10.0.0.8:1")),
               ErrorCode::kPermissionDenied,
               "the certificate of the daemon of node b is valid for b, 10.0.0.7, not for 10.0.0.8, "
@@ -228,13 +227,13 @@ TEST_F(TlsLinksTest, AGreetingMustBeOfWhomTheCertificateNames) {
 
 TEST_F(TlsLinksTest, WithTlsAnAddressNeedNotBeLoopback) {
   config::Options options = Options("a");
-  options.control_address = "192.0.2.7";  // of no machine
+  options.control_address = "192.0.2.7";  // belongs to no machine
   FakeDataPlane plane;
   ExpectError(ControlServer::Start(options, plane, nullptr).status(), ErrorCode::kInvalidArgument,
               "cannot listen at 192.0.2.7:0: ");
 }
 
-// 0.0.0.0 is nothing to call, and no certificate is for it: others are told the node's name.
+// Nothing can call 0.0.0.0, and no certificate is for it: others are told the node's name.
 TEST_F(TlsLinksTest, ADaemonThatListensEverywhereIsCalledByItsNodesName) {
   config::Options options = Options("a");
   options.attach_timeout_ms = 20'000;
@@ -252,7 +251,7 @@ TEST_F(TlsLinksTest, ADaemonThatListensEverywhereIsCalledByItsNodesName) {
   })) << b.GetStatus().DebugString();
 }
 
-// A daemon that is certified, too, and knows all that another one says of itself.
+// A daemon that is certified, too, knows all that another one says of itself.
 TEST_F(TlsLinksTest, ACertifiedDaemonCannotGreetAsAnotherOne) {
   TestDaemon a(Options("a"));
   TestDaemon b(Options("b"));
@@ -263,7 +262,7 @@ TEST_F(TlsLinksTest, ACertifiedDaemonCannotGreetAsAnotherOne) {
   const tools::CertificateAndKey other = one_.Node({"c", "10.0.0.9"});
   ExpectError(Greet(a.address(), one_, &other, claim), ErrorCode::kPermissionDenied,
               "the host of its control address");
-  // Nor one on the same host, whose certificate is for that host.
+  // So does one on the same host, whose certificate is for that host.
   const tools::CertificateAndKey neighbour = one_.Node({"c", "127.0.0.1"});
   control::HelloReply reply;
   ASSERT_TRUE(Greet(a.address(), one_, &neighbour, claim, 9, &reply).ok());
@@ -288,7 +287,7 @@ TEST_F(TlsLinksTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   ExpectError(a.Join(rank, &reply), ErrorCode::kInvalidArgument, "is reached at " + b.address());
   alias.reset();
   uint64_t before_ms = 0;
-  int news = 0;  // heartbeats that b has answered since
+  int news = 0;  // heartbeats that b has answered since then
   EXPECT_TRUE(Eventually([&] {
     const control::StatusReply status = a.GetStatus();
     if (status.peers_size() == 1 && status.peers(0).state() == "up") {
@@ -300,7 +299,7 @@ TEST_F(TlsLinksTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);
 }
 
-// A ferryd of its own, for its signals.
+// A separate ferryd, to receive signals.
 class TlsReloadTest : public TlsLinksTest {
  protected:
   TlsReloadTest()

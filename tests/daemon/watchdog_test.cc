@@ -63,7 +63,8 @@ class WatchdogTest : public ::testing::Test {
   const std::string path_ = directory_.path() + "/control.sock";
   FakeDataPlane plane_;
   ControlLoop loop_;
-  GrpcAcceptor door_{loop_.context(), "the socket", {}};  // refuses everybody, which is an answer
+  GrpcAcceptor door_{
+      loop_.context(), "the socket", {}};  // refuses everybody, which is an answer, too
   Watchdog watchdog_{loop_, plane_, path_};
   std::mutex mutex_;
   std::condition_variable came_;

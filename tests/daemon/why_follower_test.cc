@@ -32,7 +32,7 @@ control::RankWait Wait(const std::vector<uint32_t>& chain, bool leaves_node,
   return wait;
 }
 
-// Daemons that know what the test says.
+// Daemons that know what the test tells them.
 class FakeNodes final : public WhyAsker {
  public:
   void Knows(const control::RankWait& wait) { known_[wait.rank()] = wait; }
@@ -115,10 +115,10 @@ TEST_F(WhyFollowerTest, RanksOfTwoJobsAreNotMixedUp) {
 }
 
 TEST_F(WhyFollowerTest, AnswersOfNoCorrectDaemonEnd) {
-  nodes_.Knows(Wait({2}, true, "is on node 1"));  // its own rank, elsewhere
+  nodes_.Knows(Wait({2}, true, "is on node 1"));  // the waiting rank itself, elsewhere
   control::RankWait wait = Wait({0, 2}, true, "is on node 1");
   follower_.Follow("job", &wait);
-  control::RankWait other = Wait({7}, false, "computes");  // another rank than asked for
+  control::RankWait other = Wait({7}, false, "computes");  // not the rank that was asked for
   other.set_rank(3);
   nodes_.Knows(other);
   wait = Wait({0, 3}, true, "is on node 1");
@@ -165,7 +165,7 @@ TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
   ASSERT_TRUE(TestDaemon::Call(*a.admin, &control::Admin::Stub::Why, question, &answer).ok());
   ASSERT_EQ(answer.ranks_size(), 1);
   EXPECT_THAT(answer.ranks(0).chain(), ElementsAre(0, 1));
-  // Both are this process, which may be at anything.
+  // Both ranks are this process, which may be doing anything.
   EXPECT_THAT(answer.ranks(0).verdict(),
               MatchesRegex("rank 0 waits for rank 1, which (computes|is) outside Ferry.*"));
   EXPECT_THAT(answer.ranks(0).troubles(), IsEmpty());

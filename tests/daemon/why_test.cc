@@ -1,5 +1,5 @@
-// What `why` reads out of shared memory that a test has filled, sensibly or not. With real ranks:
-// tests/e2e/why_test.cc.
+// Checks what `why` reads from shared memory that a test has filled, sensibly or not. With real
+// ranks: tests/e2e/why_test.cc.
 #include "daemon/control/why.h"
 
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ TEST_F(WhyTest, WhatNoCorrectRankWritesIsHarmless) {
     EXPECT_EQ(Why().chain_size(), 1);
   }
   request.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
-  request.state = static_cast<uint32_t>(RequestState::kQueued);  // only sends are
+  request.state = static_cast<uint32_t>(RequestState::kQueued);  // only sends are ever queued
   EXPECT_EQ(Step(), "names a rank that the job does not have");
   request.kind = static_cast<uint32_t>(shm::RequestKind::kSend);
   request.start_ns = UINT64_MAX;  // in the future
@@ -205,7 +205,7 @@ TEST_F(WhyTest, WhoeverWaitsIsToldWithoutAName) {
     EXPECT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply).ok());
     return reply;
   };
-  // Posted when the machine started, and not what it waits for.
+  // The request was posted when the machine started, and is not the one that it waits for.
   Request(1, RequestState::kPosted, shm::RequestKind::kReceive).start_ns = 1;
   const uint64_t up_ms = MonotonicNs() / 1'000'000;
   Request(2, RequestState::kPosted, shm::RequestKind::kReceive).start_ns =

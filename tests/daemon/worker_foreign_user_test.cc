@@ -1,5 +1,5 @@
-// A ferryd of root, without CAP_SYS_PTRACE, and ranks of an ordinary user: their private memory
-// moves all the same, by a worker process of that user. Skipped unless root runs it.
+// A ferryd of root, without CAP_SYS_PTRACE, and ranks of an ordinary user: a worker process of that
+// user moves their private memory. Skipped unless root runs it.
 #include <gmock/gmock.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ class ForeignRank {
  public:
   static constexpr uint64_t kBytes = 8 * kMiB;
 
-  // A process of that user, whose memory this one sees as well.
+  // A process of that user, whose memory this process sees as well.
   ForeignRank(uid_t uid, gid_t gid) {
     memory_ = static_cast<std::byte*>(
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -76,7 +76,7 @@ class ForeignUserTest : public PlaneTest {
     for (int i = 0; i < 2; ++i) {
       processes_.push_back(std::make_unique<ForeignRank>(kForeignUid, kForeignGid));
     }
-    // What ferryd is said to need; above all, not CAP_SYS_PTRACE.
+    // The capabilities that ferryd is documented to need; above all, not CAP_SYS_PTRACE.
     constexpr uint64_t kNeeded =
         uint64_t{1} << CAP_SETUID | uint64_t{1} << CAP_SETGID | uint64_t{1} << CAP_KILL;
     ASSERT_NO_FATAL_FAILURE(DropCapabilities(kNeeded));
@@ -102,7 +102,7 @@ class ForeignUserTest : public PlaneTest {
     std::byte* to = destination_in_heap ? rank(1).heap() : processes_[1]->memory();
     std::memcpy(from, sent.data(), size_bytes);
     std::memset(to, 0xee, size_bytes + 1);
-    // The receiver computes: it is the worker who matches and copies.
+    // The receiver computes, so the worker matches and copies.
     const uint32_t receive =
         rank(1).Receive(0, 7, destination_in_heap ? InHeap(0) : Private(to), size_bytes);
     const uint32_t send =
@@ -128,7 +128,7 @@ class ForeignUserTest : public PlaneTest {
 
 TEST_F(ForeignUserTest, PrivateMemoryMovesWithoutCapSysPtraceInsideANode) {
   Start({2}, Auto());
-  // We ourselves do not reach it.
+  // This process itself does not reach it.
   char byte = 0;
   EXPECT_EQ(ReadProcessMemory(processes_[0]->pid(),
                               reinterpret_cast<uint64_t>(processes_[0]->memory()), &byte, 1),
@@ -172,7 +172,7 @@ TEST_F(ForeignUserTest, AnotherGroupIsOutOfReach) {
   EXPECT_FALSE(rank(0).session().private_memory_reachable);
 }
 
-// This thread's; they come back.
+// Drops this thread's effective capabilities, and restores them.
 class WithoutEffectiveCapabilities {
  public:
   WithoutEffectiveCapabilities() {

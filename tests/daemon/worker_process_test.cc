@@ -55,7 +55,7 @@ class WorkerProcessTest : public PlaneTest {
     return options;
   }
 
-  // The worker process, once its ranks were answered.
+  // The worker process, once its ranks have been answered.
   pid_t Worker() {
     const std::vector<pid_t> workers = tests::WorkersOf(getpid());
     EXPECT_EQ(workers.size(), planes_.size());
@@ -109,7 +109,7 @@ TEST_F(WorkerProcessTest, HasNoRightsAndNoDescriptorsOfFerryd) {
   EXPECT_EQ(tests::StatusOf(worker, "SigBlk"), "0000000000000000");
   EXPECT_EQ(tests::ReadFile("/proc/" + std::to_string(worker) + "/cmdline"),
             std::string("ferry-worker\0job\0", 17));
-  // Nobody but root looks into it, not even its own user.
+  // Only root looks into it, not even its own user.
   struct stat info {};
   ASSERT_EQ(stat(("/proc/" + std::to_string(worker) + "/environ").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, 0U);
@@ -170,7 +170,7 @@ TEST_F(WorkerProcessTest, KilledAmongCopiesOfDevicesFailsTheJobAndEndsThem) {
   }
 }
 
-// Its streams have threads, which go with the backend.
+// Its streams have threads, which end with the backend.
 TEST_F(WorkerProcessTest, OpensAGpuWhenItIsNeededAndGivesItBack) {
   config::Options options = FastOptions();
   options.gpu_idle_release_ms = 0;
@@ -189,7 +189,7 @@ TEST_F(WorkerProcessTest, OpensAGpuWhenItIsNeededAndGivesItBack) {
   plane(0).RemoveRegion(kJob, 0, kDeviceRegion);
   plane(1).RemoveRegion(kJob, 1, kDeviceRegion);
   EXPECT_TRUE(Eventually([&] { return threads() == "1"; }));
-  // And takes it anew.
+  // It takes the GPU anew.
   const auto region = rank(0).MakeDevice(*rank_gpu_);
   region->id = 77;
   EXPECT_TRUE(Import(0, region).ok());
@@ -206,7 +206,7 @@ TEST_F(WorkerProcessTest, KilledBeforeAnImportFailsTheJob) {
   WaitForFailure("was killed by signal 9");
 }
 
-// Whoever asked copies by himself then; nothing else changes.
+// The rank that asked then copies by itself; nothing else changes.
 TEST_F(WorkerProcessTest, SaysWhyItCannotImport) {
   devices_.emplace();
   devices_->link = {.h2d_mb_per_s = 200, .d2h_mb_per_s = 200, .latency_us = 5};
@@ -271,7 +271,7 @@ TEST_F(WorkerProcessTest, StoppedForTooLongFailsTheJob) {
               static_cast<double>(MonotonicNs() - began_ns) * 1e-6);
 }
 
-// A rank that computes, and nothing to copy: only the question for attention is left open.
+// A rank computes, with nothing to copy: only the question for attention is left open.
 TEST_F(WorkerProcessTest, StoppedWhileAskedToAttendFailsTheJob) {
   Start({1, 1}, Impatient());
   for (const pid_t worker : tests::WorkersOf(getpid())) {
@@ -301,7 +301,7 @@ TEST_F(WorkerProcessTest, StoppedHoldsUpNeitherRemovalsNorItsOwnEnd) {
   EXPECT_THAT(tests::WorkersOf(getpid()), IsEmpty());
 }
 
-// A rank that lets nobody look into it.
+// A rank that lets no process look into it.
 TEST_F(WorkerProcessTest, FindsOutWhoseMemoryItReaches) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);

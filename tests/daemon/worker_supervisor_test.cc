@@ -1,5 +1,5 @@
-// Worker processes that do what no worker does: their job fails with a text that says what it was,
-// in bounded time, and nothing of them stays behind.
+// Worker processes that do what no worker does: their job fails with a text that names it, in
+// bounded time, and nothing of them stays behind.
 #include "daemon/worker/worker_supervisor.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,7 @@ class WorkerSupervisorTest : public testing::Test {
         slow_.wait(true);
         return GroupsOf(user);
       });
-  // The user database does not answer.
+  // Makes the user database stop answering.
   void AnswerNot() { slow_ = true; }
   void AnswerAll() {
     slow_ = false;
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// What it says goes into a log, and is its user's.
+// The worker's words go into a log, and are its user's.
 TEST_F(WorkerSupervisorTest, AnImportIsAnsweredOnceAndInPrintableWords) {
   const auto worker = Start("imports-twice");
   WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kDevice), {}, nullptr};
@@ -182,7 +182,7 @@ TEST_F(WorkerSupervisorTest, AUserThatFerrydCannotBecomeFailsTheJob) {
   EXPECT_THAT(WaitForFailure(), HasSubstr("could not become uid"));
 }
 
-// It does not read: the messages wait here, and nobody else does.
+// The worker does not read: the messages wait here, and nobody else does.
 TEST_F(WorkerSupervisorTest, AWorkerThatReadsNothingFailsItsJobAndHoldsUpNobody) {
   const auto worker = Start("reads-nothing");
   for (int i = 0; i < 10'000; ++i) {
@@ -191,7 +191,7 @@ TEST_F(WorkerSupervisorTest, AWorkerThatReadsNothingFailsItsJobAndHoldsUpNobody)
   EXPECT_THAT(WaitForFailure(), HasSubstr("for more than 400 ms"));
 }
 
-// What a stranger has passed to ferryd lies in its table of descriptors for a moment. A child that
+// A descriptor that a stranger has passed to ferryd lies in its table for a moment. A child that
 // had a copy would have to close it.
 TEST_F(WorkerSupervisorTest, AWorkerNeedNotCloseWhatAStrangerHasPassed) {
   const auto files = StuckFiles::Mount();

@@ -63,7 +63,7 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
     std::abort();
   }
   mark_ = "XDG_RUNTIME_DIR=" + runtime_directory_;
-  // Of two options of one name the last counts: devices are emulated unless a test says otherwise.
+  // The last of two options of one name counts: devices are emulated unless a test says otherwise.
   variables.insert(variables.begin(), "FERRY_GPU_BACKEND=host");
   variables.insert(variables.end(), {kPath, mark_});
   const auto asan = config::FindVariable(config::ProcessEnvironment(), "ASAN_OPTIONS");
@@ -87,7 +87,7 @@ Command::Command(std::vector<std::string> arguments, std::vector<std::string> va
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     setpgid(0, 0);
-    signal(SIGINT, SIG_DFL);  // ignored, where the tests run in the background of a shell
+    signal(SIGINT, SIG_DFL);  // it is ignored where the tests run in the background of a shell
     alarm(limit_s);           // survives exec
     execve(argv[0], argv.data(), envp.data());
     _exit(127);

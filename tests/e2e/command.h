@@ -1,9 +1,9 @@
 // Runs a program for a test: with its output caught, its environment marked, and a bound on its
 // time.
 //
-// Every process it starts, directly or not, carries a mark in its environment, by which Leftovers
-// finds what did not end. Each command has its own directory for temporary files of ferryrun, whose
-// leftovers are found too. One test thread.
+// Every process that it starts, directly or not, carries a mark in its environment, by which
+// Leftovers finds those that did not end. Each command has its own directory for temporary files of
+// ferryrun, whose leftovers are found too. One test thread.
 #pragma once
 
 #include <sys/types.h>
@@ -35,18 +35,18 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Until standard output (or error) holds `text`. False when the command ends without.
+  // Waits until standard output (or error) holds `text`. False if the command ends without it.
   bool WaitForOutput(const std::string& text);
   bool WaitForError(const std::string& text);
-  // What it has written to standard output so far.
+  // Its standard output so far.
   std::string Output();
   void Signal(int signal) const;
   CommandResult Wait();
 
   // Where this command's ferryrun makes its directories (XDG_RUNTIME_DIR).
   const std::string& runtime_directory() const { return runtime_directory_; }
-  // What is still there that this command made: processes of its own, files in its runtime
-  // directory, entries of /dev/shm. Waits a moment for processes that are ending. Empty is good.
+  // Everything of this command that is still there: its processes, files in its runtime directory,
+  // entries of /dev/shm. Waits a moment for processes that are ending. Empty if all is gone.
   std::vector<std::string> Leftovers() const;
   // The pids of this command's processes whose command line contains `text`.
   std::vector<pid_t> Find(const std::string& text) const;

@@ -1,5 +1,5 @@
-// ferryrun and ferryctl with ferryd's real control plane, whose data plane does nothing: what a job
-// costs and leaves when its ranks never call Ferry.
+// ferryrun and ferryctl with ferryd's real control plane and a data plane that does nothing: the
+// cost and the leftovers of a job whose ranks never call Ferry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -98,7 +98,7 @@ TEST(ControlPlaneTest, DaemonsEndWithAKilledFerryrun) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// A daemon of no job's own, which gives ranks little time when a signal stops it.
+// A daemon that belongs to no job, and gives ranks little time when a signal stops it.
 class DrainTest : public testing::Test {
  protected:
   DrainTest() {
@@ -124,7 +124,7 @@ class DrainTest : public testing::Test {
   std::unique_ptr<Command> daemon_;
 };
 
-// For longer than any answer may take.
+// The jobs run longer than any answer may take.
 TEST_F(DrainTest, WaitsForAsLongAsJobsRunAndSaysSo) {
   const auto job = StartJob("echo here; exec sleep 4");
   Command drain(Ferryctl({"drain"}));
@@ -191,7 +191,7 @@ class FoundTest : public testing::Test {
       }
     }
   }
-  // Without a word on where its daemon is.
+  // Runs ferryctl without telling it where its daemon is.
   CommandResult Ferryctl(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), kFerryctl);
     return RunCommand(std::move(arguments), {"TMPDIR=" + job_->runtime_directory()});

@@ -41,7 +41,8 @@ TEST(DeviceRingTest, BetweenNodes) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-// Device memory that only streams reach is out of the daemon's reach, and requests that name it.
+// The daemon does not reach device memory that only streams reach, and refuses requests that name
+// it.
 TEST(DeviceRingTest, DevicesBehindALink) {
   const CommandResult result =
       RunJob("2", {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"},

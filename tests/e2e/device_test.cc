@@ -1,5 +1,5 @@
 // Messages from and to device memory that only streams reach, over an emulated link, by the real
-// library and daemon: any other touch of it, by whom ever, is a fault.
+// library and daemon: any other access to it is a fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ TEST(DeviceMistakesTest, AreNamed) {
   }
 }
 
-// A rank that loads from such memory is ended, so the other tests would notice.
+// A rank that loads from such memory is ended, so that the other tests notice it.
 TEST(DeviceGuardTest, EndsWhoTouchesDeviceMemory) {
   Command command(Job({"-n", "1"}, "touch"), WithLink());
   const CommandResult result = command.Wait();
@@ -96,7 +96,7 @@ TEST(DeviceDeathTest, TheOtherRankIsTold) {
   }
 }
 
-// A copy of ferryd's that fails is an error of both ranks' requests, and of nothing else.
+// A failed copy of ferryd's is an error of both ranks' requests, and of nothing else.
 TEST(DeviceFaultTest, ACopyThatFailsIsToldToBothRanks) {
   for (const char* point : {"staging.copy_in:3:SYSTEM", "staging.copy_out:3:SYSTEM"}) {
     SCOPED_TRACE(point);

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// "NAME=" and the whole path of a file that the test is given.
+// "NAME=" and the absolute path of a file that the test is given.
 std::string FileVariable(const std::string& name, const std::string& file) {
   return name + "=" + std::filesystem::absolute(file).string();
 }
@@ -42,7 +42,7 @@ std::vector<Backend> Backends() {
   };
 }
 
-// What the private daemons of a job write into their logs.
+// The logs of a job's private daemons.
 class DaemonLog {
  public:
   explicit DaemonLog(const std::string& name) : path_(testing::TempDir() + "/" + name + ".log") {
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(All, GpuBackendsTest,
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
 
-// Its worker processes import the ranks' memory and copy from and to it, as many bytes go to
+// The job's worker processes import the ranks' memory and copy from and to it: as many bytes go to
 // another node as inside one. A worker has no capabilities, and reaches nothing of a process that
 // has some.
 TEST(GpuWorkersTest, WorkerProcessesStageDeviceMemory) {
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPairsTest,
                            return std::get<0>(info.param).name + std::get<1>(info.param).name;
                          });
 
-// What `ferryctl gpus --json` says.
+// The output of `ferryctl gpus --json`.
 nlohmann::json ShownGpus(const Backend& backend) {
   Command command(PrivateJob({"-n", "1"}, {"/bin/sh", "-c", "exec \"$0\" gpus --json",
                                            "tools/ferryctl/ferryctl"}),
@@ -176,7 +176,7 @@ nlohmann::json ShownGpus(const Backend& backend) {
   return shown;
 }
 
-// Backends whose stand-in launches kernels, and the call that does it.
+// A backend whose stand-in launches kernels, and the call that launches them.
 struct Launcher {
   Backend backend;
   std::string call;
@@ -199,7 +199,7 @@ class GpuKernelsTest : public testing::TestWithParam<Launcher> {
     }
   }
 
-  // With launches that fail from the `first` on.
+  // Launches fail from the `first` on.
   static Command Start(int first, const std::vector<std::string>& placement,
                        const std::vector<std::string>& program) {
     const auto& [backend, call] = GetParam();
@@ -232,11 +232,11 @@ TEST_P(GpuKernelsTest, ReduceAndFailOnAllRanks) {
 INSTANTIATE_TEST_SUITE_P(All, GpuKernelsTest, testing::ValuesIn(Launchers()),
                          [](const auto& each) { return each.param.backend.name; });
 
-// Streams of the application's own, on which Ferry only enqueues.
+// Ferry only enqueues on streams of the application's own.
 TEST(GpuQueuesTest, VendorsStreamsCarryMessages) {
   for (const Backend& backend : Backends()) {
     if (backend.name == "level_zero") {
-      continue;  // its streams are of a context, and that is Ferry's own
+      continue;  // its streams belong to a context, which is Ferry's own
     }
     const std::string library = backend.variables[0].substr(backend.variables[0].find('=') + 1);
     for (const char* nodes : {"1", "2"}) {
@@ -262,7 +262,7 @@ TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
     EXPECT_GT(gpu["total_bytes"], 0);
     EXPECT_EQ(gpu["ipc"], true);
     EXPECT_EQ(gpu["stream_words"], backend.name == "level_zero" ? "cpu" : "device");
-    // Of this build, if it has compiled any, and of the stand-in.
+    // Describes this build's kernels, if it has compiled any, and the stand-in's.
     EXPECT_EQ(gpu["kernels"], gpu["note"] == "");
     if (backend.name == "cuda") {
       EXPECT_THAT(gpu["note"].get<std::string>(), HasSubstr("loads no modules"));
@@ -271,13 +271,14 @@ TEST(GpuListTest, FerryctlShowsWhatDevicesCanDo) {
       const bool must_be_there = each["name"] == backend.name || each["name"] == "host";
       const bool is_there = !each["version"].get<std::string>().empty();
       EXPECT_TRUE(is_there || !must_be_there) << each;
-      EXPECT_EQ(each["note"].get<std::string>().empty(), is_there) << each;  // else why not
+      EXPECT_EQ(each["note"].get<std::string>().empty(), is_there)
+          << each;  // otherwise the note says why not
       EXPECT_EQ(each["in_use"], each["name"] == backend.name);
     }
   }
 }
 
-// ---- What goes wrong ----
+// ---- Faults ----
 
 std::vector<std::string> Job(const std::vector<std::string>& daemon_variables,
                              const std::vector<std::string>& rank_variables,
@@ -301,8 +302,8 @@ size_t CountOf(const std::string& words, const std::string& text) {
   return count;
 }
 
-// Of an administrator's mistake: ranks stage their memory themselves then, and each daemon says
-// once why.
+// An administrator's mistake: ranks stage their memory themselves then, and each daemon says once
+// why.
 TEST(GpuBackendsMistakesTest, ADaemonMayHaveAnotherBackendThanItsRanks) {
   for (const Backend& backend : Backends()) {
     for (const char* mode : {"auto", "process"}) {
@@ -315,7 +316,7 @@ TEST(GpuBackendsMistakesTest, ADaemonMayHaveAnotherBackendThanItsRanks) {
       const CommandResult result = command.Wait();
       EXPECT_EQ(result.exit_code, 0) << result.err;
       EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
-      // That of Level Zero is a memfd, which the host backend takes for its own.
+      // Level Zero's handle is a memfd, which the host backend takes for its own.
       const size_t refusing_daemons = backend.name == "level_zero" ? 0 : 2;
       EXPECT_EQ(CountOf("stages its device memory", log.Text()), refusing_daemons) << log.Text();
     }
@@ -368,9 +369,9 @@ TEST(GpuBackendsMistakesTest, BadBuffersAreNamed) {
   }
 }
 
-// Nobody but streams reaches device memory: the tests above could not pass otherwise.
-// What goes wrong in a vendor's library is said, and nobody waits for ever or crashes; a job whose
-// messages can go another way goes on.
+// Only streams reach device memory: the tests above could not pass otherwise. A failure in a
+// vendor's library is reported, and nobody waits for ever or crashes; a job whose messages can go
+// another way goes on.
 struct Fault {
   std::string backend;
   std::string call;
@@ -397,7 +398,7 @@ TEST_P(GpuFaultsTest, EndInErrorsOrDoNotMatter) {
         if (result.exit_code == 0) {
           EXPECT_THAT(result.out, HasSubstr("device: ok\n"));
         } else {
-          EXPECT_EQ(result.exit_code, 1) << result.err;  // as the ranks end when a call fails
+          EXPECT_EQ(result.exit_code, 1) << result.err;  // ranks end like that when a call fails
           EXPECT_THAT(result.err, HasSubstr("last error: "));
         }
         EXPECT_THAT(command.Leftovers(), IsEmpty());

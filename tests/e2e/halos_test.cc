@@ -76,7 +76,7 @@ std::string TextOf(const std::filesystem::path& file) {
   return text.str();
 }
 
-// A pattern is written as the format has it, and read again: no generation changes nothing.
+// A pattern is written as the format has it, and read again without a generation in between.
 TEST(LifeFilesTest, WritesWhatItReads) {
   const auto folder = std::filesystem::path(testing::TempDir());
   const std::string first = folder / "first.rle";

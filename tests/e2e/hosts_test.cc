@@ -66,7 +66,7 @@ class Hosts {
     RunCommand({kIp, "link", "del", bridge_});
   }
 
-  // Why there are none; empty: there are.
+  // Why there are no hosts; empty if there are.
   const std::string& why_not() const { return why_not_; }
   std::string Address(const std::string& number) const { return network_ + "." + number; }
   std::string both() const { return Address("1") + "," + Address("2"); }
@@ -99,7 +99,7 @@ class HostsTest : public testing::Test {
     }
   }
 
-  // ferryrun on `hosts` with what follows.
+  // ferryrun on `hosts`, followed by the other arguments.
   static std::vector<std::string> Job(const std::string& hosts,
                                       std::vector<std::string> flags_and_program) {
     flags_and_program.insert(flags_and_program.begin(),
@@ -290,8 +290,8 @@ TEST_F(HostsTest, ANetworkThatAHostLacksIsNamed) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// With the launchers that a user would have, played by scripts of their names: ssh gives its words
-// to a shell, srun does not.
+// The launchers are scripts with the names of a user's: ssh gives its words to a shell, srun does
+// not.
 TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
   const std::string folder = testing::TempDir() + "launchers";
   std::filesystem::create_directory(folder);
@@ -318,7 +318,7 @@ TEST_F(HostsTest, ReachesHostsBySshAndSrun) {
   }
 }
 
-// Daemons that run anyway are used when every host has one that the others reach.
+// Running daemons are used if every host has one that the others reach.
 TEST_F(HostsTest, UsesDaemonsThatRun) {
   const std::string folder = "/tmp/ferry-hosts-" + std::to_string(getpid());
   std::filesystem::create_directory(folder);

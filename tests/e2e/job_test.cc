@@ -41,7 +41,7 @@ TEST(JobTest, EveryRankGreetsTheNext) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// Others fail for it, and may be the first to end.
+// Others fail because of it, and may be the first to end.
 TEST(JobTest, AnAbortHasItsOwnExitCode) {
   for (const std::string who : {"0", "3"}) {
     Command command(Job({"-n", "4", "--nodes", "2", "tests/e2e/ranks/ends", "abort", who}));
@@ -73,7 +73,7 @@ TEST_P(PointToPointTest, KeepsItsPromises) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// The small heap has room for what the program asks for, but for few copies of private buffers.
+// The small heap has room for the program's own requests, but for few copies of private buffers.
 INSTANTIATE_TEST_SUITE_P(Placements, PointToPointTest,
                          testing::Values(std::vector<std::string>{"-n", "1"},
                                          std::vector<std::string>{"-n", "2"},

@@ -56,7 +56,7 @@ TEST(MatchedTest, InCpp) {
 // `sockets` carries out operations that are deferred: its NIC moves the messages of pairs without
 // cells.
 TEST(MatchedTest, ByTheNic) {
-  const std::vector<std::string> few = {"tests/e2e/ranks/matched", "few"};  // it is slow
+  const std::vector<std::string> few = {"tests/e2e/ranks/matched", "few"};  // this network is slow
   ExpectPasses({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets"}, few);
   ExpectPasses({"2", "2", {}, "sockets"}, few);
   ExpectPasses({"2", "2", {}, "sockets"}, {"tests/e2e/ranks/queues"});
@@ -70,7 +70,7 @@ uint64_t ValueOf(const std::string& text, const std::string& name) {
   return found == std::string::npos ? UINT64_MAX : std::stoull(text.substr(found + key.size()));
 }
 
-// 10,000 requests at once, on a NIC of 16 entries: what finds none is done by the daemon.
+// 10,000 requests start at once, on a NIC of 16 entries: the daemon serves those that find none.
 TEST(MatchedTest, ByANicWithFewEntries) {
 #if defined(__SANITIZE_THREAD__)
   constexpr uint64_t kPairs = 500;  // a program takes ten times as long
@@ -90,8 +90,8 @@ TEST(MatchedTest, ByANicWithFewEntries) {
   EXPECT_EQ(ValueOf(result.out, "deferred_busy"), 0U);
   const uint64_t on_nic = ValueOf(result.out, "deferred_operations");
   EXPECT_GE(on_nic, 16U);
-  // A round of a send is two operations, one of its receive one, and one more if the send is not
-  // ready.
+  // A round of a send is two operations; that of its receive is one, and one more if the send is
+  // not ready.
   EXPECT_EQ(on_nic + ValueOf(result.out, "deferred_overflows"), 2 * kPairs * 2 + kPairs * 3);
   const size_t by_nic = result.out.find("\"matched_by_nic\"");
   ASSERT_NE(by_nic, std::string::npos);
@@ -110,9 +110,9 @@ TEST(MatchedTest, ReadySendsOfOneCallShareATrigger) {
   const CommandResult result = command.Wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(ValueOf(result.out, "deferred_overflows"), 0U);
-  // A round of a send is two operations, one of its receive one.
+  // A round of a send is two operations; that of its receive is one.
   EXPECT_EQ(ValueOf(result.out, "deferred_operations"), 3 * kPairs * kRounds);
-  // Two count what the operations of each end have done, one fires all sends.
+  // Two counters count the operations of each end, one fires all sends.
   EXPECT_EQ(ValueOf(result.out, "deferred_counters"), 2 * 2 * kPairs + 1);
   EXPECT_LE(ValueOf(result.out, "deferred_rings"), kRounds);
   EXPECT_THAT(command.Leftovers(), testing::IsEmpty());
@@ -121,7 +121,7 @@ TEST(MatchedTest, ReadySendsOfOneCallShareATrigger) {
   ExpectPasses({"2", "2", {}, "sockets", {"FERRY_DEFERRED_WORK_ENTRIES=8"}}, program);
 }
 
-// An administrator may leave the NIC out of it.
+// An administrator may tell Ferry not to use the NIC for it.
 TEST(MatchedTest, ByANicWithoutEntries) {
   Command command(
       Job({"2", "2", {"FERRY_MATCHED_CELL_BYTES=0"}, "sockets", {"FERRY_DEFERRED_WORK_ENTRIES=0"}},

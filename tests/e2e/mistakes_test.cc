@@ -1,5 +1,5 @@
-// What a program is told about each mistake in its calls; the program itself (ranks/mistakes.cc)
-// checks that the messages after it are whole.
+// The answer to each mistake in a program's calls; the program itself (ranks/mistakes.cc) checks
+// that the messages after it are whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Offloaded send buffers of all kinds of memory, by the real library and daemon. Device memory lies
-// behind an emulated link: any touch of it without a stream, by whom ever, is a fault.
+// behind an emulated link: any access to it without a stream is a fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -62,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Placement{"DeviceMemoryThatAllReach", {"-n", "3", "--nodes", "2"}, {}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Ranks that stage device memory by themselves always send what it holds when the send starts. With
-// shadows that are kept, of all messages and of the longest ones, and without any.
+// Ranks that stage device memory by themselves always send its contents at the start of the send.
+// With kept shadows, of all messages and of the longest ones, and without any.
 TEST(AutomaticOffloadTest, SendsWhatTheBufferHolds) {
   for (const char* min_bytes : {"8192", "1000000", "0"}) {
     SCOPED_TRACE(min_bytes);
@@ -73,8 +73,8 @@ TEST(AutomaticOffloadTest, SendsWhatTheBufferHolds) {
   }
 }
 
-// Where ferryd has a pipeline, messages that it would not cut are sent from shadows, longer ones by
-// the pipeline.
+// Where ferryd has a pipeline, messages that it would not cut are sent from shadows; the pipeline
+// sends longer ones.
 TEST(AutomaticOffloadTest, LeavesLongMessagesToThePipeline) {
   RunJob({"-n", "2", "--nodes", "2"}, "mixed", WithLink({"FERRY_HEAP_BYTES=16777216"}));
 }

@@ -32,7 +32,7 @@ class PmixTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(sessions_); }
 
-  // orterun -n RANKS with what follows; its own files in a place of this test.
+  // orterun -n RANKS and the other arguments; its own files are in a folder of this test.
   std::vector<std::string> Job(int ranks, std::vector<std::string> flags_and_program) const {
     flags_and_program.insert(
         flags_and_program.begin(),
@@ -62,7 +62,7 @@ TEST_F(PmixTest, KeepsAllPromises) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// What MPI programs are told of it: which of several they are, and for how many there is room.
+// MPI programs learn which of the job's programs they are, and for how many there is room.
 TEST_F(PmixTest, ProgramsOfAJobHaveNumbers) {
   Command command(Job(1, {"tests/mpi/ranks/start", ":", "-n", "2", "--host", "localhost:7",
                           "tests/mpi/ranks/start"}),
@@ -108,7 +108,7 @@ class PmixEndTest : public PmixTest, public testing::WithParamInterface<End> {};
 
 TEST_P(PmixEndTest, HasItsExitCodeAndLeavesNothing) {
   std::vector<std::string> program = {kEnds, GetParam().how, GetParam().who};
-  if (GetParam().exit_code > 128) {  // several ends at once, and the server could take any for it
+  if (GetParam().exit_code > 128) {  // several end at once, and the server could report any of them
     program.push_back("stay");
   }
   Command command(Job(3, program), {"HOME=/tmp"});
@@ -151,7 +151,7 @@ TEST_F(PmixTest, SaysWhyNoDaemonCouldBeStarted) {
 TEST(PmixAbsentTest, AServerThatIsNotThereIsNamed) {
   const CommandResult result = RunCommand({kEnds}, {"PMIX_NAMESPACE=none", "PMIX_RANK=0"});
   EXPECT_EQ(result.exit_code, 1);
-  // Where libpmix is not installed, that is what is said.
+  // The message says so where libpmix is not installed.
   EXPECT_THAT(result.err, testing::AnyOf(HasSubstr("PMIx cannot reach the server"),
                                          HasSubstr("its library cannot be opened")));
 }

@@ -44,7 +44,7 @@ void ExpectPasses(const std::string& ranks, std::vector<std::string> program,
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// What every placement has to pass.
+// The programs that every placement has to pass.
 TEST(RailsTest, ProgramsDoNotNotice) { ExpectPasses("4", {"tests/e2e/ranks/point_to_point"}); }
 
 TEST(RailsTest, WindowsBothWays) {
@@ -57,7 +57,7 @@ TEST(RailsTest, WritesIntoReceivesThatAreThereFirst) {
 
 // ---- Matched pairs, whose messages the NICs of `sockets` move
 
-// Of each NIC, the value behind a name in what `ferryctl nics --json` prints.
+// For each NIC, the value behind a name in the output of `ferryctl nics --json`.
 std::vector<uint64_t> ValuesOf(const std::string& text, const std::string& name) {
   const std::string key = "\"" + name + "\": ";
   std::vector<uint64_t> values;
@@ -67,7 +67,7 @@ std::vector<uint64_t> ValuesOf(const std::string& text, const std::string& name)
   return values;
 }
 
-// What rank 0 prints of its daemon's NICs. Nobody gives a NIC up that answers late.
+// The NICs of its daemon, as rank 0 prints them. No NIC is given up because it answers late.
 std::string NicsAfter(std::vector<std::string> program, std::vector<std::string> variables = {}) {
   for (const char* variable : {"FERRY_FABRIC_RAILS=127.0.0.2", "FERRY_PROVIDER=sockets",
                                "FERRY_MATCHED_CELL_BYTES=0", "FERRY_OPERATION_TIMEOUT_MS=300000"}) {
@@ -88,8 +88,8 @@ TEST(RailsTest, MatchedPairsAreSharedOutAmongTheNics) {
       {"tests/e2e/ranks/many_matched", std::to_string(kPairs), "16384", std::to_string(kRounds)});
   const std::vector<uint64_t> operations = ValuesOf(out, "deferred_operations");
   ASSERT_THAT(operations, SizeIs(2));
-  // A round of a send is two operations, one of its receive one, and one more if the send is not
-  // ready, as every other is.
+  // A round of a send is two operations; that of its receive is one, and one more if the send is
+  // not ready, as every other one is.
   EXPECT_EQ(operations[0] + operations[1], kRounds * (2 * kPairs + kPairs + kPairs / 2));
   EXPECT_GE(std::ranges::min(operations), (operations[0] + operations[1]) / 3);
   EXPECT_THAT(ValuesOf(out, "deferred_overflows"), ElementsAre(0, 0));
@@ -99,7 +99,7 @@ TEST(RailsTest, MatchedPairsAreSharedOutAmongTheNics) {
   EXPECT_EQ(ValuesOf(out.substr(by_nic), "value").front(), kPairs * kRounds);
 }
 
-// Each NIC has a trigger for the ready sends that one call starts, and is told of each start once.
+// Each NIC has a trigger for the ready sends that one call starts, and receives each start once.
 TEST(RailsTest, ReadySendsOfOneCallHaveATriggerOnEachNic) {
   constexpr uint64_t kPairs = 20;
   constexpr uint64_t kRounds = 10;

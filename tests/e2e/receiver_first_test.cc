@@ -43,7 +43,7 @@ TEST(ReceiverFirstTest, TheSameWithout) {
   ExpectPasses(arguments);
 }
 
-// What every placement has to pass.
+// The programs that every placement has to pass.
 TEST(ReceiverFirstTest, OtherProgramsDoNotNotice) {
   std::vector<std::string> arguments = Job("4", "1");
   arguments.push_back("tests/e2e/ranks/point_to_point");

@@ -1,4 +1,4 @@
-// What a rank is told that cannot be served.
+// What a rank that cannot be served is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ std::vector<std::string> InJob(const std::string& run_directory) {
           "FERRY_SIZE=1"};
 }
 
-// What one rank prints whose environment the job's launcher made, and `change` changed.
+// The output of one rank whose environment the job's launcher made, and `change` changed.
 std::string InitWith(const std::string& change) {
   return RunCommand({kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "/usr/bin/env",
                      change, kRefused})

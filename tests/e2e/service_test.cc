@@ -1,4 +1,4 @@
-// ferryd as a service: what it tells the service manager (sd_notify), which is played by this test.
+// ferryd as a service: its messages to the service manager (sd_notify), which this test plays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ class NotifySocket {
 
   std::string Path() const { return directory_ + "/notify"; }
   std::string RunDirectory() const { return directory_ + "/run"; }
-  // The next message; nothing after `wait_ms`.
+  // The next message; nothing if none comes within `wait_ms`.
   std::optional<std::string> Next(int wait_ms) const {
     pollfd readable = {fd_, POLLIN, 0};
     if (poll(&readable, 1, wait_ms) != 1) {
@@ -61,7 +61,7 @@ class NotifySocket {
     const ssize_t size = recv(fd_, text, sizeof(text), 0);
     return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
   }
-  // The next one that begins with `start`; empty if none comes.
+  // The next message that begins with `start`; empty if none comes.
   std::string WaitFor(const std::string& start) const {
     while (const auto message = Next(kPatienceMs)) {
       if (message->starts_with(start)) {
@@ -80,8 +80,8 @@ class NotifySocket {
   int fd_;
 };
 
-// Holds one thread of a child as a debugger would. SIGSTOP, to whomever sent, stops all threads of
-// a process; ptrace stops one, and needs no hook in ferryd.
+// Stops one thread of a child as a debugger would. SIGSTOP stops all threads of a process,
+// whichever it is sent to; ptrace stops one, and needs no hook in ferryd.
 class FrozenThread {
  public:
   FrozenThread(pid_t process, const std::string& name) : thread_(Find(process, name)) {

@@ -1,4 +1,4 @@
-// config/ferryd.service as systemd reads it, and ferryd under what it allows.
+// config/ferryd.service as systemd reads it, and ferryd with the rights that it grants.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ void Replace(std::string* text, const std::string& from, const std::string& to) 
   text->replace(text->find(from), from.size(), to);
 }
 
-// What stands behind `key=` in the unit.
+// The value behind `key=` in the unit.
 std::string Setting(const std::string& key) {
   std::istringstream lines(ReadUnit());
   for (std::string line; std::getline(lines, line);) {
@@ -60,7 +60,7 @@ class ServiceUnitTest : public testing::Test {
   ~ServiceUnitTest() override { fs::remove_all(directory_); }
 
   std::string Unit() const { return directory_ + "/ferryd.service"; }
-  // systemd-analyze ARGUMENTS UNIT succeeds without a word of complaint.
+  // Checks that systemd-analyze ARGUMENTS UNIT succeeds without a complaint.
   void Analyze(std::vector<std::string> arguments) const {
     if (!fs::exists(kAnalyze)) {
       GTEST_SKIP() << kAnalyze << " is not there: apt-get install systemd";

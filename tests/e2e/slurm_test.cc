@@ -40,7 +40,7 @@ void ReplaceAll(std::string* text, const std::string& from, const std::string& t
   }
 }
 
-// Ferry as if installed where every user can read it.
+// Ferry as if it were installed where every user can read it.
 class Installation {
  public:
   Installation() {
@@ -67,7 +67,7 @@ class Installation {
   Installation& operator=(const Installation&) = delete;
 
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
-  // Settings for the scripts beside the place of the jobs' directories, and for ferryd.
+  // Sets options for the scripts beside the folder of the jobs' directories, and for ferryd.
   void Configure(const std::string& settings, const std::string& options = "") const {
     WriteFile(Path("slurm.conf"), "run_base=" + Path("run") + "\n" + settings);
     WriteFile(Path("job.toml"), "# beside the defaults\n" + options);
@@ -77,7 +77,7 @@ class Installation {
     return SortedLines(
         RunCommand({"/usr/bin/pgrep", "-f", "run_directory=" + Directory(job) + "( |$)"}).out);
   }
-  // Files and processes of any job.
+  // Remaining files and processes of any job.
   std::vector<std::string> Leftovers() const {
     std::vector<std::string> found = SortedLines(
         RunCommand({"/usr/bin/pgrep", "-a", "-f", "run_directory=" + Directory("")}).out);
@@ -178,7 +178,7 @@ TEST_F(SlurmScriptTest, NamesWhatIsMissing) {
 
 // ---- A cluster of one node ----
 
-// `name`'s place, or empty.
+// The path of `name`, or empty.
 std::string Find(const std::string& name) {
   for (const char* folder : {"/usr/bin/", "/usr/sbin/"}) {
     if (fs::exists(folder + name)) {
@@ -213,7 +213,7 @@ class Cluster {
     fs::permissions(ferry.Path("munge/key"), fs::perms(0600));
     WriteFile(ferry.Path("cluster.conf"), Configuration());
     const std::string munge = ferry.Path("munge/");
-    // One shell that owns all three: what ends it ends them.
+    // One shell owns all three: they end with it.
     daemons_ = std::make_unique<Command>(
         std::vector<std::string>{
             "/bin/sh", "-c",
@@ -223,7 +223,7 @@ class Cluster {
         Environment());
   }
 
-  // Whether the node serves; else `why` has the daemons' words.
+  // Whether the node serves; if not, `why` has the daemons' words.
   bool WaitUntilIdle(std::string* why) const {
     const bool idle = Eventually([this] {
       return Ask({"sinfo", "-h", "-o", "%T"}).out == "idle\n";

@@ -45,7 +45,7 @@ TEST_P(StencilsTest, EqualTheSerialSolve) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// 80 KB faces take other paths than small ones.
+// Faces of 80 KB take other paths than small ones.
 const Case kCases[] = {
     {{"-n", "1"}, {kStencil5, "--size", "40x30", "--threads", "2"}, "40 x 30 points, 1 ranks"},
     {{"-n", "4"}, {kStencil5, "--size", "66x50"}, "66 x 50 points, 4 ranks"},
@@ -71,7 +71,7 @@ TEST(StencilReportTest, OneWayAloneIsNotCompared) {
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
     EXPECT_THAT(result.out, HasSubstr(naive ? "staged by hand: " : "straight: "));
     EXPECT_THAT(result.out, Not(HasSubstr(naive ? "straight" : "by hand")));
-    // Two ranks, 3 iterations, one face of 6 x 6 doubles out and one in each.
+    // Two ranks, 3 iterations, one face of 6 x 6 doubles out and one in for each.
     EXPECT_EQ(
         result.out.find("copied by hand, through host memory: 3456 bytes") != std::string::npos,
         naive);

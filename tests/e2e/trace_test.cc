@@ -42,7 +42,7 @@ class TraceTest : public testing::Test {
   std::string File(const std::string& name) const { return directory_ + "/" + name; }
 
   std::string directory_ = "/tmp/ferry-trace-XXXXXX";
-  // With a heap too small for such messages, which would go through it otherwise.
+  // The heap is too small for such messages, which would otherwise go through it.
   TracedJob job_{{"--heap_bytes=1048576", "--staging_block_bytes=" + std::to_string(kBlockBytes)},
                  {std::to_string(kMessageBytes)}};
 };
@@ -67,7 +67,7 @@ uint64_t BytesOf(const std::map<uint64_t, TraceSpan>& blocks) {
   return bytes;
 }
 
-// Every message that is there as a whole.
+// Checks every message that is there as a whole.
 void ExpectInterleaved(const TraceReading& sender, const TraceReading& receiver) {
   const Steps in = StepsOf(sender, "copy in");
   Steps reads = StepsOf(receiver, "RDMA read");
@@ -108,7 +108,7 @@ TEST_F(TraceTest, BlocksOfAMessageAreCopiedReadAndCopiedInterleaved) {
     EXPECT_THAT(stopped.out, HasSubstr("open it in ui.perfetto.dev"));
     readings.push_back(ReadTrace(ReadFile(file)));
   }
-  // Rank 0, the sender, may be on either: run directories have random names.
+  // Rank 0, the sender, may be on either node: run directories have random names.
   if (readings[0].Named("copy in").empty()) {
     std::swap(readings[0], readings[1]);
   }
@@ -132,7 +132,7 @@ TEST_F(TraceTest, MistakesAreToldAndCostNoTrace) {
   result = Trace(0, {"stop", "--output", File("nowhere/trace.json")});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("cannot write the trace to " + File("nowhere/trace.json")));
-  // It is still running.
+  // The trace is still running.
   result = Trace(0, {"stop", "--output", file, "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_GT(nlohmann::json::parse(result.out)["records"], 0);

@@ -1,4 +1,4 @@
-// A job of two ranks on two nodes that sends messages without end, and the traces of its daemons.
+// A job of two ranks on two nodes that sends messages endlessly, and the traces of its daemons.
 //
 // One test thread.
 #pragma once
@@ -22,13 +22,14 @@ class TracedJob {
   TracedJob(const TracedJob&) = delete;
   TracedJob& operator=(const TracedJob&) = delete;
 
-  // Two, or messages do not pass. Rank 0 may be on either: run directories have random names.
+  // There are two, or messages do not pass. Rank 0 may be on either node: run directories have
+  // random names.
   const std::vector<std::string>& run_directories() const { return nodes_; }
   // `ferryctl` asks the daemon of a node.
   CommandResult Ask(size_t node, std::vector<std::string> arguments) const;
-  // Until rank 1 has received some 100 messages more; false if it does not.
+  // Waits until rank 1 has received some 100 messages more; false if it does not.
   bool LetMessagesPass();
-  // Has the ranks end by themselves; failures of the test if they or what they leave are not right.
+  // Makes the ranks end by themselves; fails the test if they, or their leftovers, are not right.
   void Finish();
 
  private:

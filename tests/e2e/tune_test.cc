@@ -1,5 +1,5 @@
-// `ferryctl tune` as an administrator runs it: over an emulated link, whose figures are known, and
-// the network inside this node; and daemons that run with the options it writes.
+// `ferryctl tune` as an administrator runs it: over an emulated link with known figures, and the
+// network inside this node; and daemons that run with the options that it writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ class TuneTest : public testing::Test {
   }
   ~TuneTest() override { fs::remove_all(directory_); }
 
-  // With few and small messages.
+  // Measures with few and small messages.
   std::vector<std::string> Arguments(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {kFerryctl,       "tune", "--output", options_,
                                           "--plot",        plot_,  "--sizes",  sizes_,
@@ -190,8 +190,8 @@ TEST_F(TuneTest, MeasuresTheWayToAnotherNode) {
 
 // Daemons with the options.
 
-// Copies take so long to start that far longer messages than by default are not to be cut; those
-// that are would not have to be for the length of blocks.
+// Copies take so long to start that messages far beyond the default limit are not cut; longer ones
+// are, although one block could hold them.
 constexpr int kSlowStartUs = 100;
 constexpr char kLongBlocks[] = "--pipeline_block_bytes=4194304";
 constexpr uint64_t kDefaultThreshold = 64 << 10;
@@ -215,7 +215,8 @@ class TunedDaemonsTest : public TuneTest {
     return std::stoull(config_[name]["value"].get<std::string>());
   }
 
-  // The traces of both daemons while messages of one size pass between devices, the sender's first.
+  // The traces of both daemons, the sender's first, while messages of one size pass between
+  // devices.
   std::vector<daemon::TraceReading> Trace(uint64_t message_bytes) const {
     std::vector<std::string> variables = {"FERRY_HOST_LINK_GUARD=1"};
     for (const auto& [name, value] : link_) {
@@ -244,7 +245,7 @@ class TunedDaemonsTest : public TuneTest {
 
 using Blocks = std::map<uint64_t, uint64_t>;  // by offset: bytes
 
-// What a daemon did to each message, of those that were traced as a whole.
+// The steps of a daemon for each message that was traced as a whole.
 std::map<std::string, Blocks> StepsOf(const daemon::TraceReading& reading, const std::string& name,
                                       uint64_t message_bytes) {
   std::map<std::string, Blocks> steps;

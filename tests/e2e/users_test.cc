@@ -40,7 +40,7 @@ std::string WhyNot(const std::string& unshare) {
   return result.exit_code == 0 ? "" : unshare + " does not work here: " + result.err;
 }
 
-// Runs point_to_point over a private daemon, each rank by `script`, whose `$0` it is.
+// Runs point_to_point over a private daemon, each rank by `script`, which gets it as `$0`.
 void ExpectConformance(const std::string& ranks, const std::string& script) {
   Command command({kFerryrun, "--private", "--ferryd", kFerryd, "--no-label", "-n", ranks,
                    "/bin/sh", "-c", script, kPointToPoint});
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Unshare, NamespaceTest,
 
 // ---- Users ----
 
-// Programs where every user can read them, and a daemon of root's.
+// Programs that every user can read, and a daemon of root's.
 class UsersTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -227,7 +227,7 @@ class TwoUsersTest : public UsersTest {
     EXPECT_EQ(user.pids.size(), 2U);
     return user;
   }
-  // Nothing in what Ann is told is Bob's: not his uid, his job, nor his processes.
+  // Nothing that Ann is told belongs to Bob: neither his uid, his job, nor his processes.
   void ExpectNothingOfBob(const std::string& question, const CommandResult& told) const {
     EXPECT_THAT(told.out + told.err, AllOf(Not(HasSubstr(kBob)), Not(HasSubstr(bob_.job))))
         << question;
@@ -263,7 +263,7 @@ TEST_F(TwoUsersTest, EachLooksAtHisOwnJobs) {
   EXPECT_FALSE(json::parse(nics.out)["nics"].empty());
 }
 
-// Also when they are asked for by name.
+// The same if she asks for them by name.
 TEST_F(TwoUsersTest, AnothersJobIsAsIfItWereNotThere) {
   for (const std::string& question :
        {"why " + bob_.job, "why " + bob_.job + ".0", "counters " + bob_.job + ".0"}) {

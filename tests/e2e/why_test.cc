@@ -1,4 +1,5 @@
-// `ferryctl why` with real daemons and ranks that are stuck: it must name what, whom and why.
+// `ferryctl why` with real daemons and ranks that are stuck: it must name the request, the peer and
+// the reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -108,7 +109,7 @@ TEST_F(WhyTest, AReceiveThatNobodySendsFor) {
   EXPECT_THAT(why["verdict"].get<std::string>(),
               HasSubstr("rank 1 waits for rank 0, which is outside Ferry"));
   EXPECT_EQ(why["deadlock"], false);
-  // Time is counted from the start of the receive, whenever somebody asks.
+  // The age counts from the start of the receive, whenever somebody asks.
   EXPECT_TRUE(Eventually([&] { return Why(0, 1, "posted")["reasons"][0]["age_ms"] > 100; }));
   EXPECT_THAT(Ferryctl(0, {"why", id_ + ".1"}).out,
               AllOf(HasSubstr("rank 1 waits for rank 0, which is outside Ferry"),
@@ -232,7 +233,7 @@ TEST_F(WhyTest, ATransferBetweenNodesSaysHowFarItIs) {
   const json daemon = Ask(0, {"status"});
   const pid_t receiver = PidOf(1, 1);
   ASSERT_GT(receiver, 1);
-  Stop(daemon["pid"].get<pid_t>());  // so that the fetch begins and gets no further
+  Stop(daemon["pid"].get<pid_t>());  // so that the fetch begins and stops there
   kill(receiver, SIGUSR1);
   const json why = Why(1, 1, "matched; being fetched from rank 0: 0 of 1048576 bytes");
   EXPECT_EQ(why["reasons"][0]["operation"], "receive");

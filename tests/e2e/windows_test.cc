@@ -1,4 +1,4 @@
-// Large messages both ways at once, whoever copies them.
+// Large messages both ways at once, whichever process copies them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST_P(WindowsTest, EveryByteOfEveryMessageIsItsOwn) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, WindowsTest, testing::Values("2", "3"));
 
-// On two nodes, whose daemons may register far less with the network than is under way.
+// Two nodes, whose daemons may register far less with the network than is under way.
 TEST(WindowsBetweenNodesTest, ShareFewRegistrations) {
 #ifdef FERRY_STRESS
   constexpr char kNodeRounds[] = "300";

@@ -1,4 +1,4 @@
-// Whole jobs whose ranks are looked after by worker processes.
+// Whole jobs whose ranks have worker processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::IsEmpty;
 
-// A worker has no capabilities and reaches no rank that has some, as root's would.
+// A worker has no capabilities and reaches no rank that has some, as a rank of root's would.
 std::vector<std::string> WithoutCapabilities(std::vector<std::string> arguments) {
   if (geteuid() == 0) {
     arguments.insert(arguments.begin(),

@@ -35,7 +35,7 @@ class RankEngineAdvertsTest : public testing::Test {
     return static_cast<AdvertState>(rank().slot(request).advert);
   }
 
-  // In a heap, as only such are advertised.
+  // The buffer is in a heap, since only such receives are advertised.
   uint32_t Receive(int32_t source, int32_t tag, uint64_t size_bytes = kLarge) {
     const uint32_t request = rank().NewRequest(shm::RequestKind::kReceive, source, tag, 0,
                                                std::string(size_bytes, '\0'));
@@ -117,7 +117,7 @@ TEST_F(RankEngineAdvertsTest, AdvertisesAReceiveThatIsWaiting) {
 TEST_F(RankEngineAdvertsTest, SaysNothingOfOthers) {
   Receive(shm::kAnySource, kTag);
   Receive(kFar, shm::kAnyTag);
-  Receive(kFar, kTag);  // behind both
+  Receive(kFar, kTag);  // behind both of them
   Receive(kOther, 1, kLarge - 1);
   const uint32_t in_private = rank().Irecv(kOther, 2, kLarge);
   EXPECT_EQ(advert(in_private), AdvertState::kQuiet);
@@ -208,7 +208,7 @@ TEST_F(RankEngineAdvertsTest, AMessageOfAnotherWayEndsTheAdvert) {
   EXPECT_EQ(said[1].kind, static_cast<uint8_t>(DescriptorKind::kPull)) << "says it by itself";
 }
 
-// Its daemon lets nothing of the kind through.
+// The daemon lets no such packet through.
 TEST_F(RankEngineAdvertsTest, AWriteThatNobodyAskedForIsCorrupt) {
   for (int what = 0; what < 6; ++what) {
     TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 2}, ReceiverFirst());
@@ -298,7 +298,7 @@ TEST_F(RankEngineAdvertsTest, WithdrawsLaterWhenTheLaneIsFull) {
   rank().Progress();
   EXPECT_EQ(advert(first), AdvertState::kToWithdraw);
   (void)daemon_.Take();
-  // One of them is matched meanwhile.
+  // A message matches one of them meanwhile.
   ASSERT_TRUE(daemon_.Eager(kFar, kTag + 1, "first"));
   rank().Progress();
   rank().Progress();
@@ -315,7 +315,7 @@ TEST_F(RankEngineAdvertsTest, WithdrawsLaterWhenTheLaneIsFull) {
 
 TEST_F(RankEngineAdvertsTest, ALargeSendUsesTheAdvertForIt) {
   PeerAdvertises(5, kTag, 0, 3);
-  const uint32_t send = Send(kTag);  // looks into the lane first
+  const uint32_t send = Send(kTag);  // it looks into the lane first
   const std::vector<Descriptor> said = daemon_.Take();
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].kind, static_cast<uint8_t>(DescriptorKind::kPut));
@@ -341,7 +341,7 @@ TEST_F(RankEngineAdvertsTest, OtherSendsGoTheirWayAndDropIt) {
   Send(kTag + 1);
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(book().held, 1U);
-  Send(kTag, kLarge, /*region=*/0);  // only a heap is written from
+  Send(kTag, kLarge, /*region=*/0);  // only heap buffers are written
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
   EXPECT_EQ(book().held, 0U);
   PeerAdvertises(5, kTag, 2);
@@ -352,16 +352,16 @@ TEST_F(RankEngineAdvertsTest, OtherSendsGoTheirWayAndDropIt) {
   EXPECT_EQ(daemon_.TakeOf(DescriptorKind::kRemoteRts).size(), 1U);
 }
 
-// The simultaneous case: the read wins.
+// Both happen at once: the read wins.
 TEST_F(RankEngineAdvertsTest, AnAdvertThatCrossesAnOfferIsDropped) {
   Send(kTag);
   PeerAdvertises(5, kTag, 0);
   rank().Progress();
   EXPECT_EQ(book().held, 0U);
-  PeerAdvertises(6, kTag, 1);  // one that knows of it is not
+  PeerAdvertises(6, kTag, 1);  // an advert that knows of it is not dropped
   rank().Progress();
   EXPECT_EQ(book().held, 1U);
-  PeerAdvertises(7, kTag, 2);  // one that knows of more than was sent is
+  PeerAdvertises(7, kTag, 2);  // an advert that knows of more than was sent is
   rank().Progress();
   EXPECT_EQ(book().held, 1U);
   EXPECT_EQ(book().adverts[0].receive, 6U);
@@ -438,7 +438,7 @@ TEST_F(RankEngineAdvertsTest, AWriteThatWasUnderWayAtTheSourcesEndCounts) {
   const uint32_t receive = Receive(kFar, kTag);
   node_.MarkDead(0, kFar);
   rank().Progress();
-  PeerPuts(receive);  // said before
+  PeerPuts(receive);  // announced before
   rank().Progress();
   IsWithdrawn(receive);
   EXPECT_EQ(rank().state(receive), RequestState::kRemoteWait);
@@ -457,7 +457,8 @@ TEST_F(RankEngineAdvertsTest, AWriteUnderWayEndsWithTheDaemonsWordAfterACut) {
   EXPECT_EQ(rank().Finish(receive).error, ErrorCode::kLinkDown);
 }
 
-// The announcement was lost with the link: the daemon's word, and its answer, come in either order.
+// The announcement was lost with the link: the daemon's notice, and its answer, come in either
+// order.
 TEST_F(RankEngineAdvertsTest, AWriteWhoseAnnouncementWasLostEndsOnce) {
   for (const bool first : {true, false}) {
     const uint32_t receive = Receive(kFar, kTag);

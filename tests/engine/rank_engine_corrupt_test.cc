@@ -1,5 +1,6 @@
-// What no correct peer writes into a lane: it is left there and its producer accused to the daemon;
-// or it fails one request. What no correct daemon writes poisons the rank with kCorrupt.
+// Descriptors that no correct peer writes into a lane stay there, and the daemon is told who wrote
+// them; or they fail one request. Descriptors that no correct daemon writes poison the rank with
+// kCorrupt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ Descriptor Make(DescriptorKind kind, uint32_t source, int32_t tag = 7) {
 
 struct Corruption {
   const char* name;
-  uint32_t lane;  // that of local rank 1, or kDaemon
+  uint32_t lane;  // the lane of local rank 1, or kDaemon
   Descriptor descriptor;
 };
 
@@ -160,7 +161,7 @@ TEST(RankEngineCorruptTest, RandomDescriptorsNeverCrash) {
   }
 }
 
-// An offer that names a transfer which is not on offer: one that was withdrawn looks no different.
+// An offer names a transfer that is not on offer: a withdrawn one looks the same.
 class StaleOfferTest : public testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(PostedFirst, StaleOfferTest, testing::Bool());
@@ -190,7 +191,7 @@ TEST(RankEngineCorruptTest, AnOfferOfAnotherGenerationIsDropped) {
   EXPECT_EQ(node[0].Receive(1, 6, 20'000).data, Pattern(20'000, 1));
 }
 
-// Pushes into rank 0's lane from `source` what no correct rank pushes.
+// Pushes a descriptor into rank 0's lane from `source` that no correct rank pushes.
 void PushNonsense(TestNode& node, uint32_t source) {
   shm::LaneProducer(node.view(0).inbox.lane(source))
       .TryPush(Make(static_cast<DescriptorKind>(99), source));

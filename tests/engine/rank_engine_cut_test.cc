@@ -1,4 +1,4 @@
-// What a rank learns of a link that was cut, and how it goes on once the link is back.
+// How a rank learns of a link that was cut, and goes on once the link is back.
 #include <gtest/gtest.h>
 
 #include "engine/request_end.h"
@@ -95,7 +95,7 @@ TEST_F(RankEngineCutTest, SaysNothingMoreToOneThatWasTold) {
   EXPECT_EQ(rank().Finish(rank().Isend(kFar, 7, "x")).error, ErrorCode::kOk);
 }
 
-// The application takes such a send for over, so nobody hears what becomes of it.
+// For the application such a send is over, so that nobody hears how it ends.
 TEST_F(RankEngineCutTest, IsNotToldByTheEndOfAnUnwatchedSend) {
   const uint32_t unwatched = rank().IsendByRequest(kFar, 7, Pattern(20'000, 1), kRequestUnwatched);
   Cut();
@@ -140,7 +140,7 @@ TEST_F(RankEngineCutTest, MayTurnOutToBeADeath) {
   Cut();
   node_.MarkDead(0, kFar, ErrorCode::kNodeUnreachable);
   rank().Progress();
-  (void)rank().Finish(rank().Isend(kFar, 7, "x"));  // hears of the cut
+  (void)rank().Finish(rank().Isend(kFar, 7, "x"));  // learns of the cut
   EXPECT_EQ(rank().Finish(rank().Isend(kFar, 7, "x")).error, ErrorCode::kNodeUnreachable);
   EXPECT_EQ(rank().Finish(rank().Irecv(shm::kAnySource, 7, 16)).error, ErrorCode::kNodeUnreachable);
 }

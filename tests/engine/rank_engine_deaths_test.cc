@@ -56,7 +56,7 @@ TEST_F(RankEngineDeathsTest, AnOrderlyLeaveFailsOnlyWhatNamesTheRank) {
   EXPECT_EQ(rank().Wait(any).data, "alive");
 }
 
-// Of a rank elsewhere the daemon says so in line, behind all that it has sent.
+// The daemon reports the leave of a remote rank in line, behind everything that it has sent.
 TEST_F(RankEngineDeathsTest, ALeaveInLineFailsWhatIsNotInFrontOfIt) {
   const uint32_t served = rank().Irecv(kFar, 7, 16);
   const uint32_t unserved = rank().Irecv(kFar, 7, 16);
@@ -159,7 +159,7 @@ TEST_F(RankEngineDeathsTest, KeepsATransferThatWasDoneBefore) {
 }
 
 TEST_F(RankEngineDeathsTest, FailsAnOfferThatIsMatchedAfterTheDeath) {
-  // The announcement came, the data will not: the receive must not wait for it.
+  // The announcement came, and the data will not: the receive must not wait for it.
   node_[kDead].Isend(0, 7, Pattern(20'000, 1));
   rank().Progress();
   Die();
@@ -167,7 +167,7 @@ TEST_F(RankEngineDeathsTest, FailsAnOfferThatIsMatchedAfterTheDeath) {
 }
 
 TEST_F(RankEngineDeathsTest, LeavesPullsToTheDaemon) {
-  // The daemon may hold the data, or the NIC may be writing it: it answers either way.
+  // The daemon may hold the data, or the NIC may be writing it: the daemon answers in both cases.
   daemon_.RemoteRts(kFar, 7, 20'000);
   daemon_.RemoteRts(kFar, 7, 20'000);
   const uint32_t before = rank().Irecv(kFar, 7, 20'000);
@@ -242,7 +242,7 @@ TEST_F(RankEngineDeathsTest, EachEngineOfTheSessionLearnsOfTheDeath) {
 }
 
 TEST_F(RankEngineDeathsTest, NamesEveryNewTransferEvenWhenManyComeAtOnce) {
-  // The worker copies what Effects names; nobody else may be there to do it.
+  // The worker copies the messages in Effects; no other thread may do it.
   constexpr uint32_t kMessages = 200;
   std::vector<uint32_t> receives;
   for (uint32_t i = 0; i < kMessages; ++i) {

@@ -1,4 +1,4 @@
-// A peer's inbox is mapped when it is needed, and not before; and what happens if it cannot be.
+// A peer's inbox is mapped when it is first needed; and what happens if it cannot be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,10 +77,11 @@ TEST_F(RankEngineFirstUseTest, ASendNeedsItsDestinationOnly) {
   EXPECT_TRUE(engine_.TrySendLocal({kPeer, 0, 7, 3}, "abc", shm::kNoCell));
   EXPECT_EQ(node_[kPeer].Receive(0, 7, 16).data, "abc");
   EXPECT_THAT(asked_, ElementsAre(kPeer));
-  // By a request, too, whose lane nobody has opened.
+  // The same by a request, whose lane nobody has opened.
   Send(kOther, Pattern(50'000, 1));
   EXPECT_THAT(asked_, ElementsAre(kPeer, kOther));
-  EXPECT_EQ(engine_.OpenLane(3), ErrorCode::kOk);  // on another node: by the daemon
+  EXPECT_EQ(engine_.OpenLane(3),
+            ErrorCode::kOk);  // on another node: the daemon carries its messages
   EXPECT_THAT(asked_, ElementsAre(kPeer, kOther));
 }
 

@@ -1,5 +1,5 @@
-// A progress worker that is killed at any instruction while it holds the lease: the rank takes the
-// lease over, and every message still arrives, or leaves, once and in order.
+// A progress worker is killed at any instruction while it holds the lease: the rank takes the lease
+// over, and every message still arrives, or leaves, once and in order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using shm::DescriptorKind;
 using shm::RequestState;
 
 constexpr uint32_t kHolder = 11;  // any id that is not the worker's
-// Kills are this many instructions apart (primes); the stress test tries many more.
+// The number of instructions between kills (primes); the stress test tries many more.
 #ifdef FERRY_STRESS
 constexpr uint64_t kRefinement = 16;
 #else
@@ -57,7 +57,7 @@ class RankEngineKillTest : public testing::Test {
           lease.Release(kHolder);
           broken_ += broken ? 1 : 0;
           recovered_ += node_->view(rank).layout->journal.recoveries;
-          // What the dead worker had pushed but not announced: the control plane announces again.
+          // The dead worker may have pushed without announcing: the control plane announces again.
           for (uint32_t peer = 0; peer < node_->local_ranks(); ++peer) {
             for (uint32_t lane = 0; lane <= node_->local_ranks(); ++lane) {
               shm::Wake(node_->view(peer).inbox.wake()).PublishLane(lane);
@@ -80,7 +80,7 @@ class RankEngineKillTest : public testing::Test {
 
 TEST_F(RankEngineKillTest, DrainedMessagesArriveOnceInOrder) {
   FERRY_REQUIRE_STEPPING();
-  // Of each path one that is awaited and one that is not.
+  // For each path, one message is awaited and one is not.
   const std::vector<uint64_t> sizes = {8, 100, 12'000, 8, 100, 12'000};
   std::vector<uint32_t> receives;
   KillWorkerOf(
@@ -113,7 +113,7 @@ TEST_F(RankEngineKillTest, DrainedMessagesArriveOnceInOrder) {
 
 TEST_F(RankEngineKillTest, ArrivedMessagesAreTakenOnceByTheReceiveThatIsStarted) {
   FERRY_REQUIRE_STEPPING();
-  const std::vector<uint64_t> sizes = {8, 100, 12'000};  // the first one for an earlier receive
+  const std::vector<uint64_t> sizes = {8, 100, 12'000};  // the first one matches an earlier receive
   uint32_t posted = 0;
   uint32_t started = 0;
   KillWorkerOf(
@@ -130,7 +130,7 @@ TEST_F(RankEngineKillTest, ArrivedMessagesAreTakenOnceByTheReceiveThatIsStarted)
       [&](RankEngine& engine, Effects& effects) { (void)engine.StartReceive(started, effects); },
       [&] {
         TestRank& rank = (*node_)[1];
-        if (rank.state(started) == RequestState::kInactive) {  // then nothing was taken for it
+        if (rank.state(started) == RequestState::kInactive) {  // then it has taken nothing
           Effects effects;
           ASSERT_EQ(rank.engine().StartReceive(started, effects), ErrorCode::kOk);
         }

@@ -1,4 +1,4 @@
-// The short way of small messages inside a node: TrySendLocal and TryTakeEager.
+// The short way for small messages inside a node: TrySendLocal and TryTakeEager.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -65,7 +65,7 @@ TEST_F(RankEngineLocalTest, TakesACellThatGoesBackWhenReleased) {
     ASSERT_NE(cell, shm::kNoCell) << i;
     std::memcpy(sender.CellBytes(kReceiver, cell), data.data(), data.size());
     ASSERT_TRUE(sender.TrySendLocal({kReceiver, 0, 7, data.size()}, data.data(), cell));
-    if (!Take(0, 7)) {  // the turn of the other lanes
+    if (!Take(0, 7)) {  // it is the turn of the other lanes
       EXPECT_EQ(receiver().Receive(0, 7, 1000).data, data);
       continue;
     }

@@ -85,7 +85,7 @@ class Run {
   void Finish() {
     Quiesce();
     CollectReceives();
-    // What is left is taken by receives for anything, so that nothing may be lost.
+    // Receives for anything take the rest, so that nothing may be lost.
     for (uint32_t rank = 0; rank < ranks_; ++rank) {
       for (uint32_t context = 0; context < 2; ++context) {
         ProbeResult probe;
@@ -140,7 +140,7 @@ class Run {
     posted_.push_back(std::move(receive));
   }
 
-  // By the rank or by its worker, as they come.
+  // The rank or its worker progresses, whichever comes.
   void Progress(uint32_t rank) {
     (Below(2) == 0 ? node_[rank] : *workers_[rank]).Progress();
     if (!posted_.empty()) {
@@ -175,7 +175,7 @@ class Run {
     }
   }
 
-  // The messages that a receive may have got are told apart by their data, where that is not cut.
+  // The data tells the messages that a receive may have got apart, unless it was cut.
   const Sent* Identify(const Posted& receive) {
     for (Sent& message : sent_) {
       const uint64_t kept = std::min<uint64_t>(message.data.size(), receive.capacity);

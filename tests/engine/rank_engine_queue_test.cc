@@ -1,4 +1,4 @@
-// What waits: sends without room, receives without a message, messages without a receive.
+// Waiting: sends without room, receives without a message, messages without a receive.
 #include <gtest/gtest.h>
 
 #include "tests/engine/rank_fixture.h"
@@ -132,7 +132,7 @@ TEST_P(CancelOfferedTest, IsAsIfItHadNotBeenSent) {
   const uint32_t receive = node_[1].Irecv(0, 7, kOfferedBytes);
   node_.Settle();
   EXPECT_EQ(node_[1].state(receive), shm::RequestState::kPosted);
-  // The slot is used anew, under the same index.
+  // The slot is used again, under the same index.
   const uint32_t send = Offer(7, 2);
   EXPECT_EQ(node_[1].Wait(receive).data, Pattern(kOfferedBytes, 2));
   EXPECT_EQ(node_[0].Wait(send).error, ErrorCode::kOk);

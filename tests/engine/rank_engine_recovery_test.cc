@@ -1,5 +1,5 @@
-// A successor takes over segments in which a transaction was applied in part: copies of the
-// segments stand for what a dead holder leaves.
+// A successor takes over segments in which a transaction was partly applied: copies of the segments
+// stand for those of a dead holder.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 using shm::RequestState;
 
-// The segments of one rank as they were at some instant.
+// The segments of one rank at some instant.
 class Snapshot {
  public:
   explicit Snapshot(const TestNode& node, uint32_t rank)
@@ -32,8 +32,8 @@ class Snapshot {
   std::vector<std::byte> inbox_;
 };
 
-// Puts the words of the latest transaction into the journal as published, and applies the first
-// `applied` of them, as a holder does that is killed then. The entries are still there from the
+// Publishes the words of the latest transaction in the journal again, and applies the first
+// `applied` of them, as a holder that is killed then. The entries are still there from the
 // transaction itself, which a run on the same state has shown.
 void CutTransaction(const SessionView& view, const shm::JournalLayout& journal, uint32_t count,
                     uint32_t applied) {
@@ -52,7 +52,7 @@ TEST(RankEngineRecoveryTest, FinishesATransactionThatWasAppliedInPart) {
   const uint32_t awaited = node[1].Irecv(0, 7, 16);
   node[0].Isend(1, 7, "awaited");
   const Snapshot before(node, 1);
-  // The rest of the run shows which stores the transaction has.
+  // The rest of the run shows the stores of the transaction.
   node.view(1).layout->journal.entries[shm::kJournalEntries - 1] = {};
   std::memset(node.view(1).layout->journal.entries, 0,
               sizeof(node.view(1).layout->journal.entries));
@@ -124,7 +124,7 @@ TEST(RankEngineRecoveryTest, PublishesATransferThatWasOnlyMatched) {
   const uint32_t receive = node[1].Irecv(0, 7, 20'000);
   const uint32_t send = node[0].Isend(1, 7, Pattern(20'000, 1));
   node[1].Progress();
-  // As if the holder had died before it published.
+  // The state is as if the holder had died before it published.
   shm::TransferLayout& transfer = *node.view(0).inbox.transfer(send);
   transfer.state = static_cast<uint32_t>(shm::TransferState::kOffered);
   transfer.destination = {};

@@ -1,4 +1,4 @@
-// Messages to and from other nodes: credits, pulls and what the daemon answers.
+// Messages to and from other nodes: credits, pulls and the daemon's answers.
 #include <gtest/gtest.h>
 
 #include "shm/atomic.h"
@@ -213,7 +213,7 @@ TEST_F(RankEngineRemoteTest, CountsCreditsPerPeer) {
 
 TEST_F(RankEngineRemoteTest, AnotherEngineReturnsTheCreditsThatTheFirstCouldNot) {
   // The progress worker drains a window full of messages but finds no room for the credit; from
-  // then on the rank progresses itself. Nothing new comes from the peer, which has no credit left.
+  // then on the rank progresses itself. The peer has no credit left, so that it sends nothing new.
   TestRank worker(node_, 0, Runner::kWorker);
   daemon_.FillLane();
   for (uint32_t i = 0; i < kRemoteWindow; ++i) {
@@ -280,7 +280,7 @@ TEST_F(RankEngineRemoteTest, ChainsPullsWhileTheLaneToTheDaemonIsFull) {
 }
 
 TEST_F(RankEngineRemoteTest, ADeathTakesItsPullsOutOfTheChain) {
-  // Their request slots are used anew at once, so the chain must not run through them any more.
+  // Their request slots are reused at once, so the chain must not run through them any more.
   daemon_.FillLane();
   std::vector<uint32_t> receives;
   for (uint32_t i = 0; i < 6; ++i) {
@@ -308,7 +308,7 @@ TEST_F(RankEngineRemoteTest, ADeathTakesItsPullsOutOfTheChain) {
 }
 
 TEST_F(RankEngineRemoteTest, TellsTheDaemonThatItsLaneHasRoomAgain) {
-  // Answers that nobody waits for: they make the rank say nothing of its own accord.
+  // Nobody waits for these answers: they make the rank say nothing of its own accord.
   while (daemon_.Result(DescriptorKind::kSendDone, 0, 0)) {
   }
   rank().Progress();

@@ -1,4 +1,5 @@
-// Sends to another node that are cancelled: both ends, one rank at a time. The test is its daemon.
+// Sends to another node that are cancelled: the test runs both ends, one rank at a time. The test
+// is its daemon.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -35,7 +36,7 @@ class RankEngineRetractTest : public testing::Test {
         daemon_.Result(DescriptorKind::kSendDone, send, rank().slot(send).generation, error));
     rank().Progress();
   }
-  // What a peer's daemon says: it offers by `key`, and takes that back.
+  // A packet of a peer's daemon: it makes an offer by `key`, or takes it back.
   void PeerSays(DescriptorKind kind, uint64_t key, int32_t tag = kTag, uint32_t source = kFar) {
     Descriptor descriptor{};
     descriptor.kind = static_cast<uint8_t>(kind);
@@ -52,7 +53,7 @@ class RankEngineRetractTest : public testing::Test {
     PeerSays(DescriptorKind::kRetract, key, tag, source);
     rank().Progress();
   }
-  // The keys of what the rank has given back since, or asks for.
+  // The keys that the rank has given back since, or asks for.
   std::vector<uint64_t> Keys(DescriptorKind kind) {
     std::vector<uint64_t> keys;
     for (const Descriptor& descriptor : daemon_.TakeOf(kind)) {
@@ -118,7 +119,7 @@ TEST_F(RankEngineRetractTest, AsksLaterWhenTheLaneIsFull) {
   EXPECT_EQ(rank().Finish(second).error, ErrorCode::kCancelled);
 }
 
-// The error names what happened to the node, and nobody waits for its answer.
+// The error names the node's failure, and nobody waits for its answer.
 TEST_F(RankEngineRetractTest, EndsWithTheNodeThatShouldAnswer) {
   for (const bool asked : {true, false}) {
     for (const ErrorCode error : {ErrorCode::kLinkDown, ErrorCode::kNodeUnreachable}) {
@@ -188,7 +189,7 @@ TEST_F(RankEngineRetractTest, WhatWasProbedIsThereForTheReceive) {
   EXPECT_TRUE(daemon_.Take().empty());
   (void)rank().Irecv(kFar, kTag, kLarge);
   EXPECT_EQ(Keys(DescriptorKind::kPull), KeyList{11});
-  PeerOffers(12);  // in the same entry of the table
+  PeerOffers(12);  // they lie in the same entry of the table
   PeerRetracts(12);
   EXPECT_EQ(Keys(DescriptorKind::kRetracted), KeyList{12});
 }
@@ -217,15 +218,15 @@ TEST_F(RankEngineRetractTest, WaitsForRoomToAnswer) {
 
 // ---- Both, in any order -------------------------------------------------------------------------
 
-// Offers, retractions, receives and probes at random: each offer is given back or asked for, never
-// both; those that are asked for come in the order in which they were offered, and to a retraction
-// that found its offer unmatched and unseen there is always an answer.
+// Offers, retractions, receives and probes at random. Each offer is given back or asked for, never
+// both; those that are asked for come in the order of the offers; and a retraction that found its
+// offer unmatched and unseen always gets an answer.
 TEST_F(RankEngineRetractTest, EachOfferHasOneEnd) {
   std::mt19937 random(22);
   uint64_t given_back = 0;
   uint64_t asked_for = 0;
   for (uint32_t round = 0; round < 300; ++round) {
-    std::deque<uint64_t> waiting;  // offered and not at an end, in order
+    std::deque<uint64_t> waiting;  // offered and not ended, in order
     uint64_t probed = 0;
     uint64_t key = 1000 * round;
     for (uint32_t step = 0; step < 40; ++step) {

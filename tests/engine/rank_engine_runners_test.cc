@@ -1,5 +1,5 @@
 // Two engines serve one session, as the rank and the progress worker do: each takes the lease,
-// progresses, and releases, while a peer's engine sends in a third thread.
+// progresses, and releases, while a peer's engine sends from a third thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -104,7 +104,7 @@ TEST(RankEngineRunnersTest, EveryMessageArrivesOnceInOrder) {
 }
 
 TEST(RankEngineRunnersTest, CreditsFlowWhoeverDrains) {
-  // The daemon sends as a peer elsewhere may: never more than the window ahead of the credits.
+  // The daemon sends as a remote peer may: never more than the window ahead of the credits.
   constexpr uint32_t kMessages = 5000;
   TestNode node(NodeOptions{.local_ranks = 1, .remote_ranks = 1, .unexpected_limit = 8192});
   TestRank worker(node, 0, Runner::kWorker);

@@ -1,6 +1,6 @@
-// What no correct library leaves in a session: whoever runs the engine over it, the rank or the
-// progress worker, notes what it found, poisons the rank, tells the daemon, and has nothing more to
-// do. It neither crashes nor walks for ever.
+// Contents that no correct library leaves in a session: the engine over it, the rank's or the
+// progress worker's, notes what it found, poisons the rank, tells the daemon, and does nothing
+// more. It neither crashes nor walks for ever.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ class SessionTest : public testing::Test {
       node_[0].Finish(request);
     }
   }
-  // What the daemon will say.
+  // The text that the daemon will log.
   std::string Found() { return Found(worker_); }
   std::string Found(TestRank& finder) {
     EXPECT_EQ(session().daemon_wake.poison, static_cast<int32_t>(ErrorCode::kCorrupt));

@@ -166,7 +166,7 @@ TEST(RankEngineTest, KeepsTheOrderOfReceivesToo) {
 }
 
 TEST(RankEngineTest, DirectReceiveTakesItsTurn) {
-  // After what was posted before, and after what had come before.
+  // The receives come behind earlier receives, and behind earlier messages.
   TestNode node;
   const uint32_t posted = node[1].Irecv(shm::kAnySource, shm::kAnyTag, 16);
   for (const char* message : {"1", "2", "3"}) {
@@ -275,9 +275,9 @@ TEST(RankEngineTest, HandlesAtMostABudgetAtOnceAndForgetsNothing) {
   EXPECT_FALSE(node[3].engine().HasArrivals());
 }
 
-// Two threads of a rank go to sleep. One has forgotten the lanes, and has not looked at them again
-// when the other looks: that one sees nothing, and the first finds what both wait for. It may have
-// no use for it, so the other must not sleep on.
+// Two threads of a rank go to sleep. One has forgotten the lanes, and the other looks before it has
+// looked again: the other sees nothing, and the first finds what both wait for. The first may have
+// no use for it, so that the other must not sleep on.
 TEST(RankEngineTest, WakesWhoHasLookedWhileLanesWereForgotten) {
   TestNode node(NodeOptions{.local_ranks = 2});
   RankEngine& engine = node[1].engine();
@@ -296,7 +296,7 @@ TEST(RankEngineTest, WakesWhoHasLookedWhileLanesWereForgotten) {
   EXPECT_EQ(sequence, other_sleeps_on);
 }
 
-// A thread alone enters no kernel for it.
+// A thread alone makes no system call for it.
 TEST(RankEngineTest, WakesNobodyWhereNobodyElseSleeps) {
   TestNode node(NodeOptions{.local_ranks = 2});
   node[0].Isend(1, 7, "x");

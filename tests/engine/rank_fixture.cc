@@ -139,7 +139,7 @@ uint32_t TestRank::Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, u
   return request;
 }
 
-// As if it had been matched.
+// Takes the message as if it had been matched.
 void TestRank::Take(RequestLayout& slot, const EagerMessage& message) {
   const bool in_cell = message.cell != shm::kNoCell;
   slot.status_source = static_cast<int32_t>(message.source);
@@ -269,7 +269,7 @@ Outcome TestRank::Finish(uint32_t request) {
 }
 
 Outcome TestRank::Wait(uint32_t request) {
-  // Helpers of some tests are threads, which the system may stop for a while.
+  // Some tests' helpers are threads, which the system may stop for a while.
   const uint64_t end_ns = MonotonicNs() + kPatienceNs;
   for (uint32_t i = 0; !Test(request) && (i < kQuickRounds || MonotonicNs() < end_ns); ++i) {
     if (i >= kQuickRounds) {
@@ -316,7 +316,7 @@ TestNode::TestNode(const NodeOptions& options, const EngineOptions& engine_optio
 
 void TestNode::Settle() {
   uint32_t quiet = 0;
-  while (quiet < 3) {  // a queue may move although nobody handled a descriptor
+  while (quiet < 3) {  // a queue may move although no descriptor was handled
     uint32_t handled = 0;
     for (const auto& rank : ranks_) {
       handled += rank->Progress();

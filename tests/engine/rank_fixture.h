@@ -25,7 +25,7 @@ struct NodeOptions {
   uint32_t unexpected_limit = 2048;
 };
 
-// Reaches all of this process's memory by address, whoever it belongs to.
+// Reaches all memory of this process by address, whichever rank owns it.
 class FlatMemory : public MemoryAccess {
  public:
   Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override;
@@ -34,7 +34,7 @@ class FlatMemory : public MemoryAccess {
 
 class TestNode;
 
-// What came of a request that has completed.
+// The result of a request that has completed.
 struct Outcome {
   ErrorCode error = ErrorCode::kOk;
   int32_t source = 0;
@@ -53,13 +53,13 @@ class TestRank {
   shm::RequestState state(uint32_t request);
   ErrorCode poison() const { return shm::Wake(view().inbox.wake()).poison(); }
 
-  // Start a message as libferry does: inline, by a cell, else by a queued or offered request.
+  // Starts a message as libferry does: inline, by a cell, or else by a queued or offered request.
   uint32_t Isend(uint32_t destination, int32_t tag, const std::string& data, uint32_t context = 0);
-  // Only ever by the request: what libferry does when the short ways are closed.
+  // Always uses the request, as libferry does when the short ways are closed.
   uint32_t IsendByRequest(uint32_t destination, int32_t tag, const std::string& data,
                           uint32_t flags = 0);
   uint32_t Irecv(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
-  // The same by way of TryTakeEager and ReceiveNow first, as a blocking receive does.
+  // The same, after trying TryTakeEager and ReceiveNow, as a blocking receive does.
   uint32_t IrecvDirect(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
   // The engine's answer to the latest Irecv.
   ErrorCode start_error() const { return start_error_; }
@@ -68,20 +68,20 @@ class TestRank {
   uint32_t Progress();
   // Moves a landed or transferring request on as far as it goes; whether it is complete.
   bool Test(uint32_t request);
-  // Of a complete request; the slot goes back to the pool.
+  // For a complete request; its slot goes back to the pool.
   Outcome Finish(uint32_t request);
-  // Progress and Test until it is complete (fails the test if that takes long), then Finish.
+  // Calls Progress and Test until it is complete (fails the test if that takes long), then Finish.
   Outcome Wait(uint32_t request);
   // Irecv + Wait.
   Outcome Receive(int32_t source, int32_t tag, uint64_t capacity_bytes, uint32_t context = 0);
 
-  // Lets every engine call's effects happen: publishes to peers, and remembers for the test.
+  // Applies the effects of an engine call: publishes to peers, and records them for the test.
   void Perform(const Effects& effects);
   LaneSet wakes;   // all so far
   LaneSet urgent;  // all so far
   bool rang_daemon = false;
 
-  // A slot of its own, filled in but not started.
+  // A new slot, filled in but not started.
   uint32_t NewRequest(shm::RequestKind kind, int32_t peer, int32_t tag, uint32_t context,
                       std::string data);
 
@@ -112,9 +112,9 @@ class TestNode {
   const shm::SharedMemory& session_memory(uint32_t rank) const { return *memory_[2 * rank]; }
   const shm::SharedMemory& inbox_memory(uint32_t rank) const { return *memory_[2 * rank + 1]; }
 
-  // Progress everywhere until nobody finds anything.
+  // Progresses everywhere until no rank finds anything.
   void Settle();
-  // What the daemon of `observer` does when `dead` is gone.
+  // Does what the daemon of `observer` does when `dead` is gone.
   void MarkDead(uint32_t observer, uint32_t dead, ErrorCode error = ErrorCode::kPeerDied);
 
  private:
@@ -131,11 +131,11 @@ class FakeDaemon {
  public:
   explicit FakeDaemon(const SessionView& view);
 
-  // What lies in the rank's lane to the daemon, at most `limit` of it.
+  // Takes the contents of the rank's lane to the daemon, at most `limit` of them.
   std::vector<shm::Descriptor> Take(uint32_t limit = ~uint32_t{0});
-  // The same; of it, those of one kind.
+  // The same, but returns only those of one kind.
   std::vector<shm::Descriptor> TakeOf(shm::DescriptorKind kind);
-  // Fills that lane with what it does not take.
+  // Fills that lane until it takes no more.
   void FillLane();
 
   // Each pushes one descriptor into the daemon's lane of the rank; false when it is full.

@@ -1,4 +1,4 @@
-// Chunks of a matched message, claimed by whoever is there.
+// The chunks of a matched message are claimed by any process that is there.
 #include "engine/transfer.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using shm::TransferState;
 
 constexpr uint64_t kChunk = 4096;
 
-// Adds 1 to each byte of the destination that a byte is copied to; may refuse or fail.
+// Adds 1 for each copy to a byte of the destination; may refuse or fail.
 class CountingMemory : public MemoryAccess {
  public:
   Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t) override {
@@ -207,7 +207,7 @@ TEST_F(TransferTest, StaleClaimantGetsNothing) {
 }
 
 TEST_F(TransferTest, ClaimantThatWasStoppedWhileTheSlotWasReusedGetsNothing) {
-  // It has seen kMatched of its own generation, then stands still in Resolve while the slot gets
+  // The receiver has seen kMatched of its own generation, then stops in Resolve while the slot gets
   // another, longer message.
   class Stopped : public CountingMemory {
    public:
@@ -322,7 +322,7 @@ TEST_F(TransferTest, FailsByTheReasonWhyNobodyReachesIt) {
   }
 }
 
-// The slot lies where every rank of the node can write; what the caller knows itself comes first.
+// Every rank of the node can write to the slot; the caller's own knowledge counts first.
 TEST_F(TransferTest, CopiesToTheCallersOwnEndWhateverTheSlotSays) {
   Match(kChunk, 1);
   const OwnEnd own{false, 1, 0, slot_.destination, kChunk};
@@ -349,7 +349,7 @@ TEST_F(TransferTest, FailsWhenItsOtherEndIsNotTheCallersPeer) {
   EXPECT_EQ(Look(slot_, 1).error, ErrorCode::kInvalidBuffer);
 }
 
-// What a worker notes of a request while the rank uses it anew may be of two messages.
+// A worker's notes on a request that the rank reuses meanwhile may belong to two messages.
 TEST_F(TransferTest, AnUncertainOwnEndCopiesOnlyWhatTheSlotSaysToo) {
   Match(kChunk, 1);
   const OwnEnd right{false, 1, 0, slot_.destination, kChunk, false};
@@ -427,7 +427,7 @@ TEST_P(TransferThreadsTest, CopyEachByteOnce) {
 }
 
 TEST(TransferReuseTest, HelpersOfEarlierGenerationsDisturbNothing) {
-  // A helper copies whatever generation it last heard of, always a little late, while the slot is
+  // A helper copies the generation that it last heard of, always a little late, while the slot is
   // used for message after message.
   constexpr uint32_t kMessages = 300;
   TestNode node(NodeOptions{.request_limit = 4});

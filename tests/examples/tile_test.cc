@@ -42,7 +42,7 @@ TEST(TileTest, ASweepTakesMeansAndSaysWhatChangedMost) {
   EXPECT_EQ(*tile.At(2, 1), (8 + 1 + 0 + 6) / 4.0);
 }
 
-// What ranks do, without messages: rims are brought up to date from the whole plane.
+// Does the ranks' work without messages: rims are updated from the whole plane.
 TEST(TileTest, TilesSweepAsTheWholePlaneDoes) {
   Tile whole(kPlane);
   std::vector<Tile> tiles;

@@ -1,4 +1,4 @@
-// Many ranks on one daemon, all to all: correct, without an error.
+// Many ranks on one daemon exchange messages all to all, without an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ namespace {
 
 using testing::IsEmpty;
 
-// How many: FERRY_FAULT_RANKS, for the long run.
+// The number of ranks: FERRY_FAULT_RANKS, for the long run.
 int Ranks() {
   const auto ranks = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_RANKS");
   return ranks.has_value() ? std::stoi(std::string(*ranks)) : 128;
 }
 
 TEST(CrowdTest, AllToAllOnOneDaemon) {
-  // So many take a while to start where cores are few, and longer under a sanitizer.
+  // So many ranks take a while to start on few cores, and longer under a sanitizer.
   e2e::Command job(
       PrivateJob(Ranks(), 1, {"--attach_timeout_ms=60000"}, {"tests/faults/ranks/all_to_all"}), {},
       "", 240);

@@ -20,8 +20,7 @@ namespace ferry::faults {
 
 class CutTest : public testing::Test {
  protected:
-  // A span as it is with the time-outs that users have, which FERRY_FAULT_DEFAULTS asks for, or
-  // else a fifth of it.
+  // A time span with users' time-outs, if FERRY_FAULT_DEFAULTS is set, or else a fifth of it.
   static std::chrono::milliseconds Scaled(int ms);
 
   void SetUp() override;
@@ -33,9 +32,9 @@ class CutTest : public testing::Test {
   void Ip(const std::vector<std::string>& words);
   void SetLink(const char* state) { Ip({"link", "set", "lo", state}); }
 
-  // Waits until a rank has said so, and returns when it did.
+  // Waits until a rank has printed the text, and returns its time.
   uint64_t When(const std::string& text);
-  // Has all ranks end, and returns what they said.
+  // Ends all ranks, and returns their output.
   std::string Finish();
 
   std::unique_ptr<e2e::Command> job_;

@@ -19,7 +19,7 @@ constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFerryd[] = "daemon/ferryd";
 constexpr unsigned kDaemonSeconds = 900;  // the longest test
 
-// What the process was started with has "FERRY_RANK=R" in its environment; -1 if not.
+// The rank R if the process was started with "FERRY_RANK=R" in its environment; -1 if not.
 int RankOf(pid_t pid) {
   const std::string environment =
       '\0' + tests::ReadFile("/proc/" + std::to_string(pid) + "/environ");

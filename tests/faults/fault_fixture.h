@@ -1,5 +1,5 @@
-// What the fault tests share: a daemon that serves several jobs, jobs of rank programs that print
-// what happens to them, and how long it took until they knew.
+// Helpers of the fault tests: a daemon that serves several jobs, jobs of rank programs that print
+// what happens to them, and the time until they knew.
 //
 // One test thread. Times are printed, not judged tightly: a test allows ten times what Ferry
 // promises, since it may share its machine.
@@ -14,14 +14,14 @@
 
 namespace ferry::faults {
 
-// Sanitizers slow everything down, and take memory for notes of their own.
+// Sanitizers slow everything down, and use memory of their own.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
 
-// A ferryd of the test's own, in a fresh run directory.
+// A ferryd for the test, in a fresh run directory.
 class DaemonForTest {
  public:
   explicit DaemonForTest(std::vector<std::string> flags = {});
@@ -29,9 +29,9 @@ class DaemonForTest {
 
   const std::string& run_directory() const { return run_directory_; }
   pid_t pid() const { return command_->pid(); }
-  // Descriptors of shared memory that it holds.
+  // The number of its descriptors of shared memory.
   size_t CountMemfds() const;
-  // Ends it by SIGTERM; empty when it ended well and left nothing, else what is wrong.
+  // Ends it by SIGTERM; empty if it ended well and left nothing, otherwise what is wrong.
   std::string Stop();
 
  private:
@@ -56,7 +56,7 @@ bool UnderWay(e2e::Command* job, int ranks);
 // there.
 std::vector<pid_t> RankPids(const e2e::Command& job, const std::string& program, int ranks);
 
-// What a rank printed when it failed: "rank R: error CODE at NS: text".
+// The line that a failed rank printed: "rank R: error CODE at NS: text".
 struct RankError {
   int rank = 0;
   int code = 0;

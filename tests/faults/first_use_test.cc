@@ -1,5 +1,6 @@
-// A rank maps the inboxes of those that it talks to, and of no others: its start does not cost more
-// where the node has many. A rank that dies before anybody has talked to it is an error as ever.
+// A rank maps the inboxes of those that it talks to, and no others, so that its start does not cost
+// more on a node with many. A rank that dies before anybody has talked to it causes the usual
+// error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -24,7 +24,7 @@ struct Flood {
   int nodes;
   const char* kind;
   const char* messages;
-  long allowed_kib;  // that the receiver may grow by
+  long allowed_kib;  // by which the receiver may grow
 };
 
 class FloodTest : public testing::TestWithParam<Flood> {};

@@ -1,6 +1,5 @@
-// A rank that scribbles over all the shared memory that it has: its daemon lives and serves another
-// job without a fault, its peers are told by an error, soon, and what they have to do with each
-// other goes on.
+// A rank scribbles over all the shared memory that it has: its daemon lives and serves another job
+// without a fault, its peers soon get an error, and their messages to each other go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +24,7 @@ constexpr char kMixed[] = "tests/faults/ranks/mixed";
 constexpr int kPeerDied = 14;
 constexpr double kAllowedMs = 10'000;
 
-// FERRY_FAULT_ROUNDS: how many seeds of each sort.
+// FERRY_FAULT_ROUNDS: the number of seeds of each sort.
 int Rounds() {
   const auto rounds = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_ROUNDS");
   return rounds.has_value() ? std::stoi(std::string(*rounds)) : 1;
@@ -105,8 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{"cycle", "the match table has a cycle at entry"}),
     [](const auto& info) { return std::string(info.param.mode); });
 
-// All of a node's inboxes: no exchange of that job is safe any more, but each rank of it comes to
-// an end, and the daemon and the other job do not notice.
+// The rank reaches all of a node's inboxes: no exchange of that job is safe any more, but each of
+// its ranks ends, and neither the daemon nor the other job notices.
 TEST(HostileRankTest, ThatReachesItsPeersInboxesEndsItsOwnJobOnly) {
   DaemonForTest daemon;
   for (int seed = 1; seed <= Rounds() && !HasFailure(); ++seed) {
@@ -115,7 +114,8 @@ TEST(HostileRankTest, ThatReachesItsPeersInboxesEndsItsOwnJobOnly) {
     EXPECT_LT(outcome.told_ms, kAllowedMs);
     const std::string all = outcome.hostile.out + outcome.hostile.err;
     for (const std::string rank : {"rank 1: ", "rank 2: "}) {
-      // Each knows how it ended, be it by bytes that it finds wrong ("rank 1: FILE:LINE: ...").
+      // Each rank reports how it ended, perhaps by bytes that it finds wrong ("rank 1: FILE:LINE:
+      // ...").
       EXPECT_THAT(all, testing::AnyOf(HasSubstr(rank + "error "), HasSubstr(rank + "pair all"),
                                       HasSubstr(rank + "tests/faults/ranks/hostile.cc")));
     }

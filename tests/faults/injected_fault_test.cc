@@ -1,5 +1,5 @@
 // A daemon that dies at each step of a message between nodes: its ranks and their peers get an
-// error, and nothing stays behind. And a step that stands still until it is released.
+// error, and nothing stays behind. The same for a step that stops until it is released.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,14 +30,14 @@ constexpr char kPairs[] = "tests/faults/ranks/pairs";
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 constexpr char kBytes[] = "1000000";  // rank 0 sends them on, from and to private memory
 constexpr char kHeap[] = "--heap_bytes=1048576";  // too small for them: they are staged
-// As the library numbers them (ferry.h).
+// The numbers are the library's (ferry.h).
 constexpr int kLimit = 13;
 constexpr int kPeerDied = 14;
 constexpr int kDaemonDied = 15;
 constexpr int kNodeUnreachable = 16;
 constexpr int kLinkDown = 32;  // the connection broke before the death was seen
 
-// The points of one message are passed on one node only, for messages go one way.
+// Only one node passes the points of one message, since messages go one way.
 class InjectedKillTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(InjectedKillTest, IsAnErrorForAllRanks) {
@@ -94,7 +94,7 @@ TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
       RunCommand({kFerryctl, "--run_directory=" + stalled, "faults"}).out,
       testing::AllOf(HasSubstr("POINT"), HasSubstr("staging.copy_out"), HasSubstr("stalls")));
   for (const pid_t pid : job.Find(kPairs)) {
-    kill(pid, SIGUSR1);  // enough: but the last one has not come through
+    kill(pid, SIGUSR1);  // ends the ranks: but the last message has not come through
   }
   EXPECT_EQ(Faults(stalled, {"--release"})["faults"][0]["state"], "done");
   const CommandResult result = job.Wait();
@@ -103,7 +103,7 @@ TEST(InjectedStallTest, HoldsTheMessageUntilItIsReleased) {
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
-// One block for each direction and node: the receivers' stands still.
+// One block for each direction and node: the receivers' block stops.
 TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
   Command job(PrivateJob(4, 2, {kHeap, "--staging_blocks=2", "--faults=staging.copy_out:200:stall"},
                          {kPairs, kBytes, "across"}));
@@ -114,7 +114,7 @@ TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
     return Faults(directory)["faults"][0]["state"] == "stalls";
   };
   ASSERT_TRUE(Eventually([&] { return std::any_of(daemons.begin(), daemons.end(), stalls); }));
-  // At both ends: the other pair's receiver finds no block, and soon the senders find none.
+  // Both ends report it: the other pair's receiver finds no block, and soon the senders find none.
   for (int node = 0; node < 2; ++node) {
     const std::string& directory = daemons[static_cast<size_t>(node)];
     const std::string id = Ask(directory, {"status"})["jobs"][0]["job_id"];
@@ -145,7 +145,7 @@ TEST(InjectedStallTest, ExhaustsThePoolsAndFerryctlSaysWhoWaitsForThem) {
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
-// The first of the two nodes that needs its rank's heap is the sender's.
+// Of the two nodes, the sender's is the first that needs its rank's heap.
 TEST(InjectedRefusalTest, IsAnErrorForBothRanksOfTheMessage) {
   Command job(PrivateJob(2, 2, {"--faults=memory.register:9:LIMIT"}, {kPairs, kBytes}));
   const CommandResult result = job.Wait();

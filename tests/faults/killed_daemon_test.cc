@@ -25,12 +25,12 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr char kTraffic[] = "tests/faults/ranks/traffic";
-// As the library numbers them (ferry.h).
+// The numbers are the library's (ferry.h).
 constexpr int kPeerDied = 14;
 constexpr int kDaemonDied = 15;
 constexpr int kNodeUnreachable = 16;
 constexpr double kPromisedMs = 5000;  // until ferryrun has ended
-constexpr double kAllowed = 10;       // times what is promised
+constexpr double kAllowed = 10;       // times the promised time
 
 void ExpectPrompt(uint64_t killed_ns) {
   const double took_ms = static_cast<double>(MonotonicNs() - killed_ns) / 1e6;

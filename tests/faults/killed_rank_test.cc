@@ -30,21 +30,21 @@ using testing::SizeIs;
 constexpr char kMixed[] = "tests/faults/ranks/mixed";
 constexpr int kPeerDied = 14;
 constexpr double kPromisedMs = 1000;
-constexpr double kAllowed = 10;  // times what is promised
+constexpr double kAllowed = 10;  // times the promised time
 
-// FERRY_FAULT_ROUNDS: how many moments (the long run has 200).
+// FERRY_FAULT_ROUNDS: the number of moments (the long run has 200).
 int Rounds() {
   const auto rounds = config::FindVariable(config::ProcessEnvironment(), "FERRY_FAULT_ROUNDS");
   return rounds.has_value() ? std::stoi(std::string(*rounds)) : 8;
 }
 
-// Some moment within the next 20 ms.
+// Waits up to 20 ms.
 void LetTimePass(std::mt19937* random) {
   std::this_thread::sleep_for(
       std::chrono::microseconds(std::uniform_int_distribution<int>(0, 20'000)(*random)));
 }
 
-// Kills one rank of `job` and returns how long the others took to know it.
+// Kills one rank of `job` and returns the time until the others knew.
 double KillOne(Command* job, int ranks, std::mt19937* random) {
   const std::vector<pid_t> pids = RankPids(*job, kMixed, ranks);
   EXPECT_THAT(pids, SizeIs(ranks));

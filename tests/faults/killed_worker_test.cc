@@ -1,5 +1,5 @@
-// What becomes of a job when its worker process is killed or stopped: it alone fails, by name and
-// in bounded time; and a worker never outlives its daemon.
+// When its worker process is killed or stopped, a job alone fails, by name and in bounded time; and
+// a worker never outlives its daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,9 +29,9 @@ using testing::SizeIs;
 constexpr char kFerryrun[] = "tools/ferryrun/ferryrun";
 constexpr char kFerryd[] = "daemon/ferryd";
 constexpr char kTraffic[] = "tests/faults/ranks/traffic";
-constexpr char kWorkerDied[] = ": error 31 at ";  // as the library numbers it (ferry.h)
+constexpr char kWorkerDied[] = ": error 31 at ";  // the library's number for it (ferry.h)
 
-// A worker has no capabilities and reaches no rank that has some, as root's would.
+// A worker has no capabilities and reaches no rank that has some, as a rank of root's would.
 std::vector<std::string> WithoutCapabilities(std::vector<std::string> arguments) {
   if (geteuid() == 0) {
     arguments.insert(arguments.begin(),
@@ -115,7 +115,7 @@ TEST_P(WorkerEndTest, ComesWithFerryds) {
   const auto job = Traffic();
   const std::vector<pid_t> workers = tests::WorkersOf(daemon_->pid());
   ASSERT_THAT(workers, SizeIs(1));
-  kill(workers[0], GetParam());  // a stopped one cannot even see the hang-up
+  kill(workers[0], GetParam());  // a stopped worker cannot even see the hang-up
   daemon_->Signal(SIGKILL);
   EXPECT_TRUE(IsGone(workers[0]));
   job->Wait();

@@ -1,5 +1,6 @@
-// Who waits for a rank that has left hears of it, on its node and on others, although it has not
-// died: else the ranks that one death makes leave early would hold up the others for ever.
+// A rank that waits for one that has left learns of it, on its node and on others, although that
+// one has not died: otherwise the ranks that one death makes leave early would hold up the others
+// for ever.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

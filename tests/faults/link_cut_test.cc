@@ -74,7 +74,7 @@ TEST_F(LinkCutTest, TwiceAndTheySurviveBoth) {
   Finish();
 }
 
-// Streams that wait for matched requests: a pair does not outlive the link, and its waits end.
+// Streams wait for matched requests: a pair does not outlive the link, and its waits end.
 class StreamCutTest : public LinkCutTest {
  protected:
   void Begin() override {
@@ -96,7 +96,7 @@ TEST_F(StreamCutTest, WaitsEndAndSayWhy) {
   }
 }
 
-// Nodes with a second NIC, whose address goes.
+// Nodes have a second NIC, whose address goes.
 class RailCutTest : public LinkCutTest {
  protected:
   void Begin() override {
@@ -106,7 +106,7 @@ class RailCutTest : public LinkCutTest {
   }
 };
 
-// What was on it fails by its deadline, once: then the first NIC carries everything.
+// Transfers on it fail by their deadline, once: then the first NIC carries everything.
 TEST_F(RailCutTest, RanksAreToldOnceAtMostAndGoOnOverTheOther) {
   Ip({"addr", "del", "10.77.0.1/32", "dev", "lo"});
   std::this_thread::sleep_for(Scaled(50'000));  // two time-outs and a half: the fault itself

@@ -30,13 +30,13 @@ constexpr char kProgram[] = "tests/faults/ranks/long_message";
 constexpr char kFerryctl[] = "tools/ferryctl/ferryctl";
 
 constexpr uint64_t kLongBytes = 256ULL << 20;
-constexpr int kMiddle = 500;  // of the 1025 blocks that it is read in
+constexpr int kMiddle = 500;  // of the 1025 blocks of its reads
 constexpr int kWindow = 4;    // of them under way at a time
 constexpr int kReceiver = 3;  // the sender is rank 0
 constexpr int kBystanders[] = {1, 2, 4, 5};
 
 // The long message goes from private to private memory, so that all stages take part. In the middle
-// all the reads that may be under way stand still; they go on when the link is cut.
+// all the reads that may be under way stop; they go on when the link is cut.
 class LongMessageCutTest : public CutTest {
  protected:
   json Ask(const std::string& directory, std::vector<std::string> words) {
@@ -55,8 +55,8 @@ class LongMessageCutTest : public CutTest {
     for (int read = kMiddle; read < kMiddle + kWindow; ++read) {
       faults += (faults.empty() ? "" : ",") + ("pull.read:" + std::to_string(read)) + ":stall";
     }
-    // What is sent first over the link that is back waits for TCP to try again, for as long as the
-    // cut lasted.
+    // The first data over the returned link waits for TCP to try again, for as long as the cut
+    // lasted.
     StartJob(6, {"--faults=" + faults}, {kProgram, std::to_string(kLongBytes)}, 10'000);
     for (const int rank : kBystanders) {
       ASSERT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": under way\n"));
@@ -79,7 +79,7 @@ class LongMessageCutTest : public CutTest {
     Ask(daemons_[1], {"faults", "--release"});
     ExpectBystandersGoOn();
   }
-  // Each says so after an exchange that ends later than this begins.
+  // Each bystander reports an exchange that ends after this begins.
   void ExpectBystandersGoOn() {
     for (const int rank : kBystanders) {
       const std::string said = "rank " + std::to_string(rank) + ": exchanged ";
@@ -96,7 +96,7 @@ class LongMessageCutTest : public CutTest {
     }
     return count;
   }
-  // Both ends have passed so many long messages.
+  // Waits until both ends have passed so many long messages.
   void ExpectPassed(int messages) {
     for (const int rank : {0, kReceiver}) {
       EXPECT_TRUE(job_->WaitForOutput("rank " + std::to_string(rank) + ": passed " +
@@ -115,7 +115,7 @@ class LongMessageCutTest : public CutTest {
     }
     return counts;
   }
-  // Between two messages.
+  // Called between two messages.
   void ExpectNothingLeft() {
     for (const std::string& directory : daemons_) {
       json nic;

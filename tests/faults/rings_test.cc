@@ -18,7 +18,7 @@ using testing::SizeIs;
 constexpr char kRings[] = "tests/faults/ranks/rings";
 constexpr int kDaemonDied = 15;
 
-// With a ring that is half written, which the daemon is in the middle of.
+// The daemon is serving its ring, which is half written.
 TEST(RingFaultsTest, AKilledRankTakesItsRingsWithItAndNobodyNotices) {
   DaemonForTest daemon;
   {

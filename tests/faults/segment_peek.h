@@ -17,15 +17,15 @@ namespace ferry::faults {
 
 class SegmentPeek {
  public:
-  // Finds the segments that process `rank` made among the descriptors of process `daemon`.
-  // found() tells whether both are there.
+  // Finds the segments of process `rank` among the descriptors of process `daemon`. found() tells
+  // whether both are there.
   SegmentPeek(pid_t daemon, pid_t rank);
   bool found() const { return session_.valid() && inbox_.valid(); }
 
   // The thread that holds the rank's progress lease; 0 if none, or not a thread of the rank.
   pid_t LeaseHolder() const;
-  // Whether some transfer of the rank has chunks that were claimed and are not done, and none left
-  // to claim: a claimant is in a copy.
+  // Whether a transfer of the rank has chunks that were claimed and are not done, and none left to
+  // claim: its claimant is copying.
   bool HasClaimedChunk() const;
 
  private:

@@ -1,4 +1,4 @@
-// Heap blocks of a sender wait for a receiver that is killed (the sender gets them back), and for
+// A sender's heap blocks wait for a receiver that is killed (the sender gets them back), and for
 // one that comes too late.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST_P(StagedSendTest, BlocksOfADeadReceiverAreUsedAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Nodes, StagedSendTest, testing::Values(1, 3));
 
-// On one node: a block of this size travels to another one at once.
+// This needs one node: a block of this size travels to another node at once.
 TEST(LateReceiveTest, LearnsThatTheSenderHasLeft) {
   e2e::Command job(PrivateJob(3, 1, {}, {"tests/faults/ranks/late"}));
   const e2e::CommandResult result = job.Wait();

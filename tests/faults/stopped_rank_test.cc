@@ -1,5 +1,5 @@
-// SIGSTOP of a rank for three seconds, in every role it can have, then SIGCONT: no data is lost,
-// and nobody else stands still.
+// SIGSTOP of a rank for three seconds, in every role that it can have, then SIGCONT: no data is
+// lost, and no other rank stops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ enum class Role {
 
 class StoppedRankTest : public testing::TestWithParam<Role> {
  protected:
-  // Stops the rank that has the role; its pid, or 0.
+  // Stops the rank that has the role; returns its pid, or 0.
   static pid_t StopIn(Role role, pid_t daemon, const std::vector<pid_t>& ranks) {
     const bool sends = role == Role::kSender || role == Role::kChunkClaimantWhoSends;
     const pid_t victim = ranks[sends ? 0 : 1];
@@ -87,7 +87,7 @@ class StoppedRankTest : public testing::TestWithParam<Role> {
     if (role == Role::kLeaseHolder) {
       holds = [&] { return receiver.LeaseHolder() == victim; };
     } else if (role != Role::kSender && role != Role::kReceiver) {
-      // Who else may copy does so meanwhile: what remains is the victim's.
+      // Other processes that may copy do so meanwhile: the rest is the victim's.
       holds = [&] {
         if (!sender.HasClaimedChunk()) {
           return false;
@@ -102,7 +102,7 @@ class StoppedRankTest : public testing::TestWithParam<Role> {
 
 TEST_P(StoppedRankTest, LosesNothingAndStopsNobodyElse) {
   DaemonForTest daemon;
-  // Small messages keep the lease busy, all sizes the copies.
+  // Small messages keep the lease busy, messages of all sizes the copies.
   Command job(GetParam() == Role::kLeaseHolder ? JobOn(daemon, 4, {kPairs, "8"})
                                                : JobOn(daemon, 4, {kPairs}));
   ASSERT_TRUE(UnderWay(&job, 4));

@@ -1,4 +1,4 @@
-// Strangers who connect to a daemon's ports and sockets, say nonsense or nothing, and stay: the job
+// Strangers connect to a daemon's ports and sockets, say nonsense or nothing, and stay: the job
 // goes on as if they were not there.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ std::set<std::string> SocketsOf(pid_t pid) {
   return inodes;
 }
 
-// Those of the TCP ports in `path` that listen with one of the sockets.
+// The TCP ports in `path` that listen with one of the sockets.
 void FindPorts(const char* path, const std::set<std::string>& sockets,
                std::vector<uint16_t>* ports) {
   std::ifstream table(path);

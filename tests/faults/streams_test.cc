@@ -1,5 +1,5 @@
-// Streams that wait for a matched request, or a collective, when another rank dies or a daemon
-// does: the wait ends, and the next call of the rank says why.
+// Streams wait for a matched request, or a collective, when another rank or a daemon dies: the wait
+// ends, and the next call of the rank says why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ constexpr int kTimeout = 17;
 
 struct Case {
   int nodes;
-  int waits;  // the rank whose stream waits; of collectives, the one whose does not
+  int waits;  // the rank whose stream waits; for collectives, the only one whose stream does not
 };
 
 class StreamsTest : public testing::TestWithParam<Case> {};
@@ -97,7 +97,7 @@ TEST(StreamsOfTheNicTest, DaemonsDieWithOperationsInTheNic) {
   }
 }
 
-// The rank that is left may be helping with a message, and be helped, at that moment.
+// The remaining rank may be helping with a message, or be helped, at that moment.
 TEST(LongMessagesTest, ARankIsKilledWhileStreamsMoveThem) {
   Command job(PrivateJob(2, 1, {}, {kStreams, "flood"}));
   ASSERT_TRUE(UnderWay(&job, 2));
@@ -122,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Ends, StreamsTest,
                                   (info.param.waits == 0 ? "Sender" : "Receiver");
                          });
 
-// Five ranks sum up: most of them have nothing to do with the one that dies, and are told by those
-// that have.
+// Five ranks compute a sum: most of them exchange nothing with the one that dies, and are told by
+// those that do.
 class CollectiveStreamsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(CollectiveStreamsTest, ARankIsKilled) {
@@ -146,7 +146,7 @@ TEST_P(CollectiveStreamsTest, ARankIsKilled) {
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
-// That of the absent rank: who waits for a rank that lives waits on.
+// The absent rank's daemon: a rank that waits for one that lives waits on.
 class CollectiveDaemonsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(CollectiveDaemonsTest, ADaemonIsKilled) {

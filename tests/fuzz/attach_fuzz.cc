@@ -1,4 +1,4 @@
-// A process at the attach socket says anything, with any descriptors. One thread: the fuzzer asks,
+// A process at the attach socket says anything, with any descriptors. One thread: the fuzzer sends,
 // then lets the server's handlers run.
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -17,7 +17,7 @@ namespace ferry::fuzz {
 class CheckedJob {
  public:
   CheckedJob(const std::string& id, WholeDaemon& here, WholeDaemon& there);
-  // Ends the ranks in order.
+  // Makes the ranks finalize and end.
   ~CheckedJob();
   CheckedJob(const CheckedJob&) = delete;
   CheckedJob& operator=(const CheckedJob&) = delete;
@@ -33,7 +33,7 @@ class CheckedJob {
     std::string said;
   };
   void Start(const std::string& id, uint32_t rank, const WholeDaemon& on);
-  // False: it says no more.
+  // False if there is no further line.
   bool ReadLine(Rank& rank, std::string* line);
 
   std::array<Rank, 2> ranks_;

@@ -42,7 +42,7 @@ void PushCommand(FuzzInput& input, CoreHarness& core) {
   core.PushCommand(command);
 }
 
-// What a kPull names: a matched transfer of what was offered last, more or less spoilt.
+// The transfer that a kPull names: a matched one for the latest offer, more or less spoilt.
 void DescribeTransfer(FuzzInput& input, CoreHarness& core) {
   shm::TransferLayout transfer{};
   transfer.state = static_cast<uint32_t>(shm::TransferState::kMatched);
@@ -80,7 +80,7 @@ void Offer(FuzzInput& input, CoreHarness& core) {
   FarRankSays(core, header, daemon::PacketKind::kRemoteRts, rts);
 }
 
-// What it has offered, perhaps.
+// Takes back an offer of its own, perhaps.
 void Retract(FuzzInput& input, CoreHarness& core) {
   FarRankSays(core, {}, daemon::PacketKind::kRetract, daemon::WireSend{1 + input.Below(4), 1});
 }

@@ -181,7 +181,7 @@ void CoreHarness::Attach(uint32_t rank) {
 
 void CoreHarness::Turn() {
   core_->Turn(++now_ns_);
-  // Until what another thread does is done: the same input does the same.
+  // Waits until another thread's work is done, so that the same input does the same.
   while (core_->is_pinning()) {
     std::this_thread::yield();
     core_->Turn(++now_ns_);

@@ -25,7 +25,7 @@ class CoreHarness {
   CoreHarness();
   ~CoreHarness();
 
-  // Lets everything move that can, and reads what the ranks are told.
+  // Lets everything move that can, and reads what the ranks receive.
   void Turn();
   // Once all is over: nothing of the ranks is left in the core, however they ended.
   void RemoveAll();

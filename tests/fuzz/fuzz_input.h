@@ -1,4 +1,4 @@
-// Takes a fuzzer's input apart: what is asked for beyond its end is zero.
+// Takes a fuzzer's input apart: beyond its end everything is zero.
 #pragma once
 
 #include <algorithm>

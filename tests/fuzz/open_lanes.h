@@ -1,5 +1,5 @@
-// Says of all lanes of an inbox that they are open, so that nobody prefaults them: a fuzzer's input
-// touches few of their pages.
+// Marks all lanes of an inbox as open, so that nobody prefaults them: a fuzzer's input touches few
+// of their pages.
 #pragma once
 
 #include "engine/session_view.h"

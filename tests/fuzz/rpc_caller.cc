@@ -12,8 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience(8000);
-constexpr milliseconds kWaitingCall(5);  // of one that waits for all ranks of its job
-constexpr int kMaxReplies = 3;           // of a stream
+constexpr milliseconds kWaitingCall(5);  // for a call that waits for all ranks of its job
+constexpr int kMaxReplies = 3;           // from a stream
 constexpr size_t kMaxOpen = 16;
 
 // The steps of a call, but for its beginning and its end.
@@ -82,7 +82,7 @@ RpcCaller::~RpcCaller() {
   Step();
 }
 
-// One step is under way at a time. Whether it succeeded.
+// Runs one step at a time. Returns whether it succeeded.
 bool RpcCaller::Step() {
   void* tag = nullptr;
   bool succeeded = false;

@@ -25,9 +25,9 @@ struct RpcOutcome {
 
 class RpcCaller {
  public:
-  // `socket` is control.sock, as gRPC writes it; `port` that between daemons.
+  // `socket` is control.sock in gRPC's form; `port` is the one for daemons.
   RpcCaller(const std::string& socket, const std::string& port);
-  // Drops what is open.
+  // Drops open calls.
   ~RpcCaller();
   RpcCaller(const RpcCaller&) = delete;
   RpcCaller& operator=(const RpcCaller&) = delete;

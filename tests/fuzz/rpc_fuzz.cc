@@ -3,9 +3,9 @@
 // any order, too often, left open. Behind it are two whole daemons and a job of their own user,
 // with a rank on each.
 //
-// After each input the daemons must answer, hold nothing of him, and have no more descriptors nor
-// memory than before; the other user's ranks exchange messages and check every byte. On the way
-// nothing is told of that job, and no call of an administrator is served.
+// After each input the daemons must answer, hold nothing of this user's, and have no more
+// descriptors nor memory than before; the other user's ranks exchange messages and check every
+// byte. Meanwhile no answer says anything about that job, and no administrator's call is served.
 #include <malloc.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ class AsIntruder {
   const bool can_;
 };
 
-// What all inputs share: the daemons, and the other user's job.
+// The state that all inputs share: the daemons, and the other user's job.
 class Stage {
  public:
   Stage() {
@@ -93,11 +93,11 @@ class Stage {
     held_there_ = there_->Holds();
   }
 
-  // What an intruder with a daemon of his own knows when he comes.
+  // The knowledge of an intruder that starts with its own daemon.
   RpcWorld World(const FakePeer& node) {
     RpcWorld world;
     world.jobs = {"own-0", "own-1"};
-    if (can_become_others_) {  // else it would be his own
+    if (can_become_others_) {  // otherwise the job would be the intruder's own
       world.jobs.emplace_back(kVictim);
     }
     world.secret = daemon::kTestSecret;
@@ -156,7 +156,7 @@ class Stage {
 
   WholeDaemon& here() { return *here_; }
   bool can_become_others() const { return can_become_others_; }
-  // As which the intruder's daemon says that it is reached: at the fabric address of another one.
+  // The intruder's daemon claims another daemon's fabric address.
   void Pretend(control::NodeIdentity* identity) {
     identity->set_provider(here_->identity().provider());
     identity->set_fabric_address(there_->FabricAddress());
@@ -292,7 +292,7 @@ class Intruder {
   }
 
   Stage& stage_;
-  FakePeer node_;  // ends with him: a job waits for a node that lives
+  FakePeer node_;  // ends with the intruder: a job waits for a node that lives
   RpcWorld world_;
   RpcCaller caller_;
   const std::unique_ptr<control::Launcher::Stub> launcher_;
@@ -314,7 +314,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ferry::fuzz::FuzzInput input(data, size);
     ferry::fuzz::Intruder intruder(stage);
     for (uint32_t step = 0; step < ferry::fuzz::kMaxSteps && !input.empty(); ++step) {
-      // What one step does not need, and would want, changes nothing for the next ones.
+      // A step reads its bytes even if it needs none, so that the next steps stay the same.
       const auto bytes = input.TakeBytes(input.Take<uint8_t>());
       ferry::fuzz::FuzzInput own(bytes.data(), bytes.size());
       intruder.Step(own);

@@ -130,7 +130,7 @@ std::string WithdrawMatch(FuzzInput& input, const RpcWorld&) {
 
 // ---- Peer ----
 
-// In the name of its own node mostly, with the proof that goes with it.
+// Mostly in the name of its own node, with the matching proof.
 template <typename Request>
 void Sign(FuzzInput& input, const RpcWorld& world, Request* request) {
   request->set_incarnation(input.Below(8) == 7 ? Pick(input, world.incarnations)

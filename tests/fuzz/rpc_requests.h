@@ -13,16 +13,16 @@
 
 namespace ferry::fuzz {
 
-// What a caller knows, and may name.
+// The names and secrets that a caller knows, and may use.
 struct RpcWorld {
-  std::vector<std::string> jobs;  // his own, and others'
-  std::string secret;             // of his own
+  std::vector<std::string> jobs;  // the caller's own, and others'
+  std::string secret;             // for the caller's own jobs
   bool keeps_jobs = false;        // seldom makes a call that ends one of his own
   std::vector<std::string> tokens;
-  std::vector<std::string> addresses;  // of daemons, some of which are none
+  std::vector<std::string> addresses;  // of daemons, some of which do not exist
   std::vector<uint64_t> incarnations;  // likewise
-  control::NodeIdentity node;          // a daemon of his own
-  std::string node_token;              // by which that one greets
+  control::NodeIdentity node;          // the caller's own daemon
+  std::string node_token;              // by which that daemon greets
 };
 
 enum class RpcService { kClient, kLauncher, kPeer, kAdmin };

@@ -21,7 +21,8 @@ constexpr NodeOptions kNode{
     .local_ranks = 2, .remote_ranks = 1, .request_limit = 16, .unexpected_limit = 16};
 constexpr uint32_t kMaxSteps = 48;
 
-// What a process may touch: an arena; beyond it, nobody may or only others may.
+// The memory that a process may touch: an arena. Beyond it there is memory that nobody, or only
+// others, may touch.
 class ArenaMemory final : public MemoryAccess {
  public:
   Reach Resolve(uint32_t rank, const shm::Location& where, uint64_t size_bytes) override {

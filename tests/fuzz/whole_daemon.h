@@ -1,5 +1,5 @@
-// A daemon in this process with all that ferryd has: control plane, progress plane, a network over
-// loopback, worker processes for the jobs of others.
+// A daemon in this process with everything that ferryd has: control plane, progress plane, a
+// network over loopback, worker processes for the jobs of others.
 //
 // One thread, but for the daemon's own.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace ferry::fuzz {
 
-// What it holds of jobs, as its administrator is told.
+// Its holdings for jobs, as its administrator sees them.
 struct Holdings {
   bool answers = false;
   std::string jobs;  // with states and users
@@ -31,7 +31,7 @@ struct Holdings {
 
 class WholeDaemon {
  public:
-  // Below `directory`, which every user may enter.
+  // Runs below `directory`, which every user may enter.
   WholeDaemon(const std::string& directory, const std::string& name);
   ~WholeDaemon();
   WholeDaemon(const WholeDaemon&) = delete;

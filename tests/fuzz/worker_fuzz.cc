@@ -221,7 +221,7 @@ class WorkerFuzz final : CopySink {
   WorkerReplies replies_;
   std::set<StagingBlock*> under_way_;
   std::set<uint32_t> asked_;
-  std::multiset<uint32_t> imports_;  // asked for, by rank
+  std::multiset<uint32_t> imports_;  // requests by rank
   uint64_t results_ = 0;
   uint32_t condemned_ = 0;
   bool failed_ = false;

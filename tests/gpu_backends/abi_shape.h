@@ -1,6 +1,6 @@
-// Compares functions as the machine sees them: how many arguments, and of each whether it is a
-// pointer, a number or a struct, and of how many bytes. So an enum of a vendor's is as good as the
-// int that Ferry declares in its place.
+// Compares functions as the machine sees them: the number of arguments, and for each whether it is
+// a pointer, a number or a struct, and its size. So an enum of a vendor's is as good as the int
+// that Ferry declares in its place.
 #pragma once
 
 #include <cstddef>

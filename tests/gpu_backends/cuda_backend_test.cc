@@ -1,4 +1,4 @@
-// The CUDA backend where things are not as it wishes, and what it leaves to the application.
+// The CUDA backend in adverse surroundings, and what it leaves to the application.
 #include "gpu_backends/cuda/cuda_backend.h"
 
 #include <gtest/gtest.h>

@@ -69,7 +69,7 @@ std::set<std::string> NamesFrom(size_t begin, size_t end) {
   return names;
 }
 
-// Of an image in SPIR-V (the specification's section 3.31).
+// The capabilities of an image in SPIR-V (the specification's section 3.31).
 std::set<uint32_t> CapabilitiesOf(std::string_view image) {
   constexpr uint32_t kOpCapability = 17;
   std::set<uint32_t> capabilities;

@@ -103,7 +103,7 @@ TEST(HipAbiTest, FunctionsAreAmds) {
   const HipApi ours{};
 #define FERRY_SAME_SHAPE(member, function) \
   EXPECT_EQ(AbiShape(ours.member), AbiShape(decltype(&function){})) << #function
-// Of one that the headers overload with a template.
+// For a function that the headers overload with a template.
 #define FERRY_SAME_SHAPE_OF(member, function, ...)                                            \
   EXPECT_EQ(AbiShape(ours.member), AbiShape(decltype(static_cast<__VA_ARGS__>(&function)){})) \
       << #function

@@ -1,4 +1,4 @@
-// The HIP backend where things are not as it wishes, and what it leaves to the application.
+// The HIP backend in adverse surroundings, and what it leaves to the application.
 #include "gpu_backends/hip/hip_backend.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ class HipBackendTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(HipBackendTest, StreamsWithoutWordsSaySo) {
-  // The words do not work, nor can kernels be loaded, as turns out when they are needed.
+  // Words do not work, nor can kernels be loaded, which shows when they are needed.
   const StandInFaults faults(GetParam(), "hipStreamWaitValue64:1+:1,hipModuleLoadData:1+:209");
   StatusOr<std::unique_ptr<GpuBackend>> backend = CreateHipBackend({GetParam()});
   ASSERT_TRUE(backend.ok());
@@ -114,7 +114,7 @@ TEST_P(HipBackendTest, LeavesTheThreadsDeviceAndErrorAlone) {
   ASSERT_EQ(Hip<HipError(int*)>("hipGetDevice")(&device), kHipSuccess);
   EXPECT_EQ(device, 1);
   EXPECT_EQ(Hip<HipError()>("hipGetLastError")(), kHipSuccess);
-  // One that the application has not looked at yet is still there.
+  // An error that the application has not fetched yet is still there.
   ASSERT_EQ(Hip<HipError(void*)>("hipFree")(&device), kHipErrorInvalidValue);
   EXPECT_TRUE(UseEverything(*backend_).empty());
   EXPECT_NE(Hip<HipError()>("hipGetLastError")(), kHipSuccess);

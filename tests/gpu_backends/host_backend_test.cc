@@ -1,4 +1,4 @@
-// What the host backend does beyond the conformance suite.
+// Behaviour of the host backend beyond the conformance suite.
 #include "gpu_backends/host/host_backend.h"
 
 #include <fcntl.h>

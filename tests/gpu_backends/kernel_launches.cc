@@ -146,7 +146,7 @@ TEST_P(KernelLaunches, AskThroughARing) {
   constexpr uint32_t kAskers = 40;
   constexpr uint64_t kTimes = 25;
   constexpr uint32_t kRegion = 3;
-  constexpr uint64_t kFails = 7;  // each so manieth request
+  constexpr uint64_t kFails = 7;  // every so-many-th request
   const uint64_t slots_end = shm::MpscRing::SizeBytes(kSlots);
   auto* const block =
       static_cast<uint8_t*>(Pinned(slots_end + kAskers * sizeof(shm::RingCompletion) + 8));

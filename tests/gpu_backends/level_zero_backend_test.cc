@@ -1,4 +1,4 @@
-// The Level Zero backend beside the conformance suite: what it says of devices, lists of the
+// The Level Zero backend beside the conformance suite: its description of devices, lists of the
 // application's, and everything that can go wrong, from a missing loader to a lost device. The
 // loader is the distribution's, the driver tests/fixtures/level_zero's.
 #include "gpu_backends/level_zero/level_zero_backend.h"
@@ -77,7 +77,7 @@ class LevelZeroBackendTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status().ToString();
     return made.ok() ? std::move(*made) : nullptr;
   }
-  // That copies still work, there and back.
+  // Checks that copies still work, there and back.
   void ExpectWorks() {
     void* const device = Device();
     std::vector<uint8_t> sent(kSize, 7);
@@ -203,7 +203,7 @@ TEST_F(LevelZeroBackendTest, ExportsADmabufOfItsOwn) {
 
 // ---- Lists and memory of the application's ----
 
-// What an application does with the loader by itself.
+// An application that uses the loader by itself.
 class Application {
  public:
   Application() {
@@ -404,7 +404,7 @@ TEST_F(LevelZeroBackendTest, SaysWhichCallFailsInAStream) {
   ExpectWorks();
 }
 
-// What is behind a step is appended when the step has been taken.
+// Commands behind a step are appended when the step has been taken.
 TEST_F(LevelZeroBackendTest, AFailureBehindAStepReachesWhoWaits) {
   void* const memory = Device();
   std::vector<uint8_t> host(kSize);
@@ -525,7 +525,7 @@ TEST_F(LevelZeroBackendTest, RefusesAHandleThatIsNone) {
 
 // ---- Ends ----
 
-// As a process that is told to end does: no hang, no crash, whatever still waits.
+// Ends as a process that is told to: no hang, no crash, whatever still waits.
 TEST_F(LevelZeroBackendTest, EndsWhileStreamsWait) {
   EXPECT_EQ(SaidByChild("end_while_waiting", {}), "ok");
   EXPECT_EQ(SaidByChild("end_while_waiting", {FixtureOptions("words,imports")}), "ok");

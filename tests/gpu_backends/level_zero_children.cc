@@ -90,7 +90,7 @@ std::string UseTwoDrivers(GpuBackend& backend) {
   return !failure.empty() ? failure : freed.empty() ? "ok" : freed;
 }
 
-// Two streams wait for what never comes: one still lives when the backend ends, in a way that
+// Two streams wait for something that never comes: one still lives when the backend ends, which
 // nobody does on purpose.
 std::string EndWhileWaiting(std::unique_ptr<GpuBackend> backend) {
   StatusOr<void*> word = backend->AllocatePinned(8);

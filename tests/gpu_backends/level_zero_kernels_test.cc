@@ -14,7 +14,7 @@ namespace {
 
 StatusOr<std::unique_ptr<Driver>> Open() { return OpenLevelZeroDriver(""); }
 
-// What BUILD has chosen for this test.
+// The choice of BUILD for this test.
 bool DeviceCompiles() {
   const StatusOr<std::unique_ptr<Driver>> driver = Open();
   return driver.ok() && (*driver)->LoadKernels(0).ok();

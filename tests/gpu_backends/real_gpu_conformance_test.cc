@@ -1,4 +1,5 @@
-// Runs the conformance suite with the vendors' own libraries: what finds no device is skipped.
+// Runs the conformance suite with the vendors' own libraries: backends that find no device are
+// skipped.
 #include "gpu_backends/cuda/cuda_backend.h"
 #include "gpu_backends/hip/hip_backend.h"
 #include "gpu_backends/level_zero/level_zero_backend.h"

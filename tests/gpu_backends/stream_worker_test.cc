@@ -37,7 +37,7 @@ class StreamWorkerTest : public testing::Test {
     return completion;
   }
 
-  // The modelled time at which `stream` gets to what is enqueued next.
+  // The modelled time at which `stream` gets to the next enqueued operation.
   static uint64_t ReachedNs(StreamWorker& stream) {
     const std::shared_ptr<Completion> completion = Record(stream);
     EXPECT_TRUE(completion->Wait().ok());

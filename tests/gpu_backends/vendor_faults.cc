@@ -78,7 +78,7 @@ class VendorFaults : public testing::TestWithParam<VendorUnderTest> {
   static std::string Fault(const std::string& call, const std::string& count, int error) {
     return call + ":" + count + ":" + std::to_string(error);
   }
-  // The first device's; fail the test where the backend refuses.
+  // The first device's; fails the test if the backend refuses.
   uint64_t* Pinned() {
     StatusOr<void*> pinned = backend_->AllocatePinned(4096);
     EXPECT_TRUE(pinned.ok()) << pinned.status().ToString();
@@ -132,7 +132,7 @@ TEST_P(VendorFaults, AnyOneCallMayFail) {
       return;
     }
   }
-  EXPECT_GT(noticed, 30);  // else they did not fail
+  EXPECT_GT(noticed, 30);  // otherwise the calls did not fail
 }
 
 TEST_P(VendorFaults, OutOfMemoryIsToldAsSuch) {
@@ -152,7 +152,7 @@ TEST_P(VendorFaults, ACopyThatFailsUnderWayPoisonsItsStream) {
                                Fault(Vendor().copy + ".run", "1", Vendor().device_lost));
     const std::unique_ptr<Stream> stream = NewStream(*backend_);
     const std::unique_ptr<Event> event = NewEvent(*backend_);
-    // Held back until all is enqueued: any call may be the first to tell.
+    // Held back until everything is enqueued: any call may be the first to report it.
     EXPECT_TRUE(stream->WaitValue64(pinned, 1, WaitCondition::kEqual).ok());
     EXPECT_TRUE(stream->CopyAsync(*device, pinned + 8, 2048).ok());
     EXPECT_TRUE(stream->RecordEvent(event.get()).ok());
@@ -194,8 +194,8 @@ TEST_P(VendorFaults, AKernelThatFailsUnderWayPoisonsItsStream) {
   EXPECT_TRUE(backend_->Free(pinned).ok());
 }
 
-// A kernel that waits must not keep the device busy when its stream is given up, nor do those
-// behind it what they would have done.
+// A waiting kernel must not keep the device busy once its stream is given up, and the operations
+// behind it must not run.
 TEST_P(VendorFaults, KernelsOfAStreamGivenUpEnd) {
   if (Vendor().launch.empty()) {
     GTEST_SKIP() << "words are the vendor's";
@@ -214,7 +214,7 @@ TEST_P(VendorFaults, KernelsOfAStreamGivenUpEnd) {
   EXPECT_EQ(backend_->Identify(pinned).kind, PointerKind::kUnknown);  // no stream uses it any more
 }
 
-// A stream waits for what will not come; the device goes away.
+// A stream waits for a word that will not come; the device goes away.
 TEST_P(VendorFaults, ALostDeviceEndsAllWaits) {
   uint64_t* pinned = Pinned();
   {

@@ -1,5 +1,5 @@
-// What every vendor's backend must bear: errors from any call, devices that go away, processes that
-// are gone. A backend's test links //tests/gpu_backends:vendor_faults and defines
+// Faults that every vendor's backend must survive: errors from any call, devices that go away,
+// processes that are gone. A backend's test links //tests/gpu_backends:vendor_faults and defines
 // VendorsUnderTest(); its own tests stand beside these.
 #pragma once
 
@@ -14,21 +14,22 @@
 
 namespace ferry::gpu {
 
-// A backend over a stand-in, and how the vendor calls what it does. Errors are the vendor's.
+// A backend over a stand-in, and the vendor's names for its calls. Errors are the vendor's.
 struct VendorUnderTest {
   std::string name;
   std::string library;  // the stand-in
   std::function<StatusOr<std::unique_ptr<GpuBackend>>(const std::string& library)> create;
-  std::string exporter;  // what tests/gpu_backends/ipc_exporter.cc calls the backend
+  std::string exporter;  // the backend's name in tests/gpu_backends/ipc_exporter.cc
 
-  std::vector<std::string> calls;  // that UseEverything leads to, and whose errors it must tell
-  int some_error;                  // which any call may return
+  std::vector<std::string>
+      calls;       // calls that UseEverything makes, and whose errors it must report
+  int some_error;  // which any call may return
   std::string some_error_name;
   std::string allocate_device;
   std::string allocate_pinned;
   int out_of_memory;
   std::string copy;
-  std::string launch;  // of the kernels by which words are written and awaited; empty: none are
+  std::string launch;  // launches the kernels that write and await words; empty if there are none
   std::string open_import;
   std::string close_import;
   std::string device_info;    // called by GetDeviceInfo

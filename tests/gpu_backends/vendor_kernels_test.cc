@@ -25,8 +25,8 @@ class VendorKernelsTest : public testing::Test {
     }
   }
 
-  // Opens the driver, lets `fault` happen while kernels are loaded, and expects `words` in what is
-  // said of it, then and later.
+  // Opens the driver, makes `fault` happen while kernels are loaded, and expects `words` in the
+  // report of it, then and later.
   template <typename Open>
   static void ExpectNoKernels(Open&& open, const std::string& library, const std::string& fault,
                               const std::string& words) {

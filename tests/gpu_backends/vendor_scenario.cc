@@ -32,7 +32,7 @@ class Scenario {
       Note(backend_.ExportIpc(device_).status());
     }
     UseStreams();
-    // What the vendor does not let go of must not come back as other memory.
+    // Memory that the vendor does not release must not come back as other memory.
     if (const Status status = backend_.UnregisterHostMemory(ordinary_); status.ok()) {
       munmap(ordinary_, kBytes);
     } else {
@@ -79,7 +79,8 @@ class Scenario {
     auto* words = static_cast<uint64_t*>(pinned_);
     std::memset(pinned_, 0, kBytes);
     std::memset(ordinary_, 7, kBytes);
-    // What fails must not keep the streams waiting, nor a copy from memory that was not registered.
+    // Failed operations must not keep the streams waiting, nor a copy from memory that was not
+    // registered.
     Note(first->WaitValue64(words, 1, WaitCondition::kGreaterOrEqual));
     Note(first->WriteValue64(words + 1, 2));
     shm::StoreRelease(words[0], 1);

@@ -1,4 +1,4 @@
-// What the tests of vendors' backends share: a program that uses all of a backend, and the ways to
+// Helpers for the tests of vendors' backends: a program that uses all of a backend, and access to
 // the stand-in under it.
 //
 // Calling thread: one.
@@ -17,12 +17,12 @@
 namespace ferry::gpu {
 
 // Allocates, identifies, exports, registers, copies, waits for words and events, calls the host and
-// frees, on the first device. Returns what did not work, and ends whatever does not.
+// frees, on the first device. Returns what did not work, and frees the rest.
 std::vector<Status> UseEverything(GpuBackend& backend);
 
-// All on one line each, for messages.
+// Each failure on one line, for messages.
 std::string Text(const std::vector<Status>& failures);
-// Whether one of them does.
+// Whether one of them contains the words.
 bool Mentions(const std::vector<Status>& failures, std::string_view words);
 
 // A function of the library at `path`, which is opened if it is not yet; ends the program if there

@@ -1,4 +1,5 @@
-// What the hostile programs have in common: who they are, for how long, what they leave out.
+// Options of the hostile programs: their identity, their duration, and the attacks that they leave
+// out.
 //
 // Main thread.
 #pragma once

@@ -1,5 +1,5 @@
 // Random choices of a hostile program, all from one seed that is printed: the same seed makes the
-// same choices. What others do meanwhile differs from run to run.
+// same choices. Other processes' actions differ from run to run.
 //
 // One thread.
 #pragma once
@@ -23,7 +23,7 @@ class Dice {
   uint64_t Below(uint64_t bound) { return Any() % bound; }
   bool OneIn(uint64_t count) { return Below(count) == 0; }
 
-  // A number such as programs stumble over, or a small one, or any.
+  // A number that programs stumble over, or a small one, or any.
   uint64_t Number() {
     constexpr uint64_t kEdges[] = {0,          1,          63,         64,         255,
                                    256,        4095,       4096,       8192,       65'536,

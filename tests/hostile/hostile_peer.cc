@@ -2,7 +2,7 @@
 // the fabric, takes part in a job with a rank of its user's there, and says anything. See
 // attacker.h for how it is called.
 //
-// Of the attacks `impersonate` is a greeting in another daemon's name. Ends with 0 when its time is
+// The attack `impersonate` is a greeting in another daemon's name. Ends with 0 when its time is
 // over, and says what it did; with 3 when the daemon no longer answers.
 #include <grpcpp/grpcpp.h>
 
@@ -43,7 +43,7 @@ struct Ignore : transport::CompletionSink {
   void OnComplete(uint64_t, ErrorCode) override {}
 };
 
-// What we answer to who greets us and tells us news.
+// Our answers to daemons that greet us and tell us news.
 class AnyAnswer final : public control::Peer::Service {
  public:
   AnyAnswer(uint64_t seed, const bool honest) : honest_(honest), dice_(seed) {}

@@ -239,7 +239,7 @@ class HostileUser {
       std::memcpy(base + dice_.Below(size / 4) * 4, &value, sizeof(value));
     }
   }
-  // Of all the memory that this process shares with daemons.
+  // The areas of all memory that this process shares with daemons.
   void UseMemfds() {
     std::vector<int> memfds;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -286,8 +286,8 @@ class HostileUser {
       }
     }
     SendAnyPacket(to, fds);
-    // By another thread: where the daemon has hung up we are the last to close what lingers, and
-    // would hold up ourselves instead of the daemon.
+    // Another thread closes them: where the daemon has hung up we are the last to close a lingering
+    // descriptor, and would hold up ourselves instead of the daemon.
     std::thread([owned = std::move(owned)] {}).detach();
   }
   void SendAnyPacket(TestRank& to, const std::vector<int>& fds) {

@@ -19,7 +19,7 @@ class HostileSession {
   HostileSession(const std::string& job, uint32_t rank, uint32_t size, uint32_t local_size)
       : rank_(job, rank, size, local_size), number_(rank), size_(size), local_size_(local_size) {}
 
-  // False with what it was told.
+  // False, with the answer, if it was refused.
   bool Enter(const std::string& attach_socket, std::string* why_not);
   daemon::TestRank& attach() { return rank_; }
   const std::string& token() const { return rank_.token(); }
@@ -27,9 +27,9 @@ class HostileSession {
     return reinterpret_cast<shm::SessionLayout*>(session_map_.base());
   }
   shm::TransferLayout* transfer(uint64_t index);
-  // Some of its memory: where much is read of, more often.
+  // A part of its memory, more often one that is read much.
   std::pair<std::byte*, size_t> Area(Dice& dice);
-  // Wakes the daemon, and whoever works for the rank.
+  // Wakes the daemon, and any thread that works for the rank.
   void Ring();
 
   static constexpr uint64_t kHeapBytes = 1 << 20;  // region 1

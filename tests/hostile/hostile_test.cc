@@ -80,7 +80,7 @@ class Node {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return status.ok();
   }
-  // What it still holds of jobs; empty: nothing.
+  // Its remaining holdings for jobs; empty if there are none.
   std::string Held() {
     control::StatusReply status;
     control::NicsReply nics;

@@ -62,7 +62,7 @@ UniqueFd LingeringSocket() {
 
 UniqueFd Opened(const char* path, int flags) { return UniqueFd(open(path, flags | O_CLOEXEC)); }
 
-// Of a pair whose other end is closed.
+// One end of a pair whose other end is closed.
 UniqueFd HalfOf(int (*make)(int (&)[2])) {
   int pair[2] = {-1, -1};
   (void)make(pair);

@@ -8,7 +8,7 @@
 
 namespace ferry::hostile {
 
-// May be invalid where the kernel does not have that kind. Of the attacks `linger` is a TCP socket
+// May be invalid where the kernel does not have that kind. The attack `linger` passes a TCP socket
 // that takes a second to close, `hugepages` a memfd of huge pages.
 UniqueFd OddDescriptor(const Attacker& attacker, Dice& dice);
 

@@ -1,5 +1,5 @@
-// What a binding of another language asks of the library, in a job of one rank: sizes, truth
-// values, handles as integers. Prints "rank 0: ok", or what was wrong.
+// The queries of another language's binding, in a job of one rank: sizes, truth values, handles as
+// integers. Prints "rank 0: ok", or what was wrong.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

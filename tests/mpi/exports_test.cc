@@ -1,5 +1,5 @@
-// What libmpi_abi exports: every call that mpi.h declares, as PMPI_x and as a weak MPI_x of the
-// same address, so that a tool's MPI_x takes its place; and nothing else.
+// libmpi_abi exports every call that mpi.h declares, as PMPI_x and as a weak MPI_x of the same
+// address, so that a tool's MPI_x takes its place; and nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ TEST(ExportsTest, HasEveryCallUnderBothNames) {
   }
 }
 
-// But for what mpix.h adds.
+// Except for the additions of mpix.h.
 TEST(ExportsTest, HasNothingElse) {
   std::set<std::string> expected = {
       "MPIX_Match",         "MPIX_Matchall",         "MPIX_Imatch",       "MPIX_Imatchall",

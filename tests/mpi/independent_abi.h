@@ -1,6 +1,6 @@
-/* What a program needs of MPI 5.0's binary interface, written down without Ferry's mpi.h: types,
- * constants and prototypes from the standard alone. A program that includes this file is one that
- * was compiled for another library.
+/* The parts of MPI 5.0's binary interface that a program needs, written down without Ferry's mpi.h:
+ * types, constants and prototypes from the standard alone. A program that includes this file is one
+ * that was compiled for another library.
  */
 #ifndef FERRY_TESTS_MPI_INDEPENDENT_ABI_H_
 #define FERRY_TESTS_MPI_INDEPENDENT_ABI_H_

@@ -1,4 +1,4 @@
-/* A program that was "compiled elsewhere": it knows the standard's binary interface only. Every
+/* A program that was "compiled elsewhere": it knows only the standard's binary interface. Every
  * rank prints "rank R: ok", or what was wrong. Two ranks or more.
  */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Programs on libmpi_abi: what a binding of another language asks of it, and calls that are not
-// there yet.
+// Programs on libmpi_abi: the queries of another language's binding, and calls that Ferry does not
+// have yet.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// Calls everything that Ferry does not have yet, in a job of one rank. Prints what did not fail as
-// docs/mpi.md says, and how many calls did. tests/mpi/programs_test.cc reads it.
+// Calls everything that Ferry does not have yet, in a job of one rank. Prints the calls that did
+// not fail as docs/mpi.md says, and how many did. tests/mpi/programs_test.cc reads it.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// No call looks at what it is given; with the calling conventions of C, one type of function calls
+// No call looks at its arguments; with the calling conventions of C, one type of function calls
 // them all.
 using Call = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
 

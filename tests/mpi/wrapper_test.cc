@@ -1,4 +1,5 @@
-// Programs that were compiled without Ferry's mpi.h, and ones that the wrappers and CMake build.
+// Programs that were compiled without Ferry's mpi.h, and programs that the wrappers and CMake
+// build.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@ namespace ferry::shm {
 
 class ChildProcess {
  public:
-  // `body` returns whether all was well. What it shares with the test must lie in shared memory.
+  // `body` returns whether all was well. Memory that it shares with the test must be shared memory.
   explicit ChildProcess(const std::function<bool()>& body) : pid_(fork()) {
     if (pid_ < 0) {
       std::abort();

@@ -1,4 +1,5 @@
-// The lease among threads and among processes. Killed at a given instruction: lease_kill_test.cc.
+// The lease among threads and among processes. lease_kill_test.cc kills holders at a given
+// instruction.
 #include "shm/lease.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What must hold in every match table.
+// The invariants of every match table.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace ferry::shm {
 
-// Walks every chain of a table and finds what must not be.
+// Walks every chain of a table and finds violations.
 class InvariantCheck {
  public:
   explicit InvariantCheck(const TestSession& session)

@@ -232,7 +232,7 @@ class OperationSource {
   uint32_t last_id_ = 0;
 };
 
-// What the table holds, in order, read without any of its chains.
+// The contents of the table, in order, read without any of its chains.
 inline MatchModel Contents(const TestSession& session) {
   const MatchTableLayout& table = *session.match();
   std::map<uint64_t, const MatchEntry*> by_sequence;

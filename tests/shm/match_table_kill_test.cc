@@ -75,7 +75,7 @@ std::vector<Scenario> Scenarios() {
   };
 }
 
-// What a rank does under its lease for one matching step.
+// A rank's actions under its lease for one matching step.
 void RunStep(const TestSession& session, uint32_t holder, const Operation& operation) {
   Lease lease(session.lease());
   lease.TryAcquire(holder);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the tests send: who, which, and a word that both together make.
+// An item of the tests: its producer, its number, and a word made of both.
 struct Item {
   uint32_t producer;
   uint32_t number;

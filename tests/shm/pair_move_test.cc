@@ -135,7 +135,7 @@ TEST_F(PairMoveTest, AHelperMayLeave) {
   EXPECT_EQ(Done(*receive_), 1u);
 }
 
-// What both ends' streams do, for many rounds of all lengths.
+// Does what both ends' streams do, for many rounds of all lengths.
 TEST_F(PairMoveTest, BothEndsMoveManyMessages) {
   constexpr uint64_t kRounds = 400;
   constexpr uint64_t kLongest = 4 * kMovePartBytes;
@@ -194,7 +194,7 @@ TEST_F(PairMoveTest, AClosedPairMovesNothing) {
   EXPECT_FALSE(IsInside(*send_) || IsInside(*receive_));
 }
 
-// Who closes a pair knows afterwards that nobody writes to its memory.
+// An end that closes a pair knows afterwards that nobody writes to its memory.
 TEST_F(PairMoveTest, ClosingWaitsForThePartThatIsCopied) {
   for (const bool helper_is_late : {false, true}) {
     *send_ = *NewEnd();

@@ -128,7 +128,7 @@ TEST(SegmentTest, MappingRefusesHugePages) {
   EXPECT_THAT(mapping.status().message(), HasSubstr("not made of ordinary pages"));
 }
 
-// What the seals do not forbid: ordinary pages that are given back return as zeros.
+// The seals do not forbid this: ordinary pages that are given back return as zeros.
 TEST(SegmentTest, PunchedPagesComeBackEmpty) {
   StatusOr<UniqueFd> fd = CreateSegment("ferry-test", 4 * kPage);
   ASSERT_TRUE(fd.ok());

@@ -93,7 +93,7 @@ TEST_P(WakeKillTest, SleeperNeverSleepsOverAPublisherStoppedAtAnyInstruction) {
         [this](SteppedChild& child) {
           const bool sees_work = PrepareToSleep();
           ASSERT_TRUE(child.Finish());
-          // What Sleep compares: if they were equal, it would sleep for ever.
+          // The words that Sleep compares: if they were equal, it would sleep for ever.
           EXPECT_TRUE(sees_work || LoadRelaxed(world_->wake.sequence) != world_->sleeper_sequence);
           EXPECT_EQ(DrainAnnounced(), 1U);
         });
@@ -135,7 +135,7 @@ TEST_P(WakeKillTest, LanePublisherKilledAtAnyInstructionIsMadeUpForByTheNext) {
       [this](SteppedChild& child) {
         child.Kill();
         const uint32_t before = DrainAnnounced();
-        // As the control plane does for a dead producer.
+        // Does what the control plane does for a dead producer.
         Wake(&world_->wake).PublishLane(kLane);
         const uint32_t announced_again = DrainAnnounced();
         EXPECT_LE(before + announced_again, 1U);

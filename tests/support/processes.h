@@ -1,4 +1,4 @@
-// What the kernel says of processes, and of files, for tests.
+// The kernel's information on processes, and on files, for tests.
 #pragma once
 
 #include <sys/types.h>

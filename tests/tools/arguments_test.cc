@@ -32,7 +32,7 @@ Arguments Good(const std::vector<const char*>& words) {
   return std::holds_alternative<Arguments>(parsed) ? std::get<Arguments>(parsed) : Arguments();
 }
 
-// What is printed of a mistake.
+// The message that is printed for a mistake.
 std::string Bad(const std::vector<const char*>& words) {
   testing::internal::CaptureStderr();
   const auto parsed = Parse(words);

@@ -1,4 +1,4 @@
-// `ferryctl certs`: the files it makes. That daemons work with them: tests/e2e/tls_test.cc.
+// `ferryctl certs`: the files it makes. tests/e2e/tls_test.cc tests that daemons work with them.
 #include "tools/ferryctl/certs.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// What `ferryctl tune --collectives` makes of times that are known exactly. The program itself:
-// tests/mpi/e2e/collective_tune_test.cc.
+// `ferryctl tune --collectives` works from times that are known exactly.
+// tests/mpi/e2e/collective_tune_test.cc runs the program itself.
 #include "tools/tune/collective_choice.h"
 
 #include <gmock/gmock.h>

@@ -32,7 +32,7 @@ std::string Script(const CommandLine& line, const char* shell) {
   return script.ok() ? *script : "";
 }
 
-// What bash offers for the last of `words`.
+// Bash's completions of the last of `words`.
 std::string Offers(const CommandLine& line, const std::string& words) {
   const std::string file = testing::TempDir() + "completion.bash";
   std::ofstream(file) << Script(line, "bash") << "COMP_WORDS=(" << line.tool << " " << words

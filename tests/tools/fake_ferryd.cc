@@ -1,6 +1,6 @@
 // A ferryd for the tests of the tools: the services Admin and Launcher, the attach socket's answer
-// to launchers, the files and the flags of the real one, and nothing behind them. It notes what it
-// is asked in RUN_DIRECTORY's parent, "NODE.calls".
+// to launchers, the files and the flags of the real one, and nothing behind them. It notes its
+// calls in RUN_DIRECTORY's parent, "NODE.calls".
 //
 // FAKE_FERRYD makes it misbehave: "crash" at once with two lines of log, "hang" before it serves,
 // "old" (another protocol version), "stubborn" (ignores SIGTERM).

@@ -28,7 +28,7 @@ CommandResult RunWrapper(const std::vector<std::string>& arguments,
                                                 : std::vector<std::string>{variable});
 }
 
-// What `arguments` print; they succeed.
+// The output of `arguments`, which succeed.
 std::string Output(const std::vector<std::string>& arguments, const std::string& variable = "") {
   const CommandResult result = RunWrapper(arguments, variable);
   EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -40,7 +40,7 @@ class Terminal {
     }
   }
 
-  // Until the screen shows it; false when the program ends, or half a minute is over, without.
+  // Waits until the screen shows it; false if the program ends, or half a minute is over, without.
   bool Shows(const std::string& text) {
     while (screen_.find(text) == std::string::npos) {
       pollfd readable = {fd_, POLLIN, 0};

@@ -27,7 +27,7 @@ TEST(HostListTest, SaysWhichEntryIsWrong) {
   EXPECT_THAT(ParseHostList("a:0").status().message(), HasSubstr("'0' is no number of slots"));
   EXPECT_THAT(ParseHostList("a:x").status().message(), HasSubstr("'a:x': 'x' is no number"));
   EXPECT_THAT(ParseHostList("[fd00::8").status().message(), HasSubstr("[ADDRESS]:SLOTS"));
-  // What a launcher would take for a flag, or a shell for a command.
+  // Names that a launcher would take for a flag, or a shell for a command.
   EXPECT_THAT(ParseHostList("-oProxyCommand").status().message(), HasSubstr("names no host"));
   EXPECT_THAT(ParseHostList("a;reboot").status().message(), HasSubstr("names no host"));
 }

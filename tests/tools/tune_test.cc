@@ -1,5 +1,5 @@
-// What `ferryctl tune` makes of its measurements, with curves that are known exactly. The program
-// itself: tests/e2e/tune_test.cc.
+// `ferryctl tune` works from measurements with curves that are known exactly.
+// tests/e2e/tune_test.cc runs the program itself.
 #include "tools/tune/tune.h"
 
 #include <gmock/gmock.h>

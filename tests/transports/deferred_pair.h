@@ -37,7 +37,7 @@ struct DeferredRecorder final : DeferredSink, CompletionSink {
   std::map<uint64_t, std::vector<ErrorCode>> results;
 };
 
-// Memory that is registered, as a target of `counter` if there is one.
+// Registered memory, as a target of `counter` if there is one.
 struct DeferredMemory {
   std::vector<uint64_t> words;
   MemoryRegion region;

@@ -1,5 +1,5 @@
-// A Slingshot NIC in memory, behind libfabric's own tables of functions: what the `cxi` provider
-// documents of counters and deferred work, and nothing more.
+// A Slingshot NIC in memory, behind libfabric's own tables of functions: it does what the `cxi`
+// provider documents about counters and deferred work, and nothing more.
 //
 // - 504 deferred operations at most; one more is refused, and noted, for a real NIC may do
 // anything.
@@ -7,7 +7,7 @@
 // - A GPU's stores to a counter's page add to it or reset it.
 // - A write-back word that the application has set is written after operations that ask for it.
 //
-// Nothing happens but in Work, which is the NIC's own time. One peer: itself.
+// Only Work, which is the NIC's own time, makes anything happen. Its only peer is itself.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -48,14 +48,14 @@ class FakeCxi {
   // An Endpoint that is this NIC's; the NIC outlives it.
   std::unique_ptr<Endpoint> Open();
 
-  // Takes in what was stored to the counters' pages, and carries out what is due, until nothing is.
+  // Reads the stores to the counters' pages, and carries out what is due, until nothing is.
   // Failures go to `on_error`, with the operation's context, as to a completion queue.
   void Work(const std::function<void(void*)>& on_error = {});
 
   size_t queued() const { return queue_.size(); }
   bool overrun() const { return overrun_; }
   size_t open_counters() const { return counters_.size(); }
-  // What fires is lost: it never ends, and nothing tells of it.
+  // A lost operation fires and never ends, and nothing reports it.
   bool loses = false;
   // The version of the domain's extension that is there.
   std::string domain_ops_version = "dom_ops_v6";

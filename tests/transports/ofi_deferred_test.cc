@@ -1,5 +1,5 @@
 // Deferred work that runs: two endpoints of `sockets`, which carries it out without our help. The
-// protocols of the paper (sections V-A and V-B) end to end, and what goes wrong.
+// protocols of the paper (sections V-A and V-B) end to end, and failures.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What is particular to libfabric; the rest is in tests/conformance.
+// Tests of libfabric alone; the rest is in tests/conformance.
 #include "transports/ofi/ofi_transport.h"
 
 #include <gtest/gtest.h>

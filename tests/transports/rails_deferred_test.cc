@@ -158,7 +158,7 @@ TEST_F(RailsDeferredTest, WritesOfANicAndStripedReadsDoNotMixUpTheirEnds) {
   EXPECT_EQ(a_.transport->statistics().writes, 0U);
 }
 
-// Who is failed as a peer of the whole is failed on each NIC.
+// A peer of the whole that is failed is failed on each NIC.
 TEST_F(RailsDeferredTest, NothingIsPostedToANicForAPeerThatWasFailed) {
   RmaRequest write;
   write.peer = a_.transport->PeerOn(b_of_a_, 1);

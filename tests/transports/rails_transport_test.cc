@@ -1,4 +1,4 @@
-// What is particular to several rails; the rest is in tests/conformance.
+// Tests of several rails alone; the rest is in tests/conformance.
 #include "transports/rails/rails_transport.h"
 
 #include <gmock/gmock.h>

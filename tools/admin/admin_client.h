@@ -35,7 +35,7 @@ class AdminClient {
     return FromGrpc((stub_.get()->*method)(&context, request, reply));
   }
 
-  // For streams, which have no deadline.
+  // The stub, for streaming calls, which have no deadline.
   Stub& stub() const { return *stub_; }
   // The same sentence for the status that ends a stream.
   Status FromGrpc(const grpc::Status& status) const;

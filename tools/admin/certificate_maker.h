@@ -22,12 +22,12 @@ struct Validity {
   time_t until = 0;
 };
 
-// kSystem for what OpenSSL refuses.
+// kSystem if OpenSSL refuses.
 StatusOr<CertificateAndKey> MakeAuthority(const std::string& name, const Validity& validity);
 
 // A certificate for client and server, valid for `names`: host names, node names and IP addresses.
-// The first becomes the common name. kInvalidArgument: a name that is none, an authority that is
-// damaged, or whose key does not belong to it.
+// The first becomes the common name. kInvalidArgument: a name is not valid, or the authority is
+// damaged or its key does not belong to it.
 StatusOr<CertificateAndKey> MakeNodeCertificate(const CertificateAndKey& authority,
                                                 const std::vector<std::string>& names,
                                                 const Validity& validity);

@@ -1,5 +1,5 @@
-// What the two clients of a ferryd's Unix sockets share: whether somebody serves a socket, and what
-// went wrong in a sentence for the user.
+// Code shared by the two clients of a ferryd's Unix sockets: whether somebody serves a socket, and
+// sentences for the user about errors.
 //
 // Any thread.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace ferry::tools {
 
-// Where and how long a client calls.
+// The place that a client calls, and its timeout.
 struct DaemonPlace {
   std::string run_directory;
   const char* socket = "";  // file name
@@ -27,7 +27,8 @@ struct DaemonPlace {
 // every failure to connect alike, so this comes before it is used.
 Status ProbeDaemon(const DaemonPlace& place);
 
-// What a call's status means: the daemon's own ErrorCode and sentence, or gRPC's in our words.
+// Translates a call's status: the daemon's own ErrorCode and sentence, or gRPC's status in our
+// words.
 Status StatusOfCall(const DaemonPlace& place, const grpc::Status& status);
 
 // kVersionMismatch names both versions.

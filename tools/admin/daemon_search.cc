@@ -21,7 +21,7 @@ bool IsDirectoryOf(const std::string& path, uid_t uid) {
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid;
 }
 
-// The user's folders there whose names begin so, sorted.
+// The user's folders there whose names begin with the prefix, sorted.
 std::vector<std::string> FoldersOf(const std::string& base, const std::string& prefix, uid_t uid) {
   std::vector<std::string> folders;
   std::error_code error;

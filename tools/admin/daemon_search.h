@@ -1,7 +1,7 @@
 // Where the daemons that serve this user may be: the user's own, the node's, those of his Slurm
 // jobs, and the private ones of his ferryruns.
 //
-// Any thread; blocks on the file system only. Whether a daemon answers there is not asked.
+// Any thread; blocks on the file system only. It does not ask whether a daemon answers there.
 #pragma once
 
 #include <sys/types.h>
@@ -20,11 +20,11 @@ struct DaemonDirectory {
   DaemonKind kind = DaemonKind::kOwn;
 };
 
-// What is looked into.
+// The places to search.
 struct SearchPlaces {
   std::string usual;               // the run directory where no option names one
-  std::string system;              // of all users; below it, those of Slurm's jobs
-  std::vector<std::string> bases;  // of private directories
+  std::string system;              // for all users; below it, those of Slurm's jobs
+  std::vector<std::string> bases;  // that hold private directories
   uid_t uid = 0;                   // whose
 };
 SearchPlaces PlacesOf(const char* const* environment);

@@ -1,9 +1,9 @@
-// Asks a daemon how it is: all of it for its administrators (admin.sock), for others what concerns
+// Asks a daemon for its state. Administrators see all of it (admin.sock), others what concerns
 // their own jobs (control.sock).
 //
 // Any thread; calls block for at most the time given to Connect. Errors are sentences for the user:
 // kNoDaemon, kPermissionDenied (that daemon serves others), kVersionMismatch (names both),
-// kTimeout, and what the daemon says.
+// kTimeout, and the daemon's own errors.
 #pragma once
 
 #include <cstdint>

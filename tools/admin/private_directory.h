@@ -31,7 +31,7 @@ class PrivateDirectory {
   UniqueFd lock_;
 };
 
-// How their names begin.
+// The prefix of their names.
 std::string PrivatePrefix(uid_t uid);
 
 // Where such directories belong: the first of these that is usable and whose name leaves room for a

@@ -28,15 +28,15 @@ class Table {
 
   // Header and rows, two spaces between columns, no blanks at line ends.
   std::string Text(const Terminal& terminal = {}) const;
-  // As several tables, one below the other, if the terminal is not wide enough for one: each has
-  // the first `keys` columns. Only a column that is too wide by itself makes a line longer.
+  // If the terminal is not wide enough, splits the table into several, one below the other, each
+  // with the first `keys` columns. A line is longer than that only if one column alone is too wide.
   std::string FittedText(const Terminal& terminal, size_t keys = 1) const;
 
  private:
   using Line = std::vector<std::string>;
   std::vector<Line> Lines() const;  // header and rows
   std::vector<size_t> WidthsOf(const std::vector<Line>& lines) const;
-  // Of these columns only.
+  // The text of these columns only.
   std::string TextOf(const std::vector<size_t>& shown, const Terminal& terminal) const;
 
   std::vector<Column> columns_;

@@ -19,7 +19,7 @@ struct Word {
   const char* colour;
 };
 
-// Of daemons, jobs, ranks, links and findings.
+// States of daemons, jobs, ranks, links and findings.
 constexpr Word kWords[] = {
     {"ok", kGreen},       {"serving", kGreen},     {"joined", kGreen}, {"running", kGreen},
     {"up", kGreen},       {"draining", kYellow},   {"waits", kYellow}, {"joins", kYellow},

@@ -1,4 +1,4 @@
-// What a text is shown on: how wide it is, and whether it has colours. Any thread.
+// The terminal that shows a text: how wide it is, and whether it has colours. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ struct Terminal {
 };
 
 // As wide as the terminal `fd` is, and coloured unless NO_COLOR is set or TERM says that it cannot
-// be; what is no terminal has the defaults.
+// be; the defaults if `fd` is not a terminal.
 Terminal TerminalOf(int fd, const char* const* environment);
 
 // A word for a state, such as "serving" or "died", or a sentence that begins with one ("deadlock:
-// ..."), in the colour for good, doubtful or bad; as it is where there are no colours, and where
-// the word says neither.
+// ..."), in the colour for good, doubtful or bad. Unchanged where there are no colours, or the word
+// is none of these.
 std::string Coloured(const std::string& text, const Terminal& terminal);
 // A title.
 std::string Bold(const std::string& text, const Terminal& terminal);

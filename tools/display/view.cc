@@ -98,7 +98,7 @@ constexpr Field<control::JobStatus> kJobFields[] = {
 
 using UserValue = uint64_t (control::UserStatus::*)() const;
 
-// "3 of 64", or what is used alone where nothing limits it.
+// "3 of 64", or only the number in use where there is no limit.
 template <UserValue used, UserValue limit>
 ordered_json UsedOfLimit(const control::UserStatus& user) {
   const uint64_t most = (user.*limit)();
@@ -145,7 +145,7 @@ constexpr Field<control::RegistrationStatus> kRegistrationFields[] = {
     {"refusals", nullptr, FERRY_VALUE(RegistrationStatus, refusals)},
 };
 
-// Of 64 bits, of which other programs' numbers in JSON keep 53.
+// A 64-bit number: other programs keep only 53 bits of a number in JSON.
 template <typename Message>
 ordered_json Incarnation(const Message& message) {
   return std::to_string(message.incarnation());

@@ -1,4 +1,4 @@
-// What a daemon answered, as JSON and as text for people. Pure functions; any thread.
+// Shows a daemon's answers as JSON and as text for people. Pure functions; any thread.
 //
 // JSON has the names of proto/control.proto and plain numbers; text has tables, with units. Those
 // of sessions, interfaces and devices are as wide as the terminal.

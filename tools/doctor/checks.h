@@ -1,5 +1,5 @@
-// What `ferryctl doctor` judges: each check takes what was found, from anywhere, and says whether
-// Ferry can work with it. Pure, but for those that say which file they read. Any thread.
+// The checks of `ferryctl doctor`: each takes facts, wherever they come from, and says whether
+// Ferry can work with them. They are pure, unless they say which file they read. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -26,13 +26,13 @@ Finding CheckOpenFiles(uint64_t hard, uint64_t max_local_ranks);
 Finding CheckPtraceScope(std::optional<int> scope);
 // Cores this process may run on, of those that are online.
 Finding CheckCores(uint32_t allowed, uint32_t online);
-// A kernel feature: 0 when a try of it worked, else errno.
+// A kernel feature: `error_number` is 0 if trying it worked, else errno.
 Finding CheckKernelFeature(const std::string& name, const std::string& use, int error_number);
 
-// Reads the directory and whose lock is held there. `uid` is who asks; `is_served`: a daemon there
-// has answered him.
+// Reads the directory, and who holds its lock. `uid` is who asks; `is_served`: a daemon there has
+// answered him.
 Finding CheckRunDirectory(const std::string& path, uid_t uid, bool is_served = false);
-// `loaded`: how reading all options went; `file` the configuration file, if one is named.
+// `loaded`: the result of reading all options; `file`: the configuration file, if one is named.
 Finding CheckOptions(const std::string& file, const Status& loaded);
 
 struct Provider {
@@ -43,7 +43,7 @@ struct Provider {
 Finding CheckProviders(const std::vector<Provider>& providers, const std::string& wanted,
                        const std::string& version);
 
-// What a daemon says of itself; `connected` is why there is no answer.
+// What a daemon says about itself; `connected` says why there is no answer.
 struct DaemonFacts {
   Status connected;
   uint32_t pid = 0;
@@ -53,7 +53,7 @@ struct DaemonFacts {
   std::string provider;
 };
 Finding CheckDaemon(const DaemonFacts& facts);
-// `called`: how a call went that every job begins with, over the users' socket.
+// `called`: the result of the call over the users' socket with which every job begins.
 Finding CheckUsersSocket(const Status& called);
 Finding CheckVersions(const DaemonFacts& facts);
 // The library that ranks would load beside the daemon, or this program's own release.

@@ -11,7 +11,7 @@ namespace ferry::tools {
 namespace {
 
 constexpr char kLibrary[] = "libferry.so.0";
-// From the program's directory: beside its prefix's bin, and in a build tree.
+// Paths from the program's directory: beside its prefix's bin, and in a build tree.
 constexpr const char* kPlaces[] = {"/../lib/", "/../../client/"};
 
 }  // namespace

@@ -75,8 +75,8 @@ int TryProcessVm() {
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
 }
 
-// Whom ferryrun would ask: the run directory's daemon, or else, unless somebody named that, the
-// node's. `options` then names where it is. A daemon for other users is none.
+// Finds the daemon that ferryrun would ask: the run directory's or else, unless somebody named
+// that, the node's. `options` then names its place. A daemon for other users does not count.
 StatusOr<Observer> MeetDaemon(config::Options* options) {
   StatusOr<Observer> daemon = Observer::Connect(options->run_directory, kTimeoutMs);
   if (daemon.status().code() != ErrorCode::kNoDaemon ||
@@ -146,7 +146,7 @@ void ExamineCertificates(const config::Options& options, std::vector<Finding>* f
 std::vector<Finding> Examine(const std::vector<std::string>& flags) {
   std::vector<Finding> findings;
   const StatusOr<config::Options> loaded = LoadOptions(flags);
-  // With options that are not understood, the rest is judged by the defaults.
+  // If the options are not understood, the other checks use the defaults.
   const config::Options options = loaded.ok() ? *loaded : config::Options();
   findings.push_back(CheckOptions(options.config_file, loaded.status()));
   if (loaded.ok()) {

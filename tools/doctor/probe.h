@@ -1,4 +1,4 @@
-// Finds out what the checks judge, on this machine, and runs them all. Main thread; blocks for as
+// Gathers the facts for the checks on this machine, and runs all checks. Main thread; blocks for as
 // long as a daemon or a network provider takes to answer.
 #pragma once
 

@@ -1,4 +1,5 @@
-// What `ferryctl doctor` says of the places of NICs, GPUs and ferryd's progress thread. Pure.
+// The findings of `ferryctl doctor` about the places of NICs, GPUs and ferryd's progress thread.
+// Pure.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace ferry::tools {
 struct NicPlace {
   std::string name;
   std::string cpus;           // near it
-  std::string progress_cpus;  // of the thread that serves it; empty: any
+  std::string progress_cpus;  // those of the thread that serves it; empty: any
 };
 
 Finding CheckTopology(const StatusOr<topology::Machine>& machine,

@@ -1,4 +1,4 @@
-// What a command line of ferryctl says. Plain data.
+// A command line of ferryctl. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@ namespace ferry::tools {
 struct CtlArguments {
   bool json = false;
   std::vector<std::string> options;  // of ferryd: "--name=value"
-  std::string job;                   // what is asked is about this one
+  std::string job;                   // the job that is asked about
   std::string rank;                  // JOB.RANK, or JOB
 
-  // Of drain and shutdown.
+  // For drain and shutdown.
   bool no_wait = false;
   bool now = false;
   std::optional<uint32_t> after_s;
 
-  // Of top and watch.
+  // For top and watch.
   uint32_t interval_ms = 1000;
   uint32_t pictures = 0;  // 0: without end
 
-  // Of trace and faults.
+  // For trace and faults.
   std::string action;
   std::string output;  // empty: standard output
   bool release = false;
 
   CertsPlan certs;
 
-  // Of tune.
+  // For tune.
   TunePlan tune;
   bool serve = false;
   bool tune_collectives = false;

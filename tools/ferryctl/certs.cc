@@ -30,7 +30,7 @@ struct File {
   std::string text;
 };
 
-// From an hour ago, for clocks that are late.
+// Valid from an hour ago, for clocks that are slow.
 Validity ValidFor(time_t days) {
   const time_t now = time(nullptr);
   return {now - kHour, now + days * kDay};

@@ -30,12 +30,13 @@ struct CertsResult {
   std::vector<NodeFiles> nodes;
 };
 
-// The authority (ca.pem, ca.key) is used if it is there, made if not, so that nodes can be added
-// and renewed. All files have mode 0600. Errors: kAlreadyExists (a file would be overwritten; then
-// none is written), kInvalidArgument (a name, or one that is given twice), those of the system.
+// Uses the authority (ca.pem, ca.key) if it is there and makes it if not, so that nodes can be
+// added and renewed. All files have mode 0600. Errors: kAlreadyExists (a file would be overwritten;
+// then none is written), kInvalidArgument (a name, or one that is given twice), those of the
+// system.
 StatusOr<CertsResult> MakeCerts(const CertsPlan& plan);
 
-// What to do with the files, and the lines for ferryd.toml.
+// Tells the user what to do with the files, with the lines for ferryd.toml.
 std::string CertsText(const CertsResult& result);
 
 }  // namespace ferry::tools

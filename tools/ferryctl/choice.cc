@@ -24,7 +24,7 @@ std::string NamedDirectory(const CtlArguments& arguments, const config::Options&
   return by_flag || by_variable || !is_usual ? options.run_directory : "";
 }
 
-// Nobody serves there, or not this user.
+// Whether nobody serves there, or not for this user.
 bool IsForOthers(const Status& status) {
   return status.code() == ErrorCode::kNoDaemon || status.code() == ErrorCode::kPermissionDenied;
 }
@@ -40,7 +40,7 @@ std::vector<MetDaemon> MeetAll() {
   return met;
 }
 
-// The first is whom ferryrun would ask.
+// The first is the one that ferryrun would ask.
 Status NoDaemonFor(const CtlArguments& arguments, const config::Options& options) {
   const std::string usual = options.run_directory;
   const Status status = Observer::Connect(usual, kAnswerTimeoutMs).status();
@@ -58,7 +58,7 @@ bool HasJob(const Observer& observer, const std::string& job_id) {
                      [&](const control::JobStatus& job) { return job.job_id() == job_id; });
 }
 
-// Of those that answer; if none does, why the first does not.
+// The daemons that answer; if none does, why the first does not.
 StatusOr<std::vector<Observer>> Answering(std::vector<MetDaemon> met,
                                           const std::function<bool(const Observer&)>& wanted) {
   std::vector<Observer> chosen;

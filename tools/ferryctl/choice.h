@@ -1,9 +1,9 @@
-// Which daemons a command of ferryctl is about: the one that --run_directory or its variable names;
-// else those with the job that -j names; else the one that ferryrun would use on this node; else
-// the private ones of this user.
+// Chooses the daemons that a command of ferryctl is about: the one that --run_directory or its
+// variable names; else those with the job that -j names; else the one that ferryrun would use on
+// this node; else this user's private ones.
 //
 // Main thread. Blocks for as long as daemons take to answer. Errors: Observer's; kNotFound: no
-// daemon of this user has that job; kConfiguration: what LoadOptions says.
+// daemon of this user has that job; kConfiguration: the error of LoadOptions.
 #pragma once
 
 #include <string>
@@ -18,22 +18,22 @@ namespace ferry::tools {
 
 inline constexpr uint64_t kAnswerTimeoutMs = 3000;
 
-// A directory where somebody serves, and the daemon there, or why it does not say.
+// A directory that is served, and the daemon there, or why it does not answer.
 struct MetDaemon {
   DaemonDirectory place;
   StatusOr<Observer> observer;
 };
 
-// Every daemon of this user, or the one that is named: that one's error too if none serves it.
+// Every daemon of this user, or only the named one, with its error if none serves it.
 StatusOr<std::vector<MetDaemon>> MeetDaemons(const CtlArguments& arguments);
 
-// Those to look at; never empty.
+// The daemons to look at; never empty.
 StatusOr<std::vector<Observer>> ChooseDaemons(const CtlArguments& arguments);
-// Those that have the job that `name`, JOB or JOB.RANK, is about; if none has, those that answer.
-// Never empty.
+// The daemons that have the job that `name`, JOB or JOB.RANK, is about; if none has, all that
+// answer. Never empty.
 StatusOr<std::vector<Observer>> ChooseDaemonsOf(const CtlArguments& arguments,
                                                 const std::string& name);
-// The run directory of the only one there is to choose. kInvalidArgument names the others.
+// The run directory of the only possible daemon. If there are several, kInvalidArgument names them.
 StatusOr<std::string> ChooseOne(const CtlArguments& arguments);
 
 }  // namespace ferry::tools

@@ -1,4 +1,4 @@
-// What `ferryctl doctor` shows. Pure; any thread.
+// The output of `ferryctl doctor`. Pure; any thread.
 #pragma once
 
 #include <vector>

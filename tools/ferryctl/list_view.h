@@ -1,4 +1,4 @@
-// The daemons that there are for a user, as JSON and as text. Pure; any thread.
+// Shows a user's daemons as JSON and as text. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace ferry::tools {
 
-// One line each: what it serves, or why it does not say.
+// One line for each daemon: what it serves, or why it does not answer.
 View ListView(const std::vector<MetDaemon>& daemons, const Terminal& terminal = {});
 
 }  // namespace ferry::tools

@@ -59,8 +59,8 @@ Status ServeTune(const config::Options& options, const CtlArguments& arguments) 
   }
 }
 
-// What there is no file for goes to the standard output, as the file would have it; how to get one
-// is said beside it.
+// Results without a file go to standard output, in the form of the file, with advice on how to get
+// a file.
 void SayHowToKeep(const char* what) {
   std::fprintf(stderr, "ferryctl: no file was written; --output FILE writes %s\n", what);
 }
@@ -91,7 +91,7 @@ Status TuneMpi(const CtlArguments& arguments) {
   return {};
 }
 
-// What is in which of the files that were asked for.
+// Says which of the requested files holds what.
 std::string TunedFilesText(const TunePlan& plan) {
   std::string text;
   if (!plan.plot.empty()) {
@@ -104,7 +104,7 @@ std::string TunedFilesText(const TunePlan& plan) {
   return text;
 }
 
-// But for collectives, asks no daemon.
+// Asks no daemon, except for collectives.
 Status Tune(const CtlArguments& arguments) {
   const StatusOr<config::Options> options = LoadOptions(arguments.options);
   FERRY_RETURN_IF_ERROR(options.status());

@@ -27,8 +27,8 @@ Options NoDefaults() {
   return options;
 }
 
-// Which options a source sets, by what they have in common once it has been applied to two sets of
-// options that had nothing in common.
+// Finds the options that a source sets: applied to two sets of options that differ everywhere, it
+// makes those equal.
 class SetBy {
  public:
   Status Apply(const std::function<Status(Options*)>& source) {

@@ -15,8 +15,9 @@ struct OptionOrigin {
   std::string origin;  // "default", "file PATH", "variable FERRY_...", "flag --..."
 };
 
-// For `flags` ("--name=value") over `environment` (execve's form) over the file that they name, as
-// config::LoadOptions reads them. Any thread; blocks on reading the file. Errors: kConfiguration.
+// Reports the options of `flags` ("--name=value") over `environment` (execve's form) over the file
+// that they name, as config::LoadOptions reads them. Any thread; blocks on reading the file.
+// Errors: kConfiguration.
 StatusOr<std::vector<OptionOrigin>> ReportOptions(const std::vector<std::string>& flags,
                                                   const char* const* environment);
 

@@ -41,7 +41,7 @@ StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments) {
   return client;
 }
 
-// By short calls, so that a daemon that hangs meanwhile is noticed.
+// Waits by short calls, so that a daemon that hangs meanwhile is noticed.
 Status Drain(const CtlArguments& arguments) {
   const StatusOr<AdminClient> client = ConnectAsAdministrator(arguments);
   FERRY_RETURN_IF_ERROR(client.status());

@@ -10,12 +10,13 @@
 
 namespace ferry::tools {
 
-// The one that choice.h chooses. kPermissionDenied says what an ordinary user may do instead.
+// Connects to the daemon that choice.h chooses. kPermissionDenied says what an ordinary user may do
+// instead.
 StatusOr<AdminClient> ConnectAsAdministrator(const CtlArguments& arguments);
 
 Status Drain(const CtlArguments& arguments);
 Status Shutdown(const CtlArguments& arguments);
-// The daemon sends, this program writes: under the caller's rights.
+// The daemon sends the trace and this program writes it, with the caller's rights.
 Status Trace(const CtlArguments& arguments);
 Status Faults(const CtlArguments& arguments);
 

@@ -8,12 +8,12 @@
 
 namespace ferry::tools {
 
-// Its width and colours, as they are now.
+// The width and colours of standard output, as they are now.
 Terminal StandardOutput();
 
-// At once, for who reads along.
+// Prints at once, so that a reader can follow.
 void Print(const std::string& text);
-// On one line if `indent` is negative. What is no UTF-8 is replaced: names may hold any bytes.
+// On one line if `indent` is negative. Replaces invalid UTF-8, since names may hold any bytes.
 void PrintJson(const nlohmann::ordered_json& value, int indent = 2);
 
 }  // namespace ferry::tools

@@ -31,7 +31,7 @@ void PrintView(const CtlArguments& arguments, const View& view) {
   arguments.json ? PrintJson(view.json) : Print(view.text);
 }
 
-// Several daemons' under a line each, and as a list.
+// Shows several daemons' answers, each under a line of its own, and as a list in JSON.
 void PrintViews(const CtlArguments& arguments, const std::vector<Observer>& daemons,
                 std::vector<View> views) {
   if (views.size() == 1) {
@@ -47,7 +47,7 @@ void PrintViews(const CtlArguments& arguments, const std::vector<Observer>& daem
   PrintView(arguments, all);
 }
 
-// What is asked about one job is shown of no other.
+// A question about one job shows nothing of other jobs.
 template <typename Item>
 void KeepJob(const std::string& job_id, google::protobuf::RepeatedPtrField<Item>* items) {
   if (!job_id.empty()) {
@@ -66,7 +66,7 @@ void Keep(const std::string&, control::CountersReply*) {}
 void Keep(const std::string&, control::NicsReply*) {}
 void Keep(const std::string&, control::GpusReply*) {}
 
-// One question to each, whose answers are shown.
+// Asks each daemon one question, and shows the answers.
 template <typename Reply, typename Request>
 Status Ask(const CtlArguments& arguments, const std::vector<Observer>& daemons,
            const Request& request) {
@@ -90,7 +90,7 @@ Status Ask(const CtlArguments& arguments, const Request& request = {}) {
 
 // ---- Why ----
 
-// The first that knows the rank: nodes of one job may be daemons of one machine.
+// The first daemon that knows the rank: several nodes of a job may be daemons of one machine.
 Status WhyRank(const CtlArguments& arguments, const std::vector<Observer>& daemons,
                const RankName& name) {
   control::WhyRequest request;
@@ -128,7 +128,7 @@ StatusOr<control::WhyReply> WhyRanks(const std::vector<Observer>& daemons,
   return all;
 }
 
-// Of all daemons, not only of the one that a job would use.
+// Asks all daemons, not only the one that a job would use.
 Status WhyAll(const CtlArguments& arguments) {
   StatusOr<std::vector<MetDaemon>> met = MeetDaemons(arguments);
   FERRY_RETURN_IF_ERROR(met.status());

@@ -11,7 +11,7 @@ namespace ferry::tools {
 
 struct TraceCounts {
   uint64_t records = 0;
-  uint64_t dropped = 0;  // older ones, for which the daemon had no room
+  uint64_t dropped = 0;  // older events, for which the daemon had no room
 };
 
 // Ends the trace and writes it to `path` (empty: standard output). The file is opened before the
@@ -20,7 +20,7 @@ struct TraceCounts {
 // writing.
 StatusOr<TraceCounts> FetchTrace(const AdminClient& client, const std::string& path);
 
-// What there is now, and what to do with it.
+// Tells the user what the file holds, and what to do with it.
 std::string TraceText(const std::string& path, const TraceCounts& counts);
 
 }  // namespace ferry::tools

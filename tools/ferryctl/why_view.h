@@ -8,7 +8,7 @@
 
 namespace ferry::tools {
 
-// One rank: all that is known. Several (`all` was asked): a line each.
+// For one rank, all that is known; for several (`all` was asked), a line each.
 View WhyView(const std::string& job_id, bool all, const control::WhyReply& reply,
              const Terminal& terminal = {});
 // Ranks of any jobs that wait, the longest first.

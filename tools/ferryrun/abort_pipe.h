@@ -14,8 +14,8 @@ namespace ferry::tools {
 
 class AbortPipe {
  public:
-  // For StartRank: the rank finds the pipe, and its number in its environment. kSystem when there
-  // are no descriptors left.
+  // Adds the pipe to a command for StartRank: the rank inherits it, and finds its number in its
+  // environment. kSystem when there are no descriptors left.
   Status GiveTo(RankCommand* command);
 
   // Readable when a notice waits; -1 while no rank has the pipe.

@@ -134,7 +134,7 @@ void Agent::ReadWords() {
   char bytes[kBlockBytes];
   const ssize_t size = read(STDIN_FILENO, bytes, sizeof(bytes));
   if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
-    over_ = true;  // whoever gave orders is gone
+    over_ = true;  // the ferryrun that gave orders is gone
     return;
   }
   if (size > 0) {
@@ -164,7 +164,7 @@ void Agent::ReadRank(LocalRank* rank, UniqueFd* fd, char stream) {
 void Agent::FeedRank(LocalRank* rank) {
   if (!rank->input.empty()) {
     const ssize_t size = write(rank->process.in.get(), rank->input.data(), rank->input.size());
-    // What cannot be written counts as taken: the rank has closed its input.
+    // Input that cannot be written counts as taken: the rank has closed its input.
     const bool closed = size < 0 && errno != EINTR && errno != EAGAIN;
     const size_t taken =
         closed ? rank->input.size() : static_cast<size_t>(std::max<ssize_t>(size, 0));
@@ -250,7 +250,7 @@ Status Agent::SetUp(const Frame& frame) {
     entries.push_back(option.c_str());
   }
   entries.push_back(nullptr);
-  // What holds on this host, then what the user said.
+  // This host's settings, then the user's.
   FERRY_RETURN_IF_ERROR(config::ApplyEnvironment(config::ProcessEnvironment(), &options_));
   FERRY_RETURN_IF_ERROR(config::ApplyEnvironment(entries.data(), &options_));
   FERRY_RETURN_IF_ERROR(config::FinishOptions(config::ProcessEnvironment(), &options_));

@@ -1,6 +1,7 @@
 // The messages of agent_protocol.h that hold more than a number or a sentence, as CBOR (RFC 8949).
 //
-// Pure functions; any thread. Reading: kCorrupt for what the other end would never write.
+// Pure functions; any thread. Reading fails with kCorrupt for data that the other end would never
+// write.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct AgentSetUp {
   std::string network;               // --network
   std::vector<std::string> options;  // "FERRY_NAME=value"
   bool names_run_directory = false;
-  bool private_daemon = false;  // do not look for one that runs
+  bool private_daemon = false;  // do not look for a running daemon
   bool needs_address = false;   // other hosts take part
   std::string ferryd;           // empty: beside ferryrun
   uint64_t grace_ms = 0;

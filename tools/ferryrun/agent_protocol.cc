@@ -9,7 +9,7 @@ namespace ferry::tools {
 namespace {
 
 constexpr char kGreetingWord[] = "FERRYRUN-AGENT ";
-// More than any frame needs; what a damaged stream says of its sizes is not believed.
+// More than any frame needs; larger sizes come from a damaged stream.
 constexpr uint32_t kMaxPayloadBytes = 64 << 20;
 constexpr size_t kMaxPreambleBytes = 1 << 16;
 

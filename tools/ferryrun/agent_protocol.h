@@ -1,10 +1,9 @@
-// What ferryrun and its agents on other hosts say to each other, over an agent's standard streams.
+// The protocol between ferryrun and its agents on other hosts, over an agent's standard streams.
 //
-// An agent is a ferryrun too: it starts a daemon and ranks where it is, for the one that was called
-// by the user, and ends them when that one falls silent. It begins with a line of its own,
-// kGreeting, before which a login may have printed whatever it likes; from there on both ends send
-// frames: FrameHeader, then a payload. Numbers are little-endian, as on every machine that Ferry
-// runs on.
+// An agent is also a ferryrun. It starts a daemon and ranks on its host for the ferryrun that the
+// user called, and ends them when that one falls silent. It first writes the line kGreeting, before
+// which a login may have printed anything; from there on both ends send frames: FrameHeader, then a
+// payload. Numbers are little-endian, as on every machine that Ferry runs on.
 //
 // Pure data and functions; any thread.
 #pragma once
@@ -69,9 +68,9 @@ class FrameReader {
   explicit FrameReader(bool greeting) : greeting_(greeting) {}
 
   void Feed(std::string_view bytes) { waiting_.append(bytes); }
-  // The next one, or nothing yet. kVersionMismatch, kCorrupt: nothing more can be read.
+  // The next frame, or nothing yet. kVersionMismatch, kCorrupt: nothing more can be read.
   StatusOr<std::optional<Frame>> Next();
-  // What stands before the greeting, for people.
+  // The text before the greeting, for people.
   const std::string& preamble() const { return preamble_; }
 
  private:

@@ -51,7 +51,7 @@ class Parser {
     } while (!done_ && next_ < words_.size());
     return std::move(arguments_);
   }
-  // What to print instead of running anything; empty: nothing.
+  // The text to print instead of running anything; empty: none.
   const std::string& text() const { return text_; }
 
  private:

@@ -1,6 +1,6 @@
 // ferryrun's command line: flags and a program, and after ":" more of these for a job of several
-// programs (MPMD). Flags are those of ferryrun so far and the usual ones of mpiexec (MPI 5.0,
-// section 11.5, and what Open MPI and MPICH add).
+// programs (MPMD). Flags are ferryrun's own and the usual ones of mpiexec (MPI 5.0, section 11.5,
+// and what Open MPI and MPICH add).
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace ferry::tools {
 
-// A program, its ranks, and what is said of these only.
+// A program, its ranks, and the settings for these only.
 struct Part {
   std::optional<uint64_t> ranks;
   std::vector<std::string> program;    // its name first
-  std::vector<std::string> variables;  // "NAME=value", the last of a name counts
+  std::vector<std::string> variables;  // "NAME=value", for each name the last counts
   std::string directory;               // absolute; empty: ferryrun's own
   std::vector<Host> hosts;             // on which it may run; empty: on all of the job
 };
@@ -29,7 +29,7 @@ enum class Binding { kNone, kCore, kSocket };
 struct Arguments {
   std::vector<Part> parts;  // at least one
   uint64_t nodes = 1;
-  std::vector<Host> hosts;  // of the job, those that only parts name not included
+  std::vector<Host> hosts;  // of the job, without those that only parts name
   Mapping mapping;
   Binding binding = Binding::kNone;
   std::vector<std::string> variables;  // "NAME=value", for all ranks; those of parts come first

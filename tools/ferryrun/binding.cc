@@ -5,7 +5,7 @@
 namespace ferry::tools {
 namespace {
 
-// What of each set may be used; those of which nothing may be are left out.
+// The allowed part of each set; sets without one are left out.
 std::vector<topology::CpuSet> Allowed(const std::vector<topology::CpuSet>& sets,
                                       const topology::CpuSet& allowed) {
   std::vector<topology::CpuSet> usable;

@@ -13,7 +13,7 @@ namespace ferry::tools {
 
 // The CPUs of each of `count` ranks, of those `allowed`: a core each, in their order; or sockets,
 // which the ranks take in turn. Nothing (no sets) for kNone. kInvalidArgument: fewer cores than
-// ranks, which would take them from each other by turns.
+// ranks, which would have to share cores.
 StatusOr<std::vector<topology::CpuSet>> BindRanks(const topology::Machine& machine,
                                                   const topology::CpuSet& allowed, Binding binding,
                                                   uint64_t count);

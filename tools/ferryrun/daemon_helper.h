@@ -8,8 +8,8 @@ namespace ferry::tools {
 inline constexpr char kHelperFlag[] = "--daemon";
 
 // Starts a daemon with the options of the environment and writes "serves RUN_DIRECTORY", or why
-// there is none, to standard output. Stops it when standard input ends, or on a signal. The exit
-// code. Main thread.
+// there is none, to standard output. Stops it when standard input ends, or on a signal. Returns the
+// exit code. Main thread.
 int RunDaemonHelper();
 
 }  // namespace ferry::tools

@@ -1,4 +1,4 @@
-// The daemons of this machine that serve a job: one that runs anyway, or private ones.
+// The daemons of this machine that serve a job: one that is already running, or private ones.
 //
 // Main thread. Calls block for at most the times that they are given, and for a daemon's answer.
 #pragma once
@@ -37,18 +37,18 @@ struct PrivatePlan {
   uint32_t first_node = 0;
   uint32_t count = 1;
   std::string address = {};  // at which other hosts reach them; empty: none does
-  // Vouches for them to those of other hosts; without it, as options say.
+  // Vouches for them to daemons of other hosts; without it, the options decide.
   std::optional<CertificateAndKey> authority = {};
 };
 
 class PrivateDaemons {
  public:
-  // Starts them, and waits until they serve. What has been started stays, to be stopped, when one
-  // cannot be.
+  // Starts them, and waits until they serve. If one cannot be started, the others stay until Stop.
   Status Start(const PrivatePlan& plan, const config::Options& options, SignalSource* signals);
 
   std::vector<PrivateDaemon>& processes() { return processes_; }
-  // Meets them; only now, since gRPC starts threads, and processes are forked best without.
+  // Connects to them. This comes late because gRPC starts threads, and it is best to fork processes
+  // without threads.
   StatusOr<std::vector<ServingDaemon>> Connect() const;
   // Stops them; a sentence for each that did not end as it should.
   std::vector<std::string> Stop(uint64_t grace_ms);

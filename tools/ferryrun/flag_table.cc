@@ -71,7 +71,7 @@ constexpr FlagRow kTable[] = {
      "several programs are written with \":\" between them"},
 };
 
-// Whether --help should tell of it.
+// Whether --help should list it.
 bool IsOurs(const FlagRow& row) { return row.flag != Flag::kForeign && row.flag != Flag::kRefused; }
 
 constexpr char kUsage[] =

@@ -44,8 +44,8 @@ enum class Flag {
   kMemoryKinds,
   kVerbose,
   kReportBindings,
-  kForeign,  // another launcher's own, which means nothing here
-  kRefused,  // another launcher's, for which there is another way here
+  kForeign,  // another launcher's flag, which means nothing here
+  kRefused,  // another launcher's flag, for which there is another way here
 };
 
 struct FlagRow {

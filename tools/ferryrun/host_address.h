@@ -1,4 +1,4 @@
-// Which host is this one, and by which of its addresses do the others reach it?
+// Tells which host this is, and by which of its addresses the others reach it.
 //
 // OwnAddresses, DefaultInterface, IsThisHost and ResolvesTo ask the system and may block for name
 // service; ChooseAddress is pure. Any thread.
@@ -20,16 +20,16 @@ struct OwnAddress {
 };
 
 StatusOr<std::vector<OwnAddress>> OwnAddresses();
-// The interface by which packets leave that no other route takes; empty if there is none.
+// The interface of the default route; empty if there is none.
 std::string DefaultInterface();
 
-// What a name, or an address, stands for: addresses as text; none if nobody knows.
+// The addresses, as text, of a name or an address; none if it is unknown.
 std::vector<std::string> Resolve(const std::string& name);
 
 // Whether `name` (as the user wrote it) is this host.
 bool IsThisHost(const std::string& name);
 
-// What ChooseAddress goes by.
+// The facts from which ChooseAddress decides.
 struct AddressQuestion {
   std::string network;                // an interface, "ADDRESS/BITS", an address, or nothing
   std::vector<std::string> named;     // what the host's name, as the user wrote it, stands for
@@ -41,7 +41,7 @@ struct AddressQuestion {
 // here, or no address), kInvalidArgument (no network, or several addresses to choose from).
 StatusOr<std::string> ChooseAddress(const AddressQuestion& question);
 
-// ChooseAddress, with what this host says of itself.
+// ChooseAddress, with the facts of this host.
 StatusOr<std::string> AddressOfThisHost(const std::string& name, const std::string& network);
 
 }  // namespace ferry::tools

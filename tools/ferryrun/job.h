@@ -19,7 +19,7 @@ struct JobNode {
   std::string control_address;
 };
 
-// Who belongs to the job, and where.
+// The nodes and ranks of a job.
 class Job {
  public:
   // Draws an id and a secret.
@@ -28,7 +28,7 @@ class Job {
   const std::string& id() const { return id_; }
   uint32_t size() const { return static_cast<uint32_t>(node_of_rank_.size()); }
   uint32_t NodeOf(uint32_t rank) const { return node_of_rank_[rank]; }
-  // What makes the job known to the daemon of that node.
+  // The request that creates the job at that node's daemon.
   control::CreateJobRequest RequestFor(uint32_t node) const;
   // "FERRY_NAME=value" strings for a rank: its place in the job, and `options`.
   std::vector<std::string> Environment(uint32_t rank, config::Options options) const;

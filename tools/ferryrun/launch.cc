@@ -97,7 +97,7 @@ class Launch {
   Status ServeThere(const std::optional<CertificateAndKey>& authority);
   Status StartHere(const std::optional<CertificateAndKey>& authority);
   int RunRanks();
-  // As a shell says it, if the user wanted no more.
+  // The exit code, as a shell reports it, if the user ended the run.
   int FailToStart(const Status& status) const {
     return Fail(signals_.interrupt() ? 128 + *signals_.interrupt() : kCannotStart, status);
   }
@@ -146,7 +146,7 @@ Status Launch::BindHere() {
 AgentSetUp Launch::SetUpOf(size_t node) const {
   config::Options options = options_;
   options.config_file.clear();  // it has been read
-  // What follows from this host, and not from the user's will, is another one there.
+  // Removes settings that follow from this host and not from the user: they differ there.
   if (options.run_directory == config::DefaultRunDirectory(config::ProcessEnvironment())) {
     options.run_directory.clear();
   }
@@ -190,7 +190,7 @@ Status Launch::ReachHosts() {
   return {};
 }
 
-// Daemons that run serve a job if every host has one that the others reach; else all are private.
+// Running daemons serve a job if every host has one that the others reach; else all are private.
 Status Launch::FindDaemons() {
   private_ = arguments_.private_daemons || LocalNodes() > 1;
   std::string lacking;
@@ -442,7 +442,7 @@ int Launch::Run() {
   return exit_code;
 }
 
-// What can be seen of mistakes before anything starts.
+// Finds the mistakes that can be seen before anything starts.
 Status CheckPrograms(const Arguments& arguments, const JobLayout& layout) {
   const std::vector<std::string> own = config::ForeignEnvironment(config::ProcessEnvironment());
   for (size_t rank = 0; rank < layout.part_of_rank.size(); ++rank) {

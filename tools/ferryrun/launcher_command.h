@@ -10,8 +10,8 @@
 namespace ferry::tools {
 
 // The command that runs `program` with `arguments` on `host`, its name first: options `launcher`
-// and `rsh`. What is to run there is quoted for a shell where it needs to be, since ssh and the
-// like pass it to one. kConfiguration: launcher is none, or rsh holds no word.
+// and `rsh`. Quotes the remote command for a shell where necessary, since ssh and the like pass it
+// to one. kConfiguration: launcher is none, or rsh is empty.
 StatusOr<std::vector<std::string>> LauncherCommand(const config::Options& options,
                                                    const std::string& host,
                                                    const std::string& program,

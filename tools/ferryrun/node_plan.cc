@@ -57,7 +57,8 @@ bool NamesHosts(const Arguments& arguments) {
                      [](const Part& part) { return !part.hosts.empty(); });
 }
 
-// Of each part: what was asked for, or, with so many per node, as many as there is room for.
+// The ranks of each part: the number asked for or, with a number per node, as many as there is room
+// for.
 uint64_t RanksOf(const Part& part, size_t nodes, const Mapping& mapping) {
   const bool fills = mapping.by == Mapping::By::kCount && !mapping.wraps;
   return part.ranks.value_or(fills ? mapping.count * nodes : 1);

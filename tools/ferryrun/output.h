@@ -45,17 +45,17 @@ class LineMixer {
 
   explicit LineMixer(OutputSink* sink) : sink_(sink) {}
 
-  // A source, whose every line gets the label before it. Returns its number.
+  // Adds a source and returns its number. Each of its lines gets the label before it.
   size_t Add(std::string label);
   void Feed(size_t source, std::string_view bytes, uint64_t now_ns);
-  // No more comes from it: an unfinished last line is over; with a label, it gets a line end.
+  // Ends a source. Its unfinished last line is over; with a label, it gets a line end.
   void Finish(size_t source, uint64_t now_ns);
   // Finishes all; nobody waits any more.
   void FinishAll();
-  // A line of our own, with its end, which does not wait.
+  // Writes a line of ferryrun's own, with its end; it does not wait.
   void Say(std::string_view line);
 
-  // When OnTime is to be called; 0: nobody waits.
+  // When to call OnTime; 0: nobody waits.
   uint64_t deadline_ns() const {
     return waiting_since_ns_ == 0 ? 0 : waiting_since_ns_ + kPatienceNs;
   }

@@ -47,7 +47,7 @@ class Dealer {
     return mapping_.by == Mapping::By::kCount ? in_part_[node] < mapping_.count * rounds_
                                               : used_[node] < slots_[node] * rounds_;
   }
-  // Where the turn goes on: behind the node that had it last, among those of this part.
+  // Where the turn continues: behind the node that had it last, among those of this part.
   size_t FirstAfterLast(const std::vector<uint32_t>& nodes) const {
     const auto last = std::find(nodes.begin(), nodes.end(), last_);
     return last == nodes.end() ? 0 : static_cast<size_t>(last - nodes.begin()) + 1;

@@ -45,8 +45,8 @@ std::vector<std::string> DaemonEnvironment(config::Options options) {
   options.job_secret.clear();
   options.rank = options.size = options.node = 0;
   std::vector<std::string> environment = config::ForeignEnvironment(config::ProcessEnvironment());
-  // If a service manager waits for a word, then not from this daemon. Of variables that mean
-  // nothing to Ferry the user has been told.
+  // A service manager that waits for a notice does not wait for this daemon's. The user has already
+  // been told of unknown variables.
   std::erase_if(environment, [](const std::string& entry) {
     return entry.starts_with("NOTIFY_SOCKET=") || entry.starts_with("WATCHDOG_") ||
            entry.starts_with("FERRY_");

@@ -18,8 +18,8 @@ namespace ferry::tools {
 
 class PrivateDaemon {
  public:
-  // Starts `program` for node `node` in FOLDER/NODE, which is made here. Of `options`, the place,
-  // the ports and the job are replaced.
+  // Starts `program` for node `node` in FOLDER/NODE, which is made here. Replaces the place, the
+  // ports and the job in `options`.
   static StatusOr<PrivateDaemon> Start(const std::string& program, uint32_t node,
                                        const std::string& folder, config::Options options);
   PrivateDaemon(PrivateDaemon&& other) noexcept;

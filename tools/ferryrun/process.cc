@@ -44,7 +44,7 @@ std::vector<char*> NullTerminated(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// What the child tells when it cannot become the program.
+// The child's message when it cannot become the program.
 enum class Step : int { kStreams, kDirectory, kCpus, kExecute };
 struct Failure {
   Step step;
@@ -74,7 +74,7 @@ bool PlaceStreams(const SpawnRequest& request) {
          (request.inherited_fd < 0 || fcntl(request.inherited_fd, F_SETFD, 0) == 0);
 }
 
-// The same for where it is to run; the step that failed, or kExecute.
+// The same for the directory and CPUs; returns the step that failed, or kExecute.
 Step Settle(const SpawnRequest& request) {
   if (!PlaceStreams(request)) {
     return Step::kStreams;

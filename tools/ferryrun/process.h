@@ -1,7 +1,8 @@
 // Starting child processes, and saying how they ended.
 //
-// Calling thread: the main thread, which lives as long as ferryrun: the kernel takes the end of the
-// thread that started a child for the end of its parent. Nothing blocks but for the exec itself.
+// Calling thread: the main thread, which lives as long as ferryrun. When the thread that started a
+// child ends, the kernel counts that as the end of the parent. Nothing blocks but for the exec
+// itself.
 #pragma once
 
 #include <sys/types.h>

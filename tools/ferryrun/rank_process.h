@@ -15,7 +15,7 @@
 
 namespace ferry::tools {
 
-// What is to run.
+// The program of a rank, and how to run it.
 struct RankCommand {
   uint32_t rank = 0;
   std::vector<std::string> program;      // its name first
@@ -25,7 +25,7 @@ struct RankCommand {
   topology::CpuSet cpus = {};            // empty: any
 };
 
-// What runs, and our ends of its streams. Output is read without blocking.
+// A running rank, and ferryrun's ends of its streams. Output is read without blocking.
 struct RankProcess {
   pid_t pid = -1;
   UniqueFd in;

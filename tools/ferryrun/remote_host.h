@@ -32,15 +32,15 @@ class RemoteHost {
   const std::string& name() const { return name_; }
   pid_t pid() const { return pid_; }
 
-  // Queues a frame and sends what there is room for; Advance sends the rest. Receives nothing: what
-  // has come stays in the stream, where whoever polls for it finds it.
+  // Queues a frame and sends as much as there is room for; Advance sends the rest. Receives
+  // nothing: incoming data stays in the stream, where a poll finds it.
   void Send(FrameKind kind, uint32_t rank, std::string_view payload);
 
   // What to poll for: the agent's words, room for ours, and the launcher's standard error. fd -1
   // where there is nothing.
   pollfd WordsInterest() const { return {out_.get(), POLLIN, 0}; }
   pollfd RoomInterest() const { return {to_send_.empty() ? -1 : in_.get(), POLLOUT, 0}; }
-  // Sends and receives what goes without waiting.
+  // Sends and receives as much as possible without waiting.
   void Advance();
   // The next frame that has come. kCorrupt, kVersionMismatch.
   StatusOr<std::optional<Frame>> Next();
@@ -54,7 +54,7 @@ class RemoteHost {
   // launcher's last words when it ends.
   StatusOr<Frame> Await(FrameKind kind, uint64_t timeout_ms, SignalSource* signals);
 
-  // Lets it end after kStop, for at most so long.
+  // Waits for it to end after kStop, at most `timeout_ms`.
   void AwaitEnd(uint64_t timeout_ms);
 
   // "host b".

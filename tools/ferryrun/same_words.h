@@ -1,4 +1,4 @@
-// What many ranks say in the same words is shown once, at once, and later how many more said so.
+// Shows words that many ranks say only once, immediately, and later how many more said so.
 //
 // Main thread; nothing blocks.
 #pragma once
@@ -13,19 +13,19 @@ namespace ferry::tools {
 
 class SameWords {
  public:
-  // A burst is over after this long without the words; but nobody waits for its end for longer than
-  // the second.
+  // A burst is over after kQuietNs without the words; nobody waits for that longer than
+  // kPatienceNs.
   static constexpr uint64_t kQuietNs = 500'000'000;
   static constexpr uint64_t kPatienceNs = 10'000'000'000;
 
   // Whether the rank is the first that says so, or says it once more: its words are to be shown.
   bool IsNew(uint32_t rank, std::string_view words, uint64_t now_ns);
 
-  // Of bytes from a rank's standard error, all but the library's lines (common/library_words.h)
+  // Filters bytes from a rank's standard error: drops the library's lines (common/library_words.h)
   // that are not new. Holds nothing back: a line that comes in pieces is left as it is.
   std::string Sift(uint32_t rank, std::string_view bytes, uint64_t now_ns);
 
-  // When TakeDue is to be called; 0: all has been told.
+  // When to call TakeDue; 0: all has been told.
   uint64_t deadline_ns() const;
   // Sentences that say how many more ranks said what. UINT64_MAX: all that are left.
   std::vector<std::string> TakeDue(uint64_t now_ns);

@@ -20,7 +20,7 @@ class SignalSource {
   std::optional<int> Next();
   // Before there is a job: takes all signals that wait. kCancelled if one of them ends ferryrun.
   Status CheckInterrupt();
-  // The one that did.
+  // The signal that ended it.
   std::optional<int> interrupt() const { return interrupt_; }
 
  private:

@@ -1,7 +1,7 @@
 // Passes ferryrun's standard input on to one rank.
 //
-// A copy, not inheritance: a rank has a process group of its own and would be stopped by the
-// terminal for reading from it. Main thread; nothing blocks.
+// It copies the input because a rank cannot inherit it: a rank has a process group of its own, and
+// the terminal would stop it for reading. Main thread; nothing blocks.
 #pragma once
 
 #include <poll.h>
@@ -21,7 +21,7 @@ class StdinForwarder {
   void Start(UniqueFd pipe);
   // What to poll for next: the input, or room in the pipe. fd -1 (ignored by poll) when it is over.
   pollfd Interest() const;
-  // After that descriptor polled ready.
+  // Call it when that descriptor has polled ready.
   void Advance();
 
  private:

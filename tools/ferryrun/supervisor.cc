@@ -115,7 +115,7 @@ int Supervisor::Run() {
   phase_ = Phase::kRunning;
   deadline_ns_ = 0;
   interrupted_ = true;
-  // Whoever reads the output may be slow; one more signal ends the waiting.
+  // The reader of the output may be slow; one more signal ends the waiting.
   while (phase_ == Phase::kRunning && (!out_.empty() || !err_.empty())) {
     Poll();
   }
@@ -370,7 +370,7 @@ void Supervisor::OnFrame(RemoteHost* host, const Frame& frame) {
   }
 }
 
-// Whatever becomes of the ranks now, this is why.
+// This is the cause of whatever happens to the ranks from now on.
 void Supervisor::OnAbort(const AbortNotice& notice) {
   if (std::exchange(aborted_, true) || notice.rank >= ranks_.size()) {
     return;

@@ -40,18 +40,18 @@ class Supervisor {
              std::vector<PrivateDaemon>* daemons);
   ~Supervisor();  // kills what still runs
 
-  // Host of ranks to come.
+  // Adds a host for ranks that are started later.
   void AddHost(RemoteHost* host);
   // Starts the next rank, from 0 on, here or on a host. Rank 0 gets standard input. A rank that a
   // host cannot start fails in Run.
   Status StartHere(RankCommand command);
   Status StartThere(RemoteHost* host, const AgentRank& rank);
 
-  // Until all ranks have ended, their output is written, and the hosts have nothing left. Returns
-  // the exit code for ferryrun: that with which a rank aborted the job (ferry_abort; 1 for 0), else
-  // that of the first rank that failed, 128 + signal if a signal killed it or ferryrun was asked by
-  // one to end the job, 1 if only a daemon or a host failed, 124 after the timeout, 126 or 127 if a
-  // host could not start a rank.
+  // Runs until all ranks have ended, their output is written, and the hosts have nothing left.
+  // Returns the exit code for ferryrun: that with which a rank aborted the job (ferry_abort; 1 for
+  // 0), else that of the first rank that failed, 128 + signal if a signal killed it or ferryrun was
+  // asked by one to end the job, 1 if only a daemon or a host failed, 124 after the timeout, 126 or
+  // 127 if a host could not start a rank.
   int Run();
 
  private:

@@ -12,7 +12,7 @@ using engine::Placement;
 
 constexpr uint64_t kElementBytes = 8;
 constexpr uint32_t kMostRanks = 1 << 20;
-// Of all ranks together: a few gigabytes of programs.
+// The limit for all ranks together: a few gigabytes of programs.
 constexpr uint64_t kMostOperations = 20'000'000;
 
 Status Wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }

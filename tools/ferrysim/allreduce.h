@@ -1,7 +1,7 @@
 // A simulated allreduce: the schedules that Ferry's MPI makes, as the programs that it runs.
 //
 // Placed with the ranks, CPUs send, match and reduce, as Ferry's MPI does. Placed with the NICs,
-// what the collective would be as triggered operations: sends are deferred work that receives and
+// the collective consists of triggered operations: sends are deferred work that receives and
 // reductions trigger, into buffers that were agreed upon before, and a kernel on the stream
 // reduces.
 //
@@ -33,7 +33,7 @@ struct AllreduceResult {
   uint64_t events = 0;
 };
 
-// kInvalidArgument names what the plan asks for and cannot be.
+// kInvalidArgument names the impossible part of the plan.
 StatusOr<AllreduceResult> RunAllreduce(const AllreducePlan& plan);
 
 }  // namespace ferry::sim

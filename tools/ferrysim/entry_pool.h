@@ -1,8 +1,9 @@
-// The deferred-work entries of a NIC: so many operations may wait in it for their trigger, or be
-// under way, and no more.
+// The deferred-work entries of a NIC. They limit the operations that may wait in it for their
+// trigger, or be under way.
 //
-// Entries are one-shot. Each start of an operation asks for one; who finds none waits in line, and
-// gets the next that is free, unless its trigger came first: then it runs in software, without one.
+// Entries are one-shot. Each start of an operation asks for one. A start that finds none waits in
+// line and gets the next free entry, unless its trigger comes first: then it runs in software,
+// without an entry.
 //
 // Calling thread: one. Nothing blocks.
 #pragma once
@@ -20,7 +21,7 @@ class EntryPool {
     uint32_t started = 0;  // runs that were asked for
     uint32_t begun = 0;    // of these, those whose trigger came
   };
-  // At most so many starts of an operation may be ahead of its trigger.
+  // How many starts of an operation may be ahead of its trigger, at most.
   static constexpr uint32_t kMostAhead = 32;
 
   explicit EntryPool(uint32_t limit) : limit_(limit) {}

@@ -1,5 +1,5 @@
-// What happens when: events in the order of their times, and of their making where times are equal.
-// So a simulation without a clock or a thread of its own runs alike every time.
+// Runs events in the order of their times, and of their making where times are equal. So a
+// simulation that has no clock or thread of its own runs the same way every time.
 //
 // Calling thread: one. Nothing blocks.
 #pragma once
@@ -46,8 +46,8 @@ class EventQueue {
   void SiftUp(size_t hole, const Event& event);
   void SiftDown(const Event& event);
 
-  // A heap in which each has four below it: half as deep as one with two, and what is looked at
-  // together lies together.
+  // A heap with four children per node: half as deep as a binary one, and children that are
+  // compared lie together in memory.
   std::vector<Event> heap_;
   Time now_ = 0;
   uint64_t made_ = 0;

@@ -9,7 +9,7 @@ namespace ferry::sim {
 
 class FifoServer {
  public:
-  // Takes it for `duration`, from `now` on or when those before are over: returns the beginning.
+  // Reserves it for `duration`, from `now` on or after earlier reservations; returns the beginning.
   // Calls come in the order of `now`.
   Time Reserve(Time now, Time duration) {
     const Time begin = std::max(now, free_at_);

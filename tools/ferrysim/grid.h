@@ -23,8 +23,8 @@ struct Neighbour {
   uint64_t bytes = 0;      // what goes to it, and what comes from it
 };
 
-// Of a block of a grid of `cells` by `cells`, rounded up to whole cells. Neighbour d lies in
-// direction d, and this rank in its direction 7 - d.
+// The neighbours of a block of a grid of `cells` by `cells`, rounded up to whole cells. Neighbour d
+// lies in direction d, and this rank in its direction 7 - d.
 std::array<Neighbour, kDirections> NeighboursOf(const Grid& grid, uint32_t rank, uint64_t cells,
                                                 uint64_t cell_bytes);
 // Cells of a rank's block.

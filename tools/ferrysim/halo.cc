@@ -11,7 +11,7 @@ namespace {
 
 using Counters = HaloCounters;
 
-// Of more, the memory of one machine holds no programs.
+// The programs of more ranks do not fit in one machine's memory.
 constexpr uint32_t kMostRanks = 1 << 20;
 
 Status CheckPlan(const HaloPlan& plan) {

@@ -36,7 +36,7 @@ struct HaloResult {
   uint64_t events = 0;
 };
 
-// kInvalidArgument names what the plan asks for and cannot be.
+// kInvalidArgument names the impossible part of the plan.
 StatusOr<HaloResult> RunHalo(const HaloPlan& plan);
 
 }  // namespace ferry::sim

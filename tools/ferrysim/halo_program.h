@@ -1,4 +1,4 @@
-// The programs of a halo exchange: what each rank's sends and receives are to the engine.
+// The programs of a halo exchange: each rank's sends and receives, as the engine sees them.
 //
 // Stream-triggered, after the paper's sections V-A and V-B: each send is a deferred write,
 // triggered by a counter that the stream adds to, and a deferred atomic on the completion word;
@@ -30,7 +30,7 @@ enum class SendKind : uint8_t {
 // "regular", "ready", "bounce", "cpu".
 const char* SendKindName(SendKind kind);
 
-// The counters of a rank. Those of a message are further `direction` ones.
+// The counters of a rank. Add the direction to the number of a message's counter.
 struct HaloCounters {
   static constexpr uint32_t kDone = 0;      // the completion word: all sends and receives
   static constexpr uint32_t kSend = 1;      // triggers of ready sends, and of the CPU's
@@ -51,7 +51,7 @@ struct HaloProgram {
   uint32_t deferred = 0;  // operations that need an entry of the NIC
 };
 
-// Of `rank`, whose neighbours these are (NeighboursOf).
+// The program of `rank`, whose neighbours these are (NeighboursOf).
 HaloProgram MakeHaloProgram(const Machine& machine, SendKind kind, uint32_t rank,
                             const std::array<Neighbour, kDirections>& neighbours);
 

@@ -1,4 +1,4 @@
-// What is simulated: nodes, NICs, network, GPUs and what CPUs take for what they do.
+// The simulated machine: nodes, NICs, network, GPUs, and how long CPUs take for their work.
 //
 // docs/simulation.md says where each default comes from. Plain data: any thread.
 #pragma once
@@ -25,7 +25,7 @@ struct Machine {
   uint32_t entries = 504;
   Time trigger_latency = 200 * kNanosecond;  // from the counter to the operation
   Time atomic_latency = 600 * kNanosecond;   // of an atomic on memory of its own node
-  // The software engine of a node's daemon, which takes what finds no entry.
+  // The software engine of a node's daemon, which runs operations that find no entry.
   Time daemon_delay = 1000 * kNanosecond;  // until it has seen the trigger
   Time daemon_cost = 500 * kNanosecond;    // of its core, for each operation
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int kFailure = 1;
 constexpr int kUsageError = 2;
 
-// As users count: converted once the command line is read.
+// Values in users' units, converted once the command line is read.
 struct MachineArguments {
   std::string topology = "dragonfly";
   double latency_us = ToMicroseconds(Machine().nic.latency);

@@ -1,4 +1,4 @@
-// Messages between NICs: what they cost each other on the way.
+// Messages between NICs, and how they delay each other on the way.
 //
 // A message holds the sending NIC for its occupancy (loggp.h), a shared link, if there is one on
 // its route, for the link's, and the receiving NIC for its own again, each in the order of arrival
@@ -22,11 +22,11 @@ class Network {
   // Both outlive it.
   Network(const Machine* machine, EventQueue* queue, uint32_t nics);
 
-  // From now on. `delivered` happens when the last byte is there.
+  // Sends a message, from now on. `delivered` happens when the last byte is there.
   void Send(uint32_t from_nic, uint32_t to_nic, uint64_t bytes, const Action& delivered);
-  // One atomic of a NIC on memory of its own node.
+  // Makes one atomic operation of a NIC on memory of its own node.
   void Atomic(uint32_t nic, const Action& done);
-  // What an acknowledgement takes, which holds up nothing.
+  // How long an acknowledgement takes; it holds up nothing.
   Time AcknowledgementLatency(uint32_t from_nic, uint32_t to_nic) const;
 
   uint64_t sent() const { return sent_; }

@@ -1,5 +1,5 @@
-// Numbers that look random, and depend on nothing but what they are asked for: so a run with the
-// same seed is the same run, in whatever order events come.
+// Numbers that look random but depend only on the arguments. So a run with the same seed is the
+// same run, in whatever order events come.
 //
 // Pure functions: any thread.
 #pragma once
@@ -16,7 +16,7 @@ constexpr uint64_t Mixed(uint64_t x) {
   return x ^ x >> 31;
 }
 
-// From 0 to below 1, of a draw named by three numbers.
+// A number from 0 to below 1, for a draw named by three numbers.
 constexpr double Draw(uint64_t seed, uint64_t a, uint64_t b) {
   return static_cast<double>(Mixed(Mixed(Mixed(seed) ^ a) ^ b) >> 11) * 0x1p-53;
 }

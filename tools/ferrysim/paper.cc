@@ -14,7 +14,7 @@ constexpr uint32_t kBeyondFirst = 8;
 constexpr uint32_t kAllreduceFirst = 32;  // four nodes
 constexpr uint32_t kBeyondFactor = 4;     // from point to point
 constexpr uint32_t kEntriesRanks = 64;
-// So many that the last ones, which no starts are behind, do not count.
+// So many that the last ones, with no starts behind them, do not matter.
 constexpr uint32_t kEntriesIterations = 40;
 constexpr uint32_t kAllreduceRanks = 1024;
 // Schedules are made by going through all ranks, for each rank.
@@ -103,7 +103,8 @@ class Paper {
                         .most_ranks = plan_.most_ranks,
                         .most_nodes = UINT32_MAX,
                         .ranks_per_node = {8}};
-    // What each iteration takes is the same from the first on, and they take long to simulate.
+    // Few, since every iteration takes the same time from the first on, and simulating them takes
+    // long.
     scaling.base.starts_ahead = scaling.base.warm_up = scaling.base.iterations = 2;
     for (const SendKind kind : {SendKind::kReady, SendKind::kRegular, SendKind::kCpu}) {
       FERRY_RETURN_IF_ERROR(AddCurve(scaling, kind, &runs_.beyond[kind]));

@@ -14,7 +14,7 @@ namespace ferry::sim {
 struct PaperPlan {
   std::string directory;        // which is there
   Machine machine;              // its ranks per node aside
-  uint32_t most_ranks = 32768;  // of the curves beyond the paper; its own go to 8,192
+  uint32_t most_ranks = 32768;  // for the curves beyond the paper; its own go to 8,192
   uint32_t warm_up = 4;         // as far as a CPU may be ahead
   uint32_t iterations = 4;
   uint64_t seed = 1;

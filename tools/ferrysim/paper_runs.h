@@ -1,4 +1,4 @@
-// What MakePaper has simulated. Plain data: any thread.
+// The results that MakePaper has simulated. Plain data: any thread.
 #pragma once
 
 #include <map>

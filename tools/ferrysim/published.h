@@ -1,4 +1,4 @@
-// What others measured on Frontier, to lay beside the model: "Co-Design
+// Measurements by others on Frontier, for comparison with the model: "Co-Design
 // and Evaluation of a CPU-Free MPI GPU Communication Abstraction and Implementation", section VI-C
 // and Table V, and the measurements that its authors published (github.com/CUP-ECS/
 // stream-triggering-data, data/FRONTIER/scaling-data.csv).

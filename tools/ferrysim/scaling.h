@@ -1,5 +1,5 @@
 // Strong scaling as in the paper: the same problem on more and more ranks, on nodes with 1, 2, 4
-// and 8 of them, of which the mean counts.
+// and 8 of them. The mean over these counts.
 //
 // Calling thread: one. Runs to the end, which takes minutes.
 #pragma once
@@ -36,7 +36,7 @@ using Progress = std::function<void(const std::string& what)>;
 StatusOr<std::vector<ScalingPoint>> RunScaling(const ScalingPlan& plan, SendKind send,
                                                const Progress& progress);
 
-// Time for each cell with which one rank's iteration takes `one_rank_us`, as measured.
+// The time per cell for which one rank's iteration takes `one_rank_us`, as measured.
 StatusOr<double> FitCells(HaloPlan plan, double one_rank_us);
 
 }  // namespace ferry::sim

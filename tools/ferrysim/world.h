@@ -1,8 +1,8 @@
 // The simulated job: ranks with Ferry's own program engine each, and executors that take simulated
 // time over what the engine begins.
 //
-// A rank's engine stands for whoever watches its counters: its NIC, its node's daemon, or its own
-// CPU, by the placement of each operation. What finds no entry in the NIC is refused there with
+// A rank's engine stands for whatever watches its counters: its NIC, its node's daemon, or its own
+// CPU, by the placement of each operation. The NIC refuses an operation that finds no entry with
 // kWouldBlock, and the engine itself moves it to the daemon, as it does in ferryd.
 //
 // Calling thread: one. Nothing blocks.
@@ -33,7 +33,7 @@ enum class Move : uint8_t {
   kNothing   // only time of the CPU
 };
 
-// What an operation of a rank's program does.
+// The work of one operation of a rank's program.
 struct Work {
   Move move = Move::kNothing;
   bool in_node = false;  // through memory instead of the NIC
@@ -54,7 +54,7 @@ constexpr uint64_t NameOf(uint32_t rank, uint32_t counter) {
   return (uint64_t{rank} + 1) << 32 | counter;
 }
 
-// Who drives the ranks.
+// The object that drives the ranks.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -74,13 +74,14 @@ struct WorldCounts {
 
 class World {
  public:
-  // `machine` is right (CheckMachine). `driver` outlives it.
+  // `machine` must be valid (CheckMachine). `driver` outlives it.
   World(const Machine& machine, uint32_t ranks, Driver* driver);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // The program of a rank, once: operation i does works[i]; further operations only pass counters
-  // on. Its counters are `counters` words of the world's own, which grow by their `per_start`.
+  // Installs a rank's program, once: operation i does works[i]; further operations only pass
+  // counters on. Its counters are `counters` words of the world's own, which grow by their
+  // `per_start`.
   Status Install(uint32_t rank, std::vector<engine::Operation> operations, std::vector<Work> works,
                  const std::vector<uint64_t>& counters_per_start);
   // Starts it, and asks for the entries of its deferred operations.
@@ -127,8 +128,8 @@ class World {
     uint64_t id = 0;
     uint64_t run = 0;
   };
-  // Messages that are there, of this start of the sender's and of later ones, and the receive that
-  // waits for one.
+  // Messages that have arrived, of this start of the sender's and of later ones, and the receive
+  // that waits for one.
   struct Match {
     std::vector<RunId> arrived;
     bool posted = false;
@@ -136,7 +137,7 @@ class World {
     RunId sender;  // of the message that is being fetched
   };
 
-  // Of a run in an event: rank and operation, then which run.
+  // Encodes a run in an event: rank and operation, then the number of the run.
   static uint64_t IdOf(uint32_t rank, uint32_t operation) {
     return uint64_t{rank} << 32 | operation;
   }

@@ -13,7 +13,7 @@ namespace {
 // Help may have several lines; a list has room for one.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// What stands in the help only: the options of ferryd would hide the others.
+// Adds only the flags that the help shows: ferryd's options would bury the others.
 void AddFlags(const CLI::App& app, const std::string& command, std::vector<CompletionFlag>* flags) {
   for (const CLI::Option* option : app.get_options()) {
     const int values = option->get_items_expected_max() > 0 ? 1 : 0;
@@ -40,7 +40,7 @@ CommandLine Describe(const CLI::App& app) {
   return line;
 }
 
-// Hidden ones too.
+// Hidden flags, too.
 void AddNames(const CLI::App& app, std::vector<std::string>* names) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_snames()) {

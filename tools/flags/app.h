@@ -1,4 +1,4 @@
-// What every tool that CLI11 parses for has: --version, --completion, and words for mistakes.
+// The parts that all tools with CLI11 share: --version, --completion, and words for mistakes.
 //
 // Main thread only, before it starts others. CLI11 throws; each tool's main catches it.
 #pragma once
@@ -12,7 +12,7 @@ namespace ferry::tools {
 // Both end the parse with CLI::Success.
 void AddInformation(CLI::App* app, const std::string& version);
 
-// What the parse of `app` did not understand, with the flag or the command that is nearest to it:
+// Names the words that the parse of `app` did not understand, with the nearest flag or command:
 // "unknown word statsu; did you mean status?". Empty: it understood all words.
 std::string ExplainUnknown(const CLI::App& app);
 

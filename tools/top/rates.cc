@@ -47,7 +47,7 @@ void AddSessions(const TopSample& before, const TopSample& after, const Clock& c
                  TopRates* rates) {
   std::map<std::string, const control::SessionStatus*> old;
   for (const control::SessionStatus& session : before.sessions.sessions()) {
-    // The same name with another process is another rank.
+    // A session of the same name but another process is another rank.
     old[NameOf(session) + "/" + std::to_string(session.pid())] = &session;
   }
   const CounterMap old_counters = ByName(before.counters);

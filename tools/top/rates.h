@@ -1,4 +1,4 @@
-// What moved between two looks at a daemon. Pure; any thread.
+// Rates between two looks at a daemon. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ struct TopRates {
   uint64_t staging_waits = 0;
 };
 
-// `before` may be of another life of the daemon, or lack sessions that are new: what is not in it,
-// or has shrunk since, began at 0. Two samples of one time give rates of 0.
+// `before` may be of another life of the daemon, or lack sessions that are new: numbers that are
+// not in it, or have shrunk since, count from 0. Two samples of one time give rates of 0.
 TopRates RatesBetween(const TopSample& before, const TopSample& after);
 
 }  // namespace ferry::tools

@@ -6,7 +6,7 @@
 
 namespace ferry::tools {
 
-// As wide as the terminal; what is zero for all ranks and means trouble has no column.
+// As wide as the terminal; numbers that mean trouble have no column if they are zero for all ranks.
 View TopView(const control::StatusReply& status, const TopRates& rates,
              const Terminal& terminal = {});
 

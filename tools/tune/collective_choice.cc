@@ -17,7 +17,7 @@ using mpi::NodeLayout;
 using mpi::Problem;
 
 constexpr uint64_t kSegmentBytes = 128ULL << 10;
-// What another algorithm must gain to take the place of the built-in one: less is noise.
+// The gain by which another algorithm replaces the built-in one: less is noise.
 constexpr double kWorthIt = 0.95;
 
 Problem ProblemOf(Collective collective, uint64_t size_bytes, std::vector<int> node_of) {

@@ -1,4 +1,4 @@
-// Which algorithms of collectives to measure, and which rules follow from the times
+// Chooses the algorithms of collectives to measure, and derives rules from the times
 // (client/mpi/collective/selection.h).
 //
 // Pure functions; any thread.
@@ -23,18 +23,19 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-// Those of a collective. With pieces only where they make a difference.
+// The candidates of a collective, with pieces only where they make a difference.
 std::vector<Candidate> CandidatesOf(mpi::Collective collective);
 
-// One job's worth: for each collective one candidate at most.
+// The candidates that one job measures: at most one for each collective.
 struct Trial {
   std::vector<std::pair<mpi::Collective, Candidate>> candidates;
 
   // As option collective_algorithms takes them: "bcast=chain:131072,scan=linear".
   std::string Names() const;
 };
-// The fewest trials in which each candidate of these collectives has its turn. Those of barriers
-// are apart: one follows each other call, and is to be the same for all their candidates.
+// The fewest trials in which each candidate of these collectives has its turn. Barriers have trials
+// of their own: a barrier follows each call of the others, and must be the same for all their
+// candidates.
 std::vector<Trial> TrialsOf(std::span<const mpi::Collective> collectives);
 
 // What a trial showed.
@@ -43,7 +44,7 @@ struct TrialResult {
   MeterResult times;
 };
 
-// What one size takes, on one communicator, with the barrier behind it.
+// The time for one size, on one communicator, with the barrier behind it.
 struct Comparison {
   mpi::Collective collective = mpi::Collective::kBarrier;
   mpi::NodeLayout layout = mpi::NodeLayout::kAny;
@@ -51,12 +52,12 @@ struct Comparison {
   uint64_t size_bytes = 0;
   Candidate best;
   double best_us = 0;
-  Candidate built_in;  // what is taken without a table
+  Candidate built_in;  // the choice without a table
   double built_in_us = 0;
 };
 
-// In the order of rules: by collective, layout, ranks and bytes. Of repeated trials the shortest
-// times count. The built-in choice counts as the best unless another one is 5 % faster.
+// In the order of rules: by collective, layout, ranks and bytes. The shortest time of repeated
+// trials counts. The built-in choice counts as the best unless another one is 5 % faster.
 std::vector<Comparison> Compare(std::span<const TrialResult> results);
 
 // Rules by which each case takes its best. Limits lie halfway, in powers, between a size and the

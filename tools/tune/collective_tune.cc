@@ -30,7 +30,7 @@ constexpr uint64_t kMostBytes = 64ULL << 20;
 constexpr unsigned kMostRanks = 16;  // by default
 constexpr char kBudgetUs[] = "3000";
 
-// What is beside this program, as it is installed or as it is built. Empty: it is in none of these.
+// Finds a file beside this program, as installed or as built. Empty: it is in neither place.
 std::string Beside(std::initializer_list<const char*> places) {
   for (const char* place : places) {
     const fs::path path = (fs::path(OwnDirectory()) / place).lexically_normal();

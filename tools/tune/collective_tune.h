@@ -21,7 +21,7 @@ struct CollectivePlan {
   std::string job;                       // flags of ferryrun, by spaces; empty: this machine's CPUs
   std::vector<uint64_t> sizes;           // empty: 8 bytes to 1 MiB
   std::vector<std::string> collectives;  // empty: all that can be measured
-  uint32_t rounds = 3;                   // of which the shortest times count
+  uint32_t rounds = 3;                   // the shortest times count
   std::string output;                    // file for the rules; empty: none
   bool force = false;
   std::vector<std::string> options;  // "--name=value", passed on to ferryrun
@@ -33,14 +33,14 @@ struct CollectiveResult {
   std::vector<mpi::SelectionRule> rules;
 };
 
-// Measures and writes. kInvalidArgument: what the plan cannot mean. kAlreadyExists,
-// kPermissionDenied, kNotFound: the file, found out before; or a program is missing. kSystem: a job
-// failed, which has said why on the standard error output.
+// Measures and writes. kInvalidArgument: the plan makes no sense. kAlreadyExists,
+// kPermissionDenied, kNotFound: the file, checked beforehand; or a program is missing. kSystem: a
+// job failed, and has said why on standard error.
 StatusOr<CollectiveResult> TuneCollectives(const CollectivePlan& plan);
 
-// The file's text: what was measured as comments, then the rules.
+// The file's text: the measurements as comments, then the rules.
 std::string CollectiveFile(const CollectiveResult& result);
-// For the terminal.
+// The text for the terminal.
 std::string CollectiveText(const CollectiveResult& result);
 nlohmann::ordered_json CollectiveJson(const CollectiveResult& result);
 

@@ -21,7 +21,7 @@ struct CopyCurves {
 };
 
 // Medians of `repetitions` (1 or more) copies of each size (not 0). kInvalidArgument for a device
-// that the backend does not have; else what the backend says.
+// that the backend does not have; else the backend's error.
 StatusOr<CopyCurves> MeasureCopies(gpu::GpuBackend& backend, int device,
                                    std::span<const uint64_t> sizes, uint32_t repetitions);
 

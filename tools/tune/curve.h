@@ -14,13 +14,13 @@ struct CurvePoint {
   double queued_us = 0;  // what it adds behind others of its size
 };
 
-// Measurements with straight lines between them, below the first as that, beyond the last as steep
-// as before it. A longer one never takes less: where a measurement says so, something disturbed the
-// shorter. Nor does one take longer in a queue than alone.
+// Measurements with straight lines between them; constant below the first, and beyond the last as
+// steep as before it. A longer operation never takes less: where a measurement says so, something
+// disturbed the shorter one. Nor does an operation take longer in a queue than alone.
 class Curve {
  public:
   Curve() = default;
-  // In any order; sizes not twice.
+  // Points in any order, each size once.
   explicit Curve(std::vector<CurvePoint> points);
 
   const std::vector<CurvePoint>& points() const { return points_; }
@@ -30,10 +30,10 @@ class Curve {
   double AloneUs(uint64_t size_bytes) const;
   double QueuedUs(uint64_t size_bytes) const;
 
-  // What the shortest one takes alone.
+  // The time that the shortest one takes alone.
   double start_up_us() const { return points_.empty() ? 0 : points_.front().alone_us; }
-  // Of the longest ones in a queue: of the last step between two sizes. 0 for a flat curve, or one
-  // with fewer than two points.
+  // The rate of the longest ones in a queue: that of the last step between two sizes. 0 for a flat
+  // curve, or one with fewer than two points.
   double mb_per_s() const;
 
  private:

@@ -157,7 +157,7 @@ std::vector<size_t> CountsUpTo(size_t all) {
   return counts;
 }
 
-// Who takes part, for each communicator to measure: ranks of one node, ranks of a node each, all.
+// The ranks of each communicator to measure: those of one node, one of each node, all.
 std::vector<std::vector<int>> Groups(const std::vector<int>& node_of_rank) {
   std::vector<int> of_first_node;
   std::vector<int> first_of_node;

@@ -1,5 +1,5 @@
-// What ferry-meter, which measures collectives as the ranks of a job, tells `ferryctl tune`: a line
-// for each communicator, and for each time.
+// The text in which ferry-meter, which measures collectives as the ranks of a job, reports to
+// `ferryctl tune`: a line for each communicator, and for each time.
 //
 //   communicator 0 0,0,1      number; the node of each of its ranks
 //   time 0 bcast 1024 12.75   communicator, collective, bytes, microseconds of a call
@@ -36,12 +36,12 @@ struct MeterResult {
 std::string CommunicatorLine(uint32_t communicator, const std::vector<int>& node_of_rank);
 std::string TimeLine(const MeterKey& key, double microseconds);
 
-// kCorrupt, with the line, for what ferry-meter would never write.
+// kCorrupt, with the line, for text that ferry-meter would never write.
 StatusOr<MeterResult> ReadMeter(std::string_view text);
 
-// Those that can be measured: all but the collectives of neighbours, which have one algorithm each.
+// The collectives that can be measured: all but those of neighbours, which have one algorithm each.
 std::vector<mpi::Collective> MeasuredCollectives();
-// Of such a name, as tables have it. kInvalidArgument says which there are.
+// The collective of this name, as in tables. kInvalidArgument lists the valid names.
 StatusOr<mpi::Collective> MeasuredCollective(std::string_view name);
 
 }  // namespace ferry::tools

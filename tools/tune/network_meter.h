@@ -18,7 +18,7 @@
 
 namespace ferry::tools {
 
-// What a reader must know.
+// The facts that a reader needs.
 struct ServedMemory {
   std::vector<std::byte> address;  // of the endpoint
   uint64_t key = 0;
@@ -35,7 +35,7 @@ StatusOr<ServedMemory> ServedMemoryFrom(std::string_view word);
 // Serves memory on a thread of its own until its end. One owner.
 class MemoryServer {
  public:
-  // What opening the transport and registering the memory may say (transports/api/transport.h).
+  // Errors: those of opening the transport and registering the memory (transports/api/transport.h).
   static StatusOr<std::unique_ptr<MemoryServer>> Start(const transport::TransportOptions& options,
                                                        uint64_t size_bytes);
   ~MemoryServer();
@@ -62,8 +62,8 @@ struct NetworkCurve {
 };
 
 // Blocks; one thread. Medians of `repetitions` (1 or more) reads of each size, which must not be
-// longer than what is served (kInvalidArgument). Else what opening the transport may say, and why a
-// read failed.
+// longer than what is served (kInvalidArgument). Other errors: those of opening the transport, and
+// why a read failed.
 StatusOr<NetworkCurve> MeasureNetwork(const transport::TransportOptions& options,
                                       const ServedMemory& memory, std::span<const uint64_t> sizes,
                                       uint32_t repetitions);

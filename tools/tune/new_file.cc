@@ -62,7 +62,7 @@ Status NewFile::Commit(std::string_view text) {
   if (fchmod(fd_.get(), 0666 & ~mask) != 0 || fsync(fd_.get()) != 0) {
     return StatusFromErrno(errno, "writing " + path_);
   }
-  // What appeared here meanwhile stays, too.
+  // A file that has appeared here meanwhile stays, too.
   if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(),
                 replace_ ? 0 : RENAME_NOREPLACE) != 0) {
     return errno == EEXIST ? IsThere(path_) : StatusFromErrno(errno, "writing " + path_);

@@ -14,8 +14,8 @@ namespace ferry::tools {
 
 class NewFile {
  public:
-  // Finds out whether `path` can be written, before there is anything to write: what it writes to
-  // lies beside it until Commit. kAlreadyExists where something is there and `replace` is false;
+  // Finds out whether `path` can be written, before there is anything to write. Opens a temporary
+  // file beside it, until Commit. kAlreadyExists where something is there and `replace` is false;
   // kPermissionDenied, kNotFound, kSystem.
   static StatusOr<NewFile> Create(const std::string& path, bool replace);
   ~NewFile();

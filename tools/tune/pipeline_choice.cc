@@ -60,7 +60,7 @@ void Pass(const Curve& stage, const std::vector<uint64_t>& sizes, std::vector<do
   }
 }
 
-// From the smallest to the largest, in steps of a 16th or of a page, whichever is more.
+// Sizes from the smallest to the largest, in steps of a 16th or of a page, whichever is more.
 std::vector<uint64_t> MessageSizes(const ChoiceLimits& limits) {
   std::vector<uint64_t> sizes;
   for (uint64_t size = limits.smallest_bytes; size < limits.largest_bytes;
@@ -71,7 +71,7 @@ std::vector<uint64_t> MessageSizes(const ChoiceLimits& limits) {
   return sizes;
 }
 
-// Of a size among all: it stands for those up to the next, in equal ratios. Their sum is 1.
+// The weight of a size: it stands for those up to the next, in equal ratios. The weights sum to 1.
 double Weight(std::span<const uint64_t> sizes, size_t index) {
   if (index + 1 == sizes.size()) {
     return sizes.size() == 1 ? 1 : 0;

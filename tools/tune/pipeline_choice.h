@@ -1,10 +1,11 @@
-// Which pipeline of blocks (engine/block_plan.h) suits a machine: predicts from its curves how long
-// a message takes, and chooses the options under which messages of all sizes take least.
+// Chooses the pipeline of blocks (engine/block_plan.h) that suits a machine: predicts from its
+// curves how long a message takes, and picks the options under which messages of all sizes take
+// least.
 //
 // The model: each stage (copy out of the device, network, copy into the device) has its blocks one
 // after the other. A block enters a stage when it has left the one before and the stage has let go
-// of the block before it; it takes what its curve says of a queue where it had to wait for the
-// stage, else what it takes alone. The two devices are different ones.
+// of the block before it; it takes its curve's queued time if it had to wait for the stage, else
+// the time alone. The two devices are different ones.
 //
 // Pure: any thread.
 #pragma once
@@ -28,7 +29,7 @@ struct StageCurves {
 enum class Route { kFromDevice, kToDevice, kBetweenDevices };
 inline constexpr Route kRoutes[] = {Route::kFromDevice, Route::kToDevice, Route::kBetweenDevices};
 
-// As the options pipeline_* say it.
+// As in the options pipeline_*.
 struct PipelineChoice {
   engine::BlockMode mode = engine::BlockMode::kNaive;
   uint32_t blocks_to_host = 1;

@@ -57,7 +57,7 @@ struct Axis {
   }
 };
 
-// From the power of two (or of ten) below to the one above.
+// A range from the power of two (or of ten) below to the one above.
 Axis LogarithmicAxis(const Range& range, double base) {
   const auto power = [base](double value, double (*round)(double)) {
     return std::pow(base, round(std::log(value) / std::log(base)));

@@ -13,7 +13,7 @@
 
 namespace ferry::tools {
 
-// So many are queued together to learn what one adds.
+// How many are queued together to learn what one adds.
 inline constexpr uint32_t kQueued = 4;
 
 // Starts `count` operations of `size_bytes`, one behind the other, and waits for their end.

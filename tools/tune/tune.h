@@ -1,4 +1,4 @@
-// `ferryctl tune`: measures what a message from or to device memory passes on its way to another
+// `ferryctl tune`: measures the stages of a message from or to device memory on its way to another
 // node, and says which pipeline of blocks suits it (pipeline_choice.h).
 //
 // One thread; it blocks, for some seconds.
@@ -47,13 +47,14 @@ struct TuneResult {
 // 0 or beyond 1 GiB.
 StatusOr<std::vector<uint64_t>> SizesToMeasure(const TunePlan& plan);
 
-// Measures and chooses. kInvalidArgument for a device or a word that is none; what backend and
-// transport may say.
+// Measures and chooses. kInvalidArgument for an invalid device or word; and the errors of backend
+// and transport.
 StatusOr<TuneResult> Measure(const config::Options& options, const TunePlan& plan);
 
-// Measures, and writes what the plan has a file for (tune_report.h). Whether it can be is found out
-// before: kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an error
-// neither is there, or both are as they were; only a disk that is full in between leaves the first.
+// Measures, and writes the files that the plan names (tune_report.h). Checks beforehand that they
+// can be written: kAlreadyExists without `force`, kPermissionDenied, kNotFound, kSystem. After an
+// error neither file is there, or both are as they were; only a disk that fills up in between
+// leaves the first.
 StatusOr<TuneResult> MeasureAndWrite(const config::Options& options, const TunePlan& plan);
 
 // Serves memory for Measure on another node: it has the largest size.

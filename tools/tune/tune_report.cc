@@ -132,7 +132,7 @@ std::string OptionLines(const TuneResult& result) {
   return lines;
 }
 
-// What the figures do not say by themselves.
+// Facts that the figures do not show by themselves.
 std::string Remarks(const TuneResult& result) {
   std::string remarks;
   if (result.device_info.direct.cpu || result.device_info.direct.network) {

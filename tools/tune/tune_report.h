@@ -1,4 +1,4 @@
-// What `ferryctl tune` found, for ferryd, for people and for programs. Pure; any thread.
+// The results of `ferryctl tune`, for ferryd, for people and for programs. Pure; any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,11 +8,11 @@
 
 namespace ferry::tools {
 
-// A configuration file for ferryd: what was measured as comments, then the options.
+// A configuration file for ferryd: the measurements as comments, then the options.
 std::string TuneFragment(const TuneResult& result);
 // SVG: the curves, and what pipelines make of them.
 std::string TunePlot(const TuneResult& result);
-// For the terminal.
+// The text for the terminal.
 std::string TuneText(const TuneResult& result);
 nlohmann::ordered_json TuneJson(const TuneResult& result);
 

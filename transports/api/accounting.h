@@ -1,4 +1,4 @@
-// What implementations of Transport count and check alike.
+// Counting and checks that implementations of Transport share.
 //
 // Pure: any thread.
 #pragma once
@@ -12,7 +12,7 @@ namespace ferry::transport {
 
 enum class OperationKind : uint8_t { kMessage, kWrite, kRead };
 
-// An operation of so many bytes has ended well.
+// Counts an operation of so many bytes that has succeeded.
 inline void CountSuccess(OperationKind kind, uint64_t bytes, Statistics* statistics) {
   switch (kind) {
     case OperationKind::kMessage:
@@ -30,7 +30,7 @@ inline void CountSuccess(OperationKind kind, uint64_t bytes, Statistics* statist
   }
 }
 
-// Operations that one peer may have outstanding.
+// How many operations one peer may have outstanding.
 inline uint32_t PerPeerLimit(const TransportOptions& options) {
   return options.max_outstanding_per_peer != 0 ? options.max_outstanding_per_peer
                                                : std::max(1U, options.max_outstanding / 2);

@@ -8,17 +8,17 @@
 // and adds one to another when it is done, so chains need no CPU: a write, when it is done, fires
 // the addition of one to a word that a GPU stream polls.
 //
-// One NIC's: of a Transport over several, each of Transport::Rails has its own, and its memory and
-// peers are those of that NIC.
+// It belongs to one NIC: in a Transport over several, each of Transport::Rails has its own, with
+// the memory and peers of that NIC.
 //
-// Entries. A NIC has few of them, and what happens beyond is not defined (about 500 on Slingshot),
-// so they are counted here, and an operation without one is refused. An entry serves once: arm the
-// next one ahead of time.
+// Entries. A NIC has few of them (about 500 on Slingshot), and going beyond is undefined. So they
+// are counted here, and an operation that gets none is refused. An entry serves once: arm the next
+// one ahead of time.
 //
 // Ends. An accepted operation (an Arm that returned kOk) ends in exactly one OnDeferredEnd, which
-// comes from within Poll of this facet. Nothing tells when a NIC never finishes what it has begun
-// (a peer that was dead already): keep a deadline of your own, from when the trigger was seen
-// reached, and then close the trigger's counter.
+// comes from within Poll of this facet. Nothing reports that a NIC never finishes an operation it
+// has begun (the peer was already dead): keep a deadline of your own, from when the trigger was
+// seen reached, and then close the trigger's counter.
 //
 // Calling thread: the progress thread, but for PrepareTarget. Nothing blocks. Only OpenCounter and
 // targets allocate.
@@ -58,7 +58,7 @@ struct DeferredTrigger {
 // the NIC from the arming until the end.
 struct DeferredWrite {
   DeferredTrigger trigger;
-  NicCounter done{};  // grows by one when `local` may be used again; not when the write fails
+  NicCounter done{};  // grows by one when `local` may be reused; not if the write fails
   PeerId peer{};
   const void* local = nullptr;
   RegionHandle region{};
@@ -79,16 +79,16 @@ struct DeferredIncrement {
   uint64_t context = 0;
 };
 
-// Only ever grow, but for `abandoned` and `counters`.
+// The numbers only ever grow, except `abandoned` and `counters`.
 struct DeferredStatistics {
   uint64_t armed = 0;
   uint64_t done = 0;
   uint64_t failed = 0;
   uint64_t cancelled = 0;
-  uint64_t refused = 0;    // for want of an entry
-  uint64_t resumed = 0;    // times that operations due had to be pushed on
-  uint64_t abandoned = 0;  // cancelled ones that the NIC had begun and holds still, now
-  uint64_t counters = 0;   // that the NIC holds now
+  uint64_t refused = 0;    // refused for want of an entry
+  uint64_t resumed = 0;    // how often operations that were due needed a push
+  uint64_t abandoned = 0;  // cancelled ones that the NIC had begun and still holds, now
+  uint64_t counters = 0;   // counters that the NIC holds now
   uint64_t rings = 0;      // calls of AddToCounter
 };
 
@@ -104,7 +104,8 @@ class DeferredWork {
  public:
   virtual ~DeferredWork() = default;
 
-  // The NIC's entries, or what TransportOptions::deferred_entries says, and how many are taken.
+  // The number of entries (TransportOptions::deferred_entries, else the NIC's), and how many are
+  // taken.
   virtual uint32_t entries() const = 0;
   virtual uint32_t in_use() const = 0;
   // The longest write of one operation, and the highest threshold.
@@ -112,18 +113,18 @@ class DeferredWork {
   virtual uint64_t max_threshold() const = 0;
   virtual const DeferredStatistics& statistics() const = 0;
 
-  // A counter that is 0. Where `write_back` is not null (host or GPU memory that the NIC reaches,
-  // 8 aligned bytes that outlive the counter), the NIC stores the counter there after each
+  // Opens a counter that is 0. Where `write_back` is not null (host or GPU memory that the NIC
+  // reaches, 8 aligned bytes that outlive the counter), the NIC stores the counter there after each
   // operation that reports to it, in the NIC's own form (transports/ofi/cxi_extension.h); each such
   // operation takes one entry more.
   // Errors: kUnsupported (no write-back), kLimitExceeded, kOutOfMemory, kSystem.
   virtual StatusOr<NicCounter> OpenCounter(uint64_t* write_back) = 0;
-  // What waits for the counter is discarded; what it has fired, the NIC may still carry out. All
-  // ends with kCancelled. Before that, release the targets that count on it and silence its
-  // doorbell. Operations that report to it may still end: the NIC keeps the counter, with what
-  // waits for it, until the last one has, so close the first counter of a chain first, and release
-  // the memory that increments go to: an increment that fires late then fails, and hits nothing.
-  // Unknown counters are ignored.
+  // Closes a counter. Operations that wait for it are discarded; those it has fired, the NIC may
+  // still carry out. All end with kCancelled. Before the call, release the targets that count on it
+  // and silence its doorbell. Operations that report to it may still end: the NIC keeps the
+  // counter, with what waits for it, until the last one has. So close the first counter of a chain
+  // first, and release the memory that increments go to: an increment that fires late then fails,
+  // and hits nothing. Unknown counters are ignored.
   virtual void CloseCounter(NicCounter counter) = 0;
   virtual void AddToCounter(NicCounter counter, uint64_t n) = 0;
   // 0 for an unknown counter.
@@ -131,8 +132,8 @@ class DeferredWork {
   virtual CounterDoorbell Doorbell(NicCounter counter) = 0;
 
   // Like Transport::PrepareMemory with remote access, but each remote write into the region, and
-  // each remote increment, adds one to `counter` once its data is in place. For AdoptMemory and
-  // ReleaseMemory of the Transport. Any thread, while the counter is open.
+  // each remote increment, adds one to `counter` once its data is in place. Pass the result to
+  // AdoptMemory and ReleaseMemory of the Transport. Any thread, while the counter is open.
   // Errors: those of PrepareMemory; kNotFound (counter).
   virtual StatusOr<std::unique_ptr<Registration>> PrepareTarget(void* base, uint64_t bytes,
                                                                 NicCounter counter) = 0;
@@ -148,10 +149,10 @@ class DeferredWork {
   virtual ErrorCode ArmWrite(const DeferredWrite& write) = 0;
   virtual ErrorCode ArmIncrement(const DeferredIncrement& increment) = 0;
 
-  // Reports ends, and pushes on what is due where the provider needs that. Call it beside
-  // Transport::Poll, which is where the errors of a NIC are found. Returns the number of ends.
+  // Reports ends, and pushes on operations that are due where the provider needs that. Call it
+  // besides Transport::Poll, which finds a NIC's errors. Returns the number of ends.
   virtual int Poll(DeferredSink& sink, uint64_t now_ns) = 0;
-  // When Poll is due at the latest; UINT64_MAX if nothing is armed.
+  // The latest time at which to call Poll; UINT64_MAX if nothing is armed.
   virtual uint64_t NextPollNs(uint64_t now_ns) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// A Transport that hands every call on to another one: for those that change a few of them.
+// A Transport that forwards every call to another one: a base for classes that change a few calls.
 //
 // Thread: as Transport.
 #pragma once
@@ -63,7 +63,7 @@ class ForwardingTransport : public Transport {
   bool PrepareToSleep() override { return real_.PrepareToSleep(); }
   uint64_t NextPollNs(uint64_t now_ns) const override { return real_.NextPollNs(now_ns); }
   DeferredWork* deferred_work() override { return real_.deferred_work(); }
-  // If the other one is one NIC, this is it.
+  // If the other one is a single NIC, its only rail is this object.
   std::vector<Transport*> Rails() override {
     std::vector<Transport*> rails = real_.Rails();
     return rails.front() == &real_ ? std::vector<Transport*>{this} : rails;

@@ -1,4 +1,4 @@
-// Which of several NICs takes what is next: a piece of a read or write, or a matched pair.
+// Chooses which of several NICs takes the next piece of a read or write, or a matched pair.
 //
 // Pure: any thread.
 #pragma once
@@ -11,11 +11,11 @@
 namespace ferry::transport {
 
 struct RailState {
-  bool open = false;  // it may take it
+  bool open = false;  // it may take more
   uint64_t load_bytes = 0;
 };
 
-// The one with the least to do, `nearest` first among equals; nothing if none is open.
+// The rail with the least to do, `nearest` first among equals; nothing if none is open.
 inline std::optional<size_t> ChooseRail(std::span<const RailState> rails, size_t nearest) {
   std::optional<size_t> best;
   const auto better = [&](size_t a, size_t b) {

@@ -1,6 +1,6 @@
-// What the daemon asks of a network: ordered messages and one-sided reads and writes between the
-// nodes of a job. One Transport is one NIC domain with one reliable datagram endpoint, or several
-// that work as one (transports/rails).
+// The services that the daemon needs from a network: ordered messages and one-sided reads and
+// writes between the nodes of a job. One Transport is one NIC domain with one reliable datagram
+// endpoint, or several that work as one (transports/rails).
 //
 // Thread: one Transport belongs to one progress thread, which makes every call; nothing here locks.
 // Only WaitFd, Describe, capabilities and Address (they never change) and PrepareMemory, with the
@@ -31,7 +31,7 @@ namespace ferry::transport {
 enum class PeerId : uint64_t {};
 inline constexpr PeerId kUnknownPeer{UINT64_MAX};
 
-// In the context of every operation that is posted to one of several NICs itself
+// A bit set in the context of every operation that is posted directly to one of several NICs
 // (Transport::Rails), and of no other.
 inline constexpr uint64_t kDirectContext = uint64_t{1} << 63;
 
@@ -51,18 +51,18 @@ struct TransportOptions {
   std::string domain;
   // Further NICs, each by its IP address or its domain: transports/rails. One NIC takes none.
   std::vector<std::string> rails;
-  // Reads and writes of more than this are shared out among the NICs, in pieces of this size.
+  // Reads and writes of more than this are split among the NICs, in pieces of this size.
   uint64_t stripe_bytes = 512ULL * 1024;
 
-  // Operations accepted and not yet completed: in all, and to one peer (0 = half of all), so that a
-  // silent peer cannot take every slot.
+  // The most operations accepted and not yet completed: in all, and to one peer (0 = half of all),
+  // so that a silent peer cannot take every slot.
   uint32_t max_outstanding = 256;
   uint32_t max_outstanding_per_peer = 0;
 
   uint32_t receive_buffers = 64;
   // Largest message, header and payload together.
   uint32_t receive_buffer_bytes = 16 * 1024 + 64;
-  // What SendMessageFrom may add to such a message.
+  // The most that SendMessageFrom may add to such a message.
   uint32_t attachment_bytes = 64 * 1024;
 
   // Operations that the NIC may have deferred (deferred_work.h); 0 asks the NIC.
@@ -140,7 +140,7 @@ enum class Placement {
   kRemote,  // besides, the data is in the peer's memory
 };
 
-// Only ever grow, but for `abandoned`.
+// The numbers only ever grow, except `abandoned`.
 struct Statistics {
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
@@ -151,20 +151,20 @@ struct Statistics {
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
   uint64_t errors = 0;    // operations failed, posts the provider refused, messages too long for us
-  uint64_t timeouts = 0;  // of these, by their deadline
+  uint64_t timeouts = 0;  // of these, failed by their deadline
   uint64_t misfits = 0;   // of these, messages too long for us
   uint64_t would_block = 0;  // posts refused for want of a slot
   uint64_t eagain = 0;       // posts that the provider put off (tried again, in order)
   uint64_t abandoned = 0;    // operations reported as failed that the NIC still holds, now
 };
 
-// Receives what Poll finds. The calls come on the progress thread, from within Poll. They may post,
-// and call FailPeer and RemovePeer, but not Poll.
+// Receives the events that Poll finds. The calls come on the progress thread, from within Poll.
+// They may post, and call FailPeer and RemovePeer, but not Poll.
 class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
-  // `message` is valid during the call only. `sender` may be kUnknownPeer: put who you are into the
-  // message.
+  // `message` is valid during the call only. `sender` may be kUnknownPeer: put the sender's
+  // identity into the message.
   virtual void OnReceive(PeerId sender, std::span<const std::byte> message) = 0;
   // `code` is kOk, or:
   //  kNodeUnreachable  the connection broke (it may come back: whether the node is dead is not
@@ -172,7 +172,7 @@ class CompletionSink {
   //  kTimeout          the NIC took the operation and did not finish it before its deadline
   //  kInvalidBuffer    the peer refused the key, the address or the length
   //  kSystem           anything else the provider reports; LastError() has its words
-  //  or what FailPeer was given (kCancelled after RemovePeer).
+  //  or the code given to FailPeer (kCancelled after RemovePeer).
   virtual void OnComplete(uint64_t context, ErrorCode code) = 0;
 };
 
@@ -182,7 +182,7 @@ class Transport {
 
   virtual const Capabilities& capabilities() const = 0;
   virtual const Description& Describe() const = 0;
-  // Opaque, for AddPeer at the other side; same bytes for as long as the Transport lives.
+  // Opaque bytes for AddPeer at the other side; the same for as long as the Transport lives.
   virtual const std::vector<std::byte>& Address() const = 0;
   virtual const Statistics& statistics() const = 0;
   // The provider's words for the last failed operation, for a log line; empty if none failed.
@@ -191,10 +191,10 @@ class Transport {
   // Names a peer. Sends nothing: a peer that is not there is noticed by the first operation's
   // deadline. Errors: kInvalidArgument (not an address of this provider).
   virtual StatusOr<PeerId> AddPeer(std::span<const std::byte> address) = 0;
-  // FailPeer(peer, kCancelled) and forgets it. Errors: kNotFound.
+  // Calls FailPeer(peer, kCancelled) and forgets the peer. Errors: kNotFound.
   virtual Status RemovePeer(PeerId peer) = 0;
-  // All pending operations to the peer complete with `code` in the next Poll; later posts return
-  // `code` (which must be a failure). Unknown peers are ignored: the peer is gone either way.
+  // Completes all pending operations to the peer with `code` in the next Poll; later posts return
+  // `code` (which must be a failure). Ignores unknown peers: the peer is gone either way.
   virtual void FailPeer(PeerId peer, ErrorCode code) = 0;
 
   // Pins [base, base + bytes) for the NIC. Any thread; may take long (20 s for 192 GB). The memory
@@ -205,13 +205,13 @@ class Transport {
   // Makes prepared memory of this Transport usable here and, by its key, to peers. Quick. Errors:
   // those of PrepareMemory, where the provider pins nothing and registers only now.
   virtual StatusOr<MemoryRegion> AdoptMemory(std::unique_ptr<Registration> registration) = 0;
-  // Takes a region out of use; destroying what is returned unpins it, and peers' accesses with its
-  // key fail from then on. Quick. Errors: kNotFound; kWouldBlock while an operation uses the
-  // region, be it one reported as failed (see "After a failure"): Poll, try again later, and keep
-  // the memory mapped until then.
+  // Takes a region out of use; destroying the result unpins it, and peers' accesses with its key
+  // fail from then on. Quick. Errors: kNotFound; kWouldBlock while an operation uses the region,
+  // even one reported as failed (see "After a failure"): Poll, try again later, and keep the memory
+  // mapped until then.
   virtual StatusOr<std::unique_ptr<Registration>> ReleaseMemory(RegionHandle region) = 0;
 
-  // Both steps in one, for memory that is small.
+  // PrepareMemory and AdoptMemory in one call, for small memory.
   StatusOr<MemoryRegion> RegisterMemory(void* base, uint64_t bytes, Access access);
   Status DeregisterMemory(RegionHandle region) { return ReleaseMemory(region).status(); }
 
@@ -234,15 +234,15 @@ class Transport {
                                     const Attachment& attachment, uint64_t context,
                                     uint64_t now_ns) = 0;
 
-  // Puts to, or gets from, the peer's registered memory; long ones travel in fragments. `local`
-  // belongs to the transport until OnComplete. No order holds among reads and writes, nor between
-  // them and messages: to announce data by a message, wait for the completion of a
+  // Write puts to, Read gets from, the peer's registered memory; long ones travel in fragments.
+  // `local` belongs to the transport until OnComplete. No order holds among reads and writes, nor
+  // between them and messages: to announce data by a message, wait for the completion of a
   // Placement::kRemote write first.
   // Errors: kWouldBlock, kLimitExceeded, kInvalidBuffer (local range or region), kInvalidArgument
   // (no bytes), kNotFound (peer), what FailPeer was given.
   //
-  // After a failure. When an operation ends by its deadline or by FailPeer, the NIC may hold it
-  // still ("abandoned"): its late end is swallowed, but until then the NIC may read the local
+  // After a failure. When an operation ends by its deadline or by FailPeer, the NIC may still hold
+  // it ("abandoned"): its late end is not reported, but until then the NIC may read the local
   // buffer of a Write and write into that of a Read, here and at the peer. So treat the contents of
   // both as undefined, and free the local memory only after DeregisterMemory has returned kOk. A
   // peer protects its own memory by deregistering it. Abandoned operations keep their slots; posts
@@ -250,7 +250,7 @@ class Transport {
   virtual ErrorCode Write(const RmaRequest& request, Placement placement, uint64_t now_ns) = 0;
   virtual ErrorCode Read(const RmaRequest& request, uint64_t now_ns) = 0;
 
-  // Moves data, tries again what was put off, ends what is overdue, and hands up to `budget`
+  // Moves data, retries operations that were put off, ends overdue ones, and hands up to `budget`
   // events (OnReceive or OnComplete) to `sink`. Returns how many.
   virtual int Poll(CompletionSink& sink, int budget, uint64_t now_ns) = 0;
 
@@ -281,8 +281,9 @@ class Transport {
   virtual ErrorCode Reaches(PeerId /*peer*/, size_t rail) {
     return rail == 0 ? ErrorCode::kOk : ErrorCode::kNotFound;
   }
-  // What a NIC was to do at the peer by itself has come to nothing: it does not reach it until the
-  // peer has given a sign of life there. Nothing to be said of the first.
+  // Call it when something that a NIC should have done at the peer by itself has failed: the NIC
+  // then does not count as reaching the peer until the peer has given a sign of life there. Has no
+  // effect for the first NIC.
   virtual void Doubt(PeerId /*peer*/, size_t /*rail*/) {}
 };
 

@@ -1,5 +1,5 @@
-// Opens the transport that the options name. The only place that names concrete transports: the
-// daemon and the tools come here.
+// Opens the transport that the options name. This is the only place that names concrete transports;
+// the daemon and the tools call it.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace ferry::transport {
 
-// What the options say of a transport; a caller may change it before it opens one.
+// The options of a transport, which a caller may change before it opens one.
 TransportOptions TransportOptionsFrom(const config::Options& options);
 
 // Calling thread: any; the result belongs to one. May block while the provider looks for its
 // devices. The errors of CreateOfiTransport (transports/ofi/ofi_transport.h).
 StatusOr<std::unique_ptr<Transport>> OpenTransport(const TransportOptions& options);
 
-// Makes sure that what the transport's library reads is in the environment; the library is opened
+// Makes sure that the environment holds what the transport's library reads; the library is opened
 // with the first transport. Main thread, before any other.
 Status EnsureEnvironment();
 

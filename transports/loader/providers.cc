@@ -43,7 +43,7 @@ std::vector<ListedProvider> ListProviders() {
   if (hints != nullptr) {
     hints->caps = FI_MSG | FI_RMA;
     hints->ep_attr->type = FI_EP_RDM;
-    // What ferryd copes with (transports/ofi).
+    // The modes that ferryd supports (transports/ofi).
     hints->domain_attr->mr_mode =
         FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;

@@ -1,4 +1,4 @@
-// What the transport's library has on this machine, for those who examine it.
+// The providers that the transport's library has on this machine, for diagnosis.
 //
 // Any thread; the first call opens the library, and blocks while it looks for devices.
 #pragma once
@@ -13,7 +13,7 @@ struct ListedProvider {
   bool usable = false;  // has what a Transport needs: reliable datagrams, messages, RMA
 };
 
-// All of libfabric's; empty if there is no libfabric.
+// All of libfabric's providers; empty if there is no libfabric.
 std::vector<ListedProvider> ListProviders();
 
 // "1.17", or "(not installed)".

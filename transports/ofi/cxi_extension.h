@@ -1,7 +1,7 @@
-// What libfabric's `cxi` provider (Slingshot) offers beside libfabric's own calls, as far as we use
-// it: its header, rdma/fi_cxi_ext.h, is not packaged everywhere, and the functions are looked up at
-// run time anyway (fi_open_ops). Also the NIC's own form of a counter in memory and behind a GPU's
-// stores.
+// The calls of libfabric's `cxi` provider (Slingshot) that we use besides libfabric's own. They are
+// declared here because its header, rdma/fi_cxi_ext.h, is not packaged everywhere, and the
+// functions are looked up at run time anyway (fi_open_ops). Also the NIC's own form of a counter in
+// memory and behind a GPU's stores.
 //
 // Pure but for the two Find functions, which call libfabric: progress thread.
 #pragma once
@@ -23,7 +23,7 @@ inline constexpr const char* kCxiDomainOps[] = {"dom_ops_v6", "dom_ops_v5"};
 // A flag of a deferred operation: write the completion counter back when it is done.
 inline constexpr uint64_t kCxiWriteBack = uint64_t{1} << 62;
 
-// Of the 512 deferred operations of a NIC, those that applications may have.
+// How many of a NIC's 512 deferred operations applications may have.
 inline constexpr uint32_t kCxiEntries = 504;
 
 struct CxiCounterOps {
@@ -65,8 +65,8 @@ inline constexpr uint64_t kCxiWritten = uint64_t{1} << 63;
 
 constexpr uint64_t CxiSuccesses(uint64_t word) { return word & kCxiMostSuccesses; }
 constexpr uint64_t CxiFailures(uint64_t word) { return (word >> 48) & kCxiMostFailures; }
-// What a GPU waits for ("greater or equal", unsigned) until the counter has reached `successes`:
-// failures make the word greater, too, so that the wait ends.
+// The value that a GPU waits for ("greater or equal", unsigned) until the counter has reached
+// `successes`. Failures make the word greater, too, so that the wait ends.
 constexpr uint64_t CxiAwaitedWord(uint64_t successes) { return kCxiWritten | successes; }
 
 // ---- A counter behind stores: offsets from what get_mmio_addr gives, in bytes.

@@ -27,7 +27,7 @@ struct CounterState;
 struct DeferredEntry {
   enum class State : uint8_t { kFree, kArmed, kEnding, kAbandoned };
 
-  // What the provider sees. `work` is what its completions point to, and comes first.
+  // The part that the provider sees. Its completions point to `work`, which comes first.
   fi_deferred_work work{};
   fi_op_rma rma{};
   fi_op_atomic atomic{};
@@ -40,18 +40,18 @@ struct DeferredEntry {
   State state = State::kFree;
   bool held = false;  // by the NIC
   ErrorCode result = ErrorCode::kOk;
-  uint32_t cost = 0;  // entries of the NIC
+  uint32_t cost = 0;  // how many of the NIC's entries it takes
   uint64_t context = 0;
   uint64_t threshold = 0;
   uint64_t abandoned_ns = 0;
-  CounterState* trigger = nullptr;  // null once that is closed
+  CounterState* trigger = nullptr;  // null once the counter is closed
   CounterState* done = nullptr;
   Peer* peer = nullptr;
   Region* region = nullptr;
 
-  ListLink life_link;     // free or ending
-  ListLink waiting_link;  // of `trigger`
-  ListLink report_link;   // of `done`
+  ListLink life_link;     // in the list of free or of ending entries
+  ListLink waiting_link;  // in the list of `trigger`
+  ListLink report_link;   // in the list of `done`
 };
 
 template <ListLink DeferredEntry::*kLink>

@@ -48,8 +48,9 @@ StatusOr<FidPtr<fid_cq>> OpenQueue(const Endpoint& e, size_t entries, fi_wait_ob
   return FidPtr<fid_cq>(queue);
 }
 
-// With a wait descriptor where the provider has one. `net` would start a thread for that, which
-// takes every message away from whoever polls: it is waited for by its epoll instances instead.
+// Opens the queue with a wait descriptor where the provider has one. `net` would start a thread for
+// that, which takes every message away from the polling thread; its epoll instances are waited for
+// instead.
 Status OpenCompletionQueue(Endpoint* e, size_t entries) {
   e->waits_by_epoll = std::string_view(e->info->fabric_attr->prov_name) == "net";
   if (!e->waits_by_epoll) {
@@ -66,7 +67,7 @@ Status OpenCompletionQueue(Endpoint* e, size_t entries) {
   return Status();
 }
 
-// The address is taken by fi_endpoint or by fi_enable, as the provider likes.
+// Depending on the provider, fi_endpoint or fi_enable takes the address.
 int OpenAndEnable(Endpoint* e) {
   fid_ep* endpoint = nullptr;
   int error = fi_endpoint(e->domain.get(), e->info.get(), &endpoint, nullptr);

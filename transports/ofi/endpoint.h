@@ -20,7 +20,7 @@ struct Endpoint {
   FidPtr<fid_domain> domain;
   FidPtr<fid_av> addresses;
   FidPtr<fid_cq> completions;
-  FidPtr<fid_ep> endpoint;  // declared last: closed first, and with it the NIC lets go of all
+  FidPtr<fid_ep> endpoint;  // declared last: closed first, which makes the NIC release everything
 
   int wait_fd = -1;  // of `completions`, or `watch`; -1 if the provider can only be polled
   bool waits_by_epoll = false;  // the queue has no wait descriptor: see epoll_watch.h

@@ -1,6 +1,6 @@
-// What must be in the environment before libfabric is opened (library.h): its libraries read most
-// of it as they are loaded. This library never touches the environment: main sets what is not set
-// already; tests take it from environment.bzl.
+// The variables that must be in the environment before libfabric is opened (library.h): its
+// libraries read most of them as they are loaded. This library never changes the environment: main
+// sets those that are not set already; tests take them from environment.bzl.
 #pragma once
 
 #include <array>

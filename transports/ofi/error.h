@@ -8,10 +8,11 @@
 
 namespace ferry::transport {
 
-// What a failed post or completion means. `fabric_error` is positive (FI_ECANCELED, ...).
+// Our code for a failed post or completion. `fabric_error` is positive (FI_ECANCELED, ...).
 ErrorCode OperationError(int fabric_error);
 
-// A failed set-up call: "what: words of libfabric". Sign of `fabric_error` does not matter.
+// The status of a failed set-up call: "what: words of libfabric". The sign of `fabric_error` does
+// not matter.
 Status SetUpError(int fabric_error, const std::string& what);
 
 }  // namespace ferry::transport

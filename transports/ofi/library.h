@@ -1,8 +1,8 @@
-// libfabric's library, opened by whoever needs it first. Opening takes some 0.1 s, since the
-// libraries of its providers come along and look for their devices, so a program that only may need
-// it should not be linked with it: ferryd for --version, ferryctl for all but measuring.
+// libfabric's library, opened at its first use. Opening takes some 0.1 s, since the libraries of
+// its providers are loaded with it and look for their devices. So programs that do not always need
+// it are not linked with it: ferryd for --version, ferryctl for all but measuring.
 //
-// What a library reads of the environment it reads then (environment.h). Any thread.
+// The library reads the environment at that time (environment.h). Any thread.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -25,7 +25,7 @@ struct Libfabric {
 // kNotFound: there is none; kVersionMismatch: it lacks a function.
 StatusOr<const Libfabric*> OpenLibfabric();
 
-// For those that hold something of it, so that it is open.
+// For callers that hold one of its objects, so that it must be open.
 const Libfabric& OpenedLibfabric();
 
 }  // namespace ferry::transport

@@ -25,8 +25,7 @@ uint64_t FabricAccess(Access access) {
   return bits;
 }
 
-// A key that cannot be guessed, as wide as the provider allows: keys are what guards the data
-// plane.
+// A key that cannot be guessed, as wide as the provider allows: only keys guard the data plane.
 StatusOr<uint64_t> RandomKey(const Endpoint& endpoint) {
   uint64_t key = 0;
   if (getrandom(&key, sizeof(key), 0) != static_cast<ssize_t>(sizeof(key))) {
@@ -45,7 +44,7 @@ StatusOr<FidPtr<fid_mr>> RegisterOnce(const Endpoint& endpoint, void* base, uint
   const uint64_t flags = counter != nullptr ? FI_RMA_EVENT : 0;
   fid_mr* mr = nullptr;
   int error = -FI_ENOKEY;
-  // A key that is taken is possible where keys are narrow.
+  // Where keys are narrow, a random key may be taken already.
   for (int attempt = 0; attempt < kKeyAttempts && error == -FI_ENOKEY; attempt++) {
     uint64_t key = 0;
     if (!endpoint.MrMode(FI_MR_PROV_KEY)) {

@@ -16,7 +16,8 @@
 
 namespace ferry::transport {
 
-// Without `mr` where the provider pins nothing: then the progress thread registers it (PinsMemory).
+// It has no `mr` where the provider pins nothing: then the progress thread registers it
+// (PinsMemory).
 struct OfiRegistration final : Registration {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
@@ -41,7 +42,7 @@ class RegionTable {
  public:
   explicit RegionTable(const Endpoint* endpoint);
 
-  // As in Transport. Remote writes add to `counter`, if it is not null.
+  // As Transport::PrepareMemory. Remote writes add to `counter`, if it is not null.
   StatusOr<std::unique_ptr<Registration>> Prepare(void* base, uint64_t bytes, Access access,
                                                   fid_cntr* counter) const;
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
@@ -64,7 +65,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // To be called before the endpoint is closed; the memory goes only with the arena.
+  // Call it before the endpoint is closed; the memory itself lives as long as the arena.
   void Deregister() { mr_.reset(); }
 
   std::byte* base() const { return base_; }

@@ -21,14 +21,14 @@ struct CounterState {
   NicCounter id{};
   FidPtr<fid_cntr> counter;
   uint64_t value = 0;  // as last read; wider than some providers' own
-  uint64_t added = 0;  // of it, by AddToCounter
-  uint64_t ended = 0;  // of it, by operations that have ended
+  uint64_t added = 0;  // the part of it added by AddToCounter
+  uint64_t ended = 0;  // the part of it added by operations that have ended
   bool writes_back = false;
   CounterDoorbell doorbell;
   bool closing = false;
-  uint64_t closing_ns = 0;   // since then; 0: nobody has looked at the time yet
-  uint64_t due_ns = 0;       // what waits for it is due since then, and does not end; 0: no
-  WaitingEntries waiting;    // for it, or fired by it and not let go of
+  uint64_t closing_ns = 0;   // when closing began; 0: the time was not read yet
+  uint64_t due_ns = 0;       // since when waiting operations are due and do not end; 0: none is
+  WaitingEntries waiting;    // waiting for it, or fired by it and still held
   ReportingEntries reports;  // will add to it, in the order in which they were armed
   ListLink reporting_link;   // in the list of counters with reports
 };
@@ -41,7 +41,7 @@ class OfiCounters {
   StatusOr<NicCounter> Open(uint64_t* write_back);
   void Add(CounterState* counter, uint64_t n);
   uint64_t Read(CounterState* counter);
-  // Whether a read gives what the counter was when it was last written back, and asks for that.
+  // Whether a read returns the value last written back, and requests another write-back.
   bool reads_late() const { return !is_narrow_; }
   uint64_t max_threshold() const { return is_narrow_ ? INT32_MAX : kWidestThreshold; }
 
@@ -49,8 +49,8 @@ class OfiCounters {
   CounterState* Find(NicCounter id);
   // The same for a target's registration: any thread.
   StatusOr<fid_cntr*> Bindable(NicCounter id);
-  // Only for counters that nothing reports to. True: closed, and nothing that waits for it fires
-  // any more; then Erase. False: something is bound to it still.
+  // Only for counters that nothing reports to. True: it is closed, and nothing that waits for it
+  // fires any more; call Erase then. False: something is still bound to it.
   bool TryClose(CounterState* counter);
   void Erase(CounterState* counter);
 

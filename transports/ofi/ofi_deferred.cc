@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint32_t kDefaultEntries = kCxiEntries;  // of a NIC that does not tell
 constexpr uint32_t kSlotsPerEntry = 2;
-// Between looks at the counters: short while operations end, long while all wait for a trigger.
+// The time between looks at the counters: short while operations end, long while all wait for a
+// trigger.
 constexpr uint64_t kShortScanNs = 50'000;
 constexpr uint64_t kLongScanNs = 5'000'000;
 constexpr uint64_t kFreshNs = 2'000'000;  // until a counter that was asked for is written back
@@ -37,7 +38,7 @@ uint32_t EntriesOf(const Endpoint& endpoint) {
   return static_cast<uint32_t>(std::min<size_t>(depth, kCxiEntries));
 }
 
-// Ends are told by counting them, so what reports to one counter must end in order.
+// Ends are told apart by counting, so operations that report to one counter must end in order.
 bool InOrder(const DeferredEntry& last, const CounterState& trigger, const DeferredTrigger& next,
              const Peer* peer) {
   return last.work.triggering_cntr == trigger.counter.get() && last.threshold <= next.threshold &&
@@ -128,12 +129,12 @@ bool OfiDeferred::IsSettled(CounterState* counter, uint64_t now_ns) {
   return counter->closing_ns != 0 && now_ns - counter->closing_ns >= kFreshNs;
 }
 
-// Counters whose operations are over. What waits for a counter is discarded with it, unless the
-// counter had fired it: that may still be under way, and is let go of when it ends.
+// Closes counters whose operations are over. Operations that wait for a counter are discarded with
+// it. One that the counter had fired may still be under way, and is released when it ends.
 void OfiDeferred::CloseIfUnused(uint64_t now_ns) {
   bool again = true;
   while (again) {
-    again = false;  // what one counter discards may have been the last that another waited for
+    again = false;  // discarding for one counter may free another
     for (size_t i = 0; i < closing_.size(); i++) {
       CounterState* counter = closing_[i];
       if (!IsSettled(counter, now_ns)) {
@@ -350,7 +351,7 @@ void OfiDeferred::Count(ErrorCode code) {
   statistics_.failed += code != ErrorCode::kOk && code != ErrorCode::kCancelled ? 1 : 0;
 }
 
-// What is discarded with its trigger's counter takes room on the NIC until that is closed.
+// A discarded operation takes room on the NIC until its trigger's counter is closed.
 void OfiDeferred::ReleaseCost(DeferredEntry* entry) { in_use_ -= std::exchange(entry->cost, 0); }
 
 void OfiDeferred::End(DeferredEntry* entry, ErrorCode code, bool still_held) {
@@ -398,8 +399,8 @@ void OfiDeferred::OnError(void* op_context, ErrorCode code) {
   }
 }
 
-// Ends what the counter has counted since the last look: whole groups of operations with one
-// trigger, among which the NIC keeps no order.
+// Ends the operations that the counter has counted since the last look, in whole groups of one
+// trigger, since the NIC keeps no order within a group.
 bool OfiDeferred::Retire(CounterState* counter) {
   const uint64_t value = counters_.Read(counter);
   uint64_t ends = value - counter->added - counter->ended;
@@ -455,8 +456,8 @@ bool OfiDeferred::RetireAll() {
   return any;
 }
 
-// What a NIC has begun and never ends (a peer that was dead already) keeps its slot, but not the
-// memory that it would read: no NIC takes that long.
+// An operation that a NIC has begun and never ends (its peer was already dead) keeps its slot, but
+// not the memory that it would read: no NIC takes that long.
 void OfiDeferred::ForgetLost(uint64_t now_ns) {
   for (DeferredEntry& entry : slots_) {
     if (entry.state == DeferredEntry::State::kAbandoned && entry.region != nullptr &&

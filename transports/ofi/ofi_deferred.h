@@ -1,9 +1,9 @@
 // Deferred work over libfabric's FI_QUEUE_WORK, for the providers that have it: `cxi` (Slingshot)
 // and `sockets`.
 //
-// Ends are found by counting: libfabric tells of failures only, by the completion queue, whose
-// reader (OfiTransport) hands them on. `sockets` fires about 2,500 operations at a time and stops
-// without a word, so operations that are due and do not end are pushed on.
+// Ends are found by counting: libfabric reports only failures, by the completion queue, whose
+// reader (OfiTransport) hands them on. `sockets` fires about 2,500 operations at a time and then
+// stops silently, so operations that are due and do not end are pushed on.
 //
 // Calling thread: as DeferredWork.
 #pragma once
@@ -28,7 +28,7 @@ class DeferredPeers {
   virtual ~DeferredPeers() = default;
   // Null, with `*code` set, if nothing may be sent to the peer.
   virtual Peer* Usable(PeerId id, ErrorCode* code) = 0;
-  // An operation that had the peer held is over: `held` is one less already.
+  // Call it when an operation that held the peer is over; its `held` has been decremented.
   virtual void ForgetIfIdle(Peer* peer) = 0;
 };
 
@@ -36,7 +36,7 @@ class OfiDeferred final : public DeferredWork {
  public:
   // Whether the provider of `endpoint` has deferred work.
   static bool Has(const Endpoint& endpoint);
-  // `wanted_entries` as in TransportOptions. All outlive the result but for the endpoint's own
+  // `wanted_entries` as in TransportOptions. All outlive the result, except the endpoint's own
   // endpoint, which is closed first. Errors: kLimitExceeded (the NIC has fewer), kOutOfMemory.
   static StatusOr<std::unique_ptr<OfiDeferred>> Create(const Endpoint& endpoint,
                                                        uint32_t wanted_entries,
@@ -60,10 +60,11 @@ class OfiDeferred final : public DeferredWork {
   int Poll(DeferredSink& sink, uint64_t now_ns) override;
   uint64_t NextPollNs(uint64_t now_ns) const override;
 
-  // For the reader of the completion queue: whether it is about an entry, and then, a failure.
+  // For the reader of the completion queue: whether a completion is about an entry; then reports
+  // its failure.
   bool Owns(const void* op_context) const;
   void OnError(void* op_context, ErrorCode code);
-  // To be called before the endpoint is closed.
+  // Call it before the endpoint is closed.
   void Deregister() { operand_->Deregister(); }
 
  private:
@@ -106,10 +107,10 @@ class OfiDeferred final : public DeferredWork {
   const bool pushes_on_;
   RegionTable* const regions_;
   DeferredPeers* const peers_;
-  const std::unique_ptr<Arena> operand_;  // the one that increments add
+  const std::unique_ptr<Arena> operand_;  // holds the 1 that increments add
 
-  // Spare ones beside entries_, for abandoned operations. The counters, which may hold any, go
-  // first.
+  // As many as entries_, and spare ones for abandoned operations. The counters, which may hold any
+  // of them, are destroyed first.
   std::vector<DeferredEntry> slots_;
   OfiCounters counters_;
   uint32_t in_use_ = 0;

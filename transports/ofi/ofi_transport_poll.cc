@@ -1,4 +1,4 @@
-// What the NIC has done, what the provider had put off, and sleeping.
+// Poll: completions of the NIC, posts that the provider had put off, and sleeping.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace ferry::transport {
 namespace {
 
-constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what the provider put off, while asleep
+constexpr uint64_t kRetryIntervalNs = 1'000'000;  // for posts put off, while asleep
 constexpr int kCompletionBatch = 16;
 
 }  // namespace
@@ -58,7 +58,7 @@ int OfiTransport::ReadCompletions(CompletionSink& sink, int budget, uint64_t now
     }
     entries_read += static_cast<int>(count);
     if (count < wanted) {
-      break;  // the next look enters the kernel: what came is passed on first
+      break;  // the next look enters the kernel: pass on what came first
     }
   }
   return events;
@@ -198,7 +198,7 @@ uint64_t OfiTransport::NextPollNs(uint64_t now_ns) const {
     return now_ns + kRetryIntervalNs;
   }
   const uint64_t deadline_ns = operations_.NextDeadlineNs();
-  // While operations are outstanding, often enough not to be taken for a stall.
+  // While operations are outstanding, polls often enough not to be taken for a stall.
   return deadline_ns == UINT64_MAX ? UINT64_MAX
                                    : std::min(deadline_ns, now_ns + options_.post_timeout_ns / 4);
 }

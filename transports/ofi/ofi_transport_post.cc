@@ -163,7 +163,7 @@ ssize_t OfiTransport::Post(Operation* op) {
   return error;
 }
 
-// kOk means posted, or queued to be posted. What waits already is never overtaken.
+// kOk means posted, or queued to be posted. Queued operations are never overtaken.
 ErrorCode OfiTransport::PostOrQueue(Operation* op) {
   const ssize_t error = op->peer->queue.empty() ? Post(op) : -FI_EAGAIN;
   if (error == -FI_EAGAIN) {

@@ -5,7 +5,7 @@
 // the provider puts it off (ofi_transport_post.cc); it ends, and is reported, in Poll
 // (ofi_transport_poll.cc).
 //
-// Thread: the one that has it.
+// Thread: the one that owns the transport.
 #pragma once
 
 #include <sys/types.h>
@@ -94,7 +94,7 @@ class OfiTransport final : public Transport, private DeferredPeers {
   ErrorCode PostOrQueue(Operation* op);
   void ForgetIfIdle(Peer* peer) override;
 
-  // Parts of Poll. Those that return a number hand so many events to the sink.
+  // Parts of Poll. Those that return a number have handed that many events to the sink.
   int ReadCompletions(CompletionSink& sink, int budget, uint64_t now_ns);
   bool IsDeferred(const void* op_context) const {
     return deferred_ != nullptr && deferred_->Owns(op_context);

@@ -1,4 +1,4 @@
-// What the transport knows of each accepted operation and of each peer. The life of an operation:
+// The transport's record of each accepted operation and each peer. The life of an operation:
 //
 //   kFree -> kPosted <-> kQueued         a queued one waits in its peer's queue to be posted
 //   kPosted -> kFree                     done, or refused by the NIC: reported at once
@@ -25,7 +25,7 @@ namespace ferry::transport {
 struct Region;
 struct Peer;
 
-// What op_context points to: the provider scribbles in the first member (FI_CONTEXT2).
+// op_context points here; the provider writes in the first member (FI_CONTEXT2).
 struct PostContext {
   fi_context2 scratch{};
   bool is_receive = false;
@@ -40,14 +40,14 @@ struct Operation : PostContext {
 
   Kind kind = Kind::kMessage;
   State state = State::kFree;
-  bool held = false;  // by the NIC: a completion is to come
+  bool held = false;  // by the NIC: a completion will come
   Placement placement = Placement::kLocal;
   ErrorCode result = ErrorCode::kOk;
   Peer* peer = nullptr;
   uint64_t context = 0;
   uint64_t deadline_ns = 0;
 
-  std::byte* local = nullptr;  // of the current fragment, or the cell of a message
+  std::byte* local = nullptr;  // the current fragment's memory, or a message's cell
   void* descriptor = nullptr;
   Region* region = nullptr;  // null for a message without attachment
   const std::byte* attachment = nullptr;
@@ -74,8 +74,8 @@ struct Peer {
   ErrorCode failure = ErrorCode::kOk;
   bool removed = false;
   uint32_t outstanding = 0;  // accepted, not ended
-  uint32_t held = 0;         // by the NIC, abandoned ones included
-  QueueList queue;           // put off by the provider, in order of acceptance
+  uint32_t held = 0;         // held by the NIC, abandoned ones included
+  QueueList queue;           // operations put off by the provider, in order of acceptance
   ListLink waiting_link;     // in the transport's list if `queue` is not empty
 };
 

@@ -33,7 +33,7 @@ class OperationTable {
                    Operation** operation);
   size_t IndexOf(const Operation* op) const { return static_cast<size_t>(op - slots_.data()); }
 
-  // Into, and out of, its peer's queue.
+  // Put an operation into its peer's queue, and take it out.
   void Enqueue(Operation* op);
   void Dequeue(Operation* op);
   // Peers whose queue is not empty.
@@ -49,11 +49,11 @@ class OperationTable {
   // True if there was one to report.
   bool TakeEnded(Ended* ended);
   bool AnyEnded() const { return !ending_.empty(); }
-  // The NIC let go of an operation that had failed before.
+  // Call it when the NIC has let go of an operation that had failed before.
   void OnLateEnd(Operation* op);
 
   void RenewDeadline(Operation* op, uint64_t now_ns);
-  // UINT64_MAX if nothing is outstanding.
+  // The next deadline; UINT64_MAX if nothing is outstanding.
   uint64_t NextDeadlineNs() const;
   // Notes that the transport was called. Time during which nobody called it (the process was
   // stopped, the machine suspended) is no fault of the peers: it is added to all deadlines.

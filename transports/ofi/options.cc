@@ -41,7 +41,8 @@ Status CheckOptions(const TransportOptions& options) {
   return Status();
 }
 
-// Half of the provider's receive queue: ofi_rxm hangs when all of it is posted.
+// Receive buffers may take half of the provider's receive queue: ofi_rxm hangs when all of it is
+// posted.
 Status CheckLimits(const TransportOptions& options, const fi_info& info) {
   const size_t most = std::max<size_t>(1, info.rx_attr->size / 2);
   if (options.receive_buffers > most) {

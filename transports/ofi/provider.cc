@@ -78,8 +78,8 @@ InfoPtr OnDomain(InfoPtr list, const std::string& domain) {
   return nullptr;
 }
 
-// What is asked for, most first: deferred work, and FI_SOURCE, with which messages name their
-// sender, are not everywhere.
+// The capabilities to ask for, the fullest set first: not every provider has deferred work, or
+// FI_SOURCE, by which messages name their sender.
 std::vector<uint64_t> CapabilitiesToTry(const ProviderRule& rule) {
   constexpr uint64_t kBasic = FI_MSG | FI_RMA;
   constexpr uint64_t kDeferred = FI_ATOMIC | FI_TRIGGER | FI_RMA_EVENT;

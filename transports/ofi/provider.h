@@ -13,15 +13,15 @@ namespace ferry::transport {
 // The API version asked of libfabric.
 inline constexpr uint32_t kFabricVersion = FI_VERSION(1, 17);
 
-// What the provider named by `options` (or, for "auto", the first of the preference table that is
-// there) offers. Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument (source address),
-// kSystem.
+// The offer of the provider that `options` names (for "auto", the first available one of the
+// preference table). Errors: those of OpenLibfabric, kUnsupported, kInvalidArgument (source
+// address), kSystem.
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options);
 
 // Whether registering memory pins it, which takes long, and may be done beside the thread that
 // moves data: "Control interfaces are always considered thread safe" (fi_domain(3)). `net` of
-// libfabric 1.17, for one, does not keep to that under FI_THREAD_DOMAIN, but where nothing is
-// pinned, as with all providers that are not listed, registering takes no time.
+// libfabric 1.17, for one, breaks that rule under FI_THREAD_DOMAIN. But where nothing is pinned, as
+// with all providers that are not listed, registering takes no time.
 bool PinsMemory(const fi_info& info);
 
 // Providers on this machine that can carry Ferry, best first; the last ones are never chosen

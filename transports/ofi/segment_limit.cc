@@ -32,7 +32,7 @@ bool LimitSegments(std::span<const std::byte> name) {
     int fd = -1;
     std::from_chars(number.data(), number.data() + number.size(), fd);
     if (fd >= 0 && ListensAt(fd, name)) {
-      // Those that are accepted inherit it, and tell the other side.
+      // Accepted connections inherit the limit, and tell the other side.
       return setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &kMostSegmentBytes,
                         sizeof(kMostSegmentBytes)) == 0;
     }

@@ -2,9 +2,9 @@
 //
 // That provider looks for the 24 bytes of a message's header, and reads nothing before all of them
 // are there. Over loopback a segment has up to 64 KiB, and the kernel counts the whole of it
-// against the receive buffer (128 KiB by default) until its last byte is read. So where less than a
+// against the receive buffer (128 KiB by default) until its last byte is read. So when less than a
 // header is left of a segment, the buffer may look so full that the kernel, which opens its window
-// for a whole segment at least, keeps it shut: each side then waits for the other for ever. With
+// only for a whole segment, keeps it shut. Each side then waits for the other for ever. With
 // segments no longer than those of networks there is always room for one.
 //
 // Calling thread: any. Blocks only to read /proc.

@@ -14,7 +14,7 @@ namespace ferry::transport {
 
 inline constexpr size_t kMaxRails = 8;
 
-// Random, and known to those only who were given the address.
+// Random, and known only to those who were given the address.
 using RailCookie = std::array<uint64_t, 2>;
 
 struct RailAddress {
@@ -23,7 +23,7 @@ struct RailAddress {
 };
 
 std::vector<std::byte> Encode(const RailAddress& address);
-// Nothing if these bytes are no such address.
+// The address in these bytes; nothing if they hold none.
 std::optional<RailAddress> Decode(std::span<const std::byte> bytes);
 
 }  // namespace ferry::transport

@@ -1,10 +1,9 @@
-// What peers must know of memory that several NICs have registered, each by a key of its own.
+// How peers name memory that several NICs have registered, each NIC by a key of its own.
 //
-// The owner names the memory by one random key, which is never used again. A peer that first uses
-// it asks what it means on each rail, by a message on the first rail, and remembers the answer. So
-// an offer of memory has one key, however many NICs there are, and a key that is known stands for
-// memory that is there, or was: never for other memory, as it may where a NIC's own numbers come
-// back.
+// The owner names the memory by one random key, which is never used again. When a peer first uses
+// the key, it asks for the key on each rail, by a message on the first rail, and remembers the
+// answer. So an offer of memory has one key, however many NICs there are. A known key stands for
+// memory that is there, or was, but never for other memory; a NIC's own keys may be reused.
 //
 // Thread: the progress thread.
 #pragma once
@@ -28,10 +27,10 @@ struct RailKey {
 };
 using RailKeys = std::array<RailKey, kMaxRails>;
 
-// What two nodes' rails tell each other, beside the messages of their users: known from these by
-// size and cookie.
+// A message between two nodes' rails themselves; its size and cookie tell it from messages of their
+// users.
 struct RailMessage {
-  // A probe goes by any rail, and its echo by the same; the others by the first.
+  // A probe goes by any rail, and its echo by the same rail; the other kinds go by the first.
   enum class Kind : uint32_t { kAsk = 1, kAnswer = 2, kUnknown = 3, kProbe = 4, kEcho = 5 };
 
   RailCookie to{};    // whom it is for: proves that the sender was told the address
@@ -55,7 +54,7 @@ inline std::optional<RailMessage> RailMessageIn(std::span<const std::byte> bytes
   return message;
 }
 
-// What is known of one peer's memory.
+// The known keys of one peer's memory.
 class KnownKeys {
  public:
   // Null: not known (any more).

@@ -70,7 +70,8 @@ StatusOr<std::unique_ptr<Registration>> RailMemory::Release(RegionHandle handle)
     region->leaving = std::make_unique<RailsRegistration>();
     by_key_.erase(region->key);
   }
-  // A rail may still hold what was reported as failed: what the others gave back waits for it.
+  // A rail may still hold an operation reported as failed; the other rails' registrations then wait
+  // for it.
   Status held;
   for (size_t rail = 0; rail < rails_.size(); rail++) {
     if (region->leaving->of_rail[rail] != nullptr) {

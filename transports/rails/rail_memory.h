@@ -19,7 +19,7 @@
 
 namespace ferry::transport {
 
-// A registration for each rail. Its end unpins all of them.
+// A registration for each rail. Destroying it unpins all of them.
 struct RailsRegistration final : Registration {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
@@ -33,7 +33,7 @@ struct RailRegion {
   RailKeys keys{};
   std::array<RegionHandle, kMaxRails> handles{};
   uint32_t users = 0;  // operations of the rails' transport
-  // Not null: some rails have let go of it, and it is of no use any more.
+  // Not null: some rails have released it, so it is of no use any more.
   std::unique_ptr<RailsRegistration> leaving;
 
   bool Contains(const void* address, uint64_t length) const {
@@ -51,7 +51,7 @@ class RailMemory {
   StatusOr<MemoryRegion> Adopt(std::unique_ptr<Registration> registration);
   StatusOr<std::unique_ptr<Registration>> Release(RegionHandle handle);
 
-  // Null if there is none, or if it is leaving.
+  // Null if there is no such region, or if it is leaving.
   RailRegion* Find(RegionHandle handle);
   RailRegion* FindByKey(uint64_t key);
 

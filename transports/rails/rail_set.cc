@@ -11,7 +11,7 @@
 namespace ferry::transport {
 namespace {
 
-constexpr uint64_t kRetryIntervalNs = 1'000'000;  // of what no rail had room for, while asleep
+constexpr uint64_t kRetryIntervalNs = 1'000'000;  // for parked operations, while asleep
 
 std::vector<Transport*> Pointers(const std::vector<std::unique_ptr<Transport>>& rails) {
   std::vector<Transport*> pointers;
@@ -159,7 +159,7 @@ void RailSet::FailPeer(PeerId id, ErrorCode code) {
   for (uint32_t rail = 0; rail < peer->rails; rail++) {
     rails_[rail]->FailPeer(peer->of_rail[rail], code);
   }
-  // What rails have of them, they report; nothing more of them is posted.
+  // The rails report the pieces they have; nothing more of these operations is posted.
   for (RailOperation& operation : operations_) {
     if (operation.active && operation.kind != RailOperation::Kind::kMessage &&
         operation.request.peer == id) {
@@ -177,7 +177,8 @@ void RailSet::ForgetIfIdle(RailPeer* peer) {
 
 // --------------------------------------------------------------------------------------- accepting
 
-// As the rails do with theirs: time during which nobody called is no fault of the peers.
+// As the rails do for their own deadlines: time during which nobody called is no fault of the
+// peers.
 void RailSet::OnCall(uint64_t now_ns) {
   const uint64_t gap_ns = now_ns - std::min(now_ns_, now_ns);
   now_ns_ = now_ns;
@@ -329,7 +330,7 @@ ErrorCode RailSet::StartRma(RailOperation::Kind kind, const RmaRequest& request,
 int RailSet::Poll(CompletionSink& sink, int budget, uint64_t now_ns) {
   OnCall(now_ns);
   int events = 0;
-  first_polled_ = (first_polled_ + 1) % rails_.size();  // what the budget leaves goes round
+  first_polled_ = (first_polled_ + 1) % rails_.size();  // rails left over by the budget take turns
   for (size_t i = 0; i < rails_.size() && events < budget; i++) {
     const size_t rail = (first_polled_ + i) % rails_.size();
     RailSink rail_sink(*this, rail, sink);
@@ -367,7 +368,7 @@ bool RailSet::OnReceive(size_t rail, PeerId sender, std::span<const std::byte> b
 
 void RailSet::OnRailComplete(uint64_t context, ErrorCode code) {
   if (context == kRailMessageContext) {
-    return;  // who waits for an answer asks again
+    return;  // a peer that waits for an answer asks again
   }
   const auto index = static_cast<uint32_t>(context >> 1);
   if ((context & kPieceBit) == 0) {

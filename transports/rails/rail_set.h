@@ -1,9 +1,10 @@
 // The transport that CreateRailsTransport makes (rails_transport.h says what it does): its state,
 // and the life of its operations.
 //
-// An operation is a message, which the first rail has, or a read or a write: it waits for the keys
-// of the peer's memory (rail_set_keys.cc), then is posted in parts (rail_set_striping.cc). It ends
-// when no rail has any part of it, and is reported by the same Poll or the next one.
+// An operation is a message, which goes by the first rail, or a read or a write. A read or write
+// waits for the keys of the peer's memory (rail_set_keys.cc), then is posted in parts
+// (rail_set_striping.cc). An operation ends when no rail has any part of it, and is reported by the
+// same Poll or the next one.
 #pragma once
 
 #include <array>
@@ -28,16 +29,16 @@
 
 namespace ferry::transport {
 
-inline constexpr uint32_t kPiecesPerRail = 2;  // of one operation: one on the wire, one behind it
+inline constexpr uint32_t kPiecesPerRail = 2;  // per operation: one on the wire, one behind it
 inline constexpr uint64_t kAsksPerTimeout = 8;
 inline constexpr uint64_t kProbesPerTimeout = 4;
-// A peer that was first asked has so long to answer, and is asked that often meanwhile: it may not
-// know this node yet.
+// As parts of the timeout: how long a peer that is first asked has to answer, and how often it is
+// asked meanwhile. It may not know this node yet.
 inline constexpr uint64_t kPatiencePerTimeout = 50;
 inline constexpr uint64_t kFirstProbesPerTimeout = 250;
 
-// What a rail hands back: the index of an operation (a message) or of a piece; or, of what was
-// posted to it by another, kDirectContext.
+// The context that a rail hands back: the index of an operation (a message) or of a piece; or
+// kDirectContext, for an operation posted directly to the rail.
 inline constexpr uint64_t kPieceBit = 1;
 inline constexpr uint64_t kRailMessageContext = kDirectContext - 1;
 
@@ -46,16 +47,16 @@ struct RailPeer {
   RailCookie cookie{};
   uint32_t rails = 0;  // that both nodes have
   std::array<PeerId, kMaxRails> of_rail{};
-  uint32_t up = 1;       // rails, by bit, that may carry its pieces: the first, and those that echo
-  bool probing = false;  // it was used, or is to be: the others are probed
-  uint64_t asked_ns = 0;  // when they first were; 0: not yet
+  uint32_t up = 1;        // rails, by bit, that may carry its pieces: the first and those that echo
+  bool probing = false;   // it was or will be used, so the others are probed
+  uint64_t asked_ns = 0;  // when they were first asked; 0: not yet
   ErrorCode failure = ErrorCode::kOk;
   bool removed = false;
   uint32_t outstanding = 0;
   KnownKeys keys;
 };
 
-// A range of an operation, by one rail.
+// A range of an operation, carried by one rail.
 struct RailPart {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -70,18 +71,18 @@ struct RailOperation {
   ErrorCode result = ErrorCode::kOk;
   bool active = false;  // accepted, and not ended
   bool parked = false;  // no rail had room
-  RmaRequest request;   // of a message: peer, region (if `attached`), bytes and context
+  RmaRequest request;   // for a message: peer, region (if `attached`), bytes, context
   bool attached = false;
   RailKeys keys{};
-  uint64_t next_offset = 0;     // nothing from here on was posted
-  std::vector<RailPart> again;  // posted, and to be posted anew
+  uint64_t next_offset = 0;     // nothing from here on has been posted
+  std::vector<RailPart> again;  // parts to be posted again
   uint32_t in_flight = 0;
   std::array<uint8_t, kMaxRails> on_rail{};
   uint64_t deadline_ns = 0;  // while it waits for keys
   uint64_t asked_ns = 0;
 };
 
-// Both wait for the same answer.
+// Whether both wait for the same answer.
 inline bool AskSame(const RmaRequest& a, const RmaRequest& b) {
   return a.peer == b.peer && a.key == b.key;
 }
@@ -141,7 +142,7 @@ class RailSet final : public Transport {
   uint64_t NextPollNs(uint64_t now_ns) const override;
 
  private:
-  // Takes what one rail reports.
+  // Receives the events of one rail.
   class RailSink final : public CompletionSink {
    public:
     RailSink(RailSet& owner, size_t rail, CompletionSink& user)
@@ -221,8 +222,8 @@ class RailSet final : public Transport {
   UniqueFd wait_fd_;
   mutable Statistics statistics_;
   uint64_t failures_ = 0;             // of operations, each once, however many rails have failed it
-  uint64_t own_timeouts_ = 0;         // that no rail has counted
-  const char* last_error_ = nullptr;  // our own; null: ask the rails
+  uint64_t own_timeouts_ = 0;         // timeouts that no rail has counted
+  const char* last_error_ = nullptr;  // this transport's own; null: ask the rails
 
   RailMemory memory_;
   SlotMap<PeerId, RailPeer> peers_;

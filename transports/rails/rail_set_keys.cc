@@ -1,10 +1,10 @@
-// What keys stand for: asking the peer that owns the memory, and answering (rail_keys.h).
+// Keys: asking the peer that owns the memory about a key, and answering (rail_keys.h).
 #include <algorithm>
 
 #include "transports/rails/rail_set.h"
 
 namespace ferry::transport {
-// For all that wait for the same.
+// Asks once for all operations that wait for the same answer.
 void RailSet::Ask(const RmaRequest& request) {
   for (const uint32_t index : asking_) {
     if (AskSame(operations_[index].request, request)) {
@@ -62,7 +62,7 @@ void RailSet::OnAnswer(const RailMessage& answer) {
   }
 }
 
-// Asks anew what has had no answer, and ends what waited too long.
+// Repeats questions that have had no answer, and ends operations that waited too long.
 void RailSet::AskAgain() {
   const uint64_t interval_ns = options_.post_timeout_ns / kAsksPerTimeout;
   for (size_t i = 0; i < asking_.size();) {

@@ -1,4 +1,4 @@
-// What rails tell each other: probes here, keys in rail_set_keys.cc.
+// Messages between rails: probes here, keys in rail_set_keys.cc.
 #include <algorithm>
 
 #include "transports/rails/rail_set.h"
@@ -6,7 +6,7 @@
 namespace ferry::transport {
 namespace {
 
-constexpr size_t kMostReplies = 1024;  // who asked gets none of the rest, and asks again
+constexpr size_t kMostReplies = 1024;  // further replies are dropped, and their peers ask again
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void RailSet::Reply(size_t rail, const RailMessage& message) {
   }
 }
 
-// What has no room waits. Who is not known here (yet) gets none: it asks again.
+// Replies without room wait. A peer that is not known here (yet) gets no reply: it asks again.
 void RailSet::SendReplies() {
   std::erase_if(replies_, [&](const std::pair<size_t, RailMessage>& reply) {
     ErrorCode code = ErrorCode::kNotFound;
@@ -58,8 +58,8 @@ void RailSet::SendReplies() {
   });
 }
 
-// Asks the rails that carry nothing to this peer for a sign of life. One that was never probed, or
-// has failed, carries nothing until it has given one: finding out costs no transfer.
+// Asks the rails that carry nothing to this peer for a sign of life. A rail that was never probed,
+// or has failed, carries nothing until it has given one, so finding out costs no transfer.
 void RailSet::Probe(RailPeer* peer) {
   peer->probing = true;
   peer->asked_ns = peer->asked_ns == 0 ? now_ns_ : peer->asked_ns;

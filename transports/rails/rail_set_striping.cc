@@ -32,7 +32,7 @@ std::optional<size_t> RailSet::RailFor(const RailOperation& operation, const Rai
   return ChooseRail({states.data(), peer.rails}, operation.request.rail % peer.rails);
 }
 
-// Posts what the rails take.
+// Posts as many parts as the rails take.
 void RailSet::Advance(RailOperation* operation) {
   uint32_t full = 0;
   while (operation->result == ErrorCode::kOk) {
@@ -48,7 +48,7 @@ void RailSet::Advance(RailOperation* operation) {
         parked_.push_back(IndexOf(*operation));
       }
       if (full == 0 && operation->in_flight == 0) {
-        Fail(operation, ErrorCode::kNodeUnreachable);  // those that have not failed it are down
+        Fail(operation, ErrorCode::kNodeUnreachable);  // the rails that have not failed it are down
       }
       break;  // or each has its share: it goes on when a piece ends
     }
@@ -113,7 +113,7 @@ void RailSet::OnPartFailed(RailOperation* operation, RailPart part, size_t rail,
   }
 }
 
-// Nothing more of it is posted.
+// Fails the operation: nothing more of it is posted.
 void RailSet::Fail(RailOperation* operation, ErrorCode code) {
   if (operation->result == ErrorCode::kOk) {
     operation->result = code;
@@ -121,7 +121,7 @@ void RailSet::Fail(RailOperation* operation, ErrorCode code) {
   }
 }
 
-// It ends when all of it is done, or, if it has failed, when no rail has any of it.
+// Ends the operation when all of it is done or, if it has failed, when no rail has any of it.
 void RailSet::EndIfDone(RailOperation* operation) {
   const bool all_posted =
       operation->next_offset == operation->request.bytes && operation->again.empty();

@@ -33,7 +33,7 @@ StatusOr<std::unique_ptr<Transport>> CreateRailsTransport(const TransportOptions
   }
   TransportOptions of_rail = options;
   of_rail.rails.clear();
-  // The limits are kept here, over all rails; theirs only must not be in the way.
+  // The limits are enforced here, over all rails; the rails' own limits must only be large enough.
   const uint64_t slots = uint64_t{options.max_outstanding} * kPiecesPerRail + kRailMessageSlots;
   of_rail.max_outstanding = static_cast<uint32_t>(std::min<uint64_t>(slots, 1U << 16));
   of_rail.max_outstanding_per_peer = of_rail.max_outstanding;

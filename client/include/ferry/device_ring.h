@@ -2,7 +2,7 @@
  * without a CPU of the application: the host's side. ferry/device/ring.h has the device's.
  *
  * After "Intel SHMEM" (section III-D): requests of 64 bytes in a ring in host memory, slots by
- * fetch-add, answers that lie apart and come in any order. docs/device_ring.md has the whole.
+ * fetch-add, answers that lie apart and come in any order. docs/device_ring.md explains the whole.
  *
  * As in ferry.h: functions return FERRY_SUCCESS or an error code, may be called by any thread that
  * ferry_init allows, do not block unless they say so, and ferry_last_error() has the sentence.
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* Names a ring. One that names none, or no more, is FERRY_ERR_ARGUMENT. */
+/* Names a ring. A handle that names no ring, or one that was destroyed, is FERRY_ERR_ARGUMENT. */
 typedef uint64_t ferry_ring;
 #define FERRY_RING_NULL ((ferry_ring)0)
 
@@ -33,9 +33,9 @@ typedef struct {
 } ferry_device_place;
 #endif
 
-/* What requests add to and wait for, in memory of ferry_alloc, at a multiple of 64 bytes, zeroed
- * before its use. `value` only grows, by whoever adds to it with atomic operations. From 2^62 on it
- * has failed, and `error` says why. */
+/* A counter that requests add to and wait for. It lies in memory of ferry_alloc, at a multiple of
+ * 64 bytes, and is zeroed before its use. `value` only grows; add to it with atomic operations
+ * only. From 2^62 on it has failed, and `error` says why. */
 typedef struct {
   uint64_t value;
   int32_t error;
@@ -54,15 +54,15 @@ typedef struct {
 FERRY_API int ferry_ring_create(int device, uint32_t slots, uint32_t completions, ferry_ring* ring);
 /* *address is what kernels give to ferry_device_ring_open; valid until the ring is destroyed. */
 FERRY_API int ferry_ring_address(ferry_ring ring, void** address);
-/* How requests name [pointer, pointer + size_bytes), which lies in memory of ferry_alloc that CPUs
- * reach: all of it but device memory behind a link (FERRY_ERR_UNSUPPORTED). FERRY_ERR_BUFFER for
- * other memory. */
+/* Sets *place to the name that requests use for [pointer, pointer + size_bytes), which must lie in
+ * memory of ferry_alloc that CPUs reach: all of it but device memory behind a link
+ * (FERRY_ERR_UNSUPPORTED). FERRY_ERR_BUFFER for other memory. */
 FERRY_API int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size_bytes,
                                ferry_device_place* place);
 /* Prepares one start of a matched request (ferry/stream.h) whose partner is on another node, to be
- * made by a device: *request_place is what ferry_device_ring_start takes. To the rank the request
- * is then active: it calls ferry_wait, or ferry_test, before it prepares, or makes, the next start.
- * The message is read, or written, when the device has started it and its partner has, too.
+ * made by a device: *request_place is what ferry_device_ring_start takes. For the rank the request
+ * is then active: it must call ferry_wait, or ferry_test, before it prepares, or makes, the next
+ * start. The message is read, or written, when the device has started it and its partner has, too.
  *
  * FERRY_ERR_REQUEST: not matched, or active. FERRY_ERR_BUFFER: the message is not in memory of
  * ferry_alloc that CPUs and network reach. FERRY_ERR_UNSUPPORTED: its partner is on this node
@@ -71,7 +71,7 @@ FERRY_API int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size
 FERRY_API int ferry_ring_prepare_start(ferry_ring ring, ferry_request request,
                                        ferry_device_place* request_place);
 
-/* What ferryd has made of the requests so far. */
+/* The state of a ring: what ferryd has done with its requests so far. */
 typedef struct {
   int error;             /* why the ring is not served any more; FERRY_SUCCESS: it is */
   uint64_t requests;     /* taken out of the ring */
@@ -82,9 +82,10 @@ typedef struct {
 } ferry_ring_state;
 FERRY_API int ferry_ring_get_state(ferry_ring ring, ferry_ring_state* state);
 
-/* No kernel may use the ring any more: synchronise first. Blocks until ferryd has carried out what
- * was posted; requests that wait for something then are answered with FERRY_ERR_CANCELLED.
- * ferry_finalize destroys what is left. FERRY_ERR_TIMEOUT: ferryd does not answer; the ring stays.
+/* Destroys the ring, which no kernel may use any more: synchronise first. Blocks until ferryd has
+ * carried out what was posted; requests that wait for something then are answered with
+ * FERRY_ERR_CANCELLED. ferry_finalize destroys what is left. FERRY_ERR_TIMEOUT: ferryd does not
+ * answer; the ring stays.
  */
 FERRY_API int ferry_ring_destroy(ferry_ring* ring);
 

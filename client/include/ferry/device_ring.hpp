@@ -37,7 +37,7 @@ class DeviceRing {
   }
 
   ferry_ring handle() const { return handle_; }
-  // What kernels take.
+  // The address that kernels give to ferry_device_ring_open.
   void* address() const {
     void* address = nullptr;
     Check(ferry_ring_address(handle_, &address));

@@ -73,7 +73,7 @@ FERRY_API const char* ferry_error_string(int code);
 /* This library's release and what it must have in common with ferryd, such as
  * "0.1.0 (layout 1, protocol 3)". At any time. Never freed. */
 FERRY_API const char* ferry_version(void);
-/* What the last failing call of this thread had to say. Valid until its next failing call. */
+/* The sentence of this thread's last failing call. Valid until its next failing call. */
 FERRY_API const char* ferry_last_error(void);
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -114,8 +114,8 @@ typedef enum {
 } ferry_memory_kind;
 
 /* Memory that Ferry can move without a copy of its own. 128-byte aligned (device: page-aligned),
- * zeroed. `device` is the index of the GPU (0 for host kinds). FERRY_ERR_MEMORY names what was
- * left. */
+ * zeroed. `device` is the index of the GPU (0 for host kinds). The sentence of FERRY_ERR_MEMORY
+ * says how much was left. */
 FERRY_API int ferry_alloc(size_t size_bytes, ferry_memory_kind kind, int device, void** pointer);
 /* FERRY_ERR_BUFFER for an address that ferry_alloc did not return, or that a request still uses, or
  * an offloaded send buffer. */
@@ -153,7 +153,7 @@ FERRY_API int ferry_deregister(void* pointer);
 /* An offloaded send buffer. 0 names none. Handles are never used again. */
 typedef uint64_t ferry_offload;
 #define FERRY_OFFLOAD_NULL ((ferry_offload)0)
-/* As the size: all bytes behind the offset. */
+/* Given as the size: all bytes from the offset on. */
 #define FERRY_OFFLOAD_TO_END SIZE_MAX
 
 /* Registers [buffer, buffer + size_bytes), memory of any kind: a shadow of that size is allocated
@@ -167,9 +167,9 @@ FERRY_API int ferry_offload_register(const void* buffer, size_t size_bytes, ferr
  * buffer into the shadow; device memory by a stream. Blocks until they are there: sends that follow
  * read them. Work of the application's own that writes the buffer must be complete. Zero bytes are
  * no error. FERRY_ERR_NOT_FOUND for a handle that names no buffer; FERRY_ERR_ARGUMENT for bytes
- * beyond its end; FERRY_ERR_BUFFER while a send of some of these bytes is not complete: as any send
- * buffer, what it reads must not be changed. After any other error these bytes count as not
- * synchronised. */
+ * beyond its end; FERRY_ERR_BUFFER while a send of some of these bytes is not complete: like any
+ * send buffer, the bytes that a send reads must not be changed. After any other error these bytes
+ * count as not synchronised. */
 FERRY_API int ferry_offload_sync(ferry_offload offload, size_t offset_bytes, size_t size_bytes);
 /* Frees the shadow, and sets *offload to FERRY_OFFLOAD_NULL; sends read the memory itself again.
  * FERRY_ERR_NOT_FOUND for a handle that names no buffer; FERRY_ERR_BUFFER, and nothing changes,
@@ -236,16 +236,16 @@ FERRY_API int ferry_iprobe(int source, int tag, int* found, ferry_status* status
 FERRY_API int ferry_probe(int source, int tag, ferry_status* status);
 
 /* Asks to cancel; the request must still be completed by test or wait, whose status says whether it
- * was. A receive is cancelled if it has not matched. So is a send, if its data have not left (large
- * ones have not, nor have those of the heap within a node) and nobody has probed it; what it takes
- * for that on another node happens without the receiver's help.
+ * was. A receive is cancelled if it has not matched. A send is cancelled if its data have not left
+ * (large ones have not, nor have those of the heap within a node) and nobody has probed it.
+ * Cancelling a send to another node needs no help from the receiver.
  */
 FERRY_API int ferry_cancel(ferry_request request);
 
 /* Returns when every rank of the job has called it. Blocks. Collective. */
 FERRY_API int ferry_barrier(void);
 
-/* ---- What went where --------------------------------------------------------------------------
+/* ---- Counters ---------------------------------------------------------------------------------
  */
 
 /* Counters of this rank by index, 0 .. ferry_counter_count() - 1. Names are stable; the unit is

@@ -28,8 +28,8 @@
 // Neighbours are neighbours of each other. So when a rank's stream has passed its wait for receives
 // k, every neighbour's stream had started sends k, and before them receives k+1: the sends k+1,
 // later on that rank's stream, find them started. Receives 0 are started, and known to be by all
-// neighbours, before the constructor returns. Nor is a buffer overwritten that is in use: receives
-// k+1 go into what was unpacked in exchange k-1, earlier on the same stream.
+// neighbours, before the constructor returns. No buffer in use is overwritten either: receives k+1
+// go into what was unpacked in exchange k-1, earlier on the same stream.
 // With standard sends one set is enough: Ferry itself holds a send back until its receive is
 // started.
 #pragma once
@@ -218,8 +218,8 @@ class BasicHalo {
     sets_.clear();
     (void)ferry_queue_free(&queue_);
   }
-  // One by one and whatever fails, so that neighbours get theirs: the wait for a request that has
-  // failed ends.
+  // Starts the sends one by one, whatever fails, so that neighbours get theirs. The wait for a
+  // request that has failed ends.
   void CloseSet(Set& set) {
     if (!set.receives_are_started) {
       return;

@@ -3,9 +3,9 @@
  *
  * After "Co-Design and Evaluation of a CPU-Free MPI GPU Communication Abstraction and
  * Implementation" (section III): a persistent send and a persistent receive are matched once, for
- * life, over the control plane. From then on starts and waits can be enqueued on a GPU stream; on
- * the way of the data neither of the application's CPUs takes part. docs/stream_triggered.md
- * explains the model; ferry/mpi/mpix.h has the same for MPI programs.
+ * life, over the control plane. From then on starts and waits can be enqueued on a GPU stream, and
+ * the application's CPUs take no part in moving the data. docs/stream_triggered.md explains the
+ * model; ferry/mpi/mpix.h has the same for MPI programs.
  *
  * As in ferry.h: functions return FERRY_SUCCESS or an error code, may be called by any thread that
  * ferry_init allows, do not block unless they say so, and ferry_last_error() has the sentence.
@@ -22,15 +22,16 @@ extern "C" {
 /* ---- Matching --------------------------------------------------------------------------------
  *
  * The k-th persistent send that a rank makes to (destination, tag) is matched with the k-th
- * persistent receive that the destination makes for (source, tag): in the order of creation, those
- * that are never matched counted too. Only what was offered by a match call on both sides pairs, so
- * a matched request never meets messages of requests that are not, nor nonblocking ones.
+ * persistent receive that the destination makes for (source, tag): in the order of creation,
+ * counting also those that are never matched. Two requests pair only once both sides have offered
+ * them by a match call, so a matched request never meets messages of unmatched requests or of
+ * nonblocking calls.
  *
- * A matched request still works with ferry_start and ferry_wait, for less than an unmatched one.
- * Its message goes into its partner's buffer, whatever else is posted there; both sides must start
- * it equally often. A wildcard receive, and a request that is active, cannot be matched. A send
- * that is longer than its receive ends the match on both sides with FERRY_ERR_TRUNCATED; a shorter
- * one is no error. */
+ * A matched request still works with ferry_start and ferry_wait, and costs less than an unmatched
+ * one. Its message goes into its partner's buffer, whatever else is posted there; both sides must
+ * start it equally often. A wildcard receive, and a request that is active, cannot be matched. A
+ * send that is longer than its receive ends the match on both sides with FERRY_ERR_TRUNCATED; a
+ * shorter one is no error. */
 
 /* A ready send: as ferry_send_init, but the application guarantees that the receive has been
  * started, on its stream if it is enqueued, when the send's start is carried out. Once matched, it
@@ -38,10 +39,10 @@ extern "C" {
 FERRY_API int ferry_rsend_init(const void* buffer, size_t size_bytes, int destination, int tag,
                                ferry_request* request);
 /* Matches an inactive persistent request; blocks until the other side has called the same for its
- * own. Again for one that is matched: no error. FERRY_ERR_REQUEST: it is not persistent, active, or
- * a receive from any source or with any tag. FERRY_ERR_PEER_DIED, FERRY_ERR_NOT_FOUND (the other
- * rank has left), FERRY_ERR_REQUEST (it has freed its request), FERRY_ERR_TRUNCATED, ...: the match
- * has failed, and so would another one; free the request. */
+ * own. Matching a matched request again is no error. FERRY_ERR_REQUEST: it is not persistent,
+ * active, or a receive from any source or with any tag. FERRY_ERR_PEER_DIED, FERRY_ERR_NOT_FOUND
+ * (the other rank has left), FERRY_ERR_REQUEST (it has freed its request), FERRY_ERR_TRUNCATED,
+ * ...: the match has failed, and so would another one; free the request. */
 FERRY_API int ferry_match(ferry_request request);
 /* The same for several at once. If one of them is not eligible, none is offered. */
 FERRY_API int ferry_matchall(size_t count, const ferry_request* requests);
@@ -49,14 +50,14 @@ FERRY_API int ferry_matchall(size_t count, const ferry_request* requests);
  * all are matched, or one cannot be; it cannot be cancelled or started. */
 FERRY_API int ferry_imatch(ferry_request request, ferry_request* match);
 FERRY_API int ferry_imatchall(size_t count, const ferry_request* requests, ferry_request* match);
-/* *matched = 1 once it is matched, else 0; whether a match request waits for that or not. */
+/* *matched = 1 once it is matched, else 0, whether or not a match request waits for that. */
 FERRY_API int ferry_is_matched(ferry_request request, int* matched);
 
 /* ---- Queues -----------------------------------------------------------------------------------
  */
 
-/* An ordered set of starts and waits that a stream carries out. A handle that names none, or no
- * more, is FERRY_ERR_ARGUMENT. */
+/* An ordered set of starts and waits that a stream carries out. A handle that names no queue, or
+ * one that was freed, is FERRY_ERR_ARGUMENT. */
 typedef uint64_t ferry_queue;
 #define FERRY_QUEUE_NULL ((ferry_queue)0)
 
@@ -68,7 +69,7 @@ typedef enum {
 } ferry_queue_type;
 
 /* Ties a queue to the stream that *stream_address names, which must outlive it. FERRY_ERR_ARGUMENT
- * for a stream that is none, FERRY_ERR_UNSUPPORTED for a type that the GPU backend in use does not
+ * if it names no stream, FERRY_ERR_UNSUPPORTED for a type that the GPU backend in use does not
  * have. */
 FERRY_API int ferry_queue_init(ferry_queue_type type, const void* stream_address,
                                ferry_queue* queue);
@@ -81,13 +82,13 @@ FERRY_API int ferry_queue_wait(ferry_queue queue);
 
 /* Enqueues the start of a matched request: it starts when the stream gets there. Never blocks the
  * stream. FERRY_ERR_REQUEST: it is not matched, or active, or a start of it that was enqueued
- * before has no wait yet. Of several, all are enqueued or none. */
+ * before has no wait yet. A call with several requests enqueues all or none. */
 FERRY_API int ferry_enqueue_start(ferry_queue queue, ferry_request request);
 FERRY_API int ferry_enqueue_startall(ferry_queue queue, size_t count,
                                      const ferry_request* requests);
 /* Enqueues a wait: what is enqueued on the stream afterwards runs when the request is complete, or
- * has failed. FERRY_ERR_REQUEST: its start was not enqueued on this queue. Of several, all are
- * enqueued or none.
+ * has failed. FERRY_ERR_REQUEST: its start was not enqueued on this queue. A call with several
+ * requests enqueues all or none.
  *
  * From the start on, and until the stream has passed the wait, the request belongs to the queue:
  * ferry_start, ferry_test, ferry_wait, ferry_cancel and ferry_request_free refuse it. A request

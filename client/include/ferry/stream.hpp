@@ -91,7 +91,7 @@ class Stream {
   ~Stream() { (void)ferry_stream_destroy(&handle_); }
 
   ferry_stream handle() const { return handle_; }
-  // What a queue is made of.
+  // The address that ferry_queue_init takes.
   const void* address() const { return &handle_; }
   void Copy(void* destination, const void* source, size_t size_bytes) {
     Check(ferry_stream_memcpy(handle_, destination, source, size_bytes));
@@ -127,7 +127,7 @@ class Queue {
   void EnqueueWait(std::span<const ferry_request> requests) {
     Check(ferry_enqueue_waitall(handle_, requests.size(), requests.data()));
   }
-  // Blocks until the stream is through. Throws the first failure of a request, once.
+  // Blocks until everything enqueued is done. Throws the first failure of a request, once.
   void Wait() { Check(ferry_queue_wait(handle_)); }
 
  private:

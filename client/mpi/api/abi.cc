@@ -1,6 +1,6 @@
-// What the binary interface leaves to the library, and what a Fortran binding on top of it tells
-// the library (MPI 5.0, chapter 20). Ferry has no Fortran binding of its own. These calls may
-// precede MPI_Init.
+// Calls by which the library describes itself where the binary interface leaves that to it, and by
+// which a Fortran binding tells the library its sizes (MPI 5.0, chapter 20). Ferry has no Fortran
+// binding of its own. These calls may precede MPI_Init.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -26,7 +26,7 @@ constexpr std::array<std::pair<const char*, const char*>, 4> kFortranSizes = {{
     {"mpi_double_precision_size", "8"},
 }};
 
-// MPI_ERR_ABI where the binding counts on other sizes.
+// Fails with MPI_ERR_ABI if the binding counts on other sizes.
 Failure CheckSizes(const Info& info) {
   for (const auto& [key, value] : kFortranSizes) {
     const std::optional<std::string> wanted = info.Find(key);

@@ -49,7 +49,7 @@ int FreeKeyval(const char* name, AttributeKind kind, int* keyval) {
   return call.result();
 }
 
-// What the object of a handle caches, and how its predefined attributes are found.
+// The attributes that an object caches, and how its predefined attributes are found.
 AttributeSet& AttributesOf(Comm* comm) { return comm->attributes(); }
 AttributeSet& AttributesOf(Datatype* datatype) { return datatype->attributes(); }
 constexpr AttributeKind KindOf(MPI_Comm) { return kComm; }

@@ -50,7 +50,7 @@ class Call {
   void Refuse(int error_class, std::string text) { Refuse(Failure{error_class, std::move(text)}); }
   void Refuse(const Failure& failure);
 
-  // Refuses a failure; what the call returns.
+  // Refuses a failure, and returns what the call is to return.
   int Return(const Failure& failure) {
     Refuse(failure);
     return result_;

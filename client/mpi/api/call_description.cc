@@ -46,7 +46,7 @@ class Lists {
   std::vector<DataRecord> entries_;
 };
 
-// Of the forms with v and w, and of a reduce_scatter.
+// The lists of the forms with v and w, and of a reduce_scatter.
 std::vector<DataRecord> ListsOf(const Comm& comm, const CollectiveOperation& operation) {
   const Problem& problem = operation.problem;
   const auto self = static_cast<size_t>(comm.rank());
@@ -92,7 +92,7 @@ std::vector<DataRecord> ListsOf(const Comm& comm, const CollectiveOperation& ope
   return lists.Take();
 }
 
-// The datatype that all ranks' data are of, and how much of it, where all have as much.
+// The datatype that all ranks' data are of, and how much of it, where all have the same amount.
 void DescribeData(const Comm& comm, const CollectiveOperation& operation, CallRecord* record) {
   const Problem& problem = operation.problem;
   const bool is_root = comm.rank() == problem.root;

@@ -1,4 +1,4 @@
-// What a rank says of its call of a collective, for the others to compare (channel/comparison.h).
+// Describes a rank's call of a collective, for the others to compare (channel/comparison.h).
 //
 // Calling thread: the program's; nothing blocks.
 #pragma once

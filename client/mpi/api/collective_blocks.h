@@ -1,4 +1,4 @@
-// What the blocks that a collective call names mean: checked, and bound to the program's memory.
+// Checks the blocks that a collective call names, and binds them to the program's memory.
 //
 // For the files of this folder that describe collectives. Calling thread: the program's.
 #pragma once
@@ -35,7 +35,7 @@ const void* AddressOf(const Blocks& blocks, int i);
 
 Failure Bind(const Blocks& blocks, int size, CollectiveBuffer* buffer, std::vector<Block>* places);
 
-// What a rank sends to itself must be what it receives.
+// Checks that a rank sends to itself as much as it receives from itself.
 Failure CheckOwn(size_t sent, size_t received);
 
 }  // namespace ferry::mpi

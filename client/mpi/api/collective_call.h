@@ -1,4 +1,4 @@
-// What all forms of a collective call have in common: blocking, nonblocking and persistent ones,
+// The common part of all forms of a collective call: blocking, nonblocking and persistent ones,
 // with counts as int or as MPI_Count (MPI 5.0, chapter 6).
 //
 // Each collective is one function here, which checks the arguments and says what is to be done; the
@@ -45,14 +45,15 @@ class Numbers {
 
 // ---- Carrying out -------------------------------------------------------------------------------
 
-// The communicator of a call, or what the call is to return.
+// Finds the communicator of a call, or returns what the call is to return.
 int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm);
-// After the arguments were understood, or not (`failure`): returns what the call is to return.
+// Carries the call out, its arguments having been checked. Returns what the call is to return.
 int RunBlocking(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation);
 int BeginCollective(const CollectiveCall& call, Comm& comm,
                     std::unique_ptr<CollectiveOperation> operation);
-// Where ranks compare their calls: what the call fails with, for its arguments (`failure`) or in
-// comparison with others'. Blocks where the call does, but not if its arguments were wrong.
+// For jobs whose ranks compare their calls. Returns what the call fails with: `failure`, that of
+// its arguments, or, if the call blocks, what the comparison found. Blocks where the call does, but
+// not if its arguments were wrong.
 Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation* operation,
                      Failure failure);
 

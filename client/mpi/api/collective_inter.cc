@@ -8,7 +8,7 @@
 namespace ferry::mpi {
 namespace {
 
-// What a rank sends to all, or to the root.
+// Binds what a rank sends to all, or to the root.
 Failure BindOwnInput(const Run& send, CollectiveOperation* operation, size_t* bytes) {
   operation->input_read = {0, send.count};
   return Bind(send, 1, &operation->input, bytes);

@@ -1,7 +1,7 @@
 // Collectives of intercommunicators: what their arguments mean (MPI 5.0, sections 6.2.2 and 6.2.3).
 //
-// For the files of this folder that describe collectives; `operation` is filled in. What is not
-// significant at a rank is not looked at. Calling thread: the program's.
+// For the files of this folder that describe collectives; They fill in `operation` and ignore
+// arguments that are not significant at the rank. Calling thread: the program's.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace ferry::mpi {
 
-// Who is on which side. Others than those of rooted collectives need no more of it.
+// Fills in who is on which side. Collectives without a root need no more of it.
 Failure DescribeInter(const Comm& comm, CollectiveOperation* operation);
 // The same with a root: MPI_ROOT at the root, MPI_PROC_NULL beside it, a rank of the root's group
 // in the other one. MPI_ERR_ROOT.

@@ -50,7 +50,7 @@ int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datat
 
 namespace {
 
-// What a rank that is not the root, or not in place, puts into a gather.
+// Binds what a rank that is not the root, or not in place, puts into a gather.
 Failure BindOwnInput(const Run& send, CollectiveOperation* operation, size_t* bytes) {
   operation->input_read = {0, send.count};
   return Bind(send, 1, &operation->input, bytes);

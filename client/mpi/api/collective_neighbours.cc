@@ -8,7 +8,7 @@
 namespace ferry::mpi {
 namespace {
 
-// What all of them begin with.
+// Begins the description of any of them.
 Failure Describe(const Comm& comm, Collective collective, const void* sendbuf, const void* recvbuf,
                  Problem* problem) {
   problem->collective = collective;
@@ -31,7 +31,7 @@ void ReadAllOfOutput(int64_t count, CollectiveOperation* operation) {
   operation->output_read = {0, count};
 }
 
-// What all neighbours get.
+// Binds what all neighbours get.
 Failure BindOwn(const Run& send, CollectiveOperation* operation, size_t* bytes) {
   operation->input_read = {0, send.count};
   return Bind(send, 1, &operation->input, bytes);

@@ -35,14 +35,14 @@ Failure Resolve(const Vector& vector, Resolved* resolved) {
   return resolved->op->Check(*resolved->type);
 }
 
-// What this rank has to do with it.
+// This rank's part in it.
 struct Part {
   bool takes = true;         // it has a vector
   bool gives = true;         // it gets a result, and may do so in place
   int64_t result_count = 0;  // elements of that
 };
 
-// Fills in what all of them have in common.
+// Fills in what they all share.
 Failure Describe(const Vector& vector, const Resolved& resolved, const Part& part,
                  CollectiveOperation* operation) {
   Problem& problem = operation->problem;
@@ -84,7 +84,8 @@ Failure Describe(const Vector& vector, const Resolved& resolved, const Part& par
                       : failure;
 }
 
-// Who has a vector, and who gets the result; on an intercommunicator, they are not the same ranks.
+// Finds out whether this rank has a vector, and whether it gets the result. On an intercommunicator
+// with a root these are different ranks.
 Failure FindPart(const Comm& comm, Collective collective, const Vector& vector, int root,
                  CollectiveOperation* operation, Part* part) {
   const bool has_root = collective == Collective::kReduce;
@@ -106,7 +107,7 @@ Failure FindPart(const Comm& comm, Collective collective, const Vector& vector, 
   return CheckInPlace(!part->gives, vector.recvbuf, "recvbuf");
 }
 
-// All whose result is as long as the vector.
+// Calls any collective whose result is as long as the vector.
 int CallWholeVector(const CollectiveCall& call, Collective collective, const Vector& vector,
                     int root, MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) {
@@ -133,7 +134,8 @@ int CallWholeVector(const CollectiveCall& call, Collective collective, const Vec
   });
 }
 
-// Into blocks of one size for so many ranks: the channel of an intercommunicator counts more.
+// Divides it into blocks of one size for so many ranks: the channel of an intercommunicator counts
+// more.
 void DivideVector(int ranks, Problem* problem) {
   problem->has_blocks = true;
   for (size_t i = 0; i < static_cast<size_t>(ranks); ++i) {

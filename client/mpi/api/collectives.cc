@@ -1,5 +1,5 @@
 // Collective calls in all their forms: blocking, nonblocking (MPI_I...) and persistent (..._init),
-// each with counts as int and as MPI_Count (..._c). What they do stands in collective_call.h.
+// each with counts as int and as MPI_Count (..._c). collective_call.h has what they do.
 #include "client/mpi/api/collective_call.h"
 #include "client/mpi/api/function.h"
 

@@ -246,8 +246,8 @@ FERRY_MPI_CALL(int, Comm_create_group,
 
 FERRY_MPI_CALL(int, Comm_free, (MPI_Comm * comm)) { return Free("MPI_Comm_free", comm, false); }
 
-// What the program has under way on it ends before the program calls this; what is left is that all
-// have called it.
+// A program ends its operations on it before it calls this, so all that is left is to wait until
+// all have called it.
 FERRY_MPI_CALL(int, Comm_disconnect, (MPI_Comm * comm)) {
   return Free("MPI_Comm_disconnect", comm, true);
 }

@@ -78,7 +78,7 @@ void WaitUntil(Done&& done, int32_t peer = client::kAny) {
                      peer);
 }
 
-// What becomes of the handle of a request that has ended.
+// Drops the handle of a request that has ended, unless the request is persistent.
 void Drop(MPI_Request* handle, Request& request) {
   if (!request.is_persistent()) {
     request.Unpublish(*handle);
@@ -107,7 +107,8 @@ void SetError(MPI_Status* status, int error_class) {
   }
 }
 
-// What a call that completes several requests has met: the first failure names the call's own.
+// Collects the results of a call that completes several requests. The first failure decides the
+// call's own.
 struct Harvest {
   Ref<Comm> comm;
   Failure first;

@@ -18,7 +18,8 @@ FERRY_MPI_CALL(int, Error_class, (int errorcode, int* errorclass)) {
                    : call.result();
 }
 
-// What a predefined class means, and what this thread's last call to fail with it had to say.
+// Gives the meaning of a predefined class, and the sentence of this thread's last call to fail with
+// it.
 FERRY_MPI_CALL(int, Error_string, (int errorcode, char* string, int* resultlen)) {
   Call call("MPI_Error_string");
   call.Need(string, "string");

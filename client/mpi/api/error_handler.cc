@@ -1,6 +1,6 @@
 // Error handlers (MPI 5.0, section 9.3). Sessions, windows and files, which Ferry does not have,
-// can have handlers made for them; of files the null one has a handler, too: that of files that
-// cannot be opened.
+// can have handlers made for them; the null file has a handler, too: that of files that cannot be
+// opened.
 #include "client/mpi/error/error_handler.h"
 
 #include <mutex>

@@ -36,7 +36,7 @@ class Exchange : public Request {
   const Bytes copy_;  // what is sent, if the receive may write over it
 };
 
-// The receive first: so the send may find it posted.
+// Starts the receive first, so that the send may find it posted.
 int Begin(const MessageArguments& send, const MessageArguments& receive, Bytes copy,
           Ref<Request>* exchange) {
   Ref<Request> sending;

@@ -17,7 +17,7 @@ std::string OutOf(const char* argument, int rank, int size) {
          std::to_string(size) + " processes";
 }
 
-// What only the leader's arguments say.
+// The arguments that count at the leader only.
 Bridge BridgeOf(int local_leader, MPI_Comm peer_comm, int remote_leader, int tag) {
   Bridge bridge;
   bridge.local_leader = local_leader;

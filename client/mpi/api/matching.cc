@@ -16,7 +16,7 @@
 namespace ferry::mpi {
 namespace {
 
-// What MPIX_Imatchall returns.
+// The request of MPIX_Imatch and MPIX_Imatchall.
 class MatchRequest final : public Request {
  public:
   // `handle` 0: there was nothing to match.
@@ -85,7 +85,7 @@ int FindMembers(const char* call, int count, MPI_Request requests_[], Members* m
   return MPI_SUCCESS;
 }
 
-// `add(member)`, a Failure, of each.
+// Calls `add(member)`, which returns a Failure, for each.
 template <typename Add>
 int ForAll(const char* call, const Members& members, Add&& add) {
   for (size_t i = 0; i < members.all.size(); ++i) {
@@ -97,7 +97,7 @@ int ForAll(const char* call, const Members& members, Add&& add) {
   return MPI_SUCCESS;
 }
 
-// What of them is to be matched.
+// Collects the requests to match.
 int FindOffered(const char* call, int count, MPI_Request requests_[], Members* members,
                 std::vector<client::RequestHandle>* offered) {
   if (const int error = FindMembers(call, count, requests_, members); error != MPI_SUCCESS) {

@@ -26,14 +26,14 @@ constexpr char kKindKey[] = "ferry_memory_kind";
 constexpr char kDeviceKey[] = "ferry_device";
 constexpr char kAlignmentKey[] = "mpi_minimum_memory_alignment";
 
-// What came from the system because the rank's heap had no room.
+// Memory that came from the system because the rank's heap had no room.
 struct Overflow {
   std::mutex mutex;
   std::unordered_set<void*> blocks;
 };
 Overflow& overflow = *new Overflow();
 
-// What the info argument asks for.
+// The wishes of the info argument.
 struct Wish {
   client::MemoryKind kind = client::MemoryKind::kHost;
   int device = 0;

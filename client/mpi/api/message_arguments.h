@@ -26,7 +26,7 @@ struct MessageArguments {
   MPI_Comm comm;
 };
 
-// What they stand for.
+// What the arguments stand for.
 struct Envelope {
   Comm* comm = nullptr;
   const Datatype* type = nullptr;

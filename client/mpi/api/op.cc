@@ -73,7 +73,7 @@ class HostCopy {
   std::unique_ptr<void, Free> copy_;
 };
 
-// Where only streams reach an operand, copies of both stand in.
+// Reduces copies of both operands: only streams reach one of them, and no device reduces them.
 Failure ReduceCopies(const Op& op, const void* in, void* inout, int64_t count,
                      const Datatype& type) {
   HostCopy in_copy(const_cast<void*>(in), count, type);

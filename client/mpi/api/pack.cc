@@ -1,5 +1,5 @@
-// Packing into a program's own buffers (MPI 5.0, sections 5.2 and 5.3). What MPI_Pack writes is
-// what a message would carry: the data without gaps, with nothing before or behind it.
+// Packing into a program's own buffers (MPI 5.0, sections 5.2 and 5.3). MPI_Pack writes what a
+// message would carry: the data without gaps, with nothing before or behind it.
 #include <cstring>
 
 #include "client/mpi/api/function.h"

@@ -19,7 +19,7 @@ void SetDense(const MessageArguments& arguments, Envelope* envelope) {
       static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
 }
 
-// Before such a message goes the long way. MPI_SUCCESS, or what the call is to return.
+// To be called before such a message goes the long way. MPI_SUCCESS, or what the call is to return.
 int Prepare(const MessageArguments& arguments, client::FrontEnd::Use use, Envelope* envelope) {
   const Status status = front_end->Prepare(&envelope->message, use);
   return status.ok() ? MPI_SUCCESS : Fail(arguments.call, envelope->comm, FailureOf(status));

@@ -8,8 +8,8 @@
 
 namespace ferry::mpi {
 
-// A ready send is as a standard one, but for persistent requests that are matched (mpix.h): the
-// receive being there already saves others nothing that Ferry would not find out by itself.
+// A ready send is like a standard one, except for persistent requests that are matched (mpix.h).
+// For others nothing is saved by knowing that the receive is there: Ferry finds out by itself.
 enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
 
 int BlockingSend(const MessageArguments& arguments, SendMode mode);

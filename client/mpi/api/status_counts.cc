@@ -9,7 +9,7 @@
 namespace ferry::mpi {
 namespace {
 
-// count(type, bytes) is what is asked for.
+// Answers with count(type, bytes).
 template <typename Number, typename Count>
 int GetNumber(const char* call, const MPI_Status* status, MPI_Datatype datatype, Number* result,
               Count&& count) {

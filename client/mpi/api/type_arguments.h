@@ -1,4 +1,4 @@
-// What the calls on datatypes have in common: looking up and giving handles, reading arrays.
+// Helpers of the calls on datatypes: they look up and give handles, and read arrays.
 //
 // Functions that return int return MPI_SUCCESS or what the call is to return.
 // Calling thread: the caller's.
@@ -39,7 +39,7 @@ Counts CountsOf(const Number* array, int64_t count) {
   return count > 0 ? Counts(array, array + count) : Counts();
 }
 
-// Where a result may be too large for the place that the call has for it: MPI_UNDEFINED then.
+// The result in the type that the call has for it; MPI_UNDEFINED if it is too large for that.
 template <typename Number>
 void PutNumber(Number* to, int64_t value) {
   *to = static_cast<Number>(value);

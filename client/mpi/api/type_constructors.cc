@@ -18,7 +18,7 @@ int FindOld(const char* call, MPI_Datatype oldtype, const MPI_Datatype* newtype,
   return error == MPI_SUCCESS ? CheckPointer(call, newtype, "newtype") : error;
 }
 
-// make(old type) gives the new one.
+// Makes the new type by make(old type).
 template <typename Make>
 int MakeOf(const char* call, MPI_Datatype oldtype, MPI_Datatype* newtype, Make&& make) {
   Datatype* old = nullptr;

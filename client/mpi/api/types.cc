@@ -1,4 +1,4 @@
-// The life of datatypes, and what can be asked of them (MPI 5.0, sections 5.1.5 to 5.1.11, 5.1.13,
+// The life of datatypes, and the questions about them (MPI 5.0, sections 5.1.5 to 5.1.11, 5.1.13,
 // 7.8, 6.9.4 and 19.1.5). Attributes are elsewhere.
 #include <algorithm>
 #include <cstring>
@@ -55,7 +55,7 @@ Number SizeOfArray(const auto& array) {
   return static_cast<Number>(array.size());
 }
 
-// What MPI_Type_get_contents is given room for.
+// The room that MPI_Type_get_contents is given.
 struct Room {
   MPI_Count integers;
   MPI_Count addresses;

@@ -1,10 +1,10 @@
 // Attributes that programs cache on communicators, datatypes and windows, under keys (keyvals) of
 // their own making, with callbacks for copying and deleting. MPI 5.0, section 7.7.
 //
-// What a callback is called with depends on the kind of object only in the type of the handle; all
-// of MPI's handles are pointers, so here they are `void*`, and a Caller, which knows the type,
-// makes the call. A failing callback gives its own error code, which the failing MPI call returns
-// (section 7.7.2).
+// A callback's arguments depend on the kind of object only in the type of the handle. All of MPI's
+// handles are pointers, so here they are `void*`, and a Caller, which knows the type, makes the
+// call. A failing callback gives its own error code, which the failing MPI call returns (section
+// 7.7.2).
 //
 // Calling thread: any for Keyvals. An AttributeSet belongs to one object: its calls may come from
 // any thread, and no lock is held during a callback, which may itself set, get and delete
@@ -94,7 +94,7 @@ class AttributeSet {
   // Puts into `copies`, an object's that nobody uses yet, what the keys' callbacks want there. At
   // the first that fails the copying ends, and the caller deletes what was copied.
   Failure CopyTo(void* object, AttributeSet* copies) const;
-  // All of them, what was set last first (as section 11.2.4 asks for MPI_COMM_SELF). Ends at the
+  // Deletes all of them, the last set first (as section 11.2.4 asks for MPI_COMM_SELF). Ends at the
   // first whose callback fails, which stays, as those before it do. Attributes that callbacks set
   // meanwhile are deleted too.
   Failure DeleteAll(void* object);

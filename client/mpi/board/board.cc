@@ -101,7 +101,8 @@ std::byte* Board::Reserve(uint32_t piece, Slot slot, int reader) {
   return DataOf(HeaderOf(self_, SlotIndex(piece, slot), slot), slot);
 }
 
-// Those who may be asleep, and nobody else: whom a rank has never woken it has not mapped.
+// Wakes the members that may be asleep, and nobody else: a rank has not mapped those that it has
+// never woken.
 void Board::WakeOthers() {
   for (int member = 0; member < members_; ++member) {
     if (member != self_ && shm::LoadRelaxed(Place(member).asleep) != 0) {
@@ -165,7 +166,7 @@ bool Board::WaitUntil(int member, const Reached& reached) {
   } waiting{this, member, &reached, {}};
   const auto look = [](void* argument) {
     auto* const self = static_cast<Waiting*>(argument);
-    // In this order: what a member did before it ended must not be overlooked.
+    // Checks in this order, so that nothing that a member did before it ended is overlooked.
     return (*self->reached)() ||
            (self->board->FindTrouble(self->member, &self->trouble) && !(*self->reached)());
   };
@@ -179,7 +180,7 @@ bool Board::WaitUntil(int member, const Reached& reached) {
 }
 
 void Board::SleepUntil(bool (*look)(void*), void* argument) {
-  // First: who finds this member counted finds that it is asleep.
+  // This comes first: a member that finds this one counted finds that it is asleep.
   shm::StoreRelaxed(Place(self_).asleep, 1);
   // Pairs with Ring.
   shm::FetchAdd(layout_->sleepers, 1U, std::memory_order_seq_cst);
@@ -237,7 +238,7 @@ bool Board::HasCome(int member) const {
   return false;
 }
 
-// Whether what this member waits for will never come from the other one.
+// Whether the other member will never post what this one waits for.
 bool Board::FindTrouble(int member, RunFailure* failure) const {
   if (const ErrorCode state = link_->StateOf(member); state != ErrorCode::kOk) {
     *failure = {.code = state, .peer = member};
@@ -282,7 +283,7 @@ RunFailure Board::Mismatch(int member, uint64_t signature) const {
 // Says which collective this member is in.
 void Board::Tell(bool has_given_up) {
   MemberLayout& place = Place(self_);
-  // 0 is no collective's stamp: whoever reads half of the old and half of the new sees that.
+  // 0 is no collective's stamp, so a member that reads half of the old and half of the new notices.
   shm::StoreRelease(place.entered_stamp, 0);
   shm::StoreRelease(place.entered_signature, signature_);
   // Pairs with FindTrouble.

@@ -2,14 +2,14 @@
 // out that it will never come.
 //
 // Collectives on a communicator have numbers, the same on all its members. One collective at a time
-// is under way: Begin, then any number of posts and waits, then End. What is posted bears a stamp:
-// the number of the collective and that of the piece. So a member may be some collectives behind or
+// is under way: Begin, then any number of posts and waits, then End. Each post bears a stamp: the
+// number of the collective and that of the piece. So a member may be some collectives behind or
 // ahead of another: a slot is used again once those who read it have said that they are past it.
 //
-// Failure. What waits finds out, after a while, that a member has died, has given up this
-// collective, takes it for another one, or has ended it without having posted what is waited for.
-// Then it gives up, too, which others find out in turn: nobody waits for ever, and the next
-// collective starts afresh.
+// Failure. A member that waits finds out, after a while, that another one has died, has given up
+// this collective, takes it for another one, or has ended it without posting the piece. Then it
+// gives up, too, which others find out in turn: nobody waits for ever, and the next collective
+// starts afresh.
 //
 // Calling thread: one at a time. Reserve and Await block; after a failure they return null at once.
 #pragma once
@@ -51,8 +51,8 @@ class Board {
     failure_.code = ErrorCode::kOk;
     is_elsewhere_ = false;
   }
-  // Where to put piece `piece` for member `reader` (or kAll) before Post. Waits until those who
-  // read what was there are past it. Null: failed.
+  // Returns where to put piece `piece` for member `reader` (or kAll) before Post. Waits until the
+  // readers of what was there are past it. Null: failed.
   std::byte* Reserve(uint32_t piece, Slot slot, int reader);
   // Whether Reserve would not wait.
   bool HasRoom(uint32_t piece, Slot slot);
@@ -65,9 +65,10 @@ class Board {
   }
   // In place of Post: this piece, and all others, come another way.
   void PostElsewhere(uint32_t piece, Slot slot);
-  // Whether this member or one that was waited for has said so. Then Await returns null.
+  // Whether this member, or one that was waited for, has called PostElsewhere. Then Await returns
+  // null.
   bool is_elsewhere() const { return is_elsewhere_; }
-  // What the member posted as this piece; stays until Consume or End. Null: failed.
+  // Waits for what the member posts as this piece, which stays until Consume or End. Null: failed.
   const std::byte* Await(int member, uint32_t piece, Slot slot) {
     const uint64_t stamp = begin_ | piece;
     const PostHeader& header = HeaderOf(member, SlotIndex(piece, slot), slot);
@@ -105,8 +106,8 @@ class Board {
   const RunFailure& failure() const { return failure_; }
   // Whether the member has come to the collective that this one waits in.
   bool HasCome(int member) const;
-  // A collective that this member carries out in another way, or (Renounce) not at all: whoever
-  // waits for it here gives up.
+  // Skips a collective that this member carries out in another way, or (Renounce) not at all:
+  // members that wait for it here give up.
   void Skip(uint64_t number) {
     Begin(number, 0);
     (void)End();
@@ -120,7 +121,7 @@ class Board {
     int reader = kAll;
   };
 
-  // Of signatures (CallMark leaves it out).
+  // A bit of signatures that CallMark does not use.
   static constexpr uint64_t kElsewhere = uint64_t{1} << 63;
   static constexpr uint32_t kPieceBits = 24;
   static constexpr uint64_t kLastPiece = (uint64_t{1} << kPieceBits) - 1;
@@ -154,7 +155,7 @@ class Board {
       Refuse(member, header.signature);
       return nullptr;
     }
-    // Who has come to this collective needs nothing of the one before.
+    // A member that has come to this collective needs nothing of the one before.
     uint64_t& seen = seen_[static_cast<size_t>(member)];
     seen = IsPast(seen, begin_ - 1) ? seen : begin_ - 1;
     return DataOf(header, slot);
@@ -202,7 +203,7 @@ class Board {
   RunFailure failure_;
 };
 
-// What distinguishes collectives: their kind (below 128), root and bytes.
+// Tells collectives apart: by their kind (below 128), root and bytes.
 struct CallMark {
   uint8_t collective = 0;
   uint16_t root = 0;

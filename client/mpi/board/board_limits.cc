@@ -5,18 +5,19 @@ namespace {
 
 constexpr size_t kKibi = 1024;
 
-// Few, so that those of both sides stay in the first-level cache: a message of several pieces is
-// then copied twice at the speed of one copy.
+// Cells are few, so that those of both sides stay in the first-level cache: a message of several
+// pieces is then copied twice at the speed of one copy.
 constexpr uint32_t kCells = 8;
-// Where a rank that waits for room has to wait for its turn on the core: enough for most messages,
-// unless that were too much memory.
+// Enough for most messages, unless that takes too much memory: on a crowded node a rank that waits
+// for room also waits for its turn on the core.
 constexpr uint32_t kCellsWhereCrowded = 64;
 constexpr int kMostWithManyCells = 16;
-// Where many ranks share a node a board's cells would take much of the first one's heap.
+// Fewer where many ranks share a node: a board's cells would take much of the first one's heap.
 constexpr uint32_t kCellsOfMany = 2;
 constexpr int kMany = 64;
 
-// What goes through cells where ranks cannot reach each other's memory: messages beat it beyond.
+// The most that goes through cells where ranks cannot reach each other's memory. Beyond, messages
+// are faster.
 constexpr size_t kCellsMaxBytes = 64 * kKibi;
 
 }  // namespace

@@ -43,9 +43,9 @@ bool HasRoot(Collective collective) {
          collective == Collective::kScatter || collective == Collective::kReduce;
 }
 
-// What the problem is called on boards.
+// The signature by which boards know the problem.
 uint64_t SignatureOf(const Problem& problem) {
-  // 0 is no collective. Where there is no root, all ranks must agree on being in place.
+  // 0 is no collective. In alltoall and reduce_scatter all ranks must agree on being in place.
   CallMark signature{.collective = static_cast<uint8_t>(static_cast<int>(problem.collective) + 1),
                      .size_bytes = problem.block_bytes};
   if (HasRoot(problem.collective)) {
@@ -57,13 +57,13 @@ uint64_t SignatureOf(const Problem& problem) {
   return signature.Word();
 }
 
-// From so many bytes of a vector or a block on, device memory had better not pass through host
+// Device memory of at least so many bytes of a vector or a block had better not pass through host
 // memory: messages copy it from device to device where they can.
 constexpr size_t kElsewhereMinVector = size_t{64} * 1024;
 constexpr size_t kElsewhereMinBlock = size_t{256} * 1024;
 
-// Whether this rank's data are such memory, in a collective in which all ranks that have to know
-// see this rank's first piece before they have lost anything.
+// Whether this rank's data are such device memory. Only for collectives in which all ranks that
+// must know see this rank's first piece before they have lost anything.
 bool GoesElsewhere(const BoardTask& task, int device) {
   const Problem& problem = task.problem;
   if (problem.block_bytes <
@@ -112,7 +112,8 @@ class HostCopy {
   void* const memory_;
 };
 
-// In pieces, whatever memory the buffers are: each is brought over, and taken back, at once.
+// Runs it in pieces, whatever memory the buffers are: each is brought over, and taken back, at
+// once.
 void RunInHostMemory(Board& board, const Problem& problem, const Binding& binding) {
   NodeLink& link = board.link();
   const size_t input_bytes = InputBytes(problem);
@@ -137,7 +138,7 @@ void RunInHostMemory(Board& board, const Problem& problem, const Binding& bindin
   if (output_bytes != 0 && link.IsByStream(binding.output)) [[unlikely]] {
     output.emplace(&board, output_bytes);
     task.output = output->memory();
-    // An output that is only written need not be read first, but for what stays as it is.
+    // An output that is only written need not be read first, unless a part of it stays as it is.
     const bool is_read = problem.in_place || problem.collective == Collective::kExscan ||
                          (problem.collective == Collective::kBcast && task.is_root());
     if (is_read && !board.has_failed()) {

@@ -21,7 +21,7 @@ namespace ferry::mpi {
 // `problem.size` are those of the board.
 bool CanRunOnBoard(const Problem& problem, const BoardLimits& limits);
 
-// What became of a collective; the same on all ranks, unless it failed.
+// How a collective ended; the same on all ranks, unless it failed.
 enum class BoardResult {
   kDone,
   kNotForBoards,  // CanRunOnBoard

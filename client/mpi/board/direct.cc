@@ -8,7 +8,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Reductions go through the second-level cache, so much of each operand at a time.
+// Reductions take this much of each operand at a time, so that it stays in the second-level cache.
 constexpr size_t kChunkBytes = 32768;
 
 // Lines of a collective, in order.
@@ -108,10 +108,11 @@ class Direct {
     return bytes == 0 || Note(member, board_.link().Write(member, to, from, bytes));
   }
   const Addresses& Of(int member) const { return addresses_[static_cast<size_t>(member)]; }
-  // The others in turn, each member beginning with the one after it.
+  // The other members in turn, beginning with the one after this one.
   int Other(int step) const { return (task_.self() + step) % task_.size(); }
 
-  // Of what the root gives or takes, it copies the last part itself, so that all do the same work.
+  // The part of the root's data that the root copies itself: the last one, so that all do the same
+  // work.
   Part RootsPart(size_t bytes) const {
     const size_t own = bytes / static_cast<size_t>(task_.size());
     return {bytes - own, own};
@@ -138,7 +139,7 @@ class Direct {
     }
   }
 
-  // copy(member), until it fails.
+  // Calls copy(member) for each member until one fails.
   template <typename Copy>
   bool ForEachOther(Copy&& copy) {
     for (int step = 1; step < task_.size(); ++step) {
@@ -224,7 +225,7 @@ class Direct {
     return {begin, count * (index + 1) / size * element - begin};
   }
 
-  // What Fold keeps operands in.
+  // Makes room for Fold's operands.
   void MakeRoom() {
     chunk_bytes_ = std::max(kChunkBytes / task_.problem.element_bytes, size_t{1}) *
                    task_.problem.element_bytes;

@@ -9,7 +9,7 @@ namespace {
 
 using Slot = Board::Slot;
 
-// How what each member posts is cut: into pieces of every one of its `blocks` blocks.
+// How a member's posts are cut: into pieces of every one of its `blocks` blocks.
 struct Cut {
   Slot slot = Slot::kLine;
   size_t block_bytes = 0;
@@ -253,7 +253,7 @@ bool Reduce(const BoardTask& task, const Cut& cut) {
   });
 }
 
-// Every rank reduces everything: what the others would wait for is sooner done.
+// Every rank reduces everything: that takes less time than waiting for the others.
 bool Allreduce(const BoardTask& task, const Cut& cut) {
   const char* const own = task.OwnInput();
   return PostAndTake(task.board, cut, Board::kAll, FillFrom(cut, own), [&](uint32_t piece) {
@@ -288,7 +288,7 @@ bool FitsPieces(const Problem& problem) {
   if (IsAmongNeighbours(problem.collective)) {
     return false;
   }
-  // The divisions only where a line is too short.
+  // Divides only where a line is too short.
   return problem.block_bytes * BlocksPerPost(problem) <= kBoardLineBytes ||
          (WidthOf(problem) != 0 && problem.block_bytes / WidthOf(problem) < (1U << 20));
 }

@@ -1,4 +1,4 @@
-// What the files of this folder that carry collectives out have in common.
+// Common parts of the files of this folder that carry collectives out.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ bool FitsPieces(const Problem& problem);
 // By the ranks' own memory. kUnreachable: nothing was done, on any rank.
 enum class DirectResult { kDone, kFailed, kUnreachable };
 DirectResult RunDirectly(const BoardTask& task);
-// Of a problem without blocks of their own sizes.
+// Whether RunDirectly can carry out this problem, which has no blocks of their own sizes.
 bool FitsDirect(const Problem& problem);
 
 }  // namespace ferry::mpi

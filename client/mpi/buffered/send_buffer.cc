@@ -40,7 +40,7 @@ struct Buffers {
   std::mutex mutex;
   // By the communicator's context; 0: the process'.
   std::map<uint32_t, std::shared_ptr<Attached>> attached;
-  // Of communicators that were freed, until their messages have left.
+  // Buffers of communicators that were freed, until their messages have left.
   std::vector<std::shared_ptr<Attached>> freed;
 };
 Buffers& buffers = *new Buffers();
@@ -149,9 +149,9 @@ Failure NoRoom(const Attached* attached, int64_t charge) {
                               std::to_string(attached->used_bytes)};
 }
 
-// Under the lock: lets go of copies that have left, and gives others a moment to do so where they
-// are in the way. Their receivers may have them, and have said so by other messages, before word of
-// that has come here.
+// Under the lock: lets go of copies that have left, and gives others that are in the way a moment
+// to leave. Their receivers may already have them, and have said so by other messages, before word
+// of that comes here.
 bool AwaitRoom(Attached& attached, int64_t charge) {
   const auto has_room = [&] {
     (void)Reclaim(attached);

@@ -1,8 +1,8 @@
 // Buffered sends (MPI 5.0, section 3.6): the message is copied and the call is over.
 //
-// What a program attaches only says how much may wait: the copies themselves are Ferry's own
-// memory, so that they can be released one by one. Each costs its size and MPI_BSEND_OVERHEAD of
-// what was attached, until it has left.
+// The buffer that a program attaches only says how much may wait: the copies themselves are Ferry's
+// own memory, so that they can be released one by one. Each costs its size and MPI_BSEND_OVERHEAD
+// of what was attached, until it has left.
 //
 // Calling thread: any.
 #pragma once
@@ -27,7 +27,7 @@ Failure AttachBuffer(Comm* comm, void* buffer, int64_t size_bytes);
 Failure DetachBuffer(Comm* comm, void** buffer, int64_t* size_bytes);
 // Waits until all messages have left. Blocks. No error if nothing is attached.
 Failure FlushBuffer(Comm* comm);
-// Of a communicator that the program frees: its buffer, if any, is detached once its messages have
+// For a communicator that the program frees: detaches its buffer, if any, once its messages have
 // left. Does not wait for them.
 void FreeBuffer(Comm& comm);
 // At the end of MPI: waits until the messages of all buffers have left, those of freed

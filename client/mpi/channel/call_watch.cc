@@ -14,14 +14,14 @@ namespace {
 
 // Agreement's own messages have tag 0.
 constexpr int kNoticeTag = 1;
-// From so long a wait on, a rank answers others.
+// A rank answers others once it has waited this long.
 constexpr uint64_t kListenAfterNs = 100'000'000;
-// How long it waits for answers.
+// The longest that it waits for answers.
 constexpr uint64_t kMostAnswerNs = 1'000'000'000;
 constexpr size_t kMostListed = 16;
 
 std::mutex listeners_mutex;
-// Those that have a receive posted. Not destroyed at exit: a program may leave without
+// The watches that have a receive posted. Not destroyed at exit: a program may leave without
 // MPI_Finalize.
 std::vector<CallWatch*>& listeners = *new std::vector<CallWatch*>();
 bool is_stopped_by_finalize = false;
@@ -92,7 +92,7 @@ void CallWatch::Wait::LookNow(const std::function<bool(int peer)>* absent) {
   end_ns_ = now_ns + watch_.patience_ns_;
 }
 
-// Empty: all are in it, and it only takes long.
+// `absent` empty: all are in it, and it only takes long.
 std::string CallWatch::Wait::Tell(const std::vector<int>& absent) const {
   std::string text;
   if (!absent.empty()) {
@@ -112,7 +112,7 @@ std::string CallWatch::Wait::Tell(const std::vector<int>& absent) const {
     return text;
   }
   const std::string comm = watch_.comm_.name();
-  // Whole ones where there are some, so that ranks that came together use the same words.
+  // Gives whole seconds if there are any, so that ranks that came together use the same words.
   const double seconds = static_cast<double>(MonotonicNs() - begin_ns_) * 1e-9;
   char number[32];
   std::snprintf(number, sizeof(number), seconds < 1 ? "%.1g" : "%.0f", seconds);

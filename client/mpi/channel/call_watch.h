@@ -5,8 +5,8 @@
 // A rank that waits in a collective of the communicator answers; one that computes, or waits for
 // something else, does not. On a board (client/mpi/board) nobody has to be asked.
 //
-// Each question doubles the time before the next one, so that who never listens has few of them to
-// keep. Calling thread: any. Nothing blocks.
+// Each question doubles the time before the next one, so that a rank that never listens has few of
+// them to keep. Calling thread: any. Nothing blocks.
 #pragma once
 
 #include <atomic>
@@ -34,12 +34,13 @@ class CallWatch {
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
-  // What a rank waits in: which of the communicator's collectives, by number, and its function.
+  // The call that a rank waits in: the number among the communicator's collectives, and the
+  // function.
   struct Call {
     uint64_t number = 0;
     const char* name = "";
   };
-  // What a blocking call waits in, of which there is one at a time.
+  // Notes the blocking call under way. There is one at a time.
   void SetBlockingCall(const Call& call) { blocking_call_ = call; }
   const Call& blocking_call() const { return blocking_call_; }
 

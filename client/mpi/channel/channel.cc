@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kKeptRuns = 32;
 constexpr size_t kKeptScratchBytes = size_t{1} << 20;
 
-// Numbers of persistent operations lie in the upper half, where others do not come, and so do those
-// of comparisons, of which each takes two.
+// Numbers of persistent operations lie in the upper half, where no others do but those of
+// comparisons, each of which takes two.
 constexpr uint32_t kNumbers = 1U << 17;
 constexpr uint32_t kPersistentNumbers = 1U << 15;
 constexpr uint32_t kPersistentComparisons = kNumbers + kPersistentNumbers;
@@ -46,7 +46,7 @@ uint64_t KeyOf(const Problem& problem) {
   return key;
 }
 
-// What the communicator does not settle. Neighbours do: a communicator has one topology.
+// Compares what the communicator does not settle. It settles the neighbours: it has one topology.
 bool IsSame(const Problem& a, const Problem& b) {
   return a.collective == b.collective && a.root == b.root && a.in_place == b.in_place &&
          a.block_bytes == b.block_bytes && a.has_blocks == b.has_blocks &&
@@ -163,7 +163,7 @@ void Channel::GiveBack(Taken taken) {
 
 // ---- Running ------------------------------------------------------------------------------------
 
-// Of a start that is not persistent.
+// The number of a start that is not persistent.
 uint32_t Channel::NextNumber(uint32_t number) {
   return (number != kNoNumber ? number : next_number_++) % kNumbers;
 }
@@ -213,7 +213,7 @@ Status Channel::StartProgram(ProgramRun* run) {
   return {};
 }
 
-// Whether anything has happened.
+// Returns whether anything has happened.
 bool Channel::StepComparisons() {
   bool any = false;
   for (size_t i = 0; i < comparisons_.size(); ++i) {
@@ -223,7 +223,8 @@ bool Channel::StepComparisons() {
   return any;
 }
 
-// Until nothing more happens: what a step has begun may be over at once, and nobody would say so.
+// Goes on until nothing more happens: an operation that a step has begun may be over at once, and
+// nobody would say so.
 void Channel::AdvanceLocked() {
   do {
     while (runner_.Advance()) {
@@ -244,7 +245,7 @@ Channel::Progress Channel::AdvanceAll() {
           .has_ended = runner_.ended_runs() != ended || programs_.size() != programs};
 }
 
-// One thread: it may hold receives (front_messenger.h).
+// For a single thread, which may hold receives (front_messenger.h).
 void Channel::RunPatiently(CollectiveRun* run) {
   struct Waiting {
     Channel* channel;

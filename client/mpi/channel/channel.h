@@ -1,6 +1,5 @@
-// What a communicator's collectives run on: its board, where its ranks share a node, for blocking
-// ones; its messages, its runner, and the schedules that calls like those before have made, for
-// all.
+// A communicator's collectives run on its channel. Blocking ones use its board, if its ranks share
+// a node. All use its messages, its runner, and the schedules that earlier calls have made.
 //
 // Calling thread: any that the thread level allows; a channel's own lock keeps them apart once
 // several threads may call.
@@ -51,7 +50,7 @@ class Channel : public Comm::Extension {
   // This process among the ranks of problems.
   int self() const { return messenger_.self(); }
   int size() const { return messenger_.size(); }
-  // Of them, in the job.
+  // The rank in the job of one of them.
   int WorldRank(int peer) const { return messenger_.WorldRank(peer); }
 
   // To be called at the beginning of each blocking call; `call` is the function.
@@ -64,9 +63,9 @@ class Channel : public Comm::Extension {
       board_ = NodeBoard::SetUp(comm_, &watch_);
     }
   }
-  // The same of a call that does not block and is not persistent: its number.
+  // The same for a call that does not block and is not persistent. Returns its number.
   uint64_t CountCall() { return calls_++; }
-  // Carries the problem out, whose rank and size it fills in. `failure` is set if it fails. Blocks.
+  // Fills in the problem's rank and size, and carries it out. `failure` is set if it fails. Blocks.
   // `number`: of TakeNumber, or kNoNumber.
   void Run(Problem* problem, const Binding& binding, RunFailure* failure,
            uint32_t number = kNoNumber);
@@ -74,13 +73,13 @@ class Channel : public Comm::Extension {
   // board.
   void Renounce();
 
-  // Where ranks compare their calls (ComparesCalls), each of them takes a number of the channel,
-  // even if its arguments were wrong: so that ranks that go on stay in step.
+  // If ranks compare their calls (ComparesCalls), each call takes a number of the channel, even if
+  // its arguments were wrong, so that ranks that go on stay in step.
   static constexpr uint32_t kNoNumber = UINT32_MAX;
   uint32_t TakeNumber();
-  // Begins it, for a call that has that number (`persistent`: of NextPersistentNumber). What else
-  // is under way on the channel goes on meanwhile; `go_on` is called, under the channel's lock, if
-  // the calls belong together.
+  // Begins the comparison for a call with that number (`persistent`: of NextPersistentNumber).
+  // Everything else on the channel goes on meanwhile; `go_on` is called, under the channel's lock,
+  // if the calls belong together.
   std::shared_ptr<Comparison> Compare(CallDescription own, uint32_t number, bool persistent,
                                       std::function<void()> go_on);
   // Blocks until it is done.
@@ -111,7 +110,8 @@ class Channel : public Comm::Extension {
   // Persistent operations have numbers of their own, so that they may be started in any order.
   uint32_t NextPersistentNumber();
   void StartPersistent(CollectiveRun* run, const Binding& binding, uint32_t number);
-  // Of one that is matched; what FrontEnd::StartProgram says. `run` stays until it is done.
+  // Starts one that is matched; returns what FrontEnd::StartProgram says. `run` stays until it is
+  // done.
   Status StartProgram(ProgramRun* run);
   // Does what can be done without waiting. Returns whether the run is done.
   template <typename Run>  // CollectiveRun, ProgramRun, Comparison
@@ -157,7 +157,7 @@ class Channel : public Comm::Extension {
 
   const Comm& comm_;
   std::vector<int> node_of_;  // by rank
-  // Of blocking calls, of which there is one at a time.
+  // Counts blocking calls, of which there is one at a time.
   uint64_t entered_ = 0;
   uint64_t calls_ = 0;  // of all that are not persistent; two threads do not call at a time
   bool may_have_board_ = false;

@@ -109,7 +109,7 @@ Failure CollectiveBuffer::Set(const std::vector<BlockArguments>& blocks,
   return {};
 }
 
-// Of the first form: some of its elements.
+// Some of the elements of the first form.
 CollectiveBuffer::Piece CollectiveBuffer::PartOfRun(int64_t first, int64_t count) const {
   return {
       Payload(static_cast<char*>(run_.address) + first * run_.type->extent(), count, *run_.type),

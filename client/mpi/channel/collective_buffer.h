@@ -25,7 +25,7 @@ struct BlockArguments {
   const Datatype* type = nullptr;
 };
 
-// Of `count` elements, for ranks to compare.
+// The record of `count` elements, for ranks to compare.
 DataRecord RecordOf(int64_t count, const Datatype& type);
 
 class CollectiveBuffer {
@@ -35,11 +35,11 @@ class CollectiveBuffer {
   // One block each; fills in where they lie.
   Failure Set(const std::vector<BlockArguments>& blocks, std::vector<Block>* places);
 
-  // For ranks to compare: of one of `times` equal parts of the first form; of each block of the
-  // second one, kept only where calls are compared (table.h).
+  // Records for ranks to compare: of one of `times` equal parts of the first form; of each block of
+  // the second one, kept only where calls are compared (table.h).
   DataRecord RecordOfPart(int64_t times) const;
   const std::vector<DataRecord>& block_records() const { return block_records_; }
-  // Of the first form; null: it was not set.
+  // The type of the first form; null: that was not set.
   const Datatype* type() const { return run_.type; }
 
   // Null if there are no bytes.
@@ -48,7 +48,7 @@ class CollectiveBuffer {
   bool is_copy() const { return copy_ != nullptr; }
   // Whether only streams reach the program's memory that a copy stands in for.
   bool is_by_stream() const { return is_by_stream_; }
-  // What Fetch(first, count) and Deliver are made of: for streams to do.
+  // The copies that Fetch(first, count) and Deliver consist of, for streams to do.
   std::vector<gpu::StridedCopy> FetchCopies(int64_t first, int64_t count) const;
   std::vector<gpu::StridedCopy> DeliverCopies() const;
   // Before the collective starts: brings the program's data into the copy: all of them, or those

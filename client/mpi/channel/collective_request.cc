@@ -70,7 +70,7 @@ Failure CollectiveRequest::Start() {
   return on_stream_ != nullptr ? BeginMatched() : Begin();
 }
 
-// As queues would: other ranks may have enqueued theirs.
+// Begins it as queues would: other ranks may have enqueued theirs.
 Failure CollectiveRequest::BeginMatched() {
   by_rank_.program = on_stream_->program();
   if (Status status = channel_.StartProgram(&by_rank_); !status.ok()) {

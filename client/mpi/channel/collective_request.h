@@ -21,7 +21,7 @@ class CollectiveRequest : public Request, public Matchable {
   CollectiveRequest(Comm& comm, std::unique_ptr<CollectiveOperation> operation, bool persistent);
   ~CollectiveRequest() override;
 
-  // Of one that is not persistent: once, before anything else.
+  // Begins one that is not persistent: once, before anything else.
   Failure Begin();
 
   bool IsDone() override;

@@ -37,8 +37,8 @@ Comparison::Comparison(Channel* channel, CallDescription own, uint32_t first_num
       first_number_(first_number),
       go_on_(std::move(go_on)) {}
 
-// By messages, whatever the communicator's blocking collectives take: nobody has to be in a call
-// for it.
+// Gathers by messages, whatever the communicator's blocking collectives take: no rank has to be in
+// a call for it.
 void Comparison::Gather(const void* own, size_t bytes, void* all) {
   Problem problem;
   problem.collective = Collective::kAllgather;
@@ -48,7 +48,8 @@ void Comparison::Gather(const void* own, size_t bytes, void* all) {
   channel_->runner_.Start(taken_.run(), {.input = own, .output = all}, number);
 }
 
-// Whether what Gather began is over and went well; else, if it is over, so is this.
+// Whether the run that Gather began is over and went well. If it is over and failed, the comparison
+// is over, too.
 bool Comparison::HasGathered() {
   if (!taken_.run()->is_done()) {
     return false;

@@ -18,17 +18,18 @@
 
 namespace ferry::mpi {
 
-// What a rank knows of its own call.
+// A rank's description of its own call.
 struct CallDescription {
   CallRecord record;
-  // Where record.has_lists: by rank, what it sends to each, and then what it receives from each.
+  // If record.has_lists: the data that it sends to each rank, then those that it receives from
+  // each.
   std::vector<DataRecord> lists;
 };
 
 class Comparison {
  public:
   // `go_on` is called, under the channel's lock, when the calls have turned out to belong together.
-  // `first_number`: of this one and the next the channel's other runs make no use.
+  // The channel's other runs do not use `first_number` and the number after it.
   Comparison(Channel* channel, CallDescription own, uint32_t first_number,
              std::function<void()> go_on);
 

@@ -12,8 +12,8 @@
 
 namespace ferry::mpi {
 
-// Aligned to 64 bytes, for FreeMemory of libferry's; of the host, where the device has no room
-// left: its kernels reach pinned memory, too. kOutOfMemory: there is none there either.
+// Memory aligned to 64 bytes, for libferry's FreeMemory. It is the host's if the device has no room
+// left: kernels reach pinned memory, too. kOutOfMemory: there is none there either.
 StatusOr<void*> AllocateDeviceScratch(size_t size_bytes, int device);
 
 // The same, at least `size_bytes`, from those that are kept if there is one. Null: out of memory.

@@ -29,7 +29,7 @@ Failure DescribeFailedRun(const RunFailure& failure) {
     case RunFailure::Mismatch::kSize:
       break;
   }
-  // See runner.h: what a run that failed sends.
+  // A notice of a run that failed (runner.h).
   if ((failure.received_bytes == 0) != (failure.expected_bytes == 0)) {
     return {MPI_ERR_OTHER, peer + " could not go through with it, or it passed a count of 0"};
   }

@@ -1,4 +1,4 @@
-// What a collective that failed says to the program.
+// The failure that a program sees of a collective that failed.
 //
 // Any thread; nothing blocks.
 #pragma once

@@ -12,7 +12,8 @@ namespace ferry::mpi {
 namespace {
 
 constexpr size_t kScratchAlignment = 64;
-// Below, the rank's heap is not asked: its allocator would cost more than it saves.
+// Smaller scratch memory is not taken from the rank's heap: its allocator would cost more than it
+// saves.
 constexpr size_t kLeastHeapScratch = 8192;
 
 // The largest receive that is held, and its ticket.

@@ -46,14 +46,14 @@ class Helper {
       }
       front_end->WaitFor([](void* self) { return static_cast<Helper*>(self)->LookRound(); }, this);
       if (front_end->poison() != ErrorCode::kOk) {
-        // Nothing can be waited for any more. Whoever waits finds the errors by itself.
+        // Nothing can be waited for any more. Threads that wait find the errors by themselves.
         std::lock_guard lock(mutex_);
         watched_.clear();
       }
     }
   }
 
-  // Whether there is nothing left to wait for.
+  // Looks once at all channels. Returns whether there is nothing left to wait for.
   bool LookRound() {
     bool has_ended = false;
     std::vector<Watched> idle;  // let go of without the lock

@@ -24,7 +24,7 @@ struct Report {
   int reaches_all = 0;  // their private memory
 };
 
-// Boards that others still use, of which this rank has the memory. It is asked for one at a time;
+// Boards whose memory is this rank's and that others still use. Asked by one thread at a time;
 // threads that make communicators at the same time only find some of them later.
 class Retired {
  public:

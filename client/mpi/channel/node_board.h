@@ -38,7 +38,7 @@ class NodeBoard {
     std::shared_ptr<std::byte> mapped;  // the others'
     std::byte* get() const { return own != nullptr ? own : mapped.get(); }
   };
-  // What all ranks of the board agree on.
+  // Facts that all ranks of the board agree on.
   struct Facts {
     bool crowded;
     bool reachable;

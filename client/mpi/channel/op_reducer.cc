@@ -9,7 +9,8 @@
 namespace ferry::mpi {
 namespace {
 
-// What is copied at a time where operands have to be copied: fits the first-level cache.
+// The bytes that are copied at a time if operands have to be copied. They fit the first-level
+// cache.
 constexpr int64_t kChunkBytes = 8192;
 
 }  // namespace

@@ -41,7 +41,8 @@ class OpReducer : public Reducer {
   // buffers in its memory, as a kernel of Ferry's wants them, and enough elements to be worth it.
   int ChooseDevice(std::initializer_list<const void*> buffers, int64_t count);
 
-  // What Reduce would have the device do, for a stream to do. ChooseDevice has found one.
+  // The reduction that Reduce would have the device do, for a stream to do. ChooseDevice has found
+  // one.
   gpu::Reduction OnDevice(const void* left, const void* right, void* to, size_t count) const {
     return {to, left, right, count, on_device_->type, on_device_->op};
   }

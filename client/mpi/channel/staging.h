@@ -12,7 +12,7 @@ namespace ferry::mpi {
 
 // At least `size_bytes`, aligned to 64 bytes. Null: there is no memory.
 void* TakeStaging(size_t size_bytes);
-// Gives back what TakeStaging returned; null is nothing.
+// Gives back what TakeStaging returned; does nothing for null.
 void GiveStaging(void* memory);
 
 }  // namespace ferry::mpi

@@ -14,7 +14,7 @@ using Kind = client::ProgramStep::Kind;
 
 namespace {
 
-// Each start enqueues them all.
+// The most steps that one may have: each start enqueues them all.
 constexpr size_t kMostSteps = 65536;
 
 }  // namespace
@@ -27,7 +27,7 @@ Result<std::unique_ptr<StreamCollective>> StreamCollective::Make(const Parts& pa
   return made;
 }
 
-// Offers what it takes back at once.
+// Makes an offer and takes it back at once.
 void StreamCollective::Refuse(const Parts& parts) {
   StreamCollective refused(parts);
   (void)refused.MakeRequests(With::kNothing);
@@ -84,7 +84,7 @@ std::byte* StreamCollective::Address(const Range& range) const {
 
 // ---- Messages -----------------------------------------------------------------------------------
 
-// From the heap, or of the device that reduces: peers reach it as it is.
+// Takes it from the heap, or from the device that reduces: peers reach it as it is.
 Failure StreamCollective::MakeScratch() {
   if (parts_.schedule.scratch_bytes == 0) {
     return {};
@@ -147,7 +147,7 @@ Failure StreamCollective::AddDelivery() {
                                    : Failure();
 }
 
-// Between the program's buffer and the copy that stands in for it.
+// Adds the copies between the program's buffer and the copy that stands in for it.
 Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* which, bool fetches,
                                    Portion portion) {
   if (!buffer.is_copy() || (fetches && portion.count == 0)) {
@@ -188,8 +188,8 @@ Failure StreamCollective::AddMoves(const CollectiveBuffer& buffer, const char* w
   return {};
 }
 
-// Whether the device has a kernel for such copies, and reaches both ends: a copy for which the heap
-// had no room it does not. One byte is packed to find out, which the start does again.
+// Whether the device has a kernel for such copies, and reaches both ends. It does not reach a copy
+// for which the heap had no room. To find out, packs one byte, which the start does again.
 bool StreamCollective::AreCopiedByKernels(const gpu::StridedCopy& copy) {
   return front_end->Locate(copy.packed, 1).region != 0 &&
          front_end->CopyStrided({copy.blocks, copy.packed, 1, 1, 0, true}).ok();

@@ -25,7 +25,7 @@ namespace ferry::mpi {
 
 class StreamCollective {
  public:
-  // What it is made of; all but the number outlive it.
+  // The parts it is made of; all but the number outlive it.
   struct Parts {
     Comm& comm;
     const Channel& channel;
@@ -35,10 +35,10 @@ class StreamCollective {
   };
   // MPI_ERR_TYPE: data in memory that only streams reach is too many blocks. MPI_ERR_NO_MEM.
   static Result<std::unique_ptr<StreamCollective>> Make(const Parts& parts);
-  // In place of it, by a rank that cannot match the collective: so that for those that it has
-  // messages with, who may wait for it, the match fails, or the first start does.
+  // Called in place of Make by a rank that cannot match the collective. The match, or the first
+  // start, then fails on the ranks that it has messages with, which may wait for it.
   static void Refuse(const Parts& parts);
-  // It is not enqueued.
+  // It must not be enqueued.
   ~StreamCollective();
   StreamCollective(const StreamCollective&) = delete;
   StreamCollective& operator=(const StreamCollective&) = delete;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kNamesVariable[] = "FERRY_COLLECTIVE_ALGORITHMS";
 
-// What rank 0 tells the others before the text that follows.
+// Rank 0 sends this to the others before the text.
 struct Announcement {
   uint64_t text_bytes = 0;
   uint64_t is_error = 0;  // the text is a sentence, not rules

@@ -21,14 +21,13 @@ const SelectionTable& CollectiveTable();
 bool ComparesCalls();
 
 // Collective over all ranks of the job, once, between joining it and the first communicator.
-// Blocks. Where rank 0's options are wrong it fails on all ranks, with MPI_ERR_OTHER and rank 0's
+// Blocks. If rank 0's options are wrong it fails on all ranks, with MPI_ERR_OTHER and rank 0's
 // sentence.
 Failure AgreeOnCollectiveTable();
 
 // The rules of these options, those of collective_algorithms first. Blocks on reading the file.
-// The system's error where it
-// cannot be read; kConfiguration says what is wrong, with the line of the file or the name of the
-// variable.
+// Fails with the system's error if it cannot be read; kConfiguration says what is wrong, with the
+// line of the file or the name of the variable.
 StatusOr<std::vector<SelectionRule>> RulesOf(const config::Options& options);
 
 }  // namespace ferry::mpi

@@ -1,6 +1,6 @@
 // The algorithms there are for each collective, by name, and the schedules they make.
 //
-// Which one a call takes is decided by selection.h. Sources: Thakur, Rabenseifner and Gropp,
+// selection.h decides which one a call takes. Sources: Thakur, Rabenseifner and Gropp,
 // "Optimization of Collective Communication Operations in MPICH" (2005), for most; Bruck and others
 // (1997) for what bears the name; Chen and others (2005) for the neighbour exchange. Pure
 // functions: any thread, nothing blocks.
@@ -22,16 +22,16 @@ struct Algorithm {
   void (*add)(const Problem&, ScheduleBuilder*);
 };
 
-// Of one collective. The first one fits every problem.
+// The algorithms of one collective. The first one fits every problem.
 std::span<const Algorithm> AlgorithmsOf(Collective collective);
-// Between the groups of an intercommunicator. Null: they have no such collective, or do it as
-// others do (barriers).
+// The algorithm between the groups of an intercommunicator. Null: they have no such collective, or
+// do it as others do (barriers).
 const Algorithm* InterAlgorithm(Collective collective);
 // Null: there is none of that name.
 const Algorithm* FindAlgorithm(Collective collective, std::string_view name);
 bool Fits(const Algorithm& algorithm, const Problem& problem);
-// All ranks must call it with the same algorithm and problems that belong together. The algorithm
-// fits. No step if there is nothing to do.
+// All ranks must call it with the same algorithm and problems that belong together, and the
+// algorithm must fit. The schedule has no step if there is nothing to do.
 Schedule MakeSchedule(const Algorithm& algorithm, const Problem& problem);
 
 }  // namespace ferry::mpi

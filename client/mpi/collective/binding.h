@@ -20,7 +20,7 @@ struct Binding {
 
 // Why a run failed.
 struct RunFailure {
-  // What another rank's call did not have in common with this one's.
+  // How another rank's call differs from this one's.
   enum class Mismatch {
     kNone,
     kSize,        // another one failed there, or was called with other counts

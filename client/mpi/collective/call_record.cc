@@ -22,7 +22,7 @@ CallMismatch Both(Kind kind, const char* verb, size_t rank, const std::string& t
           RankText(rank) + " " + verb + " " + theirs + ", but " + RankText(other) + " " + others};
 }
 
-// Of any type or of none: then bytes must do.
+// Data of any type or of none have no hash: then the bytes must be the same.
 bool HaveSameSignature(const DataRecord& a, const DataRecord& b) {
   if (a.hash == 0 || b.hash == 0) {
     return a.size_bytes == b.size_bytes;
@@ -34,7 +34,7 @@ Kind DataKind(const DataRecord& a, const DataRecord& b) {
   return a.elements == b.elements && a.hash != 0 && b.hash != 0 ? Kind::kType : Kind::kCount;
 }
 
-// Where MPI_IN_PLACE is for all ranks or for none.
+// Whether MPI_IN_PLACE is for all ranks or for none.
 bool IsInPlaceForAll(Collective collective) {
   return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
          collective == Collective::kAllreduce;
@@ -96,8 +96,8 @@ CallMismatch FindMismatch(std::span<const CallRecord> records) {
               RankText(rank) + " could not go through with it: " + records[rank].text};
     }
   }
-  // Those who know nothing of a thing (beside the root, of no vector) are not what others are
-  // compared with.
+  // Others are not compared with a rank that knows nothing of a thing (beside the root, of no
+  // vector).
   size_t first_with_data = 0;
   while (first_with_data + 1 < records.size() && records[first_with_data].has_data == 0) {
     ++first_with_data;

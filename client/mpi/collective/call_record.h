@@ -1,9 +1,9 @@
-// What a rank says of its call of a collective, for the ranks of the communicator to compare
-// (option mpi_check): which call, its root, its operation, and the signatures of its data.
+// A record of a rank's call of a collective, which the ranks of the communicator compare (option
+// mpi_check): which call, its root, its operation, and the signatures of its data.
 //
 // All ranks get all records, so that all find the same difference, and say it in the same words.
-// What the standard demands to be equal is looked at, nothing else (MPI 5.0, sections 6.1 to 6.12):
-// of intercommunicators the call and the operation, of collectives among neighbours the call.
+// They compare only what the standard demands to be equal (MPI 5.0, sections 6.1 to 6.12): for
+// intercommunicators the call and the operation, for collectives among neighbours the call.
 //
 // Plain data and pure functions: any thread, nothing blocks.
 #pragma once
@@ -53,7 +53,7 @@ void SetText(std::span<char> to, std::string_view from);
 // The function's name, without the ending that says how counts are passed.
 void SetName(CallRecord* record, std::string_view call);
 
-// What two ranks' calls do not have in common.
+// A difference between two ranks' calls.
 struct CallMismatch {
   enum class Kind { kNone, kFailed, kCall, kRoot, kOp, kInPlace, kType, kCount };
   Kind kind = Kind::kNone;
@@ -62,12 +62,12 @@ struct CallMismatch {
   bool is_one() const { return kind != Kind::kNone; }
 };
 
-// Of all ranks' records, in order of ranks.
+// Compares all ranks' records, which are in order of ranks.
 CallMismatch FindMismatch(std::span<const CallRecord> records);
 
-// Where ranks have data of their own for each other rank: `lists` has `2 * ranks` for each rank,
-// what it sends to each and then what it receives from each. kNone in all fields: it says nothing
-// of that one.
+// Compares calls in which ranks have data of their own for each other rank: `lists` has `2 * ranks`
+// entries for each rank, those that it sends to each and then those that it receives from each. An
+// entry with kSaysNothing in all fields says nothing.
 inline constexpr uint64_t kSaysNothing = UINT64_MAX;
 CallMismatch FindListMismatch(std::span<const CallRecord> records,
                               std::span<const DataRecord> lists);

@@ -1,5 +1,5 @@
-// How a collective reaches the other ranks of its communicator: what its schedule's steps are
-// carried out with. One object per communicator, whose messages meet no others.
+// How a collective reaches the other ranks of its communicator: its schedule's steps are carried
+// out with this. One object per communicator, whose messages meet no others.
 //
 // Implemented over libferry, and by a simulator in tests. Calling thread: one at a time. Nothing
 // blocks.

@@ -1,7 +1,7 @@
-// What a collective is to do, as one rank knows it, in bytes: what algorithms make schedules from.
+// The task of a collective, as one rank knows it, in bytes. Algorithms make schedules from it.
 //
 // Data are contiguous here: blocks at offsets of the input (the send buffer) and of the output (the
-// receive buffer). Who calls packs what is not. Plain data: any thread, nothing blocks.
+// receive buffer). The caller packs data that are not. Plain data: any thread, nothing blocks.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ constexpr bool IsAmongNeighbours(Collective collective) {
          collective == Collective::kNeighbourAlltoall;
 }
 
-// As in tables and messages: "reduce_scatter". Never null.
+// The name in tables and messages: "reduce_scatter". Never null.
 const char* CollectiveName(Collective collective);
 
 // `root` of a rooted collective of an intercommunicator, at the root and beside it; in the other
@@ -55,9 +55,9 @@ struct Problem {
   int rank = 0;
   int size = 1;
   int root = 0;  // of bcast, gather, scatter, reduce
-  // Where the collective takes and gives the same memory. Bcast: always kOutput. Otherwise, at the
-  // ranks where MPI_IN_PLACE stands, the input lies in kOutput where the standard says so; scatter:
-  // the root's block stays in kInput.
+  // Whether the collective takes and gives the same memory. Bcast: always kOutput. Otherwise, at
+  // the ranks where MPI_IN_PLACE stands, the input lies in kOutput where the standard says so;
+  // scatter: the root's block stays in kInput.
   bool in_place = false;
 
   // Bcast, reduce, allreduce, scan, exscan: the whole vector. Others: one rank's block, unless
@@ -74,9 +74,9 @@ struct Problem {
   size_t element_bytes = 1;  // reductions never split elements
   bool commutative = true;
   // All ranks know that data of some of them are in device memory that CPUs do not reach.
-  // (Otherwise nobody knows more than its own.)
+  // (Otherwise each rank knows only of its own.)
   bool of_devices = false;
-  // Of an intercommunicator: `rank` and `size` count both groups, `sources` are the ranks of this
+  // For an intercommunicator: `rank` and `size` count both groups, `sources` are the ranks of this
   // one's group and `destinations` those of the other, each in its group's order. Blocks are those
   // of the other group; of a reduce_scatter, of this one's. `send_blocks` of an allgather is the
   // own block.

@@ -17,7 +17,7 @@ uint32_t TagOf(uint32_t sequence, const Step& step) {
   return sequence % kSequences << kStepTagBits | step.tag % kStepTags;
 }
 
-// What a failed run sends in place of `size_bytes`: never as much.
+// The bytes that a failed run sends in place of `size_bytes`: another number.
 size_t NoticeBytes(size_t size_bytes) { return size_bytes == 0 ? 1 : 0; }
 constexpr char kNotice = 0;
 
@@ -33,7 +33,7 @@ CollectiveRun::~CollectiveRun() {
   FreeScratch();
 }
 
-// Kept from start to start, while the starts want it in the same place.
+// Makes the scratch memory, and keeps it from start to start while they want it in the same place.
 bool CollectiveRun::MakeScratch(int device) {
   char*& scratch = bases_[static_cast<size_t>(Place::kScratch)];
   if (schedule_->scratch_bytes == 0 || (scratch != nullptr && scratch_device_ == device)) {
@@ -181,7 +181,7 @@ void Runner::CountStep(CollectiveRun* run) {
   }
 }
 
-// The end of a message: to the engine it is always a success, for the run goes on.
+// Notes the end of a message. For the engine it is always a success, since the run goes on.
 void Runner::NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error,
                      size_t received_bytes) {
   const Step& step = run->schedule_->steps[token.operation];
@@ -218,7 +218,7 @@ void Runner::Compute(Messenger* messenger, CollectiveRun* run, const Step& step)
 }
 
 void Runner::Renounce(const engine::Operation& /*operation*/, ErrorCode /*error*/) {
-  // No operation tells a peer of its end but by its message.
+  // An operation tells a peer of its end only by its message.
 }
 
 void Runner::Abandon(const engine::Operation& /*operation*/, engine::Token /*token*/) {

@@ -4,10 +4,10 @@
 // operations of the program are the messages, copies and reductions of its steps. One runner per
 // communicator.
 //
-// Failure. What fails on one rank must not leave the others waiting. So a run that fails goes on to
-// its end: it still receives, and throws away what comes; what it has to send goes out as a notice,
-// a message of the wrong size, which fails the receiver's run in turn. Copies and reductions are
-// left out. All messages of the collective are consumed, and the communicator can be used on.
+// Failure. A failure on one rank must not leave the others waiting. So a run that fails goes on to
+// its end. It still receives, and throws away what comes. In place of each send it sends a notice,
+// a message of the wrong size, which fails the receiver's run in turn. It leaves out copies and
+// reductions. All messages of the collective are consumed, and the communicator can be used on.
 //
 // Calling thread: one at a time, for every member. Nothing blocks. Only Prepare and Start allocate.
 #pragma once
@@ -36,7 +36,7 @@ class CollectiveRun {
 
   // False from Start until the last step has ended.
   bool is_done() const { return steps_left_ == 0; }
-  // Of the last start, once it is done.
+  // The failure of the last start, once it is done.
   const RunFailure& failure() const { return failure_; }
   const Schedule& schedule() const { return *schedule_; }
 

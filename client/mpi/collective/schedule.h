@@ -42,7 +42,7 @@ using StepId = uint32_t;
 struct Step {
   StepKind kind = StepKind::kJoin;
   int peer = -1;     // rank in the communicator
-  uint32_t tag = 0;  // the how-manieth message of the schedule between the two in this direction
+  uint32_t tag = 0;  // number of the message between the two in this direction
   Range left = {};
   Range right = {};
   Range to = {};

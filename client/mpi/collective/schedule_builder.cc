@@ -75,7 +75,7 @@ void ScheduleBuilder::NoteWrite(const Range& range) {
   stretches.emplace_hint(it, range.offset_bytes, Stretch{end, NextStep(), {}});
 }
 
-// Whether another step that is waited for waits for `step` itself.
+// Whether another step that is waited for itself waits for `step`.
 bool ScheduleBuilder::IsImplied(StepId step) const {
   return std::any_of(waits_.begin(), waits_.end(), [&](StepId other) {
     const auto begin = schedule_.dependencies.begin();
@@ -91,7 +91,7 @@ void ScheduleBuilder::Add(const Step& step) {
   }
   std::sort(waits_.begin(), waits_.end());
   waits_.erase(std::unique(waits_.begin(), waits_.end()), waits_.end());
-  // What was before the fence is waited for through it.
+  // The fence already waits for all steps before it.
   if (fence_ != kNobody) {
     waits_.erase(waits_.begin(), std::lower_bound(waits_.begin(), waits_.end(), fence_));
     if (waits_.size() > 1) {

@@ -34,7 +34,7 @@ class ScheduleBuilder {
   void Reduce(const Range& left, const Range& right, const Range& to);
   void Notify(int peer);
   void Await(int peer);
-  // What comes later waits for all that came before.
+  // Steps that come later wait for all that came before.
   void Fence();
 
   // Memory of the schedule's own, aligned to 64 bytes.

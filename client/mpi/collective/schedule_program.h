@@ -2,8 +2,8 @@
 // becomes counters and thresholds.
 //
 // An operation waits for one counter and adds to one. Steps that wait for the same others share a
-// counter, which those add to. A step that different sets of others wait for adds to a counter of
-// its own, from which relays (operations that move nothing) pass it on.
+// counter, to which those others add. A step that different sets of others wait for adds to a
+// counter of its own, from which relays (operations that move nothing) pass it on.
 //
 // Pure functions: any thread, nothing blocks.
 #pragma once

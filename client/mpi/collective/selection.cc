@@ -11,7 +11,7 @@ constexpr uint64_t kKib = 1024;
 constexpr uint64_t kAnySize = UINT64_MAX;
 constexpr uint32_t kAnyRanks = UINT32_MAX;
 
-// What all ranks know of the size; nothing where each only knows its own blocks.
+// The size, if all ranks know it; nothing if each only knows its own blocks.
 std::optional<uint64_t> BytesOf(const Problem& problem) {
   if (!problem.has_blocks) {
     return problem.block_bytes;
@@ -31,7 +31,8 @@ class Matcher {
   explicit Matcher(const Problem& problem)
       : problem_(problem), bytes_(BytesOf(problem)), layout_(LayoutOf(problem)) {}
 
-  // The first rule's that matches, or none. `board`: set if that one names the board instead.
+  // The choice of the first rule that matches, or none. `board`: set if that one names the board
+  // instead.
   Choice Find(const std::vector<SelectionRule>& rules, bool* board = nullptr) const {
     for (const SelectionRule& rule : rules) {
       if (rule.collective == problem_.collective && Matches(rule)) {
@@ -135,8 +136,8 @@ std::vector<SelectionRule> MakeBuiltInRules() {
   };
 }
 
-// A step of a device costs a launch and a wait, and its copies need no help of other ranks: few
-// steps of whole vectors, until to move less is worth more.
+// A step of a device costs a launch and a wait, and its copies need no help of other ranks: so few
+// steps of whole vectors are best, until it pays to move less.
 const std::vector<SelectionRule>& RulesOfDevices() {
   using enum Collective;
   constexpr NodeLayout kOneNode = NodeLayout::kOneNode;

@@ -1,11 +1,11 @@
 // Which algorithm a collective takes: by its name, its size, the number of ranks and how they lie
 // on nodes.
 //
-// A table of rules, of which the first counts that matches and whose algorithm can solve the
-// problem. Built-in rules stand behind those of a file (selection_file.h), and a choice by name
-// stands before both; where all ranks know of data in device memory, a few rules for that stand
-// before the other built-in ones. All ranks of a communicator must have the same table, and what
-// rules look at is the same on all of them.
+// A table of rules: the first rule that matches, and whose algorithm can solve the problem, counts.
+// Built-in rules stand behind those of a file (selection_file.h), and a choice by name stands
+// before both; where all ranks know of data in device memory, a few rules for that stand before the
+// other built-in ones. All ranks of a communicator must have the same table, and what rules look at
+// is the same on all of them.
 //
 // Calling thread: any; nothing blocks.
 #pragma once
@@ -29,9 +29,8 @@ enum class NodeLayout : uint8_t {
 // "any", "one_node", "spread", "mixed".
 const char* NodeLayoutName(NodeLayout layout);
 
-// What rules call the board (client/mpi/board): the way of blocking collectives among ranks that
-// share a node, without a rule, too. There is no schedule for it: where it is not to be had, the
-// next rule counts.
+// The name of the board (client/mpi/board) in rules: blocking collectives among ranks that share a
+// node take it even without a rule. It has no schedule: if there is no board, the next rule counts.
 inline constexpr char kBoardName[] = "board";
 // Whether the problem, among these nodes, is one for boards.
 bool IsForBoards(const Problem& problem);

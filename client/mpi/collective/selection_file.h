@@ -25,7 +25,7 @@ namespace ferry::mpi {
 // `name` is the file's, for messages. kConfiguration says which line is wrong, and what is allowed.
 StatusOr<std::vector<SelectionRule>> ParseSelectionRules(std::string_view text,
                                                          std::string_view name);
-// What ParseSelectionRules reads back as the same rules.
+// The text that ParseSelectionRules reads back as the same rules.
 std::string FormatSelectionRules(const std::vector<SelectionRule>& rules);
 
 // "allreduce=ring,bcast=chain:131072": one algorithm for each of these collectives, whatever the

@@ -43,7 +43,7 @@ class Orderer {
 
  private:
   enum class State : uint8_t { kPending, kUnderWay, kOver };
-  // In the order in which they begin, where there is a choice.
+  // The order in which steps begin, if there is a choice.
   enum Rank : size_t { kReceives, kSends, kOthers, kRanks };
   using Ready = std::priority_queue<StepId, std::vector<StepId>, std::greater<>>;
 
@@ -99,7 +99,7 @@ class Orderer {
     }
   }
 
-  // All that it waits for has begun: those steps stand before it, and it is the first to come.
+  // All steps that it waits for have begun: they stand before it, and it is the first to come.
   void AwaitWhatItNeeds(StepId id) {
     for (uint32_t i = schedule_.first_dependency[id]; i < schedule_.first_dependency[id + 1]; ++i) {
       Await(schedule_.dependencies[i]);

@@ -1,4 +1,4 @@
-// A schedule as what one stream does, one after the other.
+// A schedule as the steps of one stream, one after the other.
 //
 // A stream cannot wait for whichever message comes first: it waits where it is told to, and
 // whatever stands behind that waits too. So messages are started as soon as what they need is

@@ -9,7 +9,7 @@ namespace ferry::mpi {
 namespace {
 
 // The binomial tree in which rank r is the parent of r + 1, r + 2, r + 4, ... below its lowest set
-// bit: what lies below r + d are the ranks r + d .. r + 2 d - 1.
+// bit: the ranks r + d .. r + 2 d - 1 lie below r + d.
 int LowestBit(int rank, int size) {
   if (rank != 0) {
     return rank & -rank;
@@ -81,7 +81,7 @@ Failure SendSized(Line* line, int rank, const std::vector<char>& data) {
   return size == 0 ? Failure{} : line->Send(rank, data.data(), size);
 }
 
-// Puts it behind what `data` has.
+// Appends it to `data`.
 Failure ReceiveSized(Line* line, int rank, std::vector<char>* data) {
   uint64_t size = 0;
   if (Failure failure = line->Receive(rank, &size, sizeof(size)); !failure.ok()) {

@@ -2,7 +2,7 @@
 // number of a new one, on who is in it.
 //
 // Trees of log2(n) rounds. Blocking; called by one thread of each member, in the same order by all.
-// What a Team is made of must outlive the call.
+// The parts of a Team must outlive the call.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +29,15 @@ struct Team {
   int size;
 };
 
-// Rank 0's data to all.
+// Sends rank 0's data to all.
 Failure Broadcast(const Team& team, void* data, size_t size_bytes);
-// What each has, `size_bytes`, to rank 0, in order of ranks; `all` has room for all of them there,
+// Sends each one's `size_bytes` to rank 0, in order of ranks; `all` has room for all of them there,
 // and may be null elsewhere.
 Failure Gather(const Team& team, const void* data, size_t size_bytes, void* all);
-// The same, and what was gathered to all. `all` has room for all of them everywhere.
+// The same, and sends what was gathered to all. `all` has room for all of them everywhere.
 Failure GatherToAll(const Team& team, const void* data, size_t size_bytes, void* all);
-// The same where each has as much as it likes: one after the other in order of ranks, which whoever
-// reads them must be able to tell apart.
+// The same where each has as much as it likes. The data come one after the other in order of ranks;
+// the reader must be able to tell them apart.
 Failure JoinToAll(const Team& team, std::vector<char> data, std::vector<char>* all);
 // Returns when all have called it.
 Failure Synchronise(const Team& team);

@@ -4,8 +4,9 @@
 // An intercommunicator has two groups. Both use the same contexts: a message's source, a rank of
 // the job, says which side it comes from.
 //
-// Calling thread: any. What is const after the constructor needs no lock; the number and the
-// topology are set before others see the communicator, or (MPI_Comm_idup) before they may use it.
+// Calling thread: any. Members that are const after the constructor need no lock; the number and
+// the topology are set before others see the communicator, or (MPI_Comm_idup) before they may use
+// it.
 #pragma once
 
 #include <mpi.h>
@@ -57,8 +58,8 @@ class Comm : public Object {
   int size() const { return group_.size(); }
   const RankSet& group() const { return group_; }
 
-  // Those whom messages go to and come from: the remote group of an intercommunicator, else the
-  // group.
+  // The processes that messages go to and come from: the remote group of an intercommunicator, else
+  // the group.
   const RankSet& peers() const { return peers_; }
   bool IsPeer(int rank) const {
     return static_cast<unsigned>(rank) < static_cast<unsigned>(peers_.size());
@@ -97,7 +98,7 @@ class Comm : public Object {
     std::lock_guard lock(mutex_);
     hints_ = std::move(hints);
   }
-  // What other parts of the library keep with a communicator, for as long as it lives.
+  // Data that other parts of the library keep with a communicator, for as long as it lives.
   class Extension {
    public:
     virtual ~Extension() = default;

@@ -33,7 +33,7 @@ inline constexpr uint32_t kContextsPerCommunicator = 8;
 // libferry's own contexts lie in number 0.
 inline constexpr uint32_t kWorldNumber = 1;
 inline constexpr uint32_t kSelfNumber = 2;
-// Of a communicator that has none yet, or never got one.
+// The number of a communicator that has none yet, or never got one.
 inline constexpr uint32_t kUnusableNumber = 3;
 inline constexpr uint32_t kReservedNumbers = 16;
 // All contexts of smaller numbers fit 32 bits.

@@ -5,7 +5,7 @@
 // gather before it for split.
 //
 // Collective over the parent, but for CreateGroup; block. Calling thread: any, one at a time for
-// one parent (CreateGroup: for a parent and tag). What is made has no handle yet; it has the
+// one parent (CreateGroup: for a parent and tag). A new communicator has no handle yet; it has the
 // parent's error handler. A null reference stands for MPI_COMM_NULL.
 #pragma once
 
@@ -20,10 +20,10 @@ namespace ferry::mpi {
 // The same group. Attributes, topology and info are for the caller to copy.
 Result<Ref<Comm>> Duplicate(const Comm& parent);
 // One communicator per color, ordered by key; none for MPI_UNDEFINED. MPI_ERR_ARG, everywhere, if a
-// member's color is negative otherwise.
+// member's color is negative, but not MPI_UNDEFINED.
 Result<Ref<Comm>> Split(const Comm& parent, int color, int key);
-// The callers of one group get a communicator of it; groups are disjoint. Who is not in its own
-// group gets none. MPI_ERR_GROUP if the group has processes that the parent has not.
+// The callers of one group get a communicator of it; groups are disjoint. A caller that is not in
+// its own group gets none. MPI_ERR_GROUP if the group has processes that the parent has not.
 Result<Ref<Comm>> Create(const Comm& parent, const RankSet& group);
 // Collective over the group only. Groups that are made at the same time are told apart by the tag.
 // MPI_ERR_GROUP as above.

@@ -1,4 +1,4 @@
-// What MPI_Group stands for. MPI 5.0, section 7.3.
+// The object of an MPI_Group. MPI 5.0, section 7.3.
 #pragma once
 
 #include <utility>

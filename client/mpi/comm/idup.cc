@@ -97,7 +97,8 @@ class Idup : public Request {
   std::vector<client::RequestHandle> pending_;
 };
 
-// The first process of an intracommunicator; of the two of an intercommunicator the lower.
+// The first process of an intracommunicator; the lower of the two first ones of an
+// intercommunicator.
 int MakerOf(const Comm& parent) {
   int own = parent.group().WorldRank(0);
   return parent.is_inter() ? std::min(own, parent.peers().WorldRank(0)) : own;

@@ -26,7 +26,7 @@ class Sides {
   // Whether this side's leader makes numbers.
   bool lower() const { return lower_; }
 
-  // Between the leaders.
+  // Exchanges data between the leaders.
   Failure Trade(const void* mine, void* theirs, size_t size_bytes) {
     return Exchange(&far_, 0, lower_, mine, theirs, size_bytes);
   }
@@ -48,7 +48,7 @@ class Sides {
     }
     return Failure{};
   }
-  // The leaders' numbers, for all of both sides.
+  // Tells all of both sides the leaders' numbers.
   Failure AgreeOnNumbers(int count, NumberGrant* grant) {
     if (leads()) {
       NumberGrant theirs;
@@ -63,7 +63,7 @@ class Sides {
     }
     return Check(*grant);
   }
-  // A list of the leader's, for all of its side.
+  // Tells all of its side a list of the leader's.
   template <typename T>
   Failure Spread(std::vector<T>* list) {
     uint64_t size = list->size();
@@ -81,7 +81,7 @@ class Sides {
   const bool lower_;
 };
 
-// What a leader of MPI_Intercomm_create tells its side.
+// A leader of MPI_Intercomm_create tells its side this.
 struct Introduction {
   int error_class = MPI_SUCCESS;
   int remote_size = 0;
@@ -238,7 +238,7 @@ Result<Ref<Comm>> Merge(const Comm& inter, bool high) {
       return failure;
     }
   }
-  // The leader's word counts where members of a side differ, which they must not.
+  // If members of a side differ, which they must not, the leader's word counts.
   int said[2] = {mine, theirs};
   if (Failure failure = Broadcast(sides.team(), said, sizeof(said)); !failure.ok()) {
     return failure;

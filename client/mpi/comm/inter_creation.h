@@ -4,8 +4,8 @@
 // on both sides. The ranks 0, or leaders, exchange what the sides must know of each other. Numbers
 // are made by the leader whose rank in the job is lower.
 //
-// Collective over both sides; block. Calling thread: any, one at a time for one communicator. What
-// is made has no handle yet; it has the parent's error handler. A null reference stands for
+// Collective over both sides; block. Calling thread: any, one at a time for one communicator. A new
+// communicator has no handle yet; it has the parent's error handler. A null reference stands for
 // MPI_COMM_NULL.
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace ferry::mpi {
 
-// What MPI_Intercomm_create is called with, but for the local communicator. What follows the leader
-// counts at the leader only.
+// The arguments of MPI_Intercomm_create, but for the local communicator. Those after the leader
+// count at the leader only.
 struct Bridge {
   int local_leader = 0;
   const Comm* peer = nullptr;
   int remote_leader = 0;
   int tag = 0;
   Traffic traffic = Traffic::kLeaders;
-  // What is wrong with them: the leader tells its side instead of leaving it alone.
+  // Set if the arguments are wrong: the leader tells its side instead of leaving it alone.
   Failure refused;
 };
 

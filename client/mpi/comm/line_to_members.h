@@ -11,7 +11,7 @@
 
 namespace ferry::mpi {
 
-// Somebody who is to hear of long waits.
+// Hears of long waits.
 class LongWait {
  public:
   virtual ~LongWait() = default;
@@ -44,8 +44,8 @@ class LineToMembers : public Line {
   LongWait* wait_ = nullptr;
 };
 
-// What two processes tell each other, in either order: the one of the lower world rank first.
-// `mine` and `theirs` are of one size.
+// Two processes tell each other: the one that is `lower` sends first. `mine` and `theirs` are of
+// one size.
 Failure Exchange(Line* line, int rank, bool lower, const void* mine, void* theirs,
                  size_t size_bytes);
 

@@ -11,7 +11,7 @@ namespace ferry::mpi {
 
 namespace {
 
-// MPI_Wtime counts from one moment on all of a node.
+// Whether MPI_Wtime counts from the same moment on all: it does on all processes of a node.
 bool HasOneClock(const Comm& comm) {
   const int node = front_end->NodeOf(front_end->rank());
   for (const RankSet* group : {&comm.group(), &comm.peers()}) {

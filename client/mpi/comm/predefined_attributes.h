@@ -8,7 +8,7 @@
 
 namespace ferry::mpi {
 
-// Of communicators or of windows.
+// Whether it is one of communicators or of windows.
 bool IsPredefinedAttribute(int keyval);
 // *value points to an int that stays where it is. False: it is not set (MPI_APPNUM, in a process
 // that no launcher started), or windows have it. MPI_WTIME_IS_GLOBAL is true where all processes of

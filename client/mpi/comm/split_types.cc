@@ -49,7 +49,8 @@ Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, const
     default:
       return Failure{MPI_ERR_ARG, "split_type is " + std::to_string(split_type)};
   }
-  // All members take part, whatever they ask for: who gets nothing may be among others who do.
+  // All members take part, whatever they ask for: a member that gets nothing may be among others
+  // that do.
   const int color = by_node ? NodeOf(WorldRankOfSelf()) : MPI_UNDEFINED;
   return parent.is_inter() ? SplitInter(parent, color, key) : Split(parent, color, key);
 }

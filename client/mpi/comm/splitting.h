@@ -1,4 +1,5 @@
-// Who comes together when a communicator is split. MPI 5.0, section 7.4.2 (MPI_Comm_split).
+// Which processes come together when a communicator is split. MPI 5.0, section 7.4.2
+// (MPI_Comm_split).
 //
 // Pure; any thread; does not block.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace ferry::mpi {
 
-// What one member asks for. The color MPI_UNDEFINED: to be in no part.
+// One member's wish. The color MPI_UNDEFINED: to be in no part.
 struct SplitWish {
   int color;
   int key;

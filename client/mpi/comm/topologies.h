@@ -1,6 +1,6 @@
 // How communicators with a topology are made. MPI 5.0, section 8.5.
 //
-// Ranks keep their order where it says nothing else. Collective over the parent; block.
+// Ranks keep their order unless a comment says otherwise. Collective over the parent; block.
 // Calling thread: any, one at a time for one parent. A null reference stands for MPI_COMM_NULL.
 #pragma once
 
@@ -24,9 +24,9 @@ Result<Ref<Comm>> CreateGraph(const Comm& parent, Graph graph);
 // are kept.
 Result<Ref<Comm>> CutCartesian(const Comm& parent, const Cartesian& grid,
                                std::span<const int> keep);
-// Of all processes of the parent, of which each knows its neighbours.
+// Makes one of all processes of the parent, each of which knows its neighbours.
 Result<Ref<Comm>> CreateAdjacent(const Comm& parent, Neighbourhood own);
-// The same, of edges that each process has some of.
+// The same from edges, of which each process has some.
 Result<Ref<Comm>> CreateDistributed(const Comm& parent, const std::vector<GraphEdge>& edges,
                                     bool weighted);
 

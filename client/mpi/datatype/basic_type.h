@@ -41,7 +41,7 @@ inline constexpr int kNumberKinds = 19;
 
 int64_t SizeOf(NumberKind kind);
 
-// What MPI calls the groups of types that a reduction takes.
+// MPI's groups of types, by which it says which types a reduction takes.
 enum class TypeClass : uint8_t {
   kCInteger,
   kFortranInteger,

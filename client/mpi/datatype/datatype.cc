@@ -113,7 +113,7 @@ int64_t Datatype::BasicElementCount(int64_t bytes) const {
   return within == MPI_UNDEFINED ? within : bytes / size_bytes() * signature().elements + within;
 }
 
-// Of the first `bytes` bytes of one element, which are less than its size.
+// Counts those of the first `bytes` bytes of one element, which are less than its size.
 int64_t Datatype::BasicElementsWithin(int64_t bytes) const {
   if (bytes == 0) {
     return 0;
@@ -148,7 +148,7 @@ int64_t Datatype::BytesOfBasicElements(int64_t elements) const {
   return bytes;
 }
 
-// Of the first `elements` basic elements of one element, which are less than it has.
+// The bytes of the first `elements` basic elements of one element, which are less than it has.
 int64_t Datatype::BytesWithin(int64_t elements) const {
   if (elements == 0) {
     return 0;

@@ -63,7 +63,7 @@ class Datatype : public Object {
   };
   explicit Datatype(std::unique_ptr<Made> made);
 
-  // Of the data of one element.
+  // The size of the data of one element.
   int64_t size_bytes() const { return shape().size_bytes(); }
   int64_t lower_bound() const { return lower_bound_; }
   // From one element to the next.
@@ -72,7 +72,7 @@ class Datatype : public Object {
   int64_t true_extent() const { return shape().data.high - shape().data.low; }
 
   bool IsPredefined() const { return predefined_ != nullptr; }
-  // What it is in the table; null: it is derived.
+  // Its entry in the table; null: it is derived.
   const BasicType* predefined() const { return predefined_; }
   void Commit() { committed_.store(true, std::memory_order_relaxed); }
   bool IsCommitted() const { return committed_.load(std::memory_order_relaxed); }
@@ -83,7 +83,7 @@ class Datatype : public Object {
   // How many of basic() an element has.
   int64_t basics() const { return signature().basics; }
   const DatatypeContents& contents() const { return made_->contents; }
-  // What it is made of, in packed order. Empty: it is predefined, or empty.
+  // The parts it is made of, in packed order. Empty: it is predefined, or empty.
   const std::vector<Part>& parts() const { return made_->parts; }
   // For constructors.
   const Shape& shape() const { return made_->shape; }
@@ -92,7 +92,7 @@ class Datatype : public Object {
 
   std::string_view name() const { return name_; }
   void set_name(std::string_view name) { name_ = name; }
-  // What a program calls it; null until the front end has given it a handle.
+  // The program's handle for it; null until the front end has given it a handle.
   MPI_Datatype handle() const { return handle_.load(std::memory_order_acquire); }
   void set_handle(MPI_Datatype handle) { handle_.store(handle, std::memory_order_release); }
   AttributeSet& attributes() { return attributes_; }
@@ -102,7 +102,7 @@ class Datatype : public Object {
   // How many bytes they take packed. MPI_ERR_COUNT: count is negative, or a size or displacement
   // does not fit into 63 bits. The calls below take such a count for granted.
   Result<int64_t> PackedBytes(int64_t count) const;
-  // They are one run of bytes, which begins at the true lower bound.
+  // Whether they are one run of bytes, which begins at the true lower bound.
   bool IsDense(int64_t count) const {
     return shape().layout.IsBlock() && (count <= 1 || extent_ == size_bytes());
   }

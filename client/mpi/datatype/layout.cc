@@ -8,7 +8,7 @@ namespace {
 using Kind = LayoutNode::Kind;
 
 // Whether two nodes describe the same bytes but for where they begin. Entries and bodies are
-// compared by address: what is equal mostly is the same.
+// compared by address: equal ones are mostly the same.
 bool SameShape(const LayoutNode& a, const LayoutNode& b) {
   if (a.kind != b.kind || a.size != b.size) {
     return false;

@@ -2,8 +2,8 @@
 // packed: a tree of loops and lists over contiguous runs, with what can be merged merged. A vector
 // of a million doubles is one loop; only irregular displacements take an entry each.
 //
-// A node is a value. What it points to (a loop's body, the entries of a list) is kept by the
-// LayoutStore in which it was made, and is not changed any more: several datatypes may share it.
+// A node is a value. The LayoutStore in which it was made keeps what it points to (a loop's body,
+// the entries of a list). That does not change any more: several datatypes may share it.
 //
 // Units: bytes. Blocks: never. Calling thread: any for nodes; one at a time for a LayoutStore.
 // Nothing here checks for overflow: the constructors of Datatype have.
@@ -43,7 +43,7 @@ struct LayoutNode {
   };
 
   bool IsBlock() const { return kind == Kind::kBlock; }
-  // Of kBlocks.
+  // For kBlocks.
   int64_t BlockLength(int64_t i) const {
     if (stride != 0) {
       return stride;
@@ -104,7 +104,7 @@ class LayoutStore {
   static LayoutNode Block(int64_t size_bytes);
   // Like RepeatNode, but the result does not refer to the argument.
   LayoutNode Repeat(const LayoutNode& body, int64_t count, int64_t stride);
-  // What a LayoutSequence holds, made a loop where it is regular.
+  // The nodes of a LayoutSequence, made a loop where they are regular.
   LayoutNode Sequence(LayoutSequence sequence);
 
  private:

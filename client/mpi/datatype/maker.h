@@ -1,4 +1,4 @@
-// What the constructors of derived datatypes have in common: checks of arguments with messages that
+// Common parts of the constructors of derived datatypes: checks of arguments with messages that
 // name them, and the steps from a shape to a datatype.
 //
 // For this folder. Calling thread: one at a time for a Maker. Blocks: never.
@@ -36,7 +36,7 @@ class Maker {
   void AddIntegers(const Counts& values) { Append(made_->contents.integers, values); }
   void AddType(Datatype& type) { made_->contents.types.push_back(Ref<Datatype>::Share(&type)); }
 
-  // So many will come.
+  // Reserves room for so many.
   void ReserveTypes(size_t types) {
     made_->contents.types.reserve(types);
     made_->parts.reserve(types);

@@ -9,7 +9,7 @@ Bounds Union(const Bounds& a, const Bounds& b) {
   return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
-// How much is missing to a multiple of `unit`.
+// The distance to the next multiple of `unit`.
 int64_t Missing(int64_t value, int64_t unit) { return (unit - value % unit) % unit; }
 
 }  // namespace
@@ -37,7 +37,7 @@ Bounds ShapeBuilder::Shift(Bounds bounds, int64_t displacement) {
   return {Add(bounds.low, displacement), Add(bounds.high, displacement)};
 }
 
-// The extent, rounded up, is a number too.
+// Checks that the extent, rounded up, does not overflow either.
 void ShapeBuilder::CheckExtent(const Shape& shape) {
   int64_t extent = 0;
   overflowed_ |= __builtin_sub_overflow(shape.data.high, shape.data.low, &extent);

@@ -1,5 +1,5 @@
-// What a datatype's constructors compute with: the layout of some data together with its bounds
-// (MPI 5.0, section 5.1.6), all arithmetic checked.
+// The values that a datatype's constructors compute with: the layout of some data together with its
+// bounds (MPI 5.0, section 5.1.6), all arithmetic checked.
 //
 // The bounds are kept apart: those of the data, and those that a user set
 // (MPI_Type_create_resized), which count alone where there are any. Rounding up to the alignment is
@@ -41,7 +41,7 @@ struct Shape {
 // Makes shapes of shapes. After an overflow, overflowed() is true and results mean nothing.
 class ShapeBuilder {
  public:
-  // What is made refers to the store.
+  // Shapes that it makes refer to the store.
   explicit ShapeBuilder(LayoutStore& store) : store_(store) {}
 
   // count >= 0 copies of it, `stride` apart.
@@ -72,12 +72,12 @@ class ShapeJoiner {
   explicit ShapeJoiner(ShapeBuilder& builder) : builder_(builder) {}
 
   void Reserve(size_t shapes) { layouts_.Reserve(shapes); }
-  // Where it lies, `displacement` further on.
+  // Adds it where it lies, `displacement` further on.
   void Add(const Shape& shape, int64_t displacement = 0);
   // `count` copies, one behind the other, of a shape that is one run of bytes without marks and has
   // no gap behind it: the same as Add(Repeat(...)), at a fraction of the cost.
   void AddRun(const Shape& shape, int64_t count, int64_t displacement);
-  // Of all that were added, once.
+  // The shape of all that were added. To be called once.
   Shape Join();
 
  private:

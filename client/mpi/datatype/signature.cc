@@ -7,7 +7,7 @@ namespace {
 constexpr uint64_t kModulus = (uint64_t{1} << 61) - 1;
 constexpr uint64_t kBase = 0x13b7'5d0c'94e2'a681 % kModulus;
 
-// Of a number below 2^62.
+// The remainder of a number below 2^62.
 uint64_t Remainder(uint64_t a) { return a >= kModulus ? a - kModulus : a; }
 
 // 2^61 leaves 1: the upper bits are added to the lower ones. (The compiler would divide 128 bits.)

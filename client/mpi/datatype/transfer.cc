@@ -21,8 +21,8 @@ struct Word16 {
   uint64_t words[2];
 };
 
-// A call of memcpy takes longer than the copy itself for what most layouts have: a few bytes. Two
-// words that may overlap cover any length between one word and two.
+// Most layouts have runs of a few bytes, for which a call of memcpy takes longer than the copy
+// itself. Two words that may overlap cover any length between one word and two.
 inline void CopyRun(char* to, const char* from, int64_t length) {
   if (length > 32) {
     std::memcpy(to, from, static_cast<size_t>(length));

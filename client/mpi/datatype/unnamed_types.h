@@ -39,7 +39,7 @@ class UnnamedTypes {
   std::vector<std::unique_ptr<const BasicType>> basics_;
 };
 
-// Of MPI_Type_match_size; null: none.
+// The answer of MPI_Type_match_size; null: none.
 MPI_Datatype TypeOfSize(int type_class, int size_bytes);
 
 }  // namespace ferry::mpi

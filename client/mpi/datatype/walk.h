@@ -59,7 +59,7 @@ class LayoutWalk {
     }
   }
 
-  // Of the node's packed bytes those in [begin, end), which lies in [0, node.size].
+  // Goes through the node's packed bytes [begin, end), which lies in [0, node.size].
   void Part(const LayoutNode& node, int64_t base, int64_t begin, int64_t end) {
     if (begin >= end) {
       return;

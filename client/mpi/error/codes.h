@@ -24,7 +24,8 @@ class ErrorCodes {
  public:
   // MPI_ERR_ARG for a number that is neither a class nor a code.
   Failure ClassOf(int code, int* error_class) const;
-  // What MPI_Error_string gives: "MPI_ERR_RANK: invalid rank", what the program gave, or nothing.
+  // The text that MPI_Error_string gives: "MPI_ERR_RANK: invalid rank", what the program gave, or
+  // nothing.
   Failure TextOf(int code, std::string* text) const;
   // The largest number in use: the value of the attribute MPI_LASTUSEDCODE.
   int LastUsed() const;
@@ -37,7 +38,7 @@ class ErrorCodes {
   // text, and one of MPI_MAX_ERROR_STRING bytes or more.
   Failure AddText(int code, const char* text);
 
-  // The three below: MPI_ERR_ARG for what the program did not add.
+  // The three below fail with MPI_ERR_ARG for what the program did not add.
   // Refused (MPI_ERR_ARG) while it has codes, or a text.
   Failure RemoveClass(int error_class);
   // Refused (MPI_ERR_ARG) while it has a text.

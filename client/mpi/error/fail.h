@@ -19,13 +19,14 @@ namespace ferry::mpi {
 int Fail(const char* call, Comm* comm, const Failure& failure);
 int Fail(const char* call, Comm* comm, int error_class, std::string text);
 
-// A handle of a communicator that `comms` does not know: says why. Fails.
+// Fails for a communicator's handle that `comms` does not know, and says why.
 int FailComm(const char* call, MPI_Comm handle);
-// Any other handle that stands for nothing: `kind` is the handle's type, such as "MPI_Datatype".
+// Fails for any other handle that stands for nothing: `kind` is the handle's type, such as
+// "MPI_Datatype".
 int FailHandle(const char* call, Comm* comm, int error_class, const char* kind, const void* handle);
-// A call that Ferry does not have yet.
+// Fails for a call that Ferry does not have yet.
 int FailUnsupported(const char* call);
-// Before MPI_Init and after MPI_Finalize most calls are errors: then it fails; else MPI_SUCCESS.
+// Fails before MPI_Init and after MPI_Finalize, when most calls are errors; else MPI_SUCCESS.
 int CheckRunning(const char* call);
 
 }  // namespace ferry::mpi

@@ -79,9 +79,9 @@ class RankSet {
 
 // All of `a` in its order, then what only `b` has in the order of `b`.
 RankSet Union(const RankSet& a, const RankSet& b);
-// What both have, in the order of `a`.
+// The members of both, in the order of `a`.
 RankSet Intersection(const RankSet& a, const RankSet& b);
-// What `b` has not, in the order of `a`.
+// The members of `a` that `b` has not, in the order of `a`.
 RankSet Difference(const RankSet& a, const RankSet& b);
 
 // The members `ranks` in this order. MPI_ERR_RANK for one that is out of range or there twice.

@@ -7,7 +7,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Addresses are reserved for so many handles of a kind; memory is used for those there are.
+// Addresses are reserved for so many handles of a kind; memory is only used for those in use.
 constexpr size_t kMaxHandles = size_t{1} << 24;
 
 }  // namespace

@@ -42,7 +42,7 @@ class HandleCells {
   }
   // 0: there is no memory for another one.
   uintptr_t Add(void* object);
-  // The handle stands for nothing any more, and may be used for another object. Null: it named
+  // Frees the handle, which may then be used for another object. Returns its object; null: it named
   // none.
   void* Remove(uintptr_t handle);
   // For objects of a pool, which keep their handle: makes one of Add stand for nothing (null), or
@@ -51,8 +51,8 @@ class HandleCells {
     reinterpret_cast<Cell*>(handle)->object.store(object, std::memory_order_release);
   }
   void SetPredefined(uintptr_t handle, void* object) { predefined_[handle] = object; }
-  // A number for the handle, as small as can be: predefined handles are their own number, and 0 is
-  // that of what Add never gave.
+  // A number for the handle, as small as can be: predefined handles are their own number, and a
+  // handle that Add never gave has 0.
   int NumberOf(uintptr_t handle) const;
   // The handle with this number; 0 if there was never one.
   uintptr_t HandleOf(int number) const;

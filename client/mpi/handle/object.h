@@ -1,6 +1,6 @@
-// What an MPI handle stands for: an object with a count of those who use it. A user's handle is one
-// of them, and so is each operation under way: MPI_Comm_free, for one, takes only the handle's
-// part, and the communicator lives on until the last message of it is over (MPI 5.0,
+// The object behind an MPI handle, with a count of its uses. A user's handle is one of them, and so
+// is each operation under way: MPI_Comm_free, for one, takes only the handle's part, and the
+// communicator lives on until the last message of it is over (MPI 5.0,
 // section 2.4.1).
 //
 // Calling thread: any. While one thread calls at a time, counting takes no locked instruction.
@@ -37,11 +37,12 @@ class Object {
   }
 
  protected:
-  // Of kinds that all threads may use, whatever the thread level (MPI 5.0, section 11.6).
+  // For kinds that all threads may use, whatever the thread level (MPI 5.0, section 11.6).
   struct ForAnyThread {};
   explicit Object(ForAnyThread) : for_any_thread_(true) {}
 
-  // Nobody uses the object any more. Objects of a pool go back there, with one part in them.
+  // Called when nobody uses the object any more. Objects of a pool go back there, with one part in
+  // them.
   virtual void Destroy() { delete this; }
   void Renew() { references_.store(1, std::memory_order_relaxed); }
 

@@ -8,7 +8,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Keys appear in messages; long ones only their beginning.
+// Quotes a key in messages; of long ones only the beginning.
 std::string Quoted(const char* text) {
   constexpr size_t kShown = 60;
   std::string shown(text, strnlen(text, kShown));

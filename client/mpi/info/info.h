@@ -30,7 +30,7 @@ class Info : public Object {
   Failure Remove(const char* key);
   // MPI_ERR_INFO_KEY for a key that could not be set.
   Failure Get(const char* key, std::optional<std::string>* value) const;
-  // Of an entry by number, 0 .. count() - 1; MPI_ERR_ARG for another one.
+  // The key of an entry by number, 0 .. count() - 1; MPI_ERR_ARG for another number.
   Failure KeyAt(int number, std::string* key) const;
   int count() const;
 
@@ -46,12 +46,12 @@ class Info : public Object {
 
 // Writes `text` as MPI_Info_get does: at most `limit` bytes and a 0 behind them.
 void CopyValue(std::string_view text, int limit, char* out);
-// As MPI_Info_get_string does: at most *size bytes with the 0, none if *size is 0; *size becomes
-// what all of it needs.
+// Writes `text` as MPI_Info_get_string does: at most *size bytes with the 0, none if *size is 0;
+// *size becomes what all of it needs.
 void CopyString(std::string_view text, int* size, char* out);
 
-// What MPI_INFO_ENV and MPI_Info_create_env say of how the program was started (section 11.5.3).
-// Empty or negative: not known, and left out.
+// How the program was started, for MPI_INFO_ENV and MPI_Info_create_env (section 11.5.3). Empty or
+// negative: not known, and left out.
 struct StartFacts {
   std::string command;
   std::string arguments;

@@ -15,13 +15,13 @@ namespace ferry::mpi {
 
 class MemoryKinds {
  public:
-  // What Ferry serves over that GPU backend: "mpi", "system", "ferry" (memory of ferry_alloc, with
-  // the restrictors host, pinned and device), and the backend's own.
+  // The kinds that Ferry serves over that GPU backend: "mpi", "system", "ferry" (memory of
+  // ferry_alloc, with the restrictors host, pinned and device), and the backend's own.
   explicit MemoryKinds(std::string_view gpu_backend);
 
-  // Whether each kind of a list ("mpi,cuda:device") is served. Of an empty list all are.
+  // Whether each kind of a list ("mpi,cuda:device") is served. An empty list is served.
   bool HasAll(std::string_view kinds) const;
-  // What a program is told that has asked for these: all that there are, and what it asked for in
+  // The answer to a program that has asked for these: all that there are, and what it asked for in
   // its own words where that is among them.
   std::string Supported(std::string_view requested) const;
 

@@ -47,7 +47,7 @@ std::optional<ReductionType> TypeOf(NumberKind kind) {
   }
 }
 
-// Those without gaps: collectives pack others, and kernels know no packed pairs.
+// Takes only pairs without gaps: collectives pack others, and kernels know no packed pairs.
 std::optional<ReductionType> TypeOfPair(NumberKind value, NumberKind index) {
   if (value == NumberKind::kInt32 && index == NumberKind::kInt32) {
     return ReductionType::kI32I32;

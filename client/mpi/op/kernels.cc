@@ -129,7 +129,7 @@ template <typename T>
 template <typename Operation, typename T>
 [[gnu::always_inline]] inline void Loop(const void* a, const void* b, void* out, int64_t count) {
   constexpr int64_t kSize = sizeof(T);
-  // Where buffers are the same, an element depends on itself alone.
+  // If buffers are the same, an element depends on itself alone.
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
     Store(out, i * kSize, Operation::template Of<T>(Load<T>(a, i * kSize), Load<T>(b, i * kSize)));
@@ -182,7 +182,7 @@ bool Precedes(Value a, Value b) {
   return kMax ? a > b : a < b;
 }
 
-// Gaps are not touched: behind the last element's data the buffer may end.
+// Does not touch gaps: the buffer may end behind the last element's data.
 template <bool kMax, typename Value, typename Index>
 void PairLoop(const void* a, const void* b, void* out, int64_t count) {
   using Pair = PairOf<Value, Index>;

@@ -2,8 +2,8 @@
 // out = a op b.
 //
 // `out` may be `a` or `b`, but must not overlap them otherwise. No buffer needs to be aligned.
-// Integers wrap; a product of complex numbers is computed by its definition. What comparisons with
-// a NaN give is not specified, as in C.
+// Integers wrap; a product of complex numbers is computed by its definition. The result of
+// comparisons with a NaN is not specified, as in C.
 //
 // Calling thread: any. Blocks: never.
 #pragma once

@@ -27,7 +27,7 @@ inline constexpr bool kIsComplex<ComplexNumber<T>> = true;
 template <typename T>
 inline constexpr bool kIsInteger = std::is_integral_v<T> || std::is_same_v<T, __int128>;
 
-// What sums and products are computed in: overflow wraps, and nothing is promoted to int.
+// The type that sums and products are computed in: overflow wraps, and nothing is promoted to int.
 template <typename T>
 struct Wrapping {
   using Type = std::conditional_t<(sizeof(T) <= 4), uint32_t, uint64_t>;

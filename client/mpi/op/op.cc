@@ -161,8 +161,8 @@ void Op::CallWithHandle(const void* in, void* inout, int64_t count, const Dataty
   lender_.take_back(lent);
 }
 
-// A function may write to the handle and the length, so it gets copies. What it is called with as
-// `in` it must not change, MPI says, though the interface is older than const.
+// A function may write to the handle and the length, so it gets copies. MPI says that it must not
+// change `in`, though the interface is older than const.
 void Op::CallFunction(const void* in, void* inout, int64_t count, int64_t extent,
                       MPI_Datatype handle) const {
   MPI_Datatype type = handle;

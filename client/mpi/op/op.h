@@ -18,8 +18,8 @@
 
 namespace ferry::mpi {
 
-// A program's function is called with a handle of the datatype. Where the program has freed all
-// that it had, while a reduction is under way, one is lent for the call.
+// A program's function is called with a handle of the datatype. If the program has freed all its
+// handles while a reduction is under way, one is lent for the call.
 struct HandleLender {
   MPI_Datatype (*lend)(const Datatype& type) = nullptr;
   void (*take_back)(MPI_Datatype handle) = nullptr;

@@ -1,4 +1,5 @@
-// What ferry/mpi/mpix.h needs of a request: how it is matched for life, and what a queue starts.
+// The part of a request that ferry/mpi/mpix.h needs: how it is matched for life, and what a queue
+// starts.
 //
 // Calling thread: see request.h. Nothing blocks.
 #pragma once
@@ -16,8 +17,8 @@ class Matchable {
   // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why it cannot be matched.
   virtual Failure AddOffered(std::vector<client::RequestHandle>* requests) = 0;
   virtual Failure IsMatched(bool* matched) = 0;
-  // What queues start and wait for; 0: nothing, it is complete at once. MPI_ERR_TYPE: streams
-  // cannot. Whether it is matched is asked elsewhere, where there is anything to match.
+  // Finds what queues start and wait for; 0: nothing, it is complete at once. MPI_ERR_TYPE: streams
+  // cannot. Does not check that it is matched: others do, if there is anything to match.
   virtual Failure FindEnqueued(client::RequestHandle* handle) = 0;
 
  protected:

@@ -17,7 +17,7 @@ struct Pool {
 };
 Pool& pool = *new Pool();
 
-// Held while the pool is used, where threads may meet there.
+// Held while the pool is used, if threads may meet there.
 class PoolLock {
  public:
   PoolLock() : is_locked_(Process::AreThreadsAllowed()) {
@@ -137,7 +137,7 @@ Failure MessageRequest::Make(Comm& comm, Payload payload, client::Message messag
   if (null) {
     return {};
   }
-  // The room now, so that libferry's request can name it.
+  // Makes the room now, so that libferry's request can name it.
   if (Failure failure = payload_.MakeRoom(); !failure.ok()) {
     return failure;
   }
@@ -152,7 +152,7 @@ Failure MessageRequest::Make(Comm& comm, Payload payload, client::Message messag
                            : front_end->MakePersistentReceive(message_, &persistent_));
 }
 
-// What a start that is not persistent does.
+// Starts it as one that is not persistent.
 Failure MessageRequest::Begin() {
   if (Failure failure = is_send_ ? payload_.Pack() : payload_.MakeRoom(); !failure.ok()) {
     return failure;
@@ -314,7 +314,7 @@ Failure MessageRequest::Cancel() {
   return {};
 }
 
-// A receive is over then: cancelled, or its message was there first.
+// Afterwards a receive is over: it was cancelled, or its message was there first.
 void MessageRequest::GiveUp() {
   if (is_active_ && !is_send_ && !is_collected_) {
     (void)front_end->Cancel(handle_);

@@ -16,7 +16,7 @@ namespace ferry::mpi {
 
 class MessageRequest final : public Request, public Matchable {
  public:
-  // One that names nothing yet.
+  // Takes a request that names nothing yet.
   static Ref<MessageRequest> Take();
 
   // Starts a message whose peer, tag, context and mode `message` says; its buffer is the payload's.
@@ -28,7 +28,7 @@ class MessageRequest final : public Request, public Matchable {
   static MPI_Request PublishReceived(Comm& comm, const client::Completion& completion);
   // A receive from MPI_PROC_NULL: complete.
   void BeginNull(Comm& comm);
-  // Whether what was begun is over, and its status says nothing: an eager send.
+  // Whether the operation is over and its status says nothing, as for an eager send.
   bool is_over() const { return handle_ == client::kCompletedSend; }
   // Makes a persistent one. To and from MPI_PROC_NULL: `null` (it is complete at each start).
   Failure Make(Comm& comm, Payload payload, client::Message message, bool is_send, bool null);
@@ -50,7 +50,7 @@ class MessageRequest final : public Request, public Matchable {
   MPI_Request Publish() override;
   void Unpublish(MPI_Request handle) override;
 
-  // Of a persistent one. With MPI_PROC_NULL there is nothing to match, and nothing to start.
+  // For a persistent one. With MPI_PROC_NULL there is nothing to match, and nothing to start.
   Failure AddOffered(std::vector<client::RequestHandle>* requests) override;
   Failure IsMatched(bool* matched) override;
   Failure FindEnqueued(client::RequestHandle* handle) override;
@@ -63,7 +63,7 @@ class MessageRequest final : public Request, public Matchable {
   static MessageRequest* TakeFree();
   Failure Begin();
   void Collect();
-  // Of one that is collected.
+  // For one that is collected.
   void FillIn(MPI_Status* status) const;
 
   bool is_send_ = false;

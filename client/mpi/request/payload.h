@@ -1,6 +1,6 @@
-// The data of a message: what the program named by buffer, count and datatype, as the one run of
-// bytes that Ferry moves. Where the elements are no such run, a copy stands in: packed before a
-// send, unpacked after a receive. Memory that only streams reach is packed by its device, or by
+// The data of a message, which the program named by buffer, count and datatype, as the one run of
+// bytes that Ferry moves. If the elements are no such run, a copy stands in for them: packed before
+// a send, unpacked after a receive. Memory that only streams reach is packed by its device, or by
 // copies of its runs.
 //
 // Calling thread: that of the message. Packing blocks while it copies.
@@ -43,7 +43,7 @@ class Payload {
   Failure CopyOut(void* packed) const;
   // The first `bytes` of the data, packed, go to their places.
   Failure CopyIn(const void* packed, int64_t bytes) const;
-  // What CopyOut, or CopyIn of all, is made of: for streams to do.
+  // The copies that CopyOut, or CopyIn of all, consists of, for streams to do.
   std::vector<gpu::StridedCopy> CopiesWith(void* packed, bool is_pack) const;
   // Makes the copy, as it is to be sent. MPI_ERR_NO_MEM.
   Failure Pack();
@@ -51,8 +51,7 @@ class Payload {
   Failure MakeRoom();
   // The first `bytes` of what was received go to their places.
   Failure Unpack(int64_t bytes);
-  // Of a persistent request: keeps the room for the next start. Else the copy is of no use any
-  // more.
+  // Frees the copy, if there is one.
   void FreeCopy();
 
  private:

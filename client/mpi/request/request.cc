@@ -14,7 +14,7 @@ namespace ferry::mpi {
 std::atomic<bool> may_be_enqueued{false};
 namespace {
 
-// Sends mostly: nothing more is to be said of them.
+// These are mostly sends, of which nothing more is to be said.
 class Completed : public Request {
  public:
   bool IsDone() override { return true; }

@@ -1,4 +1,4 @@
-// What MPI_Request stands for: an operation under way, or a persistent one between its starts
+// The object of an MPI_Request: an operation under way, or a persistent one between its starts
 // (MPI 5.0, sections 3.7 and 3.9).
 //
 // Calling thread: any that the thread level allows; as the standard says, not two at a time for one
@@ -22,7 +22,7 @@ class Matchable;
 
 class Request : public Object {
  public:
-  // Whether it is complete, for all that is known by now: makes no progress. An inactive persistent
+  // Whether it is complete, as far as is known by now: makes no progress. An inactive persistent
   // request counts as complete.
   virtual bool IsDone() = 0;
   // Waits until it is. Blocks.
@@ -32,7 +32,7 @@ class Request : public Object {
   // Whether these waits say for whom they wait, if that takes long.
   virtual bool is_watched() const { return false; }
   // Ends it, when it is done: fills in the status (but not its MPI_ERROR), and a persistent request
-  // becomes inactive. The operation's failure.
+  // becomes inactive. Returns the operation's failure.
   virtual Failure End(MPI_Status* status) = 0;
   // The short way to end it and to drop its handle, which becomes null. False: nothing happened,
   // because it is not done, for all that is known by now, or did not go well, or is to be kept.
@@ -44,13 +44,13 @@ class Request : public Object {
   virtual bool is_active() const { return true; }
   // Whether it belongs to a queue just now (ferry/mpi/mpix.h): no other call may use it.
   virtual bool is_enqueued() const { return false; }
-  // Null: it is none that can be matched (matchable.h).
+  // Null: it cannot be matched (matchable.h).
   virtual Matchable* matchable() { return nullptr; }
-  // Of a persistent one that is inactive.
+  // Starts it: a persistent one that is inactive.
   virtual Failure Start();
   // Asks for it to be cancelled; it must be completed all the same.
   virtual Failure Cancel();
-  // At the end of MPI: the operation may as well not happen, where nobody else counts on it.
+  // At the end of MPI: gives the operation up, if nobody else counts on it.
   virtual void GiveUp() {}
   // The rank of the job that it waits for, or client::kAny: how to wait depends on it.
   virtual int32_t awaited_peer() const { return client::kAny; }
@@ -73,8 +73,8 @@ void EndAbandoned();
 // Waits for all of them.
 void AwaitAbandoned();
 // At the end of MPI, for one thread: frees the persistent requests that the program has not freed,
-// ends what is over, and gives up receives that no message came for. What stays open is an
-// operation that another rank may still count on.
+// ends what is over, and gives up receives that no message came for. Operations that another rank
+// may still count on stay open.
 void DropLeftRequests();
 
 // The handle of operations that were complete when they were started, and whose status says

@@ -1,5 +1,5 @@
-// What Ferry keeps in an MPI_Status beside the three words that programs read: how many bytes came,
-// and whether the operation was cancelled.
+// The words that Ferry keeps in an MPI_Status beside the three that programs read: how many bytes
+// came, and whether the operation was cancelled.
 #pragma once
 
 #include <mpi.h>

@@ -55,7 +55,7 @@ class StridedRuns {
   int64_t last_ = 0;  // displacement of the last of them
 };
 
-// Of packed bytes [offset, offset + bytes) of `count` elements.
+// Calls sink(copy) for the runs of packed bytes [offset, offset + bytes) of `count` elements.
 template <typename Sink>
 void ForEachStrided(std::byte* buffer, int64_t count, const Datatype& type, int64_t offset,
                     int64_t bytes, std::byte* packed, bool is_pack, Sink sink) {
@@ -65,7 +65,7 @@ void ForEachStrided(std::byte* buffer, int64_t count, const Datatype& type, int6
   runs.Flush();
 }
 
-// As single copies: sink(to, from, size_bytes) for each block.
+// Splits a strided copy: calls sink(to, from, size_bytes) for each block.
 template <typename Sink>
 void ForEachBlock(const gpu::StridedCopy& copy, Sink sink) {
   auto* block = static_cast<std::byte*>(copy.blocks);

@@ -136,7 +136,7 @@ void Process::Abort(int exit_code, const std::string& sentence) {
   ferry_abort(exit_code);
 }
 
-// From the environment itself: calls may fail before there is a connection.
+// Reads the environment itself: calls may fail before there is a connection.
 MPI_Errhandler Process::initial_error_handler() {
   static const MPI_Errhandler handler = [] {
     const auto options = config::OptionsFromEnvironment(config::ProcessEnvironment());

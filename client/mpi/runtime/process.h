@@ -33,17 +33,17 @@ class Process {
   [[noreturn]] static void Abort(int exit_code, const std::string& sentence);
 
   static Phase phase();
-  // What a failed call does where no object's handler counts, and objects begin with: as the
-  // launcher was told (option initial_errhandler; MPI 5.0, section 9.3).
+  // The handler that objects begin with, and that counts for failed calls where no object's does:
+  // as the launcher was told (option initial_errhandler; MPI 5.0, section 9.3).
   static MPI_Errhandler initial_error_handler();
-  // What follows is valid between Initialize and Finalize.
+  // The functions below are valid between Initialize and Finalize.
   static int thread_level();
   static bool IsMainThread();
   static Comm& world();
   static Comm& self();
 
-  // Several threads may call from now on, whatever the thread level: Ferry's own, too. By a thread
-  // of the program's.
+  // From now on several threads may call, Ferry's own among them, whatever the thread level. Called
+  // by a thread of the program's.
   static void AllowThreads();
   static bool AreThreadsAllowed() { return threads_allowed_.load(std::memory_order_acquire); }
 
@@ -74,13 +74,13 @@ class Process {
 // The rank's connection. Null before Initialize and after Finalize.
 extern client::FrontEnd* front_end;
 
-// What the error of a message or a call of `front_end` is to MPI.
+// The MPI error class for an error of a message, or of a call of `front_end`.
 int ErrorClassOf(ErrorCode error);
 Failure FailureOf(const Status& status);
 // The same, with the sentence that `front_end` has for it.
 Failure FailureOf(ErrorCode error);
-// The same of matched collectives and queues: for these kCancelled is no end that was asked for,
-// but says that a stream was destroyed, or a partner's was.
+// The same for matched collectives and queues. Here nobody asked for kCancelled: it says that a
+// stream was destroyed, or a partner's was.
 Failure FailureOfQueue(const Status& status);
 
 }  // namespace ferry::mpi

@@ -1,5 +1,5 @@
-// What a program adds to this process' MPI that belongs to no object: keys of attributes, error
-// classes and codes. Both may be used before MPI_Init and after MPI_Finalize.
+// Things that a program adds to this process' MPI and that belong to no object: keys of attributes,
+// error classes and codes. Both may be used before MPI_Init and after MPI_Finalize.
 //
 // Calling thread: any.
 #pragma once

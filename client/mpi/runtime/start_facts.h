@@ -12,7 +12,7 @@ namespace ferry::mpi {
 StartFacts FactsOfStart();
 // The kinds of memory that this process' MPI serves, over its GPU backend. After MPI_Init.
 const MemoryKinds& ServedMemoryKinds();
-// What MPI_INFO_ENV holds. After MPI_Init.
+// Makes the contents of MPI_INFO_ENV. After MPI_Init.
 Ref<Info> MakeEnvironment();
 
 }  // namespace ferry::mpi

@@ -1,4 +1,4 @@
-// What each handle of this process stands for, one table a kind.
+// The tables from handles of this process to their objects, one for each kind.
 //
 // Calling thread: any.
 #pragma once

@@ -19,7 +19,7 @@ class Cartesian {
     int source;
     int destination;
   };
-  // What one process becomes part of when a grid is cut: all with one colour make a grid.
+  // The part that one process comes to be in when a grid is cut: all with one colour make a grid.
   struct Part {
     int color;
     int key;

@@ -58,7 +58,7 @@ Failure ListEdges(int process_count, std::span<const int> sources, std::span<con
 Failure CheckNeighbours(int process_count, std::span<const int> neighbours,
                         std::span<const int> weights, const char* name);
 
-// What `rank` keeps of edges: those that end or begin there, in the order given.
+// The edges that `rank` keeps: those that end or begin there, in the order given.
 Neighbourhood NeighbourhoodOf(int rank, std::span<const GraphEdge> edges, bool weighted);
 
 }  // namespace ferry::mpi

@@ -13,8 +13,8 @@ namespace ferry::mpi {
 // By place of the grid: the process. `node_of`: of at least as many processes as the grid has
 // places; the first ones get a place.
 //
-// Where each node has as many of them, the grid is cut into blocks of that size, of the shape with
-// the fewest neighbours on different nodes, one for each node. Where that is no better, or nodes
+// If all nodes have equally many of them, the grid is cut into blocks of that size, one for each
+// node, in the shape with the fewest neighbours on different nodes. If that is no better, or nodes
 // differ, processes stay in their order.
 std::vector<int> PlaceByNodes(const Cartesian& grid, const std::vector<int>& node_of);
 

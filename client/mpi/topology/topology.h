@@ -11,15 +11,15 @@
 
 namespace ferry::mpi {
 
-// Of a distributed graph each process keeps its own neighbourhood.
+// In a distributed graph each process keeps its own neighbourhood.
 using Topology = std::variant<Cartesian, Graph, Neighbourhood>;
 
-// What MPI_Topo_test says of it: MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH.
+// Its kind as MPI_Topo_test says it: MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH.
 int KindOf(const Topology& topology);
 
-// Whom the neighbourhood collectives of `rank`, the caller's, receive from and send to, in the
-// order of their blocks (MPI 5.0, section 8.6). MPI_PROC_NULL stands for a neighbour that is not
-// there.
+// The ranks that the neighbourhood collectives of `rank`, the caller's, receive from and send to,
+// in the order of their blocks (MPI 5.0, section 8.6). MPI_PROC_NULL stands for a neighbour that is
+// not there.
 struct Neighbours {
   std::vector<int> sources;
   std::vector<int> destinations;

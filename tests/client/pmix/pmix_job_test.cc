@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 using NodeOfRank = std::vector<uint32_t>;
 
-// What all ranks have said, each heard by others only after a fence.
+// The values that all ranks have published; others see them only after a fence.
 class Board {
  public:
   explicit Board(uint32_t ranks) : fence_(static_cast<std::ptrdiff_t>(ranks), Publish{this}) {}

@@ -1,4 +1,4 @@
-// Which requests share a doorbell, and what their blocks say of it.
+// The requests that share a doorbell, and what their blocks say about it.
 #include "client/triggered/shared_starts.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class SharedStartsTest : public testing::Test {
     channel.end = blocks_.back().get();
     return channel;
   }
-  // What Queues::EnqueueStart does, but for the stream.
+  // Does what Queues::EnqueueStart does, except on the stream.
   SharedStart* Start(const std::vector<Channel*>& channels) {
     SharedStart* const shared = starts_.Join(channels);
     for (Channel* channel : channels) {
@@ -47,7 +47,7 @@ class SharedStartsTest : public testing::Test {
       shm::StoreRelease(channel->end->done.value, channel->starts);
     }
   }
-  // The start that the doorbell of a block counts last.
+  // The last start that the doorbell of a block counts.
   static uint64_t ByShared(const Channel& channel) {
     return channel.shared->word->value + channel.end->shared_base;
   }

@@ -1,5 +1,5 @@
-// What is near what on a machine of two sockets, each with an InfiniBand NIC and a GPU behind one
-// PCI switch; the first one has two Ethernet ports and another GPU besides.
+// Distances on a machine of two sockets, each with an InfiniBand NIC and a GPU behind one PCI
+// switch; the first one also has two Ethernet ports and another GPU.
 #include "common/topology/machine.h"
 
 #include <gtest/gtest.h>

@@ -154,7 +154,7 @@ class DeferredNicsTest : public testing::Test {
     }
     return true;
   }
-  // As the receiver's daemon does, once the other node's NICs have answered.
+  // Chooses as the receiver's daemon does, once the other node's NICs have answered.
   uint32_t Choose(uint32_t nearest) {
     uint32_t nic = 0;
     ErrorCode code = ErrorCode::kWouldBlock;
@@ -221,7 +221,7 @@ TEST_F(DeferredNicsTest, PairsAreSharedOutAmongTheNics) {
     }
   }
   for (size_t nic = 0; nic < 2; ++nic) {
-    // A round of a send is two operations, one of a receive two: it clears to send.
+    // A round of a send is two operations, and so is one of a receive: it clears to send.
     EXPECT_EQ(a_->CountsOf(nic).on_nic, 3 * 2 * kRounds);
     EXPECT_EQ(b_->CountsOf(nic).on_nic, 3 * 2 * kRounds);
     EXPECT_EQ(a_->CountsOf(nic).in_software, 0U);
@@ -310,7 +310,7 @@ TEST_F(DeferredNicsTest, EachNicHasItsEntries) {
   }
 }
 
-// No operation of the second NIC is armed before the one that is lost: the send's first.
+// No operation of the second NIC is armed before the lost one, which is the send's first.
 TEST_F(DeferredNicsTest, AnOperationThatANicLosesFailsItsPairOnly) {
   Connect({.fault = "nic.arm:1:lose", .timeout_ns = 300'000'000});
   OpenPair(1000);

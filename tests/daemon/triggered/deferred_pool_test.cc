@@ -16,7 +16,8 @@ namespace {
 
 using Place = DeferredPool::Place;
 
-// Begins operations until one is refused, which ends at once. Returns how many run on the NIC.
+// Begins operations until one is refused, which ends at once. Returns the number of them that run
+// on the NIC.
 uint32_t Fill(DeferredPool& pool, DeferredPool::Job job) {
   uint32_t begun = 0;
   while (pool.Begin(job) == Place::kNic) {
@@ -64,7 +65,7 @@ TEST(DeferredPoolTest, NothingIsKeptForOneThatWantsNothingMore) {
   EXPECT_EQ(pool.Begin(2), Place::kSoftware);
   pool.End(1, Place::kNic);
   EXPECT_EQ(pool.Begin(1), Place::kSoftware);
-  pool.End(2, Place::kSoftware);  // ended in software, and asks for no other
+  pool.End(2, Place::kSoftware);  // ended in software, and wants no other place
   EXPECT_EQ(pool.Begin(1), Place::kNic);
 }
 
@@ -99,7 +100,8 @@ void PrintTo(const Contention& contention, std::ostream* out) { *out << contenti
 
 class DeferredPoolContentionTest : public testing::TestWithParam<Contention> {};
 
-// Tens of thousands of requests; operations end in random order, and their jobs begin others.
+// There are tens of thousands of requests; operations end in random order, and their jobs begin
+// others.
 TEST_P(DeferredPoolContentionTest, SharesByWeightAndStaysWithinTheLimit) {
   const Contention& parameters = GetParam();
   const size_t jobs = parameters.weights.size();
@@ -125,7 +127,7 @@ TEST_P(DeferredPoolContentionTest, SharesByWeightAndStaysWithinTheLimit) {
     place = pool.Begin(job);
     ASSERT_LE(pool.in_use(), parameters.entries);
     if (i < kRequests / 4) {
-      continue;  // what the first ones took comes back first
+      continue;  // the first jobs' places come back first
     }
     measured++;
     for (size_t one = 0; one < jobs; one++) {

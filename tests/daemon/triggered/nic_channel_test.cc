@@ -14,7 +14,7 @@
 namespace ferry::daemon {
 namespace {
 
-// Starts rounds in turn and looks at each message; who starts first changes.
+// Starts rounds in turn and checks each message; the side that starts first alternates.
 void RunRounds(Pairs& pairs, uint64_t rounds) {
   for (uint64_t round = 1; round <= rounds; ++round) {
     pairs.Fill(0, round);
@@ -99,7 +99,7 @@ TEST(NicChannelTest, RegularSendWaitsForItsReceiver) {
   ASSERT_TRUE(pairs.PollUntil([&] { return pairs.Done(0, 1); }));
 }
 
-// Far more requests than entries, all started at once: none is lost, none waits for ever.
+// All of far more requests than entries start at once: none is lost, none waits for ever.
 TEST(NicChannelTest, RequestsBeyondTheEntriesRunInSoftware) {
   constexpr size_t kChannels = 1000;
   constexpr uint64_t kRounds = 10;
@@ -130,7 +130,7 @@ TEST(NicChannelTest, RequestsBeyondTheEntriesRunInSoftware) {
 // ---- Failures
 
 TEST(NicChannelTest, OperationThatTheNicLosesFailsAtItsDeadline) {
-  // Armed: the write and the increment of round 1, those of round 2, ...
+  // Armed operations: the write and the increment of round 1, those of round 2, ...
   Pairs pairs({.timeout_ns = 300'000'000, .sender_fault = "nic.arm:3:lose"});
   RunRounds(pairs, 1);
   pairs.receives[0]->RingTo(2);
@@ -149,7 +149,7 @@ TEST(NicChannelTest, DeadlineRunsFromTheTriggerNotFromArming) {
   Pairs pairs({.timeout_ns = 100'000'000});
   pairs.sends[0]->Want(1);
   pairs.receives[0]->Want(1);
-  pairs.sends[0]->RingTo(1);  // and the receiver does not come
+  pairs.sends[0]->RingTo(1);  // the receiver does not come
   uint64_t now_ns = MonotonicNs();
   for (int i = 0; i < 10; ++i) {
     now_ns += 100'000'000;
@@ -196,7 +196,8 @@ TEST(NicChannelTest, FailureStaysWhateverTheNicWrites) {
   Pairs pairs({});
   pairs.sends[0]->Fail(ErrorCode::kPeerDied);
   EXPECT_TRUE(HasFailed(pairs.send_memory_.DoneOf(0)));
-  shm::StoreRelease(pairs.send_memory_.done[0].value, 1);  // an increment that read it before
+  shm::StoreRelease(pairs.send_memory_.done[0].value,
+                    1);  // an increment that was read before the failure
   pairs.sender_->Poll();
   EXPECT_TRUE(HasFailed(pairs.send_memory_.DoneOf(0)));
   EXPECT_EQ(shm::Counter(&pairs.send_memory_.done[0]).error(), ErrorCode::kPeerDied);

@@ -179,7 +179,7 @@ TEST_F(NicChannelsTest, RanksOnlyWriteDoorbells) {
   EXPECT_TRUE(a_.channels->is_armed());
 }
 
-// One store of a stream, one addition by the daemon, one counter of the NIC for all of them.
+// A stream stores once, the daemon adds once, and the NIC has one counter for all of them.
 TEST_F(NicChannelsTest, ReadySendsOfOneDoorbellHaveOneTrigger) {
   constexpr size_t kPairs = 6;
   constexpr uint64_t kRounds = 10;

@@ -1,5 +1,5 @@
-// Two endpoints of `sockets` in one process, each with the NIC's channels of a daemon, and what
-// ranks would have of them.
+// Two endpoints of `sockets` in one process, each with a daemon's channels of the NIC, and the
+// ranks' side of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ using transport::PeerId;
 inline constexpr uint64_t kPatienceNs = 60'000'000'000;  // before a test calls it a hang
 inline constexpr DeferredPool::Job kJob = 5;
 
-// A node: what a progress thread has.
+// A node, with what a progress thread has.
 class NicNode final : public transport::DeferredSink, public transport::CompletionSink {
  public:
   explicit NicNode(uint32_t entries, const std::string& fault = "") : pool_(entries) {

@@ -14,13 +14,13 @@
 
 namespace ferry::daemon {
 
-// A rank's heap, as far as it is about matched requests.
+// A rank's heap, as far as matched requests use it.
 struct Heap {
   std::array<shm::ChannelLayout, 16> ends{};
   shm::CounterLayout doorbell{};
 };
 
-// What a rank has of one request.
+// A rank's side of one request.
 struct Request {
   Request(const std::shared_ptr<Heap>& its_heap, size_t index, size_t bytes)
       : heap(its_heap), end(its_heap->ends[index]), data(bytes) {}
@@ -30,7 +30,7 @@ struct Request {
     Announce(round);
     shm::StoreRelease(end.start.value, round);
   }
-  // Its starts are those of the heap's doorbell.
+  // Makes the heap's doorbell start it.
   void Share() {
     end.shares = 1;
     end.shared_start = offsetof(Heap, doorbell);

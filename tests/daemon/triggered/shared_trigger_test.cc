@@ -34,7 +34,7 @@ class SharedTriggerTest : public testing::Test {
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
-  // Of those, all starts from `base` on are counted by the doorbell.
+  // The doorbell counts all their starts from `base` on.
   void Share(const std::vector<size_t>& channels, uint64_t base = 0, uint64_t until = UINT64_MAX) {
     for (const size_t i : channels) {
       pairs_->sends[i]->Share(triggers_->Hold(&doorbell_), {&doorbell_, base, until});
@@ -49,7 +49,7 @@ class SharedTriggerTest : public testing::Test {
   }
   void Ring(const std::vector<size_t>& channels, uint64_t round, uint64_t base = 0) {
     shm::StoreRelease(doorbell_.value, round - base);
-    for (const size_t i : channels) {  // each looks, one adds
+    for (const size_t i : channels) {  // each one looks, one of them adds
       triggers_->Hold(&doorbell_)->Ring();
       pairs_->sends[i]->RingTo(round);
     }
@@ -100,15 +100,15 @@ TEST_F(SharedTriggerTest, OneForEachWhereTheyStartAlone) {
   EXPECT_EQ(statistics().rings, kPairs);
 }
 
-// From a shared start to one of its own and back, with rounds armed ahead of each other.
+// Sends go from a shared start to their own and back, with rounds armed ahead of each other.
 TEST_F(SharedTriggerTest, SendsComeAndGo) {
   Make(Ready(3));
   Share(All());
   Want({0, 1, 2}, 1);
   Ring({0, 1, 2}, 1);
-  // Armed ahead while round 1 is under way: its own start follows a shared one.
+  // The next round is armed ahead while round 1 is under way: its own start follows a shared one.
   Share({0}, 0, 1);
-  pairs_->sends[1]->Want(2);  // their buffers are still the NIC's, for round 1
+  pairs_->sends[1]->Want(2);  // the NIC still has their buffers, for round 1
   pairs_->sends[2]->Want(2);
   ExpectArrived({0, 1, 2}, 1);
   Want({0, 1, 2}, 2);
@@ -123,7 +123,7 @@ TEST_F(SharedTriggerTest, SendsComeAndGo) {
   ExpectArrived({0, 1, 2}, 3);
 }
 
-// More sends than entries: one trigger for those on the NIC, the same start for the others.
+// There are more sends than entries: those on the NIC have one trigger, the others the same start.
 TEST_F(SharedTriggerTest, BeyondTheEntriesInSoftware) {
   Options options = Ready(50);
   options.entries = 16;
@@ -145,7 +145,8 @@ TEST_F(SharedTriggerTest, BeyondTheEntriesInSoftware) {
 TEST_F(SharedTriggerTest, WriteThatTheNicLosesFailsThatSendOnly) {
   Options options = Ready(3);
   options.timeout_ns = 300'000'000;
-  options.sender_fault = "nic.arm:3:lose";  // armed: a write and an increment for each channel
+  options.sender_fault =
+      "nic.arm:3:lose";  // armed operations: a write and an increment for each channel
   Make(options);
   Share(All());
   Want(All(), 1);
@@ -161,7 +162,8 @@ TEST_F(SharedTriggerTest, WriteThatTheNicLosesFailsThatSendOnly) {
   EXPECT_EQ(pairs_->sender_->pool().in_use(), 0U);
 }
 
-// What a failed send has armed stays in the NIC until the others' rounds are over, and counts.
+// The operations that a failed send has armed stay in the NIC until the others' rounds are over,
+// and count.
 TEST_F(SharedTriggerTest, WhatAFailedSendHasArmedGoesWithTheCounter) {
   Make(Ready(3));
   Share(All());

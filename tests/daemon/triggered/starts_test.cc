@@ -1,4 +1,4 @@
-// What a daemon reads of the starts of an end.
+// How a daemon reads the starts of an end.
 #include "daemon/triggered/starts.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST_F(StartsTest, CountsByTheEndsOwnDoorbell) {
 }
 
 TEST_F(StartsTest, CountsByASharedDoorbell) {
-  shm::StoreRelease(heap_.end.start.value, 5);  // by its own before
+  shm::StoreRelease(heap_.end.start.value, 5);  // by its own doorbell before
   Ring(1, 40);
   Share(1, static_cast<uint64_t>(5 - 40));
   Announce(7);

@@ -1,6 +1,6 @@
 // device sizes|windows|mistakes|fails|words|touch|hold|vanish: messages from and to device memory
-// that only streams reach (the emulated link's), so this program, too, reaches it by ferry_memcpy
-// alone.
+// that only streams reach (the emulated link's), so that this program, too, reaches it by
+// ferry_memcpy alone.
 //
 // sizes: around the ring, each rank sends to its right neighbour and receives from its left one, of
 // all sizes that take ways of their own, between device, heap, pinned and private memory.
@@ -43,7 +43,7 @@ uint64_t MessageOf(int sender, int tag) {
   return static_cast<uint64_t>(sender) * 1000 + static_cast<uint64_t>(tag);
 }
 
-// Behind what is received there must be a byte that stays.
+// A byte behind the received ones must stay as it is.
 constexpr size_t kBegin = 64;
 constexpr uint8_t kStays = 0xa5;
 
@@ -226,7 +226,7 @@ void Fails() {
   CHECK_EQ(sends + receives, 1);
 }
 
-// The first copy of each rank fails. The driver's words are of the rank that copied, and of that
+// The first copy of each rank fails. The driver's words belong to the rank that copied, and to that
 // message alone.
 void Words() {
   Buffer device(kDevice, kMiB);
@@ -247,7 +247,7 @@ void Words() {
   }
 }
 
-// The peer is killed, or only stops answering, before it has had all: the request ends.
+// The peer is killed, or only stops answering, before it has the whole message: the request ends.
 void Dies(bool sender) {
   constexpr size_t kBytes = 32 * kMiB;
   Buffer buffer(kDevice, kBytes);

@@ -76,7 +76,7 @@ void Counters(const ferry::DeviceRing& made, bool is_device_direct) {
     Launch(kThreads, [&] {
       const ferry_device_ring ring = ferry_device_ring_open(made.address());
       const auto mine = static_cast<uint32_t>(ferry_device_thread());
-      // The first thread waits for what the others add.
+      // The first thread waits for the additions of the others.
       if (mine == 0) {
         const ferry_device_u64 all =
             ferry_device_ring_await(ring, place, (kThreads - 1) * 100, mine);
@@ -98,7 +98,7 @@ struct KernelArguments {
   ferry_device_place counter;
 };
 
-// A kernel on a stream, whose requests its own rank's CPU never sees.
+// A kernel posts on a stream, and its own rank's CPU never sees the requests.
 void OnAStream(const ferry::DeviceRing& made) {
   auto* const counter = Allocate<ferry_ring_counter>();
   KernelArguments arguments{made.address(), made.Place(counter, sizeof(*counter))};
@@ -134,7 +134,7 @@ void Starts(const ferry::DeviceRing& made) {
   if (ferry_node_of(Partner()) == ferry_node_of(ferry_rank())) {
     CHECK_EQ(ferry_ring_prepare_start(made.handle(), requests[0], &places[0]),
              FERRY_ERR_UNSUPPORTED);
-    CHECK_OK(ferry_barrier());  // who frees its request ends the pair for the other, too
+    CHECK_OK(ferry_barrier());  // a rank that frees its request ends the pair for the other, too
   } else {
     for (uint64_t round = 0; round < 20; ++round) {
       ferry::ranks::Fill(going, kBytes, round * 10 + static_cast<uint64_t>(ferry_rank()));
@@ -202,7 +202,7 @@ void Mistakes() {
   }
 }
 
-// What a kernel does wrong it is told, or the host, and nobody is harmed.
+// A kernel's mistakes are reported to it, or to the host, and nobody is harmed.
 void BadRequests() {
   const ferry::DeviceRing made(0, 16, 1);
   const ferry_device_ring ring = ferry_device_ring_open(made.address());
@@ -221,7 +221,7 @@ void BadRequests() {
   CHECK_EQ(state.first_error, FERRY_ERR_BUFFER);
 }
 
-// Its threads take tickets in its own memory; a CPU cannot play it.
+// Its threads take tickets in its own memory, which a CPU cannot do for it.
 void OnADevice() {
   for (int i = 0; i < 100; ++i) {
     const ferry::DeviceRing made(0, 64, 64);

@@ -1,6 +1,6 @@
-// A rank that ends as it is told: `ends HOW RANK [stay]` has that rank do so, and the others wait for
-// what comes, and with `stay` for their launcher to end them. HOW: abort, exit, kill, finalize (all
-// of them, in good order).
+// A rank that ends as it is told. `ends HOW RANK [stay]`: that rank ends so; the others wait for
+// the outcome and, with `stay`, for their launcher to end them. HOW: abort, exit, kill, finalize
+// (all of them, in good order).
 #include <signal.h>
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     }
     std::_Exit(kExitCode);
   }
-  // Whatever becomes of the one that ends shows as an error here.
+  // The others see the end of that rank as an error here.
   char byte = 0;
   if (ferry_recv(&byte, 1, who, 0, nullptr) != FERRY_SUCCESS) {
     while (argc > 3) {

@@ -1,7 +1,8 @@
-// Halo exchanges on streams and by CPUs: every cell of every block, owned or ghost, against what a
-// serial program has there. Every box of ranks that the job's number of ranks makes, in one to
-// three dimensions. With the word "disagree": two ranks whose descriptions do not go together; with
-// "death": one that is killed, while ready sends are used, or with one word more standard ones.
+// Halo exchanges on streams and by CPUs: every cell of every block, owned or ghost, is compared
+// with a serial program's. Runs every box of ranks that the job's number of ranks makes, in one to
+// three dimensions. With the word "disagree": two ranks whose descriptions do not fit together.
+// With "death": one rank is killed, while ready sends are used, or standard ones with one word
+// more.
 #include "ferry/halo.h"
 
 #include <array>
@@ -60,7 +61,7 @@ class Grid {
     Kind kind;
     Triple cell;  // of the whole grid
   };
-  // What the cell at `at` of a rank's block, ghosts counted, is.
+  // The cell at `at` of a rank's block, ghosts counted.
   Seen See(int rank, const Triple& at) const {
     const Triple place = PlaceOf(rank);
     Seen seen{Kind::kOwned, {}};
@@ -105,7 +106,8 @@ class Grid {
 int32_t ValueOf(const Triple& cell, int round, int component) {
   return ((cell[2] * 100 + cell[1]) * 100 + cell[0]) * 7 + round * 1000 + component;
 }
-// In ghosts before a scatter: of the rank, since several have ghosts of one cell.
+// The value in ghosts before a scatter depends on the rank, since several ranks have ghosts of one
+// cell.
 int32_t GhostOf(int rank, const Triple& cell, int round, int component) {
   return (rank + 1) * 10 + cell[0] + cell[1] * 2 + cell[2] * 3 + round + component;
 }
@@ -169,8 +171,8 @@ void CompareField(void* argument) {
   }
 }
 
-// Which ranks have a ghost of each of this rank's own cells, a rank as often as it has ghosts of
-// it.
+// The ranks that have a ghost of each of this rank's own cells; a rank counts once for each of its
+// ghosts.
 std::vector<std::vector<int>> GhostsOfOwned(const Grid& grid, const std::vector<Grid::Seen>& seen) {
   std::map<Triple, size_t> owned;
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -204,7 +206,7 @@ ferry::HaloBlock BlockOf(const Case& of) {
   return block;
 }
 
-// Everything is enqueued before anything is waited for.
+// Enqueues everything before it waits for anything.
 void Run(const Case& of, Sends sends, ferry_stream stream) {
   const Grid grid(of);
   std::vector<Grid::Seen> seen;
@@ -261,7 +263,8 @@ void RunAll(ferry_stream stream) {
   for (int dimensions = 1; dimensions <= 3; ++dimensions) {
     for (const Triple& ranks : Boxes(dimensions)) {
       for (int periodic = 0; periodic < 1 << dimensions; periodic += dimensions == 3 ? 7 : 1) {
-        // What is wanted, and the rest, vary along; each way to send meets all of them in time.
+        // The exchanged parts, and the rest, vary from case to case; over time each way to send
+        // meets all of them.
         const int wanted = dimensions == 3   ? 1 + count % 7
                            : dimensions == 2 ? 1 + 2 * (count % 3)
                                              : 1;
@@ -288,7 +291,7 @@ void RunAll(ferry_stream stream) {
   }
 }
 
-// Scatter in which ghosts replace what the owner has: where each cell has one ghost.
+// A scatter in which ghosts replace the owner's values, for cells that have one ghost each.
 void RunReplacing(ferry_stream stream) {
   const int size = ferry_size();
   ferry::HaloBlock block;
@@ -352,7 +355,7 @@ void RunDisagreement(ferry_stream stream) {
                 [&] { ferry::Halo(block, stream, Sends::kReady); });
 }
 
-// Rank 1 dies between exchanges. The others' streams do not hang, and their halos go away.
+// Rank 1 dies between exchanges. The others' streams do not hang, and their halos can be freed.
 void RunDeath(ferry_stream stream, ferry::Sends sends) {
   ferry::HaloBlock block;
   block.dimensions = 1;

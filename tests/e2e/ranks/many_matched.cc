@@ -1,6 +1,6 @@
 // many_matched PAIRS SIZE ROUNDS FERRYCTL: two ranks, each with PAIRS matched sends to the other
 // one and as many receives, all of them started at once, every other one a ready send; the messages
-// must arrive complete and in order. Then rank 0 prints what its daemon says about its NIC.
+// must arrive complete and in order. Then rank 0 prints its daemon's report on its NIC.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +56,7 @@ struct Pairs {
     for (const ferry_request request : receives) {
       CHECK_OK(ferry_start(request));
     }
-    CHECK_OK(ferry_barrier());  // ready sends find their receives started
+    CHECK_OK(ferry_barrier());  // so that ready sends find their receives started
     for (const ferry_request request : sends) {
       CHECK_OK(ferry_start(request));
     }

@@ -1,6 +1,5 @@
 // Matched persistent requests, started by the ranks and by streams, in all directions: every byte
-// of every message is looked at. Any even number of ranks, on any nodes; rank r and r^1 are
-// partners.
+// of every message is checked. Any even number of ranks, on any nodes; rank r and r^1 are partners.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -42,7 +41,7 @@ class Pair {
   std::vector<ferry_request> both() const { return {receive_, send_}; }
   ferry_request send() const { return send_; }
   ferry_request receive() const { return receive_; }
-  // Of this rank, and of its partner, in that round.
+  // The message that this rank sends in that round, or its partner.
   uint64_t Message(int round, int rank) const {
     return static_cast<uint64_t>(round) * 1000 + static_cast<uint64_t>(rank) * 10 + size_;
   }
@@ -126,7 +125,7 @@ void ByStreams(Pair& pair, Stream& stream, int first_round) {
   }
 }
 
-// Rounds that the streams carry out while no CPU looks: each sends what the last one received.
+// Streams carry out rounds while no CPU looks: each sends what the last one received.
 void Enqueued(Kind kind, size_t size, Stream& stream) {
   Buffer going(kind, size);
   Buffer coming(kind, size);
@@ -205,8 +204,8 @@ void Ahead(Stream& stream) {
 
 }  // namespace
 
-// matched [ahead|few]: only what leaves ahead of its receives, or only a few rounds of all else,
-// for networks that are slow.
+// matched [ahead|few]: only messages that leave ahead of their receives, or only a few rounds of
+// everything else, for slow networks.
 int main(int argc, char** argv) {
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
   const std::string_view what = argc > 1 ? argv[1] : "";

@@ -1,6 +1,6 @@
-// Makes every mistake that a program can make in its calls, and prints what it is told, one line
-// each: the mistake, the code, the sentence. After each one the two ranks exchange messages of two
-// paths: a mistake costs nothing but itself.
+// Makes every mistake that a program can make in its calls, and prints the answers, one line each:
+// the mistake, the code, the sentence. After each one the two ranks exchange messages of two paths:
+// a mistake costs nothing but itself.
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -63,7 +63,7 @@ void Requests() {
   Tell("request that never was", ferry_wait(&never, nullptr));
 }
 
-// The receiver learns of it and keeps what fits; the sender has done nothing wrong.
+// The receiver learns of it and keeps the bytes that fit; the sender has done nothing wrong.
 void Truncation(size_t sent_bytes, const char* mistake) {
   const size_t kept_bytes = sent_bytes / 3;
   std::vector<uint8_t> sent(sent_bytes);
@@ -152,7 +152,7 @@ void Offloading() {
   CHECK_OK(ferry_isend(memory, kLarge, Other(), kTag, &request));
   Tell("synchronise in flight", ferry_offload_sync(offload, 4096, 1));
   Tell("deregister an offloaded buffer in flight", ferry_offload_deregister(&offload));
-  // Until both have said so, nobody asks for the message.
+  // Nobody asks for the message until both have said so.
   CHECK_OK(ferry_send(nullptr, 0, Other(), kTag + 1));
   CHECK_OK(ferry_recv(nullptr, 0, Other(), kTag + 1, nullptr));
   std::vector<uint8_t> received(kLarge);
@@ -166,8 +166,8 @@ void Offloading() {
   CHECK_OK(ferry_free(memory));
 }
 
-// Memory of the program's own that it returns to the kernel while a message is to be fetched from
-// it, registered or not: both ends are told.
+// The program returns memory of its own to the kernel while a message is to be fetched from it,
+// registered or not: both ends are told.
 void Unmapping(bool registered, const char* mistake) {
   const auto map = [] {
     return mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,11 +1,11 @@
 // offload contents|flight|automatic|pipelined|mixed|gives_up|fork|orphan: offloaded send buffers,
 // of every kind of memory; device memory is reached by ferry_memcpy alone.
 //
-// contents: a send of a registered buffer sends what was synchronised last, by all ways to send, to
-// every other rank. flight: what is refused while sends from one synchronisation are under way, and
-// that they lose nothing. automatic, pipelined, mixed: the ranks, their daemons, or both bring
-// device memory to the host. gives_up: requests that cannot be started keep no block of the heap.
-// fork, orphan: calls in a child, and after the daemon's death.
+// contents: a send of a registered buffer sends its contents of the last synchronisation, by all
+// ways to send, to every other rank. flight: the calls that are refused while sends from one
+// synchronisation are under way, and that they lose nothing. automatic, pipelined, mixed: the
+// ranks, their daemons, or both bring device memory to the host. gives_up: requests that cannot be
+// started keep no block of the heap. fork, orphan: calls in a child, and after the daemon's death.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ std::vector<uint8_t> Received(size_t size) {
   return bytes;
 }
 
-// Rank 0 runs `send(to)` for each of the others, each of which checks what it gets with `check`.
+// Rank 0 runs `send(to)` for each of the others, each of which checks the message with `check`.
 template <typename Send, typename Check>
 void ToEach(size_t size, Send&& send, Check&& check) {
   if (ferry_rank() != 0) {
@@ -98,7 +98,7 @@ void SendsAre(Buffer& buffer, uint64_t message) {
   }
 }
 
-// One part of the buffer is newer than the other two.
+// One part of the buffer is synchronised later than the other two.
 void PartsAreOfTheirTime(Buffer& buffer, ferry_offload offload) {
   constexpr size_t kBegin = 100'000;
   constexpr size_t kSize = 400'000;
@@ -126,8 +126,8 @@ void PartsAreOfTheirTime(Buffer& buffer, ferry_offload offload) {
       });
 }
 
-// A persistent request made while the buffer was registered sends what is synchronised at each of
-// its starts; one made before sends the memory itself.
+// A persistent request made while the buffer was registered sends the synchronised contents at each
+// of its starts; one made before sends the memory itself.
 void PersistentRequestsAreBound(Buffer& buffer) {
   constexpr size_t kSize = 200'000;
   const auto is = [&](uint64_t message) {
@@ -200,7 +200,7 @@ void Contents() {
 
 // ---- flight -------------------------------------------------------------------------------------
 
-// Rank 0 has several messages to each of the others under way, none of which has been asked for
+// Rank 0 has several messages to each of the others under way, and none of them has been requested
 // yet.
 void Flight(Kind kind) {
   constexpr int kMessages = 3;
@@ -279,14 +279,14 @@ void Automatic(Stager by) {
     SendNewest(buffer, size, kMessages);
     wanted += kMessages;
   }
-  // At the same time, each has a shadow of its own: of the same bytes, too.
+  // Messages under way at the same time have a shadow each, even of the same bytes.
   std::vector<std::vector<uint8_t>> parts(4, std::vector<uint8_t>(kMiB));
   std::vector<ferry_request> requests(parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     if (ferry_rank() == 0) {
       buffer.Fill(0, kMiB, 50 + i);
       CHECK_OK(ferry_isend(buffer.at(0), kMiB, 1, kTag, &requests[i]));
-      if (by != Stager::kRanks) {  // else the buffer was read already
+      if (by != Stager::kRanks) {  // otherwise the buffer was read already
         CHECK_OK(ferry_wait(&requests[i], nullptr));
       }
     } else {
@@ -301,7 +301,7 @@ void Automatic(Stager by) {
   }
   wanted = by == Stager::kRanks ? wanted + parts.size() : by == Stager::kDaemons ? 0 : of_one_block;
   CHECK_EQ(ferry::ranks::CounterNamed("offload_copies"), ferry_rank() == 0 ? wanted : 0);
-  // What shadows are kept gives way to the application (its heap has 16 MiB).
+  // Kept shadows give way to the application (its heap has 16 MiB).
   void* most = nullptr;
   CHECK_OK(ferry_alloc(15 * kMiB, FERRY_MEMORY_HOST, 0, &most));
   if (ferry_rank() == 0 && by == Stager::kRanks) {
@@ -323,7 +323,7 @@ void Automatic(Stager by) {
 // ---- gives_up -----------------------------------------------------------------------------------
 
 // The match table of rank 1 has 64 entries, and the receives that are posted take them all. Those
-// that follow have blocks of the heap to stand in for their buffers, which nobody needs any more.
+// that follow take heap blocks in place of their buffers, and nobody needs the blocks any more.
 // Meanwhile nobody may send it anything.
 void GivesUp() {
   constexpr int kPosted = 64;
@@ -358,7 +358,7 @@ void GivesUp() {
       CHECK_OK(ferry_cancel(request));
       CHECK_OK(ferry_wait(&request, nullptr));
     }
-    // And it goes on.
+    // Sends and receives work again.
     ferry_request request = 0;
     CHECK_OK(ferry_irecv(buffer.at(0), kSize, other, kTag, &request));
     CHECK_OK(ferry_send(nullptr, 0, other, kTag + 1));

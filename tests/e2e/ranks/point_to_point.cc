@@ -1,4 +1,4 @@
-// What ferry.h promises about messages, checked by every pair of ranks of the job: run it under
+// Checks what ferry.h promises about messages, between every pair of ranks of the job: run it under
 // ferryrun with any number of ranks and nodes. Prints "point_to_point: ok" on rank 0.
 #include <sys/prctl.h>
 
@@ -77,7 +77,8 @@ void EverySizeFromEveryMemory() {
   }
 }
 
-// Messages of one sender arrive in the order they were sent, whatever way each of them takes.
+// Messages of one sender arrive in the order in which they were sent, whatever way each of them
+// takes.
 void OrderIsKeptAcrossPaths() {
   constexpr int kCount = 400;
   std::vector<std::vector<uint8_t>> sent(kCount);
@@ -235,15 +236,15 @@ void ASelfMessageArrives() {
   }
 }
 
-// To a rank of the node a middle-sized private buffer is sent at once, through a heap block; where
-// all blocks are under way, it waits for its receive. Each round needs all the blocks anew.
+// A middle-sized private buffer is sent to a rank of the node at once, through a heap block; where
+// all blocks are under way, it waits for its receive. Each round needs all the blocks again.
 void PrivateBuffersGoThroughHeapBlocks() {
   if (ferry_node_of(Right()) != ferry_node_of(ferry_rank()) ||
       ferry_node_of(Left()) != ferry_node_of(ferry_rank())) {
     return;
   }
   constexpr size_t kSize = 64 << 10;
-  constexpr int kAtOnce = 60;  // blocking sends that nobody has a receive for
+  constexpr int kAtOnce = 60;  // blocking sends for which nobody has a receive
   constexpr int kCount = 200;
   std::vector<uint8_t> sent(kSize);
   std::vector<uint8_t> later((kCount - kAtOnce) * kSize);

@@ -1,4 +1,4 @@
-// What rank programs about queues and matched pairs share: two ranks, of which the first sends.
+// Helpers of the rank programs about queues and matched pairs: two ranks, of which the first sends.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace ferry::ranks {
 inline int Partner() { return 1 - ferry_rank(); }
 inline bool Sends() { return ferry_rank() == 0; }
 
-// It failed with that, and says this.
+// Checks that the call failed with that error, and says this.
 inline void CheckRefused(int got, int wanted, const char* text, int line) {
   const bool says = std::string_view(ferry_last_error()).find(text) != std::string_view::npos;
   if (got != wanted || !says) {

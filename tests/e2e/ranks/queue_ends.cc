@@ -1,5 +1,5 @@
-// How matched pairs end while queues use them: requests that are freed, streams that go or take no
-// work, failures that are told once. Two ranks, on one node or two.
+// How matched pairs end while queues use them: freed requests, streams that go or take no work,
+// failures that are told once. Two ranks, on one node or two.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ using namespace ferry::ranks;  // NOLINT: the helpers of this folder
 void PartnersThatGo() {
   long word = 0;
   ferry_request request = Make(&word, sizeof(word), 7);
-  if (Sends()) {  // offers, and takes it back
+  if (Sends()) {  // offers a match, and takes it back
     ferry_request match = FERRY_REQUEST_NULL;
     CHECK_OK(ferry_imatch(request, &match));
     CHECK_OK(ferry_request_free(&request));
@@ -49,7 +49,7 @@ void PartnersThatGo() {
     CHECK_OK(ferry_request_free(&request));
   } else {
     Stream stream;
-    // Its start may come before the news, its wait then ends with it.
+    // The start may come before the news: then its wait ends with the error.
     const int started = ferry_enqueue_start(stream.queue, request);
     if (started == FERRY_SUCCESS) {
       CHECK_OK(ferry_enqueue_wait(stream.queue, request));
@@ -87,7 +87,7 @@ void StreamsThatGo() {
     stream.End();
   } else {
     CHECK_OK(ferry_enqueue_start(stream.queue, blocker));
-    CHECK_OK(ferry_enqueue_wait(stream.queue, blocker));  // nobody ever starts its send
+    CHECK_OK(ferry_enqueue_wait(stream.queue, blocker));  // nobody ever starts the send for it
     CHECK_OK(ferry_enqueue_start(stream.queue, request));
     CHECK_OK(ferry_enqueue_wait(stream.queue, request));
     ferry_stream gone = stream.stream;
@@ -112,7 +112,7 @@ bool Sleeps(pid_t thread) {
   return end != std::string::npos && text[end + 2] == 'S';
 }
 
-// What is enqueued while another thread waits for the queue is for the next wait to tell.
+// A failure that is enqueued while another thread waits for the queue is told to the next wait.
 void FailuresAreToldToWhoComesLater() {
   std::vector<char> message(100'000);  // does not leave ahead of its receive
   ferry_request request = MakeMatched(message.data(), message.size(), 15);
@@ -126,7 +126,7 @@ void FailuresAreToldToWhoComesLater() {
   gate = 0;
   at_gate = false;
   CHECK_OK(ferry_stream_launch(stream.stream, AwaitGate, nullptr));
-  while (!at_gate) {  // then nothing but the wait itself makes the other thread sleep
+  while (!at_gate) {  // from now on only the wait itself makes the other thread sleep
     std::this_thread::yield();
   }
   std::atomic<pid_t> waiter{0};
@@ -149,7 +149,7 @@ void FailuresAreToldToWhoComesLater() {
   stream.End();
 }
 
-// From now on no thread can be made: a stream cannot begin its first operation.
+// From now on no thread can be created, so that a stream cannot begin its first operation.
 void LetThreadsFail(bool fail) {
   static pthread_attr_t usual;
   static const int known = pthread_getattr_default_np(&usual);
@@ -161,7 +161,7 @@ void LetThreadsFail(bool fail) {
   CHECK_EQ(pthread_setattr_default_np(&attributes), 0);
 }
 
-// A stream that takes no work ends the pairs of the call, and leaves nothing to be waited for.
+// A stream that takes no work ends the pairs of the call, and leaves nothing to wait for.
 void StreamsThatRefuse() {
   long words[3] = {};
   ferry_request requests[3];
@@ -186,14 +186,14 @@ void StreamsThatRefuse() {
     stream.End();  // its queue can be freed
     CHECK_OK(ferry_barrier());
   } else {
-    CHECK_OK(ferry_barrier());  // only then
+    CHECK_OK(ferry_barrier());  // only after the barrier
     Stream stream;
     for (const ferry_request request : {requests[0], standard}) {
       int error = ferry_enqueue_start(stream.queue, request);
       if (error == FERRY_SUCCESS) {
         CHECK_OK(ferry_enqueue_wait(stream.queue, request));
         error = ferry_queue_wait(stream.queue);
-        // One that leaves ahead of its receive may be over before its node knows.
+        // A send that leaves ahead of its receive may be over before its node knows.
         CHECK_EQ(error == FERRY_SUCCESS || error == FERRY_ERR_REQUEST, true);
       }
     }
@@ -206,8 +206,8 @@ void StreamsThatRefuse() {
   CHECK_OK(ferry_request_free(&standard));
 }
 
-// A stream goes in the middle of long messages, which both streams move: when its rank is told that
-// it has gone, and the other one that they have failed, nobody writes to their memory any more.
+// A stream goes in the middle of long messages, which both streams move: when its rank learns that
+// it has gone, and the other rank that they have failed, nobody writes to their memory any more.
 void LongMessagesThatEnd(bool sender_goes) {
   constexpr size_t kBytes = 4 << 20;
   void* memory = nullptr;
@@ -244,7 +244,7 @@ void LongMessagesThatEnd(bool sender_goes) {
     std::memset(bytes, 0xee, kBytes);
   }
   CHECK_OK(ferry_barrier());
-  // From another node, what is on its way may still arrive.
+  // Messages on their way from another node may still arrive.
   if (!Sends() && ferry_node_of(0) == ferry_node_of(1)) {
     for (size_t i = 0; i < kBytes; ++i) {
       CHECK_EQ(bytes[i], 0xee);
@@ -255,7 +255,8 @@ void LongMessagesThatEnd(bool sender_goes) {
   CHECK_OK(ferry_barrier());
 }
 
-// Over on one queue, and begun on another, before the first was waited for.
+// The request's round ends on one queue, and the next begins on another, before a wait for the
+// first queue.
 void FromQueueToQueue() {
   std::vector<char> message(100'000);
   ferry_request request = MakeMatched(message.data(), message.size(), 18);
@@ -272,7 +273,7 @@ void FromQueueToQueue() {
     const int error = ferry_enqueue_start(two.queue, request);
     if (error == FERRY_SUCCESS) {
       CHECK_OK(ferry_enqueue_wait(two.queue, request));
-      CHECK_OK(ferry_queue_wait(one.queue));  // has done all of its own
+      CHECK_OK(ferry_queue_wait(one.queue));  // has done all its own operations
       CHECK_EQ(ferry_queue_wait(two.queue), FERRY_ERR_REQUEST);
     } else {
       CHECK_EQ(error, FERRY_ERR_REQUEST);

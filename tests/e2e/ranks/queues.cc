@@ -1,5 +1,5 @@
-// What queues and matching promise, and refuse: two ranks, on one node or two. How pairs end is
-// queue_ends.cc's.
+// The promises and the refusals of queues and matching: two ranks, on one node or two.
+// queue_ends.cc tests how pairs end.
 #include <vector>
 
 #include "ferry/ferry.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace ferry::ranks;  // NOLINT: the helpers of this folder
 
-// One message by streams.
+// Moves one message by streams.
 void Exchange(const Stream& stream, ferry_request request, long* word, long value) {
   *word = Sends() ? value : 0;
   CHECK_OK(ferry_enqueue_start(stream.queue, request));
@@ -46,7 +46,7 @@ void WhatCannotBeMatched() {
   CHECK_OK(ferry_request_free(&request));
 }
 
-// What a match needs is told apart from what others send with the same envelope.
+// Packets of a match are told apart from other messages with the same envelope.
 void MatchedMeetsNothingElse() {
   long word = 0;
   long other = 0;
@@ -59,7 +59,7 @@ void MatchedMeetsNothingElse() {
     CHECK_OK(ferry_imatch(request, &match));
     CHECK_OK(ferry_is_matched(request, &matched));
     CHECK_EQ(matched, 0);
-    CHECK_OK(ferry_cancel(match));  // cannot be
+    CHECK_OK(ferry_cancel(match));  // a match cannot be cancelled
     int done = 1;
     CHECK_OK(ferry_test(&match, &done, nullptr));
     CHECK_EQ(done, 0);
@@ -72,7 +72,7 @@ void MatchedMeetsNothingElse() {
   CHECK_EQ(match, FERRY_REQUEST_NULL);
   CHECK_OK(ferry_is_matched(request, &matched));
   CHECK_EQ(matched, 1);
-  CHECK_OK(ferry_match(request));  // again: no error
+  CHECK_OK(ferry_match(request));  // matching again is no error
 
   if (Sends()) {
     word = 11;
@@ -94,8 +94,8 @@ void MatchedMeetsNothingElse() {
   CHECK_OK(ferry_request_free(&request));
 }
 
-// Requests with one envelope pair in the order in which they were made, however they are offered:
-// all at once, backwards, one by one.
+// Requests with one envelope pair in the order of their creation, however they are offered: all at
+// once, backwards, one by one.
 void InOrderOfCreation() {
   constexpr int kRequests = 6;
   long words[kRequests] = {};
@@ -150,7 +150,7 @@ void RulesOfQueues() {
   ferry_request matched = MakeMatched(&words[0], sizeof(long), 9);
   ferry_request unmatched = Make(&words[1], sizeof(long), 10);
 
-  // Unmatched: nothing of the call is enqueued.
+  // If one is unmatched, nothing of the call is enqueued.
   CHECK_REFUSED(ferry_enqueue_start(one.queue, unmatched), FERRY_ERR_REQUEST, "is not matched");
   const ferry_request both[] = {matched, unmatched};
   CHECK_REFUSED(ferry_enqueue_startall(one.queue, 2, both), FERRY_ERR_REQUEST, "request 1 of 2");
@@ -162,7 +162,7 @@ void RulesOfQueues() {
   CHECK_OK(ferry_enqueue_startall(one.queue, 0, nullptr));
   CHECK_REFUSED(ferry_enqueue_startall(one.queue, 1, nullptr), FERRY_ERR_ARGUMENT, "null");
 
-  // Started: nothing but its wait, on the same queue.
+  // After a start only its wait is allowed, on the same queue.
   words[0] = Sends() ? 44 : 0;
   CHECK_OK(ferry_enqueue_start(one.queue, matched));
   CHECK_REFUSED(ferry_enqueue_start(one.queue, matched), FERRY_ERR_REQUEST, "has no wait yet");
@@ -183,7 +183,7 @@ void RulesOfQueues() {
   CHECK_OK(ferry_queue_wait(one.queue));
   CHECK_EQ(words[0], 44);
 
-  // Over: the rank's again, or another queue's.
+  // After the wait the rank may use it again, or another queue.
   CHECK_OK(ferry_start(matched));
   CHECK_REFUSED(ferry_enqueue_start(one.queue, matched), FERRY_ERR_REQUEST, "started it itself");
   CHECK_OK(ferry_wait(&matched, nullptr));
@@ -194,7 +194,7 @@ void RulesOfQueues() {
   two.End();
 }
 
-// A start runs when the stream gets there, not before; a stream that goes takes it along.
+// A start runs when the stream gets there, not before; a stream that goes takes its starts along.
 void StreamsDecide() {
   Stream stream;
   long word = Sends() ? 66 : 0;
@@ -218,7 +218,7 @@ void StreamsDecide() {
 }
 
 // A short message to another node does not wait for its receive: its stream, and its rank, go on
-// before the other side has started. Inside the node both meet.
+// before the other side has started. Inside the node both ends meet.
 void ShortSendsRunAhead() {
   if (ferry_node_of(0) == ferry_node_of(1)) {
     return;
@@ -231,10 +231,10 @@ void ShortSendsRunAhead() {
     CHECK_OK(ferry_enqueue_wait(stream.queue, request));
     CHECK_OK(ferry_queue_wait(stream.queue));
   }
-  if (Sends()) {  // and its request may go
+  if (Sends()) {  // and its request may be freed
     CHECK_OK(ferry_request_free(&request));
   }
-  CHECK_OK(ferry_barrier());  // only now
+  CHECK_OK(ferry_barrier());  // only after the barrier
   if (!Sends()) {
     CHECK_OK(ferry_enqueue_start(stream.queue, request));
     CHECK_OK(ferry_enqueue_wait(stream.queue, request));

@@ -1,7 +1,7 @@
 // ready_together PAIRS SIZE ROUNDS FERRYCTL: two ranks, each with PAIRS matched ready sends to the
-// other one that one call starts on a queue, all rounds enqueued in turn. Then rank 0 prints what
-// its daemon says about its NIC, and the sends are started in other ways: alone, by the rank,
-// without one that was freed.
+// other one that one call starts on a queue, all rounds enqueued in turn. Then rank 0 prints its
+// daemon's report on its NIC, and the sends are started in other ways: alone, by the rank, without
+// one that was freed.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

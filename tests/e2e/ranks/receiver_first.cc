@@ -1,7 +1,7 @@
-// receiver_first on|off: two ranks on two nodes exchange messages that are larger than what travels
-// with an offer, by receives that are there first and by others: in many orders, with wildcards,
-// cancelled, too short, from persistent requests. Every byte is looked at, and the counters say
-// which way they went.
+// receiver_first on|off: two ranks on two nodes exchange messages that are too long to travel with
+// an offer, by receives that are there first and by others: in many orders, with wildcards,
+// cancelled, too short, from persistent requests. Every byte is checked, and the counters say which
+// way the messages went.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -46,7 +46,7 @@ void Expected(uint8_t* going, uint8_t* coming, uint64_t message, size_t capacity
   CHECK_BYTES(coming, status.size_bytes, message);
 }
 
-// The first receives have the memory registered; from some message on, all are written.
+// The first receives make the daemon register the memory; from some message on, all are written.
 void BecomesReceiverFirst(uint8_t* going, uint8_t* coming, bool on) {
   constexpr int kPatience = 5000;
   int round = 0;
@@ -82,7 +82,8 @@ void Cancels(uint8_t* going, uint8_t* coming) {
   CHECK_EQ(status.cancelled, 1);
   CHECK_OK(ferry_barrier());
   Expected(going, coming, 80, kBytes);
-  // While the message may be on its way: it is received by this receive or by the next one.
+  // The receive is cancelled while the message may be on its way: this receive gets it, or the next
+  // one.
   for (uint64_t i = 0; i < 100; ++i) {
     ferry_request send = 0;
     CHECK_OK(ferry_irecv(coming, kBytes, Peer(), 4, &receive));
@@ -114,8 +115,8 @@ void Persistent(uint8_t* going, uint8_t* coming) {
   }
 }
 
-// Both ranks send kSlots messages of three tags in an order of their own, and receive as many, some
-// by wildcards, in another. Messages of one tag keep their order, large and small.
+// Both ranks send kSlots messages of three tags in their own order, and receive as many, some by
+// wildcards, in another order. Messages of one tag keep their order, large and small.
 void ManyOrders(uint8_t* going, uint8_t* coming, uint64_t round) {
   std::mt19937 both(static_cast<uint32_t>(round));  // both ranks know what both send
   std::array<std::vector<int>, 2> tags;
@@ -129,8 +130,8 @@ void ManyOrders(uint8_t* going, uint8_t* coming, uint64_t round) {
   std::mt19937 own(static_cast<uint32_t>(2 * round + static_cast<uint64_t>(ferry_rank())));
   std::vector<ferry_request> receives;
   std::vector<ferry_request> sends;
-  // One receive for each message that comes. A wildcard may take a message that a later receive
-  // was for: so all those behind the first wildcard are wildcards.
+  // Posts one receive for each message that comes. A wildcard may take a message that was meant for
+  // a later receive, so all receives behind the first wildcard are wildcards.
   std::vector<int> wanted = tags[Peer()];
   std::shuffle(wanted.begin(), wanted.end(), own);
   const size_t wild = own() % 2 == 0 ? wanted.size() : own() % wanted.size();

@@ -1,5 +1,5 @@
-// Says what ferry_init answers, and, when it was let in and has an argument, what a fork of it is
-// told.
+// Prints the answer of ferry_init and, if it succeeded and there is an argument, the answer to a
+// fork.
 #include <ferry/ferry.h>
 #include <sys/wait.h>
 #include <unistd.h>

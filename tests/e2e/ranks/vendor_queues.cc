@@ -20,7 +20,7 @@ using ferry::ranks::Sends;
 
 void* library = nullptr;
 
-// A function of the vendor's whose arguments are pointers and numbers. Ends the program unless it
+// A function of the vendor's, with pointers and numbers as arguments. Ends the program unless it
 // returns 0.
 template <typename... Arguments>
 void Call(const char* name, Arguments... arguments) {
@@ -46,7 +46,7 @@ void* MakeHipStream() {
   return stream;
 }
 
-// Device memory goes round by round, all of it enqueued ahead, by two queues on one stream.
+// Device memory goes round by round, all rounds enqueued ahead, by two queues on one stream.
 void Exchange(ferry_queue_type type, void* stream) {
   constexpr size_t kSize = 100'000;
   constexpr int kRounds = 20;
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   void* const stream = is_cuda ? MakeCudaStream() : MakeHipStream();
   Exchange(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);
   Exchange(is_cuda ? FERRY_QUEUE_CUDA : FERRY_QUEUE_HIP, stream);  // adopted anew
-  // The stream is the program's still.
+  // The stream still belongs to the program.
   Call(is_cuda ? "cuStreamDestroy_v2" : "hipStreamDestroy", stream);
   CHECK_OK(ferry_finalize());
   return 0;

@@ -1,6 +1,6 @@
 // windows ROUNDS: each rank sends windows of large messages from its heap to its right neighbour
 // while as many come in from its left one, so that ranks and progress worker copy at the same time
-// and requests are used anew all the time. Every byte of every message is looked at.
+// and requests are reused all the time. Every byte of every message is checked.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +35,7 @@ void Round(int round, uint8_t* going, uint8_t* coming) {
   for (int i = 0; i < kWindow; ++i) {
     const uint8_t* message = coming + i * kBytes;
     CHECK_EQ(message[0], (round + i) & 0xff);
-    CHECK_EQ(std::memcmp(message, message + 1, kBytes - 1), 0);  // all bytes are as the first
+    CHECK_EQ(std::memcmp(message, message + 1, kBytes - 1), 0);  // all bytes equal the first
   }
 }
 

@@ -1,5 +1,5 @@
-// The C++ wrapper of streams and queues: two ranks exchange messages through it, and are told of
-// what is wrong by exceptions.
+// The C++ wrapper of streams and queues: two ranks exchange messages through it, and exceptions
+// report errors.
 #include <cstring>
 #include <string>
 

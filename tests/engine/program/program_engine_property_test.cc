@@ -1,5 +1,5 @@
 // Random programs whose operations end in random order, well or badly: each operation runs once for
-// each start and never before its trigger, and nothing waits for ever.
+// each start, never before its trigger, and nothing waits for ever.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -19,7 +19,7 @@ class RandomPrograms {
 
   uint32_t Below(uint32_t limit) { return static_cast<uint32_t>(random_() % limit); }
 
-  // Every operation waits for the start or for counters of operations before it.
+  // Every operation waits for the start, or for counters of earlier operations.
   ProgramSpec Make(std::vector<shm::CounterLayout>& words) {
     ProgramSpec spec;
     for (shm::CounterLayout& word : words) {
@@ -35,7 +35,7 @@ class RandomPrograms {
       if (adds[trigger] != 0 && Below(4) != 0) {
         operation.trigger = {trigger, 1 + Below(static_cast<uint32_t>(adds[trigger]))};
       }
-      // Only to counters that nothing before waits for, so that no threshold moves.
+      // Adds only to counters that no earlier operation waits for, so that no threshold moves.
       const uint32_t done = Below(static_cast<uint32_t>(words.size()));
       bool waited_for = done == operation.trigger.counter;
       for (const Operation& earlier : spec.operations) {
@@ -142,7 +142,8 @@ TEST_P(ProgramEnginePropertyTest, EveryStartRunsEachOperationOnce) {
 
 INSTANTIATE_TEST_SUITE_P(WellOrBadly, ProgramEnginePropertyTest, testing::Bool());
 
-// All orders in which the operations of a pipeline of blocks may end, each in turn failing or none.
+// All orders in which the operations of a pipeline of blocks may end; each operation in turn fails,
+// or none.
 class EveryOrder {
  public:
   static constexpr uint32_t kBlocks = 2;
@@ -181,7 +182,7 @@ class EveryOrder {
     return spec;
   }
 
-  // Choice 2i of those under way: the i-th ends well; 2i + 1: badly.
+  // Choice 2i ends the i-th operation under way well, choice 2i + 1 badly.
   void Play(std::vector<uint32_t>& path) {
     const ProgramSpec spec = Pipeline();
     RecordingExecutor executor;
@@ -225,7 +226,7 @@ class EveryOrder {
   }
 
   std::vector<shm::CounterLayout> words_;
-  std::vector<uint32_t> choices_;  // how many there were at each step of the last play
+  std::vector<uint32_t> choices_;  // the number of them at each step of the last play
 };
 
 TEST(ProgramEngineOrderTest, APipelineEndsInEveryOrder) {

@@ -25,7 +25,7 @@ class ProgramEngineTest : public testing::Test {
     operation.local_done = done;
     return operation;
   }
-  // The first step, as soon as the program is started.
+  // The first step, which begins as soon as the program is started.
   static Operation First(uint64_t body, uint32_t done) { return Step(body, kNoCounter, 1, done); }
 
   // A program over words_[0..counters).
@@ -213,7 +213,7 @@ TEST_F(ProgramEngineTest, ADeadlineRunsFromTheTrigger) {
   slow.timeout_ns = 100;
   const ProgramId program = Install(Spec(2, {First(10, 0), slow}));
   engine_.Start(program);
-  engine_.Poll(5000);  // waiting for its trigger costs it nothing
+  engine_.Poll(5000);  // the wait for its trigger does not count
   End(daemon_);
   engine_.Poll(6000);
   EXPECT_EQ(engine_.next_deadline_ns(), 6100U);
@@ -224,7 +224,7 @@ TEST_F(ProgramEngineTest, ADeadlineRunsFromTheTrigger) {
   EXPECT_EQ(Error(1), ErrorCode::kTimeout);
   EXPECT_THAT(daemon_.abandoned, ElementsAre(11));
   EXPECT_EQ(engine_.next_deadline_ns(), UINT64_MAX);
-  engine_.Completed(late, ErrorCode::kOk);  // is no news any more
+  engine_.Completed(late, ErrorCode::kOk);  // is ignored now
   EXPECT_EQ(Error(1), ErrorCode::kTimeout);
   EXPECT_FALSE(engine_.IsBusy(program));
 }
@@ -239,7 +239,7 @@ TEST_F(ProgramEngineTest, FreeCancelsWhatHasNotBegunAndLetsTheRestEnd) {
   End(daemon_);
   EXPECT_EQ(Value(0), 1U);
   EXPECT_EQ(engine_.program_count(), 0U);
-  engine_.Free(program);  // of what is gone: nothing happens
+  engine_.Free(program);  // belongs to the freed program: nothing happens
 }
 
 TEST_F(ProgramEngineTest, FreeEndsWhatOthersWaitFor) {

@@ -31,7 +31,7 @@ class RecordingExecutor final : public Executor {
   }
   void Abandon(const Operation& operation, Token) override { abandoned.push_back(operation.body); }
 
-  // Takes the i-th of those under way, which is about to end.
+  // Takes the i-th operation under way, which is about to end.
   Token Take(size_t i) {
     const Token token = under_way[i].token;
     under_way.erase(under_way.begin() + static_cast<ptrdiff_t>(i));
@@ -45,7 +45,7 @@ class RecordingExecutor final : public Executor {
   };
 
   size_t room = SIZE_MAX;
-  ErrorCode refusal = ErrorCode::kOk;  // what Begin answers, if not kOk
+  ErrorCode refusal = ErrorCode::kOk;  // the answer of Begin, if not kOk
   std::vector<Begun> under_way;
   std::vector<uint64_t> begun;  // bodies, in order
   std::vector<Renounced> renounced;

@@ -12,7 +12,8 @@
 namespace ferry::engine {
 namespace {
 
-// The stress variant tries all programs; the other every so-many-th, which still meets each kind.
+// The stress variant tries all programs; the other one tries every so-many-th, and still meets each
+// kind.
 #ifdef FERRY_STRESS
 constexpr uint32_t kEvery = 1;
 #else
@@ -26,7 +27,7 @@ struct Totals {
   RendezvousModel::Ways ways;
 };
 
-// Visits every state that `start` can come to. Empty, or what went wrong.
+// Visits every state that `start` can reach. Returns an empty text, or what went wrong.
 std::string Explore(const RendezvousModel& start, Totals* totals) {
   std::unordered_set<std::string> known = {start.Key()};
   std::vector<RendezvousModel> open = {start};
@@ -115,7 +116,7 @@ std::vector<Script> AllSenders(uint32_t count) {
   return all;
 }
 
-// Those of rank 1, which receives as many, and may cancel one.
+// The scripts of rank 1, which receives as many, and may cancel one.
 std::vector<Script> AllReceivers(uint32_t count, bool with_cancel) {
   std::vector<Script> all = {{}};
   for (uint32_t i = 0; i < count; ++i) {

@@ -77,7 +77,7 @@ void RendezvousModel::Send(uint32_t rank, const Action& action) {
   } else if (!advert) {
     Channel(rank, to).push_back({Packet::Kind::kRts, message, 0, {}});
   } else {
-    // The data is on its way at once, and may be there before the announcement.
+    // The data leaves at once, and may arrive before the announcement.
     Channel(rank, to).push_back({Packet::Kind::kPut, message, advert->receive, {}});
     copies_.push_back({true, message, advert->receive});
     const Receive& receive = ranks_[to].receives[advert->receive];
@@ -107,7 +107,7 @@ void RendezvousModel::Post(uint32_t rank, const Action& action) {
   AdvertiseWhatMay(rank);
 }
 
-// Whatever has become the first for its messages.
+// Advertises each receive that has become the first for its messages.
 void RendezvousModel::AdvertiseWhatMay(uint32_t rank) {
   Rank& self = ranks_[rank];
   for (uint32_t i = 0; i < self.receives.size(); ++i) {
@@ -214,7 +214,7 @@ void RendezvousModel::Arrive(uint32_t rank, uint32_t message, bool rts) {
   self.unexpected.push_back(message);
 }
 
-// What MPI 5.0, section 3.5, says of order, at the moment of matching.
+// Checks the order that MPI 5.0, section 3.5, requires at the moment of matching.
 void RendezvousModel::Match(uint32_t rank, uint32_t index, uint32_t message) {
   Rank& self = ranks_[rank];
   Receive& receive = self.receives[index];
@@ -263,7 +263,7 @@ void RendezvousModel::Finish(const Copy& copy) {
   }
 }
 
-// The links between all ranks are cut and come back: what was under way has failed at both ends.
+// The links between all ranks are cut and come back: transfers under way have failed at both ends.
 void RendezvousModel::Cut() {
   may_cut_ = false;
   copies_.clear();
@@ -353,10 +353,10 @@ std::string RendezvousModel::Key() const {
   }
   put(messages_.size());
   for (const Message& message : messages_) {
-    // Which message it is depends on the order in which the ranks sent.
+    // The order in which the ranks sent tells which message it is.
     put(message.from, message.to, message.tag, message.state, message.sender_done);
   }
-  std::vector<std::string> copies;  // their order says nothing
+  std::vector<std::string> copies;  // their order does not matter
   for (const Copy& copy : copies_) {
     copies.push_back({static_cast<char>(copy.write), static_cast<char>(copy.message),
                       static_cast<char>(copy.receive)});

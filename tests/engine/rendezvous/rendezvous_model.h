@@ -1,10 +1,10 @@
 // Ranks that exchange messages by the protocols of engine/rendezvous, small enough to try every
-// order in which things can happen.
+// order of events.
 //
 // Each rank runs a script of sends, receives and cancels. Packets travel in order between two ranks
-// and arrive at any time; data moves at any time. Whenever a message and a receive are matched the
-// model checks that MPI would have matched them, and whenever data is written that the receive it
-// is written into is that message's.
+// and arrive at any time; data moves at any time. Whenever a message and a receive are matched, the
+// model checks that MPI would have matched them; whenever data is written, it checks that the
+// receive belongs to that message.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct Action {
   int32_t peer = 0;      // kReceive: may be any
   int32_t tag = 0;       // kReceive: may be any
   bool large = false;    // kSend
-  uint32_t receive = 0;  // kCancel: the script's how-manieth
+  uint32_t receive = 0;  // kCancel: the index in the script
 };
 
 using Script = std::vector<Action>;
@@ -33,17 +33,17 @@ class RendezvousModel {
  public:
   RendezvousModel(std::vector<Script> scripts, bool with_cut);
 
-  // How many things could happen next, and to let one of them happen.
+  // The number of events that could happen next, and one of them made to happen.
   size_t Choices() const;
   void Do(size_t choice);
-  // Everything that tells this state from others.
+  // Everything that distinguishes this state from others.
   std::string Key() const;
   // Empty, or the first thing that went wrong.
   const std::string& problem() const { return problem_; }
-  // To be called where nothing can happen any more: what is left undone without reason.
+  // Called when nothing can happen any more: checks that nothing is left undone without reason.
   void CheckEnd();
 
-  // How often each way was taken, to see that all were.
+  // How often each way was taken, to check that all were.
   struct Ways {
     uint64_t eager = 0;
     uint64_t read = 0;

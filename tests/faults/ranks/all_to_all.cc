@@ -1,4 +1,4 @@
-// Every rank sends messages of several sizes to every other one, and checks what it gets.
+// Every rank sends messages of several sizes to every other one, and checks those that it gets.
 #include <vector>
 
 #include "ferry/ferry.h"

@@ -1,6 +1,6 @@
-// collective_streams ABSENT: any number of ranks with a matched sum on their streams, two rounds of
-// it, and a third one that rank ABSENT does not enqueue: it waits for a message that never comes,
-// the others for their queues. Prints the class of the error with which that ends.
+// collective_streams ABSENT: any number of ranks with a matched sum on their streams. All enqueue
+// two rounds of it, and all but rank ABSENT a third one: ABSENT waits for a message that never
+// comes, the others wait for their queues. Prints the class of the resulting error.
 #include <mpi.h>
 #include <mpix.h>
 
@@ -36,7 +36,7 @@ void Check(int error, const char* what) {
 int main(int argc, char** argv) {
   const std::string absent = argc > 1 ? argv[1] : "0";
   Check(MPI_Init(&argc, &argv), "MPI_Init");
-  for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {  // a queue is of no communicator
+  for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {  // a queue belongs to no communicator
     Check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "the error handler");
   }
   int rank = 0;

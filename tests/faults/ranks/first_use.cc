@@ -1,5 +1,5 @@
-// What a rank maps of the others of its node: nothing before it talks to them. The last rank dies
-// before anybody has.
+// A rank maps nothing of the others of its node before it talks to them. The last rank dies before
+// any other has talked to it.
 //
 // Run it on four ranks of one node, or more. All but the last print "rank R: all right".
 #include <signal.h>
@@ -27,13 +27,13 @@ int MappedInboxes() {
 
 int main() {
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
-  CHECK_EQ(MappedInboxes(), 1);  // its own
+  CHECK_EQ(MappedInboxes(), 1);  // its own inbox
   const int last = ferry_size() - 1;
   int number = ferry_rank();
   if (number == last) {
     raise(SIGKILL);
   }
-  // Blocks until that is known.
+  // Blocks until the death is known.
   CHECK_EQ(ferry_recv(&number, sizeof(number), last, 1, nullptr), FERRY_ERR_PEER_DIED);
   CHECK_EQ(MappedInboxes(), 1);
   for (const size_t size_bytes : {sizeof(number), size_t{1} << 20}) {

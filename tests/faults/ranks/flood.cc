@@ -1,4 +1,4 @@
-// Receivers that do not receive, and what they must still get in the end.
+// Receivers that do not receive, and the messages that they must still get in the end.
 //
 //   flood never-posts MESSAGES   rank 1 floods rank 0, which waits for a word of rank 3; ranks 2
 //                                and 3 exchange messages meanwhile; then rank 0 receives all
@@ -37,7 +37,7 @@ size_t SizeOf(long message) { return kSizes[static_cast<size_t>(message) % std::
 
 void SendFlood(long messages) {
   std::vector<char> out(kLargest * static_cast<size_t>(std::size(kSizes)));
-  // Contents by size class, so that a buffer may serve many pending sends.
+  // The contents depend on the size class, so that a buffer may serve many pending sends.
   for (size_t i = 0; i < std::size(kSizes); ++i) {
     ferry::ranks::Fill(&out[i * kLargest], kSizes[i], i);
   }

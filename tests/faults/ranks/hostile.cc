@@ -1,13 +1,13 @@
 // Rank 0 scribbles over the shared memory that Ferry has mapped for it; the others, in pairs, go on
-// and wait for word from it.
+// and wait for a message from it.
 //
 //   hostile own|all SEED
 //   hostile command|cycle
 //
 // own: its session, its inbox, its lanes in its peers' inboxes; all: their whole inboxes, too.
-// command: only one wrong command to its daemon; cycle: only its match table bites its tail.
-// Peers say "rank R: error CODE at NS: text" when what they expect of rank 0 fails, and "pair all
-// right" once they have exchanged more messages afterwards.
+// command: only one wrong command to its daemon; cycle: only a cycle in its match table. Peers
+// print "rank R: error CODE at NS: text" when a message from rank 0 fails, and "pair all right"
+// once they have exchanged more messages afterwards.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -70,7 +70,7 @@ std::vector<Area> Mapped(const std::string& name) {
   return areas;
 }
 
-// What wakes the daemon: the first event descriptor that this process got. (A later one ends the
+// Wakes the daemon by the first event descriptor that this process got. (A later one ends the
 // library's own watcher.)
 class Doorbell {
  public:
@@ -140,7 +140,7 @@ class Scribbler {
                                ~uint32_t{0}, static_cast<uint32_t>(Next(uint64_t{1} << 31))};
     std::memcpy(area.base + offset, &values[Next(std::size(values))], sizeof(uint32_t));
   }
-  // Nobody sleeps through it.
+  // Wakes everybody that sleeps.
   void WakeAll() {
     daemon_.Ring();
     for (shm::WakeLayout* wake : peers_) {
@@ -162,20 +162,20 @@ class Scribbler {
   scribbler.Run();
   std::printf("rank 0: scribbled until %llu\n", static_cast<unsigned long long>(NowNs()));
   std::fflush(stdout);
-  usleep(kLingerNs / 1000);  // alive: the daemon must end it by itself
+  usleep(kLingerNs / 1000);  // it stays alive: the daemon must end it
   std::_Exit(9);
 }
 
-// Makes one mistake, and waits for what comes of it.
+// Makes one mistake, and waits for the consequences.
 [[noreturn]] void BeWrong(bool in_command) {
-  static char bytes[2 * shm::kCellBytes];  // too many for a receive that is held
+  static char bytes[2 * shm::kCellBytes];  // too many for the receive
   ferry_request request{};
   StopOnError(ferry_irecv(bytes, sizeof(bytes), 1, kFromHostile, &request));
   auto* session = reinterpret_cast<shm::SessionLayout*>(Mapped("ferry-session").at(0).base);
   if (in_command) {
     shm::Descriptor command{};
     command.kind = static_cast<uint8_t>(shm::DescriptorKind::kEager);
-    command.destination = 2;  // which is here, and no business of the daemon's
+    command.destination = 2;  // that rank is here, and not the daemon's concern
     command.size_bytes = uint64_t{1} << 40;
     shm::LaneProducer(&session->to_daemon).TryPush(command);
     Doorbell(session).Ring();
@@ -186,7 +186,7 @@ class Scribbler {
     auto* entries = reinterpret_cast<shm::MatchEntry*>(table + 1);
     for (uint32_t entry = 1; entry < table->fresh; ++entry) {
       if (entries[entry].state == static_cast<uint32_t>(shm::MatchState::kPosted)) {
-        entries[entry].tag = 0;  // no longer what it was posted for, but in the same chain
+        entries[entry].tag = 0;  // another tag than it was posted with, but in the same chain
         entries[entry].next[0] = entry;
       }
     }
@@ -201,7 +201,7 @@ class Scribbler {
 
 // ---- The others --------------------------------------------------------------------------------
 
-// Prints it once, without ending the program.
+// Prints the error once, without ending the program.
 void Report(int code) {
   std::printf("rank %d: error %d at %llu: %s\n", ferry_rank(), code,
               static_cast<unsigned long long>(NowNs()), ferry_last_error());
@@ -210,7 +210,7 @@ void Report(int code) {
 
 class Neighbour {
  public:
-  // Before anything is wrong.
+  // Runs before anything is wrong.
   void WarmUp() {
     for (; round_ < 3; ++round_) {
       Exchange();
@@ -226,7 +226,7 @@ class Neighbour {
     }
     Say("pair all right");
     std::fflush(stdout);
-    std::_Exit(0);  // not all of the job can finalize any more
+    std::_Exit(0);  // the whole job cannot finalize any more
   }
 
  private:
@@ -279,7 +279,7 @@ class Neighbour {
 int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? std::stoull(argv[2]) : 1;
   CHECK_OK(ferry_init(FERRY_THREAD_SINGLE, nullptr));
-  CHECK_OK(ferry_barrier());  // so that nobody is still on his way in
+  CHECK_OK(ferry_barrier());  // so that every rank has joined
   const std::string mode = argc > 1 ? argv[1] : "own";
   if (ferry_rank() == 0 && (mode == "command" || mode == "cycle")) {
     BeWrong(mode == "command");

@@ -1,6 +1,6 @@
-// Rank 0 leaves while a heap block, which stands in for its private buffer, waits for rank 1. It is
-// patient for some seconds, and leaves then because rank 2 has died: else it would meet the others
-// first. Rank 1 receives only when rank 0 is gone.
+// Rank 0 leaves while a heap block, which stands in for its private buffer, waits for rank 1. It
+// waits for some seconds, and leaves because rank 2 has died: otherwise it would wait for the
+// others first. Rank 1 receives only after rank 0 is gone.
 //
 // Run it on three ranks. Rank 0 prints "rank 0: all right" before it leaves, rank 1 "rank 1: told:
 // " and the error.

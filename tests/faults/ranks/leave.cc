@@ -1,5 +1,5 @@
 // Rank 0 hears that the last rank has died, and leaves; the others wait for more than it has sent.
-// They hear that it has left, and so on, though nobody they wait for has died.
+// They learn that it has left, and so on, though nobody that they wait for has died.
 //
 // Run it on four ranks or more. All but the last print "rank R: all right".
 #include <signal.h>

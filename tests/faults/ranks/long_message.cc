@@ -1,13 +1,13 @@
-// Two ranks on two nodes whose link is cut in the middle of a long message: rank 0 and the first of
-// the second half send one there, from and to private memory, at the start and at each SIGUSR2 of
-// rank 0, whatever errors they get, until that gets SIGUSR1. The other ranks, in pairs, exchange
-// small ones inside their node until they get SIGUSR1, and say so at SIGUSR2.
+// Two ranks on two nodes whose link is cut in the middle of a long message. Rank 0 and the first
+// rank of the second half send one between private memory, at the start and at each SIGUSR2 of rank
+// 0, whatever errors they get, until rank 0 gets SIGUSR1. The other ranks, in pairs, exchange small
+// messages inside their node until they get SIGUSR1, and report at SIGUSR2.
 //
 //   long_message BYTES
 //
-// What becomes of the long message is in reunion.h; every error inside a node ends a rank. What is
-// sent over a link that has just come back may wait for TCP to try again, past the daemon's
-// time-out: until the first exchange FERRY_ERR_TIMEOUT is no more than another try.
+// reunion.h handles errors of the long message; every error inside a node ends a rank. Data over a
+// link that has just come back may wait for TCP to try again, past the daemon's time-out: until the
+// first exchange, FERRY_ERR_TIMEOUT only means another try.
 #include <unistd.h>
 
 #include <atomic>
@@ -28,8 +28,9 @@ using ferry::ranks::StopOnError;
 using ferry::ranks::Timeouts;
 
 constexpr int kTag = 1;
-constexpr int kUnderWay = 20;        // rounds
-constexpr unsigned kPaceUs = 1'000;  // of what must not keep others from the processors
+constexpr int kUnderWay = 20;  // rounds
+constexpr unsigned kPaceUs =
+    1'000;  // between exchanges that must not keep others from the processors
 
 std::atomic<int> enough{0};  // set by a signal
 std::atomic<int> asked{0};   // the same
@@ -54,10 +55,10 @@ void Endure(Reunion reunion) {
 
 struct Small {
   long round;
-  long last;  // not 0: the last one
+  long last;  // not 0: the last round
 };
 
-// Small messages there and back between two ranks of a node.
+// Sends small messages back and forth between two ranks of a node.
 void Exchange(bool leads) {
   Small word{};
   for (long round = 0; word.last == 0; ++round) {
@@ -82,7 +83,7 @@ void Exchange(bool leads) {
 
 void RunLong(size_t size_bytes) {
   const int half = ferry_size() / 2;
-  CHECK_EQ(half % 2, 1);  // one of each half endures, the others are pairs
+  CHECK_EQ(half % 2, 1);  // one rank of each half endures, the others are pairs
   const int place = ferry_rank() % half;
   if (place == 0) {
     partner = ferry_rank() == 0 ? half : 0;

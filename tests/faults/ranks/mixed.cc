@@ -1,4 +1,4 @@
-// Ranks that exchange messages of all sizes and kinds of memory round a ring, and check every one.
+// Ranks exchange messages of all sizes and kinds of memory round a ring, and check each one.
 //
 //   mixed ROUNDS    0: for ever; -: one for each byte of standard input, each of which is told
 //

@@ -1,5 +1,5 @@
-// Pairs of ranks, each for itself: an even rank sends to the odd one after it until it gets
-// SIGUSR1, then both say "all right". Every message is checked.
+// Each pair of ranks for itself: an even rank sends to the odd one after it until it gets SIGUSR1,
+// then both say "all right". Every message is checked.
 //
 //   pairs [BYTES [across] [device]]    of each message; else of all sizes in turn. Across: a rank
 //   of
@@ -48,8 +48,8 @@ void Report(long message) {
   }
 }
 
-// Private memory is not copied through the library: it would fail where its rank is to see an error
-// of a message.
+// Private memory is not copied through the library: the copy would fail when the rank is to see an
+// error of a message.
 void Fill(Buffer& buffer, size_t size, uint64_t message) {
   if (on_device) {
     buffer.Fill(0, size, message);

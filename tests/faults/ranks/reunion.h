@@ -1,8 +1,8 @@
-// Two ranks that exchange numbered rounds over a link that is cut, and meet anew after it.
+// Two ranks exchange numbered rounds over a link that is cut, and meet again after it.
 //
 // Each round is a small message with its number and a large one. A rank that is told of a cut
 // (FERRY_ERR_LINK_DOWN) prints "rank R: cut at NS"; the first round after that "rank R: back at
-// NS"; any other error ends it. The one that leads sends what round it is in, the other follows.
+// NS"; any other error ends it. The leading rank sends its round, the other one follows.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace ferry::ranks {
 
-// When FERRY_ERR_TIMEOUT, too, is no more than a reason to try again.
+// When FERRY_ERR_TIMEOUT, too, is only a reason to try again.
 enum class Timeouts { kEnd, kEndureAfterCut, kEndure };
 
 class Reunion {
@@ -24,7 +24,7 @@ class Reunion {
 
   bool cut() const { return cut_; }
 
-  // A round; false if it failed. `last`: the other one is to stop after it.
+  // One round; false if it failed. `last`: the other one stops after it.
   bool Lead(long round, bool last) {
     const Small out{round, last ? 1 : 0};
     Small in{};
@@ -35,7 +35,7 @@ class Reunion {
         !Passed(ferry_send(words_, count_ * sizeof(long), partner_, kTag))) {
       return false;
     }
-    do {  // an answer of before the cut may still come
+    do {  // an answer from before the cut may still come
       if (!Passed(ferry_recv(&in, sizeof(in), partner_, kTag, nullptr))) {
         return false;
       }
@@ -88,7 +88,7 @@ class Reunion {
            (code == FERRY_ERR_TIMEOUT &&
             (timeouts_ == Timeouts::kEndure || (timeouts_ == Timeouts::kEndureAfterCut && cut_)));
   }
-  // False: the link is down, for the first time or still.
+  // False if the link is down, for the first time or still.
   bool Passed(int code) {
     if (code == FERRY_SUCCESS) {
       return true;

@@ -5,7 +5,7 @@
 //   rings stall         the same for ever, beside a ring with a ticket that is never published
 //   rings again         makes and destroys a ring until one of both times out, and then works again
 //
-// Says "under way" after the first round trip of each thread. An error of the ring ends the rank
+// Prints "under way" after the first round trip of each thread. An error of the ring ends the rank
 // once all threads have it, as StopOnError does.
 #include <atomic>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint32_t kThreads = 4;
 
-// False: it timed out.
+// False if it timed out.
 bool MakeAndDestroy() {
   ferry_ring ring = FERRY_RING_NULL;
   if (const int error = ferry_ring_create(0, 64, 1, &ring); error != FERRY_SUCCESS) {

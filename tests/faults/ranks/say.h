@@ -1,4 +1,4 @@
-// What the rank programs of the fault tests print, for tests/faults/fault_fixture.h to read.
+// The output of the fault tests' rank programs, which tests/faults/fault_fixture.h reads.
 #pragma once
 
 #include <cstdint>

@@ -13,11 +13,11 @@
 namespace {
 
 constexpr size_t kSize = 64 << 10;
-constexpr int kCount = 60;  // of them fit in the blocks
+constexpr int kCount = 60;  // fit in the blocks
 constexpr int kDataTag = 1;
 constexpr int kWordTag = 2;
 
-// Blocking sends that return before their receives are posted: only through the blocks.
+// The blocking sends return before their receives are posted: only the blocks allow that.
 void SendAll(int destination) {
   std::vector<char> buffer(kSize);
   for (int i = 0; i < kCount; ++i) {

@@ -1,11 +1,10 @@
 // streams WAITS: two ranks with a matched pair, rank 0 sends to rank 1. Rank WAITS (or with 2 both)
-// enqueues its start and its wait, and waits for its queue; who does not, waits for a message that
-// never comes. Prints the error with which that ends.
+// enqueues its start and its wait, and waits for its queue; the other one waits for a message that
+// never comes. Prints the resulting error.
 //
 // streams exchange: both enqueue a hundred messages from rank 0 to rank 1, one after the other.
 //
-// streams flood: both send each other long messages without end. Prints the error with which that
-// ends.
+// streams flood: both send each other long messages without end. Prints the resulting error.
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -27,7 +26,7 @@ void Exchange(ferry_queue queue, ferry_request request) {
   ferry::ranks::Say("all right");
 }
 
-// Both streams move each message, inside a node.
+// Inside a node both streams move each message.
 void Flood(int partner) {
   constexpr size_t kLongBytes = 2 << 20;
   constexpr int kRoundsAhead = 16;
@@ -65,7 +64,7 @@ int main(int argc, char** argv) {
     Flood(partner);
   }
   void* memory = nullptr;
-  constexpr size_t kBytes = 100'000;  // a send of so much waits for its receive everywhere
+  constexpr size_t kBytes = 100'000;  // everywhere, a send of this size waits for its receive
   CHECK_OK(ferry_alloc(kBytes, FERRY_MEMORY_DEVICE, 0, &memory));
   ferry_request requests[2];
   CHECK_OK(ferry_rank() == 0 ? ferry_send_init(memory, kBytes, partner, 1, &requests[0])
@@ -86,7 +85,7 @@ int main(int argc, char** argv) {
     Exchange(queue, requests[0]);
     return 0;
   }
-  // With both waiting, each only for what the other has not started.
+  // If both wait, each waits only for a request that the other has not started.
   const ferry_request request = requests[waits == 2 ? ferry_rank() : 0];
   CHECK_OK(ferry_enqueue_start(queue, request));
   CHECK_OK(ferry_enqueue_wait(queue, request));

@@ -1,5 +1,5 @@
-// Ranks that never stop talking, until something breaks: each sends to the next one of a ring and
-// receives from the previous one. The first error ends it with status 3.
+// Ranks that send messages endlessly, until something breaks: each sends to the next one of a ring
+// and receives from the previous one. The first error ends it with status 3.
 //
 //   traffic exchange BYTES    both directions all the time
 //   traffic wait              rank 0 stays away, the others sleep in a receive that never matches

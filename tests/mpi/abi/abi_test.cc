@@ -1,6 +1,6 @@
-// mpi.h against the numbers of constants.inc, which are written down from headers of other origin,
-// and compare_header.py, which compares such headers with them. A difference means that programs
-// built elsewhere no longer run: correct the header, not the numbers.
+// mpi.h is compared with the numbers of constants.inc, which come from headers of other origin; and
+// compare_header.py, which compares such headers with them, is tested. A difference means that
+// programs built elsewhere no longer run: correct the header, not the numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,7 +91,8 @@ TEST(AbiTest, EncodesTheSizeInDatatypesOfFixedSize) {
   }
 }
 
-// What compare_header.py says of a copy of Ferry's headers in which `wrong` stands for `right`.
+// The output of compare_header.py for a copy of Ferry's headers in which `wrong` stands for
+// `right`.
 class CompareHeaderTest : public testing::Test {
  protected:
   CompareHeaderTest() {

@@ -1,7 +1,7 @@
 /* A program for any library with the binary interface of MPI 5.0: built with one library's header,
- * it must run on another's. It uses what the interface fixes: handles, numbers, statuses, special
- * addresses, callbacks. Every rank prints "rank R: ok", or what was wrong. Two ranks or more.
- * MPI_HEADER names the header, <mpi.h> by default.
+ * it must run on another's. It uses the parts that the interface fixes: handles, numbers, statuses,
+ * special addresses, callbacks. Every rank prints "rank R: ok", or what was wrong. Two ranks or
+ * more. MPI_HEADER names the header, <mpi.h> by default.
  */
 #ifndef MPI_HEADER
 #define MPI_HEADER <mpi.h>
@@ -226,7 +226,7 @@ static void CheckDatatypes(void) {
                 &type, MPI_COMBINER_DARRAY);
   CheckCombiner(MPI_Type_create_resized(MPI_INT, 0, 8, &type), &type, MPI_COMBINER_RESIZED);
   OK(MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, &type));
-  /* Not of libraries that were built without Fortran; such types are predefined. */
+  /* Libraries that were built without Fortran lack it; such types are predefined. */
   if (MPI_Type_create_f90_real(6, 30, &type) == MPI_SUCCESS && type != MPI_DATATYPE_NULL) {
     CHECK(CombinerOf(type) == MPI_COMBINER_F90_REAL);
   }

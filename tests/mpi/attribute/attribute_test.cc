@@ -9,7 +9,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Callbacks of this test note what they are called with in `calls`.
+// This test's callbacks record their arguments in `calls`.
 struct Call {
   std::string what;
   int keyval;
@@ -76,7 +76,7 @@ class AttributeTest : public testing::Test {
   Failure Set(AttributeSet& set, int number, intptr_t value) {
     return set.Set(object_, Find(number), reinterpret_cast<void*>(value));
   }
-  // -1: not set.
+  // -1 if it is not set.
   static intptr_t Get(const AttributeSet& set, int number) {
     void* value = nullptr;
     return set.Get(number, &value) ? reinterpret_cast<intptr_t>(value) : -1;

@@ -1,4 +1,4 @@
-// Boards on which something goes wrong: nobody waits for ever, and what comes next works.
+// Boards on which something goes wrong: nobody waits for ever, and the next calls work.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -25,7 +25,7 @@ struct Call {
 
 class BoardFailureTest : public ::testing::Test {
  protected:
-  // Each member calls what calls[member] says.
+  // Each member makes the call calls[member].
   void Run(const std::vector<Call>& calls, const std::vector<int>& without = {}) {
     number_++;
     failures_.assign(calls.size(), {});
@@ -98,7 +98,7 @@ TEST_F(BoardFailureTest, AnotherRootIsTold) {
   Run({{.collective = Collective::kBcast, .root = 0},
        {.collective = Collective::kBcast, .root = 2},
        {.collective = Collective::kBcast, .root = 0}});
-  EXPECT_EQ(failure(0).code, ErrorCode::kOk);  // it only gives
+  EXPECT_EQ(failure(0).code, ErrorCode::kOk);  // it only sends
   EXPECT_NE(failure(1).code, ErrorCode::kOk);
   EXPECT_EQ(failure(2).code, ErrorCode::kOk);
   ExpectThatAllWorks();
@@ -150,7 +150,7 @@ TEST_F(BoardFailureTest, TheDeadAreNotWaitedFor) {
   }
 }
 
-// A root that only gives waits when its slots are full.
+// A root that only sends waits when its slots are full.
 TEST_F(BoardFailureTest, ReadersThatDieDoNotStopTheRoot) {
   node_.Kill(2);
   const Call bcast{.collective = Collective::kBcast, .count = 100};
@@ -173,9 +173,9 @@ TEST_F(BoardFailureTest, MemoryThatCannotBeReadFailsAllRanks) {
   EXPECT_EQ(failure(1).code, ErrorCode::kOk);
 }
 
-// Whoever has failed must not return while others still write to its memory.
+// A member that has failed must not return while others still write to its memory.
 TEST_F(BoardFailureTest, NobodyIsWrittenToAfterwards) {
-  node_.Protect(0);  // who reads from the root fails; the root writes to the others
+  node_.Protect(0);  // members that read from the root fail; the root writes to the others
   for (int round = 0; round < 50; ++round) {
     number_++;
     std::vector<CaseRank> ranks =
@@ -209,7 +209,7 @@ TEST(CallMark, SurvivesItsWord) {
   EXPECT_EQ(back.size_bytes, 123456789U);
 }
 
-// Waking whoever is not there yet would make ranks map each other for nothing.
+// Waking a rank that is not there yet would make ranks map each other for nothing.
 TEST_F(BoardFailureTest, OnlyWhoSleepsIsWoken) {
   const Call bcast{.collective = Collective::kBcast};
   number_++;

@@ -1,5 +1,5 @@
 // Every collective by a board: all counts and sizes around the limits, roots, in place or not,
-// short and long ways, whoever is slow.
+// short and long ways, with any member slow.
 #include "client/mpi/board/board_run.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ struct RunSpec {
 
 class BoardRunTest : public ::testing::TestWithParam<RunSpec> {
  protected:
-  // Carries the case out on the node, as its collective `number`. Returns how many could.
+  // Runs the case on the node, as its collective `number`. Returns how many members could.
   int Run(ThreadNode& node, uint64_t number, const CaseSpec& spec) {
     std::vector<CaseRank> ranks = MakeCase(spec);
     std::vector<char> ran(ranks.size());
@@ -59,7 +59,7 @@ class BoardRunTest : public ::testing::TestWithParam<RunSpec> {
     int count = 0;
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (ran[i] != 0) {
-        ranks[i].output.resize(ranks[i].expected.size());  // in place, what follows is nobody's
+        ranks[i].output.resize(ranks[i].expected.size());  // in place, the rest belongs to nobody
         EXPECT_EQ(ranks[i].output, ranks[i].expected) << spec.Text() << " rank " << i;
         count++;
       }
@@ -96,7 +96,7 @@ TEST_P(BoardRunTest, EveryCollectiveGivesWhatItShould) {
   EXPECT_GE(ran, 200);
 }
 
-// Nobody waits for the others between collectives: some are far ahead, others far behind.
+// Members do not wait for each other between collectives: some are far ahead, others far behind.
 TEST_P(BoardRunTest, MembersMayBeAheadAndBehind) {
   constexpr int kRounds = 300;
   const int members = GetParam().members;
@@ -136,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
                       RunSpec{"as_it_comes_2_crowded", 2, LimitsFor(2, true, false), true}),
     [](const auto& run) { return run.param.name; });
 
-// ---- What a board refuses, and memory that CPUs cannot load from --------------------------------
+// ---- Problems that a board refuses, and memory that CPUs cannot load from
+// --------------------------
 
 TEST(BoardRun, RefusesWhatItCannotDo) {
   Problem problem;
@@ -156,7 +157,7 @@ TEST(BoardRun, RefusesWhatItCannotDo) {
   problem.collective = Collective::kNeighbourAlltoall;
   problem.block_bytes = 8;
   EXPECT_FALSE(CanRunOnBoard(problem, kPiecesOnly));
-  // An element that fills no cell.
+  // An element that does not fill a cell.
   Problem reduction;
   reduction.collective = Collective::kAllreduce;
   reduction.size = 2;
@@ -168,7 +169,7 @@ TEST(BoardRun, RefusesWhatItCannotDo) {
 
 class StreamMemoryTest : public ::testing::Test {
  protected:
-  // The same of a collective in which rank 0's own data are such memory.
+  // The same for a collective in which rank 0's own data is such memory.
   bool RunFrom(Collective collective, size_t count, const BoardLimits& limits) {
     ranks_ = MakeCase({.collective = collective, .size = 2, .count = count});
     std::vector<uint8_t>& own =
@@ -183,7 +184,7 @@ class StreamMemoryTest : public ::testing::Test {
     node_.SetByStream(ranks_[1].output.data(), ranks_[1].output.size());
     return RunCase(limits);
   }
-  // `device`: what reduces.
+  // `device` reduces.
   bool RunCase(const BoardLimits& limits, int device = kHostMemory) {
     std::vector<BoardResult> results(2);
     node_.Run([&](int member) {
@@ -209,7 +210,7 @@ TEST_F(StreamMemoryTest, IsCopiedWhereBuffersAreShort) {
   ASSERT_TRUE(Run(2000, kPiecesOnly));
   EXPECT_EQ(ranks_[0].output, ranks_[0].expected);
   EXPECT_EQ(ranks_[1].output, ranks_[1].expected);
-  EXPECT_EQ(node_.copies(), 1U);  // the result, at once
+  EXPECT_EQ(node_.copies(), 1U);  // the result, copied once
 }
 
 TEST_F(StreamMemoryTest, IsLeftToMessagesWhereBuffersAreLong) {
@@ -229,7 +230,7 @@ TEST_F(StreamMemoryTest, IsLeftToMessagesWhereItIsSentOn) {
   }
 }
 
-// What a device had better reduce; of two ranks, whose root sees the other's first piece.
+// A reduction that a device had better do; with two ranks, whose root sees the other's first piece.
 TEST_F(StreamMemoryTest, IsLeftToMessagesWhereADeviceReduces) {
   for (const size_t count : {20000, 50000}) {
     for (const int device : {kHostMemory, 0}) {

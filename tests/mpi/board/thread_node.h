@@ -18,19 +18,19 @@ namespace ferry::mpi {
 
 class ThreadNode {
  public:
-  // `crowded`: whoever waits soon sleeps.
+  // `crowded`: members that wait soon sleep.
   ThreadNode(int members, bool crowded);
   ~ThreadNode();
 
   int members() const { return static_cast<int>(links_.size()); }
-  // A member's view of the board; the same one at each call.
+  // A member's view of the board, the same one at each call.
   Board& board(int member) { return *boards_[static_cast<size_t>(member)]; }
-  // Runs `part` for each of the members but those left out, each in a thread. Blocks.
+  // Runs `part` for each member, except those of `without`, in a thread each. Blocks.
   void Run(const std::function<void(int member)>& part, const std::vector<int>& without = {});
 
-  // From now on nothing comes from that member any more.
+  // From now on that member does nothing any more.
   void Kill(int member);
-  // Whoever reads or writes that member's memory fails.
+  // Reads and writes of that member's memory fail.
   void Protect(int member);
   // CPUs cannot load from this memory: only Copy reaches it.
   void SetByStream(const void* memory, size_t bytes);

@@ -1,4 +1,5 @@
-// Every algorithm, on ranks that start and communicate in any order, against a simple computation.
+// Every algorithm, on ranks that start and communicate in any order, is compared with a simple
+// computation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +12,8 @@
 namespace ferry::mpi {
 namespace {
 
-// Plays the case twice with the same runs: a schedule serves many starts. Empty: all is right.
+// Plays the case twice with the same runs: a schedule serves many starts. Returns an empty text if
+// all is right.
 std::string Check(const Algorithm& algorithm, const CaseSpec& spec) {
   SimulatedWorld world(spec.size, spec.seed);
   world.may_stall = spec.seed % 2 == 0;

@@ -1,4 +1,4 @@
-// What ranks find out about calls that they compare.
+// Ranks compare their calls: what they find out.
 #include "client/mpi/collective/call_record.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ TEST(CallRecordTest, OfPackedDataBytesCount) {
             Kind::kCount);
 }
 
-// Such as beside the root of a gather between groups.
+// A rank beside the root of a gather between groups has nothing to compare.
 TEST(CallRecordTest, WhoSaysNothingIsNotWhatOthersAreComparedWith) {
   CallRecord nothing = Bcast(0, {});
   nothing.has_data = 0;
@@ -93,7 +93,7 @@ TEST(CallRecordTest, OfIntercommunicatorsTheCallAndTheOperationCount) {
 TEST(CallRecordTest, ListsAreComparedPairByPair) {
   const std::vector<CallRecord> records(2);
   const DataRecord one{1, 7, 4}, two{2, 8, 8}, nothing{.elements = kSaysNothing};
-  // By rank: what it sends to each, and what it receives from each.
+  // By rank: the lists of what it sends to each, and of what it receives from each.
   std::vector lists{one, one, one, two, one, one, one, one};
   const CallMismatch found = FindListMismatch(records, lists);
   EXPECT_EQ(found.kind, Kind::kCount);

@@ -177,7 +177,7 @@ void Maker::MakeScatter() {
 }
 
 void Maker::MakeAlltoall() {
-  // sizes[from][to]; in place, both ways are alike.
+  // sizes[from][to]; in place, both directions are alike.
   std::vector<std::vector<size_t>> sizes;
   for (size_t i = 0; i < n_; ++i) {
     sizes.push_back(RandomSizes());
@@ -274,7 +274,7 @@ void Maker::MakeScan(bool inclusive) {
     if (inclusive || r > 0) {
       rank.expected = Reduced(vectors, inclusive ? r : r - 1);
     } else {
-      rank.expected = rank.output;  // rank 0's is left alone
+      rank.expected = rank.output;  // rank 0's output stays as it is
     }
   }
 }

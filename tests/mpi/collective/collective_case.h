@@ -1,4 +1,4 @@
-// Collectives with data, and what they should come to, computed the simple way.
+// Collectives with data, and their expected results, computed the simple way.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct CaseSpec {
   int root = 0;
   bool in_place = false;
   bool commutative = true;
-  bool has_blocks = false;  // blocks of their own sizes and places
+  bool has_blocks = false;  // blocks have their own sizes and places
   size_t segment_bytes = 0;
   std::vector<int> node_of = {};
   uint64_t seed = 1;
@@ -25,23 +25,23 @@ struct CaseSpec {
   std::string Text() const;
 };
 
-// Whether there are forms of it with MPI_IN_PLACE, and with blocks of their own sizes.
+// Whether it has forms with MPI_IN_PLACE, or with blocks of their own sizes.
 bool HasInPlace(Collective collective);
 bool HasBlocks(Collective collective);
 
-// One rank's part of it.
+// One rank's part of the case.
 struct CaseRank {
   Problem problem;
   std::vector<uint8_t> input;
   std::vector<uint8_t> output;
-  std::vector<uint8_t> expected;  // of the output, all of it
+  std::vector<uint8_t> expected;  // the whole expected output
 };
 
-// For a collective without in-place or explicit blocks, these are ignored.
+// Ignored for a collective without in-place or explicit blocks.
 std::vector<CaseRank> MakeCase(const CaseSpec& spec);
 
-// Elements of reductions: `commutative` ones are sums of 64-bit words, the others compositions of
-// functions x -> a x + b on such words, which are associative only.
+// Elements of reductions: `commutative` ones are sums of 64-bit words; the others compose functions
+// x -> a x + b on such words, which is only associative.
 inline constexpr size_t kSumBytes = 8;
 inline constexpr size_t kCompositionBytes = 16;
 class CaseReducer : public Reducer {

@@ -49,7 +49,7 @@ TEST(RunnerTest, MessageOfTheWrongSizeIsAFailure) {
   EXPECT_EQ(Exchange(12, 8).mismatch, RunFailure::Mismatch::kSize);
 }
 
-// Starts of one run may want it in host memory or on devices.
+// Starts of one run may need it in host memory or on devices.
 TEST(RunnerTest, ScratchMemoryLiesWhereTheReductionIs) {
   SimulatedWorld world(1, 1);
   ScheduleBuilder builder;
@@ -149,10 +149,10 @@ struct Outcome {
   int failed_ranks = 0;
   bool first_failed = false;
   size_t left_over = 0;
-  size_t faults = 0;  // how often one could have been
+  size_t faults = 0;  // how many faults there could have been
 };
 
-// Fails the `at`-th thing that `victim` does; SIZE_MAX: nothing.
+// Fails the `at`-th action of `victim`; SIZE_MAX: none.
 Outcome PlayWithFault(const Algorithm& algorithm, const CaseSpec& spec, int victim, size_t at) {
   SimulatedWorld world(spec.size, spec.seed);
   CaseReducer reducer(spec.commutative);
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(All, FailureTest,
                            return std::string(CollectiveName(info.param));
                          });
 
-// All depend on all: if one cannot allocate, everybody learns of it.
+// All depend on all: if one rank cannot allocate, every rank learns of it.
 TEST(RunnerTest, LackOfScratchFailsTheCollectiveEverywhere) {
   const CaseSpec spec{.collective = Collective::kAllreduce, .size = 4, .count = 8};
   const Algorithm* algorithm = FindAlgorithm(Collective::kAllreduce, "recursive_doubling");

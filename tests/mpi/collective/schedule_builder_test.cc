@@ -68,7 +68,7 @@ TEST(ScheduleBuilderTest, FenceParts) {
   builder.Notify(2);
   builder.Send(2, Output(0, 4));
   const Schedule schedule = builder.Finish();
-  ASSERT_EQ(schedule.steps.size(), 5u);  // the second fence has nothing to part
+  ASSERT_EQ(schedule.steps.size(), 5u);  // the second fence has nothing to separate
   EXPECT_THAT(WaitsOf(schedule, 2), ElementsAre(0, 1));
   EXPECT_THAT(WaitsOf(schedule, 3), ElementsAre(2));
   EXPECT_THAT(WaitsOf(schedule, 4), ElementsAre(2));

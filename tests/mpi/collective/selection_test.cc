@@ -43,7 +43,7 @@ TEST(SelectionTest, FirstRuleThatMatchesAndFitsCounts) {
   EXPECT_EQ(NameOf(table, Make(Collective::kAllreduce, 101, 4)), "direct");
   EXPECT_EQ(NameOf(table, Make(Collective::kAllreduce, 300, 2, {0, 1})), "reduce_bcast");
   Problem ordered = Make(Collective::kAllreduce, 100, 4);
-  ordered.commutative = false;  // which a ring cannot do
+  ordered.commutative = false;  // the ring algorithm cannot do this
   EXPECT_EQ(NameOf(table, ordered), "direct");
 }
 
@@ -57,7 +57,7 @@ TEST(SelectionTest, BoardsAreTakenUnlessARuleSaysOtherwise) {
   EXPECT_TRUE(table.LeavesToBoard(small));
   EXPECT_FALSE(table.LeavesToBoard(large));
   EXPECT_TRUE(table.LeavesToBoard(Make(Collective::kReduce, 101, 4)));
-  EXPECT_EQ(NameOf(table, small), "chain");  // of what does not block
+  EXPECT_EQ(NameOf(table, small), "chain");  // for a collective that does not block
 }
 
 TEST(SelectionTest, ProblemsForBoardsAreTold) {
@@ -70,7 +70,7 @@ TEST(SelectionTest, ProblemsForBoardsAreTold) {
   EXPECT_FALSE(IsForBoards(blocks));
 }
 
-// Each rank only knows its own blocks of these: a rule about sizes must not part them.
+// Each rank knows only its own blocks here, so that a rule about sizes must not split the ranks.
 TEST(SelectionTest, SizesThatNotAllRanksKnowMatchNoLimit) {
   const SelectionTable table(
       {{Collective::kAlltoall, 100, UINT32_MAX, NodeLayout::kAny, "linear", 0},
@@ -87,7 +87,7 @@ TEST(SelectionTest, IntercommunicatorsTakeTheirOwn) {
   Problem problem = Make(Collective::kBcast, 8, 4);
   problem.is_inter = true;
   EXPECT_EQ(table.Choose(problem).algorithm, InterAlgorithm(Collective::kBcast));
-  problem.collective = Collective::kBarrier;  // of both groups as of one
+  problem.collective = Collective::kBarrier;  // both groups counted as one
   EXPECT_EQ(NameOf(table, problem), "linear");
   problem.size = 2;
   EXPECT_EQ(NameOf(table, problem), "dissemination");
@@ -142,7 +142,7 @@ TEST(SelectionTest, SomethingFitsEveryProblem) {
   }
 }
 
-// In the row of its collective.
+// Each name is in the row of its collective.
 TEST(SelectionTest, DocumentsNameAllAlgorithms) {
   std::ifstream file("docs/mpi.md");
   ASSERT_TRUE(file);

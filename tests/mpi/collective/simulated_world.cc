@@ -22,7 +22,7 @@ class SimulatedWorld::Endpoint : public Messenger {
       return ErrorCode::kWouldBlock;
     }
     if (const ErrorCode error = world_->Fault(rank_); error != ErrorCode::kOk) {
-      // The receiver learns that this rank will not send, as it does of a dead one.
+      // Tells the receiver that this rank will not send, as if it were dead.
       world_->unexpected_[{rank_, peer, tag}].push_back(
           {.from = rank_, .to = peer, .size = size_bytes == 0 ? size_t{1} : size_t{0}});
       world_->unexpected_[{rank_, peer, tag}].back().copy.resize(1);
@@ -164,7 +164,7 @@ bool SimulatedWorld::Play(const std::function<void(int rank)>& start,
     } else if (runners_[random_() % runners_.size()]->Advance()) {
       idle = 0;
     } else if (idle > 2 * size()) {
-      // Chance has had its turns: everybody looks once.
+      // The random turns are over: every rank looks once.
       bool any = !matched_.empty();
       for (const auto& runner : runners_) {
         any = runner->Advance() || any;

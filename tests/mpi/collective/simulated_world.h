@@ -1,8 +1,8 @@
-// Ranks in one thread whose messages arrive in any order: what collectives are tested on.
+// Ranks in one thread whose messages arrive in any order, on which collectives are tested.
 //
 // Everything that a real network may do is drawn from a seed: when a rank starts, whether a send is
 // over at once or only when its receiver has taken the data, when data are read and written, when
-// there is no room. A buffer that is being received into holds rubbish until the data come.
+// there is no room. A buffer holds rubbish during a receive until the data comes.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +27,21 @@ class SimulatedWorld {
   Runner& runner(int rank) { return *runners_[static_cast<size_t>(rank)]; }
   int size() const { return static_cast<int>(runners_.size()); }
 
-  // Asked before each send, receive and end of a message (in this order of a run's events) of
-  // `rank`: anything but kOk is what it fails with. Also asked with bytes 0 and peer -1 for copies
-  // and for scratch memory.
+  // Called before each send, receive and end of a message (in this order of a run's events) of
+  // `rank`: it fails with the result, unless that is kOk. Also called with bytes 0 and peer -1 for
+  // copies and for scratch memory.
   std::function<ErrorCode(int rank)> fault;
-  bool may_stall = false;  // there is no room now and then
+  bool may_stall = false;  // now and then there is no room
 
-  // Has every rank call `start` at a time of its own, and plays until `is_done`. False: nothing can
-  // happen any more and somebody still waits.
+  // Makes every rank call `start` at its own time, and plays until `is_done`. False if nothing can
+  // happen any more and a rank still waits.
   bool Play(const std::function<void(int rank)>& start,
             const std::function<bool(int rank)>& is_done,
             const std::function<void()>& look = nullptr);
-  // Messages that nobody received, and receives that nobody sent to.
+  // The number of messages that nobody received, and of receives that nobody sent to.
   size_t left_over() const;
   size_t scratch_blocks() const { return scratch_.size(); }
-  // Which devices scratch memory was asked for, one after the other.
+  // The devices for which scratch memory was requested, one after the other.
   const std::vector<int>& scratch_devices() const { return scratch_devices_; }
 
  private:
@@ -49,11 +49,11 @@ class SimulatedWorld {
   struct Message {
     int from = 0;
     int to = 0;
-    const void* data = nullptr;   // of a send that is not over
-    std::vector<char> copy = {};  // of one that was over at once
+    const void* data = nullptr;   // for a send that is not over
+    std::vector<char> copy = {};  // for a send that was over at once
     size_t size = 0;
     Messenger::Ticket send_ticket = 0;
-    // Once matched:
+    // Set once matched:
     void* into = nullptr;
     size_t capacity = 0;
     Messenger::Ticket receive_ticket = 0;

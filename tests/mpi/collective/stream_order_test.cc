@@ -1,4 +1,4 @@
-// Every algorithm, carried out by one stream for each rank, in the order that OrderForStream gives.
+// Every algorithm, run by one stream for each rank, in the order that OrderForStream gives.
 #include "client/mpi/collective/stream_order.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,8 @@ TEST(StreamOrderTest, OfNothingIsNothing) {
   EXPECT_THAT(OrderForStream(ScheduleBuilder().Finish()), testing::IsEmpty());
 }
 
-// Whom nobody can serve waits for ever, and the world says so: it could not pass otherwise.
+// A rank that nobody can serve waits for ever, and the world says so: the tests could not pass
+// otherwise.
 TEST(StreamWorldTest, FindsWhoWaitsForEver) {
   std::vector<CaseRank> ranks(2);
   std::vector<Schedule> schedules;
@@ -100,7 +101,7 @@ class StreamOrdersTest : public testing::TestWithParam<std::tuple<Collective, in
                           collective_ == Collective::kScatter || collective_ == Collective::kReduce;
     return has_root ? std::set<int>{0, size_ - 1} : std::set<int>{0};
   }
-  // In place or not, with and without blocks of their own, ordered or not.
+  // In place or not, with and without blocks of their own sizes, ordered or not.
   void CheckAll(const Algorithm& algorithm, CaseSpec spec) {
     for (int form = 0; form < 8; ++form) {
       spec.in_place = (form & 1) != 0 && HasInPlace(collective_);

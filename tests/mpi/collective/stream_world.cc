@@ -26,7 +26,7 @@ std::string StreamWorld::Play() {
     any = false;
     std::shuffle(order.begin(), order.end(), random_);
     for (const size_t rank : order) {
-      // Now a step, now a run of them.
+      // Takes one step, or a run of them.
       for (uint64_t steps = 1 + random_() % 5; steps != 0 && Advance(rank); --steps) {
         any = true;
       }
@@ -37,7 +37,7 @@ std::string StreamWorld::Play() {
     std::erase_if(messages_, [](const auto& entry) {
       return entry.second.has_landed && !entry.second.is_sent;
     });
-    if (!any) {  // chance may have left what can move
+    if (!any) {  // there may be steps that chance has left out
       for (auto& [key, message] : messages_) {
         any |= Move(&message);
       }
@@ -83,7 +83,7 @@ bool StreamWorld::Advance(size_t rank) {
       return false;
     }
     if (step.kind == StepKind::kSend) {
-      message.is_sent = false;  // over; its memory is the sender's again
+      message.is_sent = false;  // over; the sender may use its memory again
     } else {
       if (message.leaves_ahead && message.size != 0) {
         std::memcpy(message.to, message.cell.data(), message.size);
@@ -105,7 +105,8 @@ void StreamWorld::Start(size_t rank, const Step& step) {
   } else {
     message.to = Address(rank, step.to);
     message.is_awaited = true;
-    std::fill_n(message.to, step.to.size_bytes, uint8_t{0xee});  // anything, until it has come
+    std::fill_n(message.to, step.to.size_bytes,
+                uint8_t{0xee});  // anything, until the bytes have come
   }
 }
 

@@ -1,9 +1,9 @@
-// Ranks whose schedules are carried out by one stream each, in one thread: a stream does one thing
-// after the other, and waits where it was told to.
+// Ranks whose schedules run on one stream each, in one thread: a stream does one thing after the
+// other, and waits where it was told to.
 //
-// What the real thing may do is drawn from a seed: which stream gets on next, when the bytes of a
-// message move once both ends have started, and whether a send leaves ahead of its receive (into a
-// cell, from which the receive's wait copies it).
+// A seed decides what a real stream may do: which stream goes on next, when the bytes of a message
+// move once both ends have started, and whether a send leaves ahead of its receive (into a cell,
+// from which the receive's wait copies it).
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ namespace ferry::mpi {
 
 class StreamWorld {
  public:
-  // `may_leave_ahead`: otherwise every send waits for its receive. All outlive it.
+  // Unless `may_leave_ahead`, every send waits for its receive. The arguments outlive it.
   StreamWorld(const std::vector<Schedule>& schedules, std::vector<CaseRank>* ranks,
               Reducer* reducer, uint64_t seed, bool may_leave_ahead);
 
-  // Empty: all streams came to their ends, and no message is left over. Otherwise, what is wrong.
+  // Empty if all streams came to their ends, and no message is left over. Otherwise, what is wrong.
   std::string Play();
 
  private:
@@ -36,9 +36,9 @@ class StreamWorld {
     size_t size = 0;
     bool is_sent = false;
     bool is_awaited = false;    // its receive has started
-    bool leaves_ahead = false;  // it goes through a cell
+    bool leaves_ahead = false;  // the message goes through a cell
     std::vector<uint8_t> cell;
-    bool is_there = false;    // in its place, or in the cell
+    bool is_there = false;    // the message is in its place, or in the cell
     bool has_landed = false;  // and the receive's wait is over
   };
   struct Stream {
@@ -50,7 +50,7 @@ class StreamWorld {
 
   uint8_t* Address(size_t rank, const Range& range);
   static Key KeyOf(size_t rank, const Step& step);
-  // Whether the stream got on.
+  // Whether the stream moved on.
   bool Advance(size_t rank);
   bool Move(Message* message);
   void Start(size_t rank, const Step& step);

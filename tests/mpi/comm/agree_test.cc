@@ -130,7 +130,7 @@ TEST(AgreeTest, GathersToAll) {
 
 TEST(AgreeTest, JoinsWhatEachHasInOrderOfRanks) {
   AsEveryTeam([](const Team& team) {
-    // Rank r has r bytes, so the first nothing.
+    // Rank r has r bytes, so that the first one has none.
     std::vector<char> mine(team.rank, static_cast<char>('a' + team.rank));
     std::vector<char> all(3, '?');
     EXPECT_TRUE(JoinToAll(team, mine, &all).ok());

@@ -34,7 +34,7 @@ Expected Pair(MPI_Datatype handle, const char* name) {
           offsetof(Both, index) + sizeof(int)};
 }
 
-// The C types, by what the compiler says of them.
+// The sizes of the C types are the compiler's.
 TEST(BasicTypeTest, CTypesHaveTheCompilersSizes) {
   const Expected kTypes[] = {
       Single<char>(MPI_CHAR, "MPI_CHAR"),
@@ -100,8 +100,8 @@ TEST(BasicTypeTest, CTypesHaveTheCompilersSizes) {
   }
 }
 
-// The ABI's numbers say how long a type of a fixed size is: bits 3 to 5 are the logarithm
-// (MPI 5.0, section 20.3).
+// The ABI's number of a type of fixed size gives its length: bits 3 to 5 are the logarithm (MPI
+// 5.0, section 20.3).
 TEST(BasicTypeTest, FixedSizesAreThoseInTheHandles) {
   int checked = 0;
   for (const BasicType& type : BasicTypes()) {

@@ -53,7 +53,7 @@ TEST(ConstructorsTest, ExtentIsRoundedUpToTheAlignment) {
   EXPECT_EQ(RunsOf(*type, 2), (Runs{{0, 9}, {16, 9}}));
 }
 
-// Section 5.1.7: marks of what is inside count alone, and the lowest and highest of them.
+// Section 5.1.7: only the marks of the components count, and of them the lowest and the highest.
 TEST(ConstructorsTest, MarksOfComponentsCountAlone) {
   const Ref<Datatype> resized = Take(MakeResized(kInt, -3, 9, Named(MPI_INT)));
   EXPECT_EQ(resized->lower_bound(), -3);
@@ -103,7 +103,7 @@ TEST(ConstructorsTest, WhatTouchesIsMerged) {
   EXPECT_TRUE(structure->IsDense(3));
   const Counts all = {4, 5};
   EXPECT_TRUE(Take(MakeSubarray(kInt, all, all, {0, 0}, MPI_ORDER_C, Named(MPI_INT)))->IsDense(2));
-  // Rows that are whole: one block.
+  // Whole rows are one block.
   EXPECT_EQ(RunsOf(*Take(MakeSubarray(kInt, {4, 5}, {2, 5}, {1, 0}, MPI_ORDER_C, Named(MPI_BYTE)))),
             (Runs{{5, 10}}));
 }
@@ -201,7 +201,7 @@ bool IsMine(const DarrayArguments& a, const Counts& index) {
   return true;
 }
 
-// The displacements in bytes of the elements that are this process's, in the order of the array.
+// The displacements in bytes of this process's elements, in the order of the array.
 std::vector<int64_t> Mine(const DarrayArguments& a, int64_t extent) {
   int64_t elements = 1;
   for (const int64_t size : a.gsizes) {
@@ -347,7 +347,7 @@ TEST(ConstructorsTest, OnlyDuplicatesOfCommittedTypesAreCommitted) {
   EXPECT_FALSE(Take(MakeContiguous(kInt, 1, *vector))->IsCommitted());
 }
 
-// Components may be freed: what is made of them keeps them.
+// Components may be freed: the types made of them keep them.
 TEST(ConstructorsTest, ComponentsLiveAsLongAsTheyAreUsed) {
   Ref<Datatype> type = Take(MakeIndexed(kInt, {1, 1, 1}, {0, 2, 7}, Named(MPI_SHORT)));
   for (int i = 0; i < 20; ++i) {
@@ -383,7 +383,7 @@ TEST(ConstructorsTest, SignaturesDependOnElementsAlone) {
   EXPECT_EQ(id.basic, nullptr);
   EXPECT_EQ(six.basic, i.predefined());
   EXPECT_EQ(six.basics, 6);
-  // A pair is its two parts.
+  // A pair has the signature of its two parts.
   EXPECT_EQ(Named(MPI_DOUBLE_INT).signature(),
             Take(MakeStruct(kInt, {1, 1}, {0, 8}, {&d, &i}))->signature());
 }
@@ -454,7 +454,7 @@ TEST(ConstructorsTest, BadDarraysAreNamed) {
       "63 bits");
 }
 
-// Every number that MPI takes as it is may be anything; what would wrap is refused.
+// A number that MPI takes as it is may be anything; one that would wrap is refused.
 TEST(ConstructorsTest, OverflowIsRefused) {
   Datatype& old = Named(MPI_DOUBLE);
   for (const int64_t huge : {kMax, kMax / 2, kMax / 8 + 1}) {

@@ -28,7 +28,7 @@ Bytes External(MPI_Datatype handle, const T& value) {
   return external;
 }
 
-// Known encodings, by the formats that section 15.5.2 names.
+// Encodings that follow from the formats of section 15.5.2.
 TEST(ExternalTest, NumbersAreBigEndian) {
   EXPECT_EQ(External(MPI_INT, 0x01020304), (Bytes{1, 2, 3, 4}));
   EXPECT_EQ(External(MPI_SHORT, short{-2}), (Bytes{0xff, 0xfe}));
@@ -41,7 +41,7 @@ TEST(ExternalTest, NumbersAreBigEndian) {
             (Bytes{0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0}));
 }
 
-// A long double is 80 bits here, and the 128 bits of IEEE there.
+// A long double has 80 bits here, and the 128 bits of IEEE in the external format.
 TEST(ExternalTest, LongDoublesAreQuadruple) {
   Bytes one(16);
   one[0] = 0x3f;
@@ -101,7 +101,7 @@ TEST(ExternalTest, PairsAreTheirNumbers) {
   EXPECT_EQ(external, (Bytes{0, 0, 0, 1, 0, 0, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 3}));
 }
 
-// Longer than a block, of mixed types, with gaps.
+// The data is longer than a block, of mixed types, with gaps.
 TEST(ExternalTest, StructuresKeepTheirOrder) {
   struct Item {
     double d;
@@ -139,7 +139,7 @@ TEST(ExternalTest, StructuresKeepTheirOrder) {
   }
 }
 
-// Random types without those whose values may not fit: what is written comes back.
+// Random types, except those whose values may not fit: unpacking gives back the packed values.
 TEST(ExternalTest, RandomTypesComeBack) {
   RandomTypes types(5);
   constexpr int64_t kReach = 4 * RandomTypes::kMaxDistance;

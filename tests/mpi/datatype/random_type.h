@@ -1,4 +1,4 @@
-// Random datatypes, each with its type map made beside it by the definitions of the standard.
+// Random datatypes, each with a type map that follows the definitions of the standard.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ class RandomTypes {
  public:
   explicit RandomTypes(uint32_t seed) : random_(seed) {}
 
-  // Between 0 and `depth` constructors around a predefined type; of at most kMaxEntries basic
-  // elements, within kMaxDistance of 0.
+  // Draws between 0 and `depth` constructors around a predefined type; it has at most kMaxEntries
+  // basic elements, within kMaxDistance of 0.
   TypeSample Next(int depth) {
     for (;;) {
       TypeSample sample = depth == 0 ? Basic() : Derived(Next(depth - 1), depth);
@@ -130,7 +130,7 @@ class RandomTypes {
   TypeSample IndexedBlock(const TypeSample& old, bool by_extent) {
     const int64_t blocklength = Between(0, 3);
     const int64_t count = Between(0, 6);
-    // Rising by one now and then: blocks that touch are to be merged.
+    // Now and then a displacement rises by one: blocks that touch are to be merged.
     Counts displacements = Numbers(count, by_extent ? -6 : -99, by_extent ? 6 : 99);
     if (Between(0, 1) == 0) {
       std::sort(displacements.begin(), displacements.end());

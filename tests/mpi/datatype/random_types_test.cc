@@ -101,7 +101,7 @@ TEST_P(RandomTypesTest, SpanHasAllBytesAndNoMore) {
   }
 }
 
-// What is called dense is one run of rising bytes; single elements that are such a run are dense.
+// A dense type is one run of rising bytes; single elements that are such a run are dense.
 TEST_P(RandomTypesTest, DenseIsOneRun) {
   int dense = 0;
   for (int i = 0; i < kTypes; ++i) {

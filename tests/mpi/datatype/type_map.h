@@ -1,5 +1,6 @@
 // A datatype as the standard defines it (MPI 5.0, section 5.1): the list of its basic elements,
-// each with its displacement. Slow and plain, so that the flattened layouts can be held against it.
+// each with its displacement. It is slow and plain, so that the flattened layouts can be compared
+// with it.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +46,7 @@ struct TypeMap {
       upper_marks.push_back(mark + displacement);
     }
   }
-  // `count` of them, an extent apart, from `displacement` on.
+  // Appends `count` of them, an extent apart, from `displacement` on.
   void AppendBlock(const TypeMap& other, int64_t count, int64_t displacement) {
     for (int64_t i = 0; i < count; ++i) {
       Append(other, displacement + i * other.extent());
@@ -97,7 +98,7 @@ struct TypeMap {
   }
   int64_t extent() const { return upper_bound() - lower_bound(); }
 
-  // Where each byte of the packed stream of `count` elements lies.
+  // The place of each byte of the packed stream of `count` elements.
   std::vector<int64_t> PackedBytes(int64_t count) const {
     std::vector<int64_t> places;
     for (int64_t i = 0; i < count; ++i) {

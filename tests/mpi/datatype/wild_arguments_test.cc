@@ -1,5 +1,5 @@
 // Constructors with arguments of any size and sign: each makes a datatype whose numbers agree with
-// one another, or says why not. Sanitizers watch.
+// each other, or says why not. Sanitizers watch.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -117,7 +117,7 @@ void ExpectSense(const Datatype& type) {
   ASSERT_EQ(type.BytesOfBasicElements(type.signature().elements), type.size_bytes());
   const Bounds span = type.Span(1);
   ASSERT_EQ(span.high - span.low, type.size_bytes() == 0 ? 0 : type.true_extent());
-  // The first and last packed bytes lie within.
+  // The first and last packed bytes lie within the type's true bounds.
   for (const int64_t at : {int64_t{0}, type.size_bytes() - 1}) {
     if (type.size_bytes() == 0) {
       break;
@@ -139,7 +139,7 @@ TEST_F(WildArgumentsTest, MakeSenseOrFail) {
       for (const MPI_Datatype handle : {MPI_INT, MPI_DOUBLE, MPI_CHAR, MPI_SHORT_INT}) {
         types_.push_back(MakeRef<Datatype>(*FindBasicType(handle)));
       }
-      for (int i = 0; i < 4; ++i) {  // small ones, so that there is something to build on
+      for (int i = 0; i < 4; ++i) {  // small ones, as components for others
         types_.push_back(MakeVector(CountForm::kInt, 3, 2, 4, *types_[random_() % 4]).value());
       }
     }

@@ -1,5 +1,5 @@
-// Which algorithm a collective takes, as it is told by rules and names: seen from the number of
-// messages that each rank sends.
+// The algorithm that a collective takes by rules and names, as the number of messages that each
+// rank sends shows it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@ using mpi::Collective;
 using testing::HasSubstr;
 
 constexpr int kRanks = 5;
-constexpr size_t kBytes = 64;  // sent along, so that each message is one
+constexpr size_t kBytes = 64;  // travels with its offer, so that each message is one
 const Placement kOneNode{"", {"-n", "5"}};
 const Placement kTwoNodes{"", {"-n", "5", "--nodes", "2"}};
 
-// What the program says when the ranks of one node take this algorithm.
+// The program's output when the ranks of one node take this algorithm.
 std::string SentBy(Collective collective, const char* name) {
   std::string line = "sent";
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -89,7 +89,7 @@ TEST_F(AlgorithmsTest, RulesOfAFileCount) {
   EXPECT_EQ(result.out, SentBy(Collective::kAllreduce, "ring")) << result.err;
 }
 
-// Where rank 0 is sent to another directory, too.
+// The same if rank 0 is sent to another directory.
 TEST_F(AlgorithmsTest, AFileIsFoundWhereFerryrunIs) {
   const std::string path = Table("[[rule]]\ncollective = \"bcast\"\nalgorithm = \"chain\"\n");
   const std::string program = fs::absolute("tests/mpi/ranks/algorithms").string();
@@ -106,7 +106,7 @@ TEST_F(AlgorithmsTest, NamesComeBeforeRules) {
   EXPECT_EQ(result.out, SentBy(Collective::kBcast, "linear")) << result.err;
 }
 
-// Ranks that were told different things would wait for each other for ever.
+// Ranks with different rules would wait for each other for ever.
 TEST_F(AlgorithmsTest, WhatRankZeroWasToldCountsForAll) {
   const Placement one{"", {"-n", "1"}};
   const e2e::CommandResult result =

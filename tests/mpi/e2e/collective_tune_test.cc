@@ -53,7 +53,7 @@ class CollectiveTuneTest : public testing::Test {
   std::string table_;
 };
 
-// As many messages as the algorithm that the table names sends, rank by rank.
+// Each rank sends as many messages as the algorithm that the table names.
 TEST_F(CollectiveTuneTest, RanksTakeTheRulesThatItWrites) {
   const e2e::CommandResult tuned =
       Tune({"--job", "--private --ferryd daemon/ferryd -n 5", "--sizes", "64,4K", "--collective",

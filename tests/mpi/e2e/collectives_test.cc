@@ -1,4 +1,5 @@
-// Collectives as whole jobs: on one node and two, with ranks that do and do not share a node.
+// Collectives as whole jobs: on one node and two, with ranks that share a node and ranks that do
+// not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Placement{"TwoNodes", {"-n", "2", "--nodes", "2"}}),
     [](const testing::TestParamInfo<Placement>& info) { return std::string(info.param.name); });
 
-// More than a node has cores, or a board had places once.
+// More ranks than a node has cores, or a board once had places.
 TEST(CrowdTest, ManyRanksOfANodeMeet) {
   ExpectJob({"ManyRanks", {"-n", "128", "--attach_timeout_ms=60000"}}, {"tests/mpi/ranks/crowd"},
             "the crowd was right");

@@ -1,4 +1,4 @@
-// How MPI programs begin and end, well or not: exit codes, sentences, and nobody who waits for
+// How MPI programs begin and end, well or not: exit codes, sentences, and that nobody waits for
 // ever.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ int CountOf(const std::string& text, const std::string& what) {
   return count;
 }
 
-// How many ranks ferryrun has counted that said so too.
+// The number of further ranks that said the same, as ferryrun has counted them.
 int MoreRanks(const std::string& text, const std::string& words) {
   const std::regex told("the same from (\\d+) more ranks? \\([-, 0-9]+\\): " + words + "\n");
   int more = 0;
@@ -97,7 +97,7 @@ TEST_P(LifeTest, ARankThatDiesIsAnErrorForWhoWaitsForIt) {
 
 INSTANTIATE_TEST_SUITE_P(Placements, LifeTest, testing::ValuesIn(Pairs()), NameOf);
 
-// Each of them fails by itself, with the same words, and ferryrun has the same to say of each.
+// Each rank fails by itself, with the same words, and ferryrun reports the same of each.
 TEST(CrowdTest, WhatAllRanksSayIsShownOnce) {
   std::vector<std::string> arguments = JobOf({"", {"-n", "16", "--keep-going"}});
   arguments.insert(arguments.end(), {"tests/mpi/ranks/life", "before"});
@@ -110,7 +110,7 @@ TEST(CrowdTest, WhatAllRanksSayIsShownOnce) {
   EXPECT_EQ(MoreRanks(result.err, "exited with code 16"), 15) << result.err;
 }
 
-// Without a launcher a program is a job of one rank, over a daemon of its own that ends with it.
+// Without a launcher a program is a job of one rank, over its own daemon, which ends with it.
 TEST(SingletonTest, LivesWithoutFerryrun) {
   e2e::Command command({"tests/mpi/ranks/life", "whole"}, {"PATH=tools/ferryrun:/usr/bin:/bin"});
   const e2e::CommandResult result = command.Wait();

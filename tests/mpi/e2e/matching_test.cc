@@ -36,7 +36,7 @@ TEST_P(QueueCollectivesTest, TakePartInMixedRoundsBehindALink) {
             {"FERRY_HOST_LINK_H2D_MB_PER_S=20000", "FERRY_HOST_LINK_D2H_MB_PER_S=20000"});
 }
 
-// Deferred work of the NIC moves what goes to another node.
+// Deferred work of the NIC moves messages to another node.
 TEST(NicCollectivesTest, KeepTheRulesOfQueues) {
   ExpectJob({"Nic", {"-n", "5", "--nodes", "2"}}, {"tests/mpi/ranks/queue_collectives"},
             "all queues were right", {"FERRY_PROVIDER=sockets", "FERRY_MATCHED_CELL_BYTES=0"});

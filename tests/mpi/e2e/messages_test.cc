@@ -34,7 +34,7 @@ TEST_P(MessagesTest, OfManyThreadsDoNotMeet) {
   ExpectJob(GetParam(), {"tests/mpi/ranks/threads"}, "all threads were served");
 }
 
-// Any touch of the emulated devices' memory but by a stream is a fault.
+// Any access to the emulated devices' memory without a stream is a fault.
 std::vector<std::string> BehindALink() {
   return {"FERRY_HOST_LINK_H2D_MB_PER_S=8000", "FERRY_HOST_LINK_D2H_MB_PER_S=8000",
           "FERRY_HOST_LINK_LATENCY_US=5", "FERRY_HOST_LINK_GUARD=1"};
@@ -56,7 +56,7 @@ TEST_P(MessagesTest, OfDevicesAreReducedThere) {
             variables);
 }
 
-// What reductions work with then lies in host memory that the device reaches.
+// The scratch memory of reductions then lies in host memory that the device reaches.
 TEST_P(MessagesTest, OfDevicesAreReducedThereWithoutRoomForMore) {
   std::vector<std::string> variables = BehindALink();
   variables.emplace_back("FERRY_DEVICE_REDUCTION_MIN_BYTES=0");

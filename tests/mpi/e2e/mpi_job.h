@@ -1,4 +1,4 @@
-// Runs a program of tests/mpi/ranks as a job, on every placement of ranks that tests look at.
+// Runs a program of tests/mpi/ranks as a job, on every placement of ranks that tests use.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ struct Placement {
 // One rank alone, ranks of one node, of several nodes, and more ranks than cores on both. gtest
 // names tests by `name`.
 std::vector<Placement> AllPlacements();
-// Those of them with this many ranks.
+// Those with this many ranks.
 std::vector<Placement> Pairs();
 
-// The command that starts a job there, but for its program.
+// The command that starts a job there, without its program.
 std::vector<std::string> JobOf(const Placement& placement);
 
-// Expects the job to end well, with `line` from each of its ranks and nothing else, and to leave
+// Expects the job to end well, with `line` and nothing else from each of its ranks, and to leave
 // nothing behind.
 void ExpectJob(const Placement& placement, const std::vector<std::string>& program,
                const std::string& line, const std::vector<std::string>& variables = {});

@@ -1,5 +1,5 @@
-// What MPI tells programs of how they were started: which of the job's programs they are, for how
-// many there is room, what errors do at first.
+// What MPI tells programs about their start: which of the job's programs they are, for how many
+// there is room, and what errors do at first.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,12 +38,12 @@ TEST(StartTest, TheUniverseHasTheSlotsOfTheHosts) {
   EXPECT_EQ(RunJob({"-n", "2"}, {"-host", "localhost:6", kProgram}).out,
             "0: app 0 of 2 ranks, universe 6, fatal fatal\n"
             "1: app 0 of 2 ranks, universe 6, fatal fatal\n");
-  // More ranks than slots are no less room than there are ranks.
+  // There is room for at least as many ranks as there are.
   EXPECT_THAT(RunJob({"-n", "3"}, {"-host", "localhost:2", kProgram}).out,
               HasSubstr("universe 3,"));
 }
 
-// A program that nobody started is none of a job's programs.
+// A program that nobody started has no number in a job.
 TEST(StartTest, AloneThereIsNoNumber) {
   e2e::Command command({kProgram}, {"PATH=tools/ferryrun:/usr/bin:/bin"});
   EXPECT_EQ(command.Wait().out, "0: app -1 of 1 ranks, universe 1, fatal fatal\n");

@@ -1,5 +1,5 @@
 // Calls of collectives that do not belong together, as whole jobs: with FERRY_MPI_CHECK=1 all ranks
-// fail at once in the same words; without it, who waits for long says for whom.
+// fail at once in the same words; without it, a rank that waits for long says for which one.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,14 +41,14 @@ class WrongCallsTest : public testing::TestWithParam<Placement> {
   }
   static std::string Last() { return std::to_string(std::stoi(GetParam().flags.at(1)) - 1); }
 
-  // The last rank is late until another has named it as the reason why it waits.
+  // The last rank is late until another one has named it as the reason for its wait.
   static void ExpectLastIsNamed(const std::string& how, const std::string& calls_before,
                                 const std::string& call) {
     const std::string fifo = testing::TempDir() + "late-" + std::to_string(getpid());
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0) << fifo;
     e2e::Command command = Start({how, calls_before, fifo}, "100");
     EXPECT_TRUE(command.WaitForError("; rank " + Last() + " has not come to it"));
-    // Opens once the late rank has opened it, too.
+    // Opens once the late rank has opened the file, too.
     EXPECT_TRUE(e2e::Eventually([&] {
       const int end = open(fifo.c_str(), O_WRONLY | O_NONBLOCK);
       return end >= 0 && close(end) == 0;
@@ -58,7 +58,7 @@ class WrongCallsTest : public testing::TestWithParam<Placement> {
     EXPECT_THAT(result.err, HasSubstr(": " + call + " on MPI_COMM_WORLD has waited for "));
     unlink(fifo.c_str());
   }
-  // What is said where the last rank comes a second late.
+  // The warnings when the last rank comes a second late.
   static std::string WarningsOfASecond(const std::string& calls_before, const char* warn_after_ms) {
     e2e::Command command = Start({"late", calls_before}, warn_after_ms);
     const e2e::CommandResult result = command.Wait();
@@ -74,7 +74,7 @@ TEST_P(WrongCallsTest, AreComparedOnAllRanks) {
 
 TEST_P(WrongCallsTest, WhoIsLateIsNamed) { ExpectLastIsNamed("late", "0", "MPI_Barrier"); }
 
-// Where ranks of one node see each other on a board, and need not be asked.
+// Ranks of one node see each other on a board, and need not be asked.
 TEST_P(WrongCallsTest, WhoIsLateIsNamedAfterManyCalls) {
   ExpectLastIsNamed("late", "8", "MPI_Barrier");
 }
@@ -88,7 +88,7 @@ TEST_P(WrongCallsTest, WhoIsLateForANonblockingCallIsNamed) {
   ExpectLastIsNamed("late_nonblocking", "0", "MPI_Ibarrier");
 }
 
-// Among requests that are done.
+// The late request is among requests that are done.
 TEST_P(WrongCallsTest, WhoIsLateForOneOfSeveralRequestsIsNamed) {
   ExpectLastIsNamed("late_of_several", "0", "MPI_Iallreduce");
 }

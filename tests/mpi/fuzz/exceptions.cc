@@ -25,7 +25,7 @@ constexpr ClassRule kClassRules[] = {
     {"MPI_*lltoall*", MPI_ERR_TRUNCATE},
     {"MPI_*uffer_*tach*", MPI_ERR_BUFFER},  // one is attached already, or none
     {"MPI_Comm_*tach_buffer*", MPI_ERR_BUFFER},
-    {"MPI_Intercomm_create", MPI_ERR_RANK},  // both groups are one
+    {"MPI_Intercomm_create", MPI_ERR_RANK},  // both groups are the same
     {"MPI_Abi_set_*", MPI_ERR_ABI},
     {"MPI_*", MPI_ERR_NO_MEM},
 };
@@ -34,7 +34,7 @@ struct Forgiven {
   const char* call;
   const char* parameter;
   const char* value;
-  const char* beside = "*";  // what another argument has to be
+  const char* beside = "*";  // the required value of another argument
 };
 
 constexpr Forgiven kForgiven[] = {
@@ -67,7 +67,7 @@ bool ReturnsAnError(const std::string& call) {
 }
 
 bool CanSucceed(const std::string& call) {
-  // There is no other group, what a Fortran binding says counts once, and no buffer is attached.
+  // There is no other group, a Fortran binding's values count once, and no buffer is attached.
   return !Fits("MPI_Intercomm_*", call) && !Fits("MPI_Comm_remote_*", call) &&
          !Fits("MPI_Abi_set_*", call) && !Fits("MPI_*detach*", call);
 }

@@ -1,4 +1,4 @@
-// What single calls may do that others may not.
+// Exceptions for single calls.
 #pragma once
 
 #include <set>
@@ -12,12 +12,13 @@ struct Attempt;
 bool ReturnsAnError(const std::string& call);
 // Whether a job of one rank can make it at all, and any number of times.
 bool CanSucceed(const std::string& call);
-// Classes that tell not of one argument, but of several together, or of the state of something.
+// Error classes that depend not on one argument, but on several together, or on the state of
+// something.
 std::set<int> OtherClassesOf(const std::string& call);
-// Completions free requests whose operation failed; MPI_Comm_free and MPI_Type_free do when a
-// callback fails.
+// Completions free requests whose operation failed; MPI_Comm_free and MPI_Type_free free their
+// object when a callback fails.
 bool MayFreeAndFail(const std::string& call);
-// The call need not look at the bad argument, for the reason that stands at its rule.
+// The call need not look at the bad argument, for the reason given at its rule.
 bool IsForgiven(const Attempt& attempt);
 
 }  // namespace ferry::mpi

@@ -55,7 +55,7 @@ class Run {
       const CallSignature& signature = signatures_[random() % signatures_.size()];
       Try(signature, [&random](Attempt* attempt) {
         for (size_t parameter = 0; parameter < attempt->chosen.size(); ++parameter) {
-          // Most are right, so that calls get beyond their first argument.
+          // Most arguments are right, so that calls get beyond their first one.
           if (random() % 3 == 0) {
             attempt->chosen[parameter] = random() % attempt->choices[parameter].values.size();
           }

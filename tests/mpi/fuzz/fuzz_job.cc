@@ -7,8 +7,8 @@ namespace ferry::mpi_tests {
 void ExpectFuzzed(const std::vector<std::string>& arguments, const std::string& ranks) {
   std::vector<std::string> program = {"tests/mpi/fuzz/fuzz_calls"};
   program.insert(program.end(), arguments.begin(), arguments.end());
-  // More memory than there is may be asked for. Processes that end within a call, hundreds of them,
-  // need not look for leaks.
+  // The program may ask for more memory than there is. Processes that end within a call (there are
+  // hundreds) need not look for leaks.
   const std::string leaks = arguments.front() == "outside" ? ":detect_leaks=0" : "";
   ExpectJob({"", {"-n", ranks}}, program, "all calls answered as they should",
             {"ASAN_OPTIONS=allocator_may_return_null=1" + leaks,

@@ -1,4 +1,4 @@
-// The same as fuzz_test.cc for minutes.
+// Runs the tests of fuzz_test.cc for minutes.
 #include <gtest/gtest.h>
 
 #include <string>

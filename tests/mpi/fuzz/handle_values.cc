@@ -13,7 +13,7 @@ using Quality = Value::Quality;
 
 // ---- Handles ------------------------------------------------------------------------------------
 
-// Words that are a handle of no kind of object, or of another one.
+// Words that are not a handle of any object, or that are one of another kind.
 std::vector<std::pair<const char*, uint64_t>> WrongHandles(World& world, uint64_t null,
                                                            uint64_t freed) {
   const uint64_t live = Word(world.comm);
@@ -35,7 +35,7 @@ struct HandleKind {
   bool may_be_null = false;
 };
 
-// The handle itself, or (in_slot) the address of it.
+// Adds the handle itself, or (in_slot) its address.
 ValueList& AddWrong(ValueList& list, World& world, const HandleKind& kind, bool in_slot = false) {
   auto wrong = WrongHandles(world, kind.null, kind.freed);
   wrong.emplace_back("a handle of another kind", kind.of_another_kind);

@@ -6,7 +6,7 @@
 
 namespace ferry::mpi {
 
-// Without values for other kinds of parameters.
+// Empty for other kinds of parameters.
 Choices HandleChoices(Kind kind, World& world);
 
 }  // namespace ferry::mpi

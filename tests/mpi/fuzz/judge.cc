@@ -9,7 +9,7 @@
 
 #include "tests/mpi/fuzz/exceptions.h"
 
-// Of the sanitizers' libraries, where the program is built with one.
+// From the sanitizers' libraries, if the program is built with one.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace ferry::mpi {
@@ -31,7 +31,7 @@ void Stop(int) {
   _exit(3);
 }
 
-// Whatever ends the process from now on, it is known what ran.
+// Whatever ends the process from now on, its last call is known.
 void WatchOnce() {
   static const bool once = [] {
     std::signal(SIGALRM, Stop);
@@ -46,7 +46,7 @@ void WatchOnce() {
   (void)once;
 }
 
-// What MPI_Error_string says, and the class of the code.
+// The text of MPI_Error_string, and the class of the code.
 struct Said {
   int error_class = MPI_SUCCESS;
   std::string text;
@@ -71,7 +71,7 @@ bool IsAnyBad(const Attempt& attempt) {
   return false;
 }
 
-// The classes that fit one of the arguments, of those with this quality or a worse one.
+// The error classes that fit the arguments of this quality or a worse one.
 std::set<int> ClassesOf(const Attempt& attempt, bool only_bad) {
   std::set<int> classes;
   for (size_t i = 0; i < attempt.chosen.size(); ++i) {
@@ -122,7 +122,7 @@ std::string JudgeFailure(const Attempt& attempt, int code) {
   return IsSurelyRight(attempt) ? "it fails though all is right: " + what : "";
 }
 
-// The handles that the caller can see in what the call has written.
+// Whether the call has written the handle where the caller can see it.
 bool IsInASlot(uint64_t handle, size_t parameters, World& world) {
   for (size_t i = 0; i < parameters; ++i) {
     const char* const slot = static_cast<const char*>(world.Slot(i));
@@ -151,7 +151,7 @@ std::string JudgeHandles(const Attempt& attempt, bool failed, const std::set<uin
              : "";
 }
 
-// Makes the call; `before`: the handles that there were.
+// Makes the call; `before`: the handles that existed before it.
 int Make(const Attempt& attempt, World& world, std::set<uint64_t>* before) {
   uint64_t words[kMaxParameters] = {};
   for (size_t i = 0; i < attempt.chosen.size(); ++i) {
@@ -160,11 +160,11 @@ int Make(const Attempt& attempt, World& world, std::set<uint64_t>* before) {
   *before = LiveHandles();
   running = TextOf(attempt);
   WatchOnce();
-  alarm(kCallLimitS);  // for putting everything away, too: until the next call
+  alarm(kCallLimitS);  // covers the cleanup, too: until the next call
   return attempt.signature->call(words);
 }
 
-// What the call has given to the caller other than handles.
+// Frees what the call has given to the caller, other than handles.
 void GiveBack(const Attempt& attempt, World& world) {
   if (attempt.signature->name == "MPI_Alloc_mem") {
     void* memory = nullptr;

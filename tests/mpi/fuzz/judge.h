@@ -1,4 +1,4 @@
-// Makes a fuzzed call, and says what is wrong with how it behaved.
+// Makes a fuzzed call, and reports what is wrong with its behaviour.
 #pragma once
 
 #include <set>
@@ -14,8 +14,8 @@ namespace ferry::mpi {
 // A call with one value for each of its parameters.
 struct Attempt {
   const CallSignature* signature = nullptr;
-  std::vector<Choices> choices;  // of all parameters
-  std::vector<size_t> chosen;    // of each of them
+  std::vector<Choices> choices;  // for all parameters
+  std::vector<size_t> chosen;    // for each of them
 
   const Value& ValueOf(size_t parameter) const {
     return choices[parameter].values[chosen[parameter]];
@@ -29,13 +29,13 @@ Attempt GoodAttempt(const CallSignature& signature, World& world);
 std::string TextOf(const Attempt& attempt);
 
 // Empty if all is well. A call returns MPI_SUCCESS or an error class that the standard has for one
-// of its arguments; its message names it; where only one argument is bad, it fails for that one; a
-// call that fails makes and frees nothing; and whatever a call makes it gives to the caller.
-// Ends the process, with a message, if the call does not return.
+// of its arguments; its message names it; if only one argument is bad, the call fails because of
+// it; a call that fails makes and frees nothing; and a call gives everything that it makes to the
+// caller. Ends the process, with a message, if the call does not return.
 std::string Judge(const Attempt& attempt, World& world);
 
-// The same for a call that other ranks take part in, perhaps with other arguments: it may fail for
-// theirs, and succeed although arguments are wrong that do not count on this rank.
+// The same for a call in which other ranks take part, perhaps with other arguments: it may fail
+// because of theirs, and succeed although arguments are wrong that do not count on this rank.
 std::string JudgeAmongOthers(const Attempt& attempt, World& world);
 
 }  // namespace ferry::mpi

@@ -9,7 +9,7 @@
 namespace ferry::mpi {
 namespace {
 
-// Patterns as of the shell. The first rule that fits counts.
+// Patterns, as in a shell. The first rule that fits counts.
 struct Rule {
   const char* call;
   const char* type;

@@ -1,4 +1,4 @@
-// What each parameter of each call stands for.
+// The meaning of each parameter of each call.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum class Kind {
   kCollectiveReceiveBuffer,
   kAttachedBuffer,
   kOutput,          // written by the call; null is an error
-  kOptionalOutput,  // MPI_STATUS_IGNORE is allowed
+  kOptionalOutput,  // like kOutput, but MPI_STATUS_IGNORE is allowed
   kAnything,        // any value will do
   kFreedMemory,
   kLocation,

@@ -55,7 +55,7 @@ struct PredefinedHandle {
   uint64_t handle;
 };
 
-// What a program would pass that has forgotten about MPI_Init.
+// An argument that a program would pass if it had forgotten MPI_Init.
 uint64_t Plausible(const Parameter& parameter, std::array<char, 8192>* memory) {
   static const PredefinedHandle kHandles[] = {
       {"MPI_Comm", reinterpret_cast<uint64_t>(MPI_COMM_WORLD)},

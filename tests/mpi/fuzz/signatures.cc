@@ -81,7 +81,7 @@ class Table {
       signatures_.push_back({name, ParseParameters(parameters), ByWords(function)});
     }
   }
-  // One that has no list of types, or returns no integer.
+  // Ignores a call that has no list of types, or returns no integer.
   void Add(const char*, const char*, int (*)(int, ...)) {}
   void Add(const char*, const char*, double (*)()) {}
 
@@ -115,7 +115,8 @@ std::vector<CallSignature> AllSignatures() {
 #include "ferry/mpi/ferry_mpi/neighbours.h"
 #include "ferry/mpi/ferry_mpi/point_to_point.h"
 
-// Of these chapters only the calls that are there, the others of client/mpi/api/unsupported.cc.
+// Of these chapters, adds only the calls that Ferry has; the others are in
+// client/mpi/api/unsupported.cc.
 #undef FERRY_MPI
 #define FERRY_THIRD(first, second, third, ...) third
 #define FERRY_WHERE(...) FERRY_THIRD(__VA_ARGS__, , )

@@ -17,13 +17,13 @@ struct Parameter {
 struct CallSignature {
   std::string name;  // "MPI_Send"
   std::vector<Parameter> parameters;
-  // One word an argument: an integer, a pointer or a handle. What the call returns, if it is an
-  // int.
+  // Takes one word for each argument: an integer, a pointer or a handle. Returns the call's result,
+  // if it is an int.
   std::function<int(const uint64_t* words)> call;
 };
 
-// But for those that begin and end MPI or the job, and those that return no integer. In the order
-// of the headers.
+// Excludes calls that begin and end MPI or the job, and calls that return no integer. Sorted as in
+// the headers.
 std::vector<CallSignature> AllSignatures();
 
 }  // namespace ferry::mpi

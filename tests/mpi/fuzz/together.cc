@@ -16,7 +16,7 @@ namespace ferry::mpi {
 namespace {
 
 constexpr int kMaxComplaints = 100;
-// Only on boards are mistakes of others found out (docs/mpi.md).
+// Ranks find out mistakes of others only on boards (docs/mpi.md).
 constexpr int kCallsBeforeBoards = 4;
 
 constexpr std::array kNames = {"Bcast",    "Gather", "Scatter",   "Allgather",
@@ -41,7 +41,7 @@ Attempt OfAllRanks(const CallSignature& signature, World& world) {
   return attempt;
 }
 
-// The ranks are still in step.
+// Judges the next collective: the ranks must still be in step.
 std::string JudgeNext(int size) {
   int one = 1;
   int sum = 0;

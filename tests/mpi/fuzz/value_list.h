@@ -48,7 +48,7 @@ class ValueList {
   ValueList& Odd(int64_t number) {
     return Add(Value::Quality::kOdd, std::to_string(number), Word(number));
   }
-  // The address of the elements.
+  // Adds the address of the elements.
   ValueList& At(Value::Quality quality, const char* text, std::vector<uint64_t> elements) {
     choices_.values.push_back({quality, text, 0, std::move(elements), element_bytes_});
     return *this;

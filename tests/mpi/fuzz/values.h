@@ -1,5 +1,5 @@
-// What a fuzzed call may be given for each of its parameters, good and bad, and which error classes
-// the standard has for a bad one.
+// The values that a fuzzed call may be given for each of its parameters, good and bad, and the
+// standard's error classes for a bad one.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Value {
   Quality quality = Quality::kGood;
   std::string text;  // for messages
   uint64_t word = 0;
-  // If it is not empty: the argument is the address of the parameter's slot, which holds this.
+  // If not empty: the argument is the address of the parameter's slot, which holds these words.
   std::vector<uint64_t> elements;
   size_t element_bytes = 8;
 };
@@ -29,13 +29,13 @@ struct Value {
 struct Choices {
   std::vector<Value> values;  // at least one is good; the first good ones of all parameters go
                               // together
-  std::set<int> classes;      // of errors that a bad one leads to
+  std::set<int> classes;      // errors for a bad value
 };
 
 // Fails (a message, and the program ends) for a parameter that no rule knows.
 Choices ChoicesOf(const CallSignature& signature, size_t parameter, World& world);
 
-// Puts the value into place; what to pass.
+// Puts the value into place; returns the argument to pass.
 uint64_t Place(const Value& value, size_t parameter, World& world);
 
 }  // namespace ferry::mpi

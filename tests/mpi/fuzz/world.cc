@@ -21,7 +21,8 @@ void Must(int code, const char* what) {
 }
 #define FERRY_MUST(call) Must(call, #call)
 
-// ---- What a program hands over ------------------------------------------------------------------
+// ---- Functions and memory that a program passes
+// -----------------------------------------------------
 
 void Add(void* in, void* inout, int* count, MPI_Datatype* type) {
   int bytes = 0;
@@ -89,7 +90,7 @@ void EndRequest(MPI_Request* handle) {
   }
   const bool persistent = request->is_persistent();
   if (!request->IsDone() && MPI_Grequest_complete(*handle) != MPI_SUCCESS) {
-    MPI_Cancel(handle);  // a receive: all else ends by itself now
+    MPI_Cancel(handle);  // a receive: everything else ends by itself now
   }
   MPI_Wait(handle, MPI_STATUS_IGNORE);
   if (persistent) {
@@ -183,7 +184,7 @@ void World::MakeRequests() {
   FERRY_MUST(MPI_Grequest_start(Query, Free, Cancel, nullptr, &generalized));
 }
 
-// Last, so that nothing else has got these handles since.
+// Done last, so that nothing else has these handles.
 void World::MakeFreed() {
   MPI_Comm comm_copy = MPI_COMM_NULL;
   FERRY_MUST(MPI_Comm_dup(MPI_COMM_SELF, &comm_copy));

@@ -1,9 +1,9 @@
-// The objects and the memory that one fuzzed call may be given: live ones of every kind, handles
-// that were freed, and a slot of memory for each argument.
+// The objects and the memory for one fuzzed call: live objects of every kind, handles that were
+// freed, and a slot of memory for each argument.
 //
-// Made anew for each call, so that what a call frees or changes is whole again for the next one.
-// Every communicator returns errors. Needs the front end linked statically: it looks into its
-// tables of handles.
+// Made anew for each call, so that objects that a call frees or changes are whole again for the
+// next one. Every communicator returns errors. Needs the front end linked statically: it looks into
+// its tables of handles.
 #pragma once
 
 #include <mpi.h>
@@ -23,7 +23,7 @@ inline constexpr size_t kBufferBytes = 1 << 16;  // more than any good count of 
 class World {
  public:
   World();
-  // Frees what is left of the objects, and whatever else the call has made, by MPI's own calls.
+  // Frees the remaining objects, and everything else that the call has made, by MPI's own calls.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -35,7 +35,7 @@ class World {
 
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm cart = MPI_COMM_NULL;        // one periodic dimension
-  MPI_Comm graph = MPI_COMM_NULL;       // each rank beside itself
+  MPI_Comm graph = MPI_COMM_NULL;       // each rank is its own neighbour
   MPI_Comm dist_graph = MPI_COMM_NULL;  // the same
   MPI_Group group = MPI_GROUP_NULL;
   MPI_Datatype vector = MPI_DATATYPE_NULL;  // committed
@@ -46,7 +46,7 @@ class World {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Errhandler file_handler = MPI_ERRHANDLER_NULL;
   MPI_Request inactive = MPI_REQUEST_NULL;  // persistent
-  MPI_Request pending = MPI_REQUEST_NULL;   // a receive that nothing is sent to
+  MPI_Request pending = MPI_REQUEST_NULL;   // a receive without a message
   MPI_Request completed = MPI_REQUEST_NULL;
   MPI_Request generalized = MPI_REQUEST_NULL;
   int comm_keyval = MPI_KEYVAL_INVALID;
@@ -55,9 +55,9 @@ class World {
   int freed_keyval = MPI_KEYVAL_INVALID;
   int error_class = 0;  // added by the program, as is its code
   int error_code = 0;
-  void* allocated = nullptr;  // by MPI_Alloc_mem
+  void* allocated = nullptr;  // allocated by MPI_Alloc_mem
 
-  // Handles that stand for nothing any more, by kind.
+  // Handles, by kind, of freed objects.
   MPI_Comm freed_comm = MPI_COMM_NULL;
   MPI_Group freed_group = MPI_GROUP_NULL;
   MPI_Datatype freed_type = MPI_DATATYPE_NULL;

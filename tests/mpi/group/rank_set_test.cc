@@ -49,7 +49,7 @@ TEST(RankSetTest, ComparesOrderAndMembers) {
   EXPECT_EQ(Compare(World(3), World(4)), MPI_UNEQUAL);
 }
 
-// Groups of MPI 5.0's own example in section 7.3.2: order is that of the first operand.
+// Groups of MPI 5.0's own example in section 7.3.2: the order is that of the first operand.
 TEST(RankSetTest, KeepsTheOrderOfTheFirstOperand) {
   RankSet a = RankSet::Of({0, 1, 2, 3});
   RankSet b = RankSet::Of({3, 0, 4});
@@ -127,7 +127,7 @@ TEST(RankSetTest, ExpandsRanges) {
   const RankRange ranges[] = {{1, 9, 4}, {8, 6, -1}, {3, 3, 1}, {0, 0, -5}};
   ASSERT_TRUE(ExpandRanges(World(10), ranges, &ranks).ok());
   EXPECT_EQ(ranks, (Ranks{1, 5, 9, 8, 7, 6, 3, 0}));
-  // The last rank need not be met, nor be in the group.
+  // The last rank of a range need not be hit, nor be in the group.
   const RankRange beyond[] = {{1, 11, 4}};
   ASSERT_TRUE(ExpandRanges(World(10), beyond, &ranks).ok());
   EXPECT_EQ(ranks, (Ranks{1, 5, 9}));

@@ -28,7 +28,7 @@ struct CountedForAnyThread : Object {
   int* alive;
 };
 
-// Takes and gives back a part of the object in two threads at once.
+// Two threads take and give back a reference to the object at once.
 template <typename T>
 void ShareInTwoThreads(const Ref<T>& object) {
   const auto share = [&] {
@@ -76,7 +76,7 @@ TEST(RefTest, CountsPartsOfOneThreadToo) {
   first = nullptr;
   EXPECT_EQ(alive, 1);
   {
-    const ThreadsMeet now(true);  // a thread begins: what was counted before still counts
+    const ThreadsMeet now(true);  // a thread begins: earlier references still count
     first = second;
   }
   second = nullptr;

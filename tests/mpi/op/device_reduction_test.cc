@@ -20,7 +20,7 @@ bool IsOnDevices(NumberKind kind) {
                    kind == NumberKind::kComplex32 || kind == NumberKind::kComplex64;
 }
 
-// Numbers of one kind, of which few are alike, with exact sums and products.
+// Numbers of one kind, few of them equal, with exact sums and products.
 void Fill(NumberKind kind, size_t bytes, std::mt19937& random, std::byte* to) {
   std::uniform_int_distribution<int> small(-40, 40);
   if (kind == NumberKind::kFloat32 || kind == NumberKind::kComplex32) {
@@ -39,7 +39,7 @@ void Fill(NumberKind kind, size_t bytes, std::mt19937& random, std::byte* to) {
   }
 }
 
-// Operands for a type without gaps. Aligned to what any device wants.
+// Operands for a type without gaps. They are aligned as any device wants.
 struct Operands {
   Operands(const BasicType& type, unsigned seed)
       : words(static_cast<size_t>(kCount * type.extent_bytes) / sizeof(uint64_t) + 1) {
@@ -72,7 +72,7 @@ TEST(DeviceReductionTest, DevicesComputeWhatCpusDo) {
       const bool has_gaps = basic.extent_bytes != basic.size_bytes;
       const bool is_expected = IsOnDevices(basic.kind) &&
                                (!basic.IsPair() || (!has_gaps && IsOnDevices(basic.index_kind)));
-      // Of pairs, MPI names some that no kernel was made for.
+      // MPI names some pairs that no kernel was made for.
       ASSERT_TRUE(how.has_value() == is_expected || (basic.IsPair() && !how.has_value()));
       if (!how.has_value()) {
         continue;

@@ -29,7 +29,7 @@ Ref<Op> Predefined(MPI_Op handle) {
   return nullptr;
 }
 
-// ---- what each operation gives, said in another way than the kernels do ----
+// ---- the result of each operation, computed in another way than by the kernels ----
 
 template <typename T>
 using Expected = std::map<MPI_Op, std::function<T(T, T)>>;
@@ -165,7 +165,7 @@ bool Same(const Located<V, I>& a, const Located<V, I>& b) {
   return a.value == b.value && a.index == b.index;
 }
 
-// Odd, so that a vectorised loop has a rest; a byte off any alignment.
+// An odd count, so that a vectorised loop has a rest; the data is a byte off any alignment.
 constexpr size_t kCount = 133;
 constexpr size_t kOffset = 1;
 
@@ -222,7 +222,7 @@ void CheckOp(const Op& op, const Datatype& type, const std::function<T(T, T)>& e
 
 class OpTest : public ::testing::Test {
  protected:
-  // All predefined operations on one type: those of the table give what it says, the others are
+  // All predefined operations on one type: those in the table give the right result, the others are
   // refused by name.
   template <typename T>
   void CheckType(MPI_Datatype handle, const Expected<T>& expected) {
@@ -352,7 +352,7 @@ TEST_F(OpTest, AnyOrderedValueHasALocation) {
   EXPECT_EQ(Predefined(MPI_MINLOC)->Check(*MakeRef<Datatype>(complex)).error_class, MPI_ERR_OP);
 }
 
-// Behind the last element's data the buffer may end.
+// The buffer may end behind the last element's data.
 TEST_F(OpTest, PairsLeaveTheirGapsAlone) {
   const Ref<Datatype> type = Type(MPI_SHORT_INT);
   char a[16] = {};
@@ -363,7 +363,7 @@ TEST_F(OpTest, PairsLeaveTheirGapsAlone) {
   EXPECT_EQ(std::string(b, 16), expected);
   const Ref<Datatype> wide = Type(MPI_DOUBLE_INT);
   const std::vector<char> in(28);
-  std::vector<char> inout(28, 0x55);  // tight: a byte more and AddressSanitizer tells
+  std::vector<char> inout(28, 0x55);  // tight: AddressSanitizer reports any byte more
   Predefined(MPI_MAXLOC)->Apply(in.data(), inout.data(), 2, *wide);
   EXPECT_EQ(inout[12], 0x55);
 }
@@ -436,7 +436,7 @@ TEST_F(OpTest, FunctionsAreCalledInOrder) {
   EXPECT_TRUE(MakeRef<Op>(&Subtract, true)->IsCommutative());
 }
 
-// Without a handle of its own the datatype is lent one, for the call.
+// A datatype without its own handle is lent one for the call.
 int g_lent;
 void ExpectLent(void* /*in*/, void* /*inout*/, int* /*length*/, MPI_Datatype* type) {
   EXPECT_EQ(*type, reinterpret_cast<MPI_Datatype>(0x5000));
@@ -468,7 +468,7 @@ void CountElements(void* in, void* inout, int* length, MPI_Datatype* /*type*/) {
   ++g_calls;
 }
 
-// A function whose length is an int gets more elements in several calls.
+// A function whose length is an int gets many elements in several calls.
 TEST_F(OpTest, LongBuffersAreCutForFunctionsOfInt) {
   const Ref<Datatype> type = Type(MPI_SHORT);
   const Ref<Op> op = MakeRef<Op>(&CountElements, true);

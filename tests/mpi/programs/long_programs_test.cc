@@ -1,5 +1,5 @@
-// Programs of others that take a minute or more to build: the HPC Challenge, and FFTW's benchmark
-// for MPI, which compares its transforms with slow ones.
+// Other projects' programs that take a minute or more to build: the HPC Challenge, and FFTW's
+// benchmark for MPI, which compares its transforms with slow ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ make -s arch=Linux_PII_FBLAS TOPdir=../../.. CC="$FERRYCC" LINKER="$FERRYCC" \
   CCFLAGS='$(HPL_DEFS) -O2 -w -DMPI_Address=MPI_Get_address -DMPI_Type_struct=MPI_Type_create_struct'
 )sh";
 
-// Its input file names a grid of ranks and how many equations HPL solves.
+// Its input file has a grid of ranks and the number of equations that HPL solves.
 constexpr char kRunHpcc[] = R"sh(
 rm -f hpccoutf.txt
 sed -e 's/^[0-9]* *Ns$/300 Ns/' -e "s/^[0-9]* *Ps$/$rows Ps/" _hpccinf.txt >hpccinf.txt
@@ -56,7 +56,7 @@ TEST_F(LongProgramsTest, HpcChallengePassesItsOwnTests) {
   }
 }
 
-// Codelets without optimisation: what is tested is how their results travel.
+// Codelets are built without optimisation: the test is about how their results travel.
 constexpr char kBuildFftw[] = R"sh(
 ./configure -q --enable-mpi --disable-fortran --disable-doc MPICC="$FERRYCC" CFLAGS=-O0
 make -s -j2
@@ -68,8 +68,9 @@ TEST_F(LongProgramsTest, FftwTransformsAsItDoesAlone) {
   }
   Run(kBuildFftw, kBuildLimitS);
   ExpectOfFerry("mpi/mpi-bench");
-  // In and out of place; backward and forward; complex, real and half-complex, with the kinds of
-  // real transforms; one to three dimensions, which do not divide evenly; many at once.
+  // The problems: in and out of place; backward and forward; complex, real and half-complex, with
+  // the kinds of real transforms; one to three dimensions, which do not divide evenly; many at
+  // once.
   const std::vector<std::string> problems = {
       "ib64x48",   "of37x29",       "obc1024",    "if12x18x7", "ofr30x17",
       "ibr8x10x6", "ok50e10x24o01", "ik9e11x20b", "of24x15v3", "obrd16x12x5"};

@@ -15,7 +15,8 @@ constexpr unsigned kRunLimitS = 2400;
 
 class MpichTest : public SourcePackageTest {};
 
-// Some programs call what MPI 3.0 removed, and cannot be linked: mpich_suite.py knows which.
+// Some programs call functions that MPI 3.0 removed, and cannot be linked: mpich_suite.py lists
+// them.
 constexpr char kBuild[] = R"sh(
 cd test/mpi
 MPICC="$FERRYCC" ./configure -q --enable-strictmpi --without-cuda --disable-fortran --disable-cxx \

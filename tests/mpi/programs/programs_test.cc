@@ -1,4 +1,4 @@
-// Small programs of others that are built in seconds: NetPIPE, and the ray tracer Tachyon.
+// Other projects' small programs that are built in seconds: NetPIPE, and the ray tracer Tachyon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ int Count(const std::string& text, const std::string& wanted) {
   return count;
 }
 
-// Two ranks send messages of every size around powers of two, and look at each byte.
+// Two ranks send messages of every size around powers of two, and check each byte.
 TEST_F(ProgramsTest, NetpipeFindsItsMessagesIntact) {
   if (!Fetch("netpipe")) {
     GTEST_SKIP() << why_not();
@@ -43,13 +43,13 @@ TEST_F(ProgramsTest, NetpipeFindsItsMessagesIntact) {
   }
 }
 
-// What its target linux-mpi sets, but for the compiler, which that does not leave to choose.
+// The settings of its target linux-mpi, except for the compiler, which that target fixes.
 constexpr char kBuildTachyon[] = R"sh(
 make -s -C unix all ARCH=ferry CC="$FERRYCC" CFLAGS='-O2 -DLinux -DMPI -DUSE_MPI_IN_PLACE' \
   AR=ar ARFLAGS=r RANLIB=ranlib STRIP=strip LIBS='-L. -ltachyon -lm'
 )sh";
 
-// Ranks trace rows of one picture, which is the same however many they are.
+// Ranks trace rows of one picture, which is the same for any number of ranks.
 TEST_F(ProgramsTest, TachyonDrawsTheSamePictureOnAnyNumberOfRanks) {
   if (!Fetch("tachyon")) {
     GTEST_SKIP() << why_not();

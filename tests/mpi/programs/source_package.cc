@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kFetchLimitS = 90;
 
-// Leaves nothing outside the folder it runs in. $1 is the package.
+// Leaves nothing outside its working directory. $1 is the package.
 constexpr char kFetch[] = R"sh(
 set -euo pipefail
 source /etc/os-release

@@ -1,6 +1,6 @@
-// Programs that others wrote: fetched as Debian's source packages, built with Ferry's compiler
-// wrappers and run by ferryrun. Nothing of the machine's apt is changed: lists and downloads go
-// to a folder of the test's own, which is removed at its end. One thread.
+// Other projects' programs: fetched as Debian's source packages, built with Ferry's compiler
+// wrappers and run by ferryrun. The machine's apt stays as it is: lists and downloads go to the
+// test's own folder, which is removed at its end. One thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ class SourcePackageTest : public testing::Test {
   SourcePackageTest();
   ~SourcePackageTest() override;
 
-  // Fetches the package's original source, as Debian's authors got it, and unpacks it in source().
-  // False, with the reason in why_not(), when it cannot be had, or a tool to build it is missing.
+  // Fetches the package's original source, before Debian's changes, and unpacks it in source().
+  // False, with the reason in why_not(), if it is not available, or a tool to build it is missing.
   // Takes seconds; blocks.
   bool Fetch(const std::string& package);
   const std::string& why_not() const { return why_not_; }
@@ -30,10 +30,10 @@ class SourcePackageTest : public testing::Test {
   // Runs `script` in source() with bash; $FERRYCC and $FERRYRUN are set. It must succeed. Returns
   // its standard output.
   std::string Run(const std::string& script, unsigned limit_s = 60) const;
-  // That the program was linked with Ferry's library, not with another MPI of the machine.
+  // Expects that the program is linked with Ferry's library, not with another MPI of the machine.
   void ExpectOfFerry(const std::string& program) const;
-  // Runs a program of source() as a job, in source(). It must succeed. Returns what it wrote, its
-  // errors too.
+  // Runs a program of source() as a job, in source(). It must succeed. Returns its output,
+  // including standard error.
   std::string RunRanks(const std::vector<std::string>& placement,
                        const std::vector<std::string>& program, unsigned limit_s = 60) const;
 

@@ -1,5 +1,5 @@
-/* Says how many messages each rank sends in a collective, from which the algorithm can be told:
- * "sent 4 0 0". Arguments: the collective and the bytes of its vector.
+/* Prints how many messages each rank sends in a collective, which shows the algorithm: "sent 4 0
+ * 0". Arguments: the collective and the bytes of its vector.
  */
 #include <ferry/ferry.h>
 

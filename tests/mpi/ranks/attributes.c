@@ -7,8 +7,8 @@ static int rank, size;
 
 /* ---- Attributes ---- */
 
-static char calls[64]; /* what callbacks ran, a letter each */
-static int failing;    /* what they return */
+static char calls[64]; /* the callbacks that ran, a letter each */
+static int failing;    /* the result of callbacks */
 
 static void note(char letter) {
   const size_t length = strlen(calls);
@@ -70,14 +70,14 @@ static void check_attributes(void) {
   OK(MPI_Comm_delete_attr(copy, first));
   CHECK(strcmp(calls, "xcb") == 0);
   OK(MPI_Comm_free(&copy));
-  OK(MPI_Comm_free(&comm)); /* the youngest first, under a freed key, too */
+  OK(MPI_Comm_free(&comm)); /* the youngest first, even if its key was freed */
   CHECK(strcmp(calls, "xcbya") == 0);
 
   step = "callbacks that fail";
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   OK(MPI_Comm_set_attr(comm, first, (void*)'a'));
-  failing = MPI_ERR_LASTCODE; /* whatever the program returns */
+  failing = MPI_ERR_LASTCODE; /* whatever the callback returns */
   copy = comm;
   CHECK(MPI_Comm_dup(comm, &copy) == MPI_ERR_LASTCODE && copy == MPI_COMM_NULL);
   CHECK(MPI_Comm_free(&comm) == MPI_ERR_LASTCODE && comm != MPI_COMM_NULL);
@@ -150,7 +150,7 @@ static void check_refused_type(void) {
   OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
-/* What a copy has depends on each key: its callback may change the value, or leave it out. */
+/* The callback of each key decides about the copy: it may change the value, or leave it out. */
 static int copy_type(MPI_Datatype type, int keyval, void* extra, void* in, void* out, int* flag) {
   int bytes = 0;
   CHECK(MPI_Type_size(type, &bytes) == MPI_SUCCESS && keyval != MPI_KEYVAL_INVALID);
@@ -182,13 +182,13 @@ static void check_copied_types(void) {
   OK(MPI_Type_set_attr(type, late, (void*)5)); /* not in the copy, which was made before */
   CHECK(get_of_type(copy, changed) == 'b' && get_of_type(copy, left_out) == -1);
   CHECK(get_of_type(copy, late) == -1 && get_of_type(type, changed) == 'a');
-  OK(MPI_Type_free_keyval(&changed)); /* lives on where it is used */
+  OK(MPI_Type_free_keyval(&changed)); /* it lives on where it is used */
   OK(MPI_Type_dup(copy, &again));
   OK(MPI_Type_free(&copy));
   CHECK(strcmp(calls, "ccb") == 0);
   OK(MPI_Type_free(&type)); /* the youngest first */
   CHECK(strcmp(calls, "ccbxa") == 0);
-  OK(MPI_Type_size(again, &bytes)); /* committed, as what it is a copy of */
+  OK(MPI_Type_size(again, &bytes)); /* committed, like the original */
   CHECK(bytes == 2 * (int)sizeof(int));
   OK(MPI_Sendrecv(&size, 0, again, rank, 0, &size, 0, again, rank, 0, MPI_COMM_WORLD,
                   MPI_STATUS_IGNORE));
@@ -247,7 +247,7 @@ static void check_groups(void) {
   CHECK(count == 0);
   OK(MPI_Group_compare(empty, MPI_GROUP_EMPTY, &result));
   CHECK(result == MPI_IDENT && empty == MPI_GROUP_EMPTY);
-  OK(MPI_Group_free(&empty)); /* as of any other group that a call gave */
+  OK(MPI_Group_free(&empty)); /* it is freed like any other group from a call */
   CHECK(empty == MPI_GROUP_NULL);
   OK(MPI_Group_difference(world, first, &empty));
   OK(MPI_Group_compare(empty, rest, &result));
@@ -323,7 +323,8 @@ static void check_info(void) {
   OK(MPI_Info_free(&info));
   CHECK(info == MPI_INFO_NULL);
   OK(MPI_Info_free(&copy));
-  OK(MPI_Info_create_env(0, NULL, &info)); /* the level of MPI_Init was asked for after the start */
+  OK(MPI_Info_create_env(0, NULL,
+                         &info)); /* the thread level was requested after the start, by MPI_Init */
   OK(MPI_Info_get(info, "thread_level", MPI_MAX_INFO_VAL - 1, value, &flag));
   CHECK(!flag);
   OK(MPI_Info_free(&info));
@@ -351,7 +352,7 @@ static void check_handlers(void) {
   OK(MPI_Comm_create_errhandler(handle, &handler));
   OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   OK(MPI_Comm_set_errhandler(comm, handler));
-  OK(MPI_Errhandler_free(&handler)); /* the communicator has a part in it */
+  OK(MPI_Errhandler_free(&handler)); /* the communicator holds a reference */
   CHECK(handler == MPI_ERRHANDLER_NULL);
   OK(MPI_Comm_dup(comm, &copy));
   CHECK(MPI_Comm_split(copy, -5, 0, &handled_comm) == MPI_ERR_ARG);
@@ -366,7 +367,7 @@ static void check_handlers(void) {
   CHECK(handled == 3);
   OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &got));
   CHECK(got == MPI_ERRORS_ARE_FATAL);
-  OK(MPI_Errhandler_free(&got)); /* what was got may be freed */
+  OK(MPI_Errhandler_free(&got)); /* a handler from a get call may be freed */
   CHECK(got == MPI_ERRHANDLER_NULL);
   OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   OK(MPI_Errhandler_free(&predefined)); /* the handle goes, the handler stays */
@@ -431,7 +432,7 @@ static void check_handles(void) {
 }
 
 int main(void) {
-  /* These need no MPI_Init. */
+  /* These calls need no MPI_Init. */
   MPI_Info early;
   int error_class = 0;
   OK(MPI_Info_create(&early));

@@ -1,5 +1,5 @@
 /* Collectives of ranks that share a node: lengths around those where the way changes, many
- * communicators, and mistakes that some ranks make while others wait. Run by two ranks or more.
+ * communicators, and mistakes of some ranks while others wait. Run by two ranks or more.
  *
  * `boards dies`: the last rank dies while the others wait for it in a collective, or in several.
  */
@@ -75,7 +75,7 @@ static void check_communicators(void) {
   }
 }
 
-/* Groups that overlap, each with a board of its own. */
+/* Groups that overlap, each with its own board. */
 static void check_halves(void) {
   MPI_Comm half, reversed;
   step = "overlapping communicators";
@@ -160,7 +160,7 @@ static void check_mistakes(void) {
 
 static void die_or_wait(void) {
   warm_up(MPI_COMM_WORLD);
-  if (rank == size - 1) _Exit(0); /* without a word */
+  if (rank == size - 1) _Exit(0); /* without leaving MPI */
   step = "waiting for the dead";
   int one = 1, sum = 0, error = MPI_SUCCESS, class = 0;
   error = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

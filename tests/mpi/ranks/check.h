@@ -1,5 +1,5 @@
-/* For the programs that tests run as ranks: a check that says what failed, and data to tell apart.
- * C99, so that the programs are what users write.
+/* Helpers for the programs that tests run as ranks: a check that says what failed, and data to tell
+ * apart. It is C99, as users' programs may be.
  */
 #ifndef FERRY_TESTS_MPI_RANKS_CHECK_H_
 #define FERRY_TESTS_MPI_RANKS_CHECK_H_
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char* step = "the beginning"; /* what the program does just now */
+static const char* step = "the beginning"; /* the program's current step */
 
 #define CHECK(condition)                                                                   \
   do {                                                                                     \
@@ -24,7 +24,7 @@ static const char* step = "the beginning"; /* what the program does just now */
   } while (0)
 #define OK(call) CHECK((call) == MPI_SUCCESS)
 
-/* Bytes that differ from message to message, and from place to place. */
+/* Bytes that differ between messages, and between places. */
 static inline void fill(unsigned char* bytes, size_t size, unsigned seed) {
   for (size_t i = 0; i < size; ++i) bytes[i] = (unsigned char)(seed * 31 + i * 7 + (i >> 8));
 }
@@ -36,7 +36,7 @@ static inline int is_filled(const unsigned char* bytes, size_t size, unsigned se
   return 1;
 }
 
-/* The call failed with this class, and MPI_Error_string has the text. */
+/* Checks that the call failed with this class, and that MPI_Error_string has the text. */
 static inline void expect_error(int error, int error_class, const char* text) {
   char message[MPI_MAX_ERROR_STRING];
   int length;

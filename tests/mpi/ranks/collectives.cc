@@ -1,5 +1,5 @@
-// Every collective, in its three forms, against values computed the simple way. Run by ferryrun on
-// any number of ranks; each prints that all were right.
+// Every collective, in its three forms, is compared with values computed the simple way. Run by
+// ferryrun on any number of ranks; each prints that all were right.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ void Check(bool holds, const std::string& what) {
   }
 }
 
-// The three forms of a call that differ in the request.
+// The three forms of a call, which differ in the request.
 struct Forms {
   std::function<int()> blocking;
   std::function<int(MPI_Request*)> nonblocking;
@@ -49,8 +49,8 @@ void Launch(const std::function<void()>& kernel) {
         "a kernel was refused");
 }
 
-// The same by a queue: round by round, and several rounds at once, whose buffers are set and looked
-// at by kernels of the stream, with another kernel between start and wait.
+// The same by a queue: round by round, and several rounds at once. Kernels of the stream set the
+// buffers and check them, with another kernel between start and wait.
 void RunOnQueue(MPI_Request* request, const std::function<void()>& prepare,
                 const std::function<void()>& check) {
   form = "enqueued";
@@ -78,7 +78,7 @@ void RunOnQueue(MPI_Request* request, const std::function<void()>& prepare,
   Check(between == kRounds, "kernels were left out");
 }
 
-// Has `prepare` set the buffers, runs the call, has `check` look at them: in each form.
+// In each form: lets `prepare` set the buffers, runs the call, and lets `check` check them.
 void Run(const Forms& forms, const std::function<void()>& prepare,
          const std::function<void()>& check) {
   form = "blocking";
@@ -112,7 +112,7 @@ void Run(const Forms& forms, const std::function<void()>& prepare,
         [&](MPI_Request* r) { return MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, r); } \
   }
 
-// What rank `r` has at place `i`.
+// The value of rank `r` at place `i`.
 int64_t Value(int r, int64_t i) { return 1000003 * (r + 1) + i; }
 constexpr int64_t kNone = -1;
 
@@ -261,7 +261,7 @@ void TestAllgather(int count, bool in_place) {
       });
 }
 
-// What `from` sends to `to` at place i.
+// The value that `from` sends to `to` at place i.
 int64_t Between(int from, int to, int64_t i) { return Value(from * size + to, i); }
 
 void TestAlltoall(int count, bool in_place) {
@@ -437,7 +437,7 @@ void TestBarriers() {
       [] {}, [] {});
 }
 
-// Many at once, completed in another order.
+// Many collectives at once, completed in another order.
 void TestOverlap() {
   constexpr int kMany = 20;
   std::vector<Words> in(kMany);
@@ -496,8 +496,8 @@ void MakeFile(const std::string& path) {
   Check(file != nullptr && std::fclose(file) == 0, "cannot make " + path);
 }
 
-// Rank 0 begins, and makes no further call before rank 2 is done: which needs what rank 0 sends
-// once it has heard of rank 1, who comes last.
+// Rank 0 begins, and makes no further call before rank 2 is done. Rank 2 needs what rank 0 sends
+// after it has heard from rank 1, which comes last.
 void TestProgress() {
   form = "without the application";
   if (size < 4) {
@@ -562,7 +562,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   TestAll();
   TestProgress();
-  // A part of the ranks, in reverse order.
+  // Some of the ranks, in reverse order.
   int world_rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm part;

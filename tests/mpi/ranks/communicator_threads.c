@@ -1,5 +1,5 @@
-/* Threads that make communicators at the same time, each of its own parent, which all have the same
- * ranks, and one of groups that overlap, told apart by tags. Any number of ranks.
+/* Threads make communicators at the same time: each from its own parent, all with the same ranks,
+ * and one from groups that overlap, told apart by tags. Any number of ranks.
  */
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* Communicators: how they are made, that their messages do not meet, and that they outlive their
+/* Communicators: how they are made, that their messages stay apart, and that they outlive their
  * handles. Any number of ranks.
  */
 #include "tests/mpi/ranks/check.h"
@@ -39,8 +39,8 @@ static void check_world(void) {
   check_ring(MPI_COMM_SELF, 1);
 }
 
-/* Sent on one, and the other way round received: what was sent first on a communicator comes first
- * on it, whatever the order between communicators. */
+/* Messages are sent on one communicator first, and received on the other one first: the order
+ * counts within a communicator only. */
 static void check_crosswise(void) {
   step = "two communicators of the same ranks, matched crosswise";
   MPI_Comm one, two;
@@ -53,7 +53,7 @@ static void check_crosswise(void) {
   MPI_Request requests[6];
   int sent[3] = {100 + rank, 200 + rank, 300 + rank};
   int got[3] = {0, 0, 0};
-  /* The same tag everywhere; receives that any message with it could match. */
+  /* All have the same tag, and any message of that tag would match the receives. */
   OK(MPI_Irecv(&got[0], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, two, &requests[0]));
   OK(MPI_Irecv(&got[1], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, one, &requests[1]));
   OK(MPI_Irecv(&got[2], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[2]));
@@ -100,7 +100,7 @@ static void check_split_type(void) {
   CHECK(members >= 1 && members <= size);
   check_ring(node, 5);
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &parts));
-  CHECK((parts == MPI_COMM_NULL) == (members == size)); /* a node is all there is to find */
+  CHECK((parts == MPI_COMM_NULL) == (members == size)); /* a node has only one part */
   if (parts != MPI_COMM_NULL) OK(MPI_Comm_free(&parts));
   MPI_Info info;
   OK(MPI_Info_create(&info));
@@ -127,7 +127,7 @@ static void check_create(void) {
   int odd_range[1][3] = {{1, size - 1, 2}}, even_range[1][3] = {{size - 1 - (size + 1) % 2, 0, -2}};
   OK(MPI_Group_range_incl(world, size > 1 ? 1 : 0, odd_range, &odd));
   OK(MPI_Group_range_incl(world, 1, even_range, &even)); /* the last one first */
-  /* Disjoint groups at the same time. */
+  /* Disjoint groups make theirs at the same time. */
   OK(MPI_Comm_create(MPI_COMM_WORLD, rank % 2 == 1 ? odd : even, &part));
   int own = -1, members = 0;
   OK(MPI_Comm_rank(part, &own));
@@ -141,7 +141,7 @@ static void check_create(void) {
   CHECK(again == MPI_COMM_NULL);
 
   step = "MPI_Comm_create_group";
-  /* Only some take part, and several times with one tag. */
+  /* Only some ranks take part, several times with one tag. */
   for (int i = 0; i < 3 && rank % 2 == 0; ++i) {
     OK(MPI_Comm_create_group(MPI_COMM_WORLD, even, 17, &again));
     check_ring(again, 7 + i);
@@ -161,7 +161,7 @@ static void check_from_group(void) {
   int members = 0, range[1][3] = {{rank % 2, size - 1, 2}};
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
   OK(MPI_Group_range_incl(world, 1, range, &half));
-  /* Overlapping groups, in whatever order their members come. */
+  /* Overlapping groups, with their members in any order. */
   OK(MPI_Comm_create_from_group(world, "all", MPI_INFO_NULL, MPI_ERRORS_RETURN, &all));
   OK(MPI_Comm_create_from_group(half, "half", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &part));
   OK(MPI_Comm_size(part, &members));
@@ -179,7 +179,7 @@ static void check_from_group(void) {
 
 static void check_idup(void) {
   step = "MPI_Comm_idup";
-  /* Several at a time, completed in another order, with other calls between. */
+  /* Several duplicates at a time, completed in another order, with other calls in between. */
   MPI_Comm comms[4], between;
   MPI_Request requests[4];
   MPI_Info info;
@@ -272,7 +272,7 @@ static void check_names(void) {
   OK(MPI_Comm_free(&comm));
 }
 
-/* Overlapping ones in great number, alive and freed in turns. */
+/* Many overlapping communicators, alive and freed in turns. */
 static void check_many(void) {
   step = "many communicators that overlap";
   enum { kAlive = 8 };
@@ -281,7 +281,7 @@ static void check_many(void) {
   for (int round = 0; round < 100; ++round) {
     MPI_Comm* place = &alive[round % kAlive];
     if (*place != MPI_COMM_NULL) OK(MPI_Comm_free(place));
-    /* Neighbours, in pairs that differ from round to round. */
+    /* Groups of neighbours, which differ from round to round. */
     OK(MPI_Comm_split(MPI_COMM_WORLD, (rank + round) / (1 + round % 3), rank, place));
   }
   MPI_Request requests[2 * kAlive];

@@ -1,5 +1,5 @@
-/* The calls on datatypes, packing and counts of elements, as a program makes them. One rank after
- * the other does the same: nothing is sent but to oneself. */
+/* The calls on datatypes, packing and counts of elements, as a program makes them. Each rank does
+ * the same by itself: it sends only to itself. */
 #include <limits.h>
 #include <stddef.h>
 
@@ -28,7 +28,7 @@ static void sizes(void) {
   CHECK(lb == 0 && extent == 40);
   OK(MPI_Type_get_true_extent_x(resized, &large_lb, &large_extent));
   CHECK(large_lb == 0 && large_extent == 40);
-  /* What an int cannot hold is MPI_UNDEFINED. */
+  /* A value that does not fit an int is MPI_UNDEFINED. */
   OK(MPI_Type_contiguous_c((MPI_Count)3 << 30, MPI_INT, &huge));
   OK(MPI_Type_size(huge, &size));
   CHECK(size == MPI_UNDEFINED);
@@ -78,7 +78,7 @@ static void contents(void) {
   const MPI_Datatype types[2] = {MPI_CHAR, part};
   OK(MPI_Type_create_struct(2, lengths, places, types, &type));
   MPI_Datatype first = part;
-  OK(MPI_Type_free(&part)); /* the structure keeps it */
+  OK(MPI_Type_free(&part)); /* the structure keeps the part */
   OK(MPI_Type_get_envelope(type, &ni, &na, &nd, &combiner));
   CHECK(ni == 3 && na == 2 && nd == 2 && combiner == MPI_COMBINER_STRUCT);
   int integers[3];
@@ -96,7 +96,7 @@ static void contents(void) {
   OK(MPI_Type_size(type, &size));
   CHECK(size == 13);
   OK(MPI_Type_free(&type));
-  /* Large counts are told by the calls that have them. */
+  /* Large counts are returned by the calls that have them. */
   OK(MPI_Type_vector_c(2, 3, 4, MPI_INT, &large));
   CHECK(MPI_Type_get_envelope(large, &ni, &na, &nd, &combiner) == MPI_ERR_TYPE);
   MPI_Count li, la, lc, ld;
@@ -204,7 +204,7 @@ static void packing_externally(void) {
   CHECK(position == 0);
 }
 
-/* ---- what came ---- */
+/* ---- counts of received elements ---- */
 
 static void elements(void) {
   step = "elements of a status";
@@ -227,7 +227,7 @@ static void elements(void) {
   CHECK(count == 2);
   OK(MPI_Get_elements(&status, pair, &count));
   CHECK(count == 4);
-  /* Three basic elements: no whole number of structures. */
+  /* Three basic elements are not a whole number of structures. */
   OK(MPI_Status_set_elements(&status, pair, 3));
   OK(MPI_Get_count(&status, pair, &count));
   CHECK(count == MPI_UNDEFINED);

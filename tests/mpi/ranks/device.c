@@ -1,5 +1,6 @@
 /* Device buffers wherever MPI takes a buffer: messages, elements with gaps, persistent requests,
- * probes and collectives. Behind an emulated link whose memory faults at any touch but a stream's.
+ * probes and collectives. They lie behind an emulated link, whose memory faults at any access but a
+ * stream's.
  */
 #include <ferry/ferry.h>
 
@@ -17,7 +18,7 @@ static void* on_device(size_t bytes) {
 
 static int word(int seed, int place) { return seed * 1000003 + place; }
 
-/* Fills device memory with what a rank's `seed` says. */
+/* Fills device memory with the values of `seed`. */
 static void set(int* device, int count, int seed) {
   for (int i = 0; i < count; ++i) host[i] = word(seed, i);
   CHECK(ferry_memcpy(device, host, (size_t)count * sizeof(int)) == FERRY_SUCCESS);
@@ -41,7 +42,7 @@ static void whole(int count) {
   for (int i = 0; i < count; ++i) CHECK(host[i] == word(before, i));
 }
 
-/* A column goes out, a column comes in; the others stay as they are. */
+/* One column is sent, another is received; the others stay as they are. */
 static void with_gaps(void) {
   MPI_Datatype column;
   step = "columns";
@@ -60,7 +61,7 @@ static void with_gaps(void) {
   OK(MPI_Type_free(&column));
 }
 
-/* What is packed from device memory, and unpacked there, is what it would be on the host. */
+/* Packing from device memory, and unpacking there, gives the same as on the host. */
 static void like_on_the_host(MPI_Datatype type, int count, int first) {
   int* const there = malloc(words * sizeof(int));
   int* const back = malloc(words * sizeof(int));
@@ -100,7 +101,7 @@ static void all_shapes(void) {
   like_on_the_host(type, 1, 3);
   OK(MPI_Type_create_hvector(1000, 3, -20, MPI_INT, &type)); /* backwards */
   like_on_the_host(type, 1, 9000);
-  OK(MPI_Type_create_hvector(200, 1, 6, MPI_SHORT, &type)); /* of halves of words */
+  OK(MPI_Type_create_hvector(200, 1, 6, MPI_SHORT, &type)); /* elements of half a word */
   like_on_the_host(type, 1, 0);
   OK(MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &type));
   like_on_the_host(type, 1, 0);
@@ -166,7 +167,7 @@ static void together(int count) {
   }
 }
 
-/* in - inout of an element that reduced_here makes. */
+/* in - inout of an element of the type that reduced_here makes. */
 static void subtract_parts(void* in, void* inout, int* length, MPI_Datatype* type) {
   int bytes;
   CHECK(*length == 1 && MPI_Type_size(*type, &bytes) == MPI_SUCCESS);

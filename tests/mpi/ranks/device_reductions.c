@@ -1,6 +1,6 @@
-/* Reductions of device memory that CPUs do not reach, in every form: by the device, where it can,
- * and otherwise by CPUs. Any number of ranks. With the argument "fails", the device launches one
- * kernel and no more: whoever lets it reduce gets an error, and no rank waits for ever. */
+/* Reductions of device memory that CPUs do not reach, in every form: by the device if it can, and
+ * otherwise by CPUs. Any number of ranks. With the argument "fails", the device launches one kernel
+ * and no more: a rank that lets it reduce gets an error, and no rank waits for ever. */
 #include <complex.h>
 #include <ferry/ferry.h>
 #include <ferry/stream.h>
@@ -13,7 +13,7 @@ enum { MOST = 40000, BYTES = MOST * 16 };
 static int rank, size;
 static char *device_in, *device_out, *host_in, *host_out, *expected;
 
-/* ---- What is reduced ---- */
+/* ---- The kinds of elements ---- */
 
 struct kind {
   const char* name;
@@ -21,8 +21,9 @@ struct kind {
   MPI_Op op;
   size_t bytes;
   void (*make)(int of_rank, int place, void* element);
-  void (*add)(const void* element, void* sum); /* sum = sum op element, of a higher rank */
-  int (*same)(const void* a, const void* b);   /* null: all bytes are */
+  void (*add)(const void* element,
+              void* sum); /* sum = sum op element, where the element is of a higher rank */
+  int (*same)(const void* a, const void* b); /* null: compare all bytes */
 };
 
 static void make_int(int of_rank, int place, void* element) {
@@ -53,7 +54,8 @@ static void multiply_complex(const void* element, void* product) {
 }
 
 static int same_complex(const void* a, const void* b) {
-  return *(const float complex*)a == *(const float complex*)b; /* of zeros, too */
+  return *(const float complex*)a ==
+         *(const float complex*)b; /* zeros of either sign are the same */
 }
 
 static void make_pair(int of_rank, int place, void* element) {
@@ -74,7 +76,7 @@ static void add_long_double(const void* element, void* sum) {
   *(long double*)sum += *(const long double*)element;
 }
 static int same_long_double(const void* a, const void* b) {
-  return *(const long double*)a == *(const long double*)b; /* six bytes are nothing */
+  return *(const long double*)a == *(const long double*)b; /* six bytes are padding */
 }
 
 /* sum = 2 * sum - element is 2 a - b of a and b: not commutative, and for two ranks only. */
@@ -99,9 +101,9 @@ static void expect(const struct kind* kind, int end, int first, int count) {
   }
 }
 
-/* ---- Where it lies ---- */
+/* ---- Where the data lies ---- */
 
-/* What a rank's memory is: bit 0, the input is the device's; bit 1, the output. */
+/* The memory of a rank: bit 0, the input is the device's; bit 1, the output. */
 static char *in, *out;
 static int mix;
 
@@ -248,7 +250,7 @@ static void check_kind(const struct kind* kind, int count) {
   check_again(kind, count);
 }
 
-/* Whose buffers no kernel takes: they are reduced all the same. */
+/* No kernel takes these buffers: they are reduced all the same. */
 static void check_unaligned(const struct kind* kind) {
   step = "unaligned buffers";
   char* const aligned_in = in;
@@ -261,7 +263,7 @@ static void check_unaligned(const struct kind* kind) {
   out = aligned_out;
 }
 
-/* Device and host memory at once: all ranks come to an end, with right results. */
+/* Ranks mix device and host memory: all come to an end, with right results. */
 static void check_mixes(const struct kind* kind) {
   const int counts[] = {100, 30000};
   for (int i = 0; i < 2; ++i) {
@@ -283,11 +285,11 @@ static void check_failures(const struct kind* kind) {
   set_in(kind, 30000);
   CHECK(MPI_Reduce_local(in, out, 30000, kind->type, kind->op) != MPI_SUCCESS);
   for (int i = 0; i < 8; ++i) {
-    MPI_Request request; /* by messages, wherever the ranks are */
+    MPI_Request request; /* sent as messages, wherever the ranks are */
     OK(MPI_Iallreduce(in, out, 30000, kind->type, kind->op, MPI_COMM_WORLD, &request));
     CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS);
   }
-  /* CPUs reduce what is short. */
+  /* CPUs reduce short vectors. */
   set_in(kind, 100);
   expect(kind, size, 0, 100);
   OK(MPI_Allreduce(in, out, 100, kind->type, kind->op, MPI_COMM_WORLD));

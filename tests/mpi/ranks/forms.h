@@ -1,6 +1,6 @@
 /* The six ways to call one collective: blocking, nonblocking and persistent, with counts as int and
- * as MPI_Count. Each is called after PREPARE() and judged by JUDGE(). `step` says which it is. On a
- * queue (on_queue.h), persistent ones are matched and enqueued, too. */
+ * as MPI_Count. Each is called after PREPARE() and judged by JUDGE(). `step` is the current form.
+ * On a queue (on_queue.h), persistent ones are matched and enqueued, too. */
 #ifndef FERRY_TESTS_MPI_RANKS_FORMS_H_
 #define FERRY_TESTS_MPI_RANKS_FORMS_H_
 
@@ -40,7 +40,7 @@
   THREE_FORMS(PREPARE, JUDGE, MPI_##NAME, MPI_##INAME, MPI_##NAME##_init, __VA_ARGS__)
 #define LARGE_FORMS(PREPARE, JUDGE, NAME, INAME, ...) \
   THREE_FORMS(PREPARE, JUDGE, MPI_##NAME##_c, MPI_##INAME##_c, MPI_##NAME##_init_c, __VA_ARGS__)
-/* Of calls whose counts are no arrays. */
+/* For calls whose counts are no arrays. */
 #define ALL_FORMS(PREPARE, JUDGE, NAME, INAME, ...)        \
   do {                                                     \
     SMALL_FORMS(PREPARE, JUDGE, NAME, INAME, __VA_ARGS__); \

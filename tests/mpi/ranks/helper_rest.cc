@@ -1,6 +1,6 @@
-// Nonblocking collectives bring a thread of Ferry's, and with it locked instructions. When that
-// thread is at rest, messages cost what they did before. Run by two ranks or more, "single",
-// "serialized" or "multiple" being the thread level.
+// Nonblocking collectives start a thread of Ferry's, and thus need locked instructions. When that
+// thread is at rest, messages cost what they did before. Run by two ranks or more, with the thread
+// level "single", "serialized" or "multiple".
 #include <sched.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ bool AreThreadsAllowed() {
   return ferry_front_end(ferry::client::kFrontEndVersion)->AreThreadsAllowed();
 }
 
-// All ranks start the reduction, but one of them late: so the others need the helper meanwhile.
+// All ranks start the reduction, one of them late, so that the others need the helper meanwhile.
 void Reduce(int round, std::vector<int>* sum) {
   std::vector<int> mine(kValues);
   for (int i = 0; i < kValues; ++i) {
@@ -48,7 +48,7 @@ void Reduce(int round, std::vector<int>* sum) {
   }
 }
 
-// Messages go round until the helper is at rest; then they are as before.
+// Messages go round until the helper is at rest; then they cost what they did before.
 void ExpectRest(bool expected) {
   const int next = (rank + 1) % size;
   const int before = (rank + size - 1) % size;

@@ -1,4 +1,4 @@
-/* Collectives of intercommunicators: what one side has, the other gets. Sides of several sizes, all
+/* Collectives of intercommunicators: one side gets the other's data. Sides of several sizes, all
  * forms of calls. Two ranks or more.
  */
 #include "tests/mpi/ranks/check.h"
@@ -9,7 +9,7 @@
 static int rank, size; /* in MPI_COMM_WORLD */
 static MPI_Comm inter;
 static int side;                  /* 0 or 1 */
-static int own, own_size, others; /* in the own group; members of the other one */
+static int own, own_size, others; /* in the own group; the number of members of the other one */
 
 /* A word of member `member` of a side; `k` tells words of one member apart. */
 static int word(int of_side, int member, int k) { return of_side * 1000000 + member * 1000 + k; }
@@ -18,7 +18,7 @@ static int words[MOST * MOST * 4], got[MOST * MOST * 4];
 
 static void forget(void) { memset(got, -1, sizeof(got)); }
 
-/* The blocking form, or another one that is completed here. */
+/* The blocking form, or another one, which is completed here. */
 enum form { BLOCKING, NONBLOCKING, PERSISTENT, ENQUEUED, FORMS };
 #define CALL(form, name, i_name, ...)                                          \
   do {                                                                         \
@@ -43,7 +43,7 @@ enum form { BLOCKING, NONBLOCKING, PERSISTENT, ENQUEUED, FORMS };
     }                                                                          \
   } while (0)
 
-/* What a rank passes as root, if member `root` of side `root_side` is it. */
+/* The root argument of a rank, if member `root` of side `root_side` is the root. */
 static int root_for(int root_side, int root) {
   return side != root_side ? root : own == root ? MPI_ROOT : MPI_PROC_NULL;
 }
@@ -58,7 +58,7 @@ static void barriers(void) {
   OK(MPI_Start(&request));
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   OK(MPI_Request_free(&request));
-  /* Nobody is through before the last of the other side has come: it says so beforehand. */
+  /* No member leaves before the last of the other side has come, which says so beforehand. */
   int told = 0;
   MPI_Request hears = MPI_REQUEST_NULL;
   const int tells = side == 1 && own == own_size - 1;
@@ -131,8 +131,8 @@ static void rooted(int form, int root_side, int root) {
   }
 }
 
-/* Numbers as (ten to the power of their digits, their value): one written behind the other, which
- * does not commute.
+/* Numbers as pairs (ten to the power of their digits, their value): the operation writes one behind
+ * the other, and does not commute.
  */
 static void append(void* left, void* right, int* length, MPI_Datatype* type) {
   const long* l = left;
@@ -215,7 +215,7 @@ static void unrooted(int form) {
     CHECK(got[k] == others * (others - 1) / 2 + others * (own * share + k));
   }
 
-  step = "MPI_Reduce_scatter"; /* all of it to the last member */
+  step = "MPI_Reduce_scatter"; /* all words go to the last member */
   int parts[MOST] = {0};
   parts[own_size - 1] = all;
   forget();
@@ -276,8 +276,8 @@ static void mistakes(void) {
   MPI_Comm_set_errhandler(inter, MPI_ERRORS_ARE_FATAL);
 }
 
-/* Ranks below `border` and the others, or (0) even ones and odd ones; `turned`: the group with rank
- * 0 calls itself side 1. */
+/* An intercommunicator between ranks below `border` and the others, or (0) even ones and odd ones;
+ * `turned`: the group with rank 0 calls itself side 1. */
 static void between(int border, int turned) {
   MPI_Comm half;
   const int first = border ? rank < border : rank % 2 == 0;
@@ -299,7 +299,7 @@ static void between(int border, int turned) {
   order();
   large();
   mistakes();
-  /* What is made of it works beside it. */
+  /* A communicator made of it works beside it. */
   step = "a merged one";
   MPI_Comm merged;
   int sum = 0;

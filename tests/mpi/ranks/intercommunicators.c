@@ -1,11 +1,11 @@
-/* Intercommunicators: how they are made, what is made of them, and messages on them. Two ranks or
- * more.
+/* Intercommunicators: how they are made, communicators made of them, and messages on them. Two
+ * ranks or more.
  */
 #include "tests/mpi/ranks/check.h"
 
 static int rank, size;
 
-/* Every member to every member of the other side; `mark` tells communicators apart. */
+/* Every member sends to every member of the other side; `mark` tells communicators apart. */
 static void check_messages(MPI_Comm inter, int mark) {
   int own, remote_size;
   OK(MPI_Comm_rank(inter, &own));
@@ -28,7 +28,7 @@ static void check_messages(MPI_Comm inter, int mark) {
   free(got);
 }
 
-/* Where the members of a group are in the world. */
+/* The members of a group, as ranks of the world. */
 static void world_ranks(MPI_Group group, int* ranks, int* count) {
   MPI_Group world;
   int all[64];
@@ -114,7 +114,7 @@ static void check_split(MPI_Comm inter) {
   CHECK(local == (rank % 2 ? odds : evens) - 1 - own);
   check_messages(part, 4);
   OK(MPI_Comm_free(&part));
-  /* Pairs; who has no partner on the other side gets nothing. */
+  /* Pairs; a rank without a partner on the other side gets nothing. */
   OK(MPI_Comm_split(inter, own, 0, &part));
   CHECK((part == MPI_COMM_NULL) == (own >= odds));
   if (part != MPI_COMM_NULL) {
@@ -193,7 +193,7 @@ static void check_create(MPI_Comm inter) {
   OK(MPI_Group_free(&first));
 }
 
-/* The leader's mistake is told to its side, which does not wait for ever. */
+/* A mistake of the leader is told to its side, which does not wait for ever. */
 static void check_mistakes(MPI_Comm half) {
   step = "mistakes with intercommunicators";
   MPI_Comm none = MPI_COMM_NULL;
@@ -221,7 +221,7 @@ int main(void) {
   OK(MPI_Comm_size(half, &members));
   const int last_even = (size - 1) / 2 * 2, last_odd = size / 2 * 2 - 1;
   step = "MPI_Intercomm_create";
-  /* Where the other leader is counts at the leaders only. */
+  /* The other leader's rank counts at the leaders only. */
   const int leads = rank == (rank % 2 ? last_odd : last_even);
   OK(MPI_Intercomm_create(half, members - 1, leads ? MPI_COMM_WORLD : MPI_COMM_NULL,
                           !leads     ? -1

@@ -1,5 +1,5 @@
-/* The collectives that move data with counts as MPI_Count, and their forms with int beside them, on
- * any number of ranks. */
+/* The collectives that move data with counts as MPI_Count, and their forms with int, on any number
+ * of ranks. */
 #include "tests/mpi/ranks/forms.h"
 
 enum { block = 5, most = 16 };
@@ -10,7 +10,7 @@ static int sent[most * block], got[most * block];
 
 static int word(int from, int to, int i) { return from * 10000 + to * 100 + i; }
 
-/* Rank r's part of a v form. */
+/* The length of rank r's part in a v form. */
 static int length_of(int r) { return r % 2 == 0 ? block : 2; }
 
 static void prepare(void) {
@@ -24,7 +24,7 @@ static void prepare_bcast(void) {
   if (rank == root) memcpy(got, sent, block * sizeof(int));
 }
 
-/* Block `at` came from `from`, where it lay at `to`. */
+/* Expects block `at` to be from `from`, where it lay at `to`. */
 static void expect(int at, int from, int to, int length) {
   for (int i = 0; i < block; ++i) {
     CHECK(got[at * block + i] == (i < length ? word(from, to, i) : -1));
@@ -49,7 +49,7 @@ static void judge_gatherv(void) {
 static void judge_alltoall(void) {
   for (int r = 0; r < size; ++r) expect(r, r, rank, block);
 }
-/* What goes from one to another is as long as what comes back. */
+/* Both directions between two ranks have the same length. */
 static void judge_alltoallv(void) {
   for (int r = 0; r < size; ++r) expect(r, r, rank, length_of(r + rank));
 }

@@ -1,5 +1,5 @@
-/* The beginning and the end of MPI programs, and how they end when something is wrong: what the
- * argument names. Run by two ranks.
+/* MPI programs begin and end, in the way that the argument names, also when something is wrong. Run
+ * by two ranks.
  */
 #include "tests/mpi/ranks/check.h"
 
@@ -39,12 +39,12 @@ static void whole_life(int argc, char** argv) {
   OK(MPI_Finalize());
   OK(MPI_Finalized(&flag));
   CHECK(flag);
-  OK(MPI_Initialized(&flag)); /* it says whether MPI_Init was called, ever */
+  OK(MPI_Initialized(&flag)); /* it says whether MPI_Init was ever called */
   CHECK(flag);
   puts("a whole life");
 }
 
-/* What the program has not given back when it calls MPI_Finalize. */
+/* Requests that the program still has when it calls MPI_Finalize. */
 static void leave_requests(void) {
   static int numbers[8];
   MPI_Request sent, received, requests[6];
@@ -69,7 +69,7 @@ static void leave_requests(void) {
   OK(MPI_Irecv(numbers + 6, 1, MPI_INT, 1 - rank, 99, MPI_COMM_WORLD, &requests[1]));
 }
 
-/* Rank 0 ends while its message still waits in the buffer of a communicator that is gone. */
+/* Rank 0 ends while its message still waits in the buffer of a freed communicator. */
 static void leave_buffers(void) {
   static char attached[(1 << 21) + MPI_BSEND_OVERHEAD], data[1 << 21], own[1 << 12];
   MPI_Comm comm;
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "abort") == 0) {
     live(&argc, &argv);
     if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 42);
-    MPI_Recv(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* never comes */
+    MPI_Recv(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* it never comes */
   } else if (strcmp(what, "fatal") == 0) {
     live(&argc, &argv);
     if (rank == 0) MPI_Send(&data, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     MPI_Init(&argc, &argv);
   } else if (strcmp(what, "dies") == 0) {
-    /* A rank that ends without a word: whoever waits for it hears of it. */
+    /* A rank ends without leaving MPI: the ranks that wait for it hear of it. */
     live(&argc, &argv);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     if (rank == 1) { /* not before the other has joined */

@@ -1,4 +1,4 @@
-/* Matched persistent requests and queues by MPI's names. Two ranks. */
+/* Matched persistent requests and queues under MPI's names. Two ranks. */
 #include <ferry/stream.h>
 #include <mpix.h>
 
@@ -16,8 +16,8 @@ static MPI_Request make(long* word, int tag, MPI_Comm comm) {
   return request;
 }
 
-/* Two communicators over the same ranks, in other orders, the same tag, matched crosswise: each
- * request finds the one of its own communicator, and there the one that was made as the same. */
+/* Three communicators with the same ranks, and one tag, are matched crosswise: each request finds
+ * the one of its own communicator that was made in the same position. */
 static void check_crosswise(void) {
   step = "communicators matched crosswise";
   enum { kComms = 3, kEach = 2 };
@@ -35,7 +35,7 @@ static void check_crosswise(void) {
       requests[c][k] = make(&words[c][k], 5, comms[c]);
     }
   }
-  /* And they offer them in orders that do not fit. */
+  /* They offer them in different orders, too. */
   MPI_Request matches[kComms * kEach];
   int count = 0;
   for (int i = 0; i < kComms * kEach; ++i) {
@@ -92,7 +92,7 @@ static void check_stream(void) {
     OK(MPIX_Queue_wait(queue));
     CHECK(coming == 100 * round + other);
   }
-  /* The same requests by the rank itself. */
+  /* The rank itself starts the same requests. */
   going = 77 + rank;
   OK(MPI_Startall(3, both));
   OK(MPI_Waitall(3, both, MPI_STATUSES_IGNORE));
@@ -124,7 +124,7 @@ static void check_modes(void) {
         coming[i] = -1;
       }
       OK(MPI_Start(&both[0]));
-      OK(MPI_Barrier(MPI_COMM_WORLD)); /* the receive is there, as a ready send needs it */
+      OK(MPI_Barrier(MPI_COMM_WORLD)); /* a ready send needs the receive to be there */
       OK(MPI_Start(&both[1]));
       OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
       for (int i = 0; i < 8; ++i) {

@@ -1,5 +1,5 @@
-/* Memory that MPI allocates, and what it says of kinds of memory. Run with 1 MiB of memory on each
- * device, and with the kinds asked for that the argument names.
+/* Memory that MPI allocates, and its answers about kinds of memory. Run with 1 MiB of memory on
+ * each device; the argument names the requested kinds.
  */
 #include <ferry/ferry.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ static void host_memory(void) {
     memset(memory, 1, 333);
     OK(MPI_Free_mem(memory));
   }
-  OK(MPI_Free_mem(allocated(8, with("colour", "red")))); /* somebody else's hint */
+  OK(MPI_Free_mem(allocated(8, with("colour", "red")))); /* a hint for another library */
 }
 
 static void memory_of_kinds(void) {
@@ -62,7 +62,7 @@ static void memory_of_kinds(void) {
   CHECK(memcmp(sent, got, sizeof(got)) == 0);
   OK(MPI_Free_mem(device));
   OK(MPI_Free_mem(pinned));
-  /* Host memory has room where a device has none. */
+  /* Host memory has room when a device has none. */
   expect_error(fails(2 << 20, with("ferry_memory_kind", "device")), MPI_ERR_NO_MEM, "device");
   OK(MPI_Free_mem(allocated(2 << 20, with("ferry_memory_kind", "host"))));
 }
@@ -104,7 +104,7 @@ static void kinds(const char* wanted) {
   OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm));
   CHECK(strcmp(hint(comm, assertion), "system,ferry:device") == 0);
   CHECK(strcmp(hint(comm, "mpi_memory_alloc_kinds"), wanted) == 0);
-  OK(MPI_Info_set(info, assertion, "cuda:device")); /* there is none */
+  OK(MPI_Info_set(info, assertion, "cuda:device")); /* there is no such memory */
   OK(MPI_Comm_set_info(comm, info));
   CHECK(strcmp(hint(comm, assertion), "system,ferry:device") == 0);
   OK(MPI_Info_free(&info));

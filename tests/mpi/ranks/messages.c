@@ -1,4 +1,4 @@
-/* Messages of all modes and forms, of sizes that go by each of Ferry's paths, in a ring: every rank
+/* Messages of all modes and forms, of sizes that take each of Ferry's paths, in a ring: every rank
  * sends to the next and receives from the one before it.
  */
 #define _POSIX_C_SOURCE 200112L
@@ -37,7 +37,7 @@ static void check_status(const MPI_Status* status, int bytes) {
   CHECK(cancelled == 0);
 }
 
-/* The receive is posted first: so ready sends are right, and synchronous ones end. */
+/* The receive is posted first, so that ready sends are right, and synchronous ones end. */
 static void blocking(const struct mode* mode, int bytes, unsigned seed) {
   MPI_Request request;
   MPI_Status status;
@@ -46,7 +46,7 @@ static void blocking(const struct mode* mode, int bytes, unsigned seed) {
   memset(in, 0, bytes);
   OK(MPI_Irecv(in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD, &request));
   OK(MPI_Sendrecv(NULL, 0, MPI_BYTE, before, 1, NULL, 0, MPI_BYTE, next, 1, MPI_COMM_WORLD,
-                  MPI_STATUS_IGNORE)); /* whom I send to has posted */
+                  MPI_STATUS_IGNORE)); /* the next rank has posted its receive */
   OK(mode->blocking(out, bytes, MPI_BYTE, next, tag, MPI_COMM_WORLD));
   OK(MPI_Wait(&request, &status));
   CHECK(request == MPI_REQUEST_NULL);
@@ -88,7 +88,7 @@ static void persistent(const struct mode* mode, int bytes, unsigned seed) {
       CHECK(requests[index] != MPI_REQUEST_NULL);
     }
     OK(MPI_Waitany(2, requests, &index, &status));
-    CHECK(index == MPI_UNDEFINED); /* none is active */
+    CHECK(index == MPI_UNDEFINED); /* no request is active */
     OK(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE));
     CHECK(done);
     CHECK(is_filled(in, bytes, seed + round + before));
@@ -158,7 +158,8 @@ static void synchronous_waits(int bytes) {
       OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
       CHECK(!done);
     }
-    OK(MPI_Send(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD)); /* after those tests: receive now */
+    OK(MPI_Send(NULL, 0, MPI_BYTE, 1, 2,
+                MPI_COMM_WORLD)); /* sent after those tests: the other one may receive now */
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   } else if (rank == 1) {
     OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -167,7 +168,8 @@ static void synchronous_waits(int bytes) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* Nobody receives it: MPI_Wait returns all the same. What left before is still to be received. */
+/* Nobody receives the message: MPI_Wait returns all the same. Earlier messages can still be
+ * received. */
 static void cancelled_send(const struct mode* mode, int bytes, int persistently) {
   MPI_Request request;
   MPI_Status status;
@@ -185,7 +187,7 @@ static void cancelled_send(const struct mode* mode, int bytes, int persistently)
   OK(MPI_Test_cancelled(&status, &is_gone));
   CHECK(is_gone || mode->nonblocking != MPI_Issend);
   CHECK(is_gone || bytes < max_bytes || mode->nonblocking == MPI_Ibsend);
-  memset(out, 0, bytes); /* it is the program's again */
+  memset(out, 0, bytes); /* the buffer is the program's again */
   OK(MPI_Sendrecv(&is_gone, 1, MPI_INT, next, 3, &was_gone, 1, MPI_INT, before, 3, MPI_COMM_WORLD,
                   MPI_STATUS_IGNORE));
   if (!was_gone) {
@@ -194,8 +196,8 @@ static void cancelled_send(const struct mode* mode, int bytes, int persistently)
   }
   OK(MPI_Iprobe(before, tag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
   CHECK(!flag);
-  OK(MPI_Barrier(MPI_COMM_WORLD)); /* all have looked before there is another */
-  if (persistently) {              /* it may be started again, and is received then */
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* all have looked before the next message */
+  if (persistently) {              /* the request may be started again, and is received then */
     fill(out, bytes, 6);
     OK(MPI_Start(&request));
     OK(MPI_Recv(in, bytes, MPI_BYTE, before, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -215,7 +217,7 @@ static void cancelled_sends(void) {
   }
 }
 
-/* Rank 1 calls nothing of MPI while rank 0 cancels, and until it gets a signal for that. */
+/* Rank 1 makes no MPI call while rank 0 cancels, until it gets a signal. */
 static void cancelled_without_the_receiver(int bytes) {
   MPI_Request request;
   MPI_Status status;
@@ -310,7 +312,7 @@ int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE, provided;
   void* attached = malloc(max_bytes + MPI_BSEND_OVERHEAD);
   int attached_bytes = 0;
-  sigset_t signals; /* all threads inherit that it waits for sigwait */
+  sigset_t signals; /* all threads inherit the mask that sigwait needs */
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR1);
   CHECK(sigprocmask(SIG_BLOCK, &signals, NULL) == 0);

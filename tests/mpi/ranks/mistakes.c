@@ -5,7 +5,7 @@
 
 static int rank;
 
-/* The class of what `call` returned, and words of the message. */
+/* Checks the class of the code that `call` returned, and words of its message. */
 static void expect(const char* what, int code, int wanted, const char* word, const char* value) {
   char text[MPI_MAX_ERROR_STRING];
   int class = -1, length = 0;
@@ -20,7 +20,7 @@ static void expect(const char* what, int code, int wanted, const char* word, con
   }
 }
 
-/* The two still understand each other. */
+/* Checks that the two still understand each other. */
 static void exchange(int seed) {
   int mine = seed * 2 + rank, theirs = -1;
   MPI_Status status;
@@ -148,7 +148,7 @@ static void wrong_buffers(void) {
   exchange(5);
 }
 
-/* What a rank sends itself lies where it receives it: MPI_IN_PLACE is meant. */
+/* A rank's own block already lies where the rank receives it: it should pass MPI_IN_PLACE. */
 static void wrong_collectives(void) {
   const int one[] = {1, 1}, places[] = {0, 1};
   const int bytes[] = {0, sizeof(int)};
@@ -169,7 +169,7 @@ static void wrong_collectives(void) {
   expect("alltoallw within one buffer",
          MPI_Alltoallw(data, one, bytes, types, data, one, bytes, types, world), MPI_ERR_BUFFER,
          "MPI_Alltoallw", "MPI_IN_PLACE");
-  if (rank == 1) { /* the other one is not asked: these do not block */
+  if (rank == 1) { /* the other one takes no part: these calls do not block */
     expect("gatherv of its own block",
            MPI_Igatherv(own, 1, MPI_INT, data, one, places, MPI_INT, 1, world, &request),
            MPI_ERR_BUFFER, "MPI_Igatherv", "MPI_IN_PLACE");
@@ -177,7 +177,7 @@ static void wrong_collectives(void) {
            MPI_Iscatterv(data, one, places, MPI_INT, own, 1, MPI_INT, 1, world, &request),
            MPI_ERR_BUFFER, "MPI_Iscatterv", "MPI_IN_PLACE");
   }
-  /* No mistake: both from MPI_BOTTOM on, but the datatypes name different memory. */
+  /* No mistake: both buffers are MPI_BOTTOM, but the datatypes name different memory. */
   int from = 9, to = 0;
   const int length = 1, zero = 0;
   MPI_Aint places_of[2];

@@ -13,7 +13,8 @@ static int rank, size, is_link;
 static ferry_stream stream;
 static MPIX_Queue queue;
 
-/* Whether the rank enqueues this round: another half of the ranks each time, sometimes all or none.
+/* Whether the rank enqueues this round: a different half of the ranks each time, sometimes all or
+ * none.
  */
 static int enqueues(int who, int round) { return (who * 5 + round * round) % 7 < 3 + round % 2; }
 
@@ -67,7 +68,7 @@ static void free_sum(struct sum* sum) {
   free(sum->out);
 }
 
-/* Several at once, which ranks start in different orders, short and long. */
+/* Several short and long collectives at once, which ranks start in different orders. */
 static void check_sums(void) {
   step = "sums";
   struct sum sums[3] = {make_sum(1), make_sum(700), make_sum(LONG)};
@@ -82,7 +83,7 @@ static void check_sums(void) {
   for (int k = 0; k < 3; ++k) free_sum(&sums[k]);
 }
 
-/* Columns of device memory: gaps that kernels or the CPU pack. */
+/* Columns of device memory, whose gaps kernels or the CPU pack. */
 static void check_columns(void) {
   step = "columns of device memory";
   enum { SIDE = 64, WORDS = SIDE * SIDE };
@@ -115,7 +116,8 @@ static void check_columns(void) {
 
 /* ---- Progress ---- */
 
-/* Rank 0 starts its part and waits for something else, which comes after the others' are over. */
+/* Rank 0 starts its part and waits for something else, which comes after the others' parts are
+ * over. */
 static void check_progress(void) {
   step = "progress in other calls";
   struct sum sum = make_sum(700);
@@ -137,7 +139,7 @@ static void check_progress(void) {
     }
     check_sum(&sum, round);
   }
-  /* Freed while it is under way: it goes on. */
+  /* A request that is freed while it is under way goes on. */
   set_sum(&sum, 0);
   if (rank == 0) {
     OK(MPI_Start(&sum.request));
@@ -156,7 +158,7 @@ static void check_progress(void) {
   free(sum.in);
 }
 
-/* ---- Used wrongly, and failures ---- */
+/* ---- Wrong use, and failures ---- */
 
 static void check_mistakes(void) {
   step = "mistakes";
@@ -192,14 +194,14 @@ static void pass_gate(void* argument) {
   while (atomic_load(&gate) == 0) usleep(100);
 }
 
-/* A rank destroys its stream with its part on it: those that have started theirs themselves find
- * it failed, and do not wait for ever. */
+/* A rank destroys its stream with its part on it: ranks that have started theirs themselves see it
+ * fail, and do not wait for ever. */
 static void check_destroyed_stream(void) {
   step = "a destroyed stream";
   if (size == 1) return;
   struct sum sum = make_sum(100);
   OK(MPIX_Match(&sum.request));
-  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* otherwise the end may be told before the match */
   if (rank == size - 1) {
     ferry_stream own;
     MPIX_Queue doomed;
@@ -207,7 +209,7 @@ static void check_destroyed_stream(void) {
     long room;
     CHECK(ferry_stream_create(0, &own) == FERRY_SUCCESS);
     OK(MPIX_Queue_init(&doomed, MPIX_QUEUE_FERRY, &own));
-    /* Behind a message that never comes, so that the start is not reached. */
+    /* It is enqueued behind a message that never comes, so that the start is not reached. */
     OK(MPI_Recv_init(&room, 1, MPI_LONG, 0, 7, MPI_COMM_WORLD, &never));
     OK(MPIX_Match(&never));
     OK(MPIX_Enqueue_start(doomed, &never));
@@ -224,7 +226,7 @@ static void check_destroyed_stream(void) {
       OK(MPI_Send_init(&room, 1, MPI_LONG, size - 1, 7, MPI_COMM_WORLD, &never));
       OK(MPIX_Match(&never));
     }
-    const int error = MPI_Start(&sum.request); /* may be told already */
+    const int error = MPI_Start(&sum.request); /* this call may report it already */
     expect_error(error != MPI_SUCCESS ? error : MPI_Wait(&sum.request, MPI_STATUS_IGNORE),
                  MPI_ERR_REQUEST, "match it anew");
     expect_error(MPI_Start(&sum.request), MPI_ERR_REQUEST, "has failed");
@@ -234,14 +236,15 @@ static void check_destroyed_stream(void) {
   free_sum(&sum);
 }
 
-/* The other way round: who would have started its part itself leaves, and the queues learn of it.
+/* The other way round: a rank that would have started its part itself leaves, and the queues learn
+ * of it.
  */
 static void check_freed_partner(void) {
   step = "a partner that frees its request";
   if (size == 1) return;
   struct sum sum = make_sum(100);
   OK(MPIX_Match(&sum.request));
-  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* otherwise the end may be told before the match */
   if (rank != 0) {
     CHECK(ferry_stream_launch(stream, pass_gate, NULL) == FERRY_SUCCESS);
     OK(MPIX_Enqueue_start(queue, &sum.request));
@@ -260,7 +263,7 @@ static void check_freed_partner(void) {
   free(sum.out);
 }
 
-/* What one rank cannot match none carries out. */
+/* If one rank cannot match, no rank carries the collective out. */
 static void check_refusal(void) {
   step = "a refusal";
   if (!is_link) return;
@@ -278,7 +281,7 @@ static void check_refusal(void) {
   expect_error(MPI_Start(&request), MPI_ERR_TYPE, "its match has failed");
   OK(MPI_Request_free(&request));
   OK(MPI_Bcast_init(device, 1, blocks, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
-  OK(MPI_Start(&request)); /* anew, and not matched */
+  OK(MPI_Start(&request)); /* started anew, and not matched */
   OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
   OK(MPI_Request_free(&request));
   OK(MPI_Type_free(&blocks));

@@ -1,22 +1,22 @@
-/* Collectives among neighbours where not everybody has the same: open and mixed grids, graphs with
+/* Collectives among neighbours with different numbers of them: open and mixed grids, graphs with
  * processes that have no neighbours, distributed graphs with loops and several edges between two
  * processes. Any number of ranks.
  *
- * What goes along an edge names its sender and the place among the sender's destinations, so that
+ * The data along an edge names its sender and the place among the sender's destinations, so that
  * blocks that took each other's place are found. */
 #include "tests/mpi/ranks/forms.h"
 
 enum {
   most = 8,  /* edges of a process, one way */
   block = 3, /* words of a full block */
-  room = 8,  /* words from one block to the next: there are gaps */
+  room = 8,  /* words from one block to the next: there is a gap */
   gap = -1
 };
 
 static int rank, size;
 static MPI_Comm comm;
 
-/* The edges of this process. Into it: from whom, and the place among that one's destinations. */
+/* The edges of this process. Incoming ones: the sender, and the place among its destinations. */
 static int in, out, from[most], place[most], to[most];
 
 static int sent[most * room], got[most * room];
@@ -38,7 +38,7 @@ static void expect(int edge, const int* first, int count, int stride, int at) {
 
 /* ---- The calls ---- */
 
-/* Of one length: blocks lie side by side, so what is beyond the last one is the only gap. */
+/* All blocks have one length and lie side by side, so that the only gap is beyond the last one. */
 static void judge_packed(int gathers) {
   for (int edge = 0; edge < in; ++edge) {
     for (int i = 0; i < block; ++i) {
@@ -66,10 +66,10 @@ static void equal_blocks(void) {
 }
 
 static int gathered(int sender) { return sender % block + 1; }
-/* Perhaps nothing. */
+/* The number of words along an edge, perhaps 0. */
 static int along(int sender, int at) { return (sender + at) % (block + 1); }
 
-/* Into the last places first. */
+/* The last places are filled first. */
 static void judge_allgatherv(void) {
   for (int edge = 0; edge < in; ++edge) {
     expect(edge, got + (most - 1 - edge) * room, gathered(from[edge]), 1, 0);
@@ -134,7 +134,8 @@ static void call_all(void) {
 
 /* ---- The topologies ---- */
 
-/* Along each dimension the one before and the one after; what comes from before was sent behind. */
+/* The neighbours are the one before and the one after along each dimension; the one before sent its
+ * data behind itself. */
 static void check_grid(int dimensions, const int* dims, const int* periods) {
   step = "a grid";
   OK(MPI_Cart_create(MPI_COMM_WORLD, dimensions, dims, periods, 0, &comm));
@@ -149,8 +150,8 @@ static void check_grid(int dimensions, const int* dims, const int* periods) {
   call_all();
 }
 
-/* Of several edges from one process to another the first goes with the first (MPI 5.0, section
- * 8.6). All processes' destinations are in `all`. */
+/* The first of several edges from one process to another goes with the first (MPI 5.0, section
+ * 8.6). `all` has the destinations of all processes. */
 static void find_places(void) {
   int all[64 * most], mine[most];
   CHECK(size <= 64);
@@ -185,8 +186,8 @@ static void check_star(void) {
   call_all();
 }
 
-/* To the next process two edges, and three to the one after it; one from the first process to
- * itself. The last process only receives. */
+/* There are two edges to the next process, three to the one after it, and one from the first
+ * process to itself. The last process only receives. */
 static void check_several_edges(void) {
   step = "a distributed graph with several edges between two processes";
   const int next = (rank + 1) % size, second = (rank + 2) % size;
@@ -207,7 +208,7 @@ static void check_several_edges(void) {
   call_all();
 }
 
-/* Each process names what it knows, in an order of its own. */
+/* Each process names its own edges, in its own order. */
 static void check_adjacent(void) {
   step = "a distributed graph of adjacent processes in mixed order";
   const int before = (rank + size - 1) % size, next = (rank + 1) % size;
@@ -236,7 +237,7 @@ int main(int argc, char** argv) {
   dims[0] = 0;
   OK(MPI_Dims_create(size, 2, dims));
   check_grid(2, dims, open);
-  check_grid(2, dims, mixed); /* on two ranks a process is its own neighbour */
+  check_grid(2, dims, mixed); /* with two ranks a process is its own neighbour */
   dims[0] = dims[1] = dims[2] = 0;
   OK(MPI_Dims_create(size, 3, dims));
   check_grid(3, dims, mixed);

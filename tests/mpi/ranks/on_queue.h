@@ -1,6 +1,6 @@
-/* A stream and a queue for programs that have their collectives enqueued, too: if they are run with
- * an argument. "mixed": each rank enqueues the one round and starts the other itself, so that in
- * each round some ranks do the one, and some the other. */
+/* A stream and a queue for programs that, run with an argument, have their collectives enqueued,
+ * too. "mixed": each rank enqueues one round and starts the next itself, so that each round has
+ * ranks of both kinds. */
 #ifndef FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
 #define FERRY_TESTS_MPI_RANKS_ON_QUEUE_H_
 
@@ -14,13 +14,13 @@ static int on_queue_is_mixed = 0;
 static ferry_stream on_queue_stream = NULL;
 static MPIX_Queue on_queue_queue = MPIX_QUEUE_NULL;
 
-/* For main, before MPI_Init. */
+/* Called in main, before MPI_Init. */
 static inline void want_queues(int argc, char** argv) {
   on_queue_wanted = argc > 1;
   on_queue_is_mixed = argc > 1 && strcmp(argv[1], "mixed") == 0;
 }
 
-/* Whether it is wanted. Makes the queue at the first call. */
+/* Whether a queue is wanted. Makes the queue at the first call. */
 static inline int is_on_queue(void) {
   if (!on_queue_wanted) return 0;
   if (on_queue_stream == NULL) {

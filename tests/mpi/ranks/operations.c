@@ -1,4 +1,5 @@
-/* Reduction operations without communication: what they are, MPI_Reduce_local, a program's own. */
+/* Reduction operations without communication: their properties, MPI_Reduce_local, and a program's
+ * own operations. */
 #include "tests/mpi/ranks/check.h"
 
 static void predefined(void) {
@@ -23,7 +24,7 @@ static void predefined(void) {
   CHECK(commutes == 0);
 }
 
-/* What the standard does not list, and every other library computes. */
+/* Operations that the standard does not list, and every other library computes. */
 static void customary(void) {
   step = "customary operations";
   char a[3] = {1, -5, 7}, b[3] = {4, 2, 7};

@@ -1,13 +1,13 @@
-/* Operations of the program's own on datatypes of its own, in every reduction, on any number of
- * ranks. The operation composes maps x -> a x + b: associative, not commutative, so the order of
- * the ranks shows. */
+/* The program's own operations on its own datatypes, in every reduction, on any number of ranks.
+ * The operation composes maps x -> a x + b: associative, not commutative, so the order of the ranks
+ * shows. */
 #include <stddef.h>
 
 #include "tests/mpi/ranks/forms.h"
 
 enum { most = 3000 };
 
-/* What the datatype says nothing of stays as it is. */
+/* Bytes outside the datatype stay as they are. */
 typedef struct {
   int a;
   int untouched;

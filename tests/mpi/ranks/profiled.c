@@ -1,4 +1,4 @@
-/* A tool's view: its MPI_Send stands before Ferry's, which it calls by the other name. */
+/* A tool's view: its MPI_Send replaces Ferry's, which it calls by the other name. */
 #include "tests/mpi/ranks/check.h"
 
 static int sends, bytes_sent;

@@ -1,4 +1,4 @@
-/* Collectives on queues beside each other, beside messages and kernels, and used wrongly. Any
+/* Collectives on queues beside each other, beside messages and kernels, and in wrong use. Any
  * number of ranks. With the argument "link", device memory is out of the CPU's reach. */
 #include <ferry/stream.h>
 #include <mpix.h>
@@ -32,7 +32,7 @@ static void launch(int stream, void (*kernel)(void*), void* argument) {
   CHECK(ferry_stream_launch(streams[stream], kernel, argument) == FERRY_SUCCESS);
 }
 
-/* ---- A sum whose input is made, and whose result is taken, by kernels ---- */
+/* ---- A sum whose input kernels make, and whose result they check ---- */
 
 struct sum {
   long in[1000], out[1000];
@@ -82,7 +82,7 @@ static void check_order_of_starts(void) {
   }
   OK(MPIX_Matchall(4, requests));
   for (int round = 0; round < ROUNDS; ++round) {
-    /* Each rank begins with another one, and takes turns with the queues. */
+    /* Each rank begins with a different one, and takes turns with the queues. */
     for (int i = 0; i < 4; ++i) {
       const int k = (i + rank) % 4, q = (k + rank + round) % 2;
       launch(q, make_input, sums[k]);
@@ -124,7 +124,7 @@ static void check_beside_messages(void) {
   free_sum(sum, ROUNDS);
 }
 
-/* Several communicators' collectives, matched in orders that do not fit. */
+/* Collectives of several communicators, matched in different orders. */
 static void check_communicators(void) {
   step = "communicators matched crosswise";
   MPI_Comm comms[3];
@@ -246,9 +246,9 @@ static void check_device_memory(void) {
   CHECK(ferry_free(second) == FERRY_SUCCESS);
 }
 
-/* ---- Used wrongly ---- */
+/* ---- Wrong use ---- */
 
-/* Calls of the rank for a request that belongs to a queue. */
+/* Calls by the rank for a request that belongs to a queue. */
 static void expect_all_refused(MPI_Request* request) {
   int flag = 0;
   expect_error(MPI_Start(request), MPI_ERR_REQUEST, "belongs to a queue");
@@ -275,11 +275,11 @@ static void check_mistakes(void) {
   OK(MPIX_Match(&other->request));
   OK(MPIX_Is_matched(other->request, &flag));
   CHECK(flag == 1);
-  /* Nothing is enqueued where one is not matched. */
+  /* If one request is not matched, nothing is enqueued. */
   expect_error(MPIX_Enqueue_startall(queues[0], 2, both), MPI_ERR_REQUEST, "is not matched");
   expect_error(MPIX_Enqueue_wait(queues[0], &other->request), MPI_ERR_REQUEST, "no start of it");
   OK(MPIX_Match(&sum->request));
-  OK(MPIX_Match(&sum->request)); /* again is no error */
+  OK(MPIX_Match(&sum->request)); /* matching again is no error */
 
   launch(0, pass_gate, NULL);
   launch(0, make_input, sum);
@@ -298,7 +298,7 @@ static void check_mistakes(void) {
   atomic_store(&gate, 1);
   OK(MPIX_Queue_wait(queues[0]));
 
-  /* By the rank, in between. */
+  /* Between the queues' rounds the rank itself starts it. */
   make_input(sum);
   OK(MPI_Start(&sum->request));
   expect_error(MPIX_Enqueue_start(queues[0], &sum->request), MPI_ERR_REQUEST, "is active");
@@ -315,7 +315,7 @@ static void check_mistakes(void) {
   free_sum(other, 0);
 }
 
-/* Who starts late may be told at once that another rank has given up. */
+/* A rank that starts late may be told at once that another rank has given up. */
 static int start_and_wait(MPI_Request* request) {
   const int error = MPIX_Enqueue_start(queues[0], request);
   if (error != MPI_SUCCESS) return error;
@@ -323,7 +323,7 @@ static int start_and_wait(MPI_Request* request) {
   return MPIX_Queue_wait(queues[0]);
 }
 
-/* What single messages may do, and collectives must not: the root sends less than is received. */
+/* The root sends less than is received, which single messages may do, and collectives must not. */
 static void check_counts(void) {
   step = "counts that do not fit";
   if (size == 1) return;
@@ -333,7 +333,7 @@ static void check_counts(void) {
   OK(MPIX_Match(&request));
   if (rank != 0) {
     const int error = start_and_wait(&request);
-    CHECK(error != MPI_SUCCESS); /* or it has it from a receiver that has given up */
+    CHECK(error != MPI_SUCCESS); /* or it has the message from a receiver that has given up */
     if (size == 2) expect_error(error, MPI_ERR_TRUNCATE, "12 bytes in place of 16");
   }
   OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -345,8 +345,8 @@ static void add_ints(void* in, void* inout, int* length, MPI_Datatype* type) {
   for (int i = 0; i < *length; ++i) ((int*)inout)[i] += ((int*)in)[i];
 }
 
-/* What rank 0 cannot match the others, who could, do not wait for: those that it has messages with
- * are told, the rest when those free theirs. */
+/* Rank 0 cannot match: the others, which could, do not wait for it. Those that exchange messages
+ * with it are told, the rest when those free theirs. */
 static void check_refusal(void) {
   step = "a refusal";
   MPI_Datatype type;
@@ -368,7 +368,7 @@ static void check_refusal(void) {
   OK(MPI_Op_free(&op));
 }
 
-/* Data with gaps, of device memory too: columns of a matrix of 16, and blocks of many lengths. */
+/* Data with gaps, also in device memory: columns of a matrix of 16, and blocks of many lengths. */
 static void check_gaps(void) {
   step = "data with gaps";
   enum { ROWS = 500, COLUMNS = 16, WORDS = ROWS * COLUMNS };
@@ -422,7 +422,7 @@ static void check_gaps(void) {
   CHECK(ferry_free(third) == FERRY_SUCCESS);
 }
 
-/* More blocks than a start should enqueue. */
+/* A start has more blocks than it should enqueue. */
 static void check_too_many_blocks(void) {
   step = "too many blocks";
   if (!is_link) return;
@@ -443,14 +443,14 @@ static void check_too_many_blocks(void) {
   CHECK(ferry_free(device) == FERRY_SUCCESS);
 }
 
-/* A rank destroys its stream with a collective on it: nobody waits for ever, and who took part says
- * so, then or at the next start. */
+/* A rank destroys its stream with a collective on it: nobody waits for ever, and the ranks that
+ * took part report it, then or at the next start. */
 static void check_destroyed_stream(void) {
   step = "a destroyed stream";
   if (size == 1) return;
   struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
   OK(MPIX_Match(&sum->request));
-  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* otherwise the end may be told before the match */
   atomic_store(&gate, 0);
   if (rank == size - 1) {
     ferry_stream stream;
@@ -465,26 +465,26 @@ static void check_destroyed_stream(void) {
     CHECK(MPIX_Queue_wait(queue) != MPI_SUCCESS);
     OK(MPIX_Queue_free(&queue));
   } else {
-    (void)start_and_wait(&sum->request); /* the gate may have been open in time */
+    (void)start_and_wait(&sum->request); /* the gate may have opened in time */
   }
   OK(MPI_Barrier(MPI_COMM_WORLD));
   OK(MPI_Request_free(&sum->request));
   free(sum);
 }
 
-/* A start without a wait, when the stream is destroyed before any of it has run. */
+/* A start without a wait: the stream is destroyed before any of it has run. */
 static void check_abandoned_start(void) {
   step = "an abandoned start";
   if (size == 1) return;
   struct sum* const sum = make_sum(100, MPI_COMM_WORLD);
   OK(MPIX_Match(&sum->request));
-  OK(MPI_Barrier(MPI_COMM_WORLD)); /* else the end may be told before the match */
+  OK(MPI_Barrier(MPI_COMM_WORLD)); /* otherwise the end may be told before the match */
   if (rank == size - 1) {
     ferry_stream stream;
     MPIX_Queue queue;
     CHECK(ferry_stream_create(0, &stream) == FERRY_SUCCESS);
     OK(MPIX_Queue_init(&queue, MPIX_QUEUE_FERRY, &stream));
-    /* Behind a message that never comes, so that the start is not reached. */
+    /* It is enqueued behind a message that never comes, so that the start is not reached. */
     MPI_Request never;
     long room;
     OK(MPI_Recv_init(&room, 1, MPI_LONG, 0, 7, MPI_COMM_WORLD, &never));

@@ -1,5 +1,5 @@
-/* Says what MPI knows of how the program was started: a line for each rank. With "wrong" it then
- * makes a mistake, and says what came back.
+/* Prints what MPI knows about the program's start: a line for each rank. With "wrong" it then makes
+ * a mistake, and prints the result.
  */
 #include "tests/mpi/ranks/check.h"
 

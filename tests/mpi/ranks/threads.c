@@ -1,5 +1,5 @@
-/* MPI_THREAD_MULTIPLE: threads of each rank exchange messages with threads of the next one, by tags
- * of their own, at the same time, while others create requests and wait for several of them.
+/* MPI_THREAD_MULTIPLE: threads of each rank exchange messages with threads of the next one, by
+ * their own tags, at the same time, while others create requests and wait for several of them.
  */
 #include <pthread.h>
 

@@ -64,7 +64,7 @@ static void check_grid(void) {
   OK(MPI_Comm_free(&grid));
 }
 
-/* Neighbours of the own place that are on other nodes, summed up. */
+/* The number of the grid's edges between nodes, summed over all processes. */
 static int crossing(MPI_Comm grid, const int* node_of) {
   int own = 0, total = 0, before, behind;
   MPI_Group world, group;
@@ -159,7 +159,7 @@ static void check_graph(void) {
   free(edges);
 }
 
-/* In which order the neighbours come is the library's to choose. */
+/* The library may choose the order of the neighbours. */
 static int contains(const int* list, const int* weights, int count, int value, int weight) {
   for (int i = 0; i < count; ++i) {
     if (list[i] == value && weights[i] == weight) return 1;

@@ -1,6 +1,5 @@
-/* Windows of nonblocking small messages: receives that are started before their messages come and
- * after, ended in every way that MPI has, with what their statuses say. In a ring of any number of
- * ranks.
+/* Windows of nonblocking small messages: receives that start before their messages come and after,
+ * end in every way that MPI has, and have the right statuses. Any number of ranks form a ring.
  */
 #include "tests/mpi/ranks/check.h"
 
@@ -46,8 +45,8 @@ static void send_all(unsigned seed, MPI_Comm comm) {
   }
 }
 
-/* Every third one may come from anybody, every fifth have any tag: messages of one rank come in
- * order, and so are these receives. */
+/* Every third receive takes any source, every fifth any tag: messages of one rank come in order,
+ * and so do these receives. */
 static void receive_all(MPI_Comm comm) {
   memset(in, 0xcc, (size_t)window * room);
   for (int n = 0; n < window; ++n) {
@@ -122,7 +121,7 @@ static void exchange(enum way way, int are_there, unsigned seed) {
   }
   send_all(seed, MPI_COMM_WORLD);
   if (are_there) {
-    OK(MPI_Barrier(MPI_COMM_WORLD)); /* all have left, or wait for room */
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* all messages have left, or wait for room */
     receive_all(MPI_COMM_WORLD);
   }
   end(way);
@@ -135,7 +134,7 @@ static void exchange(enum way way, int are_there, unsigned seed) {
   }
 }
 
-/* One of a window of arrived messages is longer than its receive. */
+/* In a window of arrived messages, one is longer than its receive. */
 static void truncated(int ignored) {
   enum { count = 9, wrong = 4 };
   int result;
@@ -193,8 +192,8 @@ static void single(void) {
   expect_error(MPI_Wait(&copy, &status), MPI_ERR_REQUEST, "does not exist");
 
   OK(MPI_Irecv(&value, 1, MPI_INT, before, 2, other, &request));
-  OK(MPI_Probe(before, 3, other, &status)); /* so the one before has come, too */
-  OK(MPI_Cancel(&request));                 /* perhaps too late */
+  OK(MPI_Probe(before, 3, other, &status)); /* so that the one before has come, too */
+  OK(MPI_Cancel(&request));                 /* the cancel may be too late */
   OK(MPI_Wait(&request, &status));
   OK(MPI_Test_cancelled(&status, &flag));
   if (!flag) {
@@ -206,12 +205,12 @@ static void single(void) {
 
   OK(MPI_Recv(&value, 1, MPI_INT, before, 3, other, &status));
   OK(MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, other, &request));
-  OK(MPI_Comm_free(&other)); /* which lives on in the request */
+  OK(MPI_Comm_free(&other)); /* it lives on in the request */
   OK(MPI_Wait(&request, &status));
   CHECK(value == before * 10 + 4 && status.MPI_SOURCE == before && status.MPI_TAG == 4);
 }
 
-/* Whatever a receive is followed by, it comes first, and nothing waits for ever. */
+/* A receive comes before everything behind it, and nothing waits for ever. */
 static void in_order(void) {
   enum { large = 100000 };
   MPI_Request posted[4];
@@ -238,7 +237,7 @@ static void in_order(void) {
   OK(MPI_Barrier(MPI_COMM_WORLD));
   for (int i = 0; i < 10; ++i) {
     OK(MPI_Iprobe(MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &flag, &status));
-    CHECK(!flag); /* its message is the receive's */
+    CHECK(!flag); /* its message belongs to the receive */
   }
   OK(MPI_Wait(&posted[0], MPI_STATUS_IGNORE));
   CHECK(small[0] == before + 1000);
@@ -261,7 +260,7 @@ static void in_order(void) {
   CHECK(flag);
 }
 
-/* Sends that only their receivers end, to receives which are not the first that is waited for. */
+/* Only receivers end these sends, and their receives are not the first ones that are waited for. */
 static void synchronous(void) {
   MPI_Request posted[2];
   int received[2] = {-1, -1}, value = rank;

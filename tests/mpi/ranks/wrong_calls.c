@@ -1,11 +1,10 @@
 /* Calls of collectives that do not belong together. Run by two ranks or more.
  *
  * `wrong_calls checked`: the ranks compare their calls (FERRY_MPI_CHECK=1), so all fail in the same
- * words, and the next collective works.
- * `wrong_calls late|late_nonblocking|late_of_several|another CALLS [FIFO]`: after so many barriers
- * the last rank comes late to the next one, or is in another collective; those who wait say so (the
- * test reads their standard error output). It is late until somebody opens FIFO; without one, for a
- * second.
+ * words, and the next collective works. `wrong_calls late|late_nonblocking|late_of_several|another
+ * CALLS [FIFO]`: after so many barriers the last rank comes late to the next one, or is in another
+ * collective; ranks that wait report it (the test reads their standard error output). The last rank
+ * is late until somebody opens FIFO; without one, for a second.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,8 +16,8 @@ enum { kMost = 64, kTextBytes = 512 };
 static int rank, size, is_last;
 static MPI_Comm world;
 
-/* All have failed with this class, in the same words but for the name of the call; the last rank
- * too, unless it has words of its own. */
+/* Checks that all have failed with this class, in the same words except for the name of the call;
+ * the last rank too, unless it has its own words. */
 static void all_fail(int error, int error_class, const char* text, int last_has_own) {
   if (is_last && last_has_own) {
     CHECK(error != MPI_SUCCESS);
@@ -32,7 +31,7 @@ static void all_fail(int error, int error_class, const char* text, int last_has_
   const char* words = strstr(message, "rank ");
   if (words != NULL) strncpy(mine, words, sizeof(mine) - 1);
   memcpy(first, mine, sizeof(first));
-  OK(MPI_Bcast(first, sizeof(first), MPI_CHAR, 0, world)); /* which works again */
+  OK(MPI_Bcast(first, sizeof(first), MPI_CHAR, 0, world)); /* collectives work again */
   if (!(is_last && last_has_own)) CHECK(strcmp(mine, first) == 0);
   int sum = 0;
   const int one = 1;
@@ -44,7 +43,7 @@ static void all_fail(int error, int error_class, const char* text, int last_has_
 
 enum form { kBlocking, kNonblocking, kPersistent, kForms };
 
-/* Waits for what was begun, if it was. */
+/* Completes the request, if it was begun. */
 static int finish(enum form form, int error, MPI_Request* request) {
   if (form == kBlocking || error != MPI_SUCCESS) return error;
   if (form == kPersistent) {
@@ -56,7 +55,7 @@ static int finish(enum form form, int error, MPI_Request* request) {
   return MPI_Wait(request, MPI_STATUS_IGNORE);
 }
 
-/* CALL(result, name, arguments...): the call in the form that is tried. */
+/* CALL(result, name, arguments...): makes the call in the current form. */
 #define CALL(result, form, name, i_name, ...)                                       \
   do {                                                                              \
     MPI_Request request = MPI_REQUEST_NULL;                                         \
@@ -121,7 +120,7 @@ static void count_all(int each) {
   }
 }
 
-/* Where each rank may have something else for each other one. */
+/* Lists in which a rank may have a different value for each other one. */
 static void check_lists(enum form form) {
   int error;
   count_all(1);
@@ -186,7 +185,7 @@ static void check_other_calls(void) {
   OK(MPI_Reduce(is_last ? MPI_IN_PLACE : data, result, 1, MPI_INT, MPI_SUM, size - 1, world));
 }
 
-/* A program may wait for messages before it calls what others have begun. */
+/* A program may wait for messages before it calls a collective that others have begun. */
 static void check_order(void) {
   step = "a collective that some ranks begin once others have";
   MPI_Request request;

@@ -26,7 +26,7 @@ TEST(DimsTest, GivesTheExtentsOfTheStandardsTable) {
   EXPECT_EQ(CreateDims(7, dims).error_class, MPI_ERR_DIMS);
 }
 
-// Where greedy division by prime factors goes wrong.
+// Greedy division by prime factors would go wrong here.
 TEST(DimsTest, IsAsBalancedAsCanBe) {
   EXPECT_EQ(Created(12, {0, 0}), (Dims{4, 3}));
   EXPECT_EQ(Created(36, {0, 0}), (Dims{6, 6}));
@@ -37,7 +37,7 @@ TEST(DimsTest, IsAsBalancedAsCanBe) {
   EXPECT_EQ(Created(735134400, {0, 0, 0, 0, 0, 0}).size(), 6u);
 }
 
-// Least difference first, found by trying everything.
+// The least difference is found by trying everything.
 TEST(DimsTest, AgreesWithAnExhaustiveSearch) {
   for (int product = 1; product <= 240; ++product) {
     for (int count = 1; count <= 4; ++count) {

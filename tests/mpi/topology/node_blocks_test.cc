@@ -16,7 +16,7 @@ Cartesian Grid(const std::vector<int>& dims, bool is_periodic = false) {
   return grid;
 }
 
-// `each` processes on one node after the other.
+// `each` processes on each node, one node after the other.
 std::vector<int> Nodes(int count, int each) {
   std::vector<int> node_of(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -40,7 +40,7 @@ TEST(NodeBlocksTest, NodesGetTheBlocksWithTheFewestNeighboursOutside) {
   EXPECT_EQ(CrossingNeighbours(grid, process_at, node_of), 16);
 }
 
-// Ranks that were dealt out to nodes in turn.
+// Ranks are dealt out to the nodes in turn.
 TEST(NodeBlocksTest, ProcessesOfANodeNeedNotFollowEachOther) {
   const std::vector<int> node_of = {0, 1, 0, 1, 0, 1, 0, 1};
   const std::vector<int> process_at = PlaceByNodes(Grid({8}), node_of);

@@ -25,8 +25,8 @@ TEST(GridTest, EightNeighboursAround) {
   EXPECT_EQ(around[3].bytes, 32U);  // 4 cells high
 }
 
-// What one sends in a direction, the other receives from the opposite one, also where both are the
-// same rank.
+// A rank sends in one direction, and the other rank receives from the opposite one, also if both
+// are the same rank.
 TEST(GridTest, NeighboursAgree) {
   for (const uint32_t ranks : {1U, 2U, 4U, 6U, 12U, 64U}) {
     const Grid grid = GridOf(ranks);

@@ -16,8 +16,8 @@ namespace ferry {
 //
 // In memory it has `ghost` more cells at both ends of each axis that is in use; axis 0 is the one
 // along which cells lie next to each other. Rank 0 is in the corner of the box, axis 0 counts
-// fastest. All ranks say the same, but for `cells`, in which ranks may differ along an axis as long
-// as those that are neighbours across another one agree.
+// fastest. All ranks give the same values, but for `cells`: ranks may differ along an axis as long
+// as neighbours across another axis agree.
 struct HaloBlock {
   int dimensions = 3;                 // 1 to 3
   std::array<int, 3> cells{1, 1, 1};  // of this rank, without ghosts; 1 beyond `dimensions`
@@ -75,7 +75,7 @@ inline Triple ExtentOf(const HaloBlock& block) {
   throw std::invalid_argument("halo: " + what);
 }
 
-// std::invalid_argument if no job of `size` ranks can have that.
+// Throws std::invalid_argument if no job of `size` ranks can have such blocks.
 inline void CheckBlock(const HaloBlock& block, int size) {
   if (block.dimensions < 1 || block.dimensions > 3) {
     Refuse("dimensions is " + std::to_string(block.dimensions) + ", not 1, 2 or 3");
@@ -118,7 +118,7 @@ inline void CheckBlock(const HaloBlock& block, int size) {
   }
 }
 
-// Where a rank is in the box.
+// The place of a rank in the box.
 inline Triple PlaceOf(const HaloBlock& block, int rank) {
   return {rank % block.ranks[0], rank / block.ranks[0] % block.ranks[1],
           rank / (block.ranks[0] * block.ranks[1])};
@@ -153,7 +153,7 @@ inline bool IsWanted(const HaloBlock& block, const Triple& step) {
                                     : block.edges;
 }
 
-// What is shared with the neighbour at `step`.
+// The neighbour at `step`, which is `rank`, and what is shared with it.
 inline Neighbour NeighbourAt(const HaloBlock& block, int rank, const Triple& step) {
   Neighbour found{rank, step, {}, {{0, 0, 0}, {1, 1, 1}}};
   found.owned = found.ghost;
@@ -167,7 +167,7 @@ inline Neighbour NeighbourAt(const HaloBlock& block, int rank, const Triple& ste
   return found;
 }
 
-// All neighbours of a rank, those that are itself last (periodic axes of few ranks).
+// All neighbours of a rank. Those that are the rank itself come last (periodic axes of few ranks).
 inline std::vector<Neighbour> NeighboursOf(const HaloBlock& block, int rank) {
   std::vector<Neighbour> others;
   std::vector<Neighbour> itself;

@@ -19,7 +19,7 @@
 namespace ferry {
 namespace halo {
 
-// Of messages that move along `step`.
+// The tag of messages that move along `step`.
 inline int TagOf(const HaloBlock& block, const Triple& step) {
   return block.tag + 1 + NumberOf(step);
 }
@@ -59,7 +59,7 @@ inline void MeetNeighbours(const HaloBlock& block, const std::vector<Neighbour>&
   TellNeighbours(block, neighbours, nullptr, 0, [](const Neighbour&, const std::byte*) {});
 }
 
-// std::invalid_argument on both sides where two neighbours' descriptions do not go together.
+// Throws std::invalid_argument on both sides if two neighbours' descriptions do not go together.
 inline void CompareWithNeighbours(const HaloBlock& block, int sends,
                                   const std::vector<Neighbour>& neighbours) {
   constexpr std::array<const char*, 17> kNames = {
@@ -140,13 +140,13 @@ class RequestSet {
   RequestSet(const RequestSet&) = delete;
   RequestSet& operator=(const RequestSet&) = delete;
 
-  // To and from other ranks: first the receives, then the sends, of as many.
+  // Requests to and from other ranks: first the receives, then as many sends.
   size_t remote_count() const { return remote_count_; }
   std::vector<ferry_request>& requests() { return requests_; }
   const ferry_request* receives() const { return requests_.data(); }
   const ferry_request* sends() const { return requests_.data() + remote_count_; }
 
-  // What kernels move: owned cells or ghosts out of the field, ghosts or owned cells into it.
+  // The moves of kernels: owned cells or ghosts out of the field, ghosts or owned cells into it.
   const std::vector<Move>& owned_out() const { return owned_out_; }
   const std::vector<Move>& ghost_out() const { return ghost_out_; }
   const std::vector<Move>& ghost_in() const { return ghost_in_; }
@@ -166,7 +166,7 @@ class RequestSet {
   using Bytes = Buffer<std::byte>;
   static constexpr size_t kAlignment = 64;
 
-  // Of each neighbour's place, and the end of the last.
+  // The offset of each neighbour's place, and the end of the last.
   static std::vector<size_t> OffsetsOf(const HaloBlock& block,
                                        const std::vector<Neighbour>& neighbours) {
     std::vector<size_t> offsets = {0};

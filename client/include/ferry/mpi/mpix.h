@@ -23,14 +23,14 @@ extern "C" {
  *
  * A persistent collective is matched by all ranks of its communicator, in any order among other
  * requests. Each rank starts each round as it likes: on a queue, or by MPI_Start. Once it was
- * offered to be matched, MPI_Start needs the match to be complete (MPI_ERR_REQUEST before), and
- * fails where that has failed: free the request and make it anew.
+ * offered to be matched, MPI_Start fails with MPI_ERR_REQUEST until the match is complete. It also
+ * fails if the match has failed: then free the request and make it anew.
  *
  * MPI_ERR_REQUEST: not a persistent point-to-point or collective request, active, a buffered send,
  * or a receive with a wildcard. MPI_ERR_TRUNCATE: the send is longer than the receive; on both
- * sides. Of collectives also MPI_ERR_TYPE: data with gaps in memory that only streams reach, and
- * MPI_ERR_NO_MEM: the rank's heap has no room for what its messages need. Then the match, or the
- * first start, fails on the ranks that it has messages with, too. */
+ * sides. Collectives also fail with MPI_ERR_TYPE (data with gaps in memory that only streams reach)
+ * and MPI_ERR_NO_MEM (the rank's heap has no room for what its messages need). Then the match, or
+ * the first start, fails on the ranks that it has messages with, too. */
 
 /* Blocks until the other side, or all ranks, have called the same for their own request. */
 int MPIX_Match(MPI_Request* request);
@@ -61,20 +61,20 @@ typedef enum {
 int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type, const void* stream_address);
 /* MPI_ERR_REQUEST, and nothing is freed, while what was enqueued is not done. */
 int MPIX_Queue_free(MPIX_Queue* queue);
-/* Blocks until all that was enqueued is done; the first failure of a request since the last call:
- * of a collective, this rank's own or that of one that it had messages with. */
+/* Blocks until all that was enqueued is done. Returns the first failure of a request since the last
+ * call. A collective's failure is this rank's own, or that of a rank it had messages with. */
 int MPIX_Queue_wait(MPIX_Queue queue);
 
-/* The start of matched requests. Never blocks the stream. Data of sends and receives must be dense
- * (MPI_ERR_TYPE: a stream cannot pack it); collectives pack and reduce on the stream, by functions
- * that it calls: an operation of the program's own must not call MPI, and its datatype not have
- * been freed (MPI_ERR_TYPE). A collective goes on while the stream does other work. Of several, all
- * are enqueued or none. MPI_ERR_REQUEST: not matched, active, or started on a queue without a wait
- * since. */
+/* Enqueue the start of matched requests. Never block the stream. Data of sends and receives must be
+ * dense (MPI_ERR_TYPE: a stream cannot pack it); collectives pack and reduce on the stream, by
+ * functions that it calls: an operation of the program's own must not call MPI, and its datatype
+ * must not have been freed (MPI_ERR_TYPE). A collective goes on while the stream does other work. A
+ * call with several requests enqueues all or none. MPI_ERR_REQUEST: not matched, active, or started
+ * on a queue without a wait since. */
 int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests[]);
-/* Their completion, on the queue that has their start. Until it is passed no other call may use
- * them. */
+/* Enqueue the wait for them, on the queue that has their start. No other call may use them until
+ * the stream has passed it. */
 int MPIX_Enqueue_wait(MPIX_Queue queue, MPI_Request* request);
 int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests[]);
 

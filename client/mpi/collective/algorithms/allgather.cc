@@ -15,7 +15,7 @@ std::vector<Range> BlocksOf(const Problem& problem) {
   return blocks;
 }
 
-// Where this rank's block is to begin with.
+// The place where this rank's block is at first.
 Range OwnOf(const Problem& problem) {
   const Range own = problem.ReceiveBlock(problem.rank);
   return problem.in_place ? own : Range{Place::kInput, 0, own.size_bytes};

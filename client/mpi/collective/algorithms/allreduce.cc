@@ -51,8 +51,8 @@ void Hierarchical(const Problem& problem, ScheduleBuilder* builder) {
   AddTreeBcast(builder, nodes.local, tree, output, problem.segment_bytes);
 }
 
-// All ranks at work: each reduces a part for its node, then the ranks with the same part reduce
-// across the nodes, then each node gathers.
+// All ranks work: each reduces a part for its node, then the ranks with the same part reduce across
+// the nodes, then each node gathers.
 void HierarchicalParts(const Problem& problem, ScheduleBuilder* builder) {
   const Nodes nodes = NodesOf(problem, -1);
   const Party& local = nodes.local;

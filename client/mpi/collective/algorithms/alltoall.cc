@@ -4,7 +4,8 @@
 namespace ferry::mpi {
 namespace {
 
-// What this rank sends to each. In place, the output is copied away first, for it is overwritten.
+// The blocks that this rank sends to each. In place, the output is copied away first, for it is
+// overwritten.
 std::vector<Range> AddOutgoing(const Problem& problem, ScheduleBuilder* builder) {
   std::vector<Range> outgoing;
   for (int i = 0; i < problem.size; ++i) {
@@ -31,7 +32,7 @@ void AddOwn(const Problem& problem, const std::vector<Range>& outgoing, Schedule
   builder->Copy(outgoing[static_cast<size_t>(problem.rank)], problem.ReceiveBlock(problem.rank));
 }
 
-// All at once.
+// Exchanges with all ranks at once.
 void Linear(const Problem& problem, ScheduleBuilder* builder) {
   const std::vector<Range> outgoing = AddOutgoing(problem, builder);
   const int n = problem.size;

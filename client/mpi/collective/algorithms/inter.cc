@@ -1,6 +1,6 @@
-// Collectives between the two groups of an intercommunicator: what one side has, the other gets
-// (MPI 5.0, section 6.2.2). Data cross once; a group's first rank deals them out, or reduces them,
-// among its own.
+// Collectives between the two groups of an intercommunicator: one side gets what the other has (MPI
+// 5.0, section 6.2.2). Data cross once; a group's first rank deals them out, or reduces them, among
+// its own.
 #include "client/mpi/collective/algorithms/lists.h"
 #include "client/mpi/collective/algorithms/moves.h"
 #include "client/mpi/collective/algorithms/reductions.h"
@@ -83,7 +83,7 @@ void Allgather(const Problem& problem, ScheduleBuilder* builder) {
   }
 }
 
-// This side's vectors, reduced by its first rank, which returns where.
+// This side's first rank reduces the side's vectors. Returns where the result lies.
 Range ReduceOwn(const Problem& problem, const Sides& sides, ScheduleBuilder* builder) {
   const Range input = problem.ReductionInput();
   const Range sum = sides.leads() ? builder->Scratch(input.size_bytes) : input;

@@ -20,7 +20,7 @@ std::span<const Algorithm> ScanAlgorithms();
 std::span<const Algorithm> ExscanAlgorithms();
 std::span<const Algorithm> NeighbourAllgatherAlgorithms();
 std::span<const Algorithm> NeighbourAlltoallAlgorithms();
-// Of intercommunicators: one for each collective, by that. No table names them.
+// The algorithms of intercommunicators, at most one for each collective. No table names them.
 std::span<const Algorithm> InterAlgorithms();
 
 }  // namespace ferry::mpi

@@ -134,9 +134,9 @@ void AddDoublingAllgather(ScheduleBuilder* builder, const Party& party,
 }
 
 // After Chen and Yuan's neighbour exchange: n / 2 rounds, in which members speak with the two
-// beside them only. Seen from an even member, in rounds 1, 2, 3, 4 ... the pairs 1 before, 1
-// behind, 2 before, 2 behind ... its own come in; seen from an odd one the other way round. What
-// came last is sent on.
+// beside them only. An even member receives, in rounds 1, 2, 3, 4 ..., the pairs 1 before, 1
+// behind, 2 before, 2 behind ... its own; an odd one the other way round. Each sends on what came
+// last.
 void AddNeighbourAllgather(ScheduleBuilder* builder, const Party& party,
                            const std::vector<Range>& blocks) {
   const int n = party.size();

@@ -4,14 +4,15 @@ namespace ferry::mpi {
 namespace {
 
 // Messages between two ranks that are neighbours more than once pair up in the order in which the
-// sender has them. In a Cartesian topology what is sent to the one before arrives from the one
-// behind: a receiver's blocks are filled in the order of the sender's directions.
+// sender has them. In a Cartesian topology a block sent to the neighbour before arrives from the
+// neighbour behind: a receiver's blocks are filled in the order of the sender's directions.
 size_t SourceIndex(const Problem& problem, size_t i) { return problem.is_cartesian ? i ^ 1 : i; }
 
 // `send_block(i)`: what goes to the i-th destination.
 template <typename SendBlock>
 void AddLinear(const Problem& problem, ScheduleBuilder* builder, SendBlock&& send_block) {
-  // Itself as a neighbour, however often: no messages, but in the same order.
+  // A rank may be its own neighbour, even several times: it sends no messages then, but keeps the
+  // same order.
   std::vector<Range> to_self;
   for (size_t i = 0; i < problem.destinations.size(); ++i) {
     const int to = problem.destinations[i];

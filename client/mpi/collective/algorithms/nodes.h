@@ -1,4 +1,4 @@
-// Who shares a node with whom: what hierarchical algorithms are made of.
+// Which ranks share a node: hierarchical algorithms are built on this.
 //
 // Pure functions: any thread, nothing blocks.
 #pragma once

@@ -25,7 +25,7 @@ Party Everyone(const Problem& problem);
 int FloorPowerOfTwo(int value);
 bool IsPowerOfTwo(int value);
 
-// Who stands where in a tree over indexes 0 .. size - 1.
+// A member's place in a tree over indexes 0 .. size - 1.
 struct Tree {
   int parent = -1;            // -1: the root, or no member
   std::vector<int> children;  // in the order in which a reduction takes them

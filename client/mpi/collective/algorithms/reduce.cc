@@ -14,7 +14,7 @@ Reduction ReductionOf(const Problem& problem) {
           .segment_bytes = problem.segment_bytes};
 }
 
-// To the root, or, where that would change the order, to rank 0 and from there to the root.
+// Reduces to the root, or, if that would change the order, to rank 0 and from there to the root.
 void AddTree(const Problem& problem, ScheduleBuilder* builder,
              Tree (*tree)(int self, int root, int size)) {
   const Party party = Everyone(problem);

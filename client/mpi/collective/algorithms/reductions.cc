@@ -169,7 +169,7 @@ void AddDoublingAllreduce(ScheduleBuilder* builder, const Party& party,
     const Range theirs = builder->Scratch(sum.size_bytes);
     builder->Send(active.Rank(partner), sum);
     builder->Receive(active.Rank(partner), theirs);
-    // Not where `sum` lies: its send need not be over.
+    // This must not be where `sum` lies: its send need not be over.
     const Range target = 2 * mask < active.size() ? theirs : reduction.output;
     if (active.self < partner) {
       builder->Reduce(sum, theirs, target);

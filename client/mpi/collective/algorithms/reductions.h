@@ -1,7 +1,7 @@
 // Parts of algorithms that reduce the vectors of a party's members.
 //
-// As moves.h. Functions whose comment does not say otherwise keep the order of the members, so that
-// the operation need not be commutative. Sizes are of whole elements.
+// See moves.h. Unless their comment says otherwise, functions keep the order of the members, so
+// that the operation need not be commutative. Sizes are of whole elements.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace ferry::mpi {
 
-// Where a vector lies that is to be reduced, and how.
+// A vector that is to be reduced: where it lies, and how.
 struct Reduction {
   Range input = {};   // only read
   Range output = {};  // the same size; may be the input
@@ -34,9 +34,9 @@ void AddLinearReduce(ScheduleBuilder* builder, const Party& party, int root,
 
 // A party whose size is a power of two, made by having one of two neighbours rest.
 struct Folded {
-  Party active;      // who goes on; self -1: this rank rests
-  int partner = -1;  // who rests for this rank, or for whom this one rests: a rank; -1: nobody
-  Range vector;      // what this rank goes on with: the input, or the sum of two in the output
+  Party active;      // the members that go on; self -1: this rank rests
+  int partner = -1;  // the rank that rests for this one, or for which this one rests; -1: none
+  Range vector;      // this rank goes on with it: the input, or the sum of two in the output
 };
 Folded AddFold(ScheduleBuilder* builder, const Party& party, const Reduction& reduction);
 // Those that rest get the output of those that went on.

@@ -6,7 +6,7 @@ namespace {
 
 Range OutputOf(const Problem& problem) { return {Place::kOutput, 0, problem.block_bytes}; }
 
-// Whether this rank speaks with anybody after the round of `mask`.
+// Whether this rank exchanges messages after the round of `mask`.
 bool HasLaterRound(const Problem& problem, int mask) {
   for (int later = 2 * mask; later < problem.size; later *= 2) {
     if ((problem.rank ^ later) < problem.size) {
@@ -16,9 +16,9 @@ bool HasLaterRound(const Problem& problem, int mask) {
   return false;
 }
 
-// What a rank knows of the ranks before it, round by round: `partial` is the reduction of an
-// aligned group of ranks that it is in, which doubles; what comes from a group before its own also
-// belongs to the result.
+// A rank learns of the ranks before it round by round. `partial` is the reduction of an aligned
+// group of ranks that it is in, which doubles each round. The reductions of groups before its own
+// also belong to the result.
 void RecursiveDoubling(const Problem& problem, ScheduleBuilder* builder) {
   const bool inclusive = problem.collective == Collective::kScan;
   const Range output = OutputOf(problem);
@@ -34,7 +34,7 @@ void RecursiveDoubling(const Problem& problem, ScheduleBuilder* builder) {
     const Range theirs = builder->Scratch(problem.block_bytes);
     builder->Send(partner, partial);
     builder->Receive(partner, theirs);
-    // Before the result is written: that may overwrite what `partial` begins with.
+    // This comes before the result is written, which may overwrite what `partial` begins with.
     if (HasLaterRound(problem, mask)) {
       const Range sum = builder->Scratch(problem.block_bytes);
       const bool is_before = partner < problem.rank;
@@ -57,7 +57,7 @@ void RecursiveDoubling(const Problem& problem, ScheduleBuilder* builder) {
   }
 }
 
-// From one rank to the next, in segments.
+// Goes from one rank to the next, in segments.
 void Linear(const Problem& problem, ScheduleBuilder* builder) {
   const bool inclusive = problem.collective == Collective::kScan;
   const bool is_last = problem.rank + 1 == problem.size;

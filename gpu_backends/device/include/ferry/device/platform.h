@@ -1,19 +1,19 @@
-/* ferry/device/platform.h - what code needs that runs on every device: threads, and atomic
+/* ferry/device/platform.h - the basics for code that runs on every device: threads, and atomic
  * operations on 64-bit words that CPUs and all devices of the node share.
  *
  * One header for OpenCL C 2.0 (clang to SPIR-V, PTX or AMD's code objects), CUDA C++ (nvcc, clang),
  * HIP C++ and, for devices that are emulated, C++17 on the host. It is written in what these have
  * in common, so it includes nothing that a device compiler may lack.
  *
- * Every function may be called by any thread of a launch, by as many as there are, and none blocks.
- * Words are aligned to 8 bytes and lie in host memory that is pinned or registered, or in memory of
- * a device that the caller and all others who use the word reach. Orders of memory are C11's;
- * "system" scope as in CUDA's and OpenCL's memory models: all CPUs and devices of the node. */
+ * Any number of threads of a launch may call any function; none blocks. Words are aligned to 8
+ * bytes and lie in host memory that is pinned or registered, or in memory of a device that the
+ * caller and all others who use the word reach. Orders of memory are C11's; "system" scope as in
+ * CUDA's and OpenCL's memory models: all CPUs and devices of the node. */
 #ifndef FERRY_DEVICE_PLATFORM_H
 #define FERRY_DEVICE_PLATFORM_H
 
-/* Who compiles: exactly one of these. A pass of nvcc or hipcc over the host's half of a file counts
- * as the host. */
+/* The compiler in use: exactly one of these is defined. A pass of nvcc or hipcc over the host's
+ * half of a file counts as the host. */
 #if defined(__SPIR__) || defined(__SPIRV__)
 #define FERRY_DEVICE_IS_SPIRV 1
 #elif defined(__NVPTX__) || defined(__CUDA_ARCH__)
@@ -58,7 +58,8 @@ typedef unsigned long long ferry_device_u64;
 /* ---- Threads ---- */
 
 #if defined(FERRY_DEVICE_IS_HOST)
-/* Which thread of a launch a host thread plays: set by whoever runs device code on the host. */
+/* The thread of a launch that a host thread plays; set by the code that runs device code on the
+   host. */
 struct ferry_device_host_place {
   ferry_device_u64 thread;
   ferry_device_u64 count;
@@ -66,7 +67,7 @@ struct ferry_device_host_place {
 inline thread_local ferry_device_host_place ferry_device_host_thread = {0, 1};
 #endif
 
-/* Its number over the whole launch, along x, from 0. */
+/* The calling thread's number in the whole launch, along x, from 0. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread(void) {
 #if defined(FERRY_DEVICE_IS_SPIRV)
   return get_global_id(0);
@@ -100,7 +101,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_thread_count(void) {
 #endif
 }
 
-/* Between two looks at a word that another writes. */
+/* Call it between two looks at a word that another thread writes. */
 FERRY_DEVICE_FUNCTION void ferry_device_pause(void) {
 #if defined(FERRY_DEVICE_IS_NVIDIA)
   __asm__ volatile("nanosleep.u32 20;"); /* sm_70, PTX 6.3 */
@@ -134,7 +135,7 @@ FERRY_DEVICE_FUNCTION void ferry_device_store_release(FERRY_DEVICE_GLOBAL ferry_
                                                       ferry_device_u64 value) {
   atomic_store_explicit(FERRY_DEVICE_ATOMIC(word), value, memory_order_release, FERRY_DEVICE_SCOPE);
 }
-/* These three acquire and release, and return what was there before. */
+/* These three acquire and release, and return the previous value. */
 FERRY_DEVICE_FUNCTION ferry_device_u64
 ferry_device_fetch_add(FERRY_DEVICE_GLOBAL ferry_device_u64* word, ferry_device_u64 value) {
   return atomic_fetch_add_explicit(FERRY_DEVICE_ATOMIC(word), value, memory_order_acq_rel,

@@ -19,7 +19,7 @@
  * ferryd answers; and ferry_device_ring_post, while the ring is full. Both end with an error when
  * the ring does. Statuses are those of ferry.h: 0 is success.
  *
- * What a request may touch is memory of the rank whose ring it is; ferryd checks each one. */
+ * A request may touch only memory of the rank that owns the ring; ferryd checks each one. */
 #ifndef FERRY_DEVICE_RING_H
 #define FERRY_DEVICE_RING_H
 
@@ -31,9 +31,9 @@
 #define FERRY_DEVICE_RING_COUNTER_WAIT 3u
 #define FERRY_DEVICE_RING_START 4u
 
-/* In place of a completion: nobody asks how the request ends. */
+/* Used in place of a completion: nobody asks how the request ends. */
 #define FERRY_DEVICE_RING_SILENT 0xffffffffu
-/* Of ferry_device_ring_test: there is no answer yet. */
+/* Returned by ferry_device_ring_test: there is no answer yet. */
 #define FERRY_DEVICE_RING_PENDING (-1)
 
 /* A place in the rank's memory, as ferry_ring_place tells it. */
@@ -50,7 +50,7 @@ typedef struct {
   ferry_device_u32 kind;
   ferry_device_u32 completion_region; /* 0: none */
   ferry_device_u64 completion;        /* offset in it */
-  ferry_device_u32 region;            /* what it is about */
+  ferry_device_u32 region;            /* the place it is about */
   ferry_device_u32 flags;             /* 0 */
   ferry_device_u64 offset;
   ferry_device_u64 value;
@@ -62,7 +62,7 @@ typedef struct {
   ferry_device_u64 done; /* the request's number above 16 bits of status */
 } ferry_device_ring_completion;
 
-/* What a thread knows of a ring; for its registers. */
+/* A thread's view of a ring, small enough for its registers. */
 typedef struct {
   FERRY_DEVICE_GLOBAL ferry_device_u64* words;     /* MpscRingLayout */
   FERRY_DEVICE_GLOBAL ferry_device_u64* producers; /* tickets, and the head that was last seen */
@@ -75,7 +75,7 @@ typedef struct {
   ferry_device_u32 lap_shift;
 } ferry_device_ring;
 
-/* Once by each thread that uses the ring. */
+/* Each thread that uses the ring calls it once. */
 FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOBAL void* address) {
   ferry_device_ring ring;
   ferry_device_u64 sizes;
@@ -99,8 +99,8 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open(FERRY_DEVICE_GLOB
   return ring;
 }
 
-/* The same, where whoever launches the kernel gives the words of producers (two, zero at first, and
- * the same for all of the ring's) as an argument. Null: as the ring says. */
+/* The same, with the producers' words as an argument of the kernel (two words, zero at first, the
+ * same for all producers of the ring). Null: uses the words that the ring names. */
 FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
     FERRY_DEVICE_GLOBAL void* address, FERRY_DEVICE_GLOBAL ferry_device_u64* producers) {
   ferry_device_ring ring = ferry_device_ring_open(address);
@@ -110,10 +110,10 @@ FERRY_DEVICE_FUNCTION ferry_device_ring ferry_device_ring_open_with(
   return ring;
 }
 
-/* Whether the ring has room for the ticket; waits for it. 0: the ring has ended. */
+/* Waits until the ring has room for the ticket. 0: the ring has ended. */
 FERRY_DEVICE_FUNCTION int ferry_device_ring_has_room(ferry_device_ring ring,
                                                      ferry_device_u64 ticket) {
-  /* Acquires what the thread that saw that head did: the slots before it have been read. */
+  /* Pairs with the release by the thread that saw this head: the slots before it have been read. */
   ferry_device_u64 head = ferry_device_load_acquire(ring.producers + 1);
   if (ticket - head < ring.capacity) {
     return 1;
@@ -186,7 +186,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_nop(ferry_device_ring r
   return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_NOP, nowhere, value, completion);
 }
 
-/* Adds to a counter, which triggers what waits for it. Answers what it is then. */
+/* Adds to a counter, which triggers what waits for it. Answers its new value. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_add(ferry_device_ring ring,
                                                              ferry_device_place counter,
                                                              ferry_device_u64 value,
@@ -194,7 +194,7 @@ FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_add(ferry_device_ring r
   return ferry_device_ring_ask(ring, FERRY_DEVICE_RING_COUNTER_ADD, counter, value, completion);
 }
 
-/* Answers once a counter is `threshold` or more, and what it is then; or the counter's failure. */
+/* Answers the value of a counter once it is `threshold` or more; or the counter's failure. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_await(ferry_device_ring ring,
                                                                ferry_device_place counter,
                                                                ferry_device_u64 threshold,
@@ -235,7 +235,7 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_wait_at(
     ferry_device_u64 number) {
   ferry_device_u32 looks;
   for (looks = 0;; ++looks) {
-    /* Before the look at the completion: an answer that came before the end counts. */
+    /* Read before the completion: an answer that came before the end counts. */
     const ferry_device_u64 ended =
         number == 0 || looks % 64 == 63 ? ferry_device_load_acquire(ring.words + 17) : 0;
     const int status =
@@ -256,7 +256,7 @@ FERRY_DEVICE_FUNCTION int ferry_device_ring_wait(ferry_device_ring ring,
   return ferry_device_ring_wait_at(ring, ring.completions + completion, number);
 }
 
-/* What the request was answered with; after its status. */
+/* The value that the request was answered with. Call it after its status is known. */
 FERRY_DEVICE_FUNCTION ferry_device_u64 ferry_device_ring_value(ferry_device_ring ring,
                                                                ferry_device_u32 completion) {
   return ferry_device_load_relaxed(&ring.completions[completion].value);
