@@ -8,8 +8,9 @@
 
 typedef FERRY_DEVICE_GLOBAL ferry_device_u64 ferry_device_word;
 
-#define FERRY_DEVICE_CONTROL_ABANDONED 0 /* set by the host; not 0: the stream has been given up \
-                                          */
+#define FERRY_DEVICE_CONTROL_ABANDONED                      \
+  0 /* set by the host; not 0: the stream has been given up \
+     */
 #define FERRY_DEVICE_CONTROL_MOVES \
   1 /* set by kernels: whether this end moves the current message */
 

@@ -36,7 +36,7 @@ void Note(const fi_info* list, bool usable, std::vector<ListedProvider>* provide
 
 std::vector<ListedProvider> ListProviders() {
   std::vector<ListedProvider> providers;
-  if (!OpenLibfabric().ok()) {
+  if (!OpenLibfabric(Providers::kAll).ok()) {
     return providers;
   }
   const InfoPtr hints = AllocateInfo();
@@ -54,7 +54,7 @@ std::vector<ListedProvider> ListProviders() {
 }
 
 std::string LibraryVersion() {
-  if (!OpenLibfabric().ok()) {
+  if (!OpenLibfabric(Providers::kAll).ok()) {
     return "(not installed)";
   }
   const uint32_t version = OpenedLibfabric().version();

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 
 #include "common/unique_fd.h"
@@ -26,27 +27,52 @@ Status Find(void* library, const char* name, Function* function) {
                       std::string(kFileName) + " has no " + name + ": another libfabric is needed");
 }
 
-// A library (psm_stand_in.c) with the name of one that libfabric is linked with: libfabric takes it
-// in place of that one. Null: it cannot be loaded here.
-void* LoadPsmStandIn() {
-  constexpr uint8_t kBytes[] = {
-#include "transports/ofi/psm_stand_in.inc"
-  };
-  const UniqueFd file(memfd_create("libpsm_infinipath.so.1", MFD_CLOEXEC));
-  if (!file.valid() || write(file.get(), kBytes, sizeof(kBytes)) != sizeof(kBytes)) {
-    return nullptr;
+constexpr uint8_t kPsm[] = {
+#include "transports/ofi/stand_ins/psm.inc"
+};
+constexpr uint8_t kPsm2[] = {
+#include "transports/ofi/stand_ins/psm2.inc"
+};
+
+// A library with the name of one that libfabric is linked with (stand_ins/stand_in.h): libfabric
+// takes it in place of that one.
+class StandIn {
+ public:
+  explicit StandIn(std::span<const uint8_t> bytes)
+      : file_(memfd_create("ferry-stand-in", MFD_CLOEXEC)) {
+    const auto size = static_cast<ssize_t>(bytes.size());
+    if (file_.valid() && write(file_.get(), bytes.data(), bytes.size()) == size) {
+      const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+      library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
   }
-  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void Close() {
+    if (library_ != nullptr) {
+      dlclose(library_);
+    }
+  }
+
+ private:
+  const UniqueFd file_;      // open while others are loaded: a library is known by its path
+  void* library_ = nullptr;  // null: it cannot be loaded here
+};
+
+void* OpenLibrary(Providers providers) {
+  if (providers == Providers::kCommon) {
+    StandIn psm(kPsm);
+    StandIn psm2(kPsm2);
+    void* const library = dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) {
+      return library;
+    }
+    psm.Close();  // another libfabric may need more of them
+    psm2.Close();
+  }
+  return dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
 }
 
-StatusOr<Libfabric> Load() {
-  void* const stand_in = LoadPsmStandIn();
-  void* library = dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr && stand_in != nullptr) {  // another libfabric may need more of it
-    dlclose(stand_in);
-    library = dlopen(kFileName, RTLD_NOW | RTLD_LOCAL);
-  }
+StatusOr<Libfabric> Load(Providers providers) {
+  void* const library = OpenLibrary(providers);
   if (library == nullptr) {
     return Status(ErrorCode::kNotFound, std::string("the network's library cannot be opened: ") +
                                             dlerror() + " (Debian's package is libfabric1)");
@@ -63,8 +89,9 @@ StatusOr<Libfabric> Load() {
 
 }  // namespace
 
-StatusOr<const Libfabric*> OpenLibfabric() {
-  static const auto& library = *new StatusOr<Libfabric>(Load());  // also for destructors at exit
+StatusOr<const Libfabric*> OpenLibfabric(Providers providers) {
+  static const auto& library =
+      *new StatusOr<Libfabric>(Load(providers));  // also for destructors at exit
   FERRY_RETURN_IF_ERROR(library.status());
   return &*library;
 }

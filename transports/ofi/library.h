@@ -1,6 +1,7 @@
-// libfabric's library, opened at its first use. Opening takes some 0.1 s, since the libraries of
-// its providers are loaded with it and look for their devices. So programs that do not always need
-// it are not linked with it: ferryd for --version, ferryctl for all but measuring.
+// libfabric's library, opened at its first use. Opening it with the libraries of all its providers
+// takes 0.2 s, since two of them measure the processor's clock. So programs that do not always need
+// it are not linked with it (ferryd for --version, ferryctl for all but measuring), and those two
+// are left out unless they are wanted.
 //
 // The library reads the environment at that time (environment.h). Any thread.
 #pragma once
@@ -21,9 +22,14 @@ struct Libfabric {
   decltype(&fi_strerror) strerror = nullptr;
 };
 
-// Opens it at the first call, which blocks for that long; it stays until the process ends.
-// kNotFound: there is none; kVersionMismatch: it lacks a function.
-StatusOr<const Libfabric*> OpenLibfabric();
+enum class Providers {
+  kCommon,  // all but psm (TrueScale InfiniBand) and psm2 (Omni-Path)
+  kAll,
+};
+
+// Opens it at the first call, which blocks for that long and decides about the providers; it stays
+// until the process ends. kNotFound: there is none; kVersionMismatch: it lacks a function.
+StatusOr<const Libfabric*> OpenLibfabric(Providers providers = Providers::kCommon);
 
 // For callers that hold one of its objects, so that it must be open.
 const Libfabric& OpenedLibfabric();

@@ -158,7 +158,8 @@ StatusOr<InfoPtr> ChooseAutomatically(const TransportOptions& options) {
 }  // namespace
 
 StatusOr<InfoPtr> ChooseProvider(const TransportOptions& options) {
-  FERRY_RETURN_IF_ERROR(OpenLibfabric().status());
+  const bool is_old = options.provider == "psm" || options.provider == "psm2";
+  FERRY_RETURN_IF_ERROR(OpenLibfabric(is_old ? Providers::kAll : Providers::kCommon).status());
   if (options.provider == "auto") {
     return ChooseAutomatically(options);
   }
