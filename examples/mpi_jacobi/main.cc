@@ -110,8 +110,10 @@ int Solve(const Plane& plane, double tolerance) {
     if (rank == 0) {
       std::fprintf(stderr, "mpi_jacobi: %d x %d points are too few for %d x %d ranks\n",
                    plane.width, plane.height, here.ranks[1], here.ranks[0]);
+      MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Barrier(
+        here.grid);  // until then: another rank's abort could end rank 0 before it has spoken
   }
   Tile tile(plane, examples::RangeOf(plane.width, here.ranks[1], here.place[1]),
             examples::RangeOf(plane.height, here.ranks[0], here.place[0]));

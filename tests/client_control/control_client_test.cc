@@ -73,7 +73,9 @@ TEST_F(ControlClientTest, JoinsAndDetaches) {
   EXPECT_EQ(peers[1].pid, static_cast<uint32_t>(getpid()));
   EXPECT_EQ(peers[1].private_memory_reachable, 1U);
   ASSERT_EQ(api_->detach(control_, kTimeoutMs, Text()), 0) << text_;
-  EXPECT_EQ(daemon_->plane.Count("RankEnded"), 0U);
+  const std::string left = std::to_string(static_cast<int>(ErrorCode::kNotFound));
+  EXPECT_EQ(daemon_->plane.Count("RankEnded"), 1U);
+  EXPECT_EQ(daemon_->plane.Count("RankEnded job 0 " + left), 1U);  // it has not died
   ExpectError(api_->detach(control_, kTimeoutMs, Text()), ErrorCode::kPermissionDenied,
               "its session has ended");
 }

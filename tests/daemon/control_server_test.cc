@@ -255,7 +255,10 @@ TEST_F(ControlServerTest, RanksJoinTogetherAndTheJobEndsWithTheLastOne) {
   EXPECT_TRUE(daemon_.Detach(first).ok());
   EXPECT_TRUE(daemon_.Detach(second).ok());
   EXPECT_TRUE(daemon_.plane.WaitFor("RemoveJob job"));
-  EXPECT_EQ(daemon_.plane.Count("RankEnded"), 0U);
+  const std::string left = " " + std::to_string(static_cast<int>(ErrorCode::kNotFound));
+  EXPECT_EQ(daemon_.plane.Count("RankEnded"), 2U);
+  EXPECT_EQ(daemon_.plane.Count("RankEnded job 0" + left), 1U);  // it has not died
+  EXPECT_EQ(daemon_.plane.Count("RankEnded job 1" + left), 1U);
   EXPECT_EQ(daemon_.GetStatus().jobs_size(), 0);
   EXPECT_EQ(daemon_.GetStatus().registrations().hits(), 5U);
 }
