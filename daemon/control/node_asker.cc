@@ -9,7 +9,9 @@
 namespace ferry::daemon {
 namespace {
 
-constexpr std::chrono::seconds kPatience(10);  // a call to a peer has a deadline of its own
+// Well below the time that ferryctl gives its own daemon: a node that stands still is the usual
+// reason to ask.
+constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
 

@@ -42,9 +42,12 @@ const StatusOr<control::RankWait>& WhyFollower::Ask(const std::string& job_id, u
   }
   StatusOr<control::RankWait> answer =
       Status(ErrorCode::kLimitExceeded, "too many nodes were asked already");
-  if (asked_ < kMaxQuestions) {
+  if (is_one_silent_) {
+    answer = Status(ErrorCode::kTimeout, "it was not asked, since another one did not answer");
+  } else if (asked_ < kMaxQuestions) {
     ++asked_;
     answer = asker_.Ask(job_id, rank);
+    is_one_silent_ = answer.status().code() == ErrorCode::kTimeout;
   }
   return answers_.emplace(std::pair(job_id, rank), std::move(answer)).first->second;
 }

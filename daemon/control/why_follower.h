@@ -1,8 +1,8 @@
 // Follows chains of waiting ranks from node to node: what `why` cannot see here, it asks the
 // daemon of the rank's node, which answers for its own ranks (service Peer, Why).
 //
-// Calling thread: a gRPC handler's; blocks until those daemons have answered, each at most as long
-// as any call to a peer. The control thread goes on meanwhile.
+// Calling thread: a gRPC handler's; blocks until those daemons have answered, or one has not in
+// time: from then on nobody is asked any more. The control thread goes on meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ namespace ferry::daemon {
 class WhyAsker {
  public:
   virtual ~WhyAsker() = default;
+  // kTimeout: its daemon did not answer in time.
   virtual StatusOr<control::RankWait> Ask(const std::string& job_id, uint32_t rank) = 0;
 };
 
@@ -35,6 +36,7 @@ class WhyFollower {
 
   WhyAsker& asker_;
   uint32_t asked_ = 0;
+  bool is_one_silent_ = false;
   std::map<std::pair<std::string, uint32_t>, StatusOr<control::RankWait>> answers_;
 };
 

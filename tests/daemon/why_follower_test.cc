@@ -40,11 +40,12 @@ class FakeNodes final : public WhyAsker {
     ++asked;
     const auto found = known_.find(rank);
     if (found == known_.end()) {
-      return Status(ErrorCode::kNodeUnreachable, "there is no link");
+      return Status(silent ? ErrorCode::kTimeout : ErrorCode::kNodeUnreachable, "there is no link");
     }
     return found->second;
   }
   int asked = 0;
+  bool silent = false;  // those that know nothing
 
  private:
   std::map<uint32_t, control::RankWait> known_;
@@ -74,6 +75,21 @@ TEST_F(WhyFollowerTest, GoesFromNodeToNode) {
             "for rank 4, which waits for rank 5, which is stopped by a signal");
   EXPECT_FALSE(wait.leaves_node());
   EXPECT_THAT(wait.troubles(), IsEmpty());
+}
+
+// The time of all together is bounded: the caller waits for the answer.
+TEST_F(WhyFollowerTest, AfterASilentNodeNobodyIsAsked) {
+  nodes_.silent = true;
+  nodes_.Knows(Wait({3}, false, "computes"));
+  control::RankWait first = Wait({0, 2}, true, "is on node 1");
+  follower_.Follow("job", &first);
+  control::RankWait second = Wait({1, 3}, true, "is on node 2");
+  follower_.Follow("job", &second);
+  EXPECT_EQ(nodes_.asked, 1);
+  EXPECT_THAT(first.troubles(), ElementsAre(HasSubstr("there is no link")));
+  EXPECT_THAT(second.troubles(),
+              ElementsAre(HasSubstr("was not asked, since another one did not answer")));
+  EXPECT_EQ(second.verdict(), "as its own daemon sees it");
 }
 
 TEST_F(WhyFollowerTest, ACircleOverNodesEnds) {

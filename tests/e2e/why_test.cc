@@ -217,6 +217,9 @@ TEST_F(WhyTest, MissingCreditNamesTheRankOfTheOtherNode) {
   const json daemon = Ask(1, {"status"});
   Stop(daemon["pid"].get<pid_t>());
   kill(sender, SIGUSR1);
+  const CommandResult at_once =
+      Ferryctl(0, {"why", id_ + ".0"});  // not only once the link counts as cut
+  EXPECT_EQ(at_once.exit_code, 0) << at_once.err;
   const json why = Why(0, 0, "queued: no credit: rank 1 has not drained the last 64 messages");
   EXPECT_EQ(why["reasons"][0]["peer_state"], "elsewhere");
   EXPECT_THAT(why["verdict"].get<std::string>(),
