@@ -210,7 +210,7 @@ FERRY_MPI_CALL(int, Comm_split_type,
                (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
   Call call("MPI_Comm_split_type");
   const Comm* const parent = call.Find(comm);
-  const Info* const hints = call.FindOrNull(info);
+  Info* const hints = call.FindOrNull(info);
   call.Need(newcomm, "newcomm");
   if (call.ok()) {
     call.Give(SplitByType(*parent, split_type, key, hints), newcomm);

@@ -12,6 +12,7 @@ namespace ferry::mpi {
 namespace {
 
 constexpr char kResourceType[] = "mpi_hw_resource_type";
+constexpr char kNode[] = "mpi_shared_memory";
 
 int NodeOf(int world_rank) { return front_end->NodeOf(static_cast<uint32_t>(world_rank)); }
 
@@ -29,7 +30,7 @@ bool HasSeveralNodes(const Comm& comm) {
 
 }  // namespace
 
-Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, const Info* info) {
+Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info* info) {
   const std::optional<std::string> resource =
       info == nullptr ? std::nullopt : info->Find(kResourceType);
   bool by_node = false;
@@ -39,7 +40,7 @@ Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, const
       break;
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
-      by_node = resource == "mpi_shared_memory";
+      by_node = resource == kNode;
       break;
     case MPI_COMM_TYPE_HW_UNGUIDED:
       by_node = HasSeveralNodes(parent);
@@ -52,7 +53,12 @@ Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, const
   // All members take part, whatever they ask for: a member that gets nothing may be among others
   // that do.
   const int color = by_node ? NodeOf(WorldRankOfSelf()) : MPI_UNDEFINED;
-  return parent.is_inter() ? SplitInter(parent, color, key) : Split(parent, color, key);
+  Result<Ref<Comm>> made =
+      parent.is_inter() ? SplitInter(parent, color, key) : Split(parent, color, key);
+  if (split_type == MPI_COMM_TYPE_HW_UNGUIDED && info != nullptr && made.ok() && made.value()) {
+    (void)info->Set(kResourceType, kNode);  // so that the caller can ask for the same again
+  }
+  return made;
 }
 
 }  // namespace ferry::mpi

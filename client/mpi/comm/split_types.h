@@ -13,8 +13,9 @@ namespace ferry::mpi {
 // MPI_COMM_TYPE_SHARED: the processes of a node, which share memory. MPI_COMM_TYPE_HW_GUIDED and
 // MPI_COMM_TYPE_RESOURCE_GUIDED: what the info key mpi_hw_resource_type names, of which Ferry knows
 // mpi_shared_memory: a node, again; no communicator for others. MPI_COMM_TYPE_HW_UNGUIDED: a node
-// where that is less than the parent has, else no communicator. MPI_UNDEFINED: none.
+// where that is less than the parent has, and then `info`, which may be null, names it; else no
+// communicator. MPI_UNDEFINED: none.
 // MPI_ERR_ARG for any other type.
-Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, const Info* info);
+Result<Ref<Comm>> SplitByType(const Comm& parent, int split_type, int key, Info* info);
 
 }  // namespace ferry::mpi

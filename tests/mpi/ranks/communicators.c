@@ -104,6 +104,13 @@ static void check_split_type(void) {
   if (parts != MPI_COMM_NULL) OK(MPI_Comm_free(&parts));
   MPI_Info info;
   OK(MPI_Info_create(&info));
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &parts));
+  int is_named = 0, length = 32;
+  char resource[32];
+  OK(MPI_Info_get_string(info, "mpi_hw_resource_type", &length, resource, &is_named));
+  CHECK(is_named == (parts != MPI_COMM_NULL));
+  CHECK(!is_named || strcmp(resource, "mpi_shared_memory") == 0);
+  if (parts != MPI_COMM_NULL) OK(MPI_Comm_free(&parts));
   OK(MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory"));
   OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, -rank, info, &parts));
   int same = 0;
