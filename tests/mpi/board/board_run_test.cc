@@ -136,8 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
                       RunSpec{"as_it_comes_2_crowded", 2, LimitsFor(2, true, false), true}),
     [](const auto& run) { return run.param.name; });
 
-// ---- Problems that a board refuses, and memory that CPUs cannot load from
-// --------------------------
+// ---- Problems that a board refuses, and memory that CPUs cannot load from ----------------------
 
 TEST(BoardRun, RefusesWhatItCannotDo) {
   Problem problem;

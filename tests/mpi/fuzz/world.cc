@@ -21,8 +21,7 @@ void Must(int code, const char* what) {
 }
 #define FERRY_MUST(call) Must(call, #call)
 
-// ---- Functions and memory that a program passes
-// -----------------------------------------------------
+// ---- Functions and memory that a program passes ------------------------------------------------
 
 void Add(void* in, void* inout, int* count, MPI_Datatype* type) {
   int bytes = 0;
