@@ -1,6 +1,6 @@
 """precompiled_header: a header that the compiler reads in a tenth of the time.
 
-Who depends on it compiles with `-include FILE`, the header's name without its folders, and with the flags of the
+A target that depends on it compiles with `-include FILE`, the header's name without its folders, and with the flags of the
 command line and `copts`: the compiler passes over a precompiled header that was made with others.
 """
 

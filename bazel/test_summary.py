@@ -1,10 +1,10 @@
 """Sums up test runs: test_summary.py NAME=FILE...
 
 Each FILE is what one `bazel test --build_event_json_file=FILE` wrote. Names the skipped tests by
-their reasons, then every failure with the first of what it says, then prints `N passed, N failed` (and `, N skipped`) over all cases of
-all files. A test that was not built or not run, or died without a verdict, and any other target that
-was not built, count as failed. The line before says where the time went, if Bazel was told
-`--profile=FILE.profile.gz`, too. Exits with 1 if any failed.
+their reasons, then every failure with the first of what it says, then prints `N passed, N failed`
+(and `, N skipped`) over all cases of all files. A test that was not built or not run, or died without
+a verdict, and any other target that was not built, count as failed. The line before says where the
+time went, if Bazel was told `--profile=FILE.profile.gz`, too. Exits with 1 if any failed.
 """
 
 import collections

@@ -2,7 +2,7 @@
 // counters at their ends.
 //
 // Pure: no I/O, no clock, no threads; executors move the bytes, and the caller tells the time. The
-// same engine runs in the daemon, in a rank and in a simulator.
+// same engine runs in a rank and in a simulator.
 //
 // Failure. An operation that fails, fails its counters with its error, and whatever waits on those
 // ends with that error, across programs: nothing waits for ever. The program can then not be
