@@ -1,5 +1,6 @@
 #include "daemon/control/grpc_refusals.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -98,6 +99,9 @@ class GrpcRefusals::Connection : public std::enable_shared_from_this<Connection>
   void OnReadable() {
     std::array<char, 4096> bytes;
     const ssize_t size = recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+      return WaitForInput();  // the call before has read what this one was told of
+    }
     if (size <= 0) {
       return End();
     }

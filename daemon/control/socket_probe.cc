@@ -68,6 +68,9 @@ void SocketProbe::WaitForAnswer() {
 void SocketProbe::OnReadable() {
   std::array<char, 1024> bytes;
   const ssize_t size = recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return WaitForAnswer();  // the call before has read what this one was told of
+  }
   if (size > 0) {
     input_.append(bytes.data(), static_cast<size_t>(size));
     answered_ = input_.find(http2::Frame(http2::FrameType::kPing, http2::kAck, 0, kPing)) !=

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <filesystem>
@@ -92,10 +93,14 @@ std::string GreetingAndCalls(int count, const std::string& te = "trailers") {
   return text + http2::Frame(http2::FrameType::kPing, 0, 0, "question");
 }
 
-// Whether a gRPC server answers the question; if not, it hangs up.
-bool IsAnswered(int socket, const std::string& text) {
-  EXPECT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(text.size()));
+// Whether a gRPC server answers the question; if not, it hangs up. The text is sent in pieces of so
+// many bytes.
+bool IsAnswered(int socket, const std::string& text, size_t piece = 1 << 20) {
+  for (size_t sent = 0; sent < text.size(); sent += piece) {
+    if (send(socket, &text[sent], std::min(piece, text.size() - sent), MSG_NOSIGNAL) < 0) {
+      break;
+    }
+  }
   std::string header(http2::kFrameHeaderBytes, '\0');
   while (recv(socket, header.data(), header.size(), MSG_WAITALL) ==
          static_cast<ssize_t>(header.size())) {
@@ -259,6 +264,20 @@ TEST_P(ConnectionsTest, NoUserShutsOthersOut) {
   ASSERT_EQ(seteuid(kOther), 0);
   ExpectServedSoon();
   ASSERT_EQ(seteuid(0), 0);
+}
+
+TEST_P(ConnectionsTest, ARefusalIsSaidHoweverTheBytesOfTheCallAreCut) {
+  if (GetParam() == Door::kAttach) {
+    GTEST_SKIP() << "is no gRPC socket";
+  }
+  std::vector<UniqueFd> idle;
+  for (size_t i = 0; i < kOfUser; ++i) {
+    idle.push_back(Connect());
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(IsAnswered(Connect().get(), GreetingAndCalls(1), 1)) << i;
+  }
+  EXPECT_EQ(Call().code(), ErrorCode::kLimitExceeded);
 }
 
 // gRPC's own limit binds only clients that have acknowledged it.
