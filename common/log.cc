@@ -8,6 +8,9 @@
 #include <memory>
 #include <string_view>
 
+template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view,
+                                            fmt::format_args, fmt::detail::locale_ref);
+
 namespace ferry {
 namespace {
 

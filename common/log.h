@@ -16,6 +16,10 @@
 #include "common/clock.h"
 #include "common/status.h"
 
+// Every file that logs would compile the whole formatter anew; log.cc does it once.
+extern template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view,
+                                                   fmt::format_args, fmt::detail::locale_ref);
+
 namespace ferry {
 
 struct LogSettings {

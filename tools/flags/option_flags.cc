@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <utility>

@@ -3,12 +3,15 @@
 // Main thread only, before it starts others. CLI11 throws; each tool's main catches it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
 #include "config/options.h"
+
+namespace CLI {
+class App;  // in full, its header takes longer to compile than what includes this one
+}
 
 namespace ferry::tools {
 
