@@ -36,7 +36,12 @@ MPI_Datatype HandleOf(Datatype& type);
 // An array of a call: as 64-bit numbers, after CheckPointer where it has any.
 template <typename Number>
 Counts CountsOf(const Number* array, int64_t count) {
-  return count > 0 ? Counts(array, array + count) : Counts();
+  Counts counts;
+  if (count > 0) {
+    counts.reserve(static_cast<size_t>(count) + 2);  // the datatype's contents put as much in front
+    counts.assign(array, array + count);
+  }
+  return counts;
 }
 
 // The result in the type that the call has for it; MPI_UNDEFINED if it is too large for that.

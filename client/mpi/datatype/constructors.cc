@@ -55,32 +55,34 @@ MadeDatatype MakeStrided(int combiner, CountForm form, int64_t count, int64_t bl
   return maker.FinishOf(maker.builder().Repeat(maker.Block(old, blocklength), count, step), old);
 }
 
-MadeDatatype MakeBlocks(int combiner, CountForm form, const Counts& blocklengths,
-                        const Counts& displacements, int64_t unit, Datatype& old) {
+MadeDatatype MakeBlocks(int combiner, CountForm form, Counts blocklengths, Counts displacements,
+                        int64_t unit, Datatype& old) {
   if (Failure bad = CheckNoneNegative("array_of_blocklengths", blocklengths); !bad.ok()) {
     return bad;
   }
   Maker maker(combiner, form);
-  maker.AddCount(static_cast<int64_t>(blocklengths.size()));
-  maker.AddCounts(blocklengths);
-  combiner == MPI_COMBINER_HINDEXED ? maker.AddDisplacements(displacements)
-                                    : maker.AddCounts(displacements);
   const auto length_of = [&](size_t i) { return blocklengths[i]; };
-  return maker.FinishOf(JoinBlocks(maker, old, length_of, displacements, unit), old);
+  Shape shape = JoinBlocks(maker, old, length_of, displacements, unit);
+  maker.AddCount(static_cast<int64_t>(blocklengths.size()));
+  maker.AddCounts(std::move(blocklengths));
+  combiner == MPI_COMBINER_HINDEXED ? maker.AddDisplacements(std::move(displacements))
+                                    : maker.AddCounts(std::move(displacements));
+  return maker.FinishOf(std::move(shape), old);
 }
 
 MadeDatatype MakeEqualBlocks(int combiner, CountForm form, int64_t blocklength,
-                             const Counts& displacements, int64_t unit, Datatype& old) {
+                             Counts displacements, int64_t unit, Datatype& old) {
   if (Failure bad = CheckNotNegative(MPI_ERR_ARG, "blocklength", blocklength); !bad.ok()) {
     return bad;
   }
   Maker maker(combiner, form);
+  const auto length_of = [&](size_t) { return blocklength; };
+  Shape shape = JoinBlocks(maker, old, length_of, displacements, unit);
   maker.AddCount(static_cast<int64_t>(displacements.size()));
   maker.AddCount(blocklength);
-  combiner == MPI_COMBINER_HINDEXED_BLOCK ? maker.AddDisplacements(displacements)
-                                          : maker.AddCounts(displacements);
-  const auto length_of = [&](size_t) { return blocklength; };
-  return maker.FinishOf(JoinBlocks(maker, old, length_of, displacements, unit), old);
+  combiner == MPI_COMBINER_HINDEXED_BLOCK ? maker.AddDisplacements(std::move(displacements))
+                                          : maker.AddCounts(std::move(displacements));
+  return maker.FinishOf(std::move(shape), old);
 }
 
 }  // namespace
@@ -104,26 +106,28 @@ MadeDatatype MakeHvector(CountForm form, int64_t count, int64_t blocklength, int
   return MakeStrided(MPI_COMBINER_HVECTOR, form, count, blocklength, stride_bytes, 1, old);
 }
 
-MadeDatatype MakeIndexed(CountForm form, const Counts& blocklengths, const Counts& displacements,
+MadeDatatype MakeIndexed(CountForm form, Counts blocklengths, Counts displacements,
                          Datatype& old) {
-  return MakeBlocks(MPI_COMBINER_INDEXED, form, blocklengths, displacements, old.extent(), old);
+  return MakeBlocks(MPI_COMBINER_INDEXED, form, std::move(blocklengths), std::move(displacements),
+                    old.extent(), old);
 }
 
-MadeDatatype MakeHindexed(CountForm form, const Counts& blocklengths,
-                          const Counts& displacements_bytes, Datatype& old) {
-  return MakeBlocks(MPI_COMBINER_HINDEXED, form, blocklengths, displacements_bytes, 1, old);
+MadeDatatype MakeHindexed(CountForm form, Counts blocklengths, Counts displacements_bytes,
+                          Datatype& old) {
+  return MakeBlocks(MPI_COMBINER_HINDEXED, form, std::move(blocklengths),
+                    std::move(displacements_bytes), 1, old);
 }
 
-MadeDatatype MakeIndexedBlock(CountForm form, int64_t blocklength, const Counts& displacements,
+MadeDatatype MakeIndexedBlock(CountForm form, int64_t blocklength, Counts displacements,
                               Datatype& old) {
-  return MakeEqualBlocks(MPI_COMBINER_INDEXED_BLOCK, form, blocklength, displacements, old.extent(),
-                         old);
+  return MakeEqualBlocks(MPI_COMBINER_INDEXED_BLOCK, form, blocklength, std::move(displacements),
+                         old.extent(), old);
 }
 
-MadeDatatype MakeHindexedBlock(CountForm form, int64_t blocklength,
-                               const Counts& displacements_bytes, Datatype& old) {
-  return MakeEqualBlocks(MPI_COMBINER_HINDEXED_BLOCK, form, blocklength, displacements_bytes, 1,
-                         old);
+MadeDatatype MakeHindexedBlock(CountForm form, int64_t blocklength, Counts displacements_bytes,
+                               Datatype& old) {
+  return MakeEqualBlocks(MPI_COMBINER_HINDEXED_BLOCK, form, blocklength,
+                         std::move(displacements_bytes), 1, old);
 }
 
 MadeDatatype MakeStruct(CountForm form, const Counts& blocklengths,

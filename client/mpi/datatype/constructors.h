@@ -31,14 +31,13 @@ MadeDatatype MakeVector(CountForm form, int64_t count, int64_t blocklength, int6
                         Datatype& old);
 MadeDatatype MakeHvector(CountForm form, int64_t count, int64_t blocklength, int64_t stride_bytes,
                          Datatype& old);
-MadeDatatype MakeIndexed(CountForm form, const Counts& blocklengths, const Counts& displacements,
-                         Datatype& old);
-MadeDatatype MakeHindexed(CountForm form, const Counts& blocklengths,
-                          const Counts& displacements_bytes, Datatype& old);
-MadeDatatype MakeIndexedBlock(CountForm form, int64_t blocklength, const Counts& displacements,
+MadeDatatype MakeIndexed(CountForm form, Counts blocklengths, Counts displacements, Datatype& old);
+MadeDatatype MakeHindexed(CountForm form, Counts blocklengths, Counts displacements_bytes,
+                          Datatype& old);
+MadeDatatype MakeIndexedBlock(CountForm form, int64_t blocklength, Counts displacements,
                               Datatype& old);
-MadeDatatype MakeHindexedBlock(CountForm form, int64_t blocklength,
-                               const Counts& displacements_bytes, Datatype& old);
+MadeDatatype MakeHindexedBlock(CountForm form, int64_t blocklength, Counts displacements_bytes,
+                               Datatype& old);
 MadeDatatype MakeStruct(CountForm form, const Counts& blocklengths,
                         const Counts& displacements_bytes, const std::vector<Datatype*>& types);
 // order: MPI_ORDER_C or MPI_ORDER_FORTRAN.

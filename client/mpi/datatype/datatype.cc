@@ -14,7 +14,7 @@ std::unique_ptr<Datatype::Made> MadeOf(const BasicType& basic, DatatypeContents 
   ShapeBuilder builder(made->store);
   const auto element = [](const BasicType& type, int64_t displacement) {
     Shape shape;
-    shape.layout = MoveNode(LayoutStore::Block(type.size_bytes), displacement);
+    shape.layout = RunNode(displacement, type.size_bytes);
     shape.data = {displacement, displacement + type.size_bytes};
     shape.alignment = type.alignment;
     return shape;

@@ -93,12 +93,6 @@ LayoutNode RepeatNode(const LayoutNode& body, int64_t count, int64_t stride) {
   return result;
 }
 
-LayoutNode LayoutStore::Block(int64_t size_bytes) {
-  LayoutNode node;
-  node.size = size_bytes;
-  return node;
-}
-
 const LayoutNode* LayoutStore::Keep(const LayoutNode& node) {
   nodes_.push_back({node});
   return nodes_.back().data();
@@ -156,7 +150,7 @@ void LayoutSequence::AddNode(const LayoutNode& node) {
   }
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const int64_t end = i + 1 < blocks_.size() ? blocks_[i + 1].begin : size_;
-    nodes_.push_back(MoveNode(LayoutStore::Block(end - blocks_[i].begin), blocks_[i].displacement));
+    nodes_.push_back(RunNode(blocks_[i].displacement, end - blocks_[i].begin));
   }
   blocks_.clear();
   LayoutNode* const last = nodes_.empty() ? nullptr : &nodes_.back();
@@ -184,7 +178,7 @@ LayoutNode LayoutStore::Sequence(LayoutSequence sequence) {
   if (blocks.empty()) {
     return LayoutNode();
   }
-  const LayoutNode first = MoveNode(Block(CommonLength(blocks, size)), blocks[0].displacement);
+  const LayoutNode first = RunNode(blocks[0].displacement, CommonLength(blocks, size));
   if (blocks.size() == 1) {
     return first;
   }

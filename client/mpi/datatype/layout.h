@@ -56,6 +56,14 @@ struct LayoutNode {
 // can be merged.
 LayoutNode RepeatNode(const LayoutNode& body, int64_t count, int64_t stride);
 
+// `length` bytes in a row.
+inline LayoutNode RunNode(int64_t displacement, int64_t length) {
+  LayoutNode node;
+  node.offset = displacement;
+  node.size = length;
+  return node;
+}
+
 // The node, `displacement` further on in memory.
 LayoutNode MoveNode(LayoutNode node, int64_t displacement);
 
@@ -66,31 +74,35 @@ class LayoutSequence {
  public:
   void Reserve(size_t nodes) { blocks_.reserve(nodes); }
   void Add(const LayoutNode& node) {
-    if (node.IsBlock() && nodes_.empty()) [[likely]] {
+    if (node.IsBlock()) {
       AddRun(node.offset, node.size);
     } else {
       AddNode(node);
     }
   }
+  // Adds `length` bytes in a row.
+  void AddRun(int64_t displacement, int64_t length) {
+    if (!nodes_.empty()) [[unlikely]] {
+      AddNode(RunNode(displacement, length));
+      return;
+    }
+    if (displacement != end_ || blocks_.empty()) [[likely]] {
+      if (length == 0) {
+        return;
+      }
+      blocks_.push_back({displacement, size_});
+    }
+    size_ += length;
+    end_ = displacement + length;
+  }
 
  private:
   friend class LayoutStore;
 
-  void AddRun(int64_t displacement, int64_t length) {
-    if (length == 0) {
-      return;
-    }
-    if (!blocks_.empty() &&
-        blocks_.back().displacement + (size_ - blocks_.back().begin) == displacement) {
-      size_ += length;
-      return;
-    }
-    blocks_.push_back({displacement, size_});
-    size_ += length;
-  }
   void AddNode(const LayoutNode& node);
 
   std::vector<LayoutBlock> blocks_;  // while all are runs
+  int64_t end_ = 0;                  // of the last block, in memory
   std::vector<LayoutNode> nodes_;    // else
   int64_t size_ = 0;
 };
@@ -101,7 +113,6 @@ class LayoutStore {
   LayoutStore(const LayoutStore&) = delete;
   LayoutStore& operator=(const LayoutStore&) = delete;
 
-  static LayoutNode Block(int64_t size_bytes);
   // Like RepeatNode, but the result does not refer to the argument.
   LayoutNode Repeat(const LayoutNode& body, int64_t count, int64_t stride);
   // The nodes of a LayoutSequence, made a loop where they are regular.

@@ -30,10 +30,10 @@ class Maker {
   // counts, displacements addresses or large counts, by the form.
   void AddInteger(int64_t value) { made_->contents.integers.push_back(value); }
   void AddCount(int64_t value) { counts().push_back(value); }
-  void AddCounts(const Counts& values) { Append(counts(), values); }
+  void AddCounts(Counts values) { Append(counts(), std::move(values)); }
   void AddDisplacement(int64_t value) { displacements().push_back(value); }
-  void AddDisplacements(const Counts& values) { Append(displacements(), values); }
-  void AddIntegers(const Counts& values) { Append(made_->contents.integers, values); }
+  void AddDisplacements(Counts values) { Append(displacements(), std::move(values)); }
+  void AddIntegers(Counts values) { Append(made_->contents.integers, std::move(values)); }
   void AddType(Datatype& type) { made_->contents.types.push_back(Ref<Datatype>::Share(&type)); }
 
   // Reserves room for so many.
@@ -66,8 +66,14 @@ class Maker {
   Counts& displacements() {
     return made_->contents.large ? made_->contents.large_counts : made_->contents.addresses;
   }
-  static void Append(Counts& to, const Counts& values) {
-    to.insert(to.end(), values.begin(), values.end());
+  // A long array with room in front of it is cheaper moved a little than copied (CountsOf).
+  static void Append(Counts& to, Counts values) {
+    if (to.size() < values.size() && to.size() + values.size() <= values.capacity()) {
+      values.insert(values.begin(), to.begin(), to.end());
+      to = std::move(values);
+    } else {
+      to.insert(to.end(), values.begin(), values.end());
+    }
   }
 
   std::unique_ptr<Datatype::Made> made_;

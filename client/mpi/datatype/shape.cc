@@ -5,10 +5,6 @@
 namespace ferry::mpi {
 namespace {
 
-Bounds Union(const Bounds& a, const Bounds& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
-}
-
 // The distance to the next multiple of `unit`.
 int64_t Missing(int64_t value, int64_t unit) { return (unit - value % unit) % unit; }
 
@@ -19,18 +15,6 @@ int64_t Shape::upper_bound() const {
     return marks->high;
   }
   return data.high + Missing(data.high - data.low, alignment);
-}
-
-int64_t ShapeBuilder::Multiply(int64_t a, int64_t b) {
-  int64_t product = 0;
-  overflowed_ |= __builtin_mul_overflow(a, b, &product);
-  return overflowed_ ? 0 : product;
-}
-
-int64_t ShapeBuilder::Add(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  overflowed_ |= __builtin_add_overflow(a, b, &sum);
-  return overflowed_ ? 0 : sum;
 }
 
 Bounds ShapeBuilder::Shift(Bounds bounds, int64_t displacement) {
@@ -85,26 +69,6 @@ Shape ShapeBuilder::Repeat(const Shape& shape, int64_t count, int64_t stride) {
   CheckExtent(result);
   result.layout = overflowed_ ? LayoutNode() : store_.Repeat(shape.layout, count, stride);
   return result;
-}
-
-void ShapeJoiner::NoteData(const Bounds& data, int64_t alignment) {
-  joined_.data = has_data_ ? Union(joined_.data, data) : data;
-  joined_.alignment = std::max(joined_.alignment, alignment);
-  has_data_ = true;
-  builder_.Add(data.high, alignment);
-}
-
-void ShapeJoiner::AddRun(const Shape& shape, int64_t count, int64_t displacement) {
-  const int64_t size = builder_.Multiply(shape.size_bytes(), count);
-  if (size == 0) {
-    return;
-  }
-  const int64_t low = builder_.Add(shape.data.low, displacement);
-  NoteData({low, builder_.Add(low, size)}, shape.alignment);
-  joined_.layout.size = builder_.Add(joined_.layout.size, size);
-  if (!builder_.overflowed()) [[likely]] {
-    layouts_.Add(MoveNode(LayoutStore::Block(size), low));
-  }
 }
 
 void ShapeJoiner::Add(const Shape& shape, int64_t displacement) {

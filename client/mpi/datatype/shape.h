@@ -23,6 +23,10 @@ struct Bounds {
   int64_t high = 0;
 };
 
+inline Bounds Union(const Bounds& a, const Bounds& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
 struct Shape {
   LayoutNode layout;            // layout.size: the data's bytes
   Bounds data;                  // the true bounds; 0 and 0 without data
@@ -52,8 +56,16 @@ class ShapeBuilder {
   // The same data with bounds set anew.
   Shape Resize(Shape shape, int64_t lower_bound, int64_t extent);
 
-  int64_t Multiply(int64_t a, int64_t b);
-  int64_t Add(int64_t a, int64_t b);
+  int64_t Multiply(int64_t a, int64_t b) {
+    int64_t product = 0;
+    overflowed_ |= __builtin_mul_overflow(a, b, &product);
+    return overflowed_ ? 0 : product;
+  }
+  int64_t Add(int64_t a, int64_t b) {
+    int64_t sum = 0;
+    overflowed_ |= __builtin_add_overflow(a, b, &sum);
+    return overflowed_ ? 0 : sum;
+  }
   bool overflowed() const { return overflowed_; }
 
  private:
@@ -76,12 +88,28 @@ class ShapeJoiner {
   void Add(const Shape& shape, int64_t displacement = 0);
   // `count` copies, one behind the other, of a shape that is one run of bytes without marks and has
   // no gap behind it: the same as Add(Repeat(...)), at a fraction of the cost.
-  void AddRun(const Shape& shape, int64_t count, int64_t displacement);
+  void AddRun(const Shape& shape, int64_t count, int64_t displacement) {
+    const int64_t size = builder_.Multiply(shape.size_bytes(), count);
+    if (size == 0) {
+      return;
+    }
+    const int64_t low = builder_.Add(shape.data.low, displacement);
+    NoteData({low, builder_.Add(low, size)}, shape.alignment);
+    joined_.layout.size = builder_.Add(joined_.layout.size, size);
+    if (!builder_.overflowed()) [[likely]] {
+      layouts_.AddRun(low, size);
+    }
+  }
   // The shape of all that were added. To be called once.
   Shape Join();
 
  private:
-  void NoteData(const Bounds& data, int64_t alignment);
+  void NoteData(const Bounds& data, int64_t alignment) {
+    joined_.data = has_data_ ? Union(joined_.data, data) : data;
+    joined_.alignment = std::max(joined_.alignment, alignment);
+    has_data_ = true;
+    builder_.Add(data.high, alignment);
+  }
 
   ShapeBuilder& builder_;
   Shape joined_;  // but for its layout
