@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "daemon/pairs/pairs.h"
 #include "daemon/registration/registrar.h"
-#include "daemon/triggered/channels.h"
 #include "engine/session_view.h"
 #include "shm/segment.h"
 #include "tests/daemon/fake_transport.h"
@@ -66,28 +66,28 @@ void BM_TurnWithIdlePairs(benchmark::State& state) {
   Outbound outbound(transport, directory);
   Registrar registrar(transport, [] {});
   Registrations registrations(transport, registrar, {});
-  Channels channels(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);
+  Pairs known(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);
   Job job(PlanOfTwoNodes());
   ServedRank rank(MakeSession(), &job, 64, 1 << 20);
   const std::shared_ptr<Region> heap =
       MakeHeap((pairs + 1) * (sizeof(shm::ChannelLayout) + kBytes));
   for (uint64_t i = 0; i < pairs; ++i) {
-    ChannelPlan plan;
+    PairPlan plan;
     plan.name = {kJob, 0, i + 1};
     plan.peer = 1;
     plan.is_send = i % 2 == 0;
     plan.size_bytes = kBytes;
     plan.end = {heap, i * sizeof(shm::ChannelLayout)};
     plan.window = {heap, pairs * sizeof(shm::ChannelLayout) + i * kBytes};
-    if (!channels.Add(rank, plan).ok()) {
+    if (!known.Add(rank, plan).ok()) {
       std::abort();
     }
   }
   uint64_t now_ns = 1;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(channels.Advance(++now_ns));
+    benchmark::DoNotOptimize(known.Advance(++now_ns));
   }
-  (void)channels.TryRemoveOf(rank);
+  known.RemoveOf(rank);
 }
 BENCHMARK(BM_TurnWithIdlePairs)->Arg(0)->Arg(100)->Arg(10'000);
 

@@ -217,7 +217,7 @@ class JobRegistry : public NodeEvents {
   boost::asio::steady_timer gpu_timer_;
   bool watches_gpus_ = false;  // gpu_timer_ runs
   uint64_t next_serial_ = 1;
-  uint64_t last_channel_ = 0;  // of matched pairs
+  uint64_t last_pair_ = 0;  // the number of the last matched pair
   Totals totals_;
   std::map<std::string, std::unique_ptr<JobRecord>> jobs_;
   std::unordered_map<std::string, std::shared_ptr<Session>>

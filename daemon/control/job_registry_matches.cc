@@ -16,7 +16,7 @@ constexpr size_t kNewsAtATime = 4096;  // gRPC takes no message of more than 4 M
 MatchBook& JobRegistry::MatchesOf(JobRecord& job) {
   if (job.matches == nullptr) {
     job.matches = std::make_unique<MatchBook>(
-        job.plan, data_plane_, last_channel_,
+        job.plan, data_plane_, last_pair_,
         [this, id = job.spec.id](uint32_t node, const control::MatchNews& news) {
           TellMatch(id, node, news);
         });

@@ -51,8 +51,8 @@ shm::Location LocationOf(const RegionPlace& place) {
 
 }  // namespace
 
-MatchBook::MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_channel, Tell tell)
-    : plan_(plan), data_plane_(data_plane), last_channel_(last_channel), tell_(std::move(tell)) {}
+MatchBook::MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell)
+    : plan_(plan), data_plane_(data_plane), last_pair_(last_pair), tell_(std::move(tell)) {}
 
 MatchBook::Key MatchBook::KeyOf(const control::MatchKey& key) {
   return {key.context(), key.source(), key.destination(), key.tag(), key.ordinal()};
@@ -142,7 +142,7 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session,
       match.gone(!is_send) = true;
     }
     if (is_send && !IsLocal(other)) {
-      half.channel = ++last_channel_;
+      half.number = ++last_pair_;
     }
     match.half(is_send) = std::move(half);
     if (match.ended != ErrorCode::kOk) {
@@ -153,7 +153,7 @@ Status MatchBook::Offer(const std::shared_ptr<Session>& session,
       *news.mutable_key() = key;
       news.set_size_bytes(match.send->size_bytes);
       news.set_mode(static_cast<uint32_t>(match.send->mode));
-      news.set_channel(match.send->channel);
+      news.set_channel(match.send->number);
       tell_(plan_.node_of_rank[other], news);
     } else {
       TryPair(match);
@@ -176,14 +176,14 @@ void MatchBook::TryPair(Match& match) {
     MarkMatched(match, true);
     return MarkMatched(match, false);
   }
-  match.receive->channel = ++last_channel_;
+  match.receive->number = ++last_pair_;
   if (const Status status = Install(match, false); !status.ok()) {
     return EndBoth(match, status.code());
   }
   control::MatchNews news;
   news.set_kind(control::MatchNews::PAIRED);
   *news.mutable_key() = match.key;
-  news.set_channel(match.receive->channel);
+  news.set_channel(match.receive->number);
   news.set_cells(match.receive->cell_count);
   tell_(plan_.node_of_rank[match.key.source()], news);
 }
@@ -192,19 +192,19 @@ void MatchBook::TryPair(Match& match) {
 Status MatchBook::Install(Match& match, bool is_send) {
   Half& half = *match.half(is_send);
   const std::optional<Half>& other = match.half(!is_send);
-  ChannelPlan plan;
-  plan.name = {plan_.job_id, match.rank(is_send), half.channel};
+  PairPlan plan;
+  plan.name = {plan_.job_id, match.rank(is_send), half.number};
   plan.peer = match.rank(!is_send);
   plan.is_send = is_send;
   plan.mode = half.mode;
   plan.size_bytes = match.send->size_bytes;
-  plan.peer_channel = other ? other->channel : 0;
+  plan.peer_number = other ? other->number : 0;
   plan.end = half.end;
   plan.window = half.window;
   plan.cells = half.cells;
   plan.cell_count = match.receive->cell_count;
   plan.cell_bytes = CellBytes(half.size_bytes);
-  FERRY_RETURN_IF_ERROR(data_plane_.AddChannel(plan));
+  FERRY_RETURN_IF_ERROR(data_plane_.AddPair(plan));
   half.in_data_plane = true;
   return {};
 }
@@ -270,7 +270,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
       match.send->size_bytes = news.size_bytes();
       match.send->mode = static_cast<shm::SendMode>(
           std::min(news.mode(), static_cast<uint32_t>(shm::SendMode::kSynchronous)));
-      match.send->channel = news.channel();
+      match.send->number = news.channel();
       if (match.ended != ErrorCode::kOk) {
         TellEnd(match, true, {match.ended, 0});
         match.send.reset();
@@ -282,7 +282,7 @@ Status MatchBook::OnNews(uint32_t node, const control::MatchNews& news) {
     case control::MatchNews::PAIRED:
       if (match.send && !match.send->matched) {
         match.receive = Half();
-        match.receive->channel = news.channel();
+        match.receive->number = news.channel();
         match.receive->cell_count = news.cells();
         if (const Status status = Install(match, true); !status.ok()) {
           EndBoth(match, status.code());
@@ -346,13 +346,13 @@ void MatchBook::EndHalf(const Match& match, bool is_send, const Ending& ending) 
   const std::optional<Half>& half = match.half(is_send);
   if (!half->matched) {
     if (half->in_data_plane) {
-      data_plane_.EndChannel({plan_.job_id, half->session->rank, half->channel}, 0, ending.error);
+      data_plane_.EndPair({plan_.job_id, half->session->rank, half->number}, 0, ending.error);
     }
     return Publish(*half, shm::PairState::kFailed, ending.error);
   }
   if (half->in_data_plane) {
-    return data_plane_.EndChannel({plan_.job_id, half->session->rank, half->channel}, ending.rounds,
-                                  ending.error);
+    return data_plane_.EndPair({plan_.job_id, half->session->rank, half->number}, ending.rounds,
+                               ending.error);
   }
   shm::Counter(&half->layout()->done).Fail(ending.error);
   shm::Wake(&half->session->inbox()->wake).Publish();
@@ -458,7 +458,7 @@ void MatchBook::Withdraw(const Session& session, const control::WithdrawMatchReq
   const std::optional<Half>& half = match.half(request.send());
   if (half && half->session.get() == &session) {
     if (half->in_data_plane) {
-      data_plane_.RemoveChannel({plan_.job_id, session.rank, half->channel});
+      data_plane_.RemovePair({plan_.job_id, session.rank, half->number});
     }
     Leave(match, request.send(), {ErrorCode::kInvalidRequest, request.rounds()});
   }

@@ -3,10 +3,10 @@
 //
 // A pair has one key: communicator context, ranks, tag and ordinal. The daemon of the rank that
 // receives pairs: it hears of sends from here directly, and of others by news from their daemons.
-// For a pair between nodes it first has its own data plane take the channel, then tells the
-// sender's daemon. The receive is matched only when that has answered, so no packet of a channel
-// comes to a daemon that does not know it. A pair inside the node needs no channel of the data
-// plane: the ranks, or their streams, move the bytes themselves.
+// For a pair between nodes it first has its own data plane take the pair, then tells the
+// sender's daemon. The receive is matched only when that has answered, so no packet of a pair
+// comes to a daemon that does not know it. A pair inside the node does without the data plane: the
+// ranks, or their streams, move the bytes themselves.
 //
 // The outcome of an offer is written into the PairWords of its end. A pair ends when a side takes
 // its request back, dies, or becomes unreachable: the counters of what is left of it fail.
@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "common/status.h"
-#include "daemon/plane/channel_plan.h"
 #include "daemon/plane/data_plane.h"
+#include "daemon/plane/pair_plan.h"
 #include "daemon/session/session.h"
 #include "proto/control.pb.h"
 
@@ -41,8 +41,8 @@ class MatchBook {
   // Hands news on to another node of the job; OnTold follows once it has been taken.
   using Tell = std::function<void(uint32_t node, const control::MatchNews& news)>;
 
-  // `plan` and the data plane outlive it, and the number of the last channel of any job.
-  MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_channel, Tell tell);
+  // `plan` and the data plane outlive it, and the number of the last pair of any job.
+  MatchBook(const JobPlan& plan, DataPlane& data_plane, uint64_t& last_pair, Tell tell);
 
   // A rank here offers requests. All are taken or, with an error, none: kInvalidArgument,
   // kInvalidRank, kInvalidBuffer (a place is not in its memory), kAlreadyExists (a key),
@@ -76,7 +76,7 @@ class MatchBook {
     uint32_t cell_count = 0;
     uint64_t size_bytes = 0;
     shm::SendMode mode = shm::SendMode::kStandard;
-    uint64_t channel = 0;  // its daemon's number for it, between nodes
+    uint64_t number = 0;  // its daemon's number for it, between nodes
     bool in_data_plane = false;
     bool matched = false;
 
@@ -128,7 +128,7 @@ class MatchBook {
 
   const JobPlan& plan_;
   DataPlane& data_plane_;
-  uint64_t& last_channel_;
+  uint64_t& last_pair_;
   const Tell tell_;
   std::map<Key, Match> matches_;
   // By rank: the halves that a rank here has in the book; those that it has taken back and others

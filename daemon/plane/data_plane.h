@@ -17,7 +17,7 @@
 
 #include "common/status.h"
 #include "daemon/faults/faults.h"
-#include "daemon/plane/channel_plan.h"
+#include "daemon/plane/pair_plan.h"
 #include "daemon/registration/registration_statistics.h"
 #include "daemon/session/session.h"
 #include "daemon/trace/tracer.h"
@@ -158,13 +158,13 @@ class DataPlane {
 
   // Serves one end of a matched pair whose other end is on another node. kNotFound: its rank is not
   // served any more.
-  virtual Status AddChannel(const ChannelPlan& plan) = 0;
+  virtual Status AddPair(const PairPlan& plan) = 0;
   // Its other end is gone: after its first `rounds` messages all fail with `error`. Unknown ones
   // are ignored.
-  virtual void EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) = 0;
+  virtual void EndPair(const PairName& name, uint64_t rounds, ErrorCode error) = 0;
   // Its own rank has taken it back: on return nothing touches its memory any more, but a NIC that
   // has not let go yet of a message that has failed.
-  virtual void RemoveChannel(const ChannelName& name) = 0;
+  virtual void RemovePair(const PairName& name) = 0;
 
   // Routes packets of the job to node `node` of it. After a cut (NodeFailed with kLinkDown) with
   // another life of the link: kWouldBlock while ranks here have not noticed the cut yet (try

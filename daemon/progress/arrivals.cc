@@ -102,7 +102,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kChannelArrived:
     case PacketKind::kChannelEnd:
     case PacketKind::kChannelNic:
-      HandleChannel(job, packet);
+      HandlePair(job, packet);
       return std::nullopt;
     default:
       ++dropped_;
@@ -111,27 +111,27 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
 }
 
 // Handles packets of matched pairs.
-void Arrivals::HandleChannel(Job& job, const Packet& packet) {
+void Arrivals::HandlePair(Job& job, const Packet& packet) {
   if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelWindow)) {
     if (const auto window = BodyOf<WireChannelWindow>(packet.body)) {
-      return channels_.OnWindow(job, packet.header, *window);
+      return pairs_.OnWindow(job, packet.header, *window);
     }
   } else if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelEnd)) {
     if (const auto end = BodyOf<WireChannelEnd>(packet.body)) {
-      return channels_.OnEnd(job, packet.header, *end);
+      return pairs_.OnEnd(job, packet.header, *end);
     }
   } else if (packet.header.kind == static_cast<uint8_t>(PacketKind::kChannelNic)) {
     if (const auto nic = BodyOf<WireChannelNic>(packet.body)) {
-      return channels_.OnNic(job, packet.header, *nic);
+      return pairs_.OnNic(job, packet.header, *nic);
     }
   } else if (const auto words = BodyOf<WireChannel>(
                  packet.body.first(std::min(packet.body.size(), sizeof(WireChannel))))) {
     const std::span<const std::byte> data = packet.body.subspan(sizeof(WireChannel));
     if (packet.header.kind != static_cast<uint8_t>(PacketKind::kChannelClear)) {
-      return channels_.OnMessage(job, packet.header, *words, data);
+      return pairs_.OnMessage(job, packet.header, *words, data);
     }
     if (data.empty()) {
-      return channels_.OnClear(job, packet.header, *words);
+      return pairs_.OnClear(job, packet.header, *words);
     }
   }
   ++dropped_;

@@ -14,13 +14,13 @@
 #include <string>
 #include <utility>
 
+#include "daemon/pairs/pairs.h"
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/feeds.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/traffic/directory.h"
 #include "daemon/traffic/outbound.h"
-#include "daemon/triggered/channels.h"
 #include "daemon/wire/wire.h"
 
 namespace ferry::daemon {
@@ -30,14 +30,14 @@ class Arrivals {
   // All outlive this. `on_left` ends what is under way with a rank of another node that has left,
   // before the ranks here hear of it.
   Arrivals(Directory& directory, Outbound& outbound, Pulls& pulls, Feeds& feeds, Adverts& adverts,
-           Puts& puts, Channels& channels, std::function<void(Job&, uint32_t rank)> on_left)
+           Puts& puts, Pairs& pairs, std::function<void(Job&, uint32_t rank)> on_left)
       : directory_(directory),
         outbound_(outbound),
         pulls_(pulls),
         feeds_(feeds),
         adverts_(adverts),
         puts_(puts),
-        channels_(channels),
+        pairs_(pairs),
         on_left_(std::move(on_left)) {}
 
   // A failure that is final.
@@ -72,7 +72,7 @@ class Arrivals {
   std::optional<Trouble> Handle(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleMessage(Job& job, const Packet& packet, uint64_t now_ns);
   void HandleReceiverFirst(Job& job, const Packet& packet, uint64_t now_ns);
-  void HandleChannel(Job& job, const Packet& packet);
+  void HandlePair(Job& job, const Packet& packet);
   std::optional<Trouble> HandlePut(Job& job, const Packet& packet, uint64_t now_ns);
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
@@ -91,7 +91,7 @@ class Arrivals {
   Feeds& feeds_;
   Adverts& adverts_;
   Puts& puts_;
-  Channels& channels_;
+  Pairs& pairs_;
   const std::function<void(Job&, uint32_t rank)> on_left_;
   uint64_t dropped_ = 0;
 };

@@ -70,11 +70,11 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
       adverts_(*transport_, registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
-      channels_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
-                options.deferred_work),
-      rings_(channels_),
+      pairs_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
+             options.deferred_work),
+      rings_(pairs_),
       commands_(outbound_, pulls_, feeds_, registrations_, adverts_, puts_),
-      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, channels_,
+      arrivals_(directory_, outbound_, pulls_, feeds_, adverts_, puts_, pairs_,
                 [this](Job& job, uint32_t rank) { EndWork(job, rank, ErrorCode::kNotFound); }) {}
 
 ProgressCore::~ProgressCore() {
@@ -98,10 +98,10 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
     done += TakeCommands(*rank);
   }
   done += rings_.Advance(now_ns);
-  done += channels_.Advance(now_ns);
+  done += pairs_.Advance(now_ns);
   outbound_.Flush(now_ns);
   done += PollTransport();
-  done += channels_.Advance(now_ns);  // what came may have cleared messages to be sent
+  done += pairs_.Advance(now_ns);  // what came may have cleared messages to be sent
   done += rings_.AnswerWaiting(now_ns);
   done += registrar_.Collect();
   done += copies_->Collect(*this);
@@ -230,10 +230,8 @@ void ProgressCore::OnReceive(transport::PeerId /*sender*/, std::span<const std::
 }
 
 void ProgressCore::OnComplete(uint64_t context, ErrorCode code) {
-  if ((context & kNicContext) != 0) {
-    channels_.OnNicWriteEnd(context, code);
-  } else if ((context & kChannelContext) == kChannelContext) {
-    channels_.OnWriteComplete(context, code);
+  if ((context & kPairContext) == kPairContext) {
+    pairs_.OnComplete(context, code);
   } else if ((context & kReadContext) != 0) {
     pulls_.OnReadComplete(context, code, now_ns_);
   } else if ((context & kWriteContext) != 0) {
@@ -282,7 +280,7 @@ bool ProgressCore::PrepareToSleep() {
       return false;
     }
   }
-  return !outbound_.any_broken() && !channels_.any_newly_armed() &&
+  return !outbound_.any_broken() && !pairs_.any_newly_armed() &&
          (!transport_->capabilities().wait_fd || transport_->PrepareToSleep());
 }
 
@@ -296,7 +294,7 @@ void ProgressCore::Wake() {
 bool ProgressCore::HasTransfers() const {
   const auto is_offered = [](const auto& entry) { return entry.second.offered != 0; };
   return !pulls_.empty() || !feeds_.empty() || !puts_.empty() || adverts_.written() != 0 ||
-         channels_.is_armed() || channels_.transfer_bytes() != 0 || rings_.is_hot(now_ns_) ||
+         pairs_.is_armed() || pairs_.transfer_bytes() != 0 || rings_.is_hot(now_ns_) ||
          std::any_of(directory_.served().begin(), directory_.served().end(), [&](const auto& rank) {
            return std::any_of(rank->regions.begin(), rank->regions.end(), is_offered);
          });
@@ -315,8 +313,8 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   if (retry) {
     next = std::min(next, now_ns + kRetryNs);
   }
-  next = std::min({next, channels_.next_ns(), rings_.NextNs(now_ns), next_leaves_ns_});
-  if (channels_.is_armed()) {
+  next = std::min({next, pairs_.next_ns(), rings_.NextNs(now_ns), next_leaves_ns_});
+  if (pairs_.is_armed()) {
     next = std::min(next, now_ns + kDoorbellNs);
   }
   return check ? std::min(next, std::max(next_check_ns_, now_ns)) : next;

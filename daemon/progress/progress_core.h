@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
+#include "daemon/pairs/pairs.h"
+#include "daemon/pairs/rings.h"
 #include "daemon/plane/worker_client.h"
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/arrivals.h"
@@ -29,8 +31,6 @@
 #include "daemon/trace/tracer.h"
 #include "daemon/traffic/directory.h"
 #include "daemon/traffic/outbound.h"
-#include "daemon/triggered/channels.h"
-#include "daemon/triggered/rings.h"
 #include "transports/api/transport.h"
 
 namespace ferry::daemon {
@@ -78,7 +78,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   bool HasTransfers() const;
   // The bytes of those that move in one piece: no turn sees any of a message until all of it is
   // there.
-  uint64_t transfer_bytes() const { return channels_.transfer_bytes(); }
+  uint64_t transfer_bytes() const { return pairs_.transfer_bytes(); }
   // When to turn again even if nothing rings; UINT64_MAX = never.
   uint64_t NextTurnNs(uint64_t now_ns) const;
   const transport::Transport& transport() const { return *transport_; }
@@ -91,11 +91,11 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   void AddSession(std::shared_ptr<Session> session, const WorkerSeat& seat,
                   uint32_t nearest_rail = 0);
   Status AddRegion(const std::string& job_id, uint32_t rank, std::shared_ptr<const Region> region);
-  Status AddChannel(const ChannelPlan& plan);
-  void EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) {
-    channels_.End(name, rounds, error);
+  Status AddPair(const PairPlan& plan);
+  void EndPair(const PairName& name, uint64_t rounds, ErrorCode error) {
+    pairs_.End(name, rounds, error);
   }
-  void RemoveChannel(const ChannelName& name) { channels_.Remove(name); }
+  void RemovePair(const PairName& name) { pairs_.Remove(name); }
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route);
   void NodeReturned(const std::string& job_id, uint32_t node);
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error);
@@ -185,7 +185,7 @@ class ProgressCore final : private transport::CompletionSink, private CopySink {
   Feeds feeds_;
   Adverts adverts_;
   Puts puts_;
-  Channels channels_;
+  Pairs pairs_;
   Rings rings_;
   RankCommands commands_;
   Arrivals arrivals_;

@@ -85,9 +85,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   for (auto& [id, region] : served->regions) {
     region.closing = true;
   }
-  if (!channels_.TryRemoveOf(*served)) {
-    return false;
-  }
+  pairs_.RemoveOf(*served);
   // A worker process may be stopped: nobody here waits for it.
   if (served->operations != 0 &&
       (!job->private_stage.copier->Abandon(served->session->local_index, *this) ||
@@ -150,7 +148,8 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   feeds_.CancelFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   puts_.FailFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   rings_.CloseIn(*served, found->second);
-  if (!channels_.TryRelease(found->second) || found->second.users != 0 ||
+  pairs_.Release(found->second);
+  if (found->second.users != 0 ||
       !adverts_.TryRemoveRegion(*served, found->second, deadline_ns, now_ns_) ||
       !Retire(*served, found->second, deadline_ns, unpinned)) {
     return false;
@@ -170,7 +169,7 @@ bool ProgressCore::Retire(ServedRank& rank, ServedRegion& region, uint64_t deadl
   return registrations_.TryRetire(region.memory, now_ns_, deadline_ns, unpinned);
 }
 
-Status ProgressCore::AddChannel(const ChannelPlan& plan) {
+Status ProgressCore::AddPair(const PairPlan& plan) {
   ServedRank* served = directory_.FindServed(plan.name.job_id, plan.name.rank);
   if (served == nullptr || served->ended) {
     return {ErrorCode::kNotFound, "rank " + std::to_string(plan.name.rank) + " is not served here"};
@@ -179,7 +178,7 @@ Status ProgressCore::AddChannel(const ChannelPlan& plan) {
     return {ErrorCode::kNodeUnreachable,
             "no way leads to the node of rank " + std::to_string(plan.peer) + " yet"};
   }
-  return channels_.Add(*served, plan);
+  return pairs_.Add(*served, plan);
 }
 
 Status ProgressCore::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {
@@ -269,7 +268,7 @@ std::vector<NicStatistics> ProgressCore::Nics() const {
   std::vector<NicStatistics> nics;
   for (transport::Transport* rail : transport_->Rails()) {
     NicStatistics& nic = nics.emplace_back(CountsOf(*rail));
-    if (const DeferredPool* pool = channels_.deferred_pool(nics.size() - 1); pool != nullptr) {
+    if (const DeferredPool* pool = pairs_.deferred_pool(nics.size() - 1); pool != nullptr) {
       nic.deferred_entries = pool->entries();
       nic.deferred_busy = pool->in_use();
       nic.deferred_operations = pool->counts().on_nic;

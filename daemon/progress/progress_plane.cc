@@ -300,18 +300,18 @@ void ProgressPlane::RemoveRegion(const std::string& job_id, uint32_t rank, uint3
   unpinned.wait();
 }
 
-Status ProgressPlane::AddChannel(const ChannelPlan& plan) {
+Status ProgressPlane::AddPair(const PairPlan& plan) {
   Status status;
-  thread_->Call([&] { status = core_->AddChannel(plan); });
+  thread_->Call([&] { status = core_->AddPair(plan); });
   return status;
 }
 
-void ProgressPlane::EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) {
-  thread_->Call([&] { core_->EndChannel(name, rounds, error); });
+void ProgressPlane::EndPair(const PairName& name, uint64_t rounds, ErrorCode error) {
+  thread_->Call([&] { core_->EndPair(name, rounds, error); });
 }
 
-void ProgressPlane::RemoveChannel(const ChannelName& name) {
-  thread_->Call([&] { core_->RemoveChannel(name); });
+void ProgressPlane::RemovePair(const PairName& name) {
+  thread_->Call([&] { core_->RemovePair(name); });
 }
 
 Status ProgressPlane::AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) {

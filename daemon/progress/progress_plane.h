@@ -53,9 +53,9 @@ class ProgressPlane final : public DataPlane {
   Status AddRegion(const std::string& job_id, uint32_t rank,
                    std::shared_ptr<const Region> region) override;
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override;
-  Status AddChannel(const ChannelPlan& plan) override;
-  void EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) override;
-  void RemoveChannel(const ChannelName& name) override;
+  Status AddPair(const PairPlan& plan) override;
+  void EndPair(const PairName& name, uint64_t rounds, ErrorCode error) override;
+  void RemovePair(const PairName& name) override;
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override;
   void NodeReturned(const std::string& job_id, uint32_t node) override;
   void RankEnded(const std::string& job_id, uint32_t rank, ErrorCode error) override;

@@ -83,10 +83,11 @@ inline PacketHeader HeaderOf(const ServedRank& rank, const shm::Descriptor& comm
 // The longest frame: as large as a packet with a full cell.
 inline constexpr size_t kFrameBytes = sizeof(PacketHeader) + shm::kCellBytes + kPacketAlignment;
 
-// A transport operation's context is the address of what it is for; bits 0 and 1 tell which.
+// A transport operation's context is the address of what it is for, or has the number of a matched
+// pair (PairContextOf); bits 0 and 1 tell which.
 inline constexpr uint64_t kReadContext = 1;
 inline constexpr uint64_t kWriteContext = 2;
-inline constexpr uint64_t kChannelContext = kReadContext | kWriteContext;
+inline constexpr uint64_t kPairContext = kReadContext | kWriteContext;
 inline uint64_t MessageContext(Link* link) { return reinterpret_cast<uint64_t>(link); }
 inline Link* LinkOf(uint64_t context) { return reinterpret_cast<Link*>(context); }
 

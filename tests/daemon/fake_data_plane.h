@@ -72,18 +72,16 @@ class FakeDataPlane final : public DataPlane {
   void RemoveRegion(const std::string& job_id, uint32_t rank, uint32_t region) override {
     Record("RemoveRegion " + job_id + " " + std::to_string(rank) + " " + std::to_string(region));
   }
-  Status AddChannel(const ChannelPlan& plan) override {
-    Record("AddChannel " + NameText(plan.name) + (plan.is_send ? " send" : " receive") +
-           " peer_channel " + std::to_string(plan.peer_channel) + " bytes " +
+  Status AddPair(const PairPlan& plan) override {
+    Record("AddPair " + NameText(plan.name) + (plan.is_send ? " send" : " receive") +
+           " peer_number " + std::to_string(plan.peer_number) + " bytes " +
            std::to_string(plan.size_bytes) + " cells " + std::to_string(plan.cell_count));
     return {};
   }
-  void EndChannel(const ChannelName& name, uint64_t rounds, ErrorCode error) override {
-    Record("EndChannel " + NameText(name) + " " + std::to_string(rounds) + " " + Number(error));
+  void EndPair(const PairName& name, uint64_t rounds, ErrorCode error) override {
+    Record("EndPair " + NameText(name) + " " + std::to_string(rounds) + " " + Number(error));
   }
-  void RemoveChannel(const ChannelName& name) override {
-    Record("RemoveChannel " + NameText(name));
-  }
+  void RemovePair(const PairName& name) override { Record("RemovePair " + NameText(name)); }
   Status AddNode(const std::string& job_id, uint32_t node, const NodeRoute& route) override {
     {
       std::lock_guard lock(mutex_);
@@ -118,8 +116,8 @@ class FakeDataPlane final : public DataPlane {
   bool Idle() const override { return true; }
 
   // ---- For tests ----
-  static std::string NameText(const ChannelName& name) {
-    return name.job_id + " " + std::to_string(name.rank) + " " + std::to_string(name.channel);
+  static std::string NameText(const PairName& name) {
+    return name.job_id + " " + std::to_string(name.rank) + " " + std::to_string(name.number);
   }
   static std::string Number(ErrorCode error) { return std::to_string(static_cast<int>(error)); }
   std::vector<std::string> calls() const {

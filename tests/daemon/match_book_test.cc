@@ -184,13 +184,13 @@ TEST_F(MatchBookTest, BetweenNodesTheReceiverIsMatchedLast) {
   under_way_.pop_front();
   ASSERT_TRUE(book(1).OnNews(0, offered.news).ok());
   ASSERT_TRUE(book(1).OnNews(0, offered.news).ok()) << "said again";
-  EXPECT_THAT(Calls(1), ElementsAre("AddChannel j 2 1 receive peer_channel 1 bytes 64 cells 3"));
+  EXPECT_THAT(Calls(1), ElementsAre("AddPair j 2 1 receive peer_number 1 bytes 64 cells 3"));
   ASSERT_EQ(under_way_.size(), 1U);
   const Letter paired = under_way_.front();
   under_way_.pop_front();
   EXPECT_EQ(c_.state(2), shm::PairState::kOffered);
   ASSERT_TRUE(book(0).OnNews(1, paired.news).ok());
-  EXPECT_THAT(Calls(0), ElementsAre("AddChannel j 0 1 send peer_channel 1 bytes 64 cells 3"));
+  EXPECT_THAT(Calls(0), ElementsAre("AddPair j 0 1 send peer_number 1 bytes 64 cells 3"));
   EXPECT_EQ(a_.state(1), shm::PairState::kMatched);
   EXPECT_EQ(a_.end(1).pair.end.region, 0U);
   EXPECT_EQ(c_.state(2), shm::PairState::kOffered) << "the answer is not there yet";
@@ -218,7 +218,7 @@ TEST_F(MatchBookTest, WhatWasSentBeforeTheAnswerCameIsReceived) {
     // Where nothing was sent, nothing is lost.
     EXPECT_EQ(c_.state(place), rounds > 0 ? shm::PairState::kMatched : shm::PairState::kFailed);
     EXPECT_THAT(Calls(1), testing::Contains(testing::ContainsRegex(
-                              "EndChannel j 2 [0-9]+ " + std::to_string(rounds) + " 23")));
+                              "EndPair j 2 [0-9]+ " + std::to_string(rounds) + " 23")));
     book(1).OnTold(0, paired.news, {});
     EXPECT_EQ(c_.state(place), rounds > 0 ? shm::PairState::kMatched : shm::PairState::kFailed);
   }
@@ -252,8 +252,8 @@ TEST_F(MatchBookTest, WhoFreesEndsTheOther) {
   (void)Calls(1);
   book(0).Withdraw(*a_.session, WithdrawalOf(KeyOf(0, 2, 0), true, 5));
   Deliver();
-  EXPECT_THAT(Calls(0), ElementsAre("RemoveChannel j 0 1"));
-  EXPECT_THAT(Calls(1), ElementsAre("EndChannel j 2 1 5 23"));
+  EXPECT_THAT(Calls(0), ElementsAre("RemovePair j 0 1"));
+  EXPECT_THAT(Calls(1), ElementsAre("EndPair j 2 1 5 23"));
   book(1).Withdraw(*c_.session, WithdrawalOf(KeyOf(0, 2, 0), false, 5));
   book(0).Withdraw(*b_.session, WithdrawalOf(KeyOf(0, 1, 0), false));
   Deliver();

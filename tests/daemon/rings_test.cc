@@ -427,16 +427,16 @@ class RingStartsTest : public RingsTest {
     Start({1, 1});
     for (uint32_t i = 0; i < 2; ++i) {
       regions_[i] = AddRegion(i, kRegion, std::max<uint64_t>(kRegionBytes, kWindow + bytes));
-      ChannelPlan plan;
+      PairPlan plan;
       plan.name = {kJob, i, 1};
       plan.peer = 1 - i;
       plan.is_send = i == 0;
       plan.mode = shm::SendMode::kSynchronous;
       plan.size_bytes = bytes;
-      plan.peer_channel = 1;
+      plan.peer_number = 1;
       plan.end = {regions_[i], kEnd};
       plan.window = {regions_[i], kWindow};
-      const Status status = plane(i).AddChannel(plan);
+      const Status status = plane(i).AddPair(plan);
       ASSERT_TRUE(status.ok()) << status.ToString();
       rings_[i] = std::make_unique<TestRing>(rank(i), regions_[i]);
     }
@@ -528,7 +528,7 @@ TEST_F(RingStartsTest, APairThatEndsAnswersItsStarts) {
   Arm(0, 1);
   const ferry_device_u64 send = rings_[0]->Post(Request(4, kRegion, kEnd, 0), 0);
   ASSERT_TRUE(Eventually([&] { return rings_[0]->requests() == 1; }));
-  plane(0).EndChannel({kJob, 0, 1}, 0, ErrorCode::kPeerDied);
+  plane(0).EndPair({kJob, 0, 1}, 0, ErrorCode::kPeerDied);
   EXPECT_EQ(rings_[0]->Answer(0, send), ErrorCode::kPeerDied);
   Arm(0, 2);
   EXPECT_EQ(rings_[0]->Ask(Request(4, kRegion, kEnd, 0)), ErrorCode::kPeerDied);

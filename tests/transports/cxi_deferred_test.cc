@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/triggered/shared_trigger.h"
+#include "daemon/pairs/shared_trigger.h"
 #include "shm/atomic.h"
 #include "tests/transports/fake_cxi.h"
 #include "transports/ofi/cxi_extension.h"

@@ -20,21 +20,21 @@ struct RegionPlace {
   std::byte* address() const { return region->mapping.base() + offset; }
 };
 
-struct ChannelName {
+struct PairName {
   std::string job_id;
-  uint32_t rank = 0;     // whose end it is
-  uint64_t channel = 0;  // this daemon's number for it, unique for as long as the daemon lives
+  uint32_t rank = 0;    // whose end it is
+  uint64_t number = 0;  // this daemon's number for it, unique for as long as the daemon lives
 };
 
-struct ChannelPlan {
-  ChannelName name;
+struct PairPlan {
+  PairName name;
   uint32_t peer = 0;
   bool is_send = false;
   shm::SendMode mode = shm::SendMode::kStandard;
-  uint64_t size_bytes = 0;    // of each message
-  uint64_t peer_channel = 0;  // the other daemon's number for it
-  RegionPlace end;            // its ChannelLayout
-  RegionPlace window;         // its memory
+  uint64_t size_bytes = 0;   // of each message
+  uint64_t peer_number = 0;  // the other daemon's number for it
+  RegionPlace end;           // its ChannelLayout
+  RegionPlace window;        // its memory
   // For a receive whose messages may come before their start: the cells in which they wait, one in
   // each, in turn. 0: none; messages go into the window, once it is clear to send.
   RegionPlace cells;

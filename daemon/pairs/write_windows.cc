@@ -1,4 +1,4 @@
-#include "daemon/triggered/write_windows.h"
+#include "daemon/pairs/write_windows.h"
 
 #include <algorithm>
 #include <utility>

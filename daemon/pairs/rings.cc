@@ -1,4 +1,4 @@
-#include "daemon/triggered/rings.h"
+#include "daemon/pairs/rings.h"
 
 #include <algorithm>
 #include <bit>
@@ -305,7 +305,7 @@ Rings::Outcome Rings::Start(Ring& ring, const RingRequest& request, uint64_t tic
     return {ErrorCode::kLimitExceeded};
   }
   uint64_t start = 0;
-  if (const ErrorCode error = channels_.StartByRing(*ring.rank, end, &start);
+  if (const ErrorCode error = pairs_.StartByRing(*ring.rank, end, &start);
       error != ErrorCode::kOk) {
     return {error};
   }

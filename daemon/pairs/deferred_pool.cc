@@ -1,4 +1,4 @@
-#include "daemon/triggered/deferred_pool.h"
+#include "daemon/pairs/deferred_pool.h"
 
 #include <algorithm>
 #include <cassert>

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "common/error_code.h"
+#include "daemon/pairs/pairs.h"
 #include "daemon/traffic/directory.h"
-#include "daemon/triggered/channels.h"
 #include "shm/layout/device_ring_layout.h"
 #include "shm/ring_consumer.h"
 
@@ -30,8 +30,8 @@ namespace ferry::daemon {
 
 class Rings {
  public:
-  // `channels` outlives this.
-  explicit Rings(Channels& channels) : channels_(channels) {}
+  // `pairs` outlives this.
+  explicit Rings(Pairs& pairs) : pairs_(pairs) {}
   ~Rings();
 
   // The rank has rung its doorbell: takes up, and closes, rings. A look at one word if it has
@@ -102,7 +102,7 @@ class Rings {
   static void Finish(Ring& ring, const shm::Location& completion, uint64_t ticket, uint32_t kind,
                      const Outcome& outcome);
 
-  Channels& channels_;
+  Pairs& pairs_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::map<const ServedRank*, uint64_t> changes_seen_;  // SessionLayout::rings_changed
 };

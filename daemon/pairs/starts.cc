@@ -1,4 +1,4 @@
-#include "daemon/triggered/starts.h"
+#include "daemon/pairs/starts.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // How a daemon reads the starts of an end.
-#include "daemon/triggered/starts.h"
+#include "daemon/pairs/starts.h"
 
 #include <gtest/gtest.h>
 

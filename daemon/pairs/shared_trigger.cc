@@ -1,4 +1,4 @@
-#include "daemon/triggered/shared_trigger.h"
+#include "daemon/pairs/shared_trigger.h"
 
 #include "shm/atomic.h"
 

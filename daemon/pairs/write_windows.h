@@ -12,7 +12,7 @@
 #include <map>
 #include <memory>
 
-#include "daemon/plane/channel_plan.h"
+#include "daemon/plane/pair_plan.h"
 #include "daemon/registration/registrar.h"
 #include "transports/api/transport.h"
 

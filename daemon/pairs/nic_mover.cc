@@ -1,0 +1,568 @@
+#include "daemon/pairs/nic_mover.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shm/counter.h"
+
+namespace ferry::daemon {
+
+using transport::DeferredTrigger;
+using transport::NicCounter;
+using Place = DeferredPool::Place;
+
+namespace {
+
+// In a context, beside the pair's number.
+constexpr uint64_t kPosted = 1U << 2;  // by this class, in the NIC's place
+constexpr uint32_t kKindShift = 3;
+
+}  // namespace
+
+NicMover::NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::PeerId peer,
+                   DeferredPool::Job job, uint32_t weight)
+    : pair_(&pair),
+      keeper_(keeper),
+      nic_(nic),
+      peer_(peer),
+      peer_on_nic_(nic.whole.PeerOn(peer, nic.index)),
+      job_(job) {
+  nic_.Join(job_, weight, bytes());
+  shm::CounterLayout* const done = &pair.layout->done;
+  Pin(Step::kDoneWord, pair.plan.end,
+      PinsMemory(done, sizeof(*done), transport::Access::kRemoteWrite));
+}
+
+NicMover::~NicMover() { Close(); }
+
+// ---- Pinning: the done word, the message of a send, then what the other end writes to -----------
+
+void NicMover::Pin(Step step, const RegionPlace& place, PinFunction pin) {
+  step_ = step;
+  pinning_ = std::make_shared<Pinning>();
+  pinning_->memory = place.region;
+  pinning_->pin = std::move(pin);
+  pinning_->sink = this;
+  nic_.registrar.Pin(pinning_);
+}
+
+// For this NIC, which may be one of several.
+NicMover::PinFunction NicMover::PinsMemory(void* base, uint64_t size_bytes,
+                                           transport::Access access) const {
+  return [&nic = nic_.transport, base, size_bytes, access] {
+    return nic.PrepareMemory(base, size_bytes, access);
+  };
+}
+
+void NicMover::PinTarget() {
+  const bool is_word = pair_->is_send() || bytes() == 0;
+  void* const base = is_word ? static_cast<void*>(&word_) : pair_->plan.window.address();
+  Pin(Step::kTarget, pair_->plan.window,
+      [&deferred = nic_.deferred, base, size_bytes = is_word ? sizeof(word_) : bytes(),
+       counter = pair_->is_send() ? *trigger_ : *moved_] {
+        return deferred.PrepareTarget(base, size_bytes, counter);
+      });
+}
+
+void NicMover::OnPinned(Pinning& pinning) {
+  const std::shared_ptr<Pinning> keep = std::move(pinning_);
+  if (pair_ == nullptr || pair_->error != ErrorCode::kOk) {
+    return;  // TryEnd goes on
+  }
+  ErrorCode code = pinning.status.code();
+  if (code == ErrorCode::kOk) {
+    code = Adopt(pinning);
+  }
+  if (code == ErrorCode::kOk && step_ == Step::kDoneWord && pair_->is_send() && bytes() > 0) {
+    return Pin(Step::kMessage, pair_->plan.window,
+               PinsMemory(pair_->plan.window.address(), bytes(), transport::Access::kLocal));
+  }
+  if (code == ErrorCode::kOk && step_ != Step::kTarget) {
+    code = OpenCounters();
+    if (code == ErrorCode::kOk && has_target()) {
+      return PinTarget();
+    }
+  }
+  if (code != ErrorCode::kOk) {
+    return keeper_.OnNicRefused(*pair_);
+  }
+  is_open_ = true;
+  keeper_.Watch(*pair_);
+  keeper_.OnNicOpen(*pair_, {target_.remote_base, target_.key});
+}
+
+ErrorCode NicMover::Adopt(Pinning& pinning) {
+  StatusOr<transport::MemoryRegion> region =
+      nic_.transport.AdoptMemory(std::move(pinning.registration));
+  if (!region.ok()) {
+    return region.status().code();
+  }
+  switch (step_) {
+    case Step::kDoneWord:
+      done_region_ = *region;
+      break;
+    case Step::kMessage:
+      message_ = region->handle;
+      break;
+    case Step::kTarget:
+      target_ = *region;
+      has_target_region_ = true;
+      return ErrorCode::kOk;
+  }
+  pinned_.push_back({region->handle, pinning.memory});
+  return ErrorCode::kOk;
+}
+
+ErrorCode NicMover::OpenCounters() {
+  if (nic_.deferred.max_write_bytes() < std::min(bytes(), kNicPartBytes)) {
+    return ErrorCode::kUnsupported;
+  }
+  const bool clears = !pair_->is_send() && !pair_->is_ready();
+  for (auto* counter :
+       {&moved_, &stored_, clears ? &cleared_ : nullptr, pair_->is_ready() ? nullptr : &trigger_}) {
+    if (counter == nullptr) {
+      continue;
+    }
+    if (const Status status = OpenCounter(counter); !status.ok()) {
+      return status.code();
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+Status NicMover::OpenCounter(std::optional<NicCounter>* counter) {
+  StatusOr<NicCounter> opened = nic_.deferred.OpenCounter(/*write_back=*/nullptr);
+  FERRY_RETURN_IF_ERROR(opened.status());
+  *counter = *opened;
+  return Status();
+}
+
+// A ready send's, of its own.
+Status NicMover::OpenTrigger() {
+  FERRY_RETURN_IF_ERROR(OpenCounter(&trigger_));
+  if (rung_ != 0) {
+    nic_.deferred.AddToCounter(*trigger_, rung_);
+    trigger_rung_ = rung_;
+  }
+  return Status();
+}
+
+void NicMover::Connect(NicPlace other) {
+  if (!other_) {
+    other_ = other;
+    ArmWanted();
+    keeper_.Watch(*pair_);
+  }
+}
+
+// ---- Which operations there are -----------------------------------------------------------------
+
+uint32_t NicMover::parts() const {
+  return static_cast<uint32_t>(
+      std::max<uint64_t>(1, (bytes() + kNicPartBytes - 1) / kNicPartBytes));
+}
+
+NicMover::Part NicMover::PartAt(uint32_t index) const {
+  const uint64_t offset = index * kNicPartBytes;
+  return {pair_->plan.window.address() + offset, offset, std::min(bytes() - offset, kNicPartBytes)};
+}
+
+uint64_t NicMover::ContextOf(const Operation& operation) const {
+  return transport::kDirectContext | PairContextOf(pair_->number()) |
+         static_cast<uint64_t>(operation.kind) << kKindShift |
+         (operation.place == Place::kSoftware ? kPosted : 0);
+}
+
+StatusOr<DeferredTrigger> NicMover::TriggerOf(const Operation& operation) {
+  if (operation.kind == Kind::kStore) {
+    return DeferredTrigger{*moved_, operation.round * parts()};
+  }
+  if (operation.is_shared) {
+    StatusOr<NicCounter> counter = shared_->Counter();
+    FERRY_RETURN_IF_ERROR(counter.status());
+    return DeferredTrigger{*counter, operation.round - doorbell_.base};
+  }
+  if (!trigger_) {
+    FERRY_RETURN_IF_ERROR(OpenTrigger());
+  }
+  const bool is_cleared = operation.kind == Kind::kMove && !pair_->is_ready();
+  return DeferredTrigger{*trigger_, operation.round * (is_cleared ? 2 : 1)};
+}
+
+NicCounter NicMover::DoneCounterOf(Kind kind) const {
+  switch (kind) {
+    case Kind::kMove:
+      return *moved_;
+    case Kind::kClear:
+      return *cleared_;
+    case Kind::kStore:
+      return *stored_;
+  }
+  return {};
+}
+
+bool NicMover::IsReached(const Operation& operation) {
+  if (operation.kind == Kind::kMove && may_share()) {
+    return rung_ >= operation.round;  // nothing but starts fires it
+  }
+  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
+  return trigger.ok() && nic_.deferred.ReadCounter(trigger->counter) >= trigger->threshold;
+}
+
+// ---- Arming -------------------------------------------------------------------------------------
+
+void NicMover::Want(uint64_t round) {
+  wanted_ = std::max(wanted_, round);
+  ArmWanted();
+}
+
+void NicMover::ArmWanted() {
+  while (is_open_ && other_ && !is_closed_ && armed_ < wanted_ &&
+         armed_ - rounds_done_ < kRoundsAhead) {
+    // A NIC keeps the order of what waits for one counter only.
+    if (armed_ > rounds_done_ && IsShared(armed_ + 1) != IsShared(armed_)) {
+      break;
+    }
+    const uint64_t round = ++armed_;
+    if (pair_->is_send()) {
+      for (uint32_t part = 0; part < parts(); ++part) {
+        Arm(Kind::kMove, part, round);
+      }
+    } else if (!pair_->is_ready()) {
+      Arm(Kind::kClear, 0, round);
+    }
+    Arm(Kind::kStore, 0, round);
+  }
+}
+
+void NicMover::Arm(Kind kind, uint32_t part, uint64_t round) {
+  if (is_closed_) {
+    return;  // what was armed before has failed
+  }
+  Operation operation{.kind = kind,
+                      .part = part,
+                      .round = round,
+                      .is_shared = kind == Kind::kMove && IsShared(round)};
+  operation.place = nic_.pool.Begin(job_);
+  ErrorCode code = ErrorCode::kOk;
+  if (operation.place == Place::kNic) {
+    code = ArmOnNic(operation);
+    if (code != ErrorCode::kOk) {
+      nic_.pool.Refused(job_);
+      operation.place = Place::kSoftware;
+    } else if (operation.is_shared) {
+      shared_->NoteArmed();
+    }
+  }
+  operations_.push_back(operation);
+  if (code != ErrorCode::kOk && code != ErrorCode::kWouldBlock &&
+      code != ErrorCode::kLimitExceeded) {
+    keeper_.OnBroken(*pair_, code);
+  }
+}
+
+ErrorCode NicMover::ArmOnNic(const Operation& operation) {
+  const Kind kind = operation.kind;
+  const StatusOr<DeferredTrigger> trigger = TriggerOf(operation);
+  if (!trigger.ok()) {
+    return ErrorCode::kWouldBlock;  // no counter is left
+  }
+  if (kind == Kind::kMove && bytes() > 0) {
+    const Part part = PartAt(operation.part);
+    return nic_.deferred.ArmWrite({.trigger = *trigger,
+                                   .done = DoneCounterOf(kind),
+                                   .peer = peer_on_nic_,
+                                   .local = part.local,
+                                   .region = message_,
+                                   .bytes = part.bytes,
+                                   .remote_address = other_->address + part.offset,
+                                   .key = other_->key,
+                                   .context = ContextOf(operation)});
+  }
+  const bool stores = kind == Kind::kStore;
+  return nic_.deferred.ArmIncrement(
+      {.trigger = *trigger,
+       .done = DoneCounterOf(kind),
+       .peer = stores ? nic_.self : peer_on_nic_,
+       .remote_address = stores ? done_region_.remote_base : other_->address,
+       .key = stores ? done_region_.key : other_->key,
+       .context = ContextOf(operation)});
+}
+
+// ---- The doorbell -------------------------------------------------------------------------------
+
+// Takes over what the rank has announced and started.
+void NicMover::TakeStarts(uint64_t now_ns) {
+  Starts& starts = pair_->starts;
+  if (const ErrorCode code = starts.Refresh(is_idle()); code != ErrorCode::kOk) {
+    return keeper_.OnBroken(*pair_, code);
+  }
+  if (starts.announced() > wanted_) {
+    if (may_share()) {
+      Share();
+    }
+    Want(starts.announced());
+  }
+  if (shared_ != nullptr) {
+    shared_->Ring();
+  }
+  const uint64_t made = starts.Made();
+  if (made >= shm::kCounterFailure) {
+    return keeper_.OnBroken(*pair_, ErrorCode::kCancelled);
+  }
+  if (made > ring_waits_) {
+    Want(made);
+    ring_waits_ = made;
+    ring_waits_ns_ = now_ns;
+  }
+}
+
+void NicMover::Share() {
+  const SharedDoorbell& shared = pair_->starts.shared();
+  if (!(shared == doorbell_)) {
+    shared_ = shared.word != nullptr ? nic_.triggers.Hold(shared.word) : nullptr;
+  }
+  doorbell_ = shared;
+}
+
+// A start before the last round is done would undo the even-count rule. Some NICs' counters are
+// read late, so one that seems too early waits for them.
+void NicMover::TakeRing() {
+  if (ring_waits_ <= rung_ || ring_waits_ > nic_.deferred.ReadCounter(*moved_) / parts() + 1) {
+    return;
+  }
+  if (trigger_ && !IsShared(ring_waits_)) {
+    nic_.deferred.AddToCounter(*trigger_, ring_waits_ - trigger_rung_);
+    trigger_rung_ = ring_waits_;
+  }
+  rung_ = ring_waits_;
+}
+
+// ---- Running ------------------------------------------------------------------------------------
+
+uint32_t NicMover::Advance(uint64_t now_ns) {
+  if (!is_open_) {
+    return 0;
+  }
+  if (pair_->error != ErrorCode::kOk) {
+    HoldFailure(now_ns);
+    return 0;
+  }
+  TakeStarts(now_ns);
+  const uint32_t done = pair_->error == ErrorCode::kOk && is_active() ? Poll(now_ns) : 0;
+  if (pair_->error != ErrorCode::kOk) {
+    return done;
+  }
+  SetDeadline();
+  if (rounds_done_ == pair_->rounds) {
+    return done;
+  }
+  keeper_.OnRounds(*pair_, rounds_done_);
+  return done + 1;
+}
+
+bool NicMover::IsDue() const {
+  return is_open_ &&
+         (pair_->error == ErrorCode::kOk ? is_active() || pair_->is_armed() : !has_held_);
+}
+
+uint32_t NicMover::Poll(uint64_t now_ns) {
+  TakeRing();
+  uint32_t done = 0;
+  for (size_t i = 0; i < operations_.size() && !is_closed_; ++i) {
+    Operation& operation = operations_[i];
+    if (operation.phase == Phase::kDone || (operation.due_ns == 0 && !IsReached(operation))) {
+      continue;
+    }
+    operation.due_ns = operation.due_ns == 0 ? std::max<uint64_t>(now_ns, 1) : operation.due_ns;
+    if (operation.place == Place::kSoftware && operation.phase == Phase::kWaiting) {
+      done += Perform(&operation, now_ns);
+    }
+  }
+  Retire();
+  return done;
+}
+
+void NicMover::SetDeadline() {
+  uint64_t due_ns = UINT64_MAX;
+  for (const Operation& operation : operations_) {
+    if (operation.phase != Phase::kDone && operation.due_ns != 0) {
+      due_ns = std::min(due_ns, operation.due_ns);
+    }
+  }
+  const bool is_early = ring_waits_ > rung_ && ring_waits_ns_ < due_ns;
+  due_ns = is_early ? ring_waits_ns_ : due_ns;
+  keeper_.SetDeadline(*pair_, due_ns == UINT64_MAX ? due_ns : due_ns + nic_.timeout_ns,
+                      is_early ? ErrorCode::kInvalidRequest : ErrorCode::kTimeout);
+}
+
+// Returns 1 if the operation is under way or over.
+uint32_t NicMover::Perform(Operation* operation, uint64_t now_ns) {
+  if (operation->kind == Kind::kStore) {
+    pair_->done.Add(1);
+    EndOperation(operation);
+    return 1;
+  }
+  const ErrorCode code = PostWrite(*operation, now_ns);
+  if (code == ErrorCode::kWouldBlock) {
+    return 0;
+  }
+  operation->phase = Phase::kPosted;
+  if (code != ErrorCode::kOk) {
+    keeper_.OnBroken(*pair_, code);
+  }
+  return 1;
+}
+
+ErrorCode NicMover::PostWrite(const Operation& operation, uint64_t now_ns) {
+  transport::RmaRequest request = {.peer = peer_on_nic_,
+                                   .local = &nic_.scratch,
+                                   .region = nic_.scratch_region.handle,
+                                   .remote_address = other_->address,
+                                   .key = other_->key,
+                                   .bytes = sizeof(word_),
+                                   .context = ContextOf(operation)};
+  if (operation.kind == Kind::kMove && bytes() > 0) {
+    const Part part = PartAt(operation.part);
+    request.local = part.local;
+    request.region = message_;
+    request.remote_address += part.offset;
+    request.bytes = part.bytes;
+  }
+  return nic_.transport.Write(request, transport::Placement::kLocal, now_ns);
+}
+
+void NicMover::EndOperation(Operation* operation) {
+  operation->phase = Phase::kDone;
+  nic_.pool.End(job_, operation->place);
+  if (operation->is_shared && operation->place == Place::kNic) {
+    shared_->NoteOver(/*is_left=*/false);
+  }
+}
+
+// A place at the other end that is not there any more: its request was freed, which its daemon may
+// tell a moment later.
+ErrorCode NicMover::MeaningOf(Kind kind, ErrorCode code) {
+  return kind != Kind::kStore && code == ErrorCode::kInvalidBuffer ? ErrorCode::kInvalidRequest
+                                                                   : code;
+}
+
+// Operations of one context end in order, or else are alike.
+void NicMover::OnEnd(uint64_t context, ErrorCode code) {
+  const auto found = std::ranges::find_if(operations_, [&](const Operation& operation) {
+    return operation.phase != Phase::kDone && ContextOf(operation) == context &&
+           (operation.place == Place::kNic || operation.phase == Phase::kPosted);
+  });
+  if (found == operations_.end()) {
+    return;  // it was closed meanwhile
+  }
+  const Kind kind = found->kind;
+  if (code == ErrorCode::kOk && kind == Kind::kMove && found->place == Place::kSoftware) {
+    nic_.deferred.AddToCounter(*moved_, 1);  // as the NIC would
+  }
+  EndOperation(&*found);
+  if (code != ErrorCode::kOk) {
+    return keeper_.OnBroken(*pair_, MeaningOf(kind, code));
+  }
+  Retire();
+  keeper_.Watch(*pair_);
+}
+
+// Takes out the rounds that are done, and arms further ones.
+void NicMover::Retire() {
+  while (!operations_.empty()) {
+    const uint64_t round = operations_.front().round;
+    const auto end = std::ranges::find_if(
+        operations_, [round](const Operation& operation) { return operation.round != round; });
+    if (std::any_of(operations_.begin(), end,
+                    [](const Operation& o) { return o.phase != Phase::kDone; })) {
+      break;
+    }
+    operations_.erase(operations_.begin(), end);
+    rounds_done_ = round;
+  }
+  ArmWanted();
+}
+
+// ---- Ends ---------------------------------------------------------------------------------------
+
+// Pairs that are made anew should not go the same way again before the NIC is known to be well.
+void NicMover::OnFailed() {
+  if (pair_->error == ErrorCode::kNodeUnreachable || pair_->error == ErrorCode::kTimeout) {
+    nic_.whole.Doubt(peer_, nic_.index);
+  }
+  if (pinning_ == nullptr) {
+    Close();
+  }
+  keeper_.Watch(*pair_);
+}
+
+// An increment of the NIC under way may undo what the CPU adds: then it is added again, as long as
+// there may be one.
+void NicMover::HoldFailure(uint64_t now_ns) {
+  pair_->done.Fail(pair_->error);
+  if (hold_until_ns_ == 0) {
+    hold_until_ns_ = now_ns + nic_.timeout_ns;
+    keeper_.SetDeadline(*pair_, hold_until_ns_, pair_->error);
+  }
+  has_held_ = now_ns >= hold_until_ns_;
+}
+
+// Nothing is armed any more. Operations that the NIC has begun may still read the message of a send
+// (ReleaseMemory says so), and add to the done word.
+void NicMover::Close() {
+  if (is_closed_) {
+    return;
+  }
+  is_closed_ = true;
+  for (const Operation& operation : operations_) {
+    if (operation.phase == Phase::kDone) {
+      continue;
+    }
+    nic_.pool.End(job_, operation.place);
+    if (operation.is_shared && operation.place == Place::kNic) {
+      shared_->NoteOver(/*is_left=*/true);
+    }
+  }
+  operations_.clear();
+  shared_.reset();
+  if (has_target_region_) {
+    // Nothing of ours uses it, so it goes at once: what others still write there fails.
+    (void)nic_.transport.ReleaseMemory(target_.handle);
+  }
+  for (const std::optional<NicCounter> counter : {trigger_, moved_, cleared_, stored_}) {
+    if (counter) {
+      nic_.deferred.CloseCounter(*counter);
+    }
+  }
+}
+
+// While its target is being pinned, its counters stay: the registrar binds them.
+void NicMover::Leave() {
+  if (pinning_ != nullptr) {
+    pinning_->unwanted = true;
+  } else {
+    Close();
+  }
+  nic_.Leave(job_, bytes());
+  pair_ = nullptr;
+}
+
+bool NicMover::TryEnd() {
+  if (pinning_ != nullptr) {
+    return false;
+  }
+  Close();
+  // The done word at once, whatever the NIC still holds of the message: an increment that fires
+  // late then hits nothing.
+  std::erase_if(pinned_, [this](Pinned& pinned) {
+    auto released = nic_.transport.ReleaseMemory(pinned.region);
+    if (released.ok()) {
+      nic_.registrar.Unpin(std::move(*released), std::move(pinned.memory), nullptr);
+    }
+    return released.status().code() != ErrorCode::kWouldBlock;
+  });
+  return pinned_.empty();
+}
+
+}  // namespace ferry::daemon

@@ -1,0 +1,187 @@
+// Moves the messages of a matched pair by deferred work of the nodes' NICs, started by a doorbell
+// that a stream rings ("Co-Design and Evaluation of a CPU-Free MPI GPU Communication Abstraction
+// and Implementation", sections V-A and V-B).
+//
+//   sender                                        receiver
+//   start ──► trigger ◄──────── increment ◄────── start          clear to send (not if ready)
+//                │ = n (ready) or 2n
+//                ▼
+//              write ──────────────────────────► window
+//                │ done                             │ each write counts
+//                ▼                                  ▼
+//              sent ──► increment ──► done word   arrived ──► increment ──► done word
+//
+// Messages of more than kNicPartBytes are several writes of one trigger. As sends and starts take
+// turns, 2n is reached only when the n-th start and the n-th clear-to-send have both come. Ready
+// sends that start together have one trigger (shared_trigger.h), else each its own.
+//
+// Setting up. The registrar pins the done word, the message of a send, and the *target*, to which
+// the other end's NIC writes: a receive's window, or the word that clears a send. Then the keeper
+// hears of it, tells the other daemon, and hands what that says to Connect; starts that were made
+// meanwhile are not lost. Where the NIC cannot (no counters left, memory that it does not take) the
+// keeper hears that instead, before anything has moved.
+//
+// This class itself does the operations for which the NIC has no entry (DeferredPool), one by one,
+// by the same counters: the other end, and the other operations, do not notice. A round is armed
+// once it is wanted, up to kRoundsAhead before the last one is over.
+//
+// Failure. An operation that fails, or does not end within the time-out from the moment at which
+// its trigger was seen reached, breaks the pair.
+//
+// Words that both the NIC and this class write: never at the same time, as rounds follow each
+// other, but for a failure, which is therefore written again until the time-out has passed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/status.h"
+#include "daemon/pairs/deferred_nics.h"
+#include "daemon/pairs/deferred_pool.h"
+#include "daemon/pairs/pair.h"
+#include "daemon/pairs/shared_trigger.h"
+#include "daemon/registration/registrar.h"
+#include "transports/api/deferred_work.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+// The longest write: no transport cuts it (TransportOptions::fragment_bytes), so that both ends
+// count alike.
+inline constexpr uint64_t kNicPartBytes = 4ULL << 20;
+inline constexpr uint32_t kRoundsAhead = 2;
+
+class NicMover final : public PairMover, private PinSink {
+ public:
+  // `peer`: of the whole transport; the NIC has it, too. `weight`: of the job. Begins to pin.
+  NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::PeerId peer,
+           DeferredPool::Job job, uint32_t weight);
+  ~NicMover() override;
+  NicMover(const NicMover&) = delete;
+  NicMover& operator=(const NicMover&) = delete;
+
+  // `other` is the place of the other end's OnNicOpen. The first one holds.
+  void Connect(NicPlace other);
+  bool is_connected() const { return other_.has_value(); }
+  const DeferredNic& nic() const { return nic_; }
+
+  bool is_nic() const override { return true; }
+  uint32_t Advance(uint64_t now_ns) override;
+  bool IsDue() const override;
+  void OnEnd(uint64_t context, ErrorCode code) override;
+  bool may_lag() const override { return !pair_->is_send() || is_open_; }
+  void OnFailed() override;
+  void Leave() override;
+  bool TryEnd() override;
+
+ private:
+  enum class Step : uint8_t { kDoneWord, kMessage, kTarget };
+  enum class Kind : uint8_t { kMove, kClear, kStore };
+  enum class Phase : uint8_t { kWaiting, kPosted, kDone };
+  struct Operation {
+    Kind kind{};
+    uint32_t part = 0;  // of a move
+    uint64_t round = 0;
+    bool is_shared = false;  // SharedTrigger fires it
+    DeferredPool::Place place{};
+    Phase phase = Phase::kWaiting;
+    uint64_t due_ns = 0;  // its trigger was seen reached then; 0: not yet
+  };
+  struct Part {
+    std::byte* local = nullptr;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  struct Pinned {
+    transport::RegionHandle region{};
+    std::shared_ptr<const void> memory;
+  };
+
+  void OnPinned(Pinning& pinning) override;
+  using PinFunction = decltype(Pinning::pin);
+  void Pin(Step step, const RegionPlace& place, PinFunction pin);
+  PinFunction PinsMemory(void* base, uint64_t size_bytes, transport::Access access) const;
+  void PinTarget();
+  ErrorCode Adopt(Pinning& pinning);
+  bool has_target() const { return !pair_->is_send() || !pair_->is_ready(); }
+  ErrorCode OpenCounters();
+  Status OpenCounter(std::optional<transport::NicCounter>* counter);
+  Status OpenTrigger();
+
+  uint64_t bytes() const { return pair_->plan.size_bytes; }
+  uint32_t parts() const;
+  Part PartAt(uint32_t index) const;
+  uint64_t ContextOf(const Operation& operation) const;
+  bool may_share() const { return pair_->is_send() && pair_->is_ready(); }
+  bool IsShared(uint64_t round) const { return shared_ != nullptr && doorbell_.Counts(round); }
+  StatusOr<transport::DeferredTrigger> TriggerOf(const Operation& operation);
+  transport::NicCounter DoneCounterOf(Kind kind) const;
+  bool IsReached(const Operation& operation);
+
+  void TakeStarts(uint64_t now_ns);
+  void Share();
+  void TakeRing();
+  void Want(uint64_t round);
+  void ArmWanted();
+  void Arm(Kind kind, uint32_t part, uint64_t round);
+  ErrorCode ArmOnNic(const Operation& operation);
+  bool is_active() const { return ring_waits_ > rounds_done_; }
+  // No round that was wanted is under way.
+  bool is_idle() const { return wanted_ <= rounds_done_; }
+  uint32_t Poll(uint64_t now_ns);
+  uint32_t Perform(Operation* operation, uint64_t now_ns);
+  ErrorCode PostWrite(const Operation& operation, uint64_t now_ns);
+  static ErrorCode MeaningOf(Kind kind, ErrorCode code);
+  void EndOperation(Operation* operation);
+  void Retire();
+  void HoldFailure(uint64_t now_ns);
+  void SetDeadline();
+  void Close();
+
+  Pair* pair_;  // null: it has left
+  PairKeeper& keeper_;
+  DeferredNic& nic_;
+  const transport::PeerId peer_;         // of the whole transport
+  const transport::PeerId peer_on_nic_;  // the same one
+  const DeferredPool::Job job_;
+
+  // Setting up.
+  Step step_ = Step::kDoneWord;
+  std::shared_ptr<Pinning> pinning_;  // under way
+  std::vector<Pinned> pinned_;
+  transport::MemoryRegion done_region_;
+  transport::RegionHandle message_{};  // of a send
+  transport::MemoryRegion target_;
+  bool has_target_region_ = false;
+  uint64_t word_ = 0;  // the target of what has no bytes
+  std::optional<NicPlace> other_;
+  bool is_open_ = false;  // the keeper was told
+  bool is_closed_ = false;
+
+  // A send's: reached by starts and clear-to-sends; of a ready one, once a round needs it. A
+  // receive's: by starts; it clears.
+  std::optional<transport::NicCounter> trigger_;
+  std::optional<transport::NicCounter> moved_;    // a send's parts sent, a receive's arrived
+  std::optional<transport::NicCounter> cleared_;  // a receive's clear-to-sends sent
+  std::optional<transport::NicCounter> stored_;   // additions to the done word by the NIC
+  std::shared_ptr<SharedTrigger> shared_;         // of the doorbell that its starts share
+  SharedDoorbell doorbell_;                       // of shared_
+
+  uint64_t wanted_ = 0;
+  uint64_t armed_ = 0;
+  uint64_t rung_ = 0;
+  uint64_t trigger_rung_ = 0;   // of rung_, what trigger_ knows
+  uint64_t ring_waits_ = 0;     // the last start made; > rung_: too early, as far as counters say
+  uint64_t ring_waits_ns_ = 0;  // since then
+  uint64_t rounds_done_ = 0;
+  std::deque<Operation> operations_;  // of the rounds armed, and not done
+  uint64_t hold_until_ns_ = 0;        // the failure is written again; 0: not begun
+  bool has_held_ = false;             // the failure stays
+};
+
+}  // namespace ferry::daemon

@@ -1,0 +1,115 @@
+// One end of a matched pair of persistent requests whose other end is on another node
+// (docs/stream_triggered.md).
+//
+// A Pair holds what is true of it whoever moves its messages. Its mover moves them: by packets and
+// writes of this daemon (SoftwareMover), or by deferred work of a NIC (NicMover). The mover tells
+// the keeper what has become of them; only the keeper ends a pair.
+//
+// Calling thread: the progress thread. Nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "common/error_code.h"
+#include "daemon/pairs/starts.h"
+#include "daemon/plane/pair_plan.h"
+#include "daemon/traffic/directory.h"
+#include "daemon/traffic/outbound.h"
+#include "shm/counter.h"
+#include "shm/layout/channel_layout.h"
+#include "transports/api/transport.h"
+
+namespace ferry::daemon {
+
+// The longest message that one packet takes along.
+inline constexpr uint64_t kPacketDataBytes = shm::kCellBytes;
+
+// The context of an operation for a pair: kPairContext and the pair's number in bits 8 to 62. Bits
+// 2 to 7 are its mover's. Operations that are a NIC's own have kDirectContext, too.
+constexpr uint64_t PairContextOf(uint64_t number) { return number << 8 | kPairContext; }
+constexpr uint64_t PairOf(uint64_t context) { return (context & ~transport::kDirectContext) >> 8; }
+
+class PairMover {
+ public:
+  virtual ~PairMover() = default;
+  virtual bool is_nic() const = 0;
+
+  // Takes up the starts that the doorbell tells of, and moves what can move. Returns how much was
+  // done.
+  virtual uint32_t Advance(uint64_t now_ns) = 0;
+  // Whether the next turn has to look at the pair again, even if nothing happens.
+  virtual bool IsDue() const = 0;
+  // An operation with that context, the pair's, has ended.
+  virtual void OnEnd(uint64_t context, ErrorCode code) = 0;
+  // Whether the other end may hear of the end of a message before this one does.
+  virtual bool may_lag() const = 0;
+  // The pair has failed: moves nothing any more.
+  virtual void OnFailed() = 0;
+  // The pair goes (it has failed), or gets another mover: does not touch it any more.
+  virtual void Leave() = 0;
+  // After Leave. True: nothing of the pair's memory is with the NIC, or will be.
+  virtual bool TryEnd() = 0;
+};
+
+struct Pair {
+  Pair(PairPlan its_plan, ServedRank* its_rank)
+      : plan(std::move(its_plan)),
+        rank(its_rank),
+        layout(plan.layout()),
+        done(&layout->done),
+        starts(layout, {plan.end.region->mapping.base(), plan.end.region->mapping.size_bytes()}) {}
+
+  const PairPlan plan;
+  ServedRank* const rank;  // whose end it is; movers by NIC do without
+  shm::ChannelLayout* const layout;
+  shm::Counter done;
+  Starts starts;        // its doorbell
+  uint64_t seen = 0;    // starts that its mover has taken up; by NIC, those whose messages are over
+  uint64_t rounds = 0;  // messages that are over
+  uint64_t deadline_ns = UINT64_MAX;  // then it fails with `late_error`
+  ErrorCode late_error = ErrorCode::kTimeout;
+  ErrorCode error = ErrorCode::kOk;
+  // Its other end has gone: after `last_round` messages it fails with `last_error`.
+  uint64_t last_round = UINT64_MAX;
+  ErrorCode last_error = ErrorCode::kOk;
+  ServedRegion* region = nullptr;    // the window's, of long messages
+  std::unique_ptr<PairMover> mover;  // null: the daemons have not agreed on one yet
+  bool watched = false;              // it may have to do something in this turn
+
+  uint64_t number() const { return plan.name.number; }
+  bool is_send() const { return plan.is_send; }
+  bool is_ready() const { return plan.mode == shm::SendMode::kReady; }
+  bool is_short() const { return plan.size_bytes <= kPacketDataBytes; }
+  bool has_cells() const { return plan.cell_count > 1 && plan.mode == shm::SendMode::kStandard; }
+  // Its rank has announced a start that nobody has seen.
+  bool is_armed() const { return error == ErrorCode::kOk && starts.IsArmed(seen); }
+};
+
+// A place to which a NIC writes.
+struct NicPlace {
+  uint64_t address = 0;
+  uint64_t key = 0;
+};
+
+// What movers tell of their pairs.
+class PairKeeper {
+ public:
+  virtual ~PairKeeper() = default;
+  // Something has happened: the pair is looked at in this turn, or the next.
+  virtual void Watch(Pair& pair) = 0;
+  // Fails the pair with `error` at `deadline_ns`, unless another time is set before.
+  virtual void SetDeadline(Pair& pair, uint64_t deadline_ns, ErrorCode error) = 0;
+  // So many messages are over, and the done word says so.
+  virtual void OnRounds(Pair& pair, uint64_t rounds) = 0;
+  // It cannot go on: ends it, at both ends. Calls OnFailed of the mover.
+  virtual void OnBroken(Pair& pair, ErrorCode error) = 0;
+  // Its NIC is ready, and what the other end's NIC writes to is at `place` (nothing, of a ready
+  // send).
+  virtual void OnNicOpen(Pair& pair, NicPlace place) = 0;
+  // Its NIC cannot; nothing has moved. Gives the pair another mover.
+  virtual void OnNicRefused(Pair& pair) = 0;
+};
+
+}  // namespace ferry::daemon
