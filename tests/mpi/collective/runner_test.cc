@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/schedule_builder.h"
 #include "tests/mpi/collective/collective_case.h"
 #include "tests/mpi/collective/simulated_world.h"
