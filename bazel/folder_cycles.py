@@ -17,8 +17,6 @@ KNOWN = (
     # Process knows all kinds of objects, and most objects ask it for the connection.
     {"client/mpi/" + name for name in ("attribute", "comm", "datatype", "error", "group", "info",
                                        "op", "request", "runtime", "topology")},
-    # The table of algorithms lists them, and they use what it is made of.
-    {"client/mpi/collective", "client/mpi/collective/algorithms"},
 )
 
 

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
-#include "client/mpi/collective/schedule_program.h"
-#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/mpi/collective/algorithms/selection.h"
 
 namespace ferry::sim {
 namespace {
 
-using engine::Placement;
-
 constexpr uint64_t kElementBytes = 8;
 constexpr uint32_t kMostRanks = 1 << 20;
 // The limit for all ranks together: a few gigabytes of programs.
-constexpr uint64_t kMostOperations = 20'000'000;
+constexpr uint64_t kMostSteps = 20'000'000;
 
 Status Wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
 
@@ -74,7 +72,6 @@ class Allreduce final : private Driver {
       : plan_(plan),
         total_(plan.warm_up + plan.iterations),
         world_(plan.machine, plan.ranks, this),
-        operations_(plan.ranks),
         starts_(plan.ranks),
         finishes_(total_) {}
 
@@ -90,7 +87,6 @@ class Allreduce final : private Driver {
   const AllreducePlan plan_;
   const uint32_t total_;
   World world_;
-  std::vector<uint64_t> operations_;  // of each rank's program
   std::vector<uint32_t> starts_;
   std::vector<Time> finishes_;  // of the last rank, by iteration
 };
@@ -104,8 +100,7 @@ Placement Allreduce::PlacementOf(mpi::StepKind kind) const {
 
 Work Allreduce::WorkOf(uint32_t rank, const mpi::Step& step) const {
   const Machine& machine = plan_.machine;
-  Work work;
-  work.tag = step.tag;
+  Work work{.placement = PlacementOf(step.kind), .tag = step.tag};
   switch (step.kind) {
     case mpi::StepKind::kSend:
     case mpi::StepKind::kReceive: {
@@ -134,21 +129,17 @@ Status Allreduce::Install(const mpi::Choice& choice, mpi::Problem problem) {
   problem.segment_bytes = choice.segment_bytes;
   for (uint32_t rank = 0; rank < plan_.ranks; ++rank) {
     problem.rank = static_cast<int>(rank);
-    const mpi::Schedule schedule = mpi::MakeSchedule(*choice.algorithm, problem);
-    if (schedule.steps.size() * plan_.ranks > kMostOperations) {
+    mpi::Schedule schedule = mpi::MakeSchedule(*choice.algorithm, problem);
+    if (schedule.steps.size() * plan_.ranks > kMostSteps) {
       return Wrong("the algorithm " + std::string(choice.algorithm->name) + " takes " +
                    std::to_string(schedule.steps.size()) + " steps of each of " +
                    std::to_string(plan_.ranks) + " ranks: more than can be simulated");
     }
-    mpi::ScheduleProgram program = mpi::MakeProgram(schedule);
-    std::vector<Work> works;
-    for (size_t i = 0; i < schedule.steps.size(); ++i) {
-      works.push_back(WorkOf(rank, schedule.steps[i]));
-      program.operations[i].placement = PlacementOf(schedule.steps[i].kind);
+    Program program{.graph = std::move(schedule.graph), .works = {}};
+    for (const mpi::Step& step : schedule.steps) {
+      program.works.push_back(WorkOf(rank, step));
     }
-    operations_[rank] = program.operations.size();
-    FERRY_RETURN_IF_ERROR(world_.Install(rank, std::move(program.operations), std::move(works),
-                                         std::vector<uint64_t>(program.counter_count)));
+    world_.Install(rank, std::move(program));
   }
   return {};
 }
@@ -173,7 +164,7 @@ void Allreduce::StartOne(void* self, uint64_t rank, uint64_t) {
 }
 
 void Allreduce::OnProgress(uint32_t rank) {
-  if (world_.Ended(rank) != operations_[rank] * starts_[rank]) {
+  if (!world_.IsIdle(rank)) {
     return;
   }
   const uint32_t iteration = starts_[rank] - 1;

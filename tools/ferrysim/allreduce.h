@@ -1,4 +1,4 @@
-// A simulated allreduce: the schedules that Ferry's MPI makes, as the programs that it runs.
+// A simulated allreduce: the schedules that Ferry's MPI makes.
 //
 // Placed with the ranks, CPUs send, match and reduce, as Ferry's MPI does. Placed with the NICs,
 // the collective consists of triggered operations: sends are deferred work that receives and

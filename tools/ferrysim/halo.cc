@@ -9,7 +9,7 @@
 namespace ferry::sim {
 namespace {
 
-using Counters = HaloCounters;
+using Events = HaloEvents;
 
 // The programs of more ranks do not fit in one machine's memory.
 constexpr uint32_t kMostRanks = 1 << 20;
@@ -55,7 +55,7 @@ class Halo final : private Driver {
                Scaled(1, CellsOf(GridOf(plan.ranks), plan.cells) * plan.ps_per_cell);
   }
 
-  Status Install();
+  void Install();
   HaloResult Run();
 
  private:
@@ -80,7 +80,7 @@ class Halo final : private Driver {
   void OnProgress(uint32_t rank) override;
   void Enqueue(RankState* state, Time duration);
   void EnqueueKernels(uint32_t rank, RankState* state, uint64_t draw);
-  void EnqueueAdd(uint32_t rank, RankState* state, uint32_t counter);
+  void EnqueueAdd(uint32_t rank, RankState* state, StepId event);
   void BeginIteration(uint32_t rank);
   void BeginStream(uint32_t rank, RankState* state);
   void BeginCpu(uint32_t rank, RankState* state);
@@ -101,7 +101,7 @@ class Halo final : private Driver {
   std::vector<Time> finishes_;  // of the last rank, by iteration
 };
 
-Status Halo::Install() {
+void Halo::Install() {
   const Grid grid = GridOf(plan_.ranks);
   for (uint32_t rank = 0; rank < plan_.ranks; ++rank) {
     const auto neighbours = NeighboursOf(grid, rank, plan_.cells, plan_.cell_bytes);
@@ -112,12 +112,10 @@ Status Halo::Install() {
         message_bytes_.push_back(neighbour.bytes);
       }
     }
-    // The kinds of messages inside nodes differ from rank to rank, and so do the counters.
-    FERRY_RETURN_IF_ERROR(world_.Install(rank, std::move(program.operations),
-                                         std::move(program.works), program.counters_per_start));
+    // The kinds of messages inside nodes differ from rank to rank, and so do the events.
+    world_.Install(rank, std::move(program.program));
     ranks_[rank].finished.resize(plan_.starts_ahead);
   }
-  return {};
 }
 
 HaloResult Halo::Run() {
@@ -163,14 +161,14 @@ void Halo::EnqueueKernels(uint32_t rank, RankState* state, uint64_t draw) {
   }
 }
 
-void Halo::EnqueueAdd(uint32_t rank, RankState* state, uint32_t counter) {
+void Halo::EnqueueAdd(uint32_t rank, RankState* state, StepId event) {
   Enqueue(state, machine_.stream_operation);
   world_.queue().At(state->stream, Then(
                                        [](void* self, uint64_t a, uint64_t b) {
                                          static_cast<Halo*>(self)->world_.Add(
                                              static_cast<uint32_t>(a), static_cast<uint32_t>(b));
                                        },
-                                       this, rank, counter));
+                                       this, rank, event));
 }
 
 void Halo::BeginIteration(uint32_t rank) {
@@ -191,14 +189,14 @@ void Halo::BeginStream(uint32_t rank, RankState* state) {
   Enqueue(state, Compute(rank, n));
   state->cpu += arm_cost_ * shape_.deferred;
   if (!shape_.regular.empty()) {
-    EnqueueAdd(rank, state, Counters::kReceive);
+    EnqueueAdd(rank, state, Events::kReceive);
   }
   EnqueueKernels(rank, state, 1);
   if (shape_.has_ready) {
-    EnqueueAdd(rank, state, Counters::kSend);
+    EnqueueAdd(rank, state, Events::kSend);
   }
-  for (const uint32_t counter : shape_.regular) {
-    EnqueueAdd(rank, state, counter);
+  for (const StepId event : shape_.regular) {
+    EnqueueAdd(rank, state, event);
   }
   // A wait for each send and receive.
   for (uint64_t i = 0; i < shape_.done_per_start; ++i) {
@@ -231,7 +229,7 @@ void Halo::BeginCpu(uint32_t rank, RankState* state) {
   world_.queue().At(state->cpu, Then(
                                     [](void* self, uint64_t a, uint64_t) {
                                       static_cast<Halo*>(self)->world_.Add(static_cast<uint32_t>(a),
-                                                                           Counters::kSend);
+                                                                           Events::kSend);
                                     },
                                     this, rank));
   state->waits = true;
@@ -241,7 +239,7 @@ void Halo::BeginCpu(uint32_t rank, RankState* state) {
 void Halo::OnProgress(uint32_t rank) {
   RankState& state = ranks_[rank];
   const uint64_t needed = shape_.done_per_start * (state.iteration + 1);
-  if (!state.waits || world_.Value(rank, Counters::kDone) < needed) {
+  if (!state.waits || world_.Completed(rank) < needed) {
     return;
   }
   state.waits = false;
@@ -271,7 +269,7 @@ void Halo::EndIteration(uint32_t rank) {
 StatusOr<HaloResult> RunHalo(const HaloPlan& plan) {
   FERRY_RETURN_IF_ERROR(CheckPlan(plan));
   Halo halo(plan);
-  FERRY_RETURN_IF_ERROR(halo.Install());
+  halo.Install();
   HaloResult result = halo.Run();
   if (result.counts.busy != 0 || result.counts.undelivered != 0) {
     return Status(ErrorCode::kInternal, std::to_string(result.counts.busy) +

@@ -3,10 +3,7 @@
 namespace ferry::sim {
 namespace {
 
-using engine::kNoCounter;
-using engine::OperationKind;
-using engine::Placement;
-using Counters = HaloCounters;
+using Events = HaloEvents;
 
 constexpr uint64_t kWordBytes = 8;
 
@@ -14,7 +11,9 @@ class Maker {
  public:
   Maker(const Machine& machine, SendKind kind, uint32_t rank) : machine_(machine), kind_(kind) {
     rank_ = rank;
-    program_.counters_per_start.resize(Counters::kCount);
+    for (StepId event = 0; event < Events::kCount; ++event) {
+      program_.program.Add({.move = Move::kEvent}, {});
+    }
   }
 
   HaloProgram Make(const std::array<Neighbour, kDirections>& neighbours) {
@@ -43,91 +42,77 @@ class Maker {
     return peer.bytes < (InNode(peer.rank) ? machine_.device_copy_bytes : machine_.eager_bytes);
   }
 
-  void Add(OperationKind kind, Placement placement, uint32_t trigger, uint64_t threshold,
-           uint32_t local_done, const Work& work) {
-    program_.operations.push_back({.kind = kind,
-                                   .placement = placement,
-                                   .trigger = {.counter = trigger, .threshold = threshold},
-                                   .local_done = local_done});
-    program_.works.push_back(work);
-    program_.done_per_start += local_done == Counters::kDone ? 1 : 0;
-    program_.deferred += placement == Placement::kNic ? 1 : 0;
+  StepId Add(const Work& work, StepId waits_for) {
+    program_.done_per_start += work.completes ? 1 : 0;
+    program_.deferred += work.placement == Placement::kNic ? 1 : 0;
+    return program_.program.Add(work, {waits_for});
   }
-  void OthersAdd(uint32_t counter, uint64_t per_start) {
-    program_.counters_per_start[counter] = per_start;
+  // The event takes `adds` for each start.
+  StepId Await(StepId event, uint32_t adds) {
+    program_.program.works[event].adds = adds;
+    return event;
   }
-  Work RemoteWork(Move move, const Neighbour& peer, uint64_t bytes, uint32_t counter) const {
-    Work work;
-    work.move = move;
-    work.peer = peer.rank;
-    work.bytes = bytes;
-    work.remote = NameOf(peer.rank, counter);
-    return work;
-  }
-  static Work AtomicWork() {
-    Work work;
-    work.move = Move::kAtomic;
-    return work;
+  // The atomic on the completion word, once a message is over.
+  void AddCompletion(StepId message) {
+    Add({.move = Move::kAtomic, .placement = Placement::kNic, .completes = true}, message);
   }
 
   void AddStreamSend(uint32_t d, const Neighbour& peer) {
-    const Work write =
-        RemoteWork(Move::kPut, peer, peer.bytes, Counters::kArrived + peer.direction);
+    StepId trigger = Events::kSend;
     if (IsRegular(peer.bytes)) {
-      OthersAdd(Counters::kRegular + d, 2);
-      program_.regular.push_back(Counters::kRegular + d);
-      Add(OperationKind::kPut, Placement::kNic, Counters::kRegular + d, 2, Counters::kSent + d,
-          write);
+      trigger = Await(Events::kRegular + d, 2);
+      program_.regular.push_back(trigger);
     } else {
-      OthersAdd(Counters::kSend, 1);
+      Await(Events::kSend, 1);
       program_.has_ready = true;
-      Add(OperationKind::kPut, Placement::kNic, Counters::kSend, 1, Counters::kSent + d, write);
     }
-    Add(OperationKind::kAtomic, Placement::kNic, Counters::kSent + d, 1, Counters::kDone,
-        AtomicWork());
+    AddCompletion(Add({.move = Move::kPut,
+                       .placement = Placement::kNic,
+                       .peer = peer.rank,
+                       .bytes = peer.bytes,
+                       .remote = NameOf(peer.rank, Events::kArrived + peer.direction)},
+                      trigger));
   }
 
   void AddStreamReceive(uint32_t d, const Neighbour& peer) {
-    OthersAdd(Counters::kArrived + d, 1);
     if (IsRegular(peer.bytes)) {
-      OthersAdd(Counters::kReceive, 1);
-      Add(OperationKind::kAtomic, Placement::kNic, Counters::kReceive, 1, kNoCounter,
-          RemoteWork(Move::kSignal, peer, kWordBytes, Counters::kRegular + peer.direction));
+      Add({.move = Move::kSignal,
+           .placement = Placement::kNic,
+           .peer = peer.rank,
+           .bytes = kWordBytes,
+           .remote = NameOf(peer.rank, Events::kRegular + peer.direction)},
+          Await(Events::kReceive, 1));
     }
-    Add(OperationKind::kAtomic, Placement::kNic, Counters::kArrived + d, 1, Counters::kDone,
-        AtomicWork());
+    AddCompletion(Await(Events::kArrived + d, 1));
   }
 
   // A short message itself, or the request to send.
   void AddCpuSend(uint32_t d, const Neighbour& peer) {
-    OthersAdd(Counters::kSend, 1);
     const bool eager = IsEager(peer);
-    Work work = RemoteWork(Move::kSignal, peer, eager ? peer.bytes : kWordBytes,
-                           Counters::kArrived + peer.direction);
-    work.in_node = InNode(peer.rank);
-    work.cost = machine_.nic.overhead;
-    Add(OperationKind::kPut, Placement::kRank, Counters::kSend, 1,
-        eager ? Counters::kDone : kNoCounter, work);
-    if (!eager) {  // until the receiver has read
-      OthersAdd(Counters::kSent + d, 1);
-      Add(OperationKind::kNotify, Placement::kRank, Counters::kSent + d, 1, Counters::kDone, {});
+    Add({.move = Move::kSignal,
+         .in_node = InNode(peer.rank),
+         .completes = eager,
+         .peer = peer.rank,
+         .bytes = eager ? peer.bytes : kWordBytes,
+         .remote = NameOf(peer.rank, Events::kArrived + peer.direction),
+         .cost = machine_.nic.overhead},
+        Await(Events::kSend, 1));
+    if (!eager) {
+      Add({.completes = true}, Await(Events::kRead + d, 1));
     }
   }
 
   void AddCpuReceive(uint32_t d, const Neighbour& peer) {
-    OthersAdd(Counters::kArrived + d, 1);
-    Work work;
-    work.cost = machine_.match_cost;
-    OperationKind kind = OperationKind::kCopy;
+    Work work{.completes = true, .cost = machine_.match_cost};
     if (!IsEager(peer)) {
-      const bool in_node = InNode(peer.rank);
-      work = RemoteWork(in_node ? Move::kCopy : Move::kGet, peer, peer.bytes,
-                        Counters::kSent + peer.direction);
-      work.in_node = in_node;
-      work.cost = machine_.match_cost + (in_node ? machine_.device_copy_cost : 0);
-      kind = OperationKind::kGet;
+      work.in_node = InNode(peer.rank);
+      work.move = work.in_node ? Move::kCopy : Move::kGet;
+      work.peer = peer.rank;
+      work.bytes = peer.bytes;
+      work.remote = NameOf(peer.rank, Events::kRead + peer.direction);
+      work.cost += work.in_node ? machine_.device_copy_cost : 0;
     }
-    Add(kind, Placement::kRank, Counters::kArrived + d, 1, Counters::kDone, work);
+    Add(work, Await(Events::kArrived + d, 1));
   }
 
   const Machine& machine_;

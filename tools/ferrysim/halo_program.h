@@ -1,4 +1,4 @@
-// The programs of a halo exchange: each rank's sends and receives, as the engine sees them.
+// The programs of a halo exchange: each rank's sends and receives.
 //
 // Stream-triggered, after the paper's sections V-A and V-B: each send is a deferred write,
 // triggered by a counter that the stream adds to, and a deferred atomic on the completion word;
@@ -15,7 +15,6 @@
 
 #include <vector>
 
-#include "engine/program/operation.h"
 #include "tools/ferrysim/grid.h"
 #include "tools/ferrysim/world.h"
 
@@ -30,25 +29,23 @@ enum class SendKind : uint8_t {
 // "regular", "ready", "bounce", "cpu".
 const char* SendKindName(SendKind kind);
 
-// The counters of a rank. Add the direction to the number of a message's counter.
-struct HaloCounters {
-  static constexpr uint32_t kDone = 0;      // the completion word: all sends and receives
-  static constexpr uint32_t kSend = 1;      // triggers of ready sends, and of the CPU's
-  static constexpr uint32_t kReceive = 2;   // triggers clear-to-send
-  static constexpr uint32_t kArrived = 3;   // of a receive: its data, or its request to send
-  static constexpr uint32_t kSent = 11;     // of a send: its data are there
-  static constexpr uint32_t kRegular = 19;  // of a send: trigger and clear-to-send
-  static constexpr uint32_t kCount = 27;
+// The events of a rank's program, which are its first steps. Add the direction to the number of a
+// message's event.
+struct HaloEvents {
+  static constexpr StepId kSend = 0;      // triggers ready sends, and those of the CPU
+  static constexpr StepId kReceive = 1;   // triggers clear-to-send
+  static constexpr StepId kArrived = 2;   // of a receive: its data, or its request to send
+  static constexpr StepId kRead = 10;     // of a CPU's send: its data were fetched
+  static constexpr StepId kRegular = 18;  // of a send: trigger and clear-to-send
+  static constexpr StepId kCount = 26;
 };
 
 struct HaloProgram {
-  std::vector<engine::Operation> operations;
-  std::vector<Work> works;  // one for each operation
-  std::vector<uint64_t> counters_per_start;
-  uint64_t done_per_start = 0;    // how far kDone grows
-  std::vector<uint32_t> regular;  // their counters
+  Program program;
+  uint64_t done_per_start = 0;  // how far the completion word grows: all sends and receives
+  std::vector<StepId> regular;  // their events
   bool has_ready = false;
-  uint32_t deferred = 0;  // operations that need an entry of the NIC
+  uint32_t deferred = 0;  // steps that need an entry of the NIC
 };
 
 // The program of `rank`, whose neighbours these are (NeighboursOf).

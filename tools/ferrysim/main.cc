@@ -128,7 +128,6 @@ void AddPaper(CLI::App* app, PaperPlan* plan) {
 }
 
 void Print(const WorldCounts& counts, uint64_t events) {
-  using engine::Placement;
   const auto begun = [&](Placement placement) {
     return static_cast<unsigned long long>(counts.begun[static_cast<size_t>(placement)]);
   };

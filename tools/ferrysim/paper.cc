@@ -145,8 +145,8 @@ class Paper {
         const StatusOr<HaloResult> result = RunHalo(halo);
         FERRY_RETURN_IF_ERROR(result.status());
         const auto& begun = result->counts.begun;
-        const auto in_nic = static_cast<double>(begun[size_t(engine::Placement::kNic)]);
-        const auto in_daemon = static_cast<double>(begun[size_t(engine::Placement::kDaemon)]);
+        const auto in_nic = static_cast<double>(begun[size_t(Placement::kNic)]);
+        const auto in_daemon = static_cast<double>(begun[size_t(Placement::kDaemon)]);
         series.samples.push_back({.x = static_cast<double>(entries),
                                   .time_us = result->iteration_us,
                                   .software_percent = 100 * in_daemon / (in_nic + in_daemon)});

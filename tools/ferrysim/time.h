@@ -18,7 +18,5 @@ inline Time FromMicroseconds(double us) {
 constexpr double ToMicroseconds(Time time) {
   return static_cast<double>(time) / static_cast<double>(kMicrosecond);
 }
-// As ProgramEngine::Poll counts.
-constexpr uint64_t ToNanoseconds(Time time) { return time / kNanosecond; }
 
 }  // namespace ferry::sim

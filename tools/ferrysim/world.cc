@@ -5,8 +5,6 @@
 namespace ferry::sim {
 namespace {
 
-using engine::Placement;
-
 constexpr uint64_t kRequestBytes = 64;  // a request to send
 
 uint32_t NodesFor(const Machine& machine, uint32_t ranks) {
@@ -19,16 +17,10 @@ World::World(const Machine& machine, uint32_t ranks, Driver* driver)
     : machine_(machine),
       driver_(driver),
       network_(&machine_, &queue_, NodesFor(machine, ranks) * machine.nics_per_node),
-      executors_{Placed(this, Placement::kStream), Placed(this, Placement::kRank),
-                 Placed(this, Placement::kNic), Placed(this, Placement::kDaemon)},
+      ranks_(ranks),
       daemons_(NodesFor(machine, ranks)) {
   for (uint32_t nic = 0; nic < daemons_.size() * machine.nics_per_node; ++nic) {
     pools_.emplace_back(machine.entries);
-  }
-  const engine::ProgramEngine::Executors executors = {&executors_[0], &executors_[1],
-                                                      &executors_[2], &executors_[3]};
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    ranks_.emplace_back(executors);
   }
 }
 
@@ -38,70 +30,47 @@ uint32_t World::NicOf(uint32_t rank) const {
          place * machine_.nics_per_node / machine_.ranks_per_node;
 }
 
-Status World::Install(uint32_t rank, std::vector<engine::Operation> operations,
-                      std::vector<Work> works, const std::vector<uint64_t>& counters_per_start) {
-  Rank& self = ranks_[rank];
-  self.works = std::move(works);
-  self.counters = std::vector<shm::CounterLayout>(counters_per_start.size());
-  engine::ProgramSpec spec;
-  for (size_t i = 0; i < counters_per_start.size(); ++i) {
-    spec.counters.push_back({.word = &self.counters[i], .per_start = counters_per_start[i]});
-  }
-  for (uint32_t i = 0; i < operations.size(); ++i) {
-    operations[i].body = rank;
-    if (i < self.works.size()) {
-      operations[i].remote_done = self.works[i].remote;
-    }
-    if (operations[i].placement == Placement::kNic) {
-      self.deferred.push_back(i);
-    }
-  }
-  spec.operations = std::move(operations);
-  StatusOr<engine::ProgramId> program = self.engine.Install(spec);
-  if (!program.ok()) {
-    return program.status();
-  }
-  self.program = *program;
-  return {};
+void World::Install(uint32_t rank, Program program) {
+  ranks_[rank].states.resize(program.works.size());
+  ranks_[rank].program = std::move(program);
 }
 
 void World::Start(uint32_t rank) {
   Rank& self = ranks_[rank];
-  for (const uint32_t operation : self.deferred) {
-    pools_[NicOf(rank)].Start(&self.works[operation].slot);
+  for (StepId step = 0; step < self.states.size(); ++step) {
+    if (self.program.works[step].placement == Placement::kNic) {
+      pools_[NicOf(rank)].Start(&self.states[step].slot);
+    }
   }
-  starts_++;
-  self.engine.Start(self.program);
+  counts_.starts++;
+  self.runs.emplace_back(self.program.graph).Start();
+  BeginReady(rank, self.first_run + self.runs.size() - 1);
+  Retire(rank);
 }
 
-void World::Add(uint32_t rank, uint32_t counter) {
-  Rank& self = ranks_[rank];
-  shm::Counter(&self.counters[counter]).Add(1);
-  self.engine.Poll(ToNanoseconds(queue_.now()));
+void World::Add(uint32_t rank, StepId event) {
+  const uint64_t id = IdOf(rank, event);
+  State& state = StateOf(id);
+  state.added++;
+  if (state.is_under_way && HasHappened(id)) {
+    Finish(id, state.ended);
+    Retire(rank);
+  }
   driver_->OnProgress(rank);
 }
 
 void World::AddNamed(uint64_t name) {
   if (name != 0) {
-    Add(static_cast<uint32_t>(name >> 32) - 1, static_cast<uint32_t>(name));
+    Add(static_cast<uint32_t>(name >> 32) - 1, static_cast<StepId>(name));
   }
 }
 
-uint64_t World::Value(uint32_t rank, uint32_t counter) const {
-  return ranks_[rank].counters[counter].value;
-}
-
-WorldCounts World::Counts() {
-  WorldCounts counts;
-  counts.starts = starts_;
+WorldCounts World::Counts() const {
+  WorldCounts counts = counts_;
   counts.messages = network_.sent();
   counts.undelivered = network_.sent() - network_.delivered();
-  for (Rank& rank : ranks_) {
-    for (size_t i = 0; i < engine::kPlacements; ++i) {
-      counts.begun[i] += rank.engine.counts().begun[i];
-    }
-    counts.overflowed += rank.engine.counts().overflowed;
-    counts.busy += rank.engine.IsBusy(rank.program) ? 1 : 0;
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    counts.busy += IsIdle(rank) ? 0 : 1;
   }
   for (const EntryPool& pool : pools_) {
     counts.peak_entries = std::max(counts.peak_entries, pool.peak());
@@ -111,53 +80,64 @@ WorldCounts World::Counts() {
 
 // ---- Beginning ----------------------------------------------------------------------------------
 
-ErrorCode World::Placed::Begin(const engine::Operation& operation, engine::Token token) {
-  World& world = *world_;
-  const auto rank = static_cast<uint32_t>(operation.body);
-  const uint64_t id = IdOf(rank, token.operation);
-  const Time now = world.queue_.now();
-  if (token.operation >= world.ranks_[rank].works.size()) {
-    world.queue_.At(now, world.Then<&World::Relay>(id, token.run));
-    return ErrorCode::kOk;
+void World::BeginReady(uint32_t rank, uint64_t run) {
+  Rank& self = ranks_[rank];
+  engine::ScheduleRun& steps = self.runs[run - self.first_run];
+  for (StepId step = steps.Next(); step != engine::kNoStep; step = steps.Next()) {
+    Begin(IdOf(rank, step), run);
   }
-  Work& work = world.WorkOf(id);
-  Time at = now;
-  switch (placement_) {
+}
+
+// Whether enough was added to an event for the run that is next.
+bool World::HasHappened(uint64_t id) {
+  const State& state = StateOf(id);
+  return state.added >= uint64_t{WorkOf(id).adds} * (state.ended + 1);
+}
+
+void World::Begin(uint64_t id, uint64_t run) {
+  State& state = StateOf(id);
+  if (state.ended != run) {
+    state.waiting++;
+    return;
+  }
+  state.is_under_way = true;
+  if (WorkOf(id).move != Move::kEvent) {
+    queue_.At(Place(id), Then<&World::Carry>(id, run));
+  } else if (HasHappened(id)) {
+    Finish(id, run);
+  }
+}
+
+// When the run can begin where it is placed, or else in the daemon.
+Time World::Place(uint64_t id) {
+  const Work& work = WorkOf(id);
+  Rank& rank = ranks_[RankOf(id)];
+  const Time now = queue_.now();
+  Placement placement = work.placement;
+  if (placement == Placement::kNic && !pools_[NicOf(RankOf(id))].Begin(&StateOf(id).slot)) {
+    placement = Placement::kDaemon;
+    counts_.overflowed++;
+  }
+  counts_.begun[static_cast<size_t>(placement)]++;
+  switch (placement) {
     case Placement::kStream:
-      at = world.ranks_[rank].stream.Reserve(now, work.cost) + work.cost;
-      break;
+      return rank.stream.Reserve(now, work.cost) + work.cost;
     case Placement::kRank:
-      at = world.ranks_[rank].cpu.Reserve(now, work.cost) + work.cost;
-      break;
+      return rank.cpu.Reserve(now, work.cost) + work.cost;
     case Placement::kNic:
-      if (!world.pools_[world.NicOf(rank)].Begin(&work.slot)) {
-        return ErrorCode::kWouldBlock;
-      }
-      work.has_entry = true;
-      at = now + world.machine_.trigger_latency;
-      break;
+      StateOf(id).has_entry = true;
+      return now + machine_.trigger_latency;
     case Placement::kDaemon:
-      at = world.daemons_[world.NodeOf(rank)].Reserve(now + world.machine_.daemon_delay,
-                                                      world.machine_.daemon_cost) +
-           world.machine_.daemon_cost;
       break;
   }
-  world.queue_.At(at, world.Then<&World::Carry>(id, token.run));
-  return ErrorCode::kOk;
-}
-
-void World::Placed::Renounce(const engine::Operation&, ErrorCode) {
-  // Nothing fails here.
-}
-
-void World::Placed::Abandon(const engine::Operation&, engine::Token) {
-  // No operation has a deadline.
+  return daemons_[NodeOf(RankOf(id))].Reserve(now + machine_.daemon_delay, machine_.daemon_cost) +
+         machine_.daemon_cost;
 }
 
 // ---- On the way ---------------------------------------------------------------------------------
 
 Time World::LatencyTo(uint64_t id) const {
-  const Work& work = ranks_[RankOf(id)].works[static_cast<uint32_t>(id)];
+  const Work& work = WorkOf(id);
   return work.in_node ? machine_.memory_latency
                       : network_.AcknowledgementLatency(NicOf(RankOf(id)), NicOf(work.peer));
 }
@@ -192,6 +172,7 @@ void World::Carry(uint64_t id, uint64_t run) {
       Receive(id, run);
       break;
     case Move::kNothing:
+    case Move::kEvent:
       End(id, run);
       break;
   }
@@ -295,22 +276,40 @@ void World::GotMessage(uint64_t id, uint64_t run) {
   End(id, run);
 }
 
-// An operation that moves nothing.
-void World::Relay(uint64_t id, uint64_t run) {
-  Rank& rank = ranks_[RankOf(id)];
-  rank.ended++;
-  rank.engine.Completed({rank.program, static_cast<uint32_t>(id), static_cast<uint32_t>(run)},
-                        ErrorCode::kOk);
-  driver_->OnProgress(RankOf(id));
-}
+// ---- Ending -------------------------------------------------------------------------------------
 
 void World::End(uint64_t id, uint64_t run) {
-  Work& work = WorkOf(id);
-  if (work.has_entry) {
-    work.has_entry = false;
-    pools_[NicOf(RankOf(id))].End();
+  const uint32_t rank = RankOf(id);
+  if (std::exchange(StateOf(id).has_entry, false)) {
+    pools_[NicOf(rank)].End();
   }
-  Relay(id, run);
+  Finish(id, run);
+  Retire(rank);
+  driver_->OnProgress(rank);
+}
+
+// Begins what has waited for the run: the next one, then its followers.
+void World::Finish(uint64_t id, uint64_t run) {
+  const uint32_t rank = RankOf(id);
+  Rank& self = ranks_[rank];
+  State& state = StateOf(id);
+  state.is_under_way = false;
+  state.ended++;
+  self.completed += WorkOf(id).completes ? 1 : 0;
+  self.runs[run - self.first_run].End(StepOf(id));
+  if (state.waiting != 0) {
+    state.waiting--;
+    Begin(id, run + 1);
+  }
+  BeginReady(rank, run);
+}
+
+void World::Retire(uint32_t rank) {
+  Rank& self = ranks_[rank];
+  while (!self.runs.empty() && self.runs.front().is_done()) {
+    self.runs.pop_front();
+    self.first_run++;
+  }
 }
 
 }  // namespace ferry::sim

@@ -5,7 +5,7 @@
 
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/table.h"
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include "client/mpi/collective/selection_file.h"
+#include "client/mpi/collective/algorithms/selection_file.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/line_to_members.h"

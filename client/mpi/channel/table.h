@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/algorithms/selection.h"
 #include "client/mpi/error/failure.h"
 #include "common/status.h"
 #include "config/options.h"

@@ -1,9 +1,6 @@
 #include "client/mpi/collective/runner.h"
 
-#include <cstdlib>
 #include <utility>
-
-#include "client/mpi/collective/schedule_program.h"
 
 namespace ferry::mpi {
 namespace {
@@ -26,10 +23,10 @@ constexpr char kNotice = 0;
 // ---- Runs ---------------------------------------------------------------------------------------
 
 CollectiveRun::CollectiveRun(Runner* runner, std::shared_ptr<const Schedule> schedule)
-    : runner_(runner), schedule_(std::move(schedule)) {}
+    : runner_(runner), schedule_(std::move(schedule)), steps_(schedule_->graph) {}
 
 CollectiveRun::~CollectiveRun() {
-  runner_->engine_.Free(program_);
+  runner_->prepared_steps_ -= schedule_->steps.size();
   FreeScratch();
 }
 
@@ -61,47 +58,29 @@ void CollectiveRun::Fail(const RunFailure& failure) {
 
 // ---- The caller's side --------------------------------------------------------------------------
 
-Runner::Runner(Messenger* messenger)
-    : messenger_(messenger), engine_({nullptr, this, nullptr, this}) {}
-
 std::unique_ptr<CollectiveRun> Runner::Prepare(std::shared_ptr<const Schedule> schedule) {
-  std::unique_ptr<CollectiveRun> run(new CollectiveRun(this, std::move(schedule)));
-  ScheduleProgram program = MakeProgram(*run->schedule_);
-  run->counters_.resize(program.counter_count);
-  engine::ProgramSpec spec;
-  for (shm::CounterLayout& counter : run->counters_) {
-    spec.counters.push_back({.word = &counter});
-  }
-  for (engine::Operation& operation : program.operations) {
-    operation.body = reinterpret_cast<uintptr_t>(run.get());
-  }
-  spec.operations = std::move(program.operations);
-  StatusOr<engine::ProgramId> id = engine_.Install(spec);
-  if (!id.ok()) {
-    std::abort();  // the builder makes no schedule that waits for itself
-  }
-  run->program_ = *id;
-  pending_.reserve(pending_.capacity() + run->schedule_->steps.size());
-  return run;
+  prepared_steps_ += schedule->steps.size();
+  pending_.reserve(prepared_steps_);
+  stalled_.reserve(prepared_steps_);
+  return std::unique_ptr<CollectiveRun>(new CollectiveRun(this, std::move(schedule)));
 }
 
 void Runner::Start(CollectiveRun* run, const Binding& binding, uint32_t sequence) {
-  const Schedule& schedule = *run->schedule_;
   run->failure_ = {};
   run->sequence_ = sequence;
   run->reducer_ = binding.reducer;
-  run->steps_left_ = schedule.steps.size();
   if (!run->MakeScratch(binding.device)) {
     run->Fail({.code = ErrorCode::kOutOfMemory});
   }
   run->bases_[static_cast<size_t>(Place::kInput)] =
       static_cast<char*>(const_cast<void*>(binding.input));
   run->bases_[static_cast<size_t>(Place::kOutput)] = static_cast<char*>(binding.output);
-  if (run->is_done()) {
+  if (run->schedule_->steps.empty()) {
     ended_runs_++;
     return;
   }
-  engine_.Start(run->program_);
+  run->steps_.Start();
+  BeginReady(run);
 }
 
 bool Runner::Advance() {
@@ -113,40 +92,44 @@ bool Runner::Advance() {
       ++i;
       continue;
     }
-    const Pending ended = pending_[i];
+    const Message ended = pending_[i];
     pending_[i] = pending_.back();
     pending_.pop_back();
-    NoteEnd(ended.run, ended.token, error, received_bytes);
-    engine_.Completed(ended.token, ErrorCode::kOk);
+    EndMessage(ended.run, ended.step, error, received_bytes);
+    BeginReady(ended.run);
     any = true;
   }
-  if (is_stalled_) {
-    is_stalled_ = false;  // Begin sets it again
-    any = engine_.Poll(0) != 0 || any;
+  return (!stalled_.empty() && RetryStalled()) || any;
+}
+
+// In order: one that finds no room holds up those behind it.
+bool Runner::RetryStalled() {
+  size_t begun = 0;
+  while (begun < stalled_.size() && BeginMessage(stalled_[begun].run, stalled_[begun].step)) {
+    BeginReady(stalled_[begun++].run);
   }
-  return any;
+  stalled_.erase(stalled_.begin(), stalled_.begin() + static_cast<ptrdiff_t>(begun));
+  return begun != 0;
 }
 
 // ---- Steps --------------------------------------------------------------------------------------
 
-ErrorCode Runner::Begin(const engine::Operation& operation, engine::Token token) {
-  auto* run = reinterpret_cast<CollectiveRun*>(operation.body);
-  const std::vector<Step>& steps = run->schedule_->steps;
-  if (token.operation >= steps.size()) {
-    engine_.Completed(token, ErrorCode::kOk);  // a relay
-    return ErrorCode::kOk;
+// Begins what is ready, and what is ready once that has ended.
+void Runner::BeginReady(CollectiveRun* run) {
+  for (StepId id = run->steps_.Next(); id != engine::kNoStep; id = run->steps_.Next()) {
+    const Step& step = run->schedule_->steps[id];
+    if (step.kind != StepKind::kSend && step.kind != StepKind::kReceive) {
+      Compute(run, step);
+      EndStep(run, id);
+    } else if (!stalled_.empty() || !BeginMessage(run, id)) {
+      stalled_.push_back({0, run, id});
+    }
   }
-  const Step& step = steps[token.operation];
-  if (step.kind == StepKind::kSend || step.kind == StepKind::kReceive) {
-    return BeginMessage(run, step, token);
-  }
-  Compute(messenger_, run, step);
-  CountStep(run);
-  engine_.Completed(token, ErrorCode::kOk);
-  return ErrorCode::kOk;
 }
 
-ErrorCode Runner::BeginMessage(CollectiveRun* run, const Step& step, engine::Token token) {
+// False: there is no room for it. Otherwise it is under way, or has ended.
+bool Runner::BeginMessage(CollectiveRun* run, StepId id) {
+  const Step& step = run->schedule_->steps[id];
   const uint32_t tag = TagOf(run->sequence_, step);
   Messenger::Ticket ticket = 0;
   size_t received_bytes = 0;
@@ -163,28 +146,19 @@ ErrorCode Runner::BeginMessage(CollectiveRun* run, const Step& step, engine::Tok
     error = messenger_->StartReceive(step.peer, tag, data, size_bytes, &ticket, &received_bytes);
   }
   if (error == ErrorCode::kWouldBlock) {
-    is_stalled_ = true;
-    return error;
+    return false;
   }
   if (error == ErrorCode::kOk && ticket != 0) {
-    pending_.push_back({ticket, run, token});
-    return ErrorCode::kOk;
+    pending_.push_back({ticket, run, id});
+  } else {
+    EndMessage(run, id, error, received_bytes);
   }
-  NoteEnd(run, token, error, received_bytes);
-  engine_.Completed(token, ErrorCode::kOk);
-  return ErrorCode::kOk;
+  return true;
 }
 
-void Runner::CountStep(CollectiveRun* run) {
-  if (--run->steps_left_ == 0) {
-    ended_runs_++;
-  }
-}
-
-// Notes the end of a message. For the engine it is always a success, since the run goes on.
-void Runner::NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error,
-                     size_t received_bytes) {
-  const Step& step = run->schedule_->steps[token.operation];
+// A message that failed ends its step like any other, since the run goes on.
+void Runner::EndMessage(CollectiveRun* run, StepId id, ErrorCode error, size_t received_bytes) {
+  const Step& step = run->schedule_->steps[id];
   if (error == ErrorCode::kTruncated ||
       (error == ErrorCode::kOk && step.kind == StepKind::kReceive &&
        received_bytes != step.to.size_bytes)) {
@@ -196,10 +170,15 @@ void Runner::NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error,
   } else if (error != ErrorCode::kOk) {
     run->Fail({.code = error, .peer = step.peer});
   }
-  CountStep(run);
+  EndStep(run, id);
 }
 
-void Runner::Compute(Messenger* messenger, CollectiveRun* run, const Step& step) {
+void Runner::EndStep(CollectiveRun* run, StepId id) {
+  run->steps_.End(id);
+  ended_runs_ += run->is_done() ? 1 : 0;
+}
+
+void Runner::Compute(CollectiveRun* run, const Step& step) {
   if (run->has_failed()) {
     return;
   }
@@ -207,7 +186,7 @@ void Runner::Compute(Messenger* messenger, CollectiveRun* run, const Step& step)
   void* to = run->Address(step.to);
   const void* left = run->Address(step.left);
   if (step.kind == StepKind::kCopy && to != left) {
-    error = messenger->Copy(to, left, step.to.size_bytes);
+    error = messenger_->Copy(to, left, step.to.size_bytes);
   } else if (step.kind == StepKind::kReduce) {
     error = run->reducer_->Reduce(left, run->Address(step.right), to,
                                   step.to.size_bytes / run->schedule_->element_bytes);
@@ -215,14 +194,6 @@ void Runner::Compute(Messenger* messenger, CollectiveRun* run, const Step& step)
   if (error != ErrorCode::kOk) {
     run->Fail({.code = error});
   }
-}
-
-void Runner::Renounce(const engine::Operation& /*operation*/, ErrorCode /*error*/) {
-  // An operation tells a peer of its end only by its message.
-}
-
-void Runner::Abandon(const engine::Operation& /*operation*/, engine::Token /*token*/) {
-  // No operation has a deadline: libferry fails what will never end.
 }
 
 }  // namespace ferry::mpi

@@ -1,8 +1,7 @@
 // Carries schedules out: blocking, nonblocking and persistent collectives alike.
 //
-// A schedule is installed once as a program of engine/program and started as often as wanted; the
-// operations of the program are the messages, copies and reductions of its steps. One runner per
-// communicator.
+// A schedule is prepared once and started as often as wanted. Its steps begin as engine/schedule
+// counts them ready. One runner per communicator.
 //
 // Failure. A failure on one rank must not leave the others waiting. So a run that fails goes on to
 // its end. It still receives, and throws away what comes. In place of each send it sends a notice,
@@ -20,8 +19,7 @@
 #include "client/mpi/collective/binding.h"
 #include "client/mpi/collective/messenger.h"
 #include "client/mpi/collective/schedule.h"
-#include "common/status.h"
-#include "engine/program/program_engine.h"
+#include "engine/schedule/schedule.h"
 
 namespace ferry::mpi {
 
@@ -35,7 +33,7 @@ class CollectiveRun {
   CollectiveRun& operator=(const CollectiveRun&) = delete;
 
   // False from Start until the last step has ended.
-  bool is_done() const { return steps_left_ == 0; }
+  bool is_done() const { return steps_.is_done(); }
   // The failure of the last start, once it is done.
   const RunFailure& failure() const { return failure_; }
   const Schedule& schedule() const { return *schedule_; }
@@ -54,20 +52,18 @@ class CollectiveRun {
 
   Runner* const runner_;
   const std::shared_ptr<const Schedule> schedule_;
-  std::vector<shm::CounterLayout> counters_;
-  engine::ProgramId program_{};
+  engine::ScheduleRun steps_;
   std::array<char*, kPlaces> bases_{};
   Reducer* reducer_ = nullptr;
   int scratch_device_ = kHostMemory;
   uint32_t sequence_ = 0;
-  size_t steps_left_ = 0;
   RunFailure failure_;
 };
 
-class Runner : private engine::Executor {
+class Runner {
  public:
   // `messenger` outlives it, and it outlives its runs.
-  explicit Runner(Messenger* messenger);
+  explicit Runner(Messenger* messenger) : messenger_(messenger) {}
 
   std::unique_ptr<CollectiveRun> Prepare(std::shared_ptr<const Schedule> schedule);
   // `run` must be done. `sequence` is the same on all ranks and another one for each start on the
@@ -76,34 +72,33 @@ class Runner : private engine::Executor {
   // Looks at messages under way. Returns whether anything ended or began.
   bool Advance();
   // Whether a run is not done.
-  bool is_busy() const { return !pending_.empty() || is_stalled_; }
+  bool is_busy() const { return !pending_.empty() || !stalled_.empty(); }
   // Whether nothing can happen before one message, the only one under way, has ended.
-  bool waits_for_one() const { return pending_.size() == 1 && !is_stalled_; }
+  bool waits_for_one() const { return pending_.size() == 1 && stalled_.empty(); }
   // How many starts have come to their end.
   uint64_t ended_runs() const { return ended_runs_; }
 
  private:
   friend class CollectiveRun;
-  struct Pending {
+  // A message of a run: under way, or not begun for want of room.
+  struct Message {
     Messenger::Ticket ticket = 0;
     CollectiveRun* run = nullptr;
-    engine::Token token;
+    StepId step = 0;
   };
 
-  ErrorCode Begin(const engine::Operation& operation, engine::Token token) override;
-  void Renounce(const engine::Operation& operation, ErrorCode error) override;
-  void Abandon(const engine::Operation& operation, engine::Token token) override;
-
-  ErrorCode BeginMessage(CollectiveRun* run, const Step& step, engine::Token token);
-  static void Compute(Messenger* messenger, CollectiveRun* run, const Step& step);
-  void CountStep(CollectiveRun* run);
-  void NoteEnd(CollectiveRun* run, engine::Token token, ErrorCode error, size_t received_bytes);
+  void BeginReady(CollectiveRun* run);
+  bool BeginMessage(CollectiveRun* run, StepId id);
+  void EndMessage(CollectiveRun* run, StepId id, ErrorCode error, size_t received_bytes);
+  void Compute(CollectiveRun* run, const Step& step);
+  void EndStep(CollectiveRun* run, StepId id);
+  bool RetryStalled();
 
   Messenger* const messenger_;
-  engine::ProgramEngine engine_;
-  std::vector<Pending> pending_;
+  std::vector<Message> pending_;
+  std::vector<Message> stalled_;  // in the order in which they became ready
+  size_t prepared_steps_ = 0;     // of all runs there are
   uint64_t ended_runs_ = 0;
-  bool is_stalled_ = false;  // an operation found no room
 };
 
 }  // namespace ferry::mpi

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/schedule/schedule.h"
+
 namespace ferry::mpi {
 
 // Which memory a range lies in. kInput is only read.
@@ -37,7 +39,7 @@ enum class StepKind : uint8_t {
   kJoin      // nothing: waits for others, for the sake of those that wait for it
 };
 
-using StepId = uint32_t;
+using engine::StepId;
 
 struct Step {
   StepKind kind = StepKind::kJoin;
@@ -49,10 +51,8 @@ struct Step {
 };
 
 struct Schedule {
-  std::vector<Step> steps;  // each only waits for earlier ones
-  // Step i waits for dependencies[first_dependency[i] .. first_dependency[i + 1] - 1].
-  std::vector<uint32_t> first_dependency;
-  std::vector<StepId> dependencies;
+  std::vector<Step> steps;
+  engine::StepGraph graph;  // which of them wait for which
   size_t scratch_bytes = 0;
   size_t element_bytes = 1;  // what reductions count in
 };

@@ -78,10 +78,8 @@ void ScheduleBuilder::NoteWrite(const Range& range) {
 // Whether another step that is waited for itself waits for `step`.
 bool ScheduleBuilder::IsImplied(StepId step) const {
   return std::any_of(waits_.begin(), waits_.end(), [&](StepId other) {
-    const auto begin = schedule_.dependencies.begin();
-    return other != step && std::find(begin + schedule_.first_dependency[other],
-                                      begin + schedule_.first_dependency[other + 1],
-                                      step) != begin + schedule_.first_dependency[other + 1];
+    const std::span<const StepId> others = schedule_.graph.WaitsOf(other);
+    return other != step && std::find(others.begin(), others.end(), step) != others.end();
   });
 }
 
@@ -98,14 +96,10 @@ void ScheduleBuilder::Add(const Step& step) {
       waits_.erase(waits_.begin());  // and the fence through the others, all of which are after it
     }
   }
-  if (schedule_.first_dependency.empty()) {
-    schedule_.first_dependency.push_back(0);
-  }
   std::vector<StepId> needed;
   std::copy_if(waits_.begin(), waits_.end(), std::back_inserter(needed),
                [&](StepId wait) { return !IsImplied(wait); });
-  schedule_.dependencies.insert(schedule_.dependencies.end(), needed.begin(), needed.end());
-  schedule_.first_dependency.push_back(static_cast<uint32_t>(schedule_.dependencies.size()));
+  schedule_.graph.Add(needed);
   schedule_.steps.push_back(step);
   waits_.clear();
 }
@@ -160,8 +154,10 @@ void ScheduleBuilder::Fence() {
     return;
   }
   std::vector<bool> has_follower(schedule_.steps.size());
-  for (const StepId step : schedule_.dependencies) {
-    has_follower[step] = true;
+  for (StepId step = 0; step < NextStep(); ++step) {
+    for (const StepId wait : schedule_.graph.WaitsOf(step)) {
+      has_follower[wait] = true;
+    }
   }
   const StepId first = fence_ == kNobody ? 0 : fence_;
   for (StepId step = first; step < schedule_.steps.size(); ++step) {

@@ -10,19 +10,8 @@ namespace {
 class Orderer {
  public:
   explicit Orderer(const Schedule& schedule)
-      : schedule_(schedule),
-        states_(schedule.steps.size(), State::kPending),
-        missing_(schedule.steps.size()),
-        followers_(schedule.steps.size()) {
-    for (StepId id = 0; id < Count(); ++id) {
-      missing_[id] = schedule.first_dependency[id + 1] - schedule.first_dependency[id];
-      for (uint32_t i = schedule.first_dependency[id]; i < schedule.first_dependency[id + 1]; ++i) {
-        followers_[schedule.dependencies[i]].push_back(id);
-      }
-      if (missing_[id] == 0) {
-        MakeReady(id);
-      }
-    }
+      : schedule_(schedule), run_(schedule.graph), states_(schedule.steps.size(), State::kPending) {
+    run_.Start();
   }
 
   std::vector<OrderedStep> Order() {
@@ -49,16 +38,19 @@ class Orderer {
 
   StepId Count() const { return static_cast<StepId>(states_.size()); }
 
-  void MakeReady(StepId id) {
-    const StepKind kind = schedule_.steps[id].kind;
-    ready_[kind == StepKind::kReceive ? kReceives
-           : kind == StepKind::kSend  ? kSends
-                                      : kOthers]
-        .push(id);
+  void NoteReady() {
+    for (StepId id = run_.Next(); id != engine::kNoStep; id = run_.Next()) {
+      const StepKind kind = schedule_.steps[id].kind;
+      ready_[kind == StepKind::kReceive ? kReceives
+             : kind == StepKind::kSend  ? kSends
+                                        : kOthers]
+          .push(id);
+    }
   }
 
   void BeginReady() {
     for (size_t rank = 0; rank < kRanks;) {
+      NoteReady();
       if (ready_[rank].empty()) {
         ++rank;
         continue;
@@ -85,11 +77,7 @@ class Orderer {
 
   void End(StepId id) {
     states_[id] = State::kOver;
-    for (const StepId follower : followers_[id]) {
-      if (--missing_[follower] == 0) {
-        MakeReady(follower);
-      }
-    }
+    run_.End(id);
   }
 
   void Await(StepId id) {
@@ -101,15 +89,14 @@ class Orderer {
 
   // All steps that it waits for have begun: they stand before it, and it is the first to come.
   void AwaitWhatItNeeds(StepId id) {
-    for (uint32_t i = schedule_.first_dependency[id]; i < schedule_.first_dependency[id + 1]; ++i) {
-      Await(schedule_.dependencies[i]);
+    for (const StepId wait : schedule_.graph.WaitsOf(id)) {
+      Await(wait);
     }
   }
 
   const Schedule& schedule_;
+  engine::ScheduleRun run_;
   std::vector<State> states_;
-  std::vector<uint32_t> missing_;  // how many others a step still waits for
-  std::vector<std::vector<StepId>> followers_;
   std::array<Ready, kRanks> ready_;
   std::vector<OrderedStep> ordered_;
 };

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "tests/mpi/collective/collective_case.h"
 #include "tests/mpi/collective/simulated_world.h"
 

@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/schedule_builder.h"
 #include "tests/mpi/collective/collective_case.h"
 #include "tests/mpi/collective/simulated_world.h"
@@ -92,6 +93,68 @@ TEST(RunnerTest, ScratchIsKeptForTheNextStartAndFreedWithTheRun) {
   EXPECT_STREQ(buffer, "abcdefghabcdefgh");
   run.reset();
   EXPECT_EQ(world.scratch_blocks(), 0u);
+}
+
+// A messenger that has room for so many sends, each of which is over at once.
+class NarrowMessenger : public Messenger {
+ public:
+  ErrorCode StartSend(int peer, uint32_t /*tag*/, const void* /*data*/, size_t /*size_bytes*/,
+                      Ticket* /*ticket*/) override {
+    if (room == 0) {
+      return ErrorCode::kWouldBlock;
+    }
+    --room;
+    sent.push_back(peer);
+    return ErrorCode::kOk;
+  }
+  ErrorCode StartReceive(int, uint32_t, void*, size_t, Ticket*, size_t*) override {
+    return ErrorCode::kUnsupported;
+  }
+  ErrorCode Test(Ticket, size_t*) override { return ErrorCode::kUnsupported; }
+  ErrorCode Copy(void* to, const void* from, size_t size_bytes) override {
+    std::memcpy(to, from, size_bytes);
+    return ErrorCode::kOk;
+  }
+  void* AllocateScratch(size_t, int) override { return nullptr; }
+  void FreeScratch(void*) override {}
+
+  size_t room = 0;
+  std::vector<int> sent;  // to whom
+};
+
+TEST(RunnerTest, MessagesThatFindNoRoomWaitInOrder) {
+  NarrowMessenger messenger;
+  messenger.room = 1;
+  Runner runner(&messenger);
+  ScheduleBuilder builder;
+  for (const int peer : {1, 2, 3}) {
+    builder.Send(peer, Output(0, 4));
+  }
+  builder.Fence();
+  builder.Send(4, Output(0, 4));
+  ScheduleBuilder other;
+  other.Copy(Output(0, 4), Output(4, 4));
+  other.Send(5, Output(4, 4));
+  const auto run = runner.Prepare(Finish(&builder));
+  const auto second = runner.Prepare(Finish(&other));
+  char buffer[] = "abcd----";
+  runner.Start(run.get(), {.output = buffer}, 0);
+  runner.Start(second.get(), {.output = buffer}, 1);
+  EXPECT_THAT(messenger.sent, testing::ElementsAre(1));
+  EXPECT_STREQ(buffer, "abcdabcd") << "a copy needs no room";
+  EXPECT_FALSE(runner.Advance());
+  EXPECT_TRUE(runner.is_busy());
+  EXPECT_FALSE(runner.waits_for_one());
+  messenger.room = 1;
+  EXPECT_TRUE(runner.Advance());
+  EXPECT_THAT(messenger.sent, testing::ElementsAre(1, 2));
+  messenger.room = 3;
+  EXPECT_TRUE(runner.Advance());
+  EXPECT_THAT(messenger.sent, testing::ElementsAre(1, 2, 3, 5, 4));
+  EXPECT_TRUE(run->is_done());
+  EXPECT_TRUE(second->is_done());
+  EXPECT_FALSE(runner.is_busy());
+  EXPECT_EQ(runner.ended_runs(), 2u);
 }
 
 TEST(RunnerTest, RunsOfOneCommunicatorDoNotMix) {

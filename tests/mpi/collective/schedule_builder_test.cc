@@ -11,11 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::vector<StepId> WaitsOf(const Schedule& schedule, StepId step) {
-  return {schedule.dependencies.begin() + schedule.first_dependency[step],
-          schedule.dependencies.begin() + schedule.first_dependency[step + 1]};
-}
-
 Range Output(size_t offset, size_t size) { return {Place::kOutput, offset, size}; }
 
 TEST(ScheduleBuilderTest, ReaderWaitsForWriter) {
@@ -23,8 +18,8 @@ TEST(ScheduleBuilderTest, ReaderWaitsForWriter) {
   builder.Receive(1, Output(0, 8));
   builder.Send(2, Output(4, 8));
   const Schedule schedule = builder.Finish();
-  EXPECT_THAT(WaitsOf(schedule, 0), IsEmpty());
-  EXPECT_THAT(WaitsOf(schedule, 1), ElementsAre(0));
+  EXPECT_THAT(schedule.graph.WaitsOf(0), IsEmpty());
+  EXPECT_THAT(schedule.graph.WaitsOf(1), ElementsAre(0));
 }
 
 TEST(ScheduleBuilderTest, WriterWaitsForReadersAndForTheLastWriter) {
@@ -34,8 +29,8 @@ TEST(ScheduleBuilderTest, WriterWaitsForReadersAndForTheLastWriter) {
   builder.Receive(3, Output(0, 8));
   builder.Receive(3, Output(6, 4));
   const Schedule schedule = builder.Finish();
-  EXPECT_THAT(WaitsOf(schedule, 2), ElementsAre(0, 1));
-  EXPECT_THAT(WaitsOf(schedule, 3), ElementsAre(2));
+  EXPECT_THAT(schedule.graph.WaitsOf(2), ElementsAre(0, 1));
+  EXPECT_THAT(schedule.graph.WaitsOf(3), ElementsAre(2));
 }
 
 TEST(ScheduleBuilderTest, ReadersAndStrangersDoNotWait) {
@@ -46,7 +41,9 @@ TEST(ScheduleBuilderTest, ReadersAndStrangersDoNotWait) {
   builder.Receive(1, Output(8, 8));
   builder.Receive(1, scratch);
   const Schedule schedule = builder.Finish();
-  EXPECT_THAT(schedule.dependencies, IsEmpty());
+  for (StepId step = 0; step < schedule.graph.size(); ++step) {
+    EXPECT_THAT(schedule.graph.WaitsOf(step), IsEmpty());
+  }
 }
 
 TEST(ScheduleBuilderTest, WhatIsImpliedIsNotSaid) {
@@ -56,7 +53,7 @@ TEST(ScheduleBuilderTest, WhatIsImpliedIsNotSaid) {
   builder.Reduce(scratch, Output(0, 8), Output(0, 8));
   builder.Copy(Output(0, 8), scratch);  // waits for the reduction only
   const Schedule schedule = builder.Finish();
-  EXPECT_THAT(WaitsOf(schedule, 2), ElementsAre(1));
+  EXPECT_THAT(schedule.graph.WaitsOf(2), ElementsAre(1));
 }
 
 TEST(ScheduleBuilderTest, FenceParts) {
@@ -69,9 +66,9 @@ TEST(ScheduleBuilderTest, FenceParts) {
   builder.Send(2, Output(0, 4));
   const Schedule schedule = builder.Finish();
   ASSERT_EQ(schedule.steps.size(), 5u);  // the second fence has nothing to separate
-  EXPECT_THAT(WaitsOf(schedule, 2), ElementsAre(0, 1));
-  EXPECT_THAT(WaitsOf(schedule, 3), ElementsAre(2));
-  EXPECT_THAT(WaitsOf(schedule, 4), ElementsAre(2));
+  EXPECT_THAT(schedule.graph.WaitsOf(2), ElementsAre(0, 1));
+  EXPECT_THAT(schedule.graph.WaitsOf(3), ElementsAre(2));
+  EXPECT_THAT(schedule.graph.WaitsOf(4), ElementsAre(2));
 }
 
 TEST(ScheduleBuilderTest, NumbersTheMessagesOfEachPairAndWay) {
@@ -146,7 +143,7 @@ TEST(ScheduleBuilderTest, OrdersAllConflictsOfRandomPrograms) {
     // before[b][a]: b waits for a, directly or not.
     std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
     for (StepId b = 0; b < count; ++b) {
-      for (const StepId a : WaitsOf(schedule, b)) {
+      for (const StepId a : schedule.graph.WaitsOf(b)) {
         ASSERT_LT(a, b);
         before[b][a] = true;
         for (size_t i = 0; i < a; ++i) {

@@ -1,4 +1,4 @@
-#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/algorithms/selection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "client/mpi/collective/selection_file.h"
+#include "client/mpi/collective/algorithms/selection_file.h"
 
 namespace ferry::mpi {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/schedule_builder.h"
 #include "tests/mpi/collective/stream_world.h"
 

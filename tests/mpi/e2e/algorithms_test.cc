@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/problem.h"
 #include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"

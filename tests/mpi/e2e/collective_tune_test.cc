@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "client/mpi/collective/algorithm.h"
-#include "client/mpi/collective/selection.h"
-#include "client/mpi/collective/selection_file.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/mpi/collective/algorithms/selection.h"
+#include "client/mpi/collective/algorithms/selection_file.h"
 #include "tests/e2e/command.h"
 #include "tests/mpi/e2e/mpi_job.h"
 #include "tests/support/processes.h"

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "client/mpi/collective/algorithm.h"
-#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/mpi/collective/algorithms/selection.h"
 
 namespace ferry::sim {
 namespace {

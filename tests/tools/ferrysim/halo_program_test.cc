@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/program/program_check.h"
-
 namespace ferry::sim {
 namespace {
 
@@ -17,16 +15,23 @@ HaloProgram ProgramOf(SendKind kind, uint64_t cells) {
 TEST(HaloProgramTest, EveryProgramMakesSense) {
   for (const SendKind kind : kKinds) {
     for (const uint64_t cells : {64U, 8000U, 100000U}) {
-      const HaloProgram program = ProgramOf(kind, cells);
-      std::vector<shm::CounterLayout> words(program.counters_per_start.size());
-      engine::ProgramSpec spec;
-      spec.operations = program.operations;
-      for (size_t i = 0; i < words.size(); ++i) {
-        spec.counters.push_back({.word = &words[i], .per_start = program.counters_per_start[i]});
+      SCOPED_TRACE(testing::Message() << SendKindName(kind) << " " << cells);
+      const HaloProgram halo = ProgramOf(kind, cells);
+      const Program& program = halo.program;
+      EXPECT_EQ(program.works.size(), program.graph.size());
+      EXPECT_EQ(halo.done_per_start, 16U);  // eight sends and eight receives
+      // An event that others add to is waited for, and the other way round.
+      std::vector<bool> is_awaited(HaloEvents::kCount);
+      for (StepId step = HaloEvents::kCount; step < program.graph.size(); ++step) {
+        ASSERT_EQ(program.graph.WaitsOf(step).size(), 1U);
+        if (const StepId wait = program.graph.WaitsOf(step)[0]; wait < HaloEvents::kCount) {
+          is_awaited[wait] = true;
+        }
       }
-      EXPECT_EQ(engine::CheckProgram(spec).message(), "") << SendKindName(kind) << " " << cells;
-      EXPECT_EQ(program.works.size(), program.operations.size());
-      EXPECT_EQ(program.done_per_start, 16U);  // eight sends and eight receives
+      for (StepId event = 0; event < HaloEvents::kCount; ++event) {
+        EXPECT_EQ(program.works[event].move, Move::kEvent);
+        EXPECT_EQ(program.works[event].adds != 0, is_awaited[event]) << event;
+      }
     }
   }
 }
@@ -47,15 +52,15 @@ TEST(HaloProgramTest, BounceCellsTakeShortMessagesOnly) {
 TEST(HaloProgramTest, RegularSendsWaitForAnEvenCount) {
   const HaloProgram program = ProgramOf(SendKind::kRegular, 8000);
   EXPECT_EQ(program.regular.size(), 8U);
-  for (const uint32_t counter : program.regular) {
-    EXPECT_EQ(program.counters_per_start[counter], 2U);
+  for (const StepId event : program.regular) {
+    EXPECT_EQ(program.program.works[event].adds, 2U);
   }
 }
 
 TEST(HaloProgramTest, OfTheCpuLongMessagesAreFetched) {
   const auto fetched = [](const HaloProgram& program) {
     uint32_t count = 0;
-    for (const Work& work : program.works) {
+    for (const Work& work : program.program.works) {
       count += work.move == Move::kGet ? 1 : 0;
     }
     return count;

@@ -7,8 +7,6 @@
 namespace ferry::sim {
 namespace {
 
-using engine::Placement;
-
 constexpr SendKind kKinds[] = {SendKind::kRegular, SendKind::kReady, SendKind::kBounce,
                                SendKind::kCpu};
 
@@ -36,9 +34,9 @@ TEST(HaloTest, EveryStartEndsAndEveryMessageArrives) {
       EXPECT_EQ(result.counts.busy, 0U);
       EXPECT_EQ(result.counts.undelivered, 0U);
       EXPECT_EQ(result.counts.overflowed, 0U);
-      // Each start's operations, whatever triggers them, began in the NIC, once.
-      HaloProgram program = MakeHaloProgram(Plan(send, ranks).machine, send, 0,
-                                            NeighboursOf(GridOf(ranks), 0, 4096, 8));
+      // Each start's deferred steps, whatever triggers them, began in the NIC, once.
+      const HaloProgram program = MakeHaloProgram(Plan(send, ranks).machine, send, 0,
+                                                  NeighboursOf(GridOf(ranks), 0, 4096, 8));
       EXPECT_EQ(result.counts.begun[static_cast<size_t>(Placement::kNic)],
                 uint64_t{program.deferred} * 8 * ranks);
     }

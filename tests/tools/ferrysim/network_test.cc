@@ -32,7 +32,7 @@ class NetworkTest : public testing::Test {
       network.Send(messages[i].from, messages[i].to, messages[i].bytes,
                    {[](void* self, uint64_t which, uint64_t) {
                       auto& test = *static_cast<NetworkTest*>(self);
-                      test.arrived_[which] = ToNanoseconds(test.queue_.now());
+                      test.arrived_[which] = test.queue_.now() / kNanosecond;
                     },
                     this, i, 0});
     }
@@ -86,7 +86,7 @@ TEST_F(NetworkTest, AtomicsTakeTurnsInTheirNic) {
   for (int i = 0; i < 2; ++i) {
     network.Atomic(0, {[](void* self, uint64_t, uint64_t) {
                          auto& s = *static_cast<Seen*>(self);
-                         s.times.push_back(ToNanoseconds(s.queue->now()));
+                         s.times.push_back(s.queue->now() / kNanosecond);
                        },
                        &seen, 0, 0});
   }

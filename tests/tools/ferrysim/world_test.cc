@@ -8,11 +8,6 @@
 namespace ferry::sim {
 namespace {
 
-using engine::kNoCounter;
-using engine::Operation;
-using engine::OperationKind;
-using engine::Placement;
-
 class WorldTest : public testing::Test, public Driver {
  protected:
   WorldTest() {
@@ -21,8 +16,9 @@ class WorldTest : public testing::Test, public Driver {
   }
 
   void OnProgress(uint32_t rank) override {
-    if (rank == watched_rank_ && world_->Value(rank, 0) > seen_) {
-      seen_ = world_->Value(rank, 0);
+    const uint64_t seen = watches_ends_ ? world_->Completed(rank) : world_->Added(rank, 0);
+    if (rank == watched_rank_ && seen > seen_) {
+      seen_ = seen;
       times_.push_back(world_->queue().now());
     }
   }
@@ -32,26 +28,31 @@ class WorldTest : public testing::Test, public Driver {
     return *world_;
   }
 
-  static Operation At(Placement placement, uint32_t trigger, uint32_t done = kNoCounter) {
-    return {.kind = OperationKind::kPut,
-            .placement = placement,
-            .trigger = {.counter = trigger, .threshold = 1},
-            .local_done = done};
+  // A rank's program: an event, step 0, to which the others add so often, then `works`, which wait
+  // for `waits`.
+  static Program Of(uint32_t adds, const std::vector<Work>& works,
+                    std::initializer_list<StepId> waits = {}) {
+    Program program;
+    program.Add({.move = Move::kEvent, .adds = adds}, {});
+    for (const Work& work : works) {
+      program.Add(work, waits);
+    }
+    return program;
   }
-  static Work To(uint32_t peer, uint64_t bytes, Move move = Move::kPut) {
-    Work work;
-    work.move = move;
-    work.peer = peer;
-    work.bytes = bytes;
-    work.remote = NameOf(peer, 0);
-    return work;
+  static Work To(uint32_t peer, uint64_t bytes, Placement placement, Move move = Move::kPut) {
+    return {.move = move,
+            .placement = placement,
+            .peer = peer,
+            .bytes = bytes,
+            .remote = NameOf(peer, 0)};
   }
 
   Machine machine_;
   std::unique_ptr<World> world_;
   uint32_t watched_rank_ = 0;
+  bool watches_ends_ = false;  // the rank's completion word, not its event
   uint64_t seen_ = 0;
-  std::vector<Time> times_;  // at which counter 0 of the watched rank grew
+  std::vector<Time> times_;  // at which that grew
 };
 
 // There and back: each way the trigger, the wire and the bytes.
@@ -60,8 +61,8 @@ TEST_F(WorldTest, PingPongIsTheClosedForm) {
     World& world = Make(2);
     times_.clear();
     seen_ = 0;
-    ASSERT_TRUE(world.Install(0, {At(Placement::kNic, kNoCounter)}, {To(1, bytes)}, {1}).ok());
-    ASSERT_TRUE(world.Install(1, {At(Placement::kNic, 0)}, {To(0, bytes)}, {1}).ok());
+    world.Install(0, Of(1, {To(1, bytes, Placement::kNic)}));
+    world.Install(1, Of(1, {To(0, bytes, Placement::kNic)}, {0}));
     world.Start(0);
     world.Start(1);
     world.queue().Run();
@@ -75,13 +76,10 @@ TEST_F(WorldTest, PingPongIsTheClosedForm) {
 TEST_F(WorldTest, ACpuAddsItsOverhead) {
   World& world = Make(2);
   watched_rank_ = 1;
-  Work work = To(1, 8);
+  Work work = To(1, 8, Placement::kRank);
   work.cost = machine_.nic.overhead;
-  ASSERT_TRUE(world
-                  .Install(0, {At(Placement::kRank, kNoCounter), At(Placement::kRank, kNoCounter)},
-                           {work, work}, {0})
-                  .ok());
-  ASSERT_TRUE(world.Install(1, {}, {}, {2}).ok());
+  world.Install(0, Of(0, {work, work}));
+  world.Install(1, Of(2, {}));
   world.Start(0);
   world.queue().Run();
   const Time first = machine_.nic.overhead + machine_.nic.OneWay(8, 2 * machine_.switch_latency);
@@ -92,9 +90,9 @@ TEST_F(WorldTest, WhatFindsNoEntryRunsInTheDaemon) {
   machine_.entries = 1;
   World& world = Make(2);
   watched_rank_ = 1;
-  const Operation put = At(Placement::kNic, kNoCounter);
-  ASSERT_TRUE(world.Install(0, {put, put, put}, {To(1, 8), To(1, 8), To(1, 8)}, {0}).ok());
-  ASSERT_TRUE(world.Install(1, {}, {}, {3}).ok());
+  const Work put = To(1, 8, Placement::kNic);
+  world.Install(0, Of(0, {put, put, put}));
+  world.Install(1, Of(3, {}));
   world.Start(0);
   world.queue().Run();
   const Time wire = machine_.nic.OneWay(8, 2 * machine_.switch_latency);
@@ -113,9 +111,8 @@ TEST_F(WorldTest, WhatFindsNoEntryRunsInTheDaemon) {
 TEST_F(WorldTest, AGetFetchesAndTellsItsPeer) {
   World& world = Make(2);
   watched_rank_ = 1;
-  Work get = To(1, 4096, Move::kGet);
-  ASSERT_TRUE(world.Install(0, {At(Placement::kRank, kNoCounter)}, {get}, {0}).ok());
-  ASSERT_TRUE(world.Install(1, {}, {}, {1}).ok());
+  world.Install(0, Of(0, {To(1, 4096, Placement::kRank, Move::kGet)}));
+  world.Install(1, Of(1, {}));
   world.Start(0);
   world.queue().Run();
   const Time latency = machine_.nic.latency + 2 * machine_.switch_latency;
@@ -126,20 +123,23 @@ TEST_F(WorldTest, AGetFetchesAndTellsItsPeer) {
 TEST_F(WorldTest, MessagesMeetTheirReceives) {
   for (const bool rendezvous : {false, true}) {
     World& world = Make(2);
-    Work send = To(1, 4096, Move::kSend);
-    send.remote = 0;
-    send.tag = 3;
-    send.cost = machine_.nic.overhead;
-    send.rendezvous = rendezvous;
-    Work receive = To(0, 4096, Move::kReceive);
-    receive.remote = 0;
-    receive.tag = 3;
-    receive.match_cost = machine_.match_cost;
-    ASSERT_TRUE(world.Install(0, {At(Placement::kRank, kNoCounter)}, {send}, {}).ok());
-    ASSERT_TRUE(world.Install(1, {At(Placement::kRank, kNoCounter, 0)}, {receive}, {0}).ok());
+    const Work send{.move = Move::kSend,
+                    .rendezvous = rendezvous,
+                    .peer = 1,
+                    .tag = 3,
+                    .bytes = 4096,
+                    .cost = machine_.nic.overhead};
+    const Work receive{.move = Move::kReceive,
+                       .completes = true,
+                       .tag = 3,
+                       .bytes = 4096,
+                       .match_cost = machine_.match_cost};
+    world.Install(0, Of(0, {send}));
+    world.Install(1, Of(0, {receive}));
     world.Start(0);
     world.Start(1);
     watched_rank_ = 1;
+    watches_ends_ = true;
     seen_ = 0;
     times_.clear();
     world.queue().Run();
@@ -157,12 +157,8 @@ TEST_F(WorldTest, MessagesMeetTheirReceives) {
 // The sender is two starts ahead of a receiver that is late: no message gets lost.
 TEST_F(WorldTest, LaterMessagesWaitForLaterStarts) {
   World& world = Make(2);
-  watched_rank_ = 1;
-  Work send = To(1, 8, Move::kSend);
-  Work receive = To(0, 8, Move::kReceive);
-  send.remote = receive.remote = 0;
-  ASSERT_TRUE(world.Install(0, {At(Placement::kRank, kNoCounter)}, {send}, {}).ok());
-  ASSERT_TRUE(world.Install(1, {At(Placement::kRank, kNoCounter, 0)}, {receive}, {0}).ok());
+  world.Install(0, Of(0, {{.move = Move::kSend, .peer = 1, .bytes = 8}}));
+  world.Install(1, Of(0, {{.move = Move::kReceive, .completes = true, .peer = 0, .bytes = 8}}));
   for (int i = 0; i < 3; ++i) {
     world.Start(0);
   }
@@ -170,16 +166,35 @@ TEST_F(WorldTest, LaterMessagesWaitForLaterStarts) {
   for (uint64_t i = 1; i <= 3; ++i) {
     world.Start(1);
     world.queue().Run();
-    EXPECT_EQ(world.Value(1, 0), i);
+    EXPECT_EQ(world.Completed(1), i);
   }
   EXPECT_EQ(world.Counts().starts, 6U);
   EXPECT_EQ(world.Counts().busy, 0U);
 }
 
-TEST_F(WorldTest, RefusesAProgramThatWaitsForItself) {
+// Adds that come ahead count for later starts, and a start made ahead waits for its own.
+TEST_F(WorldTest, StartsMadeAheadRunOneAfterAnother) {
   World& world = Make(1);
-  EXPECT_EQ(world.Install(0, {At(Placement::kNic, 0, 0)}, {To(0, 8)}, {0}).code(),
-            ErrorCode::kInvalidArgument);
+  watches_ends_ = true;
+  const Time cost = 5 * kMicrosecond;
+  world.Install(0, Of(2, {{.completes = true, .cost = cost}}, {0}));
+  for (int i = 0; i < 3; ++i) {
+    world.Add(0, 0);
+  }
+  world.queue().Run();
+  EXPECT_EQ(world.Completed(0), 0U) << "nobody has started it";
+  for (int i = 0; i < 3; ++i) {
+    world.Start(0);
+  }
+  world.queue().Run();
+  EXPECT_EQ(times_, (std::vector<Time>{cost}));
+  for (int i = 0; i < 3; ++i) {
+    world.Add(0, 0);
+  }
+  EXPECT_FALSE(world.IsIdle(0));
+  world.queue().Run();
+  EXPECT_EQ(times_, (std::vector<Time>{cost, 2 * cost, 3 * cost}));
+  EXPECT_TRUE(world.IsIdle(0));
 }
 
 TEST_F(WorldTest, RanksOfANodeShareItsNics) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "client/mpi/collective/algorithms/lists.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/algorithms/moves.h"
-#include "client/mpi/collective/algorithms/nodes.h"
+#include "client/mpi/collective/algorithms/party.h"
 
 namespace ferry::mpi {
 namespace {

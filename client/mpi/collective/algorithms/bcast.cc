@@ -1,6 +1,6 @@
-#include "client/mpi/collective/algorithms/lists.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/algorithms/moves.h"
-#include "client/mpi/collective/algorithms/nodes.h"
+#include "client/mpi/collective/algorithms/party.h"
 
 namespace ferry::mpi {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "client/mpi/collective/algorithms/lists.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/algorithms/moves.h"
 
 namespace ferry::mpi {

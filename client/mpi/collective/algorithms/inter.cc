@@ -1,7 +1,7 @@
 // Collectives between the two groups of an intercommunicator: one side gets what the other has (MPI
 // 5.0, section 6.2.2). Data cross once; a group's first rank deals them out, or reduces them, among
 // its own.
-#include "client/mpi/collective/algorithms/lists.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/algorithms/moves.h"
 #include "client/mpi/collective/algorithms/reductions.h"
 

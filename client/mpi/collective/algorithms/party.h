@@ -1,6 +1,6 @@
 // The ranks among which a part of a collective runs: all of them, those of a node, or the nodes'
 // leaders. Algorithms count in the party's indexes; Rank says which rank of the communicator that
-// is.
+// is. Besides: trees over a party, parts of a range, and which ranks share a node.
 //
 // Plain data: any thread, nothing blocks.
 #pragma once
@@ -43,5 +43,21 @@ inline constexpr size_t kMaxSegments = 256;
 std::vector<Range> Segments(const Range& range, size_t segment_bytes, size_t element_bytes);
 // From the first byte of `parts[first]` to the last of `parts[last - 1]`; they are adjacent.
 Range Span(const std::vector<Range>& parts, int first, int last);
+
+// Which ranks share a node: hierarchical algorithms are built on this.
+struct Nodes {
+  Party local;                            // the ranks of this one's node; the leader is at index 0
+  Party leaders;                          // one rank of each node; self -1 on the others
+  std::vector<std::vector<int>> members;  // by index among the leaders, the leader first
+};
+
+// The leader of a node is its lowest rank; of `root`'s node it is `root`, unless that is negative.
+// Nodes are in the order of their lowest ranks.
+Nodes NodesOf(const Problem& problem, int root);
+
+// More than one node, and more than one rank on one of them.
+bool IsHierarchical(const Problem& problem);
+// The ranks of each node follow each other, so that reducing node by node keeps their order.
+bool AreNodesInOrder(const Problem& problem);
 
 }  // namespace ferry::mpi

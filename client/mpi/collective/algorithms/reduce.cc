@@ -1,5 +1,5 @@
-#include "client/mpi/collective/algorithms/lists.h"
-#include "client/mpi/collective/algorithms/nodes.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
+#include "client/mpi/collective/algorithms/party.h"
 #include "client/mpi/collective/algorithms/reductions.h"
 
 namespace ferry::mpi {

@@ -1,4 +1,4 @@
-#include "client/mpi/collective/algorithms/lists.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/algorithms/reductions.h"
 
 namespace ferry::mpi {

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/algorithms/selection.h"
 #include "common/status.h"
 
 namespace ferry::mpi {

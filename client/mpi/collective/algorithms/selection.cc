@@ -1,4 +1,4 @@
-#include "client/mpi/collective/selection.h"
+#include "client/mpi/collective/algorithms/selection.h"
 
 #include <numeric>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "client/mpi/collective/selection_file.h"
+#include "client/mpi/collective/algorithms/selection_file.h"
 
 #include <algorithm>
 #include <charconv>

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/collective/algorithm.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 #include "client/mpi/collective/problem.h"
 
 namespace ferry::mpi {

@@ -34,4 +34,21 @@ bool Fits(const Algorithm& algorithm, const Problem& problem);
 // algorithm must fit. The schedule has no step if there is nothing to do.
 Schedule MakeSchedule(const Algorithm& algorithm, const Problem& problem);
 
+// The lists of which these are made: one file for each kind.
+std::span<const Algorithm> BarrierAlgorithms();
+std::span<const Algorithm> BcastAlgorithms();
+std::span<const Algorithm> GatherAlgorithms();
+std::span<const Algorithm> ScatterAlgorithms();
+std::span<const Algorithm> AllgatherAlgorithms();
+std::span<const Algorithm> AlltoallAlgorithms();
+std::span<const Algorithm> ReduceAlgorithms();
+std::span<const Algorithm> AllreduceAlgorithms();
+std::span<const Algorithm> ReduceScatterAlgorithms();
+std::span<const Algorithm> ScanAlgorithms();
+std::span<const Algorithm> ExscanAlgorithms();
+std::span<const Algorithm> NeighbourAllgatherAlgorithms();
+std::span<const Algorithm> NeighbourAlltoallAlgorithms();
+// The algorithms of intercommunicators, at most one for each collective. No table names them.
+std::span<const Algorithm> InterAlgorithms();
+
 }  // namespace ferry::mpi

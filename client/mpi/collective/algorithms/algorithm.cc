@@ -1,6 +1,4 @@
-#include "client/mpi/collective/algorithm.h"
-
-#include "client/mpi/collective/algorithms/lists.h"
+#include "client/mpi/collective/algorithms/algorithm.h"
 
 namespace ferry::mpi {
 
