@@ -21,7 +21,7 @@ Channels::Channels(transport::Transport& transport, Outbound& outbound, Registra
       registrations_(registrations),
       timeout_ns_(timeout_ns),
       deferred_rules_(std::move(deferred_rules)),
-      windows_(transport, registrar, timeout_ns),
+      windows_(registrar, timeout_ns),
       nics_(transport, registrar, *this, timeout_ns, deferred_rules_) {}
 
 Channels::~Channels() = default;
@@ -514,7 +514,6 @@ bool Channels::IsDue(const Channel& channel) {
 
 uint32_t Channels::Advance(uint64_t now_ns) {
   now_ns_ = now_ns;
-  windows_.Advance(now_ns);
   uint32_t done = nics_.Advance(now_ns);
   if (channels_.empty()) {
     return done;
@@ -544,9 +543,7 @@ uint32_t Channels::Advance(uint64_t now_ns) {
   return done;
 }
 
-uint64_t Channels::next_ns() const {
-  return std::min({next_deadline_ns_, windows_.next_ns(), nics_.NextNs(now_ns_)});
-}
+uint64_t Channels::next_ns() const { return std::min(next_deadline_ns_, nics_.NextNs(now_ns_)); }
 
 bool Channels::is_armed() const {
   return nics_.is_armed() || any_newly_armed() ||
