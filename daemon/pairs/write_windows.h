@@ -10,19 +10,16 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 
 #include "daemon/plane/pair_plan.h"
-#include "daemon/registration/registrar.h"
-#include "transports/api/transport.h"
+#include "daemon/registration/pinned_memory.h"
 
 namespace ferry::daemon {
 
-class WriteWindows final : private PinSink {
+class WriteWindows {
  public:
-  // Both outlive this.
-  WriteWindows(transport::Transport& transport, Registrar& registrar, uint64_t keep_ns)
-      : transport_(transport), registrar_(registrar), keep_ns_(keep_ns) {}
+  // The registrar outlives this.
+  WriteWindows(Registrar& registrar, uint64_t keep_ns) : registrar_(registrar), keep_ns_(keep_ns) {}
 
   // Begins to register it; its number, never 0.
   uint64_t Open(const RegionPlace& place, uint64_t size_bytes);
@@ -31,29 +28,11 @@ class WriteWindows final : private PinSink {
   // 0 is none.
   void Close(uint64_t window, uint64_t now_ns);
 
-  // Once in a turn.
-  void Advance(uint64_t now_ns);
-  // When there is something to do even if nothing happens; UINT64_MAX: never.
-  uint64_t next_ns() const { return next_ns_; }
-
  private:
-  struct Window {
-    RegionPlace place;
-    std::shared_ptr<Pinning> pinning;  // null once it has ended
-    ErrorCode error = ErrorCode::kWouldBlock;
-    transport::MemoryRegion remote;
-    uint64_t closed_ns = UINT64_MAX;  // when it may go
-  };
-
-  void OnPinned(Pinning& pinning) override;
-  bool TryRelease(Window& window);
-
-  transport::Transport& transport_;
   Registrar& registrar_;
   const uint64_t keep_ns_;
   uint64_t last_ = 0;
-  uint64_t next_ns_ = UINT64_MAX;
-  std::map<uint64_t, Window> windows_;  // stay where they are while they are pinned
+  std::map<uint64_t, PinnedMemory> windows_;
 };
 
 }  // namespace ferry::daemon
