@@ -1,20 +1,95 @@
 // Attributes of communicators and datatypes, and the keys of windows' too (MPI 5.0, section 7.7).
-#include "client/mpi/attribute/attribute.h"
+#include "client/mpi/base/attribute.h"
 
+#include <atomic>
 #include <string>
 #include <type_traits>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/comm/predefined_attributes.h"
+#include "client/mpi/base/error_codes.h"
+#include "client/mpi/comm/comm.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/runtime/registries.h"
+#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {
 
 constexpr AttributeKind kComm = AttributeKind::kCommunicator;
 constexpr AttributeKind kType = AttributeKind::kDatatype;
+
+// ---- The attributes that every communicator has (MPI 5.0, section 9.1.2) ------------------------
+//
+// The standard asks for them on MPI_COMM_WORLD; libraries that are handed a duplicate look for them
+// there.
+
+// Whether MPI_Wtime counts from the same moment on all: it does on all processes of a node.
+bool HasOneClock(const Comm& comm) {
+  const int node = front_end->NodeOf(front_end->rank());
+  for (const RankSet* group : {&comm.group(), &comm.peers()}) {
+    for (int rank = 0; rank < group->size(); ++rank) {
+      if (front_end->NodeOf(static_cast<uint32_t>(group->WorldRank(rank))) != node) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+int UniverseSize(const config::Options& options) {
+  return options.universe_size != 0 ? static_cast<int>(options.universe_size)
+                                    : Process::world().size();
+}
+
+// Whether it is one of communicators or of windows.
+bool IsPredefinedAttribute(int keyval) {
+  return (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) ||
+         (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL);
+}
+
+// *value points to an int that stays where it is. False: it is not set (MPI_APPNUM, in a process
+// that no launcher started), or windows have it. MPI_WTIME_IS_GLOBAL is true where all processes of
+// the communicator are of one node, which has one clock.
+bool PredefinedAttribute(const Comm& comm, int keyval, void** value) {
+  static int tag_max = kTagMax;
+  static int every_process = MPI_ANY_SOURCE;
+  static int no_process = MPI_PROC_NULL;
+  static int no = 0;
+  static int yes = 1;
+  static int program = static_cast<int>(front_end->options().app);
+  static int universe_size = UniverseSize(front_end->options());
+  // Programs read it as a plain int; several threads may ask at a time.
+  static std::atomic<int> last_used_code{0};
+  static_assert(sizeof(last_used_code) == sizeof(int));
+  switch (keyval) {
+    case MPI_TAG_UB:
+      *value = &tag_max;
+      return true;
+    case MPI_IO:
+      *value = &every_process;
+      return true;
+    case MPI_HOST:
+      *value = &no_process;
+      return true;
+    case MPI_WTIME_IS_GLOBAL:
+      *value = HasOneClock(comm) ? &yes : &no;
+      return true;
+    case MPI_UNIVERSE_SIZE:
+      *value = &universe_size;
+      return true;
+    case MPI_APPNUM:
+      *value = &program;
+      return front_end->options().app_size != 0;
+    case MPI_LASTUSEDCODE:
+      last_used_code.store(ProcessErrorCodes().LastUsed(), std::memory_order_relaxed);
+      *value = &last_used_code;
+      return true;
+    default:
+      return false;
+  }
+}
+
+// ---- Those of programs --------------------------------------------------------------------------
 
 void RefusePredefined(Call& call, int keyval) {
   if (IsPredefinedAttribute(keyval)) {

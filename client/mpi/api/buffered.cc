@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/buffered/send_buffer.h"
-#include "client/mpi/error/fail.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
+#include "client/mpi/request/send_buffer.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {

@@ -9,12 +9,12 @@
 
 #include <string>
 
+#include "client/mpi/base/error_handler.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/error/error_handler.h"
-#include "client/mpi/error/failure.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/info/info.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 

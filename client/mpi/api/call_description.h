@@ -3,9 +3,9 @@
 // Calling thread: the program's; nothing blocks.
 #pragma once
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

@@ -9,9 +9,8 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/comm/topologies.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/topology/dims.h"
 #include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {

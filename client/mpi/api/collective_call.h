@@ -13,11 +13,11 @@
 #include <memory>
 #include <utility>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/channel/table.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

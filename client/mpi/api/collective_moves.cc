@@ -4,7 +4,7 @@
 
 #include "client/mpi/api/collective_blocks.h"
 #include "client/mpi/api/collective_inter.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {

@@ -6,17 +6,14 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/buffered/send_buffer.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/creation.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/comm/hints.h"
-#include "client/mpi/comm/idup.h"
-#include "client/mpi/comm/inter_creation.h"
-#include "client/mpi/comm/split_types.h"
+#include "client/mpi/comm/numbers.h"
 #include "client/mpi/info/info.h"
+#include "client/mpi/request/request.h"
+#include "client/mpi/request/send_buffer.h"
+#include "client/mpi/request/status.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/start_facts.h"
 
 namespace ferry::mpi {
 namespace {
@@ -62,8 +59,117 @@ int Dup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm
   return call.result();
 }
 
-int Idup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm,
-         MPI_Request* request) {
+// ---- MPI_Comm_idup: a duplicate whose number arrives later --------------------------------------
+
+class Idup : public Request {
+ public:
+  Idup(Comm& parent, Ref<Comm> duplicate)
+      : parent_(Ref<Comm>::Share(&parent)), duplicate_(std::move(duplicate)) {}
+
+  // Makes the number, and sends it to all others.
+  Failure Give() {
+    grant_ = GrantNumbers(1);
+    for (const RankSet* side : {&parent_->group(), &parent_->peers()}) {
+      for (int rank = 0; rank < side->size(); ++rank) {
+        if (side->WorldRank(rank) == WorldRankOfSelf()) {
+          continue;
+        }
+        client::Message message = MessageTo(side->WorldRank(rank));
+        client::RequestHandle handle = 0;
+        if (Failure failure = Begun(message, true, &handle); !failure.ok()) {
+          return failure;
+        }
+        if (handle != client::kCompletedSend) {
+          pending_.push_back(handle);
+        }
+      }
+      if (!parent_->is_inter()) {
+        break;
+      }
+    }
+    return {};
+  }
+  Failure Expect(int maker) {
+    client::Message message = MessageTo(maker);
+    pending_.resize(1);
+    return Begun(message, false, &pending_.front());
+  }
+
+  bool IsDone() override {
+    return std::all_of(pending_.begin(), pending_.end(),
+                       [](client::RequestHandle handle) { return front_end->IsComplete(handle); });
+  }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    Failure failure;
+    for (client::RequestHandle handle : pending_) {
+      client::Completion completion;
+      front_end->Wait(handle, &completion);  // it is complete
+      if (failure.ok()) {
+        failure = FailureOf(completion.error);
+      }
+    }
+    pending_.clear();
+    if (failure.ok()) {
+      failure = Check(grant_);
+    }
+    if (failure.ok()) {
+      duplicate_->SetNumber(grant_.Number(0));
+    }
+    return failure;
+  }
+  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
+  Comm* comm() const override { return parent_.get(); }
+
+ private:
+  client::Message MessageTo(int world_rank) {
+    client::Message message;
+    message.buffer = &grant_;
+    message.size_bytes = sizeof(grant_);
+    message.peer = world_rank;
+    message.context = parent_->context(Traffic::kIdup);
+    return message;
+  }
+  static Failure Begun(client::Message& message, bool sends, client::RequestHandle* handle) {
+    using Use = client::FrontEnd::Use;
+    if (Status prepared = front_end->Prepare(&message, sends ? Use::kSend : Use::kReceive);
+        !prepared.ok()) {
+      return FailureOf(prepared);
+    }
+    return FailureOf(sends ? front_end->StartSend(message, handle)
+                           : front_end->StartReceive(message, handle));
+  }
+
+  const Ref<Comm> parent_;
+  const Ref<Comm> duplicate_;
+  NumberGrant grant_;
+  std::vector<client::RequestHandle> pending_;
+};
+
+// The first process of an intracommunicator; the lower of the two first ones of an
+// intercommunicator.
+int MakerOf(const Comm& parent) {
+  int own = parent.group().WorldRank(0);
+  return parent.is_inter() ? std::min(own, parent.peers().WorldRank(0)) : own;
+}
+
+// Begins to duplicate `parent`, of either kind. *duplicate has the parent's groups, and may be used
+// once *request is complete. Collective, in one order for all calls on `parent`; does not block:
+// the process that makes the number sends it to all others at once, in a context that nothing else
+// uses, so that calls meet in order. Calling thread: any, one at a time for one parent.
+Failure BeginDuplicate(Comm& parent, Ref<Comm>* duplicate, Ref<Request>* request) {
+  *duplicate = parent.is_inter()
+                   ? MakeInterComm(parent, kUnusableNumber, parent.group(), parent.peers())
+                   : MakeComm(parent, kUnusableNumber, parent.group());
+  Ref<Idup> idup = MakeRef<Idup>(parent, *duplicate);
+  int maker = MakerOf(parent);
+  Failure failure = maker == WorldRankOfSelf() ? idup->Give() : idup->Expect(maker);
+  *request = std::move(idup);
+  return failure;
+}
+
+int BeginDup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm,
+             MPI_Request* request) {
   Call call(name);
   Comm* const parent = call.Find(comm);
   const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
@@ -187,12 +293,12 @@ FERRY_MPI_CALL(int, Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm*
 }
 
 FERRY_MPI_CALL(int, Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
-  return Idup("MPI_Comm_idup", comm, false, MPI_INFO_NULL, newcomm, request);
+  return BeginDup("MPI_Comm_idup", comm, false, MPI_INFO_NULL, newcomm, request);
 }
 
 FERRY_MPI_CALL(int, Comm_idup_with_info,
                (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
-  return Idup("MPI_Comm_idup_with_info", comm, true, info, newcomm, request);
+  return BeginDup("MPI_Comm_idup_with_info", comm, true, info, newcomm, request);
 }
 
 FERRY_MPI_CALL(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {

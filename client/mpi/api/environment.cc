@@ -8,13 +8,12 @@
 
 #include "client/include/ferry/ferry.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/buffered/send_buffer.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/channel/table.h"
-#include "client/mpi/error/fail.h"
 #include "client/mpi/request/request.h"
+#include "client/mpi/request/send_buffer.h"
+#include "client/mpi/runtime/fail.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/start_facts.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
@@ -96,7 +95,7 @@ FERRY_MPI_CALL(int, Query_thread, (int* provided)) {
   if (const int error = CheckResult("MPI_Query_thread", provided); error != MPI_SUCCESS) {
     return error;
   }
-  *provided = Process::thread_level();
+  *provided = Threads::level();
   return MPI_SUCCESS;
 }
 

@@ -5,9 +5,8 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/codes.h"
-#include "client/mpi/error/last_message.h"
-#include "client/mpi/runtime/registries.h"
+#include "client/mpi/base/error_codes.h"
+#include "client/mpi/runtime/fail.h"
 
 using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 

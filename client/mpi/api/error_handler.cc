@@ -1,7 +1,7 @@
 // Error handlers (MPI 5.0, section 9.3). Sessions, windows and files, which Ferry does not have,
 // can have handlers made for them; the null file has a handler, too: that of files that cannot be
 // opened.
-#include "client/mpi/error/error_handler.h"
+#include "client/mpi/base/error_handler.h"
 
 #include <mutex>
 #include <string>
@@ -9,10 +9,9 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
-#include "client/mpi/error/last_message.h"
+#include "client/mpi/base/error_codes.h"
+#include "client/mpi/runtime/fail.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/registries.h"
 
 namespace ferry::mpi {
 namespace {

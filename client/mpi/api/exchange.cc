@@ -7,8 +7,8 @@
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/send_mode.h"
-#include "client/mpi/error/fail.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {

@@ -9,12 +9,8 @@
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/creation.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/comm/hints.h"
-#include "client/mpi/comm/inter_creation.h"
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/start_facts.h"
 
 namespace ferry::mpi {
 namespace {

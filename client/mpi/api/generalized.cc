@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {

@@ -1,13 +1,11 @@
 // Groups (MPI 5.0, section 7.3).
-#include "client/mpi/comm/group.h"
-
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {

@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {

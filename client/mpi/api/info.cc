@@ -6,7 +6,7 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/runtime/start_facts.h"
+#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {

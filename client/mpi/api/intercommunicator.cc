@@ -5,8 +5,8 @@
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/comm/inter_creation.h"
+#include "client/mpi/comm/creation.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {

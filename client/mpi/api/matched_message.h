@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "client/core/front_end.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/handle/object.h"
 
 namespace ferry::mpi {
 

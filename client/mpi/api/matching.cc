@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/error/fail.h"
-#include "client/mpi/request/matchable.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {

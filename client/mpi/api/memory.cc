@@ -13,9 +13,9 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/info/info.h"
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "client/mpi/error/fail.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {

@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "client/core/front_end.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/request/payload.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 

@@ -6,10 +6,10 @@
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/channel/op_reducer.h"
 #include "client/mpi/request/payload.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {

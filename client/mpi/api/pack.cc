@@ -4,9 +4,9 @@
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/datatype/external.h"
 #include "client/mpi/request/payload.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {

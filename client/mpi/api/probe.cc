@@ -6,9 +6,9 @@
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/matched_message.h"
 #include "client/mpi/api/message_arguments.h"
-#include "client/mpi/error/fail.h"
 #include "client/mpi/request/message_request.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {

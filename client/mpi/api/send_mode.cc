@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "client/mpi/buffered/send_buffer.h"
-#include "client/mpi/error/fail.h"
 #include "client/mpi/request/message_request.h"
+#include "client/mpi/request/send_buffer.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
@@ -163,7 +163,7 @@ int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) 
 }  // namespace
 
 int BlockingSend(const MessageArguments& arguments, SendMode mode) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
   if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
     return error;
@@ -184,7 +184,7 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
 }
 
 int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
   if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
     return error;
@@ -215,7 +215,7 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
 }
 
 int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
     return error;
@@ -240,7 +240,7 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
 }
 
 int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
   if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
     return error;

@@ -1,6 +1,6 @@
 #include "client/mpi/api/type_arguments.h"
 
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 

@@ -11,7 +11,7 @@
 
 #include "client/mpi/datatype/constructors.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 

@@ -2,7 +2,7 @@
 // int and as MPI_Count.
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/datatype/unnamed_types.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {

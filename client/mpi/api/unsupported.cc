@@ -6,8 +6,7 @@
 #include <string>
 
 #include "client/mpi/api/elsewhere.h"
-#include "client/mpi/error/fail.h"
-#include "client/mpi/error/last_message.h"
+#include "client/mpi/runtime/fail.h"
 #include "ferry/mpi/mpi.h"
 
 // No call looks at what it is given.

@@ -8,8 +8,8 @@
 
 #include <string>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 
@@ -26,6 +26,11 @@ int FailComm(const char* call, MPI_Comm handle);
 int FailHandle(const char* call, Comm* comm, int error_class, const char* kind, const void* handle);
 // Fails for a call that Ferry does not have yet.
 int FailUnsupported(const char* call);
+// The sentence behind this thread's last failing call: MPI_Error_string adds it to the text of the
+// error class that the call returned. Empty: that call returned another class.
+const std::string& LastMessage(int error_class);
+void Remember(int error_class, std::string sentence);
+
 // Fails before MPI_Init and after MPI_Finalize, when most calls are errors; else MPI_SUCCESS.
 int CheckRunning(const char* call);
 
