@@ -97,31 +97,24 @@ void RefusePredefined(Call& call, int keyval) {
   }
 }
 
-int CreateKeyval(const char* name, AttributeKind kind, AnyFunction copy, AnyFunction remove,
-                 int* keyval, void* extra_state) {
-  Call call(name);
+int CreateKeyval(Call call, AttributeKind kind, AnyFunction copy, AnyFunction remove, int* keyval,
+                 void* extra_state) {
   call.NeedRunning();
   call.Need(keyval, "keyval");
-  return call.ok() ? call.Return(ProcessKeyvals().Create(kind, CallerOf(kind), copy, remove,
-                                                         extra_state, keyval))
-                   : call.result();
+  return call.Then([&] {
+    return ProcessKeyvals().Create(kind, CallerOf(kind), copy, remove, extra_state, keyval);
+  });
 }
 
-int FreeKeyval(const char* name, AttributeKind kind, int* keyval) {
-  Call call(name);
+int FreeKeyval(Call call, AttributeKind kind, int* keyval) {
   call.NeedRunning();
   call.Need(keyval, "keyval");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   RefusePredefined(call, *keyval);
   if (call.ok()) {
     call.Refuse(ProcessKeyvals().Free(kind, *keyval));
   }
-  if (call.ok()) {
-    *keyval = MPI_KEYVAL_INVALID;
-  }
-  return call.result();
+  return call.Then([&] { *keyval = MPI_KEYVAL_INVALID; });
 }
 
 // The attributes that an object caches, and how its predefined attributes are found.
@@ -131,27 +124,21 @@ constexpr AttributeKind KindOf(MPI_Comm) { return kComm; }
 constexpr AttributeKind KindOf(MPI_Datatype) { return kType; }
 
 template <typename Handle>
-int SetAttribute(const char* name, Handle handle, int keyval, void* value) {
-  Call call(name);
+int SetAttribute(Call call, Handle handle, int keyval, void* value) {
   auto* const object = call.Find(handle);
   RefusePredefined(call, keyval);
   Ref<Keyval> key;
   if (call.ok()) {
     call.Refuse(ProcessKeyvals().Find(KindOf(handle), keyval, &key));
   }
-  return call.ok() ? call.Return(AttributesOf(object).Set(handle, std::move(key), value))
-                   : call.result();
+  return call.Then([&] { return AttributesOf(object).Set(handle, std::move(key), value); });
 }
 
 template <typename Handle>
-int GetAttribute(const char* name, Handle handle, int keyval, void* value, int* flag) {
-  Call call(name);
+int GetAttribute(Call call, Handle handle, int keyval, void* value, int* flag) {
   auto* const object = call.Find(handle);
-  call.Need(value, "attribute_val");
-  call.Need(flag, "flag");
-  if (!call.ok()) {
-    return call.result();
-  }
+  call.Need(value, "attribute_val", flag, "flag");
+  FERRY_RETURN_ERROR(call.result());
   auto* const out = static_cast<void**>(value);
   if constexpr (std::is_same_v<Handle, MPI_Comm>) {
     if (IsPredefinedAttribute(keyval)) {
@@ -168,11 +155,10 @@ int GetAttribute(const char* name, Handle handle, int keyval, void* value, int* 
 }
 
 template <typename Handle>
-int DeleteAttribute(const char* name, Handle handle, int keyval) {
-  Call call(name);
+int DeleteAttribute(Call call, Handle handle, int keyval) {
   auto* const object = call.Find(handle);
   RefusePredefined(call, keyval);
-  return call.ok() ? call.Return(AttributesOf(object).Delete(handle, keyval)) : call.result();
+  return call.Then([&] { return AttributesOf(object).Delete(handle, keyval); });
 }
 
 template <typename Function>
@@ -181,32 +167,29 @@ AnyFunction Any(Function* function) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 // ---- Communicators ------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Comm_create_keyval,
                (MPI_Comm_copy_attr_function * copy, MPI_Comm_delete_attr_function* remove,
                 int* keyval, void* extra_state)) {
-  return CreateKeyval("MPI_Comm_create_keyval", kComm, Any(copy), Any(remove), keyval, extra_state);
+  return CreateKeyval(FERRY_MPI_NAME, kComm, Any(copy), Any(remove), keyval, extra_state);
 }
 
 FERRY_MPI_CALL(int, Comm_free_keyval, (int* keyval)) {
-  return FreeKeyval("MPI_Comm_free_keyval", kComm, keyval);
+  return FreeKeyval(FERRY_MPI_NAME, kComm, keyval);
 }
 
 FERRY_MPI_CALL(int, Comm_set_attr, (MPI_Comm comm, int keyval, void* value)) {
-  return SetAttribute("MPI_Comm_set_attr", comm, keyval, value);
+  return SetAttribute(FERRY_MPI_NAME, comm, keyval, value);
 }
 
 FERRY_MPI_CALL(int, Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag)) {
-  return GetAttribute("MPI_Comm_get_attr", comm, keyval, value, flag);
+  return GetAttribute(FERRY_MPI_NAME, comm, keyval, value, flag);
 }
 
 FERRY_MPI_CALL(int, Comm_delete_attr, (MPI_Comm comm, int keyval)) {
-  return DeleteAttribute("MPI_Comm_delete_attr", comm, keyval);
+  return DeleteAttribute(FERRY_MPI_NAME, comm, keyval);
 }
 
 // ---- Their deprecated names ---------------------------------------------------------------------
@@ -214,23 +197,23 @@ FERRY_MPI_CALL(int, Comm_delete_attr, (MPI_Comm comm, int keyval)) {
 FERRY_MPI_CALL(int, Keyval_create,
                (MPI_Copy_function * copy, MPI_Delete_function* remove, int* keyval,
                 void* extra_state)) {
-  return CreateKeyval("MPI_Keyval_create", kComm, Any(copy), Any(remove), keyval, extra_state);
+  return CreateKeyval(FERRY_MPI_NAME, kComm, Any(copy), Any(remove), keyval, extra_state);
 }
 
 FERRY_MPI_CALL(int, Keyval_free, (int* keyval)) {
-  return FreeKeyval("MPI_Keyval_free", kComm, keyval);
+  return FreeKeyval(FERRY_MPI_NAME, kComm, keyval);
 }
 
 FERRY_MPI_CALL(int, Attr_put, (MPI_Comm comm, int keyval, void* value)) {
-  return SetAttribute("MPI_Attr_put", comm, keyval, value);
+  return SetAttribute(FERRY_MPI_NAME, comm, keyval, value);
 }
 
 FERRY_MPI_CALL(int, Attr_get, (MPI_Comm comm, int keyval, void* value, int* flag)) {
-  return GetAttribute("MPI_Attr_get", comm, keyval, value, flag);
+  return GetAttribute(FERRY_MPI_NAME, comm, keyval, value, flag);
 }
 
 FERRY_MPI_CALL(int, Attr_delete, (MPI_Comm comm, int keyval)) {
-  return DeleteAttribute("MPI_Attr_delete", comm, keyval);
+  return DeleteAttribute(FERRY_MPI_NAME, comm, keyval);
 }
 
 // ---- Datatypes ----------------------------------------------------------------------------------
@@ -238,23 +221,23 @@ FERRY_MPI_CALL(int, Attr_delete, (MPI_Comm comm, int keyval)) {
 FERRY_MPI_CALL(int, Type_create_keyval,
                (MPI_Type_copy_attr_function * copy, MPI_Type_delete_attr_function* remove,
                 int* keyval, void* extra_state)) {
-  return CreateKeyval("MPI_Type_create_keyval", kType, Any(copy), Any(remove), keyval, extra_state);
+  return CreateKeyval(FERRY_MPI_NAME, kType, Any(copy), Any(remove), keyval, extra_state);
 }
 
 FERRY_MPI_CALL(int, Type_free_keyval, (int* keyval)) {
-  return FreeKeyval("MPI_Type_free_keyval", kType, keyval);
+  return FreeKeyval(FERRY_MPI_NAME, kType, keyval);
 }
 
 FERRY_MPI_CALL(int, Type_set_attr, (MPI_Datatype datatype, int keyval, void* value)) {
-  return SetAttribute("MPI_Type_set_attr", datatype, keyval, value);
+  return SetAttribute(FERRY_MPI_NAME, datatype, keyval, value);
 }
 
 FERRY_MPI_CALL(int, Type_get_attr, (MPI_Datatype datatype, int keyval, void* value, int* flag)) {
-  return GetAttribute("MPI_Type_get_attr", datatype, keyval, value, flag);
+  return GetAttribute(FERRY_MPI_NAME, datatype, keyval, value, flag);
 }
 
 FERRY_MPI_CALL(int, Type_delete_attr, (MPI_Datatype datatype, int keyval)) {
-  return DeleteAttribute("MPI_Type_delete_attr", datatype, keyval);
+  return DeleteAttribute(FERRY_MPI_NAME, datatype, keyval);
 }
 
 // ---- Windows: their keys can be made, though there are no windows yet --------------------------
@@ -262,10 +245,12 @@ FERRY_MPI_CALL(int, Type_delete_attr, (MPI_Datatype datatype, int keyval)) {
 FERRY_MPI_CALL(int, Win_create_keyval,
                (MPI_Win_copy_attr_function * copy, MPI_Win_delete_attr_function* remove,
                 int* keyval, void* extra_state)) {
-  return CreateKeyval("MPI_Win_create_keyval", AttributeKind::kWindow, Any(copy), Any(remove),
-                      keyval, extra_state);
+  return CreateKeyval(FERRY_MPI_NAME, AttributeKind::kWindow, Any(copy), Any(remove), keyval,
+                      extra_state);
 }
 
 FERRY_MPI_CALL(int, Win_free_keyval, (int* keyval)) {
-  return FreeKeyval("MPI_Win_free_keyval", AttributeKind::kWindow, keyval);
+  return FreeKeyval(FERRY_MPI_NAME, AttributeKind::kWindow, keyval);
 }
+
+}  // namespace ferry::mpi

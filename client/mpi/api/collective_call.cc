@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "client/mpi/api/call_description.h"
 #include "client/mpi/base/connection.h"
 #include "client/mpi/base/handle_table.h"
 #include "client/mpi/channel/channel.h"

@@ -68,14 +68,11 @@ ErrorHandler* FindHandler(Call& call, MPI_Errhandler handle) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Comm_create_from_group,
                (MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                 MPI_Comm* newcomm)) {
-  Call call("MPI_Comm_create_from_group");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const members = call.Find(group);
   NeedText(call, stringtag);
@@ -83,12 +80,11 @@ FERRY_MPI_CALL(int, Comm_create_from_group,
   ErrorHandler* const handler = FindHandler(call, errhandler);
   call.Need(newcomm, "newcomm");
   NeedMember(call, members, "group");
-  if (call.ok()) {
+  return call.Then([&] {
     GiveWith(call,
              CreateGroup(Process::world(), members->ranks, TagOf(stringtag), Traffic::kFromGroup),
              hints, handler, newcomm);
-  }
-  return call.result();
+  });
 }
 
 // The local side meets first, as a communicator that nobody else sees.
@@ -96,7 +92,7 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
                (MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
                 const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                 MPI_Comm* newintercomm)) {
-  Call call("MPI_Intercomm_create_from_groups");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const local = call.Find(local_group);
   NeedText(call, stringtag);
@@ -113,13 +109,11 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
   if (call.ok() && leads && local->ranks.Contains(remote->ranks.WorldRank(remote_leader))) {
     call.Refuse(MPI_ERR_GROUP, "the remote leader is in local_group");
   }
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   Result<Ref<Comm>> side =
       CreateGroup(Process::world(), local->ranks, TagOf(stringtag), Traffic::kFromGroup);
   call.Refuse(side.failure());
-  if (call.ok()) {
+  return call.Then([&] {
     Bridge bridge;
     bridge.local_leader = local_leader;
     bridge.peer = &Process::world();
@@ -127,6 +121,7 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
     bridge.tag = TagOf(stringtag);
     bridge.traffic = Traffic::kFromGroup;
     GiveWith(call, CreateInter(*side.value(), bridge), hints, handler, newintercomm);
-  }
-  return call.result();
+  });
 }
+
+}  // namespace ferry::mpi

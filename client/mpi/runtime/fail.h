@@ -11,6 +11,14 @@
 #include "client/mpi/base/failure.h"
 #include "client/mpi/comm/comm.h"
 
+// Returns from the calling function what `expression` is, unless that is MPI_SUCCESS.
+#define FERRY_RETURN_ERROR(expression)                                                   \
+  do {                                                                                   \
+    if (const int ferry_error = (expression); ferry_error != MPI_SUCCESS) [[unlikely]] { \
+      return ferry_error;                                                                \
+    }                                                                                    \
+  } while (false)
+
 namespace ferry::mpi {
 
 // Returns what the call is to return: the error class. `comm` null: the call belongs to no
@@ -18,6 +26,15 @@ namespace ferry::mpi {
 // initial one (process.h).
 int Fail(const char* call, Comm* comm, const Failure& failure);
 int Fail(const char* call, Comm* comm, int error_class, std::string text);
+// The same where there may be no failure: MPI_SUCCESS.
+inline int Conclude(const char* call, Comm* comm, const Failure& failure) {
+  return failure.ok() ? MPI_SUCCESS : Fail(call, comm, failure);
+}
+// The same for an operation of a communicator, which is asked for only if there is one.
+template <typename Operation>
+int Conclude(const char* call, const Operation& operation, const Failure& failure) {
+  return failure.ok() ? MPI_SUCCESS : Fail(call, operation.comm(), failure);
+}
 
 // Fails for a communicator's handle that `comms` does not know, and says why.
 int FailComm(const char* call, MPI_Comm handle);
