@@ -1,6 +1,6 @@
 #include "tests/mpi/declared_calls.h"
 
-#include "client/mpi/api/elsewhere.h"
+#include "client/mpi/api/function.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {

@@ -1,4 +1,4 @@
-#include "client/mpi/error/failure.h"
+#include "client/mpi/base/failure.h"
 
 #include <memory>
 #include <string>

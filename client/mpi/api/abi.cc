@@ -40,8 +40,7 @@ Failure CheckSizes(const Info& info) {
 
 void NeedLogical(Call& call, int logical_size, const void* logical_true,
                  const void* logical_false) {
-  call.Need(logical_true, "logical_true");
-  call.Need(logical_false, "logical_false");
+  call.Need(logical_true, "logical_true", logical_false, "logical_false");
   if (logical_size != 1 && logical_size != 2 && logical_size != 4 && logical_size != 8 &&
       logical_size != 16) {
     call.Refuse(MPI_ERR_ARG, "logical_size is " + std::to_string(logical_size) +
@@ -53,42 +52,35 @@ void NeedLogical(Call& call, int logical_size, const void* logical_true,
 std::array<char, 16> TruthValue(bool value) { return {static_cast<char>(value ? 1 : 0)}; }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Abi_get_info, (MPI_Info * info)) {
-  Call call("MPI_Abi_get_info");
+  Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
-  if (call.ok()) {
+  return call.Then([&] {
     call.Give(MakeRef<Info>(std::vector<Info::Entry>{
                   {"mpi_aint_size", std::to_string(sizeof(MPI_Aint))},
                   {"mpi_count_size", std::to_string(sizeof(MPI_Count))},
                   {"mpi_offset_size", std::to_string(sizeof(MPI_Offset))}}),
               info);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Abi_get_fortran_info, (MPI_Info * info)) {
-  Call call("MPI_Abi_get_fortran_info");
+  Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
-  if (call.ok()) {
+  return call.Then([&] {
     std::lock_guard lock(mutex);
     *info = MPI_INFO_NULL;
     if (fortran_info) {
       call.Give(fortran_info->Copy(), info);
     }
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Abi_set_fortran_info, (MPI_Info info)) {
-  Call call("MPI_Abi_set_fortran_info");
+  Call call(FERRY_MPI_NAME);
   const Info* const given = call.Find(info);
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   std::lock_guard lock(mutex);
   if (fortran_info) {
     return call.Return({MPI_ERR_ABI, "it was called before, and counts once"});
@@ -102,27 +94,24 @@ FERRY_MPI_CALL(int, Abi_set_fortran_info, (MPI_Info info)) {
 
 FERRY_MPI_CALL(int, Abi_get_fortran_booleans,
                (int logical_size, void* logical_true, void* logical_false, int* is_set)) {
-  Call call("MPI_Abi_get_fortran_booleans");
+  Call call(FERRY_MPI_NAME);
   NeedLogical(call, logical_size, logical_true, logical_false);
   call.Need(is_set, "is_set");
-  if (call.ok()) {
+  return call.Then([&] {
     std::lock_guard lock(mutex);
     *is_set = fortran_logical_bytes == logical_size ? 1 : 0;
     if (*is_set == 1) {
       std::memcpy(logical_true, TruthValue(true).data(), static_cast<size_t>(logical_size));
       std::memcpy(logical_false, TruthValue(false).data(), static_cast<size_t>(logical_size));
     }
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Abi_set_fortran_booleans,
                (int logical_size, void* logical_true, void* logical_false)) {
-  Call call("MPI_Abi_set_fortran_booleans");
+  Call call(FERRY_MPI_NAME);
   NeedLogical(call, logical_size, logical_true, logical_false);
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   const auto bytes = static_cast<size_t>(logical_size);
   std::lock_guard lock(mutex);
   if (fortran_logical_bytes != 0) {
@@ -138,11 +127,10 @@ FERRY_MPI_CALL(int, Abi_set_fortran_booleans,
 
 // Hardware that the process is bound to has no names yet, so there is nothing to say of it.
 FERRY_MPI_CALL(int, Get_hw_resource_info, (MPI_Info * hw_info)) {
-  Call call("MPI_Get_hw_resource_info");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(hw_info, "hw_info");
-  if (call.ok()) {
-    call.Give(MakeRef<Info>(), hw_info);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(MakeRef<Info>(), hw_info); });
 }
+
+}  // namespace ferry::mpi

@@ -2,24 +2,32 @@
 
 #include <utility>
 
-#include "client/mpi/error/fail.h"
-
 namespace ferry::mpi {
-namespace {
 
-// Null: no memory.
-template <typename T, typename Handle>
-bool GiveHandle(HandleTable<T, Handle>* table, Ref<T> object, Handle* handle) {
-  Handle added = table->Add(object.get());
-  if (added == nullptr) {
-    return false;
+// ---- Objects of handles -------------------------------------------------------------------------
+
+template <typename T, typename Handle, typename Table>
+T* Call::FindIn(const Table& table, Handle handle, int error_class, const char* kind) {
+  T* found = table.Find(handle);
+  if (ok() && found == nullptr) {
+    result_ = FailHandle(name_, comm_, error_class, kind, handle);
   }
-  (void)object.Leave();
-  *handle = added;
-  return true;
+  return ok() ? found : nullptr;
 }
 
-}  // namespace
+Datatype* Call::Find(MPI_Datatype handle) {
+  return FindIn<Datatype>(datatypes, handle, MPI_ERR_TYPE, "MPI_Datatype");
+}
+
+Group* Call::Find(MPI_Group handle) {
+  return FindIn<Group>(groups, handle, MPI_ERR_GROUP, "MPI_Group");
+}
+
+Op* Call::Find(MPI_Op handle) { return FindIn<Op>(ops, handle, MPI_ERR_OP, "MPI_Op"); }
+
+Request* Call::Find(MPI_Request handle) {
+  return FindIn<Request>(requests, handle, MPI_ERR_REQUEST, "MPI_Request");
+}
 
 Comm* Call::Find(MPI_Comm handle) {
   Comm* found = comms.Find(handle);
@@ -50,22 +58,6 @@ Comm* Call::FindInter(MPI_Comm handle) {
   return ok() ? found : nullptr;
 }
 
-Datatype* Call::Find(MPI_Datatype handle) {
-  Datatype* found = datatypes.Find(handle);
-  if (ok() && found == nullptr) {
-    result_ = FailHandle(name_, comm_, MPI_ERR_TYPE, "MPI_Datatype", handle);
-  }
-  return ok() ? found : nullptr;
-}
-
-Group* Call::Find(MPI_Group handle) {
-  Group* found = groups.Find(handle);
-  if (ok() && found == nullptr) {
-    result_ = FailHandle(name_, comm_, MPI_ERR_GROUP, "MPI_Group", handle);
-  }
-  return ok() ? found : nullptr;
-}
-
 Info* Call::Find(MPI_Info handle) {
   Info* found = infos.Find(handle);
   if (ok() && found == nullptr) {
@@ -87,16 +79,16 @@ ErrorHandler* Call::Find(MPI_Errhandler handle) {
   return ok() ? found : nullptr;
 }
 
+// ---- Other arguments ----------------------------------------------------------------------------
+
 void Call::NeedRunning() {
   if (ok()) {
     result_ = CheckRunning(name_);
   }
 }
 
-void Call::Need(const void* pointer, const char* argument) {
-  if (pointer == nullptr) {
-    Refuse(MPI_ERR_ARG, std::string(argument) + " is a null pointer");
-  }
+void Call::RefuseNull(const char* argument) {
+  Refuse(MPI_ERR_ARG, std::string(argument) + " is a null pointer");
 }
 
 void Call::NeedArray(const void* pointer, int count, const char* argument) {
@@ -117,44 +109,54 @@ void Call::Refuse(const Failure& failure) {
   }
 }
 
-void Call::Give(Ref<Group> group, MPI_Group* handle) {
-  if (ok() && !GiveHandle(&groups, std::move(group), handle)) {
-    Refuse(MPI_ERR_NO_MEM, "no memory for another group");
+// ---- New handles --------------------------------------------------------------------------------
+
+template <typename T, typename Handle, typename Table>
+T* Call::GiveIn(Table* table, Ref<T> object, Handle* handle, const char* text) {
+  if (!ok()) {
+    return nullptr;
   }
+  Handle added = table->Add(object.get());
+  if (added == nullptr) {
+    Refuse(MPI_ERR_NO_MEM, text);
+    return nullptr;
+  }
+  *handle = added;
+  return object.Leave();
+}
+
+void Call::Give(Ref<Group> group, MPI_Group* handle) {
+  GiveIn(&groups, std::move(group), handle, "no memory for another group");
 }
 
 void Call::Give(Ref<Info> info, MPI_Info* handle) {
-  if (ok() && !GiveHandle(&infos, std::move(info), handle)) {
-    Refuse(MPI_ERR_NO_MEM, "no memory for another info object");
-  }
+  GiveIn(&infos, std::move(info), handle, "no memory for another info object");
 }
 
 void Call::Give(Ref<ErrorHandler> handler, MPI_Errhandler* handle) {
-  if (ok() && !GiveHandle(&error_handlers, std::move(handler), handle)) {
-    Refuse(MPI_ERR_NO_MEM, "no memory for another error handler");
+  GiveIn(&error_handlers, std::move(handler), handle, "no memory for another error handler");
+}
+
+void Call::Give(Ref<Op> op, MPI_Op* handle) {
+  if (Op* const made =
+          GiveIn(&ops, std::move(op), handle, "there is no memory for another operation")) {
+    made->set_handle(*handle);
+  }
+}
+
+void Call::Give(Ref<Datatype> type, MPI_Datatype* handle) {
+  if (Datatype* const made =
+          GiveIn(&datatypes, std::move(type), handle, "there is no memory for another datatype")) {
+    made->set_handle(*handle);
   }
 }
 
 void Call::Give(Ref<Comm> comm, MPI_Comm* handle) {
-  if (!ok()) {
-    return;
-  }
-  if (!comm) {
+  if (ok() && !comm) {
     *handle = MPI_COMM_NULL;
-    return;
-  }
-  Comm* made = comm.get();
-  if (!GiveHandle(&comms, std::move(comm), handle)) {
-    Refuse(MPI_ERR_NO_MEM, "no memory for another communicator");
-    return;
-  }
-  made->SetHandle(*handle);
-}
-
-void Call::Give(Result<Ref<Comm>> made, MPI_Comm* handle) {
-  Refuse(made.failure());
-  if (ok()) {
-    Give(std::move(made).value(), handle);
+  } else if (Comm* const made =
+                 GiveIn(&comms, std::move(comm), handle, "no memory for another communicator")) {
+    made->SetHandle(*handle);
   }
 }
 

@@ -2,26 +2,33 @@
 // wrong.
 //
 // After a failure further lookups say nothing more, so a binding looks all its arguments up, and
-// then asks once. The error handler has run by then; result() is what the call returns.
+// does the rest in Then. The error handler has run by then; result() is what the call returns.
+// Messages and the completion of requests, which cannot afford that, use fail.h alone.
 #pragma once
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 
+#include "client/mpi/base/error_handler.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/error/error_handler.h"
-#include "client/mpi/error/failure.h"
+#include "client/mpi/datatype/datatype.h"
 #include "client/mpi/info/info.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/op/op.h"
+#include "client/mpi/request/request.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 
 class Call {
  public:
   // `name` with MPI_; it must live as long.
-  explicit Call(const char* name) : name_(name) {}
+  Call(const char* name) : name_(name) {}  // NOLINT: implicit, for functions that are a call's all
 
   bool ok() const { return result_ == MPI_SUCCESS; }
   int result() const { return result_; }
@@ -33,6 +40,8 @@ class Call {
   Group* Find(MPI_Group handle);
   Info* Find(MPI_Info handle);
   ErrorHandler* Find(MPI_Errhandler handle);
+  Op* Find(MPI_Op handle);
+  Request* Find(MPI_Request handle);
   // The same; null without a failure for MPI_INFO_NULL.
   Info* FindOrNull(MPI_Info handle);
   // An intracommunicator, or an intercommunicator; MPI_ERR_COMM for the other kind.
@@ -41,8 +50,17 @@ class Call {
 
   // Fails before MPI_Init and after MPI_Finalize.
   void NeedRunning();
-  // MPI_ERR_ARG for a null pointer.
-  void Need(const void* pointer, const char* argument);
+  // MPI_ERR_ARG for a null pointer. Several: pairs of pointer and name.
+  void Need(const void* pointer, const char* argument) {
+    if (pointer == nullptr) [[unlikely]] {
+      RefuseNull(argument);
+    }
+  }
+  template <typename... Rest>
+  void Need(const void* pointer, const char* argument, Rest... rest) {
+    Need(pointer, argument);
+    Need(rest...);
+  }
   // The same, where the array has elements.
   void NeedArray(const void* pointer, int count, const char* argument);
   // `error_class` for a negative number.
@@ -55,16 +73,45 @@ class Call {
     Refuse(failure);
     return result_;
   }
+  // Calls `use` unless something has failed, refuses the failure that it may return, and returns
+  // what the call is to return.
+  template <typename Use>
+  int Then(Use&& use) {
+    if (ok()) {
+      if constexpr (std::is_void_v<std::invoke_result_t<Use>>) {
+        use();
+      } else {
+        Refuse(use());
+      }
+    }
+    return result_;
+  }
 
   // Gives the object, and the caller's part in it, a handle. A null one is MPI_..._NULL.
   void Give(Ref<Group> group, MPI_Group* handle);
   void Give(Ref<Info> info, MPI_Info* handle);
   void Give(Ref<ErrorHandler> handler, MPI_Errhandler* handle);
+  void Give(Ref<Op> op, MPI_Op* handle);
   void Give(Ref<Comm> comm, MPI_Comm* handle);
+  void Give(Ref<Datatype> type, MPI_Datatype* handle);
   // The same, or refuses the failure.
-  void Give(Result<Ref<Comm>> made, MPI_Comm* handle);
+  template <typename T, typename Handle>
+  void Give(Result<Ref<T>> made, Handle* handle) {
+    Refuse(made.failure());
+    if (ok()) {
+      Give(std::move(made).value(), handle);
+    }
+  }
 
  private:
+  void RefuseNull(const char* argument);
+  // Null: it does not stand for one, and the call has failed.
+  template <typename T, typename Handle, typename Table>
+  T* FindIn(const Table& table, Handle handle, int error_class, const char* kind);
+  // Null: the call has failed; by lack of memory, as `text` says, if it had not yet.
+  template <typename T, typename Handle, typename Table>
+  T* GiveIn(Table* table, Ref<T> object, Handle* handle, const char* text);
+
   const char* const name_;
   Comm* comm_ = nullptr;
   int result_ = MPI_SUCCESS;

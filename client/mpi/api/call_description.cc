@@ -1,7 +1,7 @@
-#include "client/mpi/api/call_description.h"
-
 #include <utility>
 #include <vector>
+
+#include "client/mpi/api/collective_call.h"
 
 namespace ferry::mpi {
 namespace {

@@ -9,9 +9,8 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/comm/topologies.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/topology/dims.h"
 #include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {
@@ -56,34 +55,29 @@ std::span<const int> List(const int* values, int count) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Topo_test, (MPI_Comm comm, int* status)) {
-  Call call("MPI_Topo_test");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(status, "status");
-  if (call.ok()) {
+  return call.Then([&] {
     *status =
         found->topology() == nullptr ? static_cast<int>(MPI_UNDEFINED) : KindOf(*found->topology());
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Dims_create, (int nnodes, int ndims, int dims[])) {
-  Call call("MPI_Dims_create");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.NeedCount(ndims, "ndims", MPI_ERR_DIMS);
   call.NeedArray(dims, ndims, "dims");
-  return call.ok() ? call.Return(CreateDims(nnodes, {dims, static_cast<size_t>(ndims)}))
-                   : call.result();
+  return call.Then([&] { return CreateDims(nnodes, {dims, static_cast<size_t>(ndims)}); });
 }
 
 FERRY_MPI_CALL(int, Cart_create,
                (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int reorder,
                 MPI_Comm* comm_cart)) {
-  Call call("MPI_Cart_create");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.FindIntra(comm_old);
   Cartesian grid = GridOf(call, parent, ndims, dims, periods);
   call.Need(comm_cart, "comm_cart");
@@ -97,105 +91,91 @@ FERRY_MPI_CALL(int, Cart_create,
 
 FERRY_MPI_CALL(int, Cart_map,
                (MPI_Comm comm, int ndims, const int dims[], const int periods[], int* newrank)) {
-  Call call("MPI_Cart_map");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindIntra(comm);
   const Cartesian grid = GridOf(call, found, ndims, dims, periods);
   call.Need(newrank, "newrank");
-  if (call.ok()) {
+  return call.Then([&] {
     const std::vector<int> order = OrderByNodes(*found, grid);
     const auto place = std::find(order.begin(), order.end(), found->rank());
     *newrank = place == order.end() ? static_cast<int>(MPI_UNDEFINED)
                                     : static_cast<int>(place - order.begin());
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Cartdim_get, (MPI_Comm comm, int* ndims)) {
-  Call call("MPI_Cartdim_get");
+  Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
   call.Need(ndims, "ndims");
-  if (call.ok()) {
-    *ndims = grid->dimensions();
-  }
-  return call.result();
+  return call.Then([&] { *ndims = grid->dimensions(); });
 }
 
 FERRY_MPI_CALL(int, Cart_get,
                (MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[])) {
-  Call call("MPI_Cart_get");
+  Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
   call.NeedCount(maxdims, "maxdims");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   const int count = std::min(maxdims, grid->dimensions());
   call.NeedArray(dims, count, "dims");
   call.NeedArray(periods, count, "periods");
   call.NeedArray(coords, count, "coords");
-  if (call.ok()) {
+  return call.Then([&] {
     std::copy_n(grid->dims().begin(), count, dims);
     std::copy_n(grid->periodic().begin(), count, periods);
     grid->CoordsOf(found->rank(), {coords, static_cast<size_t>(count)});
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Cart_rank, (MPI_Comm comm, const int coords[], int* rank)) {
-  Call call("MPI_Cart_rank");
+  Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
   call.NeedArray(coords, grid == nullptr ? 0 : grid->dimensions(), "coords");
   call.Need(rank, "rank");
-  return call.ok() ? call.Return(grid->RankAt(List(coords, grid->dimensions()), rank))
-                   : call.result();
+  return call.Then([&] { return grid->RankAt(List(coords, grid->dimensions()), rank); });
 }
 
 FERRY_MPI_CALL(int, Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coords[])) {
-  Call call("MPI_Cart_coords");
+  Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
   NeedRank(call, found, rank);
   call.NeedCount(maxdims, "maxdims");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   const int count = std::min(maxdims, grid->dimensions());
   call.NeedArray(coords, count, "coords");
-  if (call.ok()) {
-    grid->CoordsOf(rank, {coords, static_cast<size_t>(count)});
-  }
-  return call.result();
+  return call.Then([&] { grid->CoordsOf(rank, {coords, static_cast<size_t>(count)}); });
 }
 
 FERRY_MPI_CALL(int, Cart_shift,
                (MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest)) {
-  Call call("MPI_Cart_shift");
+  Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
-  call.Need(rank_source, "rank_source");
-  call.Need(rank_dest, "rank_dest");
+  call.Need(rank_source, "rank_source", rank_dest, "rank_dest");
   if (call.ok() && (direction < 0 || direction >= grid->dimensions())) {
     call.Refuse(MPI_ERR_DIMS, "direction is " + std::to_string(direction) + "; the grid has " +
                                   std::to_string(grid->dimensions()) + " dimensions");
   }
-  if (call.ok()) {
+  return call.Then([&] {
     const Cartesian::Shifted shifted = grid->Shift(found->rank(), direction, disp);
     *rank_source = shifted.source;
     *rank_dest = shifted.destination;
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm)) {
-  Call call("MPI_Cart_sub");
+  Call call(FERRY_MPI_NAME);
   Comm* found = nullptr;
   const Cartesian* const grid = FindGrid(call, comm, &found);
   call.NeedArray(remain_dims, grid == nullptr ? 0 : grid->dimensions(), "remain_dims");
   call.Need(newcomm, "newcomm");
-  if (call.ok()) {
+  return call.Then([&] {
     call.Give(CutCartesian(*found, *grid, List(remain_dims, grid->dimensions())), newcomm);
-  }
-  return call.result();
+  });
 }
+
+}  // namespace ferry::mpi

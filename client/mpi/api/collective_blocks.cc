@@ -3,7 +3,7 @@
 #include <string>
 
 #include "client/mpi/api/message_arguments.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {

@@ -3,19 +3,18 @@
 #include <string>
 #include <utility>
 
-#include "client/mpi/api/call_description.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_request.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/helper.h"
-#include "client/mpi/error/fail.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 
 int FindComm(const CollectiveCall& call, MPI_Comm handle, Comm** comm) {
-  Process::BeginCall();
+  Threads::BeginCall();
   *comm = comms.Find(handle);
   if (*comm == nullptr) [[unlikely]] {
     return FailComm(call.name, handle);

@@ -1,8 +1,8 @@
 // The common part of all forms of a collective call: blocking, nonblocking and persistent ones,
 // with counts as int or as MPI_Count (MPI 5.0, chapter 6).
 //
-// Each collective is one function here, which checks the arguments and says what is to be done; the
-// bindings (collectives.cc and others) only differ in how they call it.
+// Each collective is one function (collective_moves.cc and others), which checks the arguments and
+// says what is to be done; its forms only differ in how they call it.
 //
 // Calling thread: the program's.
 #pragma once
@@ -13,11 +13,12 @@
 #include <memory>
 #include <utility>
 
+#include "client/mpi/api/function.h"
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/channel/table.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 
@@ -61,6 +62,11 @@ Failure CompareCalls(const CollectiveCall& call, Comm& comm, CollectiveOperation
 // call is to return.
 template <typename Describe>
 int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe);
+
+// Describes a rank's call, for the others to compare (channel/comparison.h).
+// `failure`: what was wrong with the call's arguments; then the operation is not looked at.
+CallDescription DescribeCall(const char* call, const Comm& comm,
+                             const CollectiveOperation& operation, const Failure& failure);
 
 // ---- Arguments ----------------------------------------------------------------------------------
 
@@ -126,68 +132,28 @@ int CarryOut(const CollectiveCall& call, MPI_Comm handle, Describe&& describe) {
   return BeginCollective(call, *comm, std::move(operation));
 }
 
-// ---- The collectives ----------------------------------------------------------------------------
+// ---- The functions ------------------------------------------------------------------------------
 
-// Arguments as in the standard.
-int CallBarrier(const CollectiveCall& call, MPI_Comm comm);
-int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datatype datatype,
-              int root, MPI_Comm comm);
-int CallGather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-               MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-               int root, MPI_Comm comm);
-int CallGatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
-                MPI_Datatype recvtype, int root, MPI_Comm comm);
-int CallScatter(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-                int root, MPI_Comm comm);
-int CallScatterv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                 Numbers displs, MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
-                 MPI_Datatype recvtype, int root, MPI_Comm comm);
-int CallAllgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                  MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-                  MPI_Comm comm);
-int CallAllgatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                   MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts, Numbers displs,
-                   MPI_Datatype recvtype, MPI_Comm comm);
-int CallAlltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                 MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
-                 MPI_Comm comm);
-int CallAlltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                  Numbers sdispls, MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
-                  Numbers rdispls, MPI_Datatype recvtype, MPI_Comm comm);
-int CallAlltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                  Numbers sdispls, const MPI_Datatype* sendtypes, void* recvbuf, Numbers recvcounts,
-                  Numbers rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm);
-int CallReduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-               MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm);
-int CallAllreduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-                  MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
-int CallReduce_scatter_block(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
-                             int64_t recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
-int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* recvbuf,
-                       Numbers recvcounts, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
-int CallScan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
-int CallExscan(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
-               MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+// The six forms of a collective, each of which calls Call<name>(CollectiveCall, arguments...): the
+// `arguments` are the names of the `parameters`.
+#define FERRY_COLLECTIVE(name, i_name, parameters, ...)                                        \
+  FERRY_MPI_TWINS(name, (parameters), Call##name({FERRY_MPI_NAME}, __VA_ARGS__));              \
+  FERRY_MPI_TWINS(i_name, (parameters, MPI_Request * request),                                 \
+                  Call##name({FERRY_MPI_NAME, CallMode::kNonblocking, request}, __VA_ARGS__)); \
+  FERRY_MPI_TWINS(name##_init, (parameters, MPI_Info info, MPI_Request * request),             \
+                  Call##name({FERRY_MPI_NAME, CallMode::kPersistent, request, info}, __VA_ARGS__))
 
-int CallNeighbor_allgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                           MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
-                           MPI_Datatype recvtype, MPI_Comm comm);
-int CallNeighbor_allgatherv(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                            MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
-                            Numbers displs, MPI_Datatype recvtype, MPI_Comm comm);
-int CallNeighbor_alltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
-                          MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
-                          MPI_Datatype recvtype, MPI_Comm comm);
-int CallNeighbor_alltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                           Numbers sdispls, MPI_Datatype sendtype, void* recvbuf,
-                           Numbers recvcounts, Numbers rdispls, MPI_Datatype recvtype,
-                           MPI_Comm comm);
-int CallNeighbor_alltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
-                           Numbers sdispls, const MPI_Datatype* sendtypes, void* recvbuf,
-                           Numbers recvcounts, Numbers rdispls, const MPI_Datatype* recvtypes,
-                           MPI_Comm comm);
+// The parameters of several of them.
+#define FERRY_ONE_BLOCK_EACH                                                                   \
+  const void *sendbuf, Count sendcount, MPI_Datatype sendtype, void *recvbuf, Count recvcount, \
+      MPI_Datatype recvtype
+#define FERRY_ALLGATHER FERRY_ONE_BLOCK_EACH, MPI_Comm comm
+#define FERRY_ALLGATHERV                                                      \
+  const void *sendbuf, Count sendcount, MPI_Datatype sendtype, void *recvbuf, \
+      const Count recvcounts[], const Displacement displs[], MPI_Datatype recvtype, MPI_Comm comm
+#define FERRY_ALLTOALLV                                                        \
+  const void *sendbuf, const Count sendcounts[], const Displacement sdispls[], \
+      MPI_Datatype sendtype, void *recvbuf, const Count recvcounts[],          \
+      const Displacement rdispls[], MPI_Datatype recvtype, MPI_Comm comm
 
 }  // namespace ferry::mpi

@@ -4,7 +4,7 @@
 
 #include "client/mpi/api/collective_blocks.h"
 #include "client/mpi/api/collective_inter.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {
@@ -15,8 +15,6 @@ Failure CheckOwnBlock(const CollectiveOperation& operation, const std::vector<Bl
   return operation.problem.in_place ? Failure()
                                     : CheckOwn(bytes, blocks[static_cast<size_t>(rank)].size_bytes);
 }
-
-}  // namespace
 
 // ---- Barrier and broadcast ----------------------------------------------------------------------
 
@@ -48,15 +46,11 @@ int CallBcast(const CollectiveCall& call, void* buffer, int64_t count, MPI_Datat
 
 // ---- Gather -------------------------------------------------------------------------------------
 
-namespace {
-
 // Binds what a rank that is not the root, or not in place, puts into a gather.
 Failure BindOwnInput(const Run& send, CollectiveOperation* operation, size_t* bytes) {
   operation->input_read = {0, send.count};
   return Bind(send, 1, &operation->input, bytes);
 }
-
-}  // namespace
 
 int CallGather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
                MPI_Datatype sendtype, void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
@@ -308,8 +302,6 @@ int CallAlltoall(const CollectiveCall& call, const void* sendbuf, int64_t sendco
   });
 }
 
-namespace {
-
 int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks& receive,
                    MPI_Comm handle) {
   return CarryOut(call, handle, [&](Comm& comm, CollectiveOperation& operation) -> Failure {
@@ -335,8 +327,6 @@ int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks&
   });
 }
 
-}  // namespace
-
 int CallAlltoallv(const CollectiveCall& call, const void* sendbuf, Numbers sendcounts,
                   Numbers sdispls, MPI_Datatype sendtype, void* recvbuf, Numbers recvcounts,
                   Numbers rdispls, MPI_Datatype recvtype, MPI_Comm handle) {
@@ -351,5 +341,60 @@ int CallAlltoallw(const CollectiveCall& call, const void* sendbuf, Numbers sendc
                         {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes, "recv"},
                         handle);
 }
+
+}  // namespace
+
+// ---- The functions ------------------------------------------------------------------------------
+
+FERRY_MPI_CALL(int, Barrier, (MPI_Comm comm)) { return CallBarrier({FERRY_MPI_NAME}, comm); }
+
+FERRY_MPI_CALL(int, Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
+  return CallBarrier({FERRY_MPI_NAME, CallMode::kNonblocking, request}, comm);
+}
+
+FERRY_MPI_CALL(int, Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* request)) {
+  return CallBarrier({FERRY_MPI_NAME, CallMode::kPersistent, request, info}, comm);
+}
+
+#define FERRY_BCAST void *buffer, Count count, MPI_Datatype datatype, int root, MPI_Comm comm
+FERRY_COLLECTIVE(Bcast, Ibcast, FERRY_BCAST, buffer, count, datatype, root, comm);
+
+#define FERRY_ROOTED FERRY_ONE_BLOCK_EACH, int root, MPI_Comm comm
+FERRY_COLLECTIVE(Gather, Igather, FERRY_ROOTED, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                 recvtype, root, comm);
+FERRY_COLLECTIVE(Scatter, Iscatter, FERRY_ROOTED, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                 recvtype, root, comm);
+
+FERRY_COLLECTIVE(Allgather, Iallgather, FERRY_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf,
+                 recvcount, recvtype, comm);
+FERRY_COLLECTIVE(Alltoall, Ialltoall, FERRY_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf,
+                 recvcount, recvtype, comm);
+
+FERRY_COLLECTIVE(Allgatherv, Iallgatherv, FERRY_ALLGATHERV, sendbuf, sendcount, sendtype, recvbuf,
+                 recvcounts, displs, recvtype, comm);
+
+#define FERRY_GATHERV                                                                         \
+  const void *sendbuf, Count sendcount, MPI_Datatype sendtype, void *recvbuf,                 \
+      const Count recvcounts[], const Displacement displs[], MPI_Datatype recvtype, int root, \
+      MPI_Comm comm
+FERRY_COLLECTIVE(Gatherv, Igatherv, FERRY_GATHERV, sendbuf, sendcount, sendtype, recvbuf,
+                 recvcounts, displs, recvtype, root, comm);
+
+#define FERRY_SCATTERV                                                                        \
+  const void *sendbuf, const Count sendcounts[], const Displacement displs[],                 \
+      MPI_Datatype sendtype, void *recvbuf, Count recvcount, MPI_Datatype recvtype, int root, \
+      MPI_Comm comm
+FERRY_COLLECTIVE(Scatterv, Iscatterv, FERRY_SCATTERV, sendbuf, sendcounts, displs, sendtype,
+                 recvbuf, recvcount, recvtype, root, comm);
+
+FERRY_COLLECTIVE(Alltoallv, Ialltoallv, FERRY_ALLTOALLV, sendbuf, sendcounts, sdispls, sendtype,
+                 recvbuf, recvcounts, rdispls, recvtype, comm);
+
+#define FERRY_ALLTOALLW                                                        \
+  const void *sendbuf, const Count sendcounts[], const Displacement sdispls[], \
+      const MPI_Datatype sendtypes[], void *recvbuf, const Count recvcounts[], \
+      const Displacement rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
+FERRY_COLLECTIVE(Alltoallw, Ialltoallw, FERRY_ALLTOALLW, sendbuf, sendcounts, sdispls, sendtypes,
+                 recvbuf, recvcounts, rdispls, recvtypes, comm);
 
 }  // namespace ferry::mpi

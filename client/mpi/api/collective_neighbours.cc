@@ -68,8 +68,6 @@ int CallWithBlocks(const CollectiveCall& call, const Blocks& send, const Blocks&
   });
 }
 
-}  // namespace
-
 int CallNeighbor_allgather(const CollectiveCall& call, const void* sendbuf, int64_t sendcount,
                            MPI_Datatype sendtype, void* recvbuf, int64_t recvcount,
                            MPI_Datatype recvtype, MPI_Comm handle) {
@@ -130,5 +128,25 @@ int CallNeighbor_alltoallw(const CollectiveCall& call, const void* sendbuf, Numb
   return CallWithBlocks(call, {sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes, "send"},
                         {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes, "recv"}, comm);
 }
+
+}  // namespace
+
+// ---- The functions ------------------------------------------------------------------------------
+
+FERRY_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, FERRY_ALLGATHER, sendbuf, sendcount,
+                 sendtype, recvbuf, recvcount, recvtype, comm);
+FERRY_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, FERRY_ALLGATHERV, sendbuf, sendcount,
+                 sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+FERRY_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, FERRY_ALLGATHER, sendbuf, sendcount,
+                 sendtype, recvbuf, recvcount, recvtype, comm);
+FERRY_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, FERRY_ALLTOALLV, sendbuf, sendcounts,
+                 sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+
+#define FERRY_NEIGHBOR_ALLTOALLW                                               \
+  const void *sendbuf, const Count sendcounts[], const MPI_Aint sdispls[],     \
+      const MPI_Datatype sendtypes[], void *recvbuf, const Count recvcounts[], \
+      const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
+FERRY_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, FERRY_NEIGHBOR_ALLTOALLW, sendbuf,
+                 sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 
 }  // namespace ferry::mpi

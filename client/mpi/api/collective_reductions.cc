@@ -143,8 +143,6 @@ void DivideVector(int ranks, Problem* problem) {
   }
 }
 
-}  // namespace
-
 int CallReduce(const CollectiveCall& call, const void* sendbuf, void* recvbuf, int64_t count,
                MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
   return CallWholeVector(call, Collective::kReduce, {sendbuf, recvbuf, count, datatype, op}, root,
@@ -229,5 +227,29 @@ int CallReduce_scatter(const CollectiveCall& call, const void* sendbuf, void* re
     return Describe(vector, resolved, part, &operation);
   });
 }
+
+}  // namespace
+
+// ---- The functions ------------------------------------------------------------------------------
+
+#define FERRY_REDUCE                                                                           \
+  const void *sendbuf, void *recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, int root, \
+      MPI_Comm comm
+FERRY_COLLECTIVE(Reduce, Ireduce, FERRY_REDUCE, sendbuf, recvbuf, count, datatype, op, root, comm);
+
+#define FERRY_REDUCE_TO_ALL \
+  const void *sendbuf, void *recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
+FERRY_COLLECTIVE(Allreduce, Iallreduce, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf, count, datatype, op,
+                 comm);
+FERRY_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf,
+                 count, datatype, op, comm);
+FERRY_COLLECTIVE(Scan, Iscan, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf, count, datatype, op, comm);
+FERRY_COLLECTIVE(Exscan, Iexscan, FERRY_REDUCE_TO_ALL, sendbuf, recvbuf, count, datatype, op, comm);
+
+#define FERRY_REDUCE_SCATTER                                                                      \
+  const void *sendbuf, void *recvbuf, const Count recvcounts[], MPI_Datatype datatype, MPI_Op op, \
+      MPI_Comm comm
+FERRY_COLLECTIVE(Reduce_scatter, Ireduce_scatter, FERRY_REDUCE_SCATTER, sendbuf, recvbuf,
+                 recvcounts, datatype, op, comm);
 
 }  // namespace ferry::mpi

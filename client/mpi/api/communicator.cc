@@ -6,17 +6,14 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/buffered/send_buffer.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/creation.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/comm/hints.h"
-#include "client/mpi/comm/idup.h"
-#include "client/mpi/comm/inter_creation.h"
-#include "client/mpi/comm/split_types.h"
+#include "client/mpi/comm/numbers.h"
 #include "client/mpi/info/info.h"
+#include "client/mpi/request/request.h"
+#include "client/mpi/request/send_buffer.h"
+#include "client/mpi/request/status.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/start_facts.h"
 
 namespace ferry::mpi {
 namespace {
@@ -45,33 +42,133 @@ void GiveDuplicate(Call& call, MPI_Comm parent_handle, const Comm& parent, const
   *newcomm = handle;
 }
 
-int Dup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm) {
-  Call call(name);
+int Dup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm) {
   const Comm* const parent = call.Find(comm);
   const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
   call.Need(newcomm, "newcomm");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   *newcomm = MPI_COMM_NULL;  // if it fails
   Result<Ref<Comm>> made = parent->is_inter() ? DuplicateInter(*parent) : Duplicate(*parent);
   call.Refuse(made.failure());
-  if (call.ok()) {
-    GiveDuplicate(call, comm, *parent, hints, std::move(made).value(), newcomm);
-  }
-  return call.result();
+  return call.Then(
+      [&] { GiveDuplicate(call, comm, *parent, hints, std::move(made).value(), newcomm); });
 }
 
-int Idup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm,
-         MPI_Request* request) {
-  Call call(name);
+// ---- MPI_Comm_idup: a duplicate whose number arrives later --------------------------------------
+
+class Idup : public Request {
+ public:
+  Idup(Comm& parent, Ref<Comm> duplicate)
+      : parent_(Ref<Comm>::Share(&parent)), duplicate_(std::move(duplicate)) {}
+
+  // Makes the number, and sends it to all others.
+  Failure Give() {
+    grant_ = GrantNumbers(1);
+    for (const RankSet* side : {&parent_->group(), &parent_->peers()}) {
+      for (int rank = 0; rank < side->size(); ++rank) {
+        if (side->WorldRank(rank) == WorldRankOfSelf()) {
+          continue;
+        }
+        client::Message message = MessageTo(side->WorldRank(rank));
+        client::RequestHandle handle = 0;
+        if (Failure failure = Begun(message, true, &handle); !failure.ok()) {
+          return failure;
+        }
+        if (handle != client::kCompletedSend) {
+          pending_.push_back(handle);
+        }
+      }
+      if (!parent_->is_inter()) {
+        break;
+      }
+    }
+    return {};
+  }
+  Failure Expect(int maker) {
+    client::Message message = MessageTo(maker);
+    pending_.resize(1);
+    return Begun(message, false, &pending_.front());
+  }
+
+  bool IsDone() override {
+    return std::all_of(pending_.begin(), pending_.end(),
+                       [](client::RequestHandle handle) { return front_end->IsComplete(handle); });
+  }
+  Failure End(MPI_Status* status) override {
+    SetEmptyStatus(status);
+    Failure failure;
+    for (client::RequestHandle handle : pending_) {
+      client::Completion completion;
+      front_end->Wait(handle, &completion);  // it is complete
+      if (failure.ok()) {
+        failure = FailureOf(completion.error);
+      }
+    }
+    pending_.clear();
+    if (failure.ok()) {
+      failure = Check(grant_);
+    }
+    if (failure.ok()) {
+      duplicate_->SetNumber(grant_.Number(0));
+    }
+    return failure;
+  }
+  void Look(MPI_Status* status) override { SetEmptyStatus(status); }
+  Comm* comm() const override { return parent_.get(); }
+
+ private:
+  client::Message MessageTo(int world_rank) {
+    client::Message message;
+    message.buffer = &grant_;
+    message.size_bytes = sizeof(grant_);
+    message.peer = world_rank;
+    message.context = parent_->context(Traffic::kIdup);
+    return message;
+  }
+  static Failure Begun(client::Message& message, bool sends, client::RequestHandle* handle) {
+    using Use = client::FrontEnd::Use;
+    if (Status prepared = front_end->Prepare(&message, sends ? Use::kSend : Use::kReceive);
+        !prepared.ok()) {
+      return FailureOf(prepared);
+    }
+    return FailureOf(sends ? front_end->StartSend(message, handle)
+                           : front_end->StartReceive(message, handle));
+  }
+
+  const Ref<Comm> parent_;
+  const Ref<Comm> duplicate_;
+  NumberGrant grant_;
+  std::vector<client::RequestHandle> pending_;
+};
+
+// The first process of an intracommunicator; the lower of the two first ones of an
+// intercommunicator.
+int MakerOf(const Comm& parent) {
+  int own = parent.group().WorldRank(0);
+  return parent.is_inter() ? std::min(own, parent.peers().WorldRank(0)) : own;
+}
+
+// Begins to duplicate `parent`, of either kind. *duplicate has the parent's groups, and may be used
+// once *request is complete. Collective, in one order for all calls on `parent`; does not block:
+// the process that makes the number sends it to all others at once, in a context that nothing else
+// uses, so that calls meet in order. Calling thread: any, one at a time for one parent.
+Failure BeginDuplicate(Comm& parent, Ref<Comm>* duplicate, Ref<Request>* request) {
+  *duplicate = parent.is_inter()
+                   ? MakeInterComm(parent, kUnusableNumber, parent.group(), parent.peers())
+                   : MakeComm(parent, kUnusableNumber, parent.group());
+  Ref<Idup> idup = MakeRef<Idup>(parent, *duplicate);
+  int maker = MakerOf(parent);
+  Failure failure = maker == WorldRankOfSelf() ? idup->Give() : idup->Expect(maker);
+  *request = std::move(idup);
+  return failure;
+}
+
+int BeginDup(Call call, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Comm* newcomm,
+             MPI_Request* request) {
   Comm* const parent = call.Find(comm);
   const Info* const hints = with_info ? call.FindOrNull(info) : nullptr;
-  call.Need(newcomm, "newcomm");
-  call.Need(request, "request");
-  if (!call.ok()) {
-    return call.result();
-  }
+  call.Need(newcomm, "newcomm", request, "request");
+  FERRY_RETURN_ERROR(call.result());
   Ref<Comm> made;
   Ref<Request> begun;
   call.Refuse(BeginDuplicate(*parent, &made, &begun));
@@ -86,8 +183,7 @@ int Idup(const char* name, MPI_Comm comm, bool with_info, MPI_Info info, MPI_Com
   return call.result();
 }
 
-int Free(const char* name, MPI_Comm* comm, bool waits) {
-  Call call(name);
+int Free(Call call, MPI_Comm* comm, bool waits) {
   call.NeedRunning();
   call.Need(comm, "comm");
   Comm* const found = call.ok() ? call.Find(*comm) : nullptr;
@@ -103,12 +199,11 @@ int Free(const char* name, MPI_Comm* comm, bool waits) {
   if (call.ok()) {
     call.Refuse(found->attributes().DeleteAll(*comm));
   }
-  if (call.ok()) {
+  return call.Then([&] {
     FreeBuffer(*found);
     comms.Remove(*comm)->Release();
     *comm = MPI_COMM_NULL;
-  }
-  return call.result();
+  });
 }
 
 Failure CheckTag(int tag) {
@@ -129,168 +224,138 @@ int CompareSides(const Comm& a, const Comm& b) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 // ---- What a communicator is ---------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Comm_size, (MPI_Comm comm, int* size)) {
-  Call call("MPI_Comm_size");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(size, "size");
-  if (call.ok()) {
-    *size = found->size();
-  }
-  return call.result();
+  return call.Then([&] { *size = found->size(); });
 }
 
 FERRY_MPI_CALL(int, Comm_rank, (MPI_Comm comm, int* rank)) {
-  Call call("MPI_Comm_rank");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(rank, "rank");
-  if (call.ok()) {
-    *rank = found->rank();
-  }
-  return call.result();
+  return call.Then([&] { *rank = found->rank(); });
 }
 
 FERRY_MPI_CALL(int, Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
-  Call call("MPI_Comm_compare");
+  Call call(FERRY_MPI_NAME);
   const Comm* const first = call.Find(comm1);
   const Comm* const second = call.Find(comm2);
   call.Need(result, "result");
-  if (call.ok()) {
+  return call.Then([&] {
     *result = first == second ? static_cast<int>(MPI_IDENT) : CompareSides(*first, *second);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Comm_group, (MPI_Comm comm, MPI_Group* group)) {
-  Call call("MPI_Comm_group");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(group, "group");
-  if (call.ok()) {
-    call.Give(MakeRef<Group>(found->group()), group);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(MakeRef<Group>(found->group()), group); });
 }
 
 // ---- New communicators --------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
-  return Dup("MPI_Comm_dup", comm, false, MPI_INFO_NULL, newcomm);
+  return Dup(FERRY_MPI_NAME, comm, false, MPI_INFO_NULL, newcomm);
 }
 
 FERRY_MPI_CALL(int, Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
-  return Dup("MPI_Comm_dup_with_info", comm, true, info, newcomm);
+  return Dup(FERRY_MPI_NAME, comm, true, info, newcomm);
 }
 
 FERRY_MPI_CALL(int, Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
-  return Idup("MPI_Comm_idup", comm, false, MPI_INFO_NULL, newcomm, request);
+  return BeginDup(FERRY_MPI_NAME, comm, false, MPI_INFO_NULL, newcomm, request);
 }
 
 FERRY_MPI_CALL(int, Comm_idup_with_info,
                (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
-  return Idup("MPI_Comm_idup_with_info", comm, true, info, newcomm, request);
+  return BeginDup(FERRY_MPI_NAME, comm, true, info, newcomm, request);
 }
 
 FERRY_MPI_CALL(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
-  Call call("MPI_Comm_split");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.Find(comm);
   call.Need(newcomm, "newcomm");
-  if (call.ok()) {
+  return call.Then([&] {
     call.Give(parent->is_inter() ? SplitInter(*parent, color, key) : Split(*parent, color, key),
               newcomm);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Comm_split_type,
                (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm)) {
-  Call call("MPI_Comm_split_type");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.Find(comm);
   Info* const hints = call.FindOrNull(info);
   call.Need(newcomm, "newcomm");
-  if (call.ok()) {
-    call.Give(SplitByType(*parent, split_type, key, hints), newcomm);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(SplitByType(*parent, split_type, key, hints), newcomm); });
 }
 
 FERRY_MPI_CALL(int, Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
-  Call call("MPI_Comm_create");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.Find(comm);
   const Group* const members = call.Find(group);
   call.Need(newcomm, "newcomm");
-  if (call.ok()) {
+  return call.Then([&] {
     call.Give(
         parent->is_inter() ? CreateInter(*parent, members->ranks) : Create(*parent, members->ranks),
         newcomm);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Comm_create_group,
                (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
-  Call call("MPI_Comm_create_group");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.FindIntra(comm);
   const Group* const members = call.Find(group);
   call.Need(newcomm, "newcomm");
   call.Refuse(CheckTag(tag));
-  if (call.ok()) {
-    call.Give(CreateGroup(*parent, members->ranks, tag), newcomm);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(CreateGroup(*parent, members->ranks, tag), newcomm); });
 }
 
-FERRY_MPI_CALL(int, Comm_free, (MPI_Comm * comm)) { return Free("MPI_Comm_free", comm, false); }
+FERRY_MPI_CALL(int, Comm_free, (MPI_Comm * comm)) { return Free(FERRY_MPI_NAME, comm, false); }
 
 // A program ends its operations on it before it calls this, so all that is left is to wait until
 // all have called it.
-FERRY_MPI_CALL(int, Comm_disconnect, (MPI_Comm * comm)) {
-  return Free("MPI_Comm_disconnect", comm, true);
-}
+FERRY_MPI_CALL(int, Comm_disconnect, (MPI_Comm * comm)) { return Free(FERRY_MPI_NAME, comm, true); }
 
 // Nobody spawns processes yet.
 FERRY_MPI_CALL(int, Comm_get_parent, (MPI_Comm * parent)) {
-  Call call("MPI_Comm_get_parent");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(parent, "parent");
-  if (call.ok()) {
-    *parent = MPI_COMM_NULL;
-  }
-  return call.result();
+  return call.Then([&] { *parent = MPI_COMM_NULL; });
 }
 
 // ---- Names and hints ----------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Comm_set_name, (MPI_Comm comm, const char* comm_name)) {
-  Call call("MPI_Comm_set_name");
+  Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   call.Need(comm_name, "comm_name");
-  if (call.ok()) {
-    found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1));
-  }
-  return call.result();
+  return call.Then(
+      [&] { found->SetName(std::string(comm_name).substr(0, MPI_MAX_OBJECT_NAME - 1)); });
 }
 
 FERRY_MPI_CALL(int, Comm_get_name, (MPI_Comm comm, char* comm_name, int* resultlen)) {
-  Call call("MPI_Comm_get_name");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Comm* const found = comm == MPI_COMM_NULL ? nullptr : call.Find(comm);
-  call.Need(comm_name, "comm_name");
-  call.Need(resultlen, "resultlen");
-  if (call.ok()) {
+  call.Need(comm_name, "comm_name", resultlen, "resultlen");
+  return call.Then([&] {
     const std::string name = found == nullptr ? "MPI_COMM_NULL" : found->name();
     CopyValue(name, MPI_MAX_OBJECT_NAME - 1, comm_name);
     *resultlen = static_cast<int>(name.size());
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
-  Call call("MPI_Comm_set_info");
+  Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   const Info* const given = call.FindOrNull(info);
   if (call.ok() && given != nullptr) {
@@ -300,14 +365,15 @@ FERRY_MPI_CALL(int, Comm_set_info, (MPI_Comm comm, MPI_Info info)) {
 }
 
 FERRY_MPI_CALL(int, Comm_get_info, (MPI_Comm comm, MPI_Info* info_used)) {
-  Call call("MPI_Comm_get_info");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(info_used, "info_used");
-  if (call.ok()) {
+  return call.Then([&] {
     std::vector<Info::Entry> hints = found->hints();
     hints.emplace_back("mpi_memory_alloc_kinds",
                        ServedMemoryKinds().Supported(front_end->options().memory_alloc_kinds));
     call.Give(MakeRef<Info>(std::move(hints)), info_used);
-  }
-  return call.result();
+  });
 }
+
+}  // namespace ferry::mpi

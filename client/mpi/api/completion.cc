@@ -5,11 +5,11 @@
 #include <type_traits>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
@@ -32,9 +32,7 @@ int Find(const char* call, MPI_Request handle, Request** request) {
 }
 
 int CheckArray(const char* call, int count, const MPI_Request* handles) {
-  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckRunning(call));
   if (count < 0) {
     return Fail(call, nullptr, MPI_ERR_COUNT, "the count is " + std::to_string(count));
   }
@@ -43,9 +41,7 @@ int CheckArray(const char* call, int count, const MPI_Request* handles) {
   }
   for (int i = 0; i < count; ++i) {
     Request* request = nullptr;
-    if (const int error = Find(call, handles[i], &request); error != MPI_SUCCESS) {
-      return error;
-    }
+    FERRY_RETURN_ERROR(Find(call, handles[i], &request));
   }
   return MPI_SUCCESS;
 }
@@ -56,9 +52,22 @@ int CheckPointer(const char* call, const void* pointer, const char* what) {
                                    "the address for the " + std::string(what) + " is null");
 }
 
-bool IsActive(MPI_Request handle) {
-  const Request* const request = requests.Find(handle);
-  return request != nullptr && request->is_active();
+// Likewise, for calls that need a request.
+[[gnu::always_inline]] inline int FindGiven(const char* call, const MPI_Request* handle,
+                                            Request** request) {
+  FERRY_RETURN_ERROR(CheckPointer(call, handle, "request"));
+  FERRY_RETURN_ERROR(Find(call, *handle, request));
+  return *request != nullptr
+             ? MPI_SUCCESS
+             : Fail(call, nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
+}
+
+// For calls that tell which of several requests are done.
+int CheckSome(const char* call, int count, const MPI_Request* handles, const int* outcount,
+              const int* indices) {
+  FERRY_RETURN_ERROR(CheckArray(call, count, handles));
+  FERRY_RETURN_ERROR(CheckPointer(call, outcount, "count"));
+  return count > 0 ? CheckPointer(call, indices, "indices") : MPI_SUCCESS;
 }
 
 // Looks, and if need be makes progress once and looks again.
@@ -94,7 +103,7 @@ int Finish(const char* call, MPI_Request* handle, Request& request, MPI_Status* 
     comm = Ref<Comm>::Share(request.comm());
   }
   Drop(handle, request);
-  return failure.ok() ? MPI_SUCCESS : Fail(call, comm.get(), failure);
+  return Conclude(call, comm.get(), failure);
 }
 
 MPI_Status* At(MPI_Status* statuses, int index) {
@@ -227,6 +236,14 @@ int FirstDone(std::span<const MPI_Request> handles) {
   return result;
 }
 
+// Whether there is no need to wait for one; *found as above.
+bool TryAny(std::span<const MPI_Request> handles, int* found) {
+  return TryOnce([&] {
+    *found = FirstDone(handles);
+    return *found != -1;
+  });
+}
+
 int TakeAny(const char* call, Handles handles, int found, int* index, MPI_Status* status) {
   if (found < 0) {
     *index = MPI_UNDEFINED;
@@ -258,20 +275,13 @@ int TakeSome(const char* call, Handles handles, int* outcount, int* indices, MPI
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 // ---- One ----------------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Wait, (MPI_Request * handle, MPI_Status* status)) {
-  if (const int error = CheckPointer("MPI_Wait", handle, "request"); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, handle, "request"));
   Request* request = nullptr;
-  if (const int error = Find("MPI_Wait", *handle, &request); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Find(FERRY_MPI_NAME, *handle, &request));
   EndAbandoned();
   if (request == nullptr) {
     SetEmptyStatus(status);
@@ -281,38 +291,27 @@ FERRY_MPI_CALL(int, Wait, (MPI_Request * handle, MPI_Status* status)) {
     return MPI_SUCCESS;
   }
   request->Await();
-  return Finish("MPI_Wait", handle, *request, status);
+  return Finish(FERRY_MPI_NAME, handle, *request, status);
 }
 
 FERRY_MPI_CALL(int, Test, (MPI_Request * handle, int* flag, MPI_Status* status)) {
-  if (const int error = CheckPointer("MPI_Test", handle, "request"); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer("MPI_Test", flag, "flag"); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, handle, "request"));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   Request* request = nullptr;
-  if (const int error = Find("MPI_Test", *handle, &request); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Find(FERRY_MPI_NAME, *handle, &request));
   EndAbandoned();
   *flag = request == nullptr || TryOnce([&] { return request->IsDone(); }) ? 1 : 0;
   if (request == nullptr) {
     SetEmptyStatus(status);
     return MPI_SUCCESS;
   }
-  return *flag == 0 ? MPI_SUCCESS : Finish("MPI_Test", handle, *request, status);
+  return *flag == 0 ? MPI_SUCCESS : Finish(FERRY_MPI_NAME, handle, *request, status);
 }
 
 FERRY_MPI_CALL(int, Request_get_status, (MPI_Request handle, int* flag, MPI_Status* status)) {
   Request* request = nullptr;
-  if (const int error = CheckPointer("MPI_Request_get_status", flag, "flag");
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = Find("MPI_Request_get_status", handle, &request); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
+  FERRY_RETURN_ERROR(Find(FERRY_MPI_NAME, handle, &request));
   EndAbandoned();
   *flag = request == nullptr || TryOnce([&] { return request->IsDone(); }) ? 1 : 0;
   if (request == nullptr) {
@@ -326,22 +325,16 @@ FERRY_MPI_CALL(int, Request_get_status, (MPI_Request handle, int* flag, MPI_Stat
 // ---- All ----------------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Waitall, (int count, MPI_Request handles[], MPI_Status statuses[])) {
-  if (const int error = CheckArray("MPI_Waitall", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   EndAbandoned();
   Sweep sweep({handles, static_cast<size_t>(count)}, statuses);
   sweep.AwaitAll();
-  return sweep.Report("MPI_Waitall");
+  return sweep.Report(FERRY_MPI_NAME);
 }
 
 FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_Status statuses[])) {
-  if (const int error = CheckArray("MPI_Testall", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer("MPI_Testall", flag, "flag"); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   *flag = TryOnce([&] { return AreAllDone(all); }) ? 1 : 0;
@@ -349,18 +342,13 @@ FERRY_MPI_CALL(int, Testall, (int count, MPI_Request handles[], int* flag, MPI_S
   if (*flag != 0) {
     (void)sweep.GoOn();
   }
-  return sweep.Report("MPI_Testall");
+  return sweep.Report(FERRY_MPI_NAME);
 }
 
 FERRY_MPI_CALL(int, Request_get_status_all,
                (int count, const MPI_Request handles[], int* flag, MPI_Status statuses[])) {
-  const char* const call = "MPI_Request_get_status_all";
-  if (const int error = CheckArray(call, count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer(call, flag, "flag"); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   const Handles all(const_cast<MPI_Request*>(handles), static_cast<size_t>(count));
   *flag = TryOnce([&] { return AreAllDone(all); }) ? 1 : 0;
   for (int i = 0; *flag != 0 && i < count; ++i) {
@@ -376,12 +364,8 @@ FERRY_MPI_CALL(int, Request_get_status_all,
 // ---- Any ----------------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Waitany, (int count, MPI_Request handles[], int* index, MPI_Status* status)) {
-  if (const int error = CheckArray("MPI_Waitany", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer("MPI_Waitany", index, "index"); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, index, "index"));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   int found = -1;
@@ -389,47 +373,30 @@ FERRY_MPI_CALL(int, Waitany, (int count, MPI_Request handles[], int* index, MPI_
     found = FirstDone(all);
     return found != -1;
   });
-  return TakeAny("MPI_Waitany", all, found, index, status);
+  return TakeAny(FERRY_MPI_NAME, all, found, index, status);
 }
 
 FERRY_MPI_CALL(int, Testany,
                (int count, MPI_Request handles[], int* index, int* flag, MPI_Status* status)) {
-  if (const int error = CheckArray("MPI_Testany", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (index == nullptr || flag == nullptr) {
-    return CheckPointer("MPI_Testany", nullptr, index == nullptr ? "index" : "flag");
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, index, "index"));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   int found = -1;
-  *flag = TryOnce([&] {
-    found = FirstDone(all);
-    return found != -1;
-  })
-              ? 1
-              : 0;
+  *flag = TryAny(all, &found) ? 1 : 0;
   *index = MPI_UNDEFINED;
-  return *flag == 0 ? MPI_SUCCESS : TakeAny("MPI_Testany", all, found, index, status);
+  return *flag == 0 ? MPI_SUCCESS : TakeAny(FERRY_MPI_NAME, all, found, index, status);
 }
 
 FERRY_MPI_CALL(int, Request_get_status_any,
                (int count, const MPI_Request handles[], int* index, int* flag,
                 MPI_Status* status)) {
-  const char* const call = "MPI_Request_get_status_any";
-  if (const int error = CheckArray(call, count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (index == nullptr || flag == nullptr) {
-    return CheckPointer(call, nullptr, index == nullptr ? "index" : "flag");
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, index, "index"));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   int found = -1;
-  *flag = TryOnce([&] {
-    found = FirstDone({handles, static_cast<size_t>(count)});
-    return found != -1;
-  })
-              ? 1
-              : 0;
+  *flag = TryAny({handles, static_cast<size_t>(count)}, &found) ? 1 : 0;
   *index = found < 0 ? MPI_UNDEFINED : found;
   if (found >= 0) {
     requests.Find(handles[found])->Look(status);
@@ -444,52 +411,37 @@ FERRY_MPI_CALL(int, Request_get_status_any,
 FERRY_MPI_CALL(int, Waitsome,
                (int count, MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
-  if (const int error = CheckArray("MPI_Waitsome", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (outcount == nullptr || (count > 0 && indices == nullptr)) {
-    return CheckPointer("MPI_Waitsome", nullptr, outcount == nullptr ? "count" : "indices");
-  }
+  FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   WaitUntil([&] { return FirstDone(all) != -1; });
-  return TakeSome("MPI_Waitsome", all, outcount, indices, statuses);
+  return TakeSome(FERRY_MPI_NAME, all, outcount, indices, statuses);
 }
 
 FERRY_MPI_CALL(int, Testsome,
                (int count, MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
-  if (const int error = CheckArray("MPI_Testsome", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (outcount == nullptr || (count > 0 && indices == nullptr)) {
-    return CheckPointer("MPI_Testsome", nullptr, outcount == nullptr ? "count" : "indices");
-  }
+  FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
   EndAbandoned();
   const Handles all(handles, static_cast<size_t>(count));
   (void)TryOnce([&] { return FirstDone(all) != -1; });
-  return TakeSome("MPI_Testsome", all, outcount, indices, statuses);
+  return TakeSome(FERRY_MPI_NAME, all, outcount, indices, statuses);
 }
 
 FERRY_MPI_CALL(int, Request_get_status_some,
                (int count, const MPI_Request handles[], int* outcount, int indices[],
                 MPI_Status statuses[])) {
-  const char* const call = "MPI_Request_get_status_some";
-  if (const int error = CheckArray(call, count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (outcount == nullptr || (count > 0 && indices == nullptr)) {
-    return CheckPointer(call, nullptr, outcount == nullptr ? "count" : "indices");
-  }
+  FERRY_RETURN_ERROR(CheckSome(FERRY_MPI_NAME, count, handles, outcount, indices));
   (void)TryOnce([&] { return FirstDone({handles, static_cast<size_t>(count)}) != -1; });
   int taken = 0;
   bool any_active = false;
   for (int i = 0; i < count; ++i) {
-    if (!IsActive(handles[i])) {
+    Request* const request = requests.Find(handles[i]);
+    if (request == nullptr || !request->is_active()) {
       continue;
     }
     any_active = true;
-    if (Request* const request = requests.Find(handles[i]); request->IsDone()) {
+    if (request->IsDone()) {
       request->Look(At(statuses, taken));
       indices[taken++] = i;
     }
@@ -501,31 +453,20 @@ FERRY_MPI_CALL(int, Request_get_status_some,
 // ---- Start, free, cancel ------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Start, (MPI_Request * handle)) {
-  if (const int error = CheckPointer("MPI_Start", handle, "request"); error != MPI_SUCCESS) {
-    return error;
-  }
   Request* request = nullptr;
-  if (const int error = Find("MPI_Start", *handle, &request); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (request == nullptr) {
-    return Fail("MPI_Start", nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
-  }
-  const Failure failure = request->Start();
-  return failure.ok() ? MPI_SUCCESS : Fail("MPI_Start", request->comm(), failure);
+  FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
+  return Conclude(FERRY_MPI_NAME, *request, request->Start());
 }
 
 FERRY_MPI_CALL(int, Startall, (int count, MPI_Request handles[])) {
-  if (const int error = CheckArray("MPI_Startall", count, handles); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckArray(FERRY_MPI_NAME, count, handles));
   for (int i = 0; i < count; ++i) {
     Request* const request = requests.Find(handles[i]);
     const Failure failure = request == nullptr
                                 ? Failure{MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL"}
                                 : request->Start();
     if (!failure.ok()) {
-      return Fail("MPI_Startall", request == nullptr ? nullptr : request->comm(),
+      return Fail(FERRY_MPI_NAME, request == nullptr ? nullptr : request->comm(),
                   failure.error_class, "request " + std::to_string(i) + ": " + failure.text);
     }
   }
@@ -533,16 +474,8 @@ FERRY_MPI_CALL(int, Startall, (int count, MPI_Request handles[])) {
 }
 
 FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
-  if (const int error = CheckPointer("MPI_Request_free", handle, "request"); error != MPI_SUCCESS) {
-    return error;
-  }
   Request* request = nullptr;
-  if (const int error = Find("MPI_Request_free", *handle, &request); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (request == nullptr) {
-    return Fail("MPI_Request_free", nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
-  }
+  FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
   if (request->is_active()) {
     request->Retain();
     Abandon(request);
@@ -554,32 +487,22 @@ FERRY_MPI_CALL(int, Request_free, (MPI_Request * handle)) {
 }
 
 FERRY_MPI_CALL(int, Cancel, (MPI_Request * handle)) {
-  if (const int error = CheckPointer("MPI_Cancel", handle, "request"); error != MPI_SUCCESS) {
-    return error;
-  }
   Request* request = nullptr;
-  if (const int error = Find("MPI_Cancel", *handle, &request); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (request == nullptr) {
-    return Fail("MPI_Cancel", nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
-  }
-  const Failure failure = request->Cancel();
-  return failure.ok() ? MPI_SUCCESS : Fail("MPI_Cancel", request->comm(), failure);
+  FERRY_RETURN_ERROR(FindGiven(FERRY_MPI_NAME, handle, &request));
+  return Conclude(FERRY_MPI_NAME, *request, request->Cancel());
 }
 
 FERRY_MPI_CALL(int, Test_cancelled, (const MPI_Status* status, int* flag)) {
-  if (status == nullptr || flag == nullptr) {
-    return CheckPointer("MPI_Test_cancelled", nullptr, status == nullptr ? "status" : "flag");
-  }
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, status, "status"));
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, flag, "flag"));
   *flag = status->MPI_internal[kStatusCancelled];
   return MPI_SUCCESS;
 }
 
 FERRY_MPI_CALL(int, Status_set_cancelled, (MPI_Status * status, int flag)) {
-  if (status == MPI_STATUS_IGNORE) {
-    return CheckPointer("MPI_Status_set_cancelled", nullptr, "status");
-  }
+  FERRY_RETURN_ERROR(CheckPointer(FERRY_MPI_NAME, status, "status"));
   status->MPI_internal[kStatusCancelled] = flag != 0 ? 1 : 0;
   return MPI_SUCCESS;
 }
+
+}  // namespace ferry::mpi

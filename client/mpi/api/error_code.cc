@@ -5,32 +5,27 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/codes.h"
-#include "client/mpi/error/last_message.h"
-#include "client/mpi/runtime/registries.h"
+#include "client/mpi/base/error_codes.h"
+#include "client/mpi/runtime/fail.h"
 
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
+namespace ferry::mpi {
 
 FERRY_MPI_CALL(int, Error_class, (int errorcode, int* errorclass)) {
-  Call call("MPI_Error_class");
+  Call call(FERRY_MPI_NAME);
   call.Need(errorclass, "errorclass");
-  return call.ok() ? call.Return(ProcessErrorCodes().ClassOf(errorcode, errorclass))
-                   : call.result();
+  return call.Then([&] { return ProcessErrorCodes().ClassOf(errorcode, errorclass); });
 }
 
 // Gives the meaning of a predefined class, and the sentence of this thread's last call to fail with
 // it.
 FERRY_MPI_CALL(int, Error_string, (int errorcode, char* string, int* resultlen)) {
-  Call call("MPI_Error_string");
-  call.Need(string, "string");
-  call.Need(resultlen, "resultlen");
+  Call call(FERRY_MPI_NAME);
+  call.Need(string, "string", resultlen, "resultlen");
   std::string text;
   if (call.ok()) {
     call.Refuse(ProcessErrorCodes().TextOf(errorcode, &text));
   }
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   if (PredefinedErrorName(errorcode) != nullptr && errorcode != MPI_SUCCESS) {
     const std::string& last = LastMessage(errorcode);
     text += last.empty() ? "" : "; " + last;
@@ -42,34 +37,35 @@ FERRY_MPI_CALL(int, Error_string, (int errorcode, char* string, int* resultlen))
 }
 
 FERRY_MPI_CALL(int, Add_error_class, (int* errorclass)) {
-  Call call("MPI_Add_error_class");
+  Call call(FERRY_MPI_NAME);
   call.Need(errorclass, "errorclass");
-  return call.ok() ? call.Return(ProcessErrorCodes().AddClass(errorclass)) : call.result();
+  return call.Then([&] { return ProcessErrorCodes().AddClass(errorclass); });
 }
 
 FERRY_MPI_CALL(int, Add_error_code, (int errorclass, int* errorcode)) {
-  Call call("MPI_Add_error_code");
+  Call call(FERRY_MPI_NAME);
   call.Need(errorcode, "errorcode");
-  return call.ok() ? call.Return(ProcessErrorCodes().AddCode(errorclass, errorcode))
-                   : call.result();
+  return call.Then([&] { return ProcessErrorCodes().AddCode(errorclass, errorcode); });
 }
 
 FERRY_MPI_CALL(int, Add_error_string, (int errorcode, const char* string)) {
-  Call call("MPI_Add_error_string");
+  Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().AddText(errorcode, string));
 }
 
 FERRY_MPI_CALL(int, Remove_error_class, (int errorclass)) {
-  Call call("MPI_Remove_error_class");
+  Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().RemoveClass(errorclass));
 }
 
 FERRY_MPI_CALL(int, Remove_error_code, (int errorcode)) {
-  Call call("MPI_Remove_error_code");
+  Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().RemoveCode(errorcode));
 }
 
 FERRY_MPI_CALL(int, Remove_error_string, (int errorcode)) {
-  Call call("MPI_Remove_error_string");
+  Call call(FERRY_MPI_NAME);
   return call.Return(ProcessErrorCodes().RemoveText(errorcode));
 }
+
+}  // namespace ferry::mpi

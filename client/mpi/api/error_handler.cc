@@ -1,7 +1,7 @@
 // Error handlers (MPI 5.0, section 9.3). Sessions, windows and files, which Ferry does not have,
 // can have handlers made for them; the null file has a handler, too: that of files that cannot be
 // opened.
-#include "client/mpi/error/error_handler.h"
+#include "client/mpi/base/error_handler.h"
 
 #include <mutex>
 #include <string>
@@ -9,10 +9,9 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
-#include "client/mpi/error/last_message.h"
+#include "client/mpi/base/error_codes.h"
+#include "client/mpi/runtime/fail.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/registries.h"
 
 namespace ferry::mpi {
 namespace {
@@ -20,16 +19,12 @@ namespace {
 using Owner = ErrorHandler::Owner;
 
 template <typename Argument>
-int CreateHandler(const char* name, bool has_function, Argument argument, MPI_Errhandler* handle) {
-  Call call(name);
+int CreateHandler(Call call, bool has_function, Argument argument, MPI_Errhandler* handle) {
   call.Need(handle, "errhandler");
   if (!has_function) {
     call.Refuse(MPI_ERR_ARG, "the function is a null pointer");
   }
-  if (call.ok()) {
-    call.Give(MakeRef<ErrorHandler>(argument), handle);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(MakeRef<ErrorHandler>(argument), handle); });
 }
 
 // A handler of a program's for objects of one kind.
@@ -93,12 +88,9 @@ int NoObject(const char* name, int error_class, const char* kind, const void* ha
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
-  Call call("MPI_Errhandler_free");
+  Call call(FERRY_MPI_NAME);
   call.Need(errhandler, "errhandler");
   if (!call.ok() || call.Find(*errhandler) == nullptr) {
     return call.result();
@@ -115,74 +107,59 @@ FERRY_MPI_CALL(int, Errhandler_free, (MPI_Errhandler * errhandler)) {
 
 FERRY_MPI_CALL(int, Comm_create_errhandler,
                (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
-  return CreateHandler("MPI_Comm_create_errhandler", function != nullptr, function, errhandler);
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
 }
 
 FERRY_MPI_CALL(int, Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
-  Call call("MPI_Comm_set_errhandler");
+  Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   ErrorHandler* const handler = FindFor(call, Owner::kComm, errhandler);
-  if (call.ok()) {
-    found->SetErrorHandler(Ref<ErrorHandler>::Share(handler));
-  }
-  return call.result();
+  return call.Then([&] { found->SetErrorHandler(Ref<ErrorHandler>::Share(handler)); });
 }
 
 FERRY_MPI_CALL(int, Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
-  Call call("MPI_Comm_get_errhandler");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(errhandler, "errhandler");
-  if (call.ok()) {
-    Hand(call, found->error_handler(), errhandler);
-  }
-  return call.result();
+  return call.Then([&] { Hand(call, found->error_handler(), errhandler); });
 }
 
 FERRY_MPI_CALL(int, Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
-  Call call("MPI_Comm_call_errhandler");
+  Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   CheckCode(call, errorcode);
-  if (call.ok()) {
-    (void)Fail("MPI_Comm_call_errhandler", found, errorcode, SaidByProgram(errorcode));
-  }
-  return call.result();
+  return call.Then([&] { (void)Fail(FERRY_MPI_NAME, found, errorcode, SaidByProgram(errorcode)); });
 }
 
 // ---- Files --------------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, File_create_errhandler,
                (MPI_File_errhandler_function * function, MPI_Errhandler* errhandler)) {
-  return CreateHandler("MPI_File_create_errhandler", function != nullptr, function, errhandler);
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, function, errhandler);
 }
 
 FERRY_MPI_CALL(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
-  Call call("MPI_File_set_errhandler");
+  Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
   ErrorHandler* const handler = FindFor(call, Owner::kFile, errhandler);
-  if (call.ok()) {
+  return call.Then([&] {
     std::lock_guard lock(file_mutex);
     file_handler = Ref<ErrorHandler>::Share(handler);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
-  Call call("MPI_File_get_errhandler");
+  Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
   call.Need(errhandler, "errhandler");
-  if (call.ok()) {
-    Hand(call, FileHandler(), errhandler);
-  }
-  return call.result();
+  return call.Then([&] { Hand(call, FileHandler(), errhandler); });
 }
 
 FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
-  Call call("MPI_File_call_errhandler");
+  Call call(FERRY_MPI_NAME);
   NeedFileNull(call, file);
   CheckCode(call, errorcode);
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   const Ref<ErrorHandler> handler = FileHandler();
   const std::string sentence = "MPI_File_call_errhandler: " + SaidByProgram(errorcode);
   if (handler->kind == ErrorHandler::Kind::kUser) {
@@ -199,36 +176,36 @@ FERRY_MPI_CALL(int, File_call_errhandler, (MPI_File file, int errorcode)) {
 
 FERRY_MPI_CALL(int, Session_create_errhandler,
                (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
-  return CreateHandler("MPI_Session_create_errhandler", function != nullptr, Owner::kSession,
-                       errhandler);
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, Owner::kSession, errhandler);
 }
 
 FERRY_MPI_CALL(int, Session_set_errhandler, (MPI_Session session, MPI_Errhandler)) {
-  return NoObject("MPI_Session_set_errhandler", MPI_ERR_SESSION, "MPI_Session", session);
+  return NoObject(FERRY_MPI_NAME, MPI_ERR_SESSION, "MPI_Session", session);
 }
 
 FERRY_MPI_CALL(int, Session_get_errhandler, (MPI_Session session, MPI_Errhandler*)) {
-  return NoObject("MPI_Session_get_errhandler", MPI_ERR_SESSION, "MPI_Session", session);
+  return NoObject(FERRY_MPI_NAME, MPI_ERR_SESSION, "MPI_Session", session);
 }
 
 FERRY_MPI_CALL(int, Session_call_errhandler, (MPI_Session session, int)) {
-  return NoObject("MPI_Session_call_errhandler", MPI_ERR_SESSION, "MPI_Session", session);
+  return NoObject(FERRY_MPI_NAME, MPI_ERR_SESSION, "MPI_Session", session);
 }
 
 FERRY_MPI_CALL(int, Win_create_errhandler,
                (MPI_Win_errhandler_function * function, MPI_Errhandler* errhandler)) {
-  return CreateHandler("MPI_Win_create_errhandler", function != nullptr, Owner::kWindow,
-                       errhandler);
+  return CreateHandler(FERRY_MPI_NAME, function != nullptr, Owner::kWindow, errhandler);
 }
 
 FERRY_MPI_CALL(int, Win_set_errhandler, (MPI_Win win, MPI_Errhandler)) {
-  return NoObject("MPI_Win_set_errhandler", MPI_ERR_WIN, "MPI_Win", win);
+  return NoObject(FERRY_MPI_NAME, MPI_ERR_WIN, "MPI_Win", win);
 }
 
 FERRY_MPI_CALL(int, Win_get_errhandler, (MPI_Win win, MPI_Errhandler*)) {
-  return NoObject("MPI_Win_get_errhandler", MPI_ERR_WIN, "MPI_Win", win);
+  return NoObject(FERRY_MPI_NAME, MPI_ERR_WIN, "MPI_Win", win);
 }
 
 FERRY_MPI_CALL(int, Win_call_errhandler, (MPI_Win win, int)) {
-  return NoObject("MPI_Win_call_errhandler", MPI_ERR_WIN, "MPI_Win", win);
+  return NoObject(FERRY_MPI_NAME, MPI_ERR_WIN, "MPI_Win", win);
 }
+
+}  // namespace ferry::mpi

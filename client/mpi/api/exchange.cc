@@ -1,19 +1,18 @@
 // Calls that send and receive at once (MPI 5.0, section 3.10).
-#include "client/mpi/api/exchange.h"
-
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/api/send_mode.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/api/message_arguments.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
 
 using Bytes = std::unique_ptr<void, decltype(&std::free)>;
+Bytes NoCopy() { return {nullptr, &std::free}; }
 
 // A send and a receive under one handle.
 class Exchange : public Request {
@@ -41,9 +40,7 @@ int Begin(const MessageArguments& send, const MessageArguments& receive, Bytes c
           Ref<Request>* exchange) {
   Ref<Request> sending;
   Ref<Request> receiving;
-  if (const int error = BeginReceive(receive, &receiving); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(BeginReceive(receive, &receiving));
   if (const int error = BeginSend(send, &sending); error != MPI_SUCCESS) {
     (void)receiving->Cancel();
     receiving->Await();
@@ -57,12 +54,10 @@ int Begin(const MessageArguments& send, const MessageArguments& receive, Bytes c
 int Run(const MessageArguments& send, const MessageArguments& receive, Bytes copy,
         MPI_Status* status) {
   Ref<Request> exchange;
-  if (const int error = Begin(send, receive, std::move(copy), &exchange); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Begin(send, receive, std::move(copy), &exchange));
   exchange->Await();
   const Failure failure = exchange->End(status);
-  return failure.ok() ? MPI_SUCCESS : Fail(receive.call, exchange->comm(), failure);
+  return Conclude(receive.call, *exchange, failure);
 }
 
 int Publish(const MessageArguments& send, const MessageArguments& receive, Bytes copy,
@@ -72,9 +67,7 @@ int Publish(const MessageArguments& send, const MessageArguments& receive, Bytes
                 "the address for the request is null");
   }
   Ref<Request> exchange;
-  if (const int error = Begin(send, receive, std::move(copy), &exchange); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Begin(send, receive, std::move(copy), &exchange));
   *request = exchange.Leave()->Publish();
   return MPI_SUCCESS;
 }
@@ -82,9 +75,7 @@ int Publish(const MessageArguments& send, const MessageArguments& receive, Bytes
 // A packed copy of what a replacing call sends, and how it is sent.
 int CopyForSend(const MessageArguments& original, Bytes* copy, MessageArguments* send) {
   Envelope envelope;
-  if (const int error = Resolve(original, true, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Resolve(original, true, &envelope));
   *send = original;
   const Payload payload = PayloadOf(original, envelope);
   if (payload.size_bytes() == 0) {
@@ -104,98 +95,44 @@ int CopyForSend(const MessageArguments& original, Bytes* copy, MessageArguments*
   return MPI_SUCCESS;
 }
 
+// What is sent is copied first: the receive goes where it lies. `exchange` is Run or Publish.
+template <typename Result>
+int Replace(const MessageArguments& original, const MessageArguments& receive,
+            int (*exchange)(const MessageArguments&, const MessageArguments&, Bytes, Result*),
+            Result* result) {
+  Bytes copy = NoCopy();
+  MessageArguments send;
+  FERRY_RETURN_ERROR(CopyForSend(original, &copy, &send));
+  return exchange(send, receive, std::move(copy), result);
+}
+
 }  // namespace
 
-int Sendrecv(const MessageArguments& send, const MessageArguments& receive, MPI_Status* status) {
-  return Run(send, receive, Bytes(nullptr, &std::free), status);
-}
+// ---- The functions ------------------------------------------------------------------------------
 
-int Isendrecv(const MessageArguments& send, const MessageArguments& receive, MPI_Request* request) {
-  return Publish(send, receive, Bytes(nullptr, &std::free), request);
-}
+#define FERRY_EXCHANGE                                                                \
+  const void *sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, \
+      void *recvbuf, Count recvcount, MPI_Datatype recvtype, int source, int recvtag, \
+      MPI_Comm comm
+#define FERRY_EXCHANGED                                                  \
+  {FERRY_MPI_NAME, sendbuf, sendcount, sendtype, dest, sendtag, comm}, { \
+    FERRY_MPI_NAME, recvbuf, recvcount, recvtype, source, recvtag, comm  \
+  }
+#define FERRY_REPLACE                                                                  \
+  void *buffer, Count count, MPI_Datatype datatype, int dest, int sendtag, int source, \
+      int recvtag, MPI_Comm comm
+#define FERRY_REPLACED                                              \
+  {FERRY_MPI_NAME, buffer, count, datatype, dest, sendtag, comm}, { \
+    FERRY_MPI_NAME, buffer, count, datatype, source, recvtag, comm  \
+  }
 
-int SendrecvReplace(const MessageArguments& original, const MessageArguments& receive,
-                    MPI_Status* status) {
-  Bytes copy(nullptr, &std::free);
-  MessageArguments send;
-  const int error = CopyForSend(original, &copy, &send);
-  return error != MPI_SUCCESS ? error : Run(send, receive, std::move(copy), status);
-}
-
-int IsendrecvReplace(const MessageArguments& original, const MessageArguments& receive,
-                     MPI_Request* request) {
-  Bytes copy(nullptr, &std::free);
-  MessageArguments send;
-  const int error = CopyForSend(original, &copy, &send);
-  return error != MPI_SUCCESS ? error : Publish(send, receive, std::move(copy), request);
-}
+FERRY_MPI_TWINS(Sendrecv, (FERRY_EXCHANGE, MPI_Status* status),
+                Run(FERRY_EXCHANGED, NoCopy(), status));
+FERRY_MPI_TWINS(Isendrecv, (FERRY_EXCHANGE, MPI_Request* request),
+                Publish(FERRY_EXCHANGED, NoCopy(), request));
+FERRY_MPI_TWINS(Sendrecv_replace, (FERRY_REPLACE, MPI_Status* status),
+                Replace(FERRY_REPLACED, Run, status));
+FERRY_MPI_TWINS(Isendrecv_replace, (FERRY_REPLACE, MPI_Request* request),
+                Replace(FERRY_REPLACED, Publish, request));
 
 }  // namespace ferry::mpi
-
-FERRY_MPI_CALL(int, Sendrecv,
-               (const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
-                MPI_Comm comm, MPI_Status* status)) {
-  return ferry::mpi::Sendrecv({"MPI_Sendrecv", sendbuf, sendcount, sendtype, dest, sendtag, comm},
-                              {"MPI_Sendrecv", recvbuf, recvcount, recvtype, source, recvtag, comm},
-                              status);
-}
-
-FERRY_MPI_CALL(int, Sendrecv_c,
-               (const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
-                int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source,
-                int recvtag, MPI_Comm comm, MPI_Status* status)) {
-  return ferry::mpi::Sendrecv(
-      {"MPI_Sendrecv_c", sendbuf, sendcount, sendtype, dest, sendtag, comm},
-      {"MPI_Sendrecv_c", recvbuf, recvcount, recvtype, source, recvtag, comm}, status);
-}
-
-FERRY_MPI_CALL(int, Isendrecv,
-               (const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
-                MPI_Comm comm, MPI_Request* request)) {
-  return ferry::mpi::Isendrecv(
-      {"MPI_Isendrecv", sendbuf, sendcount, sendtype, dest, sendtag, comm},
-      {"MPI_Isendrecv", recvbuf, recvcount, recvtype, source, recvtag, comm}, request);
-}
-
-FERRY_MPI_CALL(int, Isendrecv_c,
-               (const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
-                int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source,
-                int recvtag, MPI_Comm comm, MPI_Request* request)) {
-  return ferry::mpi::Isendrecv(
-      {"MPI_Isendrecv_c", sendbuf, sendcount, sendtype, dest, sendtag, comm},
-      {"MPI_Isendrecv_c", recvbuf, recvcount, recvtype, source, recvtag, comm}, request);
-}
-
-FERRY_MPI_CALL(int, Sendrecv_replace,
-               (void* buffer, int count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                int recvtag, MPI_Comm comm, MPI_Status* status)) {
-  return ferry::mpi::SendrecvReplace(
-      {"MPI_Sendrecv_replace", buffer, count, datatype, dest, sendtag, comm},
-      {"MPI_Sendrecv_replace", buffer, count, datatype, source, recvtag, comm}, status);
-}
-
-FERRY_MPI_CALL(int, Sendrecv_replace_c,
-               (void* buffer, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
-                int source, int recvtag, MPI_Comm comm, MPI_Status* status)) {
-  return ferry::mpi::SendrecvReplace(
-      {"MPI_Sendrecv_replace_c", buffer, count, datatype, dest, sendtag, comm},
-      {"MPI_Sendrecv_replace_c", buffer, count, datatype, source, recvtag, comm}, status);
-}
-
-FERRY_MPI_CALL(int, Isendrecv_replace,
-               (void* buffer, int count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                int recvtag, MPI_Comm comm, MPI_Request* request)) {
-  return ferry::mpi::IsendrecvReplace(
-      {"MPI_Isendrecv_replace", buffer, count, datatype, dest, sendtag, comm},
-      {"MPI_Isendrecv_replace", buffer, count, datatype, source, recvtag, comm}, request);
-}
-
-FERRY_MPI_CALL(int, Isendrecv_replace_c,
-               (void* buffer, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
-                int source, int recvtag, MPI_Comm comm, MPI_Request* request)) {
-  return ferry::mpi::IsendrecvReplace(
-      {"MPI_Isendrecv_replace_c", buffer, count, datatype, dest, sendtag, comm},
-      {"MPI_Isendrecv_replace_c", buffer, count, datatype, source, recvtag, comm}, request);
-}

@@ -9,12 +9,8 @@
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/creation.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/comm/hints.h"
-#include "client/mpi/comm/inter_creation.h"
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/start_facts.h"
 
 namespace ferry::mpi {
 namespace {
@@ -72,14 +68,11 @@ ErrorHandler* FindHandler(Call& call, MPI_Errhandler handle) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Comm_create_from_group,
                (MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                 MPI_Comm* newcomm)) {
-  Call call("MPI_Comm_create_from_group");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const members = call.Find(group);
   NeedText(call, stringtag);
@@ -87,12 +80,11 @@ FERRY_MPI_CALL(int, Comm_create_from_group,
   ErrorHandler* const handler = FindHandler(call, errhandler);
   call.Need(newcomm, "newcomm");
   NeedMember(call, members, "group");
-  if (call.ok()) {
+  return call.Then([&] {
     GiveWith(call,
              CreateGroup(Process::world(), members->ranks, TagOf(stringtag), Traffic::kFromGroup),
              hints, handler, newcomm);
-  }
-  return call.result();
+  });
 }
 
 // The local side meets first, as a communicator that nobody else sees.
@@ -100,7 +92,7 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
                (MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
                 const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                 MPI_Comm* newintercomm)) {
-  Call call("MPI_Intercomm_create_from_groups");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const local = call.Find(local_group);
   NeedText(call, stringtag);
@@ -117,13 +109,11 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
   if (call.ok() && leads && local->ranks.Contains(remote->ranks.WorldRank(remote_leader))) {
     call.Refuse(MPI_ERR_GROUP, "the remote leader is in local_group");
   }
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   Result<Ref<Comm>> side =
       CreateGroup(Process::world(), local->ranks, TagOf(stringtag), Traffic::kFromGroup);
   call.Refuse(side.failure());
-  if (call.ok()) {
+  return call.Then([&] {
     Bridge bridge;
     bridge.local_leader = local_leader;
     bridge.peer = &Process::world();
@@ -131,6 +121,7 @@ FERRY_MPI_CALL(int, Intercomm_create_from_groups,
     bridge.tag = TagOf(stringtag);
     bridge.traffic = Traffic::kFromGroup;
     GiveWith(call, CreateInter(*side.value(), bridge), hints, handler, newintercomm);
-  }
-  return call.result();
+  });
 }
+
+}  // namespace ferry::mpi

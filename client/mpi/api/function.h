@@ -1,14 +1,58 @@
-// How a function of MPI is defined: as PMPI_x, which the library itself never calls by that name,
-// with MPI_x a weak alias of it that a tool may replace (MPI 5.0, chapter 15).
+// How the functions of MPI are defined: each as PMPI_x, which the library itself never calls by
+// that name, with MPI_x a weak alias of it that a tool may replace (MPI 5.0, chapter 15).
+//
+// The public headers are the table of the functions. A definition that differs from its declaration
+// there does not compile, and unsupported.cc makes the refusals of the others from the same lines.
+//
+// For use inside of namespace ferry::mpi.
 #pragma once
+
+#include <mpi.h>
 
 #if !defined(__clang__)
 // gcc finds out that some of them throw nothing, and misses that at their aliases.
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 #endif
 
+// FERRY_MPI_CALL(int, Wait, (MPI_Request* request, MPI_Status* status)) { ... }
 #define FERRY_MPI_CALL(result, name, parameters)                                   \
   extern "C" __attribute__((visibility("default"))) result PMPI_##name parameters; \
   extern "C" __attribute__((visibility("default"), weak, alias("PMPI_" #name)))    \
   result MPI_##name parameters;                                                    \
   extern "C" result PMPI_##name parameters
+
+// FERRY_MPI_TWINS(Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
+//                 expression);
+// Defines MPI_Get_count and MPI_Get_count_c, which return the expression. In both, the type Count
+// is that of the twin's counts, and Displacement that of its displacements.
+#define FERRY_MPI_TWINS(name, parameters, ...)                      \
+  namespace with_int {                                              \
+  FERRY_MPI_CALL(int, name, parameters) { return __VA_ARGS__; }     \
+  }                                                                 \
+  namespace with_count {                                            \
+  FERRY_MPI_CALL(int, name##_c, parameters) { return __VA_ARGS__; } \
+  }                                                                 \
+  static_assert(true)
+
+// The name, for messages, of the function in which it stands.
+#define FERRY_MPI_NAME (__func__ + 1)  // PMPI_x
+
+namespace ferry::mpi {
+namespace with_int {
+using Count = int;
+using Displacement = int;
+}  // namespace with_int
+namespace with_count {
+using Count = MPI_Count;
+using Displacement = MPI_Aint;
+}  // namespace with_count
+}  // namespace ferry::mpi
+
+// Calls of the chapters in unsupported.cc that other files of this folder define. One line each:
+//   #define FERRY_ELSEWHERE_Comm_get_parent ~,
+#define FERRY_ELSEWHERE_Comm_get_parent ~,
+#define FERRY_ELSEWHERE_Comm_disconnect ~,
+#define FERRY_ELSEWHERE_Win_create_keyval ~,
+#define FERRY_ELSEWHERE_Win_free_keyval ~,
+#define FERRY_ELSEWHERE_Comm_create_from_group ~,
+#define FERRY_ELSEWHERE_Intercomm_create_from_groups ~,

@@ -1,18 +1,18 @@
 // Generalised requests, which a program completes by itself, and statuses made by programs
 // (MPI 5.0, sections 3.2.5 and 13.2 to 13.3).
 #include <atomic>
-#include <string>
 #include <utility>
 
+#include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
+
+constexpr char kNoStatus[] = "the status, or the address for the result, is null";
 
 class GeneralizedRequest : public Request {
  public:
@@ -68,93 +68,74 @@ class GeneralizedRequest : public Request {
   std::atomic<bool> done_{false};
 };
 
-// Sets or gets one word of a status.
-int FailStatus(const char* call) {
-  return Fail(call, nullptr, MPI_ERR_ARG, "the status, or the address for the result, is null");
-}
-
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Grequest_start,
                (MPI_Grequest_query_function * query, MPI_Grequest_free_function* free,
                 MPI_Grequest_cancel_function* cancel, void* extra_state, MPI_Request* request)) {
-  if (const int error = CheckRunning("MPI_Grequest_start"); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (query == nullptr || free == nullptr || cancel == nullptr) {
-    return Fail("MPI_Grequest_start", nullptr, MPI_ERR_ARG,
-                std::string(query == nullptr  ? "query_fn"
-                            : free == nullptr ? "free_fn"
-                                              : "cancel_fn") +
-                    " is a null pointer");
-  }
+  Call call(FERRY_MPI_NAME);
+  call.NeedRunning();
+  call.Need(reinterpret_cast<const void*>(query), "query_fn", reinterpret_cast<const void*>(free),
+            "free_fn", reinterpret_cast<const void*>(cancel), "cancel_fn");
   if (request == nullptr) {
-    return Fail("MPI_Grequest_start", nullptr, MPI_ERR_ARG, "the address for the request is null");
+    call.Refuse(MPI_ERR_ARG, "the address for the request is null");
   }
-  *request = MakeRef<GeneralizedRequest>(query, free, cancel, extra_state).Leave()->Publish();
-  return MPI_SUCCESS;
+  return call.Then([&] {
+    *request = MakeRef<GeneralizedRequest>(query, free, cancel, extra_state).Leave()->Publish();
+  });
 }
 
 FERRY_MPI_CALL(int, Grequest_complete, (MPI_Request handle)) {
-  auto* const request = dynamic_cast<GeneralizedRequest*>(requests.Find(handle));
-  if (request == nullptr) {
-    return requests.Find(handle) != nullptr
-               ? Fail("MPI_Grequest_complete", nullptr, MPI_ERR_REQUEST,
-                      "the request is not a generalised one")
-               : FailHandle("MPI_Grequest_complete", nullptr, MPI_ERR_REQUEST, "MPI_Request",
-                            handle);
+  Call call(FERRY_MPI_NAME);
+  auto* const request = dynamic_cast<GeneralizedRequest*>(call.Find(handle));
+  if (call.ok() && request == nullptr) {
+    call.Refuse(MPI_ERR_REQUEST, "the request is not a generalised one");
   }
-  request->Complete();
-  return MPI_SUCCESS;
+  return call.Then([&] { request->Complete(); });
 }
 
-FERRY_MPI_CALL(int, Status_get_source, (const MPI_Status* status, int* source)) {
-  if (status == nullptr || source == nullptr) {
-    return FailStatus("MPI_Status_get_source");
+// ---- Words of a status --------------------------------------------------------------------------
+
+namespace {
+
+int GetWord(Call call, const MPI_Status* status, int MPI_Status::*word, int* value) {
+  if (status == nullptr || value == nullptr) {
+    call.Refuse(MPI_ERR_ARG, kNoStatus);
   }
-  *source = status->MPI_SOURCE;
-  return MPI_SUCCESS;
+  return call.Then([&] { *value = status->*word; });
+}
+
+int SetWord(Call call, MPI_Status* status, int MPI_Status::*word, int value) {
+  if (status == nullptr) {
+    call.Refuse(MPI_ERR_ARG, kNoStatus);
+  }
+  return call.Then([&] { status->*word = value; });
+}
+
+}  // namespace
+
+FERRY_MPI_CALL(int, Status_get_source, (const MPI_Status* status, int* source)) {
+  return GetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_SOURCE, source);
 }
 
 FERRY_MPI_CALL(int, Status_set_source, (MPI_Status * status, int source)) {
-  if (status == nullptr) {
-    return FailStatus("MPI_Status_set_source");
-  }
-  status->MPI_SOURCE = source;
-  return MPI_SUCCESS;
+  return SetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_SOURCE, source);
 }
 
 FERRY_MPI_CALL(int, Status_get_tag, (const MPI_Status* status, int* tag)) {
-  if (status == nullptr || tag == nullptr) {
-    return FailStatus("MPI_Status_get_tag");
-  }
-  *tag = status->MPI_TAG;
-  return MPI_SUCCESS;
+  return GetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_TAG, tag);
 }
 
 FERRY_MPI_CALL(int, Status_set_tag, (MPI_Status * status, int tag)) {
-  if (status == nullptr) {
-    return FailStatus("MPI_Status_set_tag");
-  }
-  status->MPI_TAG = tag;
-  return MPI_SUCCESS;
+  return SetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_TAG, tag);
 }
 
 FERRY_MPI_CALL(int, Status_get_error, (const MPI_Status* status, int* error)) {
-  if (status == nullptr || error == nullptr) {
-    return FailStatus("MPI_Status_get_error");
-  }
-  *error = status->MPI_ERROR;
-  return MPI_SUCCESS;
+  return GetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_ERROR, error);
 }
 
 FERRY_MPI_CALL(int, Status_set_error, (MPI_Status * status, int error)) {
-  if (status == nullptr) {
-    return FailStatus("MPI_Status_set_error");
-  }
-  status->MPI_ERROR = error;
-  return MPI_SUCCESS;
+  return SetWord(FERRY_MPI_NAME, status, &MPI_Status::MPI_ERROR, error);
 }
+
+}  // namespace ferry::mpi

@@ -122,85 +122,69 @@ int CountEdges(Call& call, int n, const int* degrees) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 // ---- Graphs that every process knows ------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Graph_create,
                (MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int,
                 MPI_Comm* comm_graph)) {
-  Call call("MPI_Graph_create");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.FindIntra(comm_old);
   Graph graph = GraphOf(call, parent, nnodes, indx, edges);
   call.Need(comm_graph, "comm_graph");
-  if (call.ok()) {
-    call.Give(CreateGraph(*parent, std::move(graph)), comm_graph);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(CreateGraph(*parent, std::move(graph)), comm_graph); });
 }
 
 FERRY_MPI_CALL(int, Graph_map,
                (MPI_Comm comm, int nnodes, const int indx[], const int edges[], int* newrank)) {
-  Call call("MPI_Graph_map");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindIntra(comm);
   const Graph graph = GraphOf(call, found, nnodes, indx, edges);
   call.Need(newrank, "newrank");
-  if (call.ok()) {
+  return call.Then([&] {
     *newrank = found->rank() < graph.node_count() ? found->rank() : static_cast<int>(MPI_UNDEFINED);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Graphdims_get, (MPI_Comm comm, int* nnodes, int* nedges)) {
-  Call call("MPI_Graphdims_get");
+  Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
-  call.Need(nnodes, "nnodes");
-  call.Need(nedges, "nedges");
-  if (call.ok()) {
+  call.Need(nnodes, "nnodes", nedges, "nedges");
+  return call.Then([&] {
     *nnodes = graph->node_count();
     *nedges = static_cast<int>(graph->edges().size());
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Graph_get,
                (MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[])) {
-  Call call("MPI_Graph_get");
+  Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
   call.NeedCount(maxindex, "maxindex");
   call.NeedCount(maxedges, "maxedges");
   call.NeedArray(indx, maxindex, "indx");
   call.NeedArray(edges, maxedges, "edges");
-  if (call.ok()) {
+  return call.Then([&] {
     CopyUpTo(graph->index(), maxindex, indx);
     CopyUpTo(graph->edges(), maxedges, edges);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Graph_neighbors_count, (MPI_Comm comm, int rank, int* nneighbors)) {
-  Call call("MPI_Graph_neighbors_count");
+  Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
   NeedNode(call, graph, rank);
   call.Need(nneighbors, "nneighbors");
-  if (call.ok()) {
-    *nneighbors = static_cast<int>(graph->Neighbours(rank).size());
-  }
-  return call.result();
+  return call.Then([&] { *nneighbors = static_cast<int>(graph->Neighbours(rank).size()); });
 }
 
 FERRY_MPI_CALL(int, Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors, int neighbors[])) {
-  Call call("MPI_Graph_neighbors");
+  Call call(FERRY_MPI_NAME);
   const Graph* const graph = FindGraph(call, comm);
   NeedNode(call, graph, rank);
   call.NeedCount(maxneighbors, "maxneighbors");
   call.NeedArray(neighbors, maxneighbors, "neighbors");
-  if (call.ok()) {
-    CopyUpTo(graph->Neighbours(rank), maxneighbors, neighbors);
-  }
-  return call.result();
+  return call.Then([&] { CopyUpTo(graph->Neighbours(rank), maxneighbors, neighbors); });
 }
 
 // ---- Graphs of which each process knows its own edges -------------------------------------------
@@ -209,7 +193,7 @@ FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
                (MPI_Comm comm_old, int indegree, const int sources[], const int* sourceweights,
                 int outdegree, const int destinations[], const int* destweights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
-  Call call("MPI_Dist_graph_create_adjacent");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.FindIntra(comm_old);
   const Neighbour in = NeighboursOfArguments(call, parent, indegree, "indegree", sources, "sources",
                                              sourceweights, "sourceweights");
@@ -220,7 +204,7 @@ FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
   if (IsUnweighted(sourceweights) != IsUnweighted(destweights)) {
     call.Refuse(MPI_ERR_ARG, "one of sourceweights and destweights is MPI_UNWEIGHTED, not both");
   }
-  if (call.ok()) {
+  return call.Then([&] {
     Neighbourhood own;
     own.sources.assign(in.ranks.begin(), in.ranks.end());
     own.source_weights.assign(in.weights.begin(), in.weights.end());
@@ -228,15 +212,14 @@ FERRY_MPI_CALL(int, Dist_graph_create_adjacent,
     own.destination_weights.assign(out.weights.begin(), out.weights.end());
     own.weighted = !IsUnweighted(sourceweights);
     call.Give(CreateAdjacent(*parent, std::move(own)), comm_dist_graph);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Dist_graph_create,
                (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
                 const int destinations[], const int* weights, MPI_Info info, int,
                 MPI_Comm* comm_dist_graph)) {
-  Call call("MPI_Dist_graph_create");
+  Call call(FERRY_MPI_NAME);
   const Comm* const parent = call.FindIntra(comm_old);
   call.NeedCount(n, "n");
   call.NeedArray(sources, n, "sources");
@@ -252,39 +235,33 @@ FERRY_MPI_CALL(int, Dist_graph_create,
     call.Refuse(ListEdges(parent->size(), {sources, nodes}, {degrees, nodes},
                           {destinations, static_cast<size_t>(count)}, used, &edges));
   }
-  if (call.ok()) {
+  return call.Then([&] {
     call.Give(CreateDistributed(*parent, edges, !IsUnweighted(weights)), comm_dist_graph);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Dist_graph_neighbors_count,
                (MPI_Comm comm, int* indegree, int* outdegree, int* weighted)) {
-  Call call("MPI_Dist_graph_neighbors_count");
+  Call call(FERRY_MPI_NAME);
   const Neighbourhood* const own = FindNeighbourhood(call, comm);
-  call.Need(indegree, "indegree");
-  call.Need(outdegree, "outdegree");
-  call.Need(weighted, "weighted");
-  if (call.ok()) {
+  call.Need(indegree, "indegree", outdegree, "outdegree", weighted, "weighted");
+  return call.Then([&] {
     *indegree = static_cast<int>(own->sources.size());
     *outdegree = static_cast<int>(own->destinations.size());
     *weighted = own->weighted ? 1 : 0;
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Dist_graph_neighbors,
                (MPI_Comm comm, int maxindegree, int sources[], int* sourceweights, int maxoutdegree,
                 int destinations[], int* destweights)) {
-  Call call("MPI_Dist_graph_neighbors");
+  Call call(FERRY_MPI_NAME);
   const Neighbourhood* const own = FindNeighbourhood(call, comm);
   call.NeedCount(maxindegree, "maxindegree");
   call.NeedCount(maxoutdegree, "maxoutdegree");
   call.NeedArray(sources, maxindegree, "sources");
   call.NeedArray(destinations, maxoutdegree, "destinations");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   CopyUpTo(own->sources, maxindegree, sources);
   CopyUpTo(own->destinations, maxoutdegree, destinations);
   if (own->weighted && !IsUnweighted(sourceweights) && sourceweights != MPI_WEIGHTS_EMPTY) {
@@ -295,3 +272,5 @@ FERRY_MPI_CALL(int, Dist_graph_neighbors,
   }
   return call.result();
 }
+
+}  // namespace ferry::mpi

@@ -1,13 +1,11 @@
 // Groups (MPI 5.0, section 7.3).
-#include "client/mpi/comm/group.h"
-
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -26,9 +24,8 @@ int Give(Call& call, RankSet ranks, MPI_Group* newgroup) {
   return call.result();
 }
 
-int Combine(const char* name, SetOperation operation, MPI_Group group1, MPI_Group group2,
+int Combine(Call call, SetOperation operation, MPI_Group group1, MPI_Group group2,
             MPI_Group* newgroup) {
-  Call call(name);
   call.NeedRunning();
   const Group* const first = call.Find(group1);
   const Group* const second = call.Find(group2);
@@ -36,33 +33,27 @@ int Combine(const char* name, SetOperation operation, MPI_Group group1, MPI_Grou
   return call.ok() ? Give(call, operation(first->ranks, second->ranks), newgroup) : call.result();
 }
 
-int SelectRanks(const char* name, Selection selection, MPI_Group group, int n, const int* ranks,
+int SelectRanks(Call call, Selection selection, MPI_Group group, int n, const int* ranks,
                 MPI_Group* newgroup) {
-  Call call(name);
   call.NeedRunning();
   const Group* const found = call.Find(group);
   call.NeedCount(n, "n");
   call.NeedArray(ranks, n, "ranks");
   call.Need(newgroup, "newgroup");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   RankSet selected;
   call.Refuse(selection(found->ranks, {ranks, static_cast<size_t>(n)}, &selected));
   return Give(call, std::move(selected), newgroup);
 }
 
-int SelectRanges(const char* name, Selection selection, MPI_Group group, int n, int (*ranges)[3],
+int SelectRanges(Call call, Selection selection, MPI_Group group, int n, int (*ranges)[3],
                  MPI_Group* newgroup) {
-  Call call(name);
   call.NeedRunning();
   const Group* const found = call.Find(group);
   call.NeedCount(n, "n");
   call.NeedArray(ranges, n, "ranges");
   call.Need(newgroup, "newgroup");
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   std::vector<RankRange> list;
   for (int i = 0; i < n; ++i) {
     list.push_back({ranges[i][0], ranges[i][1], ranges[i][2]});
@@ -77,97 +68,86 @@ int SelectRanges(const char* name, Selection selection, MPI_Group group, int n, 
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 // ---- What a group is ----------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Group_size, (MPI_Group group, int* size)) {
-  Call call("MPI_Group_size");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const found = call.Find(group);
   call.Need(size, "size");
-  if (call.ok()) {
-    *size = found->ranks.size();
-  }
-  return call.result();
+  return call.Then([&] { *size = found->ranks.size(); });
 }
 
 FERRY_MPI_CALL(int, Group_rank, (MPI_Group group, int* rank)) {
-  Call call("MPI_Group_rank");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const found = call.Find(group);
   call.Need(rank, "rank");
-  if (call.ok()) {
+  return call.Then([&] {
     const int own = found->ranks.RankOf(Process::world().rank());
     *rank = own == RankSet::kAbsent ? MPI_UNDEFINED : own;
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
-  Call call("MPI_Group_compare");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const first = call.Find(group1);
   const Group* const second = call.Find(group2);
   call.Need(result, "result");
-  if (call.ok()) {
-    *result = Compare(first->ranks, second->ranks);
-  }
-  return call.result();
+  return call.Then([&] { *result = Compare(first->ranks, second->ranks); });
 }
 
 FERRY_MPI_CALL(int, Group_translate_ranks,
                (MPI_Group group1, int n, const int ranks1[], MPI_Group group2, int ranks2[])) {
-  Call call("MPI_Group_translate_ranks");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Group* const first = call.Find(group1);
   const Group* const second = call.Find(group2);
   call.NeedCount(n, "n");
   call.NeedArray(ranks1, n, "ranks1");
   call.NeedArray(ranks2, n, "ranks2");
-  if (call.ok()) {
+  return call.Then([&] {
     const auto count = static_cast<size_t>(n);
     call.Refuse(TranslateRanks(first->ranks, {ranks1, count}, second->ranks, {ranks2, count}));
-  }
-  return call.result();
+  });
 }
 
 // ---- Groups of groups ---------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
-  return Combine("MPI_Group_union", Union, group1, group2, newgroup);
+  return Combine(FERRY_MPI_NAME, Union, group1, group2, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_intersection, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
-  return Combine("MPI_Group_intersection", Intersection, group1, group2, newgroup);
+  return Combine(FERRY_MPI_NAME, Intersection, group1, group2, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_difference, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
-  return Combine("MPI_Group_difference", Difference, group1, group2, newgroup);
+  return Combine(FERRY_MPI_NAME, Difference, group1, group2, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_incl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
-  return SelectRanks("MPI_Group_incl", Include, group, n, ranks, newgroup);
+  return SelectRanks(FERRY_MPI_NAME, Include, group, n, ranks, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_excl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
-  return SelectRanks("MPI_Group_excl", Exclude, group, n, ranks, newgroup);
+  return SelectRanks(FERRY_MPI_NAME, Exclude, group, n, ranks, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_range_incl,
                (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
-  return SelectRanges("MPI_Group_range_incl", Include, group, n, ranges, newgroup);
+  return SelectRanges(FERRY_MPI_NAME, Include, group, n, ranges, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_range_excl,
                (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
-  return SelectRanges("MPI_Group_range_excl", Exclude, group, n, ranges, newgroup);
+  return SelectRanges(FERRY_MPI_NAME, Exclude, group, n, ranges, newgroup);
 }
 
 FERRY_MPI_CALL(int, Group_free, (MPI_Group * group)) {
-  Call call("MPI_Group_free");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   call.Need(group, "group");
   if (!call.ok() || call.Find(*group) == nullptr) {
@@ -180,3 +160,5 @@ FERRY_MPI_CALL(int, Group_free, (MPI_Group * group)) {
   *group = MPI_GROUP_NULL;
   return call.result();
 }
+
+}  // namespace ferry::mpi

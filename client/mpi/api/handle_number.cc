@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/handle_table.h"
 
 namespace ferry::mpi {
 namespace {
@@ -27,9 +27,6 @@ constexpr PredefinedOnly<MPI_Session> kSessions;
 constexpr PredefinedOnly<MPI_Win> kWindows;
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 #define FERRY_HANDLE_NUMBER(kind, Handle, table)                                          \
   FERRY_MPI_CALL(int, kind##_toint, (Handle handle)) { return (table).NumberOf(handle); } \
@@ -46,3 +43,5 @@ FERRY_HANDLE_NUMBER(Request, MPI_Request, requests)
 FERRY_HANDLE_NUMBER(Session, MPI_Session, kSessions)
 FERRY_HANDLE_NUMBER(Type, MPI_Datatype, datatypes)
 FERRY_HANDLE_NUMBER(Win, MPI_Win, kWindows)
+
+}  // namespace ferry::mpi

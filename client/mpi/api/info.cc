@@ -6,7 +6,7 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/runtime/start_facts.h"
+#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {
@@ -32,43 +32,33 @@ std::optional<std::string> ValueOf(Call& call, MPI_Info handle, const char* key,
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Info_create, (MPI_Info * info)) {
-  Call call("MPI_Info_create");
+  Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
-  if (call.ok()) {
-    call.Give(MakeRef<Info>(), info);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(MakeRef<Info>(), info); });
 }
 
 FERRY_MPI_CALL(int, Info_create_env, (int argc, char* argv[], MPI_Info* info)) {
-  Call call("MPI_Info_create_env");
+  Call call(FERRY_MPI_NAME);
   call.NeedCount(argc, "argc");
   call.Need(info, "info");
-  if (call.ok()) {
+  return call.Then([&] {
     StartFacts facts = FactsOfStart();
     DescribeCommand(argc, argv, &facts);
     call.Give(MakeRef<Info>(DescribeStart(facts)), info);
-  }
-  return call.result();
+  });
 }
 
 FERRY_MPI_CALL(int, Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
-  Call call("MPI_Info_dup");
+  Call call(FERRY_MPI_NAME);
   const Info* const found = call.Find(info);
   call.Need(newinfo, "newinfo");
-  if (call.ok()) {
-    call.Give(found->Copy(), newinfo);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(found->Copy(), newinfo); });
 }
 
 FERRY_MPI_CALL(int, Info_free, (MPI_Info * info)) {
-  Call call("MPI_Info_free");
+  Call call(FERRY_MPI_NAME);
   call.Need(info, "info");
   if (!call.ok() || call.Find(*info) == nullptr) {
     return call.result();
@@ -84,44 +74,38 @@ FERRY_MPI_CALL(int, Info_free, (MPI_Info * info)) {
 }
 
 FERRY_MPI_CALL(int, Info_set, (MPI_Info info, const char* key, const char* value)) {
-  Call call("MPI_Info_set");
+  Call call(FERRY_MPI_NAME);
   Info* const found = FindToChange(call, info);
-  return call.ok() ? call.Return(found->Set(key, value)) : call.result();
+  return call.Then([&] { return found->Set(key, value); });
 }
 
 FERRY_MPI_CALL(int, Info_delete, (MPI_Info info, const char* key)) {
-  Call call("MPI_Info_delete");
+  Call call(FERRY_MPI_NAME);
   Info* const found = FindToChange(call, info);
-  return call.ok() ? call.Return(found->Remove(key)) : call.result();
+  return call.Then([&] { return found->Remove(key); });
 }
 
 FERRY_MPI_CALL(int, Info_get_nkeys, (MPI_Info info, int* nkeys)) {
-  Call call("MPI_Info_get_nkeys");
+  Call call(FERRY_MPI_NAME);
   const Info* const found = call.Find(info);
   call.Need(nkeys, "nkeys");
-  if (call.ok()) {
-    *nkeys = found->count();
-  }
-  return call.result();
+  return call.Then([&] { *nkeys = found->count(); });
 }
 
 FERRY_MPI_CALL(int, Info_get_nthkey, (MPI_Info info, int n, char* key)) {
-  Call call("MPI_Info_get_nthkey");
+  Call call(FERRY_MPI_NAME);
   const Info* const found = call.Find(info);
   call.Need(key, "key");
   std::string text;
   if (call.ok()) {
     call.Refuse(found->KeyAt(n, &text));
   }
-  if (call.ok()) {
-    CopyValue(text, MPI_MAX_INFO_KEY - 1, key);
-  }
-  return call.result();
+  return call.Then([&] { CopyValue(text, MPI_MAX_INFO_KEY - 1, key); });
 }
 
 FERRY_MPI_CALL(int, Info_get_string,
                (MPI_Info info, const char* key, int* buflen, char* value, int* flag)) {
-  Call call("MPI_Info_get_string");
+  Call call(FERRY_MPI_NAME);
   call.Need(buflen, "buflen");
   if (call.ok()) {
     call.NeedCount(*buflen, "buflen");
@@ -137,7 +121,7 @@ FERRY_MPI_CALL(int, Info_get_string,
 // ---- Deprecated ---------------------------------------------------------------------------------
 
 FERRY_MPI_CALL(int, Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, int* flag)) {
-  Call call("MPI_Info_get_valuelen");
+  Call call(FERRY_MPI_NAME);
   call.Need(valuelen, "valuelen");
   const std::optional<std::string> found = ValueOf(call, info, key, flag);
   if (found) {
@@ -148,7 +132,7 @@ FERRY_MPI_CALL(int, Info_get_valuelen, (MPI_Info info, const char* key, int* val
 
 FERRY_MPI_CALL(int, Info_get,
                (MPI_Info info, const char* key, int valuelen, char* value, int* flag)) {
-  Call call("MPI_Info_get");
+  Call call(FERRY_MPI_NAME);
   call.NeedCount(valuelen, "valuelen");
   call.Need(value, "value");
   const std::optional<std::string> found = ValueOf(call, info, key, flag);
@@ -157,3 +141,5 @@ FERRY_MPI_CALL(int, Info_get,
   }
   return call.result();
 }
+
+}  // namespace ferry::mpi

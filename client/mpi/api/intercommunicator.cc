@@ -5,8 +5,8 @@
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/comm/group.h"
-#include "client/mpi/comm/inter_creation.h"
+#include "client/mpi/comm/creation.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
@@ -38,63 +38,48 @@ Bridge BridgeOf(int local_leader, MPI_Comm peer_comm, int remote_leader, int tag
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Comm_test_inter, (MPI_Comm comm, int* flag)) {
-  Call call("MPI_Comm_test_inter");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.Find(comm);
   call.Need(flag, "flag");
-  if (call.ok()) {
-    *flag = found->is_inter() ? 1 : 0;
-  }
-  return call.result();
+  return call.Then([&] { *flag = found->is_inter() ? 1 : 0; });
 }
 
 FERRY_MPI_CALL(int, Comm_remote_size, (MPI_Comm comm, int* size)) {
-  Call call("MPI_Comm_remote_size");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindInter(comm);
   call.Need(size, "size");
-  if (call.ok()) {
-    *size = found->peers().size();
-  }
-  return call.result();
+  return call.Then([&] { *size = found->peers().size(); });
 }
 
 FERRY_MPI_CALL(int, Comm_remote_group, (MPI_Comm comm, MPI_Group* group)) {
-  Call call("MPI_Comm_remote_group");
+  Call call(FERRY_MPI_NAME);
   const Comm* const found = call.FindInter(comm);
   call.Need(group, "group");
-  if (call.ok()) {
-    call.Give(MakeRef<Group>(found->peers()), group);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(MakeRef<Group>(found->peers()), group); });
 }
 
 FERRY_MPI_CALL(int, Intercomm_create,
                (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
                 int tag, MPI_Comm* newintercomm)) {
-  Call call("MPI_Intercomm_create");
+  Call call(FERRY_MPI_NAME);
   const Comm* const local = call.FindIntra(local_comm);
   call.Need(newintercomm, "newintercomm");
   if (call.ok() && !local->IsPeer(local_leader)) {
     call.Refuse(MPI_ERR_RANK, OutOf("local_leader", local_leader, local->size()));
   }
-  if (!call.ok()) {
-    return call.result();
-  }
+  FERRY_RETURN_ERROR(call.result());
   call.Give(CreateInter(*local, BridgeOf(local_leader, peer_comm, remote_leader, tag)),
             newintercomm);
   return call.result();
 }
 
 FERRY_MPI_CALL(int, Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newintracomm)) {
-  Call call("MPI_Intercomm_merge");
+  Call call(FERRY_MPI_NAME);
   const Comm* const inter = call.FindInter(intercomm);
   call.Need(newintracomm, "newintracomm");
-  if (call.ok()) {
-    call.Give(Merge(*inter, high != 0), newintracomm);
-  }
-  return call.result();
+  return call.Then([&] { call.Give(Merge(*inter, high != 0), newintracomm); });
 }
+
+}  // namespace ferry::mpi

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "client/mpi/error/fail.h"
-#include "client/mpi/request/matchable.h"
+#include "client/mpi/api/call.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/request.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
@@ -54,9 +54,7 @@ struct Members {
 };
 
 int FindMembers(const char* call, int count, MPI_Request requests_[], Members* members) {
-  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckRunning(call));
   if (count < 0 || (count != 0 && requests_ == nullptr)) {
     return Fail(call, nullptr, MPI_ERR_ARG,
                 count < 0 ? "count is " + std::to_string(count) : "the array of requests is null");
@@ -100,9 +98,7 @@ int ForAll(const char* call, const Members& members, Add&& add) {
 // Collects the requests to match.
 int FindOffered(const char* call, int count, MPI_Request requests_[], Members* members,
                 std::vector<client::RequestHandle>* offered) {
-  if (const int error = FindMembers(call, count, requests_, members); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(FindMembers(call, count, requests_, members));
   return ForAll(call, *members, [&](Matchable& member) { return member.AddOffered(offered); });
 }
 
@@ -133,10 +129,7 @@ int BeginMatch(const char* call, int count, MPI_Request requests_[], MPI_Request
   if (match == nullptr) {
     return Fail(call, nullptr, MPI_ERR_ARG, "the address for the request is null");
   }
-  if (const int error = FindOffered(call, count, requests_, &members, &offered);
-      error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(FindOffered(call, count, requests_, &members, &offered));
   client::RequestHandle handle = 0;
   if (!offered.empty()) {
     if (const Status status = front_end->BeginMatch(offered, &handle); !status.ok()) {
@@ -153,9 +146,7 @@ using Enqueue = Status (client::FrontEnd::*)(client::QueueHandle,
 int EnqueueAll(const char* call, Enqueue enqueue, MPIX_Queue queue, int count,
                MPI_Request requests_[]) {
   Members members;
-  if (const int error = FindMembers(call, count, requests_, &members); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(FindMembers(call, count, requests_, &members));
   std::vector<client::RequestHandle> handles;
   const auto add = [&](Matchable& member) {
     client::RequestHandle handle = 0;
@@ -165,108 +156,95 @@ int EnqueueAll(const char* call, Enqueue enqueue, MPIX_Queue queue, int count,
     }
     return failure;
   };
-  if (const int error = ForAll(call, members, add); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(ForAll(call, members, add));
   return Return(call, members.comm, (front_end->*enqueue)(queue, handles));
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 #define FERRY_MPIX __attribute__((visibility("default")))
 
 extern "C" {
 
-FERRY_MPIX int MPIX_Match(MPI_Request* request) { return Match("MPIX_Match", 1, request); }
+FERRY_MPIX int MPIX_Match(MPI_Request* request) { return Match(__func__, 1, request); }
 
 FERRY_MPIX int MPIX_Matchall(int count, MPI_Request requests_[]) {
-  return Match("MPIX_Matchall", count, requests_);
+  return Match(__func__, count, requests_);
 }
 
 FERRY_MPIX int MPIX_Imatch(MPI_Request* request, MPI_Request* match) {
-  return BeginMatch("MPIX_Imatch", 1, request, match);
+  return BeginMatch(__func__, 1, request, match);
 }
 
 FERRY_MPIX int MPIX_Imatchall(int count, MPI_Request requests_[], MPI_Request* match) {
-  return BeginMatch("MPIX_Imatchall", count, requests_, match);
+  return BeginMatch(__func__, count, requests_, match);
 }
 
 FERRY_MPIX int MPIX_Is_matched(MPI_Request handle, int* flag) {
-  if (const int error = CheckRunning("MPIX_Is_matched"); error != MPI_SUCCESS) {
-    return error;
+  Call call(__func__);
+  call.NeedRunning();
+  Request* const request = call.Find(handle);
+  call.Need(flag, "flag");
+  if (call.ok() && request->matchable() == nullptr) {
+    call.Refuse(MPI_ERR_REQUEST, "the request is not a persistent send, receive or collective");
   }
-  Request* const request = requests.Find(handle);
-  if (request == nullptr) {
-    return FailHandle("MPIX_Is_matched", nullptr, MPI_ERR_REQUEST, "MPI_Request", handle);
-  }
-  if (flag == nullptr || request->matchable() == nullptr) {
-    return Fail("MPIX_Is_matched", nullptr, flag == nullptr ? MPI_ERR_ARG : MPI_ERR_REQUEST,
-                flag == nullptr ? "flag is a null pointer"
-                                : "the request is not a persistent send, receive or collective");
-  }
+  FERRY_RETURN_ERROR(call.result());
   bool is_matched = false;
   const Failure failure = request->matchable()->IsMatched(&is_matched);
   *flag = is_matched ? 1 : 0;
-  return failure.ok() ? MPI_SUCCESS : Fail("MPIX_Is_matched", request->comm(), failure);
+  return Conclude(__func__, *request, failure);
 }
 
 FERRY_MPIX int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type,
                                const void* stream_address) {
-  if (const int error = CheckRunning("MPIX_Queue_init"); error != MPI_SUCCESS) {
-    return error;
-  }
+  Call call(__func__);
+  call.NeedRunning();
   if (queue == nullptr) {
-    return Fail("MPIX_Queue_init", nullptr, MPI_ERR_ARG, "the address for the queue is null");
+    call.Refuse(MPI_ERR_ARG, "the address for the queue is null");
   }
-  *queue = MPIX_QUEUE_NULL;
-  auto made = front_end->MakeQueue(static_cast<uint32_t>(type), stream_address);
-  if (!made.ok()) {
-    return Return("MPIX_Queue_init", nullptr, made.status());
-  }
-  *queue = *made;
-  may_be_enqueued.store(true, std::memory_order_relaxed);
-  return MPI_SUCCESS;
+  return call.Then([&]() -> Failure {
+    *queue = MPIX_QUEUE_NULL;
+    auto made = front_end->MakeQueue(static_cast<uint32_t>(type), stream_address);
+    if (!made.ok()) {
+      return FailureOfQueue(made.status());
+    }
+    *queue = *made;
+    may_be_enqueued.store(true, std::memory_order_relaxed);
+    return {};
+  });
 }
 
 FERRY_MPIX int MPIX_Queue_free(MPIX_Queue* queue) {
-  if (const int error = CheckRunning("MPIX_Queue_free"); error != MPI_SUCCESS) {
-    return error;
-  }
+  Call call(__func__);
+  call.NeedRunning();
   if (queue == nullptr) {
-    return Fail("MPIX_Queue_free", nullptr, MPI_ERR_ARG, "the address of the queue is null");
+    call.Refuse(MPI_ERR_ARG, "the address of the queue is null");
   }
-  const int error = Return("MPIX_Queue_free", nullptr, front_end->FreeQueue(*queue));
-  *queue = error == MPI_SUCCESS ? MPIX_QUEUE_NULL : *queue;
-  return error;
+  (void)call.Then([&] { return FailureOfQueue(front_end->FreeQueue(*queue)); });
+  return call.Then([&] { *queue = MPIX_QUEUE_NULL; });
 }
 
 FERRY_MPIX int MPIX_Queue_wait(MPIX_Queue queue) {
-  if (const int error = CheckRunning("MPIX_Queue_wait"); error != MPI_SUCCESS) {
-    return error;
-  }
-  return Return("MPIX_Queue_wait", nullptr, front_end->AwaitQueue(queue));
+  Call call(__func__);
+  call.NeedRunning();
+  return call.Then([&] { return FailureOfQueue(front_end->AwaitQueue(queue)); });
 }
 
 FERRY_MPIX int MPIX_Enqueue_start(MPIX_Queue queue, MPI_Request* request) {
-  return EnqueueAll("MPIX_Enqueue_start", &ferry::client::FrontEnd::EnqueueStart, queue, 1,
-                    request);
+  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueStart, queue, 1, request);
 }
 
 FERRY_MPIX int MPIX_Enqueue_startall(MPIX_Queue queue, int count, MPI_Request requests_[]) {
-  return EnqueueAll("MPIX_Enqueue_startall", &ferry::client::FrontEnd::EnqueueStart, queue, count,
-                    requests_);
+  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueStart, queue, count, requests_);
 }
 
 FERRY_MPIX int MPIX_Enqueue_wait(MPIX_Queue queue, MPI_Request* request) {
-  return EnqueueAll("MPIX_Enqueue_wait", &ferry::client::FrontEnd::EnqueueWait, queue, 1, request);
+  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueWait, queue, 1, request);
 }
 
 FERRY_MPIX int MPIX_Enqueue_waitall(MPIX_Queue queue, int count, MPI_Request requests_[]) {
-  return EnqueueAll("MPIX_Enqueue_waitall", &ferry::client::FrontEnd::EnqueueWait, queue, count,
-                    requests_);
+  return EnqueueAll(__func__, &ferry::client::FrontEnd::EnqueueWait, queue, count, requests_);
 }
 
 }  // extern "C"
+}  // namespace ferry::mpi

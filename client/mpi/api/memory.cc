@@ -13,9 +13,9 @@
 
 #include "client/mpi/api/call.h"
 #include "client/mpi/api/function.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/info/info.h"
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
@@ -124,12 +124,9 @@ bool FreeOverflow(void* memory) {
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
-  Call call("MPI_Alloc_mem");
+  Call call(FERRY_MPI_NAME);
   call.NeedRunning();
   const Info* const hints = call.ok() ? call.FindOrNull(info) : nullptr;
   if (size < 0) {
@@ -144,19 +141,19 @@ FERRY_MPI_CALL(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void* result)) {
   if (call.ok()) {
     call.Refuse(Allocate(size == 0 ? 1 : static_cast<size_t>(size), wish, &memory));
   }
-  if (call.ok()) {
-    std::memcpy(result, &memory, sizeof(memory));
-  }
-  return call.result();
+  return call.Then([&] { std::memcpy(result, &memory, sizeof(memory)); });
 }
 
 FERRY_MPI_CALL(int, Free_mem, (void* memory)) {
-  if (const int error = CheckRunning("MPI_Free_mem"); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (memory == nullptr || FreeOverflow(memory)) {
-    return MPI_SUCCESS;
-  }
-  const ferry::Status status = front_end->FreeMemory(memory);
-  return status.ok() ? MPI_SUCCESS : Fail("MPI_Free_mem", nullptr, MPI_ERR_BASE, status.message());
+  Call call(FERRY_MPI_NAME);
+  call.NeedRunning();
+  return call.Then([&]() -> Failure {
+    if (memory == nullptr || FreeOverflow(memory)) {
+      return {};
+    }
+    const Status status = front_end->FreeMemory(memory);
+    return status.ok() ? Failure() : Failure{MPI_ERR_BASE, status.message()};
+  });
 }
+
+}  // namespace ferry::mpi

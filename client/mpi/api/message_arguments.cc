@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "client/mpi/error/fail.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
@@ -79,7 +79,7 @@ int FailMessage(const MessageArguments& arguments, bool is_send) {
   if (failure.ok()) {
     failure = CheckData(arguments.buffer, arguments.count, *type);
   }
-  return failure.ok() ? MPI_SUCCESS : Fail(arguments.call, comm, failure);
+  return Conclude(arguments.call, comm, failure);
 }
 
 int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope) {
@@ -88,8 +88,8 @@ int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelop
   if (envelope->type == nullptr) {
     return FailHandle(arguments.call, &comm, MPI_ERR_TYPE, "MPI_Datatype", arguments.datatype);
   }
-  const Failure failure = CheckData(arguments.buffer, arguments.count, *envelope->type);
-  return failure.ok() ? MPI_SUCCESS : Fail(arguments.call, &comm, failure);
+  return Conclude(arguments.call, &comm,
+                  CheckData(arguments.buffer, arguments.count, *envelope->type));
 }
 
 int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope) {

@@ -1,4 +1,4 @@
-// The arguments that every message has, checked in one place.
+// The arguments that every message has, checked in one place, and what is done with them.
 //
 // Calling thread: the caller's.
 #pragma once
@@ -8,11 +8,12 @@
 #include <cstdint>
 
 #include "client/core/front_end.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/datatype/datatype.h"
 #include "client/mpi/request/payload.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/request/request.h"
 
 namespace ferry::mpi {
 
@@ -94,5 +95,23 @@ inline Payload PayloadOf(const MessageArguments& arguments, const Envelope& enve
 int ResolveData(const MessageArguments& arguments, Comm& comm, Envelope* envelope);
 // For probes: without a buffer. The same.
 int ResolveProbe(const char* call, int source, int tag, MPI_Comm comm, Envelope* envelope);
+
+// ---- The four ways to send (MPI 5.0, section 3.4), for all forms of calls alike -----------------
+
+// A ready send is like a standard one, except for persistent requests that are matched (mpix.h).
+// For others nothing is saved by knowing that the receive is there: Ferry finds out by itself.
+enum class SendMode : uint8_t { kStandard, kBuffered, kSynchronous, kReady };
+
+int BlockingSend(const MessageArguments& arguments, SendMode mode);
+int BlockingReceive(const MessageArguments& arguments, MPI_Status* status);
+int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request);
+int BeginReceive(const MessageArguments& arguments, MPI_Request* request);
+int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request);
+int MakeReceive(const MessageArguments& arguments, MPI_Request* request);
+
+// The same for calls that consist of several messages: without a handle. Null: to or from
+// MPI_PROC_NULL, or complete already.
+int BeginSend(const MessageArguments& arguments, Ref<Request>* request);
+int BeginReceive(const MessageArguments& arguments, Ref<Request>* request);
 
 }  // namespace ferry::mpi

@@ -6,18 +6,12 @@
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/op_reducer.h"
 #include "client/mpi/request/payload.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
-
-int FindOp(const char* call, MPI_Op handle, Op** op) {
-  *op = ops.Find(handle);
-  return *op != nullptr ? MPI_SUCCESS : FailHandle(call, nullptr, MPI_ERR_OP, "MPI_Op", handle);
-}
 
 void TakeBack(MPI_Datatype handle) {
   if (Datatype* const type = datatypes.Remove(handle); type != nullptr) {
@@ -32,24 +26,10 @@ constexpr HandleLender kLender = {
     [](const Datatype& type) { return HandleOf(const_cast<Datatype&>(type)); }, TakeBack};
 
 template <typename Function>
-int Create(const char* call, Function* function, int commute, MPI_Op* handle) {
-  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error =
-          CheckPointer(call, reinterpret_cast<const void*>(function), "user_fn", handle, "op");
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  Ref<Op> op = MakeRef<Op>(function, commute != 0, kLender);
-  const MPI_Op added = ops.Add(op.get());
-  if (added == nullptr) {
-    return Fail(call, nullptr, MPI_ERR_NO_MEM, "there is no memory for another operation");
-  }
-  op->set_handle(added);
-  op.Leave();
-  *handle = added;
-  return MPI_SUCCESS;
+int Create(Call call, Function* function, int commute, MPI_Op* handle) {
+  call.NeedRunning();
+  call.Need(reinterpret_cast<const void*>(function), "user_fn", handle, "op");
+  return call.Then([&] { call.Give(MakeRef<Op>(function, commute != 0, kLender), handle); });
 }
 
 // Elements, packed in memory of the host.
@@ -99,96 +79,68 @@ Failure Reduce(const Op& op, const void* in, void* inout, int64_t count, const D
   return {};
 }
 
-int ReduceLocal(const char* call, const void* inbuf, void* inoutbuf, int64_t count,
-                MPI_Datatype datatype, MPI_Op handle) {
-  Datatype* type = nullptr;
-  if (const int error = FindType(call, datatype, &type); error != MPI_SUCCESS) {
-    return error;
+void NeedBuffer(Call& call, const void* buffer, const char* argument) {
+  if (buffer == nullptr || buffer == MPI_IN_PLACE) {
+    call.Refuse(MPI_ERR_BUFFER, std::string(argument) + (buffer == nullptr ? " is a null pointer"
+                                                                           : " is MPI_IN_PLACE"));
   }
-  Op* op = nullptr;
-  if (const int error = FindOp(call, handle, &op); error != MPI_SUCCESS) {
-    return error;
+}
+
+int ReduceLocal(Call call, const void* inbuf, void* inoutbuf, int64_t count, MPI_Datatype datatype,
+                MPI_Op handle) {
+  const Datatype* const type = call.Find(datatype);
+  const Op* const op = call.Find(handle);
+  if (call.ok() && !type->IsCommitted()) {
+    call.Refuse(MPI_ERR_TYPE, "the datatype is not committed");
   }
-  if (!type->IsCommitted()) {
-    return Fail(call, nullptr, MPI_ERR_TYPE, "the datatype is not committed");
+  const Result<int64_t> bytes = call.ok() ? type->PackedBytes(count) : 0;
+  call.Refuse(bytes.failure());
+  (void)call.Then([&] { return op->Check(*type); });
+  if (!call.ok() || bytes.value() == 0) {
+    return call.result();
   }
-  const Result<int64_t> bytes = type->PackedBytes(count);
-  if (!bytes.ok()) {
-    return Fail(call, nullptr, bytes.failure());
-  }
-  if (const Failure failure = op->Check(*type); !failure.ok()) {
-    return Fail(call, nullptr, failure);
-  }
-  if (bytes.value() == 0) {
-    return MPI_SUCCESS;
-  }
-  for (const auto& [buffer, name] : {std::pair<const void*, const char*>{inbuf, "inbuf"},
-                                     std::pair<const void*, const char*>{inoutbuf, "inoutbuf"}}) {
-    if (buffer == nullptr || buffer == MPI_IN_PLACE) {
-      return Fail(
-          call, nullptr, MPI_ERR_BUFFER,
-          std::string(name) + (buffer == nullptr ? " is a null pointer" : " is MPI_IN_PLACE"));
-    }
-  }
+  NeedBuffer(call, inbuf, "inbuf");
+  NeedBuffer(call, inoutbuf, "inoutbuf");
   if (inbuf == inoutbuf) {
-    return Fail(call, nullptr, MPI_ERR_BUFFER, "inbuf and inoutbuf are the same memory");
+    call.Refuse(MPI_ERR_BUFFER, "inbuf and inoutbuf are the same memory");
   }
-  const Failure failure = Reduce(*op, inbuf, inoutbuf, count, *type);
-  return failure.ok() ? MPI_SUCCESS : Fail(call, nullptr, failure);
+  return call.Then([&] { return Reduce(*op, inbuf, inoutbuf, count, *type); });
 }
 
 }  // namespace
-}  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
 
 FERRY_MPI_CALL(int, Op_create, (MPI_User_function * user_fn, int commute, MPI_Op* op)) {
-  return Create("MPI_Op_create", user_fn, commute, op);
+  return Create(FERRY_MPI_NAME, user_fn, commute, op);
 }
 
 FERRY_MPI_CALL(int, Op_create_c, (MPI_User_function_c * user_fn, int commute, MPI_Op* op)) {
-  return Create("MPI_Op_create_c", user_fn, commute, op);
+  return Create(FERRY_MPI_NAME, user_fn, commute, op);
 }
 
 FERRY_MPI_CALL(int, Op_free, (MPI_Op * handle)) {
-  const char* const call = "MPI_Op_free";
-  if (const int error = CheckPointer(call, handle, "op"); error != MPI_SUCCESS) {
-    return error;
+  Call call(FERRY_MPI_NAME);
+  call.Need(handle, "op");
+  Op* const op = call.ok() ? call.Find(*handle) : nullptr;
+  if (call.ok() && op->IsPredefined()) {
+    call.Refuse(MPI_ERR_OP, std::string(op->name()) + " is predefined");
   }
-  Op* op = nullptr;
-  if (const int error = FindOp(call, *handle, &op); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (op->IsPredefined()) {
-    return Fail(call, nullptr, MPI_ERR_OP, std::string(op->name()) + " is predefined");
-  }
-  if (ops.Remove(*handle) != nullptr) {
-    op->Release();
-  }
-  *handle = MPI_OP_NULL;
-  return MPI_SUCCESS;
+  return call.Then([&] {
+    if (ops.Remove(*handle) != nullptr) {
+      op->Release();
+    }
+    *handle = MPI_OP_NULL;
+  });
 }
 
 FERRY_MPI_CALL(int, Op_commutative, (MPI_Op handle, int* commute)) {
-  Op* op = nullptr;
-  if (const int error = FindOp("MPI_Op_commutative", handle, &op); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer("MPI_Op_commutative", commute, "commute");
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  *commute = op->IsCommutative() ? 1 : 0;
-  return MPI_SUCCESS;
+  Call call(FERRY_MPI_NAME);
+  const Op* const op = call.Find(handle);
+  call.Need(commute, "commute");
+  return call.Then([&] { *commute = op->IsCommutative() ? 1 : 0; });
 }
 
-FERRY_MPI_CALL(int, Reduce_local,
-               (const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype, MPI_Op op)) {
-  return ReduceLocal("MPI_Reduce_local", inbuf, inoutbuf, count, datatype, op);
-}
+FERRY_MPI_TWINS(Reduce_local,
+                (const void* inbuf, void* inoutbuf, Count count, MPI_Datatype datatype, MPI_Op op),
+                ReduceLocal(FERRY_MPI_NAME, inbuf, inoutbuf, count, datatype, op));
 
-FERRY_MPI_CALL(int, Reduce_local_c,
-               (const void* inbuf, void* inoutbuf, MPI_Count count, MPI_Datatype datatype,
-                MPI_Op op)) {
-  return ReduceLocal("MPI_Reduce_local_c", inbuf, inoutbuf, count, datatype, op);
-}
+}  // namespace ferry::mpi

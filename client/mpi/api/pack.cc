@@ -1,311 +1,182 @@
 // Packing into a program's own buffers (MPI 5.0, sections 5.2 and 5.3). MPI_Pack writes what a
 // message would carry: the data without gaps, with nothing before or behind it.
 #include <cstring>
+#include <string>
 
 #include "client/mpi/api/function.h"
 #include "client/mpi/api/type_arguments.h"
 #include "client/mpi/datatype/external.h"
 #include "client/mpi/request/payload.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
 
 // The typed side of a call, checked.
 struct Data {
-  const void* buffer;
-  int64_t count;
-  const Datatype* type;
-  int64_t size_bytes;  // packed
+  const Datatype* type = nullptr;
+  int64_t size_bytes = 0;  // packed
 };
 
-int ResolveData(const char* call, Comm* comm, const void* buffer, int64_t count,
-                MPI_Datatype datatype, Data* data) {
-  const Datatype* const type = datatypes.Find(datatype);
-  if (type == nullptr) {
-    return FailHandle(call, comm, MPI_ERR_TYPE, "MPI_Datatype", datatype);
+Data FindData(Call& call, int64_t count, MPI_Datatype datatype) {
+  Data data{call.Find(datatype)};
+  if (call.ok() && !data.type->IsCommitted()) {
+    call.Refuse(MPI_ERR_TYPE, "the datatype is not committed");
   }
-  if (!type->IsCommitted()) {
-    return Fail(call, comm, MPI_ERR_TYPE, "the datatype is not committed");
-  }
-  const Result<int64_t> bytes = type->PackedBytes(count);
-  if (!bytes.ok()) {
-    return Fail(call, comm, bytes.failure());
-  }
-  *data = {buffer, count, type, bytes.value()};
-  return MPI_SUCCESS;
+  (void)call.Then([&] {
+    const Result<int64_t> bytes = data.type->PackedBytes(count);
+    data.size_bytes = bytes.ok() ? bytes.value() : 0;
+    return bytes.failure();
+  });
+  return data;
 }
 
 // The same with a buffer that is used, not only asked about.
-int ResolveBuffer(const char* call, Comm* comm, const char* argument, const void* buffer,
-                  int64_t count, MPI_Datatype datatype, Data* data) {
-  if (const int error = ResolveData(call, comm, buffer, count, datatype, data);
-      error != MPI_SUCCESS) {
-    return error;
+Data FindData(Call& call, const char* argument, const void* buffer, int64_t count,
+              MPI_Datatype datatype) {
+  const Data data = FindData(call, count, datatype);
+  if (call.ok() && buffer == nullptr && data.size_bytes > 0 && data.type->Span(count).low == 0) {
+    call.Refuse(MPI_ERR_BUFFER, std::string(argument) + " is a null pointer");
   }
-  if (buffer == nullptr && data->size_bytes > 0 && data->type->Span(count).low == 0) {
-    return Fail(call, comm, MPI_ERR_BUFFER, std::string(argument) + " is a null pointer");
-  }
-  return MPI_SUCCESS;
+  return data;
 }
 
-// Whether `bytes` lie between *position and the end of the packed buffer. `error_class`: if not.
+// Whether `bytes` lie between *position and the end of the packed buffer.
 template <typename Position>
-int CheckPosition(const char* call, Comm* comm, const char* packed_name, const void* packed,
-                  int64_t size, const Position* position, int64_t bytes, int error_class) {
-  if (position == nullptr) {
-    return Fail(call, comm, MPI_ERR_ARG, "position is a null pointer");
-  }
+void NeedPosition(Call& call, const char* argument, const void* packed, int64_t size,
+                  const Position* position, int64_t bytes) {
+  call.Need(position, "position");
   if (size < 0) {
-    return Fail(
-        call, comm, MPI_ERR_ARG,
-        "the size of " + std::string(packed_name) + " is negative: " + std::to_string(size));
+    call.Refuse(MPI_ERR_ARG,
+                "the size of " + std::string(argument) + " is negative: " + std::to_string(size));
+  }
+  if (!call.ok()) {
+    return;
   }
   if (*position < 0 || *position > size) {
-    return Fail(call, comm, MPI_ERR_ARG,
-                "position is " + std::to_string(*position) + ", not between 0 and the size " +
-                    std::to_string(size));
+    call.Refuse(MPI_ERR_ARG, "position is " + std::to_string(*position) +
+                                 ", not between 0 and the size " + std::to_string(size));
+  } else if (bytes > size - *position) {
+    call.Refuse(MPI_ERR_TRUNCATE, std::to_string(bytes) + " bytes do not fit between position " +
+                                      std::to_string(*position) + " and the size " +
+                                      std::to_string(size));
+  } else if (packed == nullptr && bytes > 0) {
+    call.Refuse(MPI_ERR_BUFFER, std::string(argument) + " is a null pointer");
   }
-  if (bytes > size - *position) {
-    return Fail(call, comm, error_class,
-                std::to_string(bytes) + " bytes do not fit between position " +
-                    std::to_string(*position) + " and the size " + std::to_string(size));
-  }
-  if (packed == nullptr && bytes > 0) {
-    return Fail(call, comm, MPI_ERR_BUFFER, std::string(packed_name) + " is a null pointer");
-  }
-  return MPI_SUCCESS;
 }
 
 template <typename Number>
-int Pack(const char* call, const void* inbuf, int64_t incount, MPI_Datatype datatype, void* outbuf,
-         int64_t outsize, Number* position, MPI_Comm handle) {
-  Comm* const comm = comms.Find(handle);
-  if (comm == nullptr) {
-    return FailComm(call, handle);
-  }
-  Data data;
-  if (const int error = ResolveBuffer(call, comm, "inbuf", inbuf, incount, datatype, &data);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPosition(call, comm, "outbuf", outbuf, outsize, position,
-                                      data.size_bytes, MPI_ERR_TRUNCATE);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  const Payload payload(const_cast<void*>(inbuf), incount, *data.type);
-  if (const Failure failure = payload.CopyOut(static_cast<char*>(outbuf) + *position);
-      !failure.ok()) {
-    return Fail(call, comm, failure);
-  }
-  *position += static_cast<Number>(data.size_bytes);
-  return MPI_SUCCESS;
+int Pack(Call call, const void* inbuf, int64_t incount, MPI_Datatype datatype, void* outbuf,
+         int64_t outsize, Number* position, MPI_Comm comm) {
+  (void)call.Find(comm);
+  const Data data = FindData(call, "inbuf", inbuf, incount, datatype);
+  NeedPosition(call, "outbuf", outbuf, outsize, position, data.size_bytes);
+  (void)call.Then([&] {
+    return Payload(const_cast<void*>(inbuf), incount, *data.type)
+        .CopyOut(static_cast<char*>(outbuf) + *position);
+  });
+  return call.Then([&] { *position += static_cast<Number>(data.size_bytes); });
 }
 
 template <typename Number>
-int Unpack(const char* call, const void* inbuf, int64_t insize, Number* position, void* outbuf,
-           int64_t outcount, MPI_Datatype datatype, MPI_Comm handle) {
-  Comm* const comm = comms.Find(handle);
-  if (comm == nullptr) {
-    return FailComm(call, handle);
-  }
-  Data data;
-  if (const int error = ResolveBuffer(call, comm, "outbuf", outbuf, outcount, datatype, &data);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPosition(call, comm, "inbuf", inbuf, insize, position, data.size_bytes,
-                                      MPI_ERR_TRUNCATE);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  const Payload payload(outbuf, outcount, *data.type);
-  if (const Failure failure =
-          payload.CopyIn(static_cast<const char*>(inbuf) + *position, data.size_bytes);
-      !failure.ok()) {
-    return Fail(call, comm, failure);
-  }
-  *position += static_cast<Number>(data.size_bytes);
-  return MPI_SUCCESS;
+int Unpack(Call call, const void* inbuf, int64_t insize, Number* position, void* outbuf,
+           int64_t outcount, MPI_Datatype datatype, MPI_Comm comm) {
+  (void)call.Find(comm);
+  const Data data = FindData(call, "outbuf", outbuf, outcount, datatype);
+  NeedPosition(call, "inbuf", inbuf, insize, position, data.size_bytes);
+  (void)call.Then([&] {
+    return Payload(outbuf, outcount, *data.type)
+        .CopyIn(static_cast<const char*>(inbuf) + *position, data.size_bytes);
+  });
+  return call.Then([&] { *position += static_cast<Number>(data.size_bytes); });
 }
 
 template <typename Number>
-int PackSize(const char* call, int64_t incount, MPI_Datatype datatype, MPI_Comm handle,
-             Number* size) {
-  Comm* const comm = comms.Find(handle);
-  if (comm == nullptr) {
-    return FailComm(call, handle);
-  }
-  Data data;
-  if (const int error = ResolveData(call, comm, nullptr, incount, datatype, &data);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer(call, size, "size"); error != MPI_SUCCESS) {
-    return error;
-  }
-  PutNumber(size, data.size_bytes);
-  return MPI_SUCCESS;
+int PackSize(Call call, int64_t incount, MPI_Datatype datatype, MPI_Comm comm, Number* size) {
+  (void)call.Find(comm);
+  const Data data = FindData(call, incount, datatype);
+  call.Need(size, "size");
+  return call.Then([&] { PutNumber(size, data.size_bytes); });
 }
 
-// ---- external32 ----
+// ---- external32 ---------------------------------------------------------------------------------
 
-int CheckRepresentation(const char* call, const char* datarep) {
-  if (const int error = CheckRunning(call); error != MPI_SUCCESS) {
-    return error;
+void NeedExternal(Call& call, const char* datarep) {
+  call.NeedRunning();
+  call.Need(datarep, "datarep");
+  if (call.ok() && std::strcmp(datarep, "external32") != 0) {
+    call.Refuse(MPI_ERR_ARG,
+                "datarep is \"" + std::string(datarep) + "\"; only \"external32\" is known");
   }
-  if (const int error = CheckPointer(call, datarep, "datarep"); error != MPI_SUCCESS) {
-    return error;
-  }
-  return std::strcmp(datarep, "external32") == 0
-             ? MPI_SUCCESS
-             : Fail(call, nullptr, MPI_ERR_ARG,
-                    "datarep is \"" + std::string(datarep) + "\"; only \"external32\" is known");
 }
 
-int64_t ExternalBytes(const Data& data) {
-  return data.count * data.type->signature().external_bytes;
+int64_t ExternalBytes(const Call& call, const Data& data, int64_t count) {
+  return call.ok() ? count * data.type->signature().external_bytes : 0;
 }
 
 template <typename Number>
-int PackExternally(const char* call, const char* datarep, const void* inbuf, int64_t incount,
+int PackExternally(Call call, const char* datarep, const void* inbuf, int64_t incount,
                    MPI_Datatype datatype, void* outbuf, int64_t outsize, Number* position) {
-  if (const int error = CheckRepresentation(call, datarep); error != MPI_SUCCESS) {
-    return error;
-  }
-  Data data;
-  if (const int error = ResolveBuffer(call, nullptr, "inbuf", inbuf, incount, datatype, &data);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  const int64_t bytes = ExternalBytes(data);
-  if (const int error = CheckPosition(call, nullptr, "outbuf", outbuf, outsize, position, bytes,
-                                      MPI_ERR_TRUNCATE);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const Failure failure =
-          PackExternal(inbuf, incount, *data.type, static_cast<char*>(outbuf) + *position);
-      !failure.ok()) {
-    return Fail(call, nullptr, failure);
-  }
-  *position += static_cast<Number>(bytes);
-  return MPI_SUCCESS;
+  NeedExternal(call, datarep);
+  const Data data = FindData(call, "inbuf", inbuf, incount, datatype);
+  const int64_t bytes = ExternalBytes(call, data, incount);
+  NeedPosition(call, "outbuf", outbuf, outsize, position, bytes);
+  (void)call.Then([&] {
+    return PackExternal(inbuf, incount, *data.type, static_cast<char*>(outbuf) + *position);
+  });
+  return call.Then([&] { *position += static_cast<Number>(bytes); });
 }
 
 template <typename Number>
-int UnpackExternally(const char* call, const char* datarep, const void* inbuf, int64_t insize,
+int UnpackExternally(Call call, const char* datarep, const void* inbuf, int64_t insize,
                      Number* position, void* outbuf, int64_t outcount, MPI_Datatype datatype) {
-  if (const int error = CheckRepresentation(call, datarep); error != MPI_SUCCESS) {
-    return error;
-  }
-  Data data;
-  if (const int error = ResolveBuffer(call, nullptr, "outbuf", outbuf, outcount, datatype, &data);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  const int64_t bytes = ExternalBytes(data);
-  if (const int error =
-          CheckPosition(call, nullptr, "inbuf", inbuf, insize, position, bytes, MPI_ERR_TRUNCATE);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  UnpackExternal(static_cast<const char*>(inbuf) + *position, outbuf, outcount, *data.type);
-  *position += static_cast<Number>(bytes);
-  return MPI_SUCCESS;
+  NeedExternal(call, datarep);
+  const Data data = FindData(call, "outbuf", outbuf, outcount, datatype);
+  const int64_t bytes = ExternalBytes(call, data, outcount);
+  NeedPosition(call, "inbuf", inbuf, insize, position, bytes);
+  return call.Then([&] {
+    UnpackExternal(static_cast<const char*>(inbuf) + *position, outbuf, outcount, *data.type);
+    *position += static_cast<Number>(bytes);
+  });
 }
 
 template <typename Number>
-int ExternalSize(const char* call, const char* datarep, int64_t incount, MPI_Datatype datatype,
+int ExternalSize(Call call, const char* datarep, int64_t incount, MPI_Datatype datatype,
                  Number* size) {
-  if (const int error = CheckRepresentation(call, datarep); error != MPI_SUCCESS) {
-    return error;
-  }
-  Data data;
-  if (const int error = ResolveData(call, nullptr, nullptr, incount, datatype, &data);
-      error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = CheckPointer(call, size, "size"); error != MPI_SUCCESS) {
-    return error;
-  }
-  PutNumber(size, ExternalBytes(data));
-  return MPI_SUCCESS;
+  NeedExternal(call, datarep);
+  const Data data = FindData(call, incount, datatype);
+  call.Need(size, "size");
+  return call.Then([&] { PutNumber(size, ExternalBytes(call, data, incount)); });
 }
 
 }  // namespace
+
+FERRY_MPI_TWINS(Pack,
+                (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
+                 Count outsize, Count* position, MPI_Comm comm),
+                Pack(FERRY_MPI_NAME, inbuf, incount, datatype, outbuf, outsize, position, comm));
+
+FERRY_MPI_TWINS(Unpack,
+                (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount,
+                 MPI_Datatype datatype, MPI_Comm comm),
+                Unpack(FERRY_MPI_NAME, inbuf, insize, position, outbuf, outcount, datatype, comm));
+
+FERRY_MPI_TWINS(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size),
+                PackSize(FERRY_MPI_NAME, incount, datatype, comm, size));
+
+FERRY_MPI_TWINS(Pack_external,
+                (const char* datarep, const void* inbuf, Count incount, MPI_Datatype datatype,
+                 void* outbuf, MPI_Aint outsize, MPI_Aint* position),
+                PackExternally(FERRY_MPI_NAME, datarep, inbuf, incount, datatype, outbuf, outsize,
+                               position));
+
+FERRY_MPI_TWINS(Unpack_external,
+                (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position,
+                 void* outbuf, Count outcount, MPI_Datatype datatype),
+                UnpackExternally(FERRY_MPI_NAME, datarep, inbuf, insize, position, outbuf, outcount,
+                                 datatype));
+
+FERRY_MPI_TWINS(Pack_external_size,
+                (const char* datarep, Count incount, MPI_Datatype datatype, MPI_Aint* size),
+                ExternalSize(FERRY_MPI_NAME, datarep, incount, datatype, size));
+
 }  // namespace ferry::mpi
-
-using namespace ferry::mpi;  // NOLINT: the functions below are of no namespace
-
-FERRY_MPI_CALL(int, Pack,
-               (const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf, int outsize,
-                int* position, MPI_Comm comm)) {
-  return Pack("MPI_Pack", inbuf, incount, datatype, outbuf, outsize, position, comm);
-}
-
-FERRY_MPI_CALL(int, Pack_c,
-               (const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void* outbuf,
-                MPI_Count outsize, MPI_Count* position, MPI_Comm comm)) {
-  return Pack("MPI_Pack_c", inbuf, incount, datatype, outbuf, outsize, position, comm);
-}
-
-FERRY_MPI_CALL(int, Unpack,
-               (const void* inbuf, int insize, int* position, void* outbuf, int outcount,
-                MPI_Datatype datatype, MPI_Comm comm)) {
-  return Unpack("MPI_Unpack", inbuf, insize, position, outbuf, outcount, datatype, comm);
-}
-
-FERRY_MPI_CALL(int, Unpack_c,
-               (const void* inbuf, MPI_Count insize, MPI_Count* position, void* outbuf,
-                MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm)) {
-  return Unpack("MPI_Unpack_c", inbuf, insize, position, outbuf, outcount, datatype, comm);
-}
-
-FERRY_MPI_CALL(int, Pack_size, (int incount, MPI_Datatype datatype, MPI_Comm comm, int* size)) {
-  return PackSize("MPI_Pack_size", incount, datatype, comm, size);
-}
-
-FERRY_MPI_CALL(int, Pack_size_c,
-               (MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count* size)) {
-  return PackSize("MPI_Pack_size_c", incount, datatype, comm, size);
-}
-
-FERRY_MPI_CALL(int, Pack_external,
-               (const char* datarep, const void* inbuf, int incount, MPI_Datatype datatype,
-                void* outbuf, MPI_Aint outsize, MPI_Aint* position)) {
-  return PackExternally("MPI_Pack_external", datarep, inbuf, incount, datatype, outbuf, outsize,
-                        position);
-}
-
-FERRY_MPI_CALL(int, Pack_external_c,
-               (const char* datarep, const void* inbuf, MPI_Count incount, MPI_Datatype datatype,
-                void* outbuf, MPI_Count outsize, MPI_Count* position)) {
-  return PackExternally("MPI_Pack_external_c", datarep, inbuf, incount, datatype, outbuf, outsize,
-                        position);
-}
-
-FERRY_MPI_CALL(int, Unpack_external,
-               (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position,
-                void* outbuf, int outcount, MPI_Datatype datatype)) {
-  return UnpackExternally("MPI_Unpack_external", datarep, inbuf, insize, position, outbuf, outcount,
-                          datatype);
-}
-
-FERRY_MPI_CALL(int, Unpack_external_c,
-               (const char datarep[], const void* inbuf, MPI_Count insize, MPI_Count* position,
-                void* outbuf, MPI_Count outcount, MPI_Datatype datatype)) {
-  return UnpackExternally("MPI_Unpack_external_c", datarep, inbuf, insize, position, outbuf,
-                          outcount, datatype);
-}
-
-FERRY_MPI_CALL(int, Pack_external_size,
-               (const char* datarep, int incount, MPI_Datatype datatype, MPI_Aint* size)) {
-  return ExternalSize("MPI_Pack_external_size", datarep, incount, datatype, size);
-}
-
-FERRY_MPI_CALL(int, Pack_external_size_c,
-               (const char* datarep, MPI_Count incount, MPI_Datatype datatype, MPI_Count* size)) {
-  return ExternalSize("MPI_Pack_external_size_c", datarep, incount, datatype, size);
-}

@@ -1,17 +1,30 @@
 // Probes, and receives of what a matched probe found (MPI 5.0, section 3.8).
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "client/mpi/api/function.h"
-#include "client/mpi/api/matched_message.h"
 #include "client/mpi/api/message_arguments.h"
-#include "client/mpi/error/fail.h"
 #include "client/mpi/request/message_request.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 #include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
+
+// A message that a matched probe took out of the queue. libferry receives it at once into memory of
+// its own, from where MPI_Mrecv takes it.
+class MatchedMessage : public Object {
+ public:
+  MatchedMessage(Comm& comm, const client::FrontEnd::MatchedReceive& receive)
+      : comm(Ref<Comm>::Share(&comm)), receive(receive) {}
+  ~MatchedMessage() override { std::free(receive.buffer); }
+
+  const Ref<Comm> comm;
+  client::FrontEnd::MatchedReceive receive;
+};
+
 namespace {
 
 void SetEnvelope(MPI_Status* status, const Comm& comm, const client::Completion& found) {
@@ -22,9 +35,7 @@ void SetEnvelope(MPI_Status* status, const Comm& comm, const client::Completion&
 int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
              MPI_Status* status) {
   Envelope envelope;
-  if (const int error = ResolveProbe(call, source, tag, handle, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(ResolveProbe(call, source, tag, handle, &envelope));
   if (flag != nullptr) {
     *flag = envelope.is_null ? 1 : 0;
   }
@@ -50,9 +61,7 @@ int ProbeFor(const char* call, int source, int tag, MPI_Comm handle, int* flag,
 int ProbeMatched(const char* call, int source, int tag, MPI_Comm handle, int* flag,
                  MPI_Message* message, MPI_Status* status) {
   Envelope envelope;
-  if (const int error = ResolveProbe(call, source, tag, handle, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(ResolveProbe(call, source, tag, handle, &envelope));
   if (message == nullptr) {
     return Fail(call, envelope.comm, MPI_ERR_ARG, "the address for the message is null");
   }
@@ -128,9 +137,7 @@ struct MatchedArguments {
 
 // Receives MPI_MESSAGE_NO_PROC: there is nothing to receive, but the arguments must be right.
 int DropNothing(const MatchedArguments& arguments) {
-  if (const int error = CheckRunning(arguments.call); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckRunning(arguments.call));
   Envelope envelope;
   const int error = ResolveData({arguments.call, arguments.buffer, arguments.count,
                                  arguments.datatype, MPI_PROC_NULL, MPI_ANY_TAG, MPI_COMM_SELF},
@@ -157,9 +164,7 @@ int BeginMatched(const MatchedArguments& arguments, Ref<Request>* request) {
   const MessageArguments data{arguments.call,       arguments.buffer, arguments.count,
                               arguments.datatype,   MPI_ANY_SOURCE,   MPI_ANY_TAG,
                               found->comm->handle()};
-  if (const int error = ResolveData(data, *found->comm, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(ResolveData(data, *found->comm, &envelope));
   *request = MakeRef<MatchedReceiveRequest>(
       Ref<MatchedMessage>::Adopt(matched_messages.Remove(*arguments.message)),
       PayloadOf(data, envelope));
@@ -169,16 +174,14 @@ int BeginMatched(const MatchedArguments& arguments, Ref<Request>* request) {
 
 int ReceiveMatched(const MatchedArguments& arguments, MPI_Status* status) {
   Ref<Request> request;
-  if (const int error = BeginMatched(arguments, &request); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(BeginMatched(arguments, &request));
   if (!request) {
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
   }
   request->Await();
   const Failure failure = request->End(status);
-  return failure.ok() ? MPI_SUCCESS : Fail(arguments.call, request->comm(), failure);
+  return Conclude(arguments.call, *request, failure);
 }
 
 int BeginReceiveMatched(const MatchedArguments& arguments, MPI_Request* handle) {
@@ -186,9 +189,7 @@ int BeginReceiveMatched(const MatchedArguments& arguments, MPI_Request* handle) 
     return Fail(arguments.call, nullptr, MPI_ERR_ARG, "the address for the request is null");
   }
   Ref<Request> request;
-  if (const int error = BeginMatched(arguments, &request); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(BeginMatched(arguments, &request));
   if (!request) {
     Ref<MessageRequest> null = MessageRequest::Take();
     null->BeginNull(Process::self());
@@ -199,53 +200,38 @@ int BeginReceiveMatched(const MatchedArguments& arguments, MPI_Request* handle) 
 }
 
 }  // namespace
-}  // namespace ferry::mpi
 
 FERRY_MPI_CALL(int, Probe, (int source, int tag, MPI_Comm comm, MPI_Status* status)) {
-  return ferry::mpi::ProbeFor("MPI_Probe", source, tag, comm, nullptr, status);
+  return ProbeFor(FERRY_MPI_NAME, source, tag, comm, nullptr, status);
 }
 
 FERRY_MPI_CALL(int, Iprobe, (int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status)) {
-  return flag == nullptr ? ferry::mpi::Fail("MPI_Iprobe", nullptr, MPI_ERR_ARG,
-                                            "the address for the flag is null")
-                         : ferry::mpi::ProbeFor("MPI_Iprobe", source, tag, comm, flag, status);
+  return flag == nullptr
+             ? Fail(FERRY_MPI_NAME, nullptr, MPI_ERR_ARG, "the address for the flag is null")
+             : ProbeFor(FERRY_MPI_NAME, source, tag, comm, flag, status);
 }
 
 FERRY_MPI_CALL(int, Mprobe,
                (int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status)) {
-  return ferry::mpi::ProbeMatched("MPI_Mprobe", source, tag, comm, nullptr, message, status);
+  return ProbeMatched(FERRY_MPI_NAME, source, tag, comm, nullptr, message, status);
 }
 
 FERRY_MPI_CALL(int, Improbe,
                (int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                 MPI_Status* status)) {
   return flag == nullptr
-             ? ferry::mpi::Fail("MPI_Improbe", nullptr, MPI_ERR_ARG,
-                                "the address for the flag is null")
-             : ferry::mpi::ProbeMatched("MPI_Improbe", source, tag, comm, flag, message, status);
+             ? Fail(FERRY_MPI_NAME, nullptr, MPI_ERR_ARG, "the address for the flag is null")
+             : ProbeMatched(FERRY_MPI_NAME, source, tag, comm, flag, message, status);
 }
 
-FERRY_MPI_CALL(int, Mrecv,
-               (void* buffer, int count, MPI_Datatype datatype, MPI_Message* message,
-                MPI_Status* status)) {
-  return ferry::mpi::ReceiveMatched({"MPI_Mrecv", buffer, count, datatype, message}, status);
-}
+FERRY_MPI_TWINS(Mrecv,
+                (void* buffer, Count count, MPI_Datatype datatype, MPI_Message* message,
+                 MPI_Status* status),
+                ReceiveMatched({FERRY_MPI_NAME, buffer, count, datatype, message}, status));
 
-FERRY_MPI_CALL(int, Mrecv_c,
-               (void* buffer, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
-                MPI_Status* status)) {
-  return ferry::mpi::ReceiveMatched({"MPI_Mrecv_c", buffer, count, datatype, message}, status);
-}
+FERRY_MPI_TWINS(Imrecv,
+                (void* buffer, Count count, MPI_Datatype datatype, MPI_Message* message,
+                 MPI_Request* request),
+                BeginReceiveMatched({FERRY_MPI_NAME, buffer, count, datatype, message}, request));
 
-FERRY_MPI_CALL(int, Imrecv,
-               (void* buffer, int count, MPI_Datatype datatype, MPI_Message* message,
-                MPI_Request* request)) {
-  return ferry::mpi::BeginReceiveMatched({"MPI_Imrecv", buffer, count, datatype, message}, request);
-}
-
-FERRY_MPI_CALL(int, Imrecv_c,
-               (void* buffer, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
-                MPI_Request* request)) {
-  return ferry::mpi::BeginReceiveMatched({"MPI_Imrecv_c", buffer, count, datatype, message},
-                                         request);
-}
+}  // namespace ferry::mpi

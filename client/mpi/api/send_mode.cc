@@ -1,11 +1,10 @@
-#include "client/mpi/api/send_mode.h"
-
 #include <utility>
 
-#include "client/mpi/buffered/send_buffer.h"
-#include "client/mpi/error/fail.h"
+#include "client/mpi/api/message_arguments.h"
 #include "client/mpi/request/message_request.h"
+#include "client/mpi/request/send_buffer.h"
 #include "client/mpi/request/status.h"
+#include "client/mpi/runtime/fail.h"
 
 namespace ferry::mpi {
 namespace {
@@ -30,10 +29,7 @@ int SendDense(const MessageArguments& arguments, Envelope& envelope) {
   if (front_end->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
-  if (const int error = Prepare(arguments, client::FrontEnd::Use::kSend, &envelope);
-      error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Prepare(arguments, client::FrontEnd::Use::kSend, &envelope));
   client::Completion completion;
   ErrorCode error = front_end->Send(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
@@ -69,7 +65,7 @@ int StartReceive(const MessageArguments& arguments, const Envelope& envelope, Us
 int AwaitRequest(const char* call, MessageRequest& request, MPI_Status* status) {
   request.Await();
   const Failure failure = request.End(status);
-  return failure.ok() ? MPI_SUCCESS : Fail(call, request.comm(), failure);
+  return Conclude(call, request, failure);
 }
 
 int FailMemory(const char* call, Comm* comm, MPI_Request* handle) {
@@ -102,10 +98,7 @@ int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, 
 int StartPrepared(const MessageArguments& arguments, Envelope& envelope, bool is_send,
                   client::RequestHandle* started) {
   using Use = client::FrontEnd::Use;
-  if (const int error = Prepare(arguments, is_send ? Use::kSend : Use::kReceive, &envelope);
-      error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Prepare(arguments, is_send ? Use::kSend : Use::kReceive, &envelope));
   const ErrorCode error = is_send ? front_end->StartSend(envelope.message, started)
                                   : front_end->StartReceive(envelope.message, started);
   return error == ErrorCode::kOk ? MPI_SUCCESS
@@ -119,10 +112,7 @@ int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Reques
     return MPI_SUCCESS;
   }
   client::RequestHandle started = 0;
-  if (const int error = StartPrepared(arguments, envelope, true, &started); error != MPI_SUCCESS)
-      [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(StartPrepared(arguments, envelope, true, &started));
   if (started == client::kCompletedSend) [[likely]] {
     return MPI_SUCCESS;
   }
@@ -147,27 +137,21 @@ int ReceiveDense(const MessageArguments& arguments, Envelope& envelope, MPI_Requ
     return *handle != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, handle);
   }
   client::RequestHandle started = 0;
-  if (const int error = StartPrepared(arguments, envelope, false, &started); error != MPI_SUCCESS)
-      [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(StartPrepared(arguments, envelope, false, &started));
   return PublishStarted(arguments, envelope, false, started, handle);
 }
 
 int FinishBuffered(const MessageArguments& arguments, const Envelope& envelope) {
-  const Failure failure =
-      BufferedSend(*envelope.comm, PayloadOf(arguments, envelope), envelope.message);
-  return failure.ok() ? MPI_SUCCESS : Fail(arguments.call, envelope.comm, failure);
+  return Conclude(arguments.call, envelope.comm,
+                  BufferedSend(*envelope.comm, PayloadOf(arguments, envelope), envelope.message));
 }
 
 }  // namespace
 
 int BlockingSend(const MessageArguments& arguments, SendMode mode) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
-  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
   if (envelope.is_null) [[unlikely]] {
     return MPI_SUCCESS;
   }
@@ -184,11 +168,9 @@ int BlockingSend(const MessageArguments& arguments, SendMode mode) {
 }
 
 int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
-  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Resolve(arguments, false, &envelope));
   if (envelope.is_null) [[unlikely]] {
     SetStatus(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     return MPI_SUCCESS;
@@ -199,10 +181,7 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
     });
   }
   SetDense(arguments, &envelope);
-  if (const int error = Prepare(arguments, client::FrontEnd::Use::kReceive, &envelope);
-      error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Prepare(arguments, client::FrontEnd::Use::kReceive, &envelope));
   client::Completion completion;
   ErrorCode error = front_end->Receive(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
@@ -215,14 +194,10 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
 }
 
 int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* request) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
-  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
-  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
   *request = completed_request;
   if (envelope.is_null) [[unlikely]] {
     return MPI_SUCCESS;
@@ -240,14 +215,10 @@ int BeginSend(const MessageArguments& arguments, SendMode mode, MPI_Request* req
 }
 
 int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
-  Process::BeginCall();
+  Threads::BeginCall();
   Envelope envelope;
-  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
-  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) [[unlikely]] {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, false, &envelope));
   if (!envelope.is_null && envelope.type->IsDense(arguments.count)) [[likely]] {
     return ReceiveDense(arguments, envelope, request);
   }
@@ -258,9 +229,7 @@ int BeginReceive(const MessageArguments& arguments, MPI_Request* request) {
 
 int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
   Envelope envelope;
-  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
   if (envelope.is_null) {
     return MPI_SUCCESS;
   }
@@ -272,9 +241,7 @@ int BeginSend(const MessageArguments& arguments, Ref<Request>* request) {
 
 int BeginReceive(const MessageArguments& arguments, Ref<Request>* request) {
   Envelope envelope;
-  if (const int error = Resolve(arguments, false, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(Resolve(arguments, false, &envelope));
   return StartReceive(arguments, envelope, [&](Ref<MessageRequest> begun) {
     *request = std::move(begun);
     return MPI_SUCCESS;
@@ -286,12 +253,8 @@ namespace {
 int MakePersistent(const MessageArguments& arguments, bool is_send, SendMode mode,
                    MPI_Request* request) {
   Envelope envelope;
-  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = Resolve(arguments, is_send, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, is_send, &envelope));
   envelope.message.synchronous = mode == SendMode::kSynchronous;
   envelope.message.ready = mode == SendMode::kReady;
   Ref<MessageRequest> made = MessageRequest::Take();
@@ -308,12 +271,8 @@ int MakeSend(const MessageArguments& arguments, SendMode mode, MPI_Request* requ
     return MakePersistent(arguments, true, mode, request);
   }
   Envelope envelope;
-  if (const int error = CheckAddress(arguments, request); error != MPI_SUCCESS) {
-    return error;
-  }
-  if (const int error = Resolve(arguments, true, &envelope); error != MPI_SUCCESS) {
-    return error;
-  }
+  FERRY_RETURN_ERROR(CheckAddress(arguments, request));
+  FERRY_RETURN_ERROR(Resolve(arguments, true, &envelope));
   *request = MakeBufferedSend(*envelope.comm, arguments.buffer, arguments.count, *envelope.type,
                               envelope.message, envelope.is_null)
                  .Leave()

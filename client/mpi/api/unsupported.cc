@@ -5,9 +5,8 @@
 // read a second time, with another FERRY_MPI, they define them.
 #include <string>
 
-#include "client/mpi/api/elsewhere.h"
-#include "client/mpi/error/fail.h"
-#include "client/mpi/error/last_message.h"
+#include "client/mpi/api/function.h"
+#include "client/mpi/runtime/fail.h"
 #include "ferry/mpi/mpi.h"
 
 // No call looks at what it is given.
@@ -21,11 +20,11 @@
 #undef FERRY_MPI_WINDOWS_H_
 
 // FERRY_FAIL is the function that the call returns.
-#define FERRY_DEFINE(result, name, parameters)                       \
-  result PMPI_##name parameters { return FERRY_FAIL("MPI_" #name); } \
-  result MPI_##name parameters __attribute__((weak, alias("PMPI_" #name)))
+#define FERRY_DEFINE(result, name, parameters)                                    \
+  FERRY_MPI_CALL(result, name, parameters) { return FERRY_FAIL(FERRY_MPI_NAME); } \
+  static_assert(true)
 
-// The second of its arguments: nothing where elsewhere.h has a line for the call, which then makes
+// The second of its arguments: nothing where function.h has a line for the call, which then makes
 // two arguments of the first.
 #define FERRY_SECOND(first, second, ...) second
 #define FERRY_UNLESS(...) FERRY_SECOND(__VA_ARGS__, )

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/table.h"
 #include "client/mpi/collective/algorithms/algorithm.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {
@@ -80,7 +80,7 @@ Channel::~Channel() {
 
 std::unique_lock<std::mutex> Channel::Lock() {
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (Process::AreThreadsAllowed()) {
+  if (Threads::AreAllowed()) {
     lock.lock();
   }
   return lock;
@@ -314,7 +314,7 @@ void Channel::Run(Problem* problem, const Binding& binding, RunFailure* failure,
 }
 
 RunFailure Channel::RunByMessages(const Problem& problem, const Binding& binding, uint32_t number) {
-  const bool is_patient = !Process::AreThreadsAllowed();
+  const bool is_patient = !Threads::AreAllowed();
   Taken taken;
   {
     const auto lock = Lock();

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "client/core/front_end.h"
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/call_watch.h"
 #include "client/mpi/channel/front_messenger.h"
 #include "client/mpi/channel/node_board.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
 #include "common/status.h"
 
 namespace ferry::mpi {

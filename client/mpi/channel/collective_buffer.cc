@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/staging.h"
 #include "client/mpi/channel/table.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {

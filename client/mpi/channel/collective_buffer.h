@@ -11,10 +11,10 @@
 #include <memory>
 #include <vector>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/collective/call_record.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/error/failure.h"
 #include "client/mpi/request/payload.h"
 
 namespace ferry::mpi {

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_buffer.h"
 #include "client/mpi/channel/comparison.h"
 #include "client/mpi/channel/op_reducer.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/runner.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

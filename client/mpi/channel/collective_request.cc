@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/helper.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 

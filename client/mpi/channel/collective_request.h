@@ -11,7 +11,6 @@
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/channel/stream_collective.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/request/matchable.h"
 #include "client/mpi/request/request.h"
 
 namespace ferry::mpi {

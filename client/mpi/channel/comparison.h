@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/collective/call_record.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

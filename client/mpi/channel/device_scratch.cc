@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client/core/front_end.h"
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/base/connection.h"
 
 namespace ferry::mpi {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/collective/problem.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 

@@ -3,8 +3,8 @@
 // Any thread; nothing blocks.
 #pragma once
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/collective/binding.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

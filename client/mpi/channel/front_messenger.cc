@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/device_scratch.h"
 #include "client/mpi/channel/sides.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {

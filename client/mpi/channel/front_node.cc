@@ -2,8 +2,8 @@
 
 #include <functional>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/staging.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {

@@ -14,9 +14,9 @@ namespace {
 class Helper {
  public:
   void Watch(Comm& comm, Channel& channel) {
-    Process::AllowThreads();
+    Threads::Allow();
     std::lock_guard lock(mutex_);
-    Process::SetHelperAtRest(false);
+    Threads::SetHelperAtRest(false);
     const auto is_same = [&](const Watched& watched) { return watched.channel == &channel; };
     if (std::none_of(watched_.begin(), watched_.end(), is_same)) {
       watched_.push_back({Ref<Comm>::Share(&comm), &channel});
@@ -38,7 +38,7 @@ class Helper {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
-        Process::SetHelperAtRest(watched_.empty());
+        Threads::SetHelperAtRest(watched_.empty());
         has_work_.wait(lock, [this] { return is_stopping_ || !watched_.empty(); });
         if (is_stopping_) {
           return;

@@ -3,7 +3,7 @@
 //
 // There is one per process, from the first nonblocking collective that is not over at once until
 // MPI_Finalize. It sleeps while none is under way, and otherwise as libferry's waiting calls do.
-// While it sleeps, threads of the program need not mind it (Process::BeginCall).
+// While it sleeps, threads of the program need not mind it (Threads::BeginCall).
 //
 // Calling thread: any. Nothing blocks, but for the start of the thread.
 #pragma once

@@ -4,9 +4,9 @@
 #include <mutex>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/line_to_members.h"
-#include "client/mpi/runtime/process.h"
 #include "shm/atomic.h"
 #include "shm/fence.h"
 

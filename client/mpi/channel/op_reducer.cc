@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/base/connection.h"
 
 namespace ferry::mpi {
 namespace {

@@ -4,7 +4,7 @@
 #include <climits>
 #include <numeric>
 
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 namespace {

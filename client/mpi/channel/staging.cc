@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/base/connection.h"
 
 namespace ferry::mpi {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/channel/device_scratch.h"
 #include "client/mpi/collective/problem.h"
 #include "client/mpi/collective/stream_order.h"
 #include "client/mpi/request/strided_runs.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 

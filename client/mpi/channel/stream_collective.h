@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "client/core/front_end.h"
+#include "client/mpi/base/failure.h"
 #include "client/mpi/channel/channel.h"
 #include "client/mpi/channel/collective_operation.h"
 #include "client/mpi/collective/schedule.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

@@ -8,12 +8,12 @@
 #include <sstream>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/collective/algorithms/selection_file.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/context_ids.h"
 #include "client/mpi/comm/line_to_members.h"
-#include "client/mpi/group/rank_set.h"
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 namespace {

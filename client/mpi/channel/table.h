@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/collective/algorithms/selection.h"
-#include "client/mpi/error/failure.h"
 #include "common/status.h"
 #include "config/options.h"
 

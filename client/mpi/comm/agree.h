@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "client/mpi/error/failure.h"
+#include "client/mpi/base/failure.h"
 
 namespace ferry::mpi {
 

@@ -19,16 +19,28 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/attribute/attribute.h"
+#include "client/mpi/base/attribute.h"
+#include "client/mpi/base/error_handler.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/comm/context_ids.h"
-#include "client/mpi/comm/hints.h"
-#include "client/mpi/error/error_handler.h"
-#include "client/mpi/group/rank_set.h"
-#include "client/mpi/handle/object.h"
+#include "client/mpi/comm/rank_set.h"
 #include "client/mpi/info/info.h"
 #include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {
+
+class MemoryKinds;
+
+// Info hints (MPI 5.0, section 7.4.4).
+//
+// The standard's hints for communicators with their defaults: what the program promises (or not) of
+// its messages. Ferry knows them; none changes what it does.
+std::vector<Info::Entry> DefaultHints();
+// `hints` after the program has set `given`: hints that Ferry does not know, and values that a hint
+// cannot have, are ignored. mpi_assert_memory_alloc_kinds is there once it was set, to kinds that
+// are all among `kinds`.
+std::vector<Info::Entry> WithHints(std::vector<Info::Entry> hints,
+                                   const std::vector<Info::Entry>& given, const MemoryKinds& kinds);
 
 class Comm : public Object {
  public:

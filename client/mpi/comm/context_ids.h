@@ -13,7 +13,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "client/mpi/error/failure.h"
+#include "client/mpi/base/failure.h"
 
 namespace ferry::mpi {
 

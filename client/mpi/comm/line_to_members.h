@@ -7,7 +7,7 @@
 
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/mpi/runtime/process.h"
+#include "client/mpi/base/connection.h"
 
 namespace ferry::mpi {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/comm/comm.h"
 #include "client/mpi/comm/context_ids.h"
-#include "client/mpi/error/failure.h"
-#include "client/mpi/group/rank_set.h"
-#include "client/mpi/handle/object.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "client/mpi/error/failure.h"
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/comm/rank_set.h"
 
 namespace ferry::mpi {
 

@@ -5,12 +5,12 @@
 #include <numeric>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/comm/agree.h"
 #include "client/mpi/comm/creation.h"
 #include "client/mpi/comm/line_to_members.h"
 #include "client/mpi/comm/splitting.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/topology/node_blocks.h"
+#include "client/mpi/topology/cartesian.h"
 
 namespace ferry::mpi {
 namespace {

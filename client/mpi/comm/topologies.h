@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
-#include "client/mpi/handle/object.h"
 #include "client/mpi/topology/topology.h"
 
 namespace ferry::mpi {

@@ -20,12 +20,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "client/mpi/attribute/attribute.h"
+#include "client/mpi/base/attribute.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/datatype/basic_type.h"
 #include "client/mpi/datatype/shape.h"
 #include "client/mpi/datatype/signature.h"
-#include "client/mpi/error/failure.h"
-#include "client/mpi/handle/object.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/error/failure.h"
 
 namespace ferry::mpi {
 

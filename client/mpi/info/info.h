@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/mpi/error/failure.h"
-#include "client/mpi/handle/object.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
 

@@ -10,9 +10,9 @@
 #include <span>
 #include <string_view>
 
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/error/failure.h"
-#include "client/mpi/handle/object.h"
 #include "client/mpi/op/kernels.h"
 #include "ferry/mpi/mpi.h"
 

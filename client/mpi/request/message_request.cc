@@ -3,9 +3,9 @@
 #include <mutex>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {
@@ -20,7 +20,7 @@ Pool& pool = *new Pool();
 // Held while the pool is used, if threads may meet there.
 class PoolLock {
  public:
-  PoolLock() : is_locked_(Process::AreThreadsAllowed()) {
+  PoolLock() : is_locked_(Threads::AreAllowed()) {
     if (is_locked_) [[unlikely]] {
       pool.mutex.lock();
     }

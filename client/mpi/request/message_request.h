@@ -8,7 +8,6 @@
 
 #include "client/core/front_end.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/request/matchable.h"
 #include "client/mpi/request/payload.h"
 #include "client/mpi/request/request.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/request/strided_runs.h"
-#include "client/mpi/runtime/process.h"
 
 namespace ferry::mpi {
 namespace {

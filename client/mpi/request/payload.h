@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/mpi/base/failure.h"
 #include "client/mpi/datatype/datatype.h"
-#include "client/mpi/error/failure.h"
 #include "gpu_backends/api/strided_copy.h"
 
 namespace ferry::mpi {

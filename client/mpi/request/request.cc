@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 

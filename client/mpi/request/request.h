@@ -10,15 +10,31 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "client/core/front_end.h"
-#include "client/mpi/error/failure.h"
-#include "client/mpi/handle/object.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
 
 class Comm;
-class Matchable;
+
+// The part of a request that ferry/mpi/mpix.h needs: how it is matched for life, and what a queue
+// starts. Nothing blocks.
+class Matchable {
+ public:
+  // Adds libferry's requests that are to be matched; makes them, if need be. MPI_ERR_REQUEST,
+  // MPI_ERR_TYPE, MPI_ERR_NO_MEM: why it cannot be matched.
+  virtual Failure AddOffered(std::vector<client::RequestHandle>* requests) = 0;
+  virtual Failure IsMatched(bool* matched) = 0;
+  // Finds what queues start and wait for; 0: nothing, it is complete at once. MPI_ERR_TYPE: streams
+  // cannot. Does not check that it is matched: others do, if there is anything to match.
+  virtual Failure FindEnqueued(client::RequestHandle* handle) = 0;
+
+ protected:
+  ~Matchable() = default;
+};
 
 class Request : public Object {
  public:
@@ -44,7 +60,7 @@ class Request : public Object {
   virtual bool is_active() const { return true; }
   // Whether it belongs to a queue just now (ferry/mpi/mpix.h): no other call may use it.
   virtual bool is_enqueued() const { return false; }
-  // Null: it cannot be matched (matchable.h).
+  // Null: it cannot be matched.
   virtual Matchable* matchable() { return nullptr; }
   // Starts it: a persistent one that is inactive.
   virtual Failure Start();

@@ -1,25 +1,30 @@
 #include "client/mpi/runtime/process.h"
 
+#include <sys/utsname.h>
+
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "client/include/ferry/ferry.h"
-#include "client/mpi/runtime/predefined.h"
-#include "client/mpi/runtime/tables.h"
+#include "client/mpi/base/error_handler.h"
+#include "client/mpi/base/handle_table.h"
+#include "client/mpi/datatype/basic_type.h"
+#include "client/mpi/datatype/datatype.h"
+#include "client/mpi/op/op.h"
 #include "common/library_words.h"
 #include "config/environment.h"
 
 namespace ferry::mpi {
-
-client::FrontEnd* front_end = nullptr;
-
 namespace {
 
 struct State {
   std::atomic<Phase> phase{Phase::kBefore};
-  int thread_level = MPI_THREAD_SINGLE;
   std::thread::id main_thread;
   bool own_connection = false;  // ferry_init was ours to call
   Ref<Comm> world;
@@ -48,11 +53,7 @@ Failure Connect(int required) {
   if (front_end == nullptr) {
     return {MPI_ERR_OTHER, "libferry and libmpi_abi are not of one release: install both anew"};
   }
-  if (required >= MPI_THREAD_MULTIPLE) {
-    Process::AllowThreads();
-  } else {
-    threads_may_meet.store(false, std::memory_order_relaxed);
-  }
+  Threads::Begin(required);
   return {};
 }
 
@@ -61,8 +62,51 @@ Failure Disconnect() {
     return {MPI_ERR_OTHER, ferry_last_error()};
   }
   front_end = nullptr;
-  threads_may_meet.store(true, std::memory_order_relaxed);
+  Threads::End();
   return {};
+}
+
+// Predefined objects are never freed: those that have no handle any more are kept here.
+std::vector<Object*>& kept = *new std::vector<Object*>();
+
+void MakeErrorHandlers() {
+  error_handlers.SetPredefined(MPI_ERRORS_ARE_FATAL, new ErrorHandler(ErrorHandler::Kind::kFatal));
+  error_handlers.SetPredefined(MPI_ERRORS_ABORT, new ErrorHandler(ErrorHandler::Kind::kAbort));
+  error_handlers.SetPredefined(MPI_ERRORS_RETURN, new ErrorHandler(ErrorHandler::Kind::kReturn));
+}
+
+void MakeDatatypes() {
+  for (const BasicType& basic : BasicTypes()) {
+    auto* const datatype = new Datatype(basic);
+    datatypes.SetPredefined(basic.handle, datatype);
+  }
+}
+
+void MakeOps() {
+  for (const PredefinedOp& op : PredefinedOps()) {
+    ops.SetPredefined(op.handle, new Op(op.kind, op.handle, op.name));
+  }
+}
+
+// Puts the objects that the standard predefines, other than communicators, into their tables.
+void MakePredefined() {
+  MakeErrorHandlers();
+  groups.SetPredefined(MPI_GROUP_EMPTY, new Group(RankSet()));
+  MakeDatatypes();
+  MakeOps();
+}
+
+// Takes datatypes and operations out again, so that their handles stand for nothing. The objects
+// stay: a program may still hold datatypes made of them.
+void ForgetPredefined() {
+  for (const BasicType& basic : BasicTypes()) {
+    kept.push_back(datatypes.Find(basic.handle));
+    datatypes.SetPredefined(basic.handle, nullptr);
+  }
+  for (const PredefinedOp& op : PredefinedOps()) {
+    kept.push_back(ops.Find(op.handle));
+    ops.SetPredefined(op.handle, nullptr);
+  }
 }
 
 void MakeCommunicators() {
@@ -101,7 +145,6 @@ Failure Process::Initialize(int required, int* provided, Failure (*agree)()) {
   }
   MakePredefined();
   MakeCommunicators();
-  state.thread_level = required;
   state.main_thread = std::this_thread::get_id();
   if (provided != nullptr) {
     *provided = required;
@@ -149,75 +192,59 @@ MPI_Errhandler Process::initial_error_handler() {
 }
 
 Phase Process::phase() { return state.phase.load(std::memory_order_acquire); }
-int Process::thread_level() { return state.thread_level; }
 bool Process::IsMainThread() { return std::this_thread::get_id() == state.main_thread; }
 Comm& Process::world() { return *state.world; }
 Comm& Process::self() { return *state.self; }
-
-void Process::AllowThreads() {
-  if (!AreThreadsAllowed()) {
-    front_end->AllowThreads();
-    threads_may_meet.store(true, std::memory_order_relaxed);
-    threads_allowed_.store(true, std::memory_order_release);
-  }
-}
-
-void Process::RestrictThreads() {
-  helper_at_rest_.store(false, std::memory_order_relaxed);  // looked at once for each rest
-  if (state.thread_level < MPI_THREAD_MULTIPLE) {
-    front_end->RestrictThreads();
-    threads_may_meet.store(false, std::memory_order_relaxed);
-    threads_allowed_.store(false, std::memory_order_release);
-  }
-}
 
 void Process::AtFinalize(std::function<Failure()> action) {
   state.at_finalize.push_back(std::move(action));
 }
 
-int ErrorClassOf(ErrorCode error) {
-  switch (error) {
-    case ErrorCode::kOk:
-    case ErrorCode::kCancelled:
-      return MPI_SUCCESS;
-    case ErrorCode::kTruncated:
-      return MPI_ERR_TRUNCATE;
-    case ErrorCode::kInvalidRank:
-      return MPI_ERR_RANK;
-    case ErrorCode::kInvalidTag:
-      return MPI_ERR_TAG;
-    case ErrorCode::kOutOfMemory:
-      return MPI_ERR_NO_MEM;
-    case ErrorCode::kInvalidBuffer:
-      return MPI_ERR_BUFFER;
-    case ErrorCode::kInvalidRequest:
-      return MPI_ERR_REQUEST;
-    case ErrorCode::kInvalidArgument:
-      return MPI_ERR_ARG;
-    case ErrorCode::kPeerDied:
-    case ErrorCode::kNotFound:
-    case ErrorCode::kNodeUnreachable:
-      return MPI_ERR_PROC_ABORTED;
-    case ErrorCode::kUnsupported:
-      return MPI_ERR_UNSUPPORTED_OPERATION;
-    default:
-      return MPI_ERR_OTHER;
+// ---- How it was started -------------------------------------------------------------------------
+
+namespace {
+
+// The command and its arguments as the system knows them: programs may call MPI_Init without.
+void DescribeOwnCommand(StartFacts* facts) {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) {
+    words.push_back(word);
   }
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  DescribeCommand(static_cast<int>(arguments.size()), arguments.data(), facts);
 }
 
-Failure FailureOf(const Status& status) { return {ErrorClassOf(status.code()), status.message()}; }
+}  // namespace
 
-Failure FailureOfQueue(const Status& status) {
-  return status.code() == ErrorCode::kCancelled ? Failure{MPI_ERR_OTHER, status.message()}
-                                                : FailureOf(status);
+StartFacts FactsOfStart() {
+  StartFacts facts;
+  std::error_code ignored;
+  facts.wdir = std::filesystem::current_path(ignored).string();
+  if (utsname system{}; uname(&system) == 0) {
+    facts.host = system.nodename;
+    facts.arch = system.machine;
+  }
+  if (Process::phase() == Phase::kRunning) {
+    facts.memory_alloc_kinds = front_end->options().memory_alloc_kinds;
+    const uint64_t told = front_end->options().app_size;
+    facts.max_processes = told != 0 ? static_cast<int>(told) : Process::world().size();
+  }
+  return facts;
 }
 
-Failure FailureOf(ErrorCode error) {
-  if (ErrorClassOf(error) == MPI_SUCCESS) {
-    return {};
-  }
-  const Status status = front_end->Explain(error);
-  return {ErrorClassOf(error), status.ToString()};
+const MemoryKinds& ServedMemoryKinds() {
+  static const MemoryKinds& kinds = *new MemoryKinds(front_end->options().gpu_backend);
+  return kinds;
+}
+
+Ref<Info> MakeEnvironment() {
+  StartFacts facts = FactsOfStart();
+  DescribeOwnCommand(&facts);
+  return MakeRef<Info>(DescribeStart(facts));
 }
 
 }  // namespace ferry::mpi

@@ -6,19 +6,17 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <functional>
 #include <string>
-#include <thread>
 
-#include "client/core/front_end.h"
+#include "client/mpi/base/connection.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 #include "client/mpi/comm/comm.h"
-#include "client/mpi/error/failure.h"
+#include "client/mpi/info/info.h"
+#include "client/mpi/info/memory_kinds.h"
 
 namespace ferry::mpi {
-
-// The largest tag of a program (MPI_TAG_UB).
-inline constexpr int kTagMax = 0x3fffffff;
 
 enum class Phase { kBefore, kRunning, kAfter };
 
@@ -37,50 +35,23 @@ class Process {
   // as the launcher was told (option initial_errhandler; MPI 5.0, section 9.3).
   static MPI_Errhandler initial_error_handler();
   // The functions below are valid between Initialize and Finalize.
-  static int thread_level();
   static bool IsMainThread();
   static Comm& world();
   static Comm& self();
 
-  // From now on several threads may call, Ferry's own among them, whatever the thread level. Called
-  // by a thread of the program's.
-  static void AllowThreads();
-  static bool AreThreadsAllowed() { return threads_allowed_.load(std::memory_order_acquire); }
-
-  // For Ferry's own thread: it is at rest, and stays out of the library until a thread of the
-  // program's, which says so first, gives it work.
-  static void SetHelperAtRest(bool at_rest) {
-    helper_at_rest_.store(at_rest, std::memory_order_release);  // Pairs with BeginCall.
-  }
-  // To be called where calls of the program begin: where Ferry's own thread was the reason for
-  // AllowThreads and is at rest, the program's threads have the library for themselves again.
-  static void BeginCall() {
-    if (AreThreadsAllowed() && helper_at_rest_.load(std::memory_order_acquire)) [[unlikely]] {
-      RestrictThreads();
-    }
-  }
-
   // To be called by MPI_Finalize while messages still pass, last registered first: what other parts
   // have to put in order.
   static void AtFinalize(std::function<Failure()> action);
-
- private:
-  static void RestrictThreads();
-
-  static inline std::atomic<bool> threads_allowed_{false};
-  static inline std::atomic<bool> helper_at_rest_{false};
 };
 
-// The rank's connection. Null before Initialize and after Finalize.
-extern client::FrontEnd* front_end;
+// ---- How it was started, for MPI_INFO_ENV and MPI_Info_create_env (MPI 5.0, section 11.2.1) -----
 
-// The MPI error class for an error of a message, or of a call of `front_end`.
-int ErrorClassOf(ErrorCode error);
-Failure FailureOf(const Status& status);
-// The same, with the sentence that `front_end` has for it.
-Failure FailureOf(ErrorCode error);
-// The same for matched collectives and queues. Here nobody asked for kCancelled: it says that a
-// stream was destroyed, or a partner's was.
-Failure FailureOfQueue(const Status& status);
+// All but the command and its arguments; what only MPI_Init settles is left out before it. Calling
+// thread: any.
+StartFacts FactsOfStart();
+// The kinds of memory that this process' MPI serves, over its GPU backend. After MPI_Init.
+const MemoryKinds& ServedMemoryKinds();
+// Makes the contents of MPI_INFO_ENV. After MPI_Init.
+Ref<Info> MakeEnvironment();
 
 }  // namespace ferry::mpi

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "client/mpi/error/failure.h"
+#include "client/mpi/base/failure.h"
 
 namespace ferry::mpi {
 
@@ -56,5 +56,31 @@ class Cartesian {
   std::vector<bool> periodic_;
   int size_ = 1;
 };
+
+// ---- MPI_Dims_create (section 8.5.2): extents of a grid for so many processes -------------------
+
+// `count` factors of `product` (at least 1), largest first, as close to each other as there are:
+// the difference between the largest and the smallest is least, and among those the largest, then
+// the second one, and so on. `count` is at least 1.
+std::vector<int> BalancedFactors(int product, int count);
+
+// Gives the extents that are 0 values whose product with the others is `process_count`.
+// MPI_ERR_DIMS when there are none, or an extent is negative; MPI_ERR_ARG for fewer than one
+// process. `dims` is unchanged after an error.
+Failure CreateDims(int process_count, std::span<int> dims);
+
+// ---- Which process gets which place, so that neighbours share nodes (section 8.5.1, `reorder`) --
+
+// By place of the grid: the process. `node_of`: of at least as many processes as the grid has
+// places; the first ones get a place.
+//
+// If all nodes have equally many of them, the grid is cut into blocks of that size, one for each
+// node, in the shape with the fewest neighbours on different nodes. If that is no better, or nodes
+// differ, processes stay in their order.
+std::vector<int> PlaceByNodes(const Cartesian& grid, const std::vector<int>& node_of);
+
+// How many times a process has a neighbour on another node.
+int CrossingNeighbours(const Cartesian& grid, const std::vector<int>& process_at,
+                       const std::vector<int>& node_of);
 
 }  // namespace ferry::mpi

@@ -1,9 +1,8 @@
-#include "client/mpi/topology/dims.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "client/mpi/topology/cartesian.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {

@@ -1,9 +1,8 @@
-#include "client/mpi/topology/node_blocks.h"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 
+#include "client/mpi/topology/cartesian.h"
 #include "ferry/mpi/mpi.h"
 
 namespace ferry::mpi {

@@ -1,4 +1,4 @@
-#include "client/mpi/attribute/attribute.h"
+#include "client/mpi/base/attribute.h"
 
 #include <string>
 #include <vector>

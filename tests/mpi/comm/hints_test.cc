@@ -1,8 +1,8 @@
-#include "client/mpi/comm/hints.h"
-
 #include <string>
 #include <vector>
 
+#include "client/mpi/comm/comm.h"
+#include "client/mpi/info/memory_kinds.h"
 #include "gtest/gtest.h"
 
 namespace ferry::mpi {

@@ -1,8 +1,7 @@
-#include "client/mpi/error/codes.h"
-
 #include <set>
 #include <string>
 
+#include "client/mpi/base/error_codes.h"
 #include "gtest/gtest.h"
 
 namespace ferry::mpi {

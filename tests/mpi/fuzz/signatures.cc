@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "client/mpi/api/elsewhere.h"
+#include "client/mpi/api/function.h"
 
 namespace ferry::mpi {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/mpi/base/handle_table.h"
 #include "client/mpi/request/request.h"
-#include "client/mpi/runtime/tables.h"
 
 namespace ferry::mpi {
 namespace {

@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/mpi/handle/handle_table.h"
-#include "client/mpi/handle/object.h"
+#include "client/mpi/base/handle_table.h"
+#include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
 namespace {

@@ -1,10 +1,9 @@
-#include "client/mpi/topology/dims.h"
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <vector>
 
+#include "client/mpi/topology/cartesian.h"
 #include "ferry/mpi/mpi.h"
 #include "gtest/gtest.h"
 

@@ -1,8 +1,7 @@
-#include "client/mpi/topology/node_blocks.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "client/mpi/topology/cartesian.h"
 #include "gtest/gtest.h"
 
 namespace ferry::mpi {

@@ -1,4 +1,4 @@
-#include "client/mpi/handle/handle_table.h"
+#include "client/mpi/base/handle_table.h"
 
 #include <sys/mman.h>
 
@@ -95,5 +95,15 @@ size_t HandleCells::count() const {
   std::lock_guard lock(mutex_);
   return count_;
 }
+
+// Initialised before any constructor runs: a program may call MPI from one.
+constinit HandleTable<Comm, MPI_Comm> comms;
+constinit HandleTable<Datatype, MPI_Datatype> datatypes;
+constinit HandleTable<ErrorHandler, MPI_Errhandler> error_handlers;
+constinit HandleTable<Group, MPI_Group> groups;
+constinit HandleTable<Info, MPI_Info> infos;
+constinit HandleTable<MatchedMessage, MPI_Message> matched_messages;
+constinit HandleTable<Op, MPI_Op> ops;
+constinit HandleTable<Request, MPI_Request> requests;
 
 }  // namespace ferry::mpi

@@ -1,4 +1,4 @@
-#include "client/mpi/error/codes.h"
+#include "client/mpi/base/error_codes.h"
 
 #include <cstring>
 #include <limits>
@@ -243,6 +243,12 @@ Failure ErrorCodes::RemoveText(int code) {
   }
   found->second.text.clear();
   return Failure{};
+}
+
+// Not destroyed at exit: threads of the program may still run.
+ErrorCodes& ProcessErrorCodes() {
+  static auto& codes = *new ErrorCodes();
+  return codes;
 }
 
 }  // namespace ferry::mpi

@@ -10,6 +10,8 @@
 // Calling thread: any. Find takes no lock.
 #pragma once
 
+#include <mpi.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -125,5 +127,24 @@ class HandleTable {
  private:
   HandleCells cells_;
 };
+
+class Comm;
+class Datatype;
+class ErrorHandler;
+class Group;
+class Info;
+class MatchedMessage;
+class Op;
+class Request;
+
+// Those of this process.
+extern HandleTable<Comm, MPI_Comm> comms;
+extern HandleTable<Datatype, MPI_Datatype> datatypes;
+extern HandleTable<ErrorHandler, MPI_Errhandler> error_handlers;
+extern HandleTable<Group, MPI_Group> groups;
+extern HandleTable<Info, MPI_Info> infos;
+extern HandleTable<MatchedMessage, MPI_Message> matched_messages;
+extern HandleTable<Op, MPI_Op> ops;
+extern HandleTable<Request, MPI_Request> requests;
 
 }  // namespace ferry::mpi

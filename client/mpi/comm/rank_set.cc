@@ -1,4 +1,4 @@
-#include "client/mpi/group/rank_set.h"
+#include "client/mpi/comm/rank_set.h"
 
 #include <algorithm>
 #include <numeric>

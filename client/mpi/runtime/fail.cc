@@ -1,15 +1,20 @@
-#include "client/mpi/error/fail.h"
+#include "client/mpi/runtime/fail.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
-#include "client/mpi/error/last_message.h"
 #include "client/mpi/runtime/process.h"
 #include "common/library_words.h"
 
 namespace ferry::mpi {
 namespace {
+
+struct Last {
+  int error_class = 0;
+  std::string sentence;
+};
+thread_local Last last;
 
 std::string HexText(const void* handle) {
   char text[32];
@@ -31,6 +36,13 @@ const char* NotRunning() {
 }
 
 }  // namespace
+
+void Remember(int error_class, std::string sentence) { last = {error_class, std::move(sentence)}; }
+
+const std::string& LastMessage(int error_class) {
+  static const std::string none;
+  return last.error_class == error_class ? last.sentence : none;
+}
 
 int Fail(const char* call, Comm* comm, const Failure& failure) {
   return Fail(call, comm, failure.error_class, failure.text);

@@ -13,9 +13,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "client/mpi/error/failure.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
 
@@ -101,5 +103,13 @@ int Compare(const RankSet& a, const RankSet& b);
 // many elements as `ranks`.
 Failure TranslateRanks(const RankSet& from, std::span<const int> ranks, const RankSet& to,
                        std::span<int> translated);
+
+// The object of an MPI_Group.
+class Group : public Object {
+ public:
+  explicit Group(RankSet ranks) : ranks(std::move(ranks)) {}
+
+  const RankSet ranks;
+};
 
 }  // namespace ferry::mpi

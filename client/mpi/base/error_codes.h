@@ -11,7 +11,7 @@
 #include <mutex>
 #include <string>
 
-#include "client/mpi/error/failure.h"
+#include "client/mpi/base/failure.h"
 
 namespace ferry::mpi {
 
@@ -58,5 +58,8 @@ class ErrorCodes {
   mutable std::mutex mutex_;
   std::map<int, Entry> added_;
 };
+
+// Those of this process. They may be used before MPI_Init and after MPI_Finalize.
+ErrorCodes& ProcessErrorCodes();
 
 }  // namespace ferry::mpi

@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-#include "client/mpi/handle/object.h"
+#include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
 

@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client/mpi/error/failure.h"
-#include "client/mpi/handle/object.h"
+#include "client/mpi/base/failure.h"
+#include "client/mpi/base/object.h"
 
 namespace ferry::mpi {
 
@@ -75,6 +75,11 @@ class Keyvals {
   int next_;
   std::unordered_map<int, Ref<Keyval>> keyvals_;
 };
+
+// Those of this process. They may be used before MPI_Init and after MPI_Finalize.
+Keyvals& ProcessKeyvals();
+// How callbacks of a kind of object are called.
+Keyval::Caller CallerOf(AttributeKind kind);
 
 // The attributes of one object, in the order in which they were first set.
 class AttributeSet {

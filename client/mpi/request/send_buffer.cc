@@ -1,4 +1,4 @@
-#include "client/mpi/buffered/send_buffer.h"
+#include "client/mpi/request/send_buffer.h"
 
 #include <sched.h>
 
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/mpi/base/connection.h"
 #include "client/mpi/request/status.h"
-#include "client/mpi/runtime/process.h"
 #include "common/clock.h"
 
 namespace ferry::mpi {
