@@ -12,8 +12,6 @@ import sys
 
 TOPS = ("tests/", "benchmarks/", "examples/")
 KNOWN = (
-    # libferry's Client has the parts that streams start, and these use its memory and requests.
-    {"client/core", "client/triggered"},
     # Process knows all kinds of objects, and most objects ask it for the connection.
     {"client/mpi/" + name for name in ("attribute", "comm", "datatype", "error", "group", "info",
                                        "op", "request", "runtime", "topology")},
