@@ -1,6 +1,8 @@
 // The C API (ferry.h) over client/core: joining and leaving a job, messages, counters. Memory is in
 // memory_api.cc. It only checks arguments and turns codes into sentences.
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -8,19 +10,19 @@
 #include <memory>
 #include <string>
 
-#include "client/core/backends.h"
 #include "client/core/front_end.h"
 #include "client/core/last_error.h"
-#include "client/core/tell_launcher.h"
 #include "client/include/ferry/ferry.h"
 #include "client/include/ferry/stream.h"
 #include "client/pmix/pmix_job.h"
 #include "client/pmix/pmix_library.h"
 #include "client/rank/client.h"
 #include "client/running.h"
+#include "common/abort_notice.h"
 #include "common/library_words.h"
 #include "common/version_text.h"
 #include "config/environment.h"
+#include "gpu_backends/loader/loader.h"
 #include "shm/counters.h"
 
 namespace {
@@ -106,7 +108,7 @@ Status CheckTag(int tag, bool any_allowed) {
 }
 
 // Whether the arguments are those of nearly every call, so that no detailed check is needed.
-bool IsPlainMessage(const void* buffer, int peer, int tag) {
+inline bool IsPlainMessage(const void* buffer, int peer, int tag) {
   return IsRunning() && buffer != nullptr && static_cast<uint32_t>(peer) < client->size() &&
          static_cast<uint32_t>(tag) <= FERRY_TAG_MAX;
 }
@@ -118,14 +120,17 @@ Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bo
   return CheckTag(tag, receive);
 }
 
-// FERRY_SUCCESS, or what the call is to return.
-int Check(const Message& message, bool receive) {
-  if (IsPlainMessage(message.buffer, message.peer, message.tag)) [[likely]] {
-    return FERRY_SUCCESS;
-  }
+int CheckInDetail(const Message& message, bool receive) {
   const Status status =
       CheckMessage(message.buffer, message.size_bytes, message.peer, message.tag, receive);
   return status.ok() ? FERRY_SUCCESS : Fail(status);
+}
+
+// FERRY_SUCCESS, or what the call is to return.
+inline int Check(const Message& message, bool receive) {
+  return IsPlainMessage(message.buffer, message.peer, message.tag)
+             ? FERRY_SUCCESS
+             : CheckInDetail(message, receive);
 }
 
 Status CheckRequest(const ferry_request* request) {
@@ -209,6 +214,28 @@ void WarnOfUnknownVariables() {
   }
 }
 
+// Opens the GPU backend that the options name. kConfiguration for one that this build does not
+// have.
+ferry::StatusOr<std::unique_ptr<ferry::gpu::BackendRegistry>> OpenBackends(
+    const ferry::config::Options& options) {
+  auto backend = ferry::gpu::OpenBackend(options);
+  FERRY_RETURN_IF_ERROR(backend.status());
+  auto registry = std::make_unique<ferry::gpu::BackendRegistry>();
+  FERRY_RETURN_IF_ERROR(registry->Add(std::move(*backend)));
+  return registry;
+}
+
+// Tells the ferryrun that started this rank that it aborts the job (common/abort_notice.h), before
+// the other ranks fail because of it, so that the launcher knows whose end counts. A descriptor
+// that is no longer a pipe is left alone. Does not block unless thousands of ranks abort at once.
+void TellLauncherOfAbort(int exit_code) {
+  struct stat file {};
+  if (abort_fd > STDERR_FILENO && fstat(abort_fd, &file) == 0 && S_ISFIFO(file.st_mode)) {
+    const ferry::AbortNotice notice{client->rank(), exit_code};
+    [[maybe_unused]] const ssize_t size = write(abort_fd, &notice, sizeof(notice));
+  }
+}
+
 int Initialize(int required, int* provided, Starter starter) {
   if (required < FERRY_THREAD_SINGLE || required > FERRY_THREAD_MULTIPLE) {
     return Fail(ErrorCode::kInvalidArgument, "the thread level is not one of FERRY_THREAD_*");
@@ -234,7 +261,7 @@ int Initialize(int required, int* provided, Starter starter) {
   if (!told && options->rank == 0) {
     WarnOfUnknownVariables();
   }
-  auto backends = ferry::client::OpenBackends(*options);
+  auto backends = OpenBackends(*options);
   if (!backends.ok()) {
     return Fail(backends.status());
   }
@@ -308,9 +335,7 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
-    // Tells the launcher first: once the daemon knows, the other ranks end, too, with codes of
-    // their own.
-    ferry::client::TellOfAbort(abort_fd, client->rank(), exit_code);
+    TellLauncherOfAbort(exit_code);
     if (pmix_job != nullptr) {
       pmix_job->Abort(exit_code);
     }
