@@ -1,8 +1,7 @@
 """Folders that include each other, directly or by way of others: folder_cycles.py FILE...
 
-Prints each such group of folders, with the includes inside it, unless it lies in one of KNOWN: those
-are still to be cut. Prints nothing if all is well. Files in the folders of TOPS, which nothing else
-includes, are left out.
+Prints each such group of folders, with the includes inside it, or nothing if all is well. Files in
+the folders of TOPS, which nothing else includes, are left out.
 """
 
 import collections
@@ -11,10 +10,6 @@ import re
 import sys
 
 TOPS = ("tests/", "benchmarks/", "examples/")
-KNOWN = (
-    # libferry's Client has the parts that streams start, and these use its memory and requests.
-    {"client/core", "client/triggered"},
-)
 
 
 def includes(paths):
@@ -53,8 +48,6 @@ def groups(graph):
 def main():
     graph = includes(sys.argv[1:])
     for group in sorted(groups(graph), key=sorted):
-        if any(group <= known for known in KNOWN):
-            continue
         print("%s include each other:" % ", ".join(sorted(group)))
         for folder in sorted(group):
             for other in sorted(group & graph[folder].keys()):

@@ -34,7 +34,7 @@ extern "C" {
 int ferry_ring_create(int device, uint32_t slots, uint32_t completions, ferry_ring* ring) {
   return Into(ring, "ferry_ring_create", [&](Client& client) -> Status {
     *ring = FERRY_RING_NULL;
-    auto made = client.rings().Make(device, slots, completions);
+    auto made = client.matching().rings().Make(device, slots, completions);
     FERRY_RETURN_IF_ERROR(made.status());
     *ring = *made;
     return {};
@@ -44,7 +44,7 @@ int ferry_ring_create(int device, uint32_t slots, uint32_t completions, ferry_ri
 int ferry_ring_address(ferry_ring ring, void** address) {
   return Into(address, "ferry_ring_address", [&](Client& client) -> Status {
     *address = nullptr;
-    auto found = client.rings().AddressOf(ring);
+    auto found = client.matching().rings().AddressOf(ring);
     FERRY_RETURN_IF_ERROR(found.status());
     *address = *found;
     return {};
@@ -54,7 +54,7 @@ int ferry_ring_address(ferry_ring ring, void** address) {
 int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size_bytes,
                      ferry_device_place* place) {
   return Into(place, "ferry_ring_place", [&](Client& client) -> Status {
-    FERRY_RETURN_IF_ERROR(client.rings().AddressOf(ring).status());
+    FERRY_RETURN_IF_ERROR(client.matching().rings().AddressOf(ring).status());
     if (client.IsByStream(pointer)) {
       return {ErrorCode::kUnsupported,
               "ferry_ring_place: device memory that only streams reach is out of ferryd's reach"};
@@ -72,8 +72,8 @@ int ferry_ring_place(ferry_ring ring, const void* pointer, size_t size_bytes,
 int ferry_ring_prepare_start(ferry_ring ring, ferry_request request,
                              ferry_device_place* request_place) {
   return Into(request_place, "ferry_ring_prepare_start", [&](Client& client) -> Status {
-    FERRY_RETURN_IF_ERROR(client.rings().AddressOf(ring).status());
-    auto where = client.PrepareStart(request);
+    FERRY_RETURN_IF_ERROR(client.matching().rings().AddressOf(ring).status());
+    auto where = client.matching().PrepareStart(request);
     FERRY_RETURN_IF_ERROR(where.status());
     *request_place = {where->region, 0, where->address};
     return {};
@@ -82,7 +82,7 @@ int ferry_ring_prepare_start(ferry_ring ring, ferry_request request,
 
 int ferry_ring_get_state(ferry_ring ring, ferry_ring_state* state) {
   return Into(state, "ferry_ring_get_state", [&](Client& client) -> Status {
-    auto found = client.rings().StateOf(ring);
+    auto found = client.matching().rings().StateOf(ring);
     FERRY_RETURN_IF_ERROR(found.status());
     *state = {static_cast<int>(found->error),
               found->requests,
@@ -96,7 +96,7 @@ int ferry_ring_get_state(ferry_ring ring, ferry_ring_state* state) {
 
 int ferry_ring_destroy(ferry_ring* ring) {
   return Into(ring, "ferry_ring_destroy", [&](Client& client) -> Status {
-    FERRY_RETURN_IF_ERROR(client.rings().Destroy(*ring));
+    FERRY_RETURN_IF_ERROR(client.matching().rings().Destroy(*ring));
     *ring = FERRY_RING_NULL;
     return {};
   });

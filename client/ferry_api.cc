@@ -1,6 +1,8 @@
 // The C API (ferry.h) over client/core: joining and leaving a job, messages, counters. Memory is in
 // memory_api.cc. It only checks arguments and turns codes into sentences.
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -8,19 +10,19 @@
 #include <memory>
 #include <string>
 
-#include "client/core/backends.h"
-#include "client/core/client.h"
 #include "client/core/front_end.h"
 #include "client/core/last_error.h"
-#include "client/core/tell_launcher.h"
 #include "client/include/ferry/ferry.h"
 #include "client/include/ferry/stream.h"
 #include "client/pmix/pmix_job.h"
 #include "client/pmix/pmix_library.h"
+#include "client/rank/client.h"
 #include "client/running.h"
+#include "common/abort_notice.h"
 #include "common/library_words.h"
 #include "common/version_text.h"
 #include "config/environment.h"
+#include "gpu_backends/loader/loader.h"
 #include "shm/counters.h"
 
 namespace {
@@ -106,37 +108,29 @@ Status CheckTag(int tag, bool any_allowed) {
 }
 
 // Whether the arguments are those of nearly every call, so that no detailed check is needed.
-bool IsPlainMessage(const void* buffer, int peer, int tag) {
+inline bool IsPlainMessage(const void* buffer, int peer, int tag) {
   return IsRunning() && buffer != nullptr && static_cast<uint32_t>(peer) < client->size() &&
-         static_cast<uint32_t>(tag) <= FERRY_TAG_MAX && client->memory().IsAnyBufferPlain();
+         static_cast<uint32_t>(tag) <= FERRY_TAG_MAX;
 }
 
 Status CheckMessage(const void* buffer, size_t size_bytes, int peer, int tag, bool receive) {
-  if (IsPlainMessage(buffer, peer, tag)) [[likely]] {
-    return {};
-  }
   FERRY_RETURN_IF_ERROR(CheckRunning());
   FERRY_RETURN_IF_ERROR(CheckBuffer(buffer, size_bytes));
   FERRY_RETURN_IF_ERROR(CheckRank(peer, receive));
-  FERRY_RETURN_IF_ERROR(CheckTag(tag, receive));
-  return client->memory().CheckBuffer(buffer, size_bytes);
+  return CheckTag(tag, receive);
 }
 
-// The same for a send, which is redirected if its buffer is an offloaded one.
-Status CheckSend(Message* message) {
-  FERRY_RETURN_IF_ERROR(
-      CheckMessage(message->buffer, message->size_bytes, message->peer, message->tag, false));
-  client->offloads().Redirect(&message->buffer, message->size_bytes);
-  return {};
+int CheckInDetail(const Message& message, bool receive) {
+  const Status status =
+      CheckMessage(message.buffer, message.size_bytes, message.peer, message.tag, receive);
+  return status.ok() ? FERRY_SUCCESS : Fail(status);
 }
 
-Status CheckReadySend(Message* message) {
-  if (IsPlainMessage(message->buffer, message->peer, message->tag) && !client->offloads().any())
-      [[likely]] {
-    return {};
-  }
-  FERRY_RETURN_IF_ERROR(CheckSend(message));
-  return client->offloads().CheckSynchronized(message->buffer, message->size_bytes);
+// FERRY_SUCCESS, or what the call is to return.
+inline int Check(const Message& message, bool receive) {
+  return IsPlainMessage(message.buffer, message.peer, message.tag)
+             ? FERRY_SUCCESS
+             : CheckInDetail(message, receive);
 }
 
 Status CheckRequest(const ferry_request* request) {
@@ -192,25 +186,22 @@ int WaitFor(ferry_request* request, ferry_status* status) {
   return Finish(request, status, completion);
 }
 
-int Begin(const Status& check, const Message& message, ferry_request* request,
-          ErrorCode (Client::*start)(const Message&, ferry::client::RequestHandle*)) {
-  if (!check.ok()) {
-    return Fail(check);
+// Checks the arguments, then calls `start(message, request)`.
+template <typename Start>
+int Begin(const Message& message, bool receive, ferry_request* request, Start&& start) {
+  if (const int error = Check(message, receive); error != FERRY_SUCCESS) [[unlikely]] {
+    return error;
   }
   if (request == nullptr) {
     return Fail(ErrorCode::kInvalidArgument, "the address of the request is null");
   }
-  *request = FERRY_REQUEST_NULL;
-  return Report((client.get()->*start)(message, request));
+  return Report(start(message, request));
 }
 
-int MakeSend(Message message, ferry_request* request) {
-  const Status check = CheckSend(&message);
-  if (!check.ok() || request == nullptr) {
-    return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
-                      : Fail(check);
-  }
-  return Report(client->MakePersistentSend(message, request));
+int MakePersistent(const Message& message, bool is_send, ferry_request* request) {
+  return Begin(message, !is_send, request, [&](const Message& checked, ferry_request* made) {
+    return client->MakePersistent(checked, is_send, made);
+  });
 }
 
 // Who starts a process that belongs to no job yet.
@@ -220,6 +211,28 @@ void WarnOfUnknownVariables() {
   for (const std::string& sentence :
        ferry::config::UnknownVariables(ferry::config::ProcessEnvironment())) {
     ferry::SayToUser(-1, "warning: " + sentence);
+  }
+}
+
+// Opens the GPU backend that the options name. kConfiguration for one that this build does not
+// have.
+ferry::StatusOr<std::unique_ptr<ferry::gpu::BackendRegistry>> OpenBackends(
+    const ferry::config::Options& options) {
+  auto backend = ferry::gpu::OpenBackend(options);
+  FERRY_RETURN_IF_ERROR(backend.status());
+  auto registry = std::make_unique<ferry::gpu::BackendRegistry>();
+  FERRY_RETURN_IF_ERROR(registry->Add(std::move(*backend)));
+  return registry;
+}
+
+// Tells the ferryrun that started this rank that it aborts the job (common/abort_notice.h), before
+// the other ranks fail because of it, so that the launcher knows whose end counts. A descriptor
+// that is no longer a pipe is left alone. Does not block unless thousands of ranks abort at once.
+void TellLauncherOfAbort(int exit_code) {
+  struct stat file {};
+  if (abort_fd > STDERR_FILENO && fstat(abort_fd, &file) == 0 && S_ISFIFO(file.st_mode)) {
+    const ferry::AbortNotice notice{client->rank(), exit_code};
+    [[maybe_unused]] const ssize_t size = write(abort_fd, &notice, sizeof(notice));
   }
 }
 
@@ -248,7 +261,7 @@ int Initialize(int required, int* provided, Starter starter) {
   if (!told && options->rank == 0) {
     WarnOfUnknownVariables();
   }
-  auto backends = ferry::client::OpenBackends(*options);
+  auto backends = OpenBackends(*options);
   if (!backends.ok()) {
     return Fail(backends.status());
   }
@@ -322,9 +335,7 @@ int ferry_initialized(void) { return CheckRunning().ok() ? 1 : 0; }
 
 void ferry_abort(int exit_code) {
   if (CheckRunning().ok()) {
-    // Tells the launcher first: once the daemon knows, the other ranks end, too, with codes of
-    // their own.
-    ferry::client::TellOfAbort(abort_fd, client->rank(), exit_code);
+    TellLauncherOfAbort(exit_code);
     if (pmix_job != nullptr) {
       pmix_job->Abort(exit_code);
     }
@@ -345,22 +356,25 @@ int ferry_node_of(int rank) {
 
 int ferry_isend(const void* buffer, size_t size_bytes, int destination, int tag,
                 ferry_request* request) {
-  Message message = ToMessage(buffer, size_bytes, destination, tag);
-  const Status check = CheckReadySend(&message);
-  return Begin(check, message, request, &Client::StartSend);
+  return Begin(ToMessage(buffer, size_bytes, destination, tag), false, request,
+               [](const Message& message, ferry_request* started) {
+                 *started = FERRY_REQUEST_NULL;
+                 return client->StartSend(message, started);
+               });
 }
 
 int ferry_irecv(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
-  return Begin(CheckMessage(buffer, size_bytes, source, tag, true),
-               ToMessage(buffer, size_bytes, source, tag), request, &Client::StartReceive);
+  return Begin(ToMessage(buffer, size_bytes, source, tag), true, request,
+               [](const Message& message, ferry_request* started) {
+                 *started = FERRY_REQUEST_NULL;
+                 return client->StartReceive(message, started);
+               });
 }
 
 int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) {
-  Message message = ToMessage(buffer, size_bytes, destination, tag);
-  if (!IsPlainMessage(buffer, destination, tag) || client->offloads().any()) [[unlikely]] {
-    if (Status check = CheckReadySend(&message); !check.ok()) {
-      return Fail(check);
-    }
+  const Message message = ToMessage(buffer, size_bytes, destination, tag);
+  if (const int error = Check(message, false); error != FERRY_SUCCESS) [[unlikely]] {
+    return error;
   }
   Completion completion;
   const ErrorCode error = client->Send(message, &completion);
@@ -368,43 +382,34 @@ int ferry_send(const void* buffer, size_t size_bytes, int destination, int tag) 
 }
 
 int ferry_recv(void* buffer, size_t size_bytes, int source, int tag, ferry_status* status) {
-  if (!IsPlainMessage(buffer, source, tag)) [[unlikely]] {
-    if (Status check = CheckMessage(buffer, size_bytes, source, tag, true); !check.ok()) {
-      return Fail(check);
-    }
+  const Message message = ToMessage(buffer, size_bytes, source, tag);
+  if (const int error = Check(message, true); error != FERRY_SUCCESS) [[unlikely]] {
+    return error;
   }
   Completion completion;
-  const ErrorCode error = client->Receive(ToMessage(buffer, size_bytes, source, tag), &completion);
+  const ErrorCode error = client->Receive(message, &completion);
   Fill(status, completion);
   return Report(error != ErrorCode::kOk ? error : completion.error);
 }
 
 int ferry_send_init(const void* buffer, size_t size_bytes, int destination, int tag,
                     ferry_request* request) {
-  return MakeSend(ToMessage(buffer, size_bytes, destination, tag), request);
+  return MakePersistent(ToMessage(buffer, size_bytes, destination, tag), true, request);
 }
 
 int ferry_rsend_init(const void* buffer, size_t size_bytes, int destination, int tag,
                      ferry_request* request) {
   Message message = ToMessage(buffer, size_bytes, destination, tag);
   message.ready = true;
-  return MakeSend(message, request);
+  return MakePersistent(message, true, request);
 }
 
 int ferry_recv_init(void* buffer, size_t size_bytes, int source, int tag, ferry_request* request) {
-  const Status check = CheckMessage(buffer, size_bytes, source, tag, true);
-  if (!check.ok() || request == nullptr) {
-    return check.ok() ? Fail(ErrorCode::kInvalidArgument, "the address of the request is null")
-                      : Fail(check);
-  }
-  return Report(client->MakePersistentReceive(ToMessage(buffer, size_bytes, source, tag), request));
+  return MakePersistent(ToMessage(buffer, size_bytes, source, tag), false, request);
 }
 
 int ferry_start(ferry_request request) {
   if (Status status = CheckRequest(&request); !status.ok()) {
-    return Fail(status);
-  }
-  if (Status status = client->CheckStart(request); !status.ok()) {
     return Fail(status);
   }
   const ErrorCode error = client->Start(request);

@@ -1,7 +1,7 @@
 // The C API of ferry.h for memory over client/core: allocations, copies, offloaded send buffers. It
 // only checks arguments and turns codes into sentences.
-#include "client/core/client.h"
 #include "client/include/ferry/ferry.h"
+#include "client/rank/client.h"
 #include "client/running.h"
 
 namespace {
@@ -66,12 +66,7 @@ int ferry_register(void* pointer, size_t size_bytes) {
 
 int ferry_deregister(void* pointer) {
   return WithClient([&](Client& client) -> Status {
-    client.PostHeld();
-    const uint64_t size_bytes = client.memory().RegistrationSize(pointer);
-    if (size_bytes != 0 && client.requests().Uses(pointer, size_bytes)) {
-      return {ErrorCode::kInvalidBuffer,
-              "a request that is not complete uses this memory; wait for it first"};
-    }
+    FERRY_RETURN_IF_ERROR(client.CheckUnused(pointer, client.memory().RegistrationSize(pointer)));
     return client.memory().Deregister(pointer);
   });
 }

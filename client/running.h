@@ -1,9 +1,9 @@
 // The process' one connection, for the files that make up libferry.
 #pragma once
 
-#include "client/core/client.h"
 #include "client/core/last_error.h"
 #include "client/include/ferry/ferry.h"
+#include "client/rank/client.h"
 #include "common/status.h"
 
 namespace ferry::client {

@@ -514,7 +514,7 @@ shm::Path RankEngine::PathOf(const RequestLayout& slot, const Arrival& arrival) 
           (slot.buffer.flags & shm::kLocationByStream) != 0) {
         return Path::kStaged;
       }
-      return (slot.flags & shm::kRequestBounce) != 0 ? Path::kBounce : Path::kRdma;
+      return (slot.flags & shm::kRequestShadow) != 0 ? Path::kBounce : Path::kRdma;
   }
 }
 

@@ -89,12 +89,14 @@ enum class MemoryKind { kHost, kPinned, kDevice };
 
 class FrontEnd {
  public:
-  virtual uint32_t rank() const = 0;
-  virtual uint32_t size() const = 0;
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
   // The index of the node that `rank` lives on.
-  virtual int NodeOf(uint32_t rank) const = 0;
+  int NodeOf(uint32_t rank) const { return static_cast<int>(nodes_[rank]); }
+  // Whether the job has more ranks on this node than it may use cores.
+  bool IsCrowded() const { return is_crowded_; }
   // The rank's options: from its environment, and its place in the job from whoever started it.
-  virtual const config::Options& options() const = 0;
+  const config::Options& options() const { return options_; }
 
   // Allows any thread to call, at the same time as others, from now on. Call it while no other call
   // is under way. Later messages cost a few nanoseconds more.
@@ -106,33 +108,29 @@ class FrontEnd {
   virtual bool AreThreadsAllowed() const = 0;
 
   // ---- Messages --------------------------------------------------------------------------------
-  // Call it before starting a message or making a request: redirects a send to its offloaded
-  // buffer. kInvalidBuffer: the buffer runs past the end of device memory, or was never
-  // synchronised (not checked for a persistent send).
-  enum class Use { kSend, kPersistentSend, kReceive };
-  virtual Status Prepare(Message* message, Use use) = 0;
-  // kLimitExceeded when all request slots are in use; the rank's poison when it has one. A handle
-  // of 0 is not returned with kOk; kCompletedSend may be.
+  // kInvalidBuffer: the buffer runs past the end of device memory, or is an offloaded one of which
+  // some bytes were never synchronised (looked at when a persistent send starts). kLimitExceeded
+  // when all request slots are in use; the rank's poison when it has one. A handle of 0 is not
+  // returned with kOk; kCompletedSend may be.
   virtual ErrorCode StartSend(const Message& message, RequestHandle* handle) = 0;
   virtual ErrorCode StartReceive(const Message& message, RequestHandle* handle) = 0;
-  // The fast path for small messages, without Prepare and without a request: a send that can leave
-  // at once, or a receive whose message has arrived from this node. False: nothing happened; use
-  // the ordinary call, which also reports what is wrong with the message.
+  // The fast path for small messages, without a request: a send that can leave at once, or a
+  // receive whose message has arrived from this node. False: nothing happened; use the ordinary
+  // call, which also reports what is wrong with the message.
   virtual bool SendNow(const Message& message) = 0;
   virtual bool ReceiveNow(const Message& message, Completion* completion) = 0;
   // Block. The return value tells whether the message started; `completion->error`, how it ended.
   virtual ErrorCode Send(const Message& message, Completion* completion) = 0;
-  virtual ErrorCode Receive(const Message& message, Completion* completion) = 0;
+  ErrorCode Receive(const Message& message, Completion* completion) {
+    return ReceiveUntil(message, UINT64_MAX, completion, nullptr);
+  }
   // As Receive, until `end_ns` (MonotonicNs). Soon after that it returns kWouldBlock, and the
   // receive continues as *handle.
   virtual ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
                                  RequestHandle* handle) = 0;
   // Makes a persistent request without starting it.
-  virtual ErrorCode MakePersistentSend(const Message& message, RequestHandle* handle) = 0;
-  virtual ErrorCode MakePersistentReceive(const Message& message, RequestHandle* handle) = 0;
+  virtual ErrorCode MakePersistent(const Message& message, bool is_send, RequestHandle* handle) = 0;
   virtual ErrorCode Start(RequestHandle handle) = 0;
-  // Returns what Start would say about the buffer of a persistent send.
-  virtual Status CheckStart(RequestHandle handle) const = 0;
   virtual ErrorCode FreePersistent(RequestHandle handle) = 0;
   // Asks for cancellation. The request must still be completed; it ends with kCancelled or as
   // usual.
@@ -151,12 +149,13 @@ class FrontEnd {
   };
   virtual ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) = 0;
 
-  // ---- Matched requests and queues: as the functions of those names in ferry/stream.h
-  // -------------- `match` is a request that completes once all are matched, or one cannot be.
+  // ---- Matched requests and queues -------------------------------------------------------------
+  // As the functions of those names in ferry/stream.h. `match` is a request that completes once all
+  // are matched, or one cannot be.
   virtual Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) = 0;
   virtual Status IsMatched(RequestHandle request, bool* matched) = 0;
   // Whether the request belongs to a queue just now: nothing else may be done with it.
-  virtual bool IsEnqueued(RequestHandle request) const = 0;
+  virtual bool IsEnqueued(RequestHandle request) = 0;
   virtual StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) = 0;
   virtual Status FreeQueue(QueueHandle queue) = 0;
   virtual Status AwaitQueue(QueueHandle queue) = 0;  // blocks
@@ -204,12 +203,12 @@ class FrontEnd {
   // ---- Memory ----------------------------------------------------------------------------------
   virtual StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) = 0;
   virtual Status FreeMemory(void* pointer) = 0;
-  // A heap block that stands in for device memory: registered with the GPU backend, which then
-  // copies at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if
-  // it would take room from the half of the heap that is the application's.
-  virtual void* TakeStaging(uint64_t size_bytes) = 0;
-  // Gives the block back. False: TakeStaging has not returned it.
-  virtual bool GiveStaging(void* block) = 0;
+  // A heap block for a shadow of device memory: registered with the GPU backend, which then copies
+  // at full speed, and kept for reuse while nobody else needs the room. Not zeroed. Null if it
+  // would take room from the half of the heap that is the application's.
+  virtual void* TakeShadow(uint64_t size_bytes) = 0;
+  // Gives the block back. False: TakeShadow has not returned it.
+  virtual bool GiveShadow(void* shadow) = 0;
   // Copies copy between any two kinds of memory; blocks until it is done.
   virtual Status Copy(void* destination, const void* source, uint64_t size_bytes) = 0;
   // The device copies between blocks of its memory and any other memory; blocks until it is done.
@@ -220,10 +219,10 @@ class FrontEnd {
   // belongs to another device.
   virtual Status Reduce(const gpu::Reduction& reduction) = 0;
   virtual bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) = 0;
-  // Whether CPUs cannot access this memory, so that only the three calls above touch its bytes.
-  virtual bool IsByStream(const void* pointer) const = 0;
   // The device whose memory this is, if only streams reach it; -1: other memory.
   virtual int DeviceOf(const void* pointer) const = 0;
+  // Whether CPUs cannot access this memory, so that only the three calls above touch its bytes.
+  bool IsByStream(const void* pointer) const { return DeviceOf(pointer) >= 0; }
 
   // ---- The ranks of this node ------------------------------------------------------------------
   // How ranks of one node work in each other's memory, without messages. `rank` lives on this node.
@@ -247,8 +246,6 @@ class FrontEnd {
   // Makes that rank's WaitFor ask `done` again, if it sleeps there. Store what `done` looks at
   // first (shm/wake.h).
   virtual void WakePeer(uint32_t rank) = 0;
-  // Whether the job has more ranks on this node than it may use cores.
-  virtual bool IsCrowded() const = 0;
 
   // ---- Errors ----------------------------------------------------------------------------------
   // kOk, or why nothing works any more.
@@ -258,10 +255,16 @@ class FrontEnd {
 
  protected:
   ~FrontEnd() = default;
+
+  uint32_t rank_ = 0;
+  uint32_t size_ = 0;
+  std::vector<uint32_t> nodes_;  // by rank
+  config::Options options_;
+  bool is_crowded_ = false;  // ranks of the node share cores
 };
 
 // Bumped with each change of this file.
-inline constexpr uint32_t kFrontEndVersion = 11;
+inline constexpr uint32_t kFrontEndVersion = 12;
 
 }  // namespace ferry::client
 

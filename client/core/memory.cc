@@ -9,7 +9,7 @@
 namespace ferry::client {
 namespace {
 
-constexpr uint64_t kSmallBounceBytes = 128 << 10;
+constexpr uint64_t kSmallShadowBytes = 128 << 10;
 constexpr uint64_t kIdleShadowsHeapPart = 4;  // they hold at most this part of the heap
 constexpr uint64_t kClearBytes = 4 << 20;     // zeros copied to device memory at a time
 
@@ -233,9 +233,9 @@ uint64_t Memory::RegistrationSize(const void* pointer) const {
   return found == registered_.end() ? 0 : found->second;
 }
 
-void* Memory::AllocateBounce(uint64_t size_bytes, bool must) {
+void* Memory::AllocateShadow(uint64_t size_bytes, bool must) {
   std::lock_guard lock(mutex_);
-  if (!must && (heap_refused_ || (size_bytes > kSmallBounceBytes && !HasSpare(size_bytes)))) {
+  if (!must && (heap_refused_ || (size_bytes > kSmallShadowBytes && !HasSpare(size_bytes)))) {
     return nullptr;
   }
   StatusOr<void*> pointer = AllocateHost(size_bytes);
@@ -250,7 +250,7 @@ bool Memory::HasSpare(uint64_t size_bytes) const {
   return spare >= heap_bytes_ / 2 + size_bytes;
 }
 
-StatusOr<void*> Memory::AllocateShadow(uint64_t size_bytes, bool kept, bool must) {
+StatusOr<void*> Memory::AllocateDeviceShadow(uint64_t size_bytes, bool kept, bool must) {
   std::lock_guard lock(mutex_);
   if (!must && (heap_refused_ || !HasSpare(size_bytes))) {
     return Status(ErrorCode::kOutOfMemory, "the rest of the heap is the application's");
@@ -279,7 +279,7 @@ void Memory::ReleaseShadow(void* block) {
   (void)FreeLocked(block);
 }
 
-void Memory::FreeBounce(void* pointer) {
+void Memory::FreeShadow(void* pointer) {
   std::lock_guard lock(mutex_);
   if (!shadows_.Give(pointer)) {
     (void)FreeLocked(pointer);

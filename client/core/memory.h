@@ -38,13 +38,14 @@ class Memory {
   uint64_t AllocationSize(const void* pointer) const;
   uint64_t RegistrationSize(const void* pointer) const;
 
-  // A heap block for Ferry's own use, to stand in for private memory, or null. `must`: nobody else
-  // can reach that memory. Otherwise large blocks leave half of the heap to the application.
-  void* AllocateBounce(uint64_t size_bytes, bool must);
-  // The same, in place of device memory of any size. `kept`: it is registered with the GPU backend,
-  // and kept for later messages while nobody else needs the room. Not zeroed.
-  StatusOr<void*> AllocateShadow(uint64_t size_bytes, bool kept, bool must);
-  void FreeBounce(void* pointer);
+  // A heap block for a shadow: a copy of a buffer that others reach in its place. This one is for
+  // private memory; null: there is none. `must`: nobody else can reach that memory. Otherwise large
+  // blocks leave half of the heap to the application.
+  void* AllocateShadow(uint64_t size_bytes, bool must);
+  // The same for device memory, of any size. `kept`: it is registered with the GPU backend, and
+  // kept for later messages while nobody else needs the room. Not zeroed.
+  StatusOr<void*> AllocateDeviceShadow(uint64_t size_bytes, bool kept, bool must);
+  void FreeShadow(void* pointer);
 
   Status Register(void* pointer, uint64_t size_bytes);
   Status Deregister(void* pointer);

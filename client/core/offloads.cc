@@ -35,11 +35,12 @@ StatusOr<OffloadHandle> Offloads::Register(void* buffer, uint64_t size_bytes) {
       return overlaps;
     }
   }
-  StatusOr<void*> shadow = memory_->AllocateShadow(size_bytes, memory_->IsDevice(buffer), true);
+  StatusOr<void*> shadow =
+      memory_->AllocateDeviceShadow(size_bytes, memory_->IsDevice(buffer), true);
   FERRY_RETURN_IF_ERROR(shadow.status());
   std::lock_guard lock(mutex_);
   if (table_.Overlaps(buffer, size_bytes)) {  // another thread was faster
-    memory_->FreeBounce(*shadow);
+    memory_->FreeShadow(*shadow);
     return overlaps;
   }
   const OffloadHandle handle = table_.Add(buffer, size_bytes, *shadow);
@@ -112,7 +113,7 @@ Status Offloads::Deregister(OffloadHandle handle) {
             "a request sends from the offloaded buffer: wait for it, or, if it is a persistent "
             "one, free it first"};
   }
-  memory_->FreeBounce(buffer->shadow);
+  memory_->FreeShadow(buffer->shadow);
   table_.Remove(handle);
   any_.store(table_.size() != 0, std::memory_order_relaxed);
   return {};
@@ -159,8 +160,10 @@ Status Offloads::CheckFree(const void* memory, uint64_t size_bytes) const {
              : Status();
 }
 
-StatusOr<void*> Offloads::TakeShadow(uint64_t size_bytes, bool must) {
-  return memory_->AllocateShadow(size_bytes, min_bytes_ != 0 && size_bytes >= min_bytes_, must);
+void* Offloads::TakeShadow(uint64_t size_bytes, bool must) {
+  const bool kept = min_bytes_ != 0 && size_bytes >= min_bytes_;
+  const StatusOr<void*> shadow = memory_->AllocateDeviceShadow(size_bytes, kept, must);
+  return shadow.ok() ? *shadow : nullptr;
 }
 
 ErrorCode Offloads::CopyIn(void* shadow, const void* source, uint64_t size_bytes) {

@@ -53,9 +53,9 @@ class Offloads {
   bool IsWorthShadow(uint64_t size_bytes, uint64_t one_block_bytes) const {
     return min_bytes_ != 0 && size_bytes >= min_bytes_ && size_bytes <= one_block_bytes;
   }
-  // A heap block to stand in for device memory; Memory::FreeBounce takes it back. `must`: there is
-  // no other way. Otherwise half of the heap is left to the application.
-  StatusOr<void*> TakeShadow(uint64_t size_bytes, bool must);
+  // A heap block for the shadow of device memory, or null; Memory::FreeShadow takes it back.
+  // `must`: there is no other way. Otherwise half of the heap is left to the application.
+  void* TakeShadow(uint64_t size_bytes, bool must);
   // Copies `source` into `shadow`.
   ErrorCode CopyIn(void* shadow, const void* source, uint64_t size_bytes);
 

@@ -1,5 +1,5 @@
-// Blocks that stand in for device memory and are worth keeping from one message to the next: each
-// is registered with the GPU backend, which takes longer than to copy a message.
+// Shadows of device memory that are worth keeping from one message to the next: each is registered
+// with the GPU backend, which takes longer than to copy a message.
 //
 // Only keeps the records: the caller makes and releases the blocks. Not thread-safe: the caller
 // locks.

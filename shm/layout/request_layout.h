@@ -26,7 +26,7 @@ enum class RequestState : uint32_t {
 enum class RequestKind : uint32_t { kNone = 0, kSend = 1, kReceive = 2, kMatch = 3 };
 
 inline constexpr uint32_t kRequestPersistent = 1;   // RequestLayout::flags
-inline constexpr uint32_t kRequestBounce = 2;       // `buffer` is a heap block of Ferry's own
+inline constexpr uint32_t kRequestShadow = 2;       // `buffer` is a heap block of Ferry's own
 inline constexpr uint32_t kRequestSynchronous = 4;  // send: complete only once it is matched
 inline constexpr uint32_t kRequestReady = 8;        // send: its receive is there
 inline constexpr uint32_t kRequestPaired = 16;      // it has a channel

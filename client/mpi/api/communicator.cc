@@ -125,12 +125,7 @@ class Idup : public Request {
     message.context = parent_->context(Traffic::kIdup);
     return message;
   }
-  static Failure Begun(client::Message& message, bool sends, client::RequestHandle* handle) {
-    using Use = client::FrontEnd::Use;
-    if (Status prepared = front_end->Prepare(&message, sends ? Use::kSend : Use::kReceive);
-        !prepared.ok()) {
-      return FailureOf(prepared);
-    }
+  static Failure Begun(const client::Message& message, bool sends, client::RequestHandle* handle) {
     return FailureOf(sends ? front_end->StartSend(message, handle)
                            : front_end->StartReceive(message, handle));
   }

@@ -18,18 +18,11 @@ void SetDense(const MessageArguments& arguments, Envelope* envelope) {
       static_cast<uint64_t>(arguments.count) * static_cast<uint64_t>(envelope->type->size_bytes());
 }
 
-// To be called before such a message goes the long way. MPI_SUCCESS, or what the call is to return.
-int Prepare(const MessageArguments& arguments, client::FrontEnd::Use use, Envelope* envelope) {
-  const Status status = front_end->Prepare(&envelope->message, use);
-  return status.ok() ? MPI_SUCCESS : Fail(arguments.call, envelope->comm, FailureOf(status));
-}
-
 int SendDense(const MessageArguments& arguments, Envelope& envelope) {
   SetDense(arguments, &envelope);
   if (front_end->SendNow(envelope.message)) [[likely]] {
     return MPI_SUCCESS;
   }
-  FERRY_RETURN_ERROR(Prepare(arguments, client::FrontEnd::Use::kSend, &envelope));
   client::Completion completion;
   ErrorCode error = front_end->Send(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {
@@ -95,10 +88,8 @@ int PublishStarted(const MessageArguments& arguments, const Envelope& envelope, 
   return PublishRequest(arguments.call, std::move(request), handle);
 }
 
-int StartPrepared(const MessageArguments& arguments, Envelope& envelope, bool is_send,
-                  client::RequestHandle* started) {
-  using Use = client::FrontEnd::Use;
-  FERRY_RETURN_ERROR(Prepare(arguments, is_send ? Use::kSend : Use::kReceive, &envelope));
+int StartDense(const MessageArguments& arguments, const Envelope& envelope, bool is_send,
+               client::RequestHandle* started) {
   const ErrorCode error = is_send ? front_end->StartSend(envelope.message, started)
                                   : front_end->StartReceive(envelope.message, started);
   return error == ErrorCode::kOk ? MPI_SUCCESS
@@ -112,7 +103,7 @@ int BeginDense(const MessageArguments& arguments, Envelope& envelope, MPI_Reques
     return MPI_SUCCESS;
   }
   client::RequestHandle started = 0;
-  FERRY_RETURN_ERROR(StartPrepared(arguments, envelope, true, &started));
+  FERRY_RETURN_ERROR(StartDense(arguments, envelope, true, &started));
   if (started == client::kCompletedSend) [[likely]] {
     return MPI_SUCCESS;
   }
@@ -137,7 +128,7 @@ int ReceiveDense(const MessageArguments& arguments, Envelope& envelope, MPI_Requ
     return *handle != nullptr ? MPI_SUCCESS : FailMemory(arguments.call, envelope.comm, handle);
   }
   client::RequestHandle started = 0;
-  FERRY_RETURN_ERROR(StartPrepared(arguments, envelope, false, &started));
+  FERRY_RETURN_ERROR(StartDense(arguments, envelope, false, &started));
   return PublishStarted(arguments, envelope, false, started, handle);
 }
 
@@ -181,7 +172,6 @@ int BlockingReceive(const MessageArguments& arguments, MPI_Status* status) {
     });
   }
   SetDense(arguments, &envelope);
-  FERRY_RETURN_ERROR(Prepare(arguments, client::FrontEnd::Use::kReceive, &envelope));
   client::Completion completion;
   ErrorCode error = front_end->Receive(envelope.message, &completion);
   if (error == ErrorCode::kOk) [[likely]] {

@@ -157,9 +157,8 @@ client::Message CallWatch::MessageTo(int peer, void* buffer) const {
 }
 
 void CallWatch::PostReceive() {
-  client::Message message = MessageTo(-1, &received_);
-  is_listening_ = front_end->Prepare(&message, client::FrontEnd::Use::kReceive).ok() &&
-                  front_end->StartReceive(message, &receive_) == ErrorCode::kOk;
+  const client::Message message = MessageTo(-1, &received_);
+  is_listening_ = front_end->StartReceive(message, &receive_) == ErrorCode::kOk;
 }
 
 void CallWatch::StartListening() {
@@ -230,9 +229,8 @@ void CallWatch::Send(int peer, bool is_question, const Call& call) {
   sent.notice.number = call.number;
   sent.notice.is_question = is_question ? 1 : 0;
   std::strncpy(sent.notice.name, call.name, sizeof(sent.notice.name) - 1);
-  client::Message message = MessageTo(peer, &sent.notice);
-  if (!front_end->Prepare(&message, client::FrontEnd::Use::kSend).ok() ||
-      front_end->StartSend(message, &sent.handle) != ErrorCode::kOk ||
+  const client::Message message = MessageTo(peer, &sent.notice);
+  if (front_end->StartSend(message, &sent.handle) != ErrorCode::kOk ||
       sent.handle == client::kCompletedSend) {
     sent_.pop_back();  // it is away, or nobody is there to be asked
   }

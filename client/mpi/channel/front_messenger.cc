@@ -44,15 +44,11 @@ FrontMessenger::FrontMessenger(const Comm& comm)
 
 ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, size_t size_bytes,
                                     Ticket* ticket) {
-  client::Message message{.buffer = const_cast<void*>(data),
-                          .size_bytes = size_bytes,
-                          .peer = WorldRank(peer),
-                          .tag = static_cast<int32_t>(tag),
-                          .context = context_};
-  if (const Status status = front_end->Prepare(&message, client::FrontEnd::Use::kSend);
-      !status.ok()) [[unlikely]] {
-    return status.code();
-  }
+  const client::Message message{.buffer = const_cast<void*>(data),
+                                .size_bytes = size_bytes,
+                                .peer = WorldRank(peer),
+                                .tag = static_cast<int32_t>(tag),
+                                .context = context_};
   client::RequestHandle handle = 0;
   const ErrorCode error = front_end->StartSend(message, &handle);
   *ticket = handle == client::kCompletedSend ? 0 : handle;
@@ -61,15 +57,11 @@ ErrorCode FrontMessenger::StartSend(int peer, uint32_t tag, const void* data, si
 
 ErrorCode FrontMessenger::StartReceive(int peer, uint32_t tag, void* data, size_t size_bytes,
                                        Ticket* ticket, size_t* /*received_bytes*/) {
-  client::Message message{.buffer = data,
-                          .size_bytes = size_bytes,
-                          .peer = WorldRank(peer),
-                          .tag = static_cast<int32_t>(tag),
-                          .context = context_};
-  if (const Status status = front_end->Prepare(&message, client::FrontEnd::Use::kReceive);
-      !status.ok()) [[unlikely]] {
-    return status.code();
-  }
+  const client::Message message{.buffer = data,
+                                .size_bytes = size_bytes,
+                                .peer = WorldRank(peer),
+                                .tag = static_cast<int32_t>(tag),
+                                .context = context_};
   if (is_patient_ && size_bytes <= kMostHeld && held_.state == Held::State::kNone) {
     held_.state = Held::State::kHeld;
     held_.message = message;

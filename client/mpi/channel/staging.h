@@ -1,6 +1,6 @@
 // Host memory that collectives copy device memory through.
 //
-// A block of libferry's that the GPU backend knows (FrontEnd::TakeStaging), or, where there is none
+// A block of libferry's that the GPU backend knows (FrontEnd::TakeShadow), or, where there is none
 // left, ordinary memory.
 //
 // Calling thread: any. Take may register memory.

@@ -120,18 +120,12 @@ Failure StreamCollective::MakeRequest(const Step& step, With what, client::Reque
   const bool is_send = step.kind == StepKind::kSend;
   const Range& range = is_send ? step.left : step.to;
   const size_t size_bytes = what == With::kData ? range.size_bytes : 0;
-  client::Message message{.buffer = size_bytes == 0 ? nullptr : Address(range),
-                          .size_bytes = size_bytes,
-                          .peer = parts_.channel.WorldRank(step.peer),
-                          .tag = static_cast<int32_t>(parts_.number),
-                          .context = parts_.comm.context(Traffic::kCollective)};
-  using Use = client::FrontEnd::Use;
-  if (Status status = front_end->Prepare(&message, is_send ? Use::kPersistentSend : Use::kReceive);
-      !status.ok()) {
-    return FailureOf(status);
-  }
-  return FailureOf(is_send ? front_end->MakePersistentSend(message, handle)
-                           : front_end->MakePersistentReceive(message, handle));
+  const client::Message message{.buffer = size_bytes == 0 ? nullptr : Address(range),
+                                .size_bytes = size_bytes,
+                                .peer = parts_.channel.WorldRank(step.peer),
+                                .tag = static_cast<int32_t>(parts_.number),
+                                .context = parts_.comm.context(Traffic::kCollective)};
+  return FailureOf(front_end->MakePersistent(message, is_send, handle));
 }
 
 // ---- Steps --------------------------------------------------------------------------------------

@@ -42,10 +42,6 @@ Failure LineToMembers::Send(int rank, const void* data, size_t size_bytes) {
   message.peer = WorldRank(rank);
   message.tag = tag_;
   message.context = context_;
-  if (Status prepared = front_end->Prepare(&message, client::FrontEnd::Use::kSend);
-      !prepared.ok()) {
-    return FailureOf(prepared);
-  }
   client::Completion completion;
   ErrorCode error = front_end->Send(message, &completion);
   return FailureOf(error == ErrorCode::kOk ? completion.error : error);
@@ -58,10 +54,6 @@ Failure LineToMembers::Receive(int rank, void* data, size_t size_bytes) {
   message.peer = WorldRank(rank);
   message.tag = tag_;
   message.context = context_;
-  if (Status prepared = front_end->Prepare(&message, client::FrontEnd::Use::kReceive);
-      !prepared.ok()) {
-    return FailureOf(prepared);
-  }
   client::Completion completion;
   ErrorCode error = wait_ == nullptr ? front_end->Receive(message, &completion)
                                      : ReceiveWatched(message, wait_, &completion);

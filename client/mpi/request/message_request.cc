@@ -143,13 +143,7 @@ Failure MessageRequest::Make(Comm& comm, Payload payload, client::Message messag
   }
   message_.buffer = payload_.data();
   message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
-  using Use = client::FrontEnd::Use;
-  if (Status status = front_end->Prepare(&message_, is_send ? Use::kPersistentSend : Use::kReceive);
-      !status.ok()) {
-    return FailureOf(status);
-  }
-  return FailureOf(is_send ? front_end->MakePersistentSend(message_, &persistent_)
-                           : front_end->MakePersistentReceive(message_, &persistent_));
+  return FailureOf(front_end->MakePersistent(message_, is_send, &persistent_));
 }
 
 // Starts it as one that is not persistent.
@@ -159,11 +153,6 @@ Failure MessageRequest::Begin() {
   }
   message_.buffer = payload_.data();
   message_.size_bytes = static_cast<uint64_t>(payload_.size_bytes());
-  using Use = client::FrontEnd::Use;
-  if (Status status = front_end->Prepare(&message_, is_send_ ? Use::kSend : Use::kReceive);
-      !status.ok()) [[unlikely]] {
-    return FailureOf(status);
-  }
   const ErrorCode error = is_send_ ? front_end->StartSend(message_, &handle_)
                                    : front_end->StartReceive(message_, &handle_);
   if (error != ErrorCode::kOk) [[unlikely]] {
@@ -183,9 +172,6 @@ Failure MessageRequest::Start() {
   if (!is_null_) {
     if (Failure failure = is_send_ ? payload_.Pack() : Failure(); !failure.ok()) {
       return failure;
-    }
-    if (Status status = front_end->CheckStart(persistent_); !status.ok()) {
-      return FailureOf(status);
     }
     if (const ErrorCode error = front_end->Start(persistent_); error != ErrorCode::kOk) {
       return FailureOf(error);

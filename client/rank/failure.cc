@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "client/core/client.h"
+#include "client/rank/client.h"
 
 namespace ferry::client {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "client/core/client.h"
+#include "client/rank/client.h"
 #include "shm/fault.h"
 
 namespace ferry::client {
@@ -52,52 +52,46 @@ StatusOr<std::unique_ptr<Client>> Client::Join(const config::Options& options, b
   (void)shm::EnableLightFence();  // early, since it is cheap before there are threads
   std::unique_ptr<Client> client(new Client());
   client->options_ = options;
-  client->threads_ = client->threads_asked_for_ = threads;
-  client->holder_ = ThreadId();
+  client->threads_asked_for_ = threads;
   client->backends_ = std::move(backends);
-  client->eager_max_bytes_ = std::min<uint64_t>(options.eager_max_bytes, shm::kCellBytes);
-  client->one_block_bytes_ = options.pipeline_threshold_bytes;
-  client->worker_min_bytes_ = options.rendezvous_chunk_bytes;
-  client->wait_policy_ = {static_cast<uint32_t>(options.spin_pauses),
-                          options.idle_before_sleep_us * 1000};
   client->control_.LoadAhead();
   FERRY_RETURN_IF_ERROR(client->attach_.Connect(options.run_directory, options.attach_timeout_ms));
-  FERRY_RETURN_IF_ERROR(client->Attach(options));
+  FERRY_RETURN_IF_ERROR(client->Attach());
   return client;
 }
 
-Status Client::Attach(const config::Options& options) {
+Status Client::Attach() {
   attach::AttachRequest request{};
   request.pid = static_cast<uint32_t>(getpid());
   request.pid_namespace = InodeOf("/proc/self/ns/pid");
   request.user_namespace = InodeOf("/proc/self/ns/user");
-  request.rank = static_cast<uint32_t>(options.rank);
-  request.size = static_cast<uint32_t>(options.size);
-  if (options.job_id.size() >= sizeof(request.job_id) ||
-      options.job_secret.size() > sizeof(request.job_secret)) {
+  request.rank = static_cast<uint32_t>(options_.rank);
+  request.size = static_cast<uint32_t>(options_.size);
+  if (options_.job_id.size() >= sizeof(request.job_id) ||
+      options_.job_secret.size() > sizeof(request.job_secret)) {
     return {ErrorCode::kConfiguration, "FERRY_JOB_ID or FERRY_JOB_SECRET is too long"};
   }
-  std::memcpy(request.job_id, options.job_id.data(), options.job_id.size());
-  std::memcpy(request.job_secret, options.job_secret.data(), options.job_secret.size());
-  request.job_secret_bytes = static_cast<uint32_t>(options.job_secret.size());
+  std::memcpy(request.job_id, options_.job_id.data(), options_.job_id.size());
+  std::memcpy(request.job_secret, options_.job_secret.data(), options_.job_secret.size());
+  request.job_secret_bytes = static_cast<uint32_t>(options_.job_secret.size());
   StatusOr<attach::AttachReply> reply = attach_.Attach(request);
   FERRY_RETURN_IF_ERROR(reply.status());
   if (reply->local_size == 0 || reply->local_size >= shm::kMaxLanes ||
       reply->local_index >= reply->local_size) {
     return {ErrorCode::kCorrupt, "ferryd named an impossible place on the node"};
   }
-  FERRY_RETURN_IF_ERROR(MakeSegments(options, *reply));
-  return MeetPeers(options, *reply);
+  FERRY_RETURN_IF_ERROR(MakeSegments(*reply));
+  return MeetPeers(*reply);
 }
 
 // Makes, seals, prefaults and hands over the session and inbox segments.
-Status Client::MakeSegments(const config::Options& options, const attach::AttachReply& reply) {
+Status Client::MakeSegments(const attach::AttachReply& reply) {
   engine::SegmentPlan plan;
-  plan.rank = static_cast<uint32_t>(options.rank);
-  plan.job_size = static_cast<uint32_t>(options.size);
+  plan.rank = static_cast<uint32_t>(options_.rank);
+  plan.job_size = static_cast<uint32_t>(options_.size);
   plan.local_size = reply.local_size;
-  plan.request_limit = static_cast<uint32_t>(options.request_limit) + 1;
-  plan.unexpected_limit = static_cast<uint32_t>(options.unexpected_limit) + 1;
+  plan.request_limit = static_cast<uint32_t>(options_.request_limit) + 1;
+  plan.unexpected_limit = static_cast<uint32_t>(options_.unexpected_limit) + 1;
   StatusOr<UniqueFd> session = shm::CreateSegment("ferry-session", plan.session_bytes());
   FERRY_RETURN_IF_ERROR(session.status());
   StatusOr<UniqueFd> inbox = shm::CreateSegment("ferry-inbox", plan.inbox_bytes());
@@ -116,6 +110,8 @@ Status Client::MakeSegments(const config::Options& options, const attach::Attach
       session_map->base(), session_map->size_bytes(), inbox_map->base(), inbox_map->size_bytes());
   FERRY_RETURN_IF_ERROR(view.status());
   view_ = *view;
+  rank_ = view_.rank;
+  size_ = view_.job_size;
   own_lane_ = reply.local_index;
   session_map_ = std::move(*session_map);
   inbox_maps_.resize(reply.local_size);
@@ -132,10 +128,10 @@ Status Client::MakeSegments(const config::Options& options, const attach::Attach
   return {};
 }
 
-// Joins, and builds the engine. Nothing of the node's other ranks is mapped before it is needed.
-Status Client::MeetPeers(const config::Options& options, const attach::AttachReply& reply) {
-  FERRY_RETURN_IF_ERROR(control_.Connect(options.run_directory, reply.token, sizeof(reply.token),
-                                         static_cast<uint32_t>(options.attach_timeout_ms)));
+// Joins, and makes the parts. Nothing of the node's other ranks is mapped before it is needed.
+Status Client::MeetPeers(const attach::AttachReply& reply) {
+  FERRY_RETURN_IF_ERROR(control_.Connect(options_.run_directory, reply.token, sizeof(reply.token),
+                                         static_cast<uint32_t>(options_.attach_timeout_ms)));
   StatusOr<ControlLibrary::Membership> job = control_.Join(view_.job_size);
   FERRY_RETURN_IF_ERROR(job.status());
   peers_.by_rank.resize(view_.job_size);
@@ -151,45 +147,52 @@ Status Client::MeetPeers(const config::Options& options, const attach::AttachRep
       processes[peer.rank] = {static_cast<pid_t>(peer.pid), peer.private_memory_reachable != 0};
     }
   }
-  private_reachable_ = processes[view_.rank].memory_reachable;
   peers_.by_rank[view_.rank].SetInbox(view_.inbox);
   peers_.map = [this](uint32_t rank) { return MapInbox(rank).code(); };
-  engine::EngineOptions engine_options;
-  engine_options.eager_max_bytes = static_cast<uint32_t>(eager_max_bytes_);
-  engine_options.chunk_bytes = static_cast<uint32_t>(options.rendezvous_chunk_bytes);
-  engine_options.single_chunk_max_bytes = engine_options.chunk_bytes;
-  engine_options.receiver_first_min_bytes = options.receiver_first_min_bytes;
-  engine_ =
-      std::make_unique<engine::RankEngine>(view_, peers_, engine_options, engine::Runner::kRank);
-  lease_ = shm::Lease(&view_.layout->lease);
-  if (!threads_) {
-    lease_.Bias(Holder());
-  }
-  wake_ = shm::Wake(view_.inbox.wake());
-  daemon_wake_ = shm::Wake(&view_.layout->daemon_wake);
-  statistics_ = shm::Statistics(view_.layout->counters);
-  memory_ = std::make_unique<Memory>(options.heap_bytes, backends_.get(), &attach_, &control_);
-  peer_memory_ = std::make_unique<PeerMemory>(view_.rank, processes, memory_.get(), &attach_);
-  requests_ = std::make_unique<RequestPool>(view_, threads_);
-  offloads_ = std::make_unique<Offloads>(options.offload_min_bytes, memory_.get(), requests_.get(),
-                                         statistics_);
-  LimitStaging(options.heap_bytes);
+  is_crowded_ = peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
+  MakeParts(processes);
   if (reply.local_size != view_.job_size) {  // else that path is hardly used
     shm::LaneProducer(&view_.layout->to_daemon).Open(view_.rank);
   }
-  cores_are_scarce_ =
-      peers_.rank_of_local.size() > std::max(1U, std::thread::hardware_concurrency());
-  if (cores_are_scarce_) {  // each pause would take time from the rank waited for
-    first_looks_ = 1;
-    wait_policy_.spin_pauses = 0;
-  }
-  MakeChannels();
-  watcher_ =
-      std::make_unique<Watcher>(&attach_, daemon_pidfd_.get(), wake_, [this](ErrorCode error) {
-        channels_->FailAll(error);
-        rings_->EndAll(error);
-      });
+  watcher_.emplace(&attach_, daemon_pidfd_.get(), progress_->wake(),
+                   [this](ErrorCode error) { matching_->FailAll(error); });
   return watcher_->Start();
+}
+
+void Client::MakeParts(const std::vector<PeerProcess>& processes) {
+  const uint64_t eager_max_bytes = std::min<uint64_t>(options_.eager_max_bytes, shm::kCellBytes);
+  engine::EngineOptions engine;
+  engine.eager_max_bytes = static_cast<uint32_t>(eager_max_bytes);
+  engine.chunk_bytes = static_cast<uint32_t>(options_.rendezvous_chunk_bytes);
+  engine.single_chunk_max_bytes = engine.chunk_bytes;
+  engine.receiver_first_min_bytes = options_.receiver_first_min_bytes;
+  // On a crowded node each pause would take time from the rank waited for.
+  const shm::WaitPolicy wait_policy{is_crowded_ ? 0 : static_cast<uint32_t>(options_.spin_pauses),
+                                    options_.idle_before_sleep_us * 1000};
+  const shm::Statistics statistics(view_.layout->counters);
+  progress_.emplace(Progress::Parts{view_, &peers_, engine, own_lane_, doorbell_.get(), wait_policy,
+                                    threads_asked_for_});
+  memory_.emplace(options_.heap_bytes, backends_.get(), &attach_, &control_);
+  peer_memory_.emplace(view_.rank, processes, &*memory_, &attach_);
+  pool_.emplace(view_, threads_asked_for_);
+  offloads_.emplace(options_.offload_min_bytes, &*memory_, &*pool_, statistics);
+  requests_.emplace(Requests::Parts{
+      .progress = &*progress_,
+      .pool = &*pool_,
+      .memory = &*memory_,
+      .peer_memory = &*peer_memory_,
+      .offloads = &*offloads_,
+      .statistics = statistics,
+      .map_inbox = [this](uint32_t rank) { return MapInbox(rank); },
+      .private_reachable = processes[view_.rank].memory_reachable,
+      .eager_max_bytes = eager_max_bytes,
+      .one_block_bytes = options_.pipeline_threshold_bytes,
+      .worker_min_bytes = options_.rendezvous_chunk_bytes,
+  });
+  sender_.emplace(&*progress_, &*requests_, &*memory_, eager_max_bytes, options_.heap_bytes);
+  receiver_.emplace(&*progress_, &*requests_, &*memory_, is_crowded_);
+  matching_.emplace(&*progress_, &*requests_, &*memory_, &*peer_memory_, &control_, statistics,
+                    options_);
 }
 
 // The inbox of a rank that has ended stays out of reach; any other failure may be gone the next
@@ -226,17 +229,17 @@ Status Client::MapInbox(uint32_t rank) {
 }
 
 Status Client::Leave() {
-  if (const size_t open = requests_->in_use() - staged_.size(); open != 0) {
+  if (const size_t open = pool_->in_use() - sender_->on_the_way(); open != 0) {
     return {ErrorCode::kInvalidRequest,
             std::to_string(open) +
                 " requests are not complete or not freed; wait for them, "
                 "or free persistent ones with ferry_request_free"};
   }
-  rings_->DestroyAll();
+  matching_->rings().DestroyAll();
   // No rank may leave while another still needs it. A rank that died does not hold us up, but then
   // the others may not have received what we sent them.
   if (Barrier() != ErrorCode::kOk) {
-    AwaitStaged(kLeavePatienceNs);
+    AwaitArrivals(kLeavePatienceNs);
   }
   if (poison() != ErrorCode::kOk) {
     return Health();
@@ -268,7 +271,5 @@ Status Client::Health() const {
       return {code, ""};
   }
 }
-
-Client::~Client() { watcher_.reset(); }
 
 }  // namespace ferry::client

@@ -1,0 +1,206 @@
+// One rank's connection to Ferry: everything behind ferry.h and front_end.h.
+//
+// Its parts: the message engine (Progress), the requests and their memory (Requests), how messages
+// are sent (Sender) and received (Receiver), persistent requests that are matched for life
+// (Matching). The Client joins the job and makes them (bootstrap.cc), lets threads wait for what
+// the parts have started (messages.cc), and says what errors mean (failure.cc). There is one Client
+// per process.
+//
+// Calling thread: any that the thread level allows. Functions that block say so.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/core/attach_connection.h"
+#include "client/core/control_library.h"
+#include "client/core/front_end.h"
+#include "client/core/watcher.h"
+#include "client/rank/matching.h"
+#include "client/rank/receiver.h"
+#include "client/rank/sender.h"
+#include "gpu_backends/api/registry.h"
+
+namespace ferry::client {
+
+class Client final : public FrontEnd {
+ public:
+  // Joins the job that `options` names; blocks until all ranks have. `threads`: several threads may
+  // call at the same time.
+  static StatusOr<std::unique_ptr<Client>> Join(const config::Options& options, bool threads,
+                                                std::unique_ptr<gpu::BackendRegistry> backends);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Meets the other ranks, then leaves in good order. Blocks. kInvalidRequest while requests are
+  // open.
+  Status Leave();
+  // Fails the whole job: tells the daemon; the caller then ends the process.
+  void Abort(int exit_code);
+
+  Memory& memory() { return *memory_; }
+  Offloads& offloads() { return *offloads_; }
+  Queues& queues() { return matching_->queues(); }
+  Matching& matching() { return *matching_; }
+  uint64_t Counter(uint32_t index) const { return view_.layout->counters[index]; }
+
+  // FrontEnd: documented in front_end.h.
+  void AllowThreads() override;
+  void RestrictThreads() override;
+  bool AreThreadsAllowed() const override { return progress_->threads(); }
+  ErrorCode StartSend(const Message& message, RequestHandle* handle) override;
+  ErrorCode StartReceive(const Message& message, RequestHandle* handle) override;
+  bool SendNow(const Message& message) override { return sender_->SendNow(message); }
+  bool ReceiveNow(const Message& message, Completion* completion) override {
+    return receiver_->ReceiveNow(message, completion);
+  }
+  ErrorCode Send(const Message& message, Completion* completion) override {
+    return sender_->SendNow(message) ? ErrorCode::kOk : SendByRequest(message, completion);
+  }
+  ErrorCode ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
+                         RequestHandle* handle) override;
+  ErrorCode MakePersistent(const Message& message, bool is_send, RequestHandle* handle) override;
+  ErrorCode Start(RequestHandle handle) override;
+  ErrorCode FreePersistent(RequestHandle handle) override;
+  bool Cancel(RequestHandle handle) override;
+  ErrorCode Probe(const Message& pattern, bool block, Completion* found) override;
+  ErrorCode ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) override;
+  Status BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) override;
+  Status IsMatched(RequestHandle request, bool* matched) override {
+    return matching_->IsMatched(request, matched);
+  }
+  bool IsEnqueued(RequestHandle request) override { return matching_->IsEnqueued(request); }
+  StatusOr<QueueHandle> MakeQueue(uint32_t type, const void* stream_address) override {
+    return queues().Make(static_cast<QueueType>(type), stream_address);
+  }
+  Status FreeQueue(QueueHandle queue) override { return queues().Free(queue); }
+  Status AwaitQueue(QueueHandle queue) override { return queues().Await(queue); }
+  Status EnqueueStart(QueueHandle queue, std::span<const RequestHandle> requests) override {
+    return matching_->EnqueueStart(queue, requests);
+  }
+  Status EnqueueWait(QueueHandle queue, std::span<const RequestHandle> requests) override {
+    return matching_->EnqueueWait(queue, requests);
+  }
+  StatusOr<RequestHandle> MakeProgram(std::string name, std::span<const RequestHandle> requests,
+                                      std::vector<ProgramStep> steps) override {
+    return matching_->MakeProgram(std::move(name), requests, std::move(steps));
+  }
+  Status FreeProgram(RequestHandle program) override { return queues().FreeProgram(program); }
+  Status StartProgram(RequestHandle program) override { return queues().StartByRank(program); }
+  bool AdvanceProgram(RequestHandle program, ErrorCode* error) override;
+  bool Test(RequestHandle handle, Completion* completion) override;
+  void Wait(RequestHandle handle, Completion* completion) override;
+  bool TestNow(RequestHandle handle, Completion* completion) override;
+  bool IsComplete(RequestHandle handle) override;
+  bool Poll() override;
+  void WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t end_ns) override;
+  void WakeThreads() override { progress_->wake().Publish(); }
+  StatusOr<void*> AllocateMemory(uint64_t size_bytes, MemoryKind kind, int device) override {
+    return memory_->Allocate(size_bytes, kind, device);
+  }
+  Status FreeMemory(void* pointer) override;
+  void* TakeShadow(uint64_t size_bytes) override;
+  bool GiveShadow(void* shadow) override;
+  Status Copy(void* destination, const void* source, uint64_t size_bytes) override {
+    return memory_->Copy(destination, source, size_bytes);
+  }
+  Status CopyStrided(const gpu::StridedCopy& copy) override { return memory_->CopyStrided(copy); }
+  Status Reduce(const gpu::Reduction& reduction) override { return memory_->Reduce(reduction); }
+  bool CanReduce(int device, gpu::ReductionType type, gpu::ReductionOp op) override {
+    return memory_->CanReduce(device, type, op);
+  }
+  int DeviceOf(const void* pointer) const override { return memory_->DeviceByStream(pointer); }
+  shm::Location Locate(const void* pointer, uint64_t size_bytes) const override {
+    return memory_->regions().Find(pointer, size_bytes);
+  }
+  ErrorCode CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
+                         uint64_t size_bytes) override;
+  ErrorCode CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
+                       uint64_t size_bytes) override;
+  bool IsPrivateMemoryReachable(uint32_t rank) const override {
+    return peer_memory_->IsPrivateMemoryReachable(rank);
+  }
+  StatusOr<std::shared_ptr<std::byte>> MapPeer(uint32_t rank, const shm::Location& where,
+                                               uint64_t size_bytes) override;
+  ErrorCode PeerState(uint32_t rank) const override;
+  void WakePeer(uint32_t rank) override { progress_->WakeRank(rank); }
+  ErrorCode poison() const override { return progress_->poison(); }
+  Status Explain(ErrorCode error) const override;
+
+  // Waits until all of the handles are complete, or the rank is poisoned. Blocks.
+  void AwaitAll(std::span<const RequestHandle> handles);
+  // Waits until one of the handles (null ones are skipped) is complete and returns its index, or -1
+  // when all are null. Blocks.
+  int WaitAny(std::span<const RequestHandle> handles, Completion* completion);
+  // Whether the handle names a request of this rank (a completed send included).
+  bool IsValid(RequestHandle handle) const {
+    return handle == kCompletedSend || pool_->Resolve(handle) != 0;
+  }
+  // kInvalidBuffer while a request that is not complete uses the memory.
+  Status CheckUnused(const void* memory, uint64_t size_bytes);
+
+  // Blocks until all ranks have called it (dissemination).
+  ErrorCode Barrier();
+
+  // The rank's poison, explained in the watcher's words.
+  Status Health() const;
+
+ private:
+  Client() = default;
+
+  // bootstrap.cc
+  Status Attach();
+  Status MakeSegments(const attach::AttachReply& reply);
+  Status MeetPeers(const attach::AttachReply& reply);
+  void MakeParts(const std::vector<PeerProcess>& processes);
+  Status MapInbox(uint32_t rank);  // a rank of this node; any thread
+
+  // messages.cc
+  uint32_t ResolvePersistent(RequestHandle handle) const;
+  bool Advance(uint32_t request);
+  bool PollOnce();
+  ErrorCode SendByRequest(const Message& message, Completion* completion);
+  ErrorCode ReceiveByRequest(const Message& message, uint64_t end_ns, Completion* completion,
+                             RequestHandle* handle);
+  template <typename Done>
+  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later = nullptr,
+                 uint64_t end_ns = UINT64_MAX);
+  void AwaitArrivals(uint64_t timeout_ns);
+  void LeaveLibrary();
+
+  AttachConnection attach_;
+  ControlLibrary control_;
+  std::unique_ptr<gpu::BackendRegistry> backends_;
+  shm::Mapping session_map_;
+  std::mutex inboxes_mutex_;              // while one is mapped
+  std::vector<shm::Mapping> inbox_maps_;  // by local index; those of peers at first use
+  std::map<uint32_t, Status> gone_;       // ranks that had ended before
+  UniqueFd doorbell_;
+  UniqueFd daemon_pidfd_;
+  engine::SessionView view_;
+  engine::PeerTable peers_;
+  uint32_t own_lane_ = 0;
+  bool threads_asked_for_ = false;  // by ferry_init
+
+  // Made once the rank has joined.
+  std::optional<Progress> progress_;
+  std::optional<Memory> memory_;
+  std::optional<PeerMemory> peer_memory_;
+  std::optional<RequestPool> pool_;
+  std::optional<Offloads> offloads_;
+  std::optional<Requests> requests_;
+  std::optional<Sender> sender_;
+  std::optional<Receiver> receiver_;
+  std::optional<Matching> matching_;
+  uint32_t barriers_ = 0;
+  std::optional<Watcher> watcher_;
+};
+
+}  // namespace ferry::client

@@ -1,0 +1,86 @@
+// Client: memory, and the ranks of the node. See client.h and front_end.h.
+#include "client/rank/client.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+void Client::AllowThreads() {
+  if (!progress_->threads()) {
+    receiver_->PostHeld();
+    pool_->Share(true);
+    progress_->SetThreads(true);
+  }
+}
+
+void Client::RestrictThreads() {
+  if (progress_->threads() && !threads_asked_for_) {
+    progress_->SetThreads(false);
+    pool_->Share(false);
+  }
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+Status Client::CheckUnused(const void* memory, uint64_t size_bytes) {
+  receiver_->PostHeld();
+  return size_bytes != 0 && pool_->Uses(memory, size_bytes)
+             ? Status(ErrorCode::kInvalidBuffer,
+                      "a request that is not complete uses this memory; wait for it first")
+             : Status();
+}
+
+Status Client::FreeMemory(void* pointer) {
+  const uint64_t size_bytes = memory_->AllocationSize(pointer);
+  FERRY_RETURN_IF_ERROR(CheckUnused(pointer, size_bytes));
+  FERRY_RETURN_IF_ERROR(offloads_->CheckFree(pointer, size_bytes));
+  return memory_->Free(pointer);
+}
+
+void* Client::TakeShadow(uint64_t size_bytes) {
+  const StatusOr<void*> shadow = memory_->AllocateDeviceShadow(size_bytes, true, false);
+  return shadow.ok() ? *shadow : nullptr;
+}
+
+bool Client::GiveShadow(void* shadow) {
+  if (memory_->AllocationSize(shadow) == 0) {
+    return false;
+  }
+  memory_->FreeShadow(shadow);
+  return true;
+}
+
+// ---- The ranks of this node ---------------------------------------------------------------------
+
+ErrorCode Client::CopyFromPeer(uint32_t rank, const shm::Location& from, void* to,
+                               uint64_t size_bytes) {
+  const engine::Reach own{.mapped = static_cast<std::byte*>(to), .by_stream = IsByStream(to)};
+  const Status copied =
+      peer_memory_->CopyWithPeer(rank, from, own, size_bytes, PeerMemory::Direction::kFromPeer);
+  return FailureWords::Tell(copied.code(), copied.message());
+}
+
+ErrorCode Client::CopyToPeer(uint32_t rank, const shm::Location& to, const void* from,
+                             uint64_t size_bytes) {
+  const engine::Reach own{.mapped = static_cast<std::byte*>(const_cast<void*>(from)),
+                          .by_stream = IsByStream(from)};
+  const Status copied =
+      peer_memory_->CopyWithPeer(rank, to, own, size_bytes, PeerMemory::Direction::kToPeer);
+  return FailureWords::Tell(copied.code(), copied.message());
+}
+
+StatusOr<std::shared_ptr<std::byte>> Client::MapPeer(uint32_t rank, const shm::Location& where,
+                                                     uint64_t size_bytes) {
+  StatusOr<PeerMemory::ForGood> mapped = peer_memory_->MapForGood(rank, where, size_bytes);
+  FERRY_RETURN_IF_ERROR(mapped.status());
+  if (mapped->by_stream) {
+    return Status(ErrorCode::kInvalidBuffer, "only streams reach that memory");
+  }
+  return mapped->memory;
+}
+
+ErrorCode Client::PeerState(uint32_t rank) const {
+  const auto death = static_cast<ErrorCode>(shm::LoadAcquire(view_.layout->peers[rank].dead));
+  return death != ErrorCode::kOk ? death : poison();
+}
+
+}  // namespace ferry::client

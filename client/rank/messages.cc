@@ -1,0 +1,496 @@
+// Client: messages, and how threads wait for them. See client.h.
+#include <algorithm>
+#include <cstdlib>
+
+#include "client/rank/client.h"
+#include "common/clock.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+using shm::RequestKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+// The longest sleep while waiting for something that may come without a wake-up: room in a lane is
+// announced, but not by a peer that was killed.
+constexpr uint64_t kUnannouncedSleepNs = 1'000'000;
+// Idle polls (pauses, then yields) before a waiting sender calls the worker for a receiver that
+// computes.
+constexpr uint32_t kPollsBeforeWorker = 128;
+
+}  // namespace
+
+// ---- Progress -----------------------------------------------------------------------------------
+
+// Does the work that only the rank's own threads do for a request: copies landed data, helps to
+// copy transfers. True: it is complete (or inactive), or the rank is poisoned.
+bool Client::Advance(uint32_t request) {
+  RequestLayout& slot = requests_->Slot(request);
+  // Pairs with the engine's stores of the state: acquires the words that belong to it.
+  switch (static_cast<RequestState>(shm::LoadAcquire(slot.state))) {
+    case RequestState::kComplete:
+      return true;
+    case RequestState::kInactive:
+      return !Receiver::IsHeld(slot) || (!receiver_->IsHeldUp(request) && Advance(request));
+    case RequestState::kLanded:
+      requests_->CopyLanded(slot);
+      return true;
+    case RequestState::kTransferring:
+      while (requests_->CopyChunk(request)) {
+      }
+      // Without a daemon nobody reports that the other rank has died, so its chunks may never come.
+      return Requests::HasState(slot, RequestState::kComplete) || poison() != ErrorCode::kOk;
+    case RequestState::kMatched:
+      return matching_->Advance(request);
+    default:
+      return poison() != ErrorCode::kOk;
+  }
+}
+
+// Runs one round of the engine, if nobody else is running it. True: it found something to do.
+bool Client::PollOnce() {
+  receiver_->PostHeld();
+  if (!progress_->TryEnter()) {
+    return false;
+  }
+  engine::Effects effects;
+  const uint32_t handled = progress_->engine().Progress(effects);
+  progress_->Exit();
+  if (handled != 0) {
+    requests_->NoteTransfers(effects);
+  }
+  progress_->Perform(effects);
+  return handled != 0;
+}
+
+// Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
+// advance requests; it must become true once the rank is poisoned, and at `end_ns`. For ranks in
+// `later` that still have not come after a while it calls the worker.
+template <typename Done>
+void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later,
+                       uint64_t end_ns) {
+  if (done()) {
+    return;
+  }
+  engine::RankEngine& engine = progress_->engine();
+  shm::Wake& wake = progress_->wake();
+  wake.Enter();
+  if (receiver_->has_held() && receiver_->AwaitHeld(done, policy)) {
+    LeaveLibrary();
+    return;
+  }
+  shm::Waiter waiter(policy);
+  uint32_t idle_polls = 0;
+  while (!done()) {
+    if (PollOnce() || requests_->HelpBackground()) {
+      waiter.Reset();
+      continue;
+    }
+    if (later != nullptr && ++idle_polls == kPollsBeforeWorker) {
+      progress_->AskToAttend(*later);
+    }
+    if (!waiter.Idle()) {
+      continue;
+    }
+    const engine::LaneSet forgotten = engine.ForgetLanes();
+    const uint32_t sequence = wake.PrepareToSleep();
+    if (engine.HasWork(forgotten) || done()) {
+      wake.CancelSleep();
+      waiter.Reset();
+      continue;
+    }
+    // Streams write without waking anybody.
+    uint64_t sleep_ns = engine.WaitsForRoom() || matching_->any_started() ? kUnannouncedSleepNs : 0;
+    if (end_ns != UINT64_MAX) {
+      const uint64_t left_ns = end_ns - std::min(end_ns - 1, MonotonicNs());
+      sleep_ns = sleep_ns == 0 ? left_ns : std::min(sleep_ns, left_ns);
+    }
+    wake.Sleep(sequence, sleep_ns);
+  }
+  LeaveLibrary();
+}
+
+// Called at the end of a blocking call: hands the work that it leaves behind to the progress
+// worker.
+void Client::LeaveLibrary() {
+  shm::Wake& wake = progress_->wake();
+  wake.Leave();
+  const bool has_arrivals = wake.TakeUrgent() && progress_->engine().HasArrivals();
+  if (has_arrivals || requests_->LeaveBehind()) {
+    progress_->AskToAttendSelf();
+  }
+}
+
+// Waits until what was sent from shadows has arrived or its receivers are dead, or the time is
+// over.
+void Client::AwaitArrivals(uint64_t timeout_ns) {
+  const uint64_t end_ns = MonotonicNs() + timeout_ns;
+  WaitUntil(
+      [&] {
+        return sender_->HaveArrived() || poison() != ErrorCode::kOk || MonotonicNs() >= end_ns;
+      },
+      progress_->PolicyFor(shm::kAnySource), nullptr, end_ns);
+}
+
+// ---- Sending and receiving ----------------------------------------------------------------------
+
+ErrorCode Client::StartSend(const Message& message, RequestHandle* handle) {
+  uint32_t request = 0;
+  const ErrorCode error =
+      sender_->SendNow(message) ? ErrorCode::kOk : sender_->Start(message, &request);
+  if (error == ErrorCode::kOk) {
+    *handle = request == 0 ? kCompletedSend : pool_->HandleOf(request);
+  }
+  return error;
+}
+
+ErrorCode Client::SendByRequest(const Message& message, Completion* completion) {
+  uint32_t request = 0;
+  engine::LaneSet later;
+  const ErrorCode error = sender_->Start(message, &request, &later);
+  if (error == ErrorCode::kOk && request != 0) {
+    WaitUntil([&] { return Advance(request); }, progress_->PolicyFor(message.peer), &later);
+    requests_->Collect(request, completion);
+  }
+  return error;
+}
+
+ErrorCode Client::StartReceive(const Message& message, RequestHandle* handle) {
+  uint32_t request = 0;
+  const ErrorCode error = receiver_->Start(message, &request);
+  if (error == ErrorCode::kOk) {
+    *handle = pool_->HandleOf(request);
+  }
+  return error;
+}
+
+ErrorCode Client::ReceiveUntil(const Message& message, uint64_t end_ns, Completion* completion,
+                               RequestHandle* handle) {
+  receiver_->PostHeld();
+  const ErrorCode error = requests_->CheckReceive(message);
+  return error != ErrorCode::kOk || receiver_->AwaitEager(message, completion)
+             ? error
+             : ReceiveByRequest(message, end_ns, completion, handle);
+}
+
+// The message is often only a moment away, so the receive is posted only if it did not come while
+// we polled.
+ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Completion* completion,
+                                   RequestHandle* handle) {
+  uint32_t request = 0;
+  ErrorCode error = receiver_->Take(message, &request);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  bool matched = false;
+  progress_->wake().Enter();
+  const shm::WaitPolicy policy = progress_->PolicyFor(message.peer);
+  shm::Waiter waiter(policy);
+  // A receive that is advertised to its source is posted at once, or the message would come first.
+  const bool advertise = progress_->engine().MayAdvertise(requests_->Slot(request));
+  do {
+    matched = receiver_->TryMatch(request);
+  } while (!matched && !advertise && !waiter.Idle());
+  error = matched ? ErrorCode::kOk : requests_->Start(request);
+  if (error == ErrorCode::kOk) {
+    bool is_complete = true;
+    const auto is_over = [&] {
+      is_complete = Advance(request);
+      return is_complete || CoarseMonotonicNs() >= end_ns;
+    };
+    end_ns == UINT64_MAX ? WaitUntil([&] { return Advance(request); }, policy)
+                         : WaitUntil(is_over, policy, nullptr, end_ns);
+    if (is_complete) {
+      requests_->Collect(request, completion);
+    } else {
+      *handle = pool_->HandleOf(request);
+      error = ErrorCode::kWouldBlock;
+    }
+  } else {
+    requests_->GiveUp(request);
+  }
+  LeaveLibrary();
+  return error;
+}
+
+bool Client::Cancel(RequestHandle handle) {
+  receiver_->PostHeld();
+  const uint32_t request = pool_->Resolve(handle);
+  return request != 0 && progress_->UnderLease([&](engine::Effects& effects) {
+    return progress_->engine().Cancel(request, effects) ? ErrorCode::kOk : ErrorCode::kWouldBlock;
+  }) == ErrorCode::kOk;
+}
+
+// ---- Persistent requests ------------------------------------------------------------------------
+
+ErrorCode Client::MakePersistent(const Message& message, bool is_send, RequestHandle* handle) {
+  Message bound = message;
+  uint32_t request = 0;
+  ErrorCode error = is_send ? requests_->CheckSend(&bound) : requests_->CheckReceive(bound);
+  if (error == ErrorCode::kOk) {
+    error = requests_->Take(bound, is_send ? RequestKind::kSend : RequestKind::kReceive, &request);
+  }
+  if (error == ErrorCode::kOk) {
+    requests_->Slot(request).flags |=
+        shm::kRequestPersistent | (message.ready ? shm::kRequestReady : 0);
+    matching_->NoteMade(request);
+    *handle = pool_->HandleOf(request);
+  }
+  return error;
+}
+
+// The slot of a persistent request that is not active, or 0.
+uint32_t Client::ResolvePersistent(RequestHandle handle) const {
+  const uint32_t request = pool_->Resolve(handle);
+  const RequestLayout& slot = requests_->Slot(request);
+  return (slot.flags & shm::kRequestPersistent) != 0 &&
+                 Requests::HasState(slot, RequestState::kInactive)
+             ? request
+             : 0;
+}
+
+ErrorCode Client::Start(RequestHandle handle) {
+  const uint32_t request = ResolvePersistent(handle);
+  if (request == 0) {
+    return ErrorCode::kInvalidRequest;
+  }
+  RequestLayout& slot = requests_->Slot(request);
+  const bool is_send = Requests::IsSend(slot);
+  if (is_send && !requests_->AreAllBuffersPlain()) [[unlikely]] {
+    if (const ErrorCode error = requests_->CheckSynchronized(
+            reinterpret_cast<const void*>(slot.user_address), slot.size_bytes);
+        error != ErrorCode::kOk) {
+      return error;
+    }
+  }
+  if (poison() != ErrorCode::kOk) {
+    return poison();
+  }
+  if ((slot.flags & shm::kRequestPaired) != 0) {
+    return matching_->Start(request);
+  }
+  if (!pool_->Renew(request)) {
+    return ErrorCode::kInvalidRequest;
+  }
+  receiver_->PostHeld();
+  return is_send ? sender_->Restart(request) : requests_->Start(request);
+}
+
+ErrorCode Client::FreePersistent(RequestHandle handle) {
+  const uint32_t request = ResolvePersistent(handle);
+  if (request == 0 || IsEnqueued(handle)) {
+    return ErrorCode::kInvalidRequest;
+  }
+  matching_->Release(request);
+  requests_->Slot(request).flags &= ~shm::kRequestPersistent;
+  requests_->GiveUp(request);
+  return ErrorCode::kOk;
+}
+
+Status Client::BeginMatch(std::span<const RequestHandle> requests, RequestHandle* match) {
+  receiver_->PostHeld();
+  const Status status = matching_->Begin(requests, match);
+  return status.ok() || !status.message().empty() ? status : Explain(status.code());
+}
+
+bool Client::AdvanceProgram(RequestHandle program, ErrorCode* error) {
+  const bool is_over = queues().AdvanceByRank(program, error);
+  if (is_over) {
+    (void)FailureWords::Tell(*error);
+  }
+  return is_over;
+}
+
+// ---- Completion ---------------------------------------------------------------------------------
+
+bool Client::TestNow(RequestHandle handle, Completion* completion) {
+  const uint32_t request = pool_->Resolve(handle);
+  if (request == 0) {
+    *completion = {};
+    return true;
+  }
+  if (!Advance(request)) {
+    return false;
+  }
+  requests_->Collect(request, completion);
+  return true;
+}
+
+bool Client::Test(RequestHandle handle, Completion* completion) {
+  if (TestNow(handle, completion)) {
+    return true;
+  }
+  (void)PollOnce();
+  return TestNow(handle, completion);
+}
+
+void Client::Wait(RequestHandle handle, Completion* completion) {
+  const uint32_t request = pool_->Resolve(handle);
+  if (request == 0) {
+    *completion = {};
+    return;
+  }
+  WaitUntil([&] { return Advance(request); }, progress_->PolicyFor(requests_->Slot(request).peer));
+  requests_->Collect(request, completion);
+}
+
+void Client::AwaitAll(std::span<const RequestHandle> handles) {
+  size_t next = 0;  // all before it are complete
+  uint32_t request = 0;
+  const auto all_done = [&] {
+    for (; next < handles.size(); ++next) {
+      request = pool_->Resolve(handles[next]);
+      if (request != 0 && !Advance(request)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!all_done()) {
+    WaitUntil(all_done, progress_->PolicyFor(requests_->Slot(request).peer));
+  }
+}
+
+int Client::WaitAny(std::span<const RequestHandle> handles, Completion* completion) {
+  int found = -1;
+  const auto any_done = [&] {
+    bool any = false;
+    for (size_t i = 0; i < handles.size(); ++i) {
+      if (handles[i] == 0) {
+        continue;
+      }
+      any = true;
+      const uint32_t request = pool_->Resolve(handles[i]);
+      if (request == 0 || Advance(request)) {
+        found = static_cast<int>(i);
+        return true;
+      }
+    }
+    return !any;
+  };
+  WaitUntil(any_done, progress_->PolicyFor(shm::kAnySource));
+  if (found >= 0) {
+    const uint32_t request = pool_->Resolve(handles[static_cast<size_t>(found)]);
+    if (request == 0) {
+      *completion = {};
+    } else {
+      requests_->Collect(request, completion);
+    }
+  }
+  return found;
+}
+
+bool Client::IsComplete(RequestHandle handle) {
+  const uint32_t request = pool_->Resolve(handle);
+  return request == 0 || Advance(request);
+}
+
+bool Client::Poll() {
+  const bool found = PollOnce();
+  return requests_->HelpBackground() || found;
+}
+
+void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t end_ns) {
+  const auto is_over = [&] { return done(argument) || poison() != ErrorCode::kOk; };
+  if (end_ns == UINT64_MAX) {
+    WaitUntil(is_over, progress_->PolicyFor(peer));
+    return;
+  }
+  // The coarse clock is at most a tick of the kernel late; sleeps end at end_ns itself.
+  WaitUntil([&] { return is_over() || CoarseMonotonicNs() >= end_ns; }, progress_->PolicyFor(peer),
+            nullptr, end_ns);
+}
+
+// ---- Probe, barrier -----------------------------------------------------------------------------
+
+ErrorCode Client::Probe(const Message& pattern, bool block, Completion* found) {
+  receiver_->PostHeld();
+  ErrorCode result = ErrorCode::kWouldBlock;
+  const auto look = [&] {
+    engine::ProbeResult probe;
+    result = progress_->UnderLease([&](engine::Effects&) {
+      return progress_->engine().Probe({pattern.context, pattern.peer, pattern.tag}, &probe);
+    });
+    if (result == ErrorCode::kOk) {
+      *found = {probe.source, probe.tag, ErrorCode::kOk, probe.size_bytes};
+    }
+    return result != ErrorCode::kWouldBlock || poison() != ErrorCode::kOk;
+  };
+  if (block) {
+    WaitUntil(look, progress_->PolicyFor(pattern.peer));
+  } else {
+    (void)PollOnce();
+    (void)look();
+  }
+  return poison() != ErrorCode::kOk ? poison() : result;
+}
+
+// Between the look and the receive another thread may take the message; then we look again.
+ErrorCode Client::ProbeMatched(const Message& pattern, bool block, MatchedReceive* receive) {
+  for (;;) {
+    ErrorCode error = Probe(pattern, block, &receive->envelope);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    const Completion& envelope = receive->envelope;
+    if (envelope.size_bytes != 0) {
+      void* const buffer = std::realloc(receive->buffer, envelope.size_bytes);
+      if (buffer == nullptr) {
+        return FailureWords::Tell(ErrorCode::kOutOfMemory);
+      }
+      receive->buffer = buffer;
+    }
+    uint32_t request = 0;
+    error = receiver_->Take({envelope.size_bytes != 0 ? receive->buffer : nullptr,
+                             envelope.size_bytes, envelope.source, envelope.tag, pattern.context},
+                            &request);
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    error = receiver_->TakeProbed(request, pattern, envelope);
+    if (error == ErrorCode::kOk) {
+      receive->handle = pool_->HandleOf(request);
+      return error;
+    }
+    requests_->GiveUp(request);
+    if (error != ErrorCode::kWouldBlock) {
+      return error;
+    }
+  }
+}
+
+// Dissemination (Hensgen, Finkel and Manber, 1988): in round k a rank tells the one 2^k further.
+ErrorCode Client::Barrier() {
+  const uint32_t barrier = barriers_++ & 0xffffU;
+  for (uint32_t distance = 1, round = 0; distance < size(); distance *= 2, ++round) {
+    const auto tag = static_cast<int32_t>(barrier << 8 | round);
+    const auto to = static_cast<int32_t>((rank() + distance) % size());
+    const auto from = static_cast<int32_t>((rank() + size() - distance) % size());
+    RequestHandle send = 0;
+    RequestHandle receive = 0;
+    Completion sent;
+    Completion received;
+    if (ErrorCode error = StartReceive({nullptr, 0, from, tag, kInternalContext}, &receive);
+        error != ErrorCode::kOk) {
+      return error;
+    }
+    ErrorCode error = StartSend({nullptr, 0, to, tag, kInternalContext}, &send);
+    if (error == ErrorCode::kOk) {
+      Wait(send, &sent);
+      error = sent.error;
+    }
+    if (error != ErrorCode::kOk) {
+      (void)Cancel(receive);
+    }
+    Wait(receive, &received);
+    if (error != ErrorCode::kOk || received.error != ErrorCode::kOk) {
+      return error != ErrorCode::kOk ? error : received.error;
+    }
+  }
+  return ErrorCode::kOk;
+}
+
+}  // namespace ferry::client

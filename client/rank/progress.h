@@ -1,0 +1,105 @@
+// How a rank gets at its message engine, and whom it wakes afterwards.
+//
+// The engine belongs to the holder of the progress lease. What it asks for (engine::Effects) is
+// done once the lease is released, since publishing can enter the kernel.
+//
+// Calling thread: any that the thread level allows. Blocks only for the lease, which each holder
+// keeps for one step.
+#pragma once
+
+#include <cstdint>
+
+#include "common/error_code.h"
+#include "engine/rank_engine.h"
+#include "shm/lease.h"
+#include "shm/wait_policy.h"
+#include "shm/wake.h"
+
+namespace ferry::client {
+
+class Progress {
+ public:
+  struct Parts {
+    engine::SessionView view;
+    const engine::PeerTable* peers;  // outlives it
+    engine::EngineOptions engine;
+    uint32_t own_lane;
+    int doorbell;  // of the daemon
+    shm::WaitPolicy wait_policy;
+    bool threads;  // several threads may call at the same time
+  };
+  explicit Progress(const Parts& parts);
+
+  engine::RankEngine& engine() { return engine_; }
+  const engine::SessionView& view() const { return view_; }
+  const engine::PeerTable& peers() const { return peers_; }
+  shm::Wake& wake() { return wake_; }
+  ErrorCode poison() const { return wake_.poison(); }
+
+  // Whether several threads may call. Change it while no other call is under way.
+  bool threads() const { return threads_; }
+  void SetThreads(bool threads);
+
+  // Takes the lease if it is free.
+  bool TryEnter() { return lease_.TryAcquire(Holder()); }
+  // Takes the lease. False: the rank is poisoned, since the lease's holder is dead.
+  bool Enter() { return TryEnter() || lease_.Acquire(Holder(), &wake_.layout()->poison); }
+  void Exit() { lease_.Release(Holder()); }
+  // Runs `action(effects)`, which returns an ErrorCode, as the holder of the lease, then carries
+  // out the effects. Fails with the rank's poison.
+  template <typename Action>
+  ErrorCode UnderLease(Action&& action, engine::LaneSet* later = nullptr) {
+    if (!Enter()) {
+      return poison();
+    }
+    engine::Effects effects;
+    const ErrorCode result = action(effects);
+    Exit();
+    Perform(effects, later);
+    return result;
+  }
+
+  // Wakes whoever the engine named. A caller that goes on to wait takes the ranks that need the
+  // worker into `later`: most come by themselves in a moment.
+  void Perform(const engine::Effects& effects, engine::LaneSet* later = nullptr);
+  // Tells a rank of this node that its lane from here has something new.
+  void Announce(uint32_t rank) {
+    shm::Wake(peers_.by_rank[rank].inbox.wake()).PublishLane(own_lane_);
+  }
+  // Wakes a rank of this node that sleeps.
+  void WakeRank(uint32_t rank) const { shm::Wake(peers_.Wake(rank)).Publish(); }
+  // Calls the worker for those of the ranks (by lane) that compute.
+  void AskToAttend(const engine::LaneSet& ranks);
+  // Calls the worker for this rank.
+  void AskToAttendSelf();
+  // Asks the daemon to look at what this rank has for it.
+  void RingDaemon() { CallWorker({}, true); }
+
+  // Whether messages with `peer`, or with some rank if it is negative, pass other nodes.
+  bool MayBeRemote(int32_t peer) const {
+    return peer < 0 ? peers_.rank_of_local.size() != view_.job_size
+                    : !peers_.by_rank[static_cast<uint32_t>(peer)].local;
+  }
+  // How to wait for a rank (or for any). A message from another node passes two daemons, which may
+  // need this core: then it waits without pauses.
+  shm::WaitPolicy PolicyFor(int32_t peer) const;
+
+ private:
+  uint32_t Holder() const { return threads_ ? ThreadId() : holder_; }
+  static uint32_t ThreadId();
+  void CallWorker(const engine::LaneSet& ranks, bool to_daemon);
+
+  const engine::SessionView view_;
+  const engine::PeerTable& peers_;
+  engine::RankEngine engine_;
+  shm::Lease lease_;
+  shm::Wake wake_;
+  shm::Wake daemon_wake_;
+  const uint32_t own_lane_;
+  const uint32_t holder_;  // of the lease, when only one thread calls at a time
+  const int doorbell_;
+  bool threads_;
+  const shm::WaitPolicy wait_policy_;
+};
+
+}  // namespace ferry::client

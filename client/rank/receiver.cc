@@ -1,0 +1,217 @@
+#include "client/rank/receiver.h"
+
+#include <algorithm>
+
+#include "shm/atomic.h"
+#include "shm/inline_copy.h"
+
+namespace ferry::client {
+
+using shm::RequestKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+constexpr size_t kMaxHeld = 128;
+
+}  // namespace
+
+// ---- Small messages that are there --------------------------------------------------------------
+
+// `lane` is the source's; `waits`: the caller would wait.
+bool Receiver::TakeEager(const Message& message, uint32_t lane, bool waits, Completion* completion,
+                         uint64_t* message_bytes) {
+  if (!progress_.TryEnter()) {
+    return false;
+  }
+  engine::EagerMessage found;
+  const bool taken = (!waits || engine_.TakeTurn()) &&
+                     engine_.TryTakeEager(lane, {message.context, message.peer, message.tag},
+                                          message.size_bytes, &found);
+  progress_.Exit();
+  if (!taken) {
+    return false;
+  }
+  const uint64_t size_bytes = std::min(found.size_bytes, message.size_bytes);
+  ErrorCode error = ErrorCode::kOk;
+  if (found.cell != shm::kNoCell) {
+    error = memory_.CopyTo(message.buffer, engine_.CellBytes(found), size_bytes);
+    engine_.ReleaseCell(found);
+  } else if (!memory_.IsByStream(message.buffer)) [[likely]] {
+    shm::CopyInline(message.buffer, found.payload, size_bytes);
+  } else {
+    error = memory_.CopyTo(message.buffer, found.payload, size_bytes);
+  }
+  if (error == ErrorCode::kOk && found.size_bytes > message.size_bytes) {
+    error = ErrorCode::kTruncated;
+  }
+  *completion = {static_cast<int>(found.source), found.tag, FailureWords::Tell(error), size_bytes};
+  *message_bytes = found.size_bytes;
+  return true;
+}
+
+bool Receiver::ReceiveNow(const Message& message, Completion* completion) {
+  uint64_t message_bytes = 0;
+  const uint32_t lane = engine_.LaneOf(message.peer);
+  return !has_held() && engine_.HasMessage(lane) && memory_.IsAnyBufferPlain() &&
+         progress_.poison() == ErrorCode::kOk &&
+         TakeEager(message, lane, false, completion, &message_bytes);
+}
+
+// The lane is looked at with a pause between (most of a microsecond in all), before anything is
+// done that costs more. Without the pauses these loads would keep the line from the sender, who is
+// about to write to it: 60 ns one way instead of 28.
+bool Receiver::AwaitEager(const Message& message, Completion* completion) {
+  const uint32_t lane = engine_.LaneOf(message.peer);
+  if (lane == daemon_lane_) {
+    return false;  // the daemons on the message's way may need this core
+  }
+  for (uint32_t looks = 0; !engine_.HasMessage(lane); shm::CpuPause()) {
+    if (++looks >= first_looks_) {
+      return false;
+    }
+  }
+  uint64_t message_bytes = 0;
+  return progress_.poison() == ErrorCode::kOk &&
+         TakeEager(message, lane, true, completion, &message_bytes);
+}
+
+// The request is complete before it is known.
+bool Receiver::ReceiveAtOnce(uint32_t request, const Message& message, uint32_t lane) {
+  Completion found;
+  uint64_t message_bytes = 0;
+  if (!TakeEager(message, lane, false, &found, &message_bytes)) {
+    return false;
+  }
+  RequestLayout& slot = requests_.Slot(request);
+  slot.kind = static_cast<uint32_t>(RequestKind::kReceive);
+  slot.context = message.context;
+  slot.peer = message.peer;
+  slot.tag = message.tag;
+  slot.size_bytes = message.size_bytes;
+  slot.status_source = found.source;
+  slot.status_tag = found.tag;
+  slot.message_bytes = message_bytes;
+  Requests::Complete(slot, found.error);
+  return true;
+}
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+ErrorCode Receiver::Start(const Message& message, uint32_t* request) {
+  ErrorCode error = requests_.CheckReceive(message);
+  if (error == ErrorCode::kOk) {
+    error = requests_.TakeSlot(request);
+  }
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  const uint32_t lane = engine_.LaneOf(message.peer);
+  if (!has_held() && engine_.HasMessage(lane) && ReceiveAtOnce(*request, message, lane)) {
+    return ErrorCode::kOk;
+  }
+  error = requests_.Fill(*request, message, RequestKind::kReceive);
+  if (error == ErrorCode::kOk && MayHold(requests_.Slot(*request))) {
+    requests_.Slot(*request).flags |= kRequestHeld;
+    held_.push_back(*request);
+    return ErrorCode::kOk;
+  }
+  if (error == ErrorCode::kOk) {
+    PostHeld();
+    error = requests_.Start(*request);
+  }
+  if (error != ErrorCode::kOk) {
+    requests_.GiveUp(*request);
+  }
+  return error;
+}
+
+ErrorCode Receiver::Take(const Message& message, uint32_t* request) {
+  return requests_.Take(message, RequestKind::kReceive, request);
+}
+
+bool Receiver::TryMatch(uint32_t request) {
+  if (!progress_.TryEnter()) {
+    return false;
+  }
+  engine::Effects effects;
+  const bool matched = engine_.ReceiveNow(request, effects);
+  progress_.Exit();
+  requests_.NoteTransfers(effects);
+  progress_.Perform(effects);
+  return matched;
+}
+
+ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
+                               const Completion& envelope) {
+  engine::Effects matched;
+  const ErrorCode error = progress_.UnderLease([&](engine::Effects& effects) {
+    engine::ProbeResult first;
+    const ErrorCode found = engine_.Probe({pattern.context, pattern.peer, pattern.tag}, &first);
+    if (found != ErrorCode::kOk) {
+      return found;
+    }
+    if (first.source != envelope.source || first.tag != envelope.tag ||
+        first.size_bytes != envelope.size_bytes) {
+      return ErrorCode::kWouldBlock;
+    }
+    const ErrorCode started = engine_.StartReceive(request, effects);
+    matched = effects;
+    return started;
+  });
+  requests_.HandOver(matched);
+  return error;
+}
+
+// ---- Held receives ------------------------------------------------------------------------------
+
+bool Receiver::MayHold(const RequestLayout& slot) const {
+  return is_crowded_ && !progress_.threads() && slot.size_bytes <= shm::kCellBytes &&
+         held_.size() < kMaxHeld && (slot.flags & shm::kRequestShadow) == 0 &&
+         memory_.IsAnyBufferPlain() && !progress_.MayBeRemote(slot.peer) &&
+         !engine_.HasUnexpected();
+}
+
+bool Receiver::IsHeldUp(uint32_t request) {
+  TakeHeld();
+  is_held_up_ = IsHeld(requests_.Slot(request));
+  return is_held_up_;
+}
+
+// If a message cannot be taken this way, it and its receive are left to the engine.
+void Receiver::TakeHeld() {
+  while (has_held()) {
+    const uint32_t request = held_.front();
+    RequestLayout& slot = requests_.Slot(request);
+    const uint32_t lane = engine_.LaneOf(slot.peer);
+    if (!engine_.HasMessage(lane)) {
+      return;
+    }
+    held_.pop_front();
+    slot.flags &= ~kRequestHeld;
+    const Message message{reinterpret_cast<void*>(slot.user_address), slot.size_bytes, slot.peer,
+                          slot.tag, slot.context};
+    if (!ReceiveAtOnce(request, message, lane)) {
+      PostOne(request);
+    }
+  }
+}
+
+void Receiver::PostAllHeld() {
+  while (has_held()) {
+    const uint32_t request = held_.front();
+    held_.pop_front();
+    requests_.Slot(request).flags &= ~kRequestHeld;
+    PostOne(request);
+  }
+}
+
+// A held receive has already started: if posting fails, it ends with the error.
+void Receiver::PostOne(uint32_t request) {
+  if (const ErrorCode error = requests_.Start(request); error != ErrorCode::kOk) {
+    Requests::Complete(requests_.Slot(request), error);
+  }
+}
+
+}  // namespace ferry::client

@@ -1,0 +1,141 @@
+// The requests of a rank, from the slot that describes one to its completion: which memory others
+// read or write for it, the rank's own part in moving large messages, and what its end means.
+//
+// Where others cannot reach a request's buffer, or reach it slowly, they get a *shadow* of it: a
+// heap block that the rank itself copies from or to.
+//
+// Calling thread: any that the thread level allows. Start blocks while it copies into a shadow, and
+// the first call that needs a peer's inbox, or the heap, blocks on the daemon.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "client/core/failure_words.h"
+#include "client/core/front_end.h"
+#include "client/core/memory.h"
+#include "client/core/offloads.h"
+#include "client/core/peer_memory.h"
+#include "client/core/request_pool.h"
+#include "client/rank/progress.h"
+#include "shm/counters.h"
+
+namespace ferry::client {
+
+class Requests {
+ public:
+  struct Parts {  // all outlive it
+    Progress* progress;
+    RequestPool* pool;
+    Memory* memory;
+    PeerMemory* peer_memory;
+    Offloads* offloads;
+    shm::Statistics statistics;
+    std::function<Status(uint32_t rank)> map_inbox;
+    bool private_reachable;  // others may reach this rank's private memory
+    uint64_t eager_max_bytes;
+    uint64_t one_block_bytes;   // ferryd does not cut device messages up to this size
+    uint64_t worker_min_bytes;  // larger ones go to the worker while the rank computes
+  };
+  explicit Requests(Parts parts) : parts_(std::move(parts)), progress_(*parts_.progress) {}
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+
+  RequestPool& pool() const { return *parts_.pool; }
+  shm::RequestLayout& Slot(uint32_t request) const { return parts_.pool->Slot(request); }
+
+  // ---- Beginning -------------------------------------------------------------------------------
+  // Whether no send needs these checks: then no memory is a device's that only streams reach, and
+  // none is offloaded.
+  bool AreAllBuffersPlain() const {
+    return parts_.memory->IsAnyBufferPlain() && !parts_.offloads->any();
+  }
+  // Checks the buffer of a receive. kInvalidBuffer.
+  ErrorCode CheckReceive(const Message& message) const {
+    return parts_.memory->IsAnyBufferPlain() ? ErrorCode::kOk : CheckBuffer(message);
+  }
+  // The same for a send, which it points to the offloaded copy of its buffer, if there is one.
+  ErrorCode CheckSend(Message* message) const;
+  // Whether a send after CheckSend would carry bytes that were never synchronised: kInvalidBuffer.
+  ErrorCode CheckSynchronized(const void* buffer, uint64_t size_bytes) const;
+  // An empty slot. The rank's poison, kLimitExceeded.
+  ErrorCode TakeSlot(uint32_t* request);
+  // A slot that is filled in. Errors of TakeSlot; kOutOfMemory: there is no heap for a shadow.
+  ErrorCode Take(const Message& message, shm::RequestKind kind, uint32_t* request);
+  // Fills in a slot of TakeSlot. The caller gives it up if that fails.
+  ErrorCode Fill(uint32_t request, const Message& message, shm::RequestKind kind);
+  // Gives the engine the request. A caller that goes on to wait passes `later` (Progress::Perform).
+  ErrorCode Start(uint32_t request, engine::LaneSet* later = nullptr);
+  // Ends one that was not started.
+  void GiveUp(uint32_t request);
+
+  // ---- Moving ----------------------------------------------------------------------------------
+  bool IsTransferring(uint32_t request) const {
+    return HasState(Slot(request), shm::RequestState::kTransferring);
+  }
+  // Copies one chunk of a transfer. True: it did, and there may be more; the request is completed
+  // when the transfer is done.
+  bool CopyChunk(uint32_t request);
+  // Completes a request whose transfer is over.
+  void Finish(uint32_t request, uint32_t generation, ErrorCode error);
+  // Copies a message that came through a lane to where the application wants it.
+  void CopyLanded(shm::RequestLayout& slot);
+  // Remembers transfers of receives that the calling thread may not be waiting for.
+  void NoteTransfers(const engine::Effects& effects);
+  // The same for messages that were there already when a receive started. While the rank computes,
+  // large ones are copied by their senders, if those wait; else by the worker, which this calls.
+  void HandOver(const engine::Effects& matched);
+  // Copies a chunk of some remembered transfer. True: it found one.
+  bool HelpBackground();
+  // Forgets the transfers; returns whether some are not over.
+  bool LeaveBehind() { return (progress_.threads() || !background_.empty()) && LeaveAllBehind(); }
+
+  // ---- Ending ----------------------------------------------------------------------------------
+  // Fills in the outcome of a request that is over, or that the rank's poison ends, and gives the
+  // slot back, or makes it ready for another start.
+  void Collect(uint32_t request, Completion* completion);
+
+  static bool HasState(const shm::RequestLayout& slot, shm::RequestState state) {
+    // Pairs with the engine's stores of the state: acquires the words that belong to it.
+    return shm::LoadAcquire(slot.state) == static_cast<uint32_t>(state);
+  }
+  // Publishes what a request has come to.
+  static void SetState(shm::RequestLayout& slot, shm::RequestState state) {
+    shm::StoreRelease(slot.state, static_cast<uint32_t>(state));
+  }
+  static void Complete(shm::RequestLayout& slot, ErrorCode error) {
+    shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
+    SetState(slot, shm::RequestState::kComplete);
+  }
+  static bool IsSend(const shm::RequestLayout& slot) {
+    return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
+  }
+
+ private:
+  ErrorCode CheckBuffer(const Message& message) const;
+  uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
+  bool WantsPrivateShadow(const Message& message, shm::RequestKind kind) const;
+  bool NeedsDeviceShadow(const shm::Location& buffer, const Message& message,
+                         shm::RequestKind kind) const;
+  bool WantsDeviceShadow(const shm::Location& buffer, const Message& message,
+                         shm::RequestKind kind) const;
+  ErrorCode UseShadow(shm::RequestLayout& slot, const Message& message, shm::RequestKind kind);
+  std::byte* ShadowOf(const shm::RequestLayout& slot) const;
+  ErrorCode CopyOut(shm::RequestLayout& slot);
+  ErrorCode EndShadow(shm::RequestLayout& slot, bool deliver);
+  void OpenLaneFor(uint32_t request);
+  bool HelpOffered();
+  bool LeaveAllBehind();
+  void Forget(uint32_t request);
+
+  Parts parts_;
+  Progress& progress_;
+  FailureWords failure_words_;
+  std::mutex mutex_;
+  std::vector<uint32_t> background_;  // receives made transfers by another request's call
+  std::vector<uint32_t> offered_;     // sends of device memory that receivers may not reach
+};
+
+}  // namespace ferry::client

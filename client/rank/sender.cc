@@ -1,0 +1,245 @@
+#include "client/rank/sender.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/request_end.h"
+#include "engine/transfer.h"
+#include "shm/atomic.h"
+
+namespace ferry::client {
+
+using shm::RequestKind;
+using shm::RequestLayout;
+using shm::RequestState;
+
+namespace {
+
+// Up to this size private memory is sent to a rank of the node from a shadow. To another node the
+// limit is the size that travels with the offer.
+constexpr uint64_t kShadowMaxBytes = uint64_t{512} * 1024;
+constexpr uint64_t kRemoteShadowMaxBytes = shm::kRunBytes;
+
+// Shadows on the way use at most so many bytes and such a part of the heap, and such a part of the
+// requests.
+constexpr uint64_t kAllShadowsMaxBytes = uint64_t{4} << 20;
+constexpr uint64_t kHeapPart = 4;
+constexpr uint32_t kRequestPart = 8;
+
+}  // namespace
+
+Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t eager_max_bytes,
+               uint64_t heap_bytes)
+    : progress_(*progress),
+      engine_(progress->engine()),
+      peers_(progress->peers()),
+      requests_(*requests),
+      memory_(*memory),
+      eager_max_bytes_(eager_max_bytes),
+      limit_(progress->view().request_limit / kRequestPart),
+      bytes_left_(std::min(kAllShadowsMaxBytes, heap_bytes / kHeapPart)) {}
+
+ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneSet* later) {
+  Message sent = message;
+  bool is_over = false;
+  if (!requests_.AreAllBuffersPlain()) {
+    ErrorCode error = requests_.CheckSend(&sent);
+    if (error == ErrorCode::kOk) {
+      error = requests_.CheckSynchronized(sent.buffer, sent.size_bytes);
+    }
+    if (error != ErrorCode::kOk) {
+      return error;
+    }
+    is_over = SendEager(sent);
+  }
+  *request = 0;
+  if (is_over || SendFromShadow(sent)) {
+    return ErrorCode::kOk;
+  }
+  ErrorCode error = requests_.Take(sent, RequestKind::kSend, request);
+  if (error != ErrorCode::kOk) {
+    return error;
+  }
+  error = requests_.Start(*request, later);
+  if (error != ErrorCode::kOk) {
+    requests_.GiveUp(*request);
+  }
+  return error;
+}
+
+ErrorCode Sender::Restart(uint32_t request) {
+  RequestLayout& slot = requests_.Slot(request);
+  const Message message{reinterpret_cast<void*>(slot.user_address),
+                        slot.size_bytes,
+                        slot.peer,
+                        slot.tag,
+                        slot.context,
+                        (slot.flags & shm::kRequestSynchronous) != 0};
+  if (!SendEager(message) && !SendFromShadow(message)) {
+    return requests_.Start(request);
+  }
+  Requests::SetState(slot, RequestState::kComplete);
+  return ErrorCode::kOk;
+}
+
+// ---- Eager sends --------------------------------------------------------------------------------
+
+// Sends a small message that can leave at once, without a request. The copy into a slab cell
+// happens outside the lease. Inside the node the descriptor needs no journal, and nobody but the
+// receiver is to be told.
+bool Sender::SendEager(const Message& message) {
+  const auto destination = static_cast<uint32_t>(message.peer);
+  if (!engine_.LaneIsOpen(destination)) [[unlikely]] {  // the first message there
+    if (engine_.OpenLane(destination) != ErrorCode::kOk) {
+      return false;  // a request will say why
+    }
+  }
+  const bool in_cell = message.size_bytes > shm::kInlineBytes;
+  if ((in_cell && message.size_bytes > eager_max_bytes_) || message.synchronous) {
+    return false;  // nobody says when an eager message is matched
+  }
+  if (memory_.IsByStream(message.buffer)) [[unlikely]] {
+    return SendEagerByStream(message);
+  }
+  uint32_t cell = shm::kNoCell;
+  if (in_cell) {
+    if (!progress_.Enter()) {
+      return false;
+    }
+    cell = engine_.TryTakeCell(destination);
+    progress_.Exit();
+    if (cell == shm::kNoCell) {
+      return false;
+    }
+    std::memcpy(engine_.CellBytes(destination, cell), message.buffer, message.size_bytes);
+  }
+  const engine::SendArguments send{destination, message.context, message.tag, message.size_bytes};
+  if (!peers_.by_rank[destination].local) {
+    return progress_.UnderLease([&](engine::Effects& effects) {
+      const bool sent = in_cell ? engine_.TrySendCell(send, cell, effects)
+                                : engine_.TrySendInline(send, message.buffer, effects);
+      return sent ? ErrorCode::kOk : ErrorCode::kWouldBlock;
+    }) == ErrorCode::kOk;
+  }
+  if (!progress_.Enter()) {
+    return false;
+  }
+  const bool sent = engine_.TrySendLocal(send, message.buffer, cell);
+  progress_.Exit();
+  if (sent) {
+    progress_.Announce(destination);
+  }
+  return sent;
+}
+
+// The same from device memory: its bytes are brought here first, while no lease is held. False also
+// if that fails; a request will find out why.
+bool Sender::SendEagerByStream(const Message& message) {
+  std::array<std::byte, shm::kCellBytes> bytes;
+  if (memory_.CopyFrom(bytes.data(), message.buffer, message.size_bytes) != ErrorCode::kOk) {
+    return false;
+  }
+  Message here = message;
+  here.buffer = bytes.data();
+  return SendEager(here);
+}
+
+// ---- Sends from shadows -------------------------------------------------------------------------
+
+// An eager message to another node waits for credit, not for anybody to read the buffer.
+bool Sender::IsOfShadowSize(const Message& message) const {
+  return peers_.by_rank[static_cast<uint32_t>(message.peer)].local
+             ? message.size_bytes != 0 && message.size_bytes <= kShadowMaxBytes
+             : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kRemoteShadowMaxBytes;
+}
+
+// Sends private memory from a shadow. False: the message has to go another way.
+bool Sender::SendFromShadow(const Message& message) {
+  if (message.synchronous || !IsOfShadowSize(message) ||
+      memory_.regions().Find(message.buffer, message.size_bytes).region != 0) {
+    return false;
+  }
+  void* const shadow = TakeShadow(message.size_bytes);
+  if (shadow == nullptr) {
+    return false;
+  }
+  std::memcpy(shadow, message.buffer, message.size_bytes);
+  Message copy = message;
+  copy.buffer = shadow;
+  uint32_t request = 0;
+  bool started = requests_.Take(copy, RequestKind::kSend, &request) == ErrorCode::kOk;
+  if (started) {
+    RequestLayout& slot = requests_.Slot(request);
+    slot.flags |= engine::kRequestUnwatched;
+    // Nobody waits for this send, so the receiver may take its time: no worker is called for it.
+    engine::LaneSet uncalled;
+    // A peer that is gone is noticed at once; an ordinary send then reports it.
+    started = requests_.Start(request, &uncalled) == ErrorCode::kOk &&
+              !(Requests::HasState(slot, RequestState::kComplete) &&
+                shm::LoadRelaxed(slot.error) != static_cast<int32_t>(ErrorCode::kOk));
+    if (!started) {
+      requests_.pool().GiveBack(request);
+    }
+  }
+  std::lock_guard lock(mutex_);
+  if (started) {
+    on_the_way_.push_back(request);
+  } else {
+    GiveShadow(shadow, message.size_bytes);
+  }
+  return started;
+}
+
+bool Sender::HaveArrived() {
+  std::lock_guard lock(mutex_);
+  std::erase_if(on_the_way_, [this](uint32_t request) { return HasArrived(request); });
+  return on_the_way_.empty();
+}
+
+// Null when those on the way use up their share.
+void* Sender::TakeShadow(uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  while (!on_the_way_.empty() && HasArrived(on_the_way_.front())) {
+    on_the_way_.pop_front();
+  }
+  const auto has_room = [&] { return bytes_left_ >= size_bytes && on_the_way_.size() < limit_; };
+  if (!has_room()) {  // one receiver that is late must not hold up the others' shadows
+    std::erase_if(on_the_way_, [this](uint32_t request) { return HasArrived(request); });
+  }
+  void* const shadow = has_room() ? memory_.AllocateShadow(size_bytes, false) : nullptr;
+  if (shadow != nullptr) {
+    bytes_left_ -= size_bytes;
+  }
+  return shadow;
+}
+
+// Call it, and the next, with the lock held.
+void Sender::GiveShadow(void* shadow, uint64_t size_bytes) {
+  memory_.FreeShadow(shadow);
+  bytes_left_ += size_bytes;
+}
+
+// Ends a send that has arrived, or whose receiver is dead. False: it is still under way.
+bool Sender::HasArrived(uint32_t request) {
+  const RequestLayout& slot = requests_.Slot(request);
+  if (requests_.IsTransferring(request)) {
+    const uint32_t generation = shm::LoadAcquire(slot.generation);
+    const engine::TransferProgress transfer =
+        engine::Look(requests_.pool().Transfer(request), slot.transfer_generation);
+    if (transfer.done) {
+      requests_.Finish(request, generation, transfer.error);
+    }
+  }
+  if (!Requests::HasState(slot, RequestState::kComplete)) {
+    return false;
+  }
+  void* const shadow = reinterpret_cast<void*>(slot.user_address);
+  const uint64_t size_bytes = slot.size_bytes;
+  Completion ignored;
+  requests_.Collect(request, &ignored);
+  GiveShadow(shadow, size_bytes);
+  return true;
+}
+
+}  // namespace ferry::client
