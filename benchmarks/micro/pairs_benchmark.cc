@@ -65,7 +65,7 @@ void BM_TurnWithIdlePairs(benchmark::State& state) {
   Directory directory;
   Outbound outbound(transport, directory);
   Registrar registrar(transport, [] {});
-  Registrations registrations(transport, registrar, {});
+  Registrations registrations(registrar, {});
   Pairs known(transport, outbound, registrar, registrations, /*timeout_ns=*/1'000'000'000);
   Job job(PlanOfTwoNodes());
   ServedRank rank(MakeSession(), &job, 64, 1 << 20);

@@ -26,7 +26,7 @@ class RegistrationTable {
  public:
   explicit RegistrationTable(uint64_t entries) {
     for (uint64_t i = 0; i < entries; ++i) {
-      cache_.SetReady(cache_.Insert(PlaceOf(i), PlaceOf(i + 1), kMemory), {});
+      cache_.SetReady(cache_.Insert(PlaceOf(i), PlaceOf(i + 1), kMemory));
     }
   }
   bool Hit(uintptr_t begin, uintptr_t end) {
@@ -36,7 +36,7 @@ class RegistrationTable {
     }
     cache_.Count(true);
     cache_.Use(entry, UseFor::kPeer);
-    benchmark::DoNotOptimize(entry->registration.key);
+    benchmark::DoNotOptimize(entry->begin);
     cache_.Unuse(entry, UseFor::kPeer);
     return true;
   }

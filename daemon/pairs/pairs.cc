@@ -12,8 +12,7 @@ namespace ferry::daemon {
 Pairs::Pairs(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
              Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules)
     : deferred_rules_(std::move(deferred_rules)),
-      network_{transport, outbound, registrations, WriteWindows(transport, registrar, timeout_ns),
-               timeout_ns},
+      network_{transport, outbound, registrar, registrations, timeout_ns},
       nics_(transport, registrar, timeout_ns, deferred_rules_) {}
 
 Pairs::~Pairs() = default;
@@ -411,7 +410,6 @@ bool Pairs::IsDue(const Pair& pair) {
 
 uint32_t Pairs::Advance(uint64_t now_ns) {
   network_.now_ns = now_ns;
-  network_.windows.Advance(now_ns);
   uint32_t done = nics_.Poll(*this, now_ns);
   if (pairs_.empty() && leaving_.empty()) {
     return done;
@@ -441,7 +439,7 @@ uint32_t Pairs::Advance(uint64_t now_ns) {
 }
 
 uint64_t Pairs::next_ns() const {
-  return std::min({next_deadline_ns_, network_.windows.next_ns(), nics_.NextNs(network_.now_ns)});
+  return std::min(next_deadline_ns_, nics_.NextNs(network_.now_ns));
 }
 
 bool Pairs::is_armed() const {

@@ -37,8 +37,8 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
   const PacketHeader header = HeaderOf(rank, command, PacketKind::kAdvert);
   const WireAdvert wire{{words.receive, words.generation},
                         words.seen,
-                        window->registration.key,
-                        window->registration.remote_base + words.where.address};
+                        window->pinned.region().key,
+                        window->pinned.region().remote_base + words.where.address};
   if (outbound_.Send(*rank.job, header, BytesOf(wire), now_ns) != ErrorCode::kOk) {
     return std::nullopt;
   }
@@ -219,60 +219,28 @@ void Adverts::EndLost(uint64_t id, ServedRank& rank) {
 
 // ---- Windows -----------------------------------------------------------------------------------
 
-bool Adverts::IsChanging(Window::State state) {
-  return state == Window::State::kPinning || state == Window::State::kClosing ||
-         state == Window::State::kUnpinning;
-}
-
-void Adverts::SetState(Window& window, Window::State state) {
-  changing_ += IsChanging(state) ? 1 : 0;
-  changing_ -= IsChanging(window.state) ? 1 : 0;
-  window.state = state;
-}
-
 // Null while there is none that is open.
 Adverts::Window* Adverts::WindowOf(ServedRank& rank, ServedRegion& region) {
   if (region.window != 0) {
     Window& window = windows_.at(region.window);
-    return window.state == Window::State::kOpen ? &window : nullptr;
+    return window.state == Window::State::kOpen && window.pinned.is_pinned() ? &window : nullptr;
   }
   region.window = ++last_window_;
   Window& window = windows_[region.window];
-  ++changing_;
   window.rank = &rank;
   window.region = &region;
-  window.memory = region.memory.region;
-  auto pinning = std::make_shared<Pinning>();
-  pinning->base = region.memory.base();
-  pinning->bytes = region.memory.size_bytes();
-  pinning->access = transport::Access::kRemoteWrite;
-  pinning->memory = window.memory;
-  pinning->sink = this;
-  pinning->context = &window;
-  registrar_.Pin(std::move(pinning));
+  window.pinned = PinnedMemory(registrar_, {.base = region.memory.base(),
+                                            .bytes = region.memory.size_bytes(),
+                                            .access = transport::Access::kRemoteWrite,
+                                            .memory = region.memory.region});
   return nullptr;
-}
-
-void Adverts::OnPinned(Pinning& pinning) {
-  Window& window = *static_cast<Window*>(pinning.context);  // stays while it is pinned
-  if (!pinning.status.ok()) {
-    SetState(window, Window::State::kRefused);
-    return;
-  }
-  StatusOr<transport::MemoryRegion> adopted =
-      transport_.AdoptMemory(std::move(pinning.registration));
-  if (!adopted.ok()) {
-    SetState(window, Window::State::kRefused);
-    return;
-  }
-  window.registration = *adopted;
-  SetState(window, Window::State::kOpen);
 }
 
 // No more adverts; those that are out are asked for.
 void Adverts::Close(uint64_t id, Window& window, uint64_t now_ns) {
   if (window.state == Window::State::kOpen) {
-    SetState(window, Window::State::kClosing);
+    window.state = Window::State::kClosing;
+    ++closing_;
     ServedRank& rank = *window.rank;
     for (uint32_t request = 0; request < rank.advertised.size(); ++request) {
       Advertised& entry = rank.advertised[request];
@@ -289,29 +257,16 @@ void Adverts::Release(Window& window) {
   if (window.state != Window::State::kClosing || window.live != 0) {
     return;
   }
-  auto released = transport_.ReleaseMemory(window.registration.handle);
-  if (released.status().code() == ErrorCode::kWouldBlock) {
-    return;  // Advance tries again
-  }
   auto done = std::make_shared<UnpinSignal>();
-  window.unpinned = done->done.get_future();
-  registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, window.memory, std::move(done));
-  SetState(window, Window::State::kUnpinning);
+  std::future<void> unpinned = done->done.get_future();
+  if (window.pinned.TryRelease(std::move(done))) {  // else Advance tries again
+    window.unpinned = std::move(unpinned);
+    window.state = Window::State::kUnpinning;
+  }
 }
 
-void Adverts::Advance(uint64_t now_ns) {
-  std::erase_if(kept_, [&](const Kept& kept) {
-    if (now_ns < kept.not_before_ns) {
-      return false;
-    }
-    auto released = transport_.ReleaseMemory(kept.handle);
-    if (released.status().code() == ErrorCode::kWouldBlock) {
-      return false;
-    }
-    registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, kept.memory, nullptr);
-    return true;
-  });
-  if (changing_ == 0) {
+void Adverts::Advance() {
+  if (closing_ == 0) {
     return;
   }
   for (auto next = windows_.begin(); next != windows_.end();) {
@@ -322,7 +277,7 @@ void Adverts::Advance(uint64_t now_ns) {
         window.unpinned.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       continue;
     }
-    --changing_;
+    --closing_;
     window.region->window = 0;
     ServedRank& rank = *window.rank;
     const uint64_t id = current->first;
@@ -357,18 +312,13 @@ bool Adverts::TryRemoveRegion(ServedRank& rank, ServedRegion& region, uint64_t d
   }
   const uint64_t id = region.window;
   Window& window = windows_.at(id);
-  if (window.state == Window::State::kRefused) {
-    windows_.erase(id);
-    region.window = 0;
-    return true;
-  }
   Close(id, window, now_ns);
   if (now_ns < deadline_ns || window.state != Window::State::kClosing) {
     return false;
   }
   // The memory is nobody's any more, so what is written there does no harm while it is kept.
-  kept_.push_back({window.registration.handle, window.memory, now_ns + timeout_ns_});
-  SetState(window, Window::State::kRefused);
+  window.pinned.ReleaseAt(now_ns + timeout_ns_);
+  --closing_;
   for (Advertised& entry : rank.advertised) {
     if (entry.state != Advertised::State::kNone && entry.window == id && !entry.lost) {
       entry.window = 0;

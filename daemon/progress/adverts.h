@@ -23,22 +23,17 @@
 #include <string>
 #include <vector>
 
-#include "daemon/registration/registrar.h"
+#include "daemon/registration/pinned_memory.h"
 #include "daemon/traffic/directory.h"
 #include "daemon/traffic/outbound.h"
-#include "transports/api/transport.h"
 
 namespace ferry::daemon {
 
-class Adverts final : private PinSink {
+class Adverts {
  public:
-  // All outlive this.
-  Adverts(transport::Transport& transport, Registrar& registrar, Outbound& outbound,
-          uint64_t timeout_ns)
-      : transport_(transport),
-        registrar_(registrar),
-        outbound_(outbound),
-        timeout_ns_(timeout_ns) {}
+  // Both outlive this.
+  Adverts(Registrar& registrar, Outbound& outbound, uint64_t timeout_ns)
+      : registrar_(registrar), outbound_(outbound), timeout_ns_(timeout_ns) {}
 
   // Carry out a rank's commands. An advert is a hint: one that cannot leave now is dropped. Return
   // an error text when no correct rank writes such a command.
@@ -66,12 +61,12 @@ class Adverts final : private PinSink {
   void Forget(ServedRank& rank);
 
   // Goes on with windows that close.
-  void Advance(uint64_t now_ns);
+  void Advance();
   // The daemon of a source that is gone may have forgotten the job, and does not answer: after a
   // while the window is closed instead.
   void CheckDeadlines(Directory& directory, uint64_t now_ns);
   bool awaits_answers() const { return waiting_ != 0; }
-  bool changes_windows() const { return changing_ != 0 || !kept_.empty(); }
+  bool closes_windows() const { return closing_ != 0; }
   // Receives that are being written.
   uint32_t written() const { return written_; }
 
@@ -80,33 +75,20 @@ class Adverts final : private PinSink {
  private:
   struct Window {
     enum class State {
-      kPinning,
-      kOpen,
+      kOpen,       // once it is pinned
       kClosing,    // until nobody uses it
       kUnpinning,  // until its key is worthless
-      kRefused,    // the NIC would not have it
     };
-    State state = State::kPinning;
+    State state = State::kOpen;
     ServedRank* rank = nullptr;
     ServedRegion* region = nullptr;
-    std::shared_ptr<const void> memory;
-    transport::MemoryRegion registration;
+    PinnedMemory pinned;
     uint32_t live = 0;  // adverts in it, but for the lost ones
     std::future<void> unpinned;
   };
 
-  // The memory of a region that is gone, but that peers may write into until `not_before_ns`.
-  struct Kept {
-    transport::RegionHandle handle{};
-    std::shared_ptr<const void> memory;
-    uint64_t not_before_ns = 0;
-  };
-
-  void OnPinned(Pinning& pinning) override;
   static Advertised* Find(ServedRank& rank, const WireReceive& receive);
   Window* WindowOf(ServedRank& rank, ServedRegion& region);
-  void SetState(Window& window, Window::State state);
-  static bool IsChanging(Window::State state);
   void Ask(ServedRank& rank, uint32_t request, Advertised& entry, uint64_t now_ns);
   void Lose(Advertised& entry, ErrorCode error);
   void Close(uint64_t id, Window& window, uint64_t now_ns);
@@ -115,14 +97,12 @@ class Adverts final : private PinSink {
   void End(ServedRank& rank, uint32_t request, Advertised& entry, ErrorCode error);
   void Drop(Advertised& entry);
 
-  transport::Transport& transport_;
   Registrar& registrar_;
   Outbound& outbound_;
   const uint64_t timeout_ns_;
   std::map<uint64_t, Window> windows_;
-  std::vector<Kept> kept_;
   uint64_t last_window_ = 0;
-  uint32_t changing_ = 0;  // windows that pin, close or unpin
+  uint32_t closing_ = 0;  // windows that are not open
   uint32_t written_ = 0;
   uint32_t waiting_ = 0;  // receives whose ranks wait for the end of the advert
 };

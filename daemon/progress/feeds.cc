@@ -228,8 +228,8 @@ void Feeds::Announce(const Feed& feed, const Block& block, uint64_t now_ns) {
   wire.pull = feed.pull;
   wire.block = static_cast<uint64_t>(block.self);
   wire.offset = block.offset;
-  wire.key = block.staging->registration.key;
-  wire.address = block.staging->registration.remote_base;
+  wire.key = block.staging->pinned.region().key;
+  wire.address = block.staging->pinned.region().remote_base;
   wire.size_bytes = block.size_bytes;
   outbound_.Post(*feed.job, PacketKind::kBlockReady, feed.source, feed.destination, wire, now_ns);
 }
@@ -264,11 +264,11 @@ void Feeds::Advance(uint64_t now_ns) {
 
 void Feeds::Advance(StagingPool& pool, uint64_t now_ns) {
   auto& waiters = pool.waiters(StagingUse::kOutgoing);
-  if (pool.failure() != ErrorCode::kOk) {
+  if (!pool.failure().ok()) {
     for (const uint64_t waiter : waiters.PopAll()) {
       if (Feed* feed = feeds_.Find(FeedId{waiter}); feed != nullptr) {
         feed->queued = false;
-        Cancel(FeedId{waiter}, *feed, pool.failure(), now_ns);
+        Cancel(FeedId{waiter}, *feed, pool.failure().code(), now_ns);
       }
     }
   }

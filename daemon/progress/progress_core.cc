@@ -1,6 +1,7 @@
 #include "daemon/progress/progress_core.h"
 
 #include <algorithm>
+#include <semaphore>
 #include <utility>
 
 #include "shm/atomic.h"
@@ -27,6 +28,21 @@ RegistrationOptions RegistrationOptionsOf(const CoreOptions& options, const Plan
   return registrations;
 }
 
+// Each job gets its own when it needs some; a daemon that could give none should say so now.
+Status TryStaging(const CoreOptions& options, transport::Transport& transport) {
+  std::counting_semaphore<> rung{0};
+  Registrar registrar(transport, [&rung] { rung.release(); });
+  const StagingShape shape{options.staging_block_bytes, options.staging_blocks,
+                           options.staging_least_blocks};
+  const auto staging = StagingPool::Create(registrar, shape, options.settle_staging);
+  FERRY_RETURN_IF_ERROR(staging.status());
+  while (registrar.pending() != 0) {
+    rung.acquire();
+    registrar.Collect();
+  }
+  return (*staging)->failure();
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
@@ -40,13 +56,7 @@ StatusOr<std::unique_ptr<ProgressCore>> ProgressCore::Create(
                       " bytes, the data plane needs " + std::to_string(longest) +
                       ": raise TransportOptions::receive_buffer_bytes");
   }
-  // Each job gets its own when it needs some; a daemon that could give none should say so now.
-  const StagingShape shape{options.staging_block_bytes, options.staging_blocks,
-                           options.staging_least_blocks};
-  StatusOr<std::unique_ptr<StagingPool>> staging =
-      StagingPool::Create(*transport, shape, options.settle_staging);
-  FERRY_RETURN_IF_ERROR(staging.status());
-  (*staging)->Close();
+  FERRY_RETURN_IF_ERROR(TryStaging(options, *transport));
   return std::unique_ptr<ProgressCore>(
       new ProgressCore(options, std::move(transport), std::move(hooks), std::move(ring)));
 }
@@ -56,8 +66,8 @@ ProgressCore::ProgressCore(const CoreOptions& options,
                            std::function<void()> ring)
     : options_(options),
       hooks_(std::move(hooks)),
-      registrations_(*transport, registrar_, RegistrationOptionsOf(options, hooks_)),
-      depot_(*transport, &registrar_, options.settle_staging, options.faults, options.staging),
+      registrations_(registrar_, RegistrationOptionsOf(options, hooks_)),
+      depot_(registrar_, options.settle_staging, options.faults, options.staging),
       transport_(std::move(transport)),
       registrar_(*transport_, ring),
       copies_(std::make_shared<CopyPool>(options.copy_workers, ring)),
@@ -68,7 +78,7 @@ ProgressCore::ProgressCore(const CoreOptions& options,
       pulls_(*transport_, outbound_, depot_, registrations_, options.pipeline,
              options.operation_timeout_ns),
       feeds_(outbound_, depot_, options.pipeline, options.operation_timeout_ns),
-      adverts_(*transport_, registrar_, outbound_, options.operation_timeout_ns),
+      adverts_(registrar_, outbound_, options.operation_timeout_ns),
       puts_(*transport_, outbound_, registrations_),
       pairs_(*transport_, outbound_, registrar_, registrations_, options.operation_timeout_ns,
              options.deferred_work),
@@ -117,9 +127,10 @@ uint32_t ProgressCore::Turn(uint64_t now_ns) {
   pulls_.Advance(now_ns);
   feeds_.Advance(now_ns);
   puts_.Advance(now_ns);
-  adverts_.Advance(now_ns);
+  adverts_.Advance();
   depot_.Advance();
   registrations_.Advance(now_ns);
+  registrar_.Advance(now_ns);
   for (const auto& rank : directory_.served()) {
     done += TellNews(*rank);
   }
@@ -302,7 +313,7 @@ bool ProgressCore::HasTransfers() const {
 
 uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   uint64_t next = transport_->NextPollNs(now_ns);
-  bool retry = !transport_->capabilities().wait_fd || adverts_.changes_windows() ||
+  bool retry = !transport_->capabilities().wait_fd || adverts_.closes_windows() ||
                (device_copies_ != nullptr && device_copies_->pending() != 0);
   bool check = !pulls_.empty() || !feeds_.empty() || depot_.must_recycle() ||
                registrations_.any_leaving() || adverts_.awaits_answers();
@@ -313,7 +324,8 @@ uint64_t ProgressCore::NextTurnNs(uint64_t now_ns) const {
   if (retry) {
     next = std::min(next, now_ns + kRetryNs);
   }
-  next = std::min({next, pairs_.next_ns(), rings_.NextNs(now_ns), next_leaves_ns_});
+  next = std::min(
+      {next, pairs_.next_ns(), rings_.NextNs(now_ns), registrar_.next_ns(), next_leaves_ns_});
   if (pairs_.is_armed()) {
     next = std::min(next, now_ns + kDoorbellNs);
   }

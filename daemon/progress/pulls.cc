@@ -256,11 +256,11 @@ void Pulls::Advance(uint64_t now_ns) {
 
 void Pulls::Advance(StagingPool& pool, uint64_t now_ns) {
   FairQueue& waiters = pool.waiters(StagingUse::kIncoming);
-  if (pool.failure() != ErrorCode::kOk) {
+  if (!pool.failure().ok()) {
     for (const uint64_t waiter : waiters.PopAll()) {
       if (Pull* pull = pulls_.Find(PullId{waiter}); pull != nullptr) {
         pull->queued = false;
-        Fail(PullId{waiter}, *pull, pool.failure(), now_ns);
+        Fail(PullId{waiter}, *pull, pool.failure().code(), now_ns);
       }
     }
   }

@@ -81,7 +81,7 @@ Pulls::Want Pulls::BeginPiece(PullId id, Pull& pull, uint64_t now_ns) {
   transport::RmaRequest read;
   read.peer = pull.rank->job->RouteTo(pull.source).link->peer;
   read.local = block != nullptr ? block->base : pull.mapped + piece.offset;
-  read.region = block != nullptr ? block->registration.handle : pull.claim.handle();
+  read.region = block != nullptr ? block->pinned.region().handle : pull.claim.handle();
   read.remote_address = piece.remote_address;
   read.key = piece.key;
   read.bytes = piece.size_bytes;

@@ -2,10 +2,20 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 namespace ferry::daemon {
+namespace {
+
+constexpr uint64_t kRetryNs = 10'000'000;  // where the NIC does not let go
+
+}  // namespace
 
 Registrar::Registrar(transport::Transport& transport, std::function<void()> ring)
-    : transport_(transport), ring_(std::move(ring)), thread_([this] { Loop(); }) {
+    : transport_(transport),
+      ring_(std::move(ring)),
+      self_(std::make_shared<Registrar*>(this)),
+      thread_([this] { Loop(); }) {
   pthread_setname_np(thread_.native_handle(), "ferry-pin");
 }
 
@@ -21,6 +31,10 @@ Registrar::~Registrar() {
   }
   asked_.notify_one();
   thread_.join();
+  for (const std::shared_ptr<Pinning>& pinning : ended_) {
+    pinning->registration.reset();  // before the transport goes
+  }
+  *self_ = nullptr;
 }
 
 void Registrar::Pin(std::shared_ptr<Pinning> pinning) {
@@ -71,7 +85,7 @@ void Registrar::Do(Task task) {
     }
     auto prepared = pinning.pin
                         ? pinning.pin()
-                        : transport_.PrepareMemory(pinning.base, pinning.bytes, pinning.access);
+                        : pinning.nic->PrepareMemory(pinning.base, pinning.bytes, pinning.access);
     if (prepared.ok()) {
       pinning.registration = std::move(*prepared);
     }
@@ -98,12 +112,71 @@ uint32_t Registrar::Collect() {
   const std::vector<std::shared_ptr<Pinning>> ended = TakeEnded();
   for (const std::shared_ptr<Pinning>& pinning : ended) {
     --pending_;
-    pinning->sink->OnPinned(*pinning);
+    if (pinning->sink != nullptr) {
+      pinning->sink->OnPinned(*pinning);
+    } else {
+      End(*pinning);
+    }
     if (pinning->registration != nullptr) {
       Unpin(std::move(pinning->registration), std::move(pinning->memory), nullptr);
     }
   }
   return static_cast<uint32_t>(ended.size());
+}
+
+void Registrar::End(Pinning& pinning) {
+  if (pinning.unwanted) {
+    pinning.status = {ErrorCode::kCancelled, "nobody wants it any more"};
+  } else if (pinning.status.ok()) {
+    auto adopted = pinning.nic->AdoptMemory(std::move(pinning.registration));
+    pinning.status = adopted.status();
+    pinning.region = adopted.ok() ? *adopted : transport::MemoryRegion();
+  }
+  pinning.has_ended = true;
+  if (pinning.on_end) {
+    pinning.on_end();
+  }
+}
+
+bool Registrar::TryRelease(Pinning& pinning, std::shared_ptr<UnpinSignal> unpinned) {
+  if (!pinning.has_ended) {
+    return false;
+  }
+  std::unique_ptr<transport::Registration> registration;
+  if (pinning.status.ok()) {
+    auto released = pinning.nic->ReleaseMemory(pinning.region.handle);
+    if (released.status().code() == ErrorCode::kWouldBlock) {
+      return false;
+    }
+    registration = released.ok() ? std::move(*released) : nullptr;
+  }
+  Unpin(std::move(registration), std::move(pinning.memory), std::move(unpinned));
+  return true;
+}
+
+void Registrar::ReleaseAt(uint64_t time_ns, std::shared_ptr<Pinning> pinning) {
+  if (!pinning->has_ended) {
+    pinning->unwanted = true;
+    pinning->on_end = nullptr;
+  } else if (time_ns != 0 || !TryRelease(*pinning, nullptr)) {
+    leaving_.push_back({std::move(pinning), time_ns});
+    next_ns_ = std::min(next_ns_, time_ns);
+  }
+}
+
+void Registrar::Advance(uint64_t now_ns) {
+  if (now_ns < next_ns_) {
+    return;
+  }
+  next_ns_ = UINT64_MAX;
+  std::erase_if(leaving_, [&](const Leaving& one) {
+    const bool is_due = now_ns >= one.time_ns;
+    if (is_due && TryRelease(*one.pinning, nullptr)) {
+      return true;
+    }
+    next_ns_ = std::min(next_ns_, is_due ? now_ns + kRetryNs : one.time_ns);
+    return false;
+  });
 }
 
 std::vector<std::shared_ptr<Pinning>> Registrar::TakeEnded() {

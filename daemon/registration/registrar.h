@@ -4,7 +4,8 @@
 // One thread does all in the order it was asked for: what is unpinned before it is asked for more
 // is gone before more is pinned. Each task may hold the memory, so that it stays mapped until the
 // NIC has let go of it. A pinning that has begun cannot be stopped; one that nobody wants any more
-// is undone.
+// is undone. What it has pinned belongs to a PinnedMemory (pinned_memory.h), whose end asks for the
+// unpinning.
 //
 // Calling thread: the progress thread. Nothing blocks but the destructor, which first does all that
 // was asked for, save pinnings that have not begun.
@@ -28,6 +29,8 @@
 
 namespace ferry::daemon {
 
+class PinnedMemory;
+class Registrar;
 struct Pinning;
 
 // Takes the result of a pinning that it asked for. Called from Registrar::Collect.
@@ -39,25 +42,39 @@ class PinSink {
   virtual void OnPinned(Pinning& pinning) = 0;
 };
 
-// Memory on its way to the NIC.
-struct Pinning {
+// Memory to pin.
+struct PinRequest {
   std::byte* base = nullptr;
   uint64_t bytes = 0;
   transport::Access access = transport::Access::kLocal;
-  std::shared_ptr<const void> memory;  // keeps it mapped; null if whoever asked sees to that
-  std::function<void()> prepare;       // first, by the registrar's thread; may be empty
+  std::shared_ptr<const void> memory = {};  // keeps it mapped; null if whoever asked sees to that
+  std::function<void()> prepare = {};       // first, by the registrar's thread; may be empty
   // Pins it, by that thread, if Transport::PrepareMemory is not to; may be empty.
-  std::function<StatusOr<std::unique_ptr<transport::Registration>>()> pin;
+  std::function<StatusOr<std::unique_ptr<transport::Registration>>()> pin = {};
+  transport::Transport* nic = nullptr;  // one of Transport::Rails; null: all of them
+  // Called from Registrar::Collect when it is pinned, or is not, unless its PinnedMemory has gone.
+  // May be empty.
+  std::function<void()> on_end = {};
+};
 
-  // The progress thread's.
-  PinSink* sink = nullptr;
-  void* context = nullptr;  // the sink's
+// Memory on its way to the NIC, and there.
+struct Pinning : PinRequest {
+  Pinning() = default;
+  explicit Pinning(PinRequest request) : PinRequest(std::move(request)) {}
 
   std::atomic<bool> unwanted = false;
 
   // The registrar's thread's, until Collect hands it out.
   Status status;
   std::unique_ptr<transport::Registration> registration;  // null if it failed, or was unwanted
+
+  // The progress thread's. Those of a PinnedMemory:
+  std::shared_ptr<Registrar*> registrar;
+  bool has_ended = false;          // `status` says how
+  transport::MemoryRegion region;  // pinned
+  // Those of a sink:
+  PinSink* sink = nullptr;
+  void* context = nullptr;  // the sink's
 };
 
 // Becomes ready when the last of those who hold it has let go: the NIC has nothing of that memory.
@@ -80,12 +97,18 @@ class Registrar {
   void Unpin(std::unique_ptr<transport::Registration> registration,
              std::shared_ptr<const void> memory, std::shared_ptr<UnpinSignal> signal);
 
-  // Tells the sinks of all that have ended since the last call. Returns how many.
+  // Tells those who asked of all pinnings that have ended since the last call. Returns how many.
   uint32_t Collect();
   // Pinnings that have not been collected.
   uint32_t pending() const { return pending_; }
+  // Releases what was given up (PinnedMemory::ReleaseAt), and when to call it next even if nothing
+  // happens; UINT64_MAX: never.
+  void Advance(uint64_t now_ns);
+  uint64_t next_ns() const { return next_ns_; }
 
  private:
+  friend class PinnedMemory;
+
   // One of the two.
   struct Task {
     std::shared_ptr<Pinning> pin;
@@ -95,6 +118,15 @@ class Registrar {
     std::shared_ptr<UnpinSignal> signal;
   };
 
+  // Memory that was given up, but may be in use until then, or by the NIC.
+  struct Leaving {
+    std::shared_ptr<Pinning> pinning;
+    uint64_t time_ns;
+  };
+
+  void End(Pinning& pinning);
+  bool TryRelease(Pinning& pinning, std::shared_ptr<UnpinSignal> unpinned);
+  void ReleaseAt(uint64_t time_ns, std::shared_ptr<Pinning> pinning);
   void Add(Task task);
   void Loop();
   void Do(Task task);
@@ -102,6 +134,9 @@ class Registrar {
 
   transport::Transport& transport_;
   const std::function<void()> ring_;
+  const std::shared_ptr<Registrar*> self_;  // null inside: it has gone
+  std::vector<Leaving> leaving_;
+  uint64_t next_ns_ = UINT64_MAX;
   uint32_t pending_ = 0;
   std::atomic<bool> any_ended_ = false;
   std::mutex mutex_;

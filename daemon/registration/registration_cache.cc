@@ -71,9 +71,8 @@ Entry* RegistrationCache::Insert(uintptr_t begin, uintptr_t end, const MemoryIde
   return &entry;
 }
 
-void RegistrationCache::SetReady(Entry* entry, const transport::MemoryRegion& registration) {
+void RegistrationCache::SetReady(Entry* entry) {
   entry->state = Entry::State::kReady;
-  entry->registration = registration;
   if (entry->users == 0 && entry->listed) {
     idle_.splice(idle_.end(), used_, entry->self_);
   }

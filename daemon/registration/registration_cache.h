@@ -26,13 +26,10 @@
 #include <vector>
 
 #include "common/error_code.h"
+#include "daemon/registration/pinned_memory.h"
 #include "daemon/registration/registration_statistics.h"
-#include "transports/api/transport.h"
 
 namespace ferry::daemon {
-
-struct Pinning;
-struct UnpinSignal;
 
 // Which memory lies at an address. Two that are equal are the same.
 struct MemoryIdentity {
@@ -61,16 +58,14 @@ class RegistrationCache {
     uintptr_t end = 0;
     MemoryIdentity identity;
     State state = State::kPinning;
-    bool listed = false;                   // can be found
-    uint32_t peers = 0;                    // of the users
-    uint32_t users = 0;                    // who may not see it go
-    uint64_t not_before_ns = 0;            // somebody far away may use it until then
-    transport::MemoryRegion registration;  // kReady
-    ErrorCode error = ErrorCode::kOk;      // kFailed
+    bool listed = false;               // can be found
+    uint32_t peers = 0;                // of the users
+    uint32_t users = 0;                // who may not see it go
+    uint64_t not_before_ns = 0;        // somebody far away may use it until then
+    ErrorCode error = ErrorCode::kOk;  // kFailed
 
     std::string name;                       // for messages
-    std::shared_ptr<const void> memory;     // stays mapped for as long as this is here
-    std::shared_ptr<Pinning> pinning;       // kPinning
+    PinnedMemory pinned;                    // kReady: it is pinned
     std::shared_ptr<UnpinSignal> unpinned;  // who waits for its end; may be null
 
     uint64_t bytes() const { return end - begin; }
@@ -93,7 +88,7 @@ class RegistrationCache {
   // within it cannot be found any more: this one serves in their place.
   Entry* Insert(uintptr_t begin, uintptr_t end, const MemoryIdentity& identity);
   // How the pinning has ended. One that failed cannot be found any more.
-  void SetReady(Entry* entry, const transport::MemoryRegion& registration);
+  void SetReady(Entry* entry);
   void SetFailed(Entry* entry, ErrorCode error);
   void Use(Entry* entry, UseFor use);
   // One user less; the last one makes it the newest of those that may go.

@@ -83,9 +83,8 @@ void Claim::Forget() {
 
 // ---- Holding -----------------------------------------------------------------------------------
 
-Registrations::Registrations(transport::Transport& transport, Registrar& registrar,
-                             const RegistrationOptions& options)
-    : transport_(transport), registrar_(registrar), options_(options), cache_(options.limits) {}
+Registrations::Registrations(Registrar& registrar, const RegistrationOptions& options)
+    : registrar_(registrar), options_(options), cache_(options.limits) {}
 
 ErrorCode Registrations::Hold(const ClaimableRegion& region, uint64_t offset, uint64_t bytes,
                               UseFor use, uint64_t now_ns, Claim* claim) {
@@ -158,7 +157,7 @@ ErrorCode Registrations::AskForRoom(const ClaimableRegion& region, const Entry* 
   const std::set<uint64_t>& tickets = TicketsOf(*claim);
   const bool first = tickets.empty() || *tickets.begin() == claim->ticket_;
   if (first && entry == nullptr && cache_.MayUse(nullptr, bytes, claim->use_) &&
-      cache_.MakeRoom(bytes, now_ns, [this](Entry& victim) { return Release(victim); })) {
+      cache_.MakeRoom(bytes, now_ns, [](Entry& victim) { return victim.pinned.TryRelease(); })) {
     return ErrorCode::kOk;
   }
   if (claim->ticket_ == 0) {
@@ -214,63 +213,33 @@ Registrations::Range Registrations::RangeFor(const ClaimableRegion& region, uint
 // ---- Pinning -----------------------------------------------------------------------------------
 
 void Registrations::Pin(const ClaimableRegion& region, Entry* entry) {
-  entry->memory = region.region;
-  auto pinning = std::make_shared<Pinning>();
-  pinning->base = reinterpret_cast<std::byte*>(entry->begin);
-  pinning->bytes = entry->bytes();
-  pinning->access = transport::Access::kRemoteRead;
-  pinning->memory = region.region;
-  pinning->sink = this;
-  pinning->context = entry;
-  entry->pinning = pinning;
   entry->name = region.name;
+  entry->pinned = PinnedMemory(registrar_, {.base = reinterpret_cast<std::byte*>(entry->begin),
+                                            .bytes = entry->bytes(),
+                                            .access = transport::Access::kRemoteRead,
+                                            .memory = region.region,
+                                            .on_end = [this, entry] { OnPinned(entry); }});
   waiting_.Add(1);
-  registrar_.Pin(std::move(pinning));
 }
 
-void Registrations::OnPinned(Pinning& pinning) {
-  Entry& entry = *static_cast<Entry*>(pinning.context);
-  entry.pinning.reset();
-  pinning.memory.reset();  // the entry has it
+void Registrations::OnPinned(Entry* entry) {
   waiting_.Subtract(1);
   ++changes_;
-  if (pinning.unwanted) {
-    registrar_.Unpin(std::move(pinning.registration), std::move(entry.memory),
-                     std::move(entry.unpinned));
-    cache_.SetFailed(&entry, ErrorCode::kInvalidBuffer);
-    must_sweep_ = true;
+  if (entry->pinned.is_pinned()) {
+    cache_.SetReady(entry);
+    must_sweep_ |= !entry->listed;
     return;
   }
-  Status status = pinning.status;
-  if (status.ok()) {
-    StatusOr<transport::MemoryRegion> adopted =
-        transport_.AdoptMemory(std::move(pinning.registration));
-    if (adopted.ok()) {
-      cache_.SetReady(&entry, *adopted);
-      must_sweep_ |= !entry.listed;
-      return;
+  const Status& status = entry->pinned.status();
+  if (status.code() != ErrorCode::kCancelled) {
+    refusals_.Add(1);
+    if (options_.on_refused) {
+      options_.on_refused(entry->name + ": the network refuses " + std::to_string(entry->bytes()) +
+                          " bytes of it: " + status.message());
     }
-    status = adopted.status();
   }
-  refusals_.Add(1);
-  if (options_.on_refused) {
-    options_.on_refused(entry.name + ": the network refuses " + std::to_string(entry.bytes()) +
-                        " bytes of it: " + status.message());
-  }
-  entry.memory.reset();
-  cache_.SetFailed(&entry, status.code());
+  cache_.SetFailed(entry, status.code());
   must_sweep_ = true;
-}
-
-// True: the entry may be erased.
-bool Registrations::Release(Entry& entry) {
-  auto released = transport_.ReleaseMemory(entry.registration.handle);
-  if (released.status().code() == ErrorCode::kWouldBlock) {
-    return false;
-  }
-  registrar_.Unpin(released.ok() ? std::move(*released) : nullptr, std::move(entry.memory),
-                   std::move(entry.unpinned));
-  return true;
 }
 
 void Registrations::Unuse(Claim* claim, uint64_t not_before_ns) {
@@ -290,9 +259,7 @@ bool Registrations::TryRetire(const ClaimableRegion& region, uint64_t now_ns, ui
   cache_.ForEachUnlisted([&](Entry& entry) {
     if (entry.identity.region == region.identity.region) {
       entry.unpinned = unpinned;
-      if (entry.pinning != nullptr) {
-        entry.pinning->unwanted = true;
-      }
+      entry.pinned.Cancel();
     }
   });
   Sweep(now_ns);
@@ -318,14 +285,11 @@ void Registrations::Advance(uint64_t now_ns) {
 void Registrations::Sweep(uint64_t now_ns) {
   must_sweep_ = false;
   cache_.ForEachUnlisted([&](Entry& entry) {
-    if (entry.users != 0 || entry.state == Entry::State::kPinning) {
-      return;
+    if (entry.users == 0 && entry.not_before_ns <= now_ns &&
+        entry.pinned.TryRelease(entry.unpinned)) {
+      cache_.Erase(&entry);
+      ++changes_;
     }
-    if (entry.state == Entry::State::kReady && (entry.not_before_ns > now_ns || !Release(entry))) {
-      return;
-    }
-    cache_.Erase(&entry);
-    ++changes_;
   });
 }
 

@@ -24,7 +24,6 @@
 #include <string>
 
 #include "common/error_code.h"
-#include "daemon/registration/registrar.h"
 #include "daemon/registration/registration_cache.h"
 #include "daemon/session/session.h"
 #include "transports/api/transport.h"
@@ -59,10 +58,10 @@ class Claim {
   uint64_t since_ns() const { return since_ns_; }  // waiting: since when
 
   // The registration that is held.
-  transport::RegionHandle handle() const { return entry_->registration.handle; }
-  uint64_t key() const { return entry_->registration.key; }
+  transport::RegionHandle handle() const { return entry_->pinned.region().handle; }
+  uint64_t key() const { return entry_->pinned.region().key; }
   uint64_t RemoteAddress(const std::byte* address) const {
-    return entry_->registration.remote_base +
+    return entry_->pinned.region().remote_base +
            (reinterpret_cast<uintptr_t>(address) - entry_->begin);
   }
 
@@ -95,12 +94,11 @@ struct RegistrationOptions {
   std::function<void(const std::string& text)> on_refused;
 };
 
-class Registrations final : private PinSink {
+class Registrations {
  public:
-  // Both must outlive all calls, not this: it goes after the transport, which may hold the memory.
-  // Outlives all claims.
-  Registrations(transport::Transport& transport, Registrar& registrar,
-                const RegistrationOptions& options);
+  // The registrar outlives all calls, but not this, which goes after the transport (see
+  // PinnedMemory). Outlives all claims.
+  Registrations(Registrar& registrar, const RegistrationOptions& options);
 
   // Has `claim` hold [offset, offset + bytes) of the region, which contains it and is not retired.
   // kOk: held. kWouldBlock: ask again with the same claim, after changes() has changed or when the
@@ -139,8 +137,6 @@ class Registrations final : private PinSink {
     uint64_t bytes() const { return end - begin; }
   };
 
-  void OnPinned(Pinning& pinning) override;
-
   ErrorCode Resume(Claim* claim);
   std::set<uint64_t>& TicketsOf(const Claim& claim) {
     return tickets_[static_cast<size_t>(claim.use_)];
@@ -151,11 +147,10 @@ class Registrations final : private PinSink {
                    Claim* claim);
   Range RangeFor(const ClaimableRegion& region, uint64_t offset, uint64_t bytes, UseFor use) const;
   void Pin(const ClaimableRegion& region, Entry* entry);
-  bool Release(Entry& entry);
+  void OnPinned(Entry* entry);
   void Unuse(Claim* claim, uint64_t not_before_ns);
   void ReturnTicket(Claim* claim);
 
-  transport::Transport& transport_;
   Registrar& registrar_;
   const RegistrationOptions options_;
   RegistrationCache cache_;

@@ -7,10 +7,10 @@ namespace ferry::daemon {
 
 ErrorCode StagingDepot::Provide(Stage& stage) {
   if (stage.pool != nullptr) {
-    if (stage.pool->failure() == ErrorCode::kOk) {
+    if (stage.pool->failure().ok()) {
       stage.pool->PinAll();
     }
-    return stage.pool->failure();
+    return stage.pool->failure().code();
   }
   if (stage.copier == nullptr) {
     return ErrorCode::kUnsupported;
@@ -24,8 +24,7 @@ ErrorCode StagingDepot::Provide(Stage& stage) {
       stage.block_bytes,  stage.blocks,
       stage.least_blocks, stage.shrinks ? rules_.idle_ns : StagingShape::kNeverIdle,
       rules_.weights,     stage.copier->memory_user()};
-  StatusOr<std::unique_ptr<StagingPool>> made =
-      StagingPool::Create(transport_, shape, settle_, registrar_);
+  StatusOr<std::unique_ptr<StagingPool>> made = StagingPool::Create(registrar_, shape, settle_);
   if (!made.ok()) {
     return made.status().code();
   }
@@ -58,9 +57,7 @@ void StagingDepot::Retire(const Stage& stage, uint64_t not_before_ns) {
   pool->Replenish();
   past_grown_ += pool->grown();
   past_shrunk_ += pool->shrunk();
-  if (pool->busy() != 0 || !pool->Close()) {
-    retired_.push_back({std::move(*found), not_before_ns});
-  }
+  pool->KeepLentUntil(not_before_ns);
   pools_.erase(found);
 }
 
@@ -76,15 +73,11 @@ void StagingDepot::Recycle(uint64_t now_ns) {
     pool->Recycle();
     pool->Trim(now_ns);
   }
-  std::erase_if(retired_, [now_ns](const Retired& one) {
-    return now_ns >= one.not_before_ns && one.pool->Close();
-  });
 }
 
 bool StagingDepot::must_recycle() const {
-  return !retired_.empty() || std::any_of(pools_.begin(), pools_.end(), [](const auto& pool) {
-    return pool->has_tainted() || pool->has_spare();
-  });
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [](const auto& pool) { return pool->has_tainted() || pool->has_spare(); });
 }
 
 StagingStatistics StagingDepot::Statistics() const {

@@ -34,12 +34,10 @@ struct StagingStatistics {
 
 class StagingDepot {
  public:
-  // The registrar and the transport must be destroyed before the depot (see StagingPool); `faults`
-  // may be null.
-  StagingDepot(transport::Transport& transport, Registrar* registrar, SettleMemory settle = {},
-               Faults* faults = nullptr, StagingRules rules = {})
-      : transport_(transport),
-        registrar_(registrar),
+  // The registrar outlives all calls; see PinnedMemory for the end. `faults` may be null.
+  explicit StagingDepot(Registrar& registrar, SettleMemory settle = {}, Faults* faults = nullptr,
+                        StagingRules rules = {})
+      : registrar_(registrar),
         settle_(std::move(settle)),
         faults_(faults),
         rules_(std::move(rules)) {}
@@ -54,7 +52,7 @@ class StagingDepot {
   // Once in a turn, after those who wait for blocks have advanced: pools grow for those who still
   // wait.
   void Advance();
-  // Looks whether tainted blocks can be used again, retired memory freed, and pools shrunk.
+  // Looks whether tainted blocks can be used again, and pools shrunk.
   void Recycle(uint64_t now_ns);
 
   const std::vector<std::unique_ptr<StagingPool>>& pools() const { return pools_; }
@@ -65,20 +63,13 @@ class StagingDepot {
  private:
   void ExhaustUntilReleased(StagingPool& pool);
 
-  struct Retired {
-    std::unique_ptr<StagingPool> pool;
-    uint64_t not_before_ns;
-  };
-
-  transport::Transport& transport_;
-  Registrar* const registrar_;
+  Registrar& registrar_;
   const SettleMemory settle_;
   Faults* const faults_;
   const StagingRules rules_;
   uint64_t past_grown_ = 0;  // of pools that are gone
   uint64_t past_shrunk_ = 0;
   std::vector<std::unique_ptr<StagingPool>> pools_;
-  std::vector<Retired> retired_;
 };
 
 }  // namespace ferry::daemon

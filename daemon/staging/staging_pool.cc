@@ -17,10 +17,9 @@ constexpr uint32_t kWidestWindow = 32;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport& transport,
+StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(Registrar& registrar,
                                                            const StagingShape& shape,
-                                                           const SettleMemory& settle,
-                                                           Registrar* registrar) {
+                                                           const SettleMemory& settle) {
   if (shape.blocks < 2 || shape.block_bytes == 0) {
     return Status(ErrorCode::kInvalidArgument,
                   "staging needs at least 2 blocks, one for each direction (staging_blocks is " +
@@ -36,29 +35,14 @@ StatusOr<std::unique_ptr<StagingPool>> StagingPool::Create(transport::Transport&
   }
   auto memory =
       std::make_shared<const StagingMemory>(StagingMemory{std::move(*fd), std::move(*mapping)});
-  std::unique_ptr<StagingPool> pool(
-      new StagingPool(transport, registrar, std::move(memory), shape));
-  if (registrar != nullptr) {
-    pool->PinAll();
-    return pool;
-  }
-  for (StagingBlock& block : pool->blocks_) {
-    if (block.memory == nullptr) {
-      continue;
-    }
-    if (Status status = pool->Register(&block); !status.ok()) {
-      pool->Close();
-      return status;
-    }
-  }
-  pool->GiveAllIfComplete();
+  std::unique_ptr<StagingPool> pool(new StagingPool(registrar, std::move(memory), shape));
+  pool->PinAll();
   return pool;
 }
 
-StagingPool::StagingPool(transport::Transport& transport, Registrar* registrar,
-                         std::shared_ptr<const StagingMemory> memory, const StagingShape& shape)
-    : transport_(transport),
-      registrar_(registrar),
+StagingPool::StagingPool(Registrar& registrar, std::shared_ptr<const StagingMemory> memory,
+                         const StagingShape& shape)
+    : registrar_(registrar),
       memory_(std::move(memory)),
       shape_(shape),
       cells_(std::make_shared<BlockMemory>(memory_, base() + shape.block_bytes * shape.blocks,
@@ -100,73 +84,44 @@ transport::Access AccessOf(const StagingBlock& block) {
 
 }  // namespace
 
-Status StagingPool::Register(StagingBlock* block) {
-  cells_->Admit();
-  block->memory->Admit();
-  auto prepared = transport_.PrepareMemory(block->base, block_bytes(), AccessOf(*block));
-  FERRY_RETURN_IF_ERROR(prepared.status());
-  return Adopt(block, std::move(*prepared));
-}
-
-Status StagingPool::Adopt(StagingBlock* block,
-                          std::unique_ptr<transport::Registration> registration) {
-  StatusOr<transport::MemoryRegion> region = transport_.AdoptMemory(std::move(registration));
-  FERRY_RETURN_IF_ERROR(region.status());
-  block->registration = *region;
-  block->registered = true;
-  return {};
-}
-
 void StagingPool::Pin(StagingBlock* block) {
-  auto pinning = std::make_shared<Pinning>();
-  pinning->base = block->base;
-  pinning->bytes = block_bytes();
-  pinning->access = AccessOf(*block);
-  pinning->prepare = [cells = cells_, memory = block->memory] {
-    cells->Admit();
-    memory->Admit();
-  };
-  pinning->sink = this;
-  pinning->context = block;
-  block->pinning = true;
-  ++pinning_;
-  registrar_->Pin(std::move(pinning));
+  auto memory = std::make_shared<BlockMemory>(memory_, block->base, block_bytes(), shape_.user);
+  block->pinned = PinnedMemory(registrar_, {.base = block->base,
+                                            .bytes = block_bytes(),
+                                            .access = AccessOf(*block),
+                                            .memory = memory,
+                                            .prepare =
+                                                [cells = cells_, memory] {
+                                                  cells->Admit();
+                                                  memory->Admit();
+                                                },
+                                            .on_end = [this, block] { OnPinned(block); }});
 }
 
-void StagingPool::OnPinned(Pinning& pinning) {
-  auto* block = static_cast<StagingBlock*>(pinning.context);
-  block->pinning = false;
-  --pinning_;
-  Status status = pinning.status;
-  if (status.ok()) {
-    status = Adopt(block, std::move(pinning.registration));
-  }
-  if (closing_) {
-    return;  // Close comes again
-  }
+void StagingPool::OnPinned(StagingBlock* block) {
   if (block->growing) {
-    return OnGrown(block, status);
+    return OnGrown(block);
   }
   if (complete_) {
-    if (status.ok()) {
+    if (block->pinned.is_pinned()) {
       Recycle();
     }
     return;
   }
-  failure_ = failure_ == ErrorCode::kOk ? status.code() : failure_;
+  failure_ = failure_.ok() ? block->pinned.status() : failure_;
   GiveAllIfComplete();
 }
 
 // None is lent until all can be: a job has its memory, or has none.
 void StagingPool::GiveAllIfComplete() {
   complete_ = std::all_of(blocks_.begin(), blocks_.end(), [](const StagingBlock& block) {
-    return block.registered || block.memory == nullptr;
+    return block.pinned.is_pinned() || !block.present;
   });
   if (!complete_) {
     return;
   }
   for (StagingBlock& block : blocks_) {
-    if (block.memory != nullptr) {
+    if (block.present) {
       Free(&block);
     }
   }
@@ -180,26 +135,12 @@ void StagingPool::PinAll() {
     return;
   }
   for (StagingBlock& block : blocks_) {
-    if (block.memory != nullptr && !block.registered && !block.pinning) {
+    if (block.present && block.pinned.code() == ErrorCode::kNotFound) {
       Pin(&block);
+    } else if (block.present && !block.pinned.is_pinned()) {
+      (void)block.pinned.TryRenew();
     }
   }
-}
-
-// False: the network uses it.
-bool StagingPool::Release(StagingBlock* block) {
-  if (!block->registered) {
-    return true;
-  }
-  auto released = transport_.ReleaseMemory(block->registration.handle);
-  if (released.status().code() == ErrorCode::kWouldBlock) {
-    return false;
-  }
-  block->registered = block->tainted = false;
-  if (registrar_ != nullptr && released.ok()) {
-    registrar_->Unpin(std::move(*released), block->memory, nullptr);
-  }
-  return true;
 }
 
 // ---- Growing and shrinking ---------------------------------------------------------------------
@@ -208,23 +149,17 @@ StagingBlock* StagingPool::Enlist(Half& half) {
   StagingBlock* block = half.absent.back();
   half.absent.pop_back();
   ++half.present;
-  block->memory = std::make_shared<BlockMemory>(memory_, block->base, block_bytes(), shape_.user);
+  block->present = true;
   return block;
 }
 
-// The network has let go of it, and nobody has it or waits for it to be pinned.
+// Nobody has it. Its memory goes behind the unpinning, on the same thread.
 void StagingPool::Leave(StagingBlock* block) {
   Half& half = HalfOf(block->use);
   --half.present;
   half.absent.push_back(block);
-  Discard(std::move(block->memory));
-}
-
-// Behind the unpinning, on the same thread.
-void StagingPool::Discard(std::shared_ptr<BlockMemory> memory) {
-  if (registrar_ != nullptr && memory != nullptr) {
-    registrar_->Unpin(nullptr, std::move(memory), nullptr);
-  }
+  block->present = false;
+  block->pinned = {};
 }
 
 void StagingPool::Grow() {
@@ -242,25 +177,21 @@ void StagingPool::Grow(Half& half) {
     StagingBlock* block = Enlist(half);
     block->growing = true;
     ++half.growing;
-    if (registrar_ != nullptr) {
-      Pin(block);
-    } else {
-      OnGrown(block, Register(block));
-    }
+    Pin(block);
   }
 }
 
-void StagingPool::OnGrown(StagingBlock* block, const Status& status) {
+void StagingPool::OnGrown(StagingBlock* block) {
   block->growing = false;
   --HalfOf(block->use).growing;
-  if (status.ok()) {
+  if (block->pinned.is_pinned()) {
     ++grown_;
     Free(block);
     return;
   }
   if (!std::exchange(refused_, true)) {
     spdlog::warn("a job's staging memory does not grow beyond {} blocks of {} bytes: {}", blocks(),
-                 block_bytes(), status.message());
+                 block_bytes(), block->pinned.status().message());
   }
   Leave(block);
 }
@@ -274,7 +205,7 @@ void StagingPool::Trim(uint64_t now_ns) {
         trimmed_ns_ == 0 ? 0 : std::min<size_t>(half.unneeded, half.present - half.least);
     // Those that were not used for longest come first.
     std::erase_if(half.free, [&](StagingBlock* block) {
-      if (spare == 0 || !Release(block)) {
+      if (spare == 0 || !block->pinned.TryRelease()) {
         return false;
       }
       --spare;
@@ -341,25 +272,14 @@ void StagingPool::GiveTainted(StagingBlock* block) {
 
 void StagingPool::Recycle() {
   std::erase_if(tainted_, [this](StagingBlock* block) {
-    if (block->pinning) {
-      return false;
-    }
-    if (!block->tainted && block->registered) {
+    if (!block->tainted && block->pinned.is_pinned()) {
       Free(block);
       return true;
     }
-    if (!Release(block)) {
-      return false;
+    if (block->pinned.TryRenew()) {
+      block->tainted = false;
     }
-    if (registrar_ != nullptr) {
-      Pin(block);
-      return false;
-    }
-    if (!Register(block).ok()) {
-      return false;  // the NIC takes no registration now: another time
-    }
-    Free(block);
-    return true;
+    return false;
   });
 }
 
@@ -397,15 +317,13 @@ void StagingPool::Replenish() {
   }
 }
 
-bool StagingPool::Close() {
-  closing_ = true;
+void StagingPool::KeepLentUntil(uint64_t time_ns) {
   for (StagingBlock& block : blocks_) {
-    if (Release(&block) && !block.pinning) {
-      Discard(std::move(block.memory));
+    const auto& free = HalfOf(block.use).free;
+    if (std::find(free.begin(), free.end(), &block) == free.end()) {
+      block.pinned.ReleaseAt(time_ns);
     }
   }
-  return pinning_ == 0 && std::none_of(blocks_.begin(), blocks_.end(),
-                                       [](const StagingBlock& block) { return block.registered; });
 }
 
 uint32_t StagingPool::pieces() const { return static_cast<uint32_t>(blocks_.size()) + kCells; }

@@ -20,12 +20,11 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "daemon/registration/registrar.h"
+#include "daemon/registration/pinned_memory.h"
 #include "daemon/staging/block_memory.h"
 #include "daemon/staging/fair_queue.h"
 #include "daemon/staging/memory_user.h"
 #include "shm/segment.h"
-#include "transports/api/transport.h"
 
 namespace ferry::daemon {
 
@@ -48,37 +47,32 @@ struct StagingShape {
 
 struct StagingBlock {
   std::byte* base = nullptr;
-  transport::MemoryRegion registration;
+  PinnedMemory pinned;  // its BlockMemory
   StagingUse use = StagingUse::kOutgoing;
-  std::shared_ptr<BlockMemory> memory;  // null: it is no part of the pool now
-  bool registered = false;
-  bool pinning = false;
+  bool present = false;  // a part of the pool now
   bool growing = false;  // pinned for the first time since it became a part of the pool
   bool tainted = false;  // needs another key
   uint32_t rank = 0;     // that has it, while it is lent
 };
 
-class StagingPool final : private PinSink {
+class StagingPool {
  public:
   static constexpr uint32_t kCells = 16;
 
   // Maps the blocks (2 or more); `settle` (may be empty) has the pages come from where they belong
-  // before anybody touches them. Registers those that it begins with by the registrar: there are no
-  // free blocks until it has done so. Without one (null), registers them before it returns. The
-  // registrar and then the transport must be destroyed before the pool: the network may hold the
-  // memory until then. Errors: kOutOfMemory, kInvalidArgument, and, without a registrar, those of
-  // Transport::RegisterMemory.
-  static StatusOr<std::unique_ptr<StagingPool>> Create(transport::Transport& transport,
+  // before anybody touches them. Registers those that it begins with: there are no free blocks
+  // until the registrar has done so. The registrar outlives all calls; see PinnedMemory for the
+  // end. Errors: kOutOfMemory, kInvalidArgument.
+  static StatusOr<std::unique_ptr<StagingPool>> Create(Registrar& registrar,
                                                        const StagingShape& shape,
-                                                       const SettleMemory& settle = {},
-                                                       Registrar* registrar = nullptr);
+                                                       const SettleMemory& settle = {});
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // Why the network has just refused the memory; kOk: it has it, or nobody knows yet. Tell those
-  // who wait for a block, then Forgive it.
-  ErrorCode failure() const { return failure_; }
-  void Forgive() { failure_ = ErrorCode::kOk; }
+  // Why the network has just refused the memory; ok: it has it, or nobody knows yet. Tell those who
+  // wait for a block, then Forgive it.
+  const Status& failure() const { return failure_; }
+  void Forgive() { failure_ = {}; }
   // Has the registrar register what is not registered yet.
   void PinAll();
   // Gets more blocks where all are in use and somebody waits for one; they are free once the
@@ -119,9 +113,9 @@ class StagingPool final : private PinSink {
   void Exhaust();
   void Replenish();
 
-  // Nobody takes a block any more: takes everything from the network. True once it has let go of
-  // all: call again until then.
-  bool Close();
+  // Peers may still read the blocks that are lent or tainted: after the end of the pool these stay
+  // until then.
+  void KeepLentUntil(uint64_t time_ns);
 
   uint64_t block_bytes() const { return shape_.block_bytes; }
   // Blocks and cells: the most there can ever be in use at a time.
@@ -159,25 +153,20 @@ class StagingPool final : private PinSink {
     FairQueue waiters;
   };
 
-  StagingPool(transport::Transport& transport, Registrar* registrar,
-              std::shared_ptr<const StagingMemory> memory, const StagingShape& shape);
+  StagingPool(Registrar& registrar, std::shared_ptr<const StagingMemory> memory,
+              const StagingShape& shape);
   Half& HalfOf(StagingUse use) { return halves_[static_cast<uint32_t>(use)]; }
   const Half& HalfOf(StagingUse use) const { return halves_[static_cast<uint32_t>(use)]; }
-  StagingBlock* Enlist(Half& half);
+  static StagingBlock* Enlist(Half& half);
   void Leave(StagingBlock* block);
-  void Discard(std::shared_ptr<BlockMemory> memory);
   void Grow(Half& half);
-  void OnGrown(StagingBlock* block, const Status& status);
-  Status Register(StagingBlock* block);
-  Status Adopt(StagingBlock* block, std::unique_ptr<transport::Registration> registration);
+  void OnGrown(StagingBlock* block);
   void Pin(StagingBlock* block);
-  void OnPinned(Pinning& pinning) override;
+  void OnPinned(StagingBlock* block);
   void GiveAllIfComplete();
   void Free(StagingBlock* block) { HalfOf(block->use).free.push_back(block); }
-  bool Release(StagingBlock* block);
 
-  transport::Transport& transport_;
-  Registrar* const registrar_;
+  Registrar& registrar_;
   const std::shared_ptr<const StagingMemory> memory_;
   const StagingShape shape_;
   const std::shared_ptr<BlockMemory> cells_;
@@ -189,9 +178,7 @@ class StagingPool final : private PinSink {
   uint64_t trimmed_ns_ = 0;
   uint64_t grown_ = 0;
   uint64_t shrunk_ = 0;
-  bool closing_ = false;
-  uint32_t pinning_ = 0;  // blocks
-  ErrorCode failure_ = ErrorCode::kOk;
+  Status failure_;
   bool exhausted_ = false;
   std::vector<std::byte*> free_cells_;
 };

@@ -12,7 +12,7 @@
 
 #include "daemon/staging/staging_pool.h"
 #include "gpu_backends/host/host_backend.h"
-#include "tests/daemon/fake_transport.h"
+#include "tests/daemon/test_registrar.h"
 
 namespace ferry::daemon {
 namespace {
@@ -117,9 +117,7 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
     backend_ = breaking.get();
     gpus_ = std::make_shared<gpu::GpuSource>(
         [] { return Status(ErrorCode::kNotFound, "there is only one"); }, 0, std::move(breaking));
-    auto pool = StagingPool::Create(transport_, {kBlockBytes, 4});
-    ASSERT_TRUE(pool.ok());
-    pool_ = std::move(*pool);
+    pool_ = registrar_.MakePool({kBlockBytes, 4});
     const auto memory = backend_->AllocateDevice(0, kBlockBytes);
     ASSERT_TRUE(memory.ok());
     device_ = static_cast<std::byte*>(*memory);
@@ -153,7 +151,7 @@ class DeviceCopierTest : public testing::Test, protected CopySink {
 
   static constexpr auto kIn = CopyTask::Direction::kFromProcess;
   static constexpr auto kOut = CopyTask::Direction::kToProcess;
-  FakeTransport transport_;
+  TestRegistrar registrar_;
   std::shared_ptr<gpu::GpuSource> gpus_;
   BreakingBackend* backend_ = nullptr;
   std::unique_ptr<StagingPool> pool_;
@@ -186,7 +184,7 @@ TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
   const auto kind = [this](const std::byte* piece) { return backend_->Identify(piece).kind; };
   StagingShape shape{kBlockBytes, 4, 2};
   shape.user = copier_->memory_user();
-  auto pool = std::move(*StagingPool::Create(transport_, shape));
+  auto pool = registrar_.MakePool(shape);
   std::byte* const base = pool->base();
   EXPECT_EQ(kind(base), gpu::PointerKind::kPinned);
   EXPECT_EQ(kind(base + 2 * kBlockBytes - 1), gpu::PointerKind::kPinned);
@@ -195,10 +193,11 @@ TEST_F(DeviceCopierTest, PinsStagingMemoryWhileItBelongsToItsPool) {
   pool->Take(StagingUse::kIncoming, 0);
   pool->waiters(StagingUse::kIncoming).Push(0, 1);
   pool->Grow();
+  registrar_.Collect();
   EXPECT_EQ(kind(base + 2 * kBlockBytes), gpu::PointerKind::kUnknown);  // for the other direction
   EXPECT_EQ(kind(base + 3 * kBlockBytes), gpu::PointerKind::kPinned);
-  EXPECT_TRUE(pool->Close());
   pool.reset();
+  registrar_.Finish();
   EXPECT_EQ(kind(base), gpu::PointerKind::kUnknown);
 }
 

@@ -11,7 +11,7 @@
 
 #include "common/topology/discover.h"
 #include "daemon/staging/staging_pool.h"
-#include "tests/daemon/fake_transport.h"
+#include "tests/daemon/test_registrar.h"
 
 namespace ferry::daemon {
 namespace {
@@ -149,7 +149,7 @@ TEST_F(PlacementTest, SaysOnceThatMemoryCannotBePlaced) {
 }
 
 TEST_F(PlacementTest, SettlesTheStagingMemoryOfEachJobBeforeItIsUsed) {
-  FakeTransport transport;
+  TestRegistrar registrar;
   uint64_t settled_bytes = 0;
   const auto settle = [&](std::byte* base, uint64_t bytes) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(base) % 4096, 0U);
@@ -158,7 +158,7 @@ TEST_F(PlacementTest, SettlesTheStagingMemoryOfEachJobBeforeItIsUsed) {
     EXPECT_EQ(resident & 1, 0);
     settled_bytes += bytes;
   };
-  const auto pool = StagingPool::Create(transport, {4096, 2}, settle);
+  const auto pool = StagingPool::Create(*registrar, {4096, 2}, settle);
   ASSERT_TRUE(pool.ok());
   EXPECT_EQ(settled_bytes, (*pool)->size_bytes());
 }

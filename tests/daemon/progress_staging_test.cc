@@ -6,18 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <semaphore>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "daemon/registration/registrar.h"
 #include "daemon/staging/copy_pool.h"
 #include "daemon/staging/staging_depot.h"
 #include "daemon/staging/staging_pool.h"
 #include "shm/layout/lane_layout.h"
 #include "shm/segment.h"
-#include "tests/daemon/fake_transport.h"
+#include "tests/daemon/test_registrar.h"
 
 namespace ferry::daemon {
 namespace {
@@ -27,12 +25,11 @@ namespace {
 class StagingPoolTest : public testing::Test {
  protected:
   std::unique_ptr<StagingPool> Create(uint32_t blocks) {
-    auto pool = StagingPool::Create(transport_, {4096, blocks});
-    EXPECT_TRUE(pool.ok()) << pool.status().ToString();
-    return std::move(*pool);
+    return registrar_.MakePool({4096, blocks});
   }
 
-  FakeTransport transport_;
+  TestRegistrar registrar_;
+  FakeTransport& transport_ = registrar_.transport();
 };
 
 TEST_F(StagingPoolTest, HalvesItsBlocksBetweenTheDirections) {
@@ -54,30 +51,31 @@ TEST_F(StagingPoolTest, HalvesItsBlocksBetweenTheDirections) {
 
 TEST_F(StagingPoolTest, LetsPeersReadOnlyWhatLeaves) {
   const auto pool = Create(2);
-  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kOutgoing, 0)->registration.handle),
+  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kOutgoing, 0)->pinned.region().handle),
             transport::Access::kRemoteRead);
-  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kIncoming, 0)->registration.handle),
+  EXPECT_EQ(transport_.AccessOf(pool->Take(StagingUse::kIncoming, 0)->pinned.region().handle),
             transport::Access::kLocal);
 }
 
 TEST_F(StagingPoolTest, UsesATaintedBlockAgainOnceTheNicHasLetGoAndUnderAnotherKey) {
   const auto pool = Create(2);
   StagingBlock* block = pool->Take(StagingUse::kOutgoing, 0);
-  const uint64_t key = block->registration.key;
-  transport_.Hold(block->registration.handle);
+  const uint64_t key = block->pinned.region().key;
+  transport_.Hold(block->pinned.region().handle);
   pool->GiveTainted(block);
   pool->Recycle();
   EXPECT_EQ(pool->Take(StagingUse::kOutgoing, 0), nullptr);
   EXPECT_TRUE(pool->has_tainted());
   transport_.LetGo();
   pool->Recycle();
+  registrar_.Collect();
   EXPECT_FALSE(pool->has_tainted());
   ASSERT_EQ(pool->Take(StagingUse::kOutgoing, 0), block);
-  EXPECT_NE(block->registration.key, key);
+  EXPECT_NE(block->pinned.region().key, key);
 }
 
 TEST_F(StagingPoolTest, SaysWhatIsWrongWithOneBlock) {
-  const auto pool = StagingPool::Create(transport_, {4096, 1});
+  const auto pool = StagingPool::Create(*registrar_, {4096, 1});
   ASSERT_FALSE(pool.ok());
   EXPECT_EQ(pool.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(pool.status().message().find("staging_blocks is 1"), std::string::npos);
@@ -85,9 +83,8 @@ TEST_F(StagingPoolTest, SaysWhatIsWrongWithOneBlock) {
 
 TEST_F(StagingPoolTest, PassesOnWhyTheNicRefusesMemory) {
   transport_.RefuseMemory();
-  const auto pool = StagingPool::Create(transport_, {4096, 2});
-  ASSERT_FALSE(pool.ok());
-  EXPECT_EQ(pool.status().code(), ErrorCode::kLimitExceeded);
+  const auto pool = Create(2);
+  EXPECT_EQ(pool->failure().code(), ErrorCode::kLimitExceeded);
 }
 
 TEST_F(StagingPoolTest, LendsCellsThatTheNetworkDoesNotKnow) {
@@ -125,33 +122,30 @@ TEST_F(StagingPoolTest, IsASealedMemfdForTheJobsWorker) {
 class PinnedPoolTest : public StagingPoolTest {
  protected:
   void SetUp() override {
-    auto pool = StagingPool::Create(transport_, {4096, 4}, {}, &registrar_);
+    auto pool = StagingPool::Create(*registrar_, {4096, 4});
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
     pool_ = std::move(*pool);
   }
-  // Waits until the registrar has nothing left to report.
-  void Collect() {
-    while (registrar_.pending() != 0) {
-      done_.acquire();
-      registrar_.Collect();
-    }
-  }
+  void Collect() { registrar_.Collect(); }
 
-  std::counting_semaphore<> done_{0};
   std::unique_ptr<StagingPool> pool_;
-  Registrar registrar_{transport_, [this] { done_.release(); }};
 };
 
 TEST_F(PinnedPoolTest, LendsNothingUntilAllIsRegistered) {
   EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
   EXPECT_NE(pool_->TakeCell(), nullptr);
   EXPECT_EQ(pool_->busy(), 0U);
-  EXPECT_FALSE(pool_->Close());
+}
+
+TEST_F(PinnedPoolTest, MayEndBeforeThat) {
+  pool_.reset();
+  Collect();
+  EXPECT_EQ(transport_.regions(), 0U);
 }
 
 TEST_F(PinnedPoolTest, LendsAllThen) {
   Collect();
-  EXPECT_EQ(pool_->failure(), ErrorCode::kOk);
+  EXPECT_TRUE(pool_->failure().ok());
   for (const StagingUse use : {StagingUse::kOutgoing, StagingUse::kIncoming}) {
     EXPECT_NE(pool_->Take(use, 0), nullptr);
     EXPECT_NE(pool_->Take(use, 0), nullptr);
@@ -163,13 +157,13 @@ TEST_F(PinnedPoolTest, ATaintedBlockGetsItsNewKeyThere) {
   Collect();
   StagingBlock* block = pool_->Take(StagingUse::kOutgoing, 0);
   StagingBlock* other = pool_->Take(StagingUse::kOutgoing, 0);
-  const uint64_t key = block->registration.key;
+  const uint64_t key = block->pinned.region().key;
   transport_.RefuseMemory();
   pool_->GiveTainted(block);
   EXPECT_EQ(pool_->Take(StagingUse::kOutgoing, 0), nullptr);
   Collect();
   pool_->GiveTainted(other);  // the registrar tries both
-  EXPECT_EQ(registrar_.pending(), 2U);
+  EXPECT_EQ(registrar_->pending(), 2U);
   Collect();
   EXPECT_TRUE(pool_->has_tainted());
   transport_.RefuseMemory(false);
@@ -178,21 +172,18 @@ TEST_F(PinnedPoolTest, ATaintedBlockGetsItsNewKeyThere) {
   EXPECT_FALSE(pool_->has_tainted());
   StagingBlock* again = pool_->Take(StagingUse::kOutgoing, 0);
   ASSERT_NE(again, nullptr);
-  EXPECT_NE(again->registration.key, key);
+  EXPECT_NE(again->pinned.region().key, key);
 }
 
 TEST_F(PinnedPoolTest, ARefusalIsToldAndTriedAgainOnlyWhenItIsWantedAgain) {
-  Collect();
-  ASSERT_TRUE(pool_->Close());
   transport_.RefuseMemory();
-  pool_ = std::move(*StagingPool::Create(transport_, {4096, 2}, {}, &registrar_));
-  Collect();
-  EXPECT_EQ(pool_->failure(), ErrorCode::kLimitExceeded);
+  pool_ = Create(2);
+  EXPECT_EQ(pool_->failure().code(), ErrorCode::kLimitExceeded);
   EXPECT_FALSE(pool_->HasFree(StagingUse::kIncoming));
   pool_->Forgive();
   transport_.RefuseMemory(false);
   pool_->Recycle();
-  EXPECT_EQ(registrar_.pending(), 0U);
+  EXPECT_EQ(registrar_->pending(), 0U);
   pool_->PinAll();
   Collect();
   EXPECT_TRUE(pool_->HasFree(StagingUse::kIncoming));
@@ -215,15 +206,9 @@ class GrowingPoolTest : public testing::Test {
 
   void SetUp() override {
     const StagingShape shape{kBlockBytes, 16, 4, kIdleNs};
-    pool_ = std::move(*StagingPool::Create(transport_, shape, {}, &registrar_));
-    Collect();
+    pool_ = registrar_.MakePool(shape);
   }
-  void Collect() {
-    while (registrar_.pending() != 0) {
-      done_.acquire();
-      registrar_.Collect();
-    }
-  }
+  void Collect() { registrar_.Collect(); }
   std::vector<StagingBlock*> TakeAll(StagingUse use) {
     std::vector<StagingBlock*> taken;
     while (StagingBlock* block = pool_->Take(use, 0)) {
@@ -253,10 +238,9 @@ class GrowingPoolTest : public testing::Test {
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
 
-  FakeTransport transport_;
-  std::counting_semaphore<> done_{0};
+  TestRegistrar registrar_;
+  FakeTransport& transport_ = registrar_.transport();
   std::unique_ptr<StagingPool> pool_;
-  Registrar registrar_{transport_, [this] { done_.release(); }};
 };
 
 TEST_F(GrowingPoolTest, BeginsWithTheLeast) {
@@ -272,11 +256,11 @@ TEST_F(GrowingPoolTest, GrowsOnlyWhileSomebodyWaitsAndNothingIsFree) {
   pool_->Grow();
   pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
   pool_->Grow();  // there are free blocks
-  EXPECT_EQ(registrar_.pending(), 0U);
+  EXPECT_EQ(registrar_->pending(), 0U);
   TakeAll(StagingUse::kOutgoing);
   pool_->waiters(StagingUse::kOutgoing).PopAll();
   pool_->Grow();  // nobody waits
-  EXPECT_EQ(registrar_.pending(), 0U);
+  EXPECT_EQ(registrar_->pending(), 0U);
 }
 
 TEST_F(GrowingPoolTest, DoublesTheHalfThatIsWantedUpToItsPart) {
@@ -297,7 +281,7 @@ TEST_F(GrowingPoolTest, LendsNewBlocksOnceTheyArePinnedAndAsksOnce) {
   pool_->waiters(StagingUse::kIncoming).Push(0, 1);
   pool_->Grow();
   pool_->Grow();
-  EXPECT_EQ(registrar_.pending(), 2U);
+  EXPECT_EQ(registrar_->pending(), 2U);
   EXPECT_EQ(pool_->blocks(), 4U);
   EXPECT_EQ(pool_->busy(), 2U);
   EXPECT_FALSE(pool_->HasFree(StagingUse::kIncoming));
@@ -308,7 +292,7 @@ TEST_F(GrowingPoolTest, LendsNewBlocksOnceTheyArePinnedAndAsksOnce) {
 TEST_F(GrowingPoolTest, GoesOnWithWhatThereIsWhenItMayNotGrow) {
   transport_.RefuseMemory();
   const auto taken = GrowFor(StagingUse::kOutgoing);
-  EXPECT_EQ(pool_->failure(), ErrorCode::kOk);
+  EXPECT_TRUE(pool_->failure().ok());
   EXPECT_EQ(pool_->blocks(), 4U);
   EXPECT_FALSE(pool_->HasFree(StagingUse::kOutgoing));
   transport_.RefuseMemory(false);
@@ -375,34 +359,36 @@ TEST_F(GrowingPoolTest, KeepsABlockThatTheNetworkHasNotLetGoOf) {
   GiveAll(GrowFor(StagingUse::kOutgoing));
   pool_->Trim(kIdleNs);
   const auto all = TakeAll(StagingUse::kOutgoing);
-  transport_.Hold(all.front()->registration.handle);
+  transport_.Hold(all.front()->pinned.region().handle);
   GiveAll(all);
   pool_->Trim(2 * kIdleNs);
   pool_->Trim(3 * kIdleNs);
   EXPECT_EQ(pool_->blocks(), 4U);
   const auto left = TakeAll(StagingUse::kOutgoing);
   EXPECT_EQ(std::count(left.begin(), left.end(), all.front()), 1);  // another went in its place
+  pool_.reset();
+  EXPECT_EQ(transport_.regions(), 1U);
   transport_.LetGo();
-  EXPECT_TRUE(pool_->Close());
+  registrar_->Advance(1);
+  EXPECT_EQ(transport_.regions(), 0U);
 }
 
-TEST_F(GrowingPoolTest, ClosesWhileItGrows) {
+TEST_F(GrowingPoolTest, EndsWhileItGrows) {
   TakeAll(StagingUse::kOutgoing);
   pool_->waiters(StagingUse::kOutgoing).Push(0, 1);
   pool_->Grow();
-  EXPECT_FALSE(pool_->Close());
+  pool_.reset();
   Collect();
-  EXPECT_TRUE(pool_->Close());
   EXPECT_EQ(transport_.regions(), 0U);
 }
 
 // ---- Shares ------------------------------------------------------------------------------------
 
 TEST(StagingShareTest, ATransferGetsMoreBlocksWhereItsRankWouldGetLessThanItsPart) {
-  FakeTransport transport;
+  TestRegistrar registrar;
   StagingShape shape{4096, 32};
   shape.weights = {{7, 3}};
-  const auto pool = std::move(*StagingPool::Create(transport, shape));
+  const auto pool = registrar.MakePool(shape);
   constexpr StagingUse kUse = StagingUse::kOutgoing;
   EXPECT_EQ(pool->Window(kUse, 7, 4), 4U);  // nobody waits
   StagingBlock* block = pool->Take(kUse, 7);
@@ -415,8 +401,8 @@ TEST(StagingShareTest, ATransferGetsMoreBlocksWhereItsRankWouldGetLessThanItsPar
 }
 
 TEST(StagingShareTest, ABlockCountsForWhoTookItEvenIfItIsNearlyEmpty) {
-  FakeTransport transport;
-  const auto pool = std::move(*StagingPool::Create(transport, {64 << 10, 8}));
+  TestRegistrar registrar;
+  const auto pool = registrar.MakePool({64 << 10, 8});
   FairQueue& waiters = pool->waiters(StagingUse::kOutgoing);
   pool->Charge(*pool->Take(StagingUse::kOutgoing, 1), 4096);
   pool->Charge(*pool->Take(StagingUse::kOutgoing, 2), 1);
@@ -430,57 +416,65 @@ TEST(StagingShareTest, ABlockCountsForWhoTookItEvenIfItIsNearlyEmpty) {
 
 class StagingDepotTest : public testing::Test {
  protected:
-  FakeTransport transport_;
-  StagingDepot depot_{transport_, nullptr};
+  // Provides the stage with memory, and waits until there is some.
+  ErrorCode Provide(Stage& stage) {
+    const ErrorCode code = depot_.Provide(stage);
+    registrar_.Collect();
+    return code != ErrorCode::kOk ? code : depot_.Provide(stage);
+  }
+
+  TestRegistrar registrar_;
+  FakeTransport& transport_ = registrar_.transport();
+  StagingDepot depot_{*registrar_};
   const std::shared_ptr<CopyPool> copies_ = std::make_shared<CopyPool>(0, [] {});
   Stage stage_{copies_, 4096, 2};
 };
 
 TEST_F(StagingDepotTest, MakesAPoolOnceAndForOneJob) {
-  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
+  ASSERT_EQ(Provide(stage_), ErrorCode::kOk);
   StagingPool* const first = stage_.pool;
-  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
+  ASSERT_EQ(Provide(stage_), ErrorCode::kOk);
   EXPECT_EQ(stage_.pool, first);
   Stage other{copies_, 4096, 2};
-  ASSERT_EQ(depot_.Provide(other), ErrorCode::kOk);
+  ASSERT_EQ(Provide(other), ErrorCode::kOk);
   EXPECT_NE(other.pool, first);
   EXPECT_EQ(depot_.pools().size(), 2U);
 }
 
 TEST_F(StagingDepotTest, FreesAPoolThatNobodyUsesAtOnce) {
-  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
+  ASSERT_EQ(Provide(stage_), ErrorCode::kOk);
   EXPECT_EQ(transport_.regions(), 2U);
   depot_.Retire(stage_, 100);
   EXPECT_TRUE(depot_.pools().empty());
-  EXPECT_FALSE(depot_.must_recycle());
   EXPECT_EQ(transport_.regions(), 0U);
   depot_.Retire(Stage{copies_, 4096, 2}, 100);
 }
 
 TEST_F(StagingDepotTest, KeepsAPoolWhilePeersOrTheNicMayUseIt) {
-  ASSERT_EQ(depot_.Provide(stage_), ErrorCode::kOk);
-  transport_.Hold(stage_.pool->Take(StagingUse::kOutgoing, 0)->registration.handle);
+  ASSERT_EQ(Provide(stage_), ErrorCode::kOk);
+  transport_.Hold(stage_.pool->Take(StagingUse::kOutgoing, 0)->pinned.region().handle);
+  stage_.pool->Take(StagingUse::kIncoming, 0);
   depot_.Retire(stage_, 100);
-  depot_.Recycle(99);
+  registrar_->Advance(99);
   EXPECT_EQ(transport_.regions(), 2U);
-  depot_.Recycle(100);
+  EXPECT_EQ(registrar_->next_ns(), 100U);
+  registrar_->Advance(100);
   EXPECT_EQ(transport_.regions(), 1U);
-  EXPECT_TRUE(depot_.must_recycle());
   transport_.LetGo();
-  depot_.Recycle(101);
-  EXPECT_FALSE(depot_.must_recycle());
+  registrar_->Advance(registrar_->next_ns());
+  EXPECT_EQ(registrar_->next_ns(), UINT64_MAX);
   EXPECT_EQ(transport_.regions(), 0U);
 }
 
 TEST_F(StagingDepotTest, PassesOnWhyThereIsNoMemory) {
   transport_.RefuseMemory();
-  EXPECT_EQ(depot_.Provide(stage_), ErrorCode::kLimitExceeded);
-  EXPECT_EQ(stage_.pool, nullptr);
+  EXPECT_EQ(Provide(stage_), ErrorCode::kLimitExceeded);
+  EXPECT_FALSE(stage_.pool->HasFree(StagingUse::kIncoming));
 }
 
 TEST_F(StagingDepotTest, ProvidesNothingForWantOfACopier) {
   stage_.copier = nullptr;
-  EXPECT_EQ(depot_.Provide(stage_), ErrorCode::kUnsupported);
+  EXPECT_EQ(Provide(stage_), ErrorCode::kUnsupported);
   EXPECT_TRUE(depot_.pools().empty());
 }
 
@@ -501,8 +495,6 @@ class CopyPoolTest : public testing::TestWithParam<uint32_t>, private CopySink {
  protected:
   static constexpr uint32_t kBlocks = 4;
 
-  void SetUp() override { staging_ = std::move(*StagingPool::Create(transport_, {4096, kBlocks})); }
-
   void CollectAll(CopyPool& pool, std::vector<CopyTask>* done) {
     done_ = done;
     while (pool.pending() != 0) {
@@ -512,8 +504,8 @@ class CopyPoolTest : public testing::TestWithParam<uint32_t>, private CopySink {
     }
   }
 
-  FakeTransport transport_;
-  std::unique_ptr<StagingPool> staging_;
+  TestRegistrar registrar_;
+  const std::unique_ptr<StagingPool> staging_ = registrar_.MakePool({4096, kBlocks});
   std::atomic<uint32_t> notified_{0};
 
  private:

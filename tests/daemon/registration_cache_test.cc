@@ -23,7 +23,7 @@ class RegistrationCacheTest : public testing::Test {
   Entry* Add(RegistrationCache& cache, uintptr_t begin, uintptr_t end,
              const MemoryIdentity& identity = kOne) {
     Entry* entry = cache.Insert(begin, end, identity);
-    cache.SetReady(entry, {});
+    cache.SetReady(entry);
     return entry;
   }
   // Evicts until `bytes` more fit; returns where the evicted entries began.
@@ -327,7 +327,7 @@ class RandomUse {
   }
   void EndPinning() {
     if (const auto entry = Pick([](const Known& known) { return !known.ready; })) {
-      cache_.SetReady(*entry, {});
+      cache_.SetReady(*entry);
       known_.at(*entry).ready = true;
       known_.at(*entry).last_use = ++time_;
     }

@@ -23,7 +23,7 @@ class RegistrationsTest : public testing::Test {
     options.piece_bytes = piece_bytes;
     options.timeout_ns = kTimeoutNs;
     options.on_refused = [this](const std::string& text) { refusals_.push_back(text); };
-    registrations_ = std::make_unique<Registrations>(transport_, *registrar_, options);
+    registrations_ = std::make_unique<Registrations>(*registrar_, options);
   }
   void SetUp() override { Start({}); }
 

@@ -14,7 +14,7 @@
 
 #include "daemon/staging/staging_pool.h"
 #include "shm/atomic.h"
-#include "tests/daemon/fake_transport.h"
+#include "tests/daemon/test_registrar.h"
 
 namespace ferry::daemon {
 namespace {
@@ -27,7 +27,7 @@ constexpr uint32_t kCapacity = 8;
 class RemoteCopierTest : public testing::Test, protected CopySink {
  protected:
   void SetUp() override {
-    staging_ = std::move(*StagingPool::Create(transport_, {4096, 4}));
+    staging_ = registrar_.MakePool({4096, 4});
     JobPlan plan;
     plan.node_of_rank = {0, 0};
     plan.local_index = {0, 1};
@@ -59,7 +59,7 @@ class RemoteCopierTest : public testing::Test, protected CopySink {
   }
   uint32_t Collect() { return copier_->Collect(*this); }
 
-  FakeTransport transport_;
+  TestRegistrar registrar_;
   std::unique_ptr<StagingPool> staging_;
   std::shared_ptr<WorkerChannel> channel_;
   std::unique_ptr<RemoteCopier> copier_;
@@ -91,7 +91,7 @@ TEST_F(RemoteCopierTest, HandsTasksOverAndTakesResultsInAnyOrder) {
 }
 
 TEST_F(RemoteCopierTest, SaysWhichMemoryOfSeveralPoolsAndRegions) {
-  const auto other = std::move(*StagingPool::Create(transport_, {8192, 2}));
+  const auto other = registrar_.MakePool({8192, 2});
   copier_->Open(*other);
   EXPECT_EQ(shared_.at(1), other.get());
   CopyTask task;

@@ -19,7 +19,7 @@
 #include "daemon/worker/worker_channel.h"
 #include "daemon/worker/worker_replies.h"
 #include "shm/atomic.h"
-#include "tests/daemon/fake_transport.h"
+#include "tests/daemon/test_registrar.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace ferry::daemon {
@@ -53,7 +53,7 @@ class WorkerFuzz final : CopySink {
     plan.node_of_rank = {0, 0, 0};
     plan.local_index = {0, 1, 2};
     channel_ = Must(WorkerChannel::Create(plan, kCapacity));
-    pool_ = Must(StagingPool::Create(transport_, {kBlockBytes, 4}));
+    pool_ = registrar_.MakePool({kBlockBytes, 4});
     copier_ = std::make_unique<RemoteCopier>(
         channel_, [](StagingPool&, uint32_t) {}, [this](const std::string&) { Condemn(); });
     copier_->Open(*pool_);
@@ -213,7 +213,7 @@ class WorkerFuzz final : CopySink {
         .ok();
   }
 
-  FakeTransport transport_;
+  TestRegistrar registrar_;
   std::unique_ptr<StagingPool> pool_;
   std::shared_ptr<WorkerChannel> channel_;
   std::unique_ptr<RemoteCopier> copier_;

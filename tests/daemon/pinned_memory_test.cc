@@ -1,0 +1,159 @@
+#include "daemon/registration/pinned_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "tests/daemon/test_registrar.h"
+
+namespace ferry::daemon {
+namespace {
+
+class PinnedMemoryTest : public testing::Test {
+ protected:
+  PinnedMemory Begin() {
+    return {*registrar_, {.memory = memory_, .on_end = [this] { ++ended_; }}};
+  }
+  PinnedMemory Pin() {
+    PinnedMemory pinned = Begin();
+    registrar_.Collect();
+    EXPECT_TRUE(pinned.is_pinned());
+    return pinned;
+  }
+  // Whether nobody but the test holds the memory, once the registrar has nothing left to do.
+  bool IsFree() {
+    registrar_.Finish();
+    return memory_.use_count() == 1;
+  }
+
+  const std::shared_ptr<int> memory_ = std::make_shared<int>();
+  TestRegistrar registrar_;
+  FakeTransport& transport_ = registrar_.transport();
+  int ended_ = 0;
+};
+
+TEST_F(PinnedMemoryTest, IsPinnedOnceTheRegistrarSaysSo) {
+  PinnedMemory pinned = Begin();
+  EXPECT_TRUE(pinned.is_pinning());
+  registrar_.Collect();
+  EXPECT_EQ(pinned.code(), ErrorCode::kOk);
+  EXPECT_EQ(ended_, 1);
+  EXPECT_EQ(transport_.regions(), 1U);
+  EXPECT_EQ(transport_.AccessOf(pinned.region().handle), transport::Access::kLocal);
+}
+
+TEST_F(PinnedMemoryTest, SaysWhyTheNicRefuses) {
+  transport_.RefuseMemory();
+  PinnedMemory pinned = Begin();
+  registrar_.Collect();
+  EXPECT_EQ(pinned.code(), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(pinned.status().message(), "no more registrations");
+  EXPECT_EQ(ended_, 1);
+  EXPECT_TRUE(pinned.TryRelease());
+  EXPECT_EQ(pinned.code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(IsFree());
+}
+
+TEST_F(PinnedMemoryTest, LetsGoAtItsEnd) {
+  std::optional<PinnedMemory> pinned = Pin();
+  PinnedMemory moved = std::move(*pinned);
+  pinned.reset();
+  EXPECT_EQ(transport_.regions(), 1U);
+  EXPECT_FALSE(IsFree());
+  moved = {};
+  EXPECT_EQ(transport_.regions(), 0U);
+  EXPECT_TRUE(IsFree());
+}
+
+TEST_F(PinnedMemoryTest, UndoesAPinningThatNobodyWants) {
+  Begin();
+  registrar_.Collect();
+  EXPECT_EQ(ended_, 0);
+  EXPECT_EQ(transport_.regions(), 0U);
+  EXPECT_TRUE(IsFree());
+}
+
+TEST_F(PinnedMemoryTest, ACancelledPinningTellsOfItsEnd) {
+  PinnedMemory pinned = Begin();
+  pinned.Cancel();
+  EXPECT_FALSE(pinned.TryRelease());
+  registrar_.Collect();
+  EXPECT_EQ(ended_, 1);
+  EXPECT_EQ(pinned.code(), ErrorCode::kCancelled);
+  EXPECT_EQ(transport_.regions(), 0U);
+  EXPECT_TRUE(IsFree());
+}
+
+TEST_F(PinnedMemoryTest, StaysWhileTheNicUsesIt) {
+  PinnedMemory pinned = Pin();
+  transport_.Hold(pinned.region().handle);
+  EXPECT_FALSE(pinned.TryRelease());
+  EXPECT_TRUE(pinned.is_pinned());
+  pinned = {};
+  registrar_->Advance(1);
+  EXPECT_FALSE(IsFree());
+  EXPECT_GT(registrar_->next_ns(), 1U);
+  transport_.LetGo();
+  registrar_->Advance(registrar_->next_ns());
+  EXPECT_TRUE(IsFree());
+  EXPECT_EQ(registrar_->next_ns(), UINT64_MAX);
+}
+
+TEST_F(PinnedMemoryTest, StaysUntilTheTimeForWhichItIsGivenUp) {
+  Pin().ReleaseAt(100);
+  EXPECT_EQ(registrar_->next_ns(), 100U);
+  registrar_->Advance(99);
+  EXPECT_EQ(transport_.regions(), 1U);
+  EXPECT_FALSE(IsFree());
+  registrar_->Advance(100);
+  EXPECT_EQ(transport_.regions(), 0U);
+  EXPECT_TRUE(IsFree());
+}
+
+TEST_F(PinnedMemoryTest, TellsWhenItIsUnpinned) {
+  PinnedMemory pinned = Pin();
+  auto signal = std::make_shared<UnpinSignal>();
+  std::future<void> unpinned = signal->done.get_future();
+  EXPECT_TRUE(pinned.TryRelease(std::move(signal)));
+  EXPECT_EQ(unpinned.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_TRUE(IsFree());
+}
+
+TEST_F(PinnedMemoryTest, IsPinnedAnewUnderAnotherKey) {
+  PinnedMemory pinned = Pin();
+  const uint64_t key = pinned.region().key;
+  transport_.Hold(pinned.region().handle);
+  EXPECT_FALSE(pinned.TryRenew());
+  EXPECT_TRUE(pinned.is_pinned());
+  transport_.LetGo();
+  EXPECT_TRUE(pinned.TryRenew());
+  EXPECT_TRUE(pinned.is_pinning());
+  registrar_.Collect();
+  EXPECT_TRUE(pinned.is_pinned());
+  EXPECT_NE(pinned.region().key, key);
+  EXPECT_EQ(transport_.regions(), 1U);
+  EXPECT_EQ(ended_, 2);
+}
+
+// As the progress thread's core has it: the registrar, then the transport, then the memory.
+TEST(PinnedMemoryEndTest, OutlivesTheRegistrarThatItBelongsTo) {
+  const auto memory = std::make_shared<int>();
+  PinnedMemory pinned, begun;
+  {
+    TestRegistrar registrar;
+    pinned = PinnedMemory(*registrar, {.memory = memory});
+    registrar.Collect();
+    begun = PinnedMemory(*registrar, {.memory = memory});
+  }
+  EXPECT_GE(memory.use_count(), 2);
+  EXPECT_TRUE(pinned.TryRelease());
+  begun = {};
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace ferry::daemon

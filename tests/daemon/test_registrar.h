@@ -1,0 +1,52 @@
+// A registrar that a test waits for, with the transport whose memory it pins, and staging memory
+// that is ready.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <semaphore>
+
+#include "daemon/registration/pinned_memory.h"
+#include "daemon/staging/staging_pool.h"
+#include "tests/daemon/fake_transport.h"
+
+namespace ferry::daemon {
+
+class TestRegistrar {
+ public:
+  FakeTransport& transport() { return transport_; }
+  Registrar& operator*() { return registrar_; }
+  Registrar* operator->() { return &registrar_; }
+
+  // Waits until it has nothing left to report.
+  void Collect() {
+    while (registrar_.pending() != 0) {
+      done_.acquire();
+      registrar_.Collect();
+    }
+  }
+  // Waits until it has done all that it was asked for.
+  void Finish() {
+    const PinnedMemory last(registrar_, {});  // all is done in its order
+    Collect();
+  }
+
+  // With its first blocks free, unless the transport refuses memory.
+  std::unique_ptr<StagingPool> MakePool(const StagingShape& shape) {
+    auto pool = StagingPool::Create(registrar_, shape);
+    if (!pool.ok()) {
+      std::fprintf(stderr, "%s\n", pool.status().ToString().c_str());
+      std::abort();
+    }
+    Collect();
+    return std::move(*pool);
+  }
+
+ private:
+  FakeTransport transport_;
+  std::counting_semaphore<> done_{0};
+  Registrar registrar_{transport_, [this] { done_.release(); }};
+};
+
+}  // namespace ferry::daemon
