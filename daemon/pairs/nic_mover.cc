@@ -29,55 +29,52 @@ NicMover::NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::
       job_(job) {
   nic_.Join(job_, weight, bytes());
   shm::CounterLayout* const done = &pair.layout->done;
-  Pin(Step::kDoneWord, pair.plan.end,
-      PinsMemory(done, sizeof(*done), transport::Access::kRemoteWrite));
+  Pin(&done_word_, {.base = reinterpret_cast<std::byte*>(done),
+                    .bytes = sizeof(*done),
+                    .access = transport::Access::kRemoteWrite,
+                    .memory = pair.plan.end.region});
 }
 
 NicMover::~NicMover() { Close(); }
 
 // ---- Pinning: the done word, the message of a send, then what the other end writes to -----------
 
-void NicMover::Pin(Step step, const RegionPlace& place, PinFunction pin) {
-  step_ = step;
-  pinning_ = std::make_shared<Pinning>();
-  pinning_->memory = place.region;
-  pinning_->pin = std::move(pin);
-  pinning_->sink = this;
-  nic_.registrar.Pin(pinning_);
-}
-
 // For this NIC, which may be one of several.
-NicMover::PinFunction NicMover::PinsMemory(void* base, uint64_t size_bytes,
-                                           transport::Access access) const {
-  return [&nic = nic_.transport, base, size_bytes, access] {
-    return nic.PrepareMemory(base, size_bytes, access);
-  };
+void NicMover::Pin(PinnedMemory* memory, PinRequest request) {
+  request.nic = &nic_.transport;
+  request.on_end = [this, memory] { OnPinned(*memory); };
+  *memory = PinnedMemory(nic_.registrar, std::move(request));
 }
 
 void NicMover::PinTarget() {
   const bool is_word = pair_->is_send() || bytes() == 0;
-  void* const base = is_word ? static_cast<void*>(&word_) : pair_->plan.window.address();
-  Pin(Step::kTarget, pair_->plan.window,
-      [&deferred = nic_.deferred, base, size_bytes = is_word ? sizeof(word_) : bytes(),
-       counter = pair_->is_send() ? *trigger_ : *moved_] {
-        return deferred.PrepareTarget(base, size_bytes, counter);
-      });
+  PinRequest request;
+  request.bytes = is_word ? sizeof(*word_) : bytes();
+  request.base = is_word ? reinterpret_cast<std::byte*>(word_.get()) : pair_->plan.window.address();
+  if (is_word) {
+    request.memory = word_;
+  } else {
+    request.memory = pair_->plan.window.region;
+  }
+  request.pin = [&deferred = nic_.deferred, base = request.base, size_bytes = request.bytes,
+                 counter = pair_->is_send() ? *trigger_ : *moved_] {
+    return deferred.PrepareTarget(base, size_bytes, counter);
+  };
+  Pin(&target_, std::move(request));
 }
 
-void NicMover::OnPinned(Pinning& pinning) {
-  const std::shared_ptr<Pinning> keep = std::move(pinning_);
+void NicMover::OnPinned(const PinnedMemory& memory) {
   if (pair_ == nullptr || pair_->error != ErrorCode::kOk) {
     return;  // TryEnd goes on
   }
-  ErrorCode code = pinning.status.code();
-  if (code == ErrorCode::kOk) {
-    code = Adopt(pinning);
+  ErrorCode code = memory.code();
+  if (code == ErrorCode::kOk && &memory == &done_word_ && pair_->is_send() && bytes() > 0) {
+    return Pin(&message_, {.base = pair_->plan.window.address(),
+                           .bytes = bytes(),
+                           .access = transport::Access::kLocal,
+                           .memory = pair_->plan.window.region});
   }
-  if (code == ErrorCode::kOk && step_ == Step::kDoneWord && pair_->is_send() && bytes() > 0) {
-    return Pin(Step::kMessage, pair_->plan.window,
-               PinsMemory(pair_->plan.window.address(), bytes(), transport::Access::kLocal));
-  }
-  if (code == ErrorCode::kOk && step_ != Step::kTarget) {
+  if (code == ErrorCode::kOk && &memory != &target_) {
     code = OpenCounters();
     if (code == ErrorCode::kOk && has_target()) {
       return PinTarget();
@@ -88,29 +85,11 @@ void NicMover::OnPinned(Pinning& pinning) {
   }
   is_open_ = true;
   keeper_.Watch(*pair_);
-  keeper_.OnNicOpen(*pair_, {target_.remote_base, target_.key});
-}
-
-ErrorCode NicMover::Adopt(Pinning& pinning) {
-  StatusOr<transport::MemoryRegion> region =
-      nic_.transport.AdoptMemory(std::move(pinning.registration));
-  if (!region.ok()) {
-    return region.status().code();
+  NicPlace place;
+  if (has_target()) {
+    place = {target_.region().remote_base, target_.region().key};
   }
-  switch (step_) {
-    case Step::kDoneWord:
-      done_region_ = *region;
-      break;
-    case Step::kMessage:
-      message_ = region->handle;
-      break;
-    case Step::kTarget:
-      target_ = *region;
-      has_target_region_ = true;
-      return ErrorCode::kOk;
-  }
-  pinned_.push_back({region->handle, pinning.memory});
-  return ErrorCode::kOk;
+  keeper_.OnNicOpen(*pair_, place);
 }
 
 ErrorCode NicMover::OpenCounters() {
@@ -273,7 +252,7 @@ ErrorCode NicMover::ArmOnNic(const Operation& operation) {
                                    .done = DoneCounterOf(kind),
                                    .peer = peer_on_nic_,
                                    .local = part.local,
-                                   .region = message_,
+                                   .region = message_.region().handle,
                                    .bytes = part.bytes,
                                    .remote_address = other_->address + part.offset,
                                    .key = other_->key,
@@ -284,8 +263,8 @@ ErrorCode NicMover::ArmOnNic(const Operation& operation) {
       {.trigger = *trigger,
        .done = DoneCounterOf(kind),
        .peer = stores ? nic_.self : peer_on_nic_,
-       .remote_address = stores ? done_region_.remote_base : other_->address,
-       .key = stores ? done_region_.key : other_->key,
+       .remote_address = stores ? done_word_.region().remote_base : other_->address,
+       .key = stores ? done_word_.region().key : other_->key,
        .context = ContextOf(operation)});
 }
 
@@ -420,12 +399,12 @@ ErrorCode NicMover::PostWrite(const Operation& operation, uint64_t now_ns) {
                                    .region = nic_.scratch_region.handle,
                                    .remote_address = other_->address,
                                    .key = other_->key,
-                                   .bytes = sizeof(word_),
+                                   .bytes = sizeof(*word_),
                                    .context = ContextOf(operation)};
   if (operation.kind == Kind::kMove && bytes() > 0) {
     const Part part = PartAt(operation.part);
     request.local = part.local;
-    request.region = message_;
+    request.region = message_.region().handle;
     request.remote_address += part.offset;
     request.bytes = part.bytes;
   }
@@ -491,7 +470,7 @@ void NicMover::OnFailed() {
   if (pair_->error == ErrorCode::kNodeUnreachable || pair_->error == ErrorCode::kTimeout) {
     nic_.whole.Doubt(peer_, nic_.index);
   }
-  if (pinning_ == nullptr) {
+  if (!target_.is_pinning()) {
     Close();
   }
   keeper_.Watch(*pair_);
@@ -526,10 +505,7 @@ void NicMover::Close() {
   }
   operations_.clear();
   shared_.reset();
-  if (has_target_region_) {
-    // Nothing of ours uses it, so it goes at once: what others still write there fails.
-    (void)nic_.transport.ReleaseMemory(target_.handle);
-  }
+  target_ = {};  // nothing of ours uses it: what others still write there fails
   for (const std::optional<NicCounter> counter : {trigger_, moved_, cleared_, stored_}) {
     if (counter) {
       nic_.deferred.CloseCounter(*counter);
@@ -537,32 +513,27 @@ void NicMover::Close() {
   }
 }
 
-// While its target is being pinned, its counters stay: the registrar binds them.
+// While its target is being pinned, its counters stay: the registrar binds them. The done word goes
+// at once, whatever the NIC still holds of the message: an increment that fires late then hits
+// nothing.
 void NicMover::Leave() {
-  if (pinning_ != nullptr) {
-    pinning_->unwanted = true;
+  if (target_.is_pinning()) {
+    target_.Cancel();
   } else {
     Close();
   }
+  done_word_ = {};
+  message_ = {};
   nic_.Leave(job_, bytes());
   pair_ = nullptr;
 }
 
 bool NicMover::TryEnd() {
-  if (pinning_ != nullptr) {
+  if (target_.is_pinning()) {
     return false;
   }
   Close();
-  // The done word at once, whatever the NIC still holds of the message: an increment that fires
-  // late then hits nothing.
-  std::erase_if(pinned_, [this](Pinned& pinned) {
-    auto released = nic_.transport.ReleaseMemory(pinned.region);
-    if (released.ok()) {
-      nic_.registrar.Unpin(std::move(*released), std::move(pinned.memory), nullptr);
-    }
-    return released.status().code() != ErrorCode::kWouldBlock;
-  });
-  return pinned_.empty();
+  return true;
 }
 
 }  // namespace ferry::daemon

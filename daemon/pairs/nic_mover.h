@@ -35,16 +35,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "common/status.h"
 #include "daemon/pairs/deferred_nics.h"
 #include "daemon/pairs/deferred_pool.h"
 #include "daemon/pairs/pair.h"
 #include "daemon/pairs/shared_trigger.h"
+#include "daemon/registration/pinned_memory.h"
 #include "daemon/registration/registrar.h"
 #include "transports/api/deferred_work.h"
 #include "transports/api/transport.h"
@@ -56,7 +55,7 @@ namespace ferry::daemon {
 inline constexpr uint64_t kNicPartBytes = 4ULL << 20;
 inline constexpr uint32_t kRoundsAhead = 2;
 
-class NicMover final : public PairMover, private PinSink {
+class NicMover final : public PairMover {
  public:
   // `peer`: of the whole transport; the NIC has it, too. `weight`: of the job. Begins to pin.
   NicMover(Pair& pair, PairKeeper& keeper, DeferredNic& nic, transport::PeerId peer,
@@ -80,7 +79,6 @@ class NicMover final : public PairMover, private PinSink {
   bool TryEnd() override;
 
  private:
-  enum class Step : uint8_t { kDoneWord, kMessage, kTarget };
   enum class Kind : uint8_t { kMove, kClear, kStore };
   enum class Phase : uint8_t { kWaiting, kPosted, kDone };
   struct Operation {
@@ -97,17 +95,10 @@ class NicMover final : public PairMover, private PinSink {
     uint64_t offset = 0;
     uint64_t bytes = 0;
   };
-  struct Pinned {
-    transport::RegionHandle region{};
-    std::shared_ptr<const void> memory;
-  };
 
-  void OnPinned(Pinning& pinning) override;
-  using PinFunction = decltype(Pinning::pin);
-  void Pin(Step step, const RegionPlace& place, PinFunction pin);
-  PinFunction PinsMemory(void* base, uint64_t size_bytes, transport::Access access) const;
+  void Pin(PinnedMemory* memory, PinRequest request);
   void PinTarget();
-  ErrorCode Adopt(Pinning& pinning);
+  void OnPinned(const PinnedMemory& memory);
   bool has_target() const { return !pair_->is_send() || !pair_->is_ready(); }
   ErrorCode OpenCounters();
   Status OpenCounter(std::optional<transport::NicCounter>* counter);
@@ -151,14 +142,10 @@ class NicMover final : public PairMover, private PinSink {
   const DeferredPool::Job job_;
 
   // Setting up.
-  Step step_ = Step::kDoneWord;
-  std::shared_ptr<Pinning> pinning_;  // under way
-  std::vector<Pinned> pinned_;
-  transport::MemoryRegion done_region_;
-  transport::RegionHandle message_{};  // of a send
-  transport::MemoryRegion target_;
-  bool has_target_region_ = false;
-  uint64_t word_ = 0;  // the target of what has no bytes
+  PinnedMemory done_word_;
+  PinnedMemory message_;  // of a send
+  PinnedMemory target_;
+  const std::shared_ptr<uint64_t> word_ = std::make_shared<uint64_t>();  // for what has no bytes
   std::optional<NicPlace> other_;
   bool is_open_ = false;  // the keeper was told
   bool is_closed_ = false;

@@ -12,7 +12,7 @@ namespace ferry::daemon {
 Pairs::Pairs(transport::Transport& transport, Outbound& outbound, Registrar& registrar,
              Registrations& registrations, uint64_t timeout_ns, DeferredRules deferred_rules)
     : deferred_rules_(std::move(deferred_rules)),
-      network_{transport, outbound, registrations, WriteWindows(registrar, timeout_ns), timeout_ns},
+      network_{transport, outbound, registrar, registrations, timeout_ns},
       nics_(transport, registrar, timeout_ns, deferred_rules_) {}
 
 Pairs::~Pairs() = default;

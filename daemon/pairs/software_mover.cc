@@ -110,11 +110,13 @@ bool SoftwareMover::TellPlace() {
     }
     return false;
   }
-  if (window_ == 0) {
-    window_ = network_.windows.Open(plan.window, plan.size_bytes);
+  if (window_.code() == ErrorCode::kNotFound) {
+    window_ = PinnedMemory(network_.registrar, {.base = plan.window.address(),
+                                                .bytes = plan.size_bytes,
+                                                .access = transport::Access::kRemoteWrite,
+                                                .memory = plan.window.region});
   }
-  transport::MemoryRegion remote;
-  const ErrorCode code = network_.windows.Find(window_, &remote);
+  const ErrorCode code = window_.code();
   if (code == ErrorCode::kWouldBlock) {
     return false;
   }
@@ -122,8 +124,9 @@ bool SoftwareMover::TellPlace() {
     keeper_.OnBroken(*pair_, code);
     return true;
   }
-  network_.Post(*pair_, PacketKind::kChannelWindow,
-                WireChannelWindow{plan.peer_number, remote.key, remote.remote_base});
+  network_.Post(
+      *pair_, PacketKind::kChannelWindow,
+      WireChannelWindow{plan.peer_number, window_.region().key, window_.region().remote_base});
   is_told_ = true;
   return true;
 }
@@ -242,7 +245,8 @@ void SoftwareMover::Complete(ErrorCode error) {
   keeper_.OnRounds(*pair_, pair_->rounds + 1);
 }
 
-// A write that the NIC is at goes on, but nobody asks for its end any more.
+// A write that the NIC is at goes on, but nobody asks for its end any more. So may one of the
+// sender, which would cost it the connection if its key were gone: the window is kept for a while.
 void SoftwareMover::OnFailed() {
   is_moving_ = false;
   if (std::exchange(in_transfer_, false)) {
@@ -251,7 +255,7 @@ void SoftwareMover::OnFailed() {
   if (!is_writing()) {
     claim_.Drop();
   }
-  network_.windows.Close(std::exchange(window_, 0), network_.now_ns);
+  window_.ReleaseAt(network_.now_ns + network_.timeout_ns);
 }
 
 }  // namespace ferry::daemon

@@ -11,7 +11,8 @@
 #include <span>
 
 #include "daemon/pairs/pair.h"
-#include "daemon/pairs/write_windows.h"
+#include "daemon/registration/pinned_memory.h"
+#include "daemon/registration/registrar.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/traffic/outbound.h"
 #include "daemon/wire/wire.h"
@@ -23,8 +24,8 @@ namespace ferry::daemon {
 struct PairNetwork {
   transport::Transport& transport;
   Outbound& outbound;
+  Registrar& registrar;
   Registrations& registrations;
-  WriteWindows windows;
   const uint64_t timeout_ns;  // of a message, from the moment that it may move
   uint64_t now_ns = 0;
   uint64_t transfer_bytes = 0;  // of long messages on their way, from or to this node
@@ -73,7 +74,7 @@ class SoftwareMover final : public PairMover {
   bool in_transfer_ = false;  // a long message is on its way
 
   // Of a receive.
-  uint64_t window_ = 0;  // by which the other NIC writes; 0: none
+  PinnedMemory window_;  // for the other NIC to write
   bool is_told_;         // the sender knows where its messages go
 
   // Of a send.

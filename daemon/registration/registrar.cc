@@ -112,11 +112,7 @@ uint32_t Registrar::Collect() {
   const std::vector<std::shared_ptr<Pinning>> ended = TakeEnded();
   for (const std::shared_ptr<Pinning>& pinning : ended) {
     --pending_;
-    if (pinning->sink != nullptr) {
-      pinning->sink->OnPinned(*pinning);
-    } else {
-      End(*pinning);
-    }
+    End(*pinning);
     if (pinning->registration != nullptr) {
       Unpin(std::move(pinning->registration), std::move(pinning->memory), nullptr);
     }

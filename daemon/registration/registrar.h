@@ -31,16 +31,6 @@ namespace ferry::daemon {
 
 class PinnedMemory;
 class Registrar;
-struct Pinning;
-
-// Takes the result of a pinning that it asked for. Called from Registrar::Collect.
-class PinSink {
- public:
-  virtual ~PinSink() = default;
-  // It has ended. Unless `status` says why not, `registration` is there; if that stays where it is,
-  // it is undone.
-  virtual void OnPinned(Pinning& pinning) = 0;
-};
 
 // Memory to pin.
 struct PinRequest {
@@ -59,7 +49,6 @@ struct PinRequest {
 
 // Memory on its way to the NIC, and there.
 struct Pinning : PinRequest {
-  Pinning() = default;
   explicit Pinning(PinRequest request) : PinRequest(std::move(request)) {}
 
   std::atomic<bool> unwanted = false;
@@ -68,13 +57,10 @@ struct Pinning : PinRequest {
   Status status;
   std::unique_ptr<transport::Registration> registration;  // null if it failed, or was unwanted
 
-  // The progress thread's. Those of a PinnedMemory:
+  // The progress thread's.
   std::shared_ptr<Registrar*> registrar;
   bool has_ended = false;          // `status` says how
   transport::MemoryRegion region;  // pinned
-  // Those of a sink:
-  PinSink* sink = nullptr;
-  void* context = nullptr;  // the sink's
 };
 
 // Becomes ready when the last of those who hold it has let go: the NIC has nothing of that memory.

@@ -260,10 +260,12 @@ TEST(NicMoverTest, EndMayBeClosedWhileItsMemoryIsPinned) {
   nodes.a->gate->pinning.wait(0);
   nodes.a->Close(1);
   nodes.a->Poll();
-  EXPECT_EQ(nodes.a->leaving.size(), 1U);
+  EXPECT_EQ(nodes.a->gate->pinning.load(), 1U);
   nodes.a->gate->PinAtOnce();
-  ASSERT_TRUE(nodes.PollUntil(
-      [&] { return nodes.a->leaving.empty() && nodes.sends[0].message.use_count() == 1; }));
+  ASSERT_TRUE(nodes.PollUntil([&] {
+    return nodes.a->leaving.empty() && nodes.a->gate->begun.load() == 2 &&
+           nodes.a->gate->pinning.load() == 0 && nodes.a->gate->pinned.load() == 1;
+  })) << "the eight bytes of DeferredNic itself stay";
   EXPECT_TRUE(nodes.a->opened.empty());
 }
 

@@ -132,6 +132,7 @@ class Node final : private PairKeeper,
         OnBroken(*pair, pair->late_error);
       }
     }
+    registrar_->Advance(now_ns);
     std::erase_if(leaving, [](const auto& mover) { return mover->TryEnd(); });
     return events;
   }

@@ -160,7 +160,9 @@ TEST_F(SharedTriggerTest, WhatAFailedSendHasArmedGoesWithTheCounter) {
   sender().Fail(2, ErrorCode::kPeerDied);
   sender().Poll();
   EXPECT_EQ(sender().deferred().in_use(), armed) << "the NIC holds them still";
-  nodes_->b->Fail(2, ErrorCode::kPeerDied);  // its window is gone: the write hits nothing
+  nodes_->b->Fail(2, ErrorCode::kPeerDied);
+  ASSERT_TRUE(nodes_->PollUntil([&] { return nodes_->receives[1].message.use_count() == 2; }))
+      << "its window goes: the write hits nothing";
   Ring(1);
   ExpectArrived({0, 2}, 1);
   ASSERT_TRUE(nodes_->PollUntil([&] { return sender().deferred().in_use() == 0; }));
