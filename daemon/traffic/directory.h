@@ -194,6 +194,11 @@ struct Job {
   Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
 };
 
+// A record for the trace of something that `rank` of this node does with remote rank `peer`: it
+// stands for a moment, until it is given an end. Only while job.trace.on().
+TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint32_t peer,
+                     uint64_t begin_ns);
+
 class Directory {
  public:
   // kAlreadyExists, kInvalidArgument (the plan contradicts itself).
