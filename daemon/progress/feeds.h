@@ -2,13 +2,12 @@
 // reach: stages them for the receiver's daemon.
 //
 // When such an offer (kRemoteRts) passes, it is noted here. The receiver's daemon asks for it by
-// WirePull; then copy workers (or streams) bring the message, block by block, into registered
-// staging memory, each block is announced by WireBlock, read by the peer, and given back by
-// WireBlockDone. A few blocks are in use at a time; where there are too few, those who wait take
-// them by their ranks' weights. Between private memory and the network the
-// first is a quarter as long as the others; where a device is at an end, PipelineRules say how the
-// message is cut. The receiver's daemon ends it all with its WireResult; only then, or when that is
-// overdue, are blocks that it knows of used for others.
+// WirePull; then copy workers (or streams) bring the message, piece by piece, into registered
+// staging blocks. Each block is announced by WireBlock, read by the peer, and given back by
+// WireBlockDone. Where there are too few blocks, the feeds that wait take them by their ranks'
+// weights. Where a device is at an end, PipelineRules say how the message is cut. The receiver's
+// daemon ends it all with its WireResult; only then, or when that is overdue, are blocks that it
+// knows of used for others.
 //
 // Calling thread: the progress thread. Does not block.
 #pragma once

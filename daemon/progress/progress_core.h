@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "daemon/faults/faults.h"
+#include "daemon/plane/hooks.h"
 #include "daemon/plane/worker_client.h"
 #include "daemon/progress/adverts.h"
 #include "daemon/progress/arrivals.h"
 #include "daemon/progress/feeds.h"
-#include "daemon/progress/hooks.h"
 #include "daemon/progress/pulls.h"
 #include "daemon/progress/puts.h"
 #include "daemon/progress/rank_commands.h"

@@ -1,12 +1,11 @@
 // The receiving side of large messages from other nodes: fetches them where the rank wants them.
 //
-// From a heap, a piece is an RMA read of a part of the source; from private or
-// device memory, of a block that the sender's daemon staged and announced (feeds.h). Into a heap,
-// the read goes straight to its place, once that is registered; into private memory, it goes to a
-// staging block and a copy worker writes it out; into device memory that only streams reach, to a
-// staging block from which a stream takes it. From a heap to device memory, PipelineRules say how
-// long each piece is. A parked message (delivery.h) is copied from
-// the daemon's memory.
+// From a heap, a piece is an RMA read of a part of the source; from private or device memory, of a
+// block that the sender's daemon staged and announced (feeds.h). Into a heap, the read goes
+// straight to its place, once that is registered; into private memory, it goes to a staging block
+// and a copy worker writes it out; into device memory that only streams reach, to a staging block
+// from which a stream takes it. PipelineRules say how long each piece from a heap to device memory
+// is. A parked message (delivery.h) is copied from the daemon's memory.
 //
 // Every pull ends in one kPullDone for the receiving rank and one WireResult for the sender's
 // daemon, when nothing of it is under way any more. After an error the contents of the destination

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/plane/attention.h"
 #include "daemon/plane/data_plane.h"
+#include "daemon/plane/worker_client.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/staging/stage.h"
 #include "daemon/trace/tracer.h"
