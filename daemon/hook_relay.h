@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/control/control_server.h"
-#include "daemon/progress/hooks.h"
+#include "daemon/plane/hooks.h"
 
 namespace ferry::daemon {
 

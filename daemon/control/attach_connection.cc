@@ -18,7 +18,7 @@
 #include "daemon/control/attach_server.h"
 #include "daemon/control/session_segments.h"
 #include "daemon/sockets/disposal.h"
-#include "daemon/sockets/foreign_packet.h"
+#include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 namespace {

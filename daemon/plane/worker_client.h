@@ -12,12 +12,20 @@
 #include <string>
 
 #include "common/status.h"
-#include "daemon/plane/attention.h"
 #include "daemon/plane/data_plane.h"
 #include "daemon/session/session.h"
 #include "daemon/staging/copier.h"
 
 namespace ferry::daemon {
+
+// How the progress thread asks the progress worker to look after a rank.
+class Attention {
+ public:
+  virtual ~Attention() = default;
+  // Any thread; never blocks for long.
+  virtual void Raise() = 0;
+};
+using AttentionPtr = std::shared_ptr<Attention>;
 
 // How the progress thread reaches the worker that serves a rank.
 struct WorkerSeat {

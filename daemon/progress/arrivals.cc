@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "daemon/progress/records.h"
 #include "engine/rank_engine.h"
 
 namespace ferry::daemon {
@@ -61,7 +60,7 @@ std::optional<Arrivals::Trouble> Arrivals::Handle(Job& job, const Packet& packet
     case PacketKind::kCredit:
       return HandleCredit(job, packet);
     case PacketKind::kSendDone:
-      HandleResult(job, packet);
+      HandleResult(job, packet, now_ns);
       return std::nullopt;
     case PacketKind::kRetract:
       return HandleRetract(job, packet);
@@ -281,13 +280,13 @@ std::optional<Arrivals::Trouble> Arrivals::HandleLeft(Job& job, const Packet& pa
   return std::nullopt;
 }
 
-void Arrivals::HandleResult(Job& job, const Packet& packet) {
+void Arrivals::HandleResult(Job& job, const Packet& packet, uint64_t now_ns) {
   const auto wire = BodyOf<WireResult>(packet.body);
   if (!wire) {
     ++dropped_;
     return;
   }
-  feeds_.OnResult(job, packet.header.destination, packet.header.source, *wire);
+  feeds_.OnResult(job, packet.header.destination, packet.header.source, *wire, now_ns);
   if (ServedRank* rank = job.served[packet.header.destination]; rank != nullptr) {
     rank->Answer(DescriptorKind::kSendDone, packet.header.source, wire->send_request,
                  wire->send_generation, static_cast<ErrorCode>(wire->error));

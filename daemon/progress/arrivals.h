@@ -77,7 +77,7 @@ class Arrivals {
   std::optional<Trouble> HandleCredit(Job& job, const Packet& packet);
   std::optional<Trouble> HandleRetract(Job& job, const Packet& packet);
   std::optional<Trouble> HandleLeft(Job& job, const Packet& packet);
-  void HandleResult(Job& job, const Packet& packet);
+  void HandleResult(Job& job, const Packet& packet, uint64_t now_ns);
   // Out of line, so that a message pays for a load and a branch while nobody traces.
   [[gnu::cold, gnu::noinline]] static void TraceDelivery(const Job& job,
                                                          const shm::Descriptor& descriptor);

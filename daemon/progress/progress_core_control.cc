@@ -23,7 +23,7 @@ Status ProgressCore::AddJob(const JobPlan& plan) {
 
 void ProgressCore::RemoveJob(const std::string& job_id) {
   if (Job* job = directory_.FindJob(job_id); job != nullptr) {
-    feeds_.Drop(job);
+    feeds_.Drop(job, now_ns_);
     for (const Stage* stage : {&job->private_stage, &job->device_stage}) {
       depot_.Retire(*stage, now_ns_ + options_.operation_timeout_ns);
     }
@@ -80,7 +80,7 @@ bool ProgressCore::TryRemoveSession(const std::string& job_id, uint32_t rank, ui
   served->claim.Drop();
   pulls_.FailOf(served, ErrorCode::kPeerDied, now_ns_);  // that is what the senders hear
   puts_.FailOf(served, ErrorCode::kPeerDied, now_ns_);   // and the receivers
-  feeds_.CancelOf(*served, ErrorCode::kPeerDied, now_ns_);
+  feeds_.FailOf(*served, ErrorCode::kPeerDied, now_ns_);
   rings_.CloseOf(*served, ErrorCode::kPeerDied);
   for (auto& [id, region] : served->regions) {
     region.closing = true;
@@ -144,9 +144,9 @@ bool ProgressCore::TryRemoveRegion(const std::string& job_id, uint32_t rank, uin
   const auto found = served->regions.find(region);
   found->second.closing = true;
   served->claim.Drop();  // the next command asks again, if it is for another region
-  pulls_.FailInto(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  feeds_.CancelFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
-  puts_.FailFrom(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  pulls_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  feeds_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
+  puts_.FailIn(&found->second, ErrorCode::kInvalidBuffer, now_ns_);
   rings_.CloseIn(*served, found->second);
   pairs_.Release(found->second);
   if (found->second.users != 0 ||

@@ -76,9 +76,9 @@ void ProgressCore::EndWork(Job& job, uint32_t rank, ErrorCode error) {
                     [rank](const Message& message) { return message.descriptor.source == rank; });
     }
   }
-  pulls_.FailFrom(&job, rank, error, now_ns_);
+  pulls_.FailWith(&job, rank, error, now_ns_);
   feeds_.OnPeerEnded(job, rank, now_ns_);
-  puts_.FailTo(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error, now_ns_);
+  puts_.FailWith(&job, rank, error == ErrorCode::kNotFound ? ErrorCode::kPeerDied : error, now_ns_);
   puts_.ForgetNotes(job, rank);
   pairs_.FailTo(job, rank, error);
   for (ServedRank* served : job.served) {
@@ -161,7 +161,7 @@ void ProgressCore::FailLink(Link& link, ErrorCode error) {
     for (uint32_t rank = 0; rank < job->plan.size(); ++rank) {
       Route& route = job->RouteTo(rank);
       if (route.link == &link) {
-        puts_.FailTo(job.get(), rank, link.failure, now_ns_);
+        puts_.FailWith(job.get(), rank, link.failure, now_ns_);
         puts_.ForgetNotes(*job, rank);
         adverts_.OnLinkFailed(*job, rank, link.failure, now_ns_);
       }

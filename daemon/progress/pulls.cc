@@ -1,18 +1,18 @@
-// The life of a pull: how it begins, goes on where something was wanting, and ends. Its pieces are
-// in pulls_pieces.cc.
 #include "daemon/progress/pulls.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
-#include "daemon/progress/records.h"
 #include "shm/atomic.h"
 
 namespace ferry::daemon {
 namespace {
 
-constexpr uint32_t kPiecesUnderWay = 4;  // of one pull, unless StagingPool::Window says otherwise
-constexpr size_t kMaxAnnounced = 64;     // far more than a correct sender's window
+constexpr uint32_t kPiecesUnderWay = 4;   // of one pull, unless StagingPool::Window says otherwise
+constexpr size_t kMaxAnnounced = 64;      // far more than a correct sender's window
+constexpr uint32_t kReadsUnderWay = 64;   // of all: the transport's other slots are for messages
+constexpr uint64_t kReadBytes = 1 << 20;  // longest read straight into a heap
 
 // Copies what a pull needs of a transfer slot; the words that claimants contend for stay out of it.
 shm::TransferLayout CopyDescription(const shm::TransferLayout& slot) {
@@ -64,16 +64,12 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
     return "a pull's source, rank " + std::to_string(transfer.source_rank) +
            ", is not on another node";
   }
-  const PullId id = pulls_.Insert();
-  Pull& pull = *pulls_.Find(id);
-  pull.rank = &rank;
+  const TransferId id = Insert(rank, now_ns);
+  Pull& pull = *transfers_.Find(id);
   pull.request = command.transfer;
   pull.generation = command.generation;
-  pull.source = transfer.source_rank;
+  pull.peer = transfer.source_rank;
   pull.size_bytes = transfer.size_bytes;
-  pull.heard_ns = now_ns;
-  pull.begun_ns = rank.job->trace.Now(now_ns);
-  ++rank.operations;
   ErrorCode error = FindSource(transfer, &pull);
   if (error == ErrorCode::kOk) {
     error = FindDestination(transfer, &pull);
@@ -81,7 +77,7 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
   if (error != ErrorCode::kOk) {
     Fail(id, pull, error, now_ns);
   } else if (pull.size_bytes == 0) {
-    End(id, pull, now_ns);
+    EndIfDone(id, pull, now_ns);
   } else {
     Step(id, pull, now_ns);
   }
@@ -90,22 +86,22 @@ std::optional<std::string> Pulls::Start(ServedRank& rank, const shm::PullCommand
 
 // Uses the daemon's own note of the offer: of the rank's words only its number counts.
 ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
-  Job& job = *pull->rank->job;
+  Job& job = *pull->job;
   Delivery& delivery = pull->rank->delivery;
   const IncomingId id{transfer.remote_key};
   const Incoming* incoming = delivery.Find(id);
-  const bool known = incoming != nullptr && incoming->source == pull->source &&
+  const bool known = incoming != nullptr && incoming->source == pull->peer &&
                      pull->size_bytes <= incoming->size_bytes;
   if (known && incoming->kind == Incoming::Kind::kParked) {
     pull->kind = incoming->kind;
     pull->parked = delivery.TakeParked(id);  // as below
     return ErrorCode::kOk;
   }
-  if (const ErrorCode ended = job.ended[pull->source]; ended != ErrorCode::kOk) {
+  if (const ErrorCode ended = job.ended[pull->peer]; ended != ErrorCode::kOk) {
     return ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
   }
   if (!known) {
-    return job.RouteTo(pull->source).was_cut ? ErrorCode::kLinkDown : ErrorCode::kInvalidRequest;
+    return job.RouteTo(pull->peer).was_cut ? ErrorCode::kLinkDown : ErrorCode::kInvalidRequest;
   }
   pull->kind = incoming->kind;
   pull->send_request = incoming->send_request;
@@ -113,83 +109,61 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
   pull->remote_address = incoming->address;
   pull->key = incoming->key;
   delivery.Forget(id);  // one pull for each offer
-  const Link* link = job.RouteTo(pull->source).link;
+  const Link* link = job.RouteTo(pull->peer).link;
   return link == nullptr ? ErrorCode::kNodeUnreachable : link->failure;
 }
 
-ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull) {
+ErrorCode Pulls::FindDestination(const shm::TransferLayout& transfer, Pull* pull) const {
   const shm::Location& where = transfer.destination;
   if (where.region == 0) {
-    pull->address = where.address;
-    pull->stage = &pull->rank->job->private_stage;
-    return pull->rank->session->private_memory_reachable ? ErrorCode::kOk
-                                                         : ErrorCode::kPermissionDenied;
+    return LieInPrivate(where.address, pull);
   }
   ServedRegion* const region = pull->rank->FindRegion(where, pull->size_bytes);
   if (region == nullptr) {
     return ErrorCode::kInvalidBuffer;
   }
-  const Region& memory = *region->memory.region;
-  if (!memory.by_stream) {
-    pull->mapped = memory.mapping.base() + where.address;
-  } else if (!memory.is_staged()) {
-    return ErrorCode::kUnsupported;  // its rank was told to stage by itself
-  } else {
-    pull->device_region = memory.id;
-    pull->address = where.address;
-    pull->device =
-        memory.device_memory == nullptr ? nullptr : memory.device_memory->base() + where.address;
-    pull->stage = &pull->rank->job->device_stage;
+  if (region->memory.region->by_stream) {
     pull->plan = rules_.Plan(pull->size_bytes, rules_.blocks_to_device);
   }
-  pull->region = region;
-  ++region->users;
-  return ErrorCode::kOk;
+  return LieIn(region, where.address, pull);
 }
 
 // Does what comes before the first piece. It claims the memory first: a peer does not keep what it
-// has staged for us for as long as pinning may take. False: it waits, or has failed.
-bool Pulls::Ask(PullId id, Pull& pull, uint64_t now_ns) {
+// has staged for us for as long as pinning may take.
+ErrorCode Pulls::Ask(TransferId id, Pull& pull, uint64_t now_ns) {
   if (pull.mapped != nullptr && pull.kind != Incoming::Kind::kParked) {
     const ClaimableRegion& memory = pull.region->memory;
     const ErrorCode code =
         registrations_.Hold(memory, static_cast<uint64_t>(pull.mapped - memory.base()),
                             pull.size_bytes, UseFor::kTransfer, now_ns, &pull.claim);
-    if (code == ErrorCode::kWouldBlock) {
-      wants_memory_.push_back(static_cast<uint64_t>(id));
-      pull.queued = true;
-      return false;
-    }
     if (code != ErrorCode::kOk) {
-      Fail(id, pull, code, now_ns);
-      return false;
+      pull.wants = code == ErrorCode::kWouldBlock ? Want::kMemory : Want::kNothing;
+      return code;
     }
   }
   pull.asked = true;
-  pull.heard_ns = now_ns;
   if (pull.kind == Incoming::Kind::kPrivate) {
     const WirePull wire{
         static_cast<uint64_t>(id), pull.send_request,
         pull.send_generation,      pull.size_bytes,
         LongestBlock(pull),        pull.device_region != 0 ? rules_.blocks_to_device : 0};
-    outbound_.Post(*pull.rank->job, PacketKind::kPull, pull.rank->rank(), pull.source, wire,
-                   now_ns);
+    outbound_.Post(*pull.job, PacketKind::kPull, pull.here, pull.peer, wire, now_ns);
   }
-  return true;
+  return ErrorCode::kOk;
 }
 
 // That the sender's daemon may stage: it is read in one piece.
-uint32_t Pulls::LongestBlock(const Pull& pull) const {
+uint32_t Pulls::LongestBlock(const Pull& pull) {
   const uint64_t longest = pull.stage == nullptr ? UINT32_MAX : pull.stage->block_bytes;
   return static_cast<uint32_t>(std::min<uint64_t>(longest, UINT32_MAX));
 }
 
 void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& block,
                          uint64_t now_ns) {
-  const PullId id{block.pull};
-  Pull* pull = pulls_.Find(id);
-  if (pull == nullptr || pull->rank != &rank || pull->source != source ||
-      pull->kind != Incoming::Kind::kPrivate || pull->error != ErrorCode::kOk) {
+  const TransferId id{block.pull};
+  Pull* pull = transfers_.Find(id);
+  if (pull == nullptr || pull->rank != &rank || pull->peer != source ||
+      pull->kind != Incoming::Kind::kPrivate || pull->stopped) {
     return;  // the pull has failed meanwhile
   }
   pull->heard_ns = now_ns;
@@ -206,170 +180,199 @@ void Pulls::OnBlockReady(ServedRank& rank, uint32_t source, const WireBlock& blo
   pull->announced.push_back(block);
   pull->announcing =
       std::max(pull->announcing, pull->reading + static_cast<uint32_t>(pull->announced.size()));
-  if (!pull->queued) {
-    Step(id, *pull, now_ns);
-  }
+  Step(id, *pull, now_ns);
+}
+
+// ---- Pieces ------------------------------------------------------------------------------------
+
+bool Pulls::HasNextPiece(const Pull& pull) {
+  return pull.kind == Incoming::Kind::kPrivate ? !pull.announced.empty()
+                                               : pull.begun_bytes < pull.size_bytes;
 }
 
 // A sender's daemon that announces more than usual has given this message a larger share there.
 bool Pulls::MayBegin(const Pull& pull) {
-  const bool staged = pull.stage != nullptr && pull.stage->pool != nullptr;
-  const uint32_t usual = std::max(kPiecesUnderWay, pull.announcing);
-  return pull.error == ErrorCode::kOk &&
-         pull.under_way <
-             (staged ? pull.stage->pool->Window(StagingUse::kIncoming, pull.rank->rank(), usual)
-                     : usual);
+  return (!pull.asked || HasNextPiece(pull)) &&
+         pull.under_way < Window(pull, std::max(kPiecesUnderWay, pull.announcing));
 }
 
-// Begins what can be begun, and ends the pull if that was all.
-void Pulls::Step(PullId id, Pull& pull, uint64_t now_ns) {
-  if (!pull.asked && !Ask(id, pull, now_ns)) {
+void Pulls::PlanPiece(const Pull& pull, PullPiece* piece) {
+  if (pull.kind == Incoming::Kind::kPrivate) {
+    const WireBlock& block = pull.announced.front();
+    piece->offset = block.offset;
+    piece->size_bytes = block.size_bytes;
+    piece->remote_address = block.address;
+    piece->key = block.key;
+    piece->remote_block = block.block;
+    piece->owes_block = true;
     return;
   }
-  while (HasNextPiece(pull) && MayBegin(pull)) {
-    const Want want = BeginPiece(id, pull, now_ns);
-    if (want != Want::kNothing) {
-      if (want == Want::kSlot) {
-        wants_slot_.push_back(static_cast<uint64_t>(id));
-      } else {
-        pull.stage->pool->waiters(StagingUse::kIncoming)
-            .Push(pull.rank->rank(), static_cast<uint64_t>(id));
-      }
-      pull.queued = true;
-      return;
-    }
-    pull.heard_ns = now_ns;
-  }
-  EndIfDone(id, pull, now_ns);
+  const engine::Block next =
+      NextRange(pull, pull.stage == nullptr ? kReadBytes : pull.stage->block_bytes);
+  piece->offset = next.offset_bytes;
+  piece->size_bytes = next.size_bytes;
+  piece->remote_address = pull.remote_address + piece->offset;
+  piece->key = pull.key;
 }
+
+ErrorCode Pulls::BeginPiece(TransferId id, Pull& pull, uint64_t now_ns) {
+  if (!pull.asked) {
+    return Ask(id, pull, now_ns);
+  }
+  if (pull.kind == Incoming::Kind::kParked) {
+    return BeginParked(id, pull, now_ns);
+  }
+  if (reads_ >= kReadsUnderWay) {
+    return ErrorCode::kWouldBlock;
+  }
+  StagingBlock* block = nullptr;
+  if (pull.stage != nullptr) {
+    if (const ErrorCode code = TakeBlock(depot_, pull, &block); code != ErrorCode::kOk) {
+      return code;
+    }
+  }
+  PullPiece& piece = InsertPiece(id, pull, now_ns);
+  PlanPiece(pull, &piece);
+  piece.block = block;
+  transport::RmaRequest read = RmaOf(pull, piece);
+  read.remote_address = piece.remote_address;
+  read.key = piece.key;
+  read.context = reinterpret_cast<uint64_t>(&piece) | kReadContext;
+  const ErrorCode code = transport_.Read(read, now_ns);
+  if (code != ErrorCode::kOk) {
+    pieces_.Erase(piece.self);
+    if (block != nullptr) {
+      pull.stage->pool->Give(block);
+    }
+    return code;
+  }
+  ++reads_;
+  ++pull.reading;
+  ++pull.under_way;
+  pull.begun_bytes += piece.size_bytes;
+  if (block != nullptr) {
+    pull.stage->pool->Charge(*block, piece.size_bytes);
+  }
+  if (pull.kind == Incoming::Kind::kPrivate) {
+    pull.announced.erase(pull.announced.begin());
+  }
+  return ErrorCode::kOk;
+}
+
+ErrorCode Pulls::BeginParked(TransferId id, Pull& pull, uint64_t now_ns) {
+  if (pull.mapped != nullptr) {
+    std::memcpy(pull.mapped, pull.parked.data(), pull.size_bytes);
+    pull.begun_bytes = pull.done_bytes = pull.size_bytes;
+    return ErrorCode::kOk;
+  }
+  if (const ErrorCode code = depot_.Provide(*pull.stage); code != ErrorCode::kOk) {
+    return code;
+  }
+  std::byte* cell = pull.stage->pool->TakeCell();
+  if (cell == nullptr) {
+    return ErrorCode::kWouldBlock;
+  }
+  std::memcpy(cell, pull.parked.data(), pull.size_bytes);
+  PullPiece& piece = InsertPiece(id, pull, now_ns);
+  piece.size_bytes = pull.size_bytes;
+  ++pull.under_way;
+  pull.begun_bytes = pull.size_bytes;
+  SubmitCopy(CopyTask::Direction::kToProcess, pull, &piece, cell);
+  return ErrorCode::kOk;
+}
+
+void Pulls::OnReadComplete(uint64_t context, ErrorCode code, uint64_t now_ns) {
+  PullPiece& piece = *reinterpret_cast<PullPiece*>(context & ~kReadContext);
+  Pull& pull = *transfers_.Find(piece.transfer);
+  --reads_;
+  --pull.reading;
+  pull.heard_ns = now_ns;
+  TracePiece(pull, piece, TraceKind::kRead, code);
+  if (piece.block == nullptr) {
+    EndPiece(piece, code, now_ns);
+  } else if (code != ErrorCode::kOk) {
+    pull.stage->pool->GiveTainted(piece.block);
+    EndPiece(piece, code, now_ns);
+  } else if (pull.stopped) {
+    pull.stage->pool->Give(piece.block);
+    EndPiece(piece, pull.error, now_ns);
+  } else {
+    SubmitCopy(CopyTask::Direction::kToProcess, pull, &piece, piece.block->base);
+    GiveBack(pull, &piece, now_ns);  // it may be used again while ours is copied
+  }
+}
+
+void Pulls::OnCopied(const CopyTask& task, uint64_t now_ns) {
+  auto& piece = static_cast<PullPiece&>(*static_cast<Piece*>(task.context));
+  const Pull& pull = *transfers_.Find(piece.transfer);
+  TraceCopy(pull, piece, TraceKind::kCopyOut, task);
+  if (!task.abandoned) {
+    pull.stage->pool->Return(task.local);
+  }
+  EndPiece(piece, task.result, now_ns);
+}
+
+// The sender's block.
+void Pulls::GiveBack(const Pull& pull, PullPiece* piece, uint64_t now_ns) {
+  if (std::exchange(piece->owes_block, false)) {
+    outbound_.Post(*pull.job, PacketKind::kBlockDone, pull.here, pull.peer,
+                   WireBlockDone{piece->remote_block}, now_ns);
+  }
+}
+
+void Pulls::EndPiece(PullPiece& piece, ErrorCode error, uint64_t now_ns) {
+  if (const Pull& pull = *transfers_.Find(piece.transfer);
+      error == ErrorCode::kOk && !pull.stopped) {
+    GiveBack(pull, &piece, now_ns);
+  }
+  Transfers::EndPiece(piece, error, now_ns);
+}
+
+// ---- Going on ----------------------------------------------------------------------------------
 
 void Pulls::Advance(uint64_t now_ns) {
   if (seen_changes_ != registrations_.changes()) {
     seen_changes_ = registrations_.changes();
-    ResumeAll(wants_memory_, now_ns);
+    ResumeAll(wants_memory_, now_ns);  // none of them waits for what another one gets
   }
   Resume(wants_slot_, now_ns);
   for (const auto& pool : depot_.pools()) {
-    Advance(*pool, now_ns);
+    Resume(*pool, now_ns);
   }
-}
-
-void Pulls::Advance(StagingPool& pool, uint64_t now_ns) {
-  FairQueue& waiters = pool.waiters(StagingUse::kIncoming);
-  if (!pool.failure().ok()) {
-    for (const uint64_t waiter : waiters.PopAll()) {
-      if (Pull* pull = pulls_.Find(PullId{waiter}); pull != nullptr) {
-        pull->queued = false;
-        Fail(PullId{waiter}, *pull, pool.failure().code(), now_ns);
-      }
-    }
-  }
-  while (!waiters.empty() && pool.HasFree(StagingUse::kIncoming)) {
-    const PullId id{waiters.Pop()};
-    if (Pull* pull = pulls_.Find(id); pull != nullptr) {
-      pull->queued = false;
-      pull->has_turn = true;
-      Step(id, *pull, now_ns);
-    }
-    if (Pull* pull = pulls_.Find(id); pull != nullptr) {
-      pull->has_turn = false;  // whether it took the block or could not
-    }
-  }
-}
-
-// Resumes pulls in order, until one of them is queued again.
-void Pulls::Resume(std::deque<uint64_t>& queue, uint64_t now_ns) {
-  for (size_t n = queue.size(); n > 0; --n) {
-    const PullId id{queue.front()};
-    queue.pop_front();
-    Pull* pull = pulls_.Find(id);
-    if (pull == nullptr) {
-      continue;
-    }
-    pull->queued = false;
-    Step(id, *pull, now_ns);
-    pull = pulls_.Find(id);
-    if (pull != nullptr && pull->queued) {
-      return;
-    }
-  }
-}
-
-// Each: none of them waits for what another one gets.
-void Pulls::ResumeAll(std::deque<uint64_t>& queue, uint64_t now_ns) {
-  for (size_t n = queue.size(); n > 0; --n) {
-    const PullId id{queue.front()};
-    queue.pop_front();
-    if (Pull* pull = pulls_.Find(id); pull != nullptr) {
-      pull->queued = false;
-      Step(id, *pull, now_ns);
-    }
-  }
-}
-
-void Pulls::Fail(PullId id, Pull& pull, ErrorCode error, uint64_t now_ns) {
-  if (pull.error == ErrorCode::kOk) {
-    pull.error = error;
-  }
-  EndIfDone(id, pull, now_ns);
-}
-
-void Pulls::EndIfDone(PullId id, Pull& pull, uint64_t now_ns) {
-  if (pull.under_way == 0 && (pull.error != ErrorCode::kOk || pull.done_bytes >= pull.size_bytes)) {
-    End(id, pull, now_ns);
-  }
-}
-
-void Pulls::End(PullId id, Pull& pull, uint64_t now_ns) {
-  ServedRank& rank = *pull.rank;
-  if (rank.job->trace.on()) {
-    Trace(pull, {}, RecordOf(pull, TraceKind::kPull, pull.begun_ns), pull.error);
-  }
-  if (pull.region != nullptr) {
-    --pull.region->users;
-  }
-  if (pull.send_request != 0) {
-    const WireResult result{pull.send_request, pull.send_generation,
-                            static_cast<int32_t>(pull.error), 0};
-    outbound_.Post(*rank.job, PacketKind::kSendDone, rank.rank(), pull.source, result, now_ns);
-  }
-  --rank.operations;
-  rank.Answer(shm::DescriptorKind::kPullDone, pull.source, pull.request, pull.generation,
-              pull.error);
-  pulls_.Erase(id);
 }
 
 void Pulls::CheckDeadlines(uint64_t now_ns) {
   ResumeAll(wants_memory_, now_ns);
-  pulls_.ForEach([&](PullId id, Pull& pull) {
+  transfers_.ForEach([&](TransferId id, Pull& pull) {
     // A pull that waits for the network or for us ends by itself.
-    if (pull.under_way == 0 && !pull.queued && now_ns - pull.heard_ns > timeout_ns_) {
+    if (pull.under_way == 0 && pull.wants == Want::kNothing &&
+        now_ns - pull.heard_ns > timeout_ns_) {
       Fail(id, pull, ErrorCode::kTimeout, now_ns);
     }
   });
 }
 
-template <typename Predicate>
-void Pulls::FailIf(ErrorCode error, uint64_t now_ns, Predicate&& matches) {
-  pulls_.ForEach([&](PullId id, Pull& pull) {
-    if (matches(pull)) {
-      Fail(id, pull, error, now_ns);
-    }
-  });
-}
-
-void Pulls::FailOf(const ServedRank* rank, ErrorCode error, uint64_t now_ns) {
-  FailIf(error, now_ns, [rank](const Pull& pull) { return pull.rank == rank; });
-}
-
-void Pulls::FailFrom(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns) {
+void Pulls::FailWith(const Job* job, uint32_t source, ErrorCode error, uint64_t now_ns) {
   FailIf(error, now_ns, [job, source](const Pull& pull) {
-    return pull.rank->job == job && pull.source == source && pull.kind != Incoming::Kind::kParked;
+    return pull.job == job && pull.peer == source && pull.kind != Incoming::Kind::kParked;
   });
 }
 
-void Pulls::FailInto(const ServedRegion* region, ErrorCode error, uint64_t now_ns) {
-  FailIf(error, now_ns, [region](const Pull& pull) { return pull.region == region; });
+void Pulls::OnEnd(const Pull& pull, ServedRank* rank, uint64_t now_ns) {
+  if (pull.send_request != 0) {
+    const WireResult result{pull.send_request, pull.send_generation,
+                            static_cast<int32_t>(pull.error), 0};
+    outbound_.Post(*pull.job, PacketKind::kSendDone, pull.here, pull.peer, result, now_ns);
+  }
+  rank->Answer(shm::DescriptorKind::kPullDone, pull.peer, pull.request, pull.generation,
+               pull.error);
+}
+
+const char* Pulls::NameOfWant(const Pull& pull) {
+  if (pull.stopped) {
+    return "the end of what it has begun (it has failed)";
+  }
+  return pull.claim.waiting() ? pull.claim.wants() : daemon::NameOfWant(pull.wants);
 }
 
 }  // namespace ferry::daemon

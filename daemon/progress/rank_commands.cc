@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "daemon/progress/records.h"
 #include "engine/descriptor_check.h"
 #include "engine/rank_engine.h"
 #include "shm/atomic.h"

@@ -6,8 +6,10 @@
 #include <sys/un.h>
 
 #include <cstring>
+#include <utility>
 
 #include "common/passed_descriptors.h"
+#include "daemon/sockets/disposal.h"
 
 namespace ferry::daemon {
 namespace {
@@ -56,6 +58,22 @@ StatusOr<Received> ReceivePacket(int socket, SocketPacket* packet) {
   }
   // A seqpacket socket reads an empty packet like a hang-up; both end the connection.
   return size == 0 ? Received::kHangUp : Received::kPacket;
+}
+
+ForeignPacket::~ForeignPacket() {
+  if (!fds.empty()) {
+    Disposal::Instance().CloseUnasked(sender_, std::move(fds));
+  }
+}
+
+StatusOr<Received> ReceiveForeignPacket(int socket, ForeignPacket* packet) {
+  if (!Disposal::Instance().MayPass(packet->sender())) {
+    return Status(ErrorCode::kLimitExceeded,
+                  "uid " + std::to_string(packet->sender()) +
+                      " has passed descriptors that were not asked for and that cannot be closed: "
+                      "end what serves them");
+  }
+  return ReceivePacket(socket, packet);
 }
 
 Status SendPacket(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {

@@ -3,6 +3,8 @@
 // Any thread; never blocks. Descriptors received are closed with the SocketPacket.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +39,25 @@ enum class Received { kPacket, kNothing, kHangUp };
 // Takes the next packet, if there is one. kCorrupt: longer than kMaxPacketBytes, or with more than
 // kMaxPacketFds descriptors (all are there, in `packet`).
 StatusOr<Received> ReceivePacket(int socket, SocketPacket* packet);
+
+// A packet of a process that may pass anything. Descriptors left in it at its end were passed
+// unasked (disposal.h).
+class ForeignPacket : public SocketPacket {
+ public:
+  explicit ForeignPacket(uid_t sender) : sender_(sender) {}
+  ~ForeignPacket();
+  ForeignPacket(const ForeignPacket&) = delete;
+  ForeignPacket& operator=(const ForeignPacket&) = delete;
+
+  uid_t sender() const { return sender_; }
+
+ private:
+  const uid_t sender_;
+};
+
+// ReceivePacket, for a packet that is used once. kLimitExceeded: the sender has passed so much that
+// cannot be closed that nothing more is taken of him.
+StatusOr<Received> ReceiveForeignPacket(int socket, ForeignPacket* packet);
 
 // kWouldBlock when the receiver reads too slowly; kInvalidArgument: more than kMaxPacketFds
 // descriptors; kSystem.

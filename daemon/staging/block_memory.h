@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "common/unique_fd.h"
-#include "daemon/staging/memory_user.h"
+#include "daemon/staging/copier.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {

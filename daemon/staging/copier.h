@@ -1,7 +1,7 @@
 // Copies between a job's staging memory and memory of its ranks that the network cannot reach:
 // their processes' private memory, or device memory.
 //
-// Calling thread: the progress thread, for all members.
+// Calling thread: the progress thread, but for MemoryUser.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,6 @@
 
 namespace ferry::daemon {
 
-class MemoryUser;
 class StagingPool;
 
 struct CopyTask {
@@ -48,6 +47,18 @@ class CopySink {
 
  protected:
   ~CopySink() = default;
+};
+
+// A user, beside the network, that wants to know staging memory before it is used: a GPU's driver,
+// which copies at full speed only from and to memory that it has pinned.
+//
+// Calling thread: any, one at a time for one range. May take milliseconds.
+class MemoryUser {
+ public:
+  virtual ~MemoryUser() = default;
+  virtual void Admit(std::byte* base, uint64_t bytes) = 0;
+  // The memory that was admitted there is about to go.
+  virtual void Dismiss(std::byte* base) = 0;
 };
 
 class Copier {

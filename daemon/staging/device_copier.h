@@ -18,7 +18,6 @@
 #include <memory>
 
 #include "daemon/staging/copier.h"
-#include "daemon/staging/memory_user.h"
 #include "gpu_backends/api/gpu_source.h"
 
 namespace ferry::daemon {

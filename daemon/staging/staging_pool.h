@@ -23,7 +23,6 @@
 #include "daemon/registration/pinned_memory.h"
 #include "daemon/staging/block_memory.h"
 #include "daemon/staging/fair_queue.h"
-#include "daemon/staging/memory_user.h"
 #include "shm/segment.h"
 
 namespace ferry::daemon {

@@ -45,6 +45,17 @@ Job::Job(const JobPlan& its_plan)
   }
 }
 
+TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint32_t peer,
+                     uint64_t begin_ns) {
+  TraceRecord record;
+  record.kind = kind;
+  record.rank = rank;
+  record.peer = peer;
+  record.peer_node = job.plan.node_of_rank[peer];
+  record.begin_ns = record.end_ns = begin_ns;
+  return record;
+}
+
 Status Directory::AddJob(const JobPlan& plan) {
   if (plan.size() == 0 || plan.size() > shm::kMaxRanks ||
       plan.local_index.size() != plan.node_of_rank.size() ||

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/plane/attention.h"
 #include "daemon/plane/data_plane.h"
+#include "daemon/plane/worker_client.h"
 #include "daemon/registration/registrations.h"
 #include "daemon/staging/stage.h"
 #include "daemon/trace/tracer.h"
@@ -193,6 +193,11 @@ struct Job {
   bool IsLocal(uint32_t rank) const { return plan.node_of_rank[rank] == plan.node; }
   Route& RouteTo(uint32_t rank) { return routes[plan.node_of_rank[rank]]; }
 };
+
+// A record for the trace of something that `rank` of this node does with remote rank `peer`: it
+// stands for a moment, until it is given an end. Only while job.trace.on().
+TraceRecord RecordOf(const Job& job, TraceKind kind, uint32_t rank, uint32_t peer,
+                     uint64_t begin_ns);
 
 class Directory {
  public:

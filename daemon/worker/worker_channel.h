@@ -8,8 +8,8 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "daemon/plane/attention.h"
 #include "daemon/plane/data_plane.h"
+#include "daemon/plane/worker_client.h"
 #include "daemon/worker/control_layout.h"
 #include "shm/segment.h"
 

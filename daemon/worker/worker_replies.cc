@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/version.h"
-#include "daemon/sockets/foreign_packet.h"
+#include "daemon/sockets/packet_socket.h"
 
 namespace ferry::daemon {
 namespace {

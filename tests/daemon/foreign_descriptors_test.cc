@@ -16,7 +16,7 @@
 #include "common/passed_descriptors.h"
 #include "daemon/control/byte_sieve.h"
 #include "daemon/sockets/disposal.h"
-#include "daemon/sockets/foreign_packet.h"
+#include "daemon/sockets/packet_socket.h"
 #include "daemon/worker/worker_replies.h"
 #include "shm/segment.h"
 #include "tests/daemon/attach_server_fixture.h"
