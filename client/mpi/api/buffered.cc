@@ -18,9 +18,8 @@ int Attach(Call& call, Comm* comm, void* buffer, int64_t size) {
 template <typename Size>
 int Detach(Call& call, Comm* comm, void* address, Size* size) {
   call.NeedRunning();
-  if (address == nullptr || size == nullptr) {
-    call.Refuse(MPI_ERR_ARG, "the address for a result is null");
-  }
+  call.NeedPlace(address, "the address for a result is null");
+  call.NeedPlace(size, "the address for a result is null");
   void* buffer = nullptr;
   int64_t bytes = 0;
   (void)call.Then([&] { return DetachBuffer(comm, &buffer, &bytes); });
@@ -37,9 +36,7 @@ int Flush(Call& call, Comm* comm) {
 
 int Iflush(Call& call, Comm* comm, MPI_Request* request) {
   call.NeedRunning();
-  if (request == nullptr) {
-    call.Refuse(MPI_ERR_ARG, "the address for the request is null");
-  }
+  call.NeedPlace(request, "the address for the request is null");
   return call.Then([&] { *request = BeginFlush(comm).Leave()->Publish(); });
 }
 

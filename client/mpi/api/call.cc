@@ -91,6 +91,12 @@ void Call::RefuseNull(const char* argument) {
   Refuse(MPI_ERR_ARG, std::string(argument) + " is a null pointer");
 }
 
+void Call::NeedPlace(const void* pointer, const char* text) {
+  if (pointer == nullptr) {
+    Refuse(MPI_ERR_ARG, text);
+  }
+}
+
 void Call::NeedArray(const void* pointer, int count, const char* argument) {
   if (count > 0) {
     Need(pointer, argument);

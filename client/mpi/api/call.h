@@ -61,6 +61,8 @@ class Call {
     Need(pointer, argument);
     Need(rest...);
   }
+  // The same, in the words of `text`.
+  void NeedPlace(const void* pointer, const char* text);
   // The same, where the array has elements.
   void NeedArray(const void* pointer, int count, const char* argument);
   // `error_class` for a negative number.

@@ -57,9 +57,11 @@ int CheckPointer(const char* call, const void* pointer, const char* what) {
                                             Request** request) {
   FERRY_RETURN_ERROR(CheckPointer(call, handle, "request"));
   FERRY_RETURN_ERROR(Find(call, *handle, request));
-  return *request != nullptr
-             ? MPI_SUCCESS
-             : Fail(call, nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
+  if (*request == nullptr) {
+    (void)Fail(call, nullptr, MPI_ERR_REQUEST, "the request is MPI_REQUEST_NULL");
+    return MPI_ERR_REQUEST;
+  }
+  return MPI_SUCCESS;
 }
 
 // For calls that tell which of several requests are done.

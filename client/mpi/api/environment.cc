@@ -35,11 +35,7 @@ int Begin(Call call, int required, int* provided) {
   });
 }
 
-void NeedResult(Call& call, const void* result) {
-  if (result == nullptr) {
-    call.Refuse(MPI_ERR_ARG, "the address for the result is null");
-  }
-}
+constexpr char kNoResult[] = "the address for the result is null";
 
 // Copies a text and its length without the final zero to where the caller has room for `room`.
 void PutText(const std::string& text, char* to, size_t room, int* length) {
@@ -69,27 +65,27 @@ FERRY_MPI_CALL(int, Finalize, (void)) {
 
 FERRY_MPI_CALL(int, Initialized, (int* flag)) {
   Call call(FERRY_MPI_NAME);
-  NeedResult(call, flag);
+  call.NeedPlace(flag, kNoResult);
   return call.Then([&] { *flag = Process::phase() == Phase::kBefore ? 0 : 1; });
 }
 
 FERRY_MPI_CALL(int, Finalized, (int* flag)) {
   Call call(FERRY_MPI_NAME);
-  NeedResult(call, flag);
+  call.NeedPlace(flag, kNoResult);
   return call.Then([&] { *flag = Process::phase() == Phase::kAfter ? 1 : 0; });
 }
 
 FERRY_MPI_CALL(int, Query_thread, (int* provided)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
-  NeedResult(call, provided);
+  call.NeedPlace(provided, kNoResult);
   return call.Then([&] { *provided = Threads::level(); });
 }
 
 FERRY_MPI_CALL(int, Is_thread_main, (int* flag)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
-  NeedResult(call, flag);
+  call.NeedPlace(flag, kNoResult);
   return call.Then([&] { *flag = Process::IsMainThread() ? 1 : 0; });
 }
 
@@ -109,8 +105,8 @@ FERRY_MPI_CALL(int, Pcontrol, (const int, ...)) { return MPI_SUCCESS; }
 
 FERRY_MPI_CALL(int, Get_version, (int* version, int* subversion)) {
   Call call(FERRY_MPI_NAME);
-  NeedResult(call, version);
-  NeedResult(call, subversion);
+  call.NeedPlace(version, kNoResult);
+  call.NeedPlace(subversion, kNoResult);
   return call.Then([&] {
     *version = MPI_VERSION;
     *subversion = MPI_SUBVERSION;
@@ -119,8 +115,8 @@ FERRY_MPI_CALL(int, Get_version, (int* version, int* subversion)) {
 
 FERRY_MPI_CALL(int, Get_library_version, (char* version, int* length)) {
   Call call(FERRY_MPI_NAME);
-  NeedResult(call, version);
-  NeedResult(call, length);
+  call.NeedPlace(version, kNoResult);
+  call.NeedPlace(length, kNoResult);
   return call.Then([&] {
     PutText(std::string("Ferry ") + ferry_version(), version, MPI_MAX_LIBRARY_VERSION_STRING,
             length);
@@ -129,8 +125,8 @@ FERRY_MPI_CALL(int, Get_library_version, (char* version, int* length)) {
 
 FERRY_MPI_CALL(int, Abi_get_version, (int* major, int* minor)) {
   Call call(FERRY_MPI_NAME);
-  NeedResult(call, major);
-  NeedResult(call, minor);
+  call.NeedPlace(major, kNoResult);
+  call.NeedPlace(minor, kNoResult);
   return call.Then([&] {
     *major = MPI_ABI_VERSION;
     *minor = MPI_ABI_SUBVERSION;
@@ -140,8 +136,8 @@ FERRY_MPI_CALL(int, Abi_get_version, (int* major, int* minor)) {
 FERRY_MPI_CALL(int, Get_processor_name, (char* name, int* length)) {
   Call call(FERRY_MPI_NAME);
   call.NeedRunning();
-  NeedResult(call, name);
-  NeedResult(call, length);
+  call.NeedPlace(name, kNoResult);
+  call.NeedPlace(length, kNoResult);
   return call.Then([&] {
     char host[MPI_MAX_PROCESSOR_NAME] = "";
     if (gethostname(host, sizeof(host) - 1) != 0) {

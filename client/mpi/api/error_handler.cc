@@ -128,7 +128,9 @@ FERRY_MPI_CALL(int, Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
   Call call(FERRY_MPI_NAME);
   Comm* const found = call.Find(comm);
   CheckCode(call, errorcode);
-  return call.Then([&] { (void)Fail(FERRY_MPI_NAME, found, errorcode, SaidByProgram(errorcode)); });
+  FERRY_RETURN_ERROR(call.result());
+  (void)Fail(FERRY_MPI_NAME, found, errorcode, SaidByProgram(errorcode));
+  return MPI_SUCCESS;
 }
 
 // ---- Files --------------------------------------------------------------------------------------

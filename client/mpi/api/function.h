@@ -34,10 +34,16 @@
   }                                                                 \
   static_assert(true)
 
-// The name, for messages, of the function in which it stands.
-#define FERRY_MPI_NAME (__func__ + 1)  // PMPI_x
+// The name, for messages, of the call in whose function it stands; not in a lambda there.
+#define FERRY_MPI_NAME ::ferry::mpi::NameOfCall(__func__)
 
 namespace ferry::mpi {
+
+// MPI_x of PMPI_x. Does not compile for other names.
+consteval const char* NameOfCall(const char* function) {
+  return function[0] == 'P' && function[1] == 'M' ? function + 1 : throw function;
+}
+
 namespace with_int {
 using Count = int;
 using Displacement = int;

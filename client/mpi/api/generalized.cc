@@ -77,9 +77,7 @@ FERRY_MPI_CALL(int, Grequest_start,
   call.NeedRunning();
   call.Need(reinterpret_cast<const void*>(query), "query_fn", reinterpret_cast<const void*>(free),
             "free_fn", reinterpret_cast<const void*>(cancel), "cancel_fn");
-  if (request == nullptr) {
-    call.Refuse(MPI_ERR_ARG, "the address for the request is null");
-  }
+  call.NeedPlace(request, "the address for the request is null");
   return call.Then([&] {
     *request = MakeRef<GeneralizedRequest>(query, free, cancel, extra_state).Leave()->Publish();
   });
@@ -88,10 +86,13 @@ FERRY_MPI_CALL(int, Grequest_start,
 FERRY_MPI_CALL(int, Grequest_complete, (MPI_Request handle)) {
   Call call(FERRY_MPI_NAME);
   auto* const request = dynamic_cast<GeneralizedRequest*>(call.Find(handle));
-  if (call.ok() && request == nullptr) {
-    call.Refuse(MPI_ERR_REQUEST, "the request is not a generalised one");
-  }
-  return call.Then([&] { request->Complete(); });
+  return call.Then([&]() -> Failure {
+    if (request == nullptr) {
+      return {MPI_ERR_REQUEST, "the request is not a generalised one"};
+    }
+    request->Complete();
+    return {};
+  });
 }
 
 // ---- Words of a status --------------------------------------------------------------------------
@@ -99,16 +100,13 @@ FERRY_MPI_CALL(int, Grequest_complete, (MPI_Request handle)) {
 namespace {
 
 int GetWord(Call call, const MPI_Status* status, int MPI_Status::*word, int* value) {
-  if (status == nullptr || value == nullptr) {
-    call.Refuse(MPI_ERR_ARG, kNoStatus);
-  }
+  call.NeedPlace(status, kNoStatus);
+  call.NeedPlace(value, kNoStatus);
   return call.Then([&] { *value = status->*word; });
 }
 
 int SetWord(Call call, MPI_Status* status, int MPI_Status::*word, int value) {
-  if (status == nullptr) {
-    call.Refuse(MPI_ERR_ARG, kNoStatus);
-  }
+  call.NeedPlace(status, kNoStatus);
   return call.Then([&] { status->*word = value; });
 }
 

@@ -199,9 +199,7 @@ FERRY_MPIX int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type,
                                const void* stream_address) {
   Call call(__func__);
   call.NeedRunning();
-  if (queue == nullptr) {
-    call.Refuse(MPI_ERR_ARG, "the address for the queue is null");
-  }
+  call.NeedPlace(queue, "the address for the queue is null");
   return call.Then([&]() -> Failure {
     *queue = MPIX_QUEUE_NULL;
     auto made = front_end->MakeQueue(static_cast<uint32_t>(type), stream_address);
@@ -217,9 +215,7 @@ FERRY_MPIX int MPIX_Queue_init(MPIX_Queue* queue, MPIX_Queue_type type,
 FERRY_MPIX int MPIX_Queue_free(MPIX_Queue* queue) {
   Call call(__func__);
   call.NeedRunning();
-  if (queue == nullptr) {
-    call.Refuse(MPI_ERR_ARG, "the address of the queue is null");
-  }
+  call.NeedPlace(queue, "the address of the queue is null");
   (void)call.Then([&] { return FailureOfQueue(front_end->FreeQueue(*queue)); });
   return call.Then([&] { *queue = MPIX_QUEUE_NULL; });
 }

@@ -212,6 +212,7 @@ void DescribeOwnCommand(StartFacts* facts) {
     words.push_back(word);
   }
   std::vector<char*> arguments;
+  arguments.reserve(words.size());
   for (std::string& word : words) {
     arguments.push_back(word.data());
   }
