@@ -3,8 +3,7 @@
 #include <fstream>
 
 #include "tools/ferrysim/allreduce.h"
-#include "tools/ferrysim/paper_plots.h"
-#include "tools/ferrysim/paper_tables.h"
+#include "tools/ferrysim/paper_runs.h"
 
 namespace ferry::sim {
 namespace {

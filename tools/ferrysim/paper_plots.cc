@@ -1,5 +1,4 @@
-#include "tools/ferrysim/paper_plots.h"
-
+#include "tools/ferrysim/paper_runs.h"
 #include "tools/tune/plot.h"
 
 namespace ferry::sim {

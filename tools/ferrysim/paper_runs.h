@@ -1,4 +1,5 @@
-// The results that MakePaper has simulated. Plain data: any thread.
+// The results that MakePaper has simulated, and the plots and tables that show them. Plain data and
+// pure functions: any thread.
 #pragma once
 
 #include <map>
@@ -42,5 +43,14 @@ struct PaperRuns {
 inline double SpeedupOf(const PaperRuns::Problem& problem, double iteration_us) {
   return problem.published.one_rank_us / iteration_us;
 }
+
+// As SVG (paper_plots.cc).
+std::string ScalingPlot(const PaperRuns& runs);  // the paper's figure 6
+std::string EdgePlot(const PaperRuns& runs);     // its figure 8
+std::string BeyondPlot(const PaperRuns& runs);   // to 100,000 ranks
+std::string EntriesPlot(const PaperRuns& runs);  // NICs with few entries
+std::string AllreducePlot(const PaperRuns& runs);
+// As Markdown (paper_tables.cc).
+std::string PaperTables(const PaperRuns& runs);
 
 }  // namespace ferry::sim

@@ -1,7 +1,7 @@
-#include "tools/ferrysim/paper_tables.h"
-
 #include <array>
 #include <cstdio>
+
+#include "tools/ferrysim/paper_runs.h"
 
 namespace ferry::sim {
 namespace {
