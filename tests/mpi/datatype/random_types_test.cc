@@ -7,7 +7,7 @@
 namespace ferry::mpi {
 namespace {
 
-constexpr int kTypes = 1000;
+constexpr int kTypes = 400;
 constexpr int64_t kMaxCount = 3;
 // Elements lie at most this far from the buffer's address, which is in the middle of the memory.
 constexpr int64_t kReach = (kMaxCount + 1) * 2 * RandomTypes::kMaxDistance;

@@ -1,4 +1,4 @@
-#include "daemon/progress/transfers.h"
+#include "daemon/progress/transfer.h"
 
 #include <algorithm>
 
