@@ -39,6 +39,19 @@ Shape JoinBlocks(Maker& maker, const Datatype& old, LengthOf&& length_of,
   return joiner.Join();
 }
 
+// The same for blocks of one length.
+Shape JoinEqualBlocks(Maker& maker, const Datatype& old, int64_t length,
+                      const Counts& displacements, int64_t unit) {
+  if (!IsRun(old)) {
+    return JoinBlocks(
+        maker, old, [length](size_t) { return length; }, displacements, unit);
+  }
+  ShapeJoiner joiner(maker.builder());
+  joiner.Reserve(displacements.size());
+  joiner.AddRuns(old.shape(), length, displacements, unit);
+  return joiner.Join();
+}
+
 MadeDatatype MakeStrided(int combiner, CountForm form, int64_t count, int64_t blocklength,
                          int64_t stride, int64_t unit, Datatype& old) {
   if (Failure bad = CheckNotNegative(MPI_ERR_COUNT, "count", count); !bad.ok()) {
@@ -76,8 +89,7 @@ MadeDatatype MakeEqualBlocks(int combiner, CountForm form, int64_t blocklength,
     return bad;
   }
   Maker maker(combiner, form);
-  const auto length_of = [&](size_t) { return blocklength; };
-  Shape shape = JoinBlocks(maker, old, length_of, displacements, unit);
+  Shape shape = JoinEqualBlocks(maker, old, blocklength, displacements, unit);
   maker.AddCount(static_cast<int64_t>(displacements.size()));
   maker.AddCount(blocklength);
   combiner == MPI_COMBINER_HINDEXED_BLOCK ? maker.AddDisplacements(std::move(displacements))
@@ -106,8 +118,7 @@ MadeDatatype MakeHvector(CountForm form, int64_t count, int64_t blocklength, int
   return MakeStrided(MPI_COMBINER_HVECTOR, form, count, blocklength, stride_bytes, 1, old);
 }
 
-MadeDatatype MakeIndexed(CountForm form, Counts blocklengths, Counts displacements,
-                         Datatype& old) {
+MadeDatatype MakeIndexed(CountForm form, Counts blocklengths, Counts displacements, Datatype& old) {
   return MakeBlocks(MPI_COMBINER_INDEXED, form, std::move(blocklengths), std::move(displacements),
                     old.extent(), old);
 }

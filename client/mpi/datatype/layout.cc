@@ -163,6 +163,13 @@ void LayoutSequence::AddNode(const LayoutNode& node) {
   size_ += node.size;
 }
 
+void LayoutSequence::AddRuns(const std::vector<int64_t>& displacements, int64_t base, int64_t unit,
+                             int64_t length) {
+  for (const int64_t displacement : displacements) {
+    AddRun(base + displacement * unit, length);
+  }
+}
+
 LayoutNode LayoutStore::Sequence(LayoutSequence sequence) {
   std::vector<LayoutBlock>& blocks = sequence.blocks_;
   std::vector<LayoutNode>& nodes = sequence.nodes_;

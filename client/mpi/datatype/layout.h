@@ -95,6 +95,9 @@ class LayoutSequence {
     size_ += length;
     end_ = displacement + length;
   }
+  // The same at base + displacement * unit for each of the displacements. length > 0.
+  void AddRuns(const std::vector<int64_t>& displacements, int64_t base, int64_t unit,
+               int64_t length);
 
  private:
   friend class LayoutStore;

@@ -71,6 +71,23 @@ Shape ShapeBuilder::Repeat(const Shape& shape, int64_t count, int64_t stride) {
   return result;
 }
 
+void ShapeJoiner::AddRuns(const Shape& shape, int64_t count,
+                          const std::vector<int64_t>& displacements, int64_t unit) {
+  const int64_t size = builder_.Multiply(shape.size_bytes(), count);
+  if (size == 0 || displacements.empty()) {
+    return;
+  }
+  const auto [first, last] = std::minmax_element(displacements.begin(), displacements.end());
+  const int64_t low = builder_.Add(shape.data.low, builder_.Multiply(*first, unit));
+  const int64_t high = builder_.Add(shape.data.low, builder_.Multiply(*last, unit));
+  NoteData({low, builder_.Add(high, size)}, shape.alignment);
+  const int64_t all = builder_.Multiply(size, static_cast<int64_t>(displacements.size()));
+  joined_.layout.size = builder_.Add(joined_.layout.size, all);
+  if (!builder_.overflowed()) {
+    layouts_.AddRuns(displacements, shape.data.low, unit, size);
+  }
+}
+
 void ShapeJoiner::Add(const Shape& shape, int64_t displacement) {
   if (shape.size_bytes() > 0) {
     NoteData(builder_.Shift(shape.data, displacement), shape.alignment);

@@ -100,6 +100,10 @@ class ShapeJoiner {
       layouts_.AddRun(low, size);
     }
   }
+  // The same for each of the displacements, which are in units of `unit` > 0 bytes: checked as a
+  // whole.
+  void AddRuns(const Shape& shape, int64_t count, const std::vector<int64_t>& displacements,
+               int64_t unit);
   // The shape of all that were added. To be called once.
   Shape Join();
 

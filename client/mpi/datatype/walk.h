@@ -116,15 +116,25 @@ class LayoutWalk {
     sink_.Repeated(base, stride, group, count);
   }
 
-  void Blocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
-    if (node.stride != 0) {
-      for (int64_t i = first; i < last; ++i) {
-        sink_.Run(base + node.blocks[i].displacement, node.stride);
-      }
-      return;
-    }
+  // What a sink does with a run is short for a length that the compiler knows.
+  template <int64_t kLength>
+  void EqualBlocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      sink_.Run(base + node.blocks[i].displacement, node.BlockLength(i));
+      sink_.Run(base + node.blocks[i].displacement, kLength);
+    }
+  }
+  void Blocks(const LayoutNode& node, int64_t base, int64_t first, int64_t last) {
+    switch (node.stride) {
+      case 4:
+        return EqualBlocks<4>(node, base, first, last);
+      case 8:
+        return EqualBlocks<8>(node, base, first, last);
+      case 16:
+        return EqualBlocks<16>(node, base, first, last);
+      default:
+        for (int64_t i = first; i < last; ++i) {
+          sink_.Run(base + node.blocks[i].displacement, node.BlockLength(i));
+        }
     }
   }
 
