@@ -48,8 +48,8 @@ TEST_P(FloodTest, IsHeldBackAndArrivesWhole) {
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
-// 9,000 messages hold 200 MB, of which the receiver must keep almost nothing; small ones cost it one
-// entry of 128 bytes each.
+// 9,000 messages hold 200 MB, of which the receiver must keep almost nothing; small ones cost it
+// one entry of 128 bytes each.
 INSTANTIATE_TEST_SUITE_P(Floods, FloodTest,
                          testing::Values(Flood{4, 1, "never-posts", "9000", 32 << 10},
                                          Flood{4, 2, "never-posts", "9000", 32 << 10},

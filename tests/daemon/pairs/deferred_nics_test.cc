@@ -21,8 +21,8 @@ class DeferredNicsTest : public testing::Test {
   void Connect(const NodeSettings& of_a = TwoNics(), const NodeSettings& of_b = TwoNics()) {
     nodes_ = std::make_unique<NicNodes>(of_a, of_b);
   }
-  Node& a() { return *nodes_->a; }
-  Node& b() { return *nodes_->b; }
+  NicNode& a() { return *nodes_->a; }
+  NicNode& b() { return *nodes_->b; }
   // Chooses as the receiver's daemon does, once the other node's NICs have answered.
   uint32_t Choose(uint32_t nearest) {
     uint32_t nic = 0;

@@ -60,11 +60,11 @@ struct NodeSettings {
 };
 
 // A node, with what a progress thread has.
-class Node final : private PairKeeper,
-                   private transport::DeferredSink,
-                   private transport::CompletionSink {
+class NicNode final : private PairKeeper,
+                      private transport::DeferredSink,
+                      private transport::CompletionSink {
  public:
-  explicit Node(const NodeSettings& settings) : gate(std::make_shared<Gate>()) {
+  explicit NicNode(const NodeSettings& settings) : gate(std::make_shared<Gate>()) {
     transport::TransportOptions options;
     options.provider = "sockets";
     options.rails = settings.further_nics;
@@ -84,7 +84,7 @@ class Node final : private PairKeeper,
     rules.most_entries = settings.most_entries;
     nics = std::make_unique<DeferredNics>(*transport_, *registrar_, settings.timeout_ns, rules);
   }
-  ~Node() override {
+  ~NicNode() override {
     gate->PinAtOnce();
     registrar_.reset();
     leaving.clear();
@@ -145,7 +145,7 @@ class Node final : private PairKeeper,
   DeferredPool::Counts counts(size_t nic = 0) const { return pool(nic).counts(); }
 
   const std::shared_ptr<Gate> gate;
-  Node* other = nullptr;
+  NicNode* other = nullptr;
   transport::PeerId peer{};
   std::unique_ptr<DeferredNics> nics;
   std::map<uint64_t, std::unique_ptr<Pair>> pairs;
@@ -217,7 +217,7 @@ struct Request {
   }
   Pair& pair() const { return *node->pairs.at(number); }
 
-  Node* node = nullptr;
+  NicNode* node = nullptr;
   uint64_t number = 0;
   shm::ChannelLayout* words = nullptr;
   uint64_t bytes = 0;
@@ -231,7 +231,7 @@ class NicNodes {
   static constexpr uint64_t kDoorbell = 0;  // in the senders' heap
 
   explicit NicNodes(const NodeSettings& of_a = {}, const NodeSettings& of_b = {})
-      : a(std::make_unique<Node>(of_a)), b(std::make_unique<Node>(of_b)) {
+      : a(std::make_unique<NicNode>(of_a)), b(std::make_unique<NicNode>(of_b)) {
     a->peer = *a->transport().AddPeer(b->transport().Address());
     b->peer = *b->transport().AddPeer(a->transport().Address());
     a->other = b.get();
@@ -301,8 +301,8 @@ class NicNodes {
     });
   }
 
-  std::unique_ptr<Node> a;
-  std::unique_ptr<Node> b;
+  std::unique_ptr<NicNode> a;
+  std::unique_ptr<NicNode> b;
   std::vector<Request> sends;
   std::vector<Request> receives;
 
@@ -314,7 +314,7 @@ class NicNodes {
   const std::shared_ptr<Region>& HeapOf(const Request& request) const {
     return request.node == a.get() ? send_heap_ : receive_heap_;
   }
-  static Request MakeRequest(Node& node, uint64_t number, const std::shared_ptr<Region>& heap,
+  static Request MakeRequest(NicNode& node, uint64_t number, const std::shared_ptr<Region>& heap,
                              uint64_t bytes) {
     return {.node = &node,
             .number = number,

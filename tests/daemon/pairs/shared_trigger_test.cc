@@ -25,7 +25,7 @@ class SharedTriggerTest : public testing::Test {
     }
     ASSERT_TRUE(nodes_->Settle());
   }
-  Node& sender() { return *nodes_->a; }
+  NicNode& sender() { return *nodes_->a; }
   const transport::DeferredStatistics& statistics() { return sender().deferred().statistics(); }
 
   std::vector<size_t> All() {
