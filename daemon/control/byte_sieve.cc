@@ -175,12 +175,10 @@ ByteSieve::~ByteSieve() {
   thread_.join();
 }
 
-StatusOr<UniqueFd> ByteSieve::Pass(UniqueFd client, std::optional<EarlyCalls> calls) {
+StatusOr<UniqueFd> ByteSieve::Pass(UniqueFd&& client, std::optional<EarlyCalls> calls) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
-    const Status status = StatusFromErrno(errno, "socketpair for a connection");
-    Disposal::Instance().CloseSocket(std::move(client));
-    return status;
+    return StatusFromErrno(errno, "socketpair for a connection");
   }
   UniqueFd own(ends[0]);
   UniqueFd server(ends[1]);

@@ -33,8 +33,9 @@ class ByteSieve {
 
   // Takes a connected stream socket; the result is one for the server, by which it exchanges bytes
   // with whoever is at the other end of `client`. Either end's closing ends both, and so do too
-  // many `calls`; without them the bytes need not be HTTP/2. kSystem.
-  StatusOr<UniqueFd> Pass(UniqueFd client, std::optional<EarlyCalls> calls = {});
+  // many `calls`; without them the bytes need not be HTTP/2. kSystem: no descriptor for it is left,
+  // and `client` is as before.
+  StatusOr<UniqueFd> Pass(UniqueFd&& client, std::optional<EarlyCalls> calls = {});
   size_t connections() const { return connections_.load(); }
 
  private:

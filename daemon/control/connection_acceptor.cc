@@ -168,11 +168,13 @@ bool ConnectionAcceptor::RefuseOne() {
 
 void ConnectionAcceptor::RefuseForWantOfDescriptors(UniqueFd fd) {
   const Caller caller = CallerOf(fd.get());
-  handlers_.refuse(
-      std::move(fd), caller,
-      {ErrorCode::kLimitExceeded,
-       "ferryd is out of file descriptors: try again later, or raise its limit (ulimit -n, "
-       "LimitNOFILE in the unit)"});
+  handlers_.refuse(std::move(fd), caller, OutOfDescriptors());
+}
+
+Status ConnectionAcceptor::OutOfDescriptors() {
+  return {ErrorCode::kLimitExceeded,
+          "ferryd is out of file descriptors: try again later, or raise its limit (ulimit -n, "
+          "LimitNOFILE in the unit)"};
 }
 
 // Those who wait stay in the queue; asking for them at once would only burn the processor.

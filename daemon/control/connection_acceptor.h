@@ -63,6 +63,8 @@ class ConnectionAcceptor {
   void Forget(int fd);
   // Closes the listening socket; connections stay.
   void Stop();
+  // Why a connection is refused for which there are not descriptors enough.
+  static Status OutOfDescriptors();
 
  private:
   // A connection by what tells whether its descriptor is still open.

@@ -17,7 +17,7 @@ GrpcAcceptor::GrpcAcceptor(boost::asio::io_context& context, std::string socket,
     : socket_(std::move(socket)),
       refusals_(context),
       acceptor_(context, socket_, limits,
-                {.take = [this](UniqueFd fd, const Caller&) { Take(std::move(fd)); },
+                {.take = [this](UniqueFd fd, const Caller& caller) { Take(std::move(fd), caller); },
                  .refuse = [this](UniqueFd fd, const Caller& caller,
                                   const Status& why) { Refuse(std::move(fd), caller, why); },
                  .make_room = [this] { refusals_.DropOldest(); }}) {}
@@ -47,14 +47,14 @@ void GrpcAcceptor::Refuse(UniqueFd fd, const Caller& caller, const Status& why) 
   }
 }
 
-void GrpcAcceptor::Take(UniqueFd fd) {
+void GrpcAcceptor::Take(UniqueFd fd, const Caller& caller) {
   const int on = 1;
   (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails for a Unix socket
   if (sieve_.has_value()) {
     StatusOr<UniqueFd> bytes = sieve_->Pass(std::move(fd), EarlyCalls(kCallsOfConnection));
     if (!bytes.ok()) {
-      return LogLimited(log_limiter_, spdlog::level::warn, "{}: {}", socket_,
-                        bytes.status().message());
+      acceptor_.Forget(fd.get());
+      return Refuse(std::move(fd), caller, ConnectionAcceptor::OutOfDescriptors());
     }
     fd = std::move(*bytes);
   }

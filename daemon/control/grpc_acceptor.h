@@ -45,7 +45,7 @@ class GrpcAcceptor {
   void Stop();
 
  private:
-  void Take(UniqueFd fd);
+  void Take(UniqueFd fd, const Caller& caller);
   void Refuse(UniqueFd fd, const Caller& caller, const Status& why);
 
   const std::string socket_;

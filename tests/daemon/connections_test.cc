@@ -202,7 +202,9 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     for (; more > 0; ++limit) {
       more -= open.contains(static_cast<int>(limit)) ? 0 : 1;
     }
-    const rlimit files{limit, limit};
+    rlimit files{};
+    ASSERT_EQ(prlimit(daemon_.pid(), RLIMIT_NOFILE, nullptr, &files), 0);
+    files.rlim_cur = limit;
     ASSERT_EQ(prlimit(daemon_.pid(), RLIMIT_NOFILE, &files, nullptr), 0);
   }
 
@@ -221,20 +223,22 @@ INSTANTIATE_TEST_SUITE_P(Doors, ConnectionsTest,
                          TestName);
 
 TEST_P(ConnectionsTest, WithoutDescriptorsItRefusesInWordsAndServesAgainLater) {
-  ASSERT_TRUE(WasServed(Call()));  // gRPC opens descriptors of its own the first time
-  LeaveDescriptors(12);
-  std::vector<UniqueFd> idle;
-  for (int i = 0; i < 40; ++i) {
-    idle.push_back(Connect());
+  ASSERT_TRUE(WasServed(Call()));        // gRPC opens descriptors of its own the first time
+  for (const int left : {12, 13, 14}) {  // a connection may take three
+    LeaveDescriptors(left);
+    std::vector<UniqueFd> idle;
+    for (int i = 0; i < 40; ++i) {
+      idle.push_back(Connect());
+    }
+    for (int i = 0; i < 3; ++i) {
+      const Status refused = Call();
+      EXPECT_EQ(refused.code(), ErrorCode::kLimitExceeded) << refused.message();
+      EXPECT_NE(refused.message().find("ferryd is out of file descriptors"), std::string::npos)
+          << refused.message();
+    }
+    idle.clear();
+    ExpectServedSoon();
   }
-  for (int i = 0; i < 3; ++i) {
-    const Status refused = Call();
-    EXPECT_EQ(refused.code(), ErrorCode::kLimitExceeded) << refused.message();
-    EXPECT_NE(refused.message().find("ferryd is out of file descriptors"), std::string::npos)
-        << refused.message();
-  }
-  idle.clear();
-  ExpectServedSoon();
 }
 
 TEST_P(ConnectionsTest, NoUserShutsOthersOut) {
