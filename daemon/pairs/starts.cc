@@ -7,24 +7,20 @@
 namespace ferry::daemon {
 
 ErrorCode Starts::Refresh(bool is_idle) {
-  if (armed_ == nullptr) {
-    return ErrorCode::kOk;
-  }
-  const uint64_t armed = shm::LoadAcquire(*armed_);  // Pairs with the rank's: what it shares holds.
+  // Pairs with the rank's: what it shares holds.
+  const uint64_t armed = shm::LoadAcquire(end_->armed);
   if (armed <= announced_) {
     return ErrorCode::kOk;
   }
-  if (end_ != nullptr) {
-    SharedDoorbell shared;
-    if (const ErrorCode code = ReadShared(&shared); code != ErrorCode::kOk) {
-      return code;
-    }
-    // The rank knows of the end of a message that a NIC has moved before we do.
-    if (!is_idle && !(shared == shared_)) {
-      return ErrorCode::kOk;
-    }
-    shared_ = shared;
+  SharedDoorbell shared;
+  if (const ErrorCode code = ReadShared(&shared); code != ErrorCode::kOk) {
+    return code;
   }
+  // The rank knows of the end of a message that a NIC has moved before we do.
+  if (!is_idle && !(shared == shared_)) {
+    return ErrorCode::kOk;
+  }
+  shared_ = shared;
   announced_ = armed;
   return ErrorCode::kOk;
 }
@@ -45,7 +41,7 @@ ErrorCode Starts::ReadShared(SharedDoorbell* shared) const {
 }
 
 uint64_t Starts::Made() const {
-  const uint64_t own = shm::LoadAcquire(own_->value);
+  const uint64_t own = shm::LoadAcquire(end_->start.value);
   if (shared_.word == nullptr) {
     return own;
   }
@@ -56,8 +52,6 @@ uint64_t Starts::Made() const {
   return std::max(own, is_before_the_first ? 0 : std::min(by_shared, most));
 }
 
-bool Starts::IsArmed(uint64_t done) const {
-  return armed_ != nullptr && shm::LoadRelaxed(*armed_) > done;
-}
+bool Starts::IsArmed(uint64_t done) const { return shm::LoadRelaxed(end_->armed) > done; }
 
 }  // namespace ferry::daemon

@@ -33,11 +33,9 @@ struct SharedDoorbell {
 
 class Starts {
  public:
-  // Both outlive it. `armed` null: every start counts as announced.
-  Starts(const shm::CounterLayout* own, const uint64_t* armed) : own_(own), armed_(armed) {}
-  // `region`: in which `end` lies, and the shared doorbell.
+  // `region`: in which `end` lies, and the shared doorbell. Both outlive it.
   Starts(const shm::ChannelLayout* end, std::span<const std::byte> region)
-      : own_(&end->start), armed_(&end->armed), end_(end), region_(region) {}
+      : end_(end), region_(region) {}
 
   // Takes over what the rank has said since the last call; what it may not yet stays for a later
   // one. `is_idle`: none of the starts that the caller has seen is under way. kCorrupt: the shared
@@ -51,14 +49,11 @@ class Starts {
 
   // Whether more was announced than `done`. An announced start may not have been made yet.
   bool IsArmed(uint64_t done) const;
-  bool announces() const { return armed_ != nullptr; }
 
  private:
   ErrorCode ReadShared(SharedDoorbell* shared) const;
 
-  const shm::CounterLayout* own_;
-  const uint64_t* armed_;
-  const shm::ChannelLayout* end_ = nullptr;  // null: it shares nothing
+  const shm::ChannelLayout* end_;
   std::span<const std::byte> region_;
   uint64_t announced_ = 0;
   SharedDoorbell shared_;

@@ -117,15 +117,5 @@ TEST_F(StartsTest, DoorbellsOutsideTheRegionAreRefused) {
   }
 }
 
-TEST_F(StartsTest, WithoutAnnouncementsOnlyTheDoorbellCounts) {
-  Starts starts(&heap_.end.start, nullptr);
-  Announce(3);
-  EXPECT_EQ(starts.Refresh(true), ErrorCode::kOk);
-  EXPECT_FALSE(starts.announces());
-  EXPECT_FALSE(starts.IsArmed(0));
-  shm::StoreRelease(heap_.end.start.value, 4);
-  EXPECT_EQ(starts.Made(), 4U);
-}
-
 }  // namespace
 }  // namespace ferry::daemon
