@@ -2,6 +2,8 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace ferry {
@@ -40,6 +42,37 @@ ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* loc
   // The call only reads from `local`; iovec has no const.
   return Transfer(process_vm_writev, pid, remote_address,
                   const_cast<char*>(static_cast<const char*>(local)), size_bytes);
+}
+
+ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessRead> reads, size_t* done) {
+  std::array<iovec, kMostProcessReads> here;
+  std::array<iovec, kMostProcessReads> there;
+  for (*done = 0; *done < reads.size();) {
+    const size_t count = std::min(reads.size() - *done, kMostProcessReads);
+    for (size_t i = 0; i < count; ++i) {
+      const ProcessRead& read = reads[*done + i];
+      here[i] = {read.local, read.size_bytes};
+      there[i] = {reinterpret_cast<void*>(read.remote_address), read.size_bytes};
+    }
+    // The kernel stops at the first bytes that it cannot read.
+    ssize_t moved = process_vm_readv(pid, here.data(), count, there.data(), count, 0);
+    for (const size_t end = *done + count; *done < end; ++*done) {
+      moved -= static_cast<ssize_t>(reads[*done].size_bytes);
+      if (moved < 0) {
+        break;
+      }
+    }
+    if (moved < 0) {  // asked for this one alone, it says why
+      const ProcessRead& next = reads[*done];
+      const ErrorCode error =
+          ReadProcessMemory(pid, next.remote_address, next.local, next.size_bytes);
+      if (error != ErrorCode::kOk) {
+        return error;
+      }
+      ++*done;
+    }
+  }
+  return ErrorCode::kOk;
 }
 
 bool IsProcessMemoryReachable(pid_t pid) {

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/error_code.h"
 
@@ -16,6 +18,17 @@ namespace ferry {
 ErrorCode ReadProcessMemory(pid_t pid, uint64_t remote_address, void* local, uint64_t size_bytes);
 ErrorCode WriteProcessMemory(pid_t pid, uint64_t remote_address, const void* local,
                              uint64_t size_bytes);
+
+// Several copies from one process, with a call for each kMostProcessReads of them.
+struct ProcessRead {
+  uint64_t remote_address;
+  void* local;
+  uint64_t size_bytes;
+};
+inline constexpr size_t kMostProcessReads = 32;
+// Does the first `*done` of them whole, and fails with the next one's error; the others are not
+// begun.
+ErrorCode ReadProcessMemory(pid_t pid, std::span<const ProcessRead> reads, size_t* done);
 
 // Whether these calls are allowed at all.
 bool IsProcessMemoryReachable(pid_t pid);

@@ -129,6 +129,9 @@ bool RankEngine::TrySendLocal(const SendArguments& send, const void* data, uint3
     shm::CopyInline(slot->payload, data, send.size_bytes);
   }
   producer.Publish(slot);
+  if (in_cell) {
+    producer.PrepareCell(send.size_bytes);
+  }
   statistics_.Add(shm::Statistic::kMessagesSent);
   statistics_.Add(shm::Statistic::kBytesSent, send.size_bytes);
   return true;

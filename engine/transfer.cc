@@ -14,10 +14,13 @@ namespace {
 constexpr uint32_t kMinChunkBytes = 4096;
 constexpr uint32_t kMaxChunkBytes = 16 << 20;  // nobody is kept busy by one claim for long
 
-// Beyond the last of any message: the claims are closed, of an offer that was withdrawn, too; or
-// the offer is taken, and not yet matched.
-constexpr uint32_t kNoChunk = ~uint32_t{0};
-constexpr uint32_t kTaken = kNoChunk - 1;
+// Beyond the last of any message. Before it is matched the claim says what has become of the offer:
+// these words never come again, so that a compare-and-swap decides between the two sides.
+constexpr uint32_t kNoChunk = ~uint32_t{0};  // the claims are closed; or the offer was withdrawn
+constexpr uint32_t kUntaken = kNoChunk - 1;
+constexpr uint32_t kMoved = kNoChunk - 2;  // the same, but to read is a copy of the source
+constexpr uint32_t kTaken = kNoChunk - 3;
+constexpr uint32_t kTakenMoved = kNoChunk - 4;
 
 constexpr uint64_t ClaimWord(uint32_t generation, uint32_t chunk) {
   return uint64_t{generation} << 32 | chunk;
@@ -54,7 +57,7 @@ Plan ReadPlan(const TransferLayout& slot) {
             0};
   const uint64_t chunks =
       plan.size_bytes / plan.chunk_bytes + (plan.size_bytes % plan.chunk_bytes != 0 ? 1 : 0);
-  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kTaken));
+  plan.chunks = static_cast<uint32_t>(std::clamp<uint64_t>(chunks, 1, kTakenMoved));
   return plan;
 }
 
@@ -138,34 +141,26 @@ bool FindOutOfReach(TransferLayout& slot, uint32_t generation, uint64_t end) {
   return ((ends | end) & kOutOfReachOfBoth) == kOutOfReachOfBoth;
 }
 
-ErrorCode CopyPart(const Plan& plan, uint32_t chunk, const Reach& destination, const Reach& source,
-                   MemoryAccess& memory) {
-  const uint64_t offset = uint64_t{chunk} * plan.chunk_bytes;
-  const uint64_t size_bytes = std::min<uint64_t>(plan.chunk_bytes, plan.size_bytes - offset);
-  const auto at = [offset](Reach reach) {
-    if (reach.mapped != nullptr) {
-      reach.mapped += offset;
-    }
-    reach.address += offset;
-    return reach;
-  };
-  return memory.Copy(at(destination), at(source), size_bytes);
+Reach At(Reach reach, uint64_t offset) {
+  if (reach.mapped != nullptr) {
+    reach.mapped += offset;
+  }
+  reach.address += offset;
+  return reach;
 }
 
 }  // namespace
 
 void OfferTransfer(TransferLayout& slot, uint32_t generation, const TransferOffer& offer) {
   WriteOffer(slot, generation, offer);
-  shm::StoreRelease(slot.claim, ClaimWord(generation, 0));
+  shm::StoreRelease(slot.claim, ClaimWord(generation, kUntaken));
   // Pairs with MatchTransfer: publishes the source.
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kOffered));
 }
 
-// The claim decides, since it names the generation: the slot may be used anew meanwhile.
 bool WithdrawOffer(TransferLayout& slot, uint32_t generation) {
-  uint64_t unclaimed = ClaimWord(generation, 0);
-  if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kOffered) ||
-      !shm::CompareExchange(slot.claim, unclaimed, ClaimWord(generation, kNoChunk),
+  uint64_t untaken = ClaimWord(generation, kUntaken);
+  if (!shm::CompareExchange(slot.claim, untaken, ClaimWord(generation, kNoChunk),
                             std::memory_order_acq_rel)) {
     return false;
   }
@@ -173,11 +168,33 @@ bool WithdrawOffer(TransferLayout& slot, uint32_t generation) {
   return true;
 }
 
+// The copy is known before it is offered: release here, acquire in TakeOffer.
+bool MoveOffer(TransferLayout& slot, uint32_t generation, const shm::Location& copy) {
+  if (!IsOffered(slot, generation)) {
+    return false;
+  }
+  WriteLocation(slot.moved_source, copy);
+  uint64_t untaken = ClaimWord(generation, kUntaken);
+  return shm::CompareExchange(slot.claim, untaken, ClaimWord(generation, kMoved),
+                              std::memory_order_acq_rel);
+}
+
+bool IsOffered(const TransferLayout& slot, uint32_t generation) {
+  return shm::LoadAcquire(slot.claim) == ClaimWord(generation, kUntaken);
+}
+
 bool TakeOffer(TransferLayout& slot, uint32_t generation) {
-  uint64_t claim = ClaimWord(generation, 0);
-  return shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kTaken),
-                              std::memory_order_acq_rel) ||
-         (claim >> 32 == generation && static_cast<uint32_t>(claim) != kNoChunk);
+  uint64_t claim = ClaimWord(generation, kUntaken);
+  if (shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kTaken),
+                           std::memory_order_acq_rel)) {
+    return true;
+  }
+  if (claim == ClaimWord(generation, kMoved) &&
+      shm::CompareExchange(slot.claim, claim, ClaimWord(generation, kTakenMoved),
+                           std::memory_order_acq_rel)) {
+    return true;
+  }
+  return claim >> 32 == generation && static_cast<uint32_t>(claim) != kNoChunk;
 }
 
 bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Location& destination,
@@ -188,6 +205,10 @@ bool MatchTransfer(TransferLayout& slot, uint32_t generation, const shm::Locatio
       size_bytes > shm::LoadAcquire(slot.size_bytes) ||  // the announcement said otherwise
       !TakeOffer(slot, generation)) {
     return false;
+  }
+  if (static_cast<uint32_t>(shm::LoadAcquire(slot.claim)) ==
+      kTakenMoved) {  // Pairs with MoveOffer.
+    WriteLocation(slot.source, ReadLocation(slot.moved_source));
   }
   WriteLocation(slot.destination, destination);
   shm::StoreRelease(slot.size_bytes, size_bytes);
@@ -207,8 +228,8 @@ void DescribeTransfer(TransferLayout& slot, uint32_t generation, const TransferO
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kMatched));
 }
 
-ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
-                      const OwnEnd* own) {
+ChunkResult ClaimChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
+                       const OwnEnd* own, ClaimedChunk* claimed) {
   // Pairs with MatchTransfer: source and destination are there.
   if (shm::LoadAcquire(slot.state) != static_cast<uint32_t>(TransferState::kMatched) ||
       shm::LoadAcquire(slot.claim) >> 32 != generation) {
@@ -253,22 +274,45 @@ ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& m
   if (!Claim(slot, generation, plan.chunks, &chunk)) {
     return ChunkResult::kNothing;
   }
+  claimed->error = error;
+  claimed->chunks = plan.chunks;
+  claimed->size_bytes = 0;
   if (plan.size_bytes != 0 && error == ErrorCode::kOk) {
-    error = CopyPart(plan, chunk, destination, source, memory);
+    const uint64_t offset = uint64_t{chunk} * plan.chunk_bytes;
+    claimed->size_bytes = std::min<uint64_t>(plan.chunk_bytes, plan.size_bytes - offset);
+    claimed->source = At(source, offset);
+    claimed->destination = At(destination, offset);
   }
+  return ChunkResult::kCopied;
+}
+
+ChunkResult EndChunk(TransferLayout& slot, uint32_t generation, uint32_t chunks, ErrorCode error) {
   uint32_t ended = 1;
   if (error != ErrorCode::kOk) {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
-    ended += ClaimRest(slot, generation, plan.chunks);
+    ended += ClaimRest(slot, generation, chunks);
   }
   // Release: our bytes; acquire: those of the others. Pairs with itself.
   const uint32_t done = shm::FetchAdd(slot.done_chunks, ended, std::memory_order_acq_rel) + ended;
-  if (done != plan.chunks) {
+  if (done != chunks) {
     return ChunkResult::kCopied;
   }
   // Pairs with Look: publishes all bytes.
   shm::StoreRelease(slot.state, static_cast<uint32_t>(TransferState::kDone));
   return ChunkResult::kFinished;
+}
+
+ChunkResult CopyChunk(TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
+                      const OwnEnd* own) {
+  ClaimedChunk claimed;
+  const ChunkResult result = ClaimChunk(slot, generation, memory, own, &claimed);
+  if (result != ChunkResult::kCopied) {
+    return result;
+  }
+  if (claimed.size_bytes != 0) {
+    claimed.error = memory.Copy(claimed.destination, claimed.source, claimed.size_bytes);
+  }
+  return EndChunk(slot, generation, claimed.chunks, claimed.error);
 }
 
 bool IsLeftToSource(const TransferLayout& slot, uint32_t generation) {

@@ -54,6 +54,11 @@ struct TransferOffer {
 void OfferTransfer(shm::TransferLayout& slot, uint32_t generation, const TransferOffer& offer);
 // The sender takes its offer back, and may use the slot anew. False: the receiver was first.
 bool WithdrawOffer(shm::TransferLayout& slot, uint32_t generation);
+// The sender goes on without its source, of which it has made a copy in a region of its own: that
+// is what will be read. False: the receiver was first.
+bool MoveOffer(shm::TransferLayout& slot, uint32_t generation, const shm::Location& copy);
+// Whether nobody has taken, moved or withdrawn the offer.
+bool IsOffered(const shm::TransferLayout& slot, uint32_t generation);
 // The receiver decides for the offer, before anybody hears of it: it cannot be withdrawn any more.
 // False: it was. Asking again does no harm: a thread that takes over from a dead receiver's may do
 // so.
@@ -87,9 +92,24 @@ enum class ChunkResult {
   kLeft,      // this end will never reach the other, said once: wake the other, which may sleep
 };
 
-// Claims and copies one chunk of the transfer in `slot`, if its generation is `generation`. `own`
-// is null where the caller is neither end. Where neither end will ever reach the other's memory,
-// the transfer fails with kUnsupported.
+// A chunk that the caller has claimed. Nobody else copies it: the transfer waits for EndChunk.
+struct ClaimedChunk {
+  Reach source;
+  Reach destination;
+  uint64_t size_bytes;  // 0: there is nothing to copy
+  uint32_t chunks;      // of the whole transfer
+  ErrorCode error;      // of the chunk; kOk until copying it fails
+};
+
+// Claims one chunk of the transfer in `slot`, if its generation is `generation`. `own` is null
+// where the caller is neither end. Where neither end will ever reach the other's memory, the
+// transfer fails with kUnsupported. kCopied: *claimed is the caller's to copy, and to end.
+ChunkResult ClaimChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
+                       const OwnEnd* own, ClaimedChunk* claimed);
+// Ends a claimed chunk, of so many, that has been copied, or has failed to be. Never kNothing.
+ChunkResult EndChunk(shm::TransferLayout& slot, uint32_t generation, uint32_t chunks,
+                     ErrorCode error);
+// All three steps for one chunk.
 ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation, MemoryAccess& memory,
                       const OwnEnd* own = nullptr);
 

@@ -1,14 +1,25 @@
 #include "shm/lane.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shm/segment.h"
+
+// Without it gcc prefetches for reading only. Processors that cannot prefetch for writing ignore
+// it.
+#if defined(__x86_64__)
+#define FERRY_TARGET_PREFETCH_FOR_WRITING __attribute__((target("prfchw")))
+#else
+#define FERRY_TARGET_PREFETCH_FOR_WRITING
+#endif
 
 namespace ferry::shm {
 namespace {
 
 // The producer's and consumer's words and the first descriptors.
 constexpr uint64_t kOpenedBytes = 4096;
+
+constexpr uint64_t kCacheLineBytes = 64;
 
 }  // namespace
 
@@ -25,6 +36,22 @@ void LaneProducer::Open(uint32_t producer_rank) {
 }
 
 uint32_t LaneProducer::TryTakeCell() {
+  return next_cell_ != kNoCell ? std::exchange(next_cell_, kNoCell) : FindCell();
+}
+
+FERRY_TARGET_PREFETCH_FOR_WRITING void LaneProducer::PrepareCell(uint64_t size_bytes) {
+  if (next_cell_ == kNoCell) {
+    next_cell_ = FindCell();
+  }
+  if (next_cell_ != kNoCell) {
+    const uint8_t* const cell = Cell(next_cell_);
+    for (uint64_t at = 0; at < size_bytes; at += kCacheLineBytes) {
+      __builtin_prefetch(cell + at, /*for writing*/ 1, /*to stay*/ 3);
+    }
+  }
+}
+
+uint32_t LaneProducer::FindCell() {
   // Starts from the first cell again as soon as that is free, so that a lane takes pages for as
   // many cells as are in use at a time, and the same ones stay in the cache. The order of their
   // release is that of the messages, mostly: then the next cells are free as well. As below.

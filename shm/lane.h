@@ -71,6 +71,10 @@ class LaneProducer {
   // Takes a free slab cell, or kNoCell. The cell belongs to the producer until a descriptor that
   // names it is pushed; then to the consumer until LaneConsumer::ReleaseCell.
   uint32_t TryTakeCell();
+  // After a message of `size_bytes` in a cell: takes the next cell ahead, and has its lines brought
+  // here while nobody waits for them. What the consumer has read last is far away by now: a sender
+  // that first looks for a cell, and then writes to it, waits twice.
+  void PrepareCell(uint64_t size_bytes);
   // The first of `count` neighbouring cells.
   uint32_t TryTakeCells(uint32_t count);
   void ReturnCell(uint32_t cell);  // not used after all
@@ -80,10 +84,12 @@ class LaneProducer {
   Descriptor* SlotOf(uint64_t n) const { return &lane_->slots[n % kLaneSlots]; }
   uint64_t Tail();
   bool HasRoomAt(uint64_t tail);
+  uint32_t FindCell();
 
   LaneLayout* lane_ = nullptr;
   uint64_t known_head_ = 0;
   uint32_t cell_hint_ = 0;
+  uint32_t next_cell_ = kNoCell;  // taken ahead
 };
 
 class LaneConsumer {

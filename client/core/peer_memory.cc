@@ -1,5 +1,6 @@
 #include "client/core/peer_memory.h"
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -31,15 +32,79 @@ PeerMemory::PeerMemory(uint32_t own_rank, std::vector<PeerProcess> peers, const 
                        AttachConnection* attach)
     : own_rank_(own_rank), peers_(std::move(peers)), memory_(memory), attach_(attach) {}
 
-engine::ChunkResult PeerMemory::CopyChunk(shm::TransferLayout& slot, uint32_t generation,
-                                          const engine::OwnEnd& own, Status* found) {
+// The claimed chunks that are to be read from the private memory of one process.
+class PeerMemory::PrivateReads {
+ public:
+  static bool Is(const engine::ClaimedChunk& claimed) {
+    return claimed.size_bytes != 0 && claimed.source.mapped == nullptr &&
+           claimed.destination.mapped != nullptr && !claimed.destination.by_stream;
+  }
+  ~PrivateReads() { Do(); }
+
+  void Add(Chunk* chunk, const engine::ClaimedChunk& claimed) {
+    if (count_ == kMostProcessReads || (count_ != 0 && pid_ != claimed.source.pid)) {
+      Do();
+    }
+    pid_ = claimed.source.pid;
+    chunks_[count_] = {chunk, claimed.chunks};
+    reads_[count_] = {claimed.source.address, claimed.destination.mapped, claimed.size_bytes};
+    ++count_;
+  }
+
+ private:
+  // A read that fails ends its own transfer only.
+  void Do() {
+    for (size_t begun = 0; begun < count_;) {
+      size_t done = 0;
+      const ErrorCode error =
+          ReadProcessMemory(pid_, std::span(reads_.data() + begun, count_ - begun), &done);
+      for (const size_t end = begun + done; begun < end; ++begun) {
+        End(begun, ErrorCode::kOk);
+      }
+      if (error != ErrorCode::kOk) {
+        End(begun++, error);
+      }
+    }
+    count_ = 0;
+  }
+  void End(size_t i, ErrorCode error) {
+    Chunk& chunk = *chunks_[i].chunk;
+    chunk.result = engine::EndChunk(*chunk.slot, chunk.generation, chunks_[i].chunks, error);
+  }
+
+  struct Claimed {
+    Chunk* chunk;
+    uint32_t chunks;
+  };
+  std::array<Claimed, kMostProcessReads> chunks_;
+  std::array<ProcessRead, kMostProcessReads> reads_;
+  size_t count_ = 0;
+  pid_t pid_ = 0;
+};
+
+void PeerMemory::CopyChunks(std::span<Chunk> chunks,
+                            const std::function<void(const Chunk&, Status)>& found) {
   // One copying thread per process: the job's other ranks are the ones to share the work with.
   std::lock_guard lock(mutex_);
-  const engine::ChunkResult result = engine::CopyChunk(slot, generation, *this, &own);
-  if (!found_.ok()) [[unlikely]] {
-    *found = TakeFound();
+  PrivateReads reads;
+  for (Chunk& chunk : chunks) {
+    engine::ClaimedChunk claimed;
+    chunk.result = engine::ClaimChunk(*chunk.slot, chunk.generation, *this, &chunk.own, &claimed);
+    if (chunk.result == engine::ChunkResult::kCopied) {
+      if (PrivateReads::Is(claimed)) {
+        reads.Add(&chunk, claimed);
+      } else {
+        if (claimed.size_bytes != 0) {
+          claimed.error = Copy(claimed.destination, claimed.source, claimed.size_bytes);
+        }
+        chunk.result =
+            engine::EndChunk(*chunk.slot, chunk.generation, claimed.chunks, claimed.error);
+      }
+    }
+    if (!found_.ok()) [[unlikely]] {
+      found(chunk, TakeFound());
+    }
   }
-  return result;
 }
 
 Status PeerMemory::CopyWithPeer(uint32_t rank, const shm::Location& where, const engine::Reach& own,

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -56,11 +58,21 @@ class PeerMemory : public engine::MemoryAccess {
   // backend cannot do that, devices do without. May block while pages are pinned.
   void LetDevicesReach(uint32_t rank, const shm::Location& where);
 
-  // CopyChunk with the mappings held in place. `found` receives what the GPU's driver said about a
-  // copy that failed, or, as kUnsupported, what kept this process from reaching memory that it was
-  // handed; else it is untouched.
-  engine::ChunkResult CopyChunk(shm::TransferLayout& slot, uint32_t generation,
-                                const engine::OwnEnd& own, Status* found);
+  // A chunk for CopyChunks, and what came of it.
+  struct Chunk {
+    shm::TransferLayout* slot;
+    uint32_t generation;
+    engine::OwnEnd own;
+    engine::ChunkResult result = engine::ChunkResult::kNothing;
+    // The caller's own words for it.
+    uint32_t request;
+    uint32_t request_generation;
+  };
+  // Claims, copies and ends a chunk of each of these transfers, with the mappings held in place.
+  // What is to be read from the private memory of one process takes one system call. `found` is
+  // called with a chunk and what the GPU's driver said about a copy that failed, or, as
+  // kUnsupported, what kept this process from reaching memory that it was handed.
+  void CopyChunks(std::span<Chunk> chunks, const std::function<void(const Chunk&, Status)>& found);
 
  private:
   struct Key {
@@ -76,6 +88,8 @@ class PeerMemory : public engine::MemoryAccess {
     uint64_t size_bytes = 0;
     std::shared_ptr<void> registration;  // with the GPU backend; destroyed first
   };
+
+  class PrivateReads;
 
   engine::Reach ResolveRegion(uint32_t rank, const shm::Location& where, uint64_t size_bytes);
   // Null with the daemon's refusal, or with kOk if this process cannot map what it was handed.

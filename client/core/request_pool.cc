@@ -58,14 +58,19 @@ uint32_t RequestPool::Take() {
     return 0;
   }
   ++in_use_;
+  Rename(request);
   RequestLayout& slot = *view_.request(request);
-  // Relaxed: a thread whose handle has just ended may still compare its serial with this one.
-  shm::StoreRelaxed(slot.serial, slot.serial == ~uint32_t{0} ? 1 : slot.serial + 1);
   slot.flags = 0;
   slot.descriptor_kind = 0;
   slot.transfer_index = 0;
   (void)Renew(request);
   return request;
+}
+
+// Relaxed: a thread whose handle has just ended may still compare its serial with this one.
+void RequestPool::Rename(uint32_t request) {
+  RequestLayout& slot = *view_.request(request);
+  shm::StoreRelaxed(slot.serial, slot.serial == ~uint32_t{0} ? 1 : slot.serial + 1);
 }
 
 bool RequestPool::Renew(uint32_t request) {

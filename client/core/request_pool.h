@@ -27,6 +27,8 @@ class RequestPool {
 
   // A slot with a new serial and generation, or 0 when all are in use.
   uint32_t Take();
+  // The handles of a slot that stays in use name nothing any more.
+  void Rename(uint32_t request);
   // Begins a new generation for another start of a persistent request. False: its last transfer
   // failed and the receiver has not seen that yet, so the request cannot be started again.
   bool Renew(uint32_t request);

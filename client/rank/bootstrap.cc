@@ -187,7 +187,7 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
       .private_reachable = processes[view_.rank].memory_reachable,
       .eager_max_bytes = eager_max_bytes,
       .one_block_bytes = options_.pipeline_threshold_bytes,
-      .worker_min_bytes = options_.rendezvous_chunk_bytes,
+      .chunk_bytes = options_.rendezvous_chunk_bytes,
   });
   sender_.emplace(&*progress_, &*requests_, &*memory_, eager_max_bytes, options_.heap_bytes);
   receiver_.emplace(&*progress_, &*requests_, &*memory_, is_crowded_);

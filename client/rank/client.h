@@ -170,8 +170,9 @@ class Client final : public FrontEnd {
   ErrorCode ReceiveByRequest(const Message& message, uint64_t end_ns, Completion* completion,
                              RequestHandle* handle);
   template <typename Done>
-  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later = nullptr,
-                 uint64_t end_ns = UINT64_MAX);
+  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns = UINT64_MAX);
+  template <typename Done, typename Late>
+  void WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late);
   void AwaitArrivals(uint64_t timeout_ns);
   void LeaveLibrary();
 

@@ -17,9 +17,9 @@ namespace {
 // The longest sleep while waiting for something that may come without a wake-up: room in a lane is
 // announced, but not by a peer that was killed.
 constexpr uint64_t kUnannouncedSleepNs = 1'000'000;
-// Idle polls (pauses, then yields) before a waiting sender calls the worker for a receiver that
-// computes.
-constexpr uint32_t kPollsBeforeWorker = 128;
+// After so many idle polls (pauses, then yields), and again after as many, a waiting sender finds
+// its receiver late.
+constexpr uint32_t kPollsToLate = 128;
 
 }  // namespace
 
@@ -39,8 +39,10 @@ bool Client::Advance(uint32_t request) {
       requests_->CopyLanded(slot);
       return true;
     case RequestState::kTransferring:
-      while (requests_->CopyChunk(request)) {
+      if (Requests::IsMoved(slot)) {
+        return true;
       }
+      requests_->Copy(request);
       // Without a daemon nobody reports that the other rank has died, so its chunks may never come.
       return Requests::HasState(slot, RequestState::kComplete) || poison() != ErrorCode::kOk;
     case RequestState::kMatched:
@@ -67,11 +69,11 @@ bool Client::PollOnce() {
 }
 
 // Polls until done() is true: pauses, then yields, then sleeps until somebody publishes. `done` may
-// advance requests; it must become true once the rank is poisoned, and at `end_ns`. For ranks in
-// `later` that still have not come after a while it calls the worker.
-template <typename Done>
-void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneSet* later,
-                       uint64_t end_ns) {
+// advance requests; it must become true once the rank is poisoned, and at `end_ns`. While nothing
+// comes it calls late(true) now and then, and late(false) before it sleeps: what they do about
+// receivers that are late may make it worth looking again.
+template <typename Done, typename Late>
+void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns, Late&& late) {
   if (done()) {
     return;
   }
@@ -89,10 +91,15 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneS
       waiter.Reset();
       continue;
     }
-    if (later != nullptr && ++idle_polls == kPollsBeforeWorker) {
-      progress_->AskToAttend(*later);
+    if (++idle_polls % kPollsToLate == 0 && late(true)) {
+      waiter.Reset();
+      continue;
     }
     if (!waiter.Idle()) {
+      continue;
+    }
+    if (late(false)) {
+      waiter.Reset();
       continue;
     }
     const engine::LaneSet forgotten = engine.ForgetLanes();
@@ -111,6 +118,11 @@ void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, engine::LaneS
     wake.Sleep(sequence, sleep_ns);
   }
   LeaveLibrary();
+}
+
+template <typename Done>
+void Client::WaitUntil(Done&& done, const shm::WaitPolicy& policy, uint64_t end_ns) {
+  WaitUntil(done, policy, end_ns, [this](bool patient) { return sender_->MoveLate(patient); });
 }
 
 // Called at the end of a blocking call: hands the work that it leaves behind to the progress
@@ -132,7 +144,7 @@ void Client::AwaitArrivals(uint64_t timeout_ns) {
       [&] {
         return sender_->HaveArrived() || poison() != ErrorCode::kOk || MonotonicNs() >= end_ns;
       },
-      progress_->PolicyFor(shm::kAnySource), nullptr, end_ns);
+      progress_->PolicyFor(shm::kAnySource), end_ns);
 }
 
 // ---- Sending and receiving ----------------------------------------------------------------------
@@ -152,7 +164,14 @@ ErrorCode Client::SendByRequest(const Message& message, Completion* completion) 
   engine::LaneSet later;
   const ErrorCode error = sender_->Start(message, &request, &later);
   if (error == ErrorCode::kOk && request != 0) {
-    WaitUntil([&] { return Advance(request); }, progress_->PolicyFor(message.peer), &later);
+    const auto late = [&](bool patient) {
+      progress_->AskToAttend(later);
+      later.Clear();
+      return sender_->MoveLate(request, patient);
+    };
+    WaitUntil([&] { return Advance(request); }, progress_->PolicyFor(message.peer), UINT64_MAX,
+              late);
+    sender_->NotePunctuality(request);
     requests_->Collect(request, completion);
   }
   return error;
@@ -202,7 +221,7 @@ ErrorCode Client::ReceiveByRequest(const Message& message, uint64_t end_ns, Comp
       return is_complete || CoarseMonotonicNs() >= end_ns;
     };
     end_ns == UINT64_MAX ? WaitUntil([&] { return Advance(request); }, policy)
-                         : WaitUntil(is_over, policy, nullptr, end_ns);
+                         : WaitUntil(is_over, policy, end_ns);
     if (is_complete) {
       requests_->Collect(request, completion);
     } else {
@@ -401,7 +420,7 @@ void Client::WaitFor(bool (*done)(void*), void* argument, int32_t peer, uint64_t
   }
   // The coarse clock is at most a tick of the kernel late; sleeps end at end_ns itself.
   WaitUntil([&] { return is_over() || CoarseMonotonicNs() >= end_ns; }, progress_->PolicyFor(peer),
-            nullptr, end_ns);
+            end_ns);
 }
 
 // ---- Probe, barrier -----------------------------------------------------------------------------

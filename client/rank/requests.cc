@@ -1,9 +1,11 @@
 #include "client/rank/requests.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/clock.h"
+#include "common/process_memory.h"
 #include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
@@ -19,6 +21,11 @@ namespace {
 // Up to this size the rank's own copies, into its heap and out of it, beat the pipeline of staging
 // blocks between nodes: they need no other thread, and the rank is awake anyway.
 constexpr uint64_t kShadowMaxBytes = uint64_t{8} << 20;
+
+// So many messages, and bytes, are copied in one go, so that their senders hear of some before all
+// are there.
+constexpr size_t kMostTogether = kMostProcessReads;
+constexpr uint64_t kMostBytesTogether = uint64_t{256} << 10;
 
 ErrorCode Told(const Status& status) { return FailureWords::Tell(status.code(), status.message()); }
 
@@ -230,42 +237,110 @@ void Requests::GiveUp(uint32_t request) {
 
 // ---- Moving -------------------------------------------------------------------------------------
 
-bool Requests::CopyChunk(uint32_t request) {
+// Names the next chunk of a request's transfer. False: that cannot be reached, and the request has
+// failed.
+bool Requests::NameChunk(uint32_t request, PeerMemory::Chunk* chunk) {
   const RequestLayout& slot = Slot(request);
-  const uint32_t generation = shm::LoadAcquire(slot.generation);
-  shm::TransferLayout* transfer =
-      progress_.peers().Inbox(slot.transfer_rank).transfer(slot.transfer_index);
-  if (transfer == nullptr) {
+  chunk->request = request;
+  chunk->request_generation = shm::LoadAcquire(slot.generation);
+  chunk->slot = progress_.peers().Inbox(slot.transfer_rank).transfer(slot.transfer_index);
+  if (chunk->slot == nullptr) [[unlikely]] {
     Status refusal = parts_.map_inbox(slot.transfer_rank);
     const ErrorCode error = refusal.ok() ? ErrorCode::kCorrupt : refusal.code();
-    failure_words_.Note(request, generation, std::move(refusal));
-    Finish(request, generation, error);
+    failure_words_.Note(request, chunk->request_generation, std::move(refusal));
+    Finish(request, chunk->request_generation, error);
     return false;
   }
+  chunk->generation = slot.transfer_generation;
   const bool is_send = IsSend(slot);
-  const auto other = static_cast<uint32_t>(is_send ? slot.peer : slot.status_source);
-  const engine::OwnEnd own{is_send, progress_.view().rank, other, slot.buffer,
-                           std::min(slot.message_bytes, slot.size_bytes)};
-  Status found;
-  const engine::ChunkResult result =
-      parts_.peer_memory->CopyChunk(*transfer, slot.transfer_generation, own, &found);
-  if (!found.ok()) [[unlikely]] {
-    failure_words_.Note(request, generation, std::move(found));
-  }
-  if (result == engine::ChunkResult::kLeft) {
-    progress_.WakeRank(other);
-  } else if (result != engine::ChunkResult::kNothing) {
-    parts_.statistics.AddShared(shm::Statistic::kChunksCopiedByRank);
-  }
-  const engine::TransferProgress progress = engine::Look(*transfer, slot.transfer_generation);
-  if (progress.done) {
-    Finish(request, generation, progress.error);
-    if (result == engine::ChunkResult::kFinished) {
-      progress_.WakeRank(other);
+  chunk->own = {is_send, progress_.view().rank,
+                static_cast<uint32_t>(is_send ? slot.peer : slot.status_source), slot.buffer,
+                std::min(slot.message_bytes, slot.size_bytes)};
+  return true;
+}
+
+// Draws the conclusions for the requests of these chunks. True: the first was copied, and there may
+// be more.
+bool Requests::CopyChunks(std::span<PeerMemory::Chunk> chunks) {
+  parts_.peer_memory->CopyChunks(chunks, [this](const PeerMemory::Chunk& chunk, Status found) {
+    failure_words_.Note(chunk.request, chunk.request_generation, std::move(found));
+  });
+  uint32_t woken = UINT32_MAX;
+  for (const PeerMemory::Chunk& chunk : chunks) {
+    const engine::TransferProgress progress = engine::Look(*chunk.slot, chunk.generation);
+    if (progress.done) {
+      Finish(chunk.request, chunk.request_generation, progress.error);
     }
-    return false;
+    if (chunk.result != engine::ChunkResult::kNothing &&
+        chunk.result != engine::ChunkResult::kLeft) {
+      parts_.statistics.AddShared(shm::Statistic::kChunksCopiedByRank);
+    }
+    if ((chunk.result == engine::ChunkResult::kLeft ||
+         chunk.result == engine::ChunkResult::kFinished) &&
+        chunk.own.peer != woken) {
+      woken = chunk.own.peer;
+      progress_.WakeRank(woken);
+    }
   }
-  return result == engine::ChunkResult::kCopied;
+  return chunks.front().result == engine::ChunkResult::kCopied;
+}
+
+bool Requests::CopyChunk(uint32_t request) {
+  PeerMemory::Chunk chunk;
+  return NameChunk(request, &chunk) && CopyChunks({&chunk, 1});
+}
+
+// A message of one chunk is copied at its destination, where it is wanted: the sender may have more
+// to send, and would only be in the way of receivers that copy several at once.
+bool Requests::IsLeftToReceiver(uint32_t request) const {
+  const RequestLayout& slot = Slot(request);
+  return IsSend(slot) && slot.size_bytes <= parts_.chunk_bytes &&
+         !engine::IsLeftToSource(pool().Transfer(request), slot.transfer_generation);
+}
+
+// Short messages that have been matched meanwhile are copied together with the one that is waited
+// for: what they cost is mostly the call.
+void Requests::Copy(uint32_t request) {
+  if (IsLeftToReceiver(request)) {
+    const RequestLayout& slot = Slot(request);
+    const uint32_t generation = shm::LoadAcquire(slot.generation);
+    const engine::TransferProgress progress =
+        engine::Look(pool().Transfer(request), slot.transfer_generation);
+    if (progress.done) {
+      Finish(request, generation, progress.error);
+    }
+    return;
+  }
+  if (!IsSend(Slot(request)) && (progress_.threads() || !background_.empty())) {
+    CopyTogether(request);
+  }
+  while (CopyChunk(request)) {
+  }
+}
+
+void Requests::CopyTogether(uint32_t request) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(background_, [this](uint32_t other) { return !IsTransferring(other); });
+  std::array<PeerMemory::Chunk, kMostTogether> chunks;
+  size_t count = 0;
+  uint64_t size_bytes = 0;
+  const auto add = [&](uint32_t next) {
+    const RequestLayout& slot = Slot(next);
+    size_bytes += std::min(slot.message_bytes, slot.size_bytes);
+    if (count < kMostTogether && size_bytes <= kMostBytesTogether &&
+        NameChunk(next, &chunks[count])) {
+      ++count;
+    }
+  };
+  add(request);
+  for (const uint32_t other : background_) {
+    if (other != request) {
+      add(other);
+    }
+  }
+  if (count > 1) {
+    (void)CopyChunks({chunks.data(), count});
+  }
 }
 
 void Requests::Finish(uint32_t request, uint32_t generation, ErrorCode error) {
@@ -314,7 +389,7 @@ void Requests::HandOver(const engine::Effects& matched) {
       [this](uint32_t request) {
         const RequestLayout& slot = Slot(request);
         const shm::WakeLayout* sender = progress_.peers().Wake(slot.transfer_rank);
-        return slot.size_bytes > parts_.worker_min_bytes && shm::LoadRelaxed(sender->inside) == 0;
+        return slot.size_bytes > parts_.chunk_bytes && shm::LoadRelaxed(sender->inside) == 0;
       });
   if (needs_worker) {
     progress_.AskToAttendSelf();
@@ -396,6 +471,13 @@ void Requests::Collect(uint32_t request, Completion* completion) {
   const auto state = static_cast<RequestState>(shm::LoadAcquire(slot.state));
   if (state == RequestState::kInactive) {
     *completion = {};
+    return;
+  }
+  if (IsMoved(slot) && !IsUnwatched(slot)) {
+    *completion = {slot.status_source, slot.status_tag, ErrorCode::kOk, slot.size_bytes};
+    pool().Rename(request);
+    // Pairs with IsUnwatched.
+    shm::FetchOr(slot.flags, engine::kRequestUnwatched, std::memory_order_release);
     return;
   }
   if (state != RequestState::kComplete) {

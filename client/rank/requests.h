@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "client/core/failure_words.h"
@@ -20,6 +21,7 @@
 #include "client/core/peer_memory.h"
 #include "client/core/request_pool.h"
 #include "client/rank/progress.h"
+#include "engine/request_end.h"
 #include "shm/counters.h"
 
 namespace ferry::client {
@@ -36,13 +38,14 @@ class Requests {
     std::function<Status(uint32_t rank)> map_inbox;
     bool private_reachable;  // others may reach this rank's private memory
     uint64_t eager_max_bytes;
-    uint64_t one_block_bytes;   // ferryd does not cut device messages up to this size
-    uint64_t worker_min_bytes;  // larger ones go to the worker while the rank computes
+    uint64_t one_block_bytes;  // ferryd does not cut device messages up to this size
+    uint64_t chunk_bytes;      // of copies inside the node; larger messages are worth help
   };
   explicit Requests(Parts parts) : parts_(std::move(parts)), progress_(*parts_.progress) {}
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
+  bool is_private_reachable() const { return parts_.private_reachable; }
   RequestPool& pool() const { return *parts_.pool; }
   shm::RequestLayout& Slot(uint32_t request) const { return parts_.pool->Slot(request); }
 
@@ -75,9 +78,8 @@ class Requests {
   bool IsTransferring(uint32_t request) const {
     return HasState(Slot(request), shm::RequestState::kTransferring);
   }
-  // Copies one chunk of a transfer. True: it did, and there may be more; the request is completed
-  // when the transfer is done.
-  bool CopyChunk(uint32_t request);
+  // Copies what is to be copied of a transfer; the request is completed when that is done.
+  void Copy(uint32_t request);
   // Completes a request whose transfer is over.
   void Finish(uint32_t request, uint32_t generation, ErrorCode error);
   // Copies a message that came through a lane to where the application wants it.
@@ -109,11 +111,26 @@ class Requests {
     shm::StoreRelaxed(slot.error, static_cast<int32_t>(error));
     SetState(slot, shm::RequestState::kComplete);
   }
+  // A send whose message has moved into a shadow is over for the application, which collects it;
+  // its slot stays taken until the message has arrived.
+  static void MarkMoved(shm::RequestLayout& slot) {
+    shm::FetchOr(slot.flags, kRequestMoved, std::memory_order_relaxed);
+  }
+  static bool IsMoved(const shm::RequestLayout& slot) {
+    return (shm::LoadRelaxed(slot.flags) & kRequestMoved) != 0;
+  }
+  // Whether the application does not know a request any more. Pairs with Collect: it touches the
+  // slot no more.
+  static bool IsUnwatched(const shm::RequestLayout& slot) {
+    return (shm::LoadAcquire(slot.flags) & engine::kRequestUnwatched) != 0;
+  }
   static bool IsSend(const shm::RequestLayout& slot) {
     return slot.kind == static_cast<uint32_t>(shm::RequestKind::kSend);
   }
 
  private:
+  static constexpr uint32_t kRequestMoved = uint32_t{1} << 29;  // RequestLayout::flags
+
   ErrorCode CheckBuffer(const Message& message) const;
   uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
   bool WantsPrivateShadow(const Message& message, shm::RequestKind kind) const;
@@ -126,6 +143,11 @@ class Requests {
   ErrorCode CopyOut(shm::RequestLayout& slot);
   ErrorCode EndShadow(shm::RequestLayout& slot, bool deliver);
   void OpenLaneFor(uint32_t request);
+  bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
+  bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
+  bool CopyChunk(uint32_t request);
+  bool IsLeftToReceiver(uint32_t request) const;
+  void CopyTogether(uint32_t request);
   bool HelpOffered();
   bool LeaveAllBehind();
   void Forget(uint32_t request);

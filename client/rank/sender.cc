@@ -16,8 +16,8 @@ using shm::RequestState;
 
 namespace {
 
-// Up to this size private memory is sent to a rank of the node from a shadow. To another node the
-// limit is the size that travels with the offer.
+// Up to this size private memory moves into a shadow when its receiver, a rank of the node, does
+// not come. To another node the limit is the size that travels with the offer.
 constexpr uint64_t kShadowMaxBytes = uint64_t{512} * 1024;
 constexpr uint64_t kRemoteShadowMaxBytes = shm::kRunBytes;
 
@@ -26,6 +26,13 @@ constexpr uint64_t kRemoteShadowMaxBytes = shm::kRunBytes;
 constexpr uint64_t kAllShadowsMaxBytes = uint64_t{4} << 20;
 constexpr uint64_t kHeapPart = 4;
 constexpr uint32_t kRequestPart = 8;
+
+// After so many blocking sends in a row that had to move, those to the same rank are made from
+// shadows at once, but for one in so many: it finds out whether the rank has become punctual.
+constexpr uint8_t kLateInARow = 4;
+constexpr uint32_t kSampleEvery = 16;
+
+constexpr size_t kPruneFrom = 128;  // requests in in_place_
 
 }  // namespace
 
@@ -38,6 +45,7 @@ Sender::Sender(Progress* progress, Requests* requests, Memory* memory, uint64_t 
       memory_(*memory),
       eager_max_bytes_(eager_max_bytes),
       limit_(progress->view().request_limit / kRequestPart),
+      late_(progress->view().job_size),
       bytes_left_(std::min(kAllShadowsMaxBytes, heap_bytes / kHeapPart)) {}
 
 ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneSet* later) {
@@ -54,16 +62,22 @@ ErrorCode Sender::Start(const Message& message, uint32_t* request, engine::LaneS
     is_over = SendEager(sent);
   }
   *request = 0;
-  if (is_over || SendFromShadow(sent)) {
+  if (is_over || (IsForShadow(sent, later != nullptr) && SendFromShadow(sent))) {
     return ErrorCode::kOk;
   }
   ErrorCode error = requests_.Take(sent, RequestKind::kSend, request);
   if (error != ErrorCode::kOk) {
     return error;
   }
-  error = requests_.Start(*request, later);
+  // One that may move needs no worker at its receiver: that comes, or the message moves.
+  engine::LaneSet uncalled;
+  const bool is_blocking = later != nullptr;
+  const bool may_move = MayMove(requests_.Slot(*request)) && (is_blocking || !progress_.threads());
+  error = requests_.Start(*request, may_move ? &uncalled : later);
   if (error != ErrorCode::kOk) {
     requests_.GiveUp(*request);
+  } else if (may_move && !is_blocking) {
+    NoteInPlace(*request);
   }
   return error;
 }
@@ -76,7 +90,7 @@ ErrorCode Sender::Restart(uint32_t request) {
                         slot.tag,
                         slot.context,
                         (slot.flags & shm::kRequestSynchronous) != 0};
-  if (!SendEager(message) && !SendFromShadow(message)) {
+  if (!SendEager(message) && !(IsForShadow(message, false) && SendFromShadow(message))) {
     return requests_.Start(request);
   }
   Requests::SetState(slot, RequestState::kComplete);
@@ -145,21 +159,108 @@ bool Sender::SendEagerByStream(const Message& message) {
   return SendEager(here);
 }
 
-// ---- Sends from shadows -------------------------------------------------------------------------
+// ---- Sends in place -----------------------------------------------------------------------------
 
-// An eager message to another node waits for credit, not for anybody to read the buffer.
-bool Sender::IsOfShadowSize(const Message& message) const {
-  return peers_.by_rank[static_cast<uint32_t>(message.peer)].local
-             ? message.size_bytes != 0 && message.size_bytes <= kShadowMaxBytes
-             : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kRemoteShadowMaxBytes;
+// Whether a request, not started yet, may be moved into a shadow once its receiver turns out to be
+// late. A persistent one's slot is needed for its next start.
+bool Sender::MayMove(const RequestLayout& slot) const {
+  constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
+  return slot.buffer.region == 0 && slot.size_bytes != 0 && slot.size_bytes <= kShadowMaxBytes &&
+         (slot.flags & kNever) == 0 && peers_.by_rank[static_cast<uint32_t>(slot.peer)].local;
 }
 
-// Sends private memory from a shadow. False: the message has to go another way.
-bool Sender::SendFromShadow(const Message& message) {
-  if (message.synchronous || !IsOfShadowSize(message) ||
-      memory_.regions().Find(message.buffer, message.size_bytes).region != 0) {
+void Sender::NoteInPlace(uint32_t request) {
+  if (in_place_.size() >= kPruneFrom) {
+    std::erase_if(in_place_, [this](const InPlace& sent) { return !IsUntaken(sent); });
+  }
+  in_place_.push_back({request, shm::LoadRelaxed(requests_.Slot(request).generation)});
+}
+
+// Whether the receiver has not come for a message yet.
+bool Sender::IsUntaken(const InPlace& sent) const {
+  const RequestLayout& slot = requests_.Slot(sent.request);
+  return shm::LoadRelaxed(slot.generation) == sent.generation &&
+         requests_.IsTransferring(sent.request) &&
+         engine::IsOffered(requests_.pool().Transfer(sent.request), slot.transfer_generation);
+}
+
+bool Sender::MoveLate(bool patient) {
+  if (in_place_.empty()) {
     return false;
   }
+  const size_t before = in_place_.size();
+  std::erase_if(in_place_, [this](const InPlace& sent) { return !IsUntaken(sent); });
+  if (in_place_.size() == before) {
+    std::erase_if(in_place_, [&](const InPlace& sent) { return Move(sent.request, patient); });
+  }
+  return in_place_.size() != before;
+}
+
+bool Sender::MoveLate(uint32_t request, bool patient) {
+  const RequestLayout& slot = requests_.Slot(request);
+  return MayMove(slot) && IsUntaken({request, shm::LoadRelaxed(slot.generation)}) &&
+         Move(request, patient);
+}
+
+bool Sender::Move(uint32_t request, bool patient) {
+  RequestLayout& slot = requests_.Slot(request);
+  const auto peer = static_cast<uint32_t>(slot.peer);
+  if (patient && shm::LoadRelaxed(peers_.Wake(peer)->inside) != 0) {
+    return false;
+  }
+  void* const shadow = TakeShadow(slot.size_bytes);
+  if (shadow == nullptr) {
+    return false;
+  }
+  std::memcpy(shadow, reinterpret_cast<const void*>(slot.user_address), slot.size_bytes);
+  const shm::Location copy = memory_.regions().Find(shadow, slot.size_bytes);
+  const bool is_moved =
+      engine::MoveOffer(requests_.pool().Transfer(request), slot.transfer_generation, copy);
+  std::lock_guard lock(mutex_);
+  if (!is_moved) {
+    GiveShadow(shadow, slot.size_bytes);
+    return false;
+  }
+  slot.buffer = copy;
+  slot.user_address = reinterpret_cast<uint64_t>(shadow);
+  Requests::MarkMoved(slot);
+  on_the_way_.push_back(request);
+  return true;
+}
+
+void Sender::NotePunctuality(uint32_t request) {
+  const RequestLayout& slot = requests_.Slot(request);
+  uint8_t& late = late_[static_cast<uint32_t>(slot.peer)];
+  if (Requests::IsMoved(slot)) {
+    shm::StoreRelaxed(late, std::min<uint8_t>(shm::LoadRelaxed(late) + 1, kLateInARow));
+  } else if (MayMove(slot)) {
+    shm::StoreRelaxed(late, uint8_t{0});
+  }
+}
+
+// Whether a blocking send to the rank had better not wait for it.
+bool Sender::IsLate(uint32_t rank) {
+  return shm::LoadRelaxed(late_[rank]) == kLateInARow &&
+         shm::FetchAdd(samples_, 1, std::memory_order_relaxed) % kSampleEvery != 0;
+}
+
+// ---- Sends from shadows -------------------------------------------------------------------------
+
+// An eager message to another node waits for credit, not for anybody to read the buffer. Inside the
+// node a shadow is for memory that others do not reach, and for receivers that are late.
+bool Sender::IsForShadow(const Message& message, bool blocking) {
+  const auto peer = static_cast<uint32_t>(message.peer);
+  const bool is_for_shadow =
+      peers_.by_rank[peer].local
+          ? message.size_bytes != 0 && message.size_bytes <= kShadowMaxBytes &&
+                (!requests_.is_private_reachable() || (blocking && IsLate(peer)))
+          : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kRemoteShadowMaxBytes;
+  return is_for_shadow && !message.synchronous &&
+         memory_.regions().Find(message.buffer, message.size_bytes).region == 0;
+}
+
+// False: the message has to go another way.
+bool Sender::SendFromShadow(const Message& message) {
   void* const shadow = TakeShadow(message.size_bytes);
   if (shadow == nullptr) {
     return false;
@@ -194,7 +295,9 @@ bool Sender::SendFromShadow(const Message& message) {
 bool Sender::HaveArrived() {
   std::lock_guard lock(mutex_);
   std::erase_if(on_the_way_, [this](uint32_t request) { return HasArrived(request); });
-  return on_the_way_.empty();
+  return std::all_of(on_the_way_.begin(), on_the_way_.end(), [this](uint32_t request) {
+    return Requests::HasState(requests_.Slot(request), RequestState::kComplete);
+  });
 }
 
 // Null when those on the way use up their share.
@@ -231,7 +334,7 @@ bool Sender::HasArrived(uint32_t request) {
       requests_.Finish(request, generation, transfer.error);
     }
   }
-  if (!Requests::HasState(slot, RequestState::kComplete)) {
+  if (!Requests::HasState(slot, RequestState::kComplete) || !Requests::IsUnwatched(slot)) {
     return false;
   }
   void* const shadow = reinterpret_cast<void*>(slot.user_address);

@@ -1,11 +1,10 @@
 // The sends of a rank: at once, where the message is small or a shadow of it will do; else as a
 // request.
 //
-// A private buffer of middle size is sent from a shadow in the heap. The send is over as soon as
-// the copy is made. Inside the node the receiver copies from memory that it maps. That makes two
-// copies, each on its own core; a single copy that walks the sender's page tables would leave the
-// other core idle. To another node the daemon sends from the shadow, and the sender does not wait
-// for its answer.
+// Inside the node a private buffer is offered *in place*: its receiver copies straight from it. If
+// nobody comes for it while the application waits, a message of middle size moves into a *shadow*,
+// a copy in the heap, from which the receiver takes it later, and the send is over. To another node
+// such a message is sent from a shadow at once: the sender does not wait for the daemon's answer.
 //
 // Calling thread: any that the thread level allows. Blocks as Requests does.
 #pragma once
@@ -13,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "client/rank/requests.h"
 
@@ -36,6 +36,17 @@ class Sender {
   // Starts a persistent one, which may be over at once.
   ErrorCode Restart(uint32_t request);
 
+  // For a wait that takes long: moves what is offered in place, and nobody has come for, into
+  // shadows, so that those sends are over. `patient`: only where the receiver computes. True: there
+  // is a change, since receivers have come, or by moving.
+  // All of them, where one thread calls at a time; else none: another thread may be copying for the
+  // request that this one would move.
+  bool MoveLate(bool patient);
+  // One that the calling thread waits for.
+  bool MoveLate(uint32_t request, bool patient);
+  // After that wait, before the request is collected: remembers whether its receiver came late.
+  void NotePunctuality(uint32_t request);
+
   // Sends from shadows that have not arrived yet, of which their senders know nothing any more.
   size_t on_the_way() const { return on_the_way_.size(); }
   // Whether all have arrived, or their receivers are dead.
@@ -44,7 +55,17 @@ class Sender {
  private:
   bool SendEager(const Message& message);
   bool SendEagerByStream(const Message& message);
-  bool IsOfShadowSize(const Message& message) const;
+  struct InPlace {
+    uint32_t request;
+    uint32_t generation;
+  };
+
+  bool MayMove(const shm::RequestLayout& slot) const;
+  bool IsUntaken(const InPlace& sent) const;
+  void NoteInPlace(uint32_t request);
+  bool Move(uint32_t request, bool patient);
+  bool IsLate(uint32_t rank);
+  bool IsForShadow(const Message& message, bool blocking);
   bool SendFromShadow(const Message& message);
   void* TakeShadow(uint64_t size_bytes);
   void GiveShadow(void* shadow, uint64_t size_bytes);
@@ -57,7 +78,10 @@ class Sender {
   Memory& memory_;
   const uint64_t eager_max_bytes_;
   const uint32_t limit_;
-  std::mutex mutex_;
+  std::vector<InPlace> in_place_;  // that may move; only while one thread calls at a time
+  std::vector<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
+  uint32_t samples_ = 0;
+  std::mutex mutex_;  // of what follows
   std::deque<uint32_t> on_the_way_;
   uint64_t bytes_left_;  // that more shadows may take
 };

@@ -48,7 +48,7 @@ struct alignas(128) TransferLayout {
   // Same node only: the generation in the upper half, in the lower which ends have found that they
   // will never reach the other's memory (kOutOfReachOf...). With both, nobody moves the message.
   uint64_t out_of_reach;
-  uint64_t reserved[2];
+  Location moved_source;  // of an offer whose sender has gone on without `source`
 };
 FERRY_ASSERT_LAYOUT(TransferLayout, 128);
 FERRY_ASSERT_OFFSET(TransferLayout, state, 0);
@@ -67,5 +67,6 @@ FERRY_ASSERT_OFFSET(TransferLayout, remote_generation, 92);
 FERRY_ASSERT_OFFSET(TransferLayout, remote_flags, 96);
 FERRY_ASSERT_OFFSET(TransferLayout, destination_rank, 100);
 FERRY_ASSERT_OFFSET(TransferLayout, out_of_reach, 104);
+FERRY_ASSERT_OFFSET(TransferLayout, moved_source, 112);
 
 }  // namespace ferry::shm

@@ -99,7 +99,8 @@ TEST_P(TransportConformance, SwallowsTheLateEndOfATimedOutOperation) {
   for (uint64_t context = 0; context < kWrites; context++) {
     EXPECT_EQ(a_->recorder.ResultOf(context), ErrorCode::kTimeout);
   }
-  EXPECT_EQ(a_->transport->statistics().abandoned, kWrites);
+  // Messages of a transport's own, such as those that try a rail, may be among them.
+  EXPECT_GE(a_->transport->statistics().abandoned, kWrites);
   EXPECT_EQ(a_->transport->DeregisterMemory(a_->region.handle).code(), ErrorCode::kWouldBlock);
 
   process->Kill(SIGCONT);

@@ -57,6 +57,15 @@ class CountingMemory : public MemoryAccess {
   std::atomic<uint32_t> copies{0};
 };
 
+// Copies nothing.
+class UnreadMemory : public MemoryAccess {
+ public:
+  Reach Resolve(uint32_t, const shm::Location& where, uint64_t) override {
+    return {nullptr, 1, where.address};
+  }
+  ErrorCode Copy(const Reach&, const Reach&, uint64_t) override { return ErrorCode::kOk; }
+};
+
 class TransferTest : public testing::Test {
  protected:
   void Match(uint64_t size_bytes, uint32_t generation) {
@@ -78,6 +87,7 @@ class TransferTest : public testing::Test {
   std::vector<std::byte> source_;
   std::vector<std::byte> destination_;
   CountingMemory memory_;
+  UnreadMemory unread_;
 };
 
 // A stream at either end copies the message at once.
@@ -174,6 +184,68 @@ TEST_F(TransferTest, OneOfTakingAndWithdrawingHasItsWay) {
       while (taken[generation].load(std::memory_order_acquire) == 0) {
         std::this_thread::yield();
       }
+    }
+  }
+  receiver.join();
+}
+
+// The sender goes on without its source: what is read is the copy that it left.
+TEST_F(TransferTest, AnOfferMovesUnlessItIsTaken) {
+  Match(kChunk, 3);  // sizes the buffers
+  const shm::Location source = slot_.source;
+  const shm::Location destination = slot_.destination;
+  std::vector<std::byte> copy(kChunk, std::byte{1});
+  const shm::Location moved{0, 0, reinterpret_cast<uint64_t>(copy.data())};
+  std::fill(source_.begin(), source_.end(), std::byte{7});
+  OfferTransfer(slot_, 4, {source, kChunk, kChunk, 0, 1});
+  EXPECT_TRUE(IsOffered(slot_, 4));
+  EXPECT_FALSE(MoveOffer(slot_, 3, moved));
+  EXPECT_TRUE(MoveOffer(slot_, 4, moved));
+  EXPECT_FALSE(IsOffered(slot_, 4));
+  EXPECT_FALSE(MoveOffer(slot_, 4, moved)) << "only once";
+  EXPECT_FALSE(WithdrawOffer(slot_, 4)) << "its send is over";
+  EXPECT_TRUE(TakeOffer(slot_, 4));
+  EXPECT_TRUE(TakeOffer(slot_, 4)) << "as the successor of a dead receiver's thread does";
+  EXPECT_TRUE(MatchTransfer(slot_, 4, destination, kChunk));
+  EXPECT_EQ(CopyChunk(slot_, 4, memory_), ChunkResult::kFinished);
+  ExpectEachByteOnce();
+
+  OfferTransfer(slot_, 5, {source, kChunk, kChunk, 0, 1});
+  EXPECT_TRUE(TakeOffer(slot_, 5));
+  EXPECT_FALSE(MoveOffer(slot_, 5, moved));
+  EXPECT_TRUE(MatchTransfer(slot_, 5, destination, kChunk));
+  EXPECT_FALSE(MoveOffer(slot_, 5, moved)) << "nobody has claimed a chunk, but it is matched";
+  EXPECT_FALSE(WithdrawOffer(slot_, 5));
+  EXPECT_EQ(CopyChunk(slot_, 5, memory_), ChunkResult::kFinished);
+}
+
+// The sender looks at its offer, and then moves or withdraws it while the receiver matches it.
+TEST_F(TransferTest, AMatchedOfferNeitherMovesNorIsWithdrawn) {
+  constexpr uint32_t kOffers = 20'000;
+  std::atomic<uint32_t> offered{0};
+  std::vector<std::atomic<int>> ended(kOffers + 1);  // 1: matched, 2: withdrawn
+  std::thread receiver([&] {
+    for (uint32_t next = 1; next <= kOffers; ++next) {
+      while (offered.load(std::memory_order_acquire) < next) {
+      }
+      const bool matched = TakeOffer(slot_, next) && MatchTransfer(slot_, next, {0, 0, next}, 1);
+      ended[next].store(matched ? 1 : 2, std::memory_order_release);
+    }
+  });
+  for (uint32_t generation = 1; generation <= kOffers; ++generation) {
+    OfferTransfer(slot_, generation, {{0, 0, 1}, 1, kChunk, 0, 1});
+    offered.store(generation, std::memory_order_release);
+    const bool moves = generation % 2 == 0;
+    const bool changed =
+        moves ? MoveOffer(slot_, generation, {0, 0, 2}) : WithdrawOffer(slot_, generation);
+    while (ended[generation].load(std::memory_order_acquire) == 0) {
+      std::this_thread::yield();
+    }
+    ASSERT_EQ(ended[generation].load(), changed && !moves ? 2 : 1);
+    if (ended[generation].load() == 1) {
+      ASSERT_EQ(slot_.source.address, changed ? 2U : 1U);
+      ASSERT_EQ(CopyChunk(slot_, generation, unread_), ChunkResult::kFinished)
+          << "its claims were closed";
     }
   }
   receiver.join();

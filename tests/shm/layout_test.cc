@@ -160,6 +160,7 @@ TEST(LayoutTest, TransferLayout) {
   EXPECT_AT(TransferLayout, remote_flags, 96);
   EXPECT_AT(TransferLayout, destination_rank, 100);
   EXPECT_AT(TransferLayout, out_of_reach, 104);
+  EXPECT_AT(TransferLayout, moved_source, 112);
 }
 
 TEST(LayoutTest, LeaseLayout) {
@@ -398,7 +399,7 @@ TEST(LayoutTest, RingWords) {
 }
 
 TEST(LayoutTest, Constants) {
-  EXPECT_EQ(kLayoutVersion, 8U) << "tell docs/shm_layout.md and CHANGELOG.md";
+  EXPECT_EQ(kLayoutVersion, 9U) << "tell docs/shm_layout.md and CHANGELOG.md";
   EXPECT_EQ(kSegmentMagic, 0x5952524546303031ULL);
   EXPECT_EQ(kLaneSlots, 256U) << kBump;
   EXPECT_EQ(kLaneCells, 64U) << kBump;
