@@ -201,7 +201,8 @@ constexpr Option kTable[] = {
            "peer_timeout_ms, so that a shorter break of a link costs nothing but time."),
     Number(Group::kFailures, "attach_timeout_ms", &Options::attach_timeout_ms, "milliseconds", 100,
            kHourMs,
-           "How long a rank that joins a job waits for its daemon and for the other ranks."),
+           "How long a rank that joins a job waits for its daemon and for the other ranks; for "
+           "these, 40 ms more for each rank of the node that has most."),
     Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
            kHourMs,
            "How long a daemon that was told to stop by a signal waits for its ranks to leave."),
