@@ -189,7 +189,9 @@ constexpr Option kTable[] = {
            "microseconds", 0, 10 * kSecondUs, "The same for the daemon's progress thread."),
 
     Number(Group::kFailures, "heartbeat_interval_ms", &Options::heartbeat_interval_ms,
-           "milliseconds", 10, kHourMs, "How often daemons send each other a sign of life."),
+           "milliseconds", 10, kHourMs,
+           "How often daemons send each other a sign of life. Among more than 8 of them each peer "
+           "gets its own less often, at least five times in peer_timeout_ms."),
     Number(Group::kFailures, "peer_timeout_ms", &Options::peer_timeout_ms, "milliseconds", 50,
            kHourMs,
            "A daemon that is silent for this long counts as cut off, and operations with its ranks "
