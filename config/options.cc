@@ -189,7 +189,9 @@ constexpr Option kTable[] = {
            "microseconds", 0, 10 * kSecondUs, "The same for the daemon's progress thread."),
 
     Number(Group::kFailures, "heartbeat_interval_ms", &Options::heartbeat_interval_ms,
-           "milliseconds", 10, kHourMs, "How often daemons send each other a sign of life."),
+           "milliseconds", 10, kHourMs,
+           "How often daemons send each other a sign of life. Among more than 8 of them each peer "
+           "gets its own less often, at least five times in peer_timeout_ms."),
     Number(Group::kFailures, "peer_timeout_ms", &Options::peer_timeout_ms, "milliseconds", 50,
            kHourMs,
            "A daemon that is silent for this long counts as cut off, and operations with its ranks "
@@ -201,7 +203,8 @@ constexpr Option kTable[] = {
            "peer_timeout_ms, so that a shorter break of a link costs nothing but time."),
     Number(Group::kFailures, "attach_timeout_ms", &Options::attach_timeout_ms, "milliseconds", 100,
            kHourMs,
-           "How long a rank that joins a job waits for its daemon and for the other ranks."),
+           "How long a rank that joins a job waits for its daemon and for the other ranks; for "
+           "these, 40 ms more for each rank of the node that has most."),
     Number(Group::kFailures, "drain_timeout_ms", &Options::drain_timeout_ms, "milliseconds", 0,
            kHourMs,
            "How long a daemon that was told to stop by a signal waits for its ranks to leave."),

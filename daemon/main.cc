@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/topology/discover.h"
+#include "config/ensure_environment.h"
 #include "daemon/ferryd.h"
 #include "daemon/placement/placement.h"
 #include "daemon/progress/progress_plane.h"
@@ -113,8 +115,13 @@ StatusOr<DaemonParts> MakeParts(const Options& options, ferry::daemon::PlaneHook
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const Status status = ferry::transport::EnsureEnvironment(); !status.ok()) {
-    std::fprintf(stderr, "ferryd: %s\n", status.message().c_str());
+  constexpr ferry::config::Variable kTopology[] = {
+      {ferry::topology::kPluginsVariable, ferry::topology::kPluginsLeftOut}};
+  for (const Status& status :
+       {ferry::transport::EnsureEnvironment(), ferry::config::EnsureEnvironment(kTopology)}) {
+    if (!status.ok()) {
+      std::fprintf(stderr, "ferryd: %s\n", status.message().c_str());
+    }
   }
   return ferry::daemon::RunFerryd(argc, argv, MakeParts);
 }

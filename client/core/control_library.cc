@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "common/hex_text.h"
+#include "common/join_timeout.h"
 
 namespace ferry::client {
 namespace {
@@ -19,6 +20,12 @@ constexpr char kFileName[] = "libferry_control.so";
 constexpr uint32_t kJoinMarginMs = 3000;
 // A NIC pins some 10 GB/s; one that is much slower than this limit is broken.
 constexpr uint64_t kPinnedBytesPerMs = 128 << 10;
+
+// All ranks may be of one node.
+uint32_t JoinDeadlineMs(uint32_t timeout_ms, uint32_t size) {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(JoinTimeoutMs(timeout_ms, size) + kJoinMarginMs, INT_MAX));
+}
 
 // One folder below this library, when installed and in a build tree (which reaches the library
 // through a link); beside it where both were copied; else by the loader's path.
@@ -99,9 +106,9 @@ StatusOr<ControlLibrary::Membership> ControlLibrary::Join(uint32_t size) {
   Membership membership;
   membership.peers.resize(size);
   ErrorText error;
-  FERRY_RETURN_IF_ERROR(
-      error.status(api_->join(control_, timeout_ms_ + kJoinMarginMs, size, membership.peers.data(),
-                              &membership.node, &membership.node_count, error.text())));
+  FERRY_RETURN_IF_ERROR(error.status(api_->join(control_, JoinDeadlineMs(timeout_ms_, size), size,
+                                                membership.peers.data(), &membership.node,
+                                                &membership.node_count, error.text())));
   return membership;
 }
 

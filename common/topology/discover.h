@@ -9,6 +9,14 @@
 
 namespace ferry::topology {
 
+// What a program that starts often has in its environment before the first call: hwloc opens its
+// plugins, and the libraries of X11, OpenCL and XML with them, before it can be told that nobody
+// wants them. This library never changes the environment.
+inline constexpr char kPluginsVariable[] = "HWLOC_PLUGINS_BLACKLIST";
+inline constexpr char kPluginsLeftOut[] =
+    "hwloc_gl.so,hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so,"
+    "hwloc_xml_libxml.so";
+
 // This machine, but for the CPUs and NUMA nodes that its control groups keep from this process.
 // Errors: kSystem.
 StatusOr<Machine> ReadThisMachine();

@@ -1,5 +1,6 @@
 #include "daemon/control/control_server.h"
 
+#include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
@@ -298,6 +299,8 @@ Status ControlServer::Parts::StartAdminServer() {
 StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(
     const config::Options& options, DataPlane& data_plane,
     std::function<control::GpusReply()> gpus) {
+  // The distribution's Abseil would keep a graph of all locks that gRPC takes.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gpr_set_log_function(LogFromGrpc);
   google::protobuf::SetLogHandler(LogFromProtobuf);
   auto tls = LoadTlsCredentials(options);

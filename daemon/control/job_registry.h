@@ -104,7 +104,7 @@ class JobRegistry : public NodeEvents {
   // kPermissionDenied.
   StatusOr<std::shared_ptr<Session>> FindToken(const std::string& token) const;
   // Calls `done` once: now, when the job is complete, or when it cannot become so. kTimeout after
-  // join_timeout_ms; kPeerDied, kNodeUnreachable, kAborted, kVersionMismatch.
+  // JoinTimeoutMs (common/join_timeout.h); kPeerDied, kNodeUnreachable, kAborted, kVersionMismatch.
   void Join(const std::shared_ptr<Session>& session, JoinDone done);
   // Takes an offered region out and completes its description. kNotFound, kInvalidArgument.
   StatusOr<std::shared_ptr<Region>> TakeRegion(const Session& session,

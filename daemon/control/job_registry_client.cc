@@ -1,7 +1,9 @@
 // JobRegistry and what ranks ask of it by gRPC: to join, to register, to meet peers, to leave.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "common/join_timeout.h"
 #include "daemon/control/job_registry.h"
 
 namespace ferry::daemon {
@@ -17,6 +19,11 @@ void FillPeer(const JobRecord& job, uint32_t rank, bool shares_namespaces,
     info->set_pid(static_cast<uint32_t>(session->pid));
     info->set_private_memory_reachable(session->private_memory_reachable);
   }
+}
+
+// On the node that has most of them.
+uint32_t MostRanks(const JobRecord& job) {
+  return *std::max_element(job.plan.local_index.begin(), job.plan.local_index.end()) + 1;
 }
 
 }  // namespace
@@ -50,7 +57,7 @@ void JobRegistry::Join(const std::shared_ptr<Session>& session, JoinDone done) {
     return FinishJoin(*job, session->rank, job->failure);
   }
   rank->join_timer = std::make_unique<boost::asio::steady_timer>(
-      context_, std::chrono::milliseconds(limits_.join_timeout_ms));
+      context_, std::chrono::milliseconds(JoinTimeoutMs(limits_.join_timeout_ms, MostRanks(*job))));
   rank->join_timer->async_wait([this, alive = alive_, id = session->job_id, serial = job->serial,
                                 index = session->rank](const boost::system::error_code& error) {
     if (!error && *alive) {
@@ -85,11 +92,14 @@ void JobRegistry::OnReach(const std::string& job_id, uint32_t rank) {
 void JobRegistry::OnJoinTimeout(const std::string& job_id, uint64_t serial, uint32_t rank) {
   JobRecord* job = FindJob(job_id);
   if (job != nullptr && job->serial == serial) {
+    const uint32_t most = MostRanks(*job);
     FinishJoin(
         *job, rank,
         {ErrorCode::kTimeout, "job " + job_id + " is not complete after " +
-                                  std::to_string(limits_.join_timeout_ms) +
-                                  " ms (attach_timeout_ms): missing " + job->MissingRanks()});
+                                  std::to_string(JoinTimeoutMs(limits_.join_timeout_ms, most)) +
+                                  " ms (attach_timeout_ms, and " + std::to_string(kStartOfRankMs) +
+                                  " ms for each of the " + std::to_string(most) +
+                                  " ranks of a node): missing " + job->MissingRanks()});
   }
 }
 

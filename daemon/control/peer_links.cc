@@ -430,6 +430,14 @@ void PeerLinks::MarkCut(const LinkPtr& link, uint64_t next_life, const Status& w
   events_.OnNodeCut(link->address, link->contact.link, why);
 }
 
+// A tick may come a little early. A peer that has not answered is asked in every one.
+bool PeerLinks::IsBeatDue(const Link& link, uint64_t now_ns) const {
+  const uint64_t period_ms = timing_.BeatPeriodMs(links_.size());
+  const uint64_t since_ms = (now_ns - link.asked_ns) / kNsPerMs;
+  return period_ms == timing_.heartbeat_interval_ms || link.unanswered_since_ns != 0 ||
+         since_ms + timing_.heartbeat_interval_ms / 2 >= period_ms;
+}
+
 void PeerLinks::TickLater() {
   timer_.expires_after(std::chrono::milliseconds(timing_.heartbeat_interval_ms));
   timer_.async_wait([this](const boost::system::error_code& error) {
@@ -444,10 +452,16 @@ void PeerLinks::Tick() {
   if (!ticking_) {
     return;  // an idle daemon without peers has no timer at all
   }
+  const uint64_t now_ns = MonotonicNs();
   for (const auto& [address, link] : links_) {
     link->early_greetings = 0;
-    if (!link->asking) {
-      link->up ? Beat(link) : SayHello(link);
+    if (link->asking) {
+      continue;
+    }
+    if (!link->up) {
+      SayHello(link);
+    } else if (IsBeatDue(*link, now_ns)) {
+      Beat(link);
     }
   }
   events_.OnTick();

@@ -27,6 +27,7 @@
 // Thread: the control thread, but for Stop. gRPC's callbacks post to it.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <functional>
@@ -58,6 +59,15 @@ struct LinkTiming {
   uint64_t peer_timeout_ms = 15000;
   // The time-out of one call: several fit into a silence that is not yet a cut.
   uint64_t CallTimeoutMs() const { return peer_timeout_ms / 5; }
+  // How often each of so many links has a heartbeat. Links that are many take turns, since what all
+  // daemons of a job say to one another would grow with the square of their number; but each has
+  // several in a silence that is not yet a cut.
+  uint64_t BeatPeriodMs(size_t links) const {
+    constexpr size_t kBeatsOfTick = 8;
+    const uint64_t turns = (links + kBeatsOfTick - 1) / kBeatsOfTick;
+    return std::max(heartbeat_interval_ms,
+                    std::min(turns * heartbeat_interval_ms, CallTimeoutMs()));
+  }
 };
 
 class PeerLinks final : public NodeLinks {
@@ -139,6 +149,7 @@ class PeerLinks final : public NodeLinks {
   Status CheckCertificate(const control::NodeIdentity& peer, const std::string& certificate) const;
   uint64_t ReceiveKey(const control::NodeIdentity& peer, uint64_t life) const;
   bool IsCurrent(const LinkPtr& link) const;
+  bool IsBeatDue(const Link& link, uint64_t now_ns) const;
   void TickLater();
   void Tick();
 

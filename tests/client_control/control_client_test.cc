@@ -90,7 +90,9 @@ TEST_F(ControlClientTest, ReportsATimeoutInTheDaemonsWords) {
   uint32_t node = 0;
   uint32_t node_count = 0;
   ExpectError(api_->join(control_, kTimeoutMs, 2, peers, &node, &node_count, Text()),
-              ErrorCode::kTimeout, "missing rank 1 (not attached)");
+              ErrorCode::kTimeout,
+              "not complete after 180 ms (attach_timeout_ms, and 40 ms for each of the 2 ranks of "
+              "a node): missing rank 1 (not attached)");
 }
 
 TEST_F(ControlClientTest, HasADeadlineOfItsOwn) {

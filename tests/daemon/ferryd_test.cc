@@ -235,6 +235,32 @@ TEST_F(FerrydTest, TheRealOneOpensTheNetworkOnceAndOnlyToServe) {
   EXPECT_EQ(caught & (uint64_t{1} << (SIGABRT - 1)), 0);
 }
 
+// hwloc's plugins bring them along, where those are installed, and take them away again. This
+// daemon ends by itself, once it knows the machine.
+TEST_F(FerrydTest, TheRealOneLoadsNothingToDrawWithNorToReadXml) {
+  const std::string files =
+      Shell(std::string("LD_DEBUG=files ") + FerrydProcess::kReal +
+            " --run_directory=" + Path("run") + " --control_address=192.0.2.7 2>&1");
+  ASSERT_NE(files.find("192.0.2.7 only with TLS"), std::string::npos) << files;
+  ASSERT_NE(files.find("file=libhwloc.so"), std::string::npos) << files;
+  for (const char* library : {"libX11", "libOpenCL", "libxml2"}) {
+    EXPECT_EQ(files.find(std::string("file=") + library), std::string::npos) << library;
+  }
+}
+
+// The list of the kernel's symbols is longer than all else that a start reads.
+TEST_F(FerrydTest, TheRealOneReadsNoKernelSymbolsWithoutAnRdmaCard) {
+  if (std::filesystem::exists("/sys/class/infiniband")) {
+    GTEST_SKIP() << "this machine has an RDMA card";
+  }
+  const size_t symbols_bytes = tests::ReadFile("/proc/kallsyms").size();
+  FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
+  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  const std::string io = tests::ReadFile("/proc/" + std::to_string(daemon.pid()) + "/io");
+  ASSERT_TRUE(io.starts_with("rchar: ")) << io;
+  EXPECT_LT(std::stoull(io.substr(io.find(' '))), symbols_bytes);
+}
+
 // The real one: transport, data plane and GPU backend as main.cc wires them.
 TEST_F(FerrydTest, TheRealOneServesAndStops) {
   FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);

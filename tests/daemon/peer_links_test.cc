@@ -101,6 +101,17 @@ class PeerLinksTest : public ::testing::Test {
   TestRank rank_{"job", 0, 2, 1};
 };
 
+TEST(LinkTimingTest, ManyLinksTakeTurnsButNoneIsSilentForLong) {
+  const LinkTiming timing{.heartbeat_interval_ms = 250, .peer_timeout_ms = 15'000};
+  EXPECT_EQ(timing.BeatPeriodMs(1), 250U);
+  EXPECT_EQ(timing.BeatPeriodMs(8), 250U);
+  EXPECT_EQ(timing.BeatPeriodMs(9), 500U);
+  EXPECT_EQ(timing.BeatPeriodMs(31), 1000U);
+  EXPECT_EQ(timing.BeatPeriodMs(1000), 3000U);
+  const LinkTiming tight{.heartbeat_interval_ms = 250, .peer_timeout_ms = 500};
+  EXPECT_EQ(tight.BeatPeriodMs(1000), 250U);
+}
+
 // Neither waits for a tick, whichever is first, and if they greet each other at the same moment.
 TEST_F(PeerLinksTest, TwoDaemonsKnowEachOtherAtOnce) {
   config::Options options = Options("b");

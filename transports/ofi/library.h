@@ -1,7 +1,8 @@
 // libfabric's library, opened at its first use. Opening it with the libraries of all its providers
 // takes 0.2 s, since two of them measure the processor's clock. So programs that do not always need
 // it are not linked with it (ferryd for --version, ferryctl for all but measuring), and those two
-// are left out unless they are wanted.
+// are left out unless they are wanted. Where no RDMA card is, kernel_symbols.cc spares it what the
+// verbs provider would read.
 //
 // The library reads the environment at that time (environment.h). Any thread.
 #pragma once
