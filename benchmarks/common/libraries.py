@@ -1,20 +1,20 @@
-"""How a benchmark is run by Ferry and by the MPI libraries that are installed beside it.
+"""How a benchmark is run by Ferry and by other libraries, and how they take turns.
 
-A benchmark in C includes benchmarks/common/shim.h; Bazel builds it for Ferry, compiler wrappers for the
-others. Libraries take turns within each repetition, so that a disturbance of the machine hits all of them
+A benchmark in C includes benchmarks/common/shim.h; Bazel builds it for Ferry, peers.py for the MPI libraries
+beside it. Libraries take turns within each repetition, so that a disturbance of the machine hits all of them
 alike. Only figures of one run should be compared.
 """
 
 import os
-import shutil
 import signal
 import statistics
-import subprocess
 import sys
 from collections import defaultdict
 
+import processes
+
 FERRYRUN = "out/bin/tools/ferryrun/ferryrun"
-TIMEOUT_S = 60  # of one run: a library that stands still should not hold the others up for long
+LIMIT_S = 60  # of one run: a library that stands still should not hold the others up for long
 
 # Where the ranks are, and how many. A layout may hold more than two ranks for two cores.
 RANKS = {"same_node": 2, "same_node_private": 2, "oversubscribed": 4, "tcp": 2, "tcp_oversubscribed": 4}
@@ -27,23 +27,6 @@ TITLES = {
     "tcp_oversubscribed": "four ranks on two nodes over loopback TCP, on two cores",
 }
 
-# Root may run Open MPI only when it says so twice.
-OPEN_MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-OPEN_MPI = ["mpirun.openmpi", "--oversubscribe"]
-OPEN_MPI_YIELDS = ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-OPEN_MPI_OVER_LOOPBACK = ["--mca", "pml", "ob1", "--mca", "btl_tcp_if_include", "lo"]
-OPEN_MPI_MORE = {
-    "oversubscribed": OPEN_MPI_YIELDS,
-    "tcp": OPEN_MPI_OVER_LOOPBACK + ["--mca", "btl", "tcp,self"],
-    # Two ranks of a node share memory, as they do with Ferry.
-    "tcp_oversubscribed": OPEN_MPI_YIELDS + OPEN_MPI_OVER_LOOPBACK + [
-        "--mca", "btl", "tcp,vader,self", "--mca", "oob_tcp_if_include", "lo", "--mca", "plm_rsh_agent",
-        os.path.join(os.path.dirname(os.path.abspath(__file__)), "other_host"), "-host", "node0:2,node1:2"],
-}
-MPICH = ["mpiexec.mpich"]
-MPICH_OVER_LOOPBACK = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
-MPICH_ENVIRONMENT = {"tcp": {**MPICH_OVER_LOOPBACK, "MPIR_CVAR_NOLOCAL": "1"},
-                     "tcp_oversubscribed": {**MPICH_OVER_LOOPBACK, "MPIR_CVAR_NUM_CLIQUES": "2"}}
 # The device of Chen et al. (OSU), as gpu_backends/host/link_options.h has it, with an engine for each
 # direction: the environment in which Ferry emulates the link to it.
 OSU_LINK = {"FERRY_HOST_LINK_" + name: str(value) for name, value in {
@@ -51,35 +34,47 @@ OSU_LINK = {"FERRY_HOST_LINK_" + name: str(value) for name, value in {
     "D2D_MB_PER_S": 34000, "LATENCY_US": 27, "PAGEABLE_LATENCY_US": 54}.items()}
 
 
+class Failure(RuntimeError):
+    """A run that failed. Its text is what to tell somebody who reads; `words` are the program's last."""
+
+    def __init__(self, text, words=""):
+        super().__init__(text)
+        self.words = words
+
+
+class PeerGaveUp(Failure):
+    """Not a failure of the benchmark: the tables say it."""
+
+
 class Library:
     """A way to run a program: the library's name, the program built for it, and for a layout the launcher
     and added environment."""
 
-    def __init__(self, name, program, launcher):
+    failure = Failure
+
+    def __init__(self, name, program, launcher, limit_s=LIMIT_S):
         self.name = name
         self.program = program
         self.launcher = launcher
+        self.limit_s = limit_s
 
     def run(self, layout, arguments, environment=None, ranks=None):
-        """The program's standard output; RuntimeError with its last words when it fails. `ranks`, if it
-        is not the layout's number."""
+        """The program's standard output; raises `failure` when it fails, or has not ended when its time is over.
+        Nothing that it started is left then. `ranks`, if it is not the layout's number."""
         command, added = self.launcher(layout)
         command = command + ["-n", str(ranks or RANKS[layout]), self.program] + arguments
         cores = sorted(os.sched_getaffinity(0))[:2] if RANKS[layout] > 2 else None
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              env={**os.environ, **added, **(environment or {})}, start_new_session=True,
-                              preexec_fn=lambda: cores and os.sched_setaffinity(0, cores)) as process:
-            try:
-                output, errors = process.communicate(timeout=TIMEOUT_S)
-            except BaseException as error:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                if isinstance(error, subprocess.TimeoutExpired):
-                    raise RuntimeError(f"{self.name}: no end after {TIMEOUT_S} s") from None
-                raise
-        if process.returncode != 0:
-            raise RuntimeError(f"{self.name}: code {process.returncode}: {errors.strip()[-500:]}")
-        return output
+        try:
+            ended = processes.run(command, self.limit_s, {**os.environ, **added, **(environment or {})}, cores)
+        except OSError as error:
+            raise self.failure(f"cannot start {command[0]}: {error.strerror}") from None
+        if ended.code is None:
+            raise self.failure(f"no end after {self.limit_s:g} s", ended.errors)
+        if ended.code < 0:
+            raise self.failure(f"ended by {signal.Signals(-ended.code).name}", ended.errors)
+        if ended.code > 0:
+            raise self.failure(f"exit code {ended.code}", ended.errors)
+        return ended.output
 
 
 def ferry(program):
@@ -94,47 +89,44 @@ def ferry(program):
                    lambda layout: (command + where.get(layout, ["--private"]), {}))
 
 
-def peers(source, folder):
-    """The MPI libraries that are installed, each with `source` compiled for it in `folder`."""
-    found = []
-    for name, wrapper, launcher in (
-            ("Open MPI", "mpicc.openmpi",
-             lambda layout: (OPEN_MPI + OPEN_MPI_MORE.get(layout, []), OPEN_MPI_ENVIRONMENT)),
-            ("MPICH", "mpicc.mpich", lambda layout: (MPICH, MPICH_ENVIRONMENT.get(layout, {})))):
-        if shutil.which(wrapper) is None:
-            print(f"{name} is not installed ({wrapper}): left out", file=sys.stderr)
-            continue
-        program = os.path.join(folder, os.path.basename(source) + "." + wrapper)
-        # gcc takes MPICH's MPI_STATUSES_IGNORE for an array of no elements.
-        subprocess.run([wrapper, "-O2", "-I.", "-Wno-stringop-overflow", "-D_GNU_SOURCE", "-DBENCH_MPI",
-                        source, "-o", program], check=True)
-        found.append(Library(name, program, launcher))
-    return found
-
-
 def show(progress):
     """One line that is written over, for somebody who waits."""
     if sys.stderr.isatty():
         print(f"\r{progress:78}\r", end="", file=sys.stderr, flush=True)
 
 
+class Medians(dict):
+    """{library's name: {key: figure}}, without figures for one that failed; `failures` says {its name: why}."""
+
+    def __init__(self):
+        super().__init__()
+        self.failures = {}
+        self.whole = True  # nothing has failed but peers
+
+    def parts(self):
+        """What the tables do not say, as a list of Markdown."""
+        return [f"- {name} gave up: {why}." for name, why in self.failures.items()]
+
+
 def take_turns(libraries, repetitions, title, run):
-    """Calls run(library), which returns {key: figure}, for each library in turn. Returns the medians
-    {library name: {key: figure}}; of a library that fails, which is reported and not run again, no figures."""
+    """Calls run(library), which returns {key: figure}, for each library in turn, and returns the Medians. A library
+    that fails is reported and not run again."""
     samples = defaultdict(lambda: defaultdict(list))
-    failed = set()
+    medians = Medians()
     for repetition in range(repetitions):
         for library in libraries:
-            if library.name in failed:
+            if library.name in medians.failures:
                 continue
             show(f"{title}: {repetition + 1} of {repetitions}, {library.name}")
             try:
                 for key, value in run(library).items():
                     samples[library.name][key].append(value)
-            except RuntimeError as error:
-                print(f"\n{error}", file=sys.stderr)
-                failed.add(library.name)
+            except Failure as failure:
+                print(f"\n{title}, {library.name}: {failure}\n{failure.words.strip()[-500:]}", file=sys.stderr)
+                medians.failures[library.name] = str(failure)
+                medians.whole = medians.whole and isinstance(failure, PeerGaveUp)
     show("")
-    return {library.name: {} if library.name in failed else
-            {key: statistics.median(values) for key, values in samples[library.name].items()}
-            for library in libraries}
+    for library in libraries:
+        medians[library.name] = {} if library.name in medians.failures else {
+            key: statistics.median(values) for key, values in samples[library.name].items()}
+    return medians

@@ -7,10 +7,10 @@ static void Check(const Side* side) { CheckWindow(side, 0); }
 static double Repeat(void* context, int rounds) { return RepeatWindows(context, 0, rounds); }
 
 static double Megabytes(const Side* side, double round_s) {
-  return 1e-6 * (double)WindowBytes(side) * (side->ranks / 2) / round_s;
+  return 1e-6 * WindowBytes(side) * (side->ranks / 2) / round_s;
 }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"bandwidth", WindowBytes, Check, Repeat, Megabytes};
+  static const Pattern kPattern = {"bandwidth", MessageBytes, Check, Repeat, Megabytes};
   return RunPattern(argc, argv, &kPattern);
 }

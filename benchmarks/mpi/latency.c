@@ -11,8 +11,6 @@ static void PingPong(const Side* side) {
   }
 }
 
-static size_t Bytes(const Side* side) { return side->size; }
-
 static void Check(const Side* side) {
   memset(side->in, 0x55, side->size);
   FillBytes(side->out, side->rank, 0, side->size);
@@ -33,6 +31,6 @@ static double Repeat(void* context, int rounds) {
 static double OneWay(const Side* side, double round_s) { return Microseconds(side, round_s) / 2; }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"latency", Bytes, Check, Repeat, OneWay};
+  static const Pattern kPattern = {"latency", MessageBytes, Check, Repeat, OneWay};
   return RunPattern(argc, argv, &kPattern);
 }

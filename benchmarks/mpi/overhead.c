@@ -43,15 +43,12 @@ static void FerryPingPong(const Side* side) {
 static void MpiWindow(const Side* side) { ExchangeWindow(side, 0); }
 
 static void FerryWindow(const Side* side) {
-  ferry_request requests[kMaxWindow];
-  const int count = WindowOf(side);
-  for (int i = 0; i < count; ++i) {
-    const size_t at = (size_t)i * side->size;
-    FERRY_CHECK(Leads(side)
-                    ? ferry_isend(side->out + at, side->size, Peer(side), kTag, &requests[i])
-                    : ferry_irecv(side->in + at, side->size, Peer(side), kTag, &requests[i]));
+  ferry_request requests[kWindow];
+  for (int i = 0; i < kWindow; ++i) {
+    FERRY_CHECK(Leads(side) ? ferry_isend(side->out, side->size, Peer(side), kTag, &requests[i])
+                            : ferry_irecv(side->in, side->size, Peer(side), kTag, &requests[i]));
   }
-  FERRY_CHECK(ferry_waitall((size_t)count, requests, NULL));
+  FERRY_CHECK(ferry_waitall(kWindow, requests, NULL));
   char answer = 0;
   FERRY_CHECK(Leads(side) ? ferry_recv(&answer, 0, Peer(side), kTag, NULL)
                           : ferry_send(&answer, 0, Peer(side), kTag));
@@ -68,12 +65,12 @@ static double Repeat(const Side* side, Round round, int rounds) {
   return (Now() - start) / rounds;
 }
 
-static void CheckRound(const Side* side, Round round, size_t bytes, int receives) {
-  memset(side->in, 0x55, bytes);
-  FillBytes(side->out, side->rank, 0, bytes);
+static void CheckRound(const Side* side, Round round, int receives) {
+  memset(side->in, 0x55, side->size);
+  FillBytes(side->out, side->rank, 0, side->size);
   round(side);
   if (receives) {
-    CompareBytes(side, side->in, Peer(side), 0, bytes);
+    CompareBytes(side, side->in, Peer(side), 0, side->size);
   }
 }
 
@@ -99,7 +96,7 @@ static void Compare(const char* what, const Side* side, const Round ways[kWays],
 
 int main(int argc, char** argv) {
   static const Round kPingPong[kWays] = {MpiPingPong, FerryPingPong};
-  static const Round kWindow[kWays] = {MpiWindow, FerryWindow};
+  static const Round kWindows[kWays] = {MpiWindow, FerryWindow};
   Side side = {0};
   Start(&side.rank, &side.ranks);
   if (argc < 4 || side.ranks != 2) {
@@ -107,21 +104,18 @@ int main(int argc, char** argv) {
     return 2;
   }
   Bind(side.rank, side.ranks);
-  side.out = PatternMemory(argv[1], kWindowBytes * 2);
-  side.in = PatternMemory(argv[1], kWindowBytes * 2);
+  const size_t largest = LargestSize(argc, argv, 3, 1);
+  side.out = PatternMemory(argv[1], largest);
+  side.in = PatternMemory(argv[1], largest);
   const double batch_s = strtod(argv[2], NULL) * 1e-6;
   for (int i = 3; i < argc; ++i) {
     side.size = strtoull(argv[i], NULL, 10);
-    if (side.size == 0 || WindowBytes(&side) > kWindowBytes * 2) {
-      fprintf(stderr, "overhead: \"%s\" is no size up to 4 MiB\n", argv[i]);
-      return 2;
-    }
     for (int way = 0; way < kWays; ++way) {
-      CheckRound(&side, kPingPong[way], side.size, 1);
-      CheckRound(&side, kWindow[way], WindowBytes(&side), !Leads(&side));
+      CheckRound(&side, kPingPong[way], 1);
+      CheckRound(&side, kWindows[way], !Leads(&side));
     }
     Compare("latency", &side, kPingPong, batch_s, 2);
-    Compare("window", &side, kWindow, batch_s, WindowOf(&side));
+    Compare("window", &side, kWindows, batch_s, kWindow);
   }
   Barrier();
   Finish();

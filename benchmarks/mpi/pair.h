@@ -5,28 +5,23 @@
 
 #include "benchmarks/mpi/pattern.h"
 
-enum { kMaxWindow = 64, kMinWindow = 8, kWindowBytes = 16 << 20 };
+enum { kWindow = 64 };
 
 static inline int Leads(const Side* side) { return side->rank < side->ranks / 2; }
 static inline int Peer(const Side* side) { return (side->rank + side->ranks / 2) % side->ranks; }
 
-/* Messages of a window: 64, but no more than 16 MiB, and 8 at least. */
-static inline int WindowOf(const Side* side) {
-  const size_t count = kWindowBytes / side->size;
-  return count > kMaxWindow ? kMaxWindow : count < kMinWindow ? kMinWindow : (int)count;
-}
-static inline size_t WindowBytes(const Side* side) { return WindowOf(side) * side->size; }
+static inline size_t MessageBytes(const Side* side) { return side->size; }
 
 /* Windows of messages from the leading rank (or from both, if `both`), each answered by an empty
- * message. */
+ * message. All messages of a window leave from one buffer and arrive in another, as OSU's do. */
 static inline void ExchangeWindow(const Side* side, int both) {
-  Request requests[2 * kMaxWindow];
+  Request requests[2 * kWindow];
   int count = 0;
-  for (int i = 0; (both || !Leads(side)) && i < WindowOf(side); ++i) {
-    StartReceive(side->in + i * side->size, side->size, Peer(side), &requests[count++]);
+  for (int i = 0; (both || !Leads(side)) && i < kWindow; ++i) {
+    StartReceive(side->in, side->size, Peer(side), &requests[count++]);
   }
-  for (int i = 0; (both || Leads(side)) && i < WindowOf(side); ++i) {
-    StartSend(side->out + i * side->size, side->size, Peer(side), &requests[count++]);
+  for (int i = 0; (both || Leads(side)) && i < kWindow; ++i) {
+    StartSend(side->out, side->size, Peer(side), &requests[count++]);
   }
   WaitAll(count, requests);
   char answer = 0;
@@ -47,12 +42,15 @@ static inline double RepeatWindows(const Side* side, int both, int rounds) {
 }
 
 static inline void CheckWindow(const Side* side, int both) {
-  memset(side->in, 0x55, WindowBytes(side));
-  FillBytes(side->out, side->rank, 0, WindowBytes(side));
+  memset(side->in, 0x55, side->size);
+  FillBytes(side->out, side->rank, 0, side->size);
   ExchangeWindow(side, both);
   if (both || !Leads(side)) {
-    CompareBytes(side, side->in, Peer(side), 0, WindowBytes(side));
+    CompareBytes(side, side->in, Peer(side), 0, side->size);
   }
 }
+
+/* Bytes that one rank sends in a window. */
+static inline double WindowBytes(const Side* side) { return (double)side->size * kWindow; }
 
 #endif /* BENCHMARKS_MPI_PAIR_H_ */

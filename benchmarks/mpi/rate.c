@@ -7,10 +7,10 @@ static void Check(const Side* side) { CheckWindow(side, 0); }
 static double Repeat(void* context, int rounds) { return RepeatWindows(context, 0, rounds); }
 
 static double Millions(const Side* side, double round_s) {
-  return 1e-6 * WindowOf(side) * (side->ranks / 2) / round_s;
+  return 1e-6 * kWindow * (side->ranks / 2) / round_s;
 }
 
 int main(int argc, char** argv) {
-  static const Pattern kPattern = {"rate", WindowBytes, Check, Repeat, Millions};
+  static const Pattern kPattern = {"rate", MessageBytes, Check, Repeat, Millions};
   return RunPattern(argc, argv, &kPattern);
 }

@@ -19,7 +19,7 @@ class Target:
         self.peer = peer
 
     def text(self):
-        against = self.peer or "the better peer"
+        against = self.peer or "the best peer"
         wanted = [f"{what} {least:.2f}" for what, least in (("mean", self.mean), ("each", self.cell)) if least]
         return f"{', '.join(wanted)} of {against}"
 
@@ -86,7 +86,7 @@ def misses(groups):
             mean = means(rows).get(of_pattern.peer)
             if mean is not None and mean < of_pattern.mean:
                 said.append(f"{where}: geometric mean {mean:.2f} (wanted: {of_pattern.mean:.2f} of "
-                            f"{of_pattern.peer or 'the better peer'})")
+                            f"{of_pattern.peer or 'the best peer'})")
         for row in rows:
             target = target_of(row)
             if row.ferry is None:
@@ -95,5 +95,5 @@ def misses(groups):
                 reached = speed(row, target.peer)
                 if reached is not None and reached < target.cell:
                     said.append(f"{where}, {row.size_bytes} B: {reached:.2f} (wanted: {target.cell:.2f} of "
-                                f"{target.peer or 'the better peer'})")
+                                f"{target.peer or 'the best peer'})")
     return said

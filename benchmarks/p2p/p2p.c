@@ -1,16 +1,22 @@
 /* Ping-pong latency and windowed bandwidth, one way and both, between pairs of ranks (0 and 1, 2
  * and 3, ...), after OSU's osu_latency, osu_bw and osu_bibw.
  *
- *   p2p MEMORY bind|float METRICS BATCH_MICROSECONDS BYTES...
+ *   p2p MEMORY bind|float METRICS BUFFERS BATCH_MICROSECONDS BYTES...
  *
  * MEMORY is private, heap, device, or staged: device memory that the program itself copies through
  * pinned host memory. "bind" gives each rank a core of its own. METRICS are some of "latency",
- * "bandwidth" and "bidirectional", with commas between. The even rank of each pair prints, for each
- * size, "latency BUFFERS BYTES MICROSECONDS" (one way), "bandwidth BUFFERS BYTES
- * MEGABYTES_PER_SECOND" (10^6) and "bidirectional ..." (the sum of both ways), each the median of
- * several batches of about the given length. BUFFERS is "touched" when the sender rewrites every
- * byte before it sends and the receiver looks at every byte, both within the time that is measured,
- * and "untouched" when neither does.
+ * "bandwidth" and "bidirectional", with commas between, and BUFFERS some of
+ *
+ * - "separate": one whole-paged buffer to send and another to receive, which all messages share,
+ *   those of a window of 64 too, and which nobody touches, as in OSU's;
+ * - "touched": one buffer for both ways and another for each message of a window; the sender
+ *   rewrites every byte before it sends and the receiver looks at every byte, both within the time
+ *   that is measured;
+ * - "untouched": the same, and neither does.
+ *
+ * The even rank of each pair prints, for each size and each of BUFFERS, "latency BUFFERS BYTES
+ * MICROSECONDS" (one way), "bandwidth BUFFERS BYTES MEGABYTES_PER_SECOND" (10^6) and "bidirectional
+ * ..." (the sum of both ways), each the median of several batches of about the given length.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,16 +31,28 @@ enum { kWarmUpRounds = 100 };
 static const double kWarmUpSeconds = 0.5;
 
 typedef struct {
+  char* outgoing;
+  char* incoming; /* as much, for what comes in while `outgoing` goes out */
+  char* staging;  /* host memory for both, or null */
+} Buffers;
+
+typedef struct {
   int sends_first; /* the even rank of the pair */
   int peer;
   int touch;
   size_t size;
   int window;
-  char* buffers;  /* `window` of them */
-  char* incoming; /* as many, for what comes in while `buffers` go out */
-  char* staging;  /* host memory for all of these, or null */
+  size_t distance; /* from one message's place in a window to the next one's */
+  Buffers at;      /* those that are measured */
+  char* reply;     /* where the answer to a message comes in, and goes out */
   char* answer;
 } Pair;
+
+typedef struct {
+  const char* name;
+  int separate;
+  int touch;
+} Use;
 
 static void Write(const Pair* pair, char* buffer, int value) {
   if (pair->touch) {
@@ -53,7 +71,7 @@ static void Read(const Pair* pair, const char* buffer, int value) {
 
 /* Where the message of a buffer travels from or to. */
 static char* HostOf(const Pair* pair, char* buffer) {
-  return pair->staging == NULL ? buffer : pair->staging + (buffer - pair->buffers);
+  return pair->at.staging == NULL ? buffer : pair->at.staging + (buffer - pair->at.outgoing);
 }
 
 static void Post(const Pair* pair, char* buffer, Request* request) {
@@ -78,10 +96,11 @@ static void Take(const Pair* pair, char* buffer, int value) {
 }
 
 static void PingPong(const Pair* pair, int round) {
-  char* buffer = pair->buffers;
-  char* host = HostOf(pair, buffer);
   for (int step = 0; step < 2; ++step) {
-    if (pair->sends_first == (step == 0)) {
+    const int sends = pair->sends_first == (step == 0);
+    char* buffer = sends ? pair->at.outgoing : pair->reply;
+    char* host = HostOf(pair, buffer);
+    if (sends) {
       Write(pair, buffer, round + step);
       if (host != buffer) {
         Copy(host, buffer, pair->size);
@@ -97,8 +116,9 @@ static void PingPong(const Pair* pair, int round) {
 /* One rank sends a window of messages; the other answers it with eight bytes. */
 static void Window(const Pair* pair, int round) {
   Request requests[kMaxWindow];
+  char* buffers = pair->sends_first ? pair->at.outgoing : pair->reply;
   for (int i = 0; i < pair->window; ++i) {
-    char* buffer = pair->buffers + (size_t)i * pair->size;
+    char* buffer = buffers + (size_t)i * pair->distance;
     if (pair->sends_first) {
       Ship(pair, buffer, round + i, &requests[i]);
     } else {
@@ -111,7 +131,7 @@ static void Window(const Pair* pair, int round) {
     return;
   }
   for (int i = 0; i < pair->window; ++i) {
-    Take(pair, pair->buffers + (size_t)i * pair->size, round + i);
+    Take(pair, buffers + (size_t)i * pair->distance, round + i);
   }
   Send(pair->answer, 8, pair->peer);
 }
@@ -120,14 +140,15 @@ static void Window(const Pair* pair, int round) {
 static void Windows(const Pair* pair, int round) {
   Request requests[2 * kMaxWindow];
   for (int i = 0; i < pair->window; ++i) {
-    Post(pair, pair->incoming + (size_t)i * pair->size, &requests[i]);
+    Post(pair, pair->at.incoming + (size_t)i * pair->distance, &requests[i]);
   }
   for (int i = 0; i < pair->window; ++i) {
-    Ship(pair, pair->buffers + (size_t)i * pair->size, round + i, &requests[pair->window + i]);
+    Ship(pair, pair->at.outgoing + (size_t)i * pair->distance, round + i,
+         &requests[pair->window + i]);
   }
   WaitAll(2 * pair->window, requests);
   for (int i = 0; i < pair->window; ++i) {
-    Take(pair, pair->incoming + (size_t)i * pair->size, round + i);
+    Take(pair, pair->at.incoming + (size_t)i * pair->distance, round + i);
   }
 }
 
@@ -169,81 +190,111 @@ static double Measure(const Pair* pair, void (*round)(const Pair*, int), double 
 }
 
 /* Where processes outnumber cores, it takes the kernel some time to find a good place for each. */
-static void WarmUp(Pair* pair) {
+static void WarmUp(const Pair* pair) {
   const double end = Now() + kWarmUpSeconds;
-  pair->touch = 0;
   while (Agree(pair, Now() < end)) {
     (void)Repeat(pair, PingPong, kWarmUpRounds);
   }
 }
 
-static void MeasureSize(Pair* pair, const char* metrics, double batch_s) {
+/* Whether `names`, with commas between, has this one. */
+static int Has(const char* names, const char* name) {
+  const size_t length = strlen(name);
+  for (const char* at = names; at != NULL; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0')) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static void MeasureUse(Pair* pair, const Use* use, const char* metrics, double batch_s) {
   static const struct {
     const char* name;
     void (*round)(const Pair*, int);
     int ways;
   } kMetrics[] = {
       {"latency", PingPong, 0}, {"bandwidth", Window, 1}, {"bidirectional", Windows, 2}};
-  const char* buffers[] = {"untouched", "touched"};
-  for (pair->touch = 1; pair->touch >= 0; --pair->touch) {
-    for (size_t i = 0; i < sizeof(kMetrics) / sizeof(kMetrics[0]); ++i) {
-      if (strstr(metrics, kMetrics[i].name) == NULL) {
-        continue;
-      }
-      Barrier();
-      const double round_s = Measure(pair, kMetrics[i].round, batch_s);
-      const double moved = (double)kMetrics[i].ways * pair->window * (double)pair->size;
-      if (pair->sends_first) {
-        printf("%s %s %zu %.4f\n", kMetrics[i].name, buffers[pair->touch], pair->size,
-               moved == 0 ? round_s / 2 * 1e6 : moved / round_s / 1e6);
-        fflush(stdout);
-      }
+  for (size_t i = 0; i < sizeof(kMetrics) / sizeof(kMetrics[0]); ++i) {
+    if (!Has(metrics, kMetrics[i].name)) {
+      continue;
+    }
+    Barrier();
+    const double round_s = Measure(pair, kMetrics[i].round, batch_s);
+    const double moved = (double)kMetrics[i].ways * pair->window * (double)pair->size;
+    if (pair->sends_first) {
+      printf("%s %s %zu %.4f\n", kMetrics[i].name, use->name, pair->size,
+             moved == 0 ? round_s / 2 * 1e6 : moved / round_s / 1e6);
+      fflush(stdout);
     }
   }
 }
 
+/* Messages of a window that have a place each: what caches hold must not be all that counts. */
 static int WindowFor(size_t size) {
   const size_t fitting = kWindowBytes / size;
   return fitting > kMaxWindow ? kMaxWindow : fitting < kMinWindow ? kMinWindow : (int)fitting;
 }
 
-static void AllocateAll(Pair* pair, const char* memory, size_t window_bytes) {
+/* Both begin pages. */
+static Buffers AllocateBoth(const char* memory, size_t bytes) {
+  const size_t each = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   const int staged = strcmp(memory, "staged") == 0;
-  pair->buffers = Filled(staged ? "device" : memory, 2 * window_bytes, 1);
-  pair->incoming = pair->buffers + window_bytes;
-  pair->staging = staged ? Filled("pinned", 2 * window_bytes, 1) : NULL;
-  pair->answer = Filled(staged ? "pinned" : memory, kPageBytes, 1);
+  Buffers both = {.outgoing = Filled(staged ? "device" : memory, 2 * each, 1)};
+  both.incoming = both.outgoing + each;
+  both.staging = staged ? Filled("pinned", 2 * each, 1) : NULL;
+  return both;
+}
+
+/* Every use that is asked for, of the pair's size. */
+static void MeasureSize(Pair* pair, const Buffers* separate, const Buffers* windows,
+                        const char* metrics, const char* uses, double batch_s) {
+  static const Use kUses[] = {{"separate", 1, 0}, {"touched", 0, 1}, {"untouched", 0, 0}};
+  for (size_t i = 0; i < sizeof(kUses) / sizeof(kUses[0]); ++i) {
+    if (!Has(uses, kUses[i].name)) {
+      continue;
+    }
+    const int apart = kUses[i].separate;
+    pair->touch = kUses[i].touch;
+    pair->window = apart ? kMaxWindow : WindowFor(pair->size);
+    pair->distance = apart ? 0 : pair->size;
+    pair->at = apart ? *separate : *windows;
+    pair->reply = apart ? pair->at.incoming : pair->at.outgoing;
+    MeasureUse(pair, &kUses[i], metrics, batch_s);
+  }
 }
 
 int main(int argc, char** argv) {
   int rank = 0;
   int ranks = 0;
   Start(&rank, &ranks);
-  if (argc < 6 || ranks % 2 != 0) {
-    fprintf(
-        stderr,
-        "usage: p2p MEMORY bind|float METRICS BATCH_MICROSECONDS BYTES..., on an even number of "
-        "ranks\n");
+  if (argc < 7 || ranks % 2 != 0) {
+    fprintf(stderr,
+            "usage: p2p MEMORY bind|float METRICS BUFFERS BATCH_MICROSECONDS BYTES..., on an even "
+            "number of ranks\n");
     return 2;
   }
   if (strcmp(argv[2], "bind") == 0) {
     Bind(rank, ranks);
   }
-  (void)LargestSize(argc, argv, 5, 1);
-  size_t window_bytes = 8;
-  for (int i = 5; i < argc; ++i) {
+  const size_t largest = LargestSize(argc, argv, 6, 1);
+  size_t window_bytes = kPageBytes;
+  for (int i = 6; i < argc && strcmp(argv[4], "separate") != 0; ++i) {
     const size_t size = strtoull(argv[i], NULL, 10);
     const size_t bytes = size * (size_t)WindowFor(size);
     window_bytes = bytes > window_bytes ? bytes : window_bytes;
   }
-  Pair pair = {.sends_first = rank % 2 == 0, .peer = rank ^ 1, .size = 8};
-  AllocateAll(&pair, argv[1], window_bytes);
+  const Buffers separate = AllocateBoth(argv[1], largest);
+  const Buffers windows = AllocateBoth(argv[1], window_bytes);
+  Pair pair = {.sends_first = rank % 2 == 0, .peer = rank ^ 1, .size = 8, .at = separate};
+  pair.reply = separate.incoming;
+  pair.answer = Filled(strcmp(argv[1], "staged") == 0 ? "pinned" : argv[1], kPageBytes, 1);
   Barrier();
   WarmUp(&pair);
-  for (int i = 5; i < argc; ++i) {
+  for (int i = 6; i < argc; ++i) {
     pair.size = strtoull(argv[i], NULL, 10);
-    pair.window = WindowFor(pair.size);
-    MeasureSize(&pair, argv[3], strtod(argv[4], NULL) * 1e-6);
+    MeasureSize(&pair, &separate, &windows, argv[3], argv[4], strtod(argv[5], NULL) * 1e-6);
   }
   Barrier();
   Finish();

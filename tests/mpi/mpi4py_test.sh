@@ -27,13 +27,11 @@ work=$(mktemp -d /tmp/ferry-mpi4py-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 export HOME=$work PATH=/usr/local/bin:/usr/bin:/bin
 
-"$python" -m venv "$work/venv" >"$work/log" 2>&1 ||
-  skip "Python has no virtual environments: apt-get install python3-venv"
 pip=("$work/venv/bin/python" -m pip --disable-pip-version-check)
 [[ -e $("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h ]] ||
   skip "Python.h is missing: apt-get install python3-dev"
-"${pip[@]}" install -q cython setuptools wheel numpy >"$work/log" 2>&1 ||
-  skip "pip cannot install what mpi4py needs: $(tail -n 1 "$work/log" | tr '<>&"' ' ')"
+"$python" benchmarks/common/wheels.py "$work/venv" cython setuptools wheel numpy >"$work/log" 2>&1 ||
+  skip "$(tail -n 1 "$work/log" | tr '<>&"' ' ')"
 source=${MPI4PY_SOURCE:-}
 if [[ -z $source ]]; then
   "${pip[@]}" download -q --no-deps --no-build-isolation --no-binary :all: -d "$work" \

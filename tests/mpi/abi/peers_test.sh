@@ -33,10 +33,8 @@ export HOME=$work PATH=/usr/local/bin:/usr/bin:/bin
 
 # install NAME PACKAGE...: into $work/NAME.
 install() {
-  /usr/bin/python3 -m venv "$work/$1" >"$work/log" 2>&1 ||
-    skip "Python has no virtual environments: apt-get install python3-venv"
-  "$work/$1/bin/python" -m pip --disable-pip-version-check install -q "${@:2}" \
-    >"$work/log" 2>&1 || skip "pip cannot install $1: $(tail -n 1 "$work/log" | tr '<>&"' ' ')"
+  /usr/bin/python3 benchmarks/common/wheels.py "$work/$1" "${@:2}" >"$work/log" 2>&1 ||
+    skip "$(tail -n 1 "$work/log" | tr '<>&"' ' ')"
   peers+=("$work/$1")
 }
 

@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""The pages that `./dev bench p2p` and `mpi` write, of programs that only print figures."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.getcwd()
+FERRYRUN = "out/bin/tools/ferryrun/ferryrun"
+COMPILER = 'for word; do last=$word; done; : >"$last"\n'  # the program that it makes is not run
+# What p2p prints: another figure for each memory that Ferry's buffers may be in.
+P2P = """
+while [ "$1" != private ] && [ "$1" != heap ]; do shift; done
+case $1 in private) figure=%s ;; *) figure=%s ;; esac
+shift 5
+for size; do
+  for what in latency bandwidth bidirectional; do echo "$what separate $size $figure"; done
+done
+"""
+PATTERN = """
+while [ "$1" != private ] && [ "$1" != allocated ]; do shift; done
+case $1 in private) figure=%s ;; *) figure=%s ;; esac
+shift 3
+for size; do echo "$size $figure"; done
+"""
+
+
+class RunsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.write("bin/mpicc.openmpi", COMPILER)
+        self.write("bin/mpicc.mpich", COMPILER)
+        self.write("bin/dpkg-query", "echo 1.2.3\n")
+        self.write("tools/wrappers/ferrycc", COMPILER)
+        with open(self.path("venv.py"), "w", encoding="utf-8") as file:
+            file.write("import sys\nsys.exit('nothing can be installed here')\n")
+        # A child of a session of its own, which the launcher waits for; its id is kept.
+        self.write("bin/mpiexec.mpich",
+                   f"setsid sh -c 'echo $$ >{self.path('stray')}; exec sleep 1000' &\nwait\n")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, script):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(self.path(name), 0o755)
+
+    def start(self, benchmark, *arguments):
+        """(exit code, the page, {(benchmark, size): row})"""
+        environment = {"PATH": self.path("bin") + ":/usr/bin:/bin", "PYTHONPATH": self.folder}
+        done = subprocess.run([os.path.join(ROOT, "benchmarks", benchmark, "run"), "--quick", "--limit", "1",
+                               "--json", "rows", "--output", "page", *arguments], cwd=self.folder, env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.said = done.stdout
+        try:
+            with open(self.path("page"), encoding="utf-8") as page, open(self.path("rows"), encoding="utf-8") as rows:
+                return done.returncode, page.read(), {(row["benchmark"], row["size_bytes"]): row
+                                                      for row in json.load(rows)}
+        except FileNotFoundError:
+            self.fail(self.said)
+
+    def assert_peers_are_named(self, page):
+        self.assertIn("beside Open MPI 1.2.3 (Debian's), MPICH 1.2.3 (Debian's), Intel MPI (missing)", page)
+        self.assertIn("- MPICH gave up: no end after 1 s.", page)
+        self.assertIn("- Intel MPI gave up: it is not there: Python has no virtual environments", page)
+        with open(self.path("stray"), encoding="utf-8") as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
+
+    def test_ordinary_memory_comes_first(self):
+        self.write(FERRYRUN, P2P % (2, 1))
+        self.write("out/bin/benchmarks/p2p/p2p", "")
+        self.write("bin/mpirun.openmpi", P2P % (4, "no"))
+        code, page, rows = self.start("p2p", "--part", "ranks", "--layout", "same_node")
+        self.assertEqual(code, 0, self.said)
+        ordinary, heap = page.index("### Ordinary memory, separate"), page.index("### The heap (ferry_alloc), separate")
+        self.assertLess(ordinary, heap)
+        self.assert_peers_are_named(page)
+        for memory, ratio in (("private", 0.5), ("heap", 0.25)):
+            row = rows[f"p2p/{memory}/separate", 1048576]
+            self.assertEqual((row["ratio_to_best_peer"], row["peers"]["MPICH"]), (ratio, None))
+            self.assertIn((f"p2p/{memory}/separate/bidirectional", 65536), rows)
+
+    def test_a_crash_of_ferry_fails_the_benchmark(self):
+        self.write(FERRYRUN, "exit 9\n")
+        self.write("out/bin/benchmarks/p2p/p2p", "")
+        self.write("bin/mpirun.openmpi", P2P % (4, "no"))
+        code, page, _ = self.start("p2p", "--part", "ranks", "--layout", "same_node")
+        self.assertEqual(code, 1, self.said)
+        self.assertIn("- Ferry gave up: exit code 9.", page)
+
+    def test_messages_of_mpi_come_in_ordinary_memory_first(self):
+        self.write(FERRYRUN, PATTERN % (2, 1))
+        self.write("bin/mpirun.openmpi", PATTERN % (4, 5))
+        code, page, rows = self.start("mpi", "--pattern", "latency", "--pattern", "bcast", "--ranks", "2",
+                                      "--nodes", "1")
+        self.assertEqual(code, 0, self.said)
+        self.assertLess(page.index("us; ordinary memory"), page.index("us; memory of MPI_Alloc_mem"))
+        self.assert_peers_are_named(page)
+        self.assertEqual(rows["mpi/latency", 8]["ratio_to_best_peer"], 0.5)
+        self.assertEqual(rows["mpi/latency/allocated", 8]["ratio_to_best_peer"], 0.2)
+        self.assertNotIn(("mpi/bcast/allocated", 8), rows)
+
+    def test_what_is_left_out_is_named(self):
+        self.write(FERRYRUN, PATTERN % (2, 1))
+        self.write("bin/mpirun.openmpi", PATTERN % (4, 5))
+        _, page, rows = self.start("mpi", "--pattern", "bcast", "--ranks", "4", "--nodes", "2")
+        self.assertIn("- MPICH is left out: ", page)
+        self.assertIn("- Intel MPI is left out: ", page)
+        self.assertEqual(list(rows["mpi/bcast", 8]["peers"]), ["Open MPI"])
+
+
+if __name__ == "__main__":
+    unittest.main()
