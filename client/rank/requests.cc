@@ -72,7 +72,9 @@ ErrorCode Requests::Fill(uint32_t request, const Message& message, RequestKind k
   slot.tag = message.tag;
   slot.size_bytes = message.size_bytes;
   slot.user_address = reinterpret_cast<uint64_t>(message.buffer);
-  slot.buffer = parts_.memory->regions().Find(message.buffer, message.size_bytes);
+  slot.buffer = kind == RequestKind::kSend && !progress_.MayBeRemote(message.peer)
+                    ? parts_.memory->LocateForNode(message.buffer, message.size_bytes)
+                    : parts_.memory->regions().Find(message.buffer, message.size_bytes);
   slot.status_source = message.peer;
   slot.status_tag = message.tag;
   slot.message_bytes = message.size_bytes;
@@ -244,6 +246,9 @@ bool Requests::CopyChunk(uint32_t request) {
   }
   const bool is_send = IsSend(slot);
   const auto other = static_cast<uint32_t>(is_send ? slot.peer : slot.status_source);
+  if (is_send && IsLeftToReceiver(slot, *transfer)) {
+    return false;
+  }
   const engine::OwnEnd own{is_send, progress_.view().rank, other, slot.buffer,
                            std::min(slot.message_bytes, slot.size_bytes)};
   Status found;
@@ -266,6 +271,18 @@ bool Requests::CopyChunk(uint32_t request) {
     return false;
   }
   return result == engine::ChunkResult::kCopied;
+}
+
+// What this rank has lent the receiver copies without the kernel, and this rank does not: it leaves
+// a single chunk to a receiver that is inside the library.
+bool Requests::IsLeftToReceiver(const RequestLayout& slot,
+                                const shm::TransferLayout& transfer) const {
+  const OwnRegion* const region =
+      slot.buffer.region == 0 ? nullptr : parts_.memory->regions().ById(slot.buffer.region);
+  return region != nullptr && region->lent && slot.size_bytes <= parts_.worker_min_bytes &&
+         shm::LoadRelaxed(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))->inside) != 0 &&
+         !engine::IsLeftToSource(transfer, slot.transfer_generation) &&
+         !engine::Look(transfer, slot.transfer_generation).done;
 }
 
 void Requests::Finish(uint32_t request, uint32_t generation, ErrorCode error) {

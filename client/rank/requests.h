@@ -115,6 +115,7 @@ class Requests {
 
  private:
   ErrorCode CheckBuffer(const Message& message) const;
+  bool IsLeftToReceiver(const shm::RequestLayout& slot, const shm::TransferLayout& transfer) const;
   uint64_t DirectMax(const Message& message, shm::RequestKind kind) const;
   bool WantsPrivateShadow(const Message& message, shm::RequestKind kind) const;
   bool NeedsDeviceShadow(const shm::Location& buffer, const Message& message,

@@ -154,10 +154,15 @@ bool Sender::IsOfShadowSize(const Message& message) const {
              : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kRemoteShadowMaxBytes;
 }
 
+shm::Location Sender::LocateSource(const Message& message) {
+  return peers_.by_rank[static_cast<uint32_t>(message.peer)].local
+             ? memory_.LocateForNode(message.buffer, message.size_bytes)
+             : memory_.regions().Find(message.buffer, message.size_bytes);
+}
+
 // Sends private memory from a shadow. False: the message has to go another way.
 bool Sender::SendFromShadow(const Message& message) {
-  if (message.synchronous || !IsOfShadowSize(message) ||
-      memory_.regions().Find(message.buffer, message.size_bytes).region != 0) {
+  if (message.synchronous || !IsOfShadowSize(message) || LocateSource(message).region != 0) {
     return false;
   }
   void* const shadow = TakeShadow(message.size_bytes);

@@ -45,6 +45,7 @@ class Sender {
   bool SendEager(const Message& message);
   bool SendEagerByStream(const Message& message);
   bool IsOfShadowSize(const Message& message) const;
+  shm::Location LocateSource(const Message& message);
   bool SendFromShadow(const Message& message);
   void* TakeShadow(uint64_t size_bytes);
   void GiveShadow(void* shadow, uint64_t size_bytes);
