@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -265,7 +266,7 @@ TEST(ForkTest, FaultsOfTheProgramStayFaults) {
   EXPECT_EQ(InChild([] {
               const rlimit no_core{0, 0};
               setrlimit(RLIMIT_CORE, &no_core);
-              *reinterpret_cast<volatile int*>(uintptr_t{16}) = 1;
+              std::memset(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 1);
               return 0;
             }),
             1000 + SIGSEGV);
