@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,18 @@ TEST(MallocTest, BlocksAreCopiedOnceWithoutTheKernel) {
   EXPECT_THAT(command.Leftovers(), IsEmpty());
 }
 
-// Else the test above proves nothing.
+// Which maps the heap's file while it grows.
+TEST(MallocTest, AndWithAWorkerProcess) {
+  const CommandResult result =
+      RunCommand(PrivateJob({"-n", "2", "--malloc", "--worker_mode=process", "--worker_program",
+                             std::filesystem::absolute("daemon/ferry-worker").string()},
+                            {kProgram}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "all were copied once\n");
+  EXPECT_EQ(result.err, "");
+}
+
+// Else the tests above prove nothing.
 TEST(MallocTest, BlocksOfTheSystemsMallocAreNot) {
   const CommandResult result = RunCommand(PrivateJob({"-n", "2"}, {kProgram}));
   EXPECT_EQ(result.exit_code, 128 + SIGSYS) << result.err;
