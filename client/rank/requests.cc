@@ -274,12 +274,13 @@ bool Requests::CopyChunk(uint32_t request) {
 }
 
 // What this rank has lent the receiver copies without the kernel, and this rank does not: it leaves
-// a single chunk to a receiver that is inside the library.
+// a single chunk to a receiver that is inside the library, unless there is more for both to do.
 bool Requests::IsLeftToReceiver(const RequestLayout& slot,
                                 const shm::TransferLayout& transfer) const {
   const OwnRegion* const region =
       slot.buffer.region == 0 ? nullptr : parts_.memory->regions().ById(slot.buffer.region);
   return region != nullptr && region->lent && slot.size_bytes <= parts_.worker_min_bytes &&
+         (progress_.threads() || parts_.pool->in_use() == 1) &&
          shm::LoadRelaxed(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))->inside) != 0 &&
          !engine::IsLeftToSource(transfer, slot.transfer_generation) &&
          !engine::Look(transfer, slot.transfer_generation).done;
