@@ -52,7 +52,7 @@ class RandomBlocks {
     unsigned char pattern;
   };
   static constexpr size_t kBlocks = 4096;
-  static constexpr size_t kEdgeBytes = 512;  // of large blocks the ends, and a byte of each page
+  static constexpr size_t kEdgeBytes = 64;  // of large blocks the ends, and a byte of each page
 
   uint64_t Next() {  // xorshift64*
     state_ ^= state_ >> 12;
@@ -101,17 +101,17 @@ class RandomBlocks {
     return intact;
   }
 
+  static bool IsZero(const unsigned char* bytes, size_t size_bytes) {
+    return size_bytes == 0 || (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size_bytes - 1) == 0);
+  }
+
   bool Allocate(Block& block) {
     block.size_bytes = RandomSize();
     const uint64_t way = Next() % 8;
     size_t alignment = 16;
     if (way == 0) {
       block.address = static_cast<unsigned char*>(calloc(1, block.size_bytes));
-      bool zero = true;
-      for (size_t i = 0; i < block.size_bytes; ++i) {
-        zero = zero && block.address[i] == 0;
-      }
-      if (!zero) {
+      if (block.address == nullptr || !IsZero(block.address, block.size_bytes)) {
         return false;
       }
     } else if (way == 1) {
