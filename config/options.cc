@@ -365,6 +365,10 @@ constexpr Option kTable[] = {
          "Command that replaces ssh or srun, as words separated by spaces, such as ssh -p 2222. "
          "ferryrun adds the host and what to run there. Empty: ssh -x -o BatchMode=yes with "
          "launcher ssh."),
+    Choice(Group::kLaunching, "malloc", &Options::malloc, "system|ferry",
+           "Whose malloc ranks have that ferryrun starts. ferry: libferry_malloc.so, whose memory "
+           "the ranks of the node read without the kernel (docs/tuning.md); system: what the "
+           "program comes with."),
 
     From(Source::kEnvironmentOnly, Text(Group::kLaunch, "job_id", &Options::job_id, 0, 63,
                                         "Name of the job, the same for all its ranks.")),

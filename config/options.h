@@ -141,6 +141,7 @@ struct Options {
   // Launching.
   std::string launcher = "ssh";
   std::string rsh;  // empty: that of `launcher`
+  std::string malloc = "system";
 
   // A rank's place in its job, set by its launcher; size is 0 outside a job.
   std::string job_id;

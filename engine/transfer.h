@@ -26,6 +26,7 @@ struct Reach {
   // or nobody can, any more: the transfer fails with this. kInvalidBuffer: there is no such memory.
   ErrorCode error = ErrorCode::kOk;
   bool by_stream = false;  // `mapped` is device memory that only streams reach
+  bool read_only = false;  // `mapped` is for reading
   bool never = false;      // not ok(), and asking again will not help; others may reach it
   bool ok() const { return mapped != nullptr || pid != 0; }
 };

@@ -26,6 +26,10 @@ inline constexpr uint32_t kRegionByStream = 1;
 // this the rank stages what goes to other nodes and comes from there.
 inline constexpr uint32_t kRegionStaged = 2;
 
+// The region is memory of the program itself, such as malloc's: peers map it to read. Its file may
+// be longer than the region, and grow.
+inline constexpr uint32_t kRegionLent = 4;
+
 enum class Kind : uint32_t {
   kAttach = 1,      // AttachRequest -> AttachReply; no descriptors
   kSegments = 2,    // SegmentsRequest + [session memfd, inbox memfd] -> Reply + [doorbell eventfd,
@@ -99,7 +103,7 @@ struct SegmentsRequest {
 struct RegionRequest {
   AttachHeader header;
   uint32_t region;
-  uint32_t flags;  // kRegionByStream
+  uint32_t flags;  // kRegionByStream, kRegionLent
   uint64_t size_bytes;
   // With kRegionByStream: what the backend's import needs beside the descriptor.
   uint64_t allocation_id;

@@ -36,6 +36,15 @@ int CreateMemfd(const char* name) {
   return fd < 0 && errno == EINVAL ? memfd_create(name, kFlags) : fd;
 }
 
+StatusOr<Mapping> Map(int fd, uint64_t size_bytes, Access access) {
+  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* base = mmap(nullptr, size_bytes, protection, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return StatusFromErrno(errno, "mapping a segment of " + std::to_string(size_bytes) + " bytes");
+  }
+  return Mapping(static_cast<std::byte*>(base), size_bytes);
+}
+
 // Writes to each page without changing it: another process may be using it already.
 void TouchPages(std::byte* base, uint64_t size_bytes) {
   for (uint64_t offset = 0; offset < size_bytes; offset += kPageBytes) {
@@ -89,13 +98,17 @@ StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes) {
 StatusOr<Mapping> MapSegment(int fd, uint64_t size_bytes) {
   const StatusOr<uint64_t> checked = CheckSegmentFile(fd, size_bytes);
   FERRY_RETURN_IF_ERROR(checked.status());
-  const uint64_t actual_bytes = *checked;
-  void* base = mmap(nullptr, actual_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) {
-    return StatusFromErrno(errno,
-                           "mapping a segment of " + std::to_string(actual_bytes) + " bytes");
+  return Map(fd, *checked, Access::kReadWrite);
+}
+
+StatusOr<Mapping> MapPart(int fd, uint64_t size_bytes, Access access) {
+  const StatusOr<uint64_t> checked = CheckSegmentFile(fd, 0);
+  FERRY_RETURN_IF_ERROR(checked.status());
+  if (size_bytes == 0 || *checked < size_bytes) {
+    return Status(ErrorCode::kCorrupt, "segment has " + std::to_string(*checked) +
+                                           " bytes instead of " + std::to_string(size_bytes));
   }
-  return Mapping(static_cast<std::byte*>(base), actual_bytes);
+  return Map(fd, PageUp(size_bytes), access);
 }
 
 Status Prefault(std::byte* base, uint64_t size_bytes) {

@@ -43,6 +43,11 @@ StatusOr<UniqueFd> CreateSegment(const char* name, uint64_t size_bytes);
 // differs from `size_bytes` (0 = any size); the message says which.
 StatusOr<Mapping> MapSegment(int fd, uint64_t size_bytes);
 
+// Maps the first `size_bytes` (rounded up to pages) of a memfd that is as long as that, or longer:
+// it may be growing. kCorrupt when it is not sealed against shrinking, or shorter.
+enum class Access { kReadWrite, kRead };
+StatusOr<Mapping> MapPart(int fd, uint64_t size_bytes, Access access = Access::kReadWrite);
+
 // Touches [base, base + size_bytes) for writing so that the caller's cgroup pays for it now.
 Status Prefault(std::byte* base, uint64_t size_bytes);
 

@@ -1,9 +1,12 @@
 #include "client/core/memory.h"
 
+#include <sys/sysinfo.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "common/library_words.h"
 #include "shm/layout/session_layout.h"
 
 namespace ferry::client {
@@ -12,6 +15,13 @@ namespace {
 constexpr uint64_t kSmallShadowBytes = 128 << 10;
 constexpr uint64_t kIdleShadowsHeapPart = 4;  // they hold at most this part of the heap
 constexpr uint64_t kClearBytes = 4 << 20;     // zeros copied to device memory at a time
+
+// The daemon takes no region that is larger than this.
+uint64_t MachineBytes() {
+  struct sysinfo machine {};
+  sysinfo(&machine);
+  return (uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
+}
 
 }  // namespace
 
@@ -288,6 +298,50 @@ void Memory::FreeShadow(void* pointer) {
   while (void* const idle = shadows_.Evict(heap_bytes_ / kIdleShadowsHeapPart)) {
     ReleaseShadow(idle);
   }
+}
+
+// ---- malloc's memory ----------------------------------------------------------------------------
+
+void Memory::ExplainMalloc(uint32_t rank) const {
+  if (const std::string why = malloc_heap_.WhyPrivate(); !why.empty()) {
+    SayToUser(static_cast<int>(rank),
+              "malloc's memory stays private, so large messages of this node take longer: " + why);
+  }
+}
+
+shm::Location Memory::Lend(const void* pointer, uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  if (!lending_refused_) {
+    const malloc_heap::HeapView view = malloc_heap_.Look();
+    if (const Status status = LendUpTo(view); !status.ok()) {
+      lending_refused_ = true;
+      SayToUser(-1, "malloc's memory stays private, so large messages of this node take longer: " +
+                        status.ToString());
+    }
+  }
+  return regions_.FindForNode(pointer, size_bytes);
+}
+
+// Regions of less stay: messages on their way may name them.
+Status Memory::LendUpTo(const malloc_heap::HeapView& view) {
+  const uint64_t size_bytes = std::min(view.file_bytes, MachineBytes());
+  if (view.fd < 0 || size_bytes <= lent_bytes_) {
+    return {};  // forked; or another thread was here
+  }
+  const uint32_t region = next_region_++;
+  ferry_control_region description{};
+  description.region = region;
+  description.kind = FERRY_CONTROL_REGION_HOST_HEAP;
+  description.size_bytes = size_bytes;
+  description.allocation_id = region;
+  attach::RegionRequest request{};
+  request.region = region;
+  request.flags = attach::kRegionLent;
+  request.size_bytes = size_bytes;
+  FERRY_RETURN_IF_ERROR(Announce(description, request, view.fd).status());
+  lent_bytes_ = size_bytes;
+  regions_.Add({.base = view.base, .size_bytes = size_bytes, .id = region, .lent = true});
+  return {};
 }
 
 Status Memory::Register(void* pointer, uint64_t size_bytes) {

@@ -3,6 +3,8 @@
 // Host and pinned memory come from one heap segment, made at first use; device memory from the GPU
 // backend, one region each. Each region is registered with the daemon (descriptor over the attach
 // socket, then RegisterRegion) before its address is given out, and withdrawn before it is freed.
+// Memory that libferry_malloc.so hands out is *lent* when a message to a rank of the node first
+// needs it: one region of all that there is, and another, larger one when it has grown.
 //
 // Calling thread: any; changes are serialised by a lock and may block on the daemon.
 #pragma once
@@ -16,6 +18,7 @@
 #include "client/core/attach_connection.h"
 #include "client/core/control_library.h"
 #include "client/core/front_end.h"
+#include "client/core/malloc_heap.h"
 #include "client/core/offset_allocator.h"
 #include "client/core/region_table.h"
 #include "client/core/shadow_pool.h"
@@ -49,6 +52,17 @@ class Memory {
 
   Status Register(void* pointer, uint64_t size_bytes);
   Status Deregister(void* pointer);
+
+  // Where a buffer lies that a rank of this node is to read. Unlike in regions(), malloc's memory
+  // is in a region, if libferry_malloc.so is there. The first look at what it has grown by tells
+  // the daemon, and blocks for that.
+  shm::Location LocateForNode(const void* pointer, uint64_t size_bytes) {
+    const shm::Location known = regions_.FindForNode(pointer, size_bytes);
+    return known.region != 0 || !malloc_heap_.Contains(pointer) ? known : Lend(pointer, size_bytes);
+  }
+
+  // Tells the user why malloc's memory stays private, if it does although he asked for Ferry's.
+  void ExplainMalloc(uint32_t rank) const;
 
   // Copies between any two kinds of memory; returns when it is done.
   Status Copy(void* destination, const void* source, uint64_t size_bytes);
@@ -99,6 +113,8 @@ class Memory {
   StatusOr<void*> AllocateHost(uint64_t size_bytes);  // not zeroed
   bool HasSpare(uint64_t size_bytes) const;
   void ReleaseShadow(void* block);
+  shm::Location Lend(const void* pointer, uint64_t size_bytes);
+  Status LendUpTo(const malloc_heap::HeapView& view);
   Status FreeLocked(void* pointer);
   StatusOr<void*> AllocateDevice(uint64_t size_bytes, int device);
   Status MakeHeap();
@@ -120,6 +136,7 @@ class Memory {
   AttachConnection* const attach_;
   ControlLibrary* const control_;
   RegionTable regions_;
+  const MallocHeap malloc_heap_;
   std::unique_ptr<gpu::CopyStreams> streams_;
 
   mutable std::mutex mutex_;
@@ -127,6 +144,8 @@ class Memory {
   shm::Mapping heap_;
   bool heap_refused_ = false;  // making it failed when Ferry wanted it for itself
   OffsetAllocator heap_pieces_;
+  uint64_t lent_bytes_ = 0;                 // of malloc's heap
+  bool lending_refused_ = false;            // and no message should ask again
   std::map<const void*, uint64_t> pinned_;  // pieces of the heap that the backend knows
   ShadowPool shadows_;                      // the backend knows these, too
   std::map<const void*, DeviceAllocation> device_;

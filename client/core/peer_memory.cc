@@ -201,6 +201,7 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
     }
     reach.mapped = mapped->base;
     reach.by_stream = mapped->device != nullptr;
+    reach.read_only = mapped->read_only;
     region_bytes = mapped->size_bytes;
   }
   if (where.address > region_bytes || size_bytes > region_bytes - where.address) {
@@ -247,7 +248,10 @@ StatusOr<PeerMemory::Mapped> PeerMemory::MakeMapped(const Key& key, AttachAnswer
     return Status(ErrorCode::kCorrupt, "ferryd's answer has no descriptor of the region");
   }
   if (!is_by_stream) {
-    StatusOr<shm::Mapping> mapping = shm::MapSegment(answer.descriptors[0].get(), 0);
+    made.read_only = (answer.reply.flags & attach::kRegionLent) != 0;
+    StatusOr<shm::Mapping> mapping =
+        shm::MapPart(answer.descriptors[0].get(), answer.size_bytes,
+                     made.read_only ? shm::Access::kRead : shm::Access::kReadWrite);
     FERRY_RETURN_IF_ERROR(mapping.status());
     made.mapping = std::move(*mapping);
     made.base = made.mapping.base();
@@ -275,6 +279,9 @@ StatusOr<PeerMemory::Mapped> PeerMemory::MakeMapped(const Key& key, AttachAnswer
 
 ErrorCode PeerMemory::Copy(const engine::Reach& destination, const engine::Reach& source,
                            uint64_t size_bytes) {
+  if (destination.read_only) [[unlikely]] {
+    return ErrorCode::kInvalidBuffer;  // no receive names lent memory
+  }
   if (destination.by_stream || source.by_stream) {
     gpu::CopyStreams& streams = *memory_->streams();
     const Status status =

@@ -1,8 +1,9 @@
 // What this rank can reach of its own and its peers' memory, and how it copies between them.
 //
 // Regions of peers are mapped when first needed and kept up to a limit, beyond which the least
-// recently used go first; device memory that only streams reach is imported. A peer's private
-// memory is reached by process_vm calls, where the daemon found them allowed.
+// recently used go first; device memory that only streams reach is imported, and what
+// a peer has lent is mapped to be read. A peer's private memory is reached by process_vm calls,
+// where the daemon found them allowed.
 //
 // Calling thread: any, without the lease. Resolve may ask the daemon for a descriptor.
 #pragma once
@@ -86,6 +87,7 @@ class PeerMemory : public engine::MemoryAccess {
     std::unique_ptr<gpu::ImportedMemory> device;  // only streams reach it
     std::byte* base = nullptr;
     uint64_t size_bytes = 0;
+    bool read_only = false;
     std::shared_ptr<void> registration;  // with the GPU backend; destroyed first
   };
 

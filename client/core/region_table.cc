@@ -3,11 +3,11 @@
 #include <algorithm>
 
 namespace ferry::client {
+namespace {
 
-RegionTable::RegionTable() { Publish({}); }
-
-shm::Location RegionTable::Find(const void* pointer, uint64_t size_bytes) const {
-  if (const OwnRegion* region = Around(pointer); region != nullptr) {
+// `region` is the one around `pointer`, or null.
+shm::Location Locate(const OwnRegion* region, const void* pointer, uint64_t size_bytes) {
+  if (region != nullptr) {
     const auto offset =
         static_cast<uint64_t>(static_cast<const std::byte*>(pointer) - region->base);
     if (size_bytes <= region->size_bytes - offset) {
@@ -15,6 +15,19 @@ shm::Location RegionTable::Find(const void* pointer, uint64_t size_bytes) const 
     }
   }
   return {0, 0, reinterpret_cast<uint64_t>(pointer)};
+}
+
+}  // namespace
+
+RegionTable::RegionTable() { Publish({}); }
+
+shm::Location RegionTable::Find(const void* pointer, uint64_t size_bytes) const {
+  const OwnRegion* const region = Around(pointer);
+  return Locate(region == nullptr || region->lent ? nullptr : region, pointer, size_bytes);
+}
+
+shm::Location RegionTable::FindForNode(const void* pointer, uint64_t size_bytes) const {
+  return Locate(Around(pointer), pointer, size_bytes);
 }
 
 const OwnRegion* RegionTable::Around(const void* pointer) const {

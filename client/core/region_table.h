@@ -21,6 +21,7 @@ struct OwnRegion {
   int device = -1;         // that made the memory; -1: none
   bool by_stream = false;  // only streams reach it
   bool staged = true;      // the daemon moves it between nodes
+  bool lent = false;       // memory of the program itself, that ranks of the node read
 };
 
 class RegionTable {
@@ -29,7 +30,11 @@ class RegionTable {
 
   // Where `pointer` lies, as other processes name it: region and offset, or region 0 and the
   // address itself when it is private memory (or not all of the `size_bytes` are in one region).
+  // What is lent counts as private: its pages come and go, so the network must not keep them.
   shm::Location Find(const void* pointer, uint64_t size_bytes) const;
+  // The same for a buffer that only ranks of the node read: in a lent region, too. Of several that
+  // begin at one address the last one counts.
+  shm::Location FindForNode(const void* pointer, uint64_t size_bytes) const;
   // The region around `pointer`, or null.
   const OwnRegion* Around(const void* pointer) const;
   // Whether some region is, or was, for streams only. Where not, no address needs to be looked up.

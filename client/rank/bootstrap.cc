@@ -173,6 +173,9 @@ void Client::MakeParts(const std::vector<PeerProcess>& processes) {
   progress_.emplace(Progress::Parts{view_, &peers_, engine, own_lane_, doorbell_.get(), wait_policy,
                                     threads_asked_for_});
   memory_.emplace(options_.heap_bytes, backends_.get(), &attach_, &control_);
+  if (options_.malloc == "ferry") {
+    memory_->ExplainMalloc(view_.rank);
+  }
   peer_memory_.emplace(view_.rank, processes, &*memory_, &attach_);
   pool_.emplace(view_, threads_asked_for_);
   offloads_.emplace(options_.offload_min_bytes, &*memory_, &*pool_, statistics);

@@ -79,7 +79,9 @@ ErrorCode Requests::Fill(uint32_t request, const Message& message, RequestKind k
   slot.tag = message.tag;
   slot.size_bytes = message.size_bytes;
   slot.user_address = reinterpret_cast<uint64_t>(message.buffer);
-  slot.buffer = parts_.memory->regions().Find(message.buffer, message.size_bytes);
+  slot.buffer = kind == RequestKind::kSend && !progress_.MayBeRemote(message.peer)
+                    ? parts_.memory->LocateForNode(message.buffer, message.size_bytes)
+                    : parts_.memory->regions().Find(message.buffer, message.size_bytes);
   slot.status_source = message.peer;
   slot.status_tag = message.tag;
   slot.message_bytes = message.size_bytes;

@@ -165,8 +165,9 @@ bool Sender::SendEagerByStream(const Message& message) {
 // late. A persistent one's slot is needed for its next start.
 bool Sender::MayMove(const RequestLayout& slot) const {
   constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
-  return slot.buffer.region == 0 && slot.size_bytes != 0 && slot.size_bytes <= kShadowMaxBytes &&
-         (slot.flags & kNever) == 0 && peers_.by_rank[static_cast<uint32_t>(slot.peer)].local;
+  return slot.size_bytes != 0 && slot.size_bytes <= kShadowMaxBytes && (slot.flags & kNever) == 0 &&
+         peers_.by_rank[static_cast<uint32_t>(slot.peer)].local &&
+         (slot.buffer.region == 0 || memory_.regions().ById(slot.buffer.region)->lent);
 }
 
 void Sender::NoteInPlace(uint32_t request) {
@@ -247,16 +248,25 @@ bool Sender::IsLate(uint32_t rank) {
 // ---- Sends from shadows -------------------------------------------------------------------------
 
 // An eager message to another node waits for credit, not for anybody to read the buffer. Inside the
-// node a shadow is for memory that others do not reach, and for receivers that are late.
+// node a shadow is for receivers that are late, and for memory that they do not reach.
 bool Sender::IsForShadow(const Message& message, bool blocking) {
   const auto peer = static_cast<uint32_t>(message.peer);
-  const bool is_for_shadow =
-      peers_.by_rank[peer].local
-          ? message.size_bytes != 0 && message.size_bytes <= kShadowMaxBytes &&
-                (!requests_.is_private_reachable() || (blocking && IsLate(peer)))
-          : message.size_bytes > eager_max_bytes_ && message.size_bytes <= kRemoteShadowMaxBytes;
-  return is_for_shadow && !message.synchronous &&
-         memory_.regions().Find(message.buffer, message.size_bytes).region == 0;
+  const uint64_t size_bytes = message.size_bytes;
+  const auto is_of_program = [&] {
+    return memory_.regions().Find(message.buffer, size_bytes).region == 0;
+  };
+  if (message.synchronous) {
+    return false;
+  }
+  if (!peers_.by_rank[peer].local) {
+    return size_bytes > eager_max_bytes_ && size_bytes <= kRemoteShadowMaxBytes && is_of_program();
+  }
+  if (size_bytes == 0 || size_bytes > kShadowMaxBytes) {
+    return false;
+  }
+  return (blocking && IsLate(peer) && is_of_program()) ||
+         (!requests_.is_private_reachable() &&
+          memory_.LocateForNode(message.buffer, size_bytes).region == 0);
 }
 
 // False: the message has to go another way.

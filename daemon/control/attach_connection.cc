@@ -249,6 +249,7 @@ void AttachConnection::AnswerRegion(const AttachHeader& asked, const Region& reg
   attach::Reply reply{};
   reply.size_bytes = region.size_bytes();
   reply.flags = (region.by_stream ? attach::kRegionByStream : 0) |
+                (region.lent ? attach::kRegionLent : 0) |
                 (region.is_staged() ? attach::kRegionStaged : 0);
   reply.allocation_id = region.allocation_id;
   reply.device = region.device;

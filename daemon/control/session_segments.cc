@@ -163,10 +163,12 @@ StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::Region
   });
   region->id = request.region;
   region->by_stream = (request.flags & attach::kRegionByStream) != 0;
+  region->lent = (request.flags & attach::kRegionLent) != 0;
   const std::string name = "region " + std::to_string(request.region);
   if (!region->by_stream) {
     FERRY_RETURN_IF_ERROR(CheckSize(request.size_bytes, name));
-    StatusOr<shm::Mapping> mapping = shm::MapSegment(fd->get(), request.size_bytes);
+    StatusOr<shm::Mapping> mapping = region->lent ? shm::MapPart(fd->get(), request.size_bytes)
+                                                  : shm::MapSegment(fd->get(), request.size_bytes);
     if (!mapping.ok()) {
       return Status(mapping.status().code(), name + ": " + mapping.status().message());
     }

@@ -23,9 +23,9 @@ std::shared_ptr<Session> MakeSession();
 Status AdoptSegments(UniqueFd* session_fd, uint64_t session_bytes, UniqueFd* inbox_fd,
                      uint64_t inbox_bytes, MemoryWatch& watch, Session* session);
 
-// Maps a memfd as a region of `session`, guarded by `watch`, or keeps what `fd` is (null: nothing)
-// if only streams reach the memory: then it is closed as Disposal does it. Errors as above;
-// kCorrupt, too: no handle of a device.
+// Maps a memfd, or of one that is lent as much as the rank says, as a region of `session`, guarded
+// by `watch`, or keeps what `fd` is (null: nothing) if only streams reach the memory: then it is
+// closed as Disposal does it. Errors as above; kCorrupt, too: no handle of a device.
 StatusOr<std::shared_ptr<Region>> AdoptRegion(UniqueFd* fd, const attach::RegionRequest& request,
                                               const Session& session, MemoryWatch& watch);
 

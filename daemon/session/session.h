@@ -39,6 +39,7 @@ struct Region {
   uint64_t allocation_id = 0;
   UniqueFd fd;  // handed on to peers of the node
   shm::Mapping mapping;
+  bool lent = false;          // peers of the node only read it
   bool by_stream = false;     // `mapping` is empty,
   uint64_t device_bytes = 0;  // and this is its size
   std::array<uint8_t, attach::kHandleBytes> handle{};

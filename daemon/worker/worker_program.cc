@@ -203,7 +203,7 @@ Status WorkerProgram::AddRegion(SocketPacket& packet, const WorkerMessage& messa
   if (rank == nullptr || packet.fds.size() != 1) {
     return rank == nullptr ? Status() : Unexpected();
   }
-  StatusOr<shm::Mapping> mapping = shm::MapSegment(packet.fds[0].get(), message.size_bytes);
+  StatusOr<shm::Mapping> mapping = shm::MapPart(packet.fds[0].get(), message.size_bytes);
   FERRY_RETURN_IF_ERROR(mapping.status());
   auto region = std::make_shared<Region>();
   region->id = message.region;

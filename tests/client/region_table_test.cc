@@ -37,6 +37,24 @@ TEST_F(RegionTableTest, TakesTheRestForPrivateMemory) {
   EXPECT_EQ(table_.Find(nullptr, 0).region, 0U);
 }
 
+TEST_F(RegionTableTest, LentMemoryIsForRanksOfTheNodeOnly) {
+  table_.Add({.base = At(1000), .size_bytes = 1000, .id = 1, .lent = true});
+  EXPECT_EQ(table_.Find(At(1500), 100).region, 0U);
+  EXPECT_EQ(table_.Find(At(1500), 100).address, reinterpret_cast<uint64_t>(At(1500)));
+  EXPECT_EQ(table_.FindForNode(At(1500), 100).region, 1U);
+  EXPECT_EQ(table_.FindForNode(At(1500), 100).address, 500U);
+  EXPECT_EQ(table_.FindForNode(At(1950), 100).region, 0U) << "its end lies outside";
+}
+
+TEST_F(RegionTableTest, WhatIsLentAgainCountsAndTheOldOneStays) {
+  table_.Add({.base = At(1000), .size_bytes = 1000, .id = 3, .lent = true});
+  table_.Add({.base = At(1000), .size_bytes = 4000, .id = 7, .lent = true});
+  EXPECT_EQ(table_.FindForNode(At(1500), 100).region, 7U);
+  EXPECT_EQ(table_.FindForNode(At(4500), 100).region, 7U);
+  ASSERT_NE(table_.ById(3), nullptr);
+  EXPECT_EQ(table_.ById(3)->size_bytes, 1000U);
+}
+
 TEST_F(RegionTableTest, ForgetsRemovedRegions) {
   table_.Add({At(1000), 1000, 1});
   EXPECT_EQ(table_.ById(1)->base, At(1000));

@@ -130,6 +130,21 @@ INSTANTIATE_TEST_SUITE_P(AttachServer, BadRegionSizeTest,
                                            std::pair{uint64_t{15} << 40, uint64_t{15} << 40}),
                          [](const auto& info) { return "Number" + std::to_string(info.index); });
 
+// The file of a lent region grows while ranks and daemon speak of it.
+TEST_F(AttachServerTest, OfALentFileAsMuchIsMappedAsIsSaid) {
+  TestRank rank = Rank(0);
+  ASSERT_TRUE(rank.Enter(socket_path_));
+  const StatusOr<UniqueFd> memory = shm::CreateSegment("test-lent-region", 16384);
+  ASSERT_TRUE(memory.ok());
+  const Answer answer = rank.SendRegion(1, 8192, memory->get(), attach::kRegionLent);
+  EXPECT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
+  EXPECT_EQ(answer.reply.size_bytes, 8192U);
+  EXPECT_EQ(answer.reply.flags & attach::kRegionLent, attach::kRegionLent);
+  EXPECT_EQ(OwnMappings("test-lent-region"), 1U);
+  ExpectGoodbye(rank, rank.SendRegion(2, 32768, memory->get(), attach::kRegionLent),
+                ErrorCode::kCorrupt, "region 2");
+}
+
 TEST_F(AttachServerTest, RegionsOfAUserDoNotUseUpTheAddressSpace) {
   TestRank rank = Rank(0);
   ASSERT_TRUE(rank.Enter(socket_path_));

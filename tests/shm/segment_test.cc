@@ -113,6 +113,32 @@ TEST(SegmentTest, MappingRefusesAnotherSizeAndNamesBoth) {
   EXPECT_THAT(mapping.status().message(), HasSubstr("4096"));
 }
 
+TEST(SegmentTest, PartIsMappedOfAFileThatGrows) {
+  const UniqueFd fd(memfd_create("ferry-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(fd.get(), 2 * kPage), 0);
+  EXPECT_EQ(MapPart(fd.get(), kPage).status().code(), ErrorCode::kCorrupt) << "it may shrink";
+  ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  StatusOr<Mapping> part = MapPart(fd.get(), kPage);
+  ASSERT_TRUE(part.ok());
+  EXPECT_EQ(part->size_bytes(), kPage);
+  EXPECT_EQ(MapPart(fd.get(), 3 * kPage).status().code(), ErrorCode::kCorrupt);
+  ASSERT_EQ(ftruncate(fd.get(), 3 * kPage), 0);
+  StatusOr<Mapping> all = MapPart(fd.get(), 3 * kPage);
+  ASSERT_TRUE(all.ok());
+  part->base()[5] = std::byte{7};
+  EXPECT_EQ(all->base()[5], std::byte{7});
+}
+
+TEST(SegmentTest, PartForReadingIsNotWritable) {
+  const StatusOr<UniqueFd> fd = CreateSegment("ferry-test", kPage);
+  ASSERT_TRUE(fd.ok());
+  StatusOr<Mapping> part = MapPart(fd->get(), kPage, Access::kRead);
+  ASSERT_TRUE(part.ok());
+  EXPECT_EQ(part->base()[0], std::byte{0});
+  EXPECT_EQ(pread(fd->get(), part->base(), 1, 0), -1);  // the kernel does not write there, either
+  EXPECT_EQ(errno, EFAULT);
+}
+
 // Its pages can be given back by punching holes, and may be gone when they are touched again.
 TEST(SegmentTest, MappingRefusesHugePages) {
   constexpr uint64_t kHugePage = 2 << 20;

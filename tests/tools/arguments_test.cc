@@ -141,6 +141,11 @@ TEST(ArgumentsTest, OptionsOfFerrydAreKept) {
   EXPECT_TRUE(arguments.names_run_directory);
 }
 
+TEST(ArgumentsTest, MallocIsAFlagAndAnOption) {
+  EXPECT_THAT(Good({"--malloc", "./a"}).options, ElementsAre("--malloc=ferry"));
+  EXPECT_THAT(Good({"--malloc=system", "./a"}).options, ElementsAre("--malloc=system"));
+}
+
 TEST(ArgumentsTest, AnUnknownFlagIsNamedWithThoseThatThereAre) {
   const std::string error = Bad({"-n", "2", "--frobnicate", "f", "p"});
   EXPECT_THAT(error, HasSubstr("unknown flag --frobnicate; there are "));

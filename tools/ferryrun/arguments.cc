@@ -99,6 +99,9 @@ class Parser {
       row = FindFlag(name);
       values = {word.substr(2)};
     }
+    if (row != nullptr && row->flag == Flag::kMalloc && !values.empty()) {
+      row = nullptr;  // --malloc=system is the option
+    }
     if (row == nullptr) {
       const config::Option* option = OptionOf(name);
       if (option == nullptr) {
@@ -205,6 +208,9 @@ class Parser {
         return {};
       case Flag::kMemoryKinds:
         SetOption("memory_alloc_kinds", values[0]);
+        return {};
+      case Flag::kMalloc:
+        SetOption("malloc", "ferry");
         return {};
       default:
         return ApplyToRanks(flag, name, values);

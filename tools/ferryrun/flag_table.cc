@@ -47,6 +47,8 @@ constexpr FlagRow kTable[] = {
      "mpi_errors_return"},
     {Flag::kMemoryKinds, "-memory-alloc-kinds,--memory-alloc-kinds", "KIND,...",
      "kinds of memory that the programs will use, as MPI names them"},
+    {Flag::kMalloc, "--malloc", "",
+     "give ranks a malloc whose memory those of the node read without the kernel (--malloc=ferry)"},
     {Flag::kLauncher, "--launcher", "HOW",
      "how to reach other hosts: ssh (the default), srun, none"},
     {Flag::kRsh, "--rsh", "COMMAND",

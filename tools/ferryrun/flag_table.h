@@ -42,6 +42,7 @@ enum class Flag {
   kNetwork,
   kErrorHandler,
   kMemoryKinds,
+  kMalloc,
   kVerbose,
   kReportBindings,
   kForeign,  // another launcher's flag, which means nothing here

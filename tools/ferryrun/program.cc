@@ -73,4 +73,17 @@ StatusOr<std::string> FindFerryd() {
                     "/ferryrun: build or install it, or name it with --ferryd");
 }
 
+StatusOr<std::string> FindMallocLibrary() {
+  const std::filesystem::path folder = OwnDirectory();
+  for (const char* place :
+       {"../lib/ferry", "../lib/x86_64-linux-gnu/ferry", "../../client/malloc"}) {
+    const auto path = (folder / place / "libferry_malloc.so").lexically_normal();
+    if (access(path.c_str(), R_OK) == 0) {
+      return path.string();
+    }
+  }
+  return Status(ErrorCode::kNotFound, "--malloc: no libferry_malloc.so beside " + folder.string() +
+                                          "/ferryrun or in ../lib/ferry: build or install it");
+}
+
 }  // namespace ferry::tools

@@ -20,4 +20,7 @@ StatusOr<std::string> FindProgram(const std::string& name, std::string_view sear
 // it. kNotFound says where it was looked for.
 StatusOr<std::string> FindFerryd();
 
+// libferry_malloc.so, in the same way.
+StatusOr<std::string> FindMallocLibrary();
+
 }  // namespace ferry::tools

@@ -15,6 +15,14 @@ namespace {
 
 std::string_view NameOf(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
+Status PreloadMalloc(std::vector<std::string>* environment) {
+  const StatusOr<std::string> library = FindMallocLibrary();
+  FERRY_RETURN_IF_ERROR(library.status());
+  const std::string users = ValueOf("LD_PRELOAD", *environment);
+  SetVariables({"LD_PRELOAD=" + (users.empty() ? *library : users + ":" + *library)}, environment);
+  return {};
+}
+
 }  // namespace
 
 StatusOr<RankProcess> StartRank(const RankCommand& command) {
@@ -30,6 +38,9 @@ StatusOr<RankProcess> StartRank(const RankCommand& command) {
   std::vector<std::string> environment = command.environment;
   if (!command.directory.empty()) {
     SetVariables({"PWD=" + command.directory}, &environment);
+  }
+  if (ValueOf("FERRY_MALLOC", environment) == "ferry") {
+    FERRY_RETURN_IF_ERROR(PreloadMalloc(&environment));
   }
   const StatusOr<pid_t> pid = Spawn({.path = *path,
                                      .arguments = command.program,

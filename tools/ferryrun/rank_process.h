@@ -33,8 +33,9 @@ struct RankProcess {
   UniqueFd err;
 };
 
-// kNotFound, kPermissionDenied and kInvalidArgument (the directory or the CPUs) say what cannot be
-// run, and why.
+// Where FERRY_MALLOC says so, the rank's malloc is libferry_malloc.so's; what LD_PRELOAD names
+// comes before it. kNotFound, kPermissionDenied and kInvalidArgument (the directory or the CPUs)
+// say what cannot be run, and why.
 StatusOr<RankProcess> StartRank(const RankCommand& command);
 
 // Sets each "NAME=value" of `more` in `environment`, in place of another of that name.

@@ -1,0 +1,41 @@
+// What libferry_malloc.so tells others of its process: where its memory lies, and in which file.
+//
+// The only symbol that it exports beside malloc and its kin is kHeapViewSymbol. Who wants to know
+// looks it up (dlsym) and asks again whenever an address lies beyond what it knows: the heap only
+// grows, and never moves.
+//
+// Calling thread: any. It takes the heap's lock, and blocks while another thread lets it grow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::malloc_heap {
+
+inline constexpr uint32_t kHeapViewVersion = 1;
+inline constexpr char kHeapViewSymbol[] = "ferry_malloc_heap";
+
+// Why the heap, or what is asked of it from now on, is private memory. Numbers are never reused.
+enum class Refusal : uint32_t {
+  kNone = 0,
+  kAddressSpace = 1,  // no room in the address space (ulimit -v)
+  kFile = 2,          // the kernel makes no memfd; `error` says why
+  kFileSize = 3,      // the limit of a file's size (ulimit -f), or the kernel's: `error`
+  kForked = 4,        // a child that was forked: its heap is a copy, its own
+};
+
+struct HeapView {
+  uint32_t version;         // kHeapViewVersion: the caller's, and what was filled in
+  int32_t fd;               // the memfd, sealed against shrinking; -1: all of it is private
+  std::byte* base;          // where the file begins in this process
+  uint64_t reserved_bytes;  // the addresses from there that are the heap's, now or later
+  uint64_t file_bytes;      // the file's length
+  uint64_t mapped_bytes;    // what of it this process has mapped
+  Refusal refusal;
+  int32_t error;  // errno, or 0
+};
+
+// 0, or ENOTSUP: another version is asked for.
+using HeapViewFunction = int (*)(HeapView* view);
+
+}  // namespace ferry::malloc_heap
