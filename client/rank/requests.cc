@@ -292,11 +292,13 @@ bool Requests::CopyChunk(uint32_t request) {
   return NameChunk(request, &chunk) && CopyChunks({&chunk, 1});
 }
 
-// A message of one chunk is copied at its destination, where it is wanted: the sender may have more
-// to send, and would only be in the way of receivers that copy several at once.
+// While its receiver is inside the library, a message of one chunk is copied at its destination,
+// where it is wanted: the sender may have more to send, and would only be in the way of a receiver
+// that copies several at once.
 bool Requests::IsLeftToReceiver(uint32_t request) const {
   const RequestLayout& slot = Slot(request);
   return IsSend(slot) && slot.size_bytes <= parts_.chunk_bytes &&
+         shm::LoadRelaxed(progress_.peers().Wake(static_cast<uint32_t>(slot.peer))->inside) != 0 &&
          !engine::IsLeftToSource(pool().Transfer(request), slot.transfer_generation);
 }
 
