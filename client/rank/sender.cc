@@ -1,9 +1,12 @@
 #include "client/rank/sender.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "common/process_memory.h"
 #include "engine/request_end.h"
 #include "engine/transfer.h"
 #include "shm/atomic.h"
@@ -201,6 +204,16 @@ bool Sender::MoveLate(uint32_t request, bool patient) {
   const RequestLayout& slot = requests_.Slot(request);
   return MayMove(slot) && IsUntaken({request, shm::LoadRelaxed(slot.generation)}) &&
          Move(request, patient);
+}
+
+// What the application has unmapped must not end this process, which only waits: it fails at its
+// receiver. malloc's memory stays mapped.
+bool Sender::CopySource(void* shadow, const RequestLayout& slot) {
+  if (slot.buffer.region != 0) {
+    std::memcpy(shadow, reinterpret_cast<const void*>(slot.user_address), slot.size_bytes);
+    return true;
+  }
+  return ReadProcessMemory(getpid(), slot.user_address, shadow, slot.size_bytes) == ErrorCode::kOk;
 }
 
 bool Sender::Move(uint32_t request, bool patient) {

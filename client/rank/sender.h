@@ -63,6 +63,7 @@ class Sender {
   bool MayMove(const shm::RequestLayout& slot) const;
   bool IsUntaken(const InPlace& sent) const;
   void NoteInPlace(uint32_t request);
+  static bool CopySource(void* shadow, const shm::RequestLayout& slot);
   bool Move(uint32_t request, bool patient);
   bool IsLate(uint32_t rank);
   bool IsForShadow(const Message& message, bool blocking);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/e2e/command.h"
@@ -29,6 +30,28 @@ TEST_P(WindowsTest, EveryByteOfEveryMessageIsItsOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, WindowsTest, testing::Values("2", "3"));
+
+// Ordinary memory: messages of which some find no cell; several to a system call; of several
+// chunks.
+TEST(OrdinaryWindowsTest, EveryByteOfEveryMessageIsItsOwn) {
+  for (const char* bytes : {"200", "12288", "65536", "200000"}) {
+    Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
+                     "--no-label", "-n", "2", "tests/e2e/ranks/windows", kRounds, bytes},
+                    {}, "", kLimitSeconds);
+    const CommandResult result = command.Wait();
+    EXPECT_EQ(result.exit_code, 0) << bytes << ": " << result.err;
+  }
+}
+
+TEST(LateReceiversTest, HoldNobodyUp) {
+  const std::string marker = testing::TempDir() + "/late_marker";
+  Command command({"tools/ferryrun/ferryrun", "--private", "--ferryd", "daemon/ferryd",
+                   "--no-label", "-n", "2", "tests/e2e/ranks/late", marker},
+                  {}, "", kLimitSeconds);
+  const CommandResult result = command.Wait();
+  std::filesystem::remove(marker);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
 
 // Two nodes, whose daemons may register far less with the network than is under way.
 TEST(WindowsBetweenNodesTest, ShareFewRegistrations) {
