@@ -164,8 +164,8 @@ bool Sender::SendEagerByStream(const Message& message) {
 
 // ---- Sends in place -----------------------------------------------------------------------------
 
-// Whether a request, not started yet, may be moved into a shadow once its receiver turns out to be
-// late. A persistent one's slot is needed for its next start.
+// Whether a request may be moved into a shadow if its receiver turns out to be late. A persistent
+// one's slot is needed for its next start.
 bool Sender::MayMove(const RequestLayout& slot) const {
   constexpr uint32_t kNever = shm::kRequestPersistent | shm::kRequestSynchronous;
   return slot.size_bytes != 0 && slot.size_bytes <= kShadowMaxBytes && (slot.flags & kNever) == 0 &&
@@ -226,9 +226,9 @@ bool Sender::Move(uint32_t request, bool patient) {
   if (shadow == nullptr) {
     return false;
   }
-  std::memcpy(shadow, reinterpret_cast<const void*>(slot.user_address), slot.size_bytes);
   const shm::Location copy = memory_.regions().Find(shadow, slot.size_bytes);
   const bool is_moved =
+      CopySource(shadow, slot) &&
       engine::MoveOffer(requests_.pool().Transfer(request), slot.transfer_generation, copy);
   std::lock_guard lock(mutex_);
   if (!is_moved) {

@@ -53,13 +53,13 @@ class Sender {
   bool HaveArrived();
 
  private:
-  bool SendEager(const Message& message);
-  bool SendEagerByStream(const Message& message);
   struct InPlace {
     uint32_t request;
     uint32_t generation;
   };
 
+  bool SendEager(const Message& message);
+  bool SendEagerByStream(const Message& message);
   bool MayMove(const shm::RequestLayout& slot) const;
   bool IsUntaken(const InPlace& sent) const;
   void NoteInPlace(uint32_t request);
