@@ -122,9 +122,10 @@ TEST(DoctorTest, JudgesTheLibraryBesideTheDaemon) {
   const std::string other_release = "0.0.9 (" + WireVersionText() + ")";
   Expect(CheckLibrary({"/lib/libferry.so.0", other_release}, facts), Verdict::kWarning,
          other_release + "; ferryctl is " + VersionText(), "one release");
-  facts.layout_version = 9;
+  facts.layout_version = kLayoutVersion + 1;
   Expect(CheckLibrary({"/lib/libferry.so.0", VersionText()}, facts), Verdict::kProblem,
-         VersionText() + "; the daemon has layout 9", "ldd PROGRAM");
+         VersionText() + "; the daemon has layout " + std::to_string(kLayoutVersion + 1),
+         "ldd PROGRAM");
   facts.connected = {ErrorCode::kNoDaemon, ""};
   Expect(CheckLibrary({"/lib/libferry.so.0", "0.0.1 (layout 0, protocol 0)"}, facts),
          Verdict::kProblem, "ferryctl has " + WireVersionText(), "one release");
