@@ -167,10 +167,9 @@ ErrorCode Receiver::TakeProbed(uint32_t request, const Message& pattern,
 // ---- Held receives ------------------------------------------------------------------------------
 
 bool Receiver::MayHold(const RequestLayout& slot) const {
-  return is_crowded_ && !progress_.threads() && slot.size_bytes <= shm::kCellBytes &&
-         held_.size() < kMaxHeld && (slot.flags & shm::kRequestShadow) == 0 &&
-         memory_.IsAnyBufferPlain() && !progress_.MayBeRemote(slot.peer) &&
-         !engine_.HasUnexpected();
+  return !progress_.threads() && slot.size_bytes <= shm::kCellBytes && held_.size() < kMaxHeld &&
+         (slot.flags & shm::kRequestShadow) == 0 && memory_.IsAnyBufferPlain() &&
+         !progress_.MayBeRemote(slot.peer) && !engine_.HasUnexpected();
 }
 
 bool Receiver::IsHeldUp(uint32_t request) {

@@ -2,10 +2,11 @@
 // held for a while before it is posted.
 //
 // Posting a receive, and taking it out of the match table again, costs several times as much as the
-// rest of a small message; it buys the progress worker's help while the rank computes. Where ranks
-// share cores there is no core for the worker, and most receives start before their messages come.
-// So small receives are held here, in order, for the rank's next wait, which takes their messages
-// straight from the lanes. Any other call that could match a message posts them first.
+// rest of a small message; it buys the progress worker's help while the rank computes, which a
+// small message hardly needs: its sender is done with it. So small receives are held here, in
+// order, for the rank's next wait, which takes their messages straight from the lanes. Any other
+// call that could match a message posts them first. A small synchronous send to a rank that
+// computes pays for that: it ends when the rank comes back.
 //
 // Calling thread: any that the thread level allows. Blocks as Requests does.
 #pragma once
@@ -25,7 +26,6 @@ class Receiver {
         engine_(progress->engine()),
         requests_(*requests),
         memory_(*memory),
-        is_crowded_(is_crowded),
         first_looks_(is_crowded ? 1 : kFirstLooks),
         daemon_lane_(shm::DaemonLane(progress->view().inbox.local_size)) {}
   Receiver(const Receiver&) = delete;
@@ -84,7 +84,6 @@ class Receiver {
   engine::RankEngine& engine_;
   Requests& requests_;
   Memory& memory_;
-  const bool is_crowded_;
   const uint32_t first_looks_;
   const uint32_t daemon_lane_;
   std::deque<uint32_t> held_;  // in order; only while one thread calls at a time
