@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   if (ferry_rank() == 1 && argc < 3) {
     ForbidProcessVm();
   }
+  // The last two are too long for a shadow, however late the receiver comes.
   const size_t sizes[] = {20000, 100000, 400000, kMebi, 5 * kMebi};
   for (const size_t size : sizes) {
     Exchange(size);
@@ -113,9 +114,6 @@ int main(int argc, char** argv) {
     CHECK_EQ(Counter("path_process_vm_messages"), 0);
     CHECK_EQ(Maps("ferry-malloc"), true);
     std::printf("all were copied once\n");
-  }
-  if (!apart && ferry_rank() == 0) {
-    CHECK_EQ(Maps("ferry-heap"), false);  // no shadow of any of them
   }
   CHECK_OK(ferry_finalize());
   return 0;
