@@ -1,5 +1,4 @@
 // What fork makes of the heap. This program's malloc is libferry_malloc.so's.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -20,20 +19,11 @@
 #include <vector>
 
 #include "client/malloc/heap_view.h"
+#include "tests/client/malloc/look.h"
 #include "tests/client/malloc/random_blocks.h"
 
 namespace ferry::malloc_heap {
 namespace {
-
-HeapView Look() {
-  const auto look = reinterpret_cast<HeapViewFunction>(dlsym(RTLD_DEFAULT, kHeapViewSymbol));
-  HeapView view{};
-  view.version = kHeapViewVersion;
-  if (look == nullptr || look(&view) != 0) {
-    view.fd = -1;
-  }
-  return view;
-}
 
 // Runs `body` in a child; returns its exit code, or 1000 and the signal that ended it.
 template <typename Body>

@@ -18,22 +18,13 @@
 #include <vector>
 
 #include "client/malloc/heap_view.h"
+#include "tests/client/malloc/look.h"
 #include "tests/client/malloc/random_blocks.h"
 
 namespace ferry::malloc_heap {
 namespace {
 
 constexpr size_t kMebi = size_t{1} << 20;
-
-HeapView Look() {
-  const auto look = reinterpret_cast<HeapViewFunction>(dlsym(RTLD_DEFAULT, kHeapViewSymbol));
-  HeapView view{};
-  view.version = kHeapViewVersion;
-  if (look == nullptr || look(&view) != 0) {
-    view.fd = -1;
-  }
-  return view;
-}
 
 bool IsInHeap(const void* pointer, size_t size_bytes) {
   const HeapView view = Look();

@@ -65,6 +65,13 @@ void Limit(__rlimit_resource resource, rlim_t value) {
 // Prints where its memory is, and works with 40 MiB of it.
 const std::vector<std::string> kWorker = {"tests/client/malloc/heap_worker"};
 
+// What that program says if it starts with this limit.
+void ExpectUnder(__rlimit_resource resource, rlim_t value, const std::string& says) {
+  const Outcome outcome = RunPreloaded(kWorker, [=] { Limit(resource, value); });
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.output, says);
+}
+
 TEST(PreloadTest, ProgramUsesTheFile) {
   const Outcome outcome = RunPreloaded(kWorker);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
@@ -72,28 +79,20 @@ TEST(PreloadTest, ProgramUsesTheFile) {
 }
 
 TEST(PreloadTest, FileSizeLimitLeavesPrivateMemory) {
-  const Outcome outcome = RunPreloaded(kWorker, [] { Limit(RLIMIT_FSIZE, 1 << 20); });
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "refusal 3, private, elsewhere\n");
+  ExpectUnder(RLIMIT_FSIZE, 1 << 20, "refusal 3, private, elsewhere\n");
 }
 
 TEST(PreloadTest, BeyondTheFileSizeLimitMemoryIsPrivate) {
-  const Outcome outcome = RunPreloaded(kWorker, [] { Limit(RLIMIT_FSIZE, 20 << 20); });
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "refusal 3, shared, elsewhere\n");
+  ExpectUnder(RLIMIT_FSIZE, 20 << 20, "refusal 3, shared, elsewhere\n");
 }
 
 TEST(PreloadTest, LittleAddressSpace) {
-  const Outcome outcome = RunPreloaded(kWorker, [] { Limit(RLIMIT_AS, 400 << 20); });
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "refusal 0, shared, in the file\n");
+  ExpectUnder(RLIMIT_AS, 400 << 20, "refusal 0, shared, in the file\n");
 }
 
 // The heap has half of it, in which not everything fits that the allocator would like to have.
 TEST(PreloadTest, VeryLittleAddressSpace) {
-  const Outcome outcome = RunPreloaded(kWorker, [] { Limit(RLIMIT_AS, 110 << 20); });
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_EQ(outcome.output, "refusal 1, shared, in the file\n");
+  ExpectUnder(RLIMIT_AS, 110 << 20, "refusal 1, shared, in the file\n");
 }
 
 // The dynamic linker needs three descriptors at most, and has closed them when malloc comes.
