@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/descriptor_check.h"
+#include "engine/request_end.h"
 #include "shm/atomic.h"
 
 namespace ferry::engine {
@@ -406,6 +407,11 @@ void RankEngine::HandleResult(const Arrival& arrival, Effects& effects) {
         shm::StoreRelaxed(slot.error, result.error);
         const bool cancelled = result.error == static_cast<int32_t>(ErrorCode::kCancelled);
         statistics_.Add(shm::Statistic::kErrors, cancelled ? 0 : 1);
+        if (result.error == static_cast<int32_t>(ErrorCode::kLinkDown) &&
+            slot.kind == static_cast<uint32_t>(shm::RequestKind::kReceive) &&
+            (slot.flags & kRequestUnwatched) == 0) {
+          (void)MustHearOfCut(slot.status_source);  // it hears by this
+        }
       }
       AbandonTransfer(result.request);
       if (slot.advert != static_cast<uint32_t>(shm::AdvertState::kQuiet)) {

@@ -191,7 +191,6 @@ class RankEngine {
   bool Retract(uint32_t request, Effects& effects);
   bool StageRetraction(uint32_t request, Effects& effects);
   void Enqueue(uint32_t request);
-  bool Unchain(uint32_t* first, uint32_t* last, uint32_t request);
   void Unqueue(uint32_t request);
   void FlushQueue(uint32_t destination, Effects& effects);
   void FlushQueues(Effects& effects);

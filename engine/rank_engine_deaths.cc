@@ -132,6 +132,11 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
   if (death == ErrorCode::kOk || (state == RequestState::kTransferring && IsTransferDone(slot))) {
     return;
   }
+  // The daemon answers every pull, and tells the sender, who may have offered the message after the
+  // cut. Until then the NIC may write to the buffer.
+  if (state == RequestState::kRemoteWait && receive) {
+    return;
+  }
   if (death == ErrorCode::kLinkDown && (slot.flags & kRequestUnwatched) == 0) {
     const int32_t peer = matched && receive ? slot.status_source : slot.peer;
     shm::StoreRelaxed(view_.layout->peers[peer].cut, static_cast<uint32_t>(shm::CutState::kTold));
@@ -149,15 +154,9 @@ void RankEngine::FailIfDead(uint32_t request, Effects& effects) {
       return;
     }
   } else {
-    // The daemon answers every pull that reached it, and until then the NIC may write to the
-    // buffer.
-    if (state == RequestState::kRemoteWait && receive &&
-        !Unchain(&view_.layout->control_first, &view_.layout->control_last, request)) {
-      return;
-    }
     statistics_.Add(shm::Statistic::kErrors);
     AbandonTransfer(request);
-    if (state == RequestState::kRemoteWait && !receive) {  // nobody answers a retraction any more
+    if (state == RequestState::kRemoteWait) {  // nobody answers a retraction any more
       journal_.Set(&slot.advert, static_cast<uint32_t>(shm::AdvertState::kQuiet));
     }
   }

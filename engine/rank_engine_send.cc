@@ -427,31 +427,24 @@ void RankEngine::Unqueue(uint32_t request) {
     return;
   }
   shm::PeerWords& peer = view_.layout->peers[destination];
-  Unchain(&peer.queue_first, &peer.queue_last, request);
-  journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
-}
-
-// Takes a request out of a chain, in the open transaction. False: it is not in it.
-bool RankEngine::Unchain(uint32_t* first, uint32_t* last, uint32_t request) {
   uint32_t previous = 0;
-  uint32_t current = shm::LoadRelaxed(*first);
+  uint32_t current = shm::LoadRelaxed(peer.queue_first);
   for (uint32_t n = 0; current != 0 && current != request && n < view_.request_limit; ++n) {
     if (current >= view_.request_limit) {
       PoisonCorrupt({shm::FaultKind::kRequestChain, current, 0});
-      return false;
+      return;
     }
     previous = current;
     current = shm::LoadRelaxed(view_.request(current)->next);
   }
-  if (current != request || request == 0) {
-    return false;
+  if (current == request) {
+    const uint32_t next = view_.request(request)->next;
+    journal_.Set(previous == 0 ? &peer.queue_first : &view_.request(previous)->next, next);
+    if (next == 0) {
+      journal_.Set(&peer.queue_last, previous);
+    }
   }
-  const uint32_t next = view_.request(request)->next;
-  journal_.Set(previous == 0 ? first : &view_.request(previous)->next, next);
-  if (next == 0) {
-    journal_.Set(last, previous);
-  }
-  return true;
+  journal_.Set(&view_.layout->queued_sends, view_.layout->queued_sends - 1);
 }
 
 }  // namespace ferry::engine

@@ -20,6 +20,9 @@ std::optional<std::string> Adverts::Advertise(ServedRank& rank, const Descriptor
     return "an advert of request " + std::to_string(words.receive) + " in region " +
            std::to_string(words.where.region) + ", tag " + std::to_string(command.tag);
   }
+  if (rank.job->ended[command.destination] != ErrorCode::kOk) {
+    return std::nullopt;  // a node that returns may not take packets yet
+  }
   ServedRegion* const found = rank.FindRegion(words.where, command.size_bytes);
   if (found == nullptr || found->memory.region->by_stream) {
     return std::nullopt;  // the message says so

@@ -97,11 +97,13 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
     pull->parked = delivery.TakeParked(id);  // as below
     return ErrorCode::kOk;
   }
-  if (const ErrorCode ended = job.ended[pull->peer]; ended != ErrorCode::kOk) {
-    return ended == ErrorCode::kNotFound ? ErrorCode::kPeerDied : ended;
+  const ErrorCode ended =
+      job.ended[pull->peer] == ErrorCode::kNotFound ? ErrorCode::kPeerDied : job.ended[pull->peer];
+  if (!known && ended == ErrorCode::kOk) {
+    return job.RouteTo(pull->peer).was_cut ? ErrorCode::kLinkDown : ErrorCode::kInvalidRequest;
   }
   if (!known) {
-    return job.RouteTo(pull->peer).was_cut ? ErrorCode::kLinkDown : ErrorCode::kInvalidRequest;
+    return ended;
   }
   pull->kind = incoming->kind;
   pull->send_request = incoming->send_request;
@@ -109,6 +111,11 @@ ErrorCode Pulls::FindSource(const shm::TransferLayout& transfer, Pull* pull) {
   pull->remote_address = incoming->address;
   pull->key = incoming->key;
   delivery.Forget(id);  // one pull for each offer
+  // A cut forgets offers, so this one is of the link's next life, in which its sender was let go on
+  // before the ranks here.
+  if (ended != ErrorCode::kOk && ended != ErrorCode::kLinkDown) {
+    return ended;
+  }
   const Link* link = job.RouteTo(pull->peer).link;
   return link == nullptr ? ErrorCode::kNodeUnreachable : link->failure;
 }

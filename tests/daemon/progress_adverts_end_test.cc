@@ -47,6 +47,37 @@ TEST_F(ProgressAdvertsTest, ACutEndsAdvertsOnBothSides) {
   ExpectNoHarm();
 }
 
+// While the other node does not take packets of the next life yet, an advert would be lost, and so
+// would the question for it. A rank posts such a receive if it learns late of a cut.
+TEST_F(ProgressAdvertsTest, NothingIsAdvertisedToANodeThatIsNotBack) {
+  ASSERT_NO_FATAL_FAILURE(StartOpen());
+  Cut();
+  EXPECT_EQ(WaitTogether(1, receiver().Receive(0, kTag, InHeap(kInto), kBytes)),
+            ErrorCode::kLinkDown);
+  ++life_;
+  ASSERT_TRUE(Eventually([&] {
+    ProgressAll();
+    return Connect(1, 0, life_).ok();
+  }));
+  uint32_t& dead = receiver().view().layout->peers[0].dead;
+  const uint32_t cut = shm::LoadAcquire(dead);
+  shm::StoreRelease(dead, 0U);  // as an engine believes that has not looked since
+  const uint32_t receive = receiver().Receive(0, kTag, InHeap(kInto), kBytes);
+  shm::StoreRelease(dead, cut);
+  receiver().RingDaemon();
+  receiver().Cancel(receive);
+  EXPECT_EQ(WaitTogether(1, receive), ErrorCode::kCancelled);
+  ASSERT_TRUE(Eventually([&] {
+    ProgressAll();
+    return Connect(0, 1, life_).ok();
+  }));
+  plane(0).NodeReturned(kJob, 1);
+  plane(1).NodeReturned(kJob, 0);
+  EXPECT_EQ(WaitTogether(0, sender().Send(receiver_, 9, "x", 1)), ErrorCode::kLinkDown);
+  ExpectWritten();
+  ExpectNoHarm();
+}
+
 // The memory of a receive that failed is used for something else: writes that its source's NIC
 // still holds must not arrive there. Here that is a write by the old key, after the link is back.
 TEST_F(ProgressAdvertsTest, ALateWriteByTheOldKeyDoesNotArrive) {
