@@ -37,7 +37,8 @@ class PeerMemory::PrivateReads {
  public:
   static bool Is(const engine::ClaimedChunk& claimed) {
     return claimed.size_bytes != 0 && claimed.source.mapped == nullptr &&
-           claimed.destination.mapped != nullptr && !claimed.destination.by_stream;
+           claimed.destination.mapped != nullptr && !claimed.destination.by_stream &&
+           !claimed.destination.read_only;
   }
   ~PrivateReads() { Do(); }
 
@@ -141,6 +142,9 @@ StatusOr<PeerMemory::ForGood> PeerMemory::MapForGood(uint32_t rank, const shm::L
     FERRY_RETURN_IF_ERROR(answer.status());
     StatusOr<Mapped> made = MakeMapped({rank, where.region}, *answer);
     FERRY_RETURN_IF_ERROR(made.status());
+    if (made->read_only) {
+      return Status(ErrorCode::kInvalidBuffer, name + " is lent, to be read only");
+    }
     mapped = std::make_shared<Mapped>(std::move(*made));
     known = mapped;
   }
@@ -189,6 +193,7 @@ engine::Reach PeerMemory::ResolveRegion(uint32_t rank, const shm::Location& wher
     }
     reach.mapped = own->base;
     reach.by_stream = own->by_stream;
+    reach.read_only = own->lent;
     region_bytes = own->size_bytes;
   } else {
     ErrorCode error = ErrorCode::kOk;

@@ -48,7 +48,7 @@ class PeerMemory : public engine::MemoryAccess {
                       uint64_t size_bytes, Direction direction);
   bool IsPrivateMemoryReachable(uint32_t rank) const { return peers_[rank].memory_reachable; }
   // Maps `size_bytes` of a peer of the node (or of this rank), apart from what Resolve keeps and
-  // drops: for as long as the result lives.
+  // drops: for as long as the result lives. kInvalidBuffer for what is lent: callers write there.
   struct ForGood {
     std::shared_ptr<std::byte> memory;
     bool by_stream = false;  // only streams reach it

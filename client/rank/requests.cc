@@ -306,13 +306,7 @@ bool Requests::IsLeftToReceiver(uint32_t request) const {
 // for: what they cost is mostly the call.
 void Requests::Copy(uint32_t request) {
   if (IsLeftToReceiver(request)) {
-    const RequestLayout& slot = Slot(request);
-    const uint32_t generation = shm::LoadAcquire(slot.generation);
-    const engine::TransferProgress progress =
-        engine::Look(pool().Transfer(request), slot.transfer_generation);
-    if (progress.done) {
-      Finish(request, generation, progress.error);
-    }
+    FinishIfArrived(request);
     return;
   }
   if (!IsSend(Slot(request)) && (progress_.threads() || !background_.empty())) {
@@ -347,6 +341,17 @@ void Requests::CopyTogether(uint32_t request) {
   }
 }
 
+void Requests::FinishIfArrived(uint32_t request) {
+  const RequestLayout& slot = Slot(request);
+  const uint32_t generation = shm::LoadAcquire(slot.generation);
+  const engine::TransferProgress progress =
+      engine::Look(pool().Transfer(request), slot.transfer_generation);
+  if (progress.done) {
+    Finish(request, generation, progress.error);
+  }
+}
+
+// Completes a request whose transfer is over.
 void Requests::Finish(uint32_t request, uint32_t generation, ErrorCode error) {
   RequestLayout& slot = Slot(request);
   if (error != ErrorCode::kOk) {

@@ -80,8 +80,8 @@ class Requests {
   }
   // Copies what is to be copied of a transfer; the request is completed when that is done.
   void Copy(uint32_t request);
-  // Completes a request whose transfer is over.
-  void Finish(uint32_t request, uint32_t generation, ErrorCode error);
+  // Completes a send that is transferring, if its message has arrived, or has failed to.
+  void FinishIfArrived(uint32_t request);
   // Copies a message that came through a lane to where the application wants it.
   void CopyLanded(shm::RequestLayout& slot);
   // Remembers transfers of receives that the calling thread may not be waiting for.
@@ -146,6 +146,7 @@ class Requests {
   bool NameChunk(uint32_t request, PeerMemory::Chunk* chunk);
   bool CopyChunks(std::span<PeerMemory::Chunk> chunks);
   bool CopyChunk(uint32_t request);
+  void Finish(uint32_t request, uint32_t generation, ErrorCode error);
   bool IsLeftToReceiver(uint32_t request) const;
   void CopyTogether(uint32_t request);
   bool HelpOffered();

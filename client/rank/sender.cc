@@ -350,12 +350,7 @@ void Sender::GiveShadow(void* shadow, uint64_t size_bytes) {
 bool Sender::HasArrived(uint32_t request) {
   const RequestLayout& slot = requests_.Slot(request);
   if (requests_.IsTransferring(request)) {
-    const uint32_t generation = shm::LoadAcquire(slot.generation);
-    const engine::TransferProgress transfer =
-        engine::Look(requests_.pool().Transfer(request), slot.transfer_generation);
-    if (transfer.done) {
-      requests_.Finish(request, generation, transfer.error);
-    }
+    requests_.FinishIfArrived(request);
   }
   if (!Requests::HasState(slot, RequestState::kComplete) || !Requests::IsUnwatched(slot)) {
     return false;

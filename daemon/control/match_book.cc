@@ -26,20 +26,21 @@ uint64_t CellBytes(uint64_t size_bytes) {
 enum class Reach { kHeap, kAnybody, kStreams };
 
 // Where `bytes` at a place lie in the session's memory: in its heap, in memory that anybody can
-// map, or in any that streams reach.
+// map, or in any that streams reach. Not in what is lent: peers write into what they find here.
 StatusOr<RegionPlace> Find(const Session& session, const control::MemoryPlace& place,
                            uint64_t bytes, Reach reach) {
   RegionPlace found{session.FindRegion(place.region()), place.offset()};
-  if (found.region == nullptr || (found.region->by_stream && reach != Reach::kStreams) ||
+  if (found.region == nullptr || found.region->lent ||
+      (found.region->by_stream && reach != Reach::kStreams) ||
       !found.region->IsInside(place.offset(), bytes) ||
       (reach == Reach::kHeap &&
        (found.region->kind != RegionKind::kHostHeap || place.offset() % kCellAlignment != 0))) {
-    return Status(
-        ErrorCode::kInvalidBuffer,
-        std::to_string(bytes) + " bytes at " + std::to_string(place.offset()) +
-            " are not in region " + std::to_string(place.region()) + " of rank " +
-            std::to_string(session.rank) +
-            (reach == Reach::kHeap ? ", its heap, aligned to 64" : ", or only streams reach them"));
+    return Status(ErrorCode::kInvalidBuffer,
+                  std::to_string(bytes) + " bytes at " + std::to_string(place.offset()) +
+                      " are not in region " + std::to_string(place.region()) + " of rank " +
+                      std::to_string(session.rank) +
+                      (reach == Reach::kHeap ? ", its heap, aligned to 64"
+                                             : ", or it is lent, or only streams reach them"));
   }
   return found;
 }

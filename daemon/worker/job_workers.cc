@@ -214,7 +214,8 @@ void JobWorkers::AddRegion(const std::string& job_id, uint32_t rank,
   if (region->by_stream) {
     return;  // ImportRegion has brought it, if it was to
   }
-  WorkerLetter letter{MakeWorkerMessage(WorkerMessageKind::kRegion), {region->fd.get()}, region};
+  const auto kind = region->lent ? WorkerMessageKind::kLent : WorkerMessageKind::kRegion;
+  WorkerLetter letter{MakeWorkerMessage(kind), {region->fd.get()}, region};
   letter.message.rank = rank;
   letter.message.region = region->id;
   letter.message.size_bytes = region->size_bytes();

@@ -109,6 +109,7 @@ engine::Reach WorkerMemory::Resolve(uint32_t rank, const shm::Location& where,
     reach.error = ErrorCode::kInvalidBuffer;
   } else if (!region.by_stream) {
     reach.mapped = region.mapping.base() + where.address;
+    reach.read_only = region.lent;
   } else if (region.device_memory != nullptr) {
     gpu_ = region.gpu;
     reach.mapped = region.device_memory->base() + where.address;
@@ -119,6 +120,9 @@ engine::Reach WorkerMemory::Resolve(uint32_t rank, const shm::Location& where,
 
 ErrorCode WorkerMemory::Copy(const engine::Reach& destination, const engine::Reach& source,
                              uint64_t size_bytes) {
+  if (destination.read_only) [[unlikely]] {
+    return ErrorCode::kInvalidBuffer;  // no receive names lent memory
+  }
   if (destination.by_stream || source.by_stream) {
     const Status status =
         destination.mapped == nullptr

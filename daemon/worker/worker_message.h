@@ -24,6 +24,7 @@ enum class WorkerMessageKind : uint32_t {
   kWake = 7,        // nothing: ends a sleep
   kDevice = 8,      // rank, region, size_bytes, allocation_id, device, handle + [descriptor, if the
                     // vendor's handle has one]: device memory to be imported; kEndRegion ends it
+  kLent = 9,        // as kRegion: one that is only read
   // From the worker.
   kReady = 16,    // its layout_version; the first one
   kReach = 17,    // rank, code: whether its private memory can be read (kOk)

@@ -121,6 +121,7 @@ Status WorkerProgram::Handle(SocketPacket& packet, const WorkerMessage& message)
       RestIfNothingIsImported();
       return {};
     case WorkerMessageKind::kRegion:
+    case WorkerMessageKind::kLent:
       return AddRegion(packet, message);
     case WorkerMessageKind::kEndRegion:
       if (WorkerRank* rank = job_->Find(message.rank); rank != nullptr) {
@@ -208,6 +209,7 @@ Status WorkerProgram::AddRegion(SocketPacket& packet, const WorkerMessage& messa
   auto region = std::make_shared<Region>();
   region->id = message.region;
   region->mapping = std::move(*mapping);
+  region->lent = message.kind == static_cast<uint32_t>(WorkerMessageKind::kLent);
   rank->regions[message.region] = std::move(region);
   return {};
 }

@@ -108,6 +108,26 @@ TEST_F(JobTurnsTest, CopiesNothingWhereTheSenderSaysAnotherBuffer) {
   EXPECT_EQ(got_, Buffer{}) << "the request may be at another message by now";
 }
 
+// No correct receive names memory that is lent, which the worker has mapped to read it.
+TEST_F(JobTurnsTest, CopiesNothingIntoLentMemory) {
+  for (const bool lent : {false, true}) {
+    auto region = std::make_shared<Region>();
+    region->id = 7;
+    region->lent = lent;
+    region->mapping =
+        std::move(*shm::MapSegment(shm::CreateSegment("test-region", kBytes)->get(), 0));
+    job_.Find(1)->regions[7] = region;
+    Match({7, 0, 0});
+    SessionOf(1).request(1)->buffer = {7, 0, 0};
+    TurnUntilIdle(1);
+    const engine::TransferProgress progress = engine::Look(*job_.Inbox(0).transfer(1), kGeneration);
+    EXPECT_TRUE(progress.done);
+    EXPECT_EQ(progress.error, lent ? ErrorCode::kInvalidBuffer : ErrorCode::kOk);
+    const Buffer& expected = lent ? other_ : sent_;
+    EXPECT_EQ(std::memcmp(region->mapping.base(), expected.data(), kBytes), 0);
+  }
+}
+
 // A rank uses its request anew while the worker looks, so the worker reads words of two messages.
 TEST_F(JobTurnsTest, CopiesNoMessageIntoTheBufferOfAnother) {
   Match(Location(got_));

@@ -26,6 +26,7 @@ using testing::IsEmpty;
 
 constexpr uint64_t kHeapBytes = 1 << 16;
 constexpr uint32_t kHeap = 1;
+constexpr uint32_t kLent = 2;  // peers must not write there
 
 JobPlan PlanOf(uint32_t node) {
   JobPlan plan;
@@ -48,6 +49,11 @@ struct RankForTest {
     heap->mapping = Map(kHeapBytes);
     base = heap->mapping.base();
     EXPECT_TRUE(session->AddRegion(heap).ok());
+    auto lent = std::make_shared<Region>();
+    lent->id = kLent;
+    lent->mapping = Map(kHeapBytes);
+    lent->lent = true;
+    EXPECT_TRUE(session->AddRegion(lent).ok());
   }
   static shm::Mapping Map(uint64_t bytes) {
     auto fd = shm::CreateSegment("test", shm::RoundUpToPage(bytes));
@@ -309,6 +315,11 @@ TEST_F(MatchBookTest, RefusesWhatIsNotTheRanks) {
   request = OfferOf(KeyOf(0, 1, 0), true, 1);
   request.mutable_offers(0)->mutable_window()->set_region(9);
   refused(request, ErrorCode::kInvalidBuffer, "region 9");
+  request.mutable_offers(0)->mutable_window()->set_region(kLent);
+  refused(request, ErrorCode::kInvalidBuffer, "region 2");
+  request = OfferOf(KeyOf(0, 1, 0), true, 1);
+  request.mutable_offers(0)->mutable_end()->set_region(kLent);
+  refused(request, ErrorCode::kInvalidBuffer, "region 2");
   request = OfferOf(KeyOf(0, 1, 0), true, 1);
   request.mutable_offers(0)->set_mode(3);
   refused(request, ErrorCode::kInvalidArgument, "send mode 3");

@@ -83,6 +83,15 @@ TEST(MallocTest, IsForTheProgramsThatAskForIt) {
               testing::ElementsAre("first libferry_malloc.so", "second none"));
 }
 
+// As ferryrun would, and with the loader of this system.
+TEST(MallocTest, TheDoctorFindsItAndSaysWhatIsInItsWay) {
+  const std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor"};
+  EXPECT_THAT(RunCommand(doctor).out,
+              testing::ContainsRegex("\nok       malloc: /[^ ]*/libferry_malloc.so: for ferryrun"));
+  EXPECT_THAT(RunCommand({"bash", "-c", "ulimit -f 3000; exec tools/ferryctl/ferryctl doctor"}).out,
+              HasSubstr("warning  malloc: files may have 2 MiB: malloc's memory stays private"));
+}
+
 TEST(MallocTest, SaysWhatTheOptionTakes) {
   const CommandResult result = RunCommand(PrivateJob({"-n", "1", "--malloc=mine"}, {"/bin/true"}));
   EXPECT_NE(result.exit_code, 0);

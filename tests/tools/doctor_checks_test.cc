@@ -13,6 +13,7 @@
 #include "common/unique_fd.h"
 #include "common/version_text.h"
 #include "tools/doctor/checks.h"
+#include "tools/doctor/malloc_check.h"
 #include "tools/doctor/probe.h"
 #include "tools/ferryctl/certs.h"
 
@@ -67,6 +68,29 @@ TEST(DoctorTest, JudgesKernelFeatures) {
          "deaths go unnoticed", "kernel of 5.3");
   Expect(CheckKernelFeature("pidfd", "deaths go unnoticed", EPERM), Verdict::kProblem,
          "not permitted", "seccomp");
+}
+
+TEST(DoctorTest, JudgesFerrysMalloc) {
+  const std::string path = "/lib/ferry/libferry_malloc.so";
+  Expect(CheckMalloc({path}), Verdict::kOk, path, "");
+  Expect(CheckMalloc({""}), Verdict::kWarning, "no libferry_malloc.so", "lib/ferry");
+  Expect(CheckMalloc({.path = "", .is_wanted = true}), Verdict::kProblem, "starts nothing",
+         "lib/ferry");
+  Expect(CheckMalloc({.path = path, .loader_says = "wrong ELF class"}), Verdict::kWarning,
+         path + " is not preloaded: wrong ELF class", "ldd " + path);
+  Expect(CheckMalloc({.path = path, .memfd_error = EPERM}), Verdict::kWarning,
+         "not permitted): malloc's memory stays private", "the line memfd");
+  Expect(CheckMalloc({.path = path, .file_bytes = 3 * kMebi}), Verdict::kWarning,
+         "files may have 3 MiB: malloc's memory stays private", "ulimit -f");
+  Expect(CheckMalloc({.path = path, .file_bytes = 100 * kMebi}), Verdict::kWarning,
+         "100 MiB: with ferryrun --malloc no more", "ulimit -f");
+  Expect(CheckMalloc({.path = path, .address_bytes = 31 * kMebi}), Verdict::kWarning,
+         "31 MiB of addresses: malloc's memory stays private", "ulimit -v");
+  Expect(CheckMalloc({.path = path, .address_bytes = 4096 * kMebi}), Verdict::kWarning, "half",
+         "ulimit -v");
+  Expect(CheckMalloc({.path = path, .quota_bytes = 200 * kMebi}), Verdict::kWarning,
+         "quota_pinned_bytes is 200 MiB, and malloc's memory begins with 256 MiB",
+         "raise quota_pinned_bytes");
 }
 
 TEST(DoctorTest, JudgesOptions) {

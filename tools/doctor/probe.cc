@@ -18,6 +18,7 @@
 #include "tools/admin/launcher_client.h"
 #include "tools/admin/observer.h"
 #include "tools/doctor/checks.h"
+#include "tools/doctor/malloc_check.h"
 #include "tools/doctor/providers.h"
 #include "tools/doctor/topology_check.h"
 #include "tools/flags/option_flags.h"
@@ -162,11 +163,19 @@ std::vector<Finding> Examine(const std::vector<std::string>& flags) {
   findings.push_back(CheckPtraceScope(PtraceScope()));
   findings.push_back(
       CheckCores(AllowedCores(), static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN))));
-  findings.push_back(CheckKernelFeature("memfd", "ranks and daemon share no memory", TryMemfd()));
+  const int memfd_error = TryMemfd();
+  findings.push_back(CheckKernelFeature("memfd", "ranks and daemon share no memory", memfd_error));
   findings.push_back(
       CheckKernelFeature("pidfd", "the deaths of ranks and daemons are not noticed", TryPidfd()));
   findings.push_back(CheckKernelFeature("process_vm", "private memory is staged through the heap",
                                         TryProcessVm()));
+  MallocFacts preloaded = LookForMalloc();
+  preloaded.memfd_error = memfd_error;
+  preloaded.file_bytes = Number(Limit(RLIMIT_FSIZE).rlim_cur);
+  preloaded.address_bytes = Number(Limit(RLIMIT_AS).rlim_cur);
+  preloaded.quota_bytes = options.quota_pinned_bytes;
+  preloaded.is_wanted = options.malloc == "ferry";
+  findings.push_back(CheckMalloc(preloaded));
   return findings;
 }
 

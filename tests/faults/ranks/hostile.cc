@@ -18,7 +18,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -30,12 +29,15 @@
 #include "shm/layout/match_layout.h"
 #include "shm/layout/session_layout.h"
 #include "tests/e2e/ranks/check.h"
+#include "tests/faults/ranks/mapped.h"
 #include "tests/faults/ranks/say.h"
 
 namespace {
 
 namespace shm = ferry::shm;
 
+using ferry::ranks::Area;
+using ferry::ranks::Mapped;
 using ferry::ranks::NowNs;
 using ferry::ranks::Say;
 using ferry::ranks::StopOnError;
@@ -49,26 +51,6 @@ constexpr uint64_t kScribbleNs = 1'000'000'000;
 constexpr uint64_t kLingerNs = 2'000'000'000;
 
 // ---- Rank 0 -------------------------------------------------------------------------------------
-
-struct Area {
-  uint8_t* base;
-  size_t size_bytes;
-};
-
-// The mappings of memfds whose name holds `name`.
-std::vector<Area> Mapped(const std::string& name) {
-  std::vector<Area> areas;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    uintptr_t from = 0;
-    uintptr_t to = 0;
-    if (line.find("/memfd:" + name) != std::string::npos &&
-        std::sscanf(line.c_str(), "%lx-%lx", &from, &to) == 2) {
-      areas.push_back({reinterpret_cast<uint8_t*>(from), to - from});
-    }
-  }
-  return areas;
-}
 
 // Wakes the daemon by the first event descriptor that this process got. (A later one ends the
 // library's own watcher.)
