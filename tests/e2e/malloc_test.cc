@@ -88,8 +88,11 @@ TEST(MallocTest, TheDoctorFindsItAndSaysWhatIsInItsWay) {
   const std::vector<std::string> doctor = {"tools/ferryctl/ferryctl", "doctor"};
   EXPECT_THAT(RunCommand(doctor).out,
               testing::ContainsRegex("\nok       malloc: /[^ ]*/libferry_malloc.so: for ferryrun"));
-  EXPECT_THAT(RunCommand({"bash", "-c", "ulimit -f 3000; exec tools/ferryctl/ferryctl doctor"}).out,
-              HasSubstr("warning  malloc: files may have 2 MiB: malloc's memory stays private"));
+  const CommandResult limited =
+      RunCommand({"/bin/bash", "-c", "ulimit -f 3000; exec tools/ferryctl/ferryctl doctor"});
+  EXPECT_THAT(limited.out,
+              HasSubstr("warning  malloc: files may have 2 MiB: malloc's memory stays private"))
+      << "signal " << limited.signal << ": " << limited.err;
 }
 
 TEST(MallocTest, SaysWhatTheOptionTakes) {
