@@ -189,6 +189,10 @@ bool Sender::IsUntaken(const InPlace& sent) const {
 }
 
 bool Sender::MoveLate(bool patient) {
+  if (progress_.threads()) {
+    CallReceivers();
+    return false;
+  }
   if (in_place_.empty()) {
     return false;
   }
@@ -198,6 +202,22 @@ bool Sender::MoveLate(bool patient) {
     std::erase_if(in_place_, [&](const InPlace& sent) { return Move(sent.request, patient); });
   }
   return in_place_.size() != before;
+}
+
+// Threads came after these were sent: they do not move any more, so their receivers may need help.
+void Sender::CallReceivers() {
+  engine::LaneSet receivers;
+  {
+    std::lock_guard lock(mutex_);
+    for (const InPlace& sent : in_place_) {
+      if (IsUntaken(sent)) {
+        const auto peer = static_cast<uint32_t>(requests_.Slot(sent.request).peer);
+        receivers.Add(peers_.by_rank[peer].local_index);
+      }
+    }
+    in_place_.clear();
+  }
+  progress_.AskToAttend(receivers);
 }
 
 bool Sender::MoveLate(uint32_t request, bool patient) {

@@ -63,6 +63,7 @@ class Sender {
   bool MayMove(const shm::RequestLayout& slot) const;
   bool IsUntaken(const InPlace& sent) const;
   void NoteInPlace(uint32_t request);
+  void CallReceivers();
   static bool CopySource(void* shadow, const shm::RequestLayout& slot);
   bool Move(uint32_t request, bool patient);
   bool IsLate(uint32_t rank);
@@ -79,7 +80,7 @@ class Sender {
   Memory& memory_;
   const uint64_t eager_max_bytes_;
   const uint32_t limit_;
-  std::vector<InPlace> in_place_;  // that may move; only while one thread calls at a time
+  std::vector<InPlace> in_place_;  // that may move; with threads, under the lock
   std::vector<uint8_t> late_;      // by rank: how many blocking sends in a row had to move
   uint32_t samples_ = 0;
   std::mutex mutex_;  // of what follows
