@@ -70,8 +70,8 @@ TEST_P(StreamsTest, ADaemonIsKilled) {
   EXPECT_EQ(own, tested.nodes == 1 ? 2 : 1) << result.out;
 }
 
-// The network card moves the messages, and forgets one of its operations on each node. The rank that
-// notices first ends, and the other may hear of that before its own time is over.
+// The network card moves the messages, and forgets one of its operations on each node. The rank
+// that notices first ends, and the other may hear of that before its own time is over.
 TEST(StreamsOfTheNicTest, ALostOperationTimesOutOnBothSides) {
   Command job(PrivateJob(
       2, 2, {"--provider=sockets", "--faults=nic.arm:7:lose", "--operation_timeout_ms=1500"},
@@ -80,8 +80,10 @@ TEST(StreamsOfTheNicTest, ALostOperationTimesOutOnBothSides) {
   EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
   const std::vector<RankError> errors = ErrorsIn(result.out);
   ASSERT_THAT(errors, SizeIs(2)) << result.out << result.err;
-  EXPECT_EQ(errors[0].code, kTimeout) << result.out;
-  EXPECT_TRUE(errors[1].code == kTimeout || errors[1].code == kPeerDied) << result.out;
+  EXPECT_TRUE(errors[0].code == kTimeout || errors[1].code == kTimeout) << result.out;
+  for (const RankError& error : errors) {
+    EXPECT_TRUE(error.code == kTimeout || error.code == kPeerDied) << result.out;
+  }
   EXPECT_THAT(job.Leftovers(), IsEmpty());
 }
 
