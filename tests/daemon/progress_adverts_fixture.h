@@ -120,18 +120,8 @@ class ProgressAdvertsTest : public PlaneTest {
     EXPECT_THAT(told_.failed_jobs, testing::IsEmpty());
     EXPECT_THAT(told_.lost_links, testing::IsEmpty());
   }
-  void Cut() {
-    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
-    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
-  }
   void Return() {
-    ++life_;
-    for (const uint32_t node : {0U, 1U}) {
-      ASSERT_TRUE(Eventually([&] {
-        ProgressAll();
-        return Connect(node, 1 - node, life_).ok();
-      }));
-    }
+    ASSERT_NO_FATAL_FAILURE(Reconnect(++life_));
     plane(0).NodeReturned(kJob, 1);
     plane(1).NodeReturned(kJob, 0);
     // A rank that has not been told of the cut yet is told by its next message.

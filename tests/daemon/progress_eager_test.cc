@@ -379,12 +379,9 @@ TEST_F(ProgressEagerTest, ALinkThatWasCutCarriesMessagesAgainInItsNextLife) {
   ASSERT_EQ(rank(1).Wait(first), ErrorCode::kOk);
 
   const uint32_t cut = rank(1).Receive(0, 2, Private(&word), sizeof(word));
-  plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
-  plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+  Cut();
   EXPECT_EQ(rank(1).Wait(cut), ErrorCode::kLinkDown);
-  rank(0).Progress();  // notices
-  ASSERT_TRUE(Eventually([&] { return Connect(0, 1, 1).ok(); }));
-  ASSERT_TRUE(Eventually([&] { return Connect(1, 0, 1).ok(); }));
+  ASSERT_NO_FATAL_FAILURE(Reconnect(1));
   plane(0).NodeReturned(kJob, 1);
   plane(1).NodeReturned(kJob, 0);
 
@@ -407,12 +404,8 @@ TEST_F(ProgressEagerTest, AnOfferOfTheNextLifeIsFetchedByANodeThatWaitsForItsRet
   for (const bool from_heap : {false, true}) {
     SCOPED_TRACE(from_heap ? "from the heap" : "from private memory");
     Start({1, 1}, FastOptions());
-    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
-    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
-    rank(0).Progress();  // notices
-    rank(1).Progress();
-    ASSERT_TRUE(Eventually([&] { return Connect(0, 1, 1).ok(); }));
-    ASSERT_TRUE(Eventually([&] { return Connect(1, 0, 1).ok(); }));
+    Cut();
+    ASSERT_NO_FATAL_FAILURE(Reconnect(1));
     plane(0).NodeReturned(kJob, 1);
     EXPECT_EQ(rank(0).Wait(rank(0).Send(1, 3, "x", 1)), ErrorCode::kLinkDown);
 
@@ -464,12 +457,8 @@ TEST_F(ProgressEagerTest, ALeaveIsToldAcrossACut) {
     if (before) {
       plane(1).RankEnded(kJob, 0, ErrorCode::kNotFound);
     }
-    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
-    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
-    rank(0).Progress();  // notices
-    rank(1).Progress();
-    ASSERT_TRUE(Eventually([&] { return Connect(0, 1, 1).ok(); }));
-    ASSERT_TRUE(Eventually([&] { return Connect(1, 0, 1).ok(); }));
+    Cut();
+    ASSERT_NO_FATAL_FAILURE(Reconnect(1));
     plane(0).NodeReturned(kJob, 1);
     plane(1).NodeReturned(kJob, 0);
     if (!before) {

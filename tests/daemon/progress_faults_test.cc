@@ -295,18 +295,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class FaultLossTest : public FaultPointTest {
  protected:
-  // Does what the control plane does.
-  void BringLinkBack() {
-    plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
-    plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
-  }
-  void Reconnect() {
-    for (const uint32_t node : {0, 1}) {
-      ASSERT_TRUE(Eventually([&] {
-        ProgressAll();
-        return Connect(node, 1 - node, 1).ok();
-      }));
-    }
+  void Return() {
+    ASSERT_NO_FATAL_FAILURE(Reconnect(1));
     plane(0).NodeReturned(kJob, 1);
     plane(1).NodeReturned(kJob, 0);
   }
@@ -328,13 +318,13 @@ TEST_P(FaultLossTest, CutsTheLinkUntilItIsJudged) {
     std::lock_guard lock(told_.mutex);
     return told_.lost_links == std::vector<uint64_t>{Incarnation(1 - GetParam().node)};
   }));
-  BringLinkBack();
+  Cut();
   // The receiver may have the whole message: then only the sender is told.
   const ErrorCode received = WaitTogether(kReceiver, message.receive);
   EXPECT_EQ(received,
             std::string(GetParam().point) == "send.result" ? ErrorCode::kOk : ErrorCode::kLinkDown);
   EXPECT_EQ(WaitTogether(kSender, message.send), ErrorCode::kLinkDown);
-  ASSERT_NO_FATAL_FAILURE(Reconnect());
+  ASSERT_NO_FATAL_FAILURE(Return());
   for (const uint32_t rank : {0, 1}) {
     Hear(rank, 2 + rank);
     Hear(2 + rank, rank);

@@ -556,6 +556,22 @@ void PlaneTest::Start(const std::vector<uint32_t>& ranks_per_node, const config:
   BuildEngines();
 }
 
+void PlaneTest::Cut() {
+  plane(0).NodeFailed(Incarnation(1), ErrorCode::kLinkDown);
+  plane(1).NodeFailed(Incarnation(0), ErrorCode::kLinkDown);
+}
+
+void PlaneTest::Reconnect(uint64_t life) {
+  for (const uint32_t node : {0U, 1U}) {
+    ASSERT_TRUE(Eventually([&] {
+      for (const auto& one : ranks_) {
+        one->Progress();
+      }
+      return Connect(node, 1 - node, life).ok();
+    }));
+  }
+}
+
 ErrorCode PlaneTest::WaitTogether(uint32_t waiter, uint32_t request) {
   EXPECT_TRUE(Eventually([&] {
     for (const auto& one : ranks_) {

@@ -142,6 +142,10 @@ class PlaneTest : public testing::Test {
   void BuildEngines();
   // Connects `node` to `other` in that life of the link.
   Status Connect(uint32_t node, uint32_t other, uint64_t life);
+  // Between nodes 0 and 1, as the control plane does: cuts the link, and connects both in its next
+  // life once their ranks have noticed. Their ranks stay cut off until NodeReturned.
+  void Cut();
+  void Reconnect(uint64_t life);
   void RemoveRank(uint32_t rank);
   uint64_t Incarnation(uint32_t node) const { return 100 + node; }
 
