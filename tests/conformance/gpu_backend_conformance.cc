@@ -51,6 +51,13 @@ void GpuBackendConformance::SetUp() {
   backend_ = std::move(*created);
 }
 
+Stream& GpuBackendConformance::stream() {
+  if (stream_ == nullptr) {
+    stream_ = NewStream();
+  }
+  return *stream_;
+}
+
 Memory GpuBackendConformance::Device(uint64_t size_bytes) {
   StatusOr<void*> data = backend_->AllocateDevice(0, size_bytes);
   FERRY_EXPECT_OK(data.status());
@@ -76,6 +83,12 @@ std::unique_ptr<Event> GpuBackendConformance::NewEvent() {
   StatusOr<std::unique_ptr<Event>> event = backend_->CreateEvent(0);
   FERRY_EXPECT_OK(event.status());
   return event.ok() ? std::move(*event) : nullptr;
+}
+
+void GpuBackendConformance::ExpectHolds(const void* memory, const Bytes& expected) {
+  const StatusOr<Bytes> bytes = Download(*backend_, memory, expected.size());
+  ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+  EXPECT_EQ(*bytes, expected);
 }
 
 void GpuBackendConformance::ExpectKernels(const Status& answer) {

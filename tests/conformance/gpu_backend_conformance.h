@@ -83,18 +83,23 @@ class GpuBackendConformance : public testing::TestWithParam<ConformanceBackend> 
   void SetUp() override;
 
   GpuBackend& backend() { return *backend_; }
+  // A stream of the first device, for tests that need one; made when it is first asked for.
+  Stream& stream();
 
   // These fail the test and return null if the backend refuses.
   Memory Device(uint64_t size_bytes);
   Memory Pinned(uint64_t size_bytes);  // filled with zeroes
   std::unique_ptr<Stream> NewStream();
   std::unique_ptr<Event> NewEvent();
+  // Compares what the memory holds, by way of a stream.
+  void ExpectHolds(const void* memory, const Bytes& expected);
   // `answer` is a stream's answer to one of Ferry's kernels on the first device: ok, or
   // kUnsupported if the device has none, which skips the test.
   void ExpectKernels(const Status& answer);
 
  private:
   std::unique_ptr<GpuBackend> backend_;
+  std::unique_ptr<Stream> stream_;
 };
 
 // A CPU's accesses to a word that streams read or write.

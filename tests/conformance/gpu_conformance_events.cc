@@ -12,22 +12,20 @@ TEST_P(GpuBackendConformance, EventNeverRecordedIsComplete) {
   const std::unique_ptr<Event> event = NewEvent();
   FERRY_EXPECT_OK(event->Query());
   FERRY_EXPECT_OK(event->Synchronize());
-  const std::unique_ptr<Stream> stream = NewStream();
-  FERRY_EXPECT_OK(stream->WaitEvent(event.get()));
-  FERRY_EXPECT_OK(stream->Synchronize());
+  FERRY_EXPECT_OK(stream().WaitEvent(event.get()));
+  FERRY_EXPECT_OK(stream().Synchronize());
 }
 
 TEST_P(GpuBackendConformance, EventCompletesAfterWhatIsBeforeIt) {
   const Memory word = Pinned(8);
-  const std::unique_ptr<Stream> stream = NewStream();
   const std::unique_ptr<Event> event = NewEvent();
   bool ran = false;
-  FERRY_EXPECT_OK(stream->WaitValue64(word.words(), 1, kAtLeast));
-  FERRY_EXPECT_OK(stream->LaunchHost([&ran] {
+  FERRY_EXPECT_OK(stream().WaitValue64(word.words(), 1, kAtLeast));
+  FERRY_EXPECT_OK(stream().LaunchHost([&ran] {
     ran = true;
     return Status();
   }));
-  FERRY_EXPECT_OK(stream->RecordEvent(event.get()));
+  FERRY_EXPECT_OK(stream().RecordEvent(event.get()));
   FERRY_EXPECT_CODE(kWouldBlock, event->Query());
   StoreFromCpu(word.words(), 1);
   FERRY_EXPECT_OK(event->Synchronize());
@@ -37,14 +35,13 @@ TEST_P(GpuBackendConformance, EventCompletesAfterWhatIsBeforeIt) {
 
 TEST_P(GpuBackendConformance, EventDoesNotWaitForWhatIsBehindIt) {
   const Memory word = Pinned(8);
-  const std::unique_ptr<Stream> stream = NewStream();
   const std::unique_ptr<Event> event = NewEvent();
-  FERRY_EXPECT_OK(stream->RecordEvent(event.get()));
-  FERRY_EXPECT_OK(stream->WaitValue64(word.words(), 1, kAtLeast));
+  FERRY_EXPECT_OK(stream().RecordEvent(event.get()));
+  FERRY_EXPECT_OK(stream().WaitValue64(word.words(), 1, kAtLeast));
   FERRY_EXPECT_OK(event->Synchronize());
-  FERRY_EXPECT_CODE(kWouldBlock, stream->Query());
+  FERRY_EXPECT_CODE(kWouldBlock, stream().Query());
   StoreFromCpu(word.words(), 1);
-  FERRY_EXPECT_OK(stream->Synchronize());
+  FERRY_EXPECT_OK(stream().Synchronize());
 }
 
 TEST_P(GpuBackendConformance, EventOrdersTwoStreams) {
@@ -147,9 +144,8 @@ TEST_P(GpuBackendConformance, DestroyingAStreamAbandonsItsEventWait) {
 }
 
 TEST_P(GpuBackendConformance, RejectsANullEvent) {
-  const std::unique_ptr<Stream> stream = NewStream();
-  FERRY_EXPECT_CODE(kInvalidArgument, stream->RecordEvent(nullptr));
-  FERRY_EXPECT_CODE(kInvalidArgument, stream->WaitEvent(nullptr));
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().RecordEvent(nullptr));
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().WaitEvent(nullptr));
 }
 
 TEST_P(GpuBackendConformance, RejectsAnEventOfAnotherBackend) {
@@ -159,9 +155,8 @@ TEST_P(GpuBackendConformance, RejectsAnEventOfAnotherBackend) {
     Status Synchronize() override { return {}; }
   };
   ForeignEvent foreign;
-  const std::unique_ptr<Stream> stream = NewStream();
-  FERRY_EXPECT_CODE(kInvalidArgument, stream->RecordEvent(&foreign));
-  FERRY_EXPECT_CODE(kInvalidArgument, stream->WaitEvent(&foreign));
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().RecordEvent(&foreign));
+  FERRY_EXPECT_CODE(kInvalidArgument, stream().WaitEvent(&foreign));
 }
 
 }  // namespace

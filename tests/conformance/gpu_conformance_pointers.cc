@@ -105,12 +105,11 @@ TEST_P(GpuBackendConformance, ManagedMemoryIsInReachOfCpusAndStreams) {
   const Bytes sent = Pattern(kSize, 3);
   std::copy(sent.begin(), sent.end(), managed.bytes());
   const Memory device = Device(kSize);
-  const std::unique_ptr<Stream> stream = NewStream();
-  FERRY_EXPECT_OK(stream->CopyAsync(device.data(), managed.data(), kSize));
-  FERRY_EXPECT_OK(stream->Synchronize());
+  FERRY_EXPECT_OK(stream().CopyAsync(device.data(), managed.data(), kSize));
+  FERRY_EXPECT_OK(stream().Synchronize());
   std::fill(managed.bytes(), managed.bytes() + kSize, uint8_t{0});
-  FERRY_EXPECT_OK(stream->CopyAsync(managed.data(), device.data(), kSize));
-  FERRY_EXPECT_OK(stream->Synchronize());
+  FERRY_EXPECT_OK(stream().CopyAsync(managed.data(), device.data(), kSize));
+  FERRY_EXPECT_OK(stream().Synchronize());
   EXPECT_EQ(Bytes(managed.bytes(), managed.bytes() + kSize), sent);
 }
 

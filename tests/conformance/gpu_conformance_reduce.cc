@@ -1,7 +1,6 @@
 // Conformance: reductions by the device.
 #include <algorithm>
 #include <complex>
-#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -64,11 +63,8 @@ class ReduceConformance : public GpuBackendConformance {
     if (IsSkipped()) {
       return;
     }
-    stream_ = NewStream();
-    ExpectKernels(stream_->Reduce({}));
+    ExpectKernels(stream().Reduce({}));
   }
-
-  Stream& stream() { return *stream_; }
 
   enum class To { kApart, kLeft, kRight };
 
@@ -110,9 +106,6 @@ class ReduceConformance : public GpuBackendConformance {
       ExpectReduces<T>(type, op, 40'001, To::kApart);
     }
   }
-
- private:
-  std::unique_ptr<Stream> stream_;
 };
 
 constexpr auto kSum = ReductionOp::kSum;

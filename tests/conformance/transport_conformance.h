@@ -16,7 +16,6 @@
 
 #include "common/clock.h"
 #include "tests/conformance/transport_peer.h"
-#include "tests/conformance/transport_peer_process.h"
 #include "transports/api/transport.h"
 
 namespace ferry {
@@ -135,6 +134,20 @@ class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
     PollUntil([&] { return a_->recorder.results.size() >= count; });
   }
 
+  // A message of eight bytes to the peer.
+  ErrorCode Send(PeerId peer, uint64_t context, uint64_t now_ns = MonotonicNs()) {
+    return a_->transport->SendMessage(peer, std::vector<std::byte>(8), {}, context, now_ns);
+  }
+  ErrorCode Write(const RmaRequest& request) {
+    return a_->transport->Write(request, Placement::kRemote, MonotonicNs());
+  }
+  ErrorCode Read(const RmaRequest& request) { return a_->transport->Read(request, MonotonicNs()); }
+  // The result of the last of so many operations, whose contexts count from 1.
+  ErrorCode AwaitResult(size_t context) {
+    AwaitResults(context);
+    return a_->recorder.ResultOf(context);
+  }
+
   RmaRequest ToB(size_t local_offset, size_t remote_offset, size_t bytes, uint64_t context) {
     return {.peer = b_of_a_,
             .local = a_->memory.data() + local_offset,
@@ -178,6 +191,14 @@ class TransportConformance : public testing::TestWithParam<TransportUnderTest> {
       *now_ns += timeout_ns / 10;
       a_->Poll(*now_ns);
     }
+  }
+
+  // The operation with context 1 ends as one does whose peer is not there.
+  void ExpectMissesItsDeadline(uint64_t now_ns, uint64_t timeout_ns) {
+    PassDeadlines(&now_ns, timeout_ns);
+    const ErrorCode result = a_->recorder.ResultOf(1);
+    EXPECT_TRUE(result == ErrorCode::kNodeUnreachable || result == ErrorCode::kTimeout)
+        << ErrorCodeText(result);
   }
 
   static constexpr uint64_t kPing = 1'000'000;

@@ -13,17 +13,14 @@ TEST_P(TransportConformance, WritesAndReadsUnalignedDataInFragments) {
   const std::vector<std::byte> data = Pattern(kBytes, 11);
   std::copy(data.begin(), data.end(), a_->memory.begin() + 1);
 
-  ASSERT_EQ(a_->transport->Write(ToB(1, 3, kBytes, 1), Placement::kRemote, MonotonicNs()),
-            ErrorCode::kOk);
-  AwaitResults(1);
-  EXPECT_EQ(a_->recorder.ResultOf(1), ErrorCode::kOk);
+  ASSERT_EQ(Write(ToB(1, 3, kBytes, 1)), ErrorCode::kOk);
+  EXPECT_EQ(AwaitResult(1), ErrorCode::kOk);
   EXPECT_EQ(std::memcmp(b_->memory.data() + 3, data.data(), kBytes), 0);
   EXPECT_EQ(b_->memory[2], std::byte{0});
   EXPECT_EQ(b_->memory[kBytes + 3], std::byte{0});
 
-  ASSERT_EQ(a_->transport->Read(ToB(kBytes - 5, 3, kBytes, 2), MonotonicNs()), ErrorCode::kOk);
-  AwaitResults(2);
-  EXPECT_EQ(a_->recorder.ResultOf(2), ErrorCode::kOk);
+  ASSERT_EQ(Read(ToB(kBytes - 5, 3, kBytes, 2)), ErrorCode::kOk);
+  EXPECT_EQ(AwaitResult(2), ErrorCode::kOk);
   EXPECT_EQ(std::memcmp(a_->memory.data() + kBytes - 5, data.data(), kBytes), 0);
   EXPECT_EQ(a_->transport->statistics().write_bytes, kBytes);
   EXPECT_EQ(a_->transport->statistics().read_bytes, kBytes);
@@ -38,8 +35,7 @@ TEST_P(TransportConformance, CompletesManyWritesExactlyOnce) {
   size_t posted = 0;
   PollUntil([&] {
     while (posted < kWrites &&
-           a_->transport->Write(ToB(posted * kBytes, posted * kBytes, kBytes, posted),
-                                Placement::kRemote, MonotonicNs()) == ErrorCode::kOk) {
+           Write(ToB(posted * kBytes, posted * kBytes, kBytes, posted)) == ErrorCode::kOk) {
       posted++;
     }
     return a_->recorder.results.size() == kWrites;
@@ -54,14 +50,12 @@ TEST_P(TransportConformance, ReportsABadKeyAndGoesOn) {
   Connect(Options());
   RmaRequest request = ToB(0, 0, 64, 1);
   request.key ^= 0x5a5a;
-  ASSERT_EQ(a_->transport->Write(request, Placement::kRemote, MonotonicNs()), ErrorCode::kOk);
-  AwaitResults(1);
-  EXPECT_NE(a_->recorder.ResultOf(1), ErrorCode::kOk);
+  ASSERT_EQ(Write(request), ErrorCode::kOk);
+  EXPECT_NE(AwaitResult(1), ErrorCode::kOk);
   EXPECT_FALSE(a_->transport->LastError().empty());
   request.context = 2;
-  ASSERT_EQ(a_->transport->Read(request, MonotonicNs()), ErrorCode::kOk);
-  AwaitResults(2);
-  EXPECT_NE(a_->recorder.ResultOf(2), ErrorCode::kOk);
+  ASSERT_EQ(Read(request), ErrorCode::kOk);
+  EXPECT_NE(AwaitResult(2), ErrorCode::kOk);
 
   // With some providers the bad key costs the connection, and whatever is on it; soon there is a
   // new one.
@@ -69,8 +63,7 @@ TEST_P(TransportConformance, ReportsABadKeyAndGoesOn) {
   uint64_t context = 2;
   do {
     context++;
-    ASSERT_EQ(a_->transport->Write(ToB(0, 0, 64, context), Placement::kRemote, MonotonicNs()),
-              ErrorCode::kOk);
+    ASSERT_EQ(Write(ToB(0, 0, 64, context)), ErrorCode::kOk);
     AwaitResults(context);
   } while (a_->recorder.ResultOf(context) == ErrorCode::kNodeUnreachable &&
            MonotonicNs() < give_up_ns);
@@ -79,10 +72,8 @@ TEST_P(TransportConformance, ReportsABadKeyAndGoesOn) {
 
 TEST_P(TransportConformance, ReportsAnAccessBeyondTheRemoteRegion) {
   Connect(Options());
-  ASSERT_EQ(a_->transport->Write(ToB(0, 4000, 200, 1), Placement::kRemote, MonotonicNs()),
-            ErrorCode::kOk);
-  AwaitResults(1);
-  EXPECT_NE(a_->recorder.ResultOf(1), ErrorCode::kOk);
+  ASSERT_EQ(Write(ToB(0, 4000, 200, 1)), ErrorCode::kOk);
+  EXPECT_NE(AwaitResult(1), ErrorCode::kOk);
 }
 
 TEST_P(TransportConformance, RefusesLocalMemoryOutsideItsRegion) {
@@ -99,19 +90,15 @@ TEST_P(TransportConformance, RefusesLocalMemoryOutsideItsRegion) {
 TEST_P(TransportConformance, RefusesAccessToADeregisteredRegion) {
   Connect(Options());
   ASSERT_TRUE(b_->transport->DeregisterMemory(b_->region.handle).ok());
-  ASSERT_EQ(a_->transport->Write(ToB(0, 0, 64, 1), Placement::kRemote, MonotonicNs()),
-            ErrorCode::kOk);
-  AwaitResults(1);
-  EXPECT_NE(a_->recorder.ResultOf(1), ErrorCode::kOk);
+  ASSERT_EQ(Write(ToB(0, 0, 64, 1)), ErrorCode::kOk);
+  EXPECT_NE(AwaitResult(1), ErrorCode::kOk);
 }
 
 TEST_P(TransportConformance, KeepsARegionWhileAnOperationUsesIt) {
   Connect(Options());
-  ASSERT_EQ(a_->transport->Write(ToB(0, 0, 64, 1), Placement::kRemote, MonotonicNs()),
-            ErrorCode::kOk);
+  ASSERT_EQ(Write(ToB(0, 0, 64, 1)), ErrorCode::kOk);
   EXPECT_EQ(a_->transport->DeregisterMemory(a_->region.handle).code(), ErrorCode::kWouldBlock);
-  AwaitResults(1);
-  EXPECT_EQ(a_->recorder.ResultOf(1), ErrorCode::kOk);
+  EXPECT_EQ(AwaitResult(1), ErrorCode::kOk);
   EXPECT_TRUE(a_->transport->DeregisterMemory(a_->region.handle).ok());
 }
 
