@@ -44,6 +44,11 @@ class CxiDeferredTest : public testing::Test, private DeferredPeers {
     deferred_ = std::move(*created);
     return Status();
   }
+  // The same, with the word to which operations add.
+  void CreateWithWord(uint32_t entries = 0) {
+    ASSERT_TRUE(Create(entries).ok());
+    word_ = Region(words_);
+  }
   NicCounter Open(uint64_t* write_back = nullptr) { return *deferred_->OpenCounter(write_back); }
   MemoryRegion Adopt(StatusOr<std::unique_ptr<Registration>> prepared) {
     EXPECT_TRUE(prepared.ok()) << prepared.status().ToString();
@@ -82,6 +87,8 @@ class CxiDeferredTest : public testing::Test, private DeferredPeers {
   std::unique_ptr<OfiDeferred> deferred_;
   Peer peer_;
   Ends ends_;
+  std::vector<uint64_t> words_ = {0};
+  MemoryRegion word_;
   uint64_t now_ns_ = 1;
 };
 
@@ -104,25 +111,23 @@ TEST_F(CxiDeferredTest, OlderProvidersThatDoNotTellHaveTheUsualEntries) {
 }
 
 TEST_F(CxiDeferredTest, NeverGoesOverTheLimit) {
-  ASSERT_TRUE(Create().ok());
-  std::vector<uint64_t> words(1);
-  const MemoryRegion word = Region(words);
+  ASSERT_NO_FATAL_FAILURE(CreateWithWord());
   const NicCounter trigger = Open();
   const NicCounter done = Open();
   uint64_t armed = 0;
-  while (Arm(trigger, armed + 1, done, word, armed) == ErrorCode::kOk) {
+  while (Arm(trigger, armed + 1, done, word_, armed) == ErrorCode::kOk) {
     armed++;
   }
   EXPECT_EQ(armed, 504U);
   EXPECT_FALSE(nic_.overrun());
   deferred_->AddToCounter(trigger, 4);
   Settle();
-  EXPECT_EQ(words[0], 4U);
+  EXPECT_EQ(words_[0], 4U);
   EXPECT_EQ(deferred_->in_use(), 500U);
   for (int i = 0; i < 4; i++) {
-    EXPECT_EQ(Arm(trigger, ++armed, done, word), ErrorCode::kOk);
+    EXPECT_EQ(Arm(trigger, ++armed, done, word_), ErrorCode::kOk);
   }
-  EXPECT_EQ(Arm(trigger, armed + 1, done, word), ErrorCode::kWouldBlock);
+  EXPECT_EQ(Arm(trigger, armed + 1, done, word_), ErrorCode::kWouldBlock);
   EXPECT_FALSE(nic_.overrun());
 }
 
@@ -159,50 +164,44 @@ TEST_F(CxiDeferredTest, OneAdditionFiresAllThatWaitForACounter) {
 // A NIC discards an operation with the counter that it waits for, not before: until then nothing
 // else may have its entry.
 TEST_F(CxiDeferredTest, WhatIsDiscardedKeepsItsEntryUntilTheNicLetsGo) {
-  ASSERT_TRUE(Create(3).ok());
-  std::vector<uint64_t> words(1);
-  const MemoryRegion word = Region(words);
+  ASSERT_NO_FATAL_FAILURE(CreateWithWord(3));
   const NicCounter trigger = Open();
   const NicCounter first = Open();
-  EXPECT_EQ(Arm(trigger, 1, first, word), ErrorCode::kOk);
-  EXPECT_EQ(Arm(first, 1, Open(), word), ErrorCode::kOk);
+  EXPECT_EQ(Arm(trigger, 1, first, word_), ErrorCode::kOk);
+  EXPECT_EQ(Arm(first, 1, Open(), word_), ErrorCode::kOk);
   deferred_->CloseCounter(first);  // to which the first operation reports
   Settle();
   EXPECT_EQ(deferred_->in_use(), 2U);
-  EXPECT_EQ(Arm(trigger, 1, Open(), word), ErrorCode::kOk);
-  EXPECT_EQ(Arm(trigger, 1, Open(), word), ErrorCode::kWouldBlock);
+  EXPECT_EQ(Arm(trigger, 1, Open(), word_), ErrorCode::kOk);
+  EXPECT_EQ(Arm(trigger, 1, Open(), word_), ErrorCode::kWouldBlock);
   EXPECT_FALSE(nic_.overrun());
   deferred_->CloseCounter(trigger);
   Settle();
   EXPECT_EQ(deferred_->in_use(), 0U);
-  EXPECT_EQ(words[0], 0U);
+  EXPECT_EQ(words_[0], 0U);
 }
 
 // Writing a counter back takes an operation of the NIC itself.
 TEST_F(CxiDeferredTest, WriteBackTakesASecondEntry) {
-  ASSERT_TRUE(Create(5).ok());
-  std::vector<uint64_t> words(1);
-  const MemoryRegion word = Region(words);
+  ASSERT_NO_FATAL_FAILURE(CreateWithWord(5));
   uint64_t written = 0;
   const NicCounter trigger = Open();
   const NicCounter done = Open(&written);
-  EXPECT_EQ(Arm(trigger, 1, done, word), ErrorCode::kOk);
-  EXPECT_EQ(Arm(trigger, 2, done, word), ErrorCode::kOk);
+  EXPECT_EQ(Arm(trigger, 1, done, word_), ErrorCode::kOk);
+  EXPECT_EQ(Arm(trigger, 2, done, word_), ErrorCode::kOk);
   EXPECT_EQ(deferred_->in_use(), 4U);
-  EXPECT_EQ(Arm(trigger, 3, done, word), ErrorCode::kWouldBlock);
-  EXPECT_EQ(Arm(trigger, 3, Open(), word), ErrorCode::kOk);
+  EXPECT_EQ(Arm(trigger, 3, done, word_), ErrorCode::kWouldBlock);
+  EXPECT_EQ(Arm(trigger, 3, Open(), word_), ErrorCode::kOk);
 }
 
 TEST_F(CxiDeferredTest, WriteBackWordTellsOfSuccessesAndFailures) {
-  ASSERT_TRUE(Create().ok());
-  std::vector<uint64_t> words(1);
-  const MemoryRegion word = Region(words);
-  MemoryRegion wrong = word;
+  ASSERT_NO_FATAL_FAILURE(CreateWithWord());
+  MemoryRegion wrong = word_;
   wrong.key++;
   uint64_t written = 0;
   const NicCounter trigger = Open();
   const NicCounter done = Open(&written);
-  ASSERT_EQ(Arm(trigger, 1, done, word, 1), ErrorCode::kOk);
+  ASSERT_EQ(Arm(trigger, 1, done, word_, 1), ErrorCode::kOk);
   ASSERT_EQ(Arm(trigger, 2, done, wrong, 2), ErrorCode::kOk);
   EXPECT_LT(written, CxiAwaitedWord(0));
   deferred_->AddToCounter(trigger, 1);
@@ -269,10 +268,8 @@ TEST_F(CxiDeferredTest, DoorbellFiresTheWholeChainWithoutAnyCall) {
 
 // The memory of a write that never ends is free again after a while; its slot is not.
 TEST_F(CxiDeferredTest, LostWriteLetsGoOfItsMemoryInTheEnd) {
-  ASSERT_TRUE(Create().ok());
-  std::vector<uint64_t> words(1);
+  ASSERT_NO_FATAL_FAILURE(CreateWithWord());
   std::vector<uint64_t> source(1);
-  const MemoryRegion word = Region(words);
   const MemoryRegion from = Region(source);
   const NicCounter trigger = Open();
   const NicCounter sent = Open();
@@ -281,8 +278,8 @@ TEST_F(CxiDeferredTest, LostWriteLetsGoOfItsMemoryInTheEnd) {
                                  .local = source.data(),
                                  .region = from.handle,
                                  .bytes = 8,
-                                 .remote_address = word.remote_base,
-                                 .key = word.key,
+                                 .remote_address = word_.remote_base,
+                                 .key = word_.key,
                                  .context = 3}),
             ErrorCode::kOk);
   nic_.loses = true;
@@ -302,14 +299,12 @@ TEST_F(CxiDeferredTest, LostWriteLetsGoOfItsMemoryInTheEnd) {
 }
 
 TEST_F(CxiDeferredTest, ClosedCountersLeaveTheNic) {
-  ASSERT_TRUE(Create().ok());
-  std::vector<uint64_t> words(1);
+  ASSERT_NO_FATAL_FAILURE(CreateWithWord());
   std::vector<uint64_t> sink(1);
-  const MemoryRegion word = Region(words);
   const NicCounter trigger = Open();
   const NicCounter done = Open();
   const MemoryRegion target = Target(sink, trigger);
-  ASSERT_EQ(Arm(trigger, 1, done, word, 5), ErrorCode::kOk);
+  ASSERT_EQ(Arm(trigger, 1, done, word_, 5), ErrorCode::kOk);
   deferred_->CloseCounter(trigger);
   deferred_->CloseCounter(done);
   Settle();

@@ -90,24 +90,29 @@ struct DeferredNode {
   PeerId self{};
 };
 
+// Polls both until `done`; yields, so as to leave the processor to the provider's own threads.
+template <typename Node>
+[[nodiscard]] bool PollBothUntil(Node& a, Node& b, const std::function<bool()>& done) {
+  const uint64_t give_up_ns = MonotonicNs() + kTestPatienceNs;
+  while (!done()) {
+    if (a.Poll() + b.Poll() == 0) {
+      sched_yield();
+    }
+    if (MonotonicNs() > give_up_ns) {
+      return false;
+    }
+  }
+  return true;
+}
+
 struct DeferredPair {
   explicit DeferredPair(uint32_t entries = 0) : a(entries), b(entries) {
     b_of_a = *a.transport->AddPeer(b.transport->Address());
     a_of_b = *b.transport->AddPeer(a.transport->Address());
   }
 
-  // Polls both until `done`; yields, so as to leave the processor to the provider's own threads.
   [[nodiscard]] bool PollUntil(const std::function<bool()>& done) {
-    const uint64_t give_up_ns = MonotonicNs() + kTestPatienceNs;
-    while (!done()) {
-      if (a.Poll() + b.Poll() == 0) {
-        sched_yield();
-      }
-      if (MonotonicNs() > give_up_ns) {
-        return false;
-      }
-    }
-    return true;
+    return PollBothUntil(a, b, done);
   }
 
   DeferredNode a;

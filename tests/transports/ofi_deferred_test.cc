@@ -31,42 +31,43 @@ struct MatchedPair {
         sink(pair.b.Target(words, arrived)),
         receive_word(pair.b.Memory(1)) {}
 
+  // The write of the words from `first` on, all of them or so many.
+  DeferredWrite Write(uint64_t threshold, uint64_t context, size_t first = 0,
+                      uint64_t bytes = 0) const {
+    return {.trigger = {trigger, threshold},
+            .done = sent,
+            .peer = nodes.b_of_a,
+            .local = &source->words[first],
+            .region = source->region.handle,
+            .bytes = bytes != 0 ? bytes : source->bytes(),
+            .remote_address = sink->AddressOf(first),
+            .key = sink->region.key,
+            .context = context};
+  }
+  // The addition to a word of `peer` that follows.
+  static DeferredIncrement Increment(const DeferredTrigger& trigger, NicCounter done, PeerId peer,
+                                     const DeferredMemory& word, uint64_t context) {
+    return {.trigger = trigger,
+            .done = done,
+            .peer = peer,
+            .remote_address = word.AddressOf(0),
+            .key = word.region.key,
+            .context = context};
+  }
   void ArmSend(uint64_t round) {
-    const uint64_t per_round = is_ready ? 1 : 2;
-    EXPECT_EQ(nodes.a.deferred->ArmWrite({.trigger = {trigger, per_round * round},
-                                          .done = sent,
-                                          .peer = nodes.b_of_a,
-                                          .local = source->words.data(),
-                                          .region = source->region.handle,
-                                          .bytes = source->bytes(),
-                                          .remote_address = sink->AddressOf(0),
-                                          .key = sink->region.key,
-                                          .context = 4 * round}),
+    EXPECT_EQ(nodes.a.deferred->ArmWrite(Write((is_ready ? 1 : 2) * round, 4 * round)),
               ErrorCode::kOk);
-    EXPECT_EQ(nodes.a.deferred->ArmIncrement({.trigger = {sent, round},
-                                              .done = send_stored,
-                                              .peer = nodes.a.self,
-                                              .remote_address = send_word->AddressOf(0),
-                                              .key = send_word->region.key,
-                                              .context = 4 * round + 1}),
+    EXPECT_EQ(nodes.a.deferred->ArmIncrement(
+                  Increment({sent, round}, send_stored, nodes.a.self, *send_word, 4 * round + 1)),
               ErrorCode::kOk);
   }
-
   void ArmReceive(uint64_t round) {
-    EXPECT_EQ(nodes.b.deferred->ArmIncrement({.trigger = {arrived, round},
-                                              .done = receive_stored,
-                                              .peer = nodes.b.self,
-                                              .remote_address = receive_word->AddressOf(0),
-                                              .key = receive_word->region.key,
-                                              .context = 4 * round}),
+    EXPECT_EQ(nodes.b.deferred->ArmIncrement(Increment({arrived, round}, receive_stored,
+                                                       nodes.b.self, *receive_word, 4 * round)),
               ErrorCode::kOk);
     if (!is_ready) {
-      EXPECT_EQ(nodes.b.deferred->ArmIncrement({.trigger = {start, round},
-                                                .done = cleared,
-                                                .peer = nodes.a_of_b,
-                                                .remote_address = clear_to_send->AddressOf(0),
-                                                .key = clear_to_send->region.key,
-                                                .context = 4 * round + 1}),
+      EXPECT_EQ(nodes.b.deferred->ArmIncrement(Increment({start, round}, cleared, nodes.a_of_b,
+                                                         *clear_to_send, 4 * round + 1)),
                 ErrorCode::kOk);
     }
   }
@@ -181,12 +182,8 @@ TEST(OfiDeferredTest, NoMoreThanItsEntriesAreArmed) {
   MatchedPair matched(pair, 8, /*ready=*/true);
   matched.ArmSend(1);
   matched.ArmSend(2);
-  const DeferredIncrement more = {.trigger = {matched.sent, 9},
-                                  .done = matched.send_stored,
-                                  .peer = pair.a.self,
-                                  .remote_address = matched.send_word->AddressOf(0),
-                                  .key = matched.send_word->region.key,
-                                  .context = 99};
+  const DeferredIncrement more = MatchedPair::Increment(
+      {matched.sent, 9}, matched.send_stored, pair.a.self, *matched.send_word, /*context=*/99);
   EXPECT_EQ(pair.a.deferred->ArmIncrement(more), ErrorCode::kWouldBlock);
   EXPECT_EQ(pair.a.deferred->statistics().refused, 1U);
   matched.StartSend();
@@ -198,14 +195,7 @@ TEST(OfiDeferredTest, WrongArgumentsAreRefused) {
   DeferredPair pair;
   MatchedPair matched(pair, 8, /*ready=*/true);
   DeferredWork& deferred = *pair.a.deferred;
-  DeferredWrite write = {.trigger = {matched.trigger, 1},
-                         .done = matched.sent,
-                         .peer = pair.b_of_a,
-                         .local = matched.source->words.data(),
-                         .region = matched.source->region.handle,
-                         .bytes = 64,
-                         .remote_address = matched.sink->AddressOf(0),
-                         .key = matched.sink->region.key};
+  DeferredWrite write = matched.Write(1, /*context=*/0);
   const auto with = [&](auto change) {
     DeferredWrite changed = write;
     change(&changed);
@@ -246,16 +236,9 @@ TEST(OfiDeferredTest, WrongArgumentsAreRefused) {
 TEST(OfiDeferredTest, WrongKeyFailsTheOperationOfThatContext) {
   DeferredPair pair;
   MatchedPair matched(pair, 8, /*ready=*/true);
-  ASSERT_EQ(pair.a.deferred->ArmWrite({.trigger = {matched.trigger, 1},
-                                       .done = matched.sent,
-                                       .peer = pair.b_of_a,
-                                       .local = matched.source->words.data(),
-                                       .region = matched.source->region.handle,
-                                       .bytes = 64,
-                                       .remote_address = matched.sink->AddressOf(0),
-                                       .key = matched.sink->region.key + 1,
-                                       .context = 1234}),
-            ErrorCode::kOk);
+  DeferredWrite write = matched.Write(1, /*context=*/1234);
+  write.key += 1;
+  ASSERT_EQ(pair.a.deferred->ArmWrite(write), ErrorCode::kOk);
   matched.StartSend();
   ASSERT_TRUE(pair.PollUntil([&] { return !pair.a.recorder.ends.empty(); }));
   ASSERT_EQ(pair.a.recorder.ends.count(1234), 1U);
@@ -343,16 +326,7 @@ TEST(OfiDeferredTest, FiringOfThousandsIsPushedOn) {
   MatchedPair matched(pair, kWrites, /*ready=*/true);
   Fill(matched.source.get(), 3);
   for (uint32_t i = 0; i < kWrites; i++) {
-    ASSERT_EQ(pair.a.deferred->ArmWrite({.trigger = {matched.trigger, 1},
-                                         .done = matched.sent,
-                                         .peer = pair.b_of_a,
-                                         .local = &matched.source->words[i],
-                                         .region = matched.source->region.handle,
-                                         .bytes = 8,
-                                         .remote_address = matched.sink->AddressOf(i),
-                                         .key = matched.sink->region.key,
-                                         .context = i}),
-              ErrorCode::kOk)
+    ASSERT_EQ(pair.a.deferred->ArmWrite(matched.Write(1, /*context=*/i, i, 8)), ErrorCode::kOk)
         << i;
   }
   matched.StartSend();

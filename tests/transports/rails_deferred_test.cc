@@ -1,11 +1,9 @@
 // Deferred work of two NICs that are one transport, over two endpoints of `sockets`.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -52,16 +50,7 @@ class RailsDeferredTest : public testing::Test {
     EXPECT_TRUE(b_.transport->AddPeer(a_.transport->Address()).ok());
   }
   [[nodiscard]] bool PollUntil(const std::function<bool()>& done) {
-    const uint64_t give_up_ns = MonotonicNs() + kTestPatienceNs;
-    while (!done()) {
-      if (a_.Poll() + b_.Poll() == 0) {
-        sched_yield();
-      }
-      if (MonotonicNs() > give_up_ns) {
-        return false;
-      }
-    }
-    return true;
+    return PollBothUntil(a_, b_, done);
   }
 
   Node a_;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tests/transports/scripted_rail.h"
+#include "transports/rails/rail_address.h"
 #include "transports/rails/rail_keys.h"
 
 namespace ferry::transport {
@@ -110,8 +111,7 @@ class RailsTransportTest : public testing::Test {
   void LearnKeys() {
     Read(1, 999);
     Exchange();
-    EndAll();
-    a->Poll();
+    Finish();
     a->results.codes.clear();
   }
   void EndAll() {
@@ -120,6 +120,15 @@ class RailsTransportTest : public testing::Test {
         nic->End(ErrorCode::kOk);
       }
     }
+  }
+  // All operations end, and are reported.
+  void Finish() {
+    EndAll();
+    a->Poll();
+  }
+  void PassTime(uint64_t ns) {
+    a->now_ns += ns;
+    a->Poll();
   }
   std::vector<size_t> Posted() {
     std::vector<size_t> counts;
@@ -149,8 +158,7 @@ TEST_F(RailsTransportTest, AsksWhatAKeyMeansOnceAndUsesTheKeyOfEachRail) {
   EXPECT_GE(first.remote_address, 0x10000U);
   EXPECT_NE(first.key, b->region.key);
   while (a->results.codes.size() < 2) {
-    EndAll();
-    a->Poll();
+    Finish();
   }
   EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
   EXPECT_EQ(a->results.codes[2], ErrorCode::kOk);
@@ -168,28 +176,23 @@ TEST_F(RailsTransportTest, ARailIsUsedOnceAProbeWasAnswered) {
   ASSERT_EQ(a->nics[1]->sent.size(), 1U);
   a->nics[1]->sent.clear();  // lost
   Exchange();
-  EndAll();
-  a->Poll();
+  Finish();
   Read(9 * kStripe, 2, /*rail=*/1);
   EXPECT_THAT(Posted(), ElementsAre(2, 0));
-  a->now_ns += kTimeout / 2;
-  a->Poll();
+  PassTime(kTimeout / 2);
   EXPECT_EQ(a->nics[1]->sent.size(), 1U);  // another one
   Exchange();
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_THAT(Posted(), ElementsAre(2, 2));
 }
 
 TEST_F(RailsTransportTest, AQuestionThatIsLostIsAskedAgain) {
   Read(8, 1);
   a->nics[0]->sent.clear();
-  a->now_ns += kTimeout / 4;
-  a->Poll();
+  PassTime(kTimeout / 4);
   EXPECT_EQ(a->nics[0]->sent.size(), 1U);
   Exchange();
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
 }
 
@@ -207,8 +210,7 @@ TEST_F(RailsTransportTest, AnAnswerWaitsForRoom) {
 TEST_F(RailsTransportTest, WithoutAnAnswerTheDeadlinePasses) {
   Read(8, 1);
   for (int step = 0; step < 11; step++) {
-    a->now_ns += kTimeout / 10;
-    a->Poll();
+    PassTime(kTimeout / 10);
   }
   EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
   EXPECT_THAT(a->transport->LastError(), HasSubstr("rails"));
@@ -295,8 +297,7 @@ TEST_F(RailsTransportTest, WhatNoRailHasRoomForWaits) {
   a->nics[1]->room = 5;
   a->Poll();
   EXPECT_THAT(Posted(), ElementsAre(1, 2));
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
 }
 
@@ -333,19 +334,16 @@ TEST_F(RailsTransportTest, AReadsPieceThatARailCannotCarryGoesByAnother) {
   a->nics[1]->End(ErrorCode::kNodeUnreachable);
   a->Poll();
   EXPECT_THAT(Posted(), ElementsAre(2, 0));  // its share is full
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_THAT(Posted(), ElementsAre(2, 0));
   EXPECT_THAT(a->results.codes, IsEmpty());
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_EQ(a->results.codes[1], ErrorCode::kOk);
 
   // The rail is left alone, even where it is the nearest, until it answers a probe.
   Read(8, 2, /*rail=*/1);
   EXPECT_THAT(Posted(), ElementsAre(1, 0));
-  a->now_ns += kTimeout / 2;
-  a->Poll();
+  PassTime(kTimeout / 2);
   Exchange();
   Read(8, 3, /*rail=*/1);
   EXPECT_THAT(Posted(), ElementsAre(1, 1));
@@ -358,8 +356,7 @@ TEST_F(RailsTransportTest, AReadFailsWhenTheOnlyRailThatIsUpHasFailedAPiece) {
   a->nics[0]->End(ErrorCode::kNodeUnreachable);
   a->nics[1]->End(ErrorCode::kNodeUnreachable);
   a->Poll();
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
 }
 
@@ -383,8 +380,7 @@ TEST_F(RailsTransportTest, AWriteIsNotRepeatedAndEndsWithItsLastPiece) {
   EXPECT_THAT(Posted(), ElementsAre(2, 1));
   EXPECT_THAT(a->results.codes, IsEmpty());  // the memory is still in use
   EXPECT_EQ(a->transport->DeregisterMemory(a->region.handle).code(), ErrorCode::kWouldBlock);
-  EndAll();
-  a->Poll();
+  Finish();
   EXPECT_EQ(a->results.codes[1], ErrorCode::kNodeUnreachable);
   EXPECT_TRUE(a->transport->DeregisterMemory(a->region.handle).ok());
 }
@@ -467,16 +463,14 @@ TEST_F(RailsTransportTest, APeerIsAskedOftenAtFirstAndThenNotWaitedFor) {
   a->transport->Reaches(b_of_a, 1);
   int asked = 0;
   while (a->transport->Reaches(b_of_a, 1) == ErrorCode::kWouldBlock) {
-    a->now_ns += kTimeout / 300;
-    a->Poll();
+    PassTime(kTimeout / 300);
     asked += static_cast<int>(a->nics[1]->sent.size());
     a->nics[1]->sent.clear();  // lost
     ASSERT_LT(a->now_ns, kTimeout);
   }
   EXPECT_GT(asked, 2);
   EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kNodeUnreachable);
-  a->now_ns += kTimeout;
-  a->Poll();
+  PassTime(kTimeout);
   Exchange();
   EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk);
 }
@@ -485,14 +479,12 @@ TEST_F(RailsTransportTest, ADoubtedNicIsLeftAloneUntilItAnswers) {
   LearnKeys();
   a->transport->Doubt(b_of_a, 0);
   EXPECT_EQ(a->transport->Reaches(b_of_a, 0), ErrorCode::kOk) << "messages go by it in any case";
-  a->now_ns += kTimeout;
-  a->Poll();
+  PassTime(kTimeout);
   a->transport->Doubt(b_of_a, 1);
   EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kNodeUnreachable);
   Read(8, 1, /*rail=*/1);
   EXPECT_THAT(Posted(), ElementsAre(1, 0));
-  a->now_ns += kTimeout / 2;
-  a->Poll();
+  PassTime(kTimeout / 2);
   Exchange();
   EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk);
 }
@@ -535,8 +527,7 @@ TEST_F(RailsTransportTest, WhatIsPostedToANicItselfEndsInThePollOfAll) {
                           std::pair(kDirectContext | 1, ErrorCode::kNodeUnreachable)));
   EXPECT_EQ(a->transport->Reaches(b_of_a, 1), ErrorCode::kOk) << "what it means, its user knows";
   while (a->results.codes.size() < 5) {
-    EndAll();
-    a->Poll();
+    Finish();
   }
   EXPECT_EQ(a->results.codes[5], ErrorCode::kOk);
   EXPECT_EQ(a->transport->statistics().writes, before.writes);
@@ -576,6 +567,27 @@ TEST(RailsSetUpTest, ARailThatCannotBeOpenedIsNamed) {
   options.rails.assign(8, "10.9.9.9");
   const auto too_many = CreateRailsTransport(options, nullptr);
   EXPECT_THAT(too_many.status().message(), HasSubstr("8 further rails"));
+}
+
+// ---- Addresses
+
+TEST(RailAddressTest, TakesWhatItMadeAndNothingElse) {
+  RailAddress address;
+  address.cookie = {3, 4};
+  address.rails = {std::vector<std::byte>(5, std::byte{1}), std::vector<std::byte>(7)};
+  const std::vector<std::byte> bytes = Encode(address);
+  const std::optional<RailAddress> decoded = Decode(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->cookie, address.cookie);
+  EXPECT_EQ(decoded->rails, address.rails);
+  for (size_t length = 0; length < bytes.size(); length++) {
+    EXPECT_FALSE(Decode({bytes.data(), length})) << length;
+  }
+  std::vector<std::byte> longer = bytes;
+  longer.emplace_back();
+  EXPECT_FALSE(Decode(longer));
+  address.rails.assign(kMaxRails + 1, std::vector<std::byte>(1));
+  EXPECT_FALSE(Decode(Encode(address)));
 }
 
 }  // namespace
