@@ -13,20 +13,10 @@
 #include "daemon/control/control_loop.h"
 #include "daemon/control/job_registry.h"
 #include "tests/daemon/fake_data_plane.h"
+#include "tests/daemon/no_links.h"
 #include "tests/daemon/test_rank.h"
 
 namespace ferry::daemon {
-
-// Jobs of one node need no links.
-class NoLinks final : public NodeLinks {
- public:
-  Status Acquire(const std::string&) override { return {}; }
-  void Release(const std::string&) override {}
-  uint64_t Incarnation() const override { return 1; }
-  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
-  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
-};
 
 class AttachServerTest : public ::testing::Test {
  protected:
@@ -77,6 +67,28 @@ class AttachServerTest : public ::testing::Test {
   }
   TestRank Rank(uint32_t rank, const std::string& job = "job", uint32_t size = 4) {
     return TestRank(job, rank, size, 3);
+  }
+  // The same, connected; attached, too; with its segments handed over, too.
+  TestRank Connected(uint32_t number) {
+    TestRank rank = Rank(number);
+    EXPECT_TRUE(rank.Connect(socket_path_).ok());
+    return rank;
+  }
+  TestRank Attached(uint32_t number) {
+    TestRank rank = Connected(number);
+    EXPECT_EQ(rank.Attach().code(), ErrorCode::kOk);
+    return rank;
+  }
+  TestRank Entered(uint32_t number) {
+    TestRank rank = Rank(number);
+    EXPECT_TRUE(rank.Enter(socket_path_));
+    return rank;
+  }
+  // Begins anew with other limits.
+  void Restart(uint64_t attach_timeout_ms, const ConnectionLimits& limits,
+               uint64_t join_timeout_ms = 20'000) {
+    Stop();
+    Start(attach_timeout_ms, limits, join_timeout_ms);
   }
   size_t Connections() {
     return loop_->Run([this] { return server_->connections(); });

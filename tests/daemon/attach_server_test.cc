@@ -1,6 +1,5 @@
 // Which connections may attach, and what becomes of the others.
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +15,7 @@ namespace {
 using attach::Kind;
 
 TEST_F(AttachServerTest, ServesARankThatAttachesAsItShould) {
-  TestRank rank = Rank(1);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(1);
   const Answer attached = rank.Attach();
   ASSERT_EQ(attached.code(), ErrorCode::kOk) << attached.text();
   EXPECT_EQ(attached.attach.local_size, 3U);
@@ -30,8 +28,7 @@ TEST_F(AttachServerTest, ServesARankThatAttachesAsItShould) {
 }
 
 TEST_F(AttachServerTest, AnotherVersionIsRefusedAndBothAreNamed) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   auto request = rank.AttachRequest();
   request.header.layout_version = 77;
   const Answer answer = rank.Ask(request);
@@ -43,41 +40,34 @@ TEST_F(AttachServerTest, AnotherVersionIsRefusedAndBothAreNamed) {
 }
 
 TEST_F(AttachServerTest, GarbageEndsOnlyItsConnection) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   const std::array<char, 100> garbage{};
   ExpectGoodbye(rank, rank.Ask(garbage), ErrorCode::kCorrupt, "magic number");
 }
 
 TEST_F(AttachServerTest, AShortPacketIsMalformed) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   ExpectGoodbye(rank, rank.Ask('x'), ErrorCode::kCorrupt, "a packet of 1 bytes has no header");
 }
 
 TEST_F(AttachServerTest, ALongPacketIsMalformed) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   const std::array<char, attach::kMaxPacketBytes + 1> garbage{};
   ExpectGoodbye(rank, rank.Ask(garbage), ErrorCode::kCorrupt, "longer than 1024 bytes");
 }
 
 TEST_F(AttachServerTest, AnUnknownKindIsMalformed) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   ExpectGoodbye(rank, rank.Ask(rank.Header(static_cast<Kind>(99))), ErrorCode::kCorrupt, "kind 99");
 }
 
 TEST_F(AttachServerTest, ARequestBeforeAttachIsMalformed) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   ExpectGoodbye(rank, rank.AskPeer(Kind::kPeerInbox, 1), ErrorCode::kCorrupt, "before kAttach");
 }
 
 TEST_F(AttachServerTest, SurplusDescriptorsAreClosed) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
-  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  TestRank rank = Attached(0);
   const size_t before = OpenDescriptors();
   attach::SegmentsRequest request{};
   request.header = rank.Header(Kind::kSegments);
@@ -89,22 +79,16 @@ TEST_F(AttachServerTest, SurplusDescriptorsAreClosed) {
 }
 
 TEST_F(AttachServerTest, ASilentConnectionEnds) {
-  Stop();
-  Start(50, {64, 64});
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  Restart(50, {64, 64});
+  TestRank rank = Connected(0);
   ExpectGoodbye(rank, rank.Read(), ErrorCode::kTimeout, "no request to attach came in time");
 }
 
 TEST_F(AttachServerTest, ConnectionsAreBounded) {
-  Stop();
-  Start(20'000, {64, 2});
-  TestRank first = Rank(0);
-  TestRank second = Rank(1);
-  TestRank third = Rank(2);
-  ASSERT_TRUE(first.Enter(socket_path_));
-  ASSERT_TRUE(second.Enter(socket_path_));
-  ASSERT_TRUE(third.Connect(socket_path_).ok());
+  Restart(20'000, {64, 2});
+  TestRank first = Entered(0);
+  TestRank second = Entered(1);
+  TestRank third = Connected(2);
   const Answer answer = third.Read();
   EXPECT_EQ(answer.kind(), Kind::kGoodbye);
   ExpectRefusal(answer, ErrorCode::kLimitExceeded,
@@ -113,12 +97,9 @@ TEST_F(AttachServerTest, ConnectionsAreBounded) {
 }
 
 TEST_F(AttachServerTest, ConnectionsOfAUserAreBounded) {
-  Stop();
-  Start(20'000, {1, 64});
-  TestRank first = Rank(0);
-  TestRank second = Rank(1);
-  ASSERT_TRUE(first.Enter(socket_path_));
-  ASSERT_TRUE(second.Connect(socket_path_).ok());
+  Restart(20'000, {1, 64});
+  TestRank first = Entered(0);
+  TestRank second = Connected(1);
   ExpectRefusal(second.Read(), ErrorCode::kLimitExceeded,
                 "uid " + std::to_string(geteuid()) +
                     " has 1 connections to the attach socket, as many as one user may have");
@@ -134,8 +115,7 @@ TEST_F(AttachServerTest, NoUserShutsOthersOut) {
   if (!CanBecomeOthers()) {
     GTEST_SKIP() << "needs two users: run as root";
   }
-  Stop();
-  Start(20'000, {3, 64});
+  Restart(20'000, {3, 64});
   ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
   int full[2];
   int end[2];
@@ -170,9 +150,8 @@ TEST_F(AttachServerTest, NoUserShutsOthersOut) {
   }
   close(end[1]);
   EXPECT_EQ(waitpid(greedy, nullptr, 0), greedy);
-  for (const int fd : {full[0], end[0]}) {
-    close(fd);
-  }
+  close(full[0]);
+  close(end[0]);
 }
 
 TEST_F(AttachServerTest, RefusesClaimsThatDoNotFitTheJob) {
@@ -189,32 +168,27 @@ TEST_F(AttachServerTest, RefusesClaimsThatDoNotFitTheJob) {
 }
 
 TEST_F(AttachServerTest, RefusesAWrongSecret) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   auto request = rank.AttachRequest();
   request.job_secret[3] ^= 1;
   ExpectRefusal(rank.Ask(request), ErrorCode::kPermissionDenied, "wrong secret for job job");
 }
 
 TEST_F(AttachServerTest, RefusesASecretLongerThanItsField) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
+  TestRank rank = Connected(0);
   auto request = rank.AttachRequest();
   request.job_secret_bytes = 65;
   ExpectRefusal(rank.Ask(request), ErrorCode::kCorrupt, "longer than its field");
 }
 
 TEST_F(AttachServerTest, ARankAttachesOnlyOnce) {
-  TestRank first = Rank(0);
-  ASSERT_TRUE(first.Enter(socket_path_));
-  TestRank second = Rank(0);
-  ASSERT_TRUE(second.Connect(socket_path_).ok());
+  TestRank first = Entered(0);
+  TestRank second = Connected(0);
   ExpectRefusal(second.Attach(), ErrorCode::kAlreadyExists,
                 "is attached already, by pid " + std::to_string(getpid()));
   first.HangUp();
   ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 0"));
-  TestRank third = Rank(0);
-  ASSERT_TRUE(third.Connect(socket_path_).ok());
+  TestRank third = Connected(0);
   ExpectRefusal(third.Attach(), ErrorCode::kAlreadyExists, "has ended");
 }
 

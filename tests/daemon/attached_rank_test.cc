@@ -1,5 +1,4 @@
 // What attached ranks may do, and how they end.
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -7,7 +6,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -24,22 +22,10 @@ struct BadSegment {
   const char* words;
 };
 
-// How many mappings of memfds of that name this process has.
-size_t OwnMappings(const std::string& name) {
-  std::ifstream maps("/proc/self/maps");
-  size_t count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    count += line.find("memfd:" + name) != std::string::npos ? 1 : 0;
-  }
-  return count;
-}
-
 class BadSegmentTest : public AttachServerTest, public ::testing::WithParamInterface<BadSegment> {};
 
 TEST_P(BadSegmentTest, EndsTheSession) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
-  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  TestRank rank = Attached(0);
   auto session = rank.SegmentHeader(shm::SegmentKind::kSession);
   auto inbox = rank.SegmentHeader(shm::SegmentKind::kInbox);
   GetParam().spoil(&session, &inbox);
@@ -66,9 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(AttachServerTest, AnUnsealedSegmentIsRefused) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
-  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  TestRank rank = Attached(0);
   const UniqueFd memfd(memfd_create("unsealed", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(memfd.get(), 1 << 20), 0);
   attach::SegmentsRequest request{};
@@ -102,8 +86,7 @@ TEST_F(AttachServerTest, InboxesAndRegionsPassOnlyBetweenRanksOfTheJobHere) {
 }
 
 TEST_F(AttachServerTest, OffersOfRegionsAreChecked) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  TestRank rank = Entered(0);
   EXPECT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
   ExpectRefusal(rank.SendRegion(7, 8192), ErrorCode::kAlreadyExists, "exists already");
   ExpectRefusal(rank.SendRegion(0, 8192), ErrorCode::kInvalidArgument, "0 names no region");
@@ -115,12 +98,11 @@ class BadRegionSizeTest : public AttachServerTest,
 
 TEST_P(BadRegionSizeTest, EndsTheSessionAndMapsNothing) {
   const auto [actual_bytes, said_bytes] = GetParam();
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  TestRank rank = Entered(0);
   const StatusOr<UniqueFd> memory = shm::CreateSegment("test-odd-region", actual_bytes);
   ASSERT_TRUE(memory.ok());
   const Answer answer = rank.SendRegion(1, said_bytes, memory->get());
-  EXPECT_EQ(OwnMappings("test-odd-region"), 0U);
+  EXPECT_EQ(OwnMappings("memfd:test-odd-region"), 0U);
   ExpectGoodbye(rank, answer, ErrorCode::kCorrupt, "region 1");
 }
 
@@ -132,22 +114,20 @@ INSTANTIATE_TEST_SUITE_P(AttachServer, BadRegionSizeTest,
 
 // The file of a lent region grows while ranks and daemon speak of it.
 TEST_F(AttachServerTest, OfALentFileAsMuchIsMappedAsIsSaid) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  TestRank rank = Entered(0);
   const StatusOr<UniqueFd> memory = shm::CreateSegment("test-lent-region", 16384);
   ASSERT_TRUE(memory.ok());
   const Answer answer = rank.SendRegion(1, 8192, memory->get(), attach::kRegionLent);
   EXPECT_EQ(answer.code(), ErrorCode::kOk) << answer.text();
   EXPECT_EQ(answer.reply.size_bytes, 8192U);
   EXPECT_EQ(answer.reply.flags & attach::kRegionLent, attach::kRegionLent);
-  EXPECT_EQ(OwnMappings("test-lent-region"), 1U);
+  EXPECT_EQ(OwnMappings("memfd:test-lent-region"), 1U);
   ExpectGoodbye(rank, rank.SendRegion(2, 32768, memory->get(), attach::kRegionLent),
                 ErrorCode::kCorrupt, "region 2");
 }
 
 TEST_F(AttachServerTest, RegionsOfAUserDoNotUseUpTheAddressSpace) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  TestRank rank = Entered(0);
   constexpr uint64_t kShare = uint64_t{5} << 40;
   for (uint32_t region = 1; region <= 3; ++region) {
     rank.OfferDevice(region, kShare);
@@ -162,9 +142,7 @@ class LargeSegmentTest : public AttachServerTest, public ::testing::WithParamInt
 
 TEST_P(LargeSegmentTest, EndsTheSession) {
   const bool is_inbox = GetParam();
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Connect(socket_path_).ok());
-  ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
+  TestRank rank = Attached(0);
   rank.Enlarge(is_inbox ? 0 : 1 << 20, is_inbox ? 1 << 20 : 0);
   ExpectGoodbye(rank, rank.SendSegments(), ErrorCode::kCorrupt,
                 is_inbox ? "inbox segment: it has" : "session segment: it has");
@@ -176,8 +154,7 @@ INSTANTIATE_TEST_SUITE_P(AttachServer, LargeSegmentTest, ::testing::Bool(),
 // ---- Device memory that only streams reach ----
 
 TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  TestRank rank = Entered(0);
   const auto staged = [&](uint32_t region) {
     const Answer answer = rank.Read();
     EXPECT_EQ(answer.code(), ErrorCode::kOk) << region << ": " << answer.text();
@@ -205,26 +182,23 @@ TEST_F(AttachServerTest, TellsARankWhetherItsDeviceMemoryIsStaged) {
 // The daemon does so after the rank has left, too, and without peers.
 TEST_F(AttachServerTest, LooksAfterDevicesUntilTheyAreGivenBack) {
   data_plane_.set_import_status({});
-  data_plane_.set_gpu_looks(3);
+  data_plane_.gpu_looks = 3;
   {
-    TestRank rank = Rank(0);
-    ASSERT_TRUE(rank.Enter(socket_path_));
+    TestRank rank = Entered(0);
     rank.OfferDevice(7, 8192);
     EXPECT_EQ(rank.Read().code(), ErrorCode::kOk);
     rank.HangUp();
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (data_plane_.gpu_looks() > 0 && std::chrono::steady_clock::now() < end) {
+  while (data_plane_.gpu_looks > 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }
-  EXPECT_EQ(data_plane_.gpu_looks(), 0);
+  EXPECT_EQ(data_plane_.gpu_looks, 0);
 }
 
 TEST_F(AttachServerTest, ARankDoesNotWaitLongForAWorkerThatImports) {
-  Stop();
-  Start(20'000, {64, 64}, /*join_timeout_ms=*/100);
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  Restart(20'000, {64, 64}, /*join_timeout_ms=*/100);
+  TestRank rank = Entered(0);
   data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
   rank.OfferDevice(7, 8192);
   const Answer answer = rank.Read();
@@ -236,8 +210,7 @@ TEST_F(AttachServerTest, ARankDoesNotWaitLongForAWorkerThatImports) {
 TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
   const size_t before = OpenDescriptors();
   {
-    TestRank rank = Rank(1);
-    ASSERT_TRUE(rank.Enter(socket_path_));
+    TestRank rank = Entered(1);
     data_plane_.set_import_status({ErrorCode::kWouldBlock, "a worker process does"});
     rank.OfferDevice(7, 8192);
     ASSERT_TRUE(data_plane_.WaitFor("ImportRegion job 1 7"));
@@ -252,8 +225,7 @@ TEST_F(AttachServerTest, ARankMayLeaveWhileItsMemoryIsImported) {
 TEST_F(AttachServerTest, AHangUpEndsTheRankAndLeaksNothing) {
   const size_t before = OpenDescriptors();
   {
-    TestRank rank = Rank(1);
-    ASSERT_TRUE(rank.Enter(socket_path_));
+    TestRank rank = Entered(1);
     ASSERT_EQ(rank.SendRegion(7, 8192).code(), ErrorCode::kOk);
     rank.HangUp();
     ASSERT_TRUE(data_plane_.WaitFor("RankEnded job 1 14"));
@@ -296,8 +268,7 @@ TEST_F(AttachServerTest, AKilledProcessEndsItsRankThoughItsSocketIsStillOpen) {
 }
 
 TEST_F(AttachServerTest, ADestroyedJobSaysGoodbyeToItsRanks) {
-  TestRank rank = Rank(0);
-  ASSERT_TRUE(rank.Enter(socket_path_));
+  TestRank rank = Entered(0);
   ASSERT_TRUE(loop_->Run([&] { return registry_->DestroyJob("job"); }).ok());
   const Answer answer = rank.Read();
   EXPECT_EQ(answer.kind(), Kind::kGoodbye);

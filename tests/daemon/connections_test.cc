@@ -16,8 +16,10 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@
 #include "common/net_address.h"
 #include "common/unique_fd.h"
 #include "daemon/control/connection_acceptor.h"
+#include "daemon/control/early_calls.h"
 #include "daemon/control/grpc_acceptor.h"
 #include "daemon/control/grpc_status.h"
 #include "daemon/control/http2_frames.h"
@@ -42,18 +45,11 @@ constexpr size_t kOfUser = 1 + 64;  // with max_local_ranks=1: see control_serve
 
 enum class Door { kControl, kAdmin, kTcp, kAttach };
 
+// As refusals name it; the first two are names of files.
 std::string NameOf(Door door) {
-  switch (door) {
-    case Door::kControl:
-      return "control.sock";
-    case Door::kAdmin:
-      return "admin.sock";
-    case Door::kTcp:
-      return "the control port";
-    case Door::kAttach:
-      break;
-  }
-  return "the attach socket";
+  constexpr const char* kNames[] = {"control.sock", "admin.sock", "the control port",
+                                    "the attach socket"};
+  return kNames[static_cast<size_t>(door)];
 }
 
 UniqueFd ConnectUnix(const std::string& path, int type) {
@@ -131,17 +127,11 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
 
   // A connection that says nothing.
   UniqueFd Connect() {
-    switch (GetParam()) {
-      case Door::kControl:
-        return ConnectUnix(Path("control.sock"), SOCK_STREAM);
-      case Door::kAdmin:
-        return ConnectUnix(Path("admin.sock"), SOCK_STREAM);
-      case Door::kTcp:
-        return ConnectTcp(ParseHostPort(daemon_.ControlAddress())->port);
-      case Door::kAttach:
-        break;
+    if (GetParam() == Door::kTcp) {
+      return ConnectTcp(ParseHostPort(daemon_.ControlAddress())->port);
     }
-    return ConnectUnix(Path("attach.sock"), SOCK_SEQPACKET);
+    return GetParam() == Door::kAttach ? ConnectUnix(Path("attach.sock"), SOCK_SEQPACKET)
+                                       : ConnectUnix(Path(NameOf(GetParam())), SOCK_STREAM);
   }
 
   // The status of the first call on a new connection.
@@ -158,9 +148,8 @@ class ConnectionsTest : public ::testing::TestWithParam<Door> {
     }
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
-    const std::string target = GetParam() == Door::kControl ? "unix:" + Path("control.sock")
-                               : GetParam() == Door::kAdmin ? "unix:" + Path("admin.sock")
-                                                            : daemon_.ControlAddress();
+    const std::string target =
+        GetParam() == Door::kTcp ? daemon_.ControlAddress() : "unix:" + Path(NameOf(GetParam()));
     const auto channel =
         grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
     grpc::ClientContext context;
@@ -416,6 +405,59 @@ TEST(LocalUserTest, OfSocketsThatAreNotTcpNothingIsSaid) {
   EXPECT_FALSE(LocalUserOf(pair[0]).has_value());
   close(pair[0]);
   close(pair[1]);
+}
+
+// ---- Calls that a client begins before it has acknowledged the server's settings ----
+
+constexpr uint32_t kMost = 3;
+const std::string kGreeting = std::string(http2::kClientPreface) +
+                              http2::Frame(http2::FrameType::kSettings, 0, 0, std::string(6, '\1'));
+const std::string kAcknowledgement = http2::Frame(http2::FrameType::kSettings, http2::kAck, 0, {});
+
+std::string Calls(uint32_t count) {
+  std::string calls;
+  for (uint32_t i = 0; i < count; ++i) {
+    // Text that looks like a call or an acknowledgement inside a frame is payload.
+    const std::string payload =
+        kAcknowledgement + http2::Frame(http2::FrameType::kHeaders, 0, 1, {});
+    calls += http2::Frame(http2::FrameType::kHeaders, http2::kEndHeaders, 2 * i + 1, payload);
+    calls += http2::Frame(http2::FrameType::kPing, 0, 0, payload);
+  }
+  return calls;
+}
+
+// Sends the text in pieces of one size; the last one is the rest.
+bool Say(EarlyCalls& calls, std::string_view text, size_t piece) {
+  for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
+    if (!calls.OnClientSaid(std::as_bytes(std::span(text.substr(0, piece))))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+TEST(EarlyCallsTest, AreBoundedHoweverTheBytesAreCut) {
+  for (const size_t piece : {1, 2, 8, 9, 10, 25, 1000}) {
+    EarlyCalls few(kMost);
+    EarlyCalls many(kMost);
+    EXPECT_TRUE(Say(few, kGreeting + Calls(kMost), piece)) << piece;
+    EXPECT_FALSE(Say(many, kGreeting + Calls(kMost + 1), piece)) << piece;
+    EXPECT_FALSE(Say(many, "more", piece)) << "it stays so";
+  }
+}
+
+TEST(EarlyCallsTest, AfterTheAcknowledgementNoneIsCounted) {
+  EarlyCalls calls(kMost);
+  EXPECT_TRUE(Say(calls, kGreeting + Calls(kMost), 7));
+  calls.OnServerSpoke();
+  EXPECT_TRUE(Say(calls, kAcknowledgement + Calls(10 * kMost), 7));
+}
+
+TEST(EarlyCallsTest, WhatTheServerHasNotSaidCannotBeAcknowledged) {
+  EarlyCalls calls(kMost);
+  EXPECT_TRUE(Say(calls, kGreeting + kAcknowledgement, 7));
+  calls.OnServerSpoke();
+  EXPECT_FALSE(Say(calls, Calls(kMost + 1), 7));
 }
 
 }  // namespace

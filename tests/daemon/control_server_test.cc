@@ -19,7 +19,6 @@
 #include <thread>
 
 #include "common/passed_descriptors.h"
-#include "shm/layout/request_layout.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/stuck_descriptors.h"
 #include "tests/daemon/test_daemon.h"
@@ -31,26 +30,13 @@ class ControlServerTest : public ::testing::Test {
  protected:
   ControlServerTest() : options_(TestOptions(directory_.path() + "/a")), daemon_(options_) {}
 
-  // `size` ranks, all here.
-  Status CreateJob(const std::string& id, uint32_t size) {
-    return daemon_.CreateJob(
-        TestDaemon::JobRequest(id, std::vector<uint32_t>(size, 0), {daemon_.address()}, 0));
-  }
   Status RegisterRegion(const TestRank& rank, uint32_t region, uint64_t size_bytes) {
-    control::RegisterRegionRequest request;
-    request.set_region(region);
-    request.set_size_bytes(size_bytes);
-    request.set_kind(control::REGION_KIND_DEVICE);
-    control::RegisterRegionReply reply;
-    return TestDaemon::Call(*daemon_.client, &control::Client::Stub::RegisterRegion, request,
-                            &reply, rank.token());
+    return daemon_.RegisterRegion(rank, region, size_bytes, control::REGION_KIND_DEVICE);
   }
   Status DeregisterRegion(const TestRank& rank, uint32_t region) {
     control::DeregisterRegionRequest request;
     request.set_region(region);
-    control::DeregisterRegionReply reply;
-    return TestDaemon::Call(*daemon_.client, &control::Client::Stub::DeregisterRegion, request,
-                            &reply, rank.token());
+    return daemon_.Tell(&ClientStub::DeregisterRegion, request, rank.token());
   }
 
   TemporaryDirectory directory_;
@@ -126,11 +112,8 @@ TEST(ControlServerStopTest, NothingIsLeftBehind) {
   TemporaryDirectory directory;
   const auto once = [&] {
     TestDaemon daemon(TestOptions(directory.path() + "/a"));
-    ASSERT_TRUE(daemon.CreateJob(TestDaemon::JobRequest("job", {0}, {daemon.address()}, 0)).ok());
-    TestRank rank("job", 0, 1, 1);
-    ASSERT_TRUE(rank.Enter(daemon.attach_path()));
-    control::JoinJobReply reply;
-    ASSERT_TRUE(daemon.Join(rank, &reply).ok());
+    TestRank rank = daemon.StartRank();
+    ASSERT_TRUE(daemon.Join(rank).ok());
     daemon.Stop();
     EXPECT_EQ(rank.Read().kind(), attach::Kind::kGoodbye);
     EXPECT_TRUE(rank.Read().hang_up);
@@ -225,26 +208,19 @@ TEST_F(ControlServerTest, JobsThatMakeNoSenseAreRefused) {
 }
 
 TEST_F(ControlServerTest, AJobExistsOnlyOnce) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  ExpectError(CreateJob("job", 1), ErrorCode::kAlreadyExists, "job job exists already");
+  ASSERT_TRUE(daemon_.CreateJob("job", 1).ok());
+  ExpectError(daemon_.CreateJob("job", 1), ErrorCode::kAlreadyExists, "job job exists already");
 }
 
 TEST_F(ControlServerTest, AnUnknownJobCannotBeDestroyed) {
-  control::DestroyJobRequest request;
-  request.set_job_id("nojob");
-  control::DestroyJobReply reply;
-  ExpectError(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::DestroyJob, request, &reply),
-              ErrorCode::kNotFound, "there is no job nojob");
+  ExpectError(daemon_.DestroyJob("nojob"), ErrorCode::kNotFound, "there is no job nojob");
 }
 
 TEST_F(ControlServerTest, RanksJoinTogetherAndTheJobEndsWithTheLastOne) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank first("job", 0, 2, 2);
-  TestRank second("job", 1, 2, 2);
-  ASSERT_TRUE(first.Enter(daemon_.attach_path()));
-  ASSERT_TRUE(second.Enter(daemon_.attach_path()));
+  auto [first, second] = daemon_.StartTwoRanks();
   control::JoinJobReply replies[2];
-  auto early = std::async(std::launch::async, [&] { return daemon_.Join(first, &replies[0]); });
+  auto early = std::async(std::launch::async,
+                          [&, &first = first] { return daemon_.Join(first, &replies[0]); });
   ASSERT_TRUE(daemon_.Join(second, &replies[1]).ok());
   ASSERT_TRUE(early.get().ok());
   ASSERT_EQ(replies[0].peers_size(), 2);
@@ -268,19 +244,14 @@ TEST_F(ControlServerTest, ManyRanksWaitInJoinAtOnce) {
   options_.max_local_ranks = 64;
   TestDaemon daemon(options_);
   constexpr uint32_t kRanks = 64;
-  ASSERT_TRUE(daemon
-                  .CreateJob(TestDaemon::JobRequest("big", std::vector<uint32_t>(kRanks, 0),
-                                                    {daemon.address()}, 0))
-                  .ok());
+  ASSERT_TRUE(daemon.CreateJob("big", kRanks).ok());
   std::vector<std::unique_ptr<TestRank>> ranks;
   std::vector<std::future<Status>> joins;
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
     ranks.push_back(std::make_unique<TestRank>("big", rank, kRanks, kRanks));
     ASSERT_TRUE(ranks.back()->Enter(daemon.attach_path()));
-    joins.push_back(std::async(std::launch::async, [&daemon, rank = ranks.back().get()] {
-      control::JoinJobReply reply;
-      return daemon.Join(*rank, &reply);
-    }));
+    joins.push_back(std::async(
+        std::launch::async, [&daemon, rank = ranks.back().get()] { return daemon.Join(*rank); }));
   }
   for (auto& join : joins) {
     const Status status = join.get();
@@ -292,71 +263,52 @@ TEST_F(ControlServerTest, AJoinThatTakesTooLongNamesTheMissingRanks) {
   daemon_.Stop();
   options_.attach_timeout_ms = 100;
   TestDaemon daemon(options_);
-  ASSERT_TRUE(
-      daemon.CreateJob(TestDaemon::JobRequest("late", {0, 0, 0}, {daemon.address()}, 0)).ok());
+  ASSERT_TRUE(daemon.CreateJob("late", 3).ok());
   TestRank rank("late", 0, 3, 3);
   TestRank attached("late", 2, 3, 3);
   ASSERT_TRUE(rank.Enter(daemon.attach_path()));
   ASSERT_TRUE(attached.Enter(daemon.attach_path()));
-  control::JoinJobReply reply;
-  ExpectError(daemon.Join(rank, &reply), ErrorCode::kTimeout,
+  ExpectError(daemon.Join(rank), ErrorCode::kTimeout,
               "missing rank 1 (not attached), rank 2 (attached)");
 }
 
 TEST_F(ControlServerTest, ARankThatDiesBeforeAllHaveJoinedFailsTheJoins) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank first("job", 0, 2, 2);
-  TestRank second("job", 1, 2, 2);
-  ASSERT_TRUE(first.Enter(daemon_.attach_path()));
-  ASSERT_TRUE(second.Enter(daemon_.attach_path()));
-  control::JoinJobReply reply;
-  auto waiting = std::async(std::launch::async, [&] { return daemon_.Join(first, &reply); });
+  auto [first, second] = daemon_.StartTwoRanks();
+  auto waiting =
+      std::async(std::launch::async, [&, &first = first] { return daemon_.Join(first); });
   second.HangUp();
   ExpectError(waiting.get(), ErrorCode::kPeerDied, "rank 1 of job job");
 }
 
 TEST_F(ControlServerTest, JoinBeforeTheSegmentsIsRefused) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
+  ASSERT_TRUE(daemon_.CreateJob("job", 1).ok());
   TestRank rank("job", 0, 1, 1);
   ASSERT_TRUE(rank.Connect(daemon_.attach_path()).ok());
   ASSERT_EQ(rank.Attach().code(), ErrorCode::kOk);
-  control::JoinJobReply reply;
-  ExpectError(daemon_.Join(rank, &reply), ErrorCode::kNotInitialized,
-              "must hand over its segments");
+  ExpectError(daemon_.Join(rank), ErrorCode::kNotInitialized, "must hand over its segments");
 }
 
 TEST_F(ControlServerTest, CallsNeedTheTokenOfAnAttachedRank) {
-  control::ResolvePeersReply reply;
-  const control::ResolvePeersRequest request;
-  ExpectError(
-      TestDaemon::Call(*daemon_.client, &control::Client::Stub::ResolvePeers, request, &reply),
-      ErrorCode::kPermissionDenied, "carries no token");
-  ExpectError(TestDaemon::Call(*daemon_.client, &control::Client::Stub::ResolvePeers, request,
-                               &reply, std::string(64, 'a')),
+  ExpectError(daemon_.Tell(&ClientStub::ResolvePeers, {}), ErrorCode::kPermissionDenied,
+              "carries no token");
+  ExpectError(daemon_.Tell(&ClientStub::ResolvePeers, {}, std::string(64, 'a')),
               ErrorCode::kPermissionDenied, "names no attached rank");
-  control::JoinJobReply join_reply;
-  ExpectError(TestDaemon::Call(*daemon_.client, &control::Client::Stub::JoinJob,
-                               control::JoinJobRequest(), &join_reply),
-              ErrorCode::kPermissionDenied, "carries no token");
+  ExpectError(daemon_.Tell(&ClientStub::JoinJob, {}), ErrorCode::kPermissionDenied,
+              "carries no token");
 }
 
 TEST_F(ControlServerTest, ATokenEndsWithItsSession) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank rank("job", 0, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank(2);
   ASSERT_TRUE(daemon_.Detach(rank).ok());
   ExpectError(daemon_.Detach(rank), ErrorCode::kPermissionDenied, "its session has ended");
 }
 
 TEST_F(ControlServerTest, ResolveTellsWhereRanksLive) {
-  ASSERT_TRUE(CreateJob("job", 3).ok());
-  TestRank rank("job", 1, 3, 3);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank(3, 1);
   control::ResolvePeersRequest request;
   control::ResolvePeersReply reply;
   const auto resolve = [&] {
-    return TestDaemon::Call(*daemon_.client, &control::Client::Stub::ResolvePeers, request, &reply,
-                            rank.token());
+    return daemon_.Ask(&ClientStub::ResolvePeers, request, &reply, rank.token());
   };
   ASSERT_TRUE(resolve().ok());
   EXPECT_EQ(reply.peers_size(), 3);
@@ -369,16 +321,11 @@ TEST_F(ControlServerTest, ResolveTellsWhereRanksLive) {
 }
 
 TEST_F(ControlServerTest, AnAbortPoisonsTheJob) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank rank("job", 0, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank(2);
   control::AbortJobRequest request;
   request.set_exit_code(3);
   request.set_reason("no more");
-  control::AbortJobReply reply;
-  ASSERT_TRUE(TestDaemon::Call(*daemon_.client, &control::Client::Stub::AbortJob, request, &reply,
-                               rank.token())
-                  .ok());
+  ASSERT_TRUE(daemon_.Tell(&ClientStub::AbortJob, request, rank.token()).ok());
   EXPECT_EQ(daemon_.plane.Count("PoisonJob job 30"), 1U);
   TestRank late("job", 1, 2, 2);
   ASSERT_TRUE(late.Connect(daemon_.attach_path()).ok());
@@ -390,11 +337,7 @@ TEST_F(ControlServerTest, AnAbortPoisonsTheJob) {
 // ---- Regions ----
 
 TEST_F(ControlServerTest, RegionsComeAndGo) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank rank("job", 0, 2, 2);
-  TestRank peer("job", 1, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
-  ASSERT_TRUE(peer.Enter(daemon_.attach_path()));
+  auto [rank, peer] = daemon_.StartTwoRanks();
   ExpectError(RegisterRegion(rank, 5, 8192), ErrorCode::kNotFound,
               "did not come over the attach socket");
   ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
@@ -411,18 +354,14 @@ TEST_F(ControlServerTest, RegionsComeAndGo) {
 }
 
 TEST_F(ControlServerTest, ARegionOfAnotherSizeIsRefused) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
   ExpectError(RegisterRegion(rank, 5, 4096), ErrorCode::kInvalidArgument,
               "said to have 4096 bytes, but its segment has 8192");
 }
 
 TEST_F(ControlServerTest, ARegionThatTheDataPlaneRefusesDoesNotStay) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   daemon_.plane.set_region_status({ErrorCode::kOutOfMemory, "the NIC is full"});
   ASSERT_EQ(rank.SendRegion(5, 8192).code(), ErrorCode::kOk);
   ExpectError(RegisterRegion(rank, 5, 8192), ErrorCode::kOutOfMemory, "the NIC is full");
@@ -432,9 +371,7 @@ TEST_F(ControlServerTest, ARegionThatTheDataPlaneRefusesDoesNotStay) {
 // ---- Administration ----
 
 TEST_F(ControlServerTest, StatusAndSessionsTellWhatIsThere) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank rank("job", 1, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank(2, 1);
   rank.session()->counters[0] = 17;
   const control::StatusReply status = daemon_.GetStatus();
   EXPECT_EQ(status.pid(), static_cast<uint32_t>(getpid()));
@@ -446,9 +383,7 @@ TEST_F(ControlServerTest, StatusAndSessionsTellWhatIsThere) {
   EXPECT_EQ(status.jobs(0).state(), "joining");
   EXPECT_EQ(status.sessions(), 1U);
   control::SessionsReply sessions;
-  ASSERT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Sessions,
-                               control::SessionsRequest(), &sessions)
-                  .ok());
+  ASSERT_TRUE(daemon_.Ask(&AdminStub::Sessions, {}, &sessions).ok());
   ASSERT_EQ(sessions.sessions_size(), 1);
   EXPECT_EQ(sessions.sessions(0).rank(), 1U);
   EXPECT_EQ(sessions.sessions(0).messages_sent(), 17U);
@@ -458,16 +393,12 @@ TEST_F(ControlServerTest, StatusAndSessionsTellWhatIsThere) {
 }
 
 TEST_F(ControlServerTest, CountersHaveNameAndUnit) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   rank.session()->counters[2] = 4096;
   control::CountersRequest request;
   request.set_rank(-1);
   control::CountersReply reply;
-  const auto counters = [&] {
-    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Counters, request, &reply);
-  };
+  const auto counters = [&] { return daemon_.Ask(&AdminStub::Counters, request, &reply); };
   ASSERT_TRUE(counters().ok());
   ASSERT_GT(reply.counters_size(), 2);
   EXPECT_EQ(reply.counters(2).scope(), "job job rank 0");
@@ -478,22 +409,17 @@ TEST_F(ControlServerTest, CountersHaveNameAndUnit) {
 }
 
 TEST_F(ControlServerTest, WhyNamesWhatARankWaitsFor) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
-  auto* requests = reinterpret_cast<shm::RequestLayout*>(
-      reinterpret_cast<std::byte*>(rank.session()) + shm::SessionRequestsOffset());
-  requests[1].state = static_cast<uint32_t>(shm::RequestState::kPosted);
-  requests[1].kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
-  requests[1].peer = -1;
-  requests[1].tag = 42;
+  TestRank rank = daemon_.StartRank();
+  shm::RequestLayout& posted = rank.request(1);
+  posted.state = static_cast<uint32_t>(shm::RequestState::kPosted);
+  posted.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  posted.peer = -1;
+  posted.tag = 42;
   rank.session()->request_fresh = UINT32_MAX;  // a rank may write what it likes
   control::WhyRequest request;
   request.set_job_id("job");
   control::WhyReply reply;
-  const auto why = [&] {
-    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply);
-  };
+  const auto why = [&] { return daemon_.Ask(&AdminStub::Why, request, &reply); };
   ASSERT_TRUE(why().ok());
   ASSERT_EQ(reply.ranks_size(), 1);
   ASSERT_EQ(reply.ranks(0).reasons_size(), 1);
@@ -511,27 +437,23 @@ TEST_F(ControlServerTest, WhyNamesWhatARankWaitsFor) {
 
 TEST_F(ControlServerTest, NicsAndGpusAreListed) {
   control::NicsReply nics;
-  ASSERT_TRUE(
-      TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Nics, control::NicsRequest(), &nics)
-          .ok());
+  ASSERT_TRUE(daemon_.Ask(&AdminStub::Nics, {}, &nics).ok());
   ASSERT_EQ(nics.nics_size(), 2);
   EXPECT_EQ(nics.nics(0).writes(), 7U);
   EXPECT_EQ(nics.nics(1).writes(), 8U);
   control::GpusReply gpus;
-  ASSERT_TRUE(
-      TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Gpus, control::GpusRequest(), &gpus)
-          .ok());
+  ASSERT_TRUE(daemon_.Ask(&AdminStub::Gpus, {}, &gpus).ok());
   ASSERT_EQ(gpus.gpus_size(), 1);
   EXPECT_EQ(gpus.gpus(0).backend(), "host");
 }
 
 TEST_F(ControlServerTest, WatchSendsEveryChange) {
   grpc::ClientContext context;
-  auto reader = daemon_.admin->Watch(&context, control::WatchRequest());
+  auto reader = daemon_.stub<AdminStub>().Watch(&context, control::WatchRequest());
   control::StatusReply status;
   ASSERT_TRUE(reader->Read(&status));
   EXPECT_EQ(status.jobs_size(), 0);
-  ASSERT_TRUE(CreateJob("job", 1).ok());
+  ASSERT_TRUE(daemon_.CreateJob("job", 1).ok());
   while (status.jobs_size() == 0) {
     ASSERT_TRUE(reader->Read(&status));
   }
@@ -540,15 +462,12 @@ TEST_F(ControlServerTest, WatchSendsEveryChange) {
 }
 
 TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   const auto drain = [&](uint32_t wait_ms) {
     control::DrainRequest request;
     request.set_wait_ms(wait_ms);
     control::DrainReply reply;
-    const Status status =
-        TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Drain, request, &reply);
+    const Status status = daemon_.Ask(&AdminStub::Drain, request, &reply);
     EXPECT_TRUE(status.ok()) << status.message();
     return reply;
   };
@@ -556,7 +475,7 @@ TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
     EXPECT_EQ(drain(wait_ms).ranks(), 1U);
     EXPECT_EQ(drain(wait_ms).jobs(), 1U);
   }
-  ExpectError(CreateJob("other", 1), ErrorCode::kDraining, "takes no new jobs");
+  ExpectError(daemon_.CreateJob("other", 1), ErrorCode::kDraining, "takes no new jobs");
   EXPECT_EQ(daemon_.GetStatus().state(), "draining");
   std::thread waits([&] { EXPECT_EQ(drain(10'000).jobs(), 0U); });
   ASSERT_TRUE(daemon_.Detach(rank).ok());
@@ -565,15 +484,10 @@ TEST_F(ControlServerTest, ADrainingDaemonTakesNoNewJobs) {
 
 TEST_F(ControlServerTest, AJobWhoseLauncherIsThereRunsThoughNoRankHasAttached) {
   const TestLauncher launcher(daemon_.attach_path());
-  control::CreateJobReply created;
-  ASSERT_TRUE(TestDaemon::Call(*daemon_.launcher, &control::Launcher::Stub::CreateJob,
-                               TestDaemon::JobRequest("job", {0}, {daemon_.address()}, 0), &created,
-                               launcher.token())
-                  .ok());
+  const auto request = TestDaemon::JobRequest("job", {0}, {daemon_.address()}, 0);
+  ASSERT_TRUE(daemon_.Tell(&LauncherStub::CreateJob, request, launcher.token()).ok());
   control::DrainReply reply;
-  ASSERT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Drain,
-                               control::DrainRequest(), &reply)
-                  .ok());
+  ASSERT_TRUE(daemon_.Ask(&AdminStub::Drain, {}, &reply).ok());
   EXPECT_EQ(reply.jobs(), 1U);
   EXPECT_EQ(reply.ranks(), 0U);
 }
@@ -582,7 +496,7 @@ TEST_F(ControlServerTest, AJobWhoseLauncherIsThereRunsThoughNoRankHasAttached) {
 class ShutdownTest : public ControlServerTest {
  protected:
   void Start() {
-    ASSERT_TRUE(CreateJob("job", 1).ok());
+    ASSERT_TRUE(daemon_.CreateJob("job", 1).ok());
     ASSERT_TRUE(rank_.Enter(daemon_.attach_path()));
     main_thread_ = std::thread([this] {
       daemon_.server().RunUntilStopped([this] { told_ = true; });
@@ -596,8 +510,7 @@ class ShutdownTest : public ControlServerTest {
   }
   control::ShutdownReply Shutdown(const control::ShutdownRequest& request) {
     control::ShutdownReply reply;
-    EXPECT_TRUE(
-        TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Shutdown, request, &reply).ok());
+    EXPECT_TRUE(daemon_.Ask(&AdminStub::Shutdown, request, &reply).ok());
     return reply;
   }
   void ExpectGoodbye() {
@@ -650,9 +563,7 @@ TEST_F(ShutdownTest, CanBeAskedNotToWaitAnyMore) {
 }
 
 TEST_F(ControlServerTest, TheDataPlaneCanEndASession) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   daemon_.server().EndSession("job", 0, {ErrorCode::kCorrupt, "descriptor 7 makes no sense"});
   const Answer answer = rank.Read();
   EXPECT_EQ(answer.kind(), attach::Kind::kGoodbye);

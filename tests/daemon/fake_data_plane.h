@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -146,19 +147,9 @@ class FakeDataPlane final : public DataPlane {
     std::lock_guard lock(mutex_);
     rank_report_ = std::move(report);
   }
-  bool ReleaseGpus() override {
-    std::lock_guard lock(mutex_);
-    return gpu_looks_ > 0 && --gpu_looks_ > 0;
-  }
+  bool ReleaseGpus() override { return gpu_looks > 0 && --gpu_looks > 0; }
   // It takes so many looks until it reports its devices as given back.
-  void set_gpu_looks(int looks) {
-    std::lock_guard lock(mutex_);
-    gpu_looks_ = looks;
-  }
-  int gpu_looks() const {
-    std::lock_guard lock(mutex_);
-    return gpu_looks_;
-  }
+  std::atomic<int> gpu_looks{0};
   void set_import_status(Status status) {
     std::lock_guard lock(mutex_);
     import_status_ = std::move(status);
@@ -197,7 +188,6 @@ class FakeDataPlane final : public DataPlane {
   std::vector<std::string> calls_;
   std::vector<NodeRoute> routes_;
   JobPlan plan_;
-  int gpu_looks_ = 0;
   Status region_status_;
   Status import_status_{ErrorCode::kUnsupported, "no streams here"};
   bool stuck_ = false;

@@ -1,11 +1,8 @@
 // The program: flags, signals, what it leaves behind.
 
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,23 +11,38 @@
 #include <fstream>
 #include <memory>
 
+#include "common/net_address.h"
 #include "common/topology/affinity.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
-#include "proto/control.grpc.pb.h"
 #include "tests/daemon/ferryd_process.h"
-#include "tests/daemon/test_rank.h"
+#include "tests/daemon/test_daemon.h"
 #include "tests/support/processes.h"
 
 namespace ferry::daemon {
 namespace {
 
+// Serves, or the test fails.
+struct RunningFerryd : FerrydProcess {
+  explicit RunningFerryd(const std::string& directory, const std::vector<std::string>& flags = {},
+                         const char* program = kForTest)
+      : FerrydProcess(directory, flags, program) {
+    EXPECT_TRUE(WaitUntilReady()) << Errors();
+  }
+  void ExpectEndsBySigterm() {
+    Signal(SIGTERM);
+    EXPECT_EQ(Wait(), 0) << Errors();
+  }
+};
+
 class FerrydTest : public ::testing::Test {
  protected:
   std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
-  // Runs ferryd to its end and expects that it says `words`.
-  void ExpectEnd(const std::vector<std::string>& flags, int code, const std::string& words) {
-    FerrydProcess daemon(Path("run"), flags);
+  // Runs ferryd to its end, which comes before it serves, and expects that it says `words`.
+  void ExpectEnd(const std::vector<std::string>& flags, int code, const std::string& words,
+                 const char* program = FerrydProcess::kForTest) {
+    FerrydProcess daemon(Path("run"), flags, program);
+    EXPECT_FALSE(daemon.WaitUntilReady());
     EXPECT_EQ(daemon.Wait(), code);
     EXPECT_NE(daemon.Errors().find(words), std::string::npos) << daemon.Errors();
   }
@@ -60,19 +72,16 @@ TEST_F(FerrydTest, ReadsItsConfigurationFile) {
 }
 
 TEST_F(FerrydTest, SigtermStopsItAndLeavesNothing) {
-  FerrydProcess daemon(Path("run"), {});
-  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  RunningFerryd daemon(Path("run"));
   daemon.Signal(SIGHUP);  // does not end it
-  daemon.Signal(SIGTERM);
-  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+  daemon.ExpectEndsBySigterm();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
 // As from a launcher with many threads that is killed: see PR_SET_PDEATHSIG.
 TEST_F(FerrydTest, SignalsThatComeWhileItEndsChangeNothing) {
   for (int round = 0; round < 5; ++round) {
-    FerrydProcess daemon(Path("run"), {});
-    ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+    RunningFerryd daemon(Path("run"));
     const UniqueFd end(static_cast<int>(syscall(SYS_pidfd_open, daemon.pid(), 0)));
     pollfd ended{end.get(), POLLIN, 0};
     // As fast as ferryd can still take them: signals without a pause would leave it no time to end.
@@ -86,31 +95,18 @@ TEST_F(FerrydTest, SignalsThatComeWhileItEndsChangeNothing) {
 }
 
 TEST_F(FerrydTest, ASecondSignalEndsTheDrainAtOnce) {
-  FerrydProcess daemon(Path("run"), {"--drain_timeout_ms=3600000"});
-  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
-  const auto admin = control::Admin::NewStub(
-      grpc::CreateChannel("unix:" + Path("run/admin.sock"), grpc::InsecureChannelCredentials()));
-  control::CreateJobRequest job;
-  job.set_job_id("job");
-  job.set_secret(kTestSecret);
-  job.set_size(1);
-  job.add_node_of_rank(0);
-  job.add_node_addresses(daemon.ControlAddress());
-  control::CreateJobReply created;
-  grpc::ClientContext create;
-  ASSERT_TRUE(admin->CreateJob(&create, job, &created).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(Path("run/attach.sock")));
+  RunningFerryd daemon(Path("run"), {"--drain_timeout_ms=3600000"});
+  DaemonClient client(Path("run"), daemon.ControlAddress());
+  TestRank rank = client.StartRank();
 
   daemon.Signal(SIGINT);
   grpc::ClientContext watch;
-  auto reader = admin->Watch(&watch, control::WatchRequest());
+  auto reader = client.stub<AdminStub>().Watch(&watch, control::WatchRequest());
   control::StatusReply status;
   while (status.state() != "draining") {
     ASSERT_TRUE(reader->Read(&status));
   }
-  daemon.Signal(SIGTERM);
-  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+  daemon.ExpectEndsBySigterm();
   EXPECT_EQ(rank.Read().code(), ErrorCode::kDaemonDied);
   watch.TryCancel();
   (void)reader->Finish();
@@ -118,25 +114,17 @@ TEST_F(FerrydTest, ASecondSignalEndsTheDrainAtOnce) {
 
 TEST_F(FerrydTest, StartsOverTheRemainsOfAKilledOne) {
   {
-    FerrydProcess killed(Path("run"), {});
-    ASSERT_TRUE(killed.WaitUntilReady()) << killed.Errors();
+    RunningFerryd killed(Path("run"));
     killed.Signal(SIGKILL);
     EXPECT_EQ(killed.Wait(), 128 + SIGKILL);
   }
   EXPECT_TRUE(std::filesystem::exists(Path("run/attach.sock")));
-  FerrydProcess next(Path("run"), {});
-  EXPECT_TRUE(next.WaitUntilReady()) << next.Errors();
+  const RunningFerryd next(Path("run"));
 }
 
 TEST_F(FerrydTest, ASecondOneIsRefusedWithThePidOfTheFirst) {
-  FerrydProcess first(Path("run"), {});
-  ASSERT_TRUE(first.WaitUntilReady()) << first.Errors();
-  FerrydProcess second(Path("run"), {});
-  EXPECT_FALSE(second.WaitUntilReady());
-  EXPECT_EQ(second.Wait(), 1);
-  EXPECT_NE(second.Errors().find("in use by ferryd with pid " + std::to_string(first.pid())),
-            std::string::npos)
-      << second.Errors();
+  RunningFerryd first(Path("run"));
+  ExpectEnd({}, 1, "in use by ferryd with pid " + std::to_string(first.pid()));
 }
 
 // The CPUs of a daemon's progress thread, as the kernel writes them.
@@ -168,19 +156,15 @@ TEST_F(FerrydTest, PinsItsProgressThreadIfTold) {
                        FerrydProcess::kReal);
   ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
   EXPECT_EQ(ProgressCpus(daemon.pid()), std::to_string(cpu));
-  FerrydProcess other(Path("other"), {}, FerrydProcess::kReal);
-  ASSERT_TRUE(other.WaitUntilReady()) << other.Errors();
+  RunningFerryd other(Path("other"), {}, FerrydProcess::kReal);
   EXPECT_EQ(ProgressCpus(other.pid()), ours->Text());  // the place of loopback is unknown
 }
 
 TEST_F(FerrydTest, MistakesInPlacesEndWithCodeTwo) {
   ExpectEnd({"--progress_affinity=near"}, 2, "progress_affinity must be auto, none or a list");
   ExpectEnd({"--staging_node=first"}, 2, "staging_node must be auto, none or the number");
-  FerrydProcess daemon(Path("run"), {"--progress_affinity=8191"}, FerrydProcess::kReal);
-  EXPECT_EQ(daemon.Wait(), 2);
-  EXPECT_NE(daemon.Errors().find("progress_affinity is 8191, but ferryd may use the CPUs"),
-            std::string::npos)
-      << daemon.Errors();
+  ExpectEnd({"--progress_affinity=8191"}, 2,
+            "progress_affinity is 8191, but ferryd may use the CPUs", FerrydProcess::kReal);
 }
 
 // The output of a line of shell.
@@ -224,8 +208,7 @@ TEST_F(FerrydTest, TheRealOneOpensTheNetworkOnceAndOnlyToServe) {
   EXPECT_NE(libraries.find("libc.so"), std::string::npos) << libraries;
   EXPECT_EQ(libraries.find("libfabric"), std::string::npos) << libraries;
 
-  FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
-  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  RunningFerryd daemon(Path("run"), {}, FerrydProcess::kReal);
   const std::string process = "/proc/" + std::to_string(daemon.pid());
   EXPECT_NE(tests::ReadFile(process + "/maps").find("libfabric"), std::string::npos);
   // The environment that it was executed with shows that it did not execute itself again.
@@ -254,8 +237,7 @@ TEST_F(FerrydTest, TheRealOneReadsNoKernelSymbolsWithoutAnRdmaCard) {
     GTEST_SKIP() << "this machine has an RDMA card";
   }
   const size_t symbols_bytes = tests::ReadFile("/proc/kallsyms").size();
-  FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
-  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  RunningFerryd daemon(Path("run"), {}, FerrydProcess::kReal);
   const std::string io = tests::ReadFile("/proc/" + std::to_string(daemon.pid()) + "/io");
   ASSERT_TRUE(io.starts_with("rchar: ")) << io;
   EXPECT_LT(std::stoull(io.substr(io.find(' '))), symbols_bytes);
@@ -263,56 +245,38 @@ TEST_F(FerrydTest, TheRealOneReadsNoKernelSymbolsWithoutAnRdmaCard) {
 
 // The real one: transport, data plane and GPU backend as main.cc wires them.
 TEST_F(FerrydTest, TheRealOneServesAndStops) {
-  FerrydProcess daemon(Path("run"), {}, FerrydProcess::kReal);
-  ASSERT_TRUE(daemon.WaitUntilReady()) << daemon.Errors();
+  RunningFerryd daemon(Path("run"), {}, FerrydProcess::kReal);
 
-  const auto admin = control::Admin::NewStub(
-      grpc::CreateChannel("unix:" + Path("run/admin.sock"), grpc::InsecureChannelCredentials()));
+  DaemonClient client(Path("run"), daemon.ControlAddress());
   control::NicsReply nics;
-  grpc::ClientContext nics_call;
-  ASSERT_TRUE(admin->Nics(&nics_call, control::NicsRequest(), &nics).ok());
+  ASSERT_TRUE(client.Ask(&AdminStub::Nics, {}, &nics).ok());
   ASSERT_EQ(nics.nics_size(), 1);
   EXPECT_FALSE(nics.nics(0).provider().empty());
   EXPECT_EQ(nics.nics(0).numa_node(), -1);  // of the loopback interface
   EXPECT_EQ(nics.nics(0).progress_cpus(), "");
   control::GpusReply gpus;
-  grpc::ClientContext gpus_call;
-  ASSERT_TRUE(admin->Gpus(&gpus_call, control::GpusRequest(), &gpus).ok());
+  ASSERT_TRUE(client.Ask(&AdminStub::Gpus, {}, &gpus).ok());
   EXPECT_EQ(gpus.gpus_size(), 1);
   ASSERT_GT(gpus.backends_size(), 0);
   const control::GpuBackendStatus& last = gpus.backends(gpus.backends_size() - 1);
   EXPECT_EQ(last.name(), "host");
   EXPECT_EQ(last.note(), "");
 
-  daemon.Signal(SIGTERM);
-  EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+  daemon.ExpectEndsBySigterm();
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
 TEST_F(FerrydTest, TheRealOneRefusesAPortOfTheDataPlaneThatIsInUse) {
-  const int other = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(other, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(other, 1), 0);
-  ASSERT_EQ(getsockname(other, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  const std::string port = std::to_string(ntohs(address.sin_port));
-  FerrydProcess daemon(Path("run"), {"--fabric_port=" + port}, FerrydProcess::kReal);
-  EXPECT_FALSE(daemon.WaitUntilReady());
-  EXPECT_EQ(daemon.Wait(), 1);
-  EXPECT_NE(daemon.Errors().find("port " + port + " of 127.0.0.1 is in use"), std::string::npos)
-      << daemon.Errors();
-  close(other);
+  const auto other = ListenTcp({"127.0.0.1", 0}, "port");
+  ASSERT_TRUE(other.ok());
+  const std::string port = std::to_string(PortOf(other->get()));
+  ExpectEnd({"--fabric_port=" + port}, 1, "port " + port + " of 127.0.0.1 is in use",
+            FerrydProcess::kReal);
 }
 
 TEST_F(FerrydTest, TheRealOneRefusesAProviderThatIsNotThere) {
-  FerrydProcess daemon(Path("run"), {"--provider=nosuch"}, FerrydProcess::kReal);
-  EXPECT_FALSE(daemon.WaitUntilReady());
-  EXPECT_EQ(daemon.Wait(), 1);
-  EXPECT_NE(daemon.Errors().find("'nosuch' is not available; available here: "), std::string::npos)
-      << daemon.Errors();
+  ExpectEnd({"--provider=nosuch"}, 1,
+            "'nosuch' is not available; available here: ", FerrydProcess::kReal);
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 

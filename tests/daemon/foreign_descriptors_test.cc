@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <future>
 #include <iterator>
 #include <string>
@@ -37,6 +36,12 @@ constexpr std::array<char, 100> kGarbage{};
     ASSERT_EQ((files).status().code(), ErrorCode::kUnsupported);               \
     GTEST_SKIP() << "needs a FUSE of its own: " << (files).status().message(); \
   }
+
+std::pair<UniqueFd, UniqueFd> SocketPair(int type) {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends), 0);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
 
 // Sends more descriptors than any correct program passes, by hand.
 ssize_t SendMany(int socket, const std::vector<int>& fds) {
@@ -69,8 +74,7 @@ class ForeignDescriptorsTest : public AttachServerTest {
 TEST_F(ForeignDescriptorsTest, ALingeringSocketHoldsUpNobody) {
   LingeringSocket lingering;
   ASSERT_GE(lingering.get(), 0);
-  TestRank stranger = Rank(0);
-  ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+  TestRank stranger = Connected(0);
   loop_->Run([&] {
     EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
     lingering.CloseOwn();
@@ -86,8 +90,7 @@ TEST_F(ForeignDescriptorsTest, NorDoMoreThanAPacketMayCarry) {
     ASSERT_GE(one.get(), 0);
     fds.push_back(one.get());
   }
-  TestRank stranger = Rank(0);
-  ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+  TestRank stranger = Connected(0);
   loop_->Run([&] {
     EXPECT_EQ(SendMany(stranger.socket(), fds), 1);
     for (LingeringSocket& one : lingering) {
@@ -101,8 +104,7 @@ TEST_F(ForeignDescriptorsTest, NorDoMoreThanAPacketMayCarry) {
 TEST_F(ForeignDescriptorsTest, NorDoThoseThatNobodyHasReceived) {
   LingeringSocket lingering;
   ASSERT_GE(lingering.get(), 0);
-  TestRank stranger = Rank(0);
-  ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+  TestRank stranger = Connected(0);
   loop_->Run([&] {  // both are there when the first is read, which ends the connection
     EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage).ok());
     EXPECT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
@@ -113,17 +115,13 @@ TEST_F(ForeignDescriptorsTest, NorDoThoseThatNobodyHasReceived) {
 }
 
 TEST_F(ForeignDescriptorsTest, NorDoThoseOfConnectionsBeyondTheLimit) {
-  Stop();
-  Start(20'000, {64, 3});
-  TestRank first = Rank(0);
-  TestRank second = Rank(1);
-  ASSERT_TRUE(first.Enter(socket_path_));
-  ASSERT_TRUE(second.Enter(socket_path_));
+  Restart(20'000, {64, 3});
+  TestRank first = Entered(0);
+  TestRank second = Entered(1);
   std::vector<LingeringSocket> lingering(20);
   loop_->Run([&] {
     for (LingeringSocket& one : lingering) {
-      TestRank stranger = Rank(3);
-      ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+      TestRank stranger = Connected(3);
       ASSERT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{one.get()}).ok());
       one.CloseOwn();
     }
@@ -137,8 +135,7 @@ TEST_F(ForeignDescriptorsTest, NorDoThoseOfConnectionsBeyondTheLimit) {
 TEST_F(ForeignDescriptorsTest, NorTheEndOfTheServer) {
   LingeringSocket lingering;
   loop_->Run([&] {
-    TestRank stranger = Rank(3);
-    ASSERT_TRUE(stranger.Connect(socket_path_).ok());
+    TestRank stranger = Connected(3);
     ASSERT_TRUE(SendPacket(stranger.socket(), kGarbage, std::array{lingering.get()}).ok());
     lingering.CloseOwn();
     server_->Stop();  // the connection was not even accepted
@@ -152,8 +149,7 @@ TEST_F(ForeignDescriptorsTest, AFileWhoseServerIsSilentHoldsUpNobody) {
   FERRY_SKIP_WITHOUT(files);
   const StatusOr<int> file = (*files)->Open();  // our own copy stays open
   ASSERT_TRUE(file.ok()) << file.status().message();
-  TestRank stranger = Rank(0);
-  ASSERT_TRUE(stranger.Enter(socket_path_));
+  TestRank stranger = Entered(0);
   // The file is refused as a segment before anything is called that its server could hold up.
   ExpectRefusal(stranger.SendRegion(1, 4096, *file), ErrorCode::kCorrupt, "not sealed");
   ExpectOthersAreServed();
@@ -167,8 +163,7 @@ TEST_F(ForeignDescriptorsTest, NorDoesOneThatPassesForADevice) {
   FERRY_SKIP_WITHOUT(files);
   const StatusOr<int> file = (*files)->Open();  // our own copy stays open
   ASSERT_TRUE(file.ok()) << file.status().message();
-  TestRank stranger = Rank(0);
-  ASSERT_TRUE(stranger.Enter(socket_path_));
+  TestRank stranger = Entered(0);
   ExpectRefusal(stranger.SendRegion(1, 4096, *file, attach::kRegionByStream), ErrorCode::kCorrupt,
                 "no handle of device memory");
   ExpectOthersAreServed();
@@ -190,10 +185,7 @@ TEST(DisposalTest, TakesNoMoreOfWhoMakesItHang) {
   }
   EXPECT_GE(passed, 4) << "a packet's worth";
   EXPECT_TRUE(disposal.MayPass(kStranger + 1)) << "others are not affected";
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  const UniqueFd here(ends[0]);
-  const UniqueFd there(ends[1]);
+  const auto [here, there] = SocketPair(SOCK_SEQPACKET);
   ASSERT_TRUE(SendPacket(here.get(), 'x', std::array{here.get()}).ok());
   ForeignPacket packet(kStranger);
   const StatusOr<Received> received = ReceiveForeignPacket(there.get(), &packet);
@@ -214,12 +206,10 @@ TEST(DisposalTest, ClosesEverySocketThoughTheyAllLinger) {
   const size_t held = OpenDescriptors() - lingering.size();
   for (LingeringSocket& one : lingering) {
     ASSERT_GE(one.get(), 0);
-    int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    const UniqueFd sender(ends[0]);
+    auto [sender, receiver] = SocketPair(SOCK_SEQPACKET);
     ASSERT_TRUE(SendPacket(sender.get(), 'x', std::array{one.get()}).ok());
     one.CloseOwn();
-    Disposal::Instance().CloseSocket(UniqueFd(ends[1]));
+    Disposal::Instance().CloseSocket(std::move(receiver));
   }
   EXPECT_LE(SettledDescriptors(held), held);
   lingering.clear();
@@ -256,11 +246,7 @@ TEST(DisposalTest, RanksMemoryIsGivenBackByNobodyWhoServes) {
   const auto ours = cpu_time_of(
       [&] { Disposal::Instance().Release(std::move(by_others.mapping), std::move(by_others.fd)); });
   EXPECT_LT(ours, whole / 4);
-  const auto is_mapped = [] {
-    std::ifstream maps("/proc/self/maps");
-    const std::string text(std::istreambuf_iterator<char>(maps), {});
-    return text.find("rank's-memory") != std::string::npos;
-  };
+  const auto is_mapped = [] { return OwnMappings("rank's-memory") != 0; };
   const auto end = std::chrono::steady_clock::now() + kLongEnough;
   while (is_mapped() && std::chrono::steady_clock::now() < end) {
     sched_yield();
@@ -287,15 +273,12 @@ TEST(DisposalTest, KnowsWhatItWasPassed) {
 TEST(WorkerRepliesTest, ALingeringSocketOfAWorkerHoldsUpNobody) {
   LingeringSocket lingering;
   ASSERT_GE(lingering.get(), 0);
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  const UniqueFd here(ends[0]);
-  const UniqueFd worker(ends[1]);
+  const auto [here, worker] = SocketPair(SOCK_SEQPACKET);
   ASSERT_TRUE(SendPacket(worker.get(), MakeWorkerMessage(WorkerMessageKind::kReady),
                          std::array{lingering.get()})
                   .ok());
   lingering.CloseOwn();
-  auto read = std::async(std::launch::async, [&] {
+  auto read = std::async(std::launch::async, [&here = here] {
     return WorkerReplies().Read(here.get(), kStranger, {}).status().code();
   });
   ASSERT_EQ(read.wait_for(kLongEnough), std::future_status::ready);
@@ -307,10 +290,9 @@ TEST(WorkerRepliesTest, ALingeringSocketOfAWorkerHoldsUpNobody) {
 class ByteSieveTest : public ::testing::Test {
  protected:
   ByteSieveTest() {
-    int ends[2];
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    client_.Reset(ends[0]);
-    StatusOr<UniqueFd> server = sieve_.Pass(UniqueFd(ends[1]));
+    auto [client, stranger] = SocketPair(SOCK_STREAM);
+    client_ = std::move(client);
+    StatusOr<UniqueFd> server = sieve_.Pass(std::move(stranger));
     EXPECT_TRUE(server.ok());
     server_ = std::move(*server);
     EXPECT_EQ(fcntl(server_.get(), F_SETFL, 0), 0);  // here it may block
@@ -365,15 +347,13 @@ TEST_F(ByteSieveTest, TheServersEndEndsTheClient) {
 TEST_F(ByteSieveTest, EndsWhoPassesDescriptorsAfterWhatCameBefore) {
   LingeringSocket lingering;
   ASSERT_GE(lingering.get(), 0);
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  const UniqueFd client(ends[0]);
+  auto [client, stranger] = SocketPair(SOCK_STREAM);
   ASSERT_EQ(send(client.get(), "before", 6, 0), 6);
   ASSERT_GT(SendWithDescriptors(client.get(), std::as_bytes(std::span("after")),
                                 std::array{lingering.get()}, 0),
             0);
   lingering.CloseOwn();
-  StatusOr<UniqueFd> server = sieve_.Pass(UniqueFd(ends[1]));
+  StatusOr<UniqueFd> server = sieve_.Pass(std::move(stranger));
   ASSERT_TRUE(server.ok());
   fcntl(server->get(), F_SETFL, 0);
   EXPECT_EQ(ReadAll(server->get()), "") << "nothing of a piece that ends with a descriptor";

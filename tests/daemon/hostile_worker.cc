@@ -1,8 +1,6 @@
 // A worker process as its user might replace it: its first argument, the job's name, selects what
 // it does wrong. See worker_supervisor_test.cc.
-#include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>

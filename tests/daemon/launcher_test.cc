@@ -16,12 +16,11 @@
 #include "daemon/control/launchers.h"
 #include "daemon/control/question_gate.h"
 #include "tests/daemon/ferryd_process.h"
+#include "tests/daemon/no_links.h"
 #include "tests/daemon/test_daemon.h"
 
 namespace ferry::daemon {
 namespace {
-
-using Stub = control::Launcher::Stub;
 
 class LauncherTest : public ::testing::Test {
  protected:
@@ -31,25 +30,16 @@ class LauncherTest : public ::testing::Test {
     return TestDaemon::JobRequest(id, {0, 0}, {daemon_.address()}, 0);
   }
   Status Create(const std::string& token, const control::CreateJobRequest& request) {
-    control::CreateJobReply reply;
-    return TestDaemon::Call(*daemon_.launcher, &Stub::CreateJob, request, &reply, token);
-  }
-  template <typename Request, typename Reply>
-  Status Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-             const Request& request, Reply* reply, const std::string& token) {
-    return TestDaemon::Call(*daemon_.launcher, method, request, reply, token);
+    return daemon_.Tell(&LauncherStub::CreateJob, request, token);
   }
   Status Destroy(const std::string& token, const std::string& id) {
     control::DestroyJobRequest request;
     request.set_job_id(id);
-    control::DestroyJobReply reply;
-    return TestDaemon::Call(*daemon_.launcher, &Stub::DestroyJob, request, &reply, token);
+    return daemon_.Tell(&LauncherStub::DestroyJob, request, token);
   }
   control::StatusReply GetStatus(const std::string& token) {
     control::StatusReply reply;
-    EXPECT_TRUE(
-        TestDaemon::Call(*daemon_.launcher, &Stub::Status, control::StatusRequest(), &reply, token)
-            .ok());
+    EXPECT_TRUE(daemon_.Ask(&LauncherStub::Status, {}, &reply, token).ok());
     return reply;
   }
 
@@ -102,13 +92,10 @@ TEST_F(LauncherTest, CallsNeedALaunchersToken) {
 TEST_F(LauncherTest, ATokenIsGoodForItsOwnServiceOnly) {
   const TestLauncher launcher(daemon_.attach_path());
   ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
-  TestRank rank("job", 0, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.AttachRank(0, 2);
   ExpectError(Destroy(rank.token(), "job"), ErrorCode::kPermissionDenied, "is no launcher's");
-  control::DetachReply reply;
-  ExpectError(TestDaemon::Call(*daemon_.client, &control::Client::Stub::Detach,
-                               control::DetachRequest(), &reply, launcher.token()),
-              ErrorCode::kPermissionDenied, "names no attached rank");
+  ExpectError(daemon_.Tell(&ClientStub::Detach, {}, launcher.token()), ErrorCode::kPermissionDenied,
+              "names no attached rank");
 }
 
 TEST_F(LauncherTest, AConnectionIsARanksOrALaunchers) {
@@ -117,8 +104,7 @@ TEST_F(LauncherTest, AConnectionIsARanksOrALaunchers) {
   const Answer attached = launcher.rank().Attach();
   EXPECT_EQ(attached.code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(attached.text(), "this connection is a launcher's");
-  TestRank rank("job", 0, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.AttachRank(0, 2);
   const Answer answer = rank.Ask(attach::UserRequest{rank.Header(attach::Kind::kUser)});
   EXPECT_EQ(answer.code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(answer.text(), "this connection is a rank's: a launcher needs one of its own");
@@ -129,8 +115,7 @@ TEST_F(LauncherTest, ItsJobsEndWithItsConnection) {
   const TestLauncher other(daemon_.attach_path());
   ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
   ASSERT_TRUE(Create(other.token(), JobRequest("stays")).ok());
-  TestRank rank("job", 0, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.AttachRank(0, 2);
   launcher.HangUp();
   const Answer goodbye = rank.Read();
   EXPECT_EQ(goodbye.kind(), attach::Kind::kGoodbye);
@@ -147,29 +132,28 @@ TEST_F(LauncherTest, ItsJobsEndWithItsConnection) {
 TEST_F(LauncherTest, AUserSeesHisOwnRanks) {
   const TestLauncher launcher(daemon_.attach_path());
   ASSERT_TRUE(Create(launcher.token(), JobRequest("job")).ok());
-  TestRank rank("job", 0, 2, 2);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.AttachRank(0, 2);
   control::SessionsReply sessions;
-  ASSERT_TRUE(Ask(&Stub::Sessions, control::SessionsRequest(), &sessions, launcher.token()).ok());
+  ASSERT_TRUE(daemon_.Ask(&LauncherStub::Sessions, {}, &sessions, launcher.token()).ok());
   ASSERT_EQ(sessions.sessions_size(), 1);
   EXPECT_EQ(sessions.sessions(0).job_id(), "job");
   control::CountersRequest all;
   all.set_rank(-1);
   control::CountersReply counters;
-  ASSERT_TRUE(Ask(&Stub::Counters, all, &counters, launcher.token()).ok());
+  ASSERT_TRUE(daemon_.Ask(&LauncherStub::Counters, all, &counters, launcher.token()).ok());
   ASSERT_GT(counters.counters_size(), 0);
   EXPECT_EQ(counters.counters(0).scope(), "job job rank 0");
   control::WhyRequest one;
   one.set_job_id("job");
   control::WhyReply why;
-  ASSERT_TRUE(Ask(&Stub::Why, one, &why, launcher.token()).ok());
+  ASSERT_TRUE(daemon_.Ask(&LauncherStub::Why, one, &why, launcher.token()).ok());
   ASSERT_EQ(why.ranks_size(), 1);
   EXPECT_EQ(why.ranks(0).state(), "computes");
   control::NicsReply nics;
-  ASSERT_TRUE(Ask(&Stub::Nics, control::NicsRequest(), &nics, launcher.token()).ok());
+  ASSERT_TRUE(daemon_.Ask(&LauncherStub::Nics, {}, &nics, launcher.token()).ok());
   EXPECT_EQ(nics.nics_size(), 2);
   control::GpusReply gpus;
-  ASSERT_TRUE(Ask(&Stub::Gpus, control::GpusRequest(), &gpus, launcher.token()).ok());
+  ASSERT_TRUE(daemon_.Ask(&LauncherStub::Gpus, {}, &gpus, launcher.token()).ok());
   EXPECT_EQ(gpus.gpus_size(), 1);
 }
 
@@ -181,37 +165,28 @@ TEST_F(LauncherTest, AnothersJobIsAsIfItWereNotThere) {
   const TestLauncher launcher(daemon_.attach_path());
   control::WhyRequest one;
   one.set_job_id("job");
-  control::WhyReply why;
-  ExpectError(Ask(&Stub::Why, one, &why, launcher.token()), ErrorCode::kNotFound,
+  ExpectError(daemon_.Tell(&LauncherStub::Why, one, launcher.token()), ErrorCode::kNotFound,
               "there is no job job on this daemon");
   one.set_all_ranks(true);
-  ExpectError(Ask(&Stub::Why, one, &why, launcher.token()), ErrorCode::kNotFound,
+  ExpectError(daemon_.Tell(&LauncherStub::Why, one, launcher.token()), ErrorCode::kNotFound,
               "there is no job job on this daemon");
   control::CountersRequest counters;
   counters.set_job_id("job");
   counters.set_rank(-1);
-  control::CountersReply counted;
-  ExpectError(Ask(&Stub::Counters, counters, &counted, launcher.token()), ErrorCode::kNotFound,
-              "no such rank");
+  ExpectError(daemon_.Tell(&LauncherStub::Counters, counters, launcher.token()),
+              ErrorCode::kNotFound, "no such rank");
 }
 
 TEST_F(LauncherTest, NobodySeesAnythingWithoutALaunchersToken) {
   for (const std::string& token : {std::string(), std::string(64, 'a')}) {
-    control::SessionsReply sessions;
-    EXPECT_EQ(Ask(&Stub::Sessions, control::SessionsRequest(), &sessions, token).code(),
-              ErrorCode::kPermissionDenied);
-    control::CountersReply counters;
-    EXPECT_EQ(Ask(&Stub::Counters, control::CountersRequest(), &counters, token).code(),
-              ErrorCode::kPermissionDenied);
-    control::WhyReply why;
-    EXPECT_EQ(Ask(&Stub::Why, control::WhyRequest(), &why, token).code(),
-              ErrorCode::kPermissionDenied);
-    control::NicsReply nics;
-    EXPECT_EQ(Ask(&Stub::Nics, control::NicsRequest(), &nics, token).code(),
-              ErrorCode::kPermissionDenied);
-    control::GpusReply gpus;
-    EXPECT_EQ(Ask(&Stub::Gpus, control::GpusRequest(), &gpus, token).code(),
-              ErrorCode::kPermissionDenied);
+    const auto expect_refusal = [&](auto method) {
+      EXPECT_EQ(daemon_.Tell(method, {}, token).code(), ErrorCode::kPermissionDenied);
+    };
+    expect_refusal(&LauncherStub::Sessions);
+    expect_refusal(&LauncherStub::Counters);
+    expect_refusal(&LauncherStub::Why);
+    expect_refusal(&LauncherStub::Nics);
+    expect_refusal(&LauncherStub::Gpus);
   }
 }
 
@@ -235,7 +210,7 @@ TEST_F(LauncherTest, AConnectionHasOnlySoManyCallsAtATime) {
   const auto channel = grpc::CreateCustomChannel("unix:" + directory_.path() + "/a/control.sock",
                                                  grpc::InsecureChannelCredentials(), own);
   const auto stub = control::Launcher::NewStub(channel);
-  const auto ask = [&launcher](Stub& with, int patience_s = 20) {
+  const auto ask = [&launcher](LauncherStub& with, int patience_s = 20) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(patience_s));
     context.AddMetadata("ferry-token", launcher.token());
@@ -255,7 +230,8 @@ TEST_F(LauncherTest, AConnectionHasOnlySoManyCallsAtATime) {
     ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
   }
   EXPECT_EQ(ask(*stub, 1), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_EQ(ask(*daemon_.launcher), grpc::StatusCode::OK) << "others' connections are theirs";
+  EXPECT_EQ(ask(daemon_.stub<LauncherStub>()), grpc::StatusCode::OK)
+      << "others' connections are theirs";
   for (size_t i = 0; i < calls.size(); ++i) {
     contexts[i].TryCancel();
     grpc::Status status;
@@ -277,16 +253,6 @@ TEST_F(LauncherTest, TheAdminServiceIsNotOnTheUsersSocket) {
 }
 
 // ---- Two users, whatever this process may become ----
-
-class NoLinks final : public NodeLinks {
- public:
-  Status Acquire(const std::string&) override { return {}; }
-  void Release(const std::string&) override {}
-  uint64_t Incarnation() const override { return 1; }
-  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
-  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
-  void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
-};
 
 JobSpec Spec(const std::string& id) {
   JobSpec spec;

@@ -136,10 +136,8 @@ TEST(MemoryGuardDeathTest, OtherMemoryIsNotItsBusiness) {
 class VanishedMemoryTest : public AttachServerTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(VanishedMemoryTest, EndsThatSessionAndTheDaemonGoesOn) {
-  TestRank rank = Rank(0);
-  TestRank other = Rank(1);
-  ASSERT_TRUE(rank.Enter(socket_path_));
-  ASSERT_TRUE(other.Enter(socket_path_));
+  TestRank rank = Entered(0);
+  TestRank other = Entered(1);
   const Unsealed nothing(0);
   loop_->Run([&] {
     const std::shared_ptr<Session> session = *registry_->FindToken(rank.token());
@@ -165,10 +163,8 @@ INSTANTIATE_TEST_SUITE_P(MemoryGuard, VanishedMemoryTest, ::testing::Values(0, 1
                          [](const auto& info) { return info.param == 0 ? "Session" : "Inbox"; });
 
 TEST_F(AttachServerTest, APunchedSegmentIsOnlyEmpty) {
-  TestRank rank = Rank(0);
-  TestRank other = Rank(1);
-  ASSERT_TRUE(rank.Enter(socket_path_));
-  ASSERT_TRUE(other.Enter(socket_path_));
+  TestRank rank = Entered(0);
+  TestRank other = Entered(1);
   loop_->Run([&] {
     const std::shared_ptr<Session> session = *registry_->FindToken(rank.token());
     for (const auto& [fd, memory] : {std::pair(session->session_fd.get(), &session->session_map),

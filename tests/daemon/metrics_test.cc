@@ -10,7 +10,6 @@
 #include <sstream>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "common/unique_fd.h"
 #include "shm/counters.h"
@@ -87,10 +86,6 @@ class MetricsTest : public ::testing::Test {
     options.metrics_address = address;
     return options;
   }
-  Status CreateJob(const std::string& id, uint32_t size) {
-    return daemon_.CreateJob(
-        TestDaemon::JobRequest(id, std::vector<uint32_t>(size, 0), {daemon_.address()}, 0));
-  }
   static void Count(TestRank* rank, shm::Statistic id, uint64_t n) {
     shm::Statistics(rank->session()->counters).Add(id, n);
   }
@@ -108,9 +103,7 @@ TEST_F(MetricsTest, PortZeroTakesOneAndStatusTellsIt) {
 }
 
 TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  const TestRank rank = daemon_.StartRank();
   const Page page = Look();
   EXPECT_GT(page.types.size(), 40U);
   for (const auto& [family, type] : page.types) {
@@ -147,11 +140,7 @@ TEST_F(MetricsTest, EveryFamilyFollowsTheConventions) {
 }
 
 TEST_F(MetricsTest, CountersNeverShrinkAcrossTheEndsOfRanksAndJobs) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank one("job", 0, 2, 2);
-  TestRank other("job", 1, 2, 2);
-  ASSERT_TRUE(one.Enter(daemon_.attach_path()));
-  ASSERT_TRUE(other.Enter(daemon_.attach_path()));
+  auto [one, other] = daemon_.StartTwoRanks();
   Count(&one, shm::Statistic::kBytesSent, 1000);
   Count(&other, shm::Statistic::kBytesSent, 30);
   Count(&one, shm::Statistic::kPathCellMessages, 5);

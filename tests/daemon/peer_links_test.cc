@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <atomic>
 #include <chrono>
-#include <functional>
 #include <future>
 #include <thread>
 
@@ -30,31 +28,9 @@ class PeerLinksTest : public ::testing::Test {
     options.peer_timeout_ms = peer_timeout_ms != 0 ? peer_timeout_ms : options.peer_timeout_ms;
     return options;
   }
-  // Rank 0 is on node 0, rank 1 on node 1.
-  Status CreateJob(TestDaemon& daemon, uint32_t node, const std::string& other) {
-    std::vector<std::string> addresses = {daemon.address(), other};
-    if (node == 1) {
-      std::swap(addresses[0], addresses[1]);
-    }
-    return daemon.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, node));
-  }
-  // The same, at a separate ferryd.
-  Status CreateJob(const std::string& run_directory, uint32_t node, const std::string& own) {
-    const auto admin = control::Admin::NewStub(grpc::CreateChannel(
-        "unix:" + run_directory + "/admin.sock", grpc::InsecureChannelCredentials()));
-    control::CreateJobReply reply;
-    return TestDaemon::Call(*admin, &control::Admin::Stub::CreateJob,
-                            TestDaemon::JobRequest("job", {0, 1}, {a_.address(), own}, node),
-                            &reply);
-  }
   control::HelloRequest HelloFrom(uint64_t incarnation) const {
     control::HelloRequest request;
-    control::NodeIdentity* from = request.mutable_from();
-    from->set_name("stranger");
-    from->set_incarnation(incarnation);
-    from->set_layout_version(kLayoutVersion);
-    from->set_protocol_version(kProtocolVersion);
-    from->set_provider("fake");
+    *request.mutable_from() = TestIdentity("stranger", incarnation);
     return request;
   }
   // Greets `a_` as the fake peer does.
@@ -67,8 +43,7 @@ class PeerLinksTest : public ::testing::Test {
   static StatusOr<control::HelloReply> Greet(TestDaemon& daemon,
                                              const control::HelloRequest& request) {
     control::HelloReply reply;
-    const Status status =
-        TestDaemon::Call(*daemon.peer, &control::Peer::Stub::Hello, request, &reply);
+    const Status status = daemon.Ask(&PeerStub::Hello, request, &reply);
     return status.ok() ? StatusOr<control::HelloReply>(reply) : status;
   }
   // A heartbeat to `a_` of the daemon at `address`.
@@ -79,7 +54,7 @@ class PeerLinksTest : public ::testing::Test {
     request.set_incarnation(incarnation);
     request.set_life(life);
     control::HeartbeatReply reply;
-    return FromGrpc(a_.peer->Heartbeat(&context, request, &reply));
+    return FromGrpc(a_.stub<PeerStub>().Heartbeat(&context, request, &reply));
   }
   // The news for `a_`'s data plane when it loses the first daemon that it was told of.
   std::string Failed(ErrorCode error) {
@@ -88,13 +63,18 @@ class PeerLinksTest : public ::testing::Test {
   }
   // A rank of node 0 at `a_`, in a job with a peer at `address`.
   void EnterJobWith(const std::string& address) {
-    ASSERT_TRUE(CreateJob(a_, 0, address).ok());
+    ASSERT_TRUE(a_.CreateJobWith("job", 0, address).ok());
     ASSERT_TRUE(rank_.Enter(a_.attach_path()));
   }
-  Status Join() {
-    control::JoinJobReply reply;
-    return a_.Join(rank_, &reply);
+  // The same, until the peer is known.
+  void ConnectTo(const std::string& address) {
+    ASSERT_NO_FATAL_FAILURE(EnterJobWith(address));
+    ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
   }
+  void LoseTheLink() {
+    a_.server().LoseNode(a_.plane.routes()[0].link, {ErrorCode::kLinkDown, "a message was lost"});
+  }
+  Status Join() { return a_.Join(rank_); }
 
   TemporaryDirectory directory_;
   TestDaemon a_;
@@ -122,22 +102,14 @@ TEST_F(PeerLinksTest, TwoDaemonsKnowEachOtherAtOnce) {
   TestDaemon c(options);
   for (int round = 0; round < 20; ++round) {
     const std::string job = "job" + std::to_string(round);
-    const auto create = [&](TestDaemon& daemon, uint32_t node) {
-      return daemon.CreateJob(
-          TestDaemon::JobRequest(job, {0, 1}, {b.address(), c.address()}, node));
-    };
-    auto other = std::async(std::launch::async, [&] { return create(c, 1); });
-    ASSERT_TRUE(create(b, 0).ok());
+    auto other =
+        std::async(std::launch::async, [&] { return c.CreateJobWith(job, 1, b.address()); });
+    ASSERT_TRUE(b.CreateJobWith(job, 0, c.address()).ok());
     ASSERT_TRUE(other.get().ok());
     ASSERT_TRUE(b.plane.WaitFor("AddNode " + job)) << job;
     ASSERT_TRUE(c.plane.WaitFor("AddNode " + job)) << job;
     for (TestDaemon* daemon : {&b, &c}) {  // the next ones begin with strangers
-      control::DestroyJobRequest request;
-      request.set_job_id(job);
-      control::DestroyJobReply reply;
-      ASSERT_TRUE(
-          TestDaemon::Call(*daemon->admin, &control::Admin::Stub::DestroyJob, request, &reply)
-              .ok());
+      ASSERT_TRUE(daemon->DestroyJob(job).ok());
       daemon->plane.WaitFor("RemoveJob " + job);
     }
   }
@@ -148,8 +120,8 @@ class TwoDaemonsTest : public PeerLinksTest {
  protected:
   TwoDaemonsTest() : b_(Options("b")) {}
   void SetUp() override {
-    ASSERT_TRUE(CreateJob(a_, 0, b_.address()).ok());
-    ASSERT_TRUE(CreateJob(b_, 1, a_.address()).ok());
+    ASSERT_TRUE(a_.CreateJobWith("job", 0, b_.address()).ok());
+    ASSERT_TRUE(b_.CreateJobWith("job", 1, a_.address()).ok());
     ASSERT_TRUE(rank_.Enter(a_.attach_path()));
     ASSERT_TRUE(other_.Enter(b_.attach_path()));
     auto early = std::async(std::launch::async, [this] { return Join(); });
@@ -161,22 +133,8 @@ class TwoDaemonsTest : public PeerLinksTest {
 
   // Both hear from each other several times more, and neither has lost the other.
   bool GoesOn() {
-    const auto hears = [](TestDaemon& daemon, const std::string& address) {
-      uint64_t before_ms = 0;
-      int news = 0;
-      return e2e::Eventually([&] {
-        const control::StatusReply status = daemon.GetStatus();
-        for (const control::PeerStatus& peer : status.peers()) {
-          if (peer.control_address() == address && peer.state() == "up") {
-            news += peer.last_heard_ms() < before_ms ? 1 : 0;
-            before_ms = peer.last_heard_ms();
-          }
-        }
-        return news >= 5;
-      });
-    };
     const std::string link = std::to_string(a_.plane.routes()[0].link);
-    return hears(a_, b_.address()) && hears(b_, a_.address()) &&
+    return a_.HearsFrom(b_.address(), 5) && b_.HearsFrom(a_.address(), 5) &&
            a_.plane.Count("NodeFailed " + link) == 0 && b_.plane.Count("NodeFailed") == 0;
   }
 
@@ -230,10 +188,7 @@ TEST_F(TwoDaemonsTest, AnOrderlyLeaveIsNoDeathAndTheJobEndsEverywhere) {
 TEST_F(TwoDaemonsTest, AnAbortReachesTheOtherNode) {
   control::AbortJobRequest request;
   request.set_exit_code(9);
-  control::AbortJobReply reply;
-  ASSERT_TRUE(
-      TestDaemon::Call(*a_.client, &control::Client::Stub::AbortJob, request, &reply, rank_.token())
-          .ok());
+  ASSERT_TRUE(a_.Tell(&ClientStub::AbortJob, request, rank_.token()).ok());
   EXPECT_TRUE(a_.plane.WaitFor("PoisonJob job 30"));
   EXPECT_TRUE(b_.plane.WaitFor("PoisonJob job 30"));
 }
@@ -249,24 +204,21 @@ TEST_F(TwoDaemonsTest, NewsWithoutTheJobsSecretIsRefused) {
   request.set_job_id("job");
   request.set_job_proof(JobProof("another secret, 32 bytes long...", "job", 5));
   request.add_ranks()->set_rank(1);
-  control::LeftReply reply;
-  ExpectError(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Left, request, &reply),
-              ErrorCode::kPermissionDenied, "does not know the secret of job job");
+  ExpectError(a_.Tell(&PeerStub::Left, request), ErrorCode::kPermissionDenied,
+              "does not know the secret of job job");
   request.set_job_proof(JobProof(kTestSecret, "job", 5));
-  ExpectError(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Left, request, &reply),
-              ErrorCode::kNodeUnreachable, "another incarnation");
+  ExpectError(a_.Tell(&PeerStub::Left, request), ErrorCode::kNodeUnreachable,
+              "another incarnation");
   request.mutable_ranks(0)->set_rank(0);
-  ExpectError(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Left, request, &reply),
-              ErrorCode::kInvalidArgument, "is not of the caller's node");
+  ExpectError(a_.Tell(&PeerStub::Left, request), ErrorCode::kInvalidArgument,
+              "is not of the caller's node");
   EXPECT_EQ(a_.plane.Count("RankEnded"), 0U);
 }
 
 TEST_F(PeerLinksTest, NewsOfAnUnknownJobIsToBeSentAgain) {
   control::JoinedRequest request;
   request.set_job_id("job");
-  control::JoinedReply reply;
-  ExpectError(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Joined, request, &reply),
-              ErrorCode::kNotFound, "there is no job job");
+  ExpectError(a_.Tell(&PeerStub::Joined, request), ErrorCode::kNotFound, "there is no job job");
 }
 
 TEST_F(PeerLinksTest, AJobMayBeCreatedLateOnTheOtherNode) {
@@ -278,19 +230,17 @@ TEST_F(PeerLinksTest, AJobMayBeCreatedLateOnTheOtherNode) {
     return status.peers_size() == 1 &&
            status.peers(0).trouble().find("has not called this one") != std::string::npos;
   }));
-  ASSERT_TRUE(CreateJob(b, 1, a_.address()).ok());
+  ASSERT_TRUE(b.CreateJobWith("job", 1, a_.address()).ok());
   TestRank other("job", 1, 2, 1);
   ASSERT_TRUE(other.Enter(b.attach_path()));
-  control::JoinJobReply reply;
-  EXPECT_TRUE(b.Join(other, &reply).ok());
+  EXPECT_TRUE(b.Join(other).ok());
   EXPECT_TRUE(early.get().ok());
 }
 
 TEST_F(PeerLinksTest, AGreetingOfAnotherVersionIsRefusedAndBothAreNamed) {
   control::HelloRequest request = HelloFrom(5);
   request.mutable_from()->set_protocol_version(88);
-  control::HelloReply reply;
-  const Status status = TestDaemon::Call(*a_.peer, &control::Peer::Stub::Hello, request, &reply);
+  const Status status = a_.Tell(&PeerStub::Hello, request);
   ExpectError(status, ErrorCode::kVersionMismatch, "protocol version 88");
   ExpectError(status, ErrorCode::kVersionMismatch,
               "protocol version " + std::to_string(kProtocolVersion));
@@ -299,9 +249,8 @@ TEST_F(PeerLinksTest, AGreetingOfAnotherVersionIsRefusedAndBothAreNamed) {
 TEST_F(PeerLinksTest, AGreetingWithAnotherProviderIsRefused) {
   control::HelloRequest request = HelloFrom(5);
   request.mutable_from()->set_provider("verbs");
-  control::HelloReply reply;
-  ExpectError(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Hello, request, &reply),
-              ErrorCode::kUnsupported, "uses the provider verbs");
+  ExpectError(a_.Tell(&PeerStub::Hello, request), ErrorCode::kUnsupported,
+              "uses the provider verbs");
 }
 
 TEST_F(PeerLinksTest, APeerOfAnotherVersionFailsTheJoin) {
@@ -322,18 +271,16 @@ TEST_F(PeerLinksTest, AJoinWithoutThePeerSaysWhatIsWrongWithIt) {
   config::Options options = Options("c");
   options.attach_timeout_ms = 300;
   TestDaemon c(options);
-  ASSERT_TRUE(CreateJob(c, 0, "127.0.0.1:1").ok());
+  ASSERT_TRUE(c.CreateJobWith("job", 0, "127.0.0.1:1").ok());
   ASSERT_TRUE(rank_.Enter(c.attach_path()));
-  control::JoinJobReply reply;
-  const Status status = c.Join(rank_, &reply);
+  const Status status = c.Join(rank_);
   ExpectError(status, ErrorCode::kTimeout, "rank 1 (node 1 at 127.0.0.1:1: ");
   ExpectError(status, ErrorCode::kTimeout, "Connection refused");
 }
 
 TEST_F(PeerLinksTest, APeerThatWasRestartedIsDead) {
   FakePeer peer;
-  EnterJobWith(peer.address());
-  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
+  ASSERT_NO_FATAL_FAILURE(ConnectTo(peer.address()));
   peer.incarnation = 4712;
   EXPECT_TRUE(a_.plane.WaitFor(Failed(ErrorCode::kNodeUnreachable)));
   ExpectError(Join(), ErrorCode::kNodeUnreachable, "was restarted");
@@ -341,25 +288,22 @@ TEST_F(PeerLinksTest, APeerThatWasRestartedIsDead) {
   EXPECT_TRUE(Beat("127.0.0.1:1", 4711).ok()) << "that is another daemon";
   EXPECT_TRUE(Beat(peer.address(), 4712).ok());
   peer.incarnation = 4711;
-  ASSERT_TRUE(
-      a_.CreateJob(TestDaemon::JobRequest("next", {0, 1}, {a_.address(), peer.address()}, 0)).ok());
+  ASSERT_TRUE(a_.CreateJobWith("next", 0, peer.address()).ok());
   ASSERT_TRUE(a_.plane.WaitFor("AddNode next 1"));
   EXPECT_TRUE(Beat(peer.address(), 4711).ok());  // a daemon that answers a new greeting is not dead
 }
 
 TEST_F(PeerLinksTest, APeerThatTookUsForDeadIsDeadToUs) {
   FakePeer peer;
-  EnterJobWith(peer.address());
-  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
+  ASSERT_NO_FATAL_FAILURE(ConnectTo(peer.address()));
   peer.heartbeat_refused = true;
   EXPECT_TRUE(a_.plane.WaitFor(Failed(ErrorCode::kNodeUnreachable)));
 }
 
 TEST_F(PeerLinksTest, APeerThatTheDataPlaneLosesIsCutOffAndGreetedAnew) {
   FakePeer peer;
-  EnterJobWith(peer.address());
-  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
-  a_.server().LoseNode(a_.plane.routes()[0].link, {ErrorCode::kLinkDown, "a message was lost"});
+  ASSERT_NO_FATAL_FAILURE(ConnectTo(peer.address()));
+  LoseTheLink();
   EXPECT_TRUE(a_.plane.WaitFor(Failed(ErrorCode::kLinkDown)));
   ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1", 2));
   EXPECT_EQ(a_.plane.routes()[1].life, 1U);
@@ -368,8 +312,7 @@ TEST_F(PeerLinksTest, APeerThatTheDataPlaneLosesIsCutOffAndGreetedAnew) {
 
 TEST_F(PeerLinksTest, APeerThatCountsMoreLivesIsFollowed) {
   FakePeer peer;
-  EnterJobWith(peer.address());
-  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
+  ASSERT_NO_FATAL_FAILURE(ConnectTo(peer.address()));
   peer.life = 5;
   control::HelloRequest request = HelloFrom(peer);
   request.set_life(5);
@@ -388,10 +331,7 @@ TEST_F(PeerLinksTest, APeerThatCountsMoreLivesIsFollowed) {
 TEST_F(TwoDaemonsTest, AStrangerWhoGreetsAsAnotherDaemonLearnsAndChangesNothing) {
   FakePeer other;  // a daemon that both speak to, too: each has told it a token
   for (TestDaemon* daemon : {&a_, &b_}) {
-    ASSERT_TRUE(daemon
-                    ->CreateJob(TestDaemon::JobRequest("other", {0, 1},
-                                                       {daemon->address(), other.address()}, 0))
-                    .ok());
+    ASSERT_TRUE(daemon->CreateJobWith("other", 0, other.address()).ok());
     ASSERT_TRUE(daemon->plane.WaitFor("AddNode other 1"));
   }
   control::HelloRequest request;
@@ -412,7 +352,7 @@ TEST_F(TwoDaemonsTest, AStrangerWhoGreetsAsAnotherDaemonLearnsAndChangesNothing)
 
 // Nobody owns a link, not even one without an answer yet.
 TEST_F(PeerLinksTest, NobodyIsNoDaemon) {
-  ASSERT_TRUE(CreateJob(a_, 0, "127.0.0.1:1").ok());  // a link without an answer
+  ASSERT_TRUE(a_.CreateJobWith("job", 0, "127.0.0.1:1").ok());  // a link without an answer
   control::HelloRequest request = HelloFrom(0);
   request.mutable_from()->set_control_address("127.0.0.1:1");
   request.set_life(3);
@@ -425,9 +365,8 @@ TEST_F(PeerLinksTest, NobodyIsNoDaemon) {
   control::MatchNews* paired = news.add_news();
   paired->set_kind(control::MatchNews::SEND_OFFERED);
   paired->mutable_key()->set_source(1);
-  control::MatchNewsReply reply;
-  ExpectError(TestDaemon::Call(*a_.peer, &control::Peer::Stub::Matches, news, &reply),
-              ErrorCode::kNodeUnreachable, "node 1 is not connected yet");
+  ExpectError(a_.Tell(&PeerStub::Matches, news), ErrorCode::kNodeUnreachable,
+              "node 1 is not connected yet");
 }
 
 TEST_F(PeerLinksTest, APeerWithALifeThatNoLinkReachesIsRefused) {
@@ -457,12 +396,10 @@ TEST_F(PeerLinksTest, ADaemonThatHasNotCalledBackIsNotUp) {
 TEST_F(TwoDaemonsTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   auto alias = std::make_unique<PortForwarder>(b_.address());
   const std::string address = alias->address();
-  ASSERT_TRUE(
-      a_.CreateJob(TestDaemon::JobRequest("alias", {0, 1}, {a_.address(), address}, 0)).ok());
+  ASSERT_TRUE(a_.CreateJobWith("alias", 0, address).ok());
   TestRank rank("alias", 0, 2, 1);
   ASSERT_TRUE(rank.Enter(a_.attach_path()));
-  control::JoinJobReply reply;
-  ExpectError(a_.Join(rank, &reply), ErrorCode::kInvalidArgument,
+  ExpectError(a_.Join(rank), ErrorCode::kInvalidArgument,
               "which answers at " + address + ", is reached at " + b_.address());
   alias.reset();
   EXPECT_TRUE(GoesOn());
@@ -474,9 +411,7 @@ TEST_F(TwoDaemonsTest, ADaemonWithTheIncarnationOfAnotherIsAnotherOne) {
   auto peer = std::make_unique<FakePeer>(
       [incarnation](auto* identity) { identity->set_incarnation(incarnation); });
   peer->incarnation = incarnation;
-  ASSERT_TRUE(
-      a_.CreateJob(TestDaemon::JobRequest("other", {0, 1}, {a_.address(), peer->address()}, 0))
-          .ok());
+  ASSERT_TRUE(a_.CreateJobWith("other", 0, peer->address()).ok());
   ASSERT_TRUE(a_.plane.WaitFor("AddNode other 1"));
   const std::vector<NodeRoute> routes = a_.plane.routes();
   ASSERT_EQ(routes.size(), 2U);
@@ -488,16 +423,15 @@ TEST_F(TwoDaemonsTest, ADaemonWithTheIncarnationOfAnotherIsAnotherOne) {
 
 TEST_F(PeerLinksTest, AHeartbeatOfAnEarlierLifeIsToldSo) {
   FakePeer peer;
-  EnterJobWith(peer.address());
-  ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
-  a_.server().LoseNode(a_.plane.routes()[0].link, {ErrorCode::kLinkDown, "a message was lost"});
+  ASSERT_NO_FATAL_FAILURE(ConnectTo(peer.address()));
+  LoseTheLink();
   ASSERT_TRUE(a_.plane.WaitFor(Failed(ErrorCode::kLinkDown)));
   ExpectError(Beat(peer.address(), 4711), ErrorCode::kLinkDown, "has lost the link to its caller");
   EXPECT_TRUE(Beat(peer.address(), 4711, 1).ok());
 }
 
 TEST_F(TwoDaemonsTest, BothComeBackAfterACut) {
-  a_.server().LoseNode(a_.plane.routes()[0].link, {ErrorCode::kLinkDown, "a message was lost"});
+  LoseTheLink();
   EXPECT_TRUE(a_.plane.WaitFor("NodeReturned job 1"));
   EXPECT_TRUE(b_.plane.WaitFor("NodeReturned job 0"));
   EXPECT_EQ(a_.plane.Count("RankEnded"), 0U);
@@ -523,7 +457,8 @@ TEST_P(LostDaemonTest, IsMissedByItsHeartbeat) {
   FerrydProcess b(directory_.path() + "/b", {"--heartbeat_interval_ms=20"});
   ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
   EnterJobWith(b.ControlAddress());
-  ASSERT_TRUE(CreateJob(directory_.path() + "/b", 1, b.ControlAddress()).ok());
+  DaemonClient client(directory_.path() + "/b", b.ControlAddress());
+  ASSERT_TRUE(client.CreateJobWith("job", 1, a_.address()).ok());
   ASSERT_TRUE(a_.plane.WaitFor("AddNode job 1"));
   b.Signal(GetParam());
   EXPECT_TRUE(
@@ -540,14 +475,10 @@ TEST_F(PeerLinksTest, ADaemonThatStoodStillItselfTakesNobodyForLost) {
   FerrydProcess b(directory_.path() + "/b",
                   {"--heartbeat_interval_ms=20", "--peer_timeout_ms=1500"});
   ASSERT_TRUE(b.WaitUntilReady()) << b.Errors();
-  const auto admin = control::Admin::NewStub(grpc::CreateChannel(
-      "unix:" + directory_.path() + "/b/admin.sock", grpc::InsecureChannelCredentials()));
-  control::CreateJobReply reply;
-  const Status created = TestDaemon::Call(
-      *admin, &control::Admin::Stub::CreateJob,
-      TestDaemon::JobRequest("job", {0, 1}, {b.ControlAddress(), peer.address()}, 0), &reply);
+  DaemonClient client(directory_.path() + "/b", b.ControlAddress());
+  const Status created = client.CreateJobWith("job", 0, peer.address());
   ASSERT_TRUE(created.ok()) << created.message();
-  ASSERT_TRUE(rank_.Enter(directory_.path() + "/b/attach.sock"));
+  ASSERT_TRUE(rank_.Enter(client.attach_path()));
   const auto heartbeats_more = [&](int count) {
     const int before = peer.heartbeats;
     return e2e::Eventually([&] { return peer.heartbeats >= before + count; });

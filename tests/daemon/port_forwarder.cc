@@ -11,16 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/net_address.h"
+
 namespace ferry::daemon {
 namespace {
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 // Forwards what can be read at `from` now. False: that end has closed.
 bool Pass(int from, int to) {
@@ -39,15 +33,10 @@ bool Pass(int from, int to) {
 }  // namespace
 
 PortForwarder::PortForwarder(const std::string& target)
-    : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+    : listener_(std::move(*ListenTcp({"127.0.0.1", 0}, "port"))),
       stop_(eventfd(0, EFD_CLOEXEC)),
       target_port_(std::stoi(target.substr(target.rfind(':') + 1))) {
-  sockaddr_in own = Loopback(0);
-  socklen_t size = sizeof(own);
-  EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
-  EXPECT_EQ(listen(listener_.get(), 16), 0);
-  EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-  port_ = ntohs(own.sin_port);
+  port_ = PortOf(listener_.get());
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -79,7 +68,10 @@ void PortForwarder::Loop() {
     if (waiting[1].revents != 0) {
       UniqueFd near(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       UniqueFd far(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      const sockaddr_in target = Loopback(target_port_);
+      sockaddr_in target{};
+      target.sin_family = AF_INET;
+      target.sin_port = htons(static_cast<uint16_t>(target_port_));
+      target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       if (near.valid() &&
           connect(far.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0) {
         connections.emplace_back(std::move(near), std::move(far));

@@ -102,12 +102,6 @@ class QuotaTest : public ::testing::Test {
     request.set_uid(uid);
     return daemon_.CreateJob(request);
   }
-  Status DestroyJob(const std::string& id) {
-    control::DestroyJobRequest request;
-    request.set_job_id(id);
-    control::DestroyJobReply reply;
-    return TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::DestroyJob, request, &reply);
-  }
   // The usage of this process's user.
   control::UserStatus Used() {
     const control::StatusReply status = daemon_.GetStatus();
@@ -132,16 +126,14 @@ TEST_F(QuotaTest, JobsAreBoundedForEachUser) {
   ASSERT_TRUE(CreateJob("b", 1).ok());
   ExpectError(CreateJob("c", 1), ErrorCode::kLimitExceeded, "quota_jobs: it uses 2 of 2 jobs");
   EXPECT_TRUE(CreateJob("c", 1, kAnn).ok());
-  ASSERT_TRUE(DestroyJob("a").ok());
+  ASSERT_TRUE(daemon_.DestroyJob("a").ok());
   EXPECT_TRUE(CreateJob("d", 1).ok());
 }
 
 // A rank's requests may make the daemon's own memory grow.
 TEST_F(QuotaTest, RequestsAreBoundedAndGivenBack) {
-  ASSERT_TRUE(CreateJob("job", 2).ok());
-  TestRank first("job", 0, 2, 2);
+  TestRank first = daemon_.StartRank(2);
   TestRank second("job", 1, 2, 2);
-  ASSERT_TRUE(first.Enter(daemon_.attach_path()));
   EXPECT_EQ(Used().requests(), kTestRequests);
   EXPECT_EQ(Used().requests_limit(), kTestRequests);
   ASSERT_TRUE(second.Connect(daemon_.attach_path()).ok());
@@ -168,9 +160,7 @@ TEST_F(QuotaTest, SessionsAreBounded) {
 }
 
 TEST_F(QuotaTest, RegionsAreBoundedBeforeTheyAreMapped) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   ASSERT_EQ(rank.SendRegion(1, 4096).code(), ErrorCode::kOk);
   ASSERT_EQ(rank.SendRegion(2, 4096).code(), ErrorCode::kOk);
   EXPECT_EQ(Used().regions(), 2U);
@@ -184,42 +174,21 @@ TEST_F(QuotaTest, RegionsAreBoundedBeforeTheyAreMapped) {
 }
 
 TEST_F(QuotaTest, PinnedBytesAreBoundedAndGivenBack) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   ExpectRefusal(rank.SendRegion(1, (64 << 10) + 1), "quota_pinned_bytes: it uses 0 of 65536 bytes");
-  attach::RegionRequest absurd{};
-  absurd.header = rank.Header(attach::Kind::kRegion);
-  absurd.region = 1;
-  absurd.size_bytes = UINT64_MAX;
   const UniqueFd memfd = std::move(*shm::CreateSegment("test-region", 4096));
-  ExpectRefusal(rank.Ask(absurd, {memfd.get()}), "quota_pinned_bytes");
+  ExpectRefusal(rank.SendRegion(1, UINT64_MAX, memfd.get()), "quota_pinned_bytes");
   ASSERT_EQ(rank.SendRegion(1, 64 << 10).code(), ErrorCode::kOk);
   ExpectRefusal(rank.SendRegion(2, 1), "asked for 4096 more");
   // A region that is refused after its reservation holds nothing.
-  control::RegisterRegionRequest request;
-  request.set_region(1);
-  request.set_size_bytes(4096);
-  control::RegisterRegionReply reply;
-  EXPECT_FALSE(TestDaemon::Call(*daemon_.client, &control::Client::Stub::RegisterRegion, request,
-                                &reply, rank.token())
-                   .ok());
+  EXPECT_FALSE(daemon_.RegisterRegion(rank, 1, 4096, control::REGION_KIND_UNSPECIFIED).ok());
   EXPECT_EQ(Used().pinned_bytes(), 0U);
 }
 
 TEST_F(QuotaTest, AnOrderlyLeaveGivesRegionsBackWhileTheProcessGoesOn) {
-  ASSERT_TRUE(CreateJob("job", 1).ok());
-  TestRank rank("job", 0, 1, 1);
-  ASSERT_TRUE(rank.Enter(daemon_.attach_path()));
+  TestRank rank = daemon_.StartRank();
   ASSERT_EQ(rank.SendRegion(1, 4096).code(), ErrorCode::kOk);
-  control::RegisterRegionRequest request;
-  request.set_region(1);
-  request.set_size_bytes(4096);
-  request.set_kind(control::REGION_KIND_HOST_HEAP);
-  control::RegisterRegionReply reply;
-  ASSERT_TRUE(TestDaemon::Call(*daemon_.client, &control::Client::Stub::RegisterRegion, request,
-                               &reply, rank.token())
-                  .ok());
+  ASSERT_TRUE(daemon_.RegisterRegion(rank, 1, 4096).ok());
   ASSERT_EQ(Used().regions(), 1U);
   ASSERT_TRUE(daemon_.Detach(rank).ok());
   EXPECT_TRUE(daemon_.GetStatus().users().empty());

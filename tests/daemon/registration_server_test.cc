@@ -11,10 +11,8 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <thread>
 
-#include "common/clock.h"
-#include "daemon/control/control_server.h"
+#include "daemon/progress/progress_plane.h"
 #include "engine/session_view.h"
 #include "shm/atomic.h"
 #include "shm/lane.h"
@@ -22,8 +20,10 @@
 #include "shm/lease.h"
 #include "shm/wake.h"
 #include "tests/daemon/ferryd_process.h"
-#include "tests/daemon/gate_plane.h"
+#include "tests/daemon/gate_transport.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/e2e/command.h"
+#include "transports/ofi/ofi_transport.h"
 
 namespace ferry::daemon {
 namespace {
@@ -31,63 +31,27 @@ namespace {
 constexpr uint32_t kRegion = 1;
 constexpr uint64_t kRegionBytes = 1 << 20;
 
-bool Eventually(const std::function<bool()>& condition) {
-  for (const uint64_t end_ns = MonotonicNs() + 20'000'000'000; MonotonicNs() < end_ns;) {
-    if (condition()) {
-      return true;
-    }
-    std::this_thread::yield();
-  }
-  return false;
-}
+using e2e::Eventually;
 
-// A daemon with a data plane.
-struct Node {
-  explicit Node(const config::Options& its_options) : options(its_options) {
-    plane = MakeGatePlane(options, gate);
-    auto started = ControlServer::Start(options, *plane, nullptr);
-    EXPECT_TRUE(started.ok()) << started.status().ToString();
-    server = std::move(*started);
-    const auto channel = [&](const char* socket) {
-      return grpc::CreateChannel("unix:" + options.run_directory + socket,
-                                 grpc::InsecureChannelCredentials());
-    };
-    admin = control::Admin::NewStub(channel("/admin.sock"));
-    client = control::Client::NewStub(channel("/control.sock"));
+// A daemon with a data plane over a NIC that the gate holds back.
+struct Node : ServedDaemon {
+  explicit Node(const config::Options& options) : directory(options.run_directory) {
+    transport::TransportOptions network;
+    network.provider = "net";
+    network.post_timeout_ns = 120'000'000'000;  // what the gate holds, it holds
+    auto real = transport::CreateOfiTransport(network);
+    EXPECT_TRUE(real.ok()) << real.status().ToString();
+    auto made = CreateProgressPlane(
+        options, std::make_unique<GateTransport>(std::move(*real), gate, network.post_timeout_ns));
+    EXPECT_TRUE(made.ok()) << made.status().ToString();
+    plane = std::move(*made);
+    Serve(options, *plane);
   }
+  ~Node() { Stop(); }
 
-  Status Join(const TestRank& rank) {
-    control::JoinJobReply reply;
-    return TestDaemon::Call(*client, &control::Client::Stub::JoinJob, control::JoinJobRequest(),
-                            &reply, rank.token());
-  }
-  Status RegisterRegion(const TestRank& rank, uint32_t region) {
-    return RegisterRegion(*client, rank, region);
-  }
-  static Status RegisterRegion(control::Client::Stub& client, const TestRank& rank,
-                               uint32_t region) {
-    control::RegisterRegionRequest request;
-    request.set_region(region);
-    request.set_size_bytes(kRegionBytes);
-    request.set_kind(control::REGION_KIND_HOST_HEAP);
-    control::RegisterRegionReply reply;
-    return TestDaemon::Call(client, &control::Client::Stub::RegisterRegion, request, &reply,
-                            rank.token());
-  }
-  control::StatusReply GetStatus() {
-    control::StatusReply reply;
-    EXPECT_TRUE(
-        TestDaemon::Call(*admin, &control::Admin::Stub::Status, control::StatusRequest(), &reply)
-            .ok());
-    return reply;
-  }
-
-  const config::Options options;
+  const std::string directory;
   const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   std::unique_ptr<DataPlane> plane;
-  std::unique_ptr<ControlServer> server;
-  std::unique_ptr<control::Admin::Stub> admin;
-  std::unique_ptr<control::Client::Stub> client;
 };
 
 // One rank on each of two nodes, the first with a region.
@@ -101,22 +65,13 @@ class SlowNicTest : public ::testing::Test {
   }
 
   void SetUp() override {
-    for (uint32_t node = 0; node < 2; ++node) {
-      control::CreateJobReply reply;
-      const Status status = TestDaemon::Call(
-          *(node == 0 ? a_ : b_).admin, &control::Admin::Stub::CreateJob,
-          TestDaemon::JobRequest(
-              "job", {0, 1}, {a_.server->control_address(), b_.server->control_address()}, node),
-          &reply);
-      ASSERT_TRUE(status.ok()) << status.ToString();
-    }
-    ASSERT_NO_FATAL_FAILURE(Enter(first_, 0, a_.options.run_directory));
-    ASSERT_NO_FATAL_FAILURE(Enter(second_, 1, b_.options.run_directory));
-    auto other = std::async(std::launch::async, [this] { return b_.Join(second_); });
-    ASSERT_TRUE(a_.Join(first_).ok());
-    ASSERT_TRUE(other.get().ok());
+    ASSERT_TRUE(a_.CreateJobWith("job", 0, b_.address()).ok());
+    ASSERT_TRUE(b_.CreateJobWith("job", 1, a_.address()).ok());
+    ASSERT_NO_FATAL_FAILURE(Enter(first_, 0, a_.directory));
+    ASSERT_NO_FATAL_FAILURE(Enter(second_, 1, b_.directory));
+    ASSERT_NO_FATAL_FAILURE(ExpectJoin(a_, first_, b_, second_));
     ASSERT_EQ(first_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_TRUE(a_.RegisterRegion(first_, kRegion).ok());
+    ASSERT_TRUE(a_.RegisterRegion(first_, kRegion, kRegionBytes).ok());
   }
 
   // ---- Ranks in the order in which they have entered: 0 and 1 of a job, then those of another
@@ -199,27 +154,13 @@ class SlowNicTest : public ::testing::Test {
   static void AwaitSigns(Node& node, int count, std::chrono::milliseconds interval) {
     std::promise<void> enough;
     auto left = std::make_shared<std::atomic<int>>(count);
-    node.server->StartWatchdog(std::chrono::nanoseconds(interval).count(),
-                               [left, &enough](const std::string&) {
-                                 if (left->fetch_sub(1) == 1) {
-                                   enough.set_value();
-                                 }
-                               });
+    node.server().StartWatchdog(std::chrono::nanoseconds(interval).count(),
+                                [left, &enough](const std::string&) {
+                                  if (left->fetch_sub(1) == 1) {
+                                    enough.set_value();
+                                  }
+                                });
     EXPECT_EQ(enough.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  }
-
-  // Whether the time since the node heard from its only peer begins anew: a heartbeat was answered.
-  static bool HearsAnew(Node& node) {
-    uint64_t before_ms = 0;
-    for (const uint64_t end_ns = MonotonicNs() + 20'000'000'000; MonotonicNs() < end_ns;) {
-      const control::StatusReply status = node.GetStatus();
-      const uint64_t now_ms = status.peers_size() == 1 ? status.peers(0).last_heard_ms() : 0;
-      if (now_ms < before_ms) {
-        return true;
-      }
-      before_ms = now_ms;
-    }
-    return false;
   }
 
   // Sessions that count against their user's quota.
@@ -252,8 +193,8 @@ class RegistrationServerTest : public SlowNicTest {
 
 TEST_F(RegistrationServerTest, TheDaemonLivesOnForAllOthers) {
   AwaitSigns(a_, 10, std::chrono::milliseconds(10));
-  EXPECT_TRUE(HearsAnew(b_));
-  EXPECT_TRUE(HearsAnew(b_));
+  EXPECT_TRUE(b_.HearsFrom(a_.address()));
+  EXPECT_TRUE(b_.HearsFrom(a_.address()));
   const control::StatusReply there = b_.GetStatus();
   ASSERT_EQ(there.peers_size(), 1);
   EXPECT_EQ(there.peers(0).state(), "up") << there.peers(0).trouble();
@@ -271,9 +212,7 @@ TEST_F(RegistrationServerTest, ADeathMeanwhileIsToldAtOnce) {
   first_.HangUp();
   const auto died = [this] {
     control::SessionsReply reply;
-    (void)TestDaemon::Call(*b_.admin, &control::Admin::Stub::Sessions, control::SessionsRequest(),
-                           &reply)
-        .ok();
+    (void)b_.Ask(&AdminStub::Sessions, {}, &reply).ok();
     return reply.sessions_size() == 1 && a_.GetStatus().sessions() == 0;
   };
   EXPECT_TRUE(Eventually(died));
@@ -288,7 +227,7 @@ class SlowReadTest : public SlowNicTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(SlowNicTest::SetUp());
     ASSERT_EQ(second_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_TRUE(b_.RegisterRegion(second_, kRegion).ok());
+    ASSERT_TRUE(b_.RegisterRegion(second_, kRegion, kRegionBytes).ok());
     ASSERT_NO_FATAL_FAILURE(PullFromTheOther(0, [this] { a_.gate->closed = true; }));
     ASSERT_TRUE(Eventually([&] { return a_.gate->held > 0; }));
   }
@@ -303,8 +242,8 @@ TEST_F(SlowReadTest, TheEndOfARankIsNobodyElsesAffair) {
            static_cast<uint32_t>(ErrorCode::kPeerDied);
   }));
   AwaitSigns(a_, 10, std::chrono::milliseconds(10));
-  EXPECT_TRUE(HearsAnew(b_));
-  EXPECT_TRUE(HearsAnew(b_));
+  EXPECT_TRUE(b_.HearsFrom(a_.address()));
+  EXPECT_TRUE(b_.HearsFrom(a_.address()));
   EXPECT_EQ(SessionsHeld(a_), 1U) << "the NIC has let go: this has shown nothing";
   a_.gate->closed = false;
   EXPECT_TRUE(Eventually([this] { return SessionsHeld(a_) == 0; }));
@@ -325,35 +264,16 @@ class StoppedPeerTest : public SlowNicTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(SlowNicTest::SetUp());
     ASSERT_TRUE(peer_.WaitUntilReady()) << peer_.Errors();
-    const auto channel = [&](const char* socket) {
-      return grpc::CreateChannel("unix:" + peer_directory_ + socket,
-                                 grpc::InsecureChannelCredentials());
-    };
-    const auto admin = control::Admin::NewStub(channel("/admin.sock"));
-    const auto client = control::Client::NewStub(channel("/control.sock"));
-    const std::vector<std::string> addresses = {a_.server->control_address(),
-                                                peer_.ControlAddress()};
-    control::CreateJobReply created;
-    for (uint32_t node = 0; node < 2; ++node) {
-      const Status status =
-          TestDaemon::Call(node == 0 ? *a_.admin : *admin, &control::Admin::Stub::CreateJob,
-                           TestDaemon::JobRequest("held", {0, 1}, addresses, node), &created);
-      ASSERT_TRUE(status.ok()) << status.ToString();
-    }
-    ASSERT_NO_FATAL_FAILURE(Enter(third_, 0, a_.options.run_directory));
+    DaemonClient peer(peer_directory_, peer_.ControlAddress());
+    ASSERT_TRUE(a_.CreateJobWith("held", 0, peer.address()).ok());
+    ASSERT_TRUE(peer.CreateJobWith("held", 1, a_.address()).ok());
+    ASSERT_NO_FATAL_FAILURE(Enter(third_, 0, a_.directory));
     ASSERT_NO_FATAL_FAILURE(Enter(fourth_, 1, peer_directory_));
-    auto other = std::async(std::launch::async, [&] {
-      control::JoinJobReply reply;
-      return TestDaemon::Call(*client, &control::Client::Stub::JoinJob, control::JoinJobRequest(),
-                              &reply, fourth_.token());
-    });
-    const Status joined = a_.Join(third_);
-    ASSERT_TRUE(joined.ok()) << joined.ToString();
-    ASSERT_TRUE(other.get().ok());
+    ASSERT_NO_FATAL_FAILURE(ExpectJoin(a_, third_, peer, fourth_));
     ASSERT_EQ(third_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
     ASSERT_EQ(fourth_.SendRegion(kRegion, kRegionBytes).code(), ErrorCode::kOk);
-    ASSERT_TRUE(Node::RegisterRegion(*a_.client, third_, kRegion).ok());
-    ASSERT_TRUE(Node::RegisterRegion(*client, fourth_, kRegion).ok());
+    ASSERT_TRUE(a_.RegisterRegion(third_, kRegion, kRegionBytes).ok());
+    ASSERT_TRUE(peer.RegisterRegion(fourth_, kRegion, kRegionBytes).ok());
   }
 
   const std::string peer_directory_;
@@ -366,19 +286,17 @@ TEST_F(StoppedPeerTest, ARankThatReadsFromItEndsAndTheOtherLinkStaysUp) {
   ASSERT_NO_FATAL_FAILURE(PullFromTheOther(2, [this] { peer_.Signal(SIGSTOP); }));
   ASSERT_TRUE(Eventually([this] {  // the read is under way
     control::NicsReply nics;
-    return TestDaemon::Call(*a_.admin, &control::Admin::Stub::Nics, control::NicsRequest(), &nics)
-               .ok() &&
-           nics.nics(0).outstanding() > 0;
+    return a_.Ask(&AdminStub::Nics, {}, &nics).ok() && nics.nics(0).outstanding() > 0;
   }));
   third_.HangUp();
   ASSERT_TRUE(Eventually([this] { return a_.GetStatus().sessions() == 1; }));
   for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(HearsAnew(b_)) << i;
+    EXPECT_TRUE(b_.HearsFrom(a_.address())) << i;
   }
   EXPECT_EQ(SessionsHeld(a_), 2U) << "the peer has let go: this has shown nothing";
   const control::StatusReply status = a_.GetStatus();
   for (const control::PeerStatus& peer : status.peers()) {
-    if (peer.control_address() == b_.server->control_address()) {
+    if (peer.control_address() == b_.address()) {
       EXPECT_EQ(peer.state(), "up") << peer.trouble();
     }
   }
@@ -388,11 +306,7 @@ TEST_F(StoppedPeerTest, ARankThatReadsFromItEndsAndTheOtherLinkStaysUp) {
 
 // A rank that leaves in order may free its memory when it is told so.
 TEST_F(SlowReadTest, ARankThatLeavesIsToldOnceItsMemoryIsFree) {
-  auto left = std::async(std::launch::async, [this] {
-    control::DetachReply reply;
-    return TestDaemon::Call(*a_.client, &control::Client::Stub::Detach, control::DetachRequest(),
-                            &reply, first_.token());
-  });
+  auto left = std::async(std::launch::async, [this] { return a_.Detach(first_); });
   ASSERT_TRUE(Eventually([this] { return a_.GetStatus().sessions() == 0; }));
   EXPECT_EQ(left.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   a_.gate->closed = false;
@@ -401,7 +315,7 @@ TEST_F(SlowReadTest, ARankThatLeavesIsToldOnceItsMemoryIsFree) {
 }
 
 TEST_F(RegistrationServerTest, TheServerStopsMeanwhile) {
-  a_.server.reset();
+  a_.Stop();
   EXPECT_EQ(a_.gate->pinning, 1U);
   a_.gate->PinAtOnce();
   a_.plane.reset();

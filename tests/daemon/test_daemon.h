@@ -4,8 +4,12 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/version.h"
@@ -14,6 +18,7 @@
 #include "proto/control.grpc.pb.h"
 #include "tests/daemon/fake_data_plane.h"
 #include "tests/daemon/test_rank.h"
+#include "tests/e2e/command.h"
 
 namespace ferry::daemon {
 
@@ -29,43 +34,56 @@ inline config::Options TestOptions(const std::string& directory) {
   return options;
 }
 
-class TestDaemon {
- public:
-  explicit TestDaemon(const config::Options& options) : options_(options) {
-    auto server = ControlServer::Start(options, plane, [] {
-      control::GpusReply gpus;
-      gpus.add_gpus()->set_backend("host");
-      return gpus;
-    });
-    EXPECT_TRUE(server.ok()) << server.status().message();
-    server_ = std::move(*server);
-    const auto channel = [&](const char* socket) {
-      return grpc::CreateChannel("unix:" + options.run_directory + socket,
-                                 grpc::InsecureChannelCredentials());
-    };
-    admin = control::Admin::NewStub(channel("/admin.sock"));
-    const auto users = channel("/control.sock");
-    client = control::Client::NewStub(users);
-    launcher = control::Launcher::NewStub(users);
-    peer =
-        control::Peer::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
-  }
+// Of a daemon that fits those here.
+inline control::NodeIdentity TestIdentity(const std::string& name, uint64_t incarnation) {
+  control::NodeIdentity identity;
+  identity.set_name(name);
+  identity.set_incarnation(incarnation);
+  identity.set_layout_version(kLayoutVersion);
+  identity.set_protocol_version(kProtocolVersion);
+  identity.set_provider("fake");
+  return identity;
+}
 
-  const std::string& address() const { return server_->control_address(); }
-  std::string attach_path() const { return options_.run_directory + "/attach.sock"; }
-  ControlServer& server() { return *server_; }
-  void Stop() { server_.reset(); }
+using AdminStub = control::Admin::Stub;
+using ClientStub = control::Client::Stub;
+using LauncherStub = control::Launcher::Stub;
+using PeerStub = control::Peer::Stub;
+
+// What administrators, ranks, launchers and other daemons ask of a daemon, in this process or not.
+class DaemonClient {
+ public:
+  DaemonClient(const std::string& run_directory, const std::string& address) {
+    Reach(run_directory, address);
+  }
+  const std::string& address() const { return address_; }
+  std::string attach_path() const { return run_directory_ + "/attach.sock"; }
 
   // Makes one call, with the token if there is one; returns the Status that the daemon meant.
   template <typename Stub, typename Request, typename Reply>
   static Status Call(Stub& stub,
                      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                     const Request& request, Reply* reply, const std::string& token = "") {
+                     const std::type_identity_t<Request>& request, Reply* reply,
+                     const std::string& token = "") {
     grpc::ClientContext context;
     if (!token.empty()) {
       context.AddMetadata("ferry-token", token);
     }
     return FromGrpc((stub.*method)(&context, request, reply));
+  }
+  // The same at this daemon.
+  template <typename Stub, typename Request, typename Reply>
+  Status Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+             const std::type_identity_t<Request>& request, Reply* reply,
+             const std::string& token = "") {
+    return Call(*std::get<std::unique_ptr<Stub>>(stubs_), method, request, reply, token);
+  }
+  // For those who do not look at the answer.
+  template <typename Stub, typename Request, typename Reply>
+  Status Tell(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+              const std::type_identity_t<Request>& request, const std::string& token = "") {
+    Reply reply;
+    return Ask(method, request, &reply, token);
   }
 
   static control::CreateJobRequest JobRequest(const std::string& id,
@@ -84,34 +102,146 @@ class TestDaemon {
     return request;
   }
   Status CreateJob(const control::CreateJobRequest& request) {
-    control::CreateJobReply reply;
-    return Call(*admin, &control::Admin::Stub::CreateJob, request, &reply);
+    return Tell(&AdminStub::CreateJob, request);
+  }
+  // All ranks are here.
+  Status CreateJob(const std::string& id, uint32_t size) {
+    return CreateJob(JobRequest(id, std::vector<uint32_t>(size, 0), {address()}, 0));
+  }
+  // Rank 0 is on node 0, rank 1 on node 1: one here, the other at the daemon at `other`.
+  Status CreateJobWith(const std::string& id, uint32_t node, const std::string& other) {
+    std::vector<std::string> addresses = {address(), other};
+    if (node == 1) {
+      std::swap(addresses[0], addresses[1]);
+    }
+    return CreateJob(JobRequest(id, {0, 1}, addresses, node));
+  }
+  Status DestroyJob(const std::string& id) {
+    control::DestroyJobRequest request;
+    request.set_job_id(id);
+    return Tell(&AdminStub::DestroyJob, request);
+  }
+  // Attaches a rank of the job "job", whose ranks are all here.
+  TestRank AttachRank(uint32_t rank, uint32_t size) const {
+    TestRank attached("job", rank, size, size);
+    EXPECT_TRUE(attached.Enter(attach_path()));
+    return attached;
+  }
+  // Creates that job, and attaches one of its ranks.
+  TestRank StartRank(uint32_t size = 1, uint32_t rank = 0) {
+    EXPECT_TRUE(CreateJob("job", size).ok());
+    return AttachRank(rank, size);
+  }
+  // The same with two ranks, both of them attached.
+  std::pair<TestRank, TestRank> StartTwoRanks() {
+    EXPECT_TRUE(CreateJob("job", 2).ok());
+    return {AttachRank(0, 2), AttachRank(1, 2)};
   }
   Status Join(const TestRank& rank, control::JoinJobReply* reply) {
-    return Call(*client, &control::Client::Stub::JoinJob, control::JoinJobRequest(), reply,
-                rank.token());
+    return Ask(&ClientStub::JoinJob, {}, reply, rank.token());
   }
-  Status Detach(const TestRank& rank) {
-    control::DetachReply reply;
-    return Call(*client, &control::Client::Stub::Detach, control::DetachRequest(), &reply,
-                rank.token());
+  Status Join(const TestRank& rank) { return Tell(&ClientStub::JoinJob, {}, rank.token()); }
+  Status Detach(const TestRank& rank) { return Tell(&ClientStub::Detach, {}, rank.token()); }
+  Status RegisterRegion(const TestRank& rank, uint32_t region, uint64_t size_bytes,
+                        control::RegionKind kind = control::REGION_KIND_HOST_HEAP) {
+    control::RegisterRegionRequest request;
+    request.set_region(region);
+    request.set_size_bytes(size_bytes);
+    request.set_kind(kind);
+    return Tell(&ClientStub::RegisterRegion, request, rank.token());
+  }
+  Status Why(const std::string& job_id, control::WhyReply* reply) {
+    control::WhyRequest request;
+    request.set_job_id(job_id);
+    return Ask(&AdminStub::Why, request, reply);
   }
   control::StatusReply GetStatus() {
     control::StatusReply reply;
-    EXPECT_TRUE(Call(*admin, &control::Admin::Stub::Status, control::StatusRequest(), &reply).ok());
+    EXPECT_TRUE(Ask(&AdminStub::Status, {}, &reply).ok());
     return reply;
   }
+  // Whether the daemon at `address` is up, and answers so many heartbeats more: each time the time
+  // since it was heard of begins anew.
+  bool HearsFrom(const std::string& address, int times = 1) {
+    uint64_t before_ms = 0;
+    int news = 0;
+    return e2e::Eventually([&] {
+      const control::StatusReply status = GetStatus();
+      for (const control::PeerStatus& peer : status.peers()) {
+        if (peer.control_address() == address && peer.state() == "up") {
+          news += peer.last_heard_ms() < before_ms ? 1 : 0;
+          before_ms = peer.last_heard_ms();
+        }
+      }
+      return news >= times;
+    });
+  }
+  template <typename Stub>
+  Stub& stub() {
+    return *std::get<std::unique_ptr<Stub>>(stubs_);
+  }
 
-  FakeDataPlane plane;
-  std::unique_ptr<control::Admin::Stub> admin;
-  std::unique_ptr<control::Client::Stub> client;
-  std::unique_ptr<control::Launcher::Stub> launcher;
-  std::unique_ptr<control::Peer::Stub> peer;
+ protected:
+  DaemonClient() = default;
+  void Reach(const std::string& run_directory, const std::string& address) {
+    run_directory_ = run_directory;
+    address_ = address;
+    const auto channel = [](const std::string& target) {
+      return grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
+    };
+    const auto users = channel("unix:" + run_directory + "/control.sock");
+    stubs_ = {control::Admin::NewStub(channel("unix:" + run_directory + "/admin.sock")),
+              control::Client::NewStub(users), control::Launcher::NewStub(users),
+              control::Peer::NewStub(channel(address))};
+  }
 
  private:
-  const config::Options options_;
+  std::string run_directory_;
+  std::string address_;
+  std::tuple<std::unique_ptr<AdminStub>, std::unique_ptr<ClientStub>, std::unique_ptr<LauncherStub>,
+             std::unique_ptr<PeerStub>>
+      stubs_;
+};
+
+// A control server over whichever data plane, which must outlive it.
+class ServedDaemon : public DaemonClient {
+ public:
+  ControlServer& server() { return *server_; }
+  void Stop() { server_.reset(); }
+
+ protected:
+  void Serve(const config::Options& options, DataPlane& plane) {
+    auto server = ControlServer::Start(options, plane, [] {
+      control::GpusReply gpus;
+      gpus.add_gpus()->set_backend("host");
+      return gpus;
+    });
+    EXPECT_TRUE(server.ok()) << server.status().message();
+    server_ = std::move(*server);
+    Reach(options.run_directory, server_->control_address());
+  }
+
+ private:
   std::unique_ptr<ControlServer> server_;
 };
+
+class TestDaemon : public ServedDaemon {
+ public:
+  explicit TestDaemon(const config::Options& options) { Serve(options, plane); }
+  ~TestDaemon() { Stop(); }
+
+  FakeDataPlane plane;
+};
+
+// Each waits for the other one.
+inline void ExpectJoin(DaemonClient& a, const TestRank& rank_of_a, DaemonClient& b,
+                       const TestRank& rank_of_b) {
+  auto early = std::async(std::launch::async, [&] { return a.Join(rank_of_a); });
+  const Status joined = b.Join(rank_of_b);
+  ASSERT_TRUE(joined.ok()) << joined.message();
+  const Status first = early.get();
+  ASSERT_TRUE(first.ok()) << first.message();
+}
 
 inline void ExpectError(const Status& status, ErrorCode code, const std::string& words) {
   EXPECT_EQ(static_cast<int>(status.code()), static_cast<int>(code)) << status.message();

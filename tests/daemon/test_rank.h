@@ -5,8 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/hex_text.h"
@@ -14,6 +19,7 @@
 #include "daemon/control/secrets.h"
 #include "daemon/sockets/packet_socket.h"
 #include "shm/layout/inbox_layout.h"
+#include "shm/layout/request_layout.h"
 #include "shm/layout/session_layout.h"
 #include "shm/segment.h"
 #include "shm/segment_check.h"
@@ -81,6 +87,14 @@ class TestRank {
     return header;
   }
 
+  attach::RegionRequest RegionRequest(uint32_t region, uint64_t size_bytes, uint32_t flags = 0) {
+    attach::RegionRequest request{};
+    request.header = Header(attach::Kind::kRegion);
+    request.region = region;
+    request.flags = flags;
+    request.size_bytes = size_bytes;
+    return request;
+  }
   template <typename T>
   Answer Ask(const T& request, const std::vector<int>& fds = {}) {
     (void)SendPacket(socket_.get(), request, fds).ok();
@@ -139,21 +153,12 @@ class TestRank {
   }
   // Claims that `fd` has `size_bytes`.
   Answer SendRegion(uint32_t region, uint64_t size_bytes, int fd, uint32_t flags = 0) {
-    attach::RegionRequest request{};
-    request.header = Header(attach::Kind::kRegion);
-    request.region = region;
-    request.flags = flags;
-    request.size_bytes = size_bytes;
-    return Ask(request, {fd});
+    return Ask(RegionRequest(region, size_bytes, flags), {fd});
   }
   // Offers device memory that only streams reach. The answer may take long.
   void OfferDevice(uint32_t region, uint64_t size_bytes) {
-    attach::RegionRequest request{};
-    request.header = Header(attach::Kind::kRegion);
-    request.region = region;
-    request.flags = attach::kRegionByStream;
-    request.size_bytes = size_bytes;
-    (void)SendPacket(socket_.get(), request).ok();
+    (void)SendPacket(socket_.get(), RegionRequest(region, size_bytes, attach::kRegionByStream))
+        .ok();
   }
   Answer AskPeer(attach::Kind kind, uint32_t rank, uint32_t region = 0) {
     attach::PeerRequest request{};
@@ -171,6 +176,10 @@ class TestRank {
 
   const std::string& token() const { return token_; }
   int socket() const { return socket_.get(); }
+  shm::RequestLayout& request(uint32_t index) {
+    return reinterpret_cast<shm::RequestLayout*>(session_.base() +
+                                                 shm::SessionRequestsOffset())[index];
+  }
   shm::SessionLayout* session() { return reinterpret_cast<shm::SessionLayout*>(session_.base()); }
   shm::InboxLayout* inbox() { return reinterpret_cast<shm::InboxLayout*>(inbox_.base()); }
 
@@ -233,12 +242,36 @@ class TestLauncher {
 };
 
 // Whether this process can become another user: it is root, in a namespace that knows other users.
-bool CanBecomeOthers();
+inline bool CanBecomeOthers() {
+  const bool can = geteuid() == 0 && seteuid(12345) == 0;
+  return can && seteuid(0) == 0;
+}
+
+// How many mappings this process has whose lines in /proc/self/maps contain `name`.
+inline size_t OwnMappings(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += line.find(name) != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
 
 // How many descriptors this process has open.
-size_t OpenDescriptors();
+inline size_t OpenDescriptors() {
+  using Iterator = std::filesystem::directory_iterator;
+  return static_cast<size_t>(std::distance(Iterator("/proc/self/fd"), Iterator()));
+}
 // The same, once there are at most `most`, or after 20 s: threads that nobody waits for close
 // ferryd's sockets, and the descriptors that were passed to it.
-size_t SettledDescriptors(size_t most);
+inline size_t SettledDescriptors(size_t most) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  size_t open = OpenDescriptors();
+  while (open > most && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+    open = OpenDescriptors();
+  }
+  return open;
+}
 
 }  // namespace ferry::daemon

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-
 #include "tests/daemon/test_certificates.h"
 
 namespace ferry::daemon {

@@ -3,28 +3,17 @@
 #include <signal.h>
 
 #include <chrono>
-#include <fstream>
-#include <future>
-#include <thread>
 
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/port_forwarder.h"
 #include "tests/daemon/test_certificates.h"
 #include "tests/daemon/test_daemon.h"
+#include "tests/e2e/command.h"
 
 namespace ferry::daemon {
 namespace {
 
-bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
+using e2e::Eventually;
 
 // Another daemon's service Peer, with a certificate as wrong as a test wants it.
 class TlsPeer final : public control::Peer::Service {
@@ -63,13 +52,9 @@ class TlsLinksTest : public ::testing::Test {
     return Options(name, one_, one_.Node({name, "127.0.0.1", "localhost"}));
   }
 
-  // Rank 0 on the daemon of node 0, rank 1 on that of node 1.
-  static Status CreateJob(TestDaemon& daemon, uint32_t node, const std::string& other) {
-    std::vector<std::string> addresses = {daemon.address(), other};
-    if (node == 1) {
-      std::swap(addresses[0], addresses[1]);
-    }
-    return daemon.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, node));
+  static void ConnectTwo(TestDaemon& a, TestDaemon& b) {
+    ASSERT_TRUE(a.CreateJobWith("job", 0, b.address()).ok());
+    ASSERT_TRUE(b.CreateJobWith("job", 1, a.address()).ok());
   }
   // Waits until `ferryctl status` says `words` of the only peer.
   static void ExpectTrouble(TestDaemon& daemon, const std::string& words) {
@@ -83,12 +68,11 @@ class TlsLinksTest : public ::testing::Test {
   // A daemon of node 0 cannot reach the one at `address`: its status and its ranks say why.
   static void ExpectUnreachable(TestDaemon& daemon, const std::string& address,
                                 const std::string& words) {
-    ASSERT_TRUE(CreateJob(daemon, 0, address).ok());
+    ASSERT_TRUE(daemon.CreateJobWith("job", 0, address).ok());
     ExpectTrouble(daemon, words);
     TestRank rank("job", 0, 2, 1);
     ASSERT_TRUE(rank.Enter(daemon.attach_path()));
-    control::JoinJobReply reply;
-    ExpectError(daemon.Join(rank, &reply), ErrorCode::kTimeout, words);
+    ExpectError(daemon.Join(rank), ErrorCode::kTimeout, words);
   }
 
   // Says Hello to the daemon at `address` as `claim`, with a certificate (null: without).
@@ -107,20 +91,15 @@ class TlsLinksTest : public ::testing::Test {
     *request.mutable_from() = claim;
     request.set_life(life);
     control::HelloReply reply;
-    const Status status = TestDaemon::Call(*stub, &control::Peer::Stub::Hello, request, &reply);
+    const Status status = TestDaemon::Call(*stub, &PeerStub::Hello, request, &reply);
     if (answer != nullptr) {
       *answer = reply;
     }
     return status;
   }
   static control::NodeIdentity Claim(const std::string& name, const std::string& address) {
-    control::NodeIdentity claim;
-    claim.set_name(name);
+    control::NodeIdentity claim = TestIdentity(name, 5);
     claim.set_control_address(address);
-    claim.set_incarnation(5);
-    claim.set_layout_version(kLayoutVersion);
-    claim.set_protocol_version(kProtocolVersion);
-    claim.set_provider("fake");
     return claim;
   }
 
@@ -137,18 +116,12 @@ TEST_F(TlsLinksTest, DaemonsOfOneAuthorityJoinAJobAndAgreeOnKeys) {
   options.attach_timeout_ms = 20'000;
   options.control_address = "localhost";  // by name
   TestDaemon b(options);
-  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
-  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  ASSERT_NO_FATAL_FAILURE(ConnectTwo(a, b));
   TestRank rank("job", 0, 2, 1);
   TestRank other("job", 1, 2, 1);
   ASSERT_TRUE(rank.Enter(a.attach_path()));
   ASSERT_TRUE(other.Enter(b.attach_path()));
-  control::JoinJobReply reply;
-  auto early = std::async(std::launch::async, [&] { return a.Join(rank, &reply); });
-  control::JoinJobReply other_reply;
-  const Status joined = b.Join(other, &other_reply);
-  ASSERT_TRUE(joined.ok()) << joined.message();
-  ASSERT_TRUE(early.get().ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectJoin(a, rank, b, other));
   ASSERT_EQ(a.plane.routes().size(), 1U);
   EXPECT_NE(a.plane.routes()[0].send_key, 0U);
   EXPECT_EQ(a.plane.routes()[0].send_key, b.plane.routes()[0].receive_key);
@@ -209,9 +182,7 @@ TEST_F(TlsLinksTest, NobodyReachesTheServiceWithoutAGoodCertificate) {
   }
   control::HelloRequest request;
   *request.mutable_from() = claim;
-  control::HelloReply reply;
-  ExpectError(TestDaemon::Call(*a.peer, &control::Peer::Stub::Hello, request, &reply),
-              ErrorCode::kNodeUnreachable, "");  // in plain text
+  ExpectError(a.Tell(&PeerStub::Hello, request), ErrorCode::kNodeUnreachable, "");  // in plain text
 }
 
 TEST_F(TlsLinksTest, AGreetingMustBeOfWhomTheCertificateNames) {
@@ -243,8 +214,7 @@ TEST_F(TlsLinksTest, ADaemonThatListensEverywhereIsCalledByItsNodesName) {
   EXPECT_EQ(a.address().substr(0, a.address().find(':')), "localhost");
   EXPECT_EQ(a.GetStatus().node().control_address(), a.address());
   TestDaemon b(Options("b"));
-  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
-  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  ASSERT_NO_FATAL_FAILURE(ConnectTwo(a, b));
   EXPECT_TRUE(Eventually([&] {
     const control::StatusReply status = b.GetStatus();
     return status.peers_size() == 1 && status.peers(0).state() == "up";
@@ -255,8 +225,7 @@ TEST_F(TlsLinksTest, ADaemonThatListensEverywhereIsCalledByItsNodesName) {
 TEST_F(TlsLinksTest, ACertifiedDaemonCannotGreetAsAnotherOne) {
   TestDaemon a(Options("a"));
   TestDaemon b(Options("b"));
-  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
-  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  ASSERT_NO_FATAL_FAILURE(ConnectTwo(a, b));
   ASSERT_TRUE(a.plane.WaitFor("AddNode job 1"));
   const control::NodeIdentity claim = b.GetStatus().node();
   const tools::CertificateAndKey other = one_.Node({"c", "10.0.0.9"});
@@ -274,28 +243,15 @@ TEST_F(TlsLinksTest, ACertifiedDaemonCannotGreetAsAnotherOne) {
 TEST_F(TlsLinksTest, AnAliasOfADaemonIsRefusedAndItsEndHarmsNobody) {
   TestDaemon a(Options("a"));
   TestDaemon b(Options("b"));
-  ASSERT_TRUE(CreateJob(a, 0, b.address()).ok());
-  ASSERT_TRUE(CreateJob(b, 1, a.address()).ok());
+  ASSERT_NO_FATAL_FAILURE(ConnectTwo(a, b));
   ASSERT_TRUE(a.plane.WaitFor("AddNode job 1"));
   auto alias = std::make_unique<PortForwarder>(b.address());
-  ASSERT_TRUE(
-      a.CreateJob(TestDaemon::JobRequest("alias", {0, 1}, {a.address(), alias->address()}, 0))
-          .ok());
+  ASSERT_TRUE(a.CreateJobWith("alias", 0, alias->address()).ok());
   TestRank rank("alias", 0, 2, 1);
   ASSERT_TRUE(rank.Enter(a.attach_path()));
-  control::JoinJobReply reply;
-  ExpectError(a.Join(rank, &reply), ErrorCode::kInvalidArgument, "is reached at " + b.address());
+  ExpectError(a.Join(rank), ErrorCode::kInvalidArgument, "is reached at " + b.address());
   alias.reset();
-  uint64_t before_ms = 0;
-  int news = 0;  // heartbeats that b has answered since then
-  EXPECT_TRUE(Eventually([&] {
-    const control::StatusReply status = a.GetStatus();
-    if (status.peers_size() == 1 && status.peers(0).state() == "up") {
-      news += status.peers(0).last_heard_ms() < before_ms ? 1 : 0;
-      before_ms = status.peers(0).last_heard_ms();
-    }
-    return news >= 5;
-  }));
+  EXPECT_TRUE(a.HearsFrom(b.address(), 5));
   EXPECT_EQ(a.plane.Count("NodeFailed"), 0U);
 }
 

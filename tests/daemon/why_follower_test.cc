@@ -4,12 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <future>
 #include <map>
-#include <thread>
 
-#include "shm/layout/request_layout.h"
 #include "tests/daemon/ferryd_process.h"
 #include "tests/daemon/test_daemon.h"
 
@@ -145,40 +141,26 @@ TEST_F(WhyFollowerTest, AnswersOfNoCorrectDaemonEnd) {
 // Two daemons, whose ranks a test has filled.
 TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
   const TemporaryDirectory directory;
-  config::Options options = TestOptions(directory.path() + "/a");
-  options.peer_timeout_ms = 20'000;
-  TestDaemon a(options);
-  options = TestOptions(directory.path() + "/b");
-  options.peer_timeout_ms = 20'000;
-  TestDaemon b(options);
-  const std::vector<std::string> addresses = {a.address(), b.address()};
-  ASSERT_TRUE(a.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, 0)).ok());
-  ASSERT_TRUE(b.CreateJob(TestDaemon::JobRequest("job", {0, 1}, addresses, 1)).ok());
+  TestDaemon a(TestOptions(directory.path() + "/a"));
+  TestDaemon b(TestOptions(directory.path() + "/b"));
+  ASSERT_TRUE(a.CreateJobWith("job", 0, b.address()).ok());
+  ASSERT_TRUE(b.CreateJobWith("job", 1, a.address()).ok());
   TestRank waits("job", 0, 2, 1);
   TestRank computes("job", 1, 2, 1);
   ASSERT_TRUE(waits.Enter(a.attach_path()));
   ASSERT_TRUE(computes.Enter(b.attach_path()));
-  control::JoinJobReply reply;
-  control::JoinJobReply other_reply;
-  auto other = std::async(std::launch::async, [&] { return b.Join(computes, &other_reply); });
-  ASSERT_TRUE(a.Join(waits, &reply).ok());
-  ASSERT_TRUE(other.get().ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectJoin(a, waits, b, computes));
 
   waits.session()->request_fresh = 2;
   waits.inbox()->wake.inside = 1;
   waits.inbox()->wake.sleepers = 1;
-  auto* request =
-      reinterpret_cast<shm::RequestLayout*>(reinterpret_cast<std::byte*>(waits.session()) +
-                                            shm::SessionRequestsOffset()) +
-      1;
-  request->kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
-  request->peer = 1;
-  request->state = static_cast<uint32_t>(shm::RequestState::kPosted);
+  shm::RequestLayout& request = waits.request(1);
+  request.kind = static_cast<uint32_t>(shm::RequestKind::kReceive);
+  request.peer = 1;
+  request.state = static_cast<uint32_t>(shm::RequestState::kPosted);
 
-  control::WhyRequest question;
-  question.set_job_id("job");
   control::WhyReply answer;
-  ASSERT_TRUE(TestDaemon::Call(*a.admin, &control::Admin::Stub::Why, question, &answer).ok());
+  ASSERT_TRUE(a.Why("job", &answer).ok());
   ASSERT_EQ(answer.ranks_size(), 1);
   EXPECT_THAT(answer.ranks(0).chain(), ElementsAre(0, 1));
   // Both ranks are this process, which may be doing anything.
@@ -191,14 +173,11 @@ TEST(WhyAcrossNodesTest, TellsWhatTheOtherNodesRankDoes) {
 TEST(WhyAcrossNodesTest, NeedsTheJobsSecret) {
   const TemporaryDirectory directory;
   TestDaemon daemon(TestOptions(directory.path() + "/a"));
-  ASSERT_TRUE(daemon.CreateJob(TestDaemon::JobRequest("job", {0}, {daemon.address()}, 0)).ok());
+  ASSERT_TRUE(daemon.CreateJob("job", 1).ok());
   control::PeerWhyRequest request;
   request.set_incarnation(5);
   request.set_job_id("job");
-  control::WhyReply reply;
-  const auto ask = [&] {
-    return TestDaemon::Call(*daemon.peer, &control::Peer::Stub::Why, request, &reply);
-  };
+  const auto ask = [&] { return daemon.Tell(&PeerStub::Why, request); };
   ExpectError(ask(), ErrorCode::kPermissionDenied, "does not know the secret of job job");
   request.set_job_proof(JobProof(kTestSecret, "job", 5));
   EXPECT_TRUE(ask().ok());

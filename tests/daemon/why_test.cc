@@ -67,20 +67,16 @@ class WhyTest : public ::testing::Test {
     rank0_->inbox()->wake.sleepers = 1;
   }
   shm::RequestLayout& Request(uint32_t index, RequestState state, shm::RequestKind kind) {
-    auto* requests = reinterpret_cast<shm::RequestLayout*>(
-        reinterpret_cast<std::byte*>(rank0_->session()) + shm::SessionRequestsOffset());
-    requests[index].state = static_cast<uint32_t>(state);
-    requests[index].kind = static_cast<uint32_t>(kind);
-    requests[index].peer = 1;
-    requests[index].size_bytes = 1 << 20;
-    return requests[index];
+    shm::RequestLayout& request = rank0_->request(index);
+    request.state = static_cast<uint32_t>(state);
+    request.kind = static_cast<uint32_t>(kind);
+    request.peer = 1;
+    request.size_bytes = 1 << 20;
+    return request;
   }
   control::RankWait Why() {
-    control::WhyRequest request;
-    request.set_job_id("job");
     control::WhyReply reply;
-    const Status status =
-        TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply);
+    const Status status = daemon_.Why("job", &reply);
     EXPECT_TRUE(status.ok()) << status.message();
     return reply.ranks_size() == 1 ? reply.ranks(0) : control::RankWait();
   }
@@ -202,7 +198,7 @@ TEST_F(WhyTest, WhoeverWaitsIsToldWithoutAName) {
     control::WhyRequest request;
     request.set_all_ranks(true);
     control::WhyReply reply;
-    EXPECT_TRUE(TestDaemon::Call(*daemon_.admin, &control::Admin::Stub::Why, request, &reply).ok());
+    EXPECT_TRUE(daemon_.Ask(&AdminStub::Why, request, &reply).ok());
     return reply;
   };
   // The request was posted when the machine started, and is not the one that it waits for.

@@ -1,0 +1,20 @@
+// The links of a registry whose jobs are all of one node, and need none.
+#pragma once
+
+#include <string>
+
+#include "daemon/control/job_registry.h"
+
+namespace ferry::daemon {
+
+class NoLinks final : public NodeLinks {
+ public:
+  Status Acquire(const std::string&) override { return {}; }
+  void Release(const std::string&) override {}
+  uint64_t Incarnation() const override { return 1; }
+  void SendJoined(const std::string&, const control::JoinedRequest&, Done) override {}
+  void SendLeft(const std::string&, const control::LeftRequest&, Done) override {}
+  void SendMatches(const std::string&, const control::MatchNewsRequest&, Done) override {}
+};
+
+}  // namespace ferry::daemon
